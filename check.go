@@ -1,0 +1,71 @@
+package florete
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// check holds what the types alone do not: names that become paths and
+// references between needs.
+func (m Manifest) check() error {
+	ids := make([]string, 0, len(m.Needs))
+	for _, n := range m.Needs {
+		if slices.Contains(ids, n.ID) {
+			return fmt.Errorf("need %q: given twice", n.ID)
+		}
+		ids = append(ids, n.ID)
+		if err := n.check(); err != nil {
+			return fmt.Errorf("need %q: %w", n.ID, err)
+		}
+		for _, p := range n.Providers {
+			if _, ok := m.Providers[p]; !ok {
+				return fmt.Errorf("need %q: provider %q is not among the manifest's providers", n.ID, p)
+			}
+		}
+	}
+	for _, n := range m.Needs {
+		for _, a := range n.After {
+			if !slices.Contains(ids, a) || a == n.ID {
+				return fmt.Errorf("need %q: after %q, which is no other need of this host", n.ID, a)
+			}
+		}
+	}
+	return nil
+}
+
+func (n Need) check() error {
+	if !label.MatchString(n.ID) {
+		return fmt.Errorf("not a lower-case DNS label")
+	}
+	if len(n.Providers) == 0 {
+		return fmt.Errorf("no provider")
+	}
+	if len(n.Request) == 0 || n.Request[0] != '{' {
+		return fmt.Errorf("request is not an object")
+	}
+	for name, f := range n.Deliver.Files {
+		if name != filepath.Base(name) || name == "." || name == ".." {
+			return fmt.Errorf("file %q: not a plain file name", name)
+		}
+		if _, err := f.Perm(); err != nil {
+			return fmt.Errorf("file %q: %w", name, err)
+		}
+	}
+	for _, a := range n.OnChange {
+		if a.Do != "reload" && a.Do != "restart" {
+			return fmt.Errorf("unit %q: action %q, want \"reload\" or \"restart\"", a.Unit, a.Do)
+		}
+	}
+	return nil
+}
+
+// Perm is the file's mode as a number.
+func (f File) Perm() (uint32, error) {
+	mode, err := strconv.ParseUint(f.Mode, 8, 32)
+	if err != nil || mode > 0o777 {
+		return 0, fmt.Errorf("mode %q: want octal permissions such as \"0400\"", f.Mode)
+	}
+	return uint32(mode), nil
+}

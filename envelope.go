@@ -1,0 +1,62 @@
+package florete
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+)
+
+// EnvelopeSchema is the schema that Envelope describes.
+const EnvelopeSchema = "florete.envelope/v1"
+
+// The kinds of document.
+const (
+	DocManifest = "manifest"
+	DocPolicy   = "policy"
+)
+
+// Envelope names the body of one document and orders it among its versions.
+type Envelope struct {
+	Schema  string `json:"schema"`
+	Cluster string `json:"cluster"`
+	Host    string `json:"host"`
+	Kind    string `json:"kind"`
+	Digest  string `json:"digest"` // of the body, "sha256-<base64>" (W3C SRI)
+	Serial  int64  `json:"serial"`
+	Rev     string `json:"rev"` // of the flake, empty when it has none
+}
+
+// Digest is the SRI digest of b, as builtins.hashString and
+// builtins.convertHash write it.
+func Digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// Newer tells whether e comes after o: by serial, then by digest.
+func (e Envelope) Newer(o Envelope) bool {
+	if e.Serial != o.Serial {
+		return e.Serial > o.Serial
+	}
+	return strings.Compare(e.Digest, o.Digest) > 0
+}
+
+// SignedText is what a document's signature covers.
+func SignedText(envelope []byte) string {
+	return "florete-envelope-v1\n" + string(envelope)
+}
+
+func parseEnvelope(b []byte) (Envelope, error) {
+	var e Envelope
+	if err := Decode(b, &e); err != nil {
+		return e, fmt.Errorf("envelope: %w", err)
+	}
+	if e.Schema != EnvelopeSchema {
+		return e, fmt.Errorf("envelope: schema %q, want %q: this Florete does not know it", e.Schema, EnvelopeSchema)
+	}
+	if e.Kind != DocManifest && e.Kind != DocPolicy {
+		return e, fmt.Errorf("envelope: kind %q, want %q or %q", e.Kind, DocManifest, DocPolicy)
+	}
+	return e, nil
+}

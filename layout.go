@@ -1,0 +1,47 @@
+package florete
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Layout is where things lie on a host, below one directory (/var/lib/florete).
+// Activation writes, everyone else only reads:
+//
+//	documents/gen-N/{manifest,policy}.{json,envelope.json,sig}
+//	documents/current -> gen-N
+//	needs/<id>/gen-N/<file>
+//	needs/<id>/current -> gen-N
+//	needs/<id>/state.json
+//	activation.json
+type Layout string
+
+// DefaultLayout is where a packaged host keeps its state.
+const DefaultLayout Layout = "/var/lib/florete"
+
+// The files of a delivered SVID.
+const (
+	FileSVID   = "svid.pem"   // leaf, then intermediates
+	FileKey    = "key.pem"    // PKCS #8, made on this host
+	FileBundle = "bundle.pem" // roots of the trust domain
+)
+
+// Documents is the directory with the accepted documents.
+func (l Layout) Documents() string { return filepath.Join(string(l), "documents") }
+
+// Need is the directory of one need.
+func (l Layout) Need(id string) string { return filepath.Join(string(l), "needs", id) }
+
+// NeedState is where activation keeps what it knows of a need.
+func (l Layout) NeedState(id string) string { return filepath.Join(l.Need(id), "state.json") }
+
+// State is where activation keeps what it knows of the documents.
+func (l Layout) State() string { return filepath.Join(string(l), "activation.json") }
+
+// Current is the symlink to the generation in force below dir.
+func Current(dir string) string { return filepath.Join(dir, "current") }
+
+// OpenCurrent opens the generation in force below dir. Files read through it are
+// of one generation even when a new one arrives in between. The error is
+// fs.ErrNotExist when there is none yet.
+func OpenCurrent(dir string) (*os.Root, error) { return os.OpenRoot(Current(dir)) }

@@ -1,0 +1,82 @@
+package florete
+
+import "net/netip"
+
+// Manifest is what one host needs to know and nothing else.
+type Manifest struct {
+	Cluster     string              `json:"cluster"`
+	Host        string              `json:"host"`
+	TrustDomain string              `json:"trustDomain"`
+	Trust       Trust               `json:"trust"`
+	Identity    Identity            `json:"identity"`
+	Roles       []string            `json:"roles"`     // of the node, sorted
+	Providers   map[string]Provider `json:"providers"` // by host name, those that needs refer to
+	Needs       []Need              `json:"needs"`     // sorted by ID
+	Forwarder   Forwarder           `json:"forwarder"`
+}
+
+// Trust is what a host trusts: X.509 roots of its trust domain (PEM) and the
+// public keys, in Nix format "name:base64", that sign documents for the network.
+type Trust struct {
+	Roots []string `json:"roots"`
+	Keys  []string `json:"keys"`
+}
+
+// Identity is the node's SPIFFE ID and the SSH host key (authorized_keys form,
+// without comment) that proves it at enrolment.
+type Identity struct {
+	ID         ID     `json:"id"`
+	SSHHostKey string `json:"sshHostKey"`
+}
+
+// Provider is where a provider listens (TLS 1.3 over TCP, host:port) and the
+// SPIFFE ID it must present.
+type Provider struct {
+	ID      ID     `json:"id"`
+	Address string `json:"address"`
+}
+
+// Forwarder is the forwarder's part of the manifest.
+type Forwarder struct {
+	Listen  string      `json:"listen,omitempty"` // UDP host:port; empty when nothing is published
+	Publish []Published `json:"publish"`          // sorted by ID
+	Reach   []Reachable `json:"reach"`            // sorted by ID
+	Callers []Caller    `json:"callers"`          // the first that matches a uid is its identity
+	SOCKS   []SOCKS     `json:"socks"`            // sorted by ID
+}
+
+// Published is a service of this host: who may connect, and where its TCP
+// connections go.
+type Published struct {
+	ID       ID      `json:"id"`
+	Upstream string  `json:"upstream"` // host:port
+	Allow    []Allow `json:"allow"`    // sorted by ID
+}
+
+// Allow lets one identity connect. Fingerprint, when set, is the lower-case hex
+// SHA-256 of the only leaf certificate that will do.
+type Allow struct {
+	ID          ID     `json:"id"`
+	Fingerprint string `json:"fingerprint,omitempty"`
+}
+
+// Reachable is a service that identities of this host may connect to.
+type Reachable struct {
+	ID        ID             `json:"id"`
+	As        []ID           `json:"as"`        // the local identities that may, sorted
+	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
+	Endpoints []string       `json:"endpoints"` // UDP host:port of forwarders that publish it, sorted
+}
+
+// Caller says which local uids act under an identity.
+type Caller struct {
+	ID    ID       `json:"id"`
+	Users []string `json:"users"` // account names of this host
+	UIDs  []uint32 `json:"uids"`
+}
+
+// SOCKS is a SOCKS5 listener (RFC 1928) bound to one identity.
+type SOCKS struct {
+	ID     ID             `json:"id"`
+	Listen netip.AddrPort `json:"listen"`
+}

@@ -1,0 +1,45 @@
+package florete
+
+import "encoding/json"
+
+// Need is something a host must fetch from a provider. It is fulfilled when what
+// was delivered came from the same Request, Deliver and Generation and Renew is
+// not due.
+type Need struct {
+	ID         string          `json:"id"`        // DNS label, unique on the host
+	Kind       string          `json:"kind"`      // "cert", "oidc", "config", …
+	Providers  []string        `json:"providers"` // host names, in order of preference
+	Request    json.RawMessage `json:"request"`   // an object; the provider's kind defines it
+	Deliver    Deliver         `json:"deliver"`
+	OnChange   []Action        `json:"onChange"`
+	After      []string        `json:"after"` // needs that must be fulfilled first
+	Renew      Renew           `json:"renew"`
+	Generation int             `json:"generation"` // raising it rotates
+}
+
+// Deliver says which values of the answer become which files. An empty Owner or
+// Group leaves the file to the user that activation runs as.
+type Deliver struct {
+	Files map[string]File `json:"files"` // by file name
+	Owner string          `json:"owner"`
+	Group string          `json:"group"`
+}
+
+// File is one delivered file: the answer's value From with octal Mode ("0400").
+type File struct {
+	From string `json:"from"`
+	Mode string `json:"mode"`
+}
+
+// Action is what happens to a systemd unit when delivered content changed.
+type Action struct {
+	Unit string `json:"unit"`
+	Do   string `json:"do"` // "reload" or "restart"
+}
+
+// Renew says when a fulfilled need is fetched again: Percent of what was issued
+// has passed, or Every seconds have. Zero values mean never.
+type Renew struct {
+	Percent int `json:"percent,omitempty"`
+	Every   int `json:"every,omitempty"`
+}

@@ -1,0 +1,24 @@
+// Package api is what hosts and providers say to each other: JSON over TLS 1.3.
+//
+// A host asks for one need at a time:
+//
+//	POST /oidc/register
+//	Idempotency-Key: 9f86d0…
+//	{"need":"oidc-outline","serial":1784011430,"generation":1,
+//	 "body":{"redirectURIs":["http://…"],"service":"spiffe://demo.flor/service/outline"}}
+//
+// and gets an answer of named values,
+//
+//	{"values":{"clientId":"outline.demo.flor.rete","clientSecret":"…","issuer":"…"}}
+//
+// or an error that says what to do about it:
+//
+//	{"kind":"denied","code":"not-granted","message":"…","retryAfter":0}
+//
+// The same request twice gives the same answer. A request with the key of another
+// request is invalid.
+//
+// A host is authenticated by its node SVID in the TLS handshake. Only POST
+// /cert/nonce and the enrolment form of POST /cert/svid come without one; the
+// latter carries a Proof.
+package api

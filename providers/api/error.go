@@ -1,0 +1,81 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// ErrorKind says what the host does next. Part of the wire, append-only.
+type ErrorKind string
+
+const (
+	Transient ErrorKind = "transient" // back off and ask again, honouring RetryAfter
+	Denied    ErrorKind = "denied"    // ask again slowly, at most hourly, and show the reason
+	Invalid   ErrorKind = "invalid"   // stop until something changes
+)
+
+// Codes of errors. Part of the wire, append-only.
+const (
+	CodePolicyBehind  = "policy-behind"  // transient: the host was deployed before its provider
+	CodeClock         = "clock"          // transient: a certificate fails by time alone
+	CodeUnavailable   = "unavailable"    // transient: the provider cannot answer now
+	CodeBusy          = "busy"           // transient: too many requests
+	CodeBadNonce      = "bad-nonce"      // transient: the nonce expired or was of another provider
+	CodeUntrusted     = "untrusted"      // denied: the peer's certificate or proof does not verify
+	CodeReplayed      = "replayed"       // denied: the nonce was used before
+	CodeNotGranted    = "not-granted"    // denied: no grant in the policy
+	CodeMismatch      = "mismatch"       // denied: granted, but with other parameters
+	CodeRotated       = "rotated"        // denied: a newer generation exists
+	CodeMalformed     = "malformed"      // invalid: the request cannot be read
+	CodeKeyMismatch   = "key-mismatch"   // invalid: the idempotency key belongs to another request
+	CodeUnknownMethod = "unknown-method" // invalid: no such endpoint here
+)
+
+// Error is a provider's refusal. Message gives place, value found and remedy, and
+// no secret.
+type Error struct {
+	Kind       ErrorKind `json:"kind"`
+	Code       string    `json:"code"`
+	Message    string    `json:"message"`
+	RetryAfter int       `json:"retryAfter"` // seconds, zero to leave it to the host
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s (%s): %s", e.Kind, e.Code, e.Message) }
+
+// Errorf makes an error of a kind and code.
+func Errorf(kind ErrorKind, code, format string, args ...any) *Error {
+	return &Error{Kind: kind, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// After is e with a time to wait.
+func (e *Error) After(d time.Duration) *Error {
+	c := *e
+	c.RetryAfter = int((d + time.Second - 1) / time.Second)
+	return &c
+}
+
+// Status is the HTTP status that carries e (RFC 9110 section 15).
+func (e *Error) Status() int {
+	switch {
+	case e.Code == CodeBusy:
+		return http.StatusTooManyRequests
+	case e.Kind == Transient:
+		return http.StatusServiceUnavailable
+	case e.Kind == Denied:
+		return http.StatusForbidden
+	default:
+		return http.StatusBadRequest
+	}
+}
+
+// AsError is err as an Error: itself when it is one, else transient and
+// unavailable, which is what a failed connection is.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return Errorf(Transient, CodeUnavailable, "%v", err)
+}

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"florete"
+)
+
+// Request asks for one need. Body is the need's request with what the host adds
+// to it, such as a CSR. Proof is set on enrolment alone and is no part of what
+// makes two requests the same.
+type Request struct {
+	Need       string          `json:"need"`
+	Serial     int64           `json:"serial"` // of the host's manifest
+	Generation int             `json:"generation"`
+	Body       json.RawMessage `json:"body"`
+	Proof      *Proof          `json:"proof,omitempty"`
+}
+
+// CertBody is the body of a request for an SVID.
+type CertBody struct {
+	ID  florete.ID `json:"id"`
+	CSR string     `json:"csr"` // PEM, PKCS #10 (RFC 2986), signed by the SVID's key
+}
+
+// OIDCBody is the body of a request for an OIDC client.
+type OIDCBody struct {
+	Service      florete.ID `json:"service"`
+	RedirectURIs []string   `json:"redirectURIs"`
+}
+
+// Answer is what fulfils a need. Expires is in Unix seconds, zero for never.
+type Answer struct {
+	Values  map[string]string `json:"values"`
+	Expires int64             `json:"expires,omitempty"`
+}
+
+// Artifact is the answer of GET /config/artifact/<node>: the node's documents.
+type Artifact struct {
+	Documents []SignedDocument `json:"documents"`
+}
+
+// SignedDocument is a document byte for byte, with its signature.
+type SignedDocument struct {
+	Envelope  string `json:"envelope"`
+	Body      string `json:"body"`
+	Signature string `json:"signature"`
+}
+
+// Key is the request's idempotency key: lower-case hex SHA-256 over the lines
+// caller, need and the canonical JSON of {"body":…,"generation":…}. The generation
+// is part of it, so that rotating asks anew.
+func (r Request) Key(caller florete.ID) (string, error) {
+	body, err := Canonical(r.Body)
+	if err != nil {
+		return "", fmt.Errorf("need %s: body: %w", r.Need, err)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n{\"body\":%s,\"generation\":%d}", caller, r.Need, body, r.Generation)
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Canonical writes a JSON value with sorted keys and no space (RFC 8785, for
+// values without fractions). Canonical(Canonical(x)) == Canonical(x).
+func Canonical(b []byte) ([]byte, error) {
+	var v any
+	if err := florete.Decode(b, &v); err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,90 @@
+// Package store is the state engine of providers: keys with revisions, compare
+// and swap, transactions, leases, and watching from a revision. Providers keep
+// everything in it that must outlive a crash.
+package store
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// Errors that every engine returns, possibly wrapped.
+var (
+	ErrNotFound  = errors.New("no such key")
+	ErrConflict  = errors.New("the state changed in between")
+	ErrCompacted = errors.New("the revision is older than what is kept")
+)
+
+// Store is a state engine. Revisions are of the whole store, start at 1 and grow
+// by one with each committed transaction.
+type Store interface {
+	// Get reads one key. The error is ErrNotFound when it is absent or expired.
+	Get(ctx context.Context, key string) (Entry, error)
+
+	// List reads the keys that start with prefix, sorted, all at the revision
+	// it returns.
+	List(ctx context.Context, prefix string) ([]Entry, int64, error)
+
+	// Commit makes all changes of the transaction at once and durably, and
+	// returns its revision. The error is ErrConflict when a condition does not
+	// hold; then nothing changed.
+	Commit(ctx context.Context, txn Txn) (int64, error)
+
+	// Watch yields the changes to keys that start with prefix, in order,
+	// beginning with the first after a revision, until ctx ends. It yields
+	// ErrCompacted when that is no longer possible; then List and watch anew.
+	Watch(ctx context.Context, prefix string, after int64) iter.Seq2[Event, error]
+
+	// Lease makes a lease that ends by itself ttl after the last KeepAlive. Keys
+	// attached to it are deleted with it.
+	Lease(ctx context.Context, ttl time.Duration) (LeaseID, error)
+	KeepAlive(ctx context.Context, id LeaseID) error
+	Revoke(ctx context.Context, id LeaseID) error
+
+	Close() error
+}
+
+// LeaseID names a lease; zero is none.
+type LeaseID int64
+
+// Entry is a key's value and the revisions that made and last changed it.
+type Entry struct {
+	Key               string
+	Value             []byte
+	Created, Modified int64
+}
+
+// Txn changes keys when every condition holds.
+type Txn struct {
+	If   []Cond
+	Then []Op
+}
+
+// Cond holds when Key was last changed by revision Modified; zero means that the
+// key is absent.
+type Cond struct {
+	Key      string
+	Modified int64
+}
+
+// Op puts Value at Key, or deletes Key.
+type Op struct {
+	Key    string
+	Value  []byte
+	Delete bool
+	Lease  LeaseID // deletes the key when it ends; zero for never
+}
+
+// Put is the operation that sets key.
+func Put(key string, value []byte) Op { return Op{Key: key, Value: value} }
+
+// Delete is the operation that removes key.
+func Delete(key string) Op { return Op{Key: key, Delete: true} }
+
+// Event is one change of one key. A deletion has no Value.
+type Event struct {
+	Entry
+	Deleted bool
+}

@@ -1,0 +1,156 @@
+package florete_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"florete"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+)
+
+const body = `{"cluster":"demo","forwarder":{"callers":[],"publish":[],"reach":[],"socks":[]},"host":"ursula",` +
+	`"identity":{"id":"spiffe://demo.flor/node/ursula","sshHostKey":"ssh-ed25519 AAAA"},"needs":[%s],` +
+	`"providers":{"forge":{"address":"127.0.0.1:1","id":"spiffe://demo.flor/service/forge/florete-provider"}},` +
+	`"roles":["node"],"trust":{"keys":[],"roots":[]},"trustDomain":"demo.flor"}`
+
+func need(id, extra string) string {
+	return fmt.Sprintf(`{"after":[],"deliver":{"files":{},"group":"","owner":""},"generation":1,"id":%q,"kind":"cert","onChange":[],"providers":["forge"],"renew":{},"request":{}%s}`, id, extra)
+}
+
+func envelope(t testing.TB, body string, change func(*florete.Envelope)) []byte {
+	e := florete.Envelope{Schema: florete.EnvelopeSchema, Cluster: "demo", Host: "ursula", Kind: florete.DocManifest, Digest: florete.Digest([]byte(body)), Serial: 7}
+	if change != nil {
+		change(&e)
+	}
+	b, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestOpenRefuses(t *testing.T) {
+	plain := fmt.Sprintf(body, need("cert-node", ""))
+	for name, c := range map[string]struct {
+		body   string
+		change func(*florete.Envelope)
+		want   string
+	}{
+		"changed body":     {plain, func(e *florete.Envelope) { e.Digest = florete.Digest(nil) }, "the body was changed"},
+		"other schema":     {plain, func(e *florete.Envelope) { e.Schema = "florete.envelope/v2" }, "does not know it"},
+		"other kind":       {plain, func(e *florete.Envelope) { e.Kind = "letter" }, `kind "letter"`},
+		"kind of another":  {plain, func(e *florete.Envelope) { e.Kind = florete.DocPolicy }, "unknown field"},
+		"host of another":  {plain, func(e *florete.Envelope) { e.Host = "raishan" }, "body is for demo/ursula, envelope for demo/raishan"},
+		"need twice":       {fmt.Sprintf(body, need("a", "")+","+need("a", "")), nil, `need "a": given twice`},
+		"path as need":     {fmt.Sprintf(body, need("../a", "")), nil, "not a lower-case DNS label"},
+		"unknown after":    {fmt.Sprintf(body, strings.Replace(need("a", ""), `"after":[]`, `"after":["b"]`, 1)), nil, `after "b"`},
+		"after itself":     {fmt.Sprintf(body, strings.Replace(need("a", ""), `"after":[]`, `"after":["a"]`, 1)), nil, `after "a"`},
+		"path as file":     {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"../x":{"from":"x","mode":"0400"}}`, 1)), nil, "not a plain file name"},
+		"setuid file":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"x":{"from":"x","mode":"4755"}}`, 1)), nil, `mode "4755"`},
+		"unknown action":   {fmt.Sprintf(body, strings.Replace(need("a", ""), `"onChange":[]`, `"onChange":[{"unit":"a","do":"stop"}]`, 1)), nil, `action "stop"`},
+		"unknown provider": {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `["gone"]`, 1)), nil, `provider "gone"`},
+		"no provider":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `[]`, 1)), nil, "no provider"},
+		"request a list":   {fmt.Sprintf(body, strings.Replace(need("a", ""), `"request":{}`, `"request":[]`, 1)), nil, "request is not an object"},
+		"unknown field":    {fmt.Sprintf(body, need("a", `,"extra":1`)), nil, `unknown field "extra"`},
+	} {
+		_, err := florete.Open(envelope(t, c.body, c.change), []byte(c.body), "")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+	d, err := florete.Open(envelope(t, plain, nil), []byte(plain), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := d.Manifest(); err != nil || m.Needs[0].ID != "cert-node" {
+		t.Errorf("manifest: %+v, %v", m, err)
+	}
+	if _, err := d.Policy(); err == nil {
+		t.Error("a manifest opened as a policy")
+	}
+}
+
+func TestVerify(t *testing.T) {
+	text := fmt.Sprintf(body, "")
+	env := envelope(t, text, nil)
+	secret, public, err := signature.GenerateKeypair("demo-1", rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, other, _ := signature.GenerateKeypair("demo-1", rand.Reader)
+	sig, err := secret.Sign(rand.Reader, florete.SignedText(env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(env []byte, sig string) florete.Document {
+		d, err := florete.Open(env, []byte(text), sig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	good := open(env, sig.String())
+	if err := good.Verify([]string{other.String(), public.String()}); err != nil {
+		t.Error(err)
+	}
+	for name, err := range map[string]error{
+		"not signed":     open(env, "").Verify([]string{public.String()}),
+		"no pins":        good.Verify(nil),
+		"other key":      good.Verify([]string{other.String()}),
+		"not a pin":      good.Verify([]string{"demo-1"}),
+		"garbled":        open(env, "demo-1:AAAA").Verify([]string{public.String()}),
+		"other envelope": open(envelope(t, text, func(e *florete.Envelope) { e.Serial = 8 }), sig.String()).Verify([]string{public.String()}),
+	} {
+		if err == nil {
+			t.Errorf("%s: verified", name)
+		}
+	}
+	dir := t.TempDir()
+	if err := good.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	back, err := florete.Read(dir, florete.DocManifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e1, b1, s1 := good.Bytes()
+	e2, b2, s2 := back.Bytes()
+	if !bytes.Equal(e1, e2) || !bytes.Equal(b1, b2) || s1 != s2 {
+		t.Error("a written document reads back differently")
+	}
+}
+
+func TestNewer(t *testing.T) {
+	e := func(serial int64, digest string) florete.Envelope {
+		return florete.Envelope{Serial: serial, Digest: digest}
+	}
+	for _, c := range []struct {
+		a, b florete.Envelope
+		want bool
+	}{
+		{e(2, "a"), e(1, "b"), true}, {e(1, "b"), e(2, "a"), false},
+		{e(1, "b"), e(1, "a"), true}, {e(1, "a"), e(1, "b"), false}, {e(1, "a"), e(1, "a"), false},
+	} {
+		if c.a.Newer(c.b) != c.want {
+			t.Errorf("%v newer than %v: %v", c.a, c.b, !c.want)
+		}
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	text := fmt.Sprintf(body, need("cert-node", ""))
+	f.Add(envelope(f, text, nil), []byte(text))
+	f.Add([]byte(`{}`), []byte(`{}`))
+	f.Fuzz(func(t *testing.T, env, body []byte) {
+		if d, err := florete.Open(env, body, ""); err == nil && d.Envelope.Digest != florete.Digest(body) {
+			t.Fatal("opened with another body's digest")
+		}
+		var m florete.Manifest
+		_ = florete.Decode(body, &m)
+	})
+}

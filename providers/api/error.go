@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"florete"
 )
 
 // ErrorKind says what the host does next. Part of the wire, append-only.
@@ -78,4 +80,25 @@ func AsError(err error) *Error {
 		return e
 	}
 	return Errorf(Transient, CodeUnavailable, "%v", err)
+}
+
+// maxRetryAfter bounds how long a provider can keep a host waiting, in seconds.
+const maxRetryAfter = 3600
+
+// parseError reads the body of a refusal.
+func parseError(b []byte) (*Error, error) {
+	var e Error
+	if err := florete.Decode(b, &e); err != nil {
+		return nil, err
+	}
+	switch e.Kind {
+	case Transient, Denied, Invalid:
+	default:
+		return nil, fmt.Errorf("error kind %q: want %q, %q or %q", e.Kind, Transient, Denied, Invalid)
+	}
+	if e.Code == "" {
+		return nil, fmt.Errorf("error of kind %s without a code", e.Kind)
+	}
+	e.RetryAfter = min(max(e.RetryAfter, 0), maxRetryAfter)
+	return &e, nil
 }

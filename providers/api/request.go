@@ -64,6 +64,21 @@ func (r Request) Key(caller florete.ID) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// Asked is the canonical JSON of a body without what the host adds to its need's
+// request, which is a field "csr". It equals Canonical of the request.
+func Asked(body []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := florete.Decode(body, &fields); err != nil {
+		return nil, err
+	}
+	delete(fields, "csr")
+	b, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	return Canonical(b)
+}
+
 // Canonical writes a JSON value with sorted keys and no space (RFC 8785, for
 // values without fractions). Canonical(Canonical(x)) == Canonical(x).
 func Canonical(b []byte) ([]byte, error) {

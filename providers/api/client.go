@@ -1,0 +1,111 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"florete"
+
+	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
+	"golang.org/x/crypto/ssh"
+)
+
+// Endpoints.
+const (
+	PathNonce    = "/cert/nonce"
+	PathSVID     = "/cert/svid"
+	PathRegister = "/oidc/register"
+	PathArtifact = "/config/artifact/" // followed by the node's name
+)
+
+// Paths is where needs of a kind are asked for with POST.
+var Paths = map[string]string{"cert": PathSVID, "oidc": PathRegister}
+
+// HeaderKey carries the idempotency key of a request.
+const HeaderKey = "Idempotency-Key"
+
+// MaxMessage is the longest request or answer in bytes.
+const MaxMessage = 4 << 20
+
+// Client asks one provider on behalf of one node. Each call is a TLS connection
+// of its own, so credentials are never older than the call. Every error is an
+// *Error: what goes wrong on the way is transient.
+type Client struct {
+	Node     florete.ID       // who asks
+	Provider florete.Provider // whom, and exactly the identity it must present
+	Roots    *x509bundle.Bundle
+
+	// SVID is the node's certificate; nil before enrolment.
+	SVID *tls.Certificate
+
+	// Dial connects to the provider's address; nil for TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Timeout bounds one call; zero for 30 seconds.
+	Timeout time.Duration
+}
+
+// Do sends a request and returns its answer.
+func (c *Client) Do(ctx context.Context, path string, r Request) (Answer, error) {
+	if c.SVID == nil {
+		return Answer{}, Errorf(Denied, CodeUntrusted, "need %s: %s has no SVID yet: it must enrol first", r.Need, c.Node)
+	}
+	s, err := c.connect(ctx, c.SVID)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer s.close()
+	return s.ask(path, r)
+}
+
+// Enrol asks for the node's own SVID without having one. Nonce and request travel
+// on one connection, to which the proof by hostKey is bound. r.Body is a CertBody.
+func (c *Client) Enrol(ctx context.Context, r Request, hostKey ssh.Signer) (Answer, error) {
+	var body CertBody
+	if err := florete.Decode(r.Body, &body); err != nil {
+		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: body: %v", r.Need, err)
+	}
+	block, _ := pem.Decode([]byte(body.CSR))
+	if block == nil {
+		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: csr is not PEM", r.Need)
+	}
+	s, err := c.connect(ctx, nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer s.close()
+	var nonce Nonce
+	if err := s.call(http.MethodPost, PathNonce, nil, &nonce); err != nil {
+		return Answer{}, err
+	}
+	state := s.conn.ConnectionState()
+	binding, err := ChannelBinding(&state)
+	if err != nil {
+		return Answer{}, AsError(err)
+	}
+	r.Proof, err = Statement{Node: c.Node, Provider: c.Provider.ID, Nonce: nonce.Nonce, CSR: block.Bytes, Binding: binding}.Sign(hostKey)
+	if err != nil {
+		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
+	}
+	return s.ask(PathSVID, r)
+}
+
+// Artifact fetches the documents of this node.
+func (c *Client) Artifact(ctx context.Context) (Artifact, error) {
+	if c.SVID == nil {
+		return Artifact{}, Errorf(Denied, CodeUntrusted, "%s has no SVID yet: it must enrol first", c.Node)
+	}
+	s, err := c.connect(ctx, c.SVID)
+	if err != nil {
+		return Artifact{}, err
+	}
+	defer s.close()
+	var a Artifact
+	err = s.call(http.MethodGet, PathArtifact+url.PathEscape(c.Node.Name()), nil, &a)
+	return a, err
+}

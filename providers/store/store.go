@@ -18,7 +18,7 @@ var (
 )
 
 // Store is a state engine. Revisions are of the whole store, start at 1 and grow
-// by one with each committed transaction.
+// by one with each transaction that changes something.
 type Store interface {
 	// Get reads one key. The error is ErrNotFound when it is absent or expired.
 	Get(ctx context.Context, key string) (Entry, error)

@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"florete/providers/store"
+)
+
+// live leaves out keys whose lease has ended and which nobody swept yet.
+const live = "(lease = 0 OR EXISTS (SELECT 1 FROM leases WHERE id = lease AND expires > ?))"
+
+func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
+	e := store.Entry{Key: key}
+	err := s.read.QueryRowContext(ctx, "SELECT value, created, modified FROM kv WHERE key = ? AND "+live,
+		[]byte(key), time.Now().UnixMilli()).Scan(&e.Value, &e.Created, &e.Modified)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return store.Entry{}, fmt.Errorf("key %q: %w", key, err)
+	}
+	return e, nil
+}
+
+func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, int64, error) {
+	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer tx.Rollback()
+	var revision int64
+	if err := tx.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'revision'").Scan(&revision); err != nil {
+		return nil, 0, err
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT key, value, created, modified FROM kv WHERE key >= ? AND "+below+" AND "+live+" ORDER BY key",
+		[]byte(prefix), end(prefix), end(prefix), time.Now().UnixMilli())
+	if err != nil {
+		return nil, 0, err
+	}
+	entries, err := collect(rows, func(r *sql.Rows) (e store.Entry, err error) {
+		return e, r.Scan(&e.Key, &e.Value, &e.Created, &e.Modified)
+	})
+	return entries, revision, err
+}
+
+// below holds for keys before the end of a range, which is null when there is none.
+const below = "(? IS NULL OR key < ?)"
+
+// end is the first key after all that start with prefix, nil when there is none.
+func end(prefix string) []byte {
+	b := []byte(prefix)
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i] < 0xff {
+			b[i]++
+			return b[:i+1]
+		}
+	}
+	return nil
+}
+
+func (s *Store) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	touched := map[string]bool{}
+	for _, op := range txn.Then {
+		if touched[op.Key] {
+			return 0, fmt.Errorf("key %q: changed twice in one transaction", op.Key)
+		}
+		touched[op.Key] = true
+	}
+	return s.update(ctx, func(t *tx) error {
+		for _, c := range txn.If {
+			e, _, err := t.current(c.Key)
+			if err != nil {
+				return err
+			}
+			if e.Modified != c.Modified {
+				return fmt.Errorf("key %q: at revision %d, want %d: %w", c.Key, e.Modified, c.Modified, store.ErrConflict)
+			}
+		}
+		before := t.revision
+		t.begin()
+		for _, op := range txn.Then {
+			change := t.put
+			if op.Delete {
+				change = func(op store.Op) error { return t.delete(op.Key) }
+			}
+			if err := change(op); err != nil {
+				return err
+			}
+		}
+		if t.step == 0 {
+			t.revision = before
+		}
+		return nil
+	})
+}

@@ -1,0 +1,128 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"florete/providers/store"
+	"florete/providers/store/sqlite"
+	"florete/providers/store/storetest"
+)
+
+func open(t *testing.T, path string, o sqlite.Options) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store {
+		return open(t, filepath.Join(t.TempDir(), "state?#%20.db"), sqlite.Options{})
+	})
+}
+
+func TestReopen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := open(t, path, sqlite.Options{})
+	revision, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("a", []byte("1"))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v, want 0600", st.Mode(), err)
+	}
+	s = open(t, path, sqlite.Options{})
+	e, err := s.Get(t.Context(), "a")
+	if err != nil || e.Modified != revision {
+		t.Fatalf("got %v, %v, want revision %d", e, err, revision)
+	}
+	for e, err := range s.Watch(t.Context(), "", revision-1) {
+		if err != nil || e.Modified != revision {
+			t.Fatalf("watch after reopening: got %v, %v", e, err)
+		}
+		break
+	}
+}
+
+func TestNewerSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	open(t, path, sqlite.Options{}).Close()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("PRAGMA user_version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	_, err = sqlite.Open(path, sqlite.Options{})
+	if err == nil || !strings.Contains(err.Error(), "schema version 99, this Florete knows up to 1: run the newer one") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestKeep(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "state.db"), sqlite.Options{Keep: 3})
+	var last int64
+	for range 10 {
+		last, _ = s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("a", nil)}})
+	}
+	for _, err := range s.Watch(t.Context(), "a", last-4) {
+		if !errors.Is(err, store.ErrCompacted) {
+			t.Fatalf("four revisions back: got %v, want ErrCompacted", err)
+		}
+	}
+	n := 0
+	for _, err := range s.Watch(t.Context(), "a", last-3) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n == 3 {
+			break
+		}
+	}
+}
+
+// TestLeaseTime runs on virtual time: a kept lease lives, an abandoned one ends to
+// the millisecond.
+func TestLeaseTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, path, sqlite.Options{})
+		defer s.Close()
+		id, err := s.Lease(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{{Key: "a", Lease: id}}}); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			time.Sleep(50 * time.Second)
+			if err := s.KeepAlive(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute - time.Millisecond)
+		if _, err := s.Get(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+		if _, err := s.Get(t.Context(), "a"); !errors.Is(err, store.ErrNotFound) {
+			t.Fatalf("got %v, want ErrNotFound", err)
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"florete/providers/store"
+)
+
+// tx is a write transaction with at most two revisions: one in which leases
+// ended, then one of what was asked for.
+type tx struct {
+	*sql.Tx
+	ctx      context.Context
+	revision int64
+	step     int
+}
+
+func (t *tx) exec(query string, args ...any) error {
+	_, err := t.ExecContext(t.ctx, query, args...)
+	return err
+}
+
+func (t *tx) meta(name string) (v int64, err error) {
+	err = t.QueryRowContext(t.ctx, "SELECT value FROM meta WHERE name = ?", name).Scan(&v)
+	return v, err
+}
+
+// begin starts a revision.
+func (t *tx) begin() { t.revision, t.step = t.revision+1, 0 }
+
+// finish records the revision and forgets changes older than keep revisions.
+func (t *tx) finish(keep int64) error {
+	if err := t.exec("UPDATE meta SET value = ? WHERE name = 'revision'", t.revision); err != nil {
+		return err
+	}
+	if t.revision <= keep {
+		return nil
+	}
+	return t.compact(t.revision - keep)
+}
+
+func (t *tx) compact(revision int64) error {
+	if err := t.exec("UPDATE meta SET value = max(value, ?) WHERE name = 'compacted'", revision); err != nil {
+		return err
+	}
+	return t.exec("DELETE FROM events WHERE revision <= ?", revision)
+}
+
+// current is the entry of a key, and whether there is one.
+func (t *tx) current(key string) (e store.Entry, ok bool, err error) {
+	e.Key = key
+	err = t.QueryRowContext(t.ctx, "SELECT created, modified FROM kv WHERE key = ?", []byte(key)).Scan(&e.Created, &e.Modified)
+	if errors.Is(err, sql.ErrNoRows) {
+		return e, false, nil
+	}
+	return e, err == nil, err
+}
+
+func (t *tx) event(key string, value []byte, created int64) error {
+	t.step++
+	return t.exec("INSERT INTO events VALUES (?, ?, ?, ?, ?)", t.revision, t.step, []byte(key), value, created)
+}
+
+func (t *tx) put(op store.Op) error {
+	e, ok, err := t.current(op.Key)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		e.Created = t.revision
+	}
+	if op.Lease != 0 {
+		if err := t.lease(op.Lease); err != nil {
+			return err
+		}
+	}
+	value := op.Value
+	if value == nil {
+		value = []byte{} // NULL is a deletion
+	}
+	if err := t.exec("INSERT OR REPLACE INTO kv VALUES (?, ?, ?, ?, ?)",
+		[]byte(op.Key), value, e.Created, t.revision, int64(op.Lease)); err != nil {
+		return err
+	}
+	return t.event(op.Key, value, e.Created)
+}
+
+func (t *tx) delete(key string) error {
+	e, ok, err := t.current(key)
+	if err != nil || !ok {
+		return err
+	}
+	if err := t.exec("DELETE FROM kv WHERE key = ?", []byte(key)); err != nil {
+		return err
+	}
+	return t.event(key, nil, e.Created)
+}
+
+// lease checks that a lease exists.
+func (t *tx) lease(id store.LeaseID) error {
+	var n int
+	if err := t.QueryRowContext(t.ctx, "SELECT count(*) FROM leases WHERE id = ?", int64(id)).Scan(&n); err != nil {
+		return err
+	}
+	if n == 0 {
+		return fmt.Errorf("lease %d: %w", id, store.ErrNotFound)
+	}
+	return nil
+}
+
+// end deletes leases and the keys attached to them, in a revision of their own.
+func (t *tx) end(where string, arg any) error {
+	rows, err := t.QueryContext(t.ctx, "SELECT key FROM kv WHERE lease IN (SELECT id FROM leases WHERE "+where+") ORDER BY key", arg)
+	if err != nil {
+		return err
+	}
+	keys, err := collect(rows, func(r *sql.Rows) (key string, err error) { return key, r.Scan(&key) })
+	if err != nil {
+		return err
+	}
+	if len(keys) > 0 {
+		t.begin()
+	}
+	for _, k := range keys {
+		if err := t.delete(k); err != nil {
+			return err
+		}
+	}
+	return t.exec("DELETE FROM leases WHERE "+where, arg)
+}
+
+// expire ends the leases whose time has come.
+func (t *tx) expire() error { return t.end("expires <= ?", time.Now().UnixMilli()) }
+
+func collect[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) ([]T, error) {
+	defer rows.Close()
+	var all []T
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, rows.Err()
+}

@@ -1,0 +1,93 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+
+	"florete/providers/store"
+)
+
+// batch bounds how many changes a watch reads at once.
+const batch = 1000
+
+// cursor is the last change that a watch has seen.
+type cursor struct{ revision, step int64 }
+
+func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
+		at := cursor{revision: after + 1}
+		for ctx.Err() == nil {
+			next := s.next()
+			events, err := s.changes(ctx, prefix, &at)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				yield(store.Event{}, fmt.Errorf("watch %q: %w", prefix, err))
+				return
+			}
+			for _, e := range events {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if len(events) == batch {
+				continue
+			}
+			select {
+			case <-next:
+			case <-ctx.Done():
+			case <-s.ctx.Done():
+				yield(store.Event{}, errors.New("the store was closed"))
+				return
+			}
+		}
+	}
+}
+
+// changes reads what comes after the cursor and moves it there.
+func (s *Store) changes(ctx context.Context, prefix string, at *cursor) ([]store.Event, error) {
+	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback()
+	var revision, compacted int64
+	err = tx.QueryRowContext(ctx, "SELECT (SELECT value FROM meta WHERE name = 'revision'), (SELECT value FROM meta WHERE name = 'compacted')").
+		Scan(&revision, &compacted)
+	if err != nil {
+		return nil, err
+	}
+	if at.revision <= compacted {
+		return nil, fmt.Errorf("revision %d, kept from %d: %w", at.revision-1, compacted, store.ErrCompacted)
+	}
+	rows, err := tx.QueryContext(ctx, `SELECT revision, step, key, value, value IS NULL, created FROM events
+		WHERE (revision, step) > (?, ?) AND key >= ? AND `+below+` ORDER BY revision, step LIMIT ?`,
+		at.revision, at.step, []byte(prefix), end(prefix), end(prefix), batch)
+	if err != nil {
+		return nil, err
+	}
+	last := *at
+	events, err := collect(rows, func(r *sql.Rows) (e store.Event, err error) {
+		err = r.Scan(&last.revision, &last.step, &e.Key, &e.Value, &e.Deleted, &e.Created)
+		e.Modified = last.revision
+		return e, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(events) < batch && revision >= last.revision {
+		last = cursor{revision: revision + 1}
+	}
+	*at = last
+	return events, nil
+}
+
+// Compact forgets the changes up to a revision.
+func (s *Store) Compact(ctx context.Context, revision int64) error {
+	_, err := s.update(ctx, func(t *tx) error { return t.compact(min(revision, t.revision)) })
+	return err
+}

@@ -1,0 +1,167 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"florete/providers/store"
+)
+
+func watch(t *testing.T, s store.Store) {
+	r1 := commit(t, s, store.Put("w/a", []byte("1")), store.Put("other", nil))
+	r2 := commit(t, s, store.Delete("w/a"))
+	want := fmt.Sprint([]store.Event{
+		{Entry: store.Entry{Key: "w/a", Value: []byte("1"), Created: r1, Modified: r1}},
+		{Entry: store.Entry{Key: "w/a", Created: r1, Modified: r2}, Deleted: true},
+	})
+	if got := fmt.Sprint(take(t, s, "w/", r1-1, 2)); got != want {
+		t.Fatalf("from the start: got %s, want %s", got, want)
+	}
+	if got := take(t, s, "w/", r1, 1); !got[0].Deleted {
+		t.Fatalf("after the first: got %v, want the deletion", got)
+	}
+	live := make(chan store.Event)
+	go func() {
+		defer close(live)
+		for e, err := range s.Watch(deadline(t), "w/", r2) {
+			if err != nil {
+				return
+			}
+			live <- e
+		}
+	}()
+	for i := range 5 {
+		commit(t, s, store.Put("unseen", nil))
+		key := fmt.Sprintf("w/%d", i)
+		commit(t, s, store.Put(key, nil))
+		if e := <-live; e.Key != key || e.Deleted {
+			t.Fatalf("live: got %v, want a put of %s", e, key)
+		}
+	}
+}
+
+// watchOrder has more changes than any engine reads at once, in one transaction
+// and in many.
+func watchOrder(t *testing.T, s store.Store) {
+	const n = 2500
+	var ops []store.Op
+	for i := range n {
+		ops = append(ops, store.Put(fmt.Sprintf("w/%05d", i), nil))
+	}
+	var first int64
+	for i := 0; i < n; i += 100 {
+		if r := commit(t, s, ops[i:i+100]...); i == 0 {
+			first = r
+		}
+	}
+	last := int64(0)
+	seen := map[string]bool{}
+	for _, e := range take(t, s, "w/", first-1, n) {
+		if e.Modified < last {
+			t.Fatalf("revision %d after %d", e.Modified, last)
+		}
+		last = e.Modified
+		seen[e.Key] = true
+	}
+	if len(seen) != n {
+		t.Fatalf("got %d different keys, want %d", len(seen), n)
+	}
+}
+
+func watchClosed(t *testing.T, s store.Store) {
+	revision := commit(t, s, store.Put("a", nil))
+	ended := make(chan error)
+	go func() {
+		var last error
+		for _, err := range s.Watch(deadline(t), "", revision-1) {
+			last = err
+			if err == nil {
+				ended <- nil
+			}
+		}
+		ended <- last
+	}()
+	<-ended
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("a watch of a closed store ended without an error")
+	}
+}
+
+func compaction(t *testing.T, s store.Store) {
+	c, ok := s.(Compacter)
+	if !ok {
+		t.Skip("this engine compacts by itself")
+	}
+	r1 := commit(t, s, store.Put("a", []byte("1")))
+	r2 := commit(t, s, store.Put("a", []byte("2")))
+	if err := c.Compact(t.Context(), r1); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range s.Watch(deadline(t), "a", r1-1) {
+		if !errors.Is(err, store.ErrCompacted) {
+			t.Errorf("watch from before: got %v, want ErrCompacted", err)
+		}
+	}
+	if got := take(t, s, "a", r1, 1); got[0].Modified != r2 {
+		t.Errorf("watch from what is kept: got %v, want revision %d", got, r2)
+	}
+	wantEntry(t, s, store.Entry{Key: "a", Value: []byte("2"), Created: r1, Modified: r2})
+}
+
+func leaseEnds(t *testing.T, s store.Store) {
+	id, err := s.Lease(t.Context(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := commit(t, s, store.Op{Key: "leased", Lease: id}, store.Put("kept", nil))
+	if err := s.KeepAlive(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if e := take(t, s, "", revision, 1)[0]; e.Key != "leased" || !e.Deleted {
+		t.Fatalf("got %v, want the deletion of the leased key", e)
+	}
+	wantAbsent(t, s, "leased")
+	if err := s.KeepAlive(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("KeepAlive of an ended lease: got %v, want ErrNotFound", err)
+	}
+	commit(t, s, store.Put("leased", nil)) // absent again for conditions too
+	if _, err := s.Get(t.Context(), "kept"); err != nil {
+		t.Error(err)
+	}
+}
+
+func leaseRevoke(t *testing.T, s store.Store) {
+	id, err := s.Lease(t.Context(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, store.Op{Key: "leased", Lease: id})
+	if err := s.Revoke(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	wantAbsent(t, s, "leased")
+	if err := s.Revoke(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("second Revoke: got %v, want ErrNotFound", err)
+	}
+}
+
+// leaseMoves puts a leased key anew without the lease, which no longer ends it.
+func leaseMoves(t *testing.T, s store.Store) {
+	id, err := s.Lease(t.Context(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, store.Op{Key: "a", Lease: id})
+	commit(t, s, store.Put("a", nil))
+	if err := s.Revoke(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+}

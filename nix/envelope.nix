@@ -1,0 +1,18 @@
+# A document: the exact bytes of a body, and of the envelope that names them.
+{ cluster, serial, rev }:
+let
+  inherit (builtins) toJSON;
+  inherit (import ./names.nix) sri;
+in
+kind: host: value:
+let
+  body = toJSON value;
+in
+{
+  inherit body;
+  envelope = toJSON {
+    schema = "florete.envelope/v1";
+    digest = sri body;
+    inherit cluster host kind rev serial;
+  };
+}

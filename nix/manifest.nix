@@ -1,0 +1,45 @@
+# The manifest of a host: what it needs to know and nothing else.
+{ topology, access, needs }:
+let
+  inherit (builtins)
+    concatMap
+    filter
+    listToAttrs
+    map
+    mapAttrs
+    sort
+    ;
+  t = topology;
+
+  publish = host: sort (a: b: a.id < b.id) (map
+    (s: {
+      id = s.idOn host.name;
+      inherit (s) upstream;
+      allow = map (id: { inherit id; }) access.allow.${s.name};
+    })
+    (filter (s: s.published) (map (s: t.services.${s}) host.services)));
+
+  forwarder = host:
+    let published = publish host; in
+    (if published == [ ] then { } else { listen = host.forwarderAddress; }) // {
+      publish = published;
+      reach = access.reachable host;
+      callers = map (i: { inherit (i) id users uids; })
+        (filter (i: i.users ++ i.uids != [ ]) (access.identities host));
+      socks = access.socks host;
+    };
+in
+mapAttrs
+  (name: host: {
+    cluster = t.name;
+    host = name;
+    inherit (t) trustDomain trust;
+    identity = { inherit (host) id sshHostKey; };
+    inherit (host) roles;
+    providers = listToAttrs (map
+      (p: { name = p; value = { id = t.hosts.${p}.providerID; address = t.hosts.${p}.providerAddress; }; })
+      (concatMap (n: n.providers) needs.${name}));
+    needs = needs.${name};
+    forwarder = forwarder host;
+  })
+  t.hosts

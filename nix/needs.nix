@@ -1,0 +1,85 @@
+# What a host must fetch, from whom, and where it goes. Derived from what runs on
+# it; nobody configures needs.
+{ topology, access }:
+let
+  inherit (builtins)
+    attrNames
+    attrValues
+    filter
+    lessThan
+    listToAttrs
+    map
+    mapAttrs
+    sort
+    ;
+  t = topology;
+
+  nowhere = { files = { }; owner = ""; group = ""; };
+
+  need = kind: request: more: {
+    inherit kind request;
+    providers = t.providers.${kind}.hosts;
+    deliver = nowhere;
+    onChange = [ ];
+    after = [ "cert-node" ];
+    renew = { };
+    generation = 1;
+  } // more;
+
+  # Read by the forwarder, which runs as activation's user.
+  certificate = id: need "cert" { inherit id; } {
+    deliver = nowhere // {
+      files = {
+        "svid.pem" = { from = "svid"; mode = "0444"; };
+        "key.pem" = { from = "key"; mode = "0400"; };
+        "bundle.pem" = { from = "bundle"; mode = "0444"; };
+      };
+    };
+    renew.percent = 66;
+  };
+
+  client = host: service: need "oidc"
+    {
+      service = service.idOn host.name;
+      redirectURIs = sort lessThan service.sso.redirectURIs;
+    }
+    {
+      deliver = {
+        files = {
+          client-id = { from = "clientId"; mode = "0444"; };
+          client-secret = { from = "clientSecret"; mode = "0400"; };
+          issuer = { from = "issuer"; mode = "0444"; };
+        };
+        owner = service.user;
+        group = service.user;
+      };
+      onChange = if service.sso.restart == "" then [ ] else [ { unit = service.sso.restart; do = "restart"; } ];
+    };
+
+  each = prefix: value: list: listToAttrs (map (s: { name = prefix + s.name; value = value s; }) list);
+
+  when = condition: needs: if condition then needs else { };
+
+  # id → need
+  of = host:
+    let
+      services = map (s: t.services.${s}) host.services;
+    in
+    { cert-node = certificate host.id // { after = [ ]; }; }
+    // each "cert-service-" (s: certificate (s.idOn host.name)) (filter (s: s.published || s.roles != [ ]) services)
+    // each "cert-user-" (u: certificate t.users.${u.name}.id) (map (name: { inherit name; }) host.users)
+    // each "oidc-" (client host) (filter (s: s.sso.mode == "oidc") services)
+    # A cert provider makes its own server certificate; the others fetch theirs.
+    // when (host.kinds != [ ] && !builtins.elem "cert" host.kinds) {
+      cert-service-florete-provider = certificate host.providerID;
+    }
+    // when (t.providers.config.hosts != [ ]) {
+      config-documents = need "config" { } { renew.every = t.providers.config.every; };
+    };
+in
+# host → its needs, sorted by id
+mapAttrs
+  (_: host:
+    let needs = of host; in
+    map (id: needs.${id} // { inherit id; }) (attrNames needs))
+  t.hosts

@@ -1,0 +1,51 @@
+# The policy of a provider host: every need that names it, as a grant to the node
+# that has the need, with the need's very request.
+{ topology, needs }:
+let
+  inherit (builtins)
+    attrNames
+    attrValues
+    concatMap
+    elem
+    groupBy
+    intersectAttrs
+    listToAttrs
+    map
+    mapAttrs
+    ;
+  t = topology;
+
+  # provider → grants. Hosts and needs come sorted, so the grants are.
+  grants = mapAttrs (_: map (g: g.grant)) (groupBy (g: g.provider) (concatMap
+    (host: concatMap
+      (need: map
+        (provider: {
+          inherit provider;
+          grant = { caller = host.id; need = need.id; inherit (need) kind request; };
+        })
+        need.providers)
+      needs.${host.name})
+    (attrValues t.hosts)));
+
+  settings = {
+    cert = { inherit (t.providers.cert) lifetime; };
+    config = { };
+    oidc = { inherit (t.providers.oidc) issuer; };
+  };
+
+  providers = listToAttrs (map (name: { inherit name; value = null; })
+    (concatMap (p: p.hosts) (attrValues t.providers)));
+in
+mapAttrs
+  (name: host: {
+    cluster = t.name;
+    host = name;
+    inherit (t) trustDomain trust;
+    provider = { id = host.providerID; address = host.providerAddress; };
+    enrol =
+      if elem "cert" host.kinds then map (h: { inherit (h) id sshHostKey; }) (attrValues t.hosts)
+      else [ ];
+    kinds = listToAttrs (map (kind: { name = kind; value = settings.${kind}; }) host.kinds);
+    grants = grants.${name} or [ ];
+  })
+  (intersectAttrs providers t.hosts)

@@ -1,0 +1,184 @@
+# The topology language: every record, its attributes, their types and defaults.
+# README.md explains them to people.
+let
+  inherit (builtins)
+    elemAt
+    filter
+    head
+    isInt
+    isPath
+    isString
+    length
+    match
+    pathExists
+    readFile
+    split
+    stringLength
+    toJSON
+    ;
+  inherit (import ./text.nix) contains;
+  inherit (import ./types.nix) attrsOf between enum isFile listOf matches named record scalar;
+  inherit (import ./names.nix) range;
+
+  string = scalar { want = "a string"; hint = "put it in double quotes"; ok = isString; };
+  strings = listOf string;
+  port = between 1 65535 "a port";
+  seconds = between 1 315360000 "seconds";
+
+  word = { want, hint, re, ... }@type: scalar ({ ok = matches re; } // type);
+
+  octet = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+  isV4 = matches "(${octet}\\.){3}${octet}";
+  isV6 = v:
+    matches "([0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}" v
+    && !contains ":::" v
+    && !matches ":[^:].*|.*[^:]:" v
+    && (length (split "::" v) == 3 || length (split "::" v) == 1 && length (split ":" v) == 15);
+  # The last label of a name is not a number: 10.0.0.300 is a mistake, no name.
+  isName = matches "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?";
+
+  address = scalar {
+    want = "an IP address or a lower-case DNS name, without a port";
+    hint = "ports have attributes of their own";
+    ok = v: isV4 v || isV6 v || isName v;
+  };
+
+  hostPort = scalar {
+    want = "host:port";
+    hint = "write for example \"127.0.0.1:8080\" or \"[::1]:8080\"";
+    ok = v:
+      let
+        six = match "\\[([^]]*)]:([1-9][0-9]{0,4})" v;
+        four = match "([^:]*):([1-9][0-9]{0,4})" v;
+      in
+      matches ".*:[1-9][0-9]{0,4}" v
+      && (six != null && isV6 (head six) || four != null && (isV4 (head four) || isName (head four)));
+  };
+
+  pem = scalar {
+    want = "a certificate: the path of a PEM file, or PEM text";
+    hint = "write a path without quotes: ./ca.crt";
+    ok = v:
+      if isPath v then isFile v && contains "-----BEGIN CERTIFICATE-----" (readFile v)
+      else isString v && contains "-----BEGIN CERTIFICATE-----" v;
+    to = v: if isPath v then readFile v else v;
+  };
+
+  # Authorized-keys form; comment and line end are dropped.
+  sshKey = word {
+    want = "an SSH host public key";
+    hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\"";
+    re = "(ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}|(ssh-rsa|ecdsa-sha2-nistp(256|384|521)) AAAA[A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?";
+    to = v: head (match "([^ ]+ [^[:space:]]+).*" v);
+  };
+
+  signingKey = word {
+    want = "a public key in Nix format, name:base64";
+    hint = "print it with: nix key convert-secret-to-public < secret-key";
+    re = "[^:[:space:]]+:[A-Za-z0-9+/]{43}=[[:space:]]*";
+    to = v: head (match "([^[:space:]]+).*" v);
+  };
+
+  url = word {
+    want = "an http or https URL";
+    hint = "write for example \"https://wiki.example.org/callback\"";
+    re = "https?://[^[:space:]]+";
+  };
+
+  account = word {
+    want = "an account name";
+    hint = "write the name as in /etc/passwd";
+    re = "[A-Za-z_][A-Za-z0-9_.-]{0,31}";
+  };
+
+  caller = scalar {
+    want = "an account name or a uid";
+    hint = "write a name in quotes or a number without them";
+    ok = v: isInt v && v >= 0 && v < 4294967296 || matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v;
+  };
+
+  unit = word {
+    want = "a systemd unit";
+    hint = "write its full name, such as \"wiki.service\"";
+    re = "[A-Za-z0-9:_.@\\-]+\\.(service|socket|target|timer|path)";
+  };
+
+  loopback = scalar {
+    want = "a range of loopback addresses, 127.x.y.z/8 to /30";
+    hint = "write for example \"127.64.0.0/10\"; bits after the prefix are zero";
+    zero = "127.64.0.0/10";
+    ok = v: matches "127(\\.${octet}){3}/(8|9|[12][0-9]|30)" v && (range v).aligned;
+  };
+
+  trustDomain = scalar {
+    id = "FL004";
+    want = "a trust domain";
+    hint = "use lower-case DNS labels with dots between them, such as \"demo.flor\"";
+    ok = v:
+      matches "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*" v && stringLength v <= 180;
+  };
+
+  clusterName = word {
+    id = "FL004";
+    want = "a cluster name";
+    hint = "use lower-case letters, digits and inner hyphens";
+    re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+  };
+
+  of = type: { inherit type; };
+  default = value: type: { inherit type; default = value; };
+  required = hint: type: { inherit type hint; required = true; };
+
+  host = record "a host" {
+    # A host that nobody calls, such as a laptop, needs no address.
+    address = of address;
+    sshHostKey = required "\"ssh-ed25519 AAAA…\"" sshKey;
+    kind = of (enum [ "server" "device" ]);
+    capabilities = of strings;
+    tags = of strings;
+    users = of strings;
+    roles = of strings;
+    callers = of (attrsOf (listOf caller));
+    loopback = of loopback;
+    providerPort = default 4600 port;
+    forwarderPort = default 4610 port;
+  };
+
+  service = record "a service" {
+    host = of string;
+    hosts = of strings;
+    port = required "8080" port;
+    listenPort = default null port;
+    upstream = of hostPort;
+    visibility = of (enum [ "cluster" "public" "host" ]);
+    scope = of (enum [ "cluster" "node" ]);
+    user = of account;
+    roles = of strings;
+    sso = of (record "sso" {
+      mode = of (enum [ "none" "oidc" ]);
+      restart = of unit;
+      redirectURIs = of (listOf url);
+    });
+  };
+
+  provider = fields: of (record "a provider" ({ hosts = required "[ \"host\" ]" strings; } // fields));
+in
+record "mkCluster" {
+  self = of (scalar { want = "a flake"; hint = "pass the flake's own self"; zero = { }; ok = builtins.isAttrs; });
+  serial = default null (between 0 9007199254740991 "a serial");
+  rev = default null string;
+  name = required "\"demo\"" clusterName;
+  trustDomain = required "\"demo.flor\"" trustDomain;
+  trust = of (record "trust" { roots = of (listOf pem); keys = of (listOf signingKey); });
+  hosts = required "{ … }" (named { what = "host"; } host);
+  # Needs are named "cert-service-<name>" and "cert-user-<name>": DNS labels too.
+  services = of (named { what = "service"; max = 50; reserved = [ "florete-provider" ]; } service);
+  users = of (named { what = "user"; max = 53; } (record "a user" { roles = of strings; }));
+  roles = of (named { what = "role"; } (record "a role" { services = of strings; groups = of strings; }));
+  groups = of (named { what = "group"; } strings);
+  providers = of (record "providers" {
+    cert = provider { lifetime = default 86400 seconds; };
+    config = provider { every = default 900 seconds; };
+    oidc = provider { issuer = required "\"https://auth.example.org\"" url; };
+  });
+}

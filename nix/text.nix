@@ -1,0 +1,69 @@
+# Text for people: how a value is shown, which name was probably meant, and what
+# looks like a private key and is therefore never shown.
+let
+  inherit (builtins)
+    any
+    concatStringsSep
+    elemAt
+    filter
+    isInt
+    isBool
+    isPath
+    isString
+    length
+    match
+    replaceStrings
+    stringLength
+    substring
+    toJSON
+    typeOf
+    unsafeDiscardStringContext
+    ;
+
+  tail = substring 1 (-1);
+
+  # Is b at most k edits from a? An edit inserts, drops, replaces or swaps.
+  within = k: a: b:
+    if a == b then true
+    else if a == "" || b == "" then stringLength a + stringLength b <= k
+    else if substring 0 1 a == substring 0 1 b then within k (tail a) (tail b)
+    else
+      k > 0 && (
+        within (k - 1) (tail a) b
+        || within (k - 1) a (tail b)
+        || within (k - 1) (tail a) (tail b)
+        || substring 0 1 a == substring 1 1 b && substring 1 1 a == substring 0 1 b
+          && within (k - 1) (tail (tail a)) (tail (tail b))
+      );
+
+  contains = part: s: replaceStrings [ part ] [ "" ] s != s;
+in
+{
+  inherit contains;
+
+  # PEM and OpenSSH keys, age identities, Nix secret keys (64 bytes where a public key has 32).
+  secret = s:
+    any (part: contains part s) [ "PRIVATE KEY-----" "AGE-SECRET-KEY-1" ]
+    || stringLength s >= 88 && stringLength s < 512
+      && match "[^:[:space:]]+:[A-Za-z0-9+/]{86}==[[:space:]]*" s != null;
+
+  show = v:
+    if isString v then
+      let s = unsafeDiscardStringContext v; in
+      toJSON (if stringLength s > 60 then substring 0 57 s + "..." else s)
+    else if isInt v || isBool v then toJSON v
+    else if isPath v then toString v
+    else { null = "null"; list = "a list"; set = "a set"; lambda = "a function"; float = "a fraction"; }.${typeOf v};
+
+  # The remedy for a name that is none of `known`.
+  suggest = what: name: known:
+    let
+      near = k: filter (within k name) known;
+      best = near 1 ++ (if stringLength name > 3 then near 2 else [ ]);
+      some = filter (n: n != "") known;
+    in
+    if best != [ ] then "did you mean ${toJSON (elemAt best 0)}?"
+    else if some == [ ] then "there is no ${what} yet"
+    else if length some > 8 then "it is none of the ${toString (length some)} that exist"
+    else "choose from ${concatStringsSep ", " some}";
+}

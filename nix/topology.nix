@@ -1,0 +1,86 @@
+# The topology with every reference followed: who runs where, under which ID.
+# Takes what shape.nix cleaned; a reference to nothing is dropped here and
+# reported by check.nix. Everything is indexed once and lazy, so that one host of
+# ten thousand costs one host.
+clean:
+let
+  inherit (builtins)
+    attrNames
+    concatMap
+    elem
+    filter
+    foldl'
+    groupBy
+    listToAttrs
+    map
+    mapAttrs
+    ;
+  names = import ./names.nix;
+  id = names.id clean.trustDomain;
+
+  sorted = list: attrNames (listToAttrs (map (name: { inherit name; value = null; }) list));
+  distinct = foldl' (seen: e: if elem e seen then seen else seen ++ [ e ]) [ ];
+  known = set: filter (n: set ? ${n});
+
+  # { <key> = [ <value> … ]; } from pairs.
+  index = pairs: mapAttrs (_: map (p: p.value)) (groupBy (p: p.key) pairs);
+
+  groups = { control-plane = [ ]; control-plane-write = [ ]; } // clean.groups;
+  roles = {
+    node = { services = [ ]; groups = [ "control-plane" ]; };
+    operator = { services = [ ]; groups = [ "control-plane" "control-plane-write" ]; };
+  } // clean.roles;
+  rolesOf = holder: sorted (known roles holder.roles);
+
+  providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) clean.providers;
+  kinds = index (concatMap (kind: map (key: { inherit key; value = kind; }) providers.${kind}.hosts) (attrNames providers));
+
+  placed = index (concatMap (value: map (key: { inherit key value; }) services.${value}.hosts) (attrNames services));
+  entitled = index (concatMap (key: map (value: { key = value; value = key; }) hosts.${key}.users) (attrNames hosts));
+
+  hosts = mapAttrs
+    (name: host: host // {
+      inherit name;
+      id = id "node/${name}";
+      roles = sorted ([ "node" ] ++ rolesOf host);
+      users = sorted (known clean.users host.users);
+      services = placed.${name} or [ ];
+      kinds = kinds.${name} or [ ];
+      providerID = id "service/${name}/florete-provider";
+      providerAddress = names.hostPort host.address host.providerPort;
+      forwarderAddress = names.hostPort host.address host.forwarderPort;
+    })
+    clean.hosts;
+
+  services = mapAttrs
+    (name: service:
+      let
+        on = sorted (known clean.hosts (service.hosts ++ filter (h: h != "") [ service.host ]));
+        idOn = host: id (if service.scope == "node" then "service/${host}/${name}" else "service/${name}");
+      in
+      service // {
+        inherit name idOn;
+        hosts = on;
+        # One per ID: a service of the cluster is one wherever it runs.
+        instances =
+          if service.scope == "node" then map (host: { id = idOn host; hosts = [ host ]; }) on
+          else if on == [ ] then [ ]
+          else [ { id = id "service/${name}"; hosts = on; } ];
+        published = service.visibility != "host";
+        roles = rolesOf service;
+        listenPort = if service.listenPort == null then service.port else service.listenPort;
+        upstream = if service.upstream == "" then names.hostPort "127.0.0.1" service.port else service.upstream;
+      })
+    clean.services;
+in
+{
+  inherit (clean) name trustDomain trust;
+  inherit groups hosts providers roles services;
+  users = mapAttrs
+    (name: user: {
+      id = id "user/${name}";
+      roles = rolesOf user;
+      hosts = entitled.${name} or [ ];
+    })
+    clean.users;
+}

@@ -1,0 +1,179 @@
+# Types of the topology language. A type is { zero; unsound; faults; clean; }:
+#   zero             stands for a value that was not written
+#   unsound          stands for one that was written wrongly: other checks skip it
+#   faults place v   what is wrong with v, as a list of faults
+#   clean v          v with every unsound part replaced
+# Whatever a person wrote, what `clean` returns is safe to compute with. So one run
+# finds faults of shape and of meaning together and none of them is a stack trace.
+let
+  inherit (builtins)
+    attrNames
+    concatLists
+    concatMap
+    concatStringsSep
+    elem
+    elemAt
+    genList
+    isAttrs
+    isInt
+    isList
+    isPath
+    isString
+    length
+    mapAttrs
+    match
+    pathExists
+    readDir
+    readFile
+    stringLength
+    toJSON
+    ;
+  inherit (import ./text.nix) secret show suggest;
+  inherit (import ./fault.nix) fault;
+
+  # The length bound keeps the regular expression engine away from whole files.
+  matches = re: v: isString v && stringLength v < 4096 && match re v != null;
+
+  bad = { id ? "FL002", want, hint, ... }: place: v: [
+    (fault {
+      inherit id place;
+      problem = "want ${want}, found";
+      value = show v;
+      remedy = hint;
+    })
+  ];
+
+  # A private key directly in v, a string, a file, or a list of them.
+  leaks = place: v:
+    if isList v then concatLists (genList (i: leaks "${place}[${toString i}]" (elemAt v i)) (length v))
+    else if isString v && secret v || isFile v && secret (readFile v) then [
+      (fault {
+        id = "FL006";
+        inherit place;
+        problem = "found";
+        value = "a private key (not shown)";
+        remedy = "take it out of the repository and its history, replace the key, and write the public half here";
+      })
+    ]
+    else [ ];
+
+  isFile = v:
+    isPath v && pathExists v && (readDir (dirOf v)).${baseNameOf v} or "directory" != "directory";
+
+  scalar = { ok, zero ? "", unsound ? zero, to ? (v: v), ... }@type: {
+    inherit zero unsound;
+    faults = place: v: if ok v then [ ] else bad type place v;
+    clean = v: if ok v then to v else unsound;
+  };
+
+  join = place: n:
+    let key = if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n; in
+    if place == "" then key else "${place}.${key}";
+
+  attrs = what: hint: each: place: v:
+    if isAttrs v then concatMap (n: each n (join place n) v.${n}) (attrNames v)
+    else bad { want = what; inherit hint; } place v;
+in
+{
+  inherit scalar matches isFile;
+
+  enum = choices: scalar {
+    want = "one of ${concatStringsSep ", " (map toJSON choices)}";
+    hint = "write one of them";
+    zero = elemAt choices 0;
+    ok = v: elem v choices;
+  };
+
+  between = low: high: what: scalar {
+    want = "${what} from ${toString low} to ${toString high}";
+    hint = "write a whole number without quotes";
+    zero = low;
+    unsound = -1;
+    ok = v: isInt v && v >= low && v <= high;
+  };
+
+  listOf = type: {
+    zero = [ ];
+    unsound = [ type.unsound ];
+    faults = place: v:
+      if isList v then concatLists (genList (i: type.faults "${place}[${toString i}]" (elemAt v i)) (length v))
+      else bad { want = "a list"; hint = "put it in brackets: [ … ]"; } place v;
+    clean = v: if isList v then map type.clean v else [ type.unsound ];
+  };
+
+  # Free names, any number of them.
+  attrsOf = type: {
+    zero = { };
+    unsound = { };
+    faults = attrs "a set" "write { name = …; }" (_: type.faults);
+    clean = v: if isAttrs v then mapAttrs (_: type.clean) v else { };
+  };
+
+  # Names that become parts of IDs; longer ones than max would break the names made from them.
+  named = { what, max ? 63, reserved ? [ ] }: type: {
+    zero = { };
+    unsound = { };
+    faults = attrs "a set of ${what}s" "write { name = { … }; }" (n: place: v:
+      (if matches "[a-z0-9]([a-z0-9-]*[a-z0-9])?" n && stringLength n <= max then [ ] else [
+        (fault {
+          id = "FL004";
+          inherit place;
+          problem = "not a ${what} name";
+          value = show n;
+          remedy = "use at most ${toString max} lower-case letters, digits and inner hyphens";
+        })
+      ])
+      ++ (if !elem n reserved then [ ] else [
+        (fault {
+          id = "FL005";
+          inherit place;
+          problem = "reserved name";
+          value = show n;
+          remedy = "choose another name for this ${what}";
+        })
+      ])
+      ++ type.faults place v);
+    clean = v: if isAttrs v then mapAttrs (_: type.clean) v else { };
+  };
+
+  # fields.<name> = { type; default ? type.zero; } or { type; required = true; hint; }
+  record = what: fields: {
+    zero = mapAttrs (_: f: f.default or f.type.zero) fields;
+    unsound = mapAttrs (_: f: f.type.unsound) fields;
+    faults = place: v:
+      attrs "a set" "write { … } with the attributes of ${what}"
+        (n: at: value:
+          let leaked = leaks at value; in
+          if leaked != [ ] then leaked
+          else if fields ? ${n} then fields.${n}.type.faults at value
+          else [
+            (fault {
+              id = "FL001";
+              place = at;
+              problem = "${what} has no attribute";
+              value = n;
+              remedy = suggest "attribute" n (attrNames fields);
+            })
+          ])
+        place v
+      ++ concatMap
+        (n:
+          if fields.${n} ? required && isAttrs v && !v ? ${n} then [
+            (fault {
+              id = "FL003";
+              place = if place == "" then what else place;
+              problem = "missing attribute";
+              value = n;
+              remedy = "write ${n} = ${fields.${n}.hint};";
+            })
+          ]
+          else [ ])
+        (attrNames fields);
+    clean = v: mapAttrs
+      (n: f:
+        if isAttrs v && v ? ${n} then f.type.clean v.${n}
+        else if isAttrs v && !f ? required then f.default or f.type.zero
+        else f.type.unsound)
+      fields;
+  };
+}

@@ -1,0 +1,18 @@
+let
+  facts = builtins.fromJSON (builtins.readFile ./facts.json);
+in
+{
+  name = "demo";
+  trustDomain = "demo.flor";
+  trust = {
+    roots = [ ./ca.crt ];
+    inherit (facts) keys;
+  };
+
+  hosts = import ./hosts.nix facts;
+  services = import ./services.nix;
+  users = import ./users.nix;
+  roles = import ./roles.nix;
+  groups = import ./groups.nix;
+  providers = import ./providers.nix;
+}

@@ -1,0 +1,4 @@
+{
+  apps = [ "auth" "outline" "wiki" ];
+  control-plane = [ "metrics" ];
+}

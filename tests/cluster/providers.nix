@@ -1,0 +1,8 @@
+{
+  cert.hosts = [ "drhorrible" ];
+  config.hosts = [ "drhorrible" ];
+  oidc = {
+    hosts = [ "drhorrible" ];
+    issuer = "http://auth.demo.flor.rete";
+  };
+}

@@ -1,0 +1,9 @@
+# Every host has the role `node` without saying so; it reaches the group
+# control-plane.
+{
+  writer.groups = [ "apps" ];
+  reader.services = [ "auth" "outline" ];
+  beacon.services = [ "outline" ];
+  oidc-client.services = [ "auth" ];
+  operator.groups = [ "apps" "control-plane" "control-plane-write" ];
+}

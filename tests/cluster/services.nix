@@ -1,0 +1,32 @@
+{
+  # The pages of the OIDC issuer, see providers.nix.
+  auth = {
+    host = "drhorrible";
+    port = 5556;
+    listenPort = 80;
+  };
+
+  metrics = {
+    host = "mgmt01";
+    port = 9090;
+  };
+
+  outline = {
+    host = "ursula";
+    port = 4654;
+    listenPort = 80;
+    visibility = "public";
+    roles = [ "oidc-client" ];
+    sso = {
+      mode = "oidc";
+      restart = "outline.service";
+      redirectURIs = [ "http://outline.demo.flor.rete/auth/oidc.callback" ];
+    };
+  };
+
+  wiki = {
+    host = "ursula";
+    port = 4655;
+    listenPort = 80;
+  };
+}

@@ -1,0 +1,4 @@
+{
+  alice.roles = [ "writer" ];
+  bob.roles = [ "reader" ];
+}

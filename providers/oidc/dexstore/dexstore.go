@@ -1,0 +1,160 @@
+// Package dexstore keeps the state of a Dex server (github.com/dexidp/dex) in a
+// store.Store, so that the embedded OIDC provider needs no database of its own.
+//
+// A record lies at oidc/dex/<type>/<hash>, sealed for that key. The hash is over
+// Dex's id of the record, because authorization codes are ids and must not be
+// readable in the store.
+package dexstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"florete/providers/seal"
+	"florete/providers/store"
+
+	"github.com/dexidp/dex/storage"
+)
+
+// Store is a storage.Storage over a state engine. It returns the bare errors
+// storage.ErrNotFound and storage.ErrAlreadyExists, which Dex compares with ==.
+// The engine stays open when the Store is closed.
+type Store struct {
+	db  store.Store
+	key *seal.Key
+}
+
+var _ storage.Storage = (*Store)(nil)
+
+// New makes a Store over db whose records are sealed with key.
+func New(db store.Store, key *seal.Key) *Store { return &Store{db: db, key: key} }
+
+// Close does nothing: the engine belongs to the caller.
+func (s *Store) Close() error { return nil }
+
+// errBusy is returned when an update lost to other updates attempts times.
+var errBusy = errors.New("dexstore: the record keeps changing, try again")
+
+const attempts = 8
+
+// table is one type of record: T, kept below the name.
+type table[T any] string
+
+func (t table[T]) prefix() string { return "oidc/dex/" + string(t) + "/" }
+
+// key is injective over lists of ids.
+func (t table[T]) key(id ...string) string {
+	h := sha256.New()
+	for _, part := range id {
+		h.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
+	}
+	return t.prefix() + hex.EncodeToString(h.Sum(nil))
+}
+
+func (t table[T]) decode(s *Store, e store.Entry) (v T, err error) {
+	plain, err := s.key.Open(e.Key, e.Value)
+	if err != nil {
+		return v, fmt.Errorf("dexstore: %w", err)
+	}
+	if err := json.Unmarshal(plain, &v); err != nil {
+		return v, fmt.Errorf("dexstore: %s: %w", e.Key, err)
+	}
+	return v, nil
+}
+
+// put stores v at key when the key's revision is still modified.
+func (t table[T]) put(ctx context.Context, s *Store, key string, modified int64, v T) error {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("dexstore: %s: %w", key, err)
+	}
+	_, err = s.db.Commit(ctx, store.Txn{
+		If:   []store.Cond{{Key: key, Modified: modified}},
+		Then: []store.Op{store.Put(key, s.key.Seal(key, plain))},
+	})
+	return err
+}
+
+func (t table[T]) create(ctx context.Context, s *Store, v T, id ...string) error {
+	err := t.put(ctx, s, t.key(id...), 0, v)
+	if errors.Is(err, store.ErrConflict) {
+		return storage.ErrAlreadyExists
+	}
+	return err
+}
+
+func (t table[T]) entry(ctx context.Context, s *Store, id ...string) (store.Entry, error) {
+	e, err := s.db.Get(ctx, t.key(id...))
+	if errors.Is(err, store.ErrNotFound) {
+		return e, storage.ErrNotFound
+	}
+	return e, err
+}
+
+func (t table[T]) get(ctx context.Context, s *Store, id ...string) (v T, err error) {
+	e, err := t.entry(ctx, s, id...)
+	if err != nil {
+		return v, err
+	}
+	return t.decode(s, e)
+}
+
+func (t table[T]) list(ctx context.Context, s *Store) ([]T, error) {
+	entries, _, err := s.db.List(ctx, t.prefix())
+	if err != nil {
+		return nil, err
+	}
+	all := make([]T, len(entries))
+	for i, e := range entries {
+		if all[i], err = t.decode(s, e); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// update replaces a record by what change makes of it. change runs again when
+// the record changed in between.
+func (t table[T]) update(ctx context.Context, s *Store, change func(T) (T, error), id ...string) error {
+	for range attempts {
+		e, err := t.entry(ctx, s, id...)
+		if err != nil {
+			return err
+		}
+		v, err := t.decode(s, e)
+		if err != nil {
+			return err
+		}
+		if v, err = change(v); err != nil {
+			return err
+		}
+		if err = t.put(ctx, s, e.Key, e.Modified, v); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return errBusy
+}
+
+// delete removes a record for one of several that try: the others get
+// storage.ErrNotFound.
+func (t table[T]) delete(ctx context.Context, s *Store, id ...string) error {
+	for range attempts {
+		e, err := t.entry(ctx, s, id...)
+		if err != nil {
+			return err
+		}
+		_, err = s.db.Commit(ctx, store.Txn{
+			If:   []store.Cond{{Key: e.Key, Modified: e.Modified}},
+			Then: []store.Op{store.Delete(e.Key)},
+		})
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return errBusy
+}

@@ -1,0 +1,39 @@
+package dexstore
+
+import (
+	"context"
+	"errors"
+
+	"florete/providers/store"
+
+	"github.com/dexidp/dex/storage"
+)
+
+const keys table[storage.Keys] = "keys"
+
+// GetKeys reads the signing keys. The error is storage.ErrNotFound before the
+// first rotation.
+func (s *Store) GetKeys(ctx context.Context) (storage.Keys, error) { return keys.get(ctx, s) }
+
+// UpdateKeys differs from the other updates: it makes the record when there is
+// none, and it does not try again, because whoever was first has rotated.
+func (s *Store) UpdateKeys(ctx context.Context, change func(storage.Keys) (storage.Keys, error)) error {
+	e, err := keys.entry(ctx, s)
+	var old storage.Keys
+	switch {
+	case err == nil:
+		if old, err = keys.decode(s, e); err != nil {
+			return err
+		}
+	case !errors.Is(err, storage.ErrNotFound):
+		return err
+	}
+	changed, err := change(old)
+	if err != nil {
+		return err
+	}
+	if err := keys.put(ctx, s, keys.key(), e.Modified, changed); !errors.Is(err, store.ErrConflict) {
+		return err
+	}
+	return errBusy
+}

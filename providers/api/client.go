@@ -4,9 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
+	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"florete"
@@ -20,7 +20,7 @@ const (
 	PathNonce    = "/cert/nonce"
 	PathSVID     = "/cert/svid"
 	PathRegister = "/oidc/register"
-	PathArtifact = "/config/artifact/" // followed by the node's name
+	PathArtifact = "/config/artifact/" // then the node's name and ?serial=, that of its manifest
 )
 
 // Paths is where needs of a kind are asked for with POST.
@@ -29,8 +29,11 @@ var Paths = map[string]string{"cert": PathSVID, "oidc": PathRegister}
 // HeaderKey carries the idempotency key of a request.
 const HeaderKey = "Idempotency-Key"
 
-// MaxMessage is the longest request or answer in bytes.
-const MaxMessage = 4 << 20
+// The longest request and answer, in bytes.
+const (
+	MaxRequest = 64 << 10
+	MaxAnswer  = 4 << 20
+)
 
 // Client asks one provider on behalf of one node. Each call is a TLS connection
 // of its own, so credentials are never older than the call. Every error is an
@@ -95,8 +98,8 @@ func (c *Client) Enrol(ctx context.Context, r Request, hostKey ssh.Signer) (Answ
 	return s.ask(PathSVID, r)
 }
 
-// Artifact fetches the documents of this node.
-func (c *Client) Artifact(ctx context.Context) (Artifact, error) {
+// Artifact fetches the documents of this node, whose manifest has the serial.
+func (c *Client) Artifact(ctx context.Context, serial int64) (Artifact, error) {
 	if c.SVID == nil {
 		return Artifact{}, Errorf(Denied, CodeUntrusted, "%s has no SVID yet: it must enrol first", c.Node)
 	}
@@ -106,6 +109,6 @@ func (c *Client) Artifact(ctx context.Context) (Artifact, error) {
 	}
 	defer s.close()
 	var a Artifact
-	err = s.call(http.MethodGet, PathArtifact+url.PathEscape(c.Node.Name()), nil, &a)
+	err = s.call(http.MethodGet, fmt.Sprintf("%s%s?serial=%d", PathArtifact, c.Node.Name(), serial), nil, &a)
 	return a, err
 }

@@ -130,7 +130,7 @@ func (s *session) call(method, path string, r *Request, answer any) error {
 		return AsError(fmt.Errorf("%s %s at %s: %w", method, path, s.client.Provider.Address, err))
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, MaxMessage+1))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
 	if err != nil {
 		return AsError(fmt.Errorf("%s %s at %s: %w", method, path, s.client.Provider.Address, err))
 	}
@@ -139,8 +139,8 @@ func (s *session) call(method, path string, r *Request, answer any) error {
 			method, path, s.client.Provider.Address, resp.StatusCode, why)
 	}
 	switch {
-	case len(b) > MaxMessage:
-		return odd(fmt.Sprintf("longer than %d bytes", MaxMessage))
+	case len(b) > MaxAnswer:
+		return odd(fmt.Sprintf("longer than %d bytes", MaxAnswer))
 	case resp.StatusCode == http.StatusOK:
 		if err := florete.Decode(b, answer); err != nil {
 			return odd(err)

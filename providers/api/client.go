@@ -43,6 +43,10 @@ type Client struct {
 	Provider florete.Provider // whom, and exactly the identity it must present
 	Roots    *x509bundle.Bundle
 
+	// Serial is the node's manifest's, for Artifact: a provider with an older
+	// policy then says so. Requests carry their own.
+	Serial int64
+
 	// SVID is the node's certificate; nil before enrolment.
 	SVID *tls.Certificate
 
@@ -98,8 +102,8 @@ func (c *Client) Enrol(ctx context.Context, r Request, hostKey ssh.Signer) (Answ
 	return s.ask(PathSVID, r)
 }
 
-// Artifact fetches the documents of this node, whose manifest has the serial.
-func (c *Client) Artifact(ctx context.Context, serial int64) (Artifact, error) {
+// Artifact fetches the documents of this node.
+func (c *Client) Artifact(ctx context.Context) (Artifact, error) {
 	if c.SVID == nil {
 		return Artifact{}, Errorf(Denied, CodeUntrusted, "%s has no SVID yet: it must enrol first", c.Node)
 	}
@@ -109,6 +113,6 @@ func (c *Client) Artifact(ctx context.Context, serial int64) (Artifact, error) {
 	}
 	defer s.close()
 	var a Artifact
-	err = s.call(http.MethodGet, fmt.Sprintf("%s%s?serial=%d", PathArtifact, c.Node.Name(), serial), nil, &a)
+	err = s.call(http.MethodGet, fmt.Sprintf("%s%s?serial=%d", PathArtifact, c.Node.Name(), c.Serial), nil, &a)
 	return a, err
 }

@@ -82,4 +82,3 @@ func (k *Key) Derive(purpose string, n int) []byte {
 	}
 	return b
 }
-

@@ -1,0 +1,138 @@
+// Package ca makes the certificates of a trust domain, X.509-SVIDs as SPIFFE
+// profiles them (spiffe.io/docs, X509-SVID):
+//
+//	root      spiffe://<trust-domain>, CA, path length 1; key kept offline
+//	issuing   spiffe://<trust-domain>, CA, path length 0; key made at the provider
+//	leaf      exactly one URI SAN, digital signature, server and client, no CA
+package ca
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"net/url"
+	"time"
+
+	"florete"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+)
+
+// Skew is how far certificates are backdated, for hosts whose clock is behind.
+const Skew = 5 * time.Minute
+
+// Lifetimes of the certificates that a person signs.
+const (
+	RootLifetime    = 10 * 365 * 24 * time.Hour
+	IssuingLifetime = 365 * 24 * time.Hour
+)
+
+// Authority is a certificate that signs others, with its key.
+type Authority struct {
+	Certificate *x509.Certificate
+	Key         crypto.Signer
+}
+
+// NewKey makes a key pair of the kind that authorities and providers use.
+func NewKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
+
+// NewRoot makes the root of a trust domain.
+func NewRoot(trustDomain string, now time.Time) (*Authority, error) {
+	name, err := domain(trustDomain)
+	if err != nil {
+		return nil, err
+	}
+	key, err := NewKey()
+	if err != nil {
+		return nil, err
+	}
+	t := authority(name, "root", now.Add(RootLifetime))
+	t.MaxPathLen = 1
+	root, err := create(t, t, key.Public(), key, now)
+	return &Authority{Certificate: root, Key: key}, err
+}
+
+// TrustDomain is the trust domain that an authority's certificate names.
+func (a *Authority) TrustDomain() string { return a.Certificate.URIs[0].Host }
+
+// SignIssuing signs the request of an issuing CA in the root's trust domain.
+func (a *Authority) SignIssuing(csr []byte, now time.Time) (*x509.Certificate, error) {
+	r, err := parseCSR(csr)
+	if err != nil {
+		return nil, err
+	}
+	name, err := domain(a.TrustDomain())
+	if err != nil {
+		return nil, err
+	}
+	if len(r.URIs) != 1 || r.URIs[0].String() != name.String() {
+		return nil, fmt.Errorf("certificate request: for %v, this root is of %s: sign it with that trust domain's root", r.URIs, name)
+	}
+	t := authority(name, "issuing", now.Add(IssuingLifetime))
+	t.MaxPathLenZero = true
+	return create(t, a.Certificate, r.PublicKey, a.Key, now)
+}
+
+// Issue makes the SVID of id for a public key. It does not outlive the authority.
+func (a *Authority) Issue(id florete.ID, key crypto.PublicKey, until, now time.Time) (*x509.Certificate, error) {
+	if id.TrustDomain() != a.TrustDomain() {
+		return nil, fmt.Errorf("%s: not of %s, the trust domain of the issuing certificate", id, a.TrustDomain())
+	}
+	u, err := url.Parse(id.String())
+	if err != nil {
+		return nil, err
+	}
+	return create(&x509.Certificate{
+		URIs:                  []*url.URL{u},
+		NotAfter:              until,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true,
+	}, a.Certificate, key, a.Key, now)
+}
+
+// authority is what the certificates of root and issuing CA have in common.
+func authority(trustDomain *url.URL, what string, until time.Time) *x509.Certificate {
+	return &x509.Certificate{
+		Subject:               pkix.Name{CommonName: trustDomain.Host + " " + what},
+		URIs:                  []*url.URL{trustDomain},
+		NotAfter:              until,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+}
+
+// create signs a certificate that is valid within its parent's time. A serial
+// number is left to x509, which makes a random one.
+func create(t, parent *x509.Certificate, pub crypto.PublicKey, key crypto.Signer, now time.Time) (*x509.Certificate, error) {
+	t.NotBefore = now.Add(-Skew)
+	if t != parent {
+		if now.After(parent.NotAfter) {
+			return nil, fmt.Errorf("the certificate of %q ended %s: it signs nothing any more, renew it", parent.Subject.CommonName, parent.NotAfter.Format(time.RFC3339))
+		}
+		if t.NotAfter.After(parent.NotAfter) {
+			t.NotAfter = parent.NotAfter
+		}
+		if t.NotBefore.Before(parent.NotBefore) {
+			t.NotBefore = parent.NotBefore
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, parent, pub, key)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
+
+func domain(trustDomain string) (*url.URL, error) {
+	td, err := spiffeid.TrustDomainFromString(trustDomain)
+	if err != nil || td.Name() != trustDomain {
+		return nil, fmt.Errorf("trust domain %q: want a name such as \"demo.flor\"", trustDomain)
+	}
+	return url.Parse(td.IDString())
+}

@@ -1,0 +1,109 @@
+package ca
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/url"
+
+	"florete"
+)
+
+// NewCSR makes the PEM certificate request (RFC 2986) of id.
+func NewCSR(id florete.ID, key crypto.Signer) ([]byte, error) { return newCSR(id.String(), key) }
+
+// NewIssuingCSR makes the PEM certificate request of an issuing CA.
+func NewIssuingCSR(trustDomain string, key crypto.Signer) ([]byte, error) {
+	name, err := domain(trustDomain)
+	if err != nil {
+		return nil, err
+	}
+	return newCSR(name.String(), key)
+}
+
+func newCSR(uri string, key crypto.Signer) ([]byte, error) {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{u}}, key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: typeCSR, Bytes: der}), nil
+}
+
+// ParseCSR reads the request for an SVID of id: its public key and its DER form.
+// It need not name id, but it must not name anything else.
+func ParseCSR(csr []byte, id florete.ID) (crypto.PublicKey, []byte, error) {
+	r, err := parseCSR(csr)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(r.DNSNames)+len(r.IPAddresses)+len(r.EmailAddresses) > 0 {
+		return nil, nil, fmt.Errorf("certificate request: names hosts or addresses, want nothing but the SPIFFE ID %s", id)
+	}
+	if len(r.URIs) > 1 || len(r.URIs) == 1 && r.URIs[0].String() != id.String() {
+		return nil, nil, fmt.Errorf("certificate request: for %v, want %s", r.URIs, id)
+	}
+	return r.PublicKey, r.Raw, nil
+}
+
+// parseCSR checks that the request is signed by its own key and that the key is
+// strong enough.
+func parseCSR(b []byte) (*x509.CertificateRequest, error) {
+	der, err := one(b, typeCSR)
+	if err != nil {
+		return nil, fmt.Errorf("certificate request: %w", err)
+	}
+	r, err := x509.ParseCertificateRequest(der)
+	if err != nil {
+		return nil, fmt.Errorf("certificate request: %w", err)
+	}
+	if err := strong(r.PublicKey); err != nil {
+		return nil, fmt.Errorf("certificate request: %w", err)
+	}
+	if err := r.CheckSignature(); err != nil {
+		return nil, fmt.Errorf("certificate request: %w: it must be signed by the key that it is for", err)
+	}
+	return r, nil
+}
+
+func strong(key crypto.PublicKey) error {
+	const want = "want ECDSA P-256 or P-384, Ed25519, or RSA of 2048 to 4096 bits"
+	switch k := key.(type) {
+	case ed25519.PublicKey:
+	case *ecdsa.PublicKey:
+		if k.Curve != elliptic.P256() && k.Curve != elliptic.P384() {
+			return fmt.Errorf("key is ECDSA %s, %s", k.Params().Name, want)
+		}
+	case *rsa.PublicKey:
+		if n := k.N.BitLen(); n < 2048 || n > 4096 {
+			return fmt.Errorf("key is RSA of %d bits, %s", n, want)
+		}
+	default:
+		return fmt.Errorf("key is %T, %s", key, want)
+	}
+	return nil
+}
+
+// one is the content of the only PEM block in b.
+func one(b []byte, kind string) ([]byte, error) {
+	block, rest := pem.Decode(b)
+	switch {
+	case block == nil:
+		return nil, fmt.Errorf("not PEM, want one block %q", kind)
+	case block.Type != kind:
+		return nil, fmt.Errorf("a PEM block %q, want %q", block.Type, kind)
+	case len(bytes.TrimSpace(rest)) > 0:
+		return nil, fmt.Errorf("more than one PEM block %q, want one", kind)
+	}
+	return block.Bytes, nil
+}

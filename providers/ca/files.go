@@ -1,0 +1,125 @@
+package ca
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"florete/providers/private"
+
+	"github.com/google/renameio/v2"
+)
+
+const (
+	typeCertificate = "CERTIFICATE"
+	typeCSR         = "CERTIFICATE REQUEST"
+	typeKey         = "PRIVATE KEY"
+)
+
+// EncodeCertificates writes certificates as PEM.
+func EncodeCertificates(chain ...*x509.Certificate) []byte {
+	var b bytes.Buffer
+	for _, c := range chain {
+		pem.Encode(&b, &pem.Block{Type: typeCertificate, Bytes: c.Raw}) // a bytes.Buffer takes everything
+	}
+	return b.Bytes()
+}
+
+// EncodeKey writes a private key as PEM, PKCS #8.
+func EncodeKey(key crypto.Signer) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: typeKey, Bytes: der}), nil
+}
+
+// Load reads an authority: its certificate and its key.
+func Load(certificatePath, keyPath string) (*Authority, error) {
+	b, err := os.ReadFile(certificatePath)
+	if err != nil {
+		return nil, err
+	}
+	der, err := one(b, typeCertificate)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", certificatePath, err)
+	}
+	c, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", certificatePath, err)
+	}
+	if !c.IsCA || len(c.URIs) != 1 {
+		return nil, fmt.Errorf("%s: not the certificate of a CA with a SPIFFE trust domain", certificatePath)
+	}
+	if _, err := domain(c.URIs[0].Host); err != nil {
+		return nil, fmt.Errorf("%s: %w", certificatePath, err)
+	}
+	key, err := LoadKey(keyPath)
+	if err != nil {
+		return nil, err
+	}
+	if pub, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !pub.Equal(key.Public()) {
+		return nil, fmt.Errorf("%s: not for the key in %s: sign the request made from that key", certificatePath, keyPath)
+	}
+	return &Authority{Certificate: c, Key: key}, nil
+}
+
+// LoadKey reads a private key that nobody else can read.
+func LoadKey(path string) (crypto.Signer, error) {
+	b, err := private.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	der, err := one(b, typeKey)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	k, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	key, ok := k.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("%s: a %T cannot sign", path, k)
+	}
+	return key, nil
+}
+
+// Request makes the key of an issuing CA, unless there is one, and its certificate
+// request.
+func Request(trustDomain, keyPath, csrPath string) error {
+	key, err := LoadKey(keyPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		if key, err = NewKey(); err != nil {
+			return err
+		}
+		err = SaveKey(keyPath, key)
+	}
+	if err != nil {
+		return err
+	}
+	csr, err := NewIssuingCSR(trustDomain, key)
+	if err != nil {
+		return err
+	}
+	return Save(csrPath, csr)
+}
+
+// SaveKey writes a private key, mode 0600, whole or not at all.
+func SaveKey(path string, key crypto.Signer) error {
+	b, err := EncodeKey(key)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(path, b, 0o600, renameio.IgnoreUmask())
+}
+
+// Save writes what everybody may read, mode 0644, whole or not at all.
+func Save(path string, b []byte) error {
+	return renameio.WriteFile(path, b, 0o644, renameio.IgnoreUmask())
+}

@@ -1,0 +1,206 @@
+// Package delivery puts files on disk in generations:
+//
+//	<dir>/gen-3/<file>
+//	<dir>/current -> gen-3
+//
+// A generation is written beside the one in force, flushed, and then takes its
+// place by renaming a symlink. So whoever dies at whatever instant leaves the old
+// generation or the new one in force, whole. Numbers only grow, and the one before
+// current is kept for those that are still reading it.
+//
+// A directory has one writer at a time; any number may read.
+package delivery
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"florete"
+)
+
+// Dir is a directory of generations.
+type Dir struct {
+	Path string
+
+	// Step, when set, is told of each change to the disk before it is made.
+	// Tests die in it.
+	Step func(name string)
+}
+
+// File is one file of a generation. UID and GID of -1 leave it to the writer.
+type File struct {
+	Data     []byte
+	Mode     fs.FileMode
+	UID, GID int
+}
+
+// Current is the number of the generation in force, zero when there is none.
+func (d Dir) Current() (int, error) {
+	to, err := os.Readlink(florete.Current(d.Path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, ok := number(to)
+	if !ok {
+		return 0, fmt.Errorf("%s points to %q, want gen-<number>: remove it", florete.Current(d.Path), to)
+	}
+	return n, nil
+}
+
+// Deliver brings files in force and returns their generation, which is the one
+// already in force when it is the same in content, mode and owner.
+func (d Dir) Deliver(files map[string]File) (int, error) {
+	now, err := d.Current()
+	if err != nil {
+		return 0, err
+	}
+	if now > 0 && d.holds(now, files) {
+		return now, nil
+	}
+	if err := d.make(); err != nil {
+		return 0, err
+	}
+	if err := d.Clean(); err != nil {
+		return 0, err
+	}
+	next := now + 1
+	if err := d.write(next, files); err != nil {
+		return 0, errors.Join(err, d.Clean())
+	}
+	if err := d.swap(next); err != nil {
+		return 0, errors.Join(err, d.Clean())
+	}
+	return next, d.Clean()
+}
+
+// Clean removes what an interrupted Deliver left and all generations but the one
+// in force and the one before it.
+func (d Dir) Clean() error {
+	now, err := d.Current()
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(d.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var old []int
+	for _, e := range entries {
+		if n, ok := number(e.Name()); ok && n != now {
+			old = append(old, n)
+		}
+	}
+	slices.Sort(old)
+	before := -1
+	for _, n := range old {
+		if n < now {
+			before = n
+		}
+	}
+	for _, n := range old {
+		if n == before {
+			continue
+		}
+		d.step("remove " + name(n))
+		if err := os.RemoveAll(d.gen(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds tells whether generation n is exactly files.
+func (d Dir) holds(n int, files map[string]File) bool {
+	entries, err := os.ReadDir(d.gen(n))
+	if err != nil || len(entries) != len(files) {
+		return false
+	}
+	for name, f := range files {
+		if !f.at(filepath.Join(d.gen(n), name)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (d Dir) make() error {
+	if _, err := os.Stat(d.Path); err == nil {
+		return nil
+	}
+	d.step("mkdir " + d.Path)
+	if err := os.MkdirAll(d.Path, 0o755); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(d.Path))
+}
+
+func (d Dir) write(n int, files map[string]File) error {
+	dir := d.gen(n)
+	d.step("mkdir " + name(n))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := files[name].create(filepath.Join(dir, name), d.step); err != nil {
+			return err
+		}
+	}
+	d.step("open " + name(n))
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	d.step("sync " + name(n))
+	if err := syncDir(dir); err != nil {
+		return err
+	}
+	return syncDir(d.Path)
+}
+
+// swap brings generation n in force.
+func (d Dir) swap(n int) error {
+	link := florete.Current(d.Path)
+	next := link + ".new"
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	d.step("link " + name(n))
+	if err := os.Symlink(name(n), next); err != nil {
+		return err
+	}
+	d.step("swap " + name(n))
+	if err := os.Rename(next, link); err != nil {
+		return err
+	}
+	d.step("sync swap " + name(n))
+	return syncDir(d.Path)
+}
+
+func (d Dir) step(name string) {
+	if d.Step != nil {
+		d.Step(name)
+	}
+}
+
+func (d Dir) gen(n int) string { return filepath.Join(d.Path, name(n)) }
+
+func name(n int) string { return "gen-" + strconv.Itoa(n) }
+
+// number is the inverse of name.
+func number(s string) (int, bool) {
+	digits, ok := strings.CutPrefix(s, "gen-")
+	n, err := strconv.Atoi(digits)
+	return n, ok && err == nil && n > 0 && name(n) == s
+}

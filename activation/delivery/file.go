@@ -1,0 +1,92 @@
+package delivery
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// create makes the file, unreadable to others until it has its owner, and
+// flushes it.
+func (f File) create(path string, step func(string)) error {
+	base := filepath.Base(path)
+	step("create " + base)
+	w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	step("write " + base)
+	if _, err := w.Write(f.Data); err != nil {
+		return err
+	}
+	if f.UID != -1 || f.GID != -1 {
+		step("chown " + base)
+		if err := w.Chown(f.UID, f.GID); err != nil {
+			return err
+		}
+	}
+	step("chmod " + base)
+	if err := w.Chmod(f.Mode); err != nil {
+		return err
+	}
+	step("sync " + base)
+	if err := w.Sync(); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// at tells whether path is f.
+func (f File) at(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != f.Mode {
+		return false
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	if f.UID != -1 && int(owner.Uid) != f.UID || f.GID != -1 && int(owner.Gid) != f.GID {
+		return false
+	}
+	data, err := os.ReadFile(path)
+	return err == nil && bytes.Equal(data, f.Data)
+}
+
+// WriteFile replaces one file: a reader sees the old content or the new. What an
+// interrupted call leaves beside it, the next one takes.
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
+	next := path + ".new"
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	err := File{Data: data, Mode: mode, UID: -1, GID: -1}.create(next, func(string) {})
+	if err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		return errors.Join(err, remove(next))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// syncDir makes the directory's entries durable.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

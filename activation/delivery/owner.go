@@ -1,0 +1,39 @@
+package delivery
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+
+	"florete"
+)
+
+// Owner is whom the files of a delivery belong to, -1 for the user that runs
+// this. Only root can give files away: for anyone else both are -1, so that what
+// others may not read stays unreadable to them.
+func Owner(d florete.Deliver) (uid, gid int, err error) {
+	uid, gid = -1, -1
+	if os.Geteuid() != 0 {
+		return uid, gid, nil
+	}
+	if d.Owner != "" {
+		u, err := user.Lookup(d.Owner)
+		if err != nil {
+			return 0, 0, fmt.Errorf("owner %q: no such account on this host: create it", d.Owner)
+		}
+		if uid, err = strconv.Atoi(u.Uid); err != nil {
+			return 0, 0, fmt.Errorf("owner %q: uid %q is no number", d.Owner, u.Uid)
+		}
+	}
+	if d.Group != "" {
+		g, err := user.LookupGroup(d.Group)
+		if err != nil {
+			return 0, 0, fmt.Errorf("group %q: no such group on this host: create it", d.Group)
+		}
+		if gid, err = strconv.Atoi(g.Gid); err != nil {
+			return 0, 0, fmt.Errorf("group %q: gid %q is no number", d.Group, g.Gid)
+		}
+	}
+	return uid, gid, nil
+}

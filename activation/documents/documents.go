@@ -1,0 +1,172 @@
+// Package documents decides which documents are in force on a host. They come
+// from two origins:
+//
+//   - the closure, a directory that the operator's deployment names. It is trusted
+//     as it is and may go backwards, and one that changed since it was last seen
+//     wins over everything;
+//   - the network. A document from there needs a signature by a key that the
+//     manifest in force pins, must be for this host, and newer, by serial and
+//     digest, than what is in force and than what the network brought before.
+//
+// What is accepted is one generation of Layout.Documents; what was seen of each
+// origin is Layout.State. The generation is in force before the record says so:
+// who dies in between accepts the same again, which changes nothing.
+package documents
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"florete"
+	"florete/activation/delivery"
+	"florete/providers/api"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
+)
+
+// Set is the documents in force.
+type Set struct {
+	Document florete.Document // of the manifest
+	Manifest florete.Manifest
+	Roots    *x509bundle.Bundle
+	Policy   *florete.Document // on a provider host
+
+	// Generation is the number of the set below Layout.Documents.
+	Generation int
+}
+
+// Store holds the documents of one host.
+type Store struct {
+	layout florete.Layout
+	dir    delivery.Dir
+	record record
+	set    Set
+}
+
+// Open finds what is in force, after a look at the closure. An empty closure is
+// for a host that has none: it lives on what it accepted before. Note says, for
+// people, what was found.
+func Open(l florete.Layout, closure string, step func(string)) (s *Store, note string, err error) {
+	s = &Store{layout: l, dir: delivery.Dir{Path: l.Documents(), Step: step}}
+	if err := s.dir.Clean(); err != nil {
+		return nil, "", err
+	}
+	if s.record, err = loadRecord(l.State()); err != nil {
+		return nil, "", err
+	}
+	held, heldErr := s.held()
+	if closure == "" {
+		if heldErr != nil {
+			return nil, "", fmt.Errorf("no documents: %w: name the host's closure with --closure", heldErr)
+		}
+		s.set = held
+		return s, "unchanged", nil
+	}
+	set, err := readSet(closure)
+	if err != nil {
+		return nil, "", fmt.Errorf("closure: %w", err)
+	}
+	seen := set.digest()
+	if heldErr == nil && s.record.Closure == seen {
+		s.set = held
+		return s, "unchanged", nil
+	}
+	if err := s.put(set); err != nil {
+		return nil, "", err
+	}
+	s.record.Closure = seen
+	if err := s.record.save(l.State()); err != nil {
+		return nil, "", err
+	}
+	note = "taken from the closure"
+	if heldErr != nil && !errors.Is(heldErr, fs.ErrNotExist) {
+		note += fmt.Sprintf(", because what was in force cannot be read (%v)", heldErr)
+	}
+	return s, note, nil
+}
+
+// Set is what is in force.
+func (s *Store) Set() Set { return s.set }
+
+// held reads the generation in force.
+func (s *Store) held() (Set, error) {
+	set, err := readSet(florete.Current(s.dir.Path))
+	if err != nil {
+		return Set{}, err
+	}
+	set.Generation, err = s.dir.Current()
+	return set, err
+}
+
+// put brings a set in force.
+func (s *Store) put(set Set) error {
+	files := map[string]delivery.File{}
+	add := func(d florete.Document) {
+		envelope, body, sig := d.Bytes()
+		file := func(b []byte) delivery.File { return delivery.File{Data: b, Mode: 0o644, UID: -1, GID: -1} }
+		files[d.Envelope.Kind+".json"] = file(body)
+		files[d.Envelope.Kind+".envelope.json"] = file(envelope)
+		if sig != "" {
+			files[d.Envelope.Kind+".sig"] = file([]byte(sig))
+		}
+	}
+	add(set.Document)
+	if set.Policy != nil {
+		add(*set.Policy)
+	}
+	var err error
+	if set.Generation, err = s.dir.Deliver(files); err != nil {
+		return fmt.Errorf("documents: %w", err)
+	}
+	s.set = set
+	return nil
+}
+
+func readSet(dir string) (Set, error) {
+	manifest, err := florete.Read(dir, florete.DocManifest)
+	if err != nil {
+		return Set{}, err
+	}
+	policy, err := florete.Read(dir, florete.DocPolicy)
+	if errors.Is(err, fs.ErrNotExist) {
+		return newSet(manifest, nil)
+	}
+	if err != nil {
+		return Set{}, err
+	}
+	return newSet(manifest, &policy)
+}
+
+// newSet checks what a host cannot do without.
+func newSet(manifest florete.Document, policy *florete.Document) (Set, error) {
+	m, err := manifest.Manifest()
+	if err != nil {
+		return Set{}, err
+	}
+	roots, err := api.Roots(m.TrustDomain, m.Trust)
+	if err != nil {
+		return Set{}, fmt.Errorf("manifest of %s: %w", m.Host, err)
+	}
+	for _, k := range m.Trust.Keys {
+		if _, err := signature.ParsePublicKey(k); err != nil {
+			return Set{}, fmt.Errorf("manifest of %s: trust key %q: %w", m.Host, k, err)
+		}
+	}
+	if policy != nil && (policy.Envelope.Host != m.Host || policy.Envelope.Cluster != m.Cluster) {
+		return Set{}, fmt.Errorf("policy is for %s/%s, manifest for %s/%s", policy.Envelope.Cluster, policy.Envelope.Host, m.Cluster, m.Host)
+	}
+	return Set{Document: manifest, Manifest: m, Roots: roots, Policy: policy}, nil
+}
+
+// digest tells one closure from another, envelopes included.
+func (s Set) digest() string {
+	raw, _, _ := s.Document.Bytes()
+	all := append([]byte{}, raw...)
+	if s.Policy != nil {
+		raw, _, _ = s.Policy.Bytes()
+		all = append(append(all, '\n'), raw...)
+	}
+	return florete.Digest(all)
+}

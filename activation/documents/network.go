@@ -1,0 +1,106 @@
+package documents
+
+import (
+	"florete"
+	"florete/providers/api"
+)
+
+// Codes of documents from the network that are refused.
+const (
+	CodeOlder    = "older-document"   // transient: the provider does not have the newest yet
+	CodeTampered = "tampered"         // denied: digest or signature does not verify
+	CodeForeign  = "foreign-document" // denied: for another host
+	CodeDisk     = "disk"             // transient: the state directory cannot be written
+)
+
+// Accept takes what the network brought, all of it or nothing, and tells whether
+// anything changed. A policy that is not part of it stays: who can withhold cannot
+// take away.
+func (s *Store) Accept(a api.Artifact) (bool, *api.Error) {
+	byKind := map[string]florete.Document{}
+	for _, raw := range a.Documents {
+		d, err := florete.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
+		if err != nil {
+			return false, api.Errorf(api.Denied, CodeTampered, "document from the network: %v", err)
+		}
+		if _, twice := byKind[d.Envelope.Kind]; twice {
+			return false, api.Errorf(api.Denied, api.CodeMalformed, "two documents of kind %s from the network", d.Envelope.Kind)
+		}
+		byKind[d.Envelope.Kind] = d
+	}
+	manifest, ok := byKind[florete.DocManifest]
+	if !ok {
+		return false, api.Errorf(api.Transient, api.CodeUnavailable, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
+	}
+	set := s.set
+	pins := s.set.Manifest.Trust.Keys
+	newer, e := s.newer(manifest, s.set.Document.Envelope, pins)
+	if e != nil {
+		return false, e
+	}
+	if newer {
+		m, err := newSet(manifest, nil)
+		if err != nil {
+			return false, api.Errorf(api.Denied, api.CodeMalformed, "document from the network: %v", err)
+		}
+		m.Policy = set.Policy
+		set = m
+		pins = append(append([]string{}, pins...), m.Manifest.Trust.Keys...)
+	}
+	changed := newer
+	if policy, ok := byKind[florete.DocPolicy]; ok {
+		var held florete.Envelope
+		if set.Policy != nil {
+			held = set.Policy.Envelope
+		}
+		newer, e := s.newer(policy, held, pins)
+		if e != nil {
+			return false, e
+		}
+		if newer {
+			set.Policy, changed = &policy, true
+		}
+	}
+	if err := s.take(set, changed, byKind); err != nil {
+		return false, api.Errorf(api.Transient, CodeDisk, "%v", err)
+	}
+	return changed, nil
+}
+
+// newer tells whether a document verifies, is for this host, and comes after what
+// is in force (held) and what the network brought before. One that came before
+// says nothing new; one before that is refused.
+func (s *Store) newer(d florete.Document, held florete.Envelope, pins []string) (bool, *api.Error) {
+	if err := d.Verify(pins); err != nil {
+		return false, api.Errorf(api.Denied, CodeTampered, "document from the network: %v: publish with a key that this host pins, or deploy its closure", err)
+	}
+	e, m := d.Envelope, s.set.Manifest
+	if e.Host != m.Host || e.Cluster != m.Cluster {
+		return false, api.Errorf(api.Denied, CodeForeign, "document from the network: %s is for %s/%s, this host is %s/%s", e.Kind, e.Cluster, e.Host, m.Cluster, m.Host)
+	}
+	floor := s.record.floor(e.Kind, held)
+	if e.Newer(floor) {
+		return true, nil
+	}
+	if floor.Newer(e) {
+		return false, api.Errorf(api.Transient, CodeOlder, "document from the network: %s has serial %d, this host has already accepted serial %d: publish a newer one, or go back by deploying the closure", e.Kind, e.Serial, floor.Serial)
+	}
+	return false, nil
+}
+
+// take brings a set in force when it changed, and records what the network brought.
+func (s *Store) take(set Set, changed bool, from map[string]florete.Document) error {
+	if changed {
+		if err := s.put(set); err != nil {
+			return err
+		}
+	}
+	save := false
+	for _, d := range from {
+		save = s.record.brought(d.Envelope) || save
+	}
+	if !save {
+		return nil
+	}
+	return s.record.save(s.layout.State())
+}

@@ -1,0 +1,135 @@
+// Package fetch asks a provider for one need on behalf of the host. What is sent
+// is on disk first, so that a host that dies in between sends the very same
+// request again and gets the same answer.
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"os"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+
+	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
+)
+
+// Codes of what stands in the way on this host itself. Nobody was asked.
+const (
+	CodeDisk    = "disk"     // transient: the state directory cannot be read or written
+	CodeHostKey = "host-key" // invalid: the SSH host key is not the one declared
+	CodeNoNode  = "no-node"  // invalid: no need of the manifest is for the node's own SVID
+	CodeKind    = "kind"     // invalid: this release does not know the kind of need
+)
+
+// Host is on whose behalf needs are fetched.
+type Host struct {
+	Layout   florete.Layout
+	Manifest florete.Manifest
+	Serial   int64 // of the manifest
+	Roots    *x509bundle.Bundle
+
+	// HostKey is the file of the SSH private key that proves the node at enrolment.
+	HostKey string
+
+	// Dial connects to a provider's address; nil for TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Ask is one attempt.
+type Ask struct {
+	Need     florete.Need
+	Provider string    // host name
+	Digest   string    // of the need
+	Since    time.Time // when the need was last fulfilled: what was pending before is of the past
+
+	// Enrol asks for the node's SVID by proof even when there is one that seems
+	// good.
+	Enrol bool
+}
+
+// Error is a failure. Asked tells whether the provider had a part in it.
+type Error struct {
+	*api.Error
+	Asked bool
+}
+
+func (e *Error) Unwrap() error { return e.Error }
+
+func local(kind api.ErrorKind, code string, err error) *Error {
+	return &Error{Error: api.Errorf(kind, code, "%v", err)}
+}
+
+// Fetch gets the values that answer a need, with what the host adds to them.
+func (h *Host) Fetch(ctx context.Context, a Ask) (api.Answer, *Error) {
+	path, ok := api.Paths[a.Need.Kind]
+	if !ok {
+		return api.Answer{}, &Error{Error: api.Errorf(api.Invalid, CodeKind, "need kind %q: this release of flor does not know it: upgrade flor", a.Need.Kind)}
+	}
+	p, err := h.pending(a)
+	if err != nil {
+		return api.Answer{}, local(api.Transient, CodeDisk, err)
+	}
+	r := api.Request{Need: a.Need.ID, Serial: h.Serial, Generation: a.Need.Generation, Body: p.Body}
+	answer, failed := h.send(ctx, a, path, r)
+	if failed != nil {
+		return api.Answer{}, failed
+	}
+	if e := h.complete(a, p, &answer); e != nil {
+		_ = h.Forget(a.Need.ID) // the same request would get the same answer
+		return api.Answer{}, &Error{Error: e, Asked: true}
+	}
+	return answer, nil
+}
+
+// Artifact gets the documents that a provider has for this node.
+func (h *Host) Artifact(ctx context.Context, a Ask) (api.Artifact, *Error) {
+	svid, failed := h.svid()
+	if failed != nil {
+		return api.Artifact{}, failed
+	}
+	artifact, err := h.client(a.Provider, svid).Artifact(ctx)
+	if err != nil {
+		return api.Artifact{}, &Error{Error: api.AsError(err), Asked: true}
+	}
+	return artifact, nil
+}
+
+func (h *Host) send(ctx context.Context, a Ask, path string, r api.Request) (api.Answer, *Error) {
+	own := h.isOwn(a.Need)
+	svid, failed := h.svid()
+	if own && (failed != nil || a.Enrol) {
+		key, failed := h.hostKey()
+		if failed != nil {
+			return api.Answer{}, failed
+		}
+		answer, err := h.client(a.Provider, nil).Enrol(ctx, r, key)
+		return answer, asked(err)
+	}
+	if failed != nil {
+		return api.Answer{}, failed
+	}
+	answer, err := h.client(a.Provider, svid).Do(ctx, path, r)
+	return answer, asked(err)
+}
+
+func asked(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Error: api.AsError(err), Asked: true}
+}
+
+func (h *Host) client(provider string, svid *tls.Certificate) *api.Client {
+	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[provider], Roots: h.Roots, SVID: svid, Dial: h.Dial}
+}
+
+// Forget drops what was pending for a need, when its answer is delivered.
+func (h *Host) Forget(need string) error {
+	if err := os.Remove(h.pendingPath(need)); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+// Package notify tells systemd units that what was delivered to them changed.
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"florete"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+	"github.com/coreos/go-systemd/v22/util"
+)
+
+// Func makes one action happen and returns when it has.
+type Func func(ctx context.Context, a florete.Action) error
+
+// ErrNobody is the error where there is neither systemd nor a hook.
+var ErrNobody = errors.New("no systemd runs here and no --hook is given")
+
+// New chooses how units are told: by a hook where one is given, else by the
+// systemd that runs this host, else not at all.
+func New(hook string) Func {
+	switch {
+	case hook != "":
+		return Hook(hook)
+	case util.IsRunningSystemd():
+		return Systemd
+	}
+	return func(context.Context, florete.Action) error { return ErrNobody }
+}
+
+// Hook calls program with the unit and the action as its arguments.
+func Hook(program string) Func {
+	return func(ctx context.Context, a florete.Action) error {
+		out, err := exec.CommandContext(ctx, program, a.Unit, a.Do).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%s %s %s: %w%s", program, a.Unit, a.Do, err, tail(out))
+		}
+		return nil
+	}
+}
+
+// tail is the last line of a program's output, as a reason.
+func tail(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	last := lines[len(lines)-1]
+	if last == "" {
+		return ""
+	}
+	return ": " + last[:min(len(last), 200)]
+}
+
+// Systemd asks the service manager over D-Bus. Either action starts a unit that is
+// not running, which may have waited for what is there now; a unit that cannot be
+// reloaded is restarted.
+func Systemd(ctx context.Context, a florete.Action) error {
+	conn, err := dbus.NewSystemConnectionContext(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %s: D-Bus: %w", a.Unit, a.Do, err)
+	}
+	defer conn.Close()
+	job := conn.RestartUnitContext
+	if a.Do == "reload" {
+		job = conn.ReloadOrRestartUnitContext
+	}
+	done := make(chan string, 1)
+	if _, err := job(ctx, a.Unit, "replace", done); err != nil {
+		return fmt.Errorf("%s: %s: %w", a.Unit, a.Do, err)
+	}
+	select {
+	case result := <-done:
+		if result != "done" {
+			return fmt.Errorf("%s: %s: systemd's job ended with %q: see journalctl -u %s", a.Unit, a.Do, result, a.Unit)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %s: %w", a.Unit, a.Do, context.Cause(ctx))
+	}
+}

@@ -3,8 +3,17 @@
 
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-26.05";
 
-  # Only what needs packages touches nixpkgs: lib and its checks evaluate offline.
-  outputs = { self, nixpkgs }: {
-    lib = import ./nix;
-  };
+  # Only packages touch nixpkgs; lib and the checks evaluate without it, offline.
+  outputs = { self, nixpkgs }:
+    let
+      each = f: builtins.listToAttrs (map (name: { inherit name; value = f name; }) [ "aarch64-linux" "x86_64-linux" ]);
+    in
+    {
+      lib = import ./nix;
+
+      checks = each (system: {
+        compiler = import ./tests/golden/compiler/check.nix system;
+        example = (self.lib.mkCluster (import ./tests/cluster/cluster.nix)).check system;
+      });
+    };
 }

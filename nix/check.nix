@@ -60,7 +60,7 @@ let
     let
       keys = map (i: { name = i.key; value = null; }) (access.identities t.hosts.${n});
     in
-    when (h.callers != { })
+    when (h.callers != { } && !elem "" h.users)
       (unknown "FL015" "identity of this host" (builtins.listToAttrs keys) "hosts.${n}.callers" (attrNames h.callers));
 
   # Of the things that share a key, all but the first are faults.
@@ -76,7 +76,7 @@ let
         (tail same))
       (groupBy key list)));
 
-  addressed = filter (h: h.address != "") (attrValues t.hosts);
+  addressed = filter (h: h.address != "" && h.address != "?") (attrValues t.hosts);
 
   duplicates =
     twice
@@ -123,7 +123,7 @@ let
         place = l: "hosts.${n}.loopback";
         problem = other: "${other} already has the listener";
         show = l: "${l.listen} of ${l.id}";
-        remedy = "give one of them another listenPort, or the host another loopback range";
+        remedy = "give the host another or a wider loopback range, or one service another listenPort";
       }
       (access.reachable h ++ access.socks h));
 

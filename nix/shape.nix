@@ -40,6 +40,7 @@ let
   address = scalar {
     want = "an IP address or a lower-case DNS name, without a port";
     hint = "ports have attributes of their own";
+    unsound = "?";
     ok = v: isV4 v || isV6 v || isName v;
   };
 
@@ -57,7 +58,7 @@ let
 
   pem = scalar {
     want = "a certificate: the path of a PEM file, or PEM text";
-    hint = "write a path without quotes: ./ca.crt";
+    hint = "write the path of a file that exists, without quotes: ./ca.crt";
     ok = v:
       if isPath v then isFile v && contains "-----BEGIN CERTIFICATE-----" (readFile v)
       else isString v && contains "-----BEGIN CERTIFICATE-----" v;
@@ -81,7 +82,7 @@ let
 
   url = word {
     want = "an http or https URL";
-    hint = "write for example \"https://wiki.example.org/callback\"";
+    hint = "write for example \"https://wiki.example.org\"";
     re = "https?://[^[:space:]]+";
   };
 
@@ -123,6 +124,7 @@ let
     want = "a cluster name";
     hint = "use lower-case letters, digits and inner hyphens";
     re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+    unsound = "(unnamed)";
   };
 
   of = type: { inherit type; };

@@ -52,7 +52,7 @@ in
       let s = unsafeDiscardStringContext v; in
       toJSON (if stringLength s > 60 then substring 0 57 s + "..." else s)
     else if isInt v || isBool v then toJSON v
-    else if isPath v then toString v
+    else if isPath v then "the path …/${baseNameOf v}"
     else { null = "null"; list = "a list"; set = "a set"; lambda = "a function"; float = "a fraction"; }.${typeOf v};
 
   # The remedy for a name that is none of `known`.

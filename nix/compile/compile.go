@@ -1,0 +1,125 @@
+// Package compile runs Nix on a flake and returns what the compiler in nix/ made
+// of its cluster: the documents of its hosts, or the faults it found.
+package compile
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"florete"
+)
+
+// Source says which cluster is meant.
+type Source struct {
+	// Flake is a flake reference or a directory, "." when empty. Its output
+	// florete.<cluster> is what mkCluster returned.
+	Flake string
+	// Cluster is the name below that output. It may be empty when there is one.
+	Cluster string
+	// Args are further arguments of nix, such as --override-input NAME FLAKE.
+	Args []string
+}
+
+// Cluster is a cluster without faults.
+type Cluster struct {
+	Name string
+	// Documents of each host: its manifest, then its policy if it provides.
+	Documents map[string][]florete.Document
+}
+
+// Fault is one thing wrong with a topology.
+type Fault struct {
+	ID       string `json:"id"` // stable, "FL010"
+	Severity string `json:"severity"`
+	Place    string `json:"place"`   // "services.outline.host"
+	Problem  string `json:"problem"` // "unknown host"
+	Value    string `json:"value"`   // what was found, "\"ursla\""
+	Remedy   string `json:"remedy"`  // "did you mean \"ursula\"?"
+}
+
+func (f Fault) String() string {
+	return fmt.Sprintf("%s %s: %s %s; %s", f.ID, f.Place, f.Problem, f.Value, f.Remedy)
+}
+
+// FaultsError is the error of a cluster that has faults.
+type FaultsError struct {
+	Cluster string
+	Faults  []Fault // sorted by place, never empty
+}
+
+// Error is the text that Nix throws for the same faults.
+func (e *FaultsError) Error() string {
+	var b strings.Builder
+	noun := "faults"
+	if len(e.Faults) == 1 {
+		noun = "fault"
+	}
+	fmt.Fprintf(&b, "cluster %s has %d %s:", e.Cluster, len(e.Faults), noun)
+	for _, f := range e.Faults {
+		b.WriteString("\n  " + f.String())
+	}
+	return b.String()
+}
+
+//go:embed select.nix
+var selectNix string
+
+// answer is what select.nix returns.
+type answer struct {
+	Clusters  []string
+	Name      string
+	Faults    []Fault
+	Hosts     []string
+	Documents map[string]map[string]struct{ Body, Envelope string }
+}
+
+// Compile returns the documents of the named hosts, of every host when none is
+// named. A cluster with faults is a *FaultsError.
+func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) {
+	a, err := ask(ctx, src, hosts)
+	if err != nil {
+		return Cluster{}, err
+	}
+	if len(a.Faults) > 0 {
+		return Cluster{}, &FaultsError{a.Name, a.Faults}
+	}
+	c := Cluster{Name: a.Name, Documents: map[string][]florete.Document{}}
+	for host, kinds := range a.Documents {
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			d, err := florete.Open([]byte(kinds[kind].Envelope), []byte(kinds[kind].Body), "")
+			if err != nil {
+				return Cluster{}, fmt.Errorf("cluster %s: the compiler's own output: %w", a.Name, err)
+			}
+			c.Documents[host] = append(c.Documents[host], d)
+		}
+	}
+	for _, h := range hosts {
+		if c.Documents[h] == nil {
+			return Cluster{}, fmt.Errorf("cluster %s has no host %q, it has %s", a.Name, h, strings.Join(a.Hosts, ", "))
+		}
+	}
+	return c, nil
+}
+
+// ask has Nix evaluate the cluster, once.
+func ask(ctx context.Context, src Source, hosts []string) (answer, error) {
+	expr := fmt.Sprintf("(%s) { cluster = %s; hosts = [ %s ]; }", selectNix, quote(src.Cluster), quoted(hosts))
+	var a answer
+	if err := eval(ctx, src, expr, &a); err != nil {
+		return a, err
+	}
+	switch {
+	case a.Name != "":
+		return a, nil
+	case src.Cluster != "":
+		return a, fmt.Errorf("%s has no cluster %q, it has %s", src.ref(), src.Cluster, strings.Join(a.Clusters, ", "))
+	case len(a.Clusters) == 0:
+		return a, fmt.Errorf("%s has an empty output florete: write florete.<name> = florete.lib.mkCluster { … };", src.ref())
+	default:
+		return a, fmt.Errorf("%s has the clusters %s: choose one with --cluster", src.ref(), strings.Join(a.Clusters, ", "))
+	}
+}

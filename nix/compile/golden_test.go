@@ -1,0 +1,175 @@
+package compile
+
+import (
+	"encoding/json"
+	"flag"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"florete"
+)
+
+var update = flag.Bool("update", false, "rewrite what the golden cases expect")
+
+const golden = "../../tests/golden/compiler"
+
+// result is what tests/golden/compiler/default.nix gives for one topology.
+type result struct {
+	Report    string
+	Documents map[string]map[string]struct{ Body, Envelope string }
+}
+
+// evaluate runs every case in one Nix process.
+var evaluate = sync.OnceValue(func() map[string]map[string]result {
+	cmd := exec.Command("nix-instantiate", "--eval", "--strict", "--json", golden)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		panic(err)
+	}
+	var cases map[string]map[string]result
+	if err := json.Unmarshal(out, &cases); err != nil {
+		panic(err)
+	}
+	return cases
+})
+
+var faultID = regexp.MustCompile(`"FL[0-9]{3}"`)
+
+// TestGolden holds the compiler's output byte for byte.
+func TestGolden(t *testing.T) {
+	for name, files := range evaluate() {
+		t.Run(name, func(t *testing.T) {
+			got := produced(t, files["topology.nix"])
+			dir := filepath.Join(golden, name)
+			if *update {
+				rewrite(t, dir, got)
+			}
+			if want := expected(t, dir); !maps.Equal(got, want) {
+				for _, path := range slices.Sorted(maps.Keys(merged(got, want))) {
+					if got[path] != want[path] {
+						t.Errorf("%s:\n got %s\nwant %s", path, got[path], want[path])
+					}
+				}
+			}
+			for file, r := range files {
+				switch {
+				case file == "topology.nix":
+				case file == "near-miss.nix":
+					produced(t, r)
+					if r.Report != "" {
+						t.Errorf("near-miss.nix: %s", r.Report)
+					}
+				case !maps.Equal(produced(t, r), got):
+					t.Errorf("%s does not compile to the bytes of topology.nix", file)
+				}
+			}
+		})
+	}
+}
+
+// Every fault has a directory that fires it, named for it, with a near miss.
+func TestEveryFaultHasACase(t *testing.T) {
+	cases := evaluate()
+	for id := range faultIDs(t) {
+		dirs, _ := filepath.Glob(filepath.Join(golden, strings.ToLower(id)+"-*"))
+		if len(dirs) != 1 {
+			t.Errorf("%s: want one case directory, found %v", id, dirs)
+			continue
+		}
+		files := cases[filepath.Base(dirs[0])]
+		if !strings.Contains(files["topology.nix"].Report, "  "+id+" ") {
+			t.Errorf("%s: %s does not fire it", id, dirs[0])
+		}
+		if _, ok := files["near-miss.nix"]; !ok {
+			t.Errorf("%s: %s has no near miss", id, dirs[0])
+		}
+	}
+}
+
+// faultIDs are the ids that the Nix sources give.
+func faultIDs(t *testing.T) map[string]bool {
+	sources, err := filepath.Glob("../*.nix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for _, path := range sources {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range faultID.FindAllString(string(b), -1) {
+			ids[strings.Trim(m, `"`)] = true
+		}
+	}
+	if len(ids) < 20 {
+		t.Fatalf("found only %d fault ids in the Nix sources", len(ids))
+	}
+	return ids
+}
+
+// produced is a result as files. Documents are opened strictly on the way.
+func produced(t *testing.T, r result) map[string]string {
+	files := map[string]string{}
+	if r.Report != "" {
+		files["expected.txt"] = r.Report
+	}
+	for host, kinds := range r.Documents {
+		for kind, d := range kinds {
+			if _, err := florete.Open([]byte(d.Envelope), []byte(d.Body), ""); err != nil {
+				t.Errorf("%s of %s: %v", kind, host, err)
+			}
+			files[filepath.Join("expected", host, kind+".json")] = d.Body
+			files[filepath.Join("expected", host, kind+".envelope.json")] = d.Envelope
+		}
+	}
+	return files
+}
+
+func expected(t *testing.T, dir string) map[string]string {
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(dir, path)
+		if err != nil || d.IsDir() || !strings.HasPrefix(rel, "expected") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		files[rel] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func rewrite(t *testing.T, dir string, files map[string]string) {
+	if err := os.RemoveAll(filepath.Join(dir, "expected")); err != nil {
+		t.Fatal(err)
+	}
+	_ = os.Remove(filepath.Join(dir, "expected.txt"))
+	for rel, text := range files {
+		path := filepath.Join(dir, rel)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func merged(a, b map[string]string) map[string]string {
+	m := maps.Clone(a)
+	maps.Copy(m, b)
+	return m
+}

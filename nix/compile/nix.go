@@ -1,0 +1,83 @@
+package compile
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// eval applies a Nix function to the flake's output florete. Nothing is written:
+// neither a lock file nor anything outside the Nix store.
+func eval(ctx context.Context, src Source, function string, v any) error {
+	args := []string{
+		"--extra-experimental-features", "nix-command flakes",
+		"eval", "--json", "--no-write-lock-file", src.ref() + "#florete", "--apply", function,
+	}
+	cmd := exec.CommandContext(ctx, "nix", append(args, src.Args...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return fmt.Errorf("no program \"nix\" in PATH: install it, on Debian with apt install nix-bin")
+	}
+	if err != nil {
+		return fmt.Errorf("nix eval %s#florete: %w", src.ref(), explain(err, stderr.String()))
+	}
+	if err := json.Unmarshal(stdout.Bytes(), v); err != nil {
+		return fmt.Errorf("nix eval %s#florete: %w", src.ref(), err)
+	}
+	return nil
+}
+
+// ref is the flake reference that Nix is given: a directory must look like one.
+func (s Source) ref() string {
+	flake := s.Flake
+	if flake == "" {
+		flake = "."
+	}
+	if fi, err := os.Stat(flake); err == nil && fi.IsDir() {
+		if abs, err := filepath.Abs(flake); err == nil {
+			return abs
+		}
+	}
+	return flake
+}
+
+// explain is what Nix said, without what is no news to anyone.
+func explain(err error, stderr string) error {
+	noise := []string{"warning: Git tree", "warning: not writing modified lock file", "(use '--show-trace'", "•", "    '"}
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr), "\n"), func(line string) bool {
+		return slices.ContainsFunc(noise, func(n string) bool { return strings.HasPrefix(line, n) })
+	})
+	said := strings.TrimPrefix(strings.Join(lines, "\n"), "error: ")
+	if strings.Contains(said, "does not provide attribute") {
+		said += "\nwrite the output florete.<name> = florete.lib.mkCluster { … };"
+	}
+	if said == "" {
+		return err
+	}
+	return errors.New(said)
+}
+
+// quote writes s as a Nix string.
+func quote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`).Replace(s) + `"`
+}
+
+func quoted(list []string) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = quote(s)
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,32 @@
+# Who reaches what: the reserved roles, roles of nodes, services and users, groups,
+# services on several hosts, services of each node, and hidden ones.
+{ base, key, merge, ... }: merge base {
+  hosts.alpha.roles = [ "operator" ];
+  hosts.beta.users = [ "ann" "root" ];
+  hosts.gamma = { address = "192.0.2.3"; sshHostKey = key "gamma"; kind = "device"; };
+  services = {
+    wiki = { host = ""; hosts = [ "beta" "gamma" ]; roles = [ "worker" ]; };
+    queue = { host = "alpha"; port = 5672; user = "rabbitmq"; };
+    shell = { hosts = [ "alpha" "beta" "gamma" ]; port = 22; scope = "node"; };
+    # Not published; it has an identity, for it reaches the queue.
+    cron = { host = "gamma"; port = 9000; visibility = "host"; roles = [ "worker" ]; user = "cron"; };
+    # Not published and reaches nothing: no identity.
+    spare = { host = "gamma"; port = 9001; visibility = "host"; };
+    motd = { host = "alpha"; port = 17; };
+  };
+  users = {
+    root.roles = [ "reader" "worker" ];
+    # Entitled to no host: no SVID, so nobody need allow it.
+    away.roles = [ "reader" ];
+    none = { };
+  };
+  roles = {
+    worker = { services = [ "queue" ]; groups = [ "hidden" ]; };
+    unused.services = [ "wiki" ];
+  };
+  groups = {
+    hidden = [ "cron" ];
+    control-plane = [ "motd" ];
+    control-plane-write = [ "shell" ];
+  };
+}

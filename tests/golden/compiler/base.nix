@@ -1,0 +1,19 @@
+# A small sound topology: alpha provides, beta serves.
+{ key }: {
+  serial = 1;
+  rev = "golden";
+  name = "golden";
+  trustDomain = "golden.flor";
+  trust = {
+    roots = [ "-----BEGIN CERTIFICATE-----\nZ29sZGVu\n-----END CERTIFICATE-----\n" ];
+    keys = [ "golden-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" ];
+  };
+  hosts = {
+    alpha = { address = "192.0.2.1"; sshHostKey = key "alpha"; };
+    beta = { address = "192.0.2.2"; sshHostKey = key "beta"; users = [ "ann" ]; };
+  };
+  services.wiki = { host = "beta"; port = 8080; };
+  users.ann.roles = [ "reader" ];
+  roles.reader.services = [ "wiki" ];
+  providers.cert.hosts = [ "alpha" ];
+}

@@ -1,0 +1,30 @@
+# Every case in one evaluation. A case is a directory with a topology, written as
+# a change to the sound one in base.nix, and what must come of it:
+#
+#   topology.nix    the topology
+#   expected.txt    the faults it has, as people read them, or
+#   expected/HOST/  the documents it compiles to
+#   near-miss.nix   almost the same topology, which has no fault
+#   same-*.nix      another writing of it, which compiles to the same bytes
+let
+  inherit (builtins) attrNames filter isAttrs listToAttrs map mapAttrs match readDir;
+  inherit (import ../../../nix) mkCluster;
+  inherit (import ../../../nix/fault.nix) report;
+  inherit (import ../../../nix/names.nix) sri;
+
+  merge = a: b:
+    if isAttrs a && isAttrs b then a // mapAttrs (n: v: if a ? ${n} then merge a.${n} v else v) b
+    else b;
+  key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + builtins.substring 7 43 (sri name);
+  base = import ./base.nix { inherit key; };
+
+  result = file:
+    let cluster = mkCluster (import file { inherit base key merge; }); in
+    if cluster.faults == [ ] then { report = ""; inherit (cluster) documents; }
+    else { report = report cluster.name cluster.faults + "\n"; documents = { }; };
+
+  directories = filter (n: (readDir ./.).${n} == "directory") (attrNames (readDir ./.));
+  variants = case: filter (f: match ".*\\.nix" f != null) (attrNames (readDir (./. + "/${case}")));
+  over = names: f: listToAttrs (map (name: { inherit name; value = f name; }) names);
+in
+over directories (case: over (variants case) (file: result (./. + "/${case}/${file}")))

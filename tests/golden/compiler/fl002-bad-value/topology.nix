@@ -1,0 +1,25 @@
+# One wrong value for each type, and none of them counts as missing besides.
+{ base, key, merge, ... }: merge base {
+  serial = -1;
+  rev = 7;
+  self = "here";
+  trust = { roots = [ ./missing.crt ./topology.nix "ca.crt" ]; keys = [ "golden-1:short" ]; };
+  hosts.alpha = { address = "10.0.0.300"; kind = "servr"; loopback = "127.64.0.1/10"; };
+  hosts.beta = { sshHostKey = "ssh-ed25519 AAAA"; providerPort = "4600"; users = "ann"; tags = [ 1 ]; };
+  hosts.beta.callers = { node = "root"; "user/ann" = [ "an n" (-1) ]; };
+  hosts.gamma = { address = "::1::"; sshHostKey = key "gamma"; loopback = "10.0.0.0/8"; };
+  hosts.delta = "192.0.2.4";
+  services.wiki = {
+    port = 70000;
+    upstream = "8080";
+    user = "wiki js";
+    roles = { };
+    sso = { mode = "oidc"; restart = "wiki"; redirectURIs = [ "wiki.example.org" ]; };
+  };
+  services.other = { hosts = "beta"; port = 0; sso = null; };
+  users = [ "ann" ];
+  roles.reader = [ "wiki" ];
+  groups.all = "wiki";
+  providers.cert = { hosts = x: x; lifetime = 1.5; };
+  providers.oidc = { hosts = [ "alpha" ]; issuer = "auth.example.org"; };
+}

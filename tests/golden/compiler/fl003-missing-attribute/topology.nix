@@ -1,0 +1,8 @@
+{ base, merge, ... }: merge (removeAttrs base [ "hosts" "trustDomain" ]) {
+  hosts.alpha = removeAttrs base.hosts.alpha [ "address" ];
+  hosts.beta = removeAttrs base.hosts.beta [ "address" ];
+  hosts.gamma = { };
+  services.nowhere = { };
+  services.wiki.sso.mode = "oidc";
+  providers.oidc = { };
+}

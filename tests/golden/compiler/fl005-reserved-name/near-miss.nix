@@ -1,0 +1,7 @@
+# Reserved roles and groups are there to be given a meaning.
+{ base, merge, ... }: merge base {
+  services.florete-providers = { host = "beta"; port = 1; };
+  roles.node = { };
+  roles.operator.services = [ "wiki" ];
+  groups.control-plane = [ "wiki" ];
+}

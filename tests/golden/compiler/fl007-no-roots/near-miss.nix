@@ -1,0 +1,1 @@
+{ base, merge, ... }: merge base { trust.roots = base.trust.roots ++ [ ../../../cluster/ca.crt ]; }

@@ -1,0 +1,1 @@
+{ base, merge, ... }: merge base { trust.keys = [ ]; providers.config.hosts = [ "alpha" ]; }

@@ -1,0 +1,1 @@
+{ base, ... }: base // { services.wiki = { hosts = [ "alpha" "beta" ]; port = 8080; }; }

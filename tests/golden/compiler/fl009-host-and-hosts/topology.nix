@@ -1,0 +1,1 @@
+{ base, merge, ... }: merge base { services.wiki.hosts = [ "alpha" ]; }

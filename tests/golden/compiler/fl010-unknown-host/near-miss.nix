@@ -1,0 +1,4 @@
+{ base, merge, ... }: merge base {
+  services.blog = { hosts = [ "alpha" "beta" ]; port = 1; };
+  providers.cert.hosts = [ "beta" ];
+}

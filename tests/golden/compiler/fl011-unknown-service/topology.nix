@@ -1,0 +1,4 @@
+{ base, merge, ... }: merge base {
+  roles.reader.services = [ "wikki" ];
+  groups.apps = [ "wiki" "blog" ];
+}

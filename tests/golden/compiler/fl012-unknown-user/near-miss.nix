@@ -1,0 +1,1 @@
+{ base, merge, ... }: merge base { hosts.beta.users = [ "ann" "bob" ]; users.bob = { }; }

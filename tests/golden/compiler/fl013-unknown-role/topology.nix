@@ -1,0 +1,5 @@
+{ base, merge, ... }: merge base {
+  hosts.alpha.roles = [ "raeder" ];
+  services.wiki.roles = [ "writer" ];
+  users.ann.roles = [ "reader" "operators" ];
+}

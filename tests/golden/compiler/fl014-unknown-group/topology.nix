@@ -1,0 +1,1 @@
+{ base, merge, ... }: merge base { roles.reader.groups = [ "apps" "control-plan" ]; }

@@ -1,0 +1,1 @@
+{ base, key, merge, ... }: merge base { hosts.beta.sshHostKey = key "alpha" + " another comment"; }

@@ -1,0 +1,8 @@
+# A bad day: everything is told at once, sorted by place.
+{ base, merge, ... }: merge base {
+  hosts.beta.address = "192.0.2.1";
+  hosts.beta.users = [ "anne" ];
+  services.wiki = { host = "bata"; prot = 443; port = "8080"; };
+  roles.writer.services = [ ];
+  providers.cert.hosts = [ ];
+}

@@ -1,0 +1,75 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"florete"
+	"florete/providers/api"
+
+	"github.com/dexidp/dex/storage"
+)
+
+// directory is Dex's storage with the clients that are registered and granted.
+// Dex only reads them: what registers is POST /oidc/register alone.
+type directory struct {
+	storage.Storage
+	clients clients
+	policy  func() florete.Policy
+}
+
+var errReadOnly = errors.New("oidc: clients are registered by POST /oidc/register alone")
+
+func (d directory) GetClient(ctx context.Context, id string) (storage.Client, error) {
+	r, _, err := d.clients.get(ctx, id)
+	if err != nil {
+		return storage.Client{}, err
+	}
+	if r.Service.IsZero() || !granted(d.policy(), r.Service) {
+		return storage.Client{}, storage.ErrNotFound
+	}
+	return storage.Client{
+		ID:           id,
+		Secret:       d.clients.secret(id, r.Generation),
+		RedirectURIs: r.RedirectURIs,
+		Name:         r.Service.Name(),
+	}, nil
+}
+
+// granted tells whether the policy lets anybody register the service.
+func granted(p florete.Policy, service florete.ID) bool {
+	for _, g := range p.Grants {
+		var body api.OIDCBody
+		if g.Kind == Name && json.Unmarshal(g.Request, &body) == nil && body.Service == service {
+			return true
+		}
+	}
+	return false
+}
+
+func (d directory) ListClients(ctx context.Context) ([]storage.Client, error) {
+	entries, _, err := d.clients.db.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var all []storage.Client
+	for _, e := range entries {
+		switch c, err := d.GetClient(ctx, strings.TrimPrefix(e.Key, prefix)); {
+		case err == nil:
+			all = append(all, c)
+		case err != storage.ErrNotFound:
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (directory) CreateClient(context.Context, storage.Client) error { return errReadOnly }
+
+func (directory) DeleteClient(context.Context, string) error { return errReadOnly }
+
+func (directory) UpdateClient(context.Context, string, func(storage.Client) (storage.Client, error)) error {
+	return errReadOnly
+}

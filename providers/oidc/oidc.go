@@ -1,0 +1,104 @@
+// Package oidc is the kind of need that registers services as clients of an
+// OpenID Connect provider (OpenID Connect Core 1.0), and that provider: Dex,
+// embedded, on the provider's own state.
+//
+//	POST /oidc/register {"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://…"]}
+//	→ clientId "outline.demo.flor.rete", clientSecret, issuer
+//
+// A service has one client, named as users name the service. Its secret is
+// derived from the sealing key, the client and the generation, so that the same
+// question has the same answer for ever, also for a host that was wiped. A higher
+// generation rotates the secret and ends the lower ones.
+package oidc
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+
+	"florete"
+	"florete/providers/seal"
+	"florete/providers/server"
+	"florete/providers/store"
+)
+
+// Name of the kind.
+const Name = "oidc"
+
+// Config of a Provider. Every field but Logger is needed.
+type Config struct {
+	Store store.Store
+	Key   *seal.Key
+
+	// Policy is the one in force. A client lives while it is granted there.
+	Policy func() florete.Policy
+
+	// Listen is where the issuer's pages are served: plain HTTP, which is why
+	// it must be a loopback host:port. The forwarder publishes it.
+	Listen string
+
+	// Users is the file of those who can sign in, HuJSON:
+	// [{"email": …, "username": …, "userID": …, "hash": bcrypt}]
+	Users string
+
+	Logger *slog.Logger // nil for slog.Default()
+}
+
+// Provider is the kind "oidc".
+type Provider struct {
+	cfg     Config
+	log     *slog.Logger
+	clients clients
+}
+
+var (
+	_ server.Answerer = (*Provider)(nil)
+	_ server.Runner   = (*Provider)(nil)
+)
+
+// New checks the configuration.
+func New(cfg Config) (*Provider, error) {
+	host, _, err := net.SplitHostPort(cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("oidc listen: %w", err)
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+		return nil, fmt.Errorf("oidc listen %q: passwords would cross the network in clear: "+
+			"listen on a loopback address and publish that as a service", cfg.Listen)
+	}
+	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}}
+	if p.log == nil {
+		p.log = slog.Default()
+	}
+	return p, nil
+}
+
+// Name of the kind.
+func (p *Provider) Name() string { return Name }
+
+// settings are the kind's part of a policy.
+type settings struct {
+	Issuer string `json:"issuer"`
+}
+
+// Check refuses a policy without a usable issuer.
+func (p *Provider) Check(policy florete.Policy) error {
+	_, err := issuerOf(policy)
+	return err
+}
+
+// issuerOf is what a policy names as the issuer: clients compare it byte for byte
+// (OpenID Connect Discovery 1.0 section 4.3).
+func issuerOf(policy florete.Policy) (string, error) {
+	var s settings
+	if err := server.Settings(policy, Name, &s); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(s.Issuer)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || s.Issuer != u.Scheme+"://"+u.Host || u.Host == "" {
+		return "", fmt.Errorf("policy of %s: kind %q: issuer %q: want http(s)://<host>[:<port>] and nothing after", policy.Host, Name, s.Issuer)
+	}
+	return s.Issuer, nil
+}

@@ -1,0 +1,175 @@
+package oidc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/seal"
+	"florete/providers/server"
+	"florete/providers/store"
+	"florete/providers/store/sqlite"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+const (
+	issuerURL = "http://auth.demo.flor.rete"
+	callback  = "http://outline.demo.flor.rete/auth/oidc.callback"
+	email     = "alice@demo.flor"
+	password  = "correct horse battery staple"
+)
+
+var (
+	ursula  = must(florete.ParseID("spiffe://demo.flor/node/ursula"))
+	outline = must(florete.ParseID("spiffe://demo.flor/service/outline"))
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// fixture is a provider host: what outlives a restart, and what runs now.
+type fixture struct {
+	t      *testing.T
+	dir    string
+	listen string
+
+	mu     sync.Mutex
+	policy florete.Policy
+	logs   bytes.Buffer
+
+	db   store.Store
+	p    *Provider
+	stop func()
+}
+
+// Write collects logs.
+func (f *fixture) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.logs.Write(b)
+}
+
+func (f *fixture) inForce() florete.Policy {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.policy
+}
+
+// grant puts a policy in force that grants outline these redirect URIs, and
+// nothing when there are none.
+func (f *fixture) grant(redirectURIs ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.policy = florete.Policy{
+		Cluster:     "demo",
+		Host:        "drhorrible",
+		TrustDomain: "demo.flor",
+		Kinds:       map[string]json.RawMessage{Name: json.RawMessage(`{"issuer":"` + issuerURL + `"}`)},
+	}
+	if len(redirectURIs) > 0 {
+		body := must(json.Marshal(api.OIDCBody{Service: outline, RedirectURIs: redirectURIs}))
+		f.policy.Grants = []florete.Grant{{Caller: ursula, Need: "oidc-outline", Kind: Name, Request: body}}
+	}
+}
+
+func newFixture(t *testing.T) *fixture {
+	f := &fixture{t: t, dir: t.TempDir()}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
+	f.listen = l.Addr().String()
+	l.Close()
+	f.grant(callback)
+	hash := must(bcrypt.GenerateFromPassword([]byte(password), minCost))
+	users := `[{"email": "Alice@demo.flor", "username": "alice", "userID": "u-1", "hash": "` + string(hash) + `"}, /* nobody else */]`
+	if err := os.WriteFile(filepath.Join(f.dir, "users"), []byte(users), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.start()
+	t.Cleanup(func() { f.stop() })
+	return f
+}
+
+// start runs the provider on what the directory holds.
+func (f *fixture) start() {
+	f.t.Helper()
+	f.db = must(sqlite.Open(filepath.Join(f.dir, "state.db"), sqlite.Options{}))
+	p, err := New(Config{
+		Store:  f.db,
+		Key:    must(seal.Load(filepath.Join(f.dir, "seal.key"))),
+		Policy: f.inForce,
+		Listen: f.listen,
+		Users:  filepath.Join(f.dir, "users"),
+		Logger: slog.New(slog.NewJSONHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := p.Check(f.inForce()); err != nil {
+		f.t.Fatal(err)
+	}
+	f.p = p
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	f.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			f.t.Errorf("run: %v", err)
+		}
+		f.db.Close()
+	})
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		c, err := net.Dial("tcp", f.listen)
+		if err == nil {
+			c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func (f *fixture) restart() {
+	f.stop()
+	f.start()
+}
+
+// decide asks for the client of outline as the policy in force grants it.
+func (f *fixture) decide(generation int) (server.Decision, error) {
+	policy := f.inForce()
+	grant := policy.Grants[0]
+	return f.p.Answer(f.t.Context(), server.Call{
+		Caller:  grant.Caller,
+		Request: api.Request{Need: grant.Need, Generation: generation, Body: grant.Request},
+		Grant:   grant,
+		Policy:  policy,
+		Now:     time.Now(),
+	})
+}
+
+// register decides and commits, as the server does.
+func (f *fixture) register(generation int) map[string]string {
+	f.t.Helper()
+	d, err := f.decide(generation)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if _, err := f.db.Commit(f.t.Context(), store.Txn{If: d.If, Then: d.Then}); err != nil {
+		f.t.Fatal(err)
+	}
+	return d.Answer.Values
+}

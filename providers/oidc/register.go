@@ -1,0 +1,71 @@
+package oidc
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/server"
+	"florete/providers/store"
+)
+
+// Answer registers the client of a service, or finds it registered.
+func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+	issuer, err := issuerOf(c.Policy)
+	if err != nil {
+		return server.Decision{}, err
+	}
+	want, err := parse(c.Request)
+	if err != nil {
+		return server.Decision{}, err
+	}
+	id := want.client()
+	have, modified, err := p.clients.get(ctx, id)
+	if err != nil {
+		return server.Decision{}, err
+	}
+	if want.Generation < have.Generation {
+		return server.Decision{}, api.Errorf(api.Denied, api.CodeRotated,
+			"client %s: generation %d asked for, generation %d is in force: deploy a manifest that has it to this host",
+			id, want.Generation, have.Generation)
+	}
+	d := server.Decision{
+		Answer: api.Answer{Values: map[string]string{
+			"issuer":       issuer,
+			"clientId":     id,
+			"clientSecret": p.clients.secret(id, want.Generation),
+		}},
+		If:     []store.Cond{{Key: key(id), Modified: modified}},
+		Detail: map[string]string{"client": id, "generation": strconv.Itoa(want.Generation)},
+	}
+	if !want.equal(have) {
+		d.Then = []store.Op{store.Put(key(id), want.encode())}
+	}
+	return d, nil
+}
+
+// parse reads what a request wants registered.
+func parse(r api.Request) (registration, error) {
+	malformed := func(format string, args ...any) (registration, error) {
+		return registration{}, api.Errorf(api.Invalid, api.CodeMalformed, "need "+r.Need+": "+format, args...)
+	}
+	var body api.OIDCBody
+	if err := florete.Decode(r.Body, &body); err != nil {
+		return malformed("body: %v", err)
+	}
+	if _, err := florete.Dial(body.Service); err != nil || body.Service.Kind() != florete.KindService {
+		return malformed("service %q: only a service can be a client", body.Service)
+	}
+	if len(body.RedirectURIs) == 0 {
+		return malformed("redirectURIs: none given: nobody could come back from signing in")
+	}
+	for _, s := range body.RedirectURIs {
+		// RFC 6749 section 3.1.2.
+		if u, err := url.Parse(s); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Fragment != "" {
+			return malformed("redirectURIs: %q: want an absolute http(s) URI without fragment", s)
+		}
+	}
+	return registration{body.Service, body.RedirectURIs, r.Generation}, nil
+}

@@ -1,0 +1,152 @@
+package oidc
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/server"
+	"florete/providers/store"
+)
+
+// denied wants an api.Error of a kind and code whose message says parts.
+func denied(t *testing.T, err error, kind api.ErrorKind, code string, parts ...string) {
+	t.Helper()
+	var e *api.Error
+	if !errors.As(err, &e) || e.Kind != kind || e.Code != code {
+		t.Errorf("error is %v, want %s (%s)", err, kind, code)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(e.Message, part) {
+			t.Errorf("message %q does not say %q", e.Message, part)
+		}
+	}
+}
+
+func TestSameAnswer(t *testing.T) {
+	f := newFixture(t)
+	first := f.register(1)
+	want := map[string]string{"issuer": issuerURL, "clientId": "outline.demo.flor.rete", "clientSecret": first["clientSecret"]}
+	if !maps.Equal(first, want) || len(first["clientSecret"]) != 43 {
+		t.Errorf("answer is %v", first)
+	}
+	f.restart()
+	d, err := f.decide(1)
+	if err != nil || !maps.Equal(d.Answer.Values, first) {
+		t.Errorf("the second answer is %v, %v, the first was %v", d.Answer.Values, err, first)
+	}
+	if len(d.Then) != 0 {
+		t.Errorf("the second answer changes %v", d.Then)
+	}
+	for k, v := range d.Detail {
+		if strings.Contains(v, first["clientSecret"]) {
+			t.Errorf("audit detail %s tells the secret", k)
+		}
+	}
+}
+
+// Two first answers at the same time register once.
+func TestOneRegistration(t *testing.T) {
+	f := newFixture(t)
+	a, errA := f.decide(1)
+	b, errB := f.decide(2)
+	if errA != nil || errB != nil {
+		t.Fatal(errA, errB)
+	}
+	if _, err := f.db.Commit(t.Context(), store.Txn{If: b.If, Then: b.Then}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.db.Commit(t.Context(), store.Txn{If: a.If, Then: a.Then}); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("generation 1 over generation 2: error is %v, want %v", err, store.ErrConflict)
+	}
+}
+
+func TestLowerGeneration(t *testing.T) {
+	f := newFixture(t)
+	f.register(1)
+	second := f.register(2)
+	_, err := f.decide(1)
+	denied(t, err, api.Denied, api.CodeRotated, "outline.demo.flor.rete", "generation 1", "generation 2")
+	if got := f.register(2); !maps.Equal(got, second) {
+		t.Errorf("after the refusal the answer is %v, was %v", got, second)
+	}
+}
+
+// What the policy grants now replaces what it granted before.
+func TestRedirectURIsFollowTheGrant(t *testing.T) {
+	f := newFixture(t)
+	first := f.register(1)
+	f.grant(callback + "/new")
+	if got := f.register(1); !maps.Equal(got, first) {
+		t.Errorf("with another redirect URI the answer is %v, was %v", got, first)
+	}
+	s := f.service(first)
+	if p := s.begin("state", "verifier"); p.status != 400 {
+		t.Errorf("old redirect URI: status %d", p.status)
+	}
+	s.RedirectURL = callback + "/new"
+	if p := s.begin("state", "verifier"); p.form == nil {
+		t.Errorf("new redirect URI: status %d: %s", p.status, p.text)
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	f := newFixture(t)
+	for body, part := range map[string]string{
+		`{"service":"spiffe://demo.flor/service/outline"}`:                                                 "redirectURIs: none",
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":[]}`:                               "redirectURIs: none",
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["/callback"]}`:                    `"/callback"`,
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["urn:ietf:wg:oauth:2.0:oob"]}`:    `"urn:`,
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/#fragment"]}`:      `#fragment"`,
+		`{"service":"spiffe://demo.flor/node/ursula","redirectURIs":["http://a.rete/"]}`:                   `node/ursula"`,
+		`{"service":"spiffe://demo.flor/vertex/ursula","redirectURIs":["http://a.rete/"]}`:                 `vertex/ursula"`,
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"],"public":true}`: `"public"`,
+		`{"redirectURIs":["http://a.rete/"]}`:                                                              "service",
+	} {
+		_, err := f.p.Answer(t.Context(), server.Call{
+			Request: api.Request{Need: "oidc-outline", Generation: 1, Body: json.RawMessage(body)},
+			Policy:  f.inForce(),
+		})
+		denied(t, err, api.Invalid, api.CodeMalformed, "need oidc-outline", part)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	p, err := New(Config{Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for raw, part := range map[string]string{
+		`{}`:                               `issuer ""`,
+		`{"issuer":"auth.demo.flor.rete"}`: `issuer "auth.demo.flor.rete"`,
+		`{"issuer":"http://auth.demo.flor.rete/"}`:      "nothing after",
+		`{"issuer":"http://auth.demo.flor.rete/dex"}`:   "nothing after",
+		`{"issuer":"http://a@auth.demo.flor.rete"}`:     "nothing after",
+		`{"issuer":"ftp://auth.demo.flor.rete"}`:        "want http(s)",
+		`{"issuer":"http://auth.demo.flor.rete","a":1}`: `"a"`,
+	} {
+		policy := florete.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{Name: json.RawMessage(raw)}}
+		if err := p.Check(policy); err == nil || !strings.Contains(err.Error(), part) || !strings.Contains(err.Error(), "drhorrible") {
+			t.Errorf("%s: error is %v, want drhorrible and %q in it", raw, err, part)
+		}
+	}
+}
+
+func TestListen(t *testing.T) {
+	for listen, part := range map[string]string{
+		"":               "missing port",
+		":5556":          "in clear",
+		"0.0.0.0:5556":   "in clear",
+		"192.0.2.1:5556": "in clear",
+		"localhost:5556": "in clear",
+	} {
+		if _, err := New(Config{Listen: listen}); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q: error is %v, want %q in it", listen, err, part)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package oidc
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"florete/providers/seal"
+	"florete/providers/store/sqlite"
+
+	"github.com/dexidp/dex/storage"
+)
+
+// Over a day keys are rotated, the old ones still verify, and logins that nobody
+// finished are gone. The bubble fails when a goroutine outlives its context.
+func TestUpkeep(t *testing.T) {
+	f := &fixture{t: t}
+	f.grant(callback)
+	users := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(users, []byte(`[]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		db := must(sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{}))
+		defer db.Close()
+		p := must(New(Config{
+			Store: db, Key: must(seal.New(bytes.Repeat([]byte{1}, 32))),
+			Policy: f.inForce, Listen: "127.0.0.1:0", Users: users, Logger: slog.New(slog.DiscardHandler),
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		s, err := p.newIssuer(ctx, f.inForce())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { s.upkeep(ctx); close(ended) }()
+		defer func() { cancel(); <-ended }()
+
+		first := must(s.signer.ValidationKeys(ctx))
+		if err := s.storage.CreateAuthRequest(ctx, storage.AuthRequest{ID: "left", Expiry: time.Now().Add(loginsLive)}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(loginsLive - time.Minute)
+		if _, err := s.storage.GetAuthRequest(ctx, "left"); err != nil {
+			t.Errorf("login that may still be finished: %v", err)
+		}
+		time.Sleep(2*time.Minute + time.Second)
+		if _, err := s.storage.GetAuthRequest(ctx, "left"); err != storage.ErrNotFound {
+			t.Errorf("login that was left: error is %v, want %v", err, storage.ErrNotFound)
+		}
+		time.Sleep(24 * time.Hour)
+		keys := must(s.signer.ValidationKeys(ctx))
+		if len(keys) != 2 || keys[0].KeyID == first[0].KeyID || keys[1].KeyID != first[0].KeyID {
+			t.Errorf("%d keys verify after a day, want a new one and the first", len(keys))
+		}
+	})
+}

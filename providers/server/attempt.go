@@ -1,0 +1,76 @@
+package server
+
+import (
+	"crypto/tls"
+	"io"
+
+	"florete"
+	"florete/providers/api"
+)
+
+// attempt is one request on its way to a decision.
+type attempt struct {
+	*Server
+	row     Row
+	caller  florete.ID // zero when it has no certificate and may enrol
+	request api.Request
+	binding []byte
+}
+
+// identify verifies the caller's certificate: chain, time, and exactly one SPIFFE
+// ID, which is a node's. A caller without one is let through when it may enrol.
+func (a *attempt) identify(cs *tls.ConnectionState, mayEnrol bool) error {
+	if len(cs.PeerCertificates) == 0 {
+		if !mayEnrol {
+			return api.Errorf(api.Denied, api.CodeUntrusted, "no client certificate: enrol first, then ask with the node's SVID")
+		}
+		var err error
+		a.binding, err = api.ChannelBinding(cs)
+		return err
+	}
+	id, err := api.Peer(cs.PeerCertificates, a.Policies.now.Load().roots)
+	if err != nil {
+		return err
+	}
+	a.row.Caller = id.String()
+	if id.Kind() != florete.KindNode {
+		return api.Errorf(api.Denied, api.CodeUntrusted, "certificate of %s: only nodes call providers", id)
+	}
+	a.caller = id
+	return nil
+}
+
+// receive reads the request and checks that its idempotency key is its own.
+func (a *attempt) receive(body io.Reader, key string) error {
+	malformed := func(format string, args ...any) error {
+		return api.Errorf(api.Invalid, api.CodeMalformed, format, args...)
+	}
+	b, err := io.ReadAll(body)
+	if err != nil {
+		return malformed("request: %v: want at most %d bytes, sent without delay", err, api.MaxRequest)
+	}
+	if err := florete.Decode(b, &a.request); err != nil {
+		return malformed("request: %v", err)
+	}
+	r := a.request
+	a.row.Need, a.row.Serial = r.Need, r.Serial
+	claimed := a.caller
+	switch {
+	case r.Proof == nil && a.caller.IsZero():
+		return api.Errorf(api.Denied, api.CodeUntrusted, "neither a client certificate nor a proof: enrol with a proof, or ask with the node's SVID")
+	case r.Proof != nil && !a.caller.IsZero():
+		return malformed("a proof on a connection with a client certificate: leave out one of them")
+	case r.Proof != nil:
+		claimed = r.Proof.Node
+		a.row.Caller, a.row.Enrols = claimed.String(), true
+	}
+	want, err := r.Key(claimed)
+	if err != nil {
+		return malformed("%v", err)
+	}
+	a.row.Key = want
+	if key != want {
+		return api.Errorf(api.Invalid, api.CodeKeyMismatch, "%s %q: belongs to another request, want %q", api.HeaderKey, key, want)
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/store"
+)
+
+// change is what a decision does to the state.
+type change struct {
+	If   []store.Cond
+	Then []store.Op
+}
+
+func (c *change) add(d Decision) {
+	c.If = append(c.If, d.If...)
+	c.Then = append(c.Then, d.Then...)
+}
+
+// retries bounds how often a decision is taken anew because the state changed.
+const retries = 20
+
+// conclude decides, and commits the decision with its audit row before anybody
+// hears of it. When the state changed in between, it decides again.
+func (a *attempt) conclude(ctx context.Context, decide func() (any, change, error)) (any, error) {
+	blank := a.row
+	for range retries {
+		a.row = blank
+		a.row.Time = time.Now().UTC()
+		answer, c, err := decide()
+		var refusal *api.Error
+		switch {
+		case err == nil:
+			a.row.Outcome = Granted
+		case errors.As(err, &refusal):
+			answer, c = nil, change{}
+			a.row = a.row.refuse(refusal)
+		default:
+			return nil, a.accident(ctx, err)
+		}
+		_, err = a.Store.Commit(ctx, store.Txn{If: c.If, Then: append(c.Then, a.row.op())})
+		switch {
+		case errors.Is(err, store.ErrConflict):
+			continue
+		case err != nil:
+			return nil, a.accident(ctx, err)
+		}
+		a.row.log(ctx, a.Logger)
+		if refusal != nil {
+			return nil, refusal
+		}
+		return answer, nil
+	}
+	return nil, api.Errorf(api.Transient, api.CodeBusy, "the state changed %d times while this was decided: ask again", retries).After(time.Second)
+}
+
+// accident logs what went wrong here; the caller learns only that it did.
+func (a *attempt) accident(ctx context.Context, err error) error {
+	a.Logger.ErrorContext(ctx, "cannot answer", "error", err, "caller", a.row.Caller, "kind", a.row.Kind, "need", a.row.Need)
+	return api.Errorf(api.Transient, api.CodeUnavailable, "the provider cannot answer now: its log says why")
+}
+
+// answer decides on a request for a need.
+func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (any, change, error) {
+	f := a.Policies.now.Load()
+	call := Call{Caller: a.caller, Request: a.request, Policy: f.Policy, Now: a.row.Time}
+	var c change
+	if a.request.Proof != nil {
+		d, err := enroller.Authenticate(ctx, call, a.binding)
+		if err != nil {
+			return nil, c, f.behind(err, a.request.Serial)
+		}
+		c.add(d)
+		call.Caller = a.request.Proof.Node
+	}
+	var err error
+	if call.Grant, err = f.grant(call.Caller, k.Name(), a.request); err != nil {
+		return nil, c, f.behind(err, a.request.Serial)
+	}
+	at := place(call.Caller, a.request.Need)
+	last, revision, err := a.recorded(ctx, at)
+	switch {
+	case err != nil:
+		return nil, c, err
+	case last.Generation > a.request.Generation:
+		return nil, c, api.Errorf(api.Denied, api.CodeRotated, "need %q: generation %d was asked for, generation %d was answered: deploy the host's newest manifest",
+			a.request.Need, a.request.Generation, last.Generation)
+	case last.same(a.row.Key, call.Now):
+		a.row.Again = true
+		answer, err := a.open(at, last)
+		return answer, c, err
+	}
+	d, err := k.Answer(ctx, call)
+	if err != nil {
+		return nil, c, err
+	}
+	op, err := a.keep(at, a.row.Key, a.request.Generation, d.Answer)
+	if err != nil {
+		return nil, c, err
+	}
+	c.add(d)
+	c.add(Decision{If: []store.Cond{{Key: at, Modified: revision}}, Then: []store.Op{op}})
+	a.row.Detail = d.Detail
+	return d.Answer, c, nil
+}
+
+// read decides on a node that reads its documents.
+func (a *attempt) read(ctx context.Context, k Reader, node string) (any, change, error) {
+	f := a.Policies.now.Load()
+	if node != a.caller.Name() {
+		return nil, change{}, api.Errorf(api.Denied, api.CodeNotGranted, "documents of node %q: for that node alone, asked by %s", node, a.caller)
+	}
+	g, ok := f.reads[asked{a.caller, k.Name()}]
+	if !ok {
+		return nil, change{}, f.behind(api.Errorf(api.Denied, api.CodeNotGranted,
+			"documents of node %q: the policy grants it no need of kind %q", node, k.Name()), a.row.Serial)
+	}
+	a.row.Need = g.Need
+	artifact, err := k.Read(ctx, Call{Caller: a.caller, Grant: g, Policy: f.Policy, Now: a.row.Time})
+	return artifact, change{}, err
+}
+
+// grant finds what lets caller have what it asks for.
+func (f *inForce) grant(caller florete.ID, kind string, r api.Request) (florete.Grant, error) {
+	at := asked{caller, r.Need}
+	g, ok := f.grants[at]
+	if !ok || g.Kind != kind {
+		return g, api.Errorf(api.Denied, api.CodeNotGranted, "need %q of kind %q: the policy does not grant it to %s", r.Need, kind, caller)
+	}
+	want, err := api.Asked(r.Body)
+	if err != nil {
+		return g, api.Errorf(api.Invalid, api.CodeMalformed, "need %q: body: %v", r.Need, err)
+	}
+	if string(want) != f.requests[at] {
+		return g, api.Errorf(api.Denied, api.CodeMismatch, "need %q: asked for %s, the policy grants %s to %s", r.Need, want, f.requests[at], caller)
+	}
+	return g, nil
+}
+
+// behind is a refusal, or transient when the host has a newer deployment than this
+// provider, which may well grant what is refused here.
+func (f *inForce) behind(err error, serial int64) error {
+	var e *api.Error
+	if !errors.As(err, &e) || e.Kind != api.Denied || e.Code == api.CodeReplayed || serial <= f.serial {
+		return err
+	}
+	return api.Errorf(api.Transient, api.CodePolicyBehind, "%s: the host's manifest has serial %d, the policy here %d: deploy this provider",
+		e.Message, serial, f.serial)
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"florete/providers/api"
+)
+
+// routes are the endpoints of the kinds.
+func (s *Server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, k := range s.Kinds {
+		if e, ok := k.(Enroller); ok {
+			mux.HandleFunc("POST /"+k.Name()+"/nonce", func(w http.ResponseWriter, _ *http.Request) {
+				write(w, http.StatusOK, api.Nonce{Nonce: e.Nonce(time.Now())})
+			})
+		}
+		if a, ok := k.(Answerer); ok {
+			mux.HandleFunc("POST "+api.Paths[k.Name()], func(w http.ResponseWriter, r *http.Request) { s.post(w, r, a) })
+		}
+		if rd, ok := k.(Reader); ok {
+			mux.HandleFunc("GET /"+k.Name()+"/artifact/{node}", func(w http.ResponseWriter, r *http.Request) { s.get(w, r, rd) })
+		}
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		reply(w, nil, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s %q: no such endpoint at this provider", r.Method, r.URL.Path))
+	})
+	return mux
+}
+
+// post answers a request for a need. Who asks is settled before the body is read.
+func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
+	a := attempt{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
+	enroller, _ := k.(Enroller)
+	err := a.identify(r.TLS, enroller != nil)
+	if err == nil {
+		err = a.receive(http.MaxBytesReader(w, r.Body, api.MaxRequest), r.Header.Get(api.HeaderKey))
+	}
+	a.reply(w, r, func() (any, change, error) {
+		if err != nil {
+			return nil, change{}, err
+		}
+		return a.answer(r.Context(), k, enroller)
+	})
+}
+
+// get answers a node that reads its documents.
+func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
+	a := attempt{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
+	err := a.identify(r.TLS, false)
+	if text := r.URL.Query().Get("serial"); err == nil && text != "" {
+		if a.row.Serial, err = strconv.ParseInt(text, 10, 64); err != nil {
+			err = api.Errorf(api.Invalid, api.CodeMalformed, "serial %q: not a number", text)
+		}
+	}
+	a.reply(w, r, func() (any, change, error) {
+		if err != nil {
+			return nil, change{}, err
+		}
+		return a.read(r.Context(), k, r.PathValue("node"))
+	})
+}
+
+// reply decides in one of the server's slots and writes what was decided.
+func (a *attempt) reply(w http.ResponseWriter, r *http.Request, decide func() (any, change, error)) {
+	select {
+	case a.slots <- struct{}{}:
+		defer func() { <-a.slots }()
+	default:
+		reply(w, nil, api.Errorf(api.Transient, api.CodeBusy, "%d requests are being decided: ask again", cap(a.slots)).After(time.Second))
+		return
+	}
+	answer, err := a.conclude(r.Context(), decide)
+	reply(w, answer, err)
+}
+
+// reply writes an answer or, when err is not nil, a refusal.
+func reply(w http.ResponseWriter, answer any, err error) {
+	if err == nil {
+		write(w, http.StatusOK, answer)
+		return
+	}
+	e := api.AsError(err)
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(e.RetryAfter))
+	}
+	write(w, e.Status(), e)
+}
+
+func write(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and integers
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	w.Write(b) // the caller asks again when it does not get this
+}

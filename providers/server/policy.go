@@ -1,0 +1,173 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+
+	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
+)
+
+// pollEvery is how often the policy's directory is looked at. The envelope names
+// every change of the body, so that is all that is read.
+const pollEvery = time.Second
+
+// Policies is the policy in force, read from a directory and replaced when what is
+// there changes. A policy that cannot be served is refused and the old one stays.
+type Policies struct {
+	dir     string
+	kinds   []Kind
+	log     *slog.Logger
+	now     atomic.Pointer[inForce]
+	refused []byte // the envelope that was refused last, to say so once
+}
+
+// inForce is a policy with what is looked up in it.
+type inForce struct {
+	florete.Policy
+	serial   int64
+	envelope []byte
+	roots    *x509bundle.Bundle
+	grants   map[asked]florete.Grant
+	requests map[asked]string        // the canonical JSON of each grant's request
+	reads    map[asked]florete.Grant // by kind instead of need
+}
+
+// asked is what a grant is found by.
+type asked struct {
+	caller florete.ID
+	need   string
+}
+
+// OpenPolicies reads the policy in dir.
+func OpenPolicies(dir string, log *slog.Logger) (*Policies, error) {
+	if log == nil {
+		log = slog.Default()
+	}
+	p := &Policies{dir: dir, log: log}
+	f, err := p.read()
+	if err != nil {
+		return nil, err
+	}
+	p.now.Store(f)
+	return p, nil
+}
+
+// Current is the policy in force.
+func (p *Policies) Current() florete.Policy { return p.now.Load().Policy }
+
+// use checks the policy in force, and every one after it, with the kinds.
+func (p *Policies) use(kinds []Kind) error {
+	p.kinds = kinds
+	return p.check(p.now.Load())
+}
+
+func (p *Policies) read() (*inForce, error) {
+	d, err := florete.Read(p.dir, florete.DocPolicy)
+	if err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	policy, err := d.Policy()
+	if err != nil {
+		return nil, err
+	}
+	f := &inForce{Policy: policy, serial: d.Envelope.Serial, grants: map[asked]florete.Grant{},
+		requests: map[asked]string{}, reads: map[asked]florete.Grant{}}
+	f.envelope, _, _ = d.Bytes()
+	if f.roots, err = api.Roots(policy.TrustDomain, policy.Trust); err != nil {
+		return nil, fmt.Errorf("policy of %s: %w", policy.Host, err)
+	}
+	if id := policy.Provider.ID; id.Kind() != florete.KindService || id.Name() != florete.ProviderService || id.TrustDomain() != policy.TrustDomain {
+		return nil, fmt.Errorf("policy of %s: provider %s, want service/<node>/%s of %s", policy.Host, id, florete.ProviderService, policy.TrustDomain)
+	}
+	for _, g := range policy.Grants {
+		at := asked{g.Caller, g.Need}
+		if _, twice := f.grants[at]; twice {
+			return nil, fmt.Errorf("policy of %s: need %q of %s: granted twice", policy.Host, g.Need, g.Caller)
+		}
+		canonical, err := api.Canonical(g.Request)
+		if err != nil {
+			return nil, fmt.Errorf("policy of %s: need %q of %s: request: %w", policy.Host, g.Need, g.Caller, err)
+		}
+		f.grants[at], f.requests[at], f.reads[asked{g.Caller, g.Kind}] = g, string(canonical), g
+	}
+	return f, p.check(f)
+}
+
+// check refuses what this provider, with its kinds, cannot serve.
+func (p *Policies) check(f *inForce) error {
+	if old := p.now.Load(); old != nil && old.Provider != f.Provider {
+		return fmt.Errorf("policy of %s: this provider becomes %s at %s, and was %s at %s: restart it",
+			f.Host, f.Provider.ID, f.Provider.Address, old.Provider.ID, old.Provider.Address)
+	}
+	if p.kinds == nil {
+		return nil
+	}
+	here := map[string]bool{}
+	for _, k := range p.kinds {
+		here[k.Name()] = true
+		if _, ok := f.Kinds[k.Name()]; !ok {
+			continue
+		}
+		if err := k.Check(f.Policy); err != nil {
+			return err
+		}
+	}
+	for name := range f.Kinds {
+		if !here[name] {
+			return fmt.Errorf("policy of %s: runs kind %q, for which this provider has no settings: add %q to its settings and restart it", f.Host, name, name)
+		}
+	}
+	for _, g := range f.Grants {
+		if _, ok := f.Kinds[g.Kind]; !ok {
+			return fmt.Errorf("policy of %s: need %q of %s: kind %q is not among those it runs", f.Host, g.Need, g.Caller, g.Kind)
+		}
+	}
+	return nil
+}
+
+// run keeps the policy in force up to date until ctx ends.
+func (p *Policies) run(ctx context.Context) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			p.poll()
+		}
+	}
+}
+
+func (p *Policies) poll() {
+	old := p.now.Load()
+	envelope, err := os.ReadFile(filepath.Join(p.dir, florete.DocPolicy+".envelope.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		envelope = []byte{} // seen, and nothing there
+	}
+	if bytes.Equal(envelope, old.envelope) {
+		p.refused = nil
+		return
+	}
+	f, err := p.read()
+	if err != nil {
+		if p.refused == nil || !bytes.Equal(p.refused, envelope) {
+			p.log.Error("the new policy is refused, the old one stays in force", "error", err, "serial", old.serial)
+		}
+		p.refused = envelope
+		return
+	}
+	p.refused = nil
+	p.now.Store(f)
+	p.log.Info("policy in force", "serial", f.serial, "grants", len(f.Grants))
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"florete/providers/seal"
+	"florete/providers/store"
+
+	"golang.org/x/net/netutil"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config of a Server. Every field without a default is needed.
+type Config struct {
+	Policies *Policies
+	Kinds    []Kind
+	Store    store.Store
+	Key      *seal.Key
+
+	// Certificate is the provider's own SVID. It is asked for at every
+	// handshake, so that a renewed one is used at once.
+	Certificate func() (*tls.Certificate, error)
+
+	// Parallel bounds how many requests are decided at once; others hear busy.
+	// Zero for 32.
+	Parallel int
+
+	// Connections bounds how many are open; others wait. Zero for 1024.
+	Connections int
+
+	Logger *slog.Logger // nil for slog.Default()
+}
+
+// Server answers hosts.
+type Server struct {
+	Config
+	slots chan struct{}
+	mux   *http.ServeMux
+}
+
+// New checks that the policy can be served.
+func New(c Config) (*Server, error) {
+	if c.Parallel == 0 {
+		c.Parallel = 32
+	}
+	if c.Connections == 0 {
+		c.Connections = 1024
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if err := c.Policies.use(c.Kinds); err != nil {
+		return nil, err
+	}
+	s := &Server{Config: c, slots: make(chan struct{}, c.Parallel)}
+	s.mux = s.routes()
+	return s, nil
+}
+
+// Serve answers on l, keeps the policy up to date and runs what the kinds run,
+// until ctx ends or one of them fails. It closes l.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	hs := &http.Server{
+		Handler:           s.mux,
+		ReadHeaderTimeout: 10 * time.Second, // bounds the TLS handshake too
+		ReadTimeout:       20 * time.Second,
+		WriteTimeout:      40 * time.Second,
+		IdleTimeout:       30 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		err := hs.Serve(tls.NewListener(netutil.LimitListener(l, s.Connections), s.tls()))
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return err
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if hs.Shutdown(end) != nil {
+			return hs.Close()
+		}
+		return nil
+	})
+	g.Go(func() error { s.Policies.run(ctx); return nil })
+	for _, k := range s.Kinds {
+		if r, ok := k.(Runner); ok {
+			g.Go(func() error {
+				if err := r.Run(ctx); err != nil && ctx.Err() == nil {
+					return fmt.Errorf("kind %q: %w", k.Name(), err)
+				}
+				return nil
+			})
+		}
+	}
+	return g.Wait()
+}
+
+// tls asks for a client certificate and leaves its verification to the handler,
+// which can say what is wrong with it. Sessions are never resumed.
+func (s *Server) tls() *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		NextProtos:             []string{"http/1.1"},
+		ClientAuth:             tls.RequestClientCert,
+		SessionTicketsDisabled: true,
+		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.Certificate() },
+	}
+}

@@ -13,35 +13,35 @@ const (
 	CodeDisk     = "disk"             // transient: the state directory cannot be written
 )
 
-// Accept takes what the network brought, all of it or nothing, and tells whether
-// anything changed. A policy that is not part of it stays: who can withhold cannot
-// take away.
-func (s *Store) Accept(a api.Artifact) (bool, *api.Error) {
+// Accept takes what the network brought, all of it or nothing; whether that changed
+// anything, Set says. A policy that is not part of it stays: who can withhold
+// cannot take away.
+func (s *Store) Accept(a api.Artifact) *api.Error {
 	byKind := map[string]florete.Document{}
 	for _, raw := range a.Documents {
 		d, err := florete.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
 		if err != nil {
-			return false, api.Errorf(api.Denied, CodeTampered, "document from the network: %v", err)
+			return api.Errorf(api.Denied, CodeTampered, "document from the network: %v", err)
 		}
 		if _, twice := byKind[d.Envelope.Kind]; twice {
-			return false, api.Errorf(api.Denied, api.CodeMalformed, "two documents of kind %s from the network", d.Envelope.Kind)
+			return api.Errorf(api.Denied, api.CodeMalformed, "two documents of kind %s from the network", d.Envelope.Kind)
 		}
 		byKind[d.Envelope.Kind] = d
 	}
 	manifest, ok := byKind[florete.DocManifest]
 	if !ok {
-		return false, api.Errorf(api.Transient, api.CodeUnavailable, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
+		return api.Errorf(api.Transient, api.CodeUnavailable, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
 	}
 	set := s.set
 	pins := s.set.Manifest.Trust.Keys
 	newer, e := s.newer(manifest, s.set.Document.Envelope, pins)
 	if e != nil {
-		return false, e
+		return e
 	}
 	if newer {
 		m, err := newSet(manifest, nil)
 		if err != nil {
-			return false, api.Errorf(api.Denied, api.CodeMalformed, "document from the network: %v", err)
+			return api.Errorf(api.Denied, api.CodeMalformed, "document from the network: %v", err)
 		}
 		m.Policy = set.Policy
 		set = m
@@ -55,16 +55,16 @@ func (s *Store) Accept(a api.Artifact) (bool, *api.Error) {
 		}
 		newer, e := s.newer(policy, held, pins)
 		if e != nil {
-			return false, e
+			return e
 		}
 		if newer {
 			set.Policy, changed = &policy, true
 		}
 	}
 	if err := s.take(set, changed, byKind); err != nil {
-		return false, api.Errorf(api.Transient, CodeDisk, "%v", err)
+		return api.Errorf(api.Transient, CodeDisk, "%v", err)
 	}
-	return changed, nil
+	return nil
 }
 
 // newer tells whether a document verifies, is for this host, and comes after what

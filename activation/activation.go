@@ -1,0 +1,127 @@
+// Package activation keeps the needs of a host fulfilled: it reads the manifest in
+// force, fetches what is missing or due from providers, each need on its own, puts
+// it on disk and tells the units that asked for it.
+//
+// What is fulfilled costs no request, a restart continues where the last run was,
+// and a need that fails delays none but those that come after it.
+package activation
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"florete"
+	"florete/activation/backoff"
+	"florete/activation/documents"
+	"florete/activation/fetch"
+	"florete/activation/notify"
+)
+
+// Config is what Run works on.
+type Config struct {
+	State   florete.Layout // empty for florete.DefaultLayout
+	Closure string         // directory with the host's documents; empty to live on what was accepted before
+	HostKey string         // file of the SSH host key; empty for DefaultHostKey
+
+	// Once makes one pass: every need that is due is asked for once.
+	Once bool
+
+	Backoff backoff.Backoff
+	Notify  notify.Func // nil for notify.New("")
+
+	// Dial connects to providers; nil for TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Report is told of each event, one at a time; nil for nobody.
+	Report func(Event)
+
+	// Status is told how all needs stand, first when the documents are verified
+	// and then whenever that changed; nil for nobody.
+	Status func(Summary)
+
+	step func(string) // see delivery.Dir
+}
+
+// DefaultHostKey is where OpenSSH keeps a host's ed25519 key.
+const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
+
+// Run activates a host until ctx ends, with Once until nothing more is to be done,
+// and returns how the needs stand. The error is of the configuration: nothing was
+// asked for.
+func Run(ctx context.Context, c Config) (Summary, error) {
+	if c.State == "" {
+		c.State = florete.DefaultLayout
+	}
+	if c.HostKey == "" {
+		c.HostKey = DefaultHostKey
+	}
+	if c.Notify == nil {
+		c.Notify = notify.New("")
+	}
+	if c.Report == nil {
+		c.Report = func(Event) {}
+	}
+	if c.Status == nil {
+		c.Status = func(Summary) {}
+	}
+	unlock, err := lock(c.State)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer unlock()
+	store, note, err := documents.Open(c.State, c.Closure, c.step)
+	if err != nil {
+		return Summary{}, err
+	}
+	a := &activation{Config: c, store: store, tried: map[string]bool{}}
+	for {
+		a.open(note)
+		again := a.keep(ctx)
+		if !again {
+			break
+		}
+		note = "taken from the network"
+	}
+	s := a.summary()
+	if c.Once {
+		a.report(s.event())
+	}
+	return s, nil
+}
+
+// activation is one run. All of it belongs to the goroutine of Run; attempts run
+// in their own and send what came of them.
+type activation struct {
+	Config
+	store    *documents.Store
+	set      documents.Set
+	host     *fetch.Host
+	manifest string // digest of its body
+	needs    []*need
+	tried    map[string]bool // in a single pass
+	settled  bool            // was reported
+}
+
+// open begins with the documents in force.
+func (a *activation) open(note string) {
+	a.set = a.store.Set()
+	e := a.set.Document.Envelope
+	a.manifest, a.settled = e.Digest, false
+	a.host = &fetch.Host{
+		Layout: a.State, Manifest: a.set.Manifest, Serial: e.Serial, Roots: a.set.Roots,
+		HostKey: a.HostKey, Dial: a.Dial,
+	}
+	a.report(Event{Event: EventDocuments, Message: fmt.Sprintf("%s: manifest of %s, serial %d, %d needs", note, e.Host, e.Serial, len(a.set.Manifest.Needs))})
+	a.needs = nil
+	for _, n := range a.set.Manifest.Needs {
+		a.needs = append(a.needs, a.load(n))
+	}
+	a.Status(a.summary())
+}
+
+func (a *activation) report(e Event) {
+	e.Time = time.Now().Round(0)
+	a.Report(e)
+}

@@ -1,0 +1,103 @@
+package activation
+
+import (
+	"context"
+	"io/fs"
+
+	"florete/activation/delivery"
+	"florete/activation/fetch"
+	"florete/providers/api"
+)
+
+// kindConfig is the kind of need whose answer is the documents themselves.
+const kindConfig = "config"
+
+// codeAccount is local and transient: the owner of files does not exist.
+const codeAccount = "account"
+
+// attempt counts an attempt and returns the work it is.
+func (a *activation) attempt(n *need) func(context.Context) outcome {
+	before := n.state
+	number := n.state.Begin(a.view(n))
+	ask := fetch.Ask{
+		Need: n.Need, Digest: n.digest, Since: n.state.Fulfilled.Time,
+		Provider: n.Providers[(number-1)%len(n.Providers)],
+		Enrol:    before.Error != nil && (before.Error.Code == api.CodeClock || before.Error.Code == api.CodeUntrusted),
+	}
+	return func(ctx context.Context) outcome {
+		var answer api.Answer
+		var artifact api.Artifact
+		var failed *fetch.Error
+		if n.Kind == kindConfig {
+			artifact, failed = a.host.Artifact(ctx, ask)
+		} else {
+			answer, failed = a.fetch(ctx, ask, n.dir)
+		}
+		return outcome{n, func() {
+			n.busy = false
+			if failed == nil && n.Kind == kindConfig {
+				if e := a.store.Accept(artifact); e != nil {
+					failed = &fetch.Error{Error: e, Asked: true}
+				}
+			}
+			switch {
+			case failed == nil:
+				a.fulfil(n, ask.Provider, answer.Expires)
+			case ctx.Err() != nil: // cut off by this host, which does not count
+				n.state.Attempts, n.state.Total, n.state.Asked = before.Attempts, before.Total, before.Asked
+			default:
+				a.fail(n, ask.Provider, failed)
+			}
+		}}
+	}
+}
+
+// fetch gets an answer and delivers it.
+func (a *activation) fetch(ctx context.Context, ask fetch.Ask, dir delivery.Dir) (api.Answer, *fetch.Error) {
+	uid, gid, err := delivery.Owner(ask.Need.Deliver)
+	if err != nil {
+		return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Transient, codeAccount, "%v", err)}
+	}
+	answer, failed := a.host.Fetch(ctx, ask)
+	if failed != nil {
+		return api.Answer{}, failed
+	}
+	files := map[string]delivery.File{}
+	for name, f := range ask.Need.Deliver.Files {
+		value, ok := answer.Values[f.From]
+		if !ok {
+			return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Invalid, api.CodeMalformed, "answer has no value %q for file %s", f.From, name), Asked: true}
+		}
+		mode, err := f.Perm()
+		if err != nil {
+			return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Invalid, api.CodeMalformed, "file %s: %v", name, err)}
+		}
+		files[name] = delivery.File{Data: []byte(value), Mode: fs.FileMode(mode), UID: uid, GID: gid}
+	}
+	if _, err := dir.Deliver(files); err != nil {
+		return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Transient, fetch.CodeDisk, "delivery: %v", err)}
+	}
+	return answer, nil
+}
+
+func (a *activation) fulfil(n *need, provider string, expires int64) {
+	n.state.Fulfil(a.view(n), provider, expires)
+	a.save(n)
+	if err := a.host.Forget(n.ID); err != nil {
+		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
+	}
+	due, _ := n.state.Due(n.Renew)
+	a.report(Event{Event: EventFulfilled, Need: n.ID, Provider: provider, Attempt: n.state.Attempts, Next: due})
+}
+
+func (a *activation) fail(n *need, provider string, failed *fetch.Error) {
+	if !failed.Asked {
+		provider = ""
+	}
+	n.state.Fail(a.view(n), provider, failed.Error, a.Backoff)
+	a.save(n)
+	a.report(Event{
+		Event: EventFailed, Need: n.ID, Provider: provider, Attempt: n.state.Attempts,
+		Kind: failed.Kind, Code: failed.Code, Message: failed.Message, Next: n.state.Next.Time,
+	})
+}

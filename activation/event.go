@@ -1,0 +1,120 @@
+package activation
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"florete/providers/api"
+)
+
+// The kinds of event.
+const (
+	EventDocuments = "documents" // a set of documents is in force
+	EventKept      = "kept"      // a need is fulfilled already: no request
+	EventFulfilled = "fulfilled" // a need was answered and is delivered
+	EventFailed    = "failed"    // an attempt failed
+	EventBlocked   = "blocked"   // a need waits for others
+	EventTold      = "told"      // a unit was reloaded or restarted
+	EventUntold    = "untold"    // a unit could not be
+	EventDisk      = "disk"      // the state directory cannot be read or written
+	EventSummary   = "summary"   // how all needs stand
+)
+
+// Event is one line of progress. It holds nothing secret.
+type Event struct {
+	Time     time.Time     `json:"time"`
+	Event    string        `json:"event"`
+	Need     string        `json:"need,omitempty"`
+	Provider string        `json:"provider,omitempty"` // empty when nobody was asked
+	Attempt  int           `json:"attempt,omitempty"`
+	Kind     api.ErrorKind `json:"kind,omitempty"`
+	Code     string        `json:"code,omitempty"`
+	Message  string        `json:"message,omitempty"`
+	After    []string      `json:"after,omitempty"` // the needs that block this one
+	Next     time.Time     `json:"next,omitzero"`   // attempt or renewal
+	Needs    []NeedStatus  `json:"needs,omitempty"` // of a summary
+}
+
+// JSON is the event on one line.
+func (e Event) JSON() []byte {
+	b, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // only a time beyond the year 9999 would do
+	}
+	return append(b, '\n')
+}
+
+// String is the event for people, on one line but for a summary.
+func (e Event) String() string {
+	switch e.Event {
+	case EventKept:
+		return fmt.Sprintf("%s: fulfilled already by %s%s", e.Need, e.Provider, e.in("renewal"))
+	case EventFulfilled:
+		return fmt.Sprintf("%s: fulfilled by %s in attempt %d%s", e.Need, e.Provider, e.Attempt, e.in("renewal"))
+	case EventFailed:
+		return fmt.Sprintf("%s: attempt %d%s failed: %s%s", e.Need, e.Attempt, to(e.Provider), e.reason(), e.then())
+	case EventBlocked:
+		return fmt.Sprintf("%s: waits for %s", e.Need, strings.Join(e.After, ", "))
+	case EventTold:
+		return fmt.Sprintf("%s: told %s", e.Need, e.Message)
+	case EventUntold:
+		return fmt.Sprintf("%s: fulfilled, but units could not be told: %s%s", e.Need, plain(e.Message), e.in("next"))
+	case EventDisk:
+		return fmt.Sprintf("%s: state: %s", e.Need, e.Message)
+	case EventSummary:
+		return Summary{e.Needs}.Table()
+	}
+	return e.Event + ": " + e.Message
+}
+
+func (e Event) reason() string { return fmt.Sprintf("%s (%s): %s", e.Kind, e.Code, plain(e.Message)) }
+
+// plain keeps what another host wrote on its line, without escape sequences.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
+}
+
+func (e Event) then() string {
+	if e.Kind == api.Invalid {
+		return "; not asked again until the need or the manifest changes"
+	}
+	return e.in("next")
+}
+
+// in says when something comes, nothing when it never does.
+func (e Event) in(what string) string {
+	if e.Next.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("; %s in %s", what, wait(e.Next.Sub(e.Time)))
+}
+
+func to(provider string) string {
+	if provider == "" {
+		return ""
+	}
+	return " to " + provider
+}
+
+// wait is a duration as people read it: two digits that matter.
+func wait(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "0s"
+	case d < time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}

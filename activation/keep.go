@@ -1,0 +1,130 @@
+package activation
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"florete/activation/backoff"
+)
+
+// glance is the longest sleep: the wall clock may be set, and timers stand still
+// while a laptop sleeps.
+const glance = time.Minute
+
+// outcome is what came of one attempt or of telling units.
+type outcome struct {
+	need  *need
+	apply func()
+}
+
+// keep works on the documents in force until they change, which it tells, or
+// nothing more is to be done.
+func (a *activation) keep(ctx context.Context) (changed bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	outcomes := make(chan outcome)
+	var running sync.WaitGroup
+	busy := 0
+	begin := func(work func(context.Context) outcome) {
+		busy++
+		running.Go(func() { outcomes <- work(ctx) })
+	}
+	defer running.Wait()
+	defer cancel()
+	for {
+		ending := ctx.Err() != nil
+		next := time.Now().Add(glance)
+		if !ending {
+			next = a.begin(begin)
+		}
+		if busy == 0 {
+			if ending || a.Once {
+				return a.store.Set().Generation != a.set.Generation
+			}
+			a.settle()
+		}
+		timer := time.NewTimer(time.Until(next))
+		select {
+		case o := <-outcomes:
+			busy--
+			o.apply()
+			a.Status(a.summary())
+			if a.store.Set().Generation != a.set.Generation {
+				cancel()
+			}
+		case <-timer.C:
+		case <-done(ctx, ending):
+		}
+		timer.Stop()
+	}
+}
+
+// done is ctx's end, until it is known.
+func done(ctx context.Context, known bool) <-chan struct{} {
+	if known {
+		return nil
+	}
+	return ctx.Done()
+}
+
+// begin starts whatever is due and returns when to look again.
+func (a *activation) begin(start func(func(context.Context) outcome)) time.Time {
+	now := time.Now().Round(0)
+	next := now.Add(glance)
+	look := func(at time.Time) {
+		if at.Before(next) {
+			next = at
+		}
+	}
+	for _, n := range a.needs {
+		if generation, owed := n.untold(); owed && !n.telling && (!a.Once || n.tells == 0) {
+			if n.nextTell.After(now) {
+				look(n.nextTell)
+			} else {
+				n.telling = true
+				start(func(ctx context.Context) outcome { return a.tell(ctx, n, generation) })
+			}
+		}
+		if n.busy || a.Once && a.tried[n.ID] {
+			continue
+		}
+		n.state.Settle(a.view(n))
+		due, ok := n.state.Due(n.Renew)
+		if !ok {
+			continue
+		}
+		if due.After(now) {
+			look(due)
+			continue
+		}
+		if ids := a.blockers(n, now); len(ids) > 0 {
+			a.block(n, ids, now)
+			continue
+		}
+		n.busy, a.tried[n.ID] = true, true
+		start(a.attempt(n))
+	}
+	return next
+}
+
+func (a *activation) block(n *need, by []string, now time.Time) {
+	if n.state.State == backoff.Blocked {
+		return
+	}
+	n.state.Block(now)
+	a.save(n)
+	a.report(Event{Event: EventBlocked, Need: n.ID, After: by})
+	a.Status(a.summary())
+}
+
+// settle reports once that nothing is left to wait for but renewals and what
+// only others can change.
+func (a *activation) settle() {
+	s := a.summary()
+	if a.settled || slices.ContainsFunc(s.Needs, NeedStatus.waits) {
+		return
+	}
+	a.settled = true
+	a.report(s.event())
+}

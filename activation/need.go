@@ -1,0 +1,109 @@
+package activation
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"florete"
+	"florete/activation/backoff"
+	"florete/activation/delivery"
+	"florete/providers/api"
+)
+
+// need is a need with how it stands.
+type need struct {
+	florete.Need
+	digest string
+	dir    delivery.Dir // of what it delivers
+	state  backoff.State
+	busy   bool // an attempt is running
+
+	telling  bool // units are being told
+	tells    int  // times that failed
+	nextTell time.Time
+}
+
+// digest is over what makes a delivered need fulfilled.
+func digest(n florete.Need) string {
+	b, err := json.Marshal(struct {
+		Deliver    florete.Deliver `json:"deliver"`
+		Generation int             `json:"generation"`
+		Request    json.RawMessage `json:"request"`
+	}{n.Deliver, n.Generation, n.Request})
+	if err == nil {
+		b, err = api.Canonical(b)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("need %s of a decoded manifest: %v", n.ID, err))
+	}
+	return florete.Digest(b)
+}
+
+// load opens what is known of a need.
+func (a *activation) load(n florete.Need) *need {
+	l := &need{Need: n, digest: digest(n), dir: delivery.Dir{Path: a.State.Need(n.ID), Step: a.step}}
+	if n.Kind == kindConfig {
+		l.dir.Path = a.State.Documents()
+	}
+	if err := l.dir.Clean(); err != nil {
+		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
+	}
+	var err error
+	if l.state, err = backoff.Load(a.State.NeedState(n.ID)); err != nil {
+		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error() + ": begins anew"})
+	}
+	v := a.view(l)
+	l.state.Restart(v.Now)
+	l.state.Settle(v)
+	if due, ok := l.state.Due(n.Renew); l.state.State == backoff.Fulfilled && (!ok || due.After(v.Now)) {
+		a.report(Event{Event: EventKept, Need: n.ID, Provider: l.state.Provider, Next: due})
+	}
+	return l
+}
+
+// view is what the need's state is judged against now.
+func (a *activation) view(n *need) backoff.View {
+	return backoff.View{Need: n.Need, Digest: n.digest, Manifest: a.manifest, Present: a.present(n), Now: time.Now().Round(0)}
+}
+
+// present tells whether the files that a need delivers are there.
+func (a *activation) present(n *need) bool {
+	for name := range n.Deliver.Files {
+		if _, err := os.Stat(filepath.Join(florete.Current(n.dir.Path), name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// usable tells whether needs that come after n can go on.
+func (n *need) usable(now time.Time) bool { return n.state.Usable(n.digest, now) }
+
+// blockers are the needs that n has to wait for.
+func (a *activation) blockers(n *need, now time.Time) (ids []string) {
+	for _, id := range n.After {
+		for _, other := range a.needs {
+			if other.ID == id && !other.usable(now) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// untold tells whether units are yet to be told of what is in force.
+func (n *need) untold() (generation int, owed bool) {
+	generation, err := n.dir.Current()
+	return generation, err == nil && len(n.OnChange) > 0 && generation > n.state.Told
+}
+
+// save writes what is known of a need. Without it a restart asks again, and gets
+// the same answer.
+func (a *activation) save(n *need) {
+	if err := n.state.Save(a.State.NeedState(n.ID)); err != nil {
+		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
+	}
+}

@@ -1,0 +1,123 @@
+package activation
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"florete/activation/backoff"
+)
+
+// Summary is how the needs of a host stand, in the manifest's order.
+type Summary struct {
+	Needs []NeedStatus `json:"needs"`
+}
+
+// NeedStatus is how one need stands.
+type NeedStatus struct {
+	ID       string         `json:"id"`
+	Kind     string         `json:"kind"`
+	State    backoff.Status `json:"state"`
+	Attempts int            `json:"attempts"`
+	Total    int            `json:"total"`
+	Provider string         `json:"provider,omitempty"`
+	Error    *backoff.Error `json:"error,omitempty"`
+	Next     backoff.Time   `json:"next"`
+}
+
+// waits tells whether something is still to come that nobody has to cause.
+func (n NeedStatus) waits() bool {
+	return n.State == backoff.Waiting || n.State == backoff.Blocked || n.State == backoff.Fulfilled && n.Error != nil
+}
+
+func (n NeedStatus) refused() bool { return n.State == backoff.Denied || n.State == backoff.Invalid }
+
+// reason is why the need is not fulfilled.
+func (n NeedStatus) reason() string {
+	if n.Error == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s): %s", n.Error.Kind, n.Error.Code, plain(n.Error.Message))
+}
+
+// Exit codes of flor activate.
+const (
+	ExitFulfilled = 0
+	ExitUsage     = 1
+	ExitRefused   = 2 // something is denied or invalid
+	ExitWaiting   = 3
+)
+
+// Exit is the exit code that says how the needs stand.
+func (s Summary) Exit() int {
+	code := ExitFulfilled
+	for _, n := range s.Needs {
+		if n.refused() {
+			return ExitRefused
+		}
+		if n.waits() {
+			code = ExitWaiting
+		}
+	}
+	return code
+}
+
+// Line is the summary for a unit's status: what is not fulfilled, from whom, why
+// and when it is tried next.
+func (s Summary) Line() string {
+	var open []string
+	for _, n := range s.Needs {
+		if n.State == backoff.Fulfilled && n.Error == nil {
+			continue
+		}
+		text := fmt.Sprintf("%s %s", n.ID, n.State)
+		if n.Provider != "" {
+			text += " by " + n.Provider
+		}
+		if n.Error != nil {
+			text += ", " + n.reason()
+		}
+		if !n.Next.IsZero() && n.State != backoff.Fulfilled {
+			text += ", next " + n.Next.UTC().Format(time.TimeOnly) + "Z"
+		}
+		open = append(open, text)
+	}
+	return strings.Join(append([]string{s.count()}, open...), "; ")
+}
+
+func (s Summary) count() string {
+	fulfilled := 0
+	for _, n := range s.Needs {
+		if n.State == backoff.Fulfilled {
+			fulfilled++
+		}
+	}
+	return fmt.Sprintf("%d/%d needs fulfilled", fulfilled, len(s.Needs))
+}
+
+// Table is the summary for people.
+func (s Summary) Table() string {
+	var b strings.Builder
+	b.WriteString("summary: " + s.count() + "\n")
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "  NEED\tSTATE\tATTEMPTS\tPROVIDER\tREASON")
+	for _, n := range s.Needs {
+		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\n", n.ID, n.State, n.Attempts, n.Provider, n.reason())
+	}
+	w.Flush()
+	return strings.TrimRight(b.String(), "\n ")
+}
+
+func (s Summary) event() Event { return Event{Event: EventSummary, Needs: s.Needs} }
+
+func (a *activation) summary() Summary {
+	var s Summary
+	for _, n := range a.needs {
+		s.Needs = append(s.Needs, NeedStatus{
+			ID: n.ID, Kind: n.Kind, State: n.state.State, Attempts: n.state.Attempts, Total: n.state.Total,
+			Provider: n.state.Provider, Error: n.state.Error, Next: n.state.Next,
+		})
+	}
+	return s
+}

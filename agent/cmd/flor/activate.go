@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"florete"
+	"florete/activation"
+	"florete/activation/notify"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/spf13/cobra"
+)
+
+func newActivateCmd() *cobra.Command {
+	var c activation.Config
+	var state, hook string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "activate",
+		Short: "Fetch what this host needs and keep it fulfilled",
+		Long: `Fetch what this host needs from its providers, deliver it, and renew it.
+
+Runs until it is stopped; a line on standard error tells each event. With --once
+it asks for each need that is due once and ends.
+
+Exit status: 0 all needs are fulfilled; 1 usage or configuration; 2 something is
+denied or invalid; 3 (--once) something still waits. Being stopped while waiting
+is no failure.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.State = florete.Layout(state)
+			c.Notify = notify.New(hook)
+			c.Report = report(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
+			c.Status = tellSystemd
+			return activate(cmd.Context(), c)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Closure, "closure", "", "directory with this host's documents; without it, what was accepted before")
+	f.StringVar(&state, "state", string(florete.DefaultLayout), "state directory")
+	f.StringVar(&c.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host at enrolment")
+	f.StringVar(&hook, "hook", "", "program called with unit and action instead of asking systemd")
+	f.BoolVar(&c.Once, "once", false, "make one pass and end")
+	f.BoolVar(&asJSON, "json", false, "write events as JSON lines to standard output")
+	f.DurationVar(&c.Backoff.Initial, "backoff-initial", time.Second, "longest wait after a first failure")
+	f.DurationVar(&c.Backoff.Max, "backoff-max", 5*time.Minute, "longest wait after any failure")
+	return cmd
+}
+
+func activate(ctx context.Context, c activation.Config) error {
+	if c.Backoff.Initial <= 0 || c.Backoff.Max < c.Backoff.Initial {
+		return fmt.Errorf("--backoff-initial %s, --backoff-max %s: want 0 < initial <= max", c.Backoff.Initial, c.Backoff.Max)
+	}
+	s, err := activation.Run(ctx, c)
+	if err != nil {
+		return err
+	}
+	code := s.Exit()
+	if code == activation.ExitWaiting && !c.Once {
+		code = activation.ExitFulfilled
+	}
+	if code != activation.ExitFulfilled {
+		return exit(code)
+	}
+	return nil
+}
+
+// report writes events: lines for people on stderr, or JSON on stdout.
+func report(stdout, stderr io.Writer, asJSON bool) func(activation.Event) {
+	return func(e activation.Event) {
+		if asJSON {
+			stdout.Write(e.JSON())
+			return
+		}
+		fmt.Fprintln(stderr, e)
+	}
+}
+
+// tellSystemd tells systemd, where it waits for it, that the documents are verified
+// and how the needs stand.
+func tellSystemd(s activation.Summary) {
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+s.Line()); err != nil {
+		fmt.Fprintln(os.Stderr, "notify systemd:", err)
+	}
+}

@@ -1,0 +1,95 @@
+package cert
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/server"
+	"florete/providers/store"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Device is what is remembered of a node that enrolled, at cert/device/<node>: the
+// key by which it can prove itself again.
+type Device struct {
+	SSHHostKey string `json:"sshHostKey"`
+	Enrolled   int64  `json:"enrolled"` // Unix seconds, the last time
+}
+
+// Nonce is a fresh nonce for one proof to this provider.
+func (i *Issuer) Nonce(now time.Time) string { return i.nonces.make(i.Policy().Provider.ID, now) }
+
+// Authenticate checks a proof: that it is for this provider, CSR and connection,
+// by the host key that the policy has for the node, and with a nonce of ours that
+// was not used.
+func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte) (server.Decision, error) {
+	var none server.Decision
+	proof, provider := c.Request.Proof, c.Policy.Provider.ID
+	if err := i.nonces.check(proof.Nonce, provider, c.Now); err != nil {
+		return none, api.Errorf(api.Transient, api.CodeBadNonce, "nonce: %v: ask for a new one", err)
+	}
+	body, _, csr, err := parse(c.Request)
+	if err != nil {
+		return none, err
+	}
+	if body.ID != proof.Node {
+		return none, api.Errorf(api.Denied, api.CodeUntrusted, "enrolment of %s: asks for %s: ask for that with the node's SVID", proof.Node, body.ID)
+	}
+	text := hostKey(c.Policy, proof.Node)
+	if text == "" {
+		return none, api.Errorf(api.Denied, api.CodeNotGranted, "enrolment of %s: not among the nodes that the policy lets enrol", proof.Node)
+	}
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(text))
+	if err != nil {
+		return none, err
+	}
+	st := api.Statement{Node: proof.Node, Provider: provider, Nonce: proof.Nonce, CSR: csr, Binding: binding}
+	if err := st.Verify(proof, key); err != nil {
+		return none, api.Errorf(api.Denied, api.CodeUntrusted, "enrolment of %s: %v: want one by host key %s, for this connection", proof.Node, err, ssh.FingerprintSHA256(key))
+	}
+	return i.consume(ctx, proof, text, c.Now)
+}
+
+// consume uses the nonce up and remembers the device.
+func (i *Issuer) consume(ctx context.Context, proof *api.Proof, hostKey string, now time.Time) (d server.Decision, err error) {
+	sum := sha256.Sum256([]byte(proof.Nonce))
+	used := "cert/nonce/" + hex.EncodeToString(sum[:])
+	switch _, err := i.Store.Get(ctx, used); {
+	case err == nil:
+		return d, api.Errorf(api.Denied, api.CodeReplayed, "enrolment of %s: the nonce was used before: ask for a new one", proof.Node)
+	case !errors.Is(err, store.ErrNotFound):
+		return d, err
+	}
+	lease, err := i.Store.Lease(ctx, 2*nonceLife)
+	if err != nil {
+		return d, err
+	}
+	device, err := json.Marshal(Device{SSHHostKey: hostKey, Enrolled: now.Unix()})
+	if err != nil {
+		return d, err
+	}
+	return server.Decision{
+		If: []store.Cond{{Key: used}},
+		Then: []store.Op{
+			{Key: used, Lease: lease},
+			store.Put("cert/device/"+proof.Node.Name(), device),
+		},
+	}, nil
+}
+
+// hostKey is the key that the policy has for a node, empty when it may not enrol.
+func hostKey(p florete.Policy, node florete.ID) string {
+	for _, e := range p.Enrol {
+		if e.ID == node {
+			return e.SSHHostKey
+		}
+	}
+	return ""
+}

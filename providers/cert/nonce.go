@@ -1,0 +1,54 @@
+package cert
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"florete"
+)
+
+// nonceLife is how long a nonce can be used.
+const nonceLife = 60 * time.Second
+
+// head is the length of a nonce before its HMAC: Unix milliseconds, random bits.
+const head = 8 + 16
+
+// nonces makes and checks nonces with a secret key.
+type nonces struct{ key []byte }
+
+// make gives a nonce, for which check(make(p, t), p, t) == nil.
+func (n nonces) make(provider florete.ID, now time.Time) string {
+	b := make([]byte, head, head+sha256.Size)
+	binary.BigEndian.PutUint64(b, uint64(now.UnixMilli()))
+	rand.Read(b[8:])
+	return base64.RawURLEncoding.EncodeToString(n.mac(b, provider))
+}
+
+// mac appends the HMAC of a head and the provider to the head.
+func (n nonces) mac(b []byte, provider florete.ID) []byte {
+	h := hmac.New(sha256.New, n.key)
+	h.Write(b)
+	h.Write([]byte(provider.String()))
+	return h.Sum(b)
+}
+
+func (n nonces) check(nonce string, provider florete.ID, now time.Time) error {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(nonce)
+	if err != nil || len(b) != head+sha256.Size {
+		return errors.New("not one that a provider makes")
+	}
+	if !hmac.Equal(n.mac(b[:head:head], provider), b) {
+		return fmt.Errorf("not one that %s made", provider)
+	}
+	age := now.Sub(time.UnixMilli(int64(binary.BigEndian.Uint64(b))))
+	if age > nonceLife || age < -nonceLife {
+		return fmt.Errorf("made %s ago, it lives for %s", age.Round(time.Second), nonceLife)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+// Package config is the kind of need that hands a node its own signed documents:
+//
+//	GET /config/artifact/<node>?serial=1784011430
+//	→ {"documents":[{"envelope":"…","body":"…","signature":"…"}, …]}
+//
+// They lie in one directory per node as `florctl publish` leaves them. The host
+// verifies their signatures: a provider can withhold documents, not forge them.
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/server"
+)
+
+// Name of the kind.
+const Name = "config"
+
+// Artifacts is the kind "config": a directory with one of documents per node.
+type Artifacts string
+
+var _ server.Reader = Artifacts("")
+
+// Name of the kind.
+func (a Artifacts) Name() string { return Name }
+
+// Check refuses settings, of which there are none.
+func (a Artifacts) Check(p florete.Policy) error { return server.Settings(p, Name, &struct{}{}) }
+
+// Read reads the documents of the calling node. All are of one publication: see
+// Publish.
+func (a Artifacts) Read(_ context.Context, c server.Call) (api.Artifact, error) {
+	none := api.Artifact{}
+	tree, err := filepath.EvalSymlinks(string(a))
+	if err != nil {
+		return none, api.Errorf(api.Transient, api.CodeUnavailable, "documents of %s: nothing is published here yet", c.Caller.Short())
+	}
+	dir := filepath.Join(tree, c.Caller.Name())
+	var artifact api.Artifact
+	for _, kind := range []string{florete.DocManifest, florete.DocPolicy} {
+		d, err := florete.Read(dir, kind)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return none, err
+		}
+		envelope, body, signature := d.Bytes()
+		if signature == "" {
+			return none, fmt.Errorf("%s: %s is not signed: publish it with florctl", dir, kind)
+		}
+		if d.Envelope.Host != c.Caller.Name() {
+			return none, fmt.Errorf("%s: the %s is of host %s", dir, kind, d.Envelope.Host)
+		}
+		artifact.Documents = append(artifact.Documents, api.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: signature})
+	}
+	if len(artifact.Documents) == 0 {
+		return none, api.Errorf(api.Transient, api.CodeUnavailable, "documents of %s: none are published here yet", c.Caller.Short())
+	}
+	return artifact, nil
+}

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"florete"
 	"florete/providers/oidc/dexstore"
 
 	dex "github.com/dexidp/dex/server"
@@ -57,23 +56,16 @@ type issuerServer struct {
 	log     *slog.Logger
 }
 
-// newIssuer makes the Dex of a policy. What Dex leaves running ends with ctx and
+// newIssuer makes the Dex of an issuer. What Dex leaves running ends with ctx and
 // touches nothing: rotation and garbage collection are upkeep's.
-func (p *Provider) newIssuer(ctx context.Context, policy florete.Policy) (*issuerServer, error) {
-	issuer, err := issuerOf(policy)
-	if err != nil {
-		return nil, err
-	}
-	users, err := readUsers(p.cfg.Users)
-	if err != nil {
-		return nil, err
-	}
+func (p *Provider) newIssuer(ctx context.Context, issuer string) (*issuerServer, error) {
 	s := &issuerServer{log: p.log.With("issuer", issuer)}
 	s.storage = directory{dexstore.New(p.cfg.Store, p.cfg.Key), p.clients, p.cfg.Policy}
-	s.storage = storage.WithStaticPasswords(s.storage, users, s.log)
+	s.storage = storage.WithStaticPasswords(s.storage, p.users, s.log)
 	s.storage = storage.WithStaticConnectors(s.storage, []storage.Connector{
 		{ID: dex.LocalConnector, Name: "email and password", Type: dex.LocalConnector},
 	})
+	var err error
 	s.signer, err = (&signer.LocalConfig{KeysRotationPeriod: keysRotate}).Open(ctx, s.storage, tokensLive, time.Now, s.log)
 	if err != nil {
 		return nil, err
@@ -100,7 +92,7 @@ func (p *Provider) newIssuer(ctx context.Context, policy florete.Policy) (*issue
 		AuthRequestsValidFor: loginsLive,
 		RefreshTokenPolicy:   refresh,
 		GCFrequency:          math.MaxInt64,
-		Web:                  dex.WebConfig{WebFS: assets, Issuer: policy.Cluster},
+		Web:                  dex.WebConfig{WebFS: assets, Issuer: p.cfg.Policy().Cluster},
 		Logger:               s.log,
 		Signer:               manual{s.signer},
 	})
@@ -154,7 +146,7 @@ func (s *issuerServer) upkeep(ctx context.Context) {
 		case <-tick.C:
 			s.rotate()
 			if _, err := s.storage.GarbageCollect(ctx, time.Now()); err != nil {
-				s.log.Error("expired logins stay until the next try", "err", err)
+				s.log.Error("expired logins stay until the next try", "error", err)
 			}
 		}
 	}

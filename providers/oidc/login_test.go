@@ -2,9 +2,11 @@ package oidc
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/oauth2"
 )
@@ -181,5 +183,30 @@ func TestRotation(t *testing.T) {
 	refused(t, "secret of generation 1", err, "invalid_client")
 	if _, err := now.Exchange(now.ctx(), code, oauth2.VerifierOption("verifier")); err != nil {
 		t.Errorf("secret of generation 2: %v", err)
+	}
+}
+
+// A provider may be up before the policy that makes it an issuer.
+func TestIssuerFollowsThePolicy(t *testing.T) {
+	f := newFixture(t)
+	f.name("")
+	f.serving(false)
+	f.restart()
+	f.grant(callback)
+	f.serving(true)
+	f.service(f.register(1))
+	f.name("http://login.demo.flor.rete")
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		r, err := http.Get("http://" + f.listen + "/.well-known/openid-configuration")
+		if err == nil {
+			b, _ := io.ReadAll(r.Body)
+			r.Body.Close()
+			if strings.Contains(string(b), `"issuer": "http://login.demo.flor.rete"`) {
+				break
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the issuer is still the old one")
+		}
 	}
 }

@@ -22,6 +22,8 @@ import (
 	"florete/providers/seal"
 	"florete/providers/server"
 	"florete/providers/store"
+
+	"github.com/dexidp/dex/storage"
 )
 
 // Name of the kind.
@@ -51,6 +53,7 @@ type Provider struct {
 	cfg     Config
 	log     *slog.Logger
 	clients clients
+	users   []storage.Password
 }
 
 var (
@@ -58,7 +61,7 @@ var (
 	_ server.Runner   = (*Provider)(nil)
 )
 
-// New checks the configuration.
+// New checks the configuration and reads the users.
 func New(cfg Config) (*Provider, error) {
 	host, _, err := net.SplitHostPort(cfg.Listen)
 	if err != nil {
@@ -68,7 +71,11 @@ func New(cfg Config) (*Provider, error) {
 		return nil, fmt.Errorf("oidc listen %q: passwords would cross the network in clear: "+
 			"listen on a loopback address and publish that as a service", cfg.Listen)
 	}
-	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}}
+	users, err := readUsers(cfg.Users)
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}, users: users}
 	if p.log == nil {
 		p.log = slog.Default()
 	}

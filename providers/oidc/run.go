@@ -11,14 +11,52 @@ import (
 	"time"
 )
 
-// grace is how long requests under way may take when Run ends.
-const grace = 5 * time.Second
+const (
+	grace  = 5 * time.Second // for requests under way when serving ends
+	reread = time.Second     // how soon a new policy is noticed
+)
 
-// Run serves the issuer of the policy in force until ctx ends.
+// Run serves the issuer that the policy in force names, until ctx ends.
 func (p *Provider) Run(ctx context.Context) error {
+	for {
+		named := p.named()
+		if named != "" {
+			if err := p.serve(ctx, named); err != nil {
+				return err
+			}
+		}
+		if p.changed(ctx, named); ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// named is the issuer in force, empty when the policy does not run this kind.
+func (p *Provider) named() string {
+	issuer, _ := issuerOf(p.cfg.Policy())
+	return issuer
+}
+
+// changed waits until another issuer is in force.
+func (p *Provider) changed(ctx context.Context, issuer string) {
+	tick := time.NewTicker(reread)
+	defer tick.Stop()
+	for p.named() == issuer {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// serve serves one issuer while it is in force.
+func (p *Provider) serve(ctx context.Context, issuer string) error {
 	ctx, stop := context.WithCancel(ctx)
+	var owned sync.WaitGroup
+	defer owned.Wait()
 	defer stop()
-	s, err := p.newIssuer(ctx, p.cfg.Policy())
+	s, err := p.newIssuer(ctx, issuer)
 	if err != nil {
 		return err
 	}
@@ -30,15 +68,13 @@ func (p *Provider) Run(ctx context.Context) error {
 		Handler:           s,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
-	var owned sync.WaitGroup
-	defer owned.Wait()
-	defer stop()
 	owned.Go(func() { s.upkeep(ctx) })
 	owned.Go(func() {
-		<-ctx.Done()
+		p.changed(ctx, issuer)
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		if web.Shutdown(end) != nil {

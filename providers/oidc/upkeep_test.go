@@ -33,7 +33,7 @@ func TestUpkeep(t *testing.T) {
 			Policy: f.inForce, Listen: "127.0.0.1:0", Users: users, Logger: slog.New(slog.DiscardHandler),
 		}))
 		ctx, cancel := context.WithCancel(t.Context())
-		s, err := p.newIssuer(ctx, f.inForce())
+		s, err := p.newIssuer(ctx, issuerURL)
 		if err != nil {
 			t.Fatal(err)
 		}

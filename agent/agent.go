@@ -1,0 +1,67 @@
+// Package agent is the forwarder of one host. It watches what activation keeps on
+// disk, the accepted manifest and the delivered SVIDs, and keeps three things in
+// agreement with it: what the host publishes (package inbound), what its processes
+// reach (package outbound), and the connections between forwarders (package
+// transport).
+//
+// There is one loop, in Run. Each turn reads all that is on disk, makes a
+// snapshot, and applies it; a change, a failure and the first start take the same
+// path.
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"florete"
+	"florete/agent/tally"
+)
+
+// Config says where an agent lives. Its zero value is that of a packaged host.
+type Config struct {
+	Layout florete.Layout // default florete.DefaultLayout
+	Socket string         // of status; default DefaultSocket
+	Log    *slog.Logger   // default slog.Default()
+	Poll   time.Duration  // reads the disk at least this often; default 10 s
+	Grace  time.Duration  // for live connections when stopping; default 5 s
+}
+
+// DefaultSocket is where a packaged host's agent answers about its status.
+const DefaultSocket = "/run/florete/agent.sock"
+
+func (c Config) withDefaults() Config {
+	if c.Layout == "" {
+		c.Layout = florete.DefaultLayout
+	}
+	if c.Socket == "" {
+		c.Socket = DefaultSocket
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Poll == 0 {
+		c.Poll = 10 * time.Second
+	}
+	if c.Grace == 0 {
+		c.Grace = 5 * time.Second
+	}
+	return c
+}
+
+// Run forwards until ctx ends. It waits for the manifest and the node's identity
+// as long as it takes. The error is one that waiting cannot mend.
+func Run(ctx context.Context, c Config) error {
+	a := &agent{Config: c.withDefaults(), tally: &tally.Tally{}}
+	return a.run(ctx)
+}
+
+// parallel runs all at once and returns when all have.
+func parallel(all ...func()) {
+	var wg sync.WaitGroup
+	for _, f := range all {
+		wg.Go(f)
+	}
+	wg.Wait()
+}

@@ -1,0 +1,120 @@
+package agenttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"florete"
+)
+
+// Host is a state directory, written as activation writes it.
+type Host struct {
+	Layout florete.Layout
+	Name   string
+	Roots  []string
+	serial int64
+}
+
+// NewHost makes the empty state directory of a host that trusts ca.
+func NewHost(t testing.TB, name string, ca *CA) *Host {
+	return &Host{Layout: florete.Layout(t.TempDir()), Name: name, Roots: []string{ca.Root}}
+}
+
+// Socket is where the host's agent answers.
+func (h *Host) Socket() string { return filepath.Join(string(h.Layout), "agent.sock") }
+
+// CertNeed is the id of the need for the SVID of id.
+func CertNeed(id florete.ID) string { return "cert-" + strings.ReplaceAll(id.Short(), "/", "-") }
+
+// Accept puts a manifest in force: the forwarder's part f, and a cert need for the
+// node and for each of certs.
+func (h *Host) Accept(t testing.TB, f florete.Forwarder, certs ...florete.ID) {
+	t.Helper()
+	node := ID("node/" + h.Name)
+	m := florete.Manifest{
+		Cluster: "demo", Host: h.Name, TrustDomain: Domain,
+		Trust:    florete.Trust{Roots: h.Roots, Keys: []string{}},
+		Identity: florete.Identity{ID: node, SSHHostKey: "ssh-ed25519 AAAA"},
+		Roles:    []string{"node"},
+		Providers: map[string]florete.Provider{
+			"forge": {ID: ID("service/forge/florete-provider"), Address: "127.0.0.1:4600"},
+		},
+		Forwarder: f,
+	}
+	for _, id := range append([]florete.ID{node}, certs...) {
+		m.Needs = append(m.Needs, florete.Need{
+			ID: CertNeed(id), Kind: "cert", Providers: []string{"forge"}, Request: json.RawMessage(fmt.Sprintf(`{"id":%q}`, id)),
+			Deliver:  florete.Deliver{Files: map[string]florete.File{}},
+			OnChange: []florete.Action{}, After: []string{}, Generation: 1,
+		})
+	}
+	body := withoutNulls(t, m)
+	h.serial++
+	envelope := marshal(t, florete.Envelope{
+		Schema: florete.EnvelopeSchema, Cluster: m.Cluster, Host: m.Host, Kind: florete.DocManifest,
+		Digest: florete.Digest(body), Serial: h.serial,
+	})
+	doc, err := florete.Open(envelope, body, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	swap(t, h.Layout.Documents(), func(dir string) {
+		if err := doc.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Deliver issues and delivers an SVID of id.
+func (h *Host) Deliver(t testing.TB, ca *CA, id florete.ID, lifetime time.Duration) {
+	t.Helper()
+	svid, key := ca.Issue(t, id, lifetime)
+	swap(t, h.Layout.Need(CertNeed(id)), func(dir string) {
+		for name, b := range map[string][]byte{florete.FileSVID: svid, florete.FileKey: key, florete.FileBundle: []byte(ca.Root)} {
+			if err := os.WriteFile(filepath.Join(dir, name), b, 0o400); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+var generation atomic.Int64
+
+// swap makes a new generation below dir and puts it in force.
+func swap(t testing.TB, dir string, fill func(dir string)) {
+	t.Helper()
+	gen := fmt.Sprintf("gen-%d", generation.Add(1))
+	if err := os.MkdirAll(filepath.Join(dir, gen), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fill(filepath.Join(dir, gen))
+	next := filepath.Join(dir, "next")
+	if err := os.Symlink(gen, next); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, florete.Current(dir)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func marshal(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// withoutNulls writes v with empty lists where Go's are nil: a document has no
+// nulls.
+func withoutNulls(t testing.TB, v any) []byte {
+	t.Helper()
+	return []byte(strings.ReplaceAll(string(marshal(t, v)), ":null", ":[]"))
+}

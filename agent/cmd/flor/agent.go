@@ -1,0 +1,26 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"florete"
+	"florete/agent"
+)
+
+func newAgentCmd() *cobra.Command {
+	parent := &cobra.Command{Use: "agent", Short: "The forwarder"}
+	var c agent.Config
+	run := &cobra.Command{
+		Use:   "run",
+		Short: "Carry connections between local processes and services of the cluster",
+		Long: `Run the forwarder until it is told to stop (SIGTERM, SIGINT). It waits for the
+manifest and the node's certificate that flor activate delivers, follows every
+later change of them, and lets live connections end for 5 seconds when stopping.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return agent.Run(cmd.Context(), c) },
+	}
+	run.Flags().StringVar((*string)(&c.Layout), "state", string(florete.DefaultLayout), "directory that flor activate keeps")
+	run.Flags().StringVar(&c.Socket, "socket", agent.DefaultSocket, "Unix socket for flor status")
+	parent.AddCommand(run)
+	return parent
+}

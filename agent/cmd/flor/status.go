@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"florete/agent"
+	agentstatus "florete/agent/status"
+)
+
+func newStatusCmd() *cobra.Command {
+	var socket string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show identities, needs, services, peers and refusals of this host",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, raw, err := agentstatus.Fetch(cmd.Context(), socket)
+			if err != nil {
+				return err
+			}
+			if !asJSON {
+				return agentstatus.Print(cmd.OutOrStdout(), report, time.Now())
+			}
+			var out bytes.Buffer
+			if err := json.Indent(&out, raw, "", "  "); err != nil {
+				return err
+			}
+			out.WriteByte('\n')
+			_, err = out.WriteTo(cmd.OutOrStdout())
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&socket, "socket", agent.DefaultSocket, "Unix socket of the agent")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}

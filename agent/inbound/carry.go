@@ -1,0 +1,94 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"florete/agent/splice"
+	"florete/agent/tally"
+	"florete/agent/transport"
+	"florete/agent/wire"
+)
+
+const (
+	preambleTimeout = 10 * time.Second
+	upstreamTimeout = 10 * time.Second
+)
+
+// carry serves one stream.
+func (s *Server) carry(ctx context.Context, in *transport.Incoming, st *quic.Stream) {
+	upstream, code, err := s.connect(in, st)
+	if err != nil {
+		s.refuse(in, code, err.Error())
+		reset(st, code)
+		return
+	}
+	flow := s.Tally.Begin(tally.In, in.Target, in.Peer.ID)
+	defer flow.Done()
+	if _, err := st.Write([]byte{wire.Connected}); err != nil {
+		upstream.SetLinger(0)
+		upstream.Close()
+		reset(st, wire.Reset)
+		return
+	}
+	splice.Run(ctx, splice.Pair{TCP: upstream, Stream: st, FromTCP: flow.Received, ToTCP: flow.Sent})
+}
+
+// connect checks what the stream asks for and connects to its upstream. The code
+// goes with the error.
+func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (*net.TCPConn, wire.Code, error) {
+	st.SetReadDeadline(time.Now().Add(preambleTimeout))
+	p, err := wire.Read(st)
+	if err != nil {
+		return nil, wire.BadPreamble, err
+	}
+	st.SetReadDeadline(time.Time{})
+	addr, ok := s.rules.Load().upstreams[in.Target]
+	switch {
+	case p.Target != in.Target:
+		return nil, wire.NotPublished, fmt.Errorf("stream asks for %s on a connection to %s", p.Target, in.Target)
+	case !ok:
+		return nil, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
+	case in.Expired():
+		return nil, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
+	}
+	dialer := net.Dialer{Timeout: upstreamTimeout}
+	conn, err := dialer.DialContext(st.Context(), "tcp", addr)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, wire.Refused, err
+	}
+	if err != nil {
+		return nil, wire.Unreachable, err
+	}
+	return conn.(*net.TCPConn), wire.Done, nil
+}
+
+// refuse counts a refusal of a verified peer.
+func (s *Server) refuse(in *transport.Incoming, code wire.Code, detail string) {
+	s.count(tally.Refusal{
+		Reason: code.String(), Target: in.Target.String(), Peer: in.Peer.ID.String(),
+		Detail: fmt.Sprintf("from %s: %s", in.RemoteAddr(), detail),
+	})
+}
+
+// rejected counts a failed handshake. Nothing proves who it was: the peer's claim
+// is only a detail.
+func (s *Server) rejected(r transport.Rejection) {
+	detail := fmt.Sprintf("from %s: %v", r.Remote, r.Err)
+	if !r.Claims.IsZero() {
+		detail = fmt.Sprintf("from %s, claims to be %s: %v", r.Remote, r.Claims, r.Err)
+	}
+	s.count(tally.Refusal{Reason: r.Reason, Target: r.Target.String(), Detail: detail})
+}
+
+func (s *Server) count(r tally.Refusal) {
+	r.Side, r.Time = tally.In, time.Now()
+	s.Tally.Refuse(r)
+	s.Log.Warn("refused", "side", r.Side, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
+}

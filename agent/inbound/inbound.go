@@ -1,0 +1,181 @@
+// Package inbound serves what this host publishes: it admits verified peers by
+// the allow list and joins each of their streams to a TCP connection to the
+// service's upstream.
+package inbound
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"florete"
+	"florete/agent/acl"
+	"florete/agent/drain"
+	"florete/agent/identity"
+	"florete/agent/tally"
+	"florete/agent/transport"
+	"florete/agent/wire"
+)
+
+// Config is what a Server needs; every field but ResetKey must be set.
+type Config struct {
+	Identities func() *identity.Set // in force
+	Tally      *tally.Tally
+	Log        *slog.Logger
+	Grace      time.Duration // for live connections at Close
+	ResetKey   *quic.StatelessResetKey
+}
+
+// Server publishes services. Apply says which.
+type Server struct {
+	Config
+	rules atomic.Pointer[rules]
+	gate  acl.Gate[*transport.Incoming]
+
+	mu  sync.Mutex
+	run *running // nil while nothing is published
+}
+
+// rules are what is published, compiled.
+type rules struct {
+	registry  transport.Registry
+	upstreams map[florete.ID]string
+}
+
+// New returns a server that publishes nothing.
+func New(c Config) *Server {
+	s := &Server{Config: c}
+	s.rules.Store(&rules{})
+	return s
+}
+
+// Apply puts the manifest's rules and the identities in force. It closes what
+// they deny, keeps the rest, and listens where they say. With an error the rules
+// are in force as far as they go, and Apply may be called again.
+func (s *Server) Apply(f florete.Forwarder) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	registry, err := transport.NewRegistry(f.Publish)
+	if err != nil {
+		return err
+	}
+	upstreams := map[florete.ID]string{}
+	for _, p := range f.Publish {
+		upstreams[p.ID] = p.Upstream
+	}
+	s.rules.Store(&rules{registry, upstreams})
+
+	list, trust := acl.Compile(f.Publish), s.Identities().Trust
+	s.gate.SetRule(func(in *transport.Incoming) bool {
+		return list.Allows(in.Target, in.Peer.ID, in.Peer.Leaf()) && in.Peer.TrustedBy(trust)
+	})
+	return s.listen(f.Listen)
+}
+
+// listen moves the listener to addr, where it is not there already.
+func (s *Server) listen(addr string) error {
+	if s.run != nil && s.run.addr == addr {
+		return nil
+	}
+	if s.run != nil {
+		s.run.close(0)
+		s.run = nil
+	}
+	if addr == "" {
+		return nil
+	}
+	t := transport.Server{
+		Addr:       addr,
+		Lookup:     func(sni string) (florete.ID, bool) { return s.rules.Load().registry.Lookup(sni) },
+		Identities: s.Identities,
+		Rejected:   s.rejected,
+		ResetKey:   s.ResetKey,
+	}
+	ln, err := t.Listen()
+	if err != nil {
+		return err
+	}
+	s.run = s.start(addr, ln)
+	return nil
+}
+
+// Close stops taking connections, gives the live ones the server's grace, and
+// returns when all is closed.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run != nil {
+		s.run.close(s.Grace)
+		s.run = nil
+	}
+}
+
+// running is a bound listener with its goroutines: one that accepts, one for
+// each connection, and one for each stream.
+type running struct {
+	addr    string
+	ln      *transport.Listener
+	stop    context.CancelFunc // accepts no more
+	ended   context.Context
+	end     context.CancelFunc // closes all connections
+	conns   sync.WaitGroup
+	streams *drain.Group
+}
+
+func (s *Server) start(addr string, ln *transport.Listener) *running {
+	r := &running{addr: addr, ln: ln, streams: drain.New()}
+	var accepting context.Context
+	accepting, r.stop = context.WithCancel(context.Background())
+	r.ended, r.end = context.WithCancel(context.Background())
+	r.conns.Go(func() {
+		for {
+			in, err := ln.Accept(accepting)
+			if err != nil {
+				return
+			}
+			r.conns.Go(func() { s.serve(r, in) })
+		}
+	})
+	return r
+}
+
+func (r *running) close(grace time.Duration) {
+	r.stop()
+	r.streams.Close(grace)
+	r.end()
+	r.conns.Wait()
+	r.ln.Close()
+}
+
+// serve takes the streams of one connection.
+func (s *Server) serve(r *running, in *transport.Incoming) {
+	defer context.AfterFunc(r.ended, func() { in.Close(wire.Stopping) })()
+	release, ok := s.gate.Admit(in, func() {
+		s.refuse(in, wire.Denied, "the allow list changed")
+		in.Close(wire.Denied)
+	})
+	if !ok {
+		s.refuse(in, wire.Denied, "not in the allow list")
+		in.Close(wire.Denied)
+		return
+	}
+	defer release()
+	for {
+		st, err := in.AcceptStream()
+		if err != nil {
+			return
+		}
+		if !r.streams.Go(func(ctx context.Context) { s.carry(ctx, in, st) }) {
+			reset(st, wire.Stopping)
+		}
+	}
+}
+
+func reset(st *quic.Stream, code wire.Code) {
+	st.CancelRead(quic.StreamErrorCode(code))
+	st.CancelWrite(quic.StreamErrorCode(code))
+}

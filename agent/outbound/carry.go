@@ -1,0 +1,104 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"florete"
+	"florete/agent/splice"
+	"florete/agent/tally"
+	"florete/agent/transport"
+	"florete/agent/wire"
+)
+
+// openTimeout bounds what comes before the far side's answer.
+const openTimeout = 15 * time.Second
+
+// direct carries a connection to the service whose listener it came to. Bytes
+// from the process flow before the far side has answered.
+func (s *Server) direct(ctx context.Context, conn *net.TCPConn, f flow) {
+	ctx, end, ok := s.admit(ctx, f)
+	if !ok {
+		reset(conn)
+		return
+	}
+	defer end()
+	st, err := s.open(ctx, f)
+	if err != nil {
+		s.refuse(f, explain(err))
+		reset(conn)
+		return
+	}
+	defer st.Release()
+	counted := s.Tally.Begin(tally.Out, f.target, f.as)
+	defer counted.Done()
+	err = splice.Run(ctx, splice.Pair{TCP: conn, Stream: st.Stream, Ready: st.Answer, FromTCP: counted.Sent, ToTCP: counted.Received})
+	if no := explain(err); no != nil {
+		s.refuse(f, no)
+	}
+}
+
+// admit asks the gate; a new rule that denies the flow ends the context.
+func (s *Server) admit(ctx context.Context, f flow) (context.Context, func(), bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	release, ok := s.gate.Admit(f, func() {
+		s.refuse(f, &refusal{"denied", "the manifest changed"})
+		cancel()
+	})
+	if !ok {
+		cancel()
+		if no := s.rules.Load().check(f); no != nil {
+			s.refuse(f, no)
+		}
+		return nil, nil, false
+	}
+	return ctx, func() { release(); cancel() }, true
+}
+
+func (s *Server) open(ctx context.Context, f flow) (*transport.Stream, error) {
+	target, err := florete.Dial(f.target)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	return s.Pool.Open(ctx, transport.Route{Caller: f.as, Target: target, Endpoints: s.rules.Load().reach[f.target].Endpoints})
+}
+
+// explain puts an error in the words that refusals are counted by; nil when
+// nothing was refused.
+func explain(err error) *refusal {
+	var refused *transport.RefusedError
+	var impostor *transport.ImpostorError
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return nil
+	case errors.As(err, &refused) && refused.Code == wire.Reset:
+		return nil
+	case errors.As(err, &refused):
+		return &refusal{refused.Code.String(), err.Error()}
+	case errors.As(err, &impostor):
+		return &refusal{"impostor", err.Error()}
+	case errors.Is(err, transport.ErrNoIdentity):
+		return &refusal{"no-identity", err.Error()}
+	case errors.Is(err, transport.ErrExpired):
+		return &refusal{"expired", err.Error()}
+	}
+	return &refusal{"no-connection", err.Error()}
+}
+
+// refuse counts a refusal.
+func (s *Server) refuse(f flow, no *refusal) {
+	if no == nil {
+		return
+	}
+	r := tally.Refusal{
+		Time: time.Now(), Side: tally.Out, Reason: no.reason,
+		Target: f.target.String(), Peer: f.as.String(), Detail: fmt.Sprintf("uid %d: %s", f.uid, no.detail),
+	}
+	s.Tally.Refuse(r)
+	s.Log.Warn("refused", "side", r.Side, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
+}

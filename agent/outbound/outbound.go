@@ -1,0 +1,145 @@
+// Package outbound lets processes of this host reach services of the cluster: one
+// local TCP listener for each reachable service, and one SOCKS5 listener (RFC
+// 1928) for each identity that has one. Whose process it is decides under which
+// identity it connects.
+package outbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"florete"
+	"florete/agent/acl"
+	"florete/agent/caller"
+	"florete/agent/drain"
+	"florete/agent/tally"
+	"florete/agent/transport"
+)
+
+// Config is what a Server needs; every field must be set.
+type Config struct {
+	Pool  *transport.Pool
+	Tally *tally.Tally
+	Log   *slog.Logger
+	Grace time.Duration // for live connections at Close
+}
+
+// Server listens for local processes. Apply says where and for whom.
+type Server struct {
+	Config
+	rules atomic.Pointer[rules]
+	gate  acl.Gate[flow]
+	flows *drain.Group
+
+	mu        sync.Mutex
+	listeners map[netip.AddrPort]net.Listener
+	accepts   sync.WaitGroup
+}
+
+// New returns a server that listens nowhere.
+func New(c Config) *Server {
+	s := &Server{Config: c, flows: drain.New(), listeners: map[netip.AddrPort]net.Listener{}}
+	s.rules.Store(&rules{})
+	return s
+}
+
+// Apply puts the manifest's rules in force: it closes connections that they deny,
+// keeps the rest, and listens where they say. Errors are of single callers or
+// listeners; all else is in force, and Apply may be called again.
+func (s *Server) Apply(m florete.Manifest) error {
+	r, err := compile(m)
+	errs := []error{err}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules.Store(r)
+	s.gate.SetRule(func(f flow) bool { return r.check(f) == nil })
+
+	wanted := r.addresses()
+	for addr, ln := range s.listeners {
+		if !wanted[addr] {
+			ln.Close()
+			delete(s.listeners, addr)
+		}
+	}
+	for addr := range maps.Keys(wanted) {
+		if s.listeners[addr] != nil {
+			continue
+		}
+		ln, err := net.Listen("tcp", addr.String())
+		if err != nil {
+			errs = append(errs, fmt.Errorf("local listener: %w", err))
+			continue
+		}
+		s.listeners[addr] = ln
+		s.accepts.Go(func() { s.accept(ln, addr) })
+	}
+	return errors.Join(errs...)
+}
+
+// Close stops listening, gives live connections the server's grace, and returns
+// when all is closed.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for addr, ln := range s.listeners {
+		ln.Close()
+		delete(s.listeners, addr)
+	}
+	s.accepts.Wait()
+	s.flows.Close(s.Grace)
+}
+
+func (s *Server) accept(ln net.Listener, addr netip.AddrPort) {
+	for {
+		conn, err := ln.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			s.Log.Error("accept", "listener", addr, "error", err)
+			time.Sleep(acceptPause)
+			continue
+		}
+		tcp := conn.(*net.TCPConn)
+		if !s.flows.Go(func(ctx context.Context) { s.serve(ctx, tcp, addr) }) {
+			reset(tcp)
+		}
+	}
+}
+
+// acceptPause keeps a host that is out of file descriptors from spinning.
+const acceptPause = 50 * time.Millisecond
+
+// serve finds out who connected, and where to.
+func (s *Server) serve(ctx context.Context, conn *net.TCPConn, addr netip.AddrPort) {
+	r := s.rules.Load()
+	uid, err := caller.UID(conn)
+	if err != nil {
+		s.refuse(flow{}, &refusal{reason: "caller-gone", detail: err.Error()})
+		reset(conn)
+		return
+	}
+	if reach, ok := r.reachAt[addr]; ok {
+		id, _ := r.callers.Identity(uid)
+		s.direct(ctx, conn, flow{uid: uid, as: id, target: reach.ID})
+		return
+	}
+	if id, ok := r.socksAt[addr]; ok {
+		s.socks(ctx, conn, flow{uid: uid, as: id, socks: true})
+		return
+	}
+	reset(conn)
+}
+
+func reset(c *net.TCPConn) {
+	c.SetLinger(0)
+	c.Close()
+}

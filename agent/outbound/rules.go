@@ -1,0 +1,98 @@
+package outbound
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"florete"
+	"florete/agent/caller"
+)
+
+// rules are the manifest's part about local processes, compiled.
+type rules struct {
+	trustDomain string
+	callers     caller.Table
+	reach       map[florete.ID]florete.Reachable
+	reachAt     map[netip.AddrPort]florete.Reachable
+	socksAt     map[netip.AddrPort]florete.ID
+}
+
+func compile(m florete.Manifest) (*rules, error) {
+	r := &rules{
+		trustDomain: m.TrustDomain,
+		reach:       map[florete.ID]florete.Reachable{},
+		reachAt:     map[netip.AddrPort]florete.Reachable{},
+		socksAt:     map[netip.AddrPort]florete.ID{},
+	}
+	callers, problems := caller.NewTable(m.Forwarder.Callers)
+	r.callers = callers
+	for _, x := range m.Forwarder.Reach {
+		if _, err := florete.Dial(x.ID); err != nil {
+			problems = append(problems, fmt.Errorf("reach: %w", err))
+			continue
+		}
+		r.reach[x.ID] = x
+		r.reachAt[x.Listen] = x
+	}
+	for _, x := range m.Forwarder.SOCKS {
+		r.socksAt[x.Listen] = x.ID
+	}
+	return r, errors.Join(problems...)
+}
+
+func (r *rules) addresses() map[netip.AddrPort]bool {
+	all := map[netip.AddrPort]bool{}
+	for a := range r.reachAt {
+		all[a] = true
+	}
+	for a := range r.socksAt {
+		all[a] = true
+	}
+	return all
+}
+
+// flow is one connection of a local process: by uid, as an identity, to a target.
+type flow struct {
+	uid    uint32
+	as     florete.ID
+	target florete.ID
+	socks  bool // the listener decided the identity
+}
+
+// refusal says why a local process is not let through.
+type refusal struct {
+	reason string
+	detail string
+}
+
+// caller checks that the process may act under the flow's identity. Root is no
+// exception.
+func (r *rules) caller(f flow) *refusal {
+	id, known := r.callers.Identity(f.uid)
+	switch {
+	case f.socks && !r.callers.MayAct(f.uid, f.as):
+		return &refusal{"not-caller", fmt.Sprintf("uid %d is not among the callers of %s", f.uid, f.as)}
+	case !f.socks && !known:
+		return &refusal{"unknown-caller", fmt.Sprintf("uid %d is no caller in the manifest", f.uid)}
+	case !f.socks && id != f.as:
+		return &refusal{"not-caller", fmt.Sprintf("uid %d acts as %s now", f.uid, id)}
+	}
+	return nil
+}
+
+// check tells whether the rules let the flow through.
+func (r *rules) check(f flow) *refusal {
+	if no := r.caller(f); no != nil {
+		return no
+	}
+	reach, ok := r.reach[f.target]
+	if !ok {
+		return &refusal{"not-reachable", fmt.Sprintf("%s is not reachable from this host", f.target)}
+	}
+	if !slices.Contains(reach.As, f.as) {
+		return &refusal{"not-reachable", fmt.Sprintf("%s may not reach %s", f.as, f.target)}
+	}
+	return nil
+}

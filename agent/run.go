@@ -1,0 +1,170 @@
+package agent
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync/atomic"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/quic-go/quic-go"
+
+	"florete"
+	"florete/agent/identity"
+	"florete/agent/inbound"
+	"florete/agent/outbound"
+	"florete/agent/status"
+	"florete/agent/tally"
+	"florete/agent/transport"
+)
+
+// agent is a running forwarder. in and out are nil until the node's identity is
+// there; only the loop touches them.
+type agent struct {
+	Config
+	tally    *tally.Tally
+	snapshot atomic.Pointer[snapshot]
+	pool     *transport.Pool
+	in       *inbound.Server
+	out      *outbound.Server
+}
+
+// snapshot is what was on disk, and what could not be used of it.
+type snapshot struct {
+	envelope   florete.Envelope
+	manifest   florete.Manifest
+	identities *identity.Set
+	running    bool
+	problems   []string
+}
+
+func (a *agent) run(ctx context.Context) error {
+	ln, err := status.Listen(a.Socket)
+	if err != nil {
+		return err
+	}
+	a.pool, err = transport.NewPool(a.identities)
+	if err != nil {
+		ln.Close()
+		return err
+	}
+	a.snapshot.Store(&snapshot{identities: &identity.Set{}})
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	parallel(
+		func() { status.Serve(serving, ln, a.report) },
+		func() {
+			defer stopServing()
+			err = a.loop(ctx)
+		})
+	return err
+}
+
+// loop applies what is on disk, again and again, and ends what it started.
+func (a *agent) loop(ctx context.Context) error {
+	w := newWatcher(a.Log)
+	defer w.close()
+	defer a.pool.Close()
+	defer a.stop()
+	for {
+		w.add(a.directories())
+		if err := a.turn(); err != nil {
+			return err
+		}
+		if !w.wait(ctx, a.Poll) {
+			a.notify(daemon.SdNotifyStopping)
+			return nil
+		}
+	}
+}
+
+func (a *agent) stop() {
+	if a.in == nil {
+		return
+	}
+	parallel(a.in.Close, a.out.Close)
+}
+
+// turn reads the disk and puts what it says in force.
+func (a *agent) turn() error {
+	old := a.snapshot.Load()
+	s := a.read(old)
+	if node := s.identities.SVID(s.manifest.Identity.ID); a.in == nil && node != nil {
+		if err := a.start(node); err != nil {
+			return err
+		}
+	}
+	s.running = a.in != nil
+	a.snapshot.Store(s)
+	if s.running {
+		if s.identities.Trust != old.identities.Trust {
+			a.pool.Recheck()
+		}
+		s = s.with(a.in.Apply(s.manifest.Forwarder), a.out.Apply(s.manifest))
+		a.snapshot.Store(s)
+	}
+	a.tell(old, s)
+	return nil
+}
+
+// read makes a snapshot. What cannot be read is left as it was in old.
+func (a *agent) read(old *snapshot) *snapshot {
+	s := &snapshot{envelope: old.envelope, manifest: old.manifest, identities: old.identities}
+	doc, err := florete.Read(florete.Current(a.Layout.Documents()), florete.DocManifest)
+	if errors.Is(err, fs.ErrNotExist) && old.manifest.Host == "" {
+		return s.with(fmt.Errorf("no manifest accepted yet in %s", a.Layout.Documents()))
+	}
+	if err != nil {
+		return s.with(err)
+	}
+	m, err := doc.Manifest()
+	if err != nil {
+		return s.with(err)
+	}
+	s.envelope, s.manifest = doc.Envelope, m
+	set, errs := identity.Load(a.Layout, m, old.identities)
+	s.identities = set
+	return s.with(errs...)
+}
+
+// with is s with more problems.
+func (s *snapshot) with(errs ...error) *snapshot {
+	c := *s
+	for _, err := range errs {
+		if err != nil {
+			c.problems = append(c.problems[:len(c.problems):len(c.problems)], err.Error())
+		}
+	}
+	return &c
+}
+
+// start makes both sides, as soon as the node has an identity.
+func (a *agent) start(node *identity.SVID) error {
+	key, err := resetKey(node)
+	if err != nil {
+		return err
+	}
+	a.in = inbound.New(inbound.Config{Identities: a.identities, Tally: a.tally, Log: a.Log, Grace: a.Grace, ResetKey: key})
+	a.out = outbound.New(outbound.Config{Pool: a.pool, Tally: a.tally, Log: a.Log, Grace: a.Grace})
+	return nil
+}
+
+func (a *agent) identities() *identity.Set { return a.snapshot.Load().identities }
+
+// resetKey survives a restart, so that the peers of a killed agent learn from the
+// next one that their connections are gone. A renewal in between loses that.
+func resetKey(node *identity.SVID) (*quic.StatelessResetKey, error) {
+	secret, err := x509.MarshalPKCS8PrivateKey(node.Cert.PrivateKey)
+	if err != nil {
+		return nil, fmt.Errorf("%s: key: %w", node.ID, err)
+	}
+	b, err := hkdf.Key(sha256.New, secret, nil, "florete stateless reset", 32)
+	if err != nil {
+		return nil, err
+	}
+	return (*quic.StatelessResetKey)(b), nil
+}

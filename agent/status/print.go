@@ -1,0 +1,135 @@
+package status
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"florete"
+	"florete/agent/tally"
+)
+
+// Print writes the report as tables. IDs are without their trust domain; times
+// are relative to now; an empty table is left out.
+func Print(w io.Writer, r Report, now time.Time) error {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s: %s, %d connections\n", cmp.Or(r.Host, "no manifest"), r.State, r.Connections)
+	if r.Manifest != nil {
+		fmt.Fprintf(&out, "cluster %s, manifest %d %s\n", r.Cluster, r.Manifest.Serial, r.Manifest.Rev)
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(&out, "problem: %s\n", p)
+	}
+	for _, t := range tables(r, now) {
+		t.print(&out)
+	}
+	_, err := out.WriteTo(w)
+	return err
+}
+
+type table struct {
+	head []string
+	rows [][]string
+}
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) print(w io.Writer) {
+	if len(t.rows) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, cells := range append([][]string{t.head}, t.rows...) {
+		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+	}
+	tw.Flush()
+}
+
+func tables(r Report, now time.Time) []*table {
+	identities := &table{head: []string{"IDENTITY", "EXPIRES"}}
+	for _, i := range r.Identities {
+		expires := "not delivered"
+		if i.Expires != nil {
+			expires = relative(*i.Expires, now)
+		}
+		identities.row(i.ID.Short(), expires)
+	}
+	needs := &table{head: []string{"NEED", "KIND", "STATE", "ATTEMPTS", "NEXT", "ERROR"}}
+	for _, n := range r.Needs {
+		next, problem := "", ""
+		if n.Next != 0 {
+			next = relative(time.Unix(n.Next, 0), now)
+		}
+		if n.Error != nil {
+			problem = fmt.Sprintf("%s %s: %s", n.Error.Kind, n.Error.Code, n.Error.Message)
+		}
+		needs.row(n.ID, n.Kind, cmp.Or(n.State, "unknown"), fmt.Sprint(n.Attempts), next, problem)
+	}
+	published := &table{head: []string{"PUBLISHED", "UPSTREAM", "SERVING", "ALLOWED"}}
+	for _, p := range r.Published {
+		published.row(p.ID.Short(), p.Upstream, fmt.Sprint(p.Serving), shorts(p.Allow))
+	}
+	reachable := &table{head: []string{"REACHABLE", "LISTENER", "AS", "ENDPOINTS"}}
+	for _, x := range r.Reachable {
+		reachable.row(x.Name, x.Listen, shorts(x.As), strings.Join(x.Endpoints, " "))
+	}
+	socks := &table{head: []string{"SOCKS5 AS", "LISTENER"}}
+	for _, x := range r.SOCKS {
+		socks.row(x.ID.Short(), x.Listen)
+	}
+	return append([]*table{identities, needs, published, reachable, socks}, traffic(r.Summary, now)...)
+}
+
+func traffic(s tally.Summary, now time.Time) []*table {
+	peers := &table{head: []string{"", "TARGET", "CALLER", "LIVE", "TOTAL", "SENT", "RECEIVED"}}
+	for _, p := range s.Paths {
+		peers.row(string(p.Side), p.Target.Short(), p.Caller.Short(), fmt.Sprint(p.Live), fmt.Sprint(p.Total), size(p.Sent), size(p.Received))
+	}
+	refused := &table{head: []string{"REFUSED", "TIMES"}}
+	for _, reason := range slices.Sorted(maps.Keys(s.Refusals)) {
+		refused.row(reason, fmt.Sprint(s.Refusals[reason]))
+	}
+	last := &table{head: []string{"WHEN", "", "REASON", "TARGET", "PEER", "DETAIL"}}
+	for _, x := range s.Last[max(0, len(s.Last)-lastShown):] {
+		last.row(relative(x.Time, now), string(x.Side), x.Reason, x.Target, x.Peer, x.Detail)
+	}
+	return []*table{peers, refused, last}
+}
+
+const lastShown = 8
+
+func shorts(ids []florete.ID) string {
+	all := make([]string, len(ids))
+	for i, id := range ids {
+		all[i] = id.Short()
+	}
+	return strings.Join(all, " ")
+}
+
+// relative is t as seen from now, "in 3h0m0s" or "12s ago".
+func relative(t, now time.Time) string {
+	d := t.Sub(now).Round(time.Second)
+	if d < 0 {
+		return (-d).String() + " ago"
+	}
+	return "in " + d.String()
+}
+
+func size(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, i := float64(n)/unit, 0
+	for ; f >= unit && i < 4; i++ {
+		f /= unit
+	}
+	return fmt.Sprintf("%.1f %ciB", f, "KMGTP"[i])
+}

@@ -1,0 +1,84 @@
+// Package status tells what a forwarder does: HTTP with JSON on a Unix socket,
+// GET /status, and the table that people read.
+package status
+
+import (
+	"time"
+
+	"florete"
+	"florete/agent/tally"
+)
+
+// Report is the answer to GET /status. Fields are only ever added.
+type Report struct {
+	Host        string      `json:"host"`
+	Cluster     string      `json:"cluster"`
+	State       string      `json:"state"` // "waiting" until the node's identity is there, then "running"
+	Manifest    *Version    `json:"manifest,omitempty"`
+	Problems    []string    `json:"problems"` // what could not be put in force
+	Identities  []Identity  `json:"identities"`
+	Needs       []Need      `json:"needs"`
+	Listen      string      `json:"listen,omitempty"` // UDP
+	Published   []Published `json:"published"`
+	Reachable   []Reachable `json:"reachable"`
+	SOCKS       []SOCKS     `json:"socks"`
+	Connections int64       `json:"connections"` // live, both sides
+	tally.Summary
+}
+
+// Version names the manifest in force.
+type Version struct {
+	Serial int64  `json:"serial"`
+	Digest string `json:"digest"`
+	Rev    string `json:"rev"`
+}
+
+// Identity is an SVID of this host. Expires is nil until it is delivered.
+type Identity struct {
+	ID      florete.ID `json:"id"`
+	Expires *time.Time `json:"expires,omitempty"`
+}
+
+// Need is what activation says of a need; State is empty before it said anything.
+type Need struct {
+	ID   string `json:"id"`
+	Kind string `json:"kind"`
+	NeedState
+}
+
+// NeedState is the part of activation's state that is shown. Times are Unix
+// seconds, zero for none.
+type NeedState struct {
+	State     string `json:"state"`
+	Attempts  int    `json:"attempts"`
+	Next      int64  `json:"next"`
+	Fulfilled int64  `json:"fulfilled"`
+	Error     *struct {
+		Kind    string `json:"kind"`
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error,omitempty"`
+}
+
+// Published is a service of this host. Without a valid SVID it is not served.
+type Published struct {
+	ID       florete.ID   `json:"id"`
+	Upstream string       `json:"upstream"`
+	Allow    []florete.ID `json:"allow"`
+	Serving  bool         `json:"serving"`
+}
+
+// Reachable is a service that identities of this host may reach.
+type Reachable struct {
+	ID        florete.ID   `json:"id"`
+	Name      string       `json:"name"` // for SOCKS5
+	Listen    string       `json:"listen"`
+	As        []florete.ID `json:"as"`
+	Endpoints []string     `json:"endpoints"`
+}
+
+// SOCKS is a SOCKS5 listener.
+type SOCKS struct {
+	ID     florete.ID `json:"id"`
+	Listen string     `json:"listen"`
+}

@@ -1,0 +1,83 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// timeout bounds a request on either side.
+const timeout = 5 * time.Second
+
+// Listen binds the socket, in place of one whose owner is gone.
+func Listen(socket string) (net.Listener, error) {
+	if c, err := net.Dial("unix", socket); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("status socket %s: another agent serves it", socket)
+	}
+	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("status socket: %w", err)
+	}
+	ln, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("status socket: %w", err)
+	}
+	if err := os.Chmod(socket, 0o660); err != nil {
+		ln.Close()
+		return nil, fmt.Errorf("status socket: %w", err)
+	}
+	return ln, nil
+}
+
+// Serve answers on ln until ctx ends, and removes the socket.
+func Serve(ctx context.Context, ln net.Listener, report func() Report) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(report())
+	})
+	server := &http.Server{Handler: mux, ReadTimeout: timeout, WriteTimeout: timeout}
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		server.Close()
+		close(closed)
+	})
+	server.Serve(ln)
+	if !stop() {
+		<-closed
+	}
+}
+
+// Fetch asks the agent behind the socket, and returns its answer as it came too.
+func Fetch(ctx context.Context, socket string) (Report, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent/status", nil)
+	if err != nil {
+		return Report{}, nil, err
+	}
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		return Report{}, nil, fmt.Errorf("agent at %s: %w: is flor agent run running?", socket, err)
+	}
+	defer res.Body.Close()
+	var raw json.RawMessage
+	if err := json.NewDecoder(res.Body).Decode(&raw); err != nil {
+		return Report{}, nil, fmt.Errorf("agent at %s: %w", socket, err)
+	}
+	var r Report
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return Report{}, nil, fmt.Errorf("agent at %s: %w", socket, err)
+	}
+	return r, raw, nil
+}

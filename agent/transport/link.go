@@ -1,0 +1,128 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"florete"
+	"florete/agent/identity"
+	"florete/agent/wire"
+)
+
+// link is one connection to one endpoint of a target, made with one SVID.
+type link struct {
+	conn     *quic.Conn
+	svid     *identity.SVID
+	peer     Peer
+	endpoint string
+	until    time.Time
+
+	mu      sync.Mutex
+	streams int
+	retired bool // takes no new streams; closed with its last one
+	idle    *time.Timer
+}
+
+// usable tells whether new streams may go over l with svid.
+func (l *link) usable(svid *identity.SVID) bool {
+	return l.svid == svid && l.conn.Context().Err() == nil && time.Now().Before(l.until)
+}
+
+// acquire counts a stream in, unless the link is retired.
+func (l *link) acquire() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.retired {
+		return false
+	}
+	l.streams++
+	l.idle.Stop()
+	return true
+}
+
+func (l *link) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.streams--
+	if l.streams > 0 {
+		return
+	}
+	if l.retired {
+		closeWith(l.conn, wire.Done)
+		return
+	}
+	l.idle.Reset(linkIdle)
+}
+
+// retire lets the streams of l end and then closes it.
+func (l *link) retire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retired = true
+	l.idle.Stop()
+	if l.streams == 0 {
+		closeWith(l.conn, wire.Done)
+	}
+}
+
+// open begins a stream to the target.
+func (l *link) open(ctx context.Context) (*quic.Stream, error) {
+	st, err := l.conn.OpenStreamSync(ctx)
+	if err == nil {
+		_, err = st.Write(wire.Preamble{Target: l.peer.ID}.Append(nil))
+	}
+	return st, explain(err, l.peer.ID)
+}
+
+// dial makes a link. Only target's own certificate will do.
+func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint string) (*link, error) {
+	addr, err := net.ResolveUDPAddr("udp", endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("endpoint %q: %w", endpoint, err)
+	}
+	want := r.Target.ID()
+	trust := p.identities().Trust
+	var peer Peer
+	config := tlsConfig(svid, func(cs tls.ConnectionState) error {
+		var err error
+		peer, err = verify(trust, cs)
+		if err == nil && peer.ID != want {
+			err = fmt.Errorf("certificate is for %s", peer.ID)
+		}
+		if err != nil {
+			return &ImpostorError{Endpoint: endpoint, Want: want, Claims: peer.ID, Err: err}
+		}
+		return nil
+	})
+	config.ServerName = florete.SNI(r.Target)
+	config.InsecureSkipVerify = true // host names; VerifyConnection checks chain and SPIFFE ID
+	conf := quicConfig()
+	conf.MaxIncomingStreams = -1
+	conn, err := p.quic.Dial(ctx, addr, config, conf)
+	if err != nil {
+		return nil, fmt.Errorf("%s at %s: %w", want, endpoint, explain(err, want))
+	}
+	l := &link{conn: conn, svid: svid, peer: peer, endpoint: endpoint, until: earliest(svid, peer)}
+	l.idle = time.AfterFunc(linkIdle, l.retire)
+	return l, nil
+}
+
+// ImpostorError says that what answers at an endpoint could not prove to be the
+// target.
+type ImpostorError struct {
+	Endpoint     string
+	Want, Claims florete.ID
+	Err          error
+}
+
+func (e *ImpostorError) Error() string {
+	return fmt.Sprintf("endpoint %s is not %s: %v", e.Endpoint, e.Want, e.Err)
+}
+
+func (e *ImpostorError) Unwrap() error { return e.Err }

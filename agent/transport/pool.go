@@ -1,0 +1,207 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"golang.org/x/sync/singleflight"
+
+	"florete"
+	"florete/agent/identity"
+	"florete/agent/wire"
+)
+
+const (
+	linkIdle    = 5 * time.Minute        // a link without streams is closed after it
+	dialTimeout = 10 * time.Second       // for all endpoints of a target together
+	stagger     = 250 * time.Millisecond // until the next endpoint is tried beside the first
+)
+
+// Route is who wants to reach what, and where it is published.
+type Route struct {
+	Caller    florete.ID
+	Target    florete.Dialable
+	Endpoints []string // UDP host:port
+}
+
+// Pool keeps the connections that this host's identities use: one per caller
+// SVID, target SVID and endpoint. When the caller's SVID is renewed, new streams
+// get a new connection and the old one closes with its last stream.
+type Pool struct {
+	identities func() *identity.Set
+	socket     *net.UDPConn
+	quic       *quic.Transport
+	ctx        context.Context
+	cancel     context.CancelFunc
+	dials      singleflight.Group
+
+	mu    sync.Mutex
+	slots map[slotKey]*slot
+	links map[*link]struct{} // all that are not closed
+}
+
+type slotKey struct{ caller, target florete.ID }
+
+// slot is what is known of one caller's way to one target.
+type slot struct {
+	current *link
+	good    string // endpoint that connected last
+	avoid   string // endpoint that failed last
+}
+
+// NewPool makes an empty pool on a UDP socket of its own.
+func NewPool(identities func() *identity.Set) (*Pool, error) {
+	socket, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		return nil, fmt.Errorf("forwarder: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Pool{
+		identities: identities,
+		socket:     socket,
+		quic:       &quic.Transport{Conn: socket},
+		ctx:        ctx,
+		cancel:     cancel,
+		slots:      map[slotKey]*slot{},
+		links:      map[*link]struct{}{},
+	}, nil
+}
+
+// Close ends all connections.
+func (p *Pool) Close() {
+	p.cancel()
+	p.mu.Lock()
+	for l := range p.links {
+		closeWith(l.conn, wire.Stopping)
+	}
+	p.mu.Unlock()
+	p.quic.Close()
+	p.socket.Close()
+}
+
+// Stream is one TCP connection on its way to the target.
+type Stream struct {
+	*quic.Stream
+	pool *Pool
+	link *link
+	key  slotKey
+	once sync.Once
+}
+
+// Open begins a stream. What the target's side says to it comes with Answer;
+// bytes may be written before. Release must be called in the end.
+func (p *Pool) Open(ctx context.Context, r Route) (*Stream, error) {
+	for {
+		l, fresh, err := p.acquire(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		st, err := l.open(ctx)
+		if err == nil {
+			return &Stream{Stream: st, pool: p, link: l, key: slotKey{r.Caller, r.Target.ID()}}, nil
+		}
+		l.release()
+		// A connection kept from earlier may have gone; one just made says why.
+		if fresh || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// Answer waits until the target's side has connected to its upstream. The error
+// is a RefusedError when it said why not, and the stream is at its end then.
+func (s *Stream) Answer() error {
+	var answer [1]byte
+	_, err := s.Read(answer[:])
+	if err == nil && answer[0] != wire.Connected {
+		err = fmt.Errorf("%s: answer %d, want %d", s.link.peer.ID, answer[0], wire.Connected)
+	}
+	if err == nil {
+		s.pool.learn(s, true)
+		return nil
+	}
+	s.CancelRead(quic.StreamErrorCode(wire.Reset))
+	s.CancelWrite(quic.StreamErrorCode(wire.Reset))
+	err = explain(err, s.link.peer.ID)
+	var refused *RefusedError
+	if !errors.As(err, &refused) || refused.Code != wire.Reset {
+		s.pool.learn(s, false)
+	}
+	return err
+}
+
+// Release tells that the stream is no longer used.
+func (s *Stream) Release() { s.once.Do(s.link.release) }
+
+// learn remembers which endpoint works. One that fails is not used for the next
+// stream when there is another.
+func (p *Pool) learn(s *Stream, connected bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	slot := p.slots[s.key]
+	if connected {
+		slot.good = s.link.endpoint
+		return
+	}
+	slot.good, slot.avoid = "", s.link.endpoint
+	if slot.current == s.link {
+		slot.current = nil
+		go s.link.retire()
+	}
+}
+
+// acquire finds or makes the link for a route and counts a stream in.
+func (p *Pool) acquire(ctx context.Context, r Route) (l *link, fresh bool, err error) {
+	svid := p.identities().SVID(r.Caller)
+	if svid == nil {
+		return nil, false, fmt.Errorf("%s: %w", r.Caller, ErrNoIdentity)
+	}
+	if !svid.Valid(time.Now()) {
+		return nil, false, fmt.Errorf("%s: %w: valid until %s", r.Caller, ErrExpired, svid.Cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	if l := p.current(r, svid); l != nil && l.acquire() {
+		return l, false, nil
+	}
+	key := r.Caller.String() + " " + r.Target.ID().String()
+	done := p.dials.DoChan(key, func() (any, error) { return p.connect(r, svid) })
+	select {
+	case res := <-done:
+		if res.Err != nil {
+			return nil, true, res.Err
+		}
+		l := res.Val.(*link)
+		if !l.acquire() {
+			return nil, true, fmt.Errorf("%s: connection was replaced while it was made", r.Target.ID())
+		}
+		return l, true, nil
+	case <-ctx.Done():
+		return nil, true, ctx.Err()
+	}
+}
+
+// Local reasons why nothing can be opened.
+var (
+	ErrNoIdentity = errors.New("no SVID delivered yet")
+	ErrExpired    = errors.New("SVID expired")
+)
+
+// current is the link in use; one that must not be used any more is retired.
+func (p *Pool) current(r Route, svid *identity.SVID) *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.slots[slotKey{r.Caller, r.Target.ID()}]
+	if s == nil || s.current == nil {
+		return nil
+	}
+	if s.current.usable(svid) {
+		return s.current
+	}
+	s.current.retire()
+	s.current = nil
+	return nil
+}

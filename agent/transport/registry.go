@@ -1,0 +1,34 @@
+package transport
+
+import (
+	"fmt"
+
+	"florete"
+)
+
+// Registry finds the target that an SNI stands for. The SNI is a routing hint
+// that is looked up and never parsed; what proves the target is its certificate.
+type Registry struct{ bySNI map[string]florete.ID }
+
+// NewRegistry makes the registry of what this host publishes.
+func NewRegistry(published []florete.Published) (Registry, error) {
+	r := Registry{map[string]florete.ID{}}
+	for _, p := range published {
+		d, err := florete.Dial(p.ID)
+		if err != nil {
+			return Registry{}, fmt.Errorf("publish: %w", err)
+		}
+		sni := florete.SNI(d)
+		if other, ok := r.bySNI[sni]; ok {
+			return Registry{}, fmt.Errorf("publish: %s and %s share the SNI %q", other, p.ID, sni)
+		}
+		r.bySNI[sni] = p.ID
+	}
+	return r, nil
+}
+
+// Lookup is the full identity behind an SNI.
+func (r Registry) Lookup(sni string) (florete.ID, bool) {
+	id, ok := r.bySNI[sni]
+	return id, ok
+}

@@ -1,0 +1,176 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"florete"
+	"florete/agent/identity"
+	"florete/agent/wire"
+)
+
+// Server accepts connections for what this host publishes.
+type Server struct {
+	// Addr is the UDP host:port to listen on.
+	Addr string
+	// Lookup finds what an SNI stands for.
+	Lookup func(sni string) (florete.ID, bool)
+	// Identities is the set in force.
+	Identities func() *identity.Set
+	// Rejected is told of handshakes that failed: who the peer claims to be,
+	// which nothing proves, and why.
+	Rejected func(Rejection)
+	// ResetKey, when set, lets a restarted server tell its old peers at once that
+	// their connections are gone (RFC 9000 section 10.3).
+	ResetKey *quic.StatelessResetKey
+}
+
+// Rejection is a handshake that failed.
+type Rejection struct {
+	Reason string     // "unknown-name", "no-identity" or "bad-certificate"
+	SNI    string     // as sent
+	Target florete.ID // zero when the SNI is unknown
+	Claims florete.ID // zero when there is no readable SPIFFE ID
+	Remote net.Addr
+	Err    error
+}
+
+// Incoming is an accepted connection: Peer wants to reach Target.
+type Incoming struct {
+	Target florete.ID
+	Peer   Peer
+	conn   *quic.Conn
+	until  time.Time
+}
+
+// handshake is filled in while TLS runs and found again in the connection's
+// context.
+type handshake struct {
+	mu sync.Mutex
+	in Incoming
+}
+
+type handshakeKey struct{}
+
+// Listener is a bound server.
+type Listener struct {
+	socket *net.UDPConn
+	quic   *quic.Transport
+	ln     *quic.Listener
+}
+
+// Listen binds the server's address.
+func (s *Server) Listen() (*Listener, error) {
+	addr, err := net.ResolveUDPAddr("udp", s.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("forwarder listen %q: %w", s.Addr, err)
+	}
+	socket, err := net.ListenUDP("udp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("forwarder listen %q: %w", s.Addr, err)
+	}
+	t := &quic.Transport{
+		Conn:              socket,
+		StatelessResetKey: s.ResetKey,
+		ConnContext: func(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
+			return context.WithValue(ctx, handshakeKey{}, &handshake{}), nil
+		},
+	}
+	config := quicConfig()
+	config.MaxIncomingStreams = maxStreams
+	ln, err := t.Listen(&tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		NextProtos:             []string{wire.ALPN},
+		SessionTicketsDisabled: true,
+		GetConfigForClient:     s.configFor,
+	}, config)
+	if err != nil {
+		socket.Close()
+		return nil, err
+	}
+	return &Listener{socket, t, ln}, nil
+}
+
+// Addr is the bound address.
+func (l *Listener) Addr() net.Addr { return l.socket.LocalAddr() }
+
+// Accept waits for the next connection whose peer is verified.
+func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
+	conn, err := l.ln.Accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h := conn.Context().Value(handshakeKey{}).(*handshake)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	in := h.in
+	in.conn = conn
+	return &in, nil
+}
+
+// Close ends the listener and what is left of its connections, without a word to
+// their peers.
+func (l *Listener) Close() {
+	l.ln.Close()
+	l.quic.Close()
+	l.socket.Close()
+}
+
+// configFor chooses the certificate by SNI lookup and checks the peer for it.
+func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	set := s.Identities()
+	target, known := s.Lookup(hello.ServerName)
+	r := Rejection{SNI: hello.ServerName, Target: target, Remote: hello.Conn.RemoteAddr()}
+	svid := set.SVID(target)
+	if !known || svid == nil || !svid.Valid(time.Now()) {
+		r.Reason, r.Err = "no-identity", fmt.Errorf("no valid SVID of %s", target)
+		if !known {
+			r.Reason, r.Err = "unknown-name", fmt.Errorf("SNI %q: not published here", hello.ServerName)
+		}
+		s.Rejected(r)
+		return &tls.Config{MinVersion: tls.VersionTLS13}, nil // unrecognized_name
+	}
+	h := hello.Context().Value(handshakeKey{}).(*handshake)
+	config := tlsConfig(svid, func(cs tls.ConnectionState) error {
+		peer, err := verify(set.Trust, cs)
+		if err != nil {
+			r.Reason, r.Claims, r.Err = "bad-certificate", peer.ID, err
+			s.Rejected(r)
+			return err
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.in = Incoming{Target: target, Peer: peer, until: earliest(svid, peer).Add(skew)}
+		return nil
+	})
+	config.ClientAuth = tls.RequireAnyClientCert
+	return config, nil
+}
+
+func earliest(svid *identity.SVID, peer Peer) time.Time {
+	a, b := svid.Cert.Leaf.NotAfter, peer.Leaf().NotAfter
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// AcceptStream waits for the next stream, as long as the connection lives.
+func (in *Incoming) AcceptStream() (*quic.Stream, error) {
+	return in.conn.AcceptStream(in.conn.Context())
+}
+
+// Expired tells whether the connection must take no more streams.
+func (in *Incoming) Expired() bool { return time.Now().After(in.until) }
+
+// RemoteAddr is where the peer is.
+func (in *Incoming) RemoteAddr() net.Addr { return in.conn.RemoteAddr() }
+
+// Close ends the connection and all its streams.
+func (in *Incoming) Close(code wire.Code) { closeWith(in.conn, code) }

@@ -1,0 +1,119 @@
+// Package transport is QUIC between forwarders: TLS 1.3 with an X.509-SVID on
+// each side, ALPN florete/1 (package wire).
+//
+// Each side checks the other's chain against the trust roots of the manifest and
+// the exact URI SAN of its leaf, in VerifyConnection, which TLS calls on every
+// handshake. Session tickets and 0-RTT are off: a resumed session would carry the
+// verification of an earlier day.
+package transport
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"florete"
+	"florete/agent/identity"
+	"florete/agent/wire"
+)
+
+// Defaults of both sides.
+const (
+	handshakeTimeout = 5 * time.Second
+	idleTimeout      = 15 * time.Second
+	keepAlive        = 5 * time.Second
+	maxStreams       = 1 << 16 // TCP connections within one connection
+)
+
+// unrecognizedName is the TLS alert 112 (RFC 6066 section 3) as QUIC carries it.
+const unrecognizedName quic.TransportErrorCode = 0x100 + 112
+
+// skew is what clocks may differ: a connection takes no new
+// streams on the publishing side this long after an SVID of it has expired. The
+// caller's side stops using it at the very moment.
+const skew = time.Minute
+
+// Peer is the verified other side of a connection.
+type Peer struct {
+	ID    florete.ID
+	Chain []*x509.Certificate // leaf first
+	trust *identity.Trust     // that Chain was verified against
+	at    time.Time
+}
+
+// TrustedBy tells whether t would have let the peer in when it connected.
+func (p Peer) TrustedBy(t *identity.Trust) bool {
+	if t.Equal(p.trust) {
+		return true
+	}
+	_, err := t.Verify(p.Chain, p.at)
+	return err == nil
+}
+
+// verify checks the other side's certificates. With an error, the peer's ID is
+// what it claims.
+func verify(t *identity.Trust, cs tls.ConnectionState) (Peer, error) {
+	at := time.Now()
+	id, err := t.Verify(cs.PeerCertificates, at)
+	return Peer{ID: id, Chain: cs.PeerCertificates, trust: t, at: at}, err
+}
+
+// Leaf is the peer's own certificate.
+func (p Peer) Leaf() *x509.Certificate { return p.Chain[0] }
+
+// RefusedError says that the other forwarder refused, and how.
+type RefusedError struct {
+	Code wire.Code
+	Peer florete.ID // who refused
+}
+
+func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.Peer, e.Code) }
+
+// explain turns QUIC's errors into a RefusedError where the peer said why, in a
+// code of ours or in a TLS alert.
+func explain(err error, peer florete.ID) error {
+	var app *quic.ApplicationError
+	if errors.As(err, &app) && app.Remote {
+		return &RefusedError{wire.Code(app.ErrorCode), peer}
+	}
+	var stream *quic.StreamError
+	if errors.As(err, &stream) && stream.Remote {
+		return &RefusedError{wire.Code(stream.ErrorCode), peer}
+	}
+	var tlsErr *quic.TransportError
+	if errors.As(err, &tlsErr) && tlsErr.Remote && tlsErr.ErrorCode.IsCryptoError() {
+		if tlsErr.ErrorCode == unrecognizedName {
+			return &RefusedError{wire.NotPublished, peer}
+		}
+		return &RefusedError{wire.Untrusted, peer}
+	}
+	return err
+}
+
+func quicConfig() *quic.Config {
+	return &quic.Config{
+		HandshakeIdleTimeout:  handshakeTimeout,
+		MaxIdleTimeout:        idleTimeout,
+		KeepAlivePeriod:       keepAlive,
+		MaxIncomingUniStreams: -1,
+	}
+}
+
+// tlsConfig is what both sides share.
+func tlsConfig(svid *identity.SVID, verify func(tls.ConnectionState) error) *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		NextProtos:             []string{wire.ALPN},
+		Certificates:           []tls.Certificate{svid.Cert},
+		SessionTicketsDisabled: true,
+		VerifyConnection:       verify,
+	}
+}
+
+func closeWith(c *quic.Conn, code wire.Code) {
+	c.CloseWithError(quic.ApplicationErrorCode(code), code.String())
+}

@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// settle is how long a burst of changes is let go on before the disk is read.
+const settle = 20 * time.Millisecond
+
+// watcher tells when something below some directories may have changed. Without
+// inotify, polling alone does.
+type watcher struct {
+	*fsnotify.Watcher
+	events <-chan fsnotify.Event
+	errors <-chan error
+	log    *slog.Logger
+}
+
+func newWatcher(log *slog.Logger) *watcher {
+	fs, err := fsnotify.NewWatcher()
+	if err != nil {
+		log.Warn("polling only", "error", err)
+		return &watcher{log: log}
+	}
+	return &watcher{Watcher: fs, events: fs.Events, errors: fs.Errors, log: log}
+}
+
+func (w *watcher) close() {
+	if w.Watcher != nil {
+		w.Close()
+	}
+}
+
+// add watches directories, those that exist. Adding one twice does nothing.
+func (w *watcher) add(dirs []string) {
+	if w.Watcher == nil {
+		return
+	}
+	for _, d := range dirs {
+		if err := w.Add(d); err != nil {
+			w.log.Debug("not watched", "error", err)
+		}
+	}
+}
+
+// wait returns true when the disk should be read again, false when ctx ended.
+func (w *watcher) wait(ctx context.Context, poll time.Duration) bool {
+	timer := time.NewTimer(poll)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		case <-w.events:
+			poll = min(poll, settle)
+			timer.Reset(poll)
+		case err := <-w.errors:
+			w.log.Warn("watching", "error", err)
+			timer.Reset(settle)
+		}
+	}
+}
+
+// directories are where activation swaps a symlink or makes a directory.
+func (a *agent) directories() []string {
+	dirs := []string{string(a.Layout), a.Layout.Documents(), a.Layout.Need("")}
+	for _, n := range a.snapshot.Load().manifest.Needs {
+		if n.Kind == "cert" {
+			dirs = append(dirs, a.Layout.Need(n.ID))
+		}
+	}
+	return dirs
+}

@@ -1,0 +1,41 @@
+package wire
+
+import "fmt"
+
+// Code says why a stream was reset or a connection closed. Numbers are never
+// reused and meanings never change; new ones are added at the end.
+type Code uint64
+
+const (
+	Done         Code = 0 // nothing is wrong: the connection is no longer used
+	Reset        Code = 1 // the TCP connection at the other end was reset
+	Denied       Code = 2 // the allow list does not let the caller connect
+	NotPublished Code = 3 // the target is not published here
+	Refused      Code = 4 // the upstream refused the connection
+	Unreachable  Code = 5 // the upstream could not be reached in time
+	BadPreamble  Code = 6 // the preamble is malformed or of an unknown version
+	Expired      Code = 7 // an SVID of the connection has expired: connect again
+	Stopping     Code = 8 // the forwarder is stopping
+	Untrusted    Code = 9 // the peer's certificate is not, or no longer, trusted
+)
+
+var names = [...]string{
+	Done:         "done",
+	Reset:        "reset",
+	Denied:       "denied",
+	NotPublished: "not-published",
+	Refused:      "upstream-refused",
+	Unreachable:  "upstream-unreachable",
+	BadPreamble:  "bad-preamble",
+	Expired:      "expired",
+	Stopping:     "stopping",
+	Untrusted:    "untrusted",
+}
+
+// String is the code's name in logs and counters.
+func (c Code) String() string {
+	if c < Code(len(names)) {
+		return names[c]
+	}
+	return fmt.Sprintf("code-%d", uint64(c))
+}

@@ -1,0 +1,340 @@
+// Package providertest is the conformance suite of provider kinds, and the trust
+// domain with one running provider that it and other tests use: real TLS on
+// loopback, real state in SQLite.
+package providertest
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/tls"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/ca"
+	"florete/providers/cert"
+	"florete/providers/seal"
+	"florete/providers/server"
+	"florete/providers/store"
+	"florete/providers/store/sqlite"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Domain is the trust domain of tests.
+const Domain = "demo.flor"
+
+// Serial is that of an Env's first policy.
+const Serial = 1000
+
+// Env is the provider host drhorrible and the nodes that ask it. It runs kind
+// "cert" and what Kinds adds.
+type Env struct {
+	t   *testing.T
+	Dir string // state and policy
+
+	Policy florete.Policy // changes count from the next Publish
+	Kinds  func(e *Env) []server.Kind
+
+	Root    *ca.Authority
+	Issuing *ca.Authority
+	keys    map[florete.ID]ssh.Signer
+
+	// Of the provider that runs.
+	Store    *Faulty
+	Key      *seal.Key
+	Policies *server.Policies
+	Server   *server.Server
+	address  string
+	stop     func()
+}
+
+// NewEnv makes a trust domain whose policy lets nodes enrol.
+func NewEnv(t *testing.T, nodes ...string) *Env {
+	t.Helper()
+	e := &Env{t: t, Dir: t.TempDir(), keys: map[florete.ID]ssh.Signer{}}
+	now := time.Now()
+	var err error
+	if e.Root, err = ca.NewRoot(Domain, now); err != nil {
+		t.Fatal(err)
+	}
+	e.Issuing = e.NewIssuing(e.Root)
+	e.Policy = florete.Policy{
+		Cluster: "demo", Host: "drhorrible", TrustDomain: Domain,
+		Trust:    florete.Trust{Roots: []string{string(ca.EncodeCertificates(e.Root.Certificate))}, Keys: []string{}},
+		Provider: florete.Provider{ID: ID("service/drhorrible/florete-provider"), Address: "127.0.0.1:4600"},
+		Enrol:    []florete.Enrollee{},
+		Kinds:    map[string]json.RawMessage{"cert": json.RawMessage(`{"lifetime":86400}`)},
+		Grants:   []florete.Grant{},
+	}
+	for _, n := range nodes {
+		id := ID("node/" + n)
+		e.Policy.Enrol = append(e.Policy.Enrol, florete.Enrollee{ID: id, SSHHostKey: Authorized(e.HostKey(id))})
+		e.Grant(id, "cert-node", "cert", map[string]any{"id": id})
+	}
+	t.Cleanup(func() { e.Stop() })
+	return e
+}
+
+// ID is one of the trust domain.
+func ID(short string) florete.ID {
+	id, err := florete.ParseID("spiffe://" + Domain + "/" + short)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+// NewIssuing makes an issuing CA under a root.
+func (e *Env) NewIssuing(root *ca.Authority) *ca.Authority {
+	e.t.Helper()
+	key, err := ca.NewKey()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	csr, err := ca.NewIssuingCSR(Domain, key)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	c, err := root.SignIssuing(csr, time.Now())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return &ca.Authority{Certificate: c, Key: key}
+}
+
+// HostKey is the SSH host key of a node.
+func (e *Env) HostKey(node florete.ID) ssh.Signer {
+	e.t.Helper()
+	if e.keys[node] == nil {
+		e.keys[node] = NewHostKey(e.t)
+	}
+	return e.keys[node]
+}
+
+// NewHostKey makes an SSH host key.
+func NewHostKey(t testing.TB) ssh.Signer {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Authorized is a host key as documents have it.
+func Authorized(s ssh.Signer) string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.PublicKey())))
+}
+
+// JSON is v as JSON.
+func JSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Grant adds a grant to the policy.
+func (e *Env) Grant(caller florete.ID, need, kind string, request any) {
+	e.Policy.Grants = append(e.Policy.Grants, florete.Grant{Caller: caller, Need: need, Kind: kind, Request: JSON(request)})
+	slices.SortFunc(e.Policy.Grants, func(a, b florete.Grant) int {
+		return strings.Compare(a.Caller.String()+" "+a.Need, b.Caller.String()+" "+b.Need)
+	})
+}
+
+// PolicyDir is where the policy lies.
+func (e *Env) PolicyDir() string { return filepath.Join(e.Dir, "policy") }
+
+// Publish writes the policy with a serial.
+func (e *Env) Publish(serial int64) {
+	e.t.Helper()
+	if err := WriteDocument(e.PolicyDir(), florete.DocPolicy, e.Policy, serial); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// WriteDocument writes an unsigned document with the body v to dir.
+func WriteDocument(dir, kind string, v any, serial int64) error {
+	body := JSON(v)
+	envelope := florete.Envelope{Schema: florete.EnvelopeSchema, Kind: kind, Digest: florete.Digest(body), Serial: serial, Rev: "8eeec93"}
+	if err := json.Unmarshal(body, &struct{ Cluster, Host *string }{&envelope.Cluster, &envelope.Host}); err != nil {
+		return err
+	}
+	d, err := florete.Open(JSON(envelope), body, "")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return d.Write(dir)
+}
+
+// Start runs the provider, with the policy as it was published or else as it is.
+func (e *Env) Start() {
+	e.t.Helper()
+	if _, err := os.Stat(e.PolicyDir()); err != nil {
+		e.Publish(Serial)
+	}
+	must := func(err error) {
+		if err != nil {
+			e.t.Helper()
+			e.t.Fatal(err)
+		}
+	}
+	log := slog.New(slog.NewTextHandler(e.t.Output(), nil))
+	db, err := sqlite.Open(filepath.Join(e.Dir, "state.db"), sqlite.Options{})
+	must(err)
+	e.Store = &Faulty{Store: db}
+	e.Key, err = seal.Load(filepath.Join(e.Dir, "seal.key"))
+	must(err)
+	e.Policies, err = server.OpenPolicies(e.PolicyDir(), log)
+	must(err)
+	issuer := cert.New(cert.Config{
+		Store: e.Store, Key: e.Key, Policy: e.Policies.Current,
+		Authority: func() (*ca.Authority, error) { return e.Issuing, nil },
+	})
+	kinds := []server.Kind{issuer}
+	if e.Kinds != nil {
+		kinds = append(kinds, e.Kinds(e)...)
+	}
+	e.Server, err = server.New(server.Config{
+		Policies: e.Policies, Kinds: kinds, Store: e.Store, Key: e.Key, Certificate: issuer.Certificate, Logger: log,
+	})
+	must(err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	e.address = l.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- e.Server.Serve(ctx, l) }()
+	e.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			e.t.Errorf("the provider ended with %v", err)
+		}
+		db.Close()
+	}
+}
+
+// Stop ends the provider.
+func (e *Env) Stop() {
+	if e.stop != nil {
+		e.stop()
+		e.stop = nil
+	}
+}
+
+// Restart ends the provider and runs it again on the same state.
+func (e *Env) Restart() {
+	e.t.Helper()
+	e.Stop()
+	e.Start()
+}
+
+// Client asks for a node, with an SVID that did not come through the provider.
+func (e *Env) Client(node florete.ID) *api.Client {
+	e.t.Helper()
+	c := e.Stranger(node)
+	c.SVID = e.SVID(e.Issuing, node)
+	return c
+}
+
+// Stranger asks for a node that has no SVID.
+func (e *Env) Stranger(node florete.ID) *api.Client {
+	e.t.Helper()
+	roots, err := api.Roots(Domain, e.Policy.Trust)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return &api.Client{Node: node, Provider: e.Policy.Provider, Roots: roots, Dial: e.Dial}
+}
+
+// Dial connects to the provider wherever it listens.
+func (e *Env) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, e.address)
+}
+
+// SVID is one by an authority, valid for an hour.
+func (e *Env) SVID(by *ca.Authority, id florete.ID) *tls.Certificate {
+	e.t.Helper()
+	key, err := ca.NewKey()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	leaf, err := by.Issue(id, key.Public(), time.Now().Add(time.Hour), time.Now())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, by.Certificate.Raw}, PrivateKey: key, Leaf: leaf}
+}
+
+// Audit reads the audit rows in order.
+func (e *Env) Audit() (rows []server.Row) {
+	e.t.Helper()
+	entries, _, err := e.Store.List(context.Background(), server.AuditPrefix)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	slices.SortFunc(entries, func(a, b store.Entry) int { return int(a.Created - b.Created) })
+	for _, en := range entries {
+		var r server.Row
+		if err := json.Unmarshal(en.Value, &r); err != nil {
+			e.t.Fatal(err)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// Faulty is a store in which a commit can fail, before or after it is done.
+type Faulty struct {
+	store.Store
+	mu     sync.Mutex
+	before error
+	after  error
+}
+
+// Fail makes the next commit fail before it is done.
+func (f *Faulty) Fail(err error) { f.set(err, nil) }
+
+// Lose makes the next commit fail after it is done, which is what a crash before
+// the answer looks like.
+func (f *Faulty) Lose(err error) { f.set(nil, err) }
+
+func (f *Faulty) set(before, after error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before, f.after = before, after
+}
+
+// Commit commits, or fails as it was told.
+func (f *Faulty) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	f.mu.Lock()
+	before, after := f.before, f.after
+	f.before, f.after = nil, nil
+	f.mu.Unlock()
+	if before != nil {
+		return 0, before
+	}
+	revision, err := f.Store.Commit(ctx, txn)
+	if err == nil && after != nil {
+		return 0, after
+	}
+	return revision, err
+}

@@ -1,0 +1,45 @@
+package providertest
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"testing"
+
+	"florete"
+	"florete/providers/api"
+)
+
+// Post sends bytes as they are, which api.Client would not, and returns the status
+// and the refusal, nil when there is none. svid may be nil.
+func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body []byte) (int, error) {
+	t.Helper()
+	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
+	if svid != nil {
+		config.Certificates = []tls.Certificate{*svid}
+	}
+	tr := &http.Transport{TLSClientConfig: config, DialContext: e.Dial, DisableKeepAlives: true}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://provider"+path, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(api.HeaderKey, key)
+	resp, err := tr.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.StatusCode, nil
+	}
+	var refusal api.Error
+	if err := florete.Decode(b, &refusal); err != nil {
+		t.Fatalf("status %d with %q: %v", resp.StatusCode, b, err)
+	}
+	return resp.StatusCode, &refusal
+}

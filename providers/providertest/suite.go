@@ -1,0 +1,256 @@
+package providertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"florete/providers/api"
+	"florete/providers/server"
+)
+
+// Suite is one kind under test.
+type Suite struct {
+	// Kind that is asked for, Need and Request as node ursula is granted them.
+	Kind, Need string
+	Request    any
+
+	// Body is what ursula sends for the request; nil sends the request itself.
+	Body func(t *testing.T) json.RawMessage
+
+	// Settings of the kind in the policy, and the kind, unless it is "cert".
+	Settings any
+	Kinds    func(e *Env) []server.Kind
+
+	// Secret are the values that must not be readable in the state.
+	Secret []string
+}
+
+// Run checks that a kind is idempotent, denies by default and is audited.
+func Run(t *testing.T, s Suite) {
+	if s.Body == nil {
+		s.Body = func(*testing.T) json.RawMessage { return JSON(s.Request) }
+	}
+	for name, test := range map[string]func(*testing.T, *fixture){
+		"the same twice":              twice,
+		"the same after a restart":    restart,
+		"the same after a lost reply": lostReply,
+		"a commit that failed":        failedCommit,
+		"the same at once":            atOnce,
+		"denied":                      denied,
+		"key of another request":      otherKey,
+		"rotation":                    rotation,
+		"secrets":                     secrets,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, s.start(t)) })
+	}
+}
+
+// fixture is a running provider and ursula's request to it.
+type fixture struct {
+	*Env
+	Suite
+	client  *api.Client
+	request api.Request
+}
+
+func (s Suite) start(t *testing.T) *fixture {
+	e := NewEnv(t, "ursula", "raishan")
+	if s.Settings != nil {
+		e.Policy.Kinds[s.Kind] = JSON(s.Settings)
+	}
+	e.Kinds = s.Kinds
+	e.Grant(ID("node/ursula"), s.Need, s.Kind, s.Request)
+	e.Start()
+	return &fixture{
+		Env: e, Suite: s, client: e.Client(ID("node/ursula")),
+		request: api.Request{Need: s.Need, Serial: Serial, Generation: 1, Body: s.Body(t)},
+	}
+}
+
+func (f *fixture) ask(t *testing.T) api.Answer {
+	t.Helper()
+	a, err := f.client.Do(t.Context(), api.Paths[f.Kind], f.request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// WantError checks that err is an *api.Error of a kind and code.
+func WantError(t *testing.T, err error, kind api.ErrorKind, code string) {
+	t.Helper()
+	var e *api.Error
+	if !errors.As(err, &e) || e.Kind != kind || e.Code != code {
+		t.Fatalf("got %v, want %s (%s)", err, kind, code)
+	}
+}
+
+func same(t *testing.T, got, want api.Answer) {
+	t.Helper()
+	if !maps.Equal(got.Values, want.Values) || got.Expires != want.Expires {
+		t.Fatalf("got another answer the second time: %v, then %v", want, got)
+	}
+	if len(want.Values) == 0 {
+		t.Fatal("the answer is empty")
+	}
+}
+
+// rows checks the audit log: one row per decision, "granted", "again" or a code.
+func (f *fixture) rows(t *testing.T, want ...string) {
+	t.Helper()
+	var got []string
+	for _, r := range f.Audit() {
+		switch {
+		case r.Again:
+			got = append(got, "again")
+		case r.Outcome == server.Granted:
+			got = append(got, "granted")
+		default:
+			got = append(got, r.Code)
+		}
+		if r.Kind != f.Kind || r.Caller == "" || r.Key == "" || r.Time.IsZero() || r.From == "" || r.Need == "" || r.Serial == 0 {
+			t.Errorf("a row that lacks something: %+v", r)
+		}
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("audit: got %v, want %v", got, want)
+	}
+}
+
+func twice(t *testing.T, f *fixture) {
+	first := f.ask(t)
+	same(t, f.ask(t), first)
+	f.rows(t, "granted", "again")
+}
+
+func restart(t *testing.T, f *fixture) {
+	first := f.ask(t)
+	f.Restart()
+	same(t, f.ask(t), first)
+	f.rows(t, "granted", "again")
+}
+
+func lostReply(t *testing.T, f *fixture) {
+	f.Store.Lose(errors.New("killed"))
+	_, err := f.client.Do(t.Context(), api.Paths[f.Kind], f.request)
+	WantError(t, err, api.Transient, api.CodeUnavailable)
+	f.rows(t, "granted")
+	f.Restart()
+	first := f.ask(t)
+	same(t, f.ask(t), first)
+	f.rows(t, "granted", "again", "again")
+}
+
+func failedCommit(t *testing.T, f *fixture) {
+	f.Store.Fail(errors.New("disk full"))
+	_, err := f.client.Do(t.Context(), api.Paths[f.Kind], f.request)
+	WantError(t, err, api.Transient, api.CodeUnavailable)
+	if strings.Contains(err.Error(), "disk full") {
+		t.Errorf("%v: tells the caller about our insides", err)
+	}
+	f.rows(t)
+	same(t, f.ask(t), f.ask(t))
+	f.rows(t, "granted", "again")
+}
+
+func atOnce(t *testing.T, f *fixture) {
+	const n = 6
+	answers, errs := make([]api.Answer, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { answers[i], errs[i] = f.client.Do(t.Context(), api.Paths[f.Kind], f.request) })
+	}
+	wg.Wait()
+	for i := range n {
+		if errs[i] != nil {
+			t.Fatal(errs[i])
+		}
+		same(t, answers[i], answers[0])
+	}
+	f.rows(t, "granted", "again", "again", "again", "again", "again")
+}
+
+func denied(t *testing.T, f *fixture) {
+	path := api.Paths[f.Kind]
+	_, err := f.Client(ID("node/raishan")).Do(t.Context(), path, f.request)
+	WantError(t, err, api.Denied, api.CodeNotGranted)
+
+	r := f.request
+	r.Need = "nothing-of-the-kind"
+	_, err = f.client.Do(t.Context(), path, r)
+	WantError(t, err, api.Denied, api.CodeNotGranted)
+	r.Serial = Serial + 1
+	_, err = f.client.Do(t.Context(), path, r)
+	WantError(t, err, api.Transient, api.CodePolicyBehind)
+
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(f.request.Body, &fields); err != nil {
+		t.Fatal(err)
+	}
+	fields["more"] = JSON("than granted")
+	r = f.request
+	r.Body = JSON(fields)
+	_, err = f.client.Do(t.Context(), path, r)
+	WantError(t, err, api.Denied, api.CodeMismatch)
+
+	// What is granted is served to a host that is ahead.
+	f.request.Serial = Serial + 1
+	f.ask(t)
+	f.rows(t, "not-granted", "not-granted", "policy-behind", "mismatch", "granted")
+}
+
+func otherKey(t *testing.T, f *fixture) {
+	status, e := f.Post(t, f.client.SVID, api.Paths[f.Kind], strings.Repeat("0", 64), JSON(f.request))
+	WantError(t, e, api.Invalid, api.CodeKeyMismatch)
+	if status != 400 {
+		t.Errorf("status %d, want 400", status)
+	}
+	f.rows(t, "key-mismatch")
+}
+
+func rotation(t *testing.T, f *fixture) {
+	first, old := f.ask(t), f.request
+	f.request.Generation = 2
+	second := f.ask(t)
+	if maps.Equal(first.Values, second.Values) {
+		t.Error("a higher generation has the answer of the lower one")
+	}
+	_, err := f.client.Do(t.Context(), api.Paths[f.Kind], old)
+	WantError(t, err, api.Denied, api.CodeRotated)
+	same(t, f.ask(t), second)
+	f.rows(t, "granted", "granted", "rotated", "again")
+}
+
+func secrets(t *testing.T, f *fixture) {
+	answer := f.ask(t)
+	f.Stop()
+	files, err := filepath.Glob(filepath.Join(f.Dir, "state.db*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no state", err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range f.Secret {
+			if answer.Values[s] == "" {
+				t.Fatalf("no value %q in the answer", s)
+			}
+			if bytes.Contains(b, []byte(answer.Values[s])) {
+				t.Errorf("%s: value %q can be read in it", name, s)
+			}
+		}
+		if filepath.Ext(name) == ".db" && !bytes.Contains(b, []byte(f.Need)) {
+			t.Errorf("%s: not even the need can be read in it: this test sees nothing", name)
+		}
+	}
+}
+

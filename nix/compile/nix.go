@@ -61,7 +61,7 @@ func explain(err error, stderr string) error {
 	})
 	said := strings.TrimPrefix(strings.Join(lines, "\n"), "error: ")
 	if strings.Contains(said, "does not provide attribute") {
-		said += "\nwrite the output florete.<name> = florete.lib.mkCluster { … };"
+		said = "the flake has no such output: write florete.<name> = florete.lib.mkCluster { … };"
 	}
 	if said == "" {
 		return err

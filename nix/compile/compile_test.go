@@ -1,0 +1,166 @@
+package compile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"florete"
+)
+
+// flake is a flake with the library beside it and the given output florete.
+func flake(t *testing.T, output string) Source {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "nix"), os.DirFS("..")); err != nil {
+		t.Fatal(err)
+	}
+	base := "import ./base.nix { key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\" + builtins.substring 7 43 ((import ./nix/names.nix).sri name); }"
+	text := "{ outputs = _: let inherit (import ./nix) mkCluster; base = " + base + "; in { florete = " + output + "; }; }"
+	baseNix, err := os.ReadFile(filepath.Join(golden, "base.nix"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"flake.nix": []byte(text), "base.nix": baseNix} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Source{Flake: dir}
+}
+
+func TestCompile(t *testing.T) {
+	src := flake(t, `{ one = mkCluster base; two = mkCluster (base // { name = "second"; }); }`)
+	for _, c := range []struct {
+		cluster string
+		hosts   []string
+		name    string
+		got     int
+		err     string
+	}{
+		{cluster: "one", name: "golden", got: 2},
+		{cluster: "two", hosts: []string{"beta"}, name: "second", got: 1},
+		{cluster: "", err: "has the clusters one, two: choose one with --cluster"},
+		{cluster: "three", err: `has no cluster "three", it has one, two`},
+		{cluster: "one", hosts: []string{"beta", `a"${b`}, err: `cluster golden has no host "a\"${b", it has alpha, beta`},
+	} {
+		src.Cluster = c.cluster
+		got, err := Compile(t.Context(), src, c.hosts...)
+		if c.err != "" {
+			if err == nil || !strings.HasSuffix(err.Error(), c.err) {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Name != c.name || len(got.Documents) != c.got {
+			t.Errorf("%+v: got %s with %d hosts", c, got.Name, len(got.Documents))
+		}
+		if _, err := got.Documents["beta"][0].Manifest(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Faults are told in the very words of Nix, which is what those who run Nix
+// themselves see.
+func TestFaultsAreNixsOwnWords(t *testing.T) {
+	src := flake(t, `{ one = mkCluster (base // { services.wiki = { host = "bta"; prot = 1; port = 2; }; }); }`)
+	_, err := Compile(t.Context(), src)
+	var faults *FaultsError
+	if !errors.As(err, &faults) || len(faults.Faults) != 2 {
+		t.Fatalf("got %v", err)
+	}
+	var thrown string
+	probe := `c: (import ` + quote(filepath.Join(src.Flake, "nix/fault.nix")) + `).report c.one.name c.one.faults`
+	if err := eval(t.Context(), Source{src.Flake, "", []string{"--impure"}}, probe, &thrown); err != nil {
+		t.Fatal(err)
+	}
+	if faults.Error() != thrown {
+		t.Errorf("got  %s\nwant %s", faults, thrown)
+	}
+	for _, output := range []string{"manifests", "policies", "documents", `documents.beta`, `check "x86_64-linux"`, "directory.beta"} {
+		var v any
+		err := eval(t.Context(), src, "c: c.one."+output, &v)
+		if err == nil || strings.Count(err.Error(), " FL0") != 2 {
+			t.Errorf("%s: want both faults, got %v", output, err)
+		}
+	}
+}
+
+func TestSerialAndRevComeFromTheFlake(t *testing.T) {
+	src := flake(t, `{
+		dirty = mkCluster (removeAttrs base [ "serial" "rev" ] // { self = { lastModified = 7; dirtyRev = "abc-dirty"; }; });
+		clean = mkCluster (removeAttrs base [ "serial" "rev" ] // { self = { lastModified = 7; rev = "abc"; }; });
+		bare = mkCluster (removeAttrs base [ "serial" "rev" ]);
+	}`)
+	for cluster, want := range map[string]florete.Envelope{
+		"dirty": {Serial: 7, Rev: "abc-dirty"},
+		"clean": {Serial: 7, Rev: "abc"},
+		"bare":  {},
+	} {
+		src.Cluster = cluster
+		c, err := Compile(t.Context(), src, "beta")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := c.Documents["beta"][0].Envelope; e.Serial != want.Serial || e.Rev != want.Rev {
+			t.Errorf("%s: got serial %d, rev %q", cluster, e.Serial, e.Rev)
+		}
+	}
+}
+
+// The directory in the store holds the very documents.
+func TestDirectory(t *testing.T) {
+	src := flake(t, `{ one = mkCluster base; }`)
+	c, err := Compile(t.Context(), src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, documents := range c.Documents {
+		build := exec.CommandContext(t.Context(), "nix", "--extra-experimental-features", "nix-command flakes",
+			"build", "--no-link", "--json", "--option", "build-users-group", "", "--option", "substituters", "",
+			src.Flake+"#florete.one.directory."+host)
+		build.Stderr = os.Stderr
+		out, err := build.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var built []struct{ Outputs struct{ Out string } }
+		if err := json.Unmarshal(out, &built); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range documents {
+			got, err := florete.Read(filepath.Join(built[0].Outputs.Out, "documents"), want.Envelope.Kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Envelope != want.Envelope {
+				t.Errorf("%s: got %+v, want %+v", host, got.Envelope, want.Envelope)
+			}
+		}
+	}
+}
+
+func TestNixIsMissing(t *testing.T) {
+	t.Setenv("PATH", "")
+	_, err := Compile(t.Context(), Source{})
+	if err == nil || !strings.Contains(err.Error(), `no program "nix" in PATH: install it`) {
+		t.Error(err)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Compile(ctx, Source{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"florete"
+	"florete/nix/compile"
+)
+
+func newCompileCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "compile [FLAKE] {--node NAME [--kind policy] | --out DIR}",
+		Short: "Compile a cluster into its hosts' documents",
+		Long: `Compile a cluster into its hosts' documents: manifests, and policies of the
+hosts that provide. With --node alone the body is printed, byte for byte. With
+--out documents are written: those of --node into DIR, else those of every host
+into DIR/<host>.`,
+	}
+	from := source(cmd)
+	node := cmd.Flags().String("node", "", "only the documents of this host")
+	kind := cmd.Flags().String("kind", florete.DocManifest, "document to print, manifest or policy")
+	out := cmd.Flags().String("out", "", "write documents into this directory")
+	cmd.MarkFlagsMutuallyExclusive("kind", "out")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		src, err := from(args)
+		if err != nil {
+			return err
+		}
+		if *node == "" && *out == "" {
+			return errors.New("give --node NAME to print one host's document, or --out DIR to write all")
+		}
+		var hosts []string
+		if *node != "" {
+			hosts = []string{*node}
+		}
+		c, err := compile.Compile(cmd.Context(), src, hosts...)
+		if err != nil {
+			return err
+		}
+		switch {
+		case *out == "":
+			return printBody(cmd, c.Documents[*node], *kind)
+		case *node != "":
+			return compile.Write(*out, c.Documents[*node])
+		}
+		for host, documents := range c.Documents {
+			if err := compile.Write(filepath.Join(*out, host), documents); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+func printBody(cmd *cobra.Command, documents []florete.Document, kind string) error {
+	for _, d := range documents {
+		if d.Envelope.Kind == kind {
+			_, body, _ := d.Bytes()
+			_, err := cmd.OutOrStdout().Write(body)
+			return err
+		}
+	}
+	return fmt.Errorf("host %s has no document of kind %q", documents[0].Envelope.Host, kind)
+}

@@ -1,0 +1,32 @@
+// Command florctl is what an operator runs: it validates and compiles a cluster,
+// publishes its documents and keeps its certificate authority.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{
+		Use:           "florctl",
+		Short:         "Operate a Florete cluster",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(newValidateCmd(), newCompileCmd())
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return 1
+	}
+	return 0
+}

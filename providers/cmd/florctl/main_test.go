@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"florctl": main})
+}
+
+// TestScripts runs the stories in testdata/script. $TOP is the repository.
+func TestScripts(t *testing.T) {
+	top, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("TOP", top)
+			for _, name := range []string{"NIX_CONFIG", "NIX_SSL_CERT_FILE"} {
+				env.Setenv(name, os.Getenv(name))
+			}
+			env.Setenv("HOME", env.WorkDir)
+			// The library alone, as a flake: what users have as an input.
+			lib := filepath.Join(env.WorkDir, "florete")
+			if err := os.CopyFS(filepath.Join(lib, "nix"), os.DirFS(filepath.Join(top, "nix"))); err != nil {
+				return err
+			}
+			env.Setenv("FLORETE", "florete=path:"+lib)
+			return os.WriteFile(filepath.Join(lib, "flake.nix"), []byte("{ outputs = _: { lib = import ./nix; }; }"), 0o644)
+		},
+	})
+}

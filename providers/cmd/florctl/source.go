@@ -1,0 +1,32 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"florete/nix/compile"
+)
+
+// source adds the flags that say which cluster is meant. The function it returns
+// gives the answer once flags and arguments are parsed.
+func source(cmd *cobra.Command) func(args []string) (compile.Source, error) {
+	cluster := cmd.Flags().String("cluster", "", "cluster of the flake, when it has several")
+	overrides := cmd.Flags().StringArray("override-input", nil, "use another flake for an input, as `NAME=FLAKE`")
+	cmd.Args = cobra.MaximumNArgs(1)
+	return func(args []string) (compile.Source, error) {
+		src := compile.Source{Cluster: *cluster}
+		if len(args) == 1 {
+			src.Flake = args[0]
+		}
+		for _, o := range *overrides {
+			name, flake, ok := strings.Cut(o, "=")
+			if !ok || name == "" || flake == "" {
+				return src, fmt.Errorf("--override-input %q: want NAME=FLAKE", o)
+			}
+			src.Args = append(src.Args, "--override-input", name, flake)
+		}
+		return src, nil
+	}
+}

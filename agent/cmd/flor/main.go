@@ -29,7 +29,7 @@ func run() int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newAgentCmd(), newStatusCmd())
+	root.AddCommand(newActivateCmd(), newAgentCmd(), newStatusCmd())
 	err := root.ExecuteContext(ctx)
 	var code exit
 	switch {

@@ -116,6 +116,22 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
+// What is accepted survives its record.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"]}`), 1)
+	f.Add([]byte(`{"service":"spiffe://demo.flor/service/ursula/wiki","redirectURIs":["https://a.rete/?b=c"]}`), 7)
+	f.Fuzz(func(t *testing.T, body []byte, generation int) {
+		r, err := parse(api.Request{Need: "n", Generation: generation, Body: body})
+		if err != nil {
+			return
+		}
+		var again registration
+		if err := json.Unmarshal(r.encode(), &again); err != nil || !again.equal(r) || again.client() != r.client() {
+			t.Errorf("%s is %+v, and %+v when read again, %v", body, r, again, err)
+		}
+	})
+}
+
 func TestCheck(t *testing.T) {
 	for raw, part := range map[string]string{
 		`{}`:                               `issuer ""`,
@@ -144,5 +160,13 @@ func TestListen(t *testing.T) {
 		if _, err := New(Config{Listen: listen}); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q: error is %v, want %q in it", listen, err, part)
 		}
+	}
+}
+
+func TestListenTaken(t *testing.T) {
+	f := newFixture(t)
+	p := must(New(f.p.cfg))
+	if err := p.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "oidc listen: ") || !strings.Contains(err.Error(), f.listen) {
+		t.Errorf("error is %v, want oidc listen and %s in it", err, f.listen)
 	}
 }

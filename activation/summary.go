@@ -106,7 +106,11 @@ func (s Summary) Table() string {
 		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\n", n.ID, n.State, n.Attempts, n.Provider, n.reason())
 	}
 	w.Flush()
-	return strings.TrimRight(b.String(), "\n ")
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l, " ")
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (s Summary) event() Event { return Event{Event: EventSummary, Needs: s.Needs} }

@@ -1,0 +1,222 @@
+package activationtest
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+)
+
+// Provider answers any request that is proven, and the same request twice the
+// same way, unless Refuse has something to say.
+type Provider struct {
+	// Refuse, when set, comes before every answer. A panic in it cuts the
+	// connection.
+	Refuse func(Call) *api.Error
+
+	Lifetime time.Duration // of SVIDs; zero for a day
+	Artifact api.Artifact
+
+	cluster  *Cluster
+	id       florete.ID
+	listener *pipe
+	server   *http.Server
+	ended    chan struct{}
+
+	mu      sync.Mutex
+	down    bool
+	calls   []Call
+	answers map[string]api.Answer
+}
+
+// Call is one request that reached a provider, or would have.
+type Call struct {
+	At      time.Time
+	Path    string
+	Need    string
+	Serial  int64
+	Key     string
+	Body    string
+	Enrols  bool
+	Refused bool // nobody was listening
+}
+
+// Start makes a provider that listens on name:1 of Dial.
+func (c *Cluster) Start(name string) *Provider {
+	p := &Provider{cluster: c, id: ProviderID(name), listener: newPipe(), answers: map[string]api.Answer{}, ended: make(chan struct{})}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	c.must(err)
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert, SessionTicketsDisabled: true,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			block, _ := pem.Decode([]byte(c.issue(p.id, key.Public(), time.Hour)))
+			return &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}, nil
+		},
+	}
+	p.server = &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0)}
+	go func() {
+		defer close(p.ended)
+		_ = p.server.Serve(tls.NewListener(p.listener, config))
+	}()
+	return p
+}
+
+// Stop ends the provider.
+func (p *Provider) Stop() {
+	p.server.Close()
+	<-p.ended
+}
+
+// SetDown makes connections to the provider fail, or work again.
+func (p *Provider) SetDown(down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = down
+}
+
+// Calls are the requests so far, of one need or, with "", of all.
+func (p *Provider) Calls(need string) (calls []Call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.calls {
+		if need == "" || c.Need == need {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// Dial connects to providers by name.
+func Dial(providers map[string]*Provider) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		name, _, _ := net.SplitHostPort(address)
+		p := providers[name]
+		p.mu.Lock()
+		down := p.down
+		if down {
+			p.calls = append(p.calls, Call{At: time.Now(), Refused: true})
+		}
+		p.mu.Unlock()
+		if down {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+		}
+		return p.listener.dial(ctx)
+	}
+}
+
+func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == api.PathNonce {
+		reply(w, api.Nonce{Nonce: "once"}, nil)
+		return
+	}
+	call := Call{At: time.Now(), Path: r.URL.Path, Key: r.Header.Get(api.HeaderKey)}
+	var q api.Request
+	if r.Method == http.MethodGet {
+		call.Need = "config-documents"
+	} else if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+		reply(w, nil, api.Errorf(api.Invalid, api.CodeMalformed, "%v", err))
+		return
+	} else {
+		call.Need, call.Serial, call.Body, call.Enrols = q.Need, q.Serial, string(q.Body), q.Proof != nil
+	}
+	p.mu.Lock()
+	p.calls = append(p.calls, call)
+	p.mu.Unlock()
+	if e := p.authenticate(r.TLS, q); e != nil {
+		reply(w, nil, e)
+		return
+	}
+	if p.Refuse != nil {
+		if e := p.Refuse(call); e != nil {
+			reply(w, nil, e)
+			return
+		}
+	}
+	if r.Method == http.MethodGet {
+		reply(w, p.Artifact, nil)
+		return
+	}
+	answer, err := p.answer(call.Key, q)
+	reply(w, answer, err)
+}
+
+// authenticate checks the node's SVID or, at enrolment, its proof.
+func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request) *api.Error {
+	roots, err := api.Roots(Domain, florete.Trust{Roots: []string{p.cluster.Root}})
+	p.cluster.must(err)
+	if q.Proof == nil {
+		id, err := api.Peer(cs.PeerCertificates, roots)
+		if err == nil && id != Node {
+			err = fmt.Errorf("%s is a stranger", id)
+		}
+		if err != nil {
+			return api.AsError(err)
+		}
+		return nil
+	}
+	var body api.CertBody
+	if err := json.Unmarshal(q.Body, &body); err != nil {
+		return api.Errorf(api.Invalid, api.CodeMalformed, "%v", err)
+	}
+	csr, _ := pem.Decode([]byte(body.CSR))
+	binding, err := api.ChannelBinding(cs)
+	p.cluster.must(err)
+	statement := api.Statement{Node: Node, Provider: p.id, Nonce: "once", CSR: csr.Bytes, Binding: binding}
+	if err := statement.Verify(q.Proof, p.cluster.hostPub); err != nil {
+		return api.Errorf(api.Denied, api.CodeUntrusted, "%v", err)
+	}
+	return nil
+}
+
+func (p *Provider) answer(key string, q api.Request) (api.Answer, *api.Error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a, ok := p.answers[key]; ok {
+		return a, nil
+	}
+	a := api.Answer{Values: map[string]string{
+		"clientId": "outline", "clientSecret": fmt.Sprintf("secret-%d", q.Generation), "issuer": "http://auth",
+	}}
+	var body api.CertBody
+	if json.Unmarshal(q.Body, &body); body.CSR != "" {
+		block, _ := pem.Decode([]byte(body.CSR))
+		csr, err := x509.ParseCertificateRequest(block.Bytes)
+		if err != nil || csr.CheckSignature() != nil {
+			return a, api.Errorf(api.Invalid, api.CodeMalformed, "CSR: %v", err)
+		}
+		lifetime := p.Lifetime
+		if lifetime == 0 {
+			lifetime = 24 * time.Hour
+		}
+		a = api.Answer{Expires: time.Now().Add(lifetime).Unix(), Values: map[string]string{
+			"svid": p.cluster.issue(body.ID, csr.PublicKey, lifetime), "bundle": p.cluster.Root,
+		}}
+	}
+	p.answers[key] = api.Answer{Values: maps.Clone(a.Values), Expires: a.Expires}
+	return a, nil
+}
+
+func reply(w http.ResponseWriter, answer any, e *api.Error) {
+	w.Header().Set("Content-Type", "application/json")
+	if e != nil {
+		w.WriteHeader(e.Status())
+		answer = e
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}

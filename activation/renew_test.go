@@ -1,0 +1,306 @@
+package activation
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"florete"
+	. "florete/activation/activationtest"
+	"florete/activation/backoff"
+	"florete/providers/api"
+)
+
+func TestRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		stop := h.run()
+		time.Sleep(time.Hour)
+		key := h.file("cert-node", florete.FileKey)
+		time.Sleep(10*24*time.Hour - time.Hour)
+		h.wantExit(stop(), ExitFulfilled)
+		calls := h.forge.Calls("cert-node")
+		for i, g := range gaps(calls) {
+			most := 24 * time.Hour * 66 / 100
+			if g > most+time.Second || g < most*94/100 {
+				t.Errorf("renewed after %s, want at most %s and not much less", g, most)
+			}
+			if calls[i+1].Enrols || calls[i+1].Key == calls[0].Key {
+				t.Errorf("renewal %d: enrols %v, key %s", i, calls[i+1].Enrols, calls[i+1].Key)
+			}
+		}
+		if !calls[0].Enrols || len(calls) < 15 {
+			t.Fatalf("%d requests, the first enrols: %v", len(calls), calls[0].Enrols)
+		}
+		if h.file("cert-node", florete.FileKey) == key {
+			t.Error("the key outlived its certificate")
+		}
+		h.wantCalls(h.forge, "oidc-outline", 1)
+		for _, g := range gaps(h.forge.Calls("config-documents")) {
+			if g > 900*time.Second || g < 850*time.Second {
+				t.Errorf("documents after %s", g)
+			}
+		}
+	})
+}
+
+// While renewal fails, what was delivered is good, and what comes after goes on.
+func TestRenewalFailsWhileTheOldIsGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.wantExit(h.once(), ExitFulfilled)
+		time.Sleep(20 * time.Hour)
+		refuse(h.forge, "cert-node", api.Errorf(api.Transient, api.CodeUnavailable, "down"))
+		h.manifest.Needs = append(h.manifest.Needs, OIDCNeed("oidc-late"))
+		h.deploy()
+		h.serial++
+		h.deploy()
+		h.wantExit(h.once(), ExitWaiting)
+		if s := h.state("cert-node"); s.State != backoff.Waiting || s.Digest == "" {
+			t.Errorf("cert-node: %+v", s)
+		}
+		if s := h.state("oidc-late"); s.State != backoff.Fulfilled {
+			t.Errorf("oidc-late: %+v", s)
+		}
+	})
+}
+
+func TestExpiredSVIDEnrolsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.wantExit(h.once(), ExitFulfilled)
+		time.Sleep(48 * time.Hour)
+		h.wantExit(h.once(), ExitFulfilled)
+		calls := h.forge.Calls("cert-node")
+		if len(calls) != 2 || !calls[1].Enrols {
+			t.Fatalf("%+v", calls)
+		}
+	})
+}
+
+// A provider that does not know the SVID any more, as after a new CA key that its
+// roots already hold, is asked by proof next.
+func TestUntrustedSVIDEnrolsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.wantExit(h.once(), ExitFulfilled)
+		h.forge.Refuse = func(c Call) *api.Error {
+			if c.Need == "cert-node" && !c.Enrols {
+				return api.Errorf(api.Transient, api.CodeClock, "certificate is of the past")
+			}
+			return nil
+		}
+		time.Sleep(17 * time.Hour)
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.wantExit(stop(), ExitFulfilled)
+		calls := h.forge.Calls("cert-node")
+		if len(calls) != 3 || calls[1].Enrols || !calls[2].Enrols {
+			t.Fatalf("%+v", calls)
+		}
+	})
+}
+
+func TestNewRootEnrolsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.wantExit(h.once(), ExitFulfilled)
+		h.NewCA()
+		h.manifest.Trust.Roots = []string{h.Root}
+		h.need("cert-node").Generation = 2
+		h.serial++
+		h.deploy()
+		h.wantExit(h.once(), ExitFulfilled)
+		if calls := h.forge.Calls("cert-node"); len(calls) != 2 || !calls[1].Enrols {
+			t.Fatalf("%+v", calls)
+		}
+		if h.file("cert-node", florete.FileBundle) != h.Root {
+			t.Error("the bundle is not the manifest's roots")
+		}
+	})
+}
+
+func TestGenerationRotates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.wantExit(h.once(), ExitFulfilled)
+		h.need("oidc-outline").Generation = 2
+		h.serial++
+		h.deploy()
+		h.wantExit(h.once(), ExitFulfilled)
+		h.wantCalls(h.forge, "oidc-outline", 2)
+		h.wantCalls(h.forge, "cert-node", 1)
+		if got := h.file("oidc-outline", "client-secret"); got != "secret-2" {
+			t.Errorf("client-secret is %q", got)
+		}
+		if len(h.told) != 2 {
+			t.Errorf("units told %d times, want 2", len(h.told))
+		}
+	})
+}
+
+func TestWipedHostGetsTheSameClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.wantExit(h.once(), ExitFulfilled)
+		secret, key := h.file("oidc-outline", "client-secret"), h.file("cert-node", florete.FileKey)
+		if err := os.RemoveAll(string(h.config.State)); err != nil {
+			t.Fatal(err)
+		}
+		h.wantExit(h.once(), ExitFulfilled)
+		if h.file("oidc-outline", "client-secret") != secret {
+			t.Error("another client")
+		}
+		if h.file("cert-node", florete.FileKey) == key {
+			t.Error("the same key")
+		}
+		calls := h.forge.Calls("cert-node")
+		if !calls[1].Enrols {
+			t.Error("did not enrol")
+		}
+		oidc := h.forge.Calls("oidc-outline")
+		if oidc[0].Key != oidc[1].Key {
+			t.Error("the same request has another idempotency key")
+		}
+	})
+}
+
+func TestMissingFileIsFetchedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		stop := h.run()
+		time.Sleep(time.Minute)
+		file := filepath.Join(florete.Current(h.config.State.Need("oidc-outline")), "client-id")
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		h.wantExit(stop(), ExitFulfilled)
+		h.file("oidc-outline", "client-id")
+		h.wantCalls(h.forge, "oidc-outline", 2)
+	})
+}
+
+// An answer that was lost on the way is asked for again with the same key and
+// body, and it fits the private key that waited on disk.
+func TestLostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		lose := true
+		h.forge.Refuse = func(Call) *api.Error {
+			if lose {
+				panic("cut")
+			}
+			return nil
+		}
+		h.wantExit(h.once(), ExitWaiting)
+		pending, err := os.Stat(filepath.Join(h.config.State.Need("cert-node"), "pending.json"))
+		if err != nil || pending.Mode().Perm() != 0o600 {
+			t.Fatalf("pending: %v %v", pending, err)
+		}
+		lose = false
+		time.Sleep(time.Minute)
+		h.wantExit(h.once(), ExitFulfilled)
+		calls := h.forge.Calls("cert-node")
+		if len(calls) != 2 || calls[0].Key != calls[1].Key || calls[0].Body != calls[1].Body {
+			t.Fatalf("%+v", calls)
+		}
+		if _, err := os.Stat(filepath.Join(h.config.State.Need("cert-node"), "pending.json")); err == nil {
+			t.Error("the answered request is still on disk")
+		}
+	})
+}
+
+// An answer that has expired in the meantime is not asked for with the same
+// request for ever.
+func TestExpiredAnswerIsNotAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.forge.Refuse = func(Call) *api.Error { return api.Errorf(api.Transient, api.CodeUnavailable, "down") }
+		h.wantExit(h.once(), ExitWaiting)
+		h.forge.Refuse = nil
+		h.forge.Lifetime = -time.Second
+		time.Sleep(time.Minute)
+		h.wantExit(h.once(), ExitWaiting)
+		h.wantLine("transient (clock)")
+		h.forge.Lifetime = 0
+		time.Sleep(time.Minute)
+		h.wantExit(h.once(), ExitFulfilled)
+	})
+}
+
+func TestHostKeyOfAnotherHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		own := h.config.HostKey
+		h.config.HostKey = NewCluster(t).HostKey
+		h.wantExit(h.once(), ExitRefused)
+		h.wantLine("but the manifest of ursula declares")
+		h.wantLine("cert-node: attempt 1 failed: invalid (host-key)")
+		h.config.HostKey = own + ".missing"
+		h.wantExit(h.once(), ExitRefused) // asks itself again at each start
+		h.wantLine("give the host's private key with --ssh-host-key")
+		h.wantCalls(h.forge, "", 0)
+		h.config.HostKey = own
+		h.wantExit(h.once(), ExitFulfilled)
+	})
+}
+
+func TestNothingSecretIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		var status strings.Builder
+		h.config.Status = func(s Summary) { status.WriteString(s.Line() + s.Table()) }
+		h.wantExit(h.once(), ExitFulfilled)
+		var said strings.Builder
+		said.WriteString(h.lines() + status.String())
+		for _, e := range h.events {
+			var back Event
+			if err := json.Unmarshal(e.JSON(), &back); err != nil || back.Event != e.Event {
+				t.Fatalf("%s: %v", e.JSON(), err)
+			}
+			said.Write(e.JSON())
+		}
+		err := filepath.WalkDir(string(h.config.State), func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() || strings.HasSuffix(path, "current") {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			if b, err := os.ReadFile(path); err != nil || info.Mode().Perm()&0o044 == 0 {
+				return err
+			} else {
+				said.Write(b)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := h.file("cert-node", florete.FileKey)
+		for _, secret := range []string{"secret-1", "PRIVATE KEY", strings.Split(key, "\n")[1]} {
+			if strings.Contains(said.String(), secret) {
+				t.Errorf("%q is told or readable by all", secret)
+			}
+		}
+	})
+}
+
+func TestLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		stop := h.run()
+		time.Sleep(time.Second)
+		if _, err := Run(t.Context(), h.config); err == nil || !strings.Contains(err.Error(), "another activation (pid ") {
+			t.Errorf("second activation: %v", err)
+		}
+		stop()
+		h.wantExit(h.once(), ExitFulfilled)
+	})
+}

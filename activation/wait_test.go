@@ -1,0 +1,263 @@
+package activation
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"florete"
+	. "florete/activation/activationtest"
+	"florete/activation/backoff"
+	"florete/providers/api"
+)
+
+// gaps are the times between calls.
+func gaps(calls []Call) (all []time.Duration) {
+	for i := 1; i < len(calls); i++ {
+		all = append(all, calls[i].At.Sub(calls[i-1].At))
+	}
+	return all
+}
+
+// refuse makes a provider refuse one need.
+func refuse(p *Provider, need string, e *api.Error) {
+	p.Refuse = func(c Call) *api.Error {
+		if c.Need == need {
+			return e
+		}
+		return nil
+	}
+}
+
+func TestProviderDownForHours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.forge.SetDown(true)
+		stop := h.run()
+		time.Sleep(6 * time.Hour)
+		calls := h.forge.Calls("")
+		if n := len(calls); n < 6*60/5 || n > 400 {
+			t.Fatalf("%d attempts in six hours, want about one every 2.5 minutes", n)
+		}
+		longest := time.Duration(0)
+		for _, g := range gaps(calls) {
+			longest = max(longest, g)
+		}
+		if longest > 5*time.Minute+time.Second || longest < 4*time.Minute {
+			t.Fatalf("longest wait %s, want just under 5 minutes", longest)
+		}
+		h.wantLine("cert-node: attempt 3 to forge failed: transient (unavailable): provider service/forge/florete-provider at forge:1: dial tcp: connection refused; next in ")
+		h.wantLine("oidc-outline: waits for cert-node")
+		if s := h.state("oidc-outline"); s.State != backoff.Blocked || s.Total != 0 {
+			t.Fatalf("oidc-outline is %s after %d attempts, want blocked after none", s.State, s.Total)
+		}
+		h.forge.SetDown(false)
+		time.Sleep(5 * time.Minute)
+		if s := h.state("cert-node"); s.State != backoff.Fulfilled || s.Total != len(calls)+1 && s.Total < len(calls) {
+			t.Fatalf("%+v", s)
+		}
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}
+
+func TestFirstWaitsGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.config.Backoff = backoff.Backoff{Initial: 200 * time.Millisecond, Max: 2 * time.Second}
+		h.forge.SetDown(true)
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.wantExit(stop(), ExitWaiting)
+		for i, g := range gaps(h.forge.Calls("")) {
+			if limit := min(200*time.Millisecond<<min(i, 10), 2*time.Second); g > limit+time.Millisecond {
+				t.Errorf("wait %d is %s, want at most %s", i+1, g, limit)
+			}
+		}
+	})
+}
+
+func TestRetryAfterIsTheLeastWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		refuse(h.forge, "oidc-outline", api.Errorf(api.Transient, api.CodeBusy, "busy").After(10*time.Minute))
+		stop := h.run()
+		time.Sleep(3 * time.Hour)
+		stop()
+		calls := h.forge.Calls("oidc-outline")
+		if len(calls) < 10 {
+			t.Fatalf("%d attempts", len(calls))
+		}
+		for _, g := range gaps(calls) {
+			if g < 10*time.Minute || g > 15*time.Minute+time.Second {
+				t.Errorf("asked again after %s, want 10 minutes and up to 5 of jitter", g)
+			}
+		}
+	})
+}
+
+func TestDeniedIsAskedHourly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		refuse(h.forge, "oidc-outline", api.Errorf(api.Denied, api.CodeNotGranted, "no grant"))
+		stop := h.run()
+		time.Sleep(24 * time.Hour)
+		h.wantExit(stop(), ExitRefused)
+		calls := h.forge.Calls("oidc-outline")
+		if len(calls) < 22 || len(calls) > 24 {
+			t.Fatalf("asked %d times in a day", len(calls))
+		}
+		for _, g := range gaps(calls) {
+			if g < time.Hour {
+				t.Errorf("asked again after %s", g)
+			}
+		}
+		h.wantLine("oidc-outline: attempt 1 to forge failed: denied (not-granted): no grant; next in 1h")
+	})
+}
+
+func TestInvalidStopsUntilSomethingChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		refuse(h.forge, "oidc-outline", api.Errorf(api.Invalid, api.CodeMalformed, "cannot read it"))
+		stop := h.run()
+		time.Sleep(72 * time.Hour)
+		h.wantExit(stop(), ExitRefused)
+		h.wantCalls(h.forge, "oidc-outline", 1)
+		h.wantLine("invalid (malformed): cannot read it; not asked again until the need or the manifest changes")
+		h.serial++ // a new envelope alone
+		h.deploy()
+		h.wantExit(h.once(), ExitRefused)
+		h.wantCalls(h.forge, "oidc-outline", 1)
+		h.manifest.Roles = []string{"node"}
+		h.serial++
+		h.deploy()
+		h.wantExit(h.once(), ExitRefused)
+		h.wantCalls(h.forge, "oidc-outline", 2)
+	})
+}
+
+func TestRestartResumesWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		refuse(h.forge, "oidc-outline", api.Errorf(api.Denied, api.CodeNotGranted, "no grant"))
+		for range 12 { // each ten minutes a restart
+			stop := h.run()
+			time.Sleep(5 * time.Minute)
+			stop()
+			time.Sleep(5 * time.Minute)
+		}
+		calls := h.forge.Calls("oidc-outline")
+		if len(calls) != 2 {
+			t.Fatalf("asked %d times in two hours with restarts, want twice", len(calls))
+		}
+		if s := h.state("oidc-outline"); s.Attempts != 2 || s.Total != 2 {
+			t.Fatalf("%+v", s)
+		}
+	})
+}
+
+func TestOnceAsksOnlyWhatIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		refuse(h.forge, "oidc-outline", api.Errorf(api.Transient, api.CodePolicyBehind, "behind").After(time.Minute))
+		h.wantExit(h.once(), ExitWaiting)
+		h.wantExit(h.once(), ExitWaiting)
+		h.wantCalls(h.forge, "oidc-outline", 1)
+		time.Sleep(2 * time.Minute)
+		h.wantExit(h.once(), ExitWaiting)
+		h.wantCalls(h.forge, "oidc-outline", 2)
+		h.forge.Refuse = nil
+		time.Sleep(2 * time.Minute)
+		h.wantExit(h.once(), ExitFulfilled)
+	})
+}
+
+func TestClockSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		refuse(h.forge, "oidc-outline", api.Errorf(api.Transient, api.CodeUnavailable, "down"))
+		h.once()
+		s := h.state("oidc-outline")
+		// What is on disk was written with a clock that was a year ahead.
+		s.Asked, s.Next, s.Since = s.Asked.Add(365*24*time.Hour), s.Next.Add(365*24*time.Hour), s.Since.Add(365*24*time.Hour)
+		if err := s.Save(h.config.State.NeedState("oidc-outline")); err != nil {
+			t.Fatal(err)
+		}
+		stop := h.run()
+		time.Sleep(10 * time.Second)
+		stop()
+		if n := len(h.forge.Calls("oidc-outline")); n < 2 {
+			t.Fatalf("not asked again within 10 seconds of a wait of at most one")
+		}
+	})
+}
+
+func TestOneBadNeedDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		slow, denied := OIDCNeed("oidc-slow"), OIDCNeed("oidc-denied")
+		h.manifest.Needs = append(h.manifest.Needs, slow, denied)
+		h.deploy()
+		release := make(chan struct{})
+		h.forge.Refuse = func(c Call) *api.Error {
+			switch c.Need {
+			case "oidc-slow": // as a provider that hangs
+				<-release
+			case "oidc-denied":
+				return api.Errorf(api.Denied, api.CodeNotGranted, "no grant")
+			}
+			return nil
+		}
+		begin := time.Now()
+		stop := h.run()
+		time.Sleep(time.Second)
+		for _, id := range []string{"cert-node", "oidc-outline", "config-documents"} {
+			if s := h.state(id); s.State != backoff.Fulfilled || s.Fulfilled.Sub(begin) > time.Second {
+				t.Errorf("%s: %s at %s", id, s.State, s.Fulfilled.Sub(begin))
+			}
+		}
+		time.Sleep(40 * time.Second) // beyond the client's timeout
+		if s := h.state("oidc-slow"); s.State != backoff.Waiting || !strings.Contains(s.Error.Message, "deadline") {
+			t.Errorf("oidc-slow: %+v", s)
+		}
+		close(release)
+		stop()
+	})
+}
+
+func TestDependencyOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		service := CertNeed("cert-service-outline", Service)
+		h.need("oidc-outline").After = []string{"cert-service-outline"}
+		h.manifest.Needs = append([]florete.Need{service}, h.manifest.Needs...)
+		h.deploy()
+		h.wantExit(h.once(), ExitFulfilled)
+		at := map[string]int{}
+		for i, c := range h.forge.Calls("") {
+			at[c.Need] = i
+		}
+		if at["cert-node"] > at["cert-service-outline"] || at["cert-service-outline"] > at["oidc-outline"] {
+			t.Fatalf("order of requests: %v", at)
+		}
+	})
+}
+
+func TestProvidersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.need("cert-node").Providers = []string{"forge", "spare"}
+		h.need("oidc-outline").Providers = []string{"forge", "spare"}
+		h.deploy()
+		h.forge.SetDown(true)
+		stop := h.run()
+		time.Sleep(10 * time.Second)
+		for _, id := range []string{"cert-node", "oidc-outline"} {
+			if s := h.state(id); s.State != backoff.Fulfilled || s.Provider != "spare" || s.Attempts != 2 {
+				t.Errorf("%s: %+v", id, s)
+			}
+		}
+		stop()
+	})
+}

@@ -253,4 +253,3 @@ func secrets(t *testing.T, f *fixture) {
 		}
 	}
 }
-

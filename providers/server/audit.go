@@ -31,7 +31,7 @@ type Row struct {
 	Need    string            `json:"need"`
 	Key     string            `json:"key"`    // of idempotency
 	Serial  int64             `json:"serial"` // of the host's manifest
-	Outcome Outcome           `json:"outcome"`
+	Outcome Outcome           `json:"decision"`
 	Code    string            `json:"code,omitempty"`
 	Message string            `json:"message,omitempty"`
 	Enrols  bool              `json:"enrols,omitempty"` // known by a proof, not a certificate

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"florete/providers/cert"
+	"florete/providers/config"
+	"florete/providers/oidc"
+	"florete/providers/seal"
+	"florete/providers/server"
+	"florete/providers/settings"
+	"florete/providers/store"
+	"florete/providers/store/sqlite"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+)
+
+// poll is how often files that come from elsewhere are looked for.
+const poll = time.Second
+
+// host is what the kinds of a provider host share.
+type host struct {
+	*settings.Settings
+	log      *slog.Logger
+	store    store.Store
+	key      *seal.Key
+	policies *server.Policies
+}
+
+// serve runs a provider host until ctx ends.
+func serve(ctx context.Context, s *settings.Settings, log *slog.Logger) error {
+	h := &host{Settings: s, log: log}
+	if err := os.MkdirAll(s.State, 0o700); err != nil {
+		return err
+	}
+	db, err := openStore(s)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	h.store = db
+	if h.key, err = seal.Load(filepath.Join(s.State, "seal.key")); err != nil {
+		return err
+	}
+	if h.policies, err = server.OpenPolicies(s.Policy, log); err != nil {
+		return err
+	}
+	kinds, certificate, err := h.kinds(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := certificate(); err != nil {
+		return err
+	}
+	srv, err := server.New(server.Config{
+		Policies: h.policies, Kinds: kinds, Store: db, Key: h.key, Certificate: certificate, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	provider := h.policies.Current().Provider
+	l, err := net.Listen("tcp", provider.Address)
+	if err != nil {
+		return fmt.Errorf("provider %s: %w", provider.ID.Short(), err)
+	}
+	log.Info("serving", "as", provider.ID, "at", provider.Address)
+	ready("serving")
+	return srv.Serve(ctx, l)
+}
+
+func openStore(s *settings.Settings) (*sqlite.Store, error) {
+	return sqlite.Open(filepath.Join(s.State, "state.db"), sqlite.Options{})
+}
+
+// ready tells systemd that the start is over: also when a person has something to
+// do first, so that neither boot nor a deployment waits for that.
+func ready(status string) {
+	// Without systemd there is nobody to tell, and no one else to tell that.
+	daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+status)
+}
+
+// kinds are those that have settings, and where the provider's own SVID is.
+func (h *host) kinds(ctx context.Context) ([]server.Kind, func() (*tls.Certificate, error), error) {
+	var kinds []server.Kind
+	var certificate func() (*tls.Certificate, error)
+	if h.Cert != nil {
+		if err := h.issuing(ctx); err != nil {
+			return nil, nil, err
+		}
+		issuer := cert.New(cert.Config{Store: h.store, Key: h.key, Authority: h.authority, Policy: h.policies.Current})
+		kinds, certificate = append(kinds, issuer), issuer.Certificate
+	} else {
+		if err := h.delivered(ctx); err != nil {
+			return nil, nil, err
+		}
+		certificate = h.identity
+	}
+	if h.Config != nil {
+		kinds = append(kinds, config.Artifacts(h.Config.Artifacts))
+	}
+	if h.OIDC != nil {
+		provider, err := oidc.New(oidc.Config{
+			Store: h.store, Key: h.key, Policy: h.policies.Current, Listen: h.OIDC.Listen, Users: h.OIDC.Users, Logger: h.log,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		kinds = append(kinds, provider)
+	}
+	return kinds, certificate, nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"florete/providers/ca"
+
+	"github.com/spf13/cobra"
+)
+
+func newCACmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "ca", Short: "Keep the cluster's certificate authority"}
+	cmd.AddCommand(newCAInitCmd(), newCASignCmd())
+	return cmd
+}
+
+func newCAInitCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init --trust-domain NAME --out DIR",
+		Short: "Make the root of a trust domain",
+		Long: `Make the root of a trust domain: ca.crt, which goes into the flake, and ca.key,
+which is kept offline and signs with florctl ca sign.`,
+		Args: cobra.NoArgs,
+	}
+	trustDomain := cmd.Flags().String("trust-domain", "", "trust domain, such as demo.flor")
+	out := cmd.Flags().String("out", "", "directory for ca.crt and ca.key")
+	cmd.MarkFlagRequired("trust-domain")
+	cmd.MarkFlagRequired("out")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		crt, key := filepath.Join(*out, "ca.crt"), filepath.Join(*out, "ca.key")
+		for _, path := range []string{crt, key} {
+			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
+			}
+		}
+		root, err := ca.NewRoot(*trustDomain, time.Now())
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(*out, 0o755); err != nil {
+			return err
+		}
+		if err := ca.SaveKey(key, root.Key); err != nil {
+			return err
+		}
+		if err := ca.Save(crt, ca.EncodeCertificates(root.Certificate)); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: root of %s until %s, for the flake\n%s: its key, keep it offline\n",
+			crt, *trustDomain, root.Certificate.NotAfter.Format(time.DateOnly), key)
+		return nil
+	}
+	return cmd
+}
+
+func newCASignCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sign CSR --ca-cert FILE --ca-key FILE --out FILE",
+		Short: "Sign the issuing certificate of a provider",
+		Args:  cobra.ExactArgs(1),
+	}
+	crt := cmd.Flags().String("ca-cert", "ca.crt", "root certificate `FILE`")
+	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
+	out := cmd.Flags().String("out", "", "`FILE` for the issuing certificate")
+	cmd.MarkFlagRequired("out")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		root, err := ca.Load(*crt, *key)
+		if err != nil {
+			return err
+		}
+		csr, err := os.ReadFile(args[0])
+		if err != nil {
+			return err
+		}
+		issuing, err := root.SignIssuing(csr, time.Now())
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		if err := ca.Save(*out, ca.EncodeCertificates(issuing)); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: issues for %s until %s\n", *out, root.TrustDomain(), issuing.NotAfter.Format(time.DateOnly))
+		return nil
+	}
+	return cmd
+}

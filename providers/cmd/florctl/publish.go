@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"florete/nix/compile"
+	"florete/providers/private"
+	"florete/providers/publish"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"github.com/spf13/cobra"
+)
+
+func newPublishCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "publish [FLAKE] --key FILE --to DIR",
+		Short: "Sign a cluster's documents for the config provider",
+		Long: `Compile a committed cluster, sign every document with a Nix signing key (made
+by nix key generate-secret) and put them in DIR, which the config provider
+serves: DIR/<host>. Readers of DIR see the old documents or the new ones, whole.`,
+	}
+	from := source(cmd)
+	keyFile := cmd.Flags().String("key", "", "secret signing key `FILE`, in Nix format")
+	to := cmd.Flags().String("to", "", "`DIR` that the config provider serves")
+	cmd.MarkFlagRequired("key")
+	cmd.MarkFlagRequired("to")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		src, err := from(args)
+		if err != nil {
+			return err
+		}
+		secret, err := private.ReadFile(*keyFile)
+		if err != nil {
+			return err
+		}
+		key, err := signature.LoadSecretKey(string(secret))
+		if err != nil {
+			return fmt.Errorf("%s: not a secret key as nix key generate-secret makes it: %w", *keyFile, err)
+		}
+		c, err := compile.Compile(cmd.Context(), src)
+		if err != nil {
+			return err
+		}
+		tree, err := publish.Sign(c.Documents, key, time.Now())
+		if err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+		if err := tree.Write(*to); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: cluster %s, %d hosts, serial %d, signed by %s\n", *to, c.Name, len(tree), tree.Serial(), key.ToPublicKey().Name)
+		return nil
+	}
+	return cmd
+}

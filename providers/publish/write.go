@@ -1,0 +1,120 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"florete"
+
+	"github.com/google/renameio/v2"
+)
+
+// Write makes dir the tree: a symlink to a directory beside it, which is replaced
+// whole. It refuses what would make hosts go back, or differ among themselves.
+func (t Tree) Write(dir string) error {
+	dir = filepath.Clean(dir)
+	old, err := os.Readlink(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("%s: is there and was not published: remove it or choose another", dir)
+	}
+	if old != "" {
+		if err := t.follows(dir); err != nil {
+			return err
+		}
+	}
+	parent, prefix := filepath.Dir(dir), "."+filepath.Base(dir)+"-"
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	next, err := os.MkdirTemp(parent, fmt.Sprintf("%s%d-", prefix, t.Serial()))
+	if err != nil {
+		return err
+	}
+	if err := t.fill(next); err != nil {
+		return errors.Join(err, os.RemoveAll(next))
+	}
+	if err := renameio.Symlink(filepath.Base(next), dir); err != nil {
+		return errors.Join(err, os.RemoveAll(next))
+	}
+	// The previous tree stays for those who are reading it.
+	return prune(parent, prefix, filepath.Base(next), old)
+}
+
+// follows checks that no host has a newer or another document of the same serial.
+func (t Tree) follows(dir string) error {
+	for host, documents := range t {
+		for _, d := range documents {
+			was, err := florete.Read(filepath.Join(dir, host), d.Envelope.Kind)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			o, n := was.Envelope, d.Envelope
+			switch {
+			case o.Cluster != n.Cluster:
+				return fmt.Errorf("%s: has cluster %s, this is %s: choose another directory", dir, o.Cluster, n.Cluster)
+			case n.Serial < o.Serial:
+				return fmt.Errorf("%s: has serial %d, this is %d: commit anew, hosts never go back", dir, o.Serial, n.Serial)
+			case n.Serial == o.Serial && n.Digest != o.Digest:
+				return fmt.Errorf("%s: has another %s of %s with the same serial %d: commit again, a second later", dir, n.Kind, host, n.Serial)
+			}
+		}
+	}
+	return nil
+}
+
+// fill writes the documents and flushes them, before anything points at them.
+func (t Tree) fill(dir string) error {
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	for host, documents := range t {
+		at := filepath.Join(dir, host)
+		if err := os.Mkdir(at, 0o755); err != nil {
+			return err
+		}
+		for _, d := range documents {
+			if err := d.Write(at); err != nil {
+				return err
+			}
+		}
+	}
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}
+
+func prune(parent, prefix string, keep ...string) error {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return err
+	}
+	kept := map[string]bool{}
+	for _, k := range keep {
+		kept[k] = true
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), prefix) || kept[e.Name()] {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(parent, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

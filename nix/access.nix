@@ -42,16 +42,20 @@ let
 
   # loopback range → service ID → its listener's address there
   addresses = listToAttrs (map
-    (cidr: {
-      name = cidr;
-      value = listToAttrs (map
-        (i: { name = i.id; value = names.addressIn (names.range cidr) i.id; })
-        (concatMap (s: s.instances) (attrValues t.services)));
-    })
+    (cidr:
+      let range = names.range cidr; in
+      {
+        name = cidr;
+        value = listToAttrs (map
+          (i: { name = i.id; value = names.addressIn range i.id; })
+          (concatMap (s: s.instances) (attrValues t.services)));
+      })
     (attrNames (set (map (h: h.loopback) (attrValues t.hosts)))));
 
-  # The identities of a host, the most particular first, as callers are matched.
-  identities = host:
+  each = f: mapAttrs (_: f) t.hosts;
+
+  # host → its identities, the most particular first, as callers are matched.
+  identities = each (host:
     let
       as = key: id: roles: accounts:
         let callers = host.callers.${key} or accounts; in
@@ -65,20 +69,23 @@ let
     map (s: as "service/${s.name}" (s.idOn host.name) s.roles (filter (a: a != "") [ s.user ]))
       (filter (s: s.published || s.roles != [ ]) (map (s: t.services.${s}) host.services))
     ++ map (u: as "user/${u}" t.users.${u}.id t.users.${u}.roles [ u ]) host.users
-    ++ [ (as "node" host.id host.roles [ "root" ]) ];
+    ++ [ (as "node" host.id host.roles [ "root" ]) ]);
+
+  # Those that someone on the host acts under.
+  acting = mapAttrs (_: filter (i: i.users ++ i.uids != [ ])) identities;
 in
 {
-  inherit identities reach;
+  inherit acting identities reach;
 
   # service → sorted IDs that may connect to it
   allow = mapAttrs
     (service: _: attrNames (set (concatMap (p: holders.${p.role} or [ ]) (rolesReaching.${service} or [ ]))))
     t.services;
 
-  # What a host's identities reach, sorted by ID.
-  reachable = host:
+  # host → what its identities reach, sorted by ID
+  reachable = each (host:
     let
-      pairs = concatMap (i: map (service: { inherit service; as = i.id; }) (attrNames i.reach)) (identities host);
+      pairs = concatMap (i: map (service: { inherit service; as = i.id; }) (attrNames i.reach)) identities.${host.name};
       listeners = service: as: map
         (i: {
           inherit (i) id;
@@ -89,13 +96,15 @@ in
         t.services.${service}.instances;
       byService = groupBy (p: p.service) pairs;
     in
-    sort (a: b: a.id < b.id) (concatMap (s: listeners s byService.${s}) (attrNames byService));
+    sort (a: b: a.id < b.id) (concatMap (s: listeners s byService.${s}) (attrNames byService)));
 
-  # One SOCKS5 listener for each identity that someone on the host acts under.
-  socks = host: sort (a: b: a.id < b.id) (map
-    (i: {
-      inherit (i) id;
-      listen = names.hostPort (names.addressIn (names.range host.loopback) "socks ${i.id}") 1080;
-    })
-    (filter (i: i.users ++ i.uids != [ ]) (identities host)));
+  # host → a SOCKS5 listener for each acting identity, sorted by ID
+  socks = each (host:
+    let range = names.range host.loopback; in
+    sort (a: b: a.id < b.id) (map
+      (i: {
+        inherit (i) id;
+        listen = names.hostPort (names.addressIn range "socks ${i.id}") 1080;
+      })
+      acting.${host.name}));
 }

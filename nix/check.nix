@@ -6,7 +6,6 @@ let
     any
     attrNames
     attrValues
-    concatLists
     concatMap
     concatStringsSep
     elem
@@ -15,18 +14,17 @@ let
     head
     length
     map
-    mapAttrs
     tail
     toJSON
     ;
   inherit (import ./fault.nix) fault;
-  inherit (import ./text.nix) show suggest;
+  inherit (import ./text.nix) secret show suggest;
   t = topology;
 
   when = condition: faults: if condition then faults else [ ];
   over = set: f: concatMap (name: f name set.${name}) (attrNames set);
 
-  # Names that are not in a set. An empty name was reported as a shape already.
+  # Names that are not in a set. Empty ones and private keys were reported already.
   unknown = id: what: set: place: names: map
     (n: fault {
       inherit id place;
@@ -34,7 +32,7 @@ let
       value = show n;
       remedy = suggest what n (attrNames set);
     })
-    (filter (n: n != "" && !set ? ${n}) names);
+    (filter (n: n != "" && !set ? ${n} && !secret n) names);
 
   host = unknown "FL010" "host" t.hosts;
   service = unknown "FL011" "service" t.services;
@@ -58,23 +56,25 @@ let
 
   callers = n: h:
     let
-      keys = map (i: { name = i.key; value = null; }) (access.identities t.hosts.${n});
+      keys = map (i: { name = i.key; value = null; }) access.identities.${n};
     in
     when (h.callers != { } && !elem "" h.users)
       (unknown "FL015" "identity of this host" (builtins.listToAttrs keys) "hosts.${n}.callers" (attrNames h.callers));
 
   # Of the things that share a key, all but the first are faults.
   twice = { id, key, place, problem, show ? key, remedy, what ? (e: e.name) }: list:
-    concatLists (attrValues (mapAttrs
-      (_: same: map
+    let
+      groups = groupBy key list;
+      later = same: map
         (e: fault {
           inherit id remedy;
           place = place e;
           problem = problem (what (head same));
           value = show e;
         })
-        (tail same))
-      (groupBy key list)));
+        (tail same);
+    in
+    when (length (attrNames groups) != length list) (concatMap later (attrValues groups));
 
   addressed = filter (h: h.address != "" && h.address != "?") (attrValues t.hosts);
 
@@ -125,7 +125,7 @@ let
         show = l: "${l.listen} of ${l.id}";
         remedy = "give the host another or a wider loopback range, or one service another listenPort";
       }
-      (access.reachable h ++ access.socks h));
+      (access.reachable.${n} ++ access.socks.${n}));
 
   placement = over clean.services (n: s:
     when (s.host != "" && s.hosts != [ ]) [

@@ -1,7 +1,7 @@
 # Florete's compiler: a topology in, documents out. Pure builtins; see README.md
 # for the language.
 let
-  inherit (builtins) attrNames derivation listToAttrs map mapAttrs toFile toJSON;
+  inherit (builtins) derivation mapAttrs toFile toJSON;
   inherit (import ./fault.nix) order report;
   shape = import ./shape.nix;
 in

@@ -23,10 +23,9 @@ let
     let published = publish host; in
     (if published == [ ] then { } else { listen = host.forwarderAddress; }) // {
       publish = published;
-      reach = access.reachable host;
-      callers = map (i: { inherit (i) id users uids; })
-        (filter (i: i.users ++ i.uids != [ ]) (access.identities host));
-      socks = access.socks host;
+      reach = access.reachable.${host.name};
+      callers = map (i: { inherit (i) id users uids; }) access.acting.${host.name};
+      socks = access.socks.${host.name};
     };
 in
 mapAttrs

@@ -47,7 +47,7 @@ in
 
   # An address of the range for a name: the same name always has the same address,
   # whatever else the cluster holds. Never the range's first or last.
-  addressIn = range: name: dotted (range.first + 1 + mod (hex (hashString "sha256" name) 0 12) (range.size - 2));
+  addressIn = range: name: dotted (range.first + 1 + mod (hex (hashString "sha256" name) 0 8) (range.size - 2));
 
   # The W3C SRI form of a text's SHA-256. 64 hex digits are 21 times three digits
   # (two base64 characters) and one digit more.

@@ -4,7 +4,7 @@
 let
   inherit (builtins)
     attrNames
-    attrValues
+    elem
     filter
     lessThan
     listToAttrs
@@ -70,7 +70,7 @@ let
     // each "cert-user-" (u: certificate t.users.${u.name}.id) (map (name: { inherit name; }) host.users)
     // each "oidc-" (client host) (filter (s: s.sso.mode == "oidc") services)
     # A cert provider makes its own server certificate; the others fetch theirs.
-    // when (host.kinds != [ ] && !builtins.elem "cert" host.kinds) {
+    // when (host.kinds != [ ] && !elem "cert" host.kinds) {
       cert-service-florete-provider = certificate host.providerID;
     }
     // when (t.providers.config.hosts != [ ]) {

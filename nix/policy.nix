@@ -3,7 +3,6 @@
 { topology, needs }:
 let
   inherit (builtins)
-    attrNames
     attrValues
     concatMap
     elem

@@ -2,19 +2,15 @@
 # README.md explains them to people.
 let
   inherit (builtins)
-    elemAt
-    filter
     head
     isInt
     isPath
     isString
     length
     match
-    pathExists
     readFile
     split
     stringLength
-    toJSON
     ;
   inherit (import ./text.nix) contains;
   inherit (import ./types.nix) attrsOf between enum isFile listOf matches named record scalar;

@@ -37,18 +37,19 @@ let
       );
 
   contains = part: s: replaceStrings [ part ] [ "" ] s != s;
-in
-{
-  inherit contains;
 
   # PEM and OpenSSH keys, age identities, Nix secret keys (64 bytes where a public key has 32).
   secret = s:
     any (part: contains part s) [ "PRIVATE KEY-----" "AGE-SECRET-KEY-1" ]
     || stringLength s >= 88 && stringLength s < 512
       && match "[^:[:space:]]+:[A-Za-z0-9+/]{86}==[[:space:]]*" s != null;
+in
+{
+  inherit contains secret;
 
   show = v:
-    if isString v then
+    if isString v && secret v then "a private key (not shown)"
+    else if isString v then
       let s = unsafeDiscardStringContext v; in
       toJSON (if stringLength s > 60 then substring 0 57 s + "..." else s)
     else if isInt v || isBool v then toJSON v

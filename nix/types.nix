@@ -72,7 +72,7 @@ let
 
   attrs = what: hint: each: place: v:
     if isAttrs v then concatMap (n: each n (join place n) v.${n}) (attrNames v)
-    else bad { want = what; inherit hint; } place v;
+    else bad { want = what; inherit hint; } (if place == "" then "mkCluster" else place) v;
 in
 {
   inherit scalar matches isFile;
@@ -161,7 +161,7 @@ in
           if fields.${n} ? required && isAttrs v && !v ? ${n} then [
             (fault {
               id = "FL003";
-              place = if place == "" then what else place;
+              place = if place == "" then "mkCluster" else place;
               problem = "missing attribute";
               value = n;
               remedy = "write ${n} = ${fields.${n}.hint};";

@@ -128,10 +128,11 @@ func TestDirectory(t *testing.T) {
 		build := exec.CommandContext(t.Context(), "nix", "--extra-experimental-features", "nix-command flakes",
 			"build", "--no-link", "--json", "--option", "build-users-group", "", "--option", "substituters", "",
 			src.Flake+"#florete.one.directory."+host)
-		build.Stderr = os.Stderr
+		var stderr strings.Builder
+		build.Stderr = &stderr
 		out, err := build.Output()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatal(err, stderr.String())
 		}
 		var built []struct{ Outputs struct{ Out string } }
 		if err := json.Unmarshal(out, &built); err != nil {

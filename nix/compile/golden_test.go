@@ -56,7 +56,8 @@ func TestGolden(t *testing.T) {
 			if want := expected(t, dir); !maps.Equal(got, want) {
 				for _, path := range slices.Sorted(maps.Keys(merged(got, want))) {
 					if got[path] != want[path] {
-						t.Errorf("%s:\n got %s\nwant %s", path, got[path], want[path])
+						g, w := around(got[path], want[path])
+						t.Errorf("%s:\n got %s\nwant %s", path, g, w)
 					}
 				}
 			}
@@ -166,6 +167,16 @@ func rewrite(t *testing.T, dir string, files map[string]string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// around cuts two texts to where they first differ.
+func around(a, b string) (string, string) {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	cut := func(s string) string { return s[max(0, n-80):min(len(s), n+200)] }
+	return cut(a), cut(b)
 }
 
 func merged(a, b map[string]string) map[string]string {

@@ -3,5 +3,6 @@
   trust.roots = [ ./private.txt "-----BEGIN CERTIFICATE-----\n-----BEGIN EC PRIVATE KEY-----\n" ];
   trust.keys = [ "golden-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==" ];
   hosts.alpha.sshHostKey = "-----BEGIN OPENSSH PRIVATE KEY-----\n";
+  hosts.beta.users = [ "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQ" ];
   services.wiki.password = "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQ";
 }

@@ -1,0 +1,2 @@
+# A function that was not called.
+_: x: { hosts = x; }

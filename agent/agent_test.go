@@ -36,6 +36,7 @@ type cluster struct {
 	publish, reach florete.Forwarder
 	local          string // listener for outline on laptop
 	socks          map[florete.ID]string
+	running        bool
 }
 
 // newCluster writes both hosts' state: outline is served by upstream, and alice is
@@ -67,8 +68,29 @@ func newCluster(t *testing.T, upstream string) *cluster {
 	return c
 }
 
-func (c *cluster) acceptUrsula(t *testing.T) { t.Helper(); c.ursula.Accept(t, c.publish, outline) }
-func (c *cluster) acceptLaptop(t *testing.T) { t.Helper(); c.laptop.Accept(t, c.reach, alice, bob) }
+// acceptUrsula and acceptLaptop write the host's manifest as c says and wait until
+// a running agent has it in force.
+func (c *cluster) acceptUrsula(t *testing.T) {
+	t.Helper()
+	c.ursula.Accept(t, c.publish, outline)
+	c.inForce(t, c.ursula)
+}
+
+func (c *cluster) acceptLaptop(t *testing.T) {
+	t.Helper()
+	c.laptop.Accept(t, c.reach, alice, bob)
+	c.inForce(t, c.laptop)
+}
+
+func (c *cluster) inForce(t *testing.T, h *agenttest.Host) {
+	t.Helper()
+	if c.running {
+		waitFor(t, h.Name+" to have its manifest in force", func() bool {
+			m := report(t, h).Manifest
+			return m != nil && m.Serial == h.Serial
+		})
+	}
+}
 
 // start runs the agents of both hosts until the test ends.
 func (c *cluster) start(t *testing.T) {
@@ -77,6 +99,7 @@ func (c *cluster) start(t *testing.T) {
 		run(t, h)
 		waitFor(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
 	}
+	c.running = true
 }
 
 // run starts the agent of one host; stop ends it and waits.
@@ -85,7 +108,7 @@ func run(t *testing.T, h *agenttest.Host) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	config := agent.Config{
-		Layout: h.Layout, Socket: h.Socket(), Grace: 200 * time.Millisecond,
+		Layout: h.Layout, Socket: h.Socket(), Grace: 200 * time.Millisecond, Poll: time.Hour,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)).With("host", h.Name),
 	}
 	go func() { done <- agent.Run(ctx, config) }()

@@ -71,9 +71,11 @@ func (a *agent) loop(ctx context.Context) error {
 	defer a.pool.Close()
 	defer a.stop()
 	for {
-		w.add(a.directories())
 		if err := a.turn(); err != nil {
 			return err
+		}
+		if w.add(a.directories()) {
+			continue
 		}
 		if !w.wait(ctx, a.Poll) {
 			a.notify(daemon.SdNotifyStopping)
@@ -98,13 +100,14 @@ func (a *agent) turn() error {
 			return err
 		}
 	}
-	s.running = a.in != nil
+	s.running = old.running
 	a.snapshot.Store(s)
-	if s.running {
+	if a.in != nil {
 		if s.identities.Trust != old.identities.Trust {
 			a.pool.Recheck()
 		}
 		s = s.with(a.in.Apply(s.manifest.Forwarder), a.out.Apply(s.manifest))
+		s.running = true
 		a.snapshot.Store(s)
 	}
 	a.tell(old, s)

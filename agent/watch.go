@@ -3,12 +3,14 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is how long a burst of changes is let go on before the disk is read.
+// settle is how long a burst of changes may go on before the disk is read.
 const settle = 20 * time.Millisecond
 
 // watcher tells when something below some directories may have changed. Without
@@ -35,22 +37,31 @@ func (w *watcher) close() {
 	}
 }
 
-// add watches directories, those that exist. Adding one twice does nothing.
-func (w *watcher) add(dirs []string) {
+// add watches directories, those that exist. It returns true when one is newly
+// watched, so that what it holds may have changed since it was read.
+func (w *watcher) add(dirs []string) (added bool) {
 	if w.Watcher == nil {
-		return
+		return false
 	}
+	watched := w.WatchList()
 	for _, d := range dirs {
+		if slices.Contains(watched, d) {
+			continue
+		}
 		if err := w.Add(d); err != nil {
 			w.log.Debug("not watched", "error", err)
+			continue
 		}
+		added = true
 	}
+	return added
 }
 
 // wait returns true when the disk should be read again, false when ctx ended.
 func (w *watcher) wait(ctx context.Context, poll time.Duration) bool {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
+	settling := sync.OnceFunc(func() { timer.Reset(settle) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -58,11 +69,10 @@ func (w *watcher) wait(ctx context.Context, poll time.Duration) bool {
 		case <-timer.C:
 			return true
 		case <-w.events:
-			poll = min(poll, settle)
-			timer.Reset(poll)
+			settling()
 		case err := <-w.errors:
 			w.log.Warn("watching", "error", err)
-			timer.Reset(settle)
+			settling()
 		}
 	}
 }

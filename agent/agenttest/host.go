@@ -17,8 +17,8 @@ import (
 type Host struct {
 	Layout florete.Layout
 	Name   string
-	Roots  []string
-	serial int64
+	Roots  []string // of its manifests
+	Serial int64    // of the manifest in force
 }
 
 // NewHost makes the empty state directory of a host that trusts ca.
@@ -55,10 +55,10 @@ func (h *Host) Accept(t testing.TB, f florete.Forwarder, certs ...florete.ID) {
 		})
 	}
 	body := withoutNulls(t, m)
-	h.serial++
+	h.Serial++
 	envelope := marshal(t, florete.Envelope{
 		Schema: florete.EnvelopeSchema, Cluster: m.Cluster, Host: m.Host, Kind: florete.DocManifest,
-		Digest: florete.Digest(body), Serial: h.serial,
+		Digest: florete.Digest(body), Serial: h.Serial,
 	})
 	doc, err := florete.Open(envelope, body, "")
 	if err != nil {

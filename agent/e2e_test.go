@@ -1,0 +1,383 @@
+package agent_test
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/agent/agenttest"
+	"florete/agent/status"
+)
+
+// refusals waits until a host has counted n refusals for a reason, and returns the
+// last one.
+func refusals(t *testing.T, h *agenttest.Host, reason string, n int64) (detail string, peer string) {
+	t.Helper()
+	var r status.Report
+	waitFor(t, fmt.Sprintf("%s to refuse %q %d times", h.Name, reason, n), func() bool {
+		r = report(t, h)
+		return r.Refusals[reason] >= n
+	})
+	for _, x := range r.Last {
+		if x.Reason == reason {
+			detail, peer = x.Detail, x.Peer
+		}
+	}
+	return detail, peer
+}
+
+// echo is an upstream that sends back what it gets, and its end of data.
+func echo(t *testing.T) string {
+	return upstream(t, func(c *net.TCPConn) {
+		io.Copy(c, c)
+		c.CloseWrite()
+		io.Copy(io.Discard, c)
+	})
+}
+
+// upstream serves each connection with f.
+func upstream(t *testing.T, f func(*net.TCPConn)) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				f(c.(*net.TCPConn))
+			}()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+func dial(t *testing.T, addr string) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	return c.(*net.TCPConn)
+}
+
+// ping sends one byte and wants it back.
+func ping(c net.Conn) error {
+	b := []byte{'x'}
+	if _, err := c.Write(b); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(c, b)
+	return err
+}
+
+// reaches tells whether an echo answers at addr.
+func reaches(addr string) bool {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	return ping(c) == nil
+}
+
+// wantReset wants the connection to be reset, not ended.
+func wantReset(t *testing.T, c net.Conn) {
+	t.Helper()
+	_, err := io.Copy(io.Discard, c)
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Fatalf("connection ended with %v, want a reset", err)
+	}
+}
+
+// wantRefused wants a new connection to be reset, which may be seen at once.
+func wantRefused(t *testing.T, addr string) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if errors.Is(err, syscall.ECONNRESET) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	wantReset(t, c)
+}
+
+func TestDeniedByTheAllowList(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.publish.Publish[0].Allow = []florete.Allow{{ID: bob}}
+	c.acceptUrsula(t)
+	c.start(t)
+	wantRefused(t, c.local)
+	if _, peer := refusals(t, c.ursula, "denied", 1); peer != alice.String() {
+		t.Errorf("ursula refused %q, want %s", peer, alice)
+	}
+	if detail, peer := refusals(t, c.laptop, "denied", 1); peer != alice.String() || !strings.Contains(detail, outline.String()) {
+		t.Errorf("laptop counted %q as %q", detail, peer)
+	}
+}
+
+func TestAllowListByFingerprint(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.publish.Publish[0].Allow[0].Fingerprint = strings.Repeat("0", 64)
+	c.acceptUrsula(t)
+	c.start(t)
+	wantRefused(t, c.local)
+	refusals(t, c.ursula, "denied", 1)
+}
+
+func TestStrangerCAWithTheSameID(t *testing.T) {
+	c := newCluster(t, echo(t))
+	stranger := agenttest.NewCA(t)
+	c.laptop.Roots = append(c.laptop.Roots, stranger.Root) // the laptop itself is fooled
+	c.acceptLaptop(t)
+	c.laptop.Deliver(t, stranger, alice, time.Hour)
+	c.start(t)
+	wantRefused(t, c.local)
+	if detail, peer := refusals(t, c.ursula, "bad-certificate", 1); peer != "" || !strings.Contains(detail, "claims to be "+alice.String()) {
+		t.Errorf("ursula refused %q: %q", peer, detail)
+	}
+	refusals(t, c.laptop, "untrusted", 1)
+}
+
+func TestImpostorOfAnotherCA(t *testing.T) {
+	c := newCluster(t, echo(t))
+	// ursula serves outline with a certificate that only ursula believes in.
+	stranger := agenttest.NewCA(t)
+	c.ursula.Roots = append(c.ursula.Roots, stranger.Root)
+	c.acceptUrsula(t)
+	c.ursula.Deliver(t, stranger, outline, time.Hour)
+	c.start(t)
+	wantRefused(t, c.local)
+	if detail, _ := refusals(t, c.laptop, "impostor", 1); !strings.Contains(detail, "is not "+outline.String()) {
+		t.Errorf("laptop counted %q", detail)
+	}
+}
+
+func TestExpiredSVID(t *testing.T) {
+	t.Run("of the caller", func(t *testing.T) {
+		c := newCluster(t, echo(t))
+		c.laptop.Deliver(t, c.ca, alice, -time.Minute)
+		c.start(t)
+		wantRefused(t, c.local)
+		refusals(t, c.laptop, "expired", 1)
+	})
+	t.Run("of the target", func(t *testing.T) {
+		c := newCluster(t, echo(t))
+		c.ursula.Deliver(t, c.ca, outline, -time.Minute)
+		c.start(t)
+		wantRefused(t, c.local)
+		refusals(t, c.ursula, "no-identity", 1)
+		refusals(t, c.laptop, "not-published", 1)
+	})
+}
+
+func TestNotPublished(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.publish.Publish = nil
+	c.acceptUrsula(t)
+	c.start(t)
+	wantRefused(t, c.local)
+	refusals(t, c.ursula, "unknown-name", 1)
+	refusals(t, c.laptop, "not-published", 1)
+}
+
+func TestUpstreamRefuses(t *testing.T) {
+	c := newCluster(t, freeTCP(t).String())
+	c.start(t)
+	wantRefused(t, c.local)
+	refusals(t, c.ursula, "upstream-refused", 1)
+	refusals(t, c.laptop, "upstream-refused", 1)
+}
+
+func TestAllowListChange(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
+	c.acceptUrsula(t)
+	c.start(t)
+	asAlice := dial(t, c.local)
+	asBob, code := socksDial(t, c.socks[bob], "outline.demo.flor.rete", c.port(t))
+	if code != 0 {
+		t.Fatalf("SOCKS5 as bob: reply %d", code)
+	}
+	for _, conn := range []net.Conn{asAlice, asBob} {
+		if err := ping(conn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
+	c.acceptUrsula(t)
+	wantReset(t, asBob)
+	if err := ping(asAlice); err != nil {
+		t.Fatalf("alice, who is still allowed: %v", err)
+	}
+	refusals(t, c.ursula, "denied", 1)
+}
+
+func TestReachableChange(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
+	c.acceptUrsula(t)
+	c.start(t)
+	asAlice := dial(t, c.local)
+	asBob, _ := socksDial(t, c.socks[bob], "outline.demo.flor.rete", c.port(t))
+	for _, conn := range []net.Conn{asAlice, asBob} {
+		if err := ping(conn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.reach.Reach[0].As = []florete.ID{alice}
+	c.acceptLaptop(t)
+	wantReset(t, asBob)
+	if err := ping(asAlice); err != nil {
+		t.Fatalf("alice, who is still allowed: %v", err)
+	}
+}
+
+// TestRotateThenReconnect would catch a resumed session that skips verification:
+// the second handshake is with the same pair of processes.
+func TestRotateThenReconnect(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.start(t)
+	first := dial(t, c.local)
+	if err := ping(first); err != nil {
+		t.Fatal(err)
+	}
+	stranger := agenttest.NewCA(t)
+	c.ursula.Roots = []string{stranger.Root, c.ca.Root}
+	c.laptop.Roots = []string{stranger.Root, c.ca.Root}
+	c.acceptUrsula(t)
+	c.acceptLaptop(t)
+	// The stranger becomes the only root that ursula believes, and has not yet
+	// certified alice.
+	c.ursula.Roots = []string{stranger.Root}
+	c.ursula.Deliver(t, stranger, ursula, time.Hour)
+	c.ursula.Deliver(t, stranger, outline, time.Hour)
+	c.acceptUrsula(t)
+	wantReset(t, first)
+	wantRefused(t, c.local)
+	refusals(t, c.ursula, "bad-certificate", 1)
+
+	c.laptop.Deliver(t, stranger, alice, time.Hour)
+	waitFor(t, "alice to be let in again", func() bool { return reaches(c.local) })
+}
+
+func TestRotationUnderTraffic(t *testing.T) {
+	c := newCluster(t, hello(t))
+	c.start(t)
+	stop := make(chan struct{})
+	var failed, done atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if got, err := get(c.local); err != nil || got != "hello /docs" {
+					t.Errorf("request failed: %q, %v", got, err)
+					failed.Add(1)
+				}
+				done.Add(1)
+			}
+		})
+	}
+	expiry := func(h *agenttest.Host, id florete.ID) time.Time {
+		for _, i := range report(t, h).Identities {
+			if i.ID == id && i.Expires != nil {
+				return *i.Expires
+			}
+		}
+		return time.Time{}
+	}
+	for i := range 5 {
+		before := done.Load()
+		lifetime := time.Duration(i+2) * time.Hour
+		c.laptop.Deliver(t, c.ca, alice, lifetime)
+		c.ursula.Deliver(t, c.ca, outline, lifetime)
+		waitFor(t, "the new SVIDs", func() bool {
+			soon := time.Now().Add(lifetime - time.Minute)
+			return expiry(c.laptop, alice).After(soon) && expiry(c.ursula, outline).After(soon)
+		})
+		waitFor(t, "traffic", func() bool { return done.Load() > before+20 })
+	}
+	close(stop)
+	wg.Wait()
+	if failed.Load() > 0 {
+		t.Fatalf("%d of %d requests failed", failed.Load(), done.Load())
+	}
+}
+
+func TestLargeTransfer(t *testing.T) {
+	const size = 64 << 20
+	c := newCluster(t, echo(t))
+	c.start(t)
+	conn := dial(t, c.local)
+	conn.SetDeadline(time.Now().Add(time.Minute))
+	sent, received := sha256.New(), sha256.New()
+	go func() {
+		io.Copy(io.MultiWriter(conn, sent), io.LimitReader(rand.Reader, size))
+		conn.CloseWrite()
+	}()
+	n, err := io.Copy(received, conn)
+	if err != nil || n != size {
+		t.Fatalf("got %d bytes of %d, %v", n, size, err)
+	}
+	if string(sent.Sum(nil)) != string(received.Sum(nil)) {
+		t.Fatal("what came back is not what was sent")
+	}
+	for _, h := range []*agenttest.Host{c.ursula, c.laptop} {
+		waitFor(t, h.Name+" to count the bytes", func() bool {
+			p := report(t, h).Paths
+			return len(p) == 1 && p[0].Sent == size && p[0].Received == size && p[0].Live == 0
+		})
+	}
+}
+
+func TestCallerIsNobody(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{uint32(os.Getuid()) + 1}}}
+	c.acceptLaptop(t)
+	c.start(t)
+	wantRefused(t, c.local)
+	if detail, _ := refusals(t, c.laptop, "unknown-caller", 1); !strings.Contains(detail, fmt.Sprintf("uid %d ", os.Getuid())) {
+		t.Errorf("counted %q", detail)
+	}
+	wantRefused(t, c.socks[alice])
+	refusals(t, c.laptop, "not-caller", 1)
+}
+
+func TestIdentityMayNotReach(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.reach.Reach[0].As = []florete.ID{bob}
+	c.acceptLaptop(t)
+	c.start(t)
+	wantRefused(t, c.local)
+	if detail, _ := refusals(t, c.laptop, "not-reachable", 1); !strings.Contains(detail, "may not reach") {
+		t.Errorf("counted %q", detail)
+	}
+}

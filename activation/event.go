@@ -17,7 +17,7 @@ const (
 	EventFulfilled = "fulfilled" // a need was answered and is delivered
 	EventFailed    = "failed"    // an attempt failed
 	EventBlocked   = "blocked"   // a need waits for others
-	EventTold      = "told"      // a unit was reloaded or restarted
+	EventTold      = "told"      // a unit was reloaded or restarted, or there is nobody to ask for it
 	EventUntold    = "untold"    // a unit could not be
 	EventDisk      = "disk"      // the state directory cannot be read or written
 	EventSummary   = "summary"   // how all needs stand
@@ -59,7 +59,7 @@ func (e Event) String() string {
 	case EventBlocked:
 		return fmt.Sprintf("%s: waits for %s", e.Need, strings.Join(e.After, ", "))
 	case EventTold:
-		return fmt.Sprintf("%s: told %s", e.Need, e.Message)
+		return fmt.Sprintf("%s: %s", e.Need, plain(e.Message))
 	case EventUntold:
 		return fmt.Sprintf("%s: fulfilled, but units could not be told: %s%s", e.Need, plain(e.Message), e.in("next"))
 	case EventDisk:

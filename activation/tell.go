@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"florete"
 	"florete/activation/backoff"
 	"florete/activation/notify"
 	"florete/providers/api"
@@ -18,37 +17,46 @@ const codeNotify = "notify"
 // tell tells the units of a need what is in force. It is on record afterwards, so
 // that whoever dies in between tells them again.
 func (a *activation) tell(ctx context.Context, n *need, generation int) outcome {
+	var said []string
 	var failed error
-	var told []florete.Action
 	for _, action := range n.OnChange {
 		err := a.Notify(ctx, action)
-		if err != nil && !errors.Is(err, notify.ErrNobody) {
-			failed = err
-			break
+		switch {
+		case errors.Is(err, notify.ErrNobody):
+			said = append(said, fmt.Sprintf("nobody to tell: %s: %s: %v", action.Unit, action.Do, err))
+		case err != nil:
+			failed = errors.Join(failed, err)
+		default:
+			said = append(said, fmt.Sprintf("told %s: %s", action.Unit, action.Do))
 		}
-		told = append(told, action)
 	}
 	return outcome{n, func() {
 		n.telling = false
-		if failed != nil && ctx.Err() != nil {
-			return
+		for _, text := range said {
+			a.report(Event{Event: EventTold, Need: n.ID, Message: text})
 		}
-		if failed != nil {
-			n.tells++
-			e := api.Errorf(api.Transient, codeNotify, "%v", failed)
-			n.nextTell = time.Now().Round(0).Add(a.Backoff.Wait(n.tells, e))
-			n.state.Error = &backoff.Error{Kind: e.Kind, Code: e.Code, Message: e.Message}
-			a.save(n)
-			a.report(Event{Event: EventUntold, Need: n.ID, Attempt: n.tells, Kind: e.Kind, Code: e.Code, Message: e.Message, Next: n.nextTell})
-			return
-		}
-		n.tells, n.state.Told = 0, generation
-		if n.state.Error != nil && n.state.Error.Code == codeNotify {
-			n.state.Error = nil
-		}
-		a.save(n)
-		for _, action := range told {
-			a.report(Event{Event: EventTold, Need: n.ID, Message: fmt.Sprintf("%s: %s", action.Unit, action.Do)})
+		switch {
+		case failed == nil:
+			a.toldAll(n, generation)
+		case ctx.Err() == nil:
+			a.toldNot(n, failed)
 		}
 	}}
+}
+
+func (a *activation) toldAll(n *need, generation int) {
+	n.tells, n.state.Told = 0, generation
+	if n.state.Error != nil && n.state.Error.Code == codeNotify {
+		n.state.Error = nil
+	}
+	a.save(n)
+}
+
+func (a *activation) toldNot(n *need, failed error) {
+	n.tells++
+	e := api.Errorf(api.Transient, codeNotify, "%v", failed)
+	n.nextTell = time.Now().Round(0).Add(a.Backoff.Wait(n.tells, e))
+	n.state.Error = &backoff.Error{Kind: e.Kind, Code: e.Code, Message: e.Message}
+	a.save(n)
+	a.report(Event{Event: EventUntold, Need: n.ID, Attempt: n.tells, Kind: e.Kind, Code: e.Code, Message: e.Message, Next: n.nextTell})
 }

@@ -121,7 +121,7 @@ func TestInvalidStopsUntilSomethingChanges(t *testing.T) {
 		h := newHost(t)
 		refuse(h.forge, "oidc-outline", api.Errorf(api.Invalid, api.CodeMalformed, "cannot read it"))
 		stop := h.run()
-		time.Sleep(72 * time.Hour)
+		time.Sleep(24 * time.Hour)
 		h.wantExit(stop(), ExitRefused)
 		h.wantCalls(h.forge, "oidc-outline", 1)
 		h.wantLine("invalid (malformed): cannot read it; not asked again until the need or the manifest changes")

@@ -1,0 +1,204 @@
+package activation
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"florete"
+	. "florete/activation/activationtest"
+	"florete/activation/backoff"
+	"florete/activation/documents"
+	"florete/providers/api"
+)
+
+// A newer manifest from the network is in force without a restart.
+func TestNetworkManifestReloads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		stop := h.run()
+		time.Sleep(time.Minute)
+		next := h.manifest
+		next.Needs = append(append([]florete.Need{}, next.Needs...), OIDCNeed("oidc-late"))
+		h.publish(2, next)
+		time.Sleep(15 * time.Minute)
+		if s := h.state("oidc-late"); s.State != backoff.Fulfilled {
+			t.Fatalf("oidc-late: %+v\n%s", s, h.lines())
+		}
+		s := stop()
+		h.wantExit(s, ExitFulfilled)
+		if len(s.Needs) != 4 {
+			t.Errorf("%d needs", len(s.Needs))
+		}
+		h.wantLine("documents: taken from the network: manifest of ursula, serial 2, 4 needs")
+		h.wantCalls(h.forge, "cert-node", 1)
+		h.wantCalls(h.forge, "oidc-outline", 1)
+		for _, c := range h.forge.Calls("oidc-late") {
+			if c.Serial != 2 {
+				t.Errorf("asked with serial %d", c.Serial)
+			}
+		}
+		h.wantExit(h.once(), ExitFulfilled) // the closure did not change: the network's stays
+		h.wantCalls(h.forge, "oidc-late", 1)
+	})
+}
+
+// One pass goes on with the manifest it fetched, and asks for nothing twice.
+func TestNetworkManifestInOnePass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		next := h.manifest
+		next.Needs = append(append([]florete.Need{}, next.Needs...), OIDCNeed("oidc-late"))
+		h.publish(2, next)
+		h.wantExit(h.once(), ExitFulfilled)
+		h.wantCalls(h.forge, "oidc-late", 1)
+		h.wantCalls(h.forge, "config-documents", 1)
+	})
+}
+
+func TestRefusedDocuments(t *testing.T) {
+	for name, c := range map[string]struct {
+		offer func(h *host)
+		kind  api.ErrorKind
+		code  string
+	}{
+		"older": {func(h *host) { h.publish(1, h.manifest) }, api.Transient, documents.CodeOlder},
+		"signed by another": {func(h *host) {
+			h.forge.Artifact.Documents = []api.SignedDocument{h.Signed(6, h.manifest, SigningKey(h.t, "demo-1"))}
+		}, api.Denied, documents.CodeTampered},
+		"changed body": {func(h *host) {
+			h.publish(6, h.manifest)
+			h.forge.Artifact.Documents[0].Body += " "
+		}, api.Denied, documents.CodeTampered},
+		"of another host": {func(h *host) {
+			m := h.manifest
+			m.Host = "raishan"
+			h.publish(6, m)
+		}, api.Denied, documents.CodeForeign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHost(t)
+				h.serial = 5
+				h.deploy()
+				c.offer(h)
+				stop := h.run()
+				time.Sleep(time.Second / 2)
+				s := h.state("config-documents")
+				if s.Error == nil || s.Error.Kind != c.kind || s.Error.Code != c.code {
+					t.Errorf("%+v: %+v", s, s.Error)
+				}
+				stop()
+				d, err := florete.Read(florete.Current(h.config.State.Documents()), florete.DocManifest)
+				if err != nil || d.Envelope.Serial != 5 {
+					t.Errorf("serial %d is in force: %v", d.Envelope.Serial, err)
+				}
+				if s := h.state("oidc-outline"); s.State != backoff.Fulfilled {
+					t.Errorf("oidc-outline: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+// An older document is what a host sees that was deployed before its provider:
+// when the provider has caught up, so has the host, within minutes.
+func TestOlderDocumentCatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.serial = 5
+		h.deploy()
+		h.publish(4, h.manifest)
+		stop := h.run()
+		time.Sleep(time.Hour)
+		h.publish(5, h.manifest)
+		time.Sleep(5 * time.Minute)
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}
+
+// Going back by the closure holds: the network does not bring back what the
+// operator went back from, but what is published afterwards.
+func TestClosureGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.wantExit(h.once(), ExitFulfilled)
+		first, old := h.manifest, h.serial
+		h.manifest.Needs = append(append([]florete.Need{}, first.Needs...), OIDCNeed("oidc-late"))
+		h.serial = 2
+		h.deploy()
+		time.Sleep(time.Hour)
+		h.wantExit(h.once(), ExitFulfilled)
+		second := h.manifest
+		h.manifest, h.serial = first, old
+		h.deploy()
+		h.publish(2, second)
+		time.Sleep(time.Hour)
+		stop := h.run()
+		time.Sleep(time.Hour)
+		if s := stop(); len(s.Needs) != 3 || s.Exit() != ExitFulfilled {
+			t.Fatalf("%+v\n%s", s, h.lines())
+		}
+		h.publish(1, first)
+		time.Sleep(time.Hour)
+		h.wantExit(h.once(), ExitWaiting)
+		h.wantLine("transient (older-document): document from the network: manifest has serial 1, this host has already accepted serial 2")
+		h.publish(3, second)
+		time.Sleep(time.Hour)
+		if s := h.once(); len(s.Needs) != 4 || s.Exit() != ExitFulfilled {
+			t.Fatalf("%+v\n%s", s, h.lines())
+		}
+	})
+}
+
+func TestAnswersThatDoNotFit(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*florete.Need)
+		want string
+	}{
+		"unknown kind":  {func(n *florete.Need) { n.Kind = "tls" }, `invalid (kind): need kind "tls": this release of flor does not know it: upgrade flor`},
+		"missing value": {func(n *florete.Need) { n.Deliver.Files["x"] = florete.File{From: "token", Mode: "0400"} }, `invalid (malformed): answer has no value "token" for file x`},
+		"no account":    {func(n *florete.Need) { n.Deliver.Owner = "nobody-here" }, `transient (account): owner "nobody-here": no such account on this host: create it`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHost(t)
+				c.edit(h.need("oidc-outline"))
+				h.deploy()
+				if s := h.once(); s.Exit() == ExitFulfilled {
+					t.Error("fulfilled")
+				}
+				h.wantLine(c.want)
+			})
+		})
+	}
+}
+
+func TestManifestWithoutOwnCertificate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		oidc := *h.need("oidc-outline")
+		oidc.After = []string{}
+		h.manifest.Needs = []florete.Need{oidc}
+		h.deploy()
+		h.wantExit(h.once(), ExitRefused)
+		h.wantLine("no need of kind cert for spiffe://demo.flor/node/ursula")
+	})
+}
+
+func TestLineForSystemd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		refuse(h.forge, "oidc-outline", api.Errorf(api.Denied, api.CodeNotGranted, "no\x1b[31m grant"))
+		s := h.once()
+		next := h.state("oidc-outline").Next.UTC().Format(time.TimeOnly)
+		want := "2/3 needs fulfilled; oidc-outline denied by forge, denied (not-granted): no [31m grant, next "
+		if got := s.Line(); got[:len(want)] != want || len(got) != len(want)+len(next)+1 {
+			t.Errorf("%s", got)
+		}
+		if _, err := json.Marshal(s); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,70 @@
+package activation
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"florete"
+	"florete/activation/notify"
+)
+
+func TestUnitsAreToldOfChangesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.need("oidc-outline").Renew.Every = 600 // the answer stays the same
+		h.need("cert-node").OnChange = []florete.Action{{Unit: "agent.service", Do: "reload"}}
+		h.deploy()
+		stop := h.run()
+		time.Sleep(20 * time.Hour)
+		stop()
+		if n := len(h.forge.Calls("oidc-outline")); n < 100 {
+			t.Fatalf("%d requests", n)
+		}
+		count := map[florete.Action]int{}
+		for _, a := range h.told {
+			count[a]++
+		}
+		if count[florete.Action{Unit: "outline.service", Do: "restart"}] != 1 || count[florete.Action{Unit: "agent.service", Do: "reload"}] != 2 {
+			t.Errorf("told %v", count)
+		}
+	})
+}
+
+// Units that could not be told are told later, after a restart too, and nobody is
+// asked for the need again.
+func TestUntoldUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.tell = errors.New("unit is masked")
+		h.wantExit(h.once(), ExitWaiting)
+		h.wantLine("oidc-outline: fulfilled, but units could not be told: unit is masked; next in ")
+		if e := h.state("oidc-outline").Error; e == nil || e.Code != codeNotify {
+			t.Errorf("recorded: %+v", e)
+		}
+		stop := h.run()
+		time.Sleep(time.Hour)
+		stop()
+		h.tell = nil
+		stop = h.run()
+		time.Sleep(time.Second)
+		h.wantExit(stop(), ExitFulfilled)
+		if len(h.told) != 1 {
+			t.Errorf("told %v", h.told)
+		}
+		if s := h.state("oidc-outline"); s.Error != nil || s.Told != 1 {
+			t.Errorf("%+v", s)
+		}
+		h.wantCalls(h.forge, "oidc-outline", 1)
+	})
+}
+
+func TestNobodyToTell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.tell = notify.ErrNobody
+		h.wantExit(h.once(), ExitFulfilled)
+		h.wantLine("oidc-outline: nobody to tell: outline.service: restart: no systemd runs here and no --hook is given")
+	})
+}

@@ -14,13 +14,18 @@ import (
 // codeNotify is transient: a unit could not be told.
 const codeNotify = "notify"
 
+// tellTimeout is how long the units of one need may take.
+const tellTimeout = 2 * time.Minute
+
 // tell tells the units of a need what is in force. It is on record afterwards, so
 // that whoever dies in between tells them again.
 func (a *activation) tell(ctx context.Context, n *need, generation int) outcome {
 	var said []string
 	var failed error
+	limited, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
 	for _, action := range n.OnChange {
-		err := a.Notify(ctx, action)
+		err := a.Notify(limited, action)
 		switch {
 		case errors.Is(err, notify.ErrNobody):
 			said = append(said, fmt.Sprintf("nobody to tell: %s: %s: %v", action.Unit, action.Do, err))
@@ -56,7 +61,9 @@ func (a *activation) toldNot(n *need, failed error) {
 	n.tells++
 	e := api.Errorf(api.Transient, codeNotify, "%v", failed)
 	n.nextTell = time.Now().Round(0).Add(a.Backoff.Wait(n.tells, e))
-	n.state.Error = &backoff.Error{Kind: e.Kind, Code: e.Code, Message: e.Message}
+	if n.state.State == backoff.Fulfilled {
+		n.state.Error = &backoff.Error{Kind: e.Kind, Code: e.Code, Message: e.Message}
+	}
 	a.save(n)
 	a.report(Event{Event: EventUntold, Need: n.ID, Attempt: n.tells, Kind: e.Kind, Code: e.Code, Message: e.Message, Next: n.nextTell})
 }

@@ -97,6 +97,9 @@ func (d Dir) Clean() error {
 	if err != nil {
 		return err
 	}
+	if err := remove(florete.Current(d.Path) + ".new"); err != nil {
+		return err
+	}
 	var old []int
 	for _, e := range entries {
 		if n, ok := number(e.Name()); ok && n != now {
@@ -173,9 +176,6 @@ func (d Dir) write(n int, files map[string]File) error {
 func (d Dir) swap(n int) error {
 	link := florete.Current(d.Path)
 	next := link + ".new"
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	d.step("link " + name(n))
 	if err := os.Symlink(name(n), next); err != nil {
 		return err

@@ -58,7 +58,7 @@ func (f File) at(path string) bool {
 // interrupted call leaves beside it, the next one takes.
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	next := path + ".new"
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := remove(next); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -74,6 +74,7 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// remove removes a file, if it is there.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -1,0 +1,152 @@
+package delivery
+
+import (
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"florete"
+)
+
+func TestGenerations(t *testing.T) {
+	d := Dir{Path: filepath.Join(t.TempDir(), "needs", "a")}
+	for i, text := range []string{"a", "a", "b", "c", "c", "d"} {
+		want := []int{1, 1, 2, 3, 3, 4}[i]
+		if gen, err := d.Deliver(version(text)); err != nil || gen != want {
+			t.Fatalf("%d: generation %d, want %d: %v", i, gen, want, err)
+		}
+		if got := whole(t, d.Path); got != text {
+			t.Fatalf("%d: %q is in force", i, got)
+		}
+	}
+	if names := generations(t, d.Path); !slices.Equal(names, []string{"current", "gen-3", "gen-4"}) {
+		t.Errorf("kept %v", names)
+	}
+	gone := filepath.Join(florete.Current(d.Path), "key")
+	if err := os.Chmod(gone, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	if gen, err := d.Deliver(version("d")); err != nil || gen != 5 {
+		t.Errorf("a file with another mode: generation %d, want 5: %v", gen, err)
+	}
+}
+
+// A reader that has opened a generation reads on while the next one arrives.
+func TestReaderKeepsItsGeneration(t *testing.T) {
+	d := Dir{Path: t.TempDir()}
+	if _, err := d.Deliver(version("old")); err != nil {
+		t.Fatal(err)
+	}
+	gen, err := florete.OpenCurrent(d.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gen.Close()
+	if _, err := d.Deliver(version("new")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gen.Open("key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b := make([]byte, 64)
+	n, _ := f.Read(b)
+	if string(b[:n]) != "key old" {
+		t.Errorf("read %q", b[:n])
+	}
+}
+
+func TestModesAndOwners(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	uid, gid, err := Owner(florete.Deliver{Owner: "daemon", Group: "games"})
+	if err != nil {
+		t.Skipf("this host lacks an account: %v", err)
+	}
+	d := Dir{Path: t.TempDir()}
+	var early []string
+	d.Step = func(name string) { // what was written is nobody else's before it is the owner's
+		files, _ := filepath.Glob(filepath.Join(d.Path, "gen-*", "secret"))
+		for _, f := range files {
+			if info, err := os.Stat(f); err == nil && info.Sys().(*syscall.Stat_t).Uid == 0 && info.Mode().Perm() != 0o600 {
+				early = append(early, name)
+			}
+		}
+	}
+	if _, err := d.Deliver(map[string]File{"secret": {Data: []byte("x"), Mode: 0o440, UID: uid, GID: gid}}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(florete.Current(d.Path), "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, _ := user.Lookup("daemon")
+	st := info.Sys().(*syscall.Stat_t)
+	if info.Mode().Perm() != 0o440 || int(st.Uid) != uid || int(st.Gid) != gid || owner.Uid == "0" {
+		t.Errorf("mode %s, owner %d:%d, want 0440 %d:%d", info.Mode(), st.Uid, st.Gid, uid, gid)
+	}
+	if len(early) > 0 {
+		t.Errorf("readable before it was given away: at %v", early)
+	}
+}
+
+func TestOwnerRefuses(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	for want, d := range map[string]florete.Deliver{
+		`owner "no-such": no such account on this host: create it`: {Owner: "no-such"},
+		`group "no-such": no such group on this host: create it`:   {Group: "no-such"},
+	} {
+		if _, _, err := Owner(d); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	if uid, gid, err := Owner(florete.Deliver{}); uid != -1 || gid != -1 || err != nil {
+		t.Errorf("nobody: %d:%d %v", uid, gid, err)
+	}
+}
+
+func TestCurrentRefuses(t *testing.T) {
+	d := Dir{Path: t.TempDir()}
+	if err := os.Symlink("/etc", florete.Current(d.Path)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Deliver(version("a")); err == nil || !strings.Contains(err.Error(), `points to "/etc", want gen-<number>: remove it`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for s, want := range map[string]int{"gen-1": 1, "gen-20": 20, "gen-0": 0, "gen-01": 0, "gen--1": 0, "gen-": 0, "1": 0, "gen-1x": 0, "gen-+1": 0} {
+		if n, ok := number(s); ok != (want > 0) || ok && n != want {
+			t.Errorf("%q: %d %v", s, n, ok)
+		}
+	}
+}
+
+func TestWriteFileTakesWhatWasLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "state.json")
+	if err := WriteFile(path, []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".new", []byte("half"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(path, []byte("two"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil || string(b) != "two" {
+		t.Errorf("%q %v", b, err)
+	}
+	if names := generations(t, filepath.Dir(path)); len(names) != 1 {
+		t.Errorf("left over: %v", names)
+	}
+}

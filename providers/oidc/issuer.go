@@ -20,6 +20,7 @@ import (
 const (
 	tokensLive   = time.Hour        // ID and access tokens
 	loginsLive   = 15 * time.Minute // from the service's redirect to the password
+	upkeepEvery  = 5 * time.Minute
 	keysRotate   = "24h"
 	refreshIdle  = "720h"  // a refresh token unused for so long ends
 	refreshEnds  = "2160h" // and so does one of this age
@@ -137,7 +138,7 @@ func (s *issuerServer) rotate() {
 
 // upkeep rotates keys and collects garbage until ctx ends.
 func (s *issuerServer) upkeep(ctx context.Context) {
-	tick := time.NewTicker(time.Minute)
+	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
 	for {
 		select {

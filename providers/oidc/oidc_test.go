@@ -34,6 +34,10 @@ var (
 	outline = must(florete.ParseID("spiffe://demo.flor/service/outline"))
 )
 
+var hash = sync.OnceValue(func() string {
+	return string(must(bcrypt.GenerateFromPassword([]byte(password), minCost)))
+})
+
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -98,8 +102,7 @@ func newFixture(t *testing.T) *fixture {
 	f.listen = l.Addr().String()
 	l.Close()
 	f.grant(callback)
-	hash := must(bcrypt.GenerateFromPassword([]byte(password), minCost))
-	users := `[{"email": "Alice@demo.flor", "username": "alice", "userID": "u-1", "hash": "` + string(hash) + `"}, /* nobody else */]`
+	users := `[{"email": "Alice@demo.flor", "username": "alice", "userID": "u-1", "hash": "` + hash() + `"}, /* nobody else */]`
 	if err := os.WriteFile(filepath.Join(f.dir, "users"), []byte(users), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestUpkeep(t *testing.T) {
 		if _, err := s.storage.GetAuthRequest(ctx, "left"); err != nil {
 			t.Errorf("login that may still be finished: %v", err)
 		}
-		time.Sleep(2*time.Minute + time.Second)
+		time.Sleep(time.Minute + upkeepEvery + time.Second)
 		if _, err := s.storage.GetAuthRequest(ctx, "left"); err != storage.ErrNotFound {
 			t.Errorf("login that was left: error is %v, want %v", err, storage.ErrNotFound)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestUsers(t *testing.T) {
-	good := string(must(bcrypt.GenerateFromPassword([]byte("password"), bcrypt.DefaultCost)))
+	good := hash()
 	weak := string(must(bcrypt.GenerateFromPassword([]byte("password"), bcrypt.MinCost)))
 	entry := func(email, id, hash string) string {
 		return `{"email":"` + email + `","username":"a","userID":"` + id + `","hash":"` + hash + `"}`

@@ -6,7 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"regexp"
+	"slices"
 
 	"florete"
 
@@ -28,11 +29,11 @@ func (t Tree) Write(dir string) error {
 			return err
 		}
 	}
-	parent, prefix := filepath.Dir(dir), "."+filepath.Base(dir)+"-"
+	parent, base := filepath.Dir(dir), filepath.Base(dir)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return err
 	}
-	next, err := os.MkdirTemp(parent, fmt.Sprintf("%s%d-", prefix, t.Serial()))
+	next, err := os.MkdirTemp(parent, fmt.Sprintf(".%s@%d-", base, t.Serial()))
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (t Tree) Write(dir string) error {
 		return errors.Join(err, os.RemoveAll(next))
 	}
 	// The previous tree stays for those who are reading it.
-	return prune(parent, prefix, filepath.Base(next), old)
+	return prune(parent, base, filepath.Base(next), old)
 }
 
 // follows checks that no host has a newer or another document of the same serial.
@@ -99,17 +100,15 @@ func (t Tree) fill(dir string) error {
 	})
 }
 
-func prune(parent, prefix string, keep ...string) error {
+// prune removes the trees of base that nothing points at any more.
+func prune(parent, base string, keep ...string) error {
+	ours := regexp.MustCompile(`^\.` + regexp.QuoteMeta(base) + `@[0-9]+-[0-9]+$`)
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return err
 	}
-	kept := map[string]bool{}
-	for _, k := range keep {
-		kept[k] = true
-	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), prefix) || kept[e.Name()] {
+		if !ours.MatchString(e.Name()) || slices.Contains(keep, e.Name()) {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(parent, e.Name())); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"florete/nix/compile"
@@ -34,7 +35,7 @@ serves: DIR/<host>. Readers of DIR see the old documents or the new ones, whole.
 		if err != nil {
 			return err
 		}
-		key, err := signature.LoadSecretKey(string(secret))
+		key, err := signature.LoadSecretKey(strings.TrimSpace(string(secret)))
 		if err != nil {
 			return fmt.Errorf("%s: not a secret key as nix key generate-secret makes it: %w", *keyFile, err)
 		}

@@ -1,16 +1,25 @@
 package cert_test
 
 import (
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"strings"
 	"testing"
+	"time"
 
 	"florete"
 	"florete/providers/api"
 	"florete/providers/ca"
+	"florete/providers/cert"
 	"florete/providers/providertest"
+	"florete/providers/seal"
 )
 
-var ursula = providertest.ID("node/ursula")
+var (
+	ursula  = providertest.ID("node/ursula")
+	outline = providertest.ID("service/outline")
+)
 
 // body asks for the SVID of id with a new key.
 func body(t *testing.T, id florete.ID) json.RawMessage {
@@ -27,24 +36,124 @@ func body(t *testing.T, id florete.ID) json.RawMessage {
 }
 
 func TestConformance(t *testing.T) {
-	outline := providertest.ID("service/outline")
 	providertest.Run(t, providertest.Suite{
 		Kind: "cert", Need: "cert-service-outline", Request: map[string]any{"id": outline},
 		Body: func(t *testing.T) json.RawMessage { return body(t, outline) },
 	})
 }
 
-func enrolment(t *testing.T) (*providertest.Env, api.Request) {
-	e := providertest.NewEnv(t, "ursula")
-	e.Start()
-	return e, api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)}
+func chain(t *testing.T, a api.Answer) (certs []*x509.Certificate) {
+	t.Helper()
+	for rest := []byte(a.Values["svid"]); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return certs
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		certs = append(certs, c)
+	}
 }
 
-func TestEnrol(t *testing.T) {
-	e, r := enrolment(t)
-	a, err := e.Stranger(ursula).Enrol(t.Context(), r, e.HostKey(ursula))
+// TestAnswer looks at what is issued: the chain verifies with the bundle alone.
+func TestAnswer(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula")
+	e.Grant(ursula, "cert-service-outline", "cert", map[string]any{"id": outline})
+	e.Start()
+	r := api.Request{Need: "cert-service-outline", Serial: providertest.Serial, Body: body(t, outline)}
+	a, err := e.Client(ursula).Do(t.Context(), api.PathSVID, r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(a.Values["svid"])
+	roots, err := api.Roots(providertest.Domain, florete.Trust{Roots: []string{a.Values["bundle"]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	certs := chain(t, a)
+	id, err := api.Peer(certs, roots)
+	if err != nil || id != outline {
+		t.Fatalf("got %v, %v", id, err)
+	}
+	if left := time.Until(time.Unix(a.Expires, 0)); left > 24*time.Hour || left < 24*time.Hour-time.Minute || certs[0].NotAfter.Unix() != a.Expires {
+		t.Errorf("expires in %s, certificate until %s", left, certs[0].NotAfter)
+	}
+	row := e.Audit()[0]
+	if row.Detail["id"] != outline.String() || row.Detail["certificate"] == "" || row.Detail["until"] == "" {
+		t.Errorf("audit: %v", row.Detail)
+	}
+}
+
+// TestRenew: with its own SVID a node has its SVID renewed; a new key, a new SVID.
+func TestRenew(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula")
+	e.Start()
+	c := e.Client(ursula)
+	var last string
+	for range 2 {
+		a, err := c.Do(t.Context(), api.PathSVID, api.Request{Need: "cert-node", Serial: providertest.Serial, Body: body(t, ursula)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Values["svid"] == last {
+			t.Error("the SVID of the previous key")
+		}
+		last = a.Values["svid"]
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula")
+	e.Start()
+	for name, b := range map[string]string{
+		"no CSR":    `{"id":"spiffe://demo.flor/node/ursula"}`,
+		"bad CSR":   `{"csr":"x","id":"spiffe://demo.flor/node/ursula"}`,
+		"other CSR": string(providertest.JSON(map[string]any{"id": ursula, "csr": csr(t, outline)})),
+	} {
+		_, err := e.Client(ursula).Do(t.Context(), api.PathSVID, api.Request{Need: "cert-node", Serial: providertest.Serial, Body: json.RawMessage(b)})
+		t.Run(name, func(t *testing.T) { providertest.WantError(t, err, api.Invalid, api.CodeMalformed) })
+	}
+}
+
+func csr(t *testing.T, id florete.ID) string {
+	var b api.CertBody
+	if err := json.Unmarshal(body(t, id), &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.CSR
+}
+
+func TestCheck(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula")
+	stranger, err := ca.NewRoot(providertest.Domain, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := seal.New(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer := cert.New(cert.Config{Key: key, Authority: func() (*ca.Authority, error) { return e.Issuing, nil }})
+	if err := issuer.Check(e.Policy); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*florete.Policy){
+		`lifetime 9, want 10 to 7776000 seconds`:                        func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":9}`) },
+		`lifetime 9000000000000000000, want`:                            func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":9000000000000000000}`) },
+		`unknown field "life"`:                                          func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"life":9}`) },
+		`host key of spiffe://demo.flor/node/ursula: ssh: no key found`: func(p *florete.Policy) { p.Enrol[0].SSHHostKey = "ssh-ed25519 x" },
+		`sign it with a root that the policy of drhorrible trusts`: func(p *florete.Policy) {
+			p.Trust.Roots = []string{string(ca.EncodeCertificates(stranger.Certificate))}
+		},
+	} {
+		var p florete.Policy
+		if err := json.Unmarshal(providertest.JSON(e.Policy), &p); err != nil {
+			t.Fatal(err)
+		}
+		change(&p)
+		if err := issuer.Check(p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want …%s…", err, want)
+		}
+	}
 }

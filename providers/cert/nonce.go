@@ -40,7 +40,9 @@ func (n nonces) mac(b []byte, provider florete.ID) []byte {
 
 func (n nonces) check(nonce string, provider florete.ID, now time.Time) error {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(nonce)
-	if err != nil || len(b) != head+sha256.Size {
+	// The decoder skips line breaks. Two spellings of a nonce would be two nonces to
+	// whoever remembers the used ones.
+	if err != nil || len(b) != head+sha256.Size || base64.RawURLEncoding.EncodeToString(b) != nonce {
 		return errors.New("not one that a provider makes")
 	}
 	if !hmac.Equal(n.mac(b[:head:head], provider), b) {

@@ -1,0 +1,243 @@
+package cert_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/providertest"
+
+	"golang.org/x/crypto/ssh"
+)
+
+func enrolment(t *testing.T) (*providertest.Env, api.Request) {
+	t.Helper()
+	e := providertest.NewEnv(t, "ursula", "raishan")
+	e.Start()
+	return e, api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)}
+}
+
+// TestEnrol: the proof gives an SVID, that SVID is good for what else is granted,
+// and a host that lost the answer gets it again with a new proof.
+func TestEnrol(t *testing.T) {
+	e, r := enrolment(t)
+	first, err := e.Stranger(ursula).Enrol(t.Context(), r, e.HostKey(ursula))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := e.Stranger(ursula).Enrol(t.Context(), r, e.HostKey(ursula))
+	if err != nil || again.Values["svid"] != first.Values["svid"] {
+		t.Fatalf("the same again: %v", err)
+	}
+	device, err := e.Store.Get(t.Context(), "cert/device/ursula")
+	if err != nil || !strings.Contains(string(device.Value), providertest.Authorized(e.HostKey(ursula))) {
+		t.Errorf("device: %s, %v", device.Value, err)
+	}
+	rows := e.Audit()
+	if len(rows) != 2 || !rows[0].Enrols || rows[0].Caller != ursula.String() || !rows[1].Again {
+		t.Errorf("audit: %+v", rows)
+	}
+	wiped := r
+	wiped.Body = body(t, ursula)
+	other, err := e.Stranger(ursula).Enrol(t.Context(), wiped, e.HostKey(ursula))
+	if err != nil || other.Values["svid"] == first.Values["svid"] {
+		t.Fatalf("a wiped host: %v", err)
+	}
+}
+
+func TestEnrolRefused(t *testing.T) {
+	e, r := enrolment(t)
+	t.Run("another host key", func(t *testing.T) {
+		_, err := e.Stranger(ursula).Enrol(t.Context(), r, providertest.NewHostKey(t))
+		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+	})
+	t.Run("another host key on a newer host", func(t *testing.T) {
+		newer := r
+		newer.Serial++
+		_, err := e.Stranger(ursula).Enrol(t.Context(), newer, providertest.NewHostKey(t))
+		providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
+	})
+	t.Run("unknown node", func(t *testing.T) {
+		unknown := providertest.ID("node/unknown")
+		q := r
+		q.Body = body(t, unknown)
+		_, err := e.Stranger(unknown).Enrol(t.Context(), q, providertest.NewHostKey(t))
+		providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+	})
+	t.Run("the SVID of another", func(t *testing.T) {
+		q := r
+		q.Body = body(t, providertest.ID("node/raishan"))
+		_, err := e.Stranger(ursula).Enrol(t.Context(), q, e.HostKey(ursula))
+		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+	})
+	t.Run("no proof", func(t *testing.T) {
+		_, err := e.Post(t, nil, api.PathSVID, "", providertest.JSON(r))
+		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+	})
+	t.Run("a proof beside a certificate", func(t *testing.T) {
+		q := r
+		q.Proof = &api.Proof{Node: ursula}
+		_, err := e.Post(t, e.Client(ursula).SVID, api.PathSVID, "", providertest.JSON(q))
+		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+	})
+	if _, err := e.Store.Get(t.Context(), "cert/device/ursula"); err == nil {
+		t.Error("a refused enrolment left a device")
+	}
+}
+
+// wire is one TLS connection on which anything can be sent.
+type wire struct {
+	t    *testing.T
+	e    *providertest.Env
+	conn *tls.Conn
+	in   *bufio.Reader
+}
+
+func dial(t *testing.T, e *providertest.Env) *wire {
+	t.Helper()
+	raw, err := e.Dial(t.Context(), "tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.HandshakeContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return &wire{t, e, conn, bufio.NewReader(conn)}
+}
+
+func (w *wire) post(path, key string, v, answer any) error {
+	w.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, "https://provider"+path, bytes.NewReader(providertest.JSON(v)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set(api.HeaderKey, key)
+	if err := req.Write(w.conn); err != nil {
+		w.t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(w.in, req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		var e api.Error
+		if err := florete.Decode(b, &e); err != nil {
+			w.t.Fatalf("%q: %v", b, err)
+		}
+		return &e
+	}
+	if err := florete.Decode(b, answer); err != nil {
+		w.t.Fatal(err)
+	}
+	return nil
+}
+
+func (w *wire) nonce() string {
+	w.t.Helper()
+	var n api.Nonce
+	if err := w.post(api.PathNonce, "", struct{}{}, &n); err != nil {
+		w.t.Fatal(err)
+	}
+	return n.Nonce
+}
+
+// prove adds a proof to r, changed before it is signed.
+func (w *wire) prove(r api.Request, hostKey ssh.Signer, nonce string, change func(*api.Statement)) api.Request {
+	w.t.Helper()
+	cs := w.conn.ConnectionState()
+	binding, err := api.ChannelBinding(&cs)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var b api.CertBody
+	if err := json.Unmarshal(r.Body, &b); err != nil {
+		w.t.Fatal(err)
+	}
+	block, _ := pem.Decode([]byte(b.CSR))
+	st := api.Statement{Node: ursula, Provider: w.e.Policy.Provider.ID, Nonce: nonce, CSR: block.Bytes, Binding: binding}
+	change(&st)
+	if r.Proof, err = st.Sign(hostKey); err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+func (w *wire) enrol(r api.Request) error {
+	w.t.Helper()
+	key, err := r.Key(ursula)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.post(api.PathSVID, key, r, &api.Answer{})
+}
+
+// TestReplay: a proof is good once, on its own connection, for its own statement.
+func TestReplay(t *testing.T) {
+	e, r := enrolment(t)
+	key := e.HostKey(ursula)
+	asIs := func(*api.Statement) {}
+
+	w := dial(t, e)
+	proven := w.prove(r, key, w.nonce(), asIs)
+	if err := w.enrol(proven); err != nil {
+		t.Fatal(err)
+	}
+	providertest.WantError(t, w.enrol(proven), api.Denied, api.CodeReplayed)
+	again := w.prove(r, key, proven.Proof.Nonce, asIs)
+	again.Serial++ // a replay is no matter of an old policy
+	providertest.WantError(t, w.enrol(again), api.Denied, api.CodeReplayed)
+
+	elsewhere := dial(t, e)
+	stolen := w.prove(r, key, w.nonce(), asIs)
+	providertest.WantError(t, elsewhere.enrol(stolen), api.Denied, api.CodeUntrusted)
+	e.Restart()
+	after := dial(t, e)
+	providertest.WantError(t, after.enrol(after.prove(r, key, proven.Proof.Nonce, asIs)), api.Denied, api.CodeReplayed)
+
+	for name, change := range map[string]func(*api.Statement){
+		"provider": func(s *api.Statement) { s.Provider = providertest.ID("service/raishan/florete-provider") },
+		"CSR":      func(s *api.Statement) { s.CSR = []byte("another") },
+		"binding":  func(s *api.Statement) { s.Binding = make([]byte, 32) },
+	} {
+		t.Run("another "+name, func(t *testing.T) {
+			w := dial(t, e)
+			providertest.WantError(t, w.enrol(w.prove(r, key, w.nonce(), change)), api.Denied, api.CodeUntrusted)
+		})
+	}
+	t.Run("another nonce", func(t *testing.T) {
+		w := dial(t, e)
+		providertest.WantError(t, w.enrol(w.prove(r, key, "AAAA", asIs)), api.Transient, api.CodeBadNonce)
+	})
+}
+
+// TestLostEnrolment: the answer is lost after the commit, so the nonce is used up,
+// and a new proof gets the same answer.
+func TestLostEnrolment(t *testing.T) {
+	e, r := enrolment(t)
+	w := dial(t, e)
+	proven := w.prove(r, e.HostKey(ursula), w.nonce(), func(*api.Statement) {})
+	e.Store.Lose(errors.New("killed"))
+	providertest.WantError(t, w.enrol(proven), api.Transient, api.CodeUnavailable)
+	providertest.WantError(t, w.enrol(proven), api.Denied, api.CodeReplayed)
+	if _, err := e.Stranger(ursula).Enrol(t.Context(), r, e.HostKey(ursula)); err != nil {
+		t.Fatal(err)
+	}
+	if rows := e.Audit(); len(rows) != 3 || rows[0].Again || rows[1].Code != api.CodeReplayed || !rows[2].Again {
+		t.Errorf("audit: %+v", rows)
+	}
+}

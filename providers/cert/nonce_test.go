@@ -1,0 +1,60 @@
+package cert
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"florete"
+)
+
+func provider(t testing.TB, node string) florete.ID {
+	t.Helper()
+	id, err := florete.NewID("demo.flor", florete.KindService, node, florete.ProviderService)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestNonce(t *testing.T) {
+	n, other := nonces{[]byte("a key")}, nonces{[]byte("another")}
+	p, q := provider(t, "drhorrible"), provider(t, "raishan")
+	now := time.Unix(1_784_011_430, 0)
+	nonce := n.make(p, now)
+	if nonce == n.make(p, now) {
+		t.Error("twice the same nonce")
+	}
+	for _, at := range []time.Duration{0, nonceLife, -nonceLife} {
+		if err := n.check(nonce, p, now.Add(at)); err != nil {
+			t.Errorf("after %s: %v", at, err)
+		}
+	}
+	for want, err := range map[string]error{
+		"made 1m1s ago, it lives for 1m0s":  n.check(nonce, p, now.Add(nonceLife+time.Second)),
+		"made -1m1s ago, it lives for 1m0s": n.check(nonce, p, now.Add(-nonceLife-time.Second)),
+		"not one that " + q.String():        n.check(nonce, q, now),
+		"not one that " + p.String():        other.check(nonce, p, now),
+		"not one that a provider makes":     n.check(nonce+"A", p, now),
+	} {
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s…", err, want)
+		}
+	}
+}
+
+// FuzzNonce: nothing but what make gave is a nonce.
+func FuzzNonce(f *testing.F) {
+	n, p := nonces{[]byte("a key")}, provider(f, "drhorrible")
+	now := time.Unix(1_784_011_430, 0)
+	good := n.make(p, now)
+	f.Add(good)
+	f.Add(good + "=")
+	f.Add("\n" + good)
+	f.Add(good[:len(good)-1] + "B")
+	f.Fuzz(func(t *testing.T, s string) {
+		if err := n.check(s, p, now); err == nil && s != good {
+			t.Fatalf("%q is taken for %q", s, good)
+		}
+	})
+}

@@ -75,8 +75,9 @@ func (p *Provider) newIssuer(ctx context.Context, issuer string) (*issuerServer,
 	if _, err := s.signer.Algorithm(ctx); err != nil {
 		return nil, fmt.Errorf("issuer %s: %w", issuer, err)
 	}
-	// The third argument turns rotation off, whatever its name says.
-	refresh, err := dex.NewRefreshTokenPolicy(s.log, false, refreshIdle, refreshEnds, refreshAgain)
+	// The second argument turns rotation off, whatever its name says. The logger
+	// would only repeat the constants.
+	refresh, err := dex.NewRefreshTokenPolicy(slog.New(slog.DiscardHandler), false, refreshIdle, refreshEnds, refreshAgain)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,11 @@ func TestRefusals(t *testing.T) {
 	}
 	p = s.submit(s.begin("state", "verifier", oauth2.SetAuthURLParam("approval_prompt", "force")), email, password)
 	if p.status != http.StatusOK || !strings.Contains(p.text, "outline wants to know who you are, alice") {
-		t.Errorf("approval: status %d, %s", p.status, p.text)
+		t.Fatalf("approval: status %d, %s", p.status, p.text)
+	}
+	p.form.fields.Set("approval", "approve")
+	if p = s.read(s.http.PostForm(p.form.action.String(), p.form.fields)); p.location == nil || p.location.Query().Get("code") == "" {
+		t.Errorf("approved: status %d, sent to %v", p.status, p.location)
 	}
 
 	p = s.begin("state", "verifier", oauth2.SetAuthURLParam("redirect_uri", callback+"/elsewhere"))

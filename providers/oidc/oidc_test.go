@@ -45,6 +45,12 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+func freePort() string {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer l.Close()
+	return l.Addr().String()
+}
+
 // fixture is a provider host: what outlives a restart, and what runs now.
 type fixture struct {
 	t      *testing.T
@@ -97,10 +103,7 @@ func (f *fixture) grant(redirectURIs ...string) {
 }
 
 func newFixture(t *testing.T) *fixture {
-	f := &fixture{t: t, dir: t.TempDir()}
-	l := must(net.Listen("tcp", "127.0.0.1:0"))
-	f.listen = l.Addr().String()
-	l.Close()
+	f := &fixture{t: t, dir: t.TempDir(), listen: freePort()}
 	f.grant(callback)
 	users := `[{"email": "Alice@demo.flor", "username": "alice", "userID": "u-1", "hash": "` + hash() + `"}, /* nobody else */]`
 	if err := os.WriteFile(filepath.Join(f.dir, "users"), []byte(users), 0o600); err != nil {

@@ -1,0 +1,32 @@
+package oidc
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"florete/providers/api"
+	"florete/providers/providertest"
+	"florete/providers/server"
+)
+
+func TestConformance(t *testing.T) {
+	listen := freePort()
+	providertest.Run(t, providertest.Suite{
+		Kind:     Name,
+		Need:     "oidc-outline",
+		Request:  api.OIDCBody{Service: outline, RedirectURIs: []string{callback}},
+		Settings: settings{issuerURL},
+		Kinds: func(e *providertest.Env) []server.Kind {
+			users := filepath.Join(e.Dir, "users")
+			if err := os.WriteFile(users, []byte(`[]`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			// The faults are for what the server commits, not for keys of the issuer.
+			return []server.Kind{must(New(Config{
+				Store: e.Store.Store, Key: e.Key, Policy: e.Policies.Current, Listen: listen, Users: users,
+			}))}
+		},
+		Secret: []string{"clientSecret"},
+	})
+}

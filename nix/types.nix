@@ -34,14 +34,16 @@ let
   # The length bound keeps the regular expression engine away from whole files.
   matches = re: v: isString v && stringLength v < 4096 && match re v != null;
 
-  bad = { id ? "FL002", want, hint, ... }: place: v: [
-    (fault {
-      inherit id place;
-      problem = "want ${want}, found";
-      value = show v;
-      remedy = hint;
-    })
-  ];
+  bad = { id ? "FL002", want, hint, ... }: place: v:
+    let leaked = leaks place v; in
+    if leaked != [ ] then leaked else [
+      (fault {
+        inherit id place;
+        problem = "want ${want}, found";
+        value = show v;
+        remedy = hint;
+      })
+    ];
 
   # A private key directly in v, a string, a file, or a list of them.
   leaks = place: v:
@@ -62,7 +64,7 @@ let
 
   scalar = { ok, zero ? "", unsound ? zero, to ? (v: v), ... }@type: {
     inherit zero unsound;
-    faults = place: v: if ok v then [ ] else bad type place v;
+    faults = place: v: if ok v then leaks place v else bad type place v;
     clean = v: if ok v then to v else unsound;
   };
 
@@ -143,10 +145,8 @@ in
     faults = place: v:
       attrs "a set" "write { … } with the attributes of ${what}"
         (n: at: value:
-          let leaked = leaks at value; in
-          if leaked != [ ] then leaked
-          else if fields ? ${n} then fields.${n}.type.faults at value
-          else [
+          if fields ? ${n} then fields.${n}.type.faults at value
+          else leaks at value ++ [
             (fault {
               id = "FL001";
               place = at;

@@ -66,6 +66,9 @@ func TestCompile(t *testing.T) {
 		if _, err := got.Documents["beta"][0].Manifest(); err != nil {
 			t.Error(err)
 		}
+		if alpha := got.Documents["alpha"]; alpha != nil && (len(alpha) != 2 || alpha[0].Envelope.Kind != florete.DocManifest) {
+			t.Errorf("alpha has %d documents, want its manifest, then its policy", len(alpha))
+		}
 	}
 }
 

@@ -11,7 +11,7 @@
     # Not published; it has an identity, for it reaches the queue.
     cron = { host = "gamma"; port = 9000; visibility = "host"; roles = [ "worker" ]; user = "cron"; };
     # Not published and reaches nothing: no identity.
-    spare = { host = "gamma"; port = 9001; visibility = "host"; };
+    spare = { host = "gamma"; port = 9001; visibility = "host"; user = "spare"; };
     motd = { host = "alpha"; port = 17; };
   };
   users = {

@@ -16,6 +16,10 @@
     roles = { };
     sso = { mode = "oidc"; restart = "wiki"; redirectURIs = [ "wiki.example.org" ]; };
   };
+  hosts.zeta = { address = "1:::2"; sshHostKey = key "zeta"; };
+  hosts.eta = { address = ":1::2"; sshHostKey = key "eta"; };
+  hosts.theta = { address = "1:2:3"; sshHostKey = key "theta"; };
+  services.third = { host = "beta"; port = "80"; };
   services.other = { hosts = "beta"; port = 0; sso = null; };
   users = [ "ann" ];
   roles.reader = [ "wiki" ];

@@ -4,5 +4,9 @@
   trust.keys = [ "golden-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==" ];
   hosts.alpha.sshHostKey = "-----BEGIN OPENSSH PRIVATE KEY-----\n";
   hosts.beta.users = [ "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQ" ];
+  hosts.beta.callers.node = [ "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQ" ];
+  users.ann = "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQ";
+  services.wiki.host = "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQ";
+  services.wiki.hosts = [ "alpha" ];
   services.wiki.password = "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQ";
 }

@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -17,12 +18,15 @@ func At(t time.Time) Time {
 	return Time{t.Round(0)}
 }
 
+// last is the last second that JSON has a date for (RFC 3339).
+const last = 253402300799
+
 // Unix is the time of Unix seconds, none for zero.
 func Unix(s int64) Time {
 	if s == 0 {
 		return Time{}
 	}
-	return Time{time.Unix(s, 0)}
+	return Time{time.Unix(min(s, last), 0)}
 }
 
 // Add is t later by d.
@@ -46,6 +50,9 @@ func (t Time) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, t.Se
 // UnmarshalJSON reads Unix seconds.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	s, err := strconv.ParseInt(string(b), 10, 64)
+	if err == nil && (s < 0 || s > last) {
+		err = fmt.Errorf("time %d: want Unix seconds, at most %d", s, int64(last))
+	}
 	*t = Unix(s)
 	return err
 }

@@ -83,7 +83,7 @@ func (s State) Due(r florete.Renew) (time.Time, bool) {
 }
 
 // renewal is Next, which carries the jitter, unless the manifest now asks for an
-// earlier one; never after what was issued has expired.
+// earlier one; never after what was issued has expired, nor sooner than a second.
 func (s State) renewal(r florete.Renew) (time.Time, bool) {
 	at := exact(s.Fulfilled, s.Expires, r)
 	if at.IsZero() {
@@ -94,6 +94,9 @@ func (s State) renewal(r florete.Renew) (time.Time, bool) {
 	}
 	if !s.Expires.IsZero() && s.Expires.Before(at.Time) {
 		at = s.Expires
+	}
+	if least := s.Fulfilled.Add(time.Second); at.Before(least.Time) {
+		at = least
 	}
 	return at.Time, true
 }

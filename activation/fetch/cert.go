@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"florete"
 	"florete/providers/api"
@@ -47,6 +48,10 @@ func certRequest(n florete.Need) (body json.RawMessage, key string, err error) {
 // complete checks an answer and adds the values that the host makes itself: the
 // key, and as bundle the roots of the manifest, which alone says whom to trust.
 func (h *Host) complete(a Ask, p pending, answer *api.Answer) *api.Error {
+	if now := time.Now(); answer.Expires != 0 && answer.Expires <= now.Unix() {
+		return api.Errorf(api.Transient, api.CodeClock, "answer: expired at %s, here it is %s: set the clock",
+			time.Unix(answer.Expires, 0).UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
 	if a.Need.Kind != "cert" {
 		return nil
 	}

@@ -1,0 +1,347 @@
+package documents
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"florete"
+	. "florete/activation/activationtest"
+	"florete/providers/api"
+)
+
+// origins are the two origins of one host, and its store.
+type origins struct {
+	t *testing.T
+	*Cluster
+	layout  florete.Layout
+	closure string
+	store   *Store
+}
+
+func newOrigins(t *testing.T) *origins {
+	return &origins{t: t, Cluster: NewCluster(t), layout: florete.Layout(t.TempDir()), closure: t.TempDir()}
+}
+
+// version is a manifest that differs from others by its role.
+func (o *origins) version(role string) florete.Manifest {
+	m := o.Manifest()
+	m.Roles = []string{role}
+	return m
+}
+
+// policy is one for this host, which differs from others by its kind.
+func (o *origins) policy(kind string) florete.Policy {
+	m := o.Manifest()
+	return florete.Policy{Cluster: m.Cluster, Host: m.Host, TrustDomain: m.TrustDomain, Trust: m.Trust,
+		Provider: florete.Provider{ID: ProviderID(m.Host), Address: "a:1"}, Enrol: []florete.Enrollee{}, Grants: []florete.Grant{},
+		Kinds: map[string]json.RawMessage{kind: json.RawMessage("{}")}}
+}
+
+// deploy replaces the closure.
+func (o *origins) deploy(docs ...florete.Document) {
+	o.t.Helper()
+	o.closure = o.t.TempDir()
+	for _, d := range docs {
+		if err := d.Write(o.closure); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+}
+
+// open is a new activation.
+func (o *origins) open() string {
+	o.t.Helper()
+	s, note, err := Open(o.layout, o.closure, nil)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.store = s
+	return note
+}
+
+func (o *origins) accept(docs ...api.SignedDocument) *api.Error {
+	return o.store.Accept(api.Artifact{Documents: docs})
+}
+
+// want checks what is in force, now and for the next activation.
+func (o *origins) want(serial int64, role string) {
+	o.t.Helper()
+	for _, when := range []string{"now", "after a restart"} {
+		set := o.store.Set()
+		if set.Document.Envelope.Serial != serial || set.Manifest.Roles[0] != role {
+			o.t.Fatalf("%s: serial %d, %q is in force, want %d, %q", when, set.Document.Envelope.Serial, set.Manifest.Roles[0], serial, role)
+		}
+		o.open()
+	}
+}
+
+func (o *origins) wantRefused(e *api.Error, kind api.ErrorKind, code, text string) {
+	o.t.Helper()
+	if e == nil || e.Kind != kind || e.Code != code || !strings.Contains(e.Message, text) {
+		o.t.Fatalf("%v, want %s (%s) with %q", e, kind, code, text)
+	}
+}
+
+func (o *origins) wantAccepted(e *api.Error) {
+	o.t.Helper()
+	if e != nil {
+		o.t.Fatal(e)
+	}
+}
+
+func TestOrigins(t *testing.T) {
+	o := newOrigins(t)
+	a, b, c := o.version("a"), o.version("b"), o.version("c")
+
+	o.deploy(o.Document(5, a))
+	if note := o.open(); note != "taken from the closure" {
+		t.Error(note)
+	}
+	o.want(5, "a")
+	if note := o.open(); note != "unchanged" {
+		t.Error(note)
+	}
+
+	o.wantAccepted(o.accept(o.Signed(5, a, o.Signing))) // the same says nothing new
+	o.want(5, "a")
+	o.wantAccepted(o.accept(o.Signed(6, b, o.Signing)))
+	o.want(6, "b") // a closure that did not change does not win
+	o.wantRefused(o.accept(o.Signed(5, a, o.Signing)), api.Transient, CodeOlder, "manifest has serial 5, this host has already accepted serial 6: publish a newer one, or go back by deploying the closure")
+	o.want(6, "b")
+
+	o.deploy(o.Document(4, c)) // may go backwards
+	o.open()
+	o.want(4, "c")
+	o.wantAccepted(o.accept(o.Signed(6, b, o.Signing))) // what the network brought before does not come back
+	o.want(4, "c")
+	o.wantRefused(o.accept(o.Signed(5, a, o.Signing)), api.Transient, CodeOlder, "serial 5")
+	o.want(4, "c")
+	o.wantAccepted(o.accept(o.Signed(7, a, o.Signing)))
+	o.want(7, "a")
+
+	o.deploy(o.Document(5, c)) // another envelope is another closure
+	o.open()
+	o.want(5, "c")
+}
+
+func TestSerialThenDigest(t *testing.T) {
+	o := newOrigins(t)
+	a, b := o.version("a"), o.version("b")
+	if d := o.Document(5, a); d.Envelope.Newer(o.Document(5, b).Envelope) {
+		a, b = b, a
+	}
+	o.deploy(o.Document(5, a))
+	o.open()
+	o.wantAccepted(o.accept(o.Signed(5, b, o.Signing)))
+	o.want(5, b.Roles[0])
+	o.wantRefused(o.accept(o.Signed(5, a, o.Signing)), api.Transient, CodeOlder, "serial 5")
+	o.want(5, b.Roles[0])
+}
+
+func TestPinnedKeys(t *testing.T) {
+	o := newOrigins(t)
+	second, third := SigningKey(t, "demo-2"), SigningKey(t, "demo-3")
+	o.deploy(o.Document(1, o.version("a")))
+	o.open()
+	o.wantRefused(o.accept(o.Signed(2, o.version("b"), second)), api.Denied, CodeTampered, `signature by "demo-2" does not verify with any pinned key: publish with a key that this host pins, or deploy its closure`)
+
+	next := o.version("b")
+	next.Trust.Keys = []string{second.ToPublicKey().String()}
+	o.wantAccepted(o.accept(o.Signed(2, next, o.Signing))) // accepted under the old key, brings the new one
+	o.want(2, "b")
+	last := o.version("c")
+	last.Trust.Keys = []string{third.ToPublicKey().String()}
+	o.wantRefused(o.accept(o.Signed(3, last, o.Signing)), api.Denied, CodeTampered, `"demo-1"`)
+	o.wantAccepted(o.accept(o.Signed(3, last, second)))
+	o.want(3, "c")
+
+	o.deploy(o.Document(1, o.version("d"))) // the closure is trusted, and so are its pins
+	o.open()
+	o.want(1, "d")
+	o.wantRefused(o.accept(o.Signed(9, last, third)), api.Denied, CodeTampered, `"demo-3"`)
+	o.wantAccepted(o.accept(o.Signed(9, next, o.Signing)))
+	o.want(9, "b")
+}
+
+func TestRefusedFromTheNetwork(t *testing.T) {
+	o := newOrigins(t)
+	o.deploy(o.Document(1, o.version("a")))
+	o.open()
+	good := o.Signed(2, o.version("b"), o.Signing)
+	edit := func(f func(*api.SignedDocument)) api.SignedDocument {
+		d := good
+		f(&d)
+		return d
+	}
+	foreign := o.version("b")
+	foreign.Host = "raishan"
+	elsewhere := o.version("b")
+	elsewhere.Cluster = "other"
+	rootless := o.version("b")
+	rootless.Trust.Roots = []string{}
+	unpinned := o.version("b")
+	unpinned.Trust.Keys = []string{"demo-1"}
+	for name, c := range map[string]struct {
+		docs []api.SignedDocument
+		kind api.ErrorKind
+		code string
+		text string
+	}{
+		"nothing":         {nil, api.Transient, api.CodeUnavailable, "no manifest for ursula yet: publish it"},
+		"unsigned":        {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Signature = "" })}, api.Denied, CodeTampered, "not signed"},
+		"no signature":    {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Signature = "demo-1" })}, api.Denied, CodeTampered, "signature"},
+		"body":            {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Body += "\n" })}, api.Denied, CodeTampered, "the body was changed"},
+		"envelope":        {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Envelope = strings.Replace(d.Envelope, `"serial":2`, `"serial":3`, 1) })}, api.Denied, CodeTampered, "does not verify"},
+		"twice":           {[]api.SignedDocument{good, good}, api.Denied, api.CodeMalformed, "two documents of kind manifest"},
+		"another host":    {[]api.SignedDocument{o.Signed(2, foreign, o.Signing)}, api.Denied, CodeForeign, "manifest is for demo/raishan, this host is demo/ursula"},
+		"another cluster": {[]api.SignedDocument{o.Signed(2, elsewhere, o.Signing)}, api.Denied, CodeForeign, "manifest is for other/ursula"},
+		"no roots":        {[]api.SignedDocument{o.Signed(2, rootless, o.Signing)}, api.Denied, api.CodeMalformed, "no trust roots"},
+		"not a key":       {[]api.SignedDocument{o.Signed(2, unpinned, o.Signing)}, api.Denied, api.CodeMalformed, `trust key "demo-1"`},
+		"policy alone":    {[]api.SignedDocument{o.Signed(2, o.policy("cert"), o.Signing)}, api.Transient, api.CodeUnavailable, "no manifest"},
+		"good manifest, bad policy": {[]api.SignedDocument{good, o.Signed(2, o.policy("cert"), SigningKey(t, "demo-1"))},
+			api.Denied, CodeTampered, "policy of ursula"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.t = t
+			o.wantRefused(o.accept(c.docs...), c.kind, c.code, c.text)
+			o.want(1, "a")
+		})
+	}
+}
+
+// A set is all of it or nothing, and policies are ordered as manifests are.
+func TestPolicies(t *testing.T) {
+	o := newOrigins(t)
+	o.deploy(o.Document(1, o.version("a")), o.Document(1, o.policy("cert")))
+	o.open()
+	kind := func() string {
+		for k := range mustPolicy(t, o.store.Set()).Kinds {
+			return k
+		}
+		return ""
+	}
+	if kind() != "cert" {
+		t.Fatal(kind())
+	}
+	o.wantAccepted(o.accept(o.Signed(1, o.version("a"), o.Signing), o.Signed(2, o.policy("oidc"), o.Signing)))
+	o.want(1, "a")
+	if kind() != "oidc" {
+		t.Error(kind())
+	}
+	o.wantRefused(o.accept(o.Signed(3, o.version("b"), o.Signing), o.Signed(1, o.policy("cert"), o.Signing)), api.Transient, CodeOlder, "policy has serial 1")
+	o.want(1, "a")
+	o.wantAccepted(o.accept(o.Signed(3, o.version("b"), o.Signing))) // withholding takes nothing away
+	o.want(3, "b")
+	if kind() != "oidc" {
+		t.Error(kind())
+	}
+	second := SigningKey(t, "demo-2")
+	next := o.version("c")
+	next.Trust.Keys = []string{second.ToPublicKey().String()}
+	o.wantAccepted(o.accept(o.Signed(4, next, o.Signing), o.Signed(4, o.policy("config"), second)))
+	o.want(4, "c")
+	o.deploy(o.Document(1, o.version("a"))) // the closure alone says that there is none any more
+	o.open()
+	o.want(1, "a")
+	if o.store.Set().Policy != nil {
+		t.Error("a policy is still in force")
+	}
+}
+
+func mustPolicy(t *testing.T, s Set) florete.Policy {
+	t.Helper()
+	p, err := s.Policy.Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(o *origins)
+		want  string
+	}{
+		"empty closure":    {func(o *origins) { o.deploy() }, "closure: open "},
+		"tampered closure": {func(o *origins) { overwrite(o.t, filepath.Join(o.closure, "manifest.json"), "{}") }, "the body was changed"},
+		"policy of another": {func(o *origins) {
+			p := o.policy("cert")
+			p.Host = "raishan"
+			o.deploy(o.Document(2, o.version("b")), o.Document(2, p))
+		}, "policy is for demo/raishan, manifest for demo/ursula"},
+		"no closure, nothing accepted": {func(o *origins) { o.closure = ""; os.RemoveAll(o.layout.Documents()) }, "no documents: "},
+		"record":                       {func(o *origins) { overwrite(o.t, o.layout.State(), "{") }, "remove it to start again from the closure"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOrigins(t)
+			o.deploy(o.Document(1, o.version("a")))
+			o.open()
+			c.spoil(o)
+			if _, _, err := Open(o.layout, o.closure, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// What is in force may be lost; the closure is there.
+func TestHeldIsBroken(t *testing.T) {
+	o := newOrigins(t)
+	o.deploy(o.Document(1, o.version("a")))
+	o.open()
+	overwrite(t, filepath.Join(florete.Current(o.layout.Documents()), "manifest.json"), "{}")
+	if note := o.open(); !strings.Contains(note, "because what was in force cannot be read") {
+		t.Error(note)
+	}
+	o.want(1, "a")
+}
+
+// Without a closure a host lives on what it has.
+func TestWithoutClosure(t *testing.T) {
+	o := newOrigins(t)
+	o.deploy(o.Document(1, o.version("a")))
+	o.open()
+	o.closure = ""
+	o.open()
+	o.wantAccepted(o.accept(o.Signed(2, o.version("b"), o.Signing)))
+	o.want(2, "b")
+}
+
+func overwrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FuzzAccept offers whatever bytes as documents: nothing of it may come in force
+// without a signature.
+func FuzzAccept(f *testing.F) {
+	c := NewCluster(f)
+	layout, closure := florete.Layout(f.TempDir()), f.TempDir()
+	if err := c.Document(1, c.Manifest()).Write(closure); err != nil {
+		f.Fatal(err)
+	}
+	s, _, err := Open(layout, closure, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	m := c.Manifest()
+	m.Roles = []string{"more"}
+	good := c.Signed(2, m, c.Signing)
+	f.Add(good.Envelope, good.Body, "demo-1:AAAA")
+	f.Add(good.Envelope, "{}", good.Signature)
+	f.Add("{}", good.Body, good.Signature)
+	f.Fuzz(func(t *testing.T, envelope, body, sig string) {
+		d := api.SignedDocument{Envelope: envelope, Body: body, Signature: sig}
+		if oneLine := strings.NewReplacer("\r", "", "\n", ""); envelope == good.Envelope && body == good.Body && oneLine.Replace(sig) == good.Signature {
+			t.Skip("is the good one")
+		}
+		if e := s.Accept(api.Artifact{Documents: []api.SignedDocument{d}}); e == nil || s.Set().Document.Envelope.Serial != 1 {
+			t.Errorf("accepted: %v", e)
+		}
+	})
+}

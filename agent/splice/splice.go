@@ -39,9 +39,11 @@ func Run(ctx context.Context, p Pair) error {
 	defer p.TCP.Close()
 	stopped := context.AfterFunc(ctx, func() { s.abort(wire.Stopping) })
 	defer stopped()
-	// STOP_SENDING is seen at once here, and else only by the next write.
-	cancelled := context.AfterFunc(p.Stream.Context(), func() {
-		if _, remote := resetCode(context.Cause(p.Stream.Context())); remote {
+	// STOP_SENDING and the end of the connection are seen at once here, and else
+	// only by the next write.
+	sending := p.Stream.Context()
+	cancelled := context.AfterFunc(sending, func() {
+		if context.Cause(sending) != quic.ErrStreamClosed {
 			s.abort(wire.Reset)
 		}
 	})
@@ -148,13 +150,4 @@ func count(c *atomic.Int64, n int) {
 	if c != nil {
 		c.Add(int64(n))
 	}
-}
-
-// resetCode is the code with which the other forwarder cancelled the stream.
-func resetCode(err error) (wire.Code, bool) {
-	var e *quic.StreamError
-	if errors.As(err, &e) && e.Remote {
-		return wire.Code(e.ErrorCode), true
-	}
-	return 0, false
 }

@@ -44,6 +44,7 @@ type Env struct {
 
 	Policy florete.Policy // changes count from the next Publish
 	Kinds  func(e *Env) []server.Kind
+	Logger *slog.Logger // nil for the test's output
 
 	Root    *ca.Authority
 	Issuing *ca.Authority
@@ -197,7 +198,10 @@ func (e *Env) Start() {
 			e.t.Fatal(err)
 		}
 	}
-	log := slog.New(slog.NewTextHandler(e.t.Output(), nil))
+	log := e.Logger
+	if log == nil {
+		log = slog.New(slog.NewTextHandler(e.t.Output(), nil))
+	}
 	db, err := sqlite.Open(filepath.Join(e.Dir, "state.db"), sqlite.Options{})
 	must(err)
 	e.Store = &Faulty{Store: db}

@@ -1,0 +1,127 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/providertest"
+	"florete/providers/server"
+)
+
+// buffer is what was logged.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+// has waits until something is logged n times.
+func (b *buffer) has(t *testing.T, what string, n int) {
+	t.Helper()
+	for range 1000 {
+		b.mu.Lock()
+		text := b.b.String()
+		b.mu.Unlock()
+		if strings.Count(text, what) >= n {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("never logged %d times: %s; logged:\n%s", n, what, b.b.String())
+}
+
+// TestReload: a host that is ahead waits for the new policy, a bad policy changes
+// nothing, and a grant that is gone is gone.
+func TestReload(t *testing.T) {
+	var log buffer
+	e := providertest.NewEnv(t, "ursula")
+	e.Policy.Kinds["oidc"] = json.RawMessage(`{}`)
+	e.Kinds = func(*providertest.Env) []server.Kind { return []server.Kind{new(echo)} }
+	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	e.Start()
+	c := e.Client(ursula)
+	r := api.Request{Need: "echo", Serial: providertest.Serial + 1, Body: json.RawMessage(`{"say":"hello"}`)}
+	_, err := c.Do(t.Context(), api.PathRegister, r)
+	providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
+
+	e.Grant(ursula, "echo", "oidc", map[string]any{"say": "hello"})
+	e.Publish(providertest.Serial + 1)
+	log.has(t, "policy in force", 1)
+	if _, err := c.Do(t.Context(), api.PathRegister, r); err != nil {
+		t.Fatal(err)
+	}
+
+	// Refused by a kind, then not whole, then gone: the old one stays.
+	e.Policy.Kinds["oidc"] = json.RawMessage(`{"bad":1}`)
+	e.Publish(providertest.Serial + 2)
+	log.has(t, "bad settings", 1)
+	if err := os.WriteFile(filepath.Join(e.PolicyDir(), "policy.envelope.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	log.has(t, "envelope: ", 1)
+	if err := os.RemoveAll(e.PolicyDir()); err != nil {
+		t.Fatal(err)
+	}
+	log.has(t, "no such file", 1)
+	if _, err := c.Do(t.Context(), api.PathRegister, r); err != nil {
+		t.Fatal(err)
+	}
+
+	e.Policy.Kinds["oidc"] = json.RawMessage(`{}`)
+	e.Policy.Grants = e.Policy.Grants[:1]
+	e.Publish(providertest.Serial + 3)
+	log.has(t, "policy in force", 2)
+	_, err = c.Do(t.Context(), api.PathRegister, r)
+	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+}
+
+func TestPolicyRefused(t *testing.T) {
+	for want, change := range map[string]func(*florete.Policy){
+		`provider spiffe://demo.flor/service/outline, want service/<node>/florete-provider`: func(p *florete.Policy) { p.Provider.ID = providertest.ID("service/outline") },
+		`need "cert-node" of spiffe://demo.flor/node/ursula: granted twice`:                 func(p *florete.Policy) { p.Grants = append(p.Grants, p.Grants[0]) },
+		`runs kind "tls", for which this provider has no settings: add "tls"`:               func(p *florete.Policy) { p.Kinds["tls"] = json.RawMessage(`{}`) },
+		`need "cert-node" of spiffe://demo.flor/node/ursula: kind "oidc" is not among`:      func(p *florete.Policy) { p.Grants[0].Kind = "oidc" },
+		`trust domain demo.flor: no trust roots`:                                            func(p *florete.Policy) { p.Trust.Roots = []string{} },
+		`trust root 0: not a PEM certificate`:                                               func(p *florete.Policy) { p.Trust.Roots = []string{"x"} },
+		`lifetime 0, want 10 to`:                                                            func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":0}`) },
+	} {
+		e := providertest.NewEnv(t, "ursula")
+		change(&e.Policy)
+		e.Publish(providertest.Serial)
+		policies, err := server.OpenPolicies(e.PolicyDir(), nil)
+		if err == nil {
+			_, err = server.New(server.Config{Policies: policies, Kinds: []server.Kind{issuer(t, e)}})
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want …%s…", err, want)
+		}
+	}
+}
+
+// TestMoved: a policy for another provider or address needs a restart.
+func TestMoved(t *testing.T) {
+	var log buffer
+	e := providertest.NewEnv(t, "ursula")
+	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	e.Start()
+	e.Policy.Provider.Address = "127.0.0.1:4601"
+	e.Publish(providertest.Serial + 1)
+	log.has(t, "and was spiffe://demo.flor/service/drhorrible/florete-provider at 127.0.0.1:4600: restart it", 1)
+	if a := e.Policies.Current().Provider.Address; a != "127.0.0.1:4600" {
+		t.Errorf("moved to %s", a)
+	}
+}

@@ -1,0 +1,223 @@
+package server_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/ca"
+	"florete/providers/cert"
+	"florete/providers/providertest"
+	"florete/providers/seal"
+	"florete/providers/server"
+)
+
+var ursula = providertest.ID("node/ursula")
+
+// echo is a kind whose answer is what was asked and how often it was asked at all.
+type echo struct {
+	calls atomic.Int64
+	hold  chan struct{} // when not nil, answers wait for it
+	fails []error       // by call; later ones succeed
+}
+
+func (*echo) Name() string { return "oidc" }
+
+func (*echo) Check(p florete.Policy) error {
+	if strings.Contains(string(p.Kinds["oidc"]), "bad") {
+		return errors.New("bad settings")
+	}
+	return nil
+}
+
+func (k *echo) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+	n := k.calls.Add(1)
+	if k.hold != nil {
+		<-k.hold
+	}
+	var d server.Decision
+	d.Answer.Values = map[string]string{"asked": string(c.Request.Body), "n": string(rune('0' + n))}
+	if int(n) <= len(k.fails) {
+		return d, k.fails[n-1]
+	}
+	return d, nil
+}
+
+func start(t *testing.T, k *echo) (*providertest.Env, api.Request) {
+	t.Helper()
+	e := providertest.NewEnv(t, "ursula", "raishan")
+	e.Policy.Kinds["oidc"] = json.RawMessage(`{}`)
+	e.Kinds = func(*providertest.Env) []server.Kind { return []server.Kind{k} }
+	e.Grant(ursula, "echo", "oidc", map[string]any{"say": "hello"})
+	e.Start()
+	return e, api.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"say":"hello"}`)}
+}
+
+func TestConformance(t *testing.T) {
+	providertest.Run(t, providertest.Suite{
+		Kind: "oidc", Need: "echo", Request: map[string]any{"say": "hello", "n": 1, "list": []string{"b", "a"}}, Settings: struct{}{},
+		Body: func(*testing.T) json.RawMessage {
+			return json.RawMessage(`{ "n":1, "list":["b","a"],"say":"hel\u006co" }`)
+		},
+		Kinds:  func(*providertest.Env) []server.Kind { return []server.Kind{new(echo)} },
+		Secret: []string{"asked"},
+	})
+}
+
+// TestCallers: who is nobody, a stranger, too late, or no node.
+func TestCallers(t *testing.T) {
+	e, r := start(t, new(echo))
+	stranger, err := ca.NewRoot(providertest.Domain, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(t *testing.T, svid *tls.Certificate) error {
+		c := e.Stranger(ursula)
+		c.SVID = svid
+		_, err := c.Do(t.Context(), api.PathRegister, r)
+		return err
+	}
+	t.Run("nobody", func(t *testing.T) {
+		_, err := e.Post(t, nil, api.PathRegister, "", providertest.JSON(r))
+		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+	})
+	t.Run("stranger CA, same ID", func(t *testing.T) {
+		providertest.WantError(t, ask(t, e.SVID(e.NewIssuing(stranger), ursula)), api.Denied, api.CodeUntrusted)
+	})
+	t.Run("a service", func(t *testing.T) {
+		err := ask(t, e.SVID(e.Issuing, providertest.ID("service/outline")))
+		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+		if !strings.Contains(err.Error(), "only nodes call providers") {
+			t.Error(err)
+		}
+	})
+	t.Run("expired", func(t *testing.T) {
+		key, err := ca.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf, err := e.Issuing.Issue(ursula, key.Public(), time.Now().Add(-time.Second), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = ask(t, &tls.Certificate{Certificate: [][]byte{leaf.Raw, e.Issuing.Certificate.Raw}, PrivateKey: key})
+		providertest.WantError(t, err, api.Transient, api.CodeClock)
+	})
+	t.Run("expired and of a stranger CA", func(t *testing.T) {
+		by := e.NewIssuing(stranger)
+		key, err := ca.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf, err := by.Issue(ursula, key.Public(), time.Now().Add(-time.Second), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = ask(t, &tls.Certificate{Certificate: [][]byte{leaf.Raw, by.Certificate.Raw}, PrivateKey: key})
+		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+	})
+	for _, row := range e.Audit() {
+		if row.Outcome == server.Granted || row.Message == "" {
+			t.Errorf("audit: %+v", row)
+		}
+	}
+	if n := len(e.Audit()); n != 5 {
+		t.Errorf("%d audit rows, want 5", n)
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	e, r := start(t, new(echo))
+	svid := e.Client(ursula).SVID
+	good := string(providertest.JSON(r))
+	for name, body := range map[string]string{
+		"empty":         "",
+		"not JSON":      "hello",
+		"two values":    good + good,
+		"unknown field": strings.Replace(good, `"need"`, `"more":1,"need"`, 1),
+		"field twice":   strings.Replace(good, `"need"`, `"need":"x","need"`, 1),
+		"too long":      good + strings.Repeat(" ", api.MaxRequest),
+		"body absent":   `{"need":"echo","serial":1000,"generation":1}`,
+		"body a list":   strings.Replace(good, `{"say":"hello"}`, `[]`, 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := ""
+			if name == "body a list" {
+				r := r
+				r.Body = json.RawMessage(`[]`)
+				key, _ = r.Key(ursula)
+			}
+			status, err := e.Post(t, svid, api.PathRegister, key, []byte(body))
+			providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+			if status != http.StatusBadRequest {
+				t.Errorf("status %d", status)
+			}
+		})
+	}
+	t.Run("no such endpoint", func(t *testing.T) {
+		_, err := e.Post(t, svid, "/tls/order", "", nil)
+		providertest.WantError(t, err, api.Invalid, api.CodeUnknownMethod)
+	})
+}
+
+func TestBusy(t *testing.T) {
+	k := &echo{hold: make(chan struct{})}
+	e, r := start(t, k)
+	results := make(chan error)
+	const held = 32
+	ask := func(generation int) {
+		q := r
+		q.Generation = generation
+		_, err := e.Client(ursula).Do(t.Context(), api.PathRegister, q)
+		results <- err
+	}
+	for i := range held {
+		go ask(i + 1)
+	}
+	for k.calls.Load() < held {
+		time.Sleep(time.Millisecond)
+	}
+	go ask(held + 1)
+	err := <-results
+	providertest.WantError(t, err, api.Transient, api.CodeBusy)
+	if e := api.AsError(err); e.RetryAfter != 1 {
+		t.Errorf("Retry-After %d, want 1", e.RetryAfter)
+	}
+	close(k.hold)
+	for range held {
+		<-results
+	}
+}
+
+// TestAccident: what goes wrong in a kind is transient, and told to the log alone.
+func TestAccident(t *testing.T) {
+	k := &echo{fails: []error{errors.New("the password is swordfish"), api.Errorf(api.Denied, api.CodeMismatch, "not that")}}
+	e, r := start(t, k)
+	_, err := e.Client(ursula).Do(t.Context(), api.PathRegister, r)
+	providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
+	if strings.Contains(err.Error(), "swordfish") {
+		t.Error(err)
+	}
+	_, err = e.Client(ursula).Do(t.Context(), api.PathRegister, r)
+	providertest.WantError(t, err, api.Denied, api.CodeMismatch)
+	if _, err = e.Client(ursula).Do(t.Context(), api.PathRegister, r); err != nil {
+		t.Error(err)
+	}
+}
+
+func issuer(t *testing.T, e *providertest.Env) *cert.Issuer {
+	t.Helper()
+	key, err := seal.New(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert.New(cert.Config{Key: key, Authority: func() (*ca.Authority, error) { return e.Issuing, nil }})
+}

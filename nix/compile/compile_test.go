@@ -153,6 +153,26 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
+// Of what Nix says, what is no news to the reader is left out.
+func TestExplain(t *testing.T) {
+	said := `warning: the group 'nixbld' specified in 'build-users-group' does not exist
+warning: Git tree '/c' is dirty
+warning: not writing modified lock file of flake 'git+file:///c':
+• Added input 'florete':
+    'path:/f?lastModified=0' (1970-01-01)
+error: undefined variable 'x'
+       at /c/users.nix:1:1
+(use '--show-trace' to show detailed location information)
+`
+	want := "undefined variable 'x'\n       at /c/users.nix:1:1"
+	if got := explain(errors.New("exit status 1"), said).Error(); got != want {
+		t.Errorf("got %q", got)
+	}
+	if got := explain(errors.New("signal: killed"), "").Error(); got != "signal: killed" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestNixIsMissing(t *testing.T) {
 	t.Setenv("PATH", "")
 	_, err := Compile(t.Context(), Source{})

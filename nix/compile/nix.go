@@ -55,7 +55,10 @@ func (s Source) ref() string {
 
 // explain is what Nix said, without what is no news to anyone.
 func explain(err error, stderr string) error {
-	noise := []string{"warning: Git tree", "warning: not writing modified lock file", "(use '--show-trace'", "•", "    '"}
+	noise := []string{
+		"warning: Git tree", "warning: not writing modified lock file", "•", "    '",
+		"warning: the group 'nixbld'", "(use '--show-trace'",
+	}
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr), "\n"), func(line string) bool {
 		return slices.ContainsFunc(noise, func(n string) bool { return strings.HasPrefix(line, n) })
 	})

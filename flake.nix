@@ -3,7 +3,7 @@
 
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-26.05";
 
-  # Only packages touch nixpkgs; lib and the checks evaluate without it, offline.
+  # lib and the checks never touch nixpkgs: they evaluate offline.
   outputs = { self, nixpkgs }:
     let
       each = f: builtins.listToAttrs (map (name: { inherit name; value = f name; }) [ "aarch64-linux" "x86_64-linux" ]);

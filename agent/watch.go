@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -37,14 +39,16 @@ func (w *watcher) close() {
 	}
 }
 
-// add watches directories, those that exist. It returns true when one is newly
-// watched, so that what it holds may have changed since it was read.
+// add watches directories; one that does not exist yet by its nearest ancestor. It
+// returns true when one is newly watched, so that what it holds may have changed
+// since it was read.
 func (w *watcher) add(dirs []string) (added bool) {
 	if w.Watcher == nil {
 		return false
 	}
 	watched := w.WatchList()
 	for _, d := range dirs {
+		d = nearest(d)
 		if slices.Contains(watched, d) {
 			continue
 		}
@@ -55,6 +59,17 @@ func (w *watcher) add(dirs []string) (added bool) {
 		added = true
 	}
 	return added
+}
+
+// nearest is dir or the first directory above it that exists.
+func nearest(dir string) string {
+	for {
+		up := filepath.Dir(dir)
+		if _, err := os.Stat(dir); err == nil || up == dir {
+			return dir
+		}
+		dir = up
+	}
 }
 
 // wait returns true when the disk should be read again, false when ctx ended.

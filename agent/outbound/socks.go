@@ -108,7 +108,8 @@ func buffered(r io.Reader) ([]byte, error) {
 	return b.Peek(b.Buffered())
 }
 
-// resolve finds the service behind a destination. It must be given by name.
+// resolve finds the service behind a destination. It must be given by name; a name
+// is one service, which has one port, so the destination's port says nothing.
 func (r *rules) resolve(dest *statute.AddrSpec) (florete.ID, uint8, error) {
 	if dest.FQDN == "" {
 		return florete.ID{}, statute.RepAddrTypeNotSupported, fmt.Errorf("destination %s: want a name that ends in .rete", dest)
@@ -116,9 +117,6 @@ func (r *rules) resolve(dest *statute.AddrSpec) (florete.ID, uint8, error) {
 	d, err := florete.Resolve(dest.FQDN, r.trustDomain)
 	if err != nil {
 		return florete.ID{}, statute.RepHostUnreachable, err
-	}
-	if reach, ok := r.reach[d.ID()]; ok && dest.Port != int(reach.Listen.Port()) {
-		return d.ID(), statute.RepRuleFailure, fmt.Errorf("%s has port %d, not %d", dest.FQDN, reach.Listen.Port(), dest.Port)
 	}
 	return d.ID(), 0, nil
 }

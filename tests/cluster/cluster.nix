@@ -9,8 +9,8 @@ in
     inherit (facts) keys;
   };
 
-  hosts = import ./hosts.nix facts;
-  services = import ./services.nix;
+  hosts = import ./hosts facts;
+  services = import ./services.nix facts;
   users = import ./users.nix;
   roles = import ./roles.nix;
   groups = import ./groups.nix;

@@ -1,9 +1,8 @@
-{
+facts: {
   # The pages of the OIDC issuer, see providers.nix.
   auth = {
     host = "drhorrible";
     port = 5556;
-    listenPort = 80;
   };
 
   metrics = {
@@ -14,7 +13,7 @@
   outline = {
     host = "ursula";
     port = 4654;
-    listenPort = 80;
+    user = facts.account;
     visibility = "public";
     roles = [ "oidc-client" ];
     sso = {
@@ -27,6 +26,5 @@
   wiki = {
     host = "ursula";
     port = 4655;
-    listenPort = 80;
   };
 }

@@ -1,0 +1,4 @@
+# Where the operator works.
+{ on, me }: on 4 {
+  roles = [ "operator" ];
+}

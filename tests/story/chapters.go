@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// arrive deploys every host while its provider is down, then lets the provider
+// come up with an older policy, then gives it the right one.
+func (s *story) arrive(ctx context.Context) error {
+	s.say("five hosts activate; the provider is down")
+	for _, name := range hostNames {
+		h := s.hosts[name]
+		if err := h.deploy(s.path("newer", name)); err != nil {
+			return err
+		}
+		if err := h.activate(); err != nil {
+			return err
+		}
+		if err := h.agent(); err != nil {
+			return err
+		}
+	}
+	err := s.until(ctx, 10*time.Second, "three attempts of every host", func() bool {
+		s.watch()
+		for _, name := range hostNames {
+			if s.attempts[name+"/cert-node"] < 3 {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	s.say("waits grow, at random: %s", waits(s.hosts["ursula"].log("activate"), "cert-node"))
+
+	s.say("the provider comes up with the policy of the revision before, which has no %s", newcomer)
+	forge := s.hosts[forge]
+	if err := s.publish("newer"); err != nil {
+		return err
+	}
+	if err := forge.deploy(s.path("older", forge.name)); err != nil {
+		return err
+	}
+	if err := forge.provider(); err != nil {
+		return err
+	}
+	behind := func() bool {
+		s.watch()
+		all, _ := s.hosts[newcomer].needs()
+		e := all["cert-node"].Error
+		return e != nil && e.Code == "policy-behind"
+	}
+	if err := s.until(ctx, 10*time.Second, newcomer+" being told policy-behind", behind); err != nil {
+		return err
+	}
+	all, _ := s.hosts[newcomer].needs()
+	s.held(&s.laws, "a host ahead of its provider is told to wait", true, all["cert-node"].Error.Message)
+
+	s.say("the provider is given the policy of the new revision; nobody touches a host")
+	if err := forge.deploy(s.path("newer", forge.name)); err != nil {
+		return err
+	}
+	done := func() bool {
+		s.watch()
+		for _, h := range s.hosts {
+			if !h.fulfilled() {
+				return false
+			}
+		}
+		return true
+	}
+	if err := s.until(ctx, 15*time.Second, "every need fulfilled", done); err != nil {
+		return err
+	}
+	s.say("every need of every host is fulfilled")
+	told, _ := os.ReadFile(s.hosts["ursula"].log("hook"))
+	s.held(&s.laws, "the unit of outline is told once that its credentials are there", strings.Count(string(told), "\n") == 1, strings.TrimSpace(string(told)))
+	return nil
+}
+
+// talk reaches services as the roles say.
+func (s *story) talk(ctx context.Context) error {
+	s.say("hosts and people reach what their roles give them")
+	for _, host := range []string{"mgmt01", newcomer} {
+		s.reaches(ctx, host+" to outline, local listener", "outline", func() (string, error) { return s.curlLocal(ctx, host, "service/outline") })
+	}
+	s.reaches(ctx, "mgmt01 to outline, SOCKS5", "outline", func() (string, error) { return s.curlSOCKS(ctx, "mgmt01", "node/mgmt01", "outline") })
+	s.reaches(ctx, "alice to outline, SOCKS5", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
+	s.reaches(ctx, "alice to wiki, SOCKS5", "wiki", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "wiki") })
+	for _, host := range hostNames {
+		s.reaches(ctx, host+" to metrics, SOCKS5", "metrics", func() (string, error) { return s.curlSOCKS(ctx, host, "node/"+host, "metrics") })
+	}
+	return nil
+}
+
+// reaches tries a path until it is there: an agent starts with its identity.
+func (s *story) reaches(ctx context.Context, name, want string, try func() (string, error)) {
+	var got string
+	var err error
+	wait := s.until(ctx, 5*time.Second, name, func() bool {
+		got, err = try()
+		return err == nil && strings.TrimSpace(got) == want
+	})
+	found := "answered " + strings.TrimSpace(got)
+	if err != nil {
+		found = err.Error()
+	}
+	s.held(&s.paths, name, wait == nil, found)
+}
+
+// logInOnce logs alice in to outline with the credentials that were delivered.
+func (s *story) logInOnce(ctx context.Context) error {
+	s.say("alice logs in to outline by OIDC")
+	s.reaches(ctx, "alice's login", "logged in as "+alicesMail, func() (string, error) { return s.logIn(ctx) })
+	return nil
+}
+
+// again activates every host a second time: all is there, so nothing is asked.
+func (s *story) again(ctx context.Context) error {
+	s.say("every host activates again")
+	before, err := s.audit(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range s.hosts {
+		if err := h.stop("activate", syscall.SIGTERM); err != nil {
+			return err
+		}
+		code, out, err := h.once(ctx)
+		if err != nil {
+			return err
+		}
+		if code != 0 {
+			return fmt.Errorf("%s: second activation exits %d: %s", h.name, code, out)
+		}
+	}
+	after, err := s.audit(ctx)
+	if err != nil {
+		return err
+	}
+	n := len(after) - len(before)
+	s.held(&s.laws, "a second activation asks for nothing", n == 0, fmt.Sprintf("%d requests", n))
+	return nil
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// decision is a row of the provider's audit log.
+type decision struct {
+	Caller   string `json:"caller"`
+	Need     string `json:"need"`
+	Decision string `json:"decision"`
+	Code     string `json:"code"`
+	Key      string `json:"key"`
+	Again    bool   `json:"again"` // the recorded answer, given once more
+}
+
+// audit reads what the provider decided so far.
+func (s *story) audit(ctx context.Context) ([]decision, error) {
+	out, err := s.run(ctx, "flor-provider", "audit", "--settings", filepath.Join(s.hosts[forge].dir, "provider.hujson"), "--json")
+	if err != nil {
+		return nil, err
+	}
+	var all []decision
+	for line := range strings.Lines(out) {
+		var d decision
+		if err := json.Unmarshal([]byte(line), &d); err != nil {
+			return nil, fmt.Errorf("audit: %w: %s", err, line)
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// crash kills the provider while hosts are asking, three times, and starts it
+// again: every need is fulfilled and every request was granted once.
+func (s *story) crash(ctx context.Context) error {
+	s.say("the provider is killed while hosts ask, and started again")
+	before, err := s.audit(ctx)
+	if err != nil {
+		return err
+	}
+	clientBefore, err := s.credentials("ursula")
+	if err != nil {
+		return err
+	}
+	h := s.hosts[forge]
+	kills := 0
+	for i := range 3 {
+		for _, name := range []string{"raishan", "ursula", "mgmt01"} {
+			host := s.hosts[name]
+			for _, n := range host.manifest.Needs {
+				if n.Kind == "cert" && n.ID != "cert-node" || n.Kind == "oidc" {
+					if err := os.RemoveAll(host.layout().Need(n.ID)); err != nil {
+						return err
+					}
+				}
+			}
+			if err := host.activate(); err != nil {
+				return err
+			}
+		}
+		time.Sleep(time.Duration(15+10*i) * time.Millisecond)
+		if err := h.stop("provider", syscall.SIGKILL); err != nil {
+			return err
+		}
+		kills++
+		if err := h.provider(); err != nil {
+			return err
+		}
+		done := func() bool {
+			return s.hosts["raishan"].fulfilled() && s.hosts["ursula"].fulfilled() && s.hosts["mgmt01"].fulfilled()
+		}
+		if err := s.until(ctx, 10*time.Second, "needs fulfilled after the kill", done); err != nil {
+			return err
+		}
+		for _, name := range []string{"raishan", "ursula", "mgmt01"} {
+			if err := s.hosts[name].stop("activate", syscall.SIGTERM); err != nil {
+				return err
+			}
+		}
+	}
+	after, err := s.audit(ctx)
+	if err != nil {
+		return err
+	}
+	twice := 0
+	granted := map[string]int{}
+	for _, d := range after[len(before):] {
+		if d.Decision == "granted" && d.Key != "" && !d.Again {
+			if granted[d.Key]++; granted[d.Key] == 2 {
+				twice++
+			}
+		}
+	}
+	s.held(&s.laws, "nothing is issued twice for one request", twice == 0, fmt.Sprintf("%d kills, %d requests, %d answered anew", kills, len(granted), twice))
+	clientAfter, err := s.credentials("ursula")
+	if err != nil {
+		return err
+	}
+	s.held(&s.laws, "the OIDC client survives the kills", fmt.Sprint(clientAfter) == fmt.Sprint(clientBefore), "client "+clientAfter["client-id"])
+	return nil
+}
+
+// wipe loses a host's disk; it enrols again and gets the same OIDC client.
+func (s *story) wipe(ctx context.Context) error {
+	s.say("ursula loses its disk and enrols again")
+	h := s.hosts["ursula"]
+	before, err := s.credentials(h.name)
+	if err != nil {
+		return err
+	}
+	if err := h.stop("agent", syscall.SIGTERM); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(string(h.layout())); err != nil {
+		return err
+	}
+	if err := h.activate(); err != nil {
+		return err
+	}
+	if err := h.agent(); err != nil {
+		return err
+	}
+	if err := s.until(ctx, 10*time.Second, "ursula's needs fulfilled again", h.fulfilled); err != nil {
+		return err
+	}
+	after, err := s.credentials(h.name)
+	if err != nil {
+		return err
+	}
+	s.held(&s.laws, "a wiped host gets the same OIDC client", fmt.Sprint(after) == fmt.Sprint(before), "client "+after["client-id"])
+	s.reaches(ctx, "alice to outline on the wiped host", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
+	return nil
+}
+
+// rollBack switches ursula to its generation before, as an operator may; the same
+// document over the network is refused.
+func (s *story) rollBack(ctx context.Context) error {
+	s.say("ursula is switched back to its previous generation, from before %s", newcomer)
+	h := s.hosts["ursula"]
+	if err := h.deploy(s.path("older", h.name)); err != nil {
+		return err
+	}
+	if err := h.activate(); err != nil {
+		return err
+	}
+	var refusal error
+	err := s.until(ctx, 10*time.Second, "alice being refused", func() bool {
+		_, refusal = s.curlSOCKS(ctx, newcomer, "user/alice", "outline")
+		return refusal != nil
+	})
+	if err != nil {
+		return err
+	}
+	s.refused("alice, whom the previous generation does not know", refusal, "SOCKS5")
+	s.reaches(ctx, "mgmt01 to outline on the previous generation", "outline", func() (string, error) { return s.curlSOCKS(ctx, "mgmt01", "node/mgmt01", "outline") })
+
+	s.say("ursula is switched forward; an attacker serves the older document over the network")
+	if err := h.deploy(s.path("newer", h.name)); err != nil {
+		return err
+	}
+	if err := h.activate(); err != nil {
+		return err
+	}
+	s.reaches(ctx, "alice to outline again", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
+	if err := s.publish("older"); err != nil {
+		return err
+	}
+	s.refused("the older document over the network", s.refetch(ctx, h.name), "older")
+	s.reaches(ctx, "alice to outline after that", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
+	if err := s.publish("newer"); err != nil {
+		return err
+	}
+	if err := s.refetch(ctx, h.name); err != nil {
+		return fmt.Errorf("the newest documents once more: %w", err)
+	}
+	return nil
+}
+
+// refetch makes a host ask for its documents now, and returns why it refused them.
+func (s *story) refetch(ctx context.Context, host string) error {
+	h := s.hosts[host]
+	if err := h.stop("activate", syscall.SIGTERM); err != nil {
+		return err
+	}
+	const need = "config-documents"
+	if err := os.RemoveAll(h.layout().Need(need)); err != nil {
+		return err
+	}
+	if _, _, err := h.once(ctx); err != nil {
+		return err
+	}
+	all, err := h.needs()
+	if err != nil {
+		return err
+	}
+	if e := all[need].Error; e != nil && all[need].State != "fulfilled" {
+		return fmt.Errorf("%s: %s", e.Code, e.Message)
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+
+	"github.com/quic-go/quic-go"
+	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+	"golang.org/x/crypto/ssh"
+)
+
+// refuse tries what nobody may do.
+func (s *story) refuse(ctx context.Context) error {
+	s.say("what nobody may do is refused")
+	_, err := s.curlSOCKS(ctx, "raishan", "user/bob", "wiki")
+	s.refused("bob to wiki", err, "SOCKS5")
+
+	bob, err := s.hosts["raishan"].svid("cert-user-bob")
+	if err != nil {
+		return err
+	}
+	s.refused("bob to wiki, past his own forwarder", s.knock(ctx, "wiki", bob), "Application error")
+
+	raishan, err := s.client("raishan")
+	if err != nil {
+		return err
+	}
+	nosy := *raishan
+	nosy.Node = s.hosts["ursula"].manifest.Identity.ID
+	_, err = nosy.Artifact(ctx)
+	s.refused("raishan asks for ursula's documents", err, string(api.Denied))
+
+	ursula, err := s.client("ursula")
+	if err != nil {
+		return err
+	}
+	r := api.Request{Need: "oidc-wiki", Serial: s.serial, Generation: 1, Body: json.RawMessage(`{"service":"spiffe://demo.flor/service/wiki","redirectURIs":[]}`)}
+	_, err = ursula.Do(ctx, api.PathRegister, r)
+	s.refused("an OIDC client for a service the policy does not have", err, api.CodeNotGranted)
+
+	stranger, err := s.stranger(florete.KindNode, "mgmt01")
+	if err != nil {
+		return err
+	}
+	s.refused("a stranger CA's mgmt01 at ursula's forwarder", s.knock(ctx, "outline", stranger), "CRYPTO_ERROR", "tls", "certificate")
+	forged := *ursula
+	forged.SVID = stranger
+	forged.Node, _ = florete.NewID(trustDomain, florete.KindNode, "", "mgmt01")
+	_, err = forged.Artifact(ctx)
+	s.refused("a stranger CA's mgmt01 at the provider", err, api.CodeUntrusted)
+
+	if err := s.replay(ctx); err != nil {
+		return err
+	}
+	return s.tamper(ctx)
+}
+
+// refused records that err is there and is about what it should be about.
+func (s *story) refused(name string, err error, about ...string) {
+	found := "was let in"
+	if err != nil {
+		found = strings.TrimSpace(err.Error())
+	}
+	ok := false
+	for _, a := range about {
+		ok = ok || err != nil && strings.Contains(found, a)
+	}
+	s.held(&s.refusals, name, ok, found)
+}
+
+// client speaks to the provider as a host does.
+func (s *story) client(host string) (*api.Client, error) {
+	h := s.hosts[host]
+	roots, err := x509bundle.Parse(spiffeid.RequireTrustDomainFromString(trustDomain), []byte(strings.Join(h.manifest.Trust.Roots, "\n")))
+	if err != nil {
+		return nil, err
+	}
+	svid, err := h.svid("cert-node")
+	if err != nil {
+		return nil, err
+	}
+	return &api.Client{Node: h.manifest.Identity.ID, Provider: h.manifest.Providers[forge], Roots: roots, SVID: svid}, nil
+}
+
+// svid is a delivered certificate with its key.
+func (h *host) svid(need string) (*tls.Certificate, error) {
+	dir := florete.Current(h.layout().Need(need))
+	c, err := tls.LoadX509KeyPair(filepath.Join(dir, florete.FileSVID), filepath.Join(dir, florete.FileKey))
+	return &c, err
+}
+
+// knock connects to a service of ursula with a certificate and asks for a stream.
+func (s *story) knock(ctx context.Context, service string, svid *tls.Certificate) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := quic.DialAddr(ctx, s.hosts["ursula"].manifest.Forwarder.Listen, &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"florete/1"}, ServerName: service + "." + trustDomain + ".rete",
+		Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true, // it is the caller who is on trial
+	}, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.CloseWithError(0, "")
+	stream, err := conn.OpenStreamSync(ctx)
+	if err != nil {
+		return err
+	}
+	_ = stream.SetDeadline(time.Now().Add(3 * time.Second))
+	if _, err := stream.Write([]byte{1}); err != nil {
+		return err
+	}
+	_, err = stream.Read(make([]byte, 1))
+	return err
+}
+
+// replay enrols with a proof, then sends the same proof once more on the same
+// connection.
+func (s *story) replay(ctx context.Context) error {
+	h := s.hosts["raishan"]
+	client, err := s.client(h.name)
+	if err != nil {
+		return err
+	}
+	conn, err := tls.Dial("tcp", client.Provider.Address, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	replies := bufio.NewReader(conn)
+	post := func(path string, header http.Header, in, out any) error {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		req, err := http.NewRequest(http.MethodPost, "https://provider"+path, bytes.NewReader(b))
+		if err != nil {
+			return err
+		}
+		req.Header = header
+		if err := req.Write(conn); err != nil {
+			return err
+		}
+		res, err := http.ReadResponse(replies, req)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		if b, err = io.ReadAll(res.Body); err != nil {
+			return err
+		}
+		if res.StatusCode != http.StatusOK {
+			refusal := &api.Error{}
+			return errors.Join(json.Unmarshal(b, refusal), refusal)
+		}
+		return json.Unmarshal(b, out)
+	}
+	var nonce api.Nonce
+	if err := post(api.PathNonce, http.Header{}, struct{}{}, &nonce); err != nil {
+		return err
+	}
+	csr, err := newCSR()
+	if err != nil {
+		return err
+	}
+	secret, err := os.ReadFile(h.hostKey())
+	if err != nil {
+		return err
+	}
+	signer, err := ssh.ParsePrivateKey(secret)
+	if err != nil {
+		return err
+	}
+	state := conn.ConnectionState()
+	binding, err := api.ChannelBinding(&state)
+	if err != nil {
+		return err
+	}
+	for i := range 2 {
+		body, err := json.Marshal(api.CertBody{ID: client.Node, CSR: pemCSR(csr)})
+		if err != nil {
+			return err
+		}
+		r := api.Request{Need: "cert-node", Serial: s.serial, Generation: 1, Body: body}
+		if r.Proof, err = (api.Statement{Node: client.Node, Provider: client.Provider.ID, Nonce: nonce.Nonce, CSR: csr, Binding: binding}).Sign(signer); err != nil {
+			return err
+		}
+		key, err := r.Key(client.Node)
+		if err != nil {
+			return err
+		}
+		var a api.Answer
+		err = post(api.PathSVID, http.Header{api.HeaderKey: {key}}, r, &a)
+		if i == 0 && err != nil {
+			return fmt.Errorf("enrolment before the replay: %w", err)
+		}
+		if i == 1 {
+			s.refused("a replayed enrolment proof", err, api.CodeReplayed)
+		}
+	}
+	return nil
+}
+
+// tamper lets a config provider that was broken into serve a manifest with another
+// role: digest and all, but the signature is the old one.
+func (s *story) tamper(ctx context.Context) error {
+	if err := os.CopyFS(s.path("published-tampered"), os.DirFS(s.path("published-newer"))); err != nil {
+		return err
+	}
+	dir := s.path("published-tampered", "raishan")
+	d, err := florete.Read(dir, florete.DocManifest)
+	if err != nil {
+		return err
+	}
+	envelope, body, signature := d.Bytes()
+	evil := bytes.Replace(body, []byte(`"roles":["beacon"`), []byte(`"roles":["operator"`), 1)
+	if bytes.Equal(evil, body) {
+		return errors.New("the manifest of raishan has no role to change")
+	}
+	envelope = bytes.Replace(envelope, []byte(florete.Digest(body)), []byte(florete.Digest(evil)), 1)
+	if d, err = florete.Open(envelope, evil, signature); err != nil {
+		return err
+	}
+	if err := d.Write(dir); err != nil {
+		return err
+	}
+	if err := s.publish("tampered"); err != nil {
+		return err
+	}
+	s.refused("a tampered document", s.refetch(ctx, "raishan"), "tampered")
+	if err := s.publish("newer"); err != nil {
+		return err
+	}
+	return s.refetch(ctx, "raishan")
+}

@@ -66,6 +66,9 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	if c.Status == nil {
 		c.Status = func(Summary) {}
 	}
+	if c.step == nil {
+		c.step = func(string) {}
+	}
 	unlock, err := lock(c.State)
 	if err != nil {
 		return Summary{}, err

@@ -20,7 +20,7 @@ func (a *activation) attempt(n *need) func(context.Context) outcome {
 	before := n.state
 	number := n.state.Begin(a.view(n))
 	ask := fetch.Ask{
-		Need: n.Need, Digest: n.digest, Since: n.state.Fulfilled.Time,
+		Need: n.Need, Digest: n.digest, Since: n.state.Fulfilled,
 		Provider: n.Providers[(number-1)%len(n.Providers)],
 		Enrol:    before.Error != nil && (before.Error.Code == api.CodeClock || before.Error.Code == api.CodeUntrusted),
 	}
@@ -83,9 +83,7 @@ func (a *activation) fetch(ctx context.Context, ask fetch.Ask, dir delivery.Dir)
 func (a *activation) fulfil(n *need, provider string, expires int64) {
 	n.state.Fulfil(a.view(n), provider, expires)
 	a.save(n)
-	if err := a.host.Forget(n.ID); err != nil {
-		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
-	}
+	a.forget(n)
 	due, _ := n.state.Due(n.Renew)
 	a.report(Event{Event: EventFulfilled, Need: n.ID, Provider: provider, Attempt: n.state.Attempts, Next: due})
 }

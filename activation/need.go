@@ -55,6 +55,9 @@ func (a *activation) load(n florete.Need) *need {
 	if l.state, err = backoff.Load(a.State.NeedState(n.ID)); err != nil {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error() + ": begins anew"})
 	}
+	if a.host.Answered(n.ID, l.state.Fulfilled) {
+		a.forget(l)
+	}
 	v := a.view(l)
 	l.state.Restart(v.Now)
 	l.state.Settle(v)
@@ -103,7 +106,16 @@ func (n *need) untold() (generation int, owed bool) {
 // save writes what is known of a need. Without it a restart asks again, and gets
 // the same answer.
 func (a *activation) save(n *need) {
+	a.step("save " + n.ID)
 	if err := n.state.Save(a.State.NeedState(n.ID)); err != nil {
+		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
+	}
+}
+
+// forget drops the request that was answered.
+func (a *activation) forget(n *need) {
+	a.step("forget " + n.ID)
+	if err := a.host.Forget(n.ID); err != nil {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
 	}
 }

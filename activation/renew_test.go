@@ -214,6 +214,34 @@ func TestLostAnswer(t *testing.T) {
 	})
 }
 
+// The request of a renewal that was cut off is sent again as it was.
+func TestCutOffRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.wantExit(h.once(), ExitFulfilled)
+		time.Sleep(20 * time.Hour)
+		release := make(chan struct{})
+		h.forge.Refuse = func(c Call) *api.Error {
+			if c.Need == "cert-node" {
+				<-release
+			}
+			return nil
+		}
+		stop := h.run()
+		time.Sleep(time.Second)
+		stop()
+		close(release)
+		h.wantExit(h.once(), ExitFulfilled)
+		calls := h.forge.Calls("cert-node")
+		if len(calls) != 3 || calls[1].Key != calls[2].Key || calls[0].Key == calls[1].Key {
+			t.Fatalf("%+v", calls)
+		}
+		if s := h.state("cert-node"); s.Total != 2 {
+			t.Errorf("counted %d attempts, want 2: stopping is no failure", s.Total)
+		}
+	})
+}
+
 // An answer that has expired in the meantime is not asked for with the same
 // request for ever.
 func TestExpiredAnswerIsNotAskedForAgain(t *testing.T) {

@@ -35,7 +35,7 @@ type Provider struct {
 
 	cluster  *Cluster
 	id       florete.ID
-	listener *pipe
+	listener net.Listener
 	server   *http.Server
 	ended    chan struct{}
 
@@ -58,8 +58,11 @@ type Call struct {
 }
 
 // Start makes a provider that listens on name:1 of Dial.
-func (c *Cluster) Start(name string) *Provider {
-	p := &Provider{cluster: c, id: ProviderID(name), listener: newPipe(), answers: map[string]api.Answer{}, ended: make(chan struct{})}
+func (c *Cluster) Start(name string) *Provider { return c.Serve(name, newPipe()) }
+
+// Serve makes a provider on a listener.
+func (c *Cluster) Serve(name string, l net.Listener) *Provider {
+	p := &Provider{cluster: c, id: ProviderID(name), listener: l, answers: map[string]api.Answer{}, ended: make(chan struct{})}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	c.must(err)
 	config := &tls.Config{
@@ -116,7 +119,7 @@ func Dial(providers map[string]*Provider) func(context.Context, string, string) 
 		if down {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 		}
-		return p.listener.dial(ctx)
+		return p.listener.(*pipe).dial(ctx)
 	}
 }
 

@@ -7,10 +7,9 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"os"
-	"time"
 
 	"florete"
+	"florete/activation/backoff"
 	"florete/providers/api"
 
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
@@ -41,9 +40,9 @@ type Host struct {
 // Ask is one attempt.
 type Ask struct {
 	Need     florete.Need
-	Provider string    // host name
-	Digest   string    // of the need
-	Since    time.Time // when the need was last fulfilled: what was pending before is of the past
+	Provider string       // host name
+	Digest   string       // of the need
+	Since    backoff.Time // when the need was last fulfilled: what was pending before is answered
 
 	// Enrol asks for the node's SVID by proof even when there is one that seems
 	// good.
@@ -124,12 +123,4 @@ func asked(err error) *Error {
 
 func (h *Host) client(provider string, svid *tls.Certificate) *api.Client {
 	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[provider], Roots: h.Roots, SVID: svid, Dial: h.Dial}
-}
-
-// Forget drops what was pending for a need, when its answer is delivered.
-func (h *Host) Forget(need string) error {
-	if err := os.Remove(h.pendingPath(need)); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return nil
 }

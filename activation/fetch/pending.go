@@ -27,21 +27,26 @@ func (h *Host) pendingPath(need string) string {
 	return filepath.Join(h.Layout.Need(need), "pending.json")
 }
 
-// pending reads what is pending for a need, or makes it when there is nothing or
-// what there is belongs to another need, or to an effort that has ended.
+// readPending reads what is pending for a need, if it can be read.
+func (h *Host) readPending(need string) (p pending, found bool, err error) {
+	b, err := os.ReadFile(h.pendingPath(need))
+	if errors.Is(err, fs.ErrNotExist) {
+		return pending{}, false, nil
+	}
+	if err != nil {
+		return pending{}, false, err
+	}
+	return p, florete.Decode(b, &p) == nil, nil
+}
+
+// pending is what is pending for a need. It is made when there is nothing or what
+// there is belongs to another need, or to an effort that has ended.
 func (h *Host) pending(a Ask) (pending, error) {
-	since := backoff.At(a.Since).Seconds()
-	b, err := os.ReadFile(h.pendingPath(a.Need.ID))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return pending{}, err
+	p, found, err := h.readPending(a.Need.ID)
+	if err != nil || found && p.Digest == a.Digest && p.Since == a.Since.Seconds() {
+		return p, err
 	}
-	if err == nil {
-		var p pending
-		if florete.Decode(b, &p) == nil && p.Digest == a.Digest && p.Since == since {
-			return p, nil
-		}
-	}
-	p := pending{Digest: a.Digest, Since: since, Body: a.Need.Request}
+	p = pending{Digest: a.Digest, Since: a.Since.Seconds(), Body: a.Need.Request}
 	if a.Need.Kind == "cert" {
 		if p.Body, p.PrivateKey, err = certRequest(a.Need); err != nil {
 			return pending{}, err
@@ -51,8 +56,23 @@ func (h *Host) pending(a Ask) (pending, error) {
 	if p.Key, err = r.Key(h.Manifest.Identity.ID); err != nil {
 		return pending{}, err
 	}
-	if b, err = json.Marshal(p); err != nil {
+	b, err := json.Marshal(p)
+	if err != nil {
 		return pending{}, err
 	}
 	return p, delivery.WriteFile(h.pendingPath(a.Need.ID), b, 0o600)
+}
+
+// Answered tells whether what is pending was answered by what was fulfilled since.
+func (h *Host) Answered(need string, fulfilled backoff.Time) bool {
+	p, found, err := h.readPending(need)
+	return err == nil && found && p.Since != fulfilled.Seconds()
+}
+
+// Forget drops what is pending for a need, when its answer is delivered.
+func (h *Host) Forget(need string) error {
+	if err := os.Remove(h.pendingPath(need)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

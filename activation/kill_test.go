@@ -1,0 +1,148 @@
+package activation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"florete"
+	. "florete/activation/activationtest"
+)
+
+// victimConfig tells a copy of this test binary to make one pass, and to die by
+// SIGKILL before a step of it.
+const victimConfig = "ACTIVATION_VICTIM"
+
+type victim struct {
+	State, Closure, HostKey, Told string
+	At                            int64
+}
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(victimConfig); text != "" {
+		var v victim
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			panic(err)
+		}
+		v.run()
+	}
+	os.Exit(m.Run())
+}
+
+func (v victim) run() {
+	left := atomic.Int64{}
+	left.Store(v.At)
+	s, err := Run(context.Background(), Config{
+		State: florete.Layout(v.State), Closure: v.Closure, HostKey: v.HostKey, Once: true,
+		Report: func(e Event) { fmt.Println(e) },
+		Notify: func(_ context.Context, a florete.Action) error {
+			return os.WriteFile(filepath.Join(v.Told, a.Unit), nil, 0o644)
+		},
+		step: func(string) {
+			if left.Add(-1) < 0 {
+				syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(ExitUsage)
+	}
+	os.Exit(s.Exit())
+}
+
+// start runs a victim and returns its exit code, -1 when it was killed.
+func (v victim) start(t *testing.T) (int, string) {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), victimConfig+"="+string(text))
+	out, _ := cmd.CombinedOutput()
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// TestKilledAtEachStep kills a whole first activation before each change it makes
+// to the disk. The next one completes it: nothing is issued twice, nothing is
+// left over, and units were told.
+func TestKilledAtEachStep(t *testing.T) {
+	at, done := int64(0), false
+	for ; !done && !t.Failed(); at++ {
+		t.Run(fmt.Sprint(at), func(t *testing.T) { done = killAt(t, at) })
+	}
+	if at < 40 {
+		t.Errorf("only %d steps", at)
+	}
+}
+
+// killAt tells whether the activation was done before it was killed.
+func killAt(t *testing.T, at int64) (done bool) {
+	c := NewCluster(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	forge := c.Serve("forge", l)
+	defer forge.Stop()
+	m := c.Manifest()
+	m.Providers["forge"] = florete.Provider{ID: ProviderID("forge"), Address: l.Addr().String()}
+	v := victim{State: filepath.Join(t.TempDir(), "state"), Closure: t.TempDir(), HostKey: c.HostKey, Told: t.TempDir(), At: at}
+	if err := c.Document(1, m).Write(v.Closure); err != nil {
+		t.Fatal(err)
+	}
+	forge.Artifact.Documents = append(forge.Artifact.Documents, c.Signed(1, m, c.Signing))
+	code, out := v.start(t)
+	if code == ExitFulfilled {
+		return true
+	}
+	if code != -1 {
+		t.Fatalf("step %d: exit %d\n%s", at, code, out)
+	}
+	v.At = 1 << 40
+	if code, out = v.start(t); code != ExitFulfilled {
+		t.Fatalf("step %d: after it: exit %d\n%s", at, code, out)
+	}
+	layout := florete.Layout(v.State)
+	keys := map[string]map[string]bool{}
+	for _, call := range forge.Calls("") {
+		if keys[call.Need] == nil {
+			keys[call.Need] = map[string]bool{}
+		}
+		keys[call.Need][call.Key] = true
+	}
+	for _, n := range m.Needs {
+		if len(keys[n.ID]) != 1 {
+			t.Errorf("step %d: %s was asked for with %d idempotency keys", at, n.ID, len(keys[n.ID]))
+		}
+		for name := range n.Deliver.Files {
+			if _, err := os.Stat(filepath.Join(florete.Current(layout.Need(n.ID)), name)); err != nil {
+				t.Errorf("step %d: %v", at, err)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(v.Told, "outline.service")); err != nil {
+		t.Errorf("step %d: the unit was not told", at)
+	}
+	var left []string
+	_ = filepath.WalkDir(v.State, func(path string, d os.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".new") || strings.Contains(path, "gen-2") || strings.HasSuffix(path, "pending.json") {
+			left = append(left, path)
+		}
+		return err
+	})
+	if len(left) > 0 {
+		t.Errorf("step %d: left over: %v", at, left)
+	}
+	return false
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"crypto"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/ca"
+	"florete/providers/providertest"
+	"florete/providers/server"
+)
+
+// TestKill kills a real provider with SIGKILL again and again while a host asks
+// for nine things at once. In the end each was granted once, every answer to one
+// request was the same, and nothing that was answered is missing.
+func TestKill(t *testing.T) {
+	dir := t.TempDir()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(root(dir))
+	address, err := freeAddress()
+	must(err)
+	hostKey := providertest.NewHostKey(t)
+	p, err := document(dir, address, providertest.Authorized(hostKey), []string{"cert"})
+	must(err)
+	must(providertest.WriteDocument(filepath.Join(dir, "policy"), florete.DocPolicy, p, 1000))
+	settings := filepath.Join(dir, "provider.hujson")
+	must(os.WriteFile(settings, []byte(`{"policy":"policy","state":"state","cert":{"issuingCertificate":"issuing.crt"}}`), 0o600))
+	must(os.Mkdir(filepath.Join(dir, "state"), 0o700))
+	must(ca.Request(providertest.Domain, filepath.Join(dir, "state", "issuing.key"), filepath.Join(dir, "state", "issuing.csr")))
+	must(sign(dir))
+
+	ursula := providertest.ID("node/ursula")
+	roots, err := api.Roots(p.TrustDomain, p.Trust)
+	must(err)
+	ask := func() *api.Client { return &api.Client{Node: ursula, Provider: p.Provider, Roots: roots} }
+	key, err := ca.NewKey()
+	must(err)
+	run := start(t, settings)
+	svid, err := ask().Enrol(t.Context(), request(t, "cert-node", ursula, key), hostKey)
+	for ; err != nil && api.AsError(err).Kind == api.Transient; time.Sleep(5 * time.Millisecond) {
+		svid, err = ask().Enrol(t.Context(), request(t, "cert-node", ursula, key), hostKey)
+	}
+	must(err)
+	pair, err := ca.EncodeKey(key)
+	must(err)
+	certificate, err := tls.X509KeyPair([]byte(svid.Values["svid"]), pair)
+	must(err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	var answers, lost atomic.Int64
+	for i := range 8 {
+		id := providertest.ID(fmt.Sprintf("service/s%d", i))
+		r := request(t, fmt.Sprintf("cert-service-s%d", i), id, key)
+		wg.Go(func() {
+			c := ask()
+			c.SVID = &certificate
+			var first string
+			for generation := 1; generation <= 6; {
+				r.Generation = generation
+				a, err := c.Do(ctx, api.PathSVID, r)
+				switch {
+				case ctx.Err() != nil:
+					t.Error("the time is over")
+					return
+				case err != nil && api.AsError(err).Kind != api.Transient:
+					t.Error(err)
+					return
+				case err != nil:
+					lost.Add(1)
+					time.Sleep(5 * time.Millisecond)
+					continue
+				case first == "":
+					first = a.Values["svid"]
+				case a.Values["svid"] != first:
+					t.Errorf("need %s: another answer the second time", r.Need)
+					return
+				default: // heard twice
+					generation, first = generation+1, ""
+				}
+				answers.Add(1)
+			}
+		})
+	}
+	// 96 answers are heard in all; each kill waits for one to seven of them, so it
+	// comes while others are being made.
+	for heard, n := int64(0), 0; n < 12; n++ {
+		for heard += 1 + rand.Int64N(7); answers.Load() < heard && ctx.Err() == nil; {
+			time.Sleep(time.Millisecond)
+		}
+		run.kill(t)
+		run = start(t, settings)
+	}
+	wg.Wait()
+	run.kill(t)
+	if lost.Load() < 12 {
+		t.Errorf("%d requests failed: the kills hit nothing", lost.Load())
+	}
+
+	granted := map[string]int{}
+	for _, row := range audit(t, settings) {
+		if row.Outcome != server.Granted {
+			t.Errorf("audit: %+v", row)
+		}
+		if !row.Again {
+			granted[row.Key]++
+		}
+	}
+	if len(granted) != 1+8*6 {
+		t.Errorf("%d requests were granted, want %d", len(granted), 1+8*6)
+	}
+	for key, n := range granted {
+		if n != 1 {
+			t.Errorf("request %s was granted %d times", key, n)
+		}
+	}
+}
+
+// request asks for the SVID of id for a key.
+func request(t *testing.T, need string, id florete.ID, key crypto.Signer) api.Request {
+	t.Helper()
+	csr, err := ca.NewCSR(id, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api.Request{Need: need, Serial: 1000, Generation: 1, Body: providertest.JSON(api.CertBody{ID: id, CSR: string(csr)})}
+}
+
+// provider is a process.
+type provider struct{ *exec.Cmd }
+
+func start(t *testing.T, settings string) provider {
+	t.Helper()
+	cmd := exec.Command("flor-provider", "run", "--settings", settings)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	return provider{cmd}
+}
+
+func (p provider) kill(t *testing.T) {
+	t.Helper()
+	if err := p.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatalf("the provider ended by itself: %v", err)
+	}
+	p.Wait()
+}
+
+// audit reads the decisions as an operator would.
+func audit(t *testing.T, settings string) (rows []server.Row) {
+	t.Helper()
+	out, err := exec.Command("flor-provider", "audit", "--settings", settings, "--json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		var r server.Row
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"florete/providers/ca"
+	"florete/providers/providertest"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"flor-provider": main})
+}
+
+// TestScripts runs the stories in testdata/script. What florctl does there are
+// commands of the script: root, sign, policy.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:   "testdata/script",
+		Setup: listen,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"root":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(root(ts.Getenv("WORK"))) },
+			"sign":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(sign(ts.Getenv("WORK"))) },
+			"policy": func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(policy(ts.Getenv("WORK"), args)) },
+			"ready":  heard,
+		},
+	})
+}
+
+// root makes the root of the trust domain in dir.
+func root(dir string) error {
+	r, err := ca.NewRoot(providertest.Domain, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := ca.SaveKey(filepath.Join(dir, "ca.key"), r.Key); err != nil {
+		return err
+	}
+	return ca.Save(filepath.Join(dir, "ca.crt"), ca.EncodeCertificates(r.Certificate))
+}
+
+// sign signs the issuing CA of the provider whose state is in dir/state.
+func sign(dir string) error {
+	r, err := ca.Load(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
+	if err != nil {
+		return err
+	}
+	csr, err := os.ReadFile(filepath.Join(dir, "state", "issuing.csr"))
+	if err != nil {
+		return err
+	}
+	c, err := r.SignIssuing(csr, time.Now())
+	if err != nil {
+		return err
+	}
+	return ca.Save(filepath.Join(dir, "issuing.crt"), ca.EncodeCertificates(c))
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"florete"
+	"florete/providers/providertest"
+)
+
+// document is the policy of drhorrible, which runs kinds and lets ursula enrol.
+func document(dir, address, hostKey string, kinds []string) (florete.Policy, error) {
+	crt, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	if err != nil {
+		return florete.Policy{}, err
+	}
+	p := florete.Policy{
+		Cluster: "demo", Host: "drhorrible", TrustDomain: providertest.Domain,
+		Trust:    florete.Trust{Roots: []string{string(crt)}, Keys: []string{}},
+		Provider: florete.Provider{ID: providertest.ID("service/drhorrible/florete-provider"), Address: address},
+		Enrol:    []florete.Enrollee{},
+		Kinds:    map[string]json.RawMessage{},
+		Grants:   []florete.Grant{},
+	}
+	for _, k := range kinds {
+		p.Kinds[k] = json.RawMessage(map[string]string{
+			"cert": `{"lifetime":3600}`, "config": `{}`, "oidc": `{"issuer":"http://auth.demo.flor.rete"}`,
+		}[k])
+	}
+	if hostKey != "" {
+		ursula := providertest.ID("node/ursula")
+		p.Enrol = append(p.Enrol, florete.Enrollee{ID: ursula, SSHHostKey: hostKey})
+		p.Grants = append(p.Grants, florete.Grant{Caller: ursula, Need: "cert-node", Kind: "cert", Request: providertest.JSON(map[string]any{"id": ursula})})
+		for i := range 8 {
+			p.Grants = append(p.Grants, florete.Grant{Caller: ursula, Need: fmt.Sprintf("cert-service-s%d", i), Kind: "cert",
+				Request: providertest.JSON(map[string]any{"id": providertest.ID(fmt.Sprintf("service/s%d", i))})})
+		}
+	}
+	return p, nil
+}
+
+// policy writes the policy of the script's provider, on a port that is free.
+func policy(dir string, kinds []string) error {
+	address, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	p, err := document(dir, address, "", kinds)
+	if err != nil {
+		return err
+	}
+	return providertest.WriteDocument(filepath.Join(dir, "policy"), florete.DocPolicy, p, 1000)
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

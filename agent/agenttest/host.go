@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"florete"
+	"florete/agent/identity"
 )
 
 // Host is a state directory, written as activation writes it.
@@ -117,4 +118,22 @@ func marshal(t testing.TB, v any) []byte {
 func withoutNulls(t testing.TB, v any) []byte {
 	t.Helper()
 	return []byte(strings.ReplaceAll(string(marshal(t, v)), ":null", ":[]"))
+}
+
+// Identities reads what was delivered to the host.
+func (h *Host) Identities(t testing.TB) *identity.Set {
+	t.Helper()
+	doc, err := florete.Read(florete.Current(h.Layout.Documents()), florete.DocManifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := doc.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, problems := identity.Load(h.Layout, m, &identity.Set{})
+	for _, p := range problems {
+		t.Fatal(p)
+	}
+	return set
 }

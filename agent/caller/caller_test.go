@@ -1,0 +1,159 @@
+package caller_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"florete"
+	"florete/agent/agenttest"
+	"florete/agent/caller"
+)
+
+func TestMain(m *testing.M) { agenttest.Main(m) }
+
+func listen(t *testing.T, addr string) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+func accept(t *testing.T, ln net.Listener) net.Conn {
+	t.Helper()
+	c, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestUIDOfThisProcess(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
+		ln := listen(t, addr)
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		uid, err := caller.UID(accept(t, ln))
+		if err != nil || uid != uint32(os.Getuid()) {
+			t.Errorf("%s: uid %d, %v, want %d", addr, uid, err, os.Getuid())
+		}
+	}
+}
+
+// TestUIDOfAnIPv4ConnectionOnAnIPv6Socket is how some runtimes connect to IPv4.
+func TestUIDOfAnIPv4ConnectionOnAnIPv6Socket(t *testing.T) {
+	ln := listen(t, "127.0.0.1:0")
+	s, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(s)
+	to := &unix.SockaddrInet6{Port: ln.Addr().(*net.TCPAddr).Port, Addr: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}}
+	if err := unix.Connect(s, to); err != nil {
+		t.Fatal(err)
+	}
+	uid, err := caller.UID(accept(t, ln))
+	if err != nil || uid != uint32(os.Getuid()) {
+		t.Errorf("uid %d, %v, want %d", uid, err, os.Getuid())
+	}
+}
+
+// TestUIDOfAnotherUser runs a process under another uid.
+func TestUIDOfAnotherUser(t *testing.T) {
+	needRoot(t)
+	const other = 64999
+	ln := listen(t, "127.0.0.1:0")
+	done := make(chan error, 1)
+	go func() { done <- agenttest.DialAs(t, other, ln.Addr().String()) }()
+	c := accept(t, ln)
+	uid, err := caller.UID(c)
+	if err != nil || uid != other {
+		t.Errorf("uid %d, %v, want %d", uid, err, other)
+	}
+	b := make([]byte, 1)
+	c.Read(b)
+	c.Write(b)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can start a process of another user")
+	}
+}
+
+// TestGoneIsNotRoot: the kernel says uid 0 for a socket that nobody holds.
+func TestGoneIsNotRoot(t *testing.T) {
+	ln := listen(t, "127.0.0.1:0")
+	c, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	end := accept(t, ln)
+	end.SetDeadline(time.Now().Add(5 * time.Second))
+	end.Read(make([]byte, 1)) // the client's FIN
+	if uid, err := caller.UID(end); !errors.Is(err, caller.ErrGone) {
+		t.Errorf("uid %d, %v, want ErrGone", uid, err)
+	}
+	end.Close() // now the client's side is in TIME_WAIT
+	if uid, err := caller.UID(closed{end}); !errors.Is(err, caller.ErrGone) {
+		t.Errorf("uid %d, %v, want ErrGone", uid, err)
+	}
+}
+
+// closed still knows the addresses of a connection.
+type closed struct{ net.Conn }
+
+func TestTable(t *testing.T) {
+	alice, node, outline := agenttest.ID("user/alice"), agenttest.ID("node/laptop"), agenttest.ID("service/outline")
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, err := strconv.ParseUint(me.Uid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, problems := caller.NewTable([]florete.Caller{
+		{ID: alice, UIDs: []uint32{1000, 1001}},
+		{ID: outline, Users: []string{"no-such-account", me.Username}},
+		{ID: node, UIDs: []uint32{1001, uint32(uid)}},
+	})
+	if len(problems) != 1 || !strings.Contains(problems[0].Error(), outline.String()) || !strings.Contains(problems[0].Error(), "no-such-account") {
+		t.Errorf("problems %v, want one about no-such-account", problems)
+	}
+	for want, uids := range map[florete.ID][]uint32{alice: {1000, 1001}, outline: {uint32(uid)}, {}: {999}} {
+		for _, u := range uids {
+			if got, _ := table.Identity(u); got != want {
+				t.Errorf("uid %d is %s, want %s", u, got, want)
+			}
+		}
+	}
+	for _, x := range []struct {
+		uid  uint32
+		id   florete.ID
+		want bool
+	}{{1001, alice, true}, {1001, node, true}, {1000, node, false}, {uint32(uid), node, true}, {0, alice, false}} {
+		if got := table.MayAct(x.uid, x.id); got != x.want {
+			t.Errorf("uid %d may act as %s: %v", x.uid, x.id, got)
+		}
+	}
+}

@@ -1,0 +1,379 @@
+package transport_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"florete"
+	"florete/agent/agenttest"
+	"florete/agent/identity"
+	"florete/agent/transport"
+	"florete/agent/wire"
+)
+
+var (
+	outline = agenttest.ID("service/outline")
+	wiki    = agenttest.ID("service/wiki")
+	alice   = agenttest.ID("user/alice")
+)
+
+// host has SVIDs of all ids.
+func host(t *testing.T, name string, ca *agenttest.CA, ids ...florete.ID) *identity.Set {
+	t.Helper()
+	h := agenttest.NewHost(t, name, ca)
+	h.Accept(t, florete.Forwarder{}, ids...)
+	for _, id := range ids {
+		h.Deliver(t, ca, id, time.Hour)
+	}
+	return h.Identities(t)
+}
+
+// server is a published outline that answers every stream with Connected.
+type server struct {
+	addr     string
+	accepted atomic.Int64 // connections
+	ended    atomic.Int64
+	rejected chan transport.Rejection
+	resetKey *quic.StatelessResetKey
+	ln       *transport.Listener
+}
+
+func (s *server) start(t *testing.T, set *identity.Set) {
+	t.Helper()
+	s.rejected = make(chan transport.Rejection, 16)
+	if s.addr == "" {
+		s.addr = "127.0.0.1:0"
+	}
+	config := transport.Server{
+		Addr:       s.addr,
+		Lookup:     registry(t).Lookup,
+		Identities: func() *identity.Set { return set },
+		Rejected:   func(r transport.Rejection) { s.rejected <- r },
+		ResetKey:   s.resetKey,
+	}
+	ln, err := config.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ln, s.addr = ln, ln.Addr().String()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done; ln.Close() })
+	go func() {
+		defer close(done)
+		for {
+			in, err := ln.Accept(ctx)
+			if err != nil {
+				return
+			}
+			s.accepted.Add(1)
+			go func() {
+				defer s.ended.Add(1)
+				for {
+					st, err := in.AcceptStream()
+					if err != nil {
+						return
+					}
+					wire.Read(st)
+					st.Write([]byte{wire.Connected})
+				}
+			}()
+		}
+	}()
+}
+
+func pool(t *testing.T, set func() *identity.Set) *transport.Pool {
+	t.Helper()
+	p, err := transport.NewPool(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func route(t *testing.T, target florete.ID, endpoints ...string) transport.Route {
+	t.Helper()
+	d, err := florete.Dial(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transport.Route{Caller: alice, Target: d, Endpoints: endpoints}
+}
+
+// try opens a stream and waits for the answer.
+func try(t *testing.T, p *transport.Pool, r transport.Route) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	st, err := p.Open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer st.Release()
+	defer st.Close()
+	return st.Answer()
+}
+
+func TestOneConnectionForManyStreams(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	errs := make(chan error)
+	for range 20 {
+		go func() { errs <- try(t, p, route(t, outline, s.addr)) }()
+	}
+	for range 20 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := s.accepted.Load(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+func TestRenewedSVIDGetsANewConnection(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	var laptop atomic.Pointer[identity.Set]
+	laptop.Store(host(t, "laptop", ca, alice))
+	p := pool(t, laptop.Load)
+	r := route(t, outline, s.addr)
+	old, err := p.Open(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	laptop.Store(host(t, "laptop", ca, alice))
+	if err := try(t, p, r); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.accepted.Load(); n != 2 {
+		t.Errorf("%d connections, want 2", n)
+	}
+	if err := old.Answer(); err != nil {
+		t.Errorf("stream on the old connection: %v", err)
+	}
+	if s.ended.Load() != 0 {
+		t.Error("the old connection ended before its last stream")
+	}
+	old.Close()
+	old.Release()
+	for deadline := time.Now().Add(5 * time.Second); s.ended.Load() != 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the old connection outlives its last stream")
+		}
+	}
+}
+
+// TestWrongSAN: the certificate is by the right CA, for another service.
+func TestWrongSAN(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	other := host(t, "raishan", ca, wiki).SVID(wiki).Cert
+	ln, err := quic.ListenAddr("127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{other}, NextProtos: []string{wire.ALPN}, ClientAuth: tls.RequireAnyClientCert,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	err = try(t, p, route(t, outline, ln.Addr().String()))
+	var impostor *transport.ImpostorError
+	if !errors.As(err, &impostor) || impostor.Claims != wiki || impostor.Want != outline {
+		t.Fatalf("error %v, want an ImpostorError", err)
+	}
+	if want := "is not spiffe://demo.flor/service/outline: certificate is for spiffe://demo.flor/service/wiki"; !strings.Contains(err.Error(), want) {
+		t.Errorf("error %q, want %q", err, want)
+	}
+}
+
+func TestTargetWithoutSVID(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	err := try(t, p, route(t, outline, s.addr))
+	var refused *transport.RefusedError
+	if !errors.As(err, &refused) || refused.Code != wire.NotPublished || refused.Peer != outline {
+		t.Fatalf("error %v, want not-published by outline", err)
+	}
+	if r := <-s.rejected; r.Reason != "no-identity" || r.Target != outline {
+		t.Errorf("server counted %+v", r)
+	}
+}
+
+func TestUnknownName(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	err := try(t, p, route(t, wiki, s.addr))
+	var refused *transport.RefusedError
+	if !errors.As(err, &refused) || refused.Code != wire.NotPublished {
+		t.Fatalf("error %v, want not-published", err)
+	}
+	if r := <-s.rejected; r.Reason != "unknown-name" || r.SNI != "wiki.demo.flor.rete" {
+		t.Errorf("server counted %+v", r)
+	}
+}
+
+// dialRaw connects with a TLS configuration of the test's own.
+func dialRaw(t *testing.T, addr string, config *tls.Config) (*quic.Conn, error) {
+	t.Helper()
+	config.ServerName = "outline.demo.flor.rete"
+	config.InsecureSkipVerify = true
+	if config.NextProtos == nil {
+		config.NextProtos = []string{wire.ALPN}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := quic.DialAddr(ctx, addr, config, nil)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { conn.CloseWithError(0, "") })
+	// The server checks the client after the client's handshake is complete.
+	st, err := conn.OpenStreamSync(ctx)
+	if err != nil {
+		return nil, err
+	}
+	st.Write(wire.Preamble{Target: outline}.Append(nil))
+	st.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_, err = st.Read(make([]byte, 1))
+	return conn, err
+}
+
+func TestClientCertificateIsRequired(t *testing.T) {
+	var s server
+	s.start(t, host(t, "ursula", agenttest.NewCA(t), outline))
+	if _, err := dialRaw(t, s.addr, &tls.Config{}); err == nil || !strings.Contains(err.Error(), "certificate required") {
+		t.Errorf("error %v, want: certificate required", err)
+	}
+	if s.accepted.Load() != 0 {
+		t.Error("accepted")
+	}
+}
+
+func TestALPNIsRequired(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	cert := host(t, "laptop", ca, alice).SVID(alice).Cert
+	_, err := dialRaw(t, s.addr, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"florete/2"}})
+	if err == nil || !strings.Contains(err.Error(), "no application protocol") {
+		t.Errorf("error %v, want: no application protocol", err)
+	}
+}
+
+// tickets counts what a server gives for resumption.
+type tickets struct {
+	tls.ClientSessionCache
+	n atomic.Int64
+}
+
+func (c *tickets) Put(key string, s *tls.ClientSessionState) {
+	c.n.Add(1)
+	c.ClientSessionCache.Put(key, s)
+}
+
+// TestNoResumption: a client that wants to resume gets nothing to do it with.
+func TestNoResumption(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	cache := &tickets{ClientSessionCache: tls.NewLRUClientSessionCache(8)}
+	cert := host(t, "laptop", ca, alice).SVID(alice).Cert
+	for range 2 {
+		conn, err := dialRaw(t, s.addr, &tls.Config{Certificates: []tls.Certificate{cert}, ClientSessionCache: cache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if conn.ConnectionState().TLS.DidResume {
+			t.Error("resumed")
+		}
+	}
+	if n := cache.n.Load(); n != 0 {
+		t.Errorf("%d session tickets, want none", n)
+	}
+}
+
+func TestNextEndpoint(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	r := route(t, outline, silent.LocalAddr().String(), s.addr)
+	begin := time.Now()
+	if err := try(t, p, r); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(begin); d > 2*time.Second {
+		t.Errorf("took %s although the second endpoint answers at once", d)
+	}
+}
+
+// TestEndpointThatRefusesIsAvoided: the next stream goes to the other endpoint.
+func TestEndpointThatRefusesIsAvoided(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var bad, good server
+	bad.start(t, host(t, "raishan", agenttest.NewCA(t), outline))
+	good.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	r := route(t, outline, bad.addr, good.addr)
+	for range 3 {
+		if err := try(t, p, r); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := good.accepted.Load(); n != 1 {
+		t.Errorf("%d connections to the good endpoint, want 1", n)
+	}
+}
+
+// TestKilledServer: a server that vanished without a word and came back makes its
+// peers connect again, long before the idle timeout.
+func TestKilledServer(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	ursula := host(t, "ursula", ca, outline)
+	s := server{resetKey: &quic.StatelessResetKey{1}}
+	s.start(t, ursula)
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	r := route(t, outline, s.addr)
+	if err := try(t, p, r); err != nil {
+		t.Fatal(err)
+	}
+	s.ln.Close()
+	again := server{addr: s.addr, resetKey: s.resetKey}
+	again.start(t, ursula)
+	begin := time.Now()
+	try(t, p, r) // learns that the connection is gone
+	if err := try(t, p, r); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("took %s to notice", d)
+	}
+}

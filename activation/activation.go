@@ -41,7 +41,7 @@ type Config struct {
 	// and then whenever that changed; nil for nobody.
 	Status func(Summary)
 
-	step func(string) // see delivery.Dir
+	Step func(name string) // see delivery.Dir; nil but in tests
 }
 
 // DefaultHostKey is where OpenSSH keeps a host's ed25519 key.
@@ -66,15 +66,15 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	if c.Status == nil {
 		c.Status = func(Summary) {}
 	}
-	if c.step == nil {
-		c.step = func(string) {}
+	if c.Step == nil {
+		c.Step = func(string) {}
 	}
 	unlock, err := lock(c.State)
 	if err != nil {
 		return Summary{}, err
 	}
 	defer unlock()
-	store, note, err := documents.Open(c.State, c.Closure, c.step)
+	store, note, err := documents.Open(c.State, c.Closure, c.Step)
 	if err != nil {
 		return Summary{}, err
 	}

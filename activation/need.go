@@ -44,7 +44,7 @@ func digest(n florete.Need) string {
 
 // load opens what is known of a need.
 func (a *activation) load(n florete.Need) *need {
-	l := &need{Need: n, digest: digest(n), dir: delivery.Dir{Path: a.State.Need(n.ID), Step: a.step}}
+	l := &need{Need: n, digest: digest(n), dir: delivery.Dir{Path: a.State.Need(n.ID), Step: a.Step}}
 	if n.Kind == kindConfig {
 		l.dir.Path = a.State.Documents()
 	}
@@ -106,7 +106,7 @@ func (n *need) untold() (generation int, owed bool) {
 // save writes what is known of a need. Without it a restart asks again, and gets
 // the same answer.
 func (a *activation) save(n *need) {
-	a.step("save " + n.ID)
+	a.Step("save " + n.ID)
 	if err := n.state.Save(a.State.NeedState(n.ID)); err != nil {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
 	}
@@ -114,7 +114,7 @@ func (a *activation) save(n *need) {
 
 // forget drops the request that was answered.
 func (a *activation) forget(n *need) {
-	a.step("forget " + n.ID)
+	a.Step("forget " + n.ID)
 	if err := a.host.Forget(n.ID); err != nil {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
 	}

@@ -193,7 +193,7 @@ func TestLineForSystemd(t *testing.T) {
 		refuse(h.forge, "oidc-outline", api.Errorf(api.Denied, api.CodeNotGranted, "no\x1b[31m grant"))
 		s := h.once()
 		next := h.state("oidc-outline").Next.UTC().Format(time.TimeOnly)
-		want := "2/3 needs fulfilled; oidc-outline denied by forge, denied (not-granted): no [31m grant, next "
+		want := "2/3 needs fulfilled; oidc-outline denied (forge): denied (not-granted): no [31m grant, next "
 		if got := s.Line(); got[:len(want)] != want || len(got) != len(want)+len(next)+1 {
 			t.Errorf("%s", got)
 		}

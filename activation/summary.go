@@ -73,10 +73,10 @@ func (s Summary) Line() string {
 		}
 		text := fmt.Sprintf("%s %s", n.ID, n.State)
 		if n.Provider != "" {
-			text += " by " + n.Provider
+			text += " (" + n.Provider + ")"
 		}
 		if n.Error != nil {
-			text += ", " + n.reason()
+			text += ": " + n.reason()
 		}
 		if !n.Next.IsZero() && n.State != backoff.Fulfilled {
 			text += ", next " + n.Next.UTC().Format(time.TimeOnly) + "Z"

@@ -1,0 +1,58 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"florete"
+
+	"github.com/coreos/go-systemd/v22/util"
+)
+
+var restart = florete.Action{Unit: "outline.service", Do: "restart"}
+
+func script(t *testing.T, text string) string {
+	path := filepath.Join(t.TempDir(), "hook")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestHook(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	if err := New(script(t, `echo "$1 $2 $#" > `+out))(t.Context(), restart); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(out); err != nil || string(b) != "outline.service restart 2\n" {
+		t.Errorf("%q %v", b, err)
+	}
+	err := Hook(script(t, "echo one; echo the unit is masked >&2; exit 3"))(t.Context(), restart)
+	if err == nil || !strings.HasSuffix(err.Error(), "outline.service restart: exit status 3: the unit is masked") {
+		t.Errorf("error %v", err)
+	}
+	if err := Hook("/nonexistent")(t.Context(), restart); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Hook(script(t, "exit 0"))(ctx, restart); err == nil {
+		t.Error("ran though it was to stop")
+	}
+}
+
+func TestWithoutSystemd(t *testing.T) {
+	if util.IsRunningSystemd() {
+		t.Skip("systemd runs here, and its units are not for tests")
+	}
+	if err := New("")(t.Context(), restart); !errors.Is(err, ErrNobody) {
+		t.Errorf("error %v", err)
+	}
+	if err := Systemd(t.Context(), restart); err == nil || !strings.Contains(err.Error(), "outline.service: restart: D-Bus: ") {
+		t.Errorf("error %v", err)
+	}
+}

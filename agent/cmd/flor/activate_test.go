@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/activation"
+	"florete/activation/activationtest"
+	"florete/providers/api"
+)
+
+// machine is a host whose provider listens on loopback.
+type machine struct {
+	t        *testing.T
+	provider *activationtest.Provider
+	args     []string
+	told     string
+}
+
+func newMachine(t *testing.T) *machine {
+	c := activationtest.NewCluster(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Serve("forge", l)
+	t.Cleanup(p.Stop)
+	m := c.Manifest()
+	m.Providers["forge"] = florete.Provider{ID: activationtest.ProviderID("forge"), Address: l.Addr().String()}
+	closure := t.TempDir()
+	if err := c.Document(1, m).Write(closure); err != nil {
+		t.Fatal(err)
+	}
+	p.Artifact.Documents = []api.SignedDocument{c.Signed(1, m, c.Signing)}
+	told := filepath.Join(t.TempDir(), "told")
+	hook := filepath.Join(t.TempDir(), "hook")
+	if err := os.WriteFile(hook, fmt.Appendf(nil, "#!/bin/sh\necho \"$@\" >> %s\n", told), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return &machine{t, p, []string{"--closure", closure, "--state", t.TempDir(), "--ssh-host-key", c.HostKey, "--hook", hook}, told}
+}
+
+// activate is flor activate: its exit code and what it wrote.
+func (m *machine) activate(ctx context.Context, more ...string) (code int, stdout, stderr string) {
+	var out, log bytes.Buffer
+	cmd := newActivateCmd()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetOut(&out)
+	cmd.SetErr(&log)
+	cmd.SetArgs(append(append([]string{}, m.args...), more...))
+	err := cmd.ExecuteContext(ctx)
+	var e exit
+	switch {
+	case errors.As(err, &e):
+		code = int(e)
+	case err != nil:
+		code = activation.ExitUsage
+		fmt.Fprintln(&log, err)
+	}
+	return code, out.String(), log.String()
+}
+
+func (m *machine) want(code int, text string, more ...string) {
+	m.t.Helper()
+	got, stdout, stderr := m.activate(m.t.Context(), more...)
+	if got != code || !strings.Contains(stdout+stderr, text) {
+		m.t.Fatalf("exit %d, want %d with %q\n%s%s", got, code, text, stdout, stderr)
+	}
+}
+
+func TestActivateExits(t *testing.T) {
+	m := newMachine(t)
+	m.want(activation.ExitUsage, "unknown flag", "--twice")
+	m.want(activation.ExitUsage, "want 0 < initial <= max", "--backoff-initial", "1h")
+	m.want(activation.ExitUsage, "closure: open /nonexistent/manifest.json", "--closure", "/nonexistent")
+	m.provider.Refuse = func(c activationtest.Call) *api.Error {
+		if c.Need == "oidc-outline" {
+			return api.Errorf(api.Transient, api.CodePolicyBehind, "the policy is older")
+		}
+		return nil
+	}
+	m.want(activation.ExitWaiting, "oidc-outline: attempt 1 to forge failed: transient (policy-behind): the policy is older; next in ", "--once", "--backoff-initial", "1ms")
+	m.provider.Refuse = func(c activationtest.Call) *api.Error {
+		if c.Need == "oidc-outline" {
+			return api.Errorf(api.Denied, api.CodeNotGranted, "no grant")
+		}
+		return nil
+	}
+	time.Sleep(time.Second) // what is kept across restarts is in seconds
+	m.want(activation.ExitRefused, "denied (not-granted): no grant; next in 1h", "--once")
+	if err := os.RemoveAll(m.args[3]); err != nil {
+		t.Fatal(err)
+	}
+	m.provider.Refuse = nil
+	m.want(activation.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once")
+	if b, err := os.ReadFile(m.told); err != nil || string(b) != "outline.service restart\n" {
+		t.Errorf("hook was called with %q: %v", b, err)
+	}
+}
+
+func TestActivateJSON(t *testing.T) {
+	m := newMachine(t)
+	code, stdout, stderr := m.activate(t.Context(), "--once", "--json")
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	seen := map[string]int{}
+	for line := range strings.Lines(stdout) {
+		var e activation.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		seen[e.Event]++
+	}
+	if seen[activation.EventFulfilled] != 3 || seen[activation.EventSummary] != 1 {
+		t.Errorf("%v", seen)
+	}
+}
+
+// As a unit of Type=notify it is ready when the documents are verified, whatever
+// the providers do, and its status says what it waits for.
+func TestActivateTellsSystemd(t *testing.T) {
+	m := newMachine(t)
+	m.provider.Stop()
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int)
+	go func() {
+		code, _, _ := m.activate(ctx)
+		ended <- code
+	}()
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 1<<16)
+	for first := true; ; first = false {
+		n, err := conn.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(buf[:n])
+		if first && !strings.HasPrefix(text, "READY=1\nSTATUS=0/3 needs fulfilled; cert-node waiting") {
+			t.Fatalf("%s", text)
+		}
+		if strings.Contains(text, "cert-node waiting (forge): transient (unavailable): ") && strings.Contains(text, "connection refused, next ") {
+			break
+		}
+	}
+	cancel()
+	if code := <-ended; code != 0 {
+		t.Errorf("stopped while waiting: exit %d", code)
+	}
+}

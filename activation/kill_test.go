@@ -46,7 +46,7 @@ func (v victim) run() {
 		Notify: func(_ context.Context, a florete.Action) error {
 			return os.WriteFile(filepath.Join(v.Told, a.Unit), nil, 0o644)
 		},
-		step: func(string) {
+		Step: func(string) {
 			if left.Add(-1) < 0 {
 				syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				select {}

@@ -10,6 +10,7 @@ in
   #
   #   name             of the cluster
   #   faults           what is wrong with it, as data; never throws
+  #   topology         the topology with every reference followed, as data; never throws
   #   manifests.HOST   values of the documents; these and all below throw every
   #   policies.HOST    fault in one error
   #   documents.HOST   { manifest = { body; envelope; }; policy = …; }, exact bytes;
@@ -42,6 +43,7 @@ in
     {
       inherit (clean) name;
       inherit documents faults manifests policies;
+      topology = import ./view.nix topology;
       directory = mapAttrs (import ./directory.nix) documents;
       check = system: derivation {
         name = "florete-${clean.name}";

@@ -115,6 +115,14 @@ let
       matches "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*" v && stringLength v <= 180;
   };
 
+  # Where in the inventory a host belongs: a name, or several from the outside in.
+  groupPath = word {
+    id = "FL004";
+    want = "an inventory group";
+    hint = "use DNS labels with slashes between them, such as \"eu/fra\"";
+    re = "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*)?";
+  };
+
   clusterName = word {
     id = "FL004";
     want = "a cluster name";
@@ -134,6 +142,7 @@ let
     kind = of (enum [ "server" "device" ]);
     capabilities = of strings;
     tags = of strings;
+    group = of groupPath;
     users = of strings;
     roles = of strings;
     callers = of (attrsOf (listOf caller));

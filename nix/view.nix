@@ -1,0 +1,33 @@
+# The topology as data: what topology.nix made of it, without functions. Other
+# programs read it (florctl plan, explain, graph), so names here are stable.
+t:
+let
+  inherit (builtins) filter intersectAttrs listToAttrs map mapAttrs;
+
+  only = names:
+    let set = listToAttrs (map (name: { inherit name; value = null; }) names); in
+    intersectAttrs set;
+  known = set: filter (n: set ? ${n});
+in
+{
+  inherit (t) name trustDomain;
+
+  # A host without an address is called by nobody.
+  hosts = mapAttrs
+    (_: h: only [ "address" "capabilities" "forwarderAddress" "group" "id" "kind" "kinds" "providerAddress" "roles" "services" "tags" "users" ] h
+      // (if h.address == "" then { forwarderAddress = ""; providerAddress = ""; } else { }))
+    t.hosts;
+
+  services = mapAttrs
+    (_: s: only [ "hosts" "listenPort" "port" "published" "roles" "scope" "sso" "upstream" "user" "visibility" ] s
+      // { ids = map (i: i.id) s.instances; })
+    t.services;
+
+  users = mapAttrs (_: only [ "hosts" "id" "roles" ]) t.users;
+
+  roles = mapAttrs
+    (_: r: { groups = known t.groups r.groups; services = known t.services r.services; })
+    t.roles;
+  groups = mapAttrs (_: known t.services) t.groups;
+  inherit (t) providers;
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"time"
 
 	"florete"
 
@@ -32,11 +33,14 @@ func New(hook string) Func {
 	return func(context.Context, florete.Action) error { return ErrNobody }
 }
 
-// Hook calls program with the unit and the action as its arguments.
+// Hook calls program with the unit and the action as its arguments. What it
+// starts may outlive it.
 func Hook(program string) Func {
 	return func(ctx context.Context, a florete.Action) error {
-		out, err := exec.CommandContext(ctx, program, a.Unit, a.Do).CombinedOutput()
-		if err != nil {
+		cmd := exec.CommandContext(ctx, program, a.Unit, a.Do)
+		cmd.WaitDelay = time.Second
+		out, err := cmd.CombinedOutput()
+		if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 			return fmt.Errorf("%s %s %s: %w%s", program, a.Unit, a.Do, err, tail(out))
 		}
 		return nil

@@ -35,6 +35,9 @@ func TestHook(t *testing.T) {
 	if err == nil || !strings.HasSuffix(err.Error(), "outline.service restart: exit status 3: the unit is masked") {
 		t.Errorf("error %v", err)
 	}
+	if err := Hook(script(t, "sleep 20 &"))(t.Context(), restart); err != nil {
+		t.Errorf("a hook that starts something: %v", err)
+	}
 	if err := Hook("/nonexistent")(t.Context(), restart); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}

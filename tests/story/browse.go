@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http/cookiejar"
 	"net/netip"
 	"net/url"
+	"os/exec"
 	"regexp"
 	"strings"
 	"time"
@@ -50,9 +52,15 @@ func (s *story) through(host, identity string) (*http.Client, error) {
 	return &http.Client{Jar: jar, Timeout: 10 * time.Second, Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}, nil
 }
 
-// curl is what a person would type.
+// curl is what a person would type; the error is curl's own words.
 func (s *story) curl(ctx context.Context, args ...string) (string, error) {
-	return s.run(ctx, "curl", append([]string{"--silent", "--show-error", "--fail", "--max-time", "10", "--noproxy", ""}, args...)...)
+	cmd := exec.CommandContext(ctx, "curl", append([]string{"--silent", "--show-error", "--fail", "--max-time", "10", "--noproxy", ""}, args...)...)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "", errors.New(strings.TrimSpace(string(exit.Stderr)))
+	}
+	return string(out), err
 }
 
 func (s *story) curlLocal(ctx context.Context, host, service string) (string, error) {

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +19,10 @@ import (
 	"florete/agent"
 	"florete/agent/agenttest"
 	"florete/agent/status"
+	"florete/agent/tally"
 )
+
+type refusal = tally.Refusal
 
 // The cluster of these tests: ursula publishes service/outline; alice and bob are
 // users on laptop, whose node identity may not reach it.
@@ -102,23 +106,26 @@ func (c *cluster) start(t *testing.T) {
 	c.running = true
 }
 
-// run starts the agent of one host; stop ends it and waits.
+// run starts the agent of one host; stop ends it and waits. Only watching tells
+// it of changes.
 func run(t *testing.T, h *agenttest.Host) (stop func()) {
 	t.Helper()
+	return runWith(t, agent.Config{Layout: h.Layout, Socket: h.Socket(), Poll: time.Hour})
+}
+
+func runWith(t *testing.T, config agent.Config) (stop func()) {
+	t.Helper()
+	config.Grace = 200 * time.Millisecond
+	config.Log = slog.New(slog.NewTextHandler(t.Output(), nil)).With("socket", config.Socket)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	config := agent.Config{
-		Layout: h.Layout, Socket: h.Socket(), Grace: 200 * time.Millisecond, Poll: time.Hour,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)).With("host", h.Name),
-	}
 	go func() { done <- agent.Run(ctx, config) }()
-	stop = func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("agent of %s: %v", h.Name, err)
+			t.Errorf("agent: %v", err)
 		}
-		done <- nil
-	}
+	})
 	t.Cleanup(stop)
 	return stop
 }

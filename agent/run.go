@@ -74,7 +74,7 @@ func (a *agent) loop(ctx context.Context) error {
 		if err := a.turn(); err != nil {
 			return err
 		}
-		if w.add(a.directories()) {
+		if w.watch(a.directories()) {
 			continue
 		}
 		if !w.wait(ctx, a.Poll) {

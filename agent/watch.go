@@ -39,16 +39,19 @@ func (w *watcher) close() {
 	}
 }
 
-// add watches directories; one that does not exist yet by its nearest ancestor. It
-// returns true when one is newly watched, so that what it holds may have changed
-// since it was read.
-func (w *watcher) add(dirs []string) (added bool) {
+// watch makes dirs what is watched; one that does not exist yet by its nearest
+// ancestor. It returns true when one is newly watched, so that what it holds may
+// have changed since it was read.
+func (w *watcher) watch(dirs []string) (added bool) {
 	if w.Watcher == nil {
 		return false
 	}
 	watched := w.WatchList()
+	var wanted []string
 	for _, d := range dirs {
-		d = nearest(d)
+		wanted = append(wanted, nearest(d))
+	}
+	for _, d := range wanted {
 		if slices.Contains(watched, d) {
 			continue
 		}
@@ -57,6 +60,11 @@ func (w *watcher) add(dirs []string) (added bool) {
 			continue
 		}
 		added = true
+	}
+	for _, d := range watched {
+		if !slices.Contains(wanted, d) {
+			w.Remove(d)
+		}
 	}
 	return added
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -198,7 +199,7 @@ func (p *Pool) current(r Route, svid *identity.SVID) *link {
 	if s == nil || s.current == nil {
 		return nil
 	}
-	if s.current.usable(svid) {
+	if s.current.usable(svid) && slices.Contains(r.Endpoints, s.current.endpoint) {
 		return s.current
 	}
 	s.current.retire()

@@ -352,6 +352,23 @@ func TestEndpointThatRefusesIsAvoided(t *testing.T) {
 	}
 }
 
+func TestEndpointThatIsNoLongerListed(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var before, now server
+	before.start(t, host(t, "raishan", ca, outline))
+	now.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	for _, addr := range []string{before.addr, now.addr} {
+		if err := try(t, p, route(t, outline, addr)); err != nil {
+			t.Error(err)
+		}
+	}
+	if before.accepted.Load() != 1 || now.accepted.Load() != 1 {
+		t.Error("the connection to the old endpoint was used on")
+	}
+}
+
 // TestKilledServer: a server that vanished without a word and came back makes its
 // peers connect again, long before the idle timeout.
 func TestKilledServer(t *testing.T) {

@@ -1,0 +1,313 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/agent"
+	"florete/agent/agenttest"
+)
+
+func TestMain(m *testing.M) { agenttest.Main(m) }
+
+// TestUIDs: the process's user decides, and root is no exception.
+func TestUIDs(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can start a process of another user")
+	}
+	const alicesUID, nobodysUID = 64998, 64999
+	c := newCluster(t, echo(t))
+	c.reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{alicesUID}}}
+	c.acceptLaptop(t)
+	c.start(t)
+	if err := agenttest.DialAs(t, alicesUID, c.local); err != nil {
+		t.Errorf("alice: %v", err)
+	}
+	if err := agenttest.DialAs(t, nobodysUID, c.local); err == nil || !strings.Contains(err.Error(), "reset") {
+		t.Errorf("nobody: %v, want a reset", err)
+	}
+	wantRefused(t, c.local)
+	wantRefused(t, c.socks[alice])
+	for _, uid := range []int{nobodysUID, 0} {
+		if !slices.ContainsFunc(report(t, c.laptop).Last, func(r refusal) bool {
+			return r.Reason == "unknown-caller" && strings.HasPrefix(r.Detail, fmt.Sprintf("uid %d:", uid))
+		}) {
+			t.Errorf("uid %d is not among the refusals", uid)
+		}
+	}
+}
+
+func TestWaitsForManifestAndIdentity(t *testing.T) {
+	c := newCluster(t, echo(t))
+	empty := agenttest.NewHost(t, "laptop", c.ca)
+	run(t, empty)
+	run(t, c.ursula)
+	waitFor(t, "the agent to say what it waits for", func() bool {
+		p := report(t, empty).Problems
+		return len(p) == 1 && strings.Contains(p[0], "no manifest accepted yet")
+	})
+	c.laptop = empty
+	c.acceptLaptop(t)
+	waitFor(t, "the manifest", func() bool { return report(t, empty).Host == "laptop" })
+	if s := report(t, empty).State; s != "waiting" {
+		t.Errorf("state %q before the node has an identity", s)
+	}
+	empty.Deliver(t, c.ca, laptop, time.Hour)
+	waitFor(t, "the agent to run", func() bool { return report(t, empty).State == "running" })
+	wantRefused(t, c.local)
+	refusals(t, empty, "no-identity", 1)
+	empty.Deliver(t, c.ca, alice, time.Hour)
+	waitFor(t, "alice to reach outline", func() bool { return reaches(c.local) })
+}
+
+// TestStateDirectoryComesLater: the place where it will be is watched.
+func TestStateDirectoryComesLater(t *testing.T) {
+	c := newCluster(t, echo(t))
+	there := string(c.laptop.Layout)
+	c.laptop.Layout = florete.Layout(filepath.Join(t.TempDir(), "later"))
+	runWith(t, agent.Config{Layout: c.laptop.Layout, Socket: filepath.Join(t.TempDir(), "socket"), Poll: time.Hour})
+	run(t, c.ursula)
+	time.Sleep(50 * time.Millisecond) // so that the agent has looked in vain; less only makes the test easier
+	if err := os.Rename(there, string(c.laptop.Layout)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "alice to reach outline", func() bool { return reaches(c.local) })
+}
+
+// TestPolls: where a symlink above the state directory points to is not watched.
+func TestPolls(t *testing.T) {
+	c := newCluster(t, echo(t))
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(t.TempDir(), link); err != nil {
+		t.Fatal(err)
+	}
+	runWith(t, agent.Config{Layout: florete.Layout(link), Socket: filepath.Join(t.TempDir(), "socket"), Poll: 20 * time.Millisecond})
+	run(t, c.ursula)
+	time.Sleep(50 * time.Millisecond) // so that the agent has looked in vain; less only makes the test easier
+	if err := os.Symlink(string(c.laptop.Layout), link+".next"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(link+".next", link); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "alice to reach outline", func() bool { return reaches(c.local) })
+}
+
+// TestBadManifest: what cannot be read changes nothing.
+func TestBadManifest(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.start(t)
+	conn := dial(t, c.local)
+	if err := ping(conn); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(florete.Current(c.laptop.Layout.Documents()), "manifest.json")
+	if err := os.WriteFile(path, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// Something else changes, so that the agent looks.
+	c.laptop.Deliver(t, c.ca, bob, time.Hour)
+	if err := os.Mkdir(filepath.Join(c.laptop.Layout.Documents(), "gen-new"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the problem", func() bool {
+		return slices.ContainsFunc(report(t, c.laptop).Problems, func(p string) bool { return strings.Contains(p, "the body was changed") })
+	})
+	if err := ping(conn); err != nil {
+		t.Errorf("the live connection: %v", err)
+	}
+	if !reaches(c.local) {
+		t.Error("a new connection fails")
+	}
+}
+
+func TestListenerInUse(t *testing.T) {
+	c := newCluster(t, echo(t))
+	taken, err := net.Listen("tcp", c.socks[bob])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.start(t)
+	waitFor(t, "the problem", func() bool {
+		return slices.ContainsFunc(report(t, c.laptop).Problems, func(p string) bool { return strings.Contains(p, c.socks[bob]) })
+	})
+	if !reaches(c.local) {
+		t.Error("another listener suffers")
+	}
+	taken.Close()
+	c.acceptLaptop(t)
+	waitFor(t, "the problem to go", func() bool { return len(report(t, c.laptop).Problems) == 0 })
+}
+
+func TestListenMoves(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.start(t)
+	if !reaches(c.local) {
+		t.Fatal("not reachable")
+	}
+	c.publish.Listen = freeUDP(t)
+	c.reach.Reach[0].Endpoints = []string{c.publish.Listen}
+	c.acceptUrsula(t)
+	c.acceptLaptop(t)
+	waitFor(t, "outline at its new address", func() bool { return reaches(c.local) })
+	c.publish.Listen, c.publish.Publish = "", nil
+	c.acceptUrsula(t)
+	waitFor(t, "the listener to go", func() bool {
+		l, err := net.ListenPacket("udp", c.reach.Reach[0].Endpoints[0])
+		if err == nil {
+			l.Close()
+		}
+		return err == nil
+	})
+}
+
+// TestRestart: a stopped agent says so to its peers, and the next one is found at
+// once.
+func TestRestart(t *testing.T) {
+	c := newCluster(t, echo(t))
+	run(t, c.laptop)
+	stop := run(t, c.ursula)
+	waitFor(t, "outline", func() bool { return reaches(c.local) })
+	conn := dial(t, c.local)
+	if err := ping(conn); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	wantReset(t, conn)
+	run(t, c.ursula)
+	waitFor(t, "ursula", func() bool { return report(t, c.ursula).State == "running" })
+	if !reaches(c.local) {
+		t.Error("not reachable after the restart")
+	}
+}
+
+// TestDrain: what is under way when an agent stops may end within the grace.
+func TestDrain(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	second := agenttest.NewHost(t, "laptop", c.ca)
+	done := make(chan error, 1)
+	addr := freeTCP(t)
+	c.reach.Reach[0].Listen, c.reach.SOCKS = addr, nil
+	second.Accept(t, c.reach, alice)
+	second.Deliver(t, c.ca, laptop, time.Hour)
+	second.Deliver(t, c.ca, alice, time.Hour)
+	go func() {
+		done <- agent.Run(ctx, agent.Config{Layout: second.Layout, Socket: second.Socket(), Grace: 10 * time.Second, Log: slog.New(slog.DiscardHandler)})
+	}()
+	waitFor(t, "the agent", func() bool { return reaches(addr.String()) })
+	conn := dial(t, addr.String())
+	if err := ping(conn); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	waitFor(t, "the listener to close", func() bool { return !reaches(addr.String()) })
+	if err := ping(conn); err != nil {
+		t.Errorf("the live connection: %v", err)
+	}
+	conn.CloseWrite()
+	wantEOF(t, conn)
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the agent waits longer than its last connection")
+	}
+}
+
+func TestSocketInUse(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.start(t)
+	err := agent.Run(t.Context(), agent.Config{Layout: c.laptop.Layout, Socket: c.laptop.Socket(), Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "another agent serves it") {
+		t.Errorf("error %v", err)
+	}
+	if report(t, c.laptop).State != "running" {
+		t.Error("the first agent suffers")
+	}
+}
+
+// TestNothingIsLeft: after Run no goroutine and no file of it is there.
+func TestNothingIsLeft(t *testing.T) {
+	c := newCluster(t, echo(t))
+	cycle := func() {
+		stops := []func(){run(t, c.ursula), run(t, c.laptop)}
+		waitFor(t, "ursula", func() bool { return report(t, c.ursula).State == "running" })
+		waitFor(t, "outline", func() bool { return reaches(c.local) })
+		conn, code := socksDial(t, c.socks[bob], "outline.demo.flor.rete", c.port(t))
+		if code != 2 {
+			t.Errorf("bob: reply %d, want 2", code)
+		}
+		conn.Close()
+		live := dial(t, c.local)
+		if err := ping(live); err != nil {
+			t.Fatal(err)
+		}
+		for _, stop := range stops {
+			stop()
+		}
+		live.Close()
+	}
+	cycle() // whatever the runtime starts once
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	for range 3 {
+		cycle()
+	}
+	waitFor(t, "all goroutines and files to go", func() bool {
+		return runtime.NumGoroutine() <= goroutines && openFiles(t) <= files
+	})
+	for _, h := range []*agenttest.Host{c.ursula, c.laptop} {
+		if _, err := os.Stat(h.Socket()); err == nil {
+			t.Errorf("%s is left", h.Socket())
+		}
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// TestBytesAreCountedOnBothSides, in the direction from caller to target.
+func TestBytesAreCountedOnBothSides(t *testing.T) {
+	c := newCluster(t, upstream(t, func(c *net.TCPConn) {
+		io.CopyN(io.Discard, c, 1000)
+		c.Write(make([]byte, 3000))
+		c.CloseWrite()
+		io.Copy(io.Discard, c)
+	}))
+	c.start(t)
+	conn := dial(t, c.local)
+	conn.Write(make([]byte, 1000))
+	if n, err := io.Copy(io.Discard, conn); n != 3000 || err != nil {
+		t.Fatalf("got %d bytes, %v", n, err)
+	}
+	for _, h := range []*agenttest.Host{c.ursula, c.laptop} {
+		waitFor(t, h.Name+" to count", func() bool {
+			r := report(t, h)
+			return len(r.Paths) == 1 && r.Paths[0].Sent == 1000 && r.Paths[0].Received == 3000 && r.Connections == 1
+		})
+	}
+	conn.Close()
+	for _, h := range []*agenttest.Host{c.ursula, c.laptop} {
+		waitFor(t, h.Name+" to count the end", func() bool { return report(t, h).Connections == 0 })
+	}
+}

@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"florete"
+	"florete/activation"
+	"florete/activation/backoff"
+	"florete/providers/api"
+)
+
+// check holds the laws that are about how a story ends.
+func (f *Fleet) check() {
+	for _, h := range f.Hosts {
+		h.Stop()
+		h.whole()
+		h.rotated()
+		h.bounded()
+		h.idle()
+	}
+	f.lawsMu.Lock()
+	defer f.lawsMu.Unlock()
+	for what, n := range f.told {
+		if f.rows[what] < n {
+			f.t.Errorf("law \"audit\": %s: hosts heard it %d times, the audit log has it %d times", what, n, f.rows[what])
+		}
+	}
+}
+
+// whole holds the laws "whole": what is delivered is exactly one answer, nothing
+// more or less, and "key": an SVID's key is the certificate's.
+func (h *Host) whole() {
+	state := h.State()
+	for _, n := range h.needs {
+		if len(n.Deliver.Files) == 0 {
+			continue
+		}
+		files, err := delivered(state, n)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			h.f.violated("whole", "%s: %s: %v", h.name, n.ID, err)
+			continue
+		}
+		if n.Kind == "cert" {
+			h.matches(n, files)
+		}
+		if h.f.source(h, n, files) == nil {
+			h.f.violated("whole", "%s: %s: what is delivered is no answer of any provider", h.name, n.ID)
+		}
+	}
+}
+
+// delivered reads what is in force for a need, by value.
+func delivered(l florete.Layout, n florete.Need) (map[string]string, error) {
+	dir := florete.Current(l.Need(n.ID))
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{}
+	for _, e := range entries {
+		want, ok := n.Deliver.Files[e.Name()]
+		if !ok {
+			return nil, errors.New("delivers file " + e.Name())
+		}
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		if perm, _ := want.Perm(); info.Mode().Perm() != fs.FileMode(perm) {
+			return nil, errors.New(e.Name() + " has mode " + info.Mode().String())
+		}
+		files[want.From] = string(b)
+	}
+	if len(files) != len(n.Deliver.Files) {
+		return nil, errors.New("a file is missing")
+	}
+	return files, nil
+}
+
+func (h *Host) matches(n florete.Need, files map[string]string) {
+	pair, err := tls.X509KeyPair([]byte(files["svid"]), []byte(files["key"]))
+	if err != nil {
+		h.f.violated("key", "%s: %s: %v", h.name, n.ID, err)
+		return
+	}
+	var want api.CertBody
+	h.f.must(florete.Decode(n.Request, &want))
+	if len(pair.Leaf.URIs) != 1 || pair.Leaf.URIs[0].String() != want.ID.String() {
+		h.f.violated("key", "%s: %s: SVID is of %v, want %s", h.name, n.ID, pair.Leaf.URIs, want.ID)
+	}
+}
+
+// source is the answer that files are, nil when they are none. The key is the
+// host's own, and its manifest has the roots.
+func (f *Fleet) source(h *Host, n florete.Need, files map[string]string) *answer {
+	f.lawsMu.Lock()
+	defer f.lawsMu.Unlock()
+	for _, p := range f.Providers {
+	answers:
+		for _, a := range f.answers[p.name+" answers/"+h.id.Short()+"/"+n.ID] {
+			for from, value := range files {
+				want := a.Values[from]
+				switch from {
+				case "key":
+					want = value
+				case "bundle":
+					want = strings.Join(f.trust().Roots, "")
+				}
+				if value != want {
+					continue answers
+				}
+			}
+			return &a
+		}
+	}
+	return nil
+}
+
+// rotated holds the law "rotated": what is delivered is of the generation that the
+// manifest asks for.
+func (h *Host) rotated() {
+	for _, n := range h.needs {
+		files, err := delivered(h.State(), n)
+		if err != nil || strings.HasPrefix(n.ID, ungranted) {
+			continue
+		}
+		if a := h.f.source(h, n, files); a != nil && a.generation != n.Generation {
+			h.f.violated("rotated", "%s: %s: generation %d is delivered, want %d", h.name, n.ID, a.generation, n.Generation)
+		}
+	}
+}
+
+// attempts is the most attempts that one effort makes in a time: a few while waits
+// grow, then one in half the longest wait, and some more since they are random.
+func (f *Fleet) attempts(d time.Duration) int {
+	longest := f.Backoff.Max
+	if longest == 0 {
+		longest = 5 * time.Minute
+	}
+	return 24 + int(1.5*float64(d)/float64(longest/2))
+}
+
+// bounded holds the law "bounded": connections are asked for no more often than
+// backoff allows; each life and each commit may begin anew.
+func (h *Host) bounded() {
+	d := time.Since(h.f.began)
+	most := len(h.needs) * (h.f.attempts(d) + 2*h.lives)
+	if n := h.f.net.count(h.name); n > most {
+		h.f.violated("bounded", "%s: %d connections in %s, want at most %d", h.name, n, d, most)
+	}
+}
+
+// idle holds the law "idle": one more activation asks for what is due and for
+// nothing else.
+func (h *Host) idle() {
+	due := 0
+	for _, n := range h.needs {
+		s, err := backoff.Load(h.State().NeedState(n.ID))
+		h.f.must(err)
+		if at, ok := s.Due(n.Renew); ok && !at.After(time.Now()) {
+			due++
+		}
+	}
+	before := h.f.net.count(h.name)
+	c := h.config(&life{process: &h.process})
+	c.Once = true
+	if _, err := activation.Run(context.Background(), c); err != nil {
+		h.f.violated("idle", "%s: %v", h.name, err)
+	}
+	if n := h.f.net.count(h.name) - before; n > due {
+		h.f.violated("idle", "%s: a second activation asks %d times, %d needs are due", h.name, n, due)
+	}
+}

@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/ca"
+	"florete/providers/publish"
+)
+
+// domain is the trust domain of every fleet.
+const domain = "sim.flor"
+
+// ungranted starts the ids of needs that no policy grants.
+const ungranted = "oidc-ungranted"
+
+func id(kind florete.Kind, node, name string) florete.ID {
+	id, err := florete.NewID(domain, kind, node, name)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+// needs are what a host of a fleet asks for: SVIDs of its own and of a service, an
+// OIDC client of that, and its documents.
+func (f *Fleet) needs(host string) []florete.Need {
+	service := id(florete.KindService, "", "app-"+host)
+	svid := func(name string, of florete.ID, after ...string) florete.Need {
+		n := f.need(name, "cert", map[string]any{"id": of}, map[string]florete.File{
+			florete.FileSVID:   {From: "svid", Mode: "0444"},
+			florete.FileKey:    {From: "key", Mode: "0400"},
+			florete.FileBundle: {From: "bundle", Mode: "0444"},
+		})
+		n.Renew.Percent, n.After = 66, append([]string{}, after...)
+		return n
+	}
+	config := f.need("config-documents", "config", map[string]any{}, map[string]florete.File{})
+	config.Renew.Every = 900
+	return []florete.Need{
+		svid("cert-node", id(florete.KindNode, "", host)),
+		svid("cert-service-app", service, "cert-node"),
+		config,
+		f.OIDC("oidc-app", host),
+	}
+}
+
+// OIDC is a need for the client of a host's service.
+func (f *Fleet) OIDC(name, host string) florete.Need {
+	n := f.need(name, "oidc", api.OIDCBody{
+		Service: id(florete.KindService, "", strings.TrimPrefix(name, "oidc-")+"-"+host), RedirectURIs: []string{"http://app/callback"},
+	}, map[string]florete.File{
+		"client-id":     {From: "clientId", Mode: "0444"},
+		"client-secret": {From: "clientSecret", Mode: "0400"},
+		"issuer":        {From: "issuer", Mode: "0444"},
+	})
+	n.OnChange = []florete.Action{{Unit: "app.service", Do: "restart"}}
+	return n
+}
+
+func (f *Fleet) need(name, kind string, request any, files map[string]florete.File) florete.Need {
+	n := florete.Need{
+		ID: name, Kind: kind, Request: raw(request), Deliver: florete.Deliver{Files: files},
+		OnChange: []florete.Action{}, After: []string{"cert-node"}, Generation: 1,
+	}
+	for _, p := range f.Providers {
+		n.Providers = append(n.Providers, p.name)
+	}
+	return n
+}
+
+func raw(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// manifest is the newest one of a host.
+func (f *Fleet) manifest(h *Host) florete.Manifest {
+	m := florete.Manifest{
+		Cluster: "sim", Host: h.name, TrustDomain: domain, Trust: f.trust(),
+		Identity: florete.Identity{ID: h.id, SSHHostKey: h.publicKey},
+		Roles:    []string{}, Providers: map[string]florete.Provider{}, Needs: h.needs,
+		Forwarder: florete.Forwarder{Publish: []florete.Published{}, Reach: []florete.Reachable{}, Callers: []florete.Caller{}, SOCKS: []florete.SOCKS{}},
+	}
+	for _, p := range f.Providers {
+		m.Providers[p.name] = p.self()
+	}
+	return m
+}
+
+// policy is the newest one of a provider.
+func (f *Fleet) policy(p *Provider) florete.Policy {
+	policy := florete.Policy{
+		Cluster: "sim", Host: p.name, TrustDomain: domain, Trust: f.trust(), Provider: p.self(),
+		Enrol: []florete.Enrollee{}, Grants: []florete.Grant{},
+		Kinds: map[string]json.RawMessage{
+			"cert": raw(map[string]int{"lifetime": int(f.Lifetime.Seconds())}), "config": raw(struct{}{}),
+			"oidc": raw(map[string]string{"issuer": "http://auth.sim.flor.rete"}),
+		},
+	}
+	for _, h := range f.Hosts {
+		policy.Enrol = append(policy.Enrol, florete.Enrollee{ID: h.id, SSHHostKey: h.publicKey})
+		for _, n := range h.needs {
+			if !strings.HasPrefix(n.ID, ungranted) {
+				policy.Grants = append(policy.Grants, florete.Grant{Caller: h.id, Need: n.ID, Kind: n.Kind, Request: n.Request})
+			}
+		}
+	}
+	return policy
+}
+
+func (f *Fleet) trust() florete.Trust {
+	return florete.Trust{
+		Roots: []string{string(ca.EncodeCertificates(f.root.Certificate))}, Keys: []string{f.signing.ToPublicKey().String()},
+	}
+}
+
+// document is a body with its envelope, of the fleet's newest serial.
+func (f *Fleet) document(kind, host string, body any) florete.Document {
+	b := raw(body)
+	d, err := florete.Open(raw(florete.Envelope{
+		Schema: florete.EnvelopeSchema, Cluster: "sim", Host: host, Kind: kind, Digest: florete.Digest(b), Serial: f.serial, Rev: "8eeec93",
+	}), b, "")
+	f.must(err)
+	return d
+}
+
+// Commit is a new commit of the flake, in which change is made to each host's
+// needs. Nobody has it yet: see Deploy and Publish.
+func (f *Fleet) Commit(change func(host string, needs []florete.Need) []florete.Need) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.serial = max(f.serial+1, time.Now().Unix())
+	for _, h := range f.Hosts {
+		h.needs = change(h.name, slices.Clone(h.needs))
+		slices.SortFunc(h.needs, func(a, b florete.Need) int { return strings.Compare(a.ID, b.ID) })
+	}
+	f.log("commit %d", f.serial)
+}
+
+// Rotate is a commit that raises the generation of every need but the documents.
+func (f *Fleet) Rotate() {
+	f.Commit(func(_ string, needs []florete.Need) []florete.Need {
+		for i := range needs {
+			if needs[i].Kind != "config" {
+				needs[i].Generation++
+			}
+		}
+		return needs
+	})
+}
+
+// Publish gives providers the newest policy, and the newest documents of all hosts
+// to hand out.
+func (f *Fleet) Publish(providers ...*Provider) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	hosts := map[string][]florete.Document{}
+	for _, h := range f.Hosts {
+		hosts[h.name] = []florete.Document{f.document(florete.DocManifest, h.name, f.manifest(h))}
+		h.target = f.serial
+	}
+	tree, err := publish.Sign(hosts, f.signing, time.Now())
+	f.must(err)
+	for _, p := range providers {
+		f.log("%s gets commit %d", p.name, f.serial)
+		f.must(tree.Write(p.path("artifacts")))
+		f.swap(p.path("policy"), f.document(florete.DocPolicy, p.name, f.policy(p)))
+	}
+}
+
+// Deploy switches hosts to the newest commit: a new closure, and activation
+// restarted.
+func (f *Fleet) Deploy(hosts ...*Host) {
+	for _, h := range hosts {
+		f.mu.Lock()
+		f.swap(h.closure(), f.document(florete.DocManifest, h.name, f.manifest(h)))
+		h.target = f.serial
+		f.mu.Unlock()
+		f.log("%s gets commit %d", h.name, f.serial)
+		if h.running() {
+			h.Restart()
+		}
+	}
+}
+
+func hostName(i int) string { return fmt.Sprintf("h%03d", i) }

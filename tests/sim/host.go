@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"florete"
+	"florete/activation"
+	"florete/activation/backoff"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Host is a host that runs activation.
+type Host struct {
+	process
+	id        florete.ID
+	hostKey   string // file
+	publicKey string
+
+	needs  []florete.Need // of the newest commit
+	target int64          // serial of the newest commit that it can know of
+
+	mu     sync.Mutex
+	disk   int   // which of its directories is the host's disk
+	serial int64 // of the manifest in force
+	status activation.Summary
+}
+
+func newHost(f *Fleet, name string) *Host {
+	h := &Host{id: id(florete.KindNode, "", name)}
+	h.process = process{f: f, name: name, run: h.activate, dead: h.died}
+	_, private, err := ed25519.GenerateKey(nil)
+	f.must(err)
+	public, err := ssh.NewPublicKey(private.Public())
+	f.must(err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	f.must(err)
+	f.must(os.Mkdir(h.path(), 0o755))
+	h.hostKey, h.publicKey = h.path("host_key"), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(public)))
+	f.must(os.WriteFile(h.hostKey, pem.EncodeToMemory(block), 0o600))
+	return h
+}
+
+func (h *Host) path(names ...string) string {
+	return filepath.Join(append([]string{h.f.dir, h.name}, names...)...)
+}
+
+func (h *Host) closure() string { return h.path("closure") }
+
+// State is the host's state directory, until it dies next.
+func (h *Host) State() florete.Layout {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state()
+}
+
+func (h *Host) state() florete.Layout { return florete.Layout(h.path(fmt.Sprintf("disk-%d", h.disk))) }
+
+// activate is one life.
+func (h *Host) activate(ctx context.Context, l *life) {
+	c := h.config(l)
+	if _, err := activation.Run(ctx, c); err != nil && l.alive() {
+		h.f.t.Errorf("%s: activation ended: %v", h.name, err)
+	}
+	if !l.alive() {
+		os.RemoveAll(string(c.State)) // what the dead still wrote
+	}
+}
+
+func (h *Host) config(l *life) activation.Config {
+	return activation.Config{
+		State: h.State(), Closure: h.closure(), HostKey: h.hostKey, Backoff: h.f.Backoff,
+		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
+			return h.f.net.dial(ctx, h.name, l, address)
+		},
+		Step:   func(name string) { _ = l.moment(name) },
+		Notify: func(context.Context, florete.Action) error { return l.moment("notify") },
+		Report: func(e activation.Event) {
+			if l.alive() {
+				h.event(e)
+			}
+			_ = l.moment("report " + e.Event)
+		},
+		Status: func(s activation.Summary) {
+			if l.alive() {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				h.status = s
+			}
+		},
+	}
+}
+
+// died moves the disk, as it is at this instant, out of reach of the life that has
+// just ended: whatever that still writes is lost. What it left must be whole.
+func (h *Host) died(*life) {
+	h.mu.Lock()
+	old := h.state()
+	h.disk++
+	now := h.state()
+	h.status = activation.Summary{}
+	err := os.Rename(string(old), string(now))
+	h.mu.Unlock()
+	h.f.must(err)
+	h.whole()
+}
+
+// Wipe makes the host lose its disk, as when it is installed anew.
+func (h *Host) Wipe() {
+	h.Stop()
+	h.f.log("%s is wiped", h.name)
+	h.f.must(os.RemoveAll(string(h.State())))
+	h.forget()
+	h.Start()
+}
+
+// Clock corrects the host's clock, which was ahead by d, or behind by -d, when it
+// wrote down all that it knows of its needs.
+func (h *Host) Clock(d time.Duration) {
+	h.Stop()
+	h.f.log("%s has written its state with a clock %s ahead", h.name, d)
+	for _, n := range h.needs {
+		path := h.State().NeedState(n.ID)
+		s, err := backoff.Load(path)
+		h.f.must(err)
+		if s.State == "" {
+			continue
+		}
+		renewal := d
+		if !s.Expires.IsZero() { // which is by the provider's clock
+			renewal = d * time.Duration(100-n.Renew.Percent) / 100
+		}
+		for at, by := range map[*backoff.Time]time.Duration{&s.Asked: d, &s.Since: d, &s.Fulfilled: d, &s.Next: renewal} {
+			if !at.IsZero() {
+				*at = at.Add(by)
+			}
+		}
+		h.f.must(s.Save(path))
+	}
+	h.forget()
+	h.Start()
+}
+
+// open says which needs are not as they should be on the newest commit.
+func (h *Host) open() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var open []string
+	if h.serial != h.target {
+		open = append(open, fmt.Sprintf("manifest in force has serial %d, want %d", h.serial, h.target))
+	}
+	if len(h.status.Needs) == 0 {
+		open = append(open, "does not run")
+	}
+	for _, n := range h.status.Needs {
+		want := backoff.Fulfilled
+		if strings.HasPrefix(n.ID, ungranted) {
+			want = backoff.Denied
+		}
+		if n.State != want || want == backoff.Fulfilled && n.Error != nil {
+			open = append(open, fmt.Sprintf("%s is %s after %d attempts, want %s: %+v", n.ID, n.State, n.Attempts, want, n.Error))
+		}
+	}
+	return strings.Join(open, "; ")
+}

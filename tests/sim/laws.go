@@ -1,0 +1,217 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"florete"
+	"florete/activation"
+	"florete/providers/api"
+	"florete/providers/server"
+	"florete/providers/store"
+)
+
+// laws are checked while a story is told and after it. Each has a name, under which
+// a violation is reported.
+type laws struct {
+	lines   []string
+	seen    map[string]int
+	answers map[string][]answer         // by what was asked: provider, then place of the record
+	granted map[string]time.Time        // by provider and idempotency key, until when
+	rows    map[string]int              // audit rows, by caller, need and outcome
+	told    map[string]int              // what hosts heard, likewise
+	quiet   map[string]quiet            // by host and need
+	inForce map[string]florete.Document // manifest, by host
+}
+
+// answer is one that a provider has committed to.
+type answer struct {
+	api.Answer
+	key        string
+	generation int
+}
+
+// quiet is a time in which a host has nothing to ask.
+type quiet struct{ from, until time.Time }
+
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newLaws() laws {
+	return laws{
+		seen: map[string]int{}, answers: map[string][]answer{}, granted: map[string]time.Time{}, rows: map[string]int{},
+		told: map[string]int{}, quiet: map[string]quiet{}, inForce: map[string]florete.Document{},
+	}
+}
+
+func (f *Fleet) violated(law, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	f.log("VIOLATED %s: %s", law, text)
+	f.t.Errorf("law %q: %s", law, text)
+}
+
+// committed takes note of what a provider has decided.
+func (p *Provider) committed(txn store.Txn) {
+	for _, op := range txn.Then {
+		if strings.HasPrefix(op.Key, server.AuditPrefix) {
+			var row server.Row
+			p.f.must(json.Unmarshal(op.Value, &row))
+			p.f.decided(p, row)
+		}
+		if strings.HasPrefix(op.Key, "answers/") {
+			p.answered(op)
+		}
+	}
+}
+
+// answered holds the law "once": as long as an answer is good, its idempotency key
+// has no other.
+func (p *Provider) answered(op store.Op) {
+	var record struct {
+		Key        string
+		Generation int
+		Expires    int64
+		Answer     []byte
+	}
+	p.f.must(json.Unmarshal(op.Value, &record))
+	text, err := p.key.Open(op.Key, record.Answer)
+	p.f.must(err)
+	a := answer{key: record.Key, generation: record.Generation}
+	p.f.must(json.Unmarshal(text, &a.Answer))
+	at := p.name + " " + op.Key
+	p.f.lawsMu.Lock()
+	before := p.f.answers[at]
+	p.f.answers[at] = append(before, a)
+	p.f.lawsMu.Unlock()
+	for _, b := range before {
+		if b.key == a.key && !expired(b.Expires) && !maps.Equal(a.Values, b.Values) {
+			p.f.violated("once", "%s: two answers for key %s", at, a.key)
+		}
+	}
+}
+
+func expired(unix int64) bool { return unix != 0 && time.Now().Unix() >= unix }
+
+// decided holds the laws "once", for answers that are not on record, and "quiet":
+// no request for a need that is fulfilled.
+func (f *Fleet) decided(p *Provider, row server.Row) {
+	caller, need := host(row.Caller), row.Need
+	outcome := string(row.Outcome) + row.Code
+	if row.Again {
+		f.count("again")
+	}
+	f.log("%s: %s %s for %s by %s, again: %v, enrols: %v %s", p.name, outcome, need, caller, row.From, row.Again, row.Enrols, row.Message)
+	f.lawsMu.Lock()
+	f.rows[caller+" "+need+" "+outcome]++
+	q := f.quiet[caller+" "+need]
+	until, before := f.granted[p.name+row.Key]
+	anew := row.Outcome == server.Granted && row.Key != "" && !row.Again
+	if anew {
+		f.granted[p.name+row.Key] = end(row)
+	}
+	f.lawsMu.Unlock()
+	if anew && before && time.Now().Before(until) {
+		f.violated("once", "%s decides anew on key %s of %s, need %s", p.name, row.Key, caller, need)
+	}
+	if at := f.net.when(row.From); at.After(q.from) && at.Before(q.until) {
+		f.violated("quiet", "%s asks %s for %s, fulfilled at %s and not due before %s", caller, p.name, need, f.since(q.from), f.since(q.until))
+	}
+}
+
+// end is when what a row grants ends.
+func end(row server.Row) time.Time {
+	if at, err := time.Parse(time.RFC3339, row.Detail["until"]); err == nil {
+		return at
+	}
+	return never
+}
+
+// host is the host that a caller is.
+func host(caller string) string {
+	id, err := florete.ParseID(caller)
+	if err != nil {
+		return "nobody"
+	}
+	return id.Name()
+}
+
+func (f *Fleet) since(t time.Time) time.Duration { return t.Sub(f.began).Round(time.Second) }
+
+// event takes note of what a host says of itself.
+func (h *Host) event(e activation.Event) {
+	f := h.f
+	f.log("%s: %s", h.name, strings.SplitN(e.String(), "\n", 2)[0])
+	at := h.name + " " + e.Need
+	switch e.Event {
+	case activation.EventDocuments:
+		h.documents()
+	case activation.EventDisk:
+		f.violated("disk", "%s: %s", h.name, e)
+	case activation.EventFailed:
+		f.count(e.Code)
+		f.lawsMu.Lock()
+		defer f.lawsMu.Unlock()
+		delete(f.quiet, at)
+		switch e.Code {
+		case api.CodePolicyBehind, api.CodeNotGranted, api.CodeMismatch, api.CodeRotated, api.CodeReplayed, api.CodeBadNonce:
+			f.told[at+" "+string(e.Kind)+e.Code]++
+		}
+	case activation.EventFulfilled, activation.EventKept:
+		q := quiet{time.Now(), e.Next.Add(-time.Second)}
+		if e.Next.IsZero() {
+			q.until = never
+		}
+		f.lawsMu.Lock()
+		defer f.lawsMu.Unlock()
+		f.quiet[at] = q
+		if e.Event == activation.EventFulfilled {
+			f.told[at+" "+string(server.Granted)]++
+		}
+	}
+}
+
+// documents holds the law "forward": what is in force never goes back, but by the
+// operator's act. A new manifest may give a need something to ask.
+func (h *Host) documents() {
+	d, err := florete.Read(florete.Current(h.State().Documents()), florete.DocManifest)
+	if err != nil {
+		return // died in between
+	}
+	h.mu.Lock()
+	h.serial = d.Envelope.Serial
+	h.mu.Unlock()
+	f := h.f
+	f.lawsMu.Lock()
+	before, known := f.inForce[h.name]
+	f.inForce[h.name] = d
+	f.lawsMu.Unlock()
+	if !known {
+		return
+	}
+	if before.Envelope.Newer(d.Envelope) {
+		f.violated("forward", "%s: manifest of serial %d in force after one of serial %d", h.name, d.Envelope.Serial, before.Envelope.Serial)
+	}
+	old, err := before.Manifest()
+	f.must(err)
+	now, err := d.Manifest()
+	f.must(err)
+	for _, o := range old.Needs {
+		for _, n := range now.Needs {
+			if o.ID == n.ID && o.Generation != n.Generation {
+				f.lawsMu.Lock()
+				delete(f.quiet, h.name+" "+n.ID)
+				f.lawsMu.Unlock()
+			}
+		}
+	}
+}
+
+// forget ends what is known of when the host's needs are due.
+func (h *Host) forget() {
+	f := h.f
+	f.lawsMu.Lock()
+	defer f.lawsMu.Unlock()
+	maps.DeleteFunc(f.quiet, func(at string, _ quiet) bool { return strings.HasPrefix(at, h.name+" ") })
+}

@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// pipe is one direction of a connection. What is written arrives in order, each
+// piece at its time.
+type pipe struct {
+	mu       sync.Mutex
+	pieces   []piece
+	last     time.Time     // when the newest piece arrives
+	broken   error         // what both ends see from now on
+	stalled  bool          // nothing written from now on arrives
+	deadline time.Time     // of the reader
+	changed  chan struct{} // closed and replaced at each change
+}
+
+// piece is what one write sent; nil is the end of the stream.
+type piece struct {
+	at   time.Time
+	data []byte
+}
+
+func newPipe() *pipe { return &pipe{changed: make(chan struct{})} }
+
+// change alters the pipe and wakes its reader.
+func (p *pipe) change(alter func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	alter()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func (p *pipe) read(b []byte) (int, error) {
+	for {
+		n, err, changed, next := p.look(b)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		timer := time.NewTimer(time.Until(next))
+		select {
+		case <-changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// look reads what has arrived, or says what to wait for.
+func (p *pipe) look(b []byte) (n int, err error, changed <-chan struct{}, next time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	next = now.Add(24 * time.Hour)
+	if len(p.pieces) > 0 {
+		next = p.pieces[0].at
+	}
+	switch {
+	case p.broken != nil:
+		return 0, p.broken, nil, next
+	case !p.deadline.IsZero() && !now.Before(p.deadline):
+		return 0, os.ErrDeadlineExceeded, nil, next
+	case len(p.pieces) > 0 && !now.Before(next):
+		first := &p.pieces[0]
+		if first.data == nil {
+			return 0, io.EOF, nil, next
+		}
+		n = copy(b, first.data)
+		if first.data = first.data[n:]; len(first.data) == 0 {
+			p.pieces = p.pieces[1:]
+		}
+		return n, nil, nil, next
+	}
+	if !p.deadline.IsZero() && p.deadline.Before(next) {
+		next = p.deadline
+	}
+	return 0, nil, p.changed, next
+}
+
+// write sends data, or with nil the end of the stream.
+func (p *pipe) write(data []byte, after time.Duration) (err error) {
+	p.change(func() {
+		switch {
+		case p.broken != nil:
+			err = p.broken
+		case !p.stalled:
+			at := time.Now().Add(after)
+			if at.Before(p.last) {
+				at = p.last
+			}
+			p.last = at
+			p.pieces = append(p.pieces, piece{at, data})
+		}
+	})
+	return err
+}
+
+func (p *pipe) reset() { p.change(func() { p.broken = syscall.ECONNRESET }) }
+func (p *pipe) stall() { p.change(func() { p.stalled, p.pieces = true, nil }) }

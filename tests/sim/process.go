@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// errKilled is what a dead process gets from everything it touches.
+var errKilled = errors.New("killed")
+
+// process is what runs on a machine: it is started and stopped, it dies, and comes
+// back within a minute as a new life on what the last one left.
+type process struct {
+	f    *Fleet
+	name string
+	run  func(context.Context, *life) // returns when all it started has ended
+	dead func(*life)                  // what death leaves behind, at that very moment
+
+	mu     sync.Mutex
+	lives  int
+	deaths int // that it still has to die
+	life   *life
+	quit   chan struct{}
+	ended  chan struct{}
+}
+
+// moments is over how many moments of a life its death is drawn: about as many as
+// a host has until all its needs are fulfilled.
+const moments = 160
+
+// life is one life of a process. It is made of moments: each read and write of a
+// connection, each step of a delivery, each commit. It can end at any.
+type life struct {
+	*process
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	count int
+	fatal int // the moment it dies at; zero for never
+	over  bool
+}
+
+// moment lets a moment pass; the error says that the process has died.
+func (l *life) moment(what string) error {
+	l.mu.Lock()
+	l.count++
+	dead, now := l.over, l.count == l.fatal
+	l.mu.Unlock()
+	if now {
+		l.kill(what)
+	}
+	if dead || now {
+		return errKilled
+	}
+	return nil
+}
+
+// kill ends the life without any cleanup.
+func (l *life) kill(at string) {
+	l.mu.Lock()
+	again := l.over
+	l.over = true
+	l.mu.Unlock()
+	if again {
+		return
+	}
+	l.f.log("%s killed at moment %d, %s", l.name, l.count, at)
+	l.f.count("killed")
+	l.dead(l)
+	l.f.net.cut(l.name)
+	l.cancel()
+}
+
+func (l *life) alive() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.over
+}
+
+// Start runs the process until Stop; it does nothing when it runs already.
+func (p *process) Start() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.quit != nil {
+		return
+	}
+	p.quit, p.ended = make(chan struct{}), make(chan struct{})
+	p.f.log("%s starts", p.name)
+	go p.live(p.quit, p.ended)
+}
+
+func (p *process) live(quit, ended chan struct{}) {
+	defer close(ended)
+	for {
+		ctx, l := p.born()
+		go func() {
+			select {
+			case <-quit:
+				l.cancel()
+			case <-ctx.Done():
+			}
+		}()
+		p.run(ctx, l)
+		l.cancel()
+		select {
+		case <-quit:
+			return
+		case <-time.After(time.Duration(p.f.rand("down", p.name, p.lives).Int64N(int64(time.Minute)))):
+		}
+	}
+}
+
+func (p *process) born() (context.Context, *life) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	p.lives++
+	p.life = &life{process: p, cancel: cancel}
+	if p.deaths > 0 {
+		p.deaths--
+		p.life.fatal = 1 + p.f.rand("death", p.name, p.lives).IntN(moments)
+	}
+	return ctx, p.life
+}
+
+// Stop ends the process as systemd does, with time to clean up.
+func (p *process) Stop() {
+	p.mu.Lock()
+	quit, ended := p.quit, p.ended
+	p.quit = nil
+	p.mu.Unlock()
+	if quit != nil {
+		p.f.log("%s stops", p.name)
+		close(quit)
+		<-ended
+	}
+}
+
+// Restart stops and starts the process.
+func (p *process) Restart() {
+	p.Stop()
+	p.Start()
+}
+
+// Kill ends the process without any cleanup; it comes back within a minute.
+func (p *process) Kill() {
+	p.mu.Lock()
+	l := p.life
+	p.mu.Unlock()
+	if l != nil {
+		l.kill("from outside")
+	}
+}
+
+// die makes the process die n more times, each at a moment of a new life.
+func (p *process) die(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deaths += n
+}
+
+func (p *process) pending() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.deaths
+}
+
+func (p *process) running() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.quit != nil
+}

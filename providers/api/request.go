@@ -79,8 +79,10 @@ func Asked(body []byte) ([]byte, error) {
 	return Canonical(b)
 }
 
-// Canonical writes a JSON value with sorted keys and no space (RFC 8785, for
-// values without fractions). Canonical(Canonical(x)) == Canonical(x).
+// Canonical writes a JSON value in one form: keys sorted by their UTF-8 bytes, no
+// space, integers of 64 bits, and in strings the escapes \" \\ \b \f \n \r \t,
+// \u00xx for other controls, \u2028 and \u2029, nothing else. It is RFC 8785 for all
+// that documents hold. Canonical(Canonical(x)) == Canonical(x).
 func Canonical(b []byte) ([]byte, error) {
 	var v any
 	if err := florete.Decode(b, &v); err != nil {

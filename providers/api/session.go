@@ -93,14 +93,21 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate) (*tls.Con
 func (s *session) close() {
 	s.cancel()
 	s.transport.CloseIdleConnections()
-	s.conn.Close() // for when no call was made on it
+	// Messages have lengths, so nothing is lost without TLS's goodbye, which could
+	// wait for a provider that does not read.
+	s.conn.NetConn().Close()
 }
 
 // ask sends a request with its idempotency key.
 func (s *session) ask(path string, r Request) (Answer, error) {
 	var a Answer
-	err := s.call(http.MethodPost, path, &r, &a)
-	return a, err
+	if err := s.call(http.MethodPost, path, &r, &a); err != nil {
+		return Answer{}, err
+	}
+	if len(a.Values) == 0 {
+		return Answer{}, Errorf(Transient, CodeUnavailable, "need %s: %s answered with no values", r.Need, s.client.Provider.Address)
+	}
+	return a, nil
 }
 
 // call makes one exchange and decodes what comes back into answer.

@@ -89,6 +89,11 @@ func TestEnrolRefused(t *testing.T) {
 		_, err := e.Post(t, e.Client(ursula).SVID, api.PathSVID, "", providertest.JSON(q))
 		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 	})
+	t.Run("a proof of nobody", func(t *testing.T) {
+		body := strings.Replace(string(providertest.JSON(r)), `"need"`, `"proof":{},"need"`, 1)
+		_, err := e.Post(t, nil, api.PathSVID, "", []byte(body))
+		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+	})
 	if _, err := e.Store.Get(t.Context(), "cert/device/ursula"); err == nil {
 		t.Error("a refused enrolment left a device")
 	}

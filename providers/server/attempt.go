@@ -60,6 +60,8 @@ func (a *attempt) receive(body io.Reader, key string) error {
 		return api.Errorf(api.Denied, api.CodeUntrusted, "neither a client certificate nor a proof: enrol with a proof, or ask with the node's SVID")
 	case r.Proof != nil && !a.caller.IsZero():
 		return malformed("a proof on a connection with a client certificate: leave out one of them")
+	case r.Proof != nil && r.Proof.Node.IsZero():
+		return malformed("proof: names no node")
 	case r.Proof != nil:
 		claimed = r.Proof.Node
 		a.row.Caller, a.row.Enrols = claimed.String(), true

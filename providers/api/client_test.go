@@ -1,0 +1,232 @@
+package api_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/ca"
+	"florete/providers/providertest"
+)
+
+var (
+	ursula   = providertest.ID("node/ursula")
+	provider = providertest.ID("service/drhorrible/florete-provider")
+	ask      = api.Request{Need: "a", Body: json.RawMessage(`{}`)}
+)
+
+// domain is a trust domain without a provider.
+type domain struct {
+	t    *testing.T
+	root *ca.Authority
+}
+
+func newDomain(t *testing.T) domain {
+	t.Helper()
+	root, err := ca.NewRoot(providertest.Domain, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return domain{t, root}
+}
+
+func (d domain) svid(id florete.ID, until time.Time) tls.Certificate {
+	d.t.Helper()
+	key, err := ca.NewKey()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	leaf, err := d.root.Issue(id, key.Public(), until, time.Now())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}
+}
+
+// client asks a server that presents a certificate and answers with h.
+func (d domain) client(server tls.Certificate, h http.HandlerFunc) *api.Client {
+	d.t.Helper()
+	roots, err := api.Roots(providertest.Domain, florete.Trust{Roots: []string{string(ca.EncodeCertificates(d.root.Certificate))}})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	own := d.svid(ursula, time.Now().Add(time.Hour))
+	return &api.Client{
+		Node: ursula, Provider: florete.Provider{ID: provider, Address: "127.0.0.1:1"}, Roots: roots, SVID: &own,
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return nil, err
+			}
+			d.serve(l, server, h)
+			return new(net.Dialer).DialContext(ctx, network, l.Addr().String())
+		},
+	}
+}
+
+// serve answers on l until the test ends.
+func (d domain) serve(l net.Listener, svid tls.Certificate, h http.HandlerFunc) {
+	config := &tls.Config{Certificates: []tls.Certificate{svid}, ClientAuth: tls.RequestClientCert}
+	s := &http.Server{Handler: h, ErrorLog: log.New(d.t.Output(), "", 0)}
+	var ended sync.WaitGroup
+	ended.Go(func() { s.Serve(tls.NewListener(l, config)) })
+	d.t.Cleanup(func() { s.Close(); ended.Wait() })
+}
+
+// memory is a listener whose connections are pipes, which virtual time needs.
+type memory chan net.Conn
+
+func (m memory) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	m <- far
+	return near, nil
+}
+
+func (m memory) Accept() (net.Conn, error) {
+	c, ok := <-m
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (m memory) Close() error   { close(m); return nil }
+func (m memory) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestProviders: only the provider itself is asked.
+func TestProviders(t *testing.T) {
+	d, stranger := newDomain(t), newDomain(t)
+	hour := time.Now().Add(time.Hour)
+	for name, c := range map[string]struct {
+		presents tls.Certificate
+		kind     api.ErrorKind
+		code     string
+		says     string
+	}{
+		"another service": {d.svid(providertest.ID("service/outline"), hour), api.Denied, api.CodeUntrusted, "presents spiffe://demo.flor/service/outline, want " + provider.String()},
+		"another's node":  {d.svid(providertest.ID("service/raishan/florete-provider"), hour), api.Denied, api.CodeUntrusted, "check its address"},
+		"a stranger":      {stranger.svid(provider, hour), api.Denied, api.CodeUntrusted, "unknown authority"},
+		"an expired one":  {d.svid(provider, time.Now().Add(-time.Second)), api.Transient, api.CodeClock, "renew it or set the clock"},
+		"the root itself": {tls.Certificate{Certificate: [][]byte{d.root.Certificate.Raw}, PrivateKey: d.root.Key}, api.Denied, api.CodeUntrusted, "CA flag"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := d.client(c.presents, func(http.ResponseWriter, *http.Request) { t.Error("the request was sent") })
+			_, err := client.Do(t.Context(), api.PathRegister, ask)
+			providertest.WantError(t, err, c.kind, c.code)
+			if !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want …%s…", err, c.says)
+			}
+		})
+	}
+}
+
+// TestOddAnswers: whatever a provider sends is an answer, a refusal, or transient.
+func TestOddAnswers(t *testing.T) {
+	d := newDomain(t)
+	svid := d.svid(provider, time.Now().Add(time.Hour))
+	text := func(status int, body string, header ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			for i := 0; i < len(header); i += 2 {
+				w.Header().Set(header[i], header[i+1])
+			}
+			w.WriteHeader(status)
+			io.WriteString(w, body)
+		}
+	}
+	const denied = `{"kind":"denied","code":"not-granted","message":"no","retryAfter":0}`
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		kind   api.ErrorKind
+		code   string
+		after  int
+		says   string
+	}{
+		"a refusal":      {text(403, denied), api.Denied, api.CodeNotGranted, 0, "no"},
+		"Retry-After":    {text(403, denied, "Retry-After", "7"), api.Denied, api.CodeNotGranted, 7, "no"},
+		"for ever":       {text(403, denied, "Retry-After", "999999999"), api.Denied, api.CodeNotGranted, 3600, "no"},
+		"before now":     {text(403, strings.Replace(denied, ":0", ":-5", 1)), api.Denied, api.CodeNotGranted, 0, "no"},
+		"HTML":           {text(502, "<html>"), api.Transient, api.CodeUnavailable, 0, "answered with status 502 and what is no answer: "},
+		"no kind":        {text(403, strings.Replace(denied, "denied", "odd", 1)), api.Transient, api.CodeUnavailable, 0, `error kind "odd": want "transient", "denied" or "invalid"`},
+		"no code":        {text(403, strings.Replace(denied, "not-granted", "", 1)), api.Transient, api.CodeUnavailable, 0, "without a code"},
+		"nothing":        {text(200, ""), api.Transient, api.CodeUnavailable, 0, "EOF"},
+		"another answer": {text(200, `{"values":{},"more":1}`), api.Transient, api.CodeUnavailable, 0, `unknown field "more"`},
+		"no values":      {text(200, `{}`), api.Transient, api.CodeUnavailable, 0, "no values"},
+		"too long":       {text(200, strings.Repeat(" ", api.MaxAnswer+1)), api.Transient, api.CodeUnavailable, 0, "longer than 4194304 bytes"},
+		"a redirect":     {text(302, "", "Location", "/elsewhere"), api.Transient, api.CodeUnavailable, 0, "status 302"},
+		"hung up":        {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, api.Transient, api.CodeUnavailable, 0, "EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := d.client(svid, c.answer).Do(t.Context(), api.PathRegister, ask)
+			providertest.WantError(t, err, c.kind, c.code)
+			var e *api.Error
+			if errors.As(err, &e); e.RetryAfter != c.after || !strings.Contains(e.Message, c.says) {
+				t.Errorf("got %v after %d, want …%s… after %d", err, e.RetryAfter, c.says, c.after)
+			}
+		})
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	d := newDomain(t)
+	c := d.client(d.svid(provider, time.Now().Add(time.Hour)), func(w http.ResponseWriter, r *http.Request) {
+		want, err := ask.Key(ursula)
+		if err != nil || r.Header.Get(api.HeaderKey) != want || r.URL.Path != api.PathRegister || len(r.TLS.PeerCertificates) != 1 {
+			t.Errorf("%s, key %q, %v", r.URL, r.Header.Get(api.HeaderKey), err)
+		}
+		io.WriteString(w, `{"values":{"a":"b"},"expires":5}`)
+	})
+	a, err := c.Do(t.Context(), api.PathRegister, ask)
+	if err != nil || a.Values["a"] != "b" || a.Expires != 5 {
+		t.Errorf("got %v, %v", a, err)
+	}
+}
+
+func TestBeforeEnrolment(t *testing.T) {
+	c := &api.Client{Node: ursula}
+	_, err := c.Do(t.Context(), api.PathRegister, ask)
+	providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+	_, err = c.Artifact(t.Context())
+	providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+}
+
+func TestUnreachable(t *testing.T) {
+	d := newDomain(t)
+	c := d.client(tls.Certificate{}, nil)
+	c.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no route") }
+	_, err := c.Do(t.Context(), api.PathRegister, ask)
+	providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
+	if want := "provider service/drhorrible/florete-provider at 127.0.0.1:1: no route"; !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want …%s", err, want)
+	}
+}
+
+// TestTimeout runs in virtual time: a provider that never answers costs 30 seconds.
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDomain(t)
+		svid := d.svid(provider, time.Now().Add(time.Hour))
+		c, m := d.client(svid, nil), make(memory)
+		c.Dial = m.dial
+		d.serve(m, svid, func(_ http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		})
+		begin := time.Now()
+		_, err := c.Do(t.Context(), api.PathRegister, ask)
+		providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
+		if waited := time.Since(begin); waited != 30*time.Second {
+			t.Errorf("waited %s", waited)
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"florete"
+	"florete/providers/api"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// vectors reads a file of wire vectors, which also other implementations must meet.
+func vectors(t *testing.T, name string, v any) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../../tests/golden/wire/provider", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+func TestRequestVectors(t *testing.T) {
+	var all []struct {
+		Name, Wire, Canonical, Asked, Key string
+		Caller                            florete.ID
+	}
+	vectors(t, "requests.json", &all)
+	for _, v := range all {
+		t.Run(v.Name, func(t *testing.T) {
+			var r api.Request
+			if err := florete.Decode([]byte(v.Wire), &r); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := api.Canonical(r.Body); err != nil || string(got) != v.Canonical {
+				t.Errorf("canonical body: got %s, %v, want %s", got, err, v.Canonical)
+			}
+			if got, err := api.Asked(r.Body); err != nil || string(got) != v.Asked {
+				t.Errorf("asked for: got %s, %v, want %s", got, err, v.Asked)
+			}
+			if got, err := r.Key(v.Caller); err != nil || got != v.Key {
+				t.Errorf("key: got %s, %v, want %s", got, err, v.Key)
+			}
+			again, err := json.Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var q api.Request
+			if err := florete.Decode(again, &q); err != nil {
+				t.Fatal(err)
+			}
+			if key, _ := q.Key(v.Caller); key != v.Key {
+				t.Errorf("written and read again: key %s", key)
+			}
+		})
+	}
+}
+
+func TestErrorVectors(t *testing.T) {
+	var all []struct {
+		Wire   string
+		Status int
+		Error  api.Error
+	}
+	vectors(t, "errors.json", &all)
+	seen := map[string]bool{}
+	for _, v := range all {
+		var e api.Error
+		if err := florete.Decode([]byte(v.Wire), &e); err != nil {
+			t.Fatalf("%s: %v", v.Wire, err)
+		}
+		if !reflect.DeepEqual(e, v.Error) || e.Status() != v.Status {
+			t.Errorf("%s: got %+v, status %d, want %+v, %d", v.Wire, e, e.Status(), v.Error, v.Status)
+		}
+		if b, _ := json.Marshal(e); string(b) != v.Wire {
+			t.Errorf("written: %s, want %s", b, v.Wire)
+		}
+		seen[e.Code] = true
+	}
+	if len(seen) != 13 {
+		t.Errorf("%d codes, want all 13: %v", len(seen), seen)
+	}
+}
+
+func TestProofVector(t *testing.T) {
+	var v struct {
+		Node, Provider                           florete.ID
+		Nonce, CSR, Binding, HostKey, PrivateKey string
+		Statement                                string
+		Proof                                    api.Proof
+	}
+	vectors(t, "proof.json", &v)
+	csr, err := hex.DecodeString(v.CSR)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binding, err := hex.DecodeString(v.Binding)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := api.Statement{Node: v.Node, Provider: v.Provider, Nonce: v.Nonce, CSR: csr, Binding: binding}
+	if string(st.Bytes()) != v.Statement {
+		t.Errorf("got %q, want %q", st.Bytes(), v.Statement)
+	}
+	public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(v.HostKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Verify(&v.Proof, public); err != nil {
+		t.Error(err)
+	}
+	private, err := ssh.ParsePrivateKey([]byte(v.PrivateKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Ed25519 signatures are deterministic (RFC 8032), so this one is to the byte.
+	proof, err := st.Sign(private)
+	if err != nil || *proof != v.Proof {
+		t.Errorf("got %+v, %v, want %+v", proof, err, v.Proof)
+	}
+	for name, change := range map[string]func(*api.Statement){
+		"node":     func(s *api.Statement) { s.Node = s.Provider },
+		"provider": func(s *api.Statement) { s.Provider = s.Node },
+		"nonce":    func(s *api.Statement) { s.Nonce += "A" },
+		"CSR":      func(s *api.Statement) { s.CSR = nil },
+		"binding":  func(s *api.Statement) { s.Binding = nil },
+	} {
+		other := st
+		change(&other)
+		if err := other.Verify(&v.Proof, public); err == nil || !strings.HasPrefix(err.Error(), "enrolment proof: ") {
+			t.Errorf("another %s: got %v", name, err)
+		}
+	}
+	if err := st.Verify(&api.Proof{Signature: "x"}, public); err == nil {
+		t.Error("a signature that is none is taken")
+	}
+}
+
+// FuzzCanonical: Canonical(Canonical(x)) == Canonical(x), and what a host adds is
+// no part of what it asks for.
+func FuzzCanonical(f *testing.F) {
+	f.Add(`{"b":1,"a":["x",{"d":true,"c":"<&>\u2028"}]}`)
+	f.Add(`{"csr":"x","id":"y"}`)
+	f.Add(` [ 1 , -9223372036854775808 ] `)
+	f.Add(`"\ud800"`)
+	f.Fuzz(func(t *testing.T, s string) {
+		once, err := api.Canonical([]byte(s))
+		if err != nil {
+			return
+		}
+		twice, err := api.Canonical(once)
+		if err != nil || !bytes.Equal(once, twice) {
+			t.Fatalf("%q: %q, then %q, %v", s, once, twice, err)
+		}
+		asked, err := api.Asked([]byte(s))
+		if err != nil {
+			return
+		}
+		if again, err := api.Asked(asked); err != nil || !bytes.Equal(asked, again) {
+			t.Fatalf("%q: asks for %q, then %q, %v", s, asked, again, err)
+		}
+	})
+}
+
+// FuzzRequest: a request that is read is written and read as the same request.
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte(`{"need":"a","serial":1,"generation":1,"body":{"x":1}}`))
+	f.Add([]byte(`{"need":"a","serial":1,"generation":1,"body":{},"proof":{"node":"spiffe://demo.flor/node/a","nonce":"n","signature":"s"}}`))
+	caller, err := florete.ParseID("spiffe://demo.flor/node/ursula")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r, again api.Request
+		if florete.Decode(b, &r) != nil || r.Proof != nil && r.Proof.Node.IsZero() {
+			return
+		}
+		key, err := r.Key(caller)
+		if err != nil {
+			return
+		}
+		written, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := florete.Decode(written, &again); err != nil {
+			t.Fatalf("%q written as %q: %v", b, written, err)
+		}
+		if k, err := again.Key(caller); err != nil || k != key {
+			t.Fatalf("%q: key %s, then %s, %v", b, key, k, err)
+		}
+	})
+}

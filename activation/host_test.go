@@ -62,13 +62,12 @@ func (h *host) deploy() {
 	if err := h.Document(h.serial, h.manifest).Write(h.config.Closure); err != nil {
 		h.t.Fatal(err)
 	}
-	h.forge.Artifact.Documents = nil
 	h.publish(h.serial, h.manifest)
 }
 
 // publish makes the forge offer a manifest.
 func (h *host) publish(serial int64, m florete.Manifest) {
-	h.forge.Artifact.Documents = append(h.forge.Artifact.Documents[:0:0], h.Signed(serial, m, h.Signing))
+	h.forge.Offer(h.Signed(serial, m, h.Signing))
 }
 
 // once makes one pass.

@@ -101,7 +101,7 @@ func killAt(t *testing.T, at int64) (done bool) {
 	if err := c.Document(1, m).Write(v.Closure); err != nil {
 		t.Fatal(err)
 	}
-	forge.Artifact.Documents = append(forge.Artifact.Documents, c.Signed(1, m, c.Signing))
+	forge.Offer(c.Signed(1, m, c.Signing))
 	code, out := v.start(t)
 	if code == ExitFulfilled {
 		return true

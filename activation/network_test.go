@@ -65,11 +65,12 @@ func TestRefusedDocuments(t *testing.T) {
 	}{
 		"older": {func(h *host) { h.publish(1, h.manifest) }, api.Transient, documents.CodeOlder},
 		"signed by another": {func(h *host) {
-			h.forge.Artifact.Documents = []api.SignedDocument{h.Signed(6, h.manifest, SigningKey(h.t, "demo-1"))}
+			h.forge.Offer(h.Signed(6, h.manifest, SigningKey(h.t, "demo-1")))
 		}, api.Denied, documents.CodeTampered},
 		"changed body": {func(h *host) {
-			h.publish(6, h.manifest)
-			h.forge.Artifact.Documents[0].Body += " "
+			d := h.Signed(6, h.manifest, h.Signing)
+			d.Body += " "
+			h.forge.Offer(d)
 		}, api.Denied, documents.CodeTampered},
 		"of another host": {func(h *host) {
 			m := h.manifest

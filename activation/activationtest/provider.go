@@ -31,7 +31,6 @@ type Provider struct {
 	Refuse func(Call) *api.Error
 
 	Lifetime time.Duration // of SVIDs; zero for a day
-	Artifact api.Artifact
 
 	cluster  *Cluster
 	id       florete.ID
@@ -43,6 +42,7 @@ type Provider struct {
 	down    bool
 	calls   []Call
 	answers map[string]api.Answer
+	offer   []api.SignedDocument
 }
 
 // Call is one request that reached a provider, or would have.
@@ -91,6 +91,13 @@ func (p *Provider) SetDown(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = down
+}
+
+// Offer sets the documents that the provider has for the node.
+func (p *Provider) Offer(docs ...api.SignedDocument) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.offer = docs
 }
 
 // Calls are the requests so far, of one need or, with "", of all.
@@ -152,7 +159,10 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if r.Method == http.MethodGet {
-		reply(w, p.Artifact, nil)
+		p.mu.Lock()
+		a := api.Artifact{Documents: p.offer}
+		p.mu.Unlock()
+		reply(w, a, nil)
 		return
 	}
 	answer, err := p.answer(call.Key, q)

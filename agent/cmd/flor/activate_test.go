@@ -41,7 +41,7 @@ func newMachine(t *testing.T) *machine {
 	if err := c.Document(1, m).Write(closure); err != nil {
 		t.Fatal(err)
 	}
-	p.Artifact.Documents = []api.SignedDocument{c.Signed(1, m, c.Signing)}
+	p.Offer(c.Signed(1, m, c.Signing))
 	told := filepath.Join(t.TempDir(), "told")
 	hook := filepath.Join(t.TempDir(), "hook")
 	if err := os.WriteFile(hook, fmt.Appendf(nil, "#!/bin/sh\necho \"$@\" >> %s\n", told), 0o755); err != nil {

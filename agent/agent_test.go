@@ -5,17 +5,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"florete"
 	"florete/agent"
 	"florete/agent/agenttest"
 	"florete/agent/status"
@@ -24,66 +20,34 @@ import (
 
 type refusal = tally.Refusal
 
-// The cluster of these tests: ursula publishes service/outline; alice and bob are
-// users on laptop, whose node identity may not reach it.
 var (
-	outline = agenttest.ID("service/outline")
-	alice   = agenttest.ID("user/alice")
-	bob     = agenttest.ID("user/bob")
-	laptop  = agenttest.ID("node/laptop")
-	ursula  = agenttest.ID("node/ursula")
+	outline, alice, bob = agenttest.Outline, agenttest.Alice, agenttest.Bob
+	laptop, ursula      = agenttest.Laptop, agenttest.Ursula
 )
 
+// cluster is a Cluster whose agents may be running.
 type cluster struct {
-	ca             *agenttest.CA
-	ursula, laptop *agenttest.Host
-	publish, reach florete.Forwarder
-	local          string // listener for outline on laptop
-	socks          map[florete.ID]string
-	running        bool
+	*agenttest.Cluster
+	running bool
 }
 
-// newCluster writes both hosts' state: outline is served by upstream, and alice is
-// the identity of this process.
 func newCluster(t *testing.T, upstream string) *cluster {
 	t.Helper()
-	ca := agenttest.NewCA(t)
-	c := &cluster{ca: ca, ursula: agenttest.NewHost(t, "ursula", ca), laptop: agenttest.NewHost(t, "laptop", ca)}
-	endpoint := freeUDP(t)
-	me := uint32(os.Getuid())
-	c.publish = florete.Forwarder{
-		Listen:  endpoint,
-		Publish: []florete.Published{{ID: outline, Upstream: upstream, Allow: []florete.Allow{{ID: alice}}}},
-	}
-	local, a, b := freeTCP(t), freeTCP(t), freeTCP(t)
-	c.local, c.socks = local.String(), map[florete.ID]string{alice: a.String(), bob: b.String()}
-	c.reach = florete.Forwarder{
-		Reach:   []florete.Reachable{{ID: outline, As: []florete.ID{alice, bob}, Listen: local, Endpoints: []string{endpoint}}},
-		Callers: []florete.Caller{{ID: alice, UIDs: []uint32{me}}, {ID: bob, UIDs: []uint32{me}}},
-		SOCKS:   []florete.SOCKS{{ID: alice, Listen: a}, {ID: bob, Listen: b}},
-	}
-	c.acceptUrsula(t)
-	c.acceptLaptop(t)
-	c.ursula.Deliver(t, ca, ursula, time.Hour)
-	c.ursula.Deliver(t, ca, outline, time.Hour)
-	c.laptop.Deliver(t, ca, laptop, time.Hour)
-	c.laptop.Deliver(t, ca, alice, time.Hour)
-	c.laptop.Deliver(t, ca, bob, time.Hour)
-	return c
+	return &cluster{Cluster: agenttest.NewCluster(t, upstream)}
 }
 
 // acceptUrsula and acceptLaptop write the host's manifest as c says and wait until
 // a running agent has it in force.
 func (c *cluster) acceptUrsula(t *testing.T) {
 	t.Helper()
-	c.ursula.Accept(t, c.publish, outline)
-	c.inForce(t, c.ursula)
+	c.AcceptUrsula(t)
+	c.inForce(t, c.Ursula)
 }
 
 func (c *cluster) acceptLaptop(t *testing.T) {
 	t.Helper()
-	c.laptop.Accept(t, c.reach, alice, bob)
-	c.inForce(t, c.laptop)
+	c.AcceptLaptop(t)
+	c.inForce(t, c.Laptop)
 }
 
 func (c *cluster) inForce(t *testing.T, h *agenttest.Host) {
@@ -99,7 +63,7 @@ func (c *cluster) inForce(t *testing.T, h *agenttest.Host) {
 // start runs the agents of both hosts until the test ends.
 func (c *cluster) start(t *testing.T) {
 	t.Helper()
-	for _, h := range []*agenttest.Host{c.ursula, c.laptop} {
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		run(t, h)
 		waitFor(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
 	}
@@ -148,26 +112,6 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func freeUDP(t *testing.T) string {
-	t.Helper()
-	c, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return c.LocalAddr().String()
-}
-
-func freeTCP(t *testing.T) netip.AddrPort {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return netip.MustParseAddrPort(l.Addr().String())
-}
-
 func hello(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -192,7 +136,7 @@ func get(addr string) (string, error) {
 func TestHTTPThroughLocalListener(t *testing.T) {
 	c := newCluster(t, hello(t))
 	c.start(t)
-	got, err := get(c.local)
+	got, err := get(c.Local)
 	if err != nil || got != "hello /docs" {
 		t.Fatalf("got %q, %v", got, err)
 	}

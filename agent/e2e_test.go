@@ -127,51 +127,51 @@ func wantRefused(t *testing.T, addr string) {
 
 func TestDeniedByTheAllowList(t *testing.T) {
 	c := newCluster(t, echo(t))
-	c.publish.Publish[0].Allow = []florete.Allow{{ID: bob}}
+	c.Publish.Publish[0].Allow = []florete.Allow{{ID: bob}}
 	c.acceptUrsula(t)
 	c.start(t)
-	wantRefused(t, c.local)
-	if _, peer := refusals(t, c.ursula, "denied", 1); peer != alice.String() {
+	wantRefused(t, c.Local)
+	if _, peer := refusals(t, c.Ursula, "denied", 1); peer != alice.String() {
 		t.Errorf("ursula refused %q, want %s", peer, alice)
 	}
-	if detail, peer := refusals(t, c.laptop, "denied", 1); peer != alice.String() || !strings.Contains(detail, outline.String()) {
+	if detail, peer := refusals(t, c.Laptop, "denied", 1); peer != alice.String() || !strings.Contains(detail, outline.String()) {
 		t.Errorf("laptop counted %q as %q", detail, peer)
 	}
 }
 
 func TestAllowListByFingerprint(t *testing.T) {
 	c := newCluster(t, echo(t))
-	c.publish.Publish[0].Allow[0].Fingerprint = strings.Repeat("0", 64)
+	c.Publish.Publish[0].Allow[0].Fingerprint = strings.Repeat("0", 64)
 	c.acceptUrsula(t)
 	c.start(t)
-	wantRefused(t, c.local)
-	refusals(t, c.ursula, "denied", 1)
+	wantRefused(t, c.Local)
+	refusals(t, c.Ursula, "denied", 1)
 }
 
 func TestStrangerCAWithTheSameID(t *testing.T) {
 	c := newCluster(t, echo(t))
 	stranger := agenttest.NewCA(t)
-	c.laptop.Roots = append(c.laptop.Roots, stranger.Root) // the laptop itself is fooled
+	c.Laptop.Roots = append(c.Laptop.Roots, stranger.Root) // the laptop itself is fooled
 	c.acceptLaptop(t)
-	c.laptop.Deliver(t, stranger, alice, time.Hour)
+	c.Laptop.Deliver(t, stranger, alice, time.Hour)
 	c.start(t)
-	wantRefused(t, c.local)
-	if detail, peer := refusals(t, c.ursula, "bad-certificate", 1); peer != "" || !strings.Contains(detail, "claims to be "+alice.String()) {
+	wantRefused(t, c.Local)
+	if detail, peer := refusals(t, c.Ursula, "bad-certificate", 1); peer != "" || !strings.Contains(detail, "claims to be "+alice.String()) {
 		t.Errorf("ursula refused %q: %q", peer, detail)
 	}
-	refusals(t, c.laptop, "untrusted", 1)
+	refusals(t, c.Laptop, "untrusted", 1)
 }
 
 func TestImpostorOfAnotherCA(t *testing.T) {
 	c := newCluster(t, echo(t))
 	// ursula serves outline with a certificate that only ursula believes in.
 	stranger := agenttest.NewCA(t)
-	c.ursula.Roots = append(c.ursula.Roots, stranger.Root)
+	c.Ursula.Roots = append(c.Ursula.Roots, stranger.Root)
 	c.acceptUrsula(t)
-	c.ursula.Deliver(t, stranger, outline, time.Hour)
+	c.Ursula.Deliver(t, stranger, outline, time.Hour)
 	c.start(t)
-	wantRefused(t, c.local)
-	if detail, _ := refusals(t, c.laptop, "impostor", 1); !strings.Contains(detail, "is not "+outline.String()) {
+	wantRefused(t, c.Local)
+	if detail, _ := refusals(t, c.Laptop, "impostor", 1); !strings.Contains(detail, "is not "+outline.String()) {
 		t.Errorf("laptop counted %q", detail)
 	}
 }
@@ -179,46 +179,46 @@ func TestImpostorOfAnotherCA(t *testing.T) {
 func TestExpiredSVID(t *testing.T) {
 	t.Run("of the caller", func(t *testing.T) {
 		c := newCluster(t, echo(t))
-		c.laptop.Deliver(t, c.ca, alice, -time.Minute)
+		c.Laptop.Deliver(t, c.CA, alice, -time.Minute)
 		c.start(t)
-		wantRefused(t, c.local)
-		refusals(t, c.laptop, "expired", 1)
+		wantRefused(t, c.Local)
+		refusals(t, c.Laptop, "expired", 1)
 	})
 	t.Run("of the target", func(t *testing.T) {
 		c := newCluster(t, echo(t))
-		c.ursula.Deliver(t, c.ca, outline, -time.Minute)
+		c.Ursula.Deliver(t, c.CA, outline, -time.Minute)
 		c.start(t)
-		wantRefused(t, c.local)
-		refusals(t, c.ursula, "no-identity", 1)
-		refusals(t, c.laptop, "not-published", 1)
+		wantRefused(t, c.Local)
+		refusals(t, c.Ursula, "no-identity", 1)
+		refusals(t, c.Laptop, "not-published", 1)
 	})
 }
 
 func TestNotPublished(t *testing.T) {
 	c := newCluster(t, echo(t))
-	c.publish.Publish = nil
+	c.Publish.Publish = nil
 	c.acceptUrsula(t)
 	c.start(t)
-	wantRefused(t, c.local)
-	refusals(t, c.ursula, "unknown-name", 1)
-	refusals(t, c.laptop, "not-published", 1)
+	wantRefused(t, c.Local)
+	refusals(t, c.Ursula, "unknown-name", 1)
+	refusals(t, c.Laptop, "not-published", 1)
 }
 
 func TestUpstreamRefuses(t *testing.T) {
-	c := newCluster(t, freeTCP(t).String())
+	c := newCluster(t, agenttest.FreeTCP(t).String())
 	c.start(t)
-	wantRefused(t, c.local)
-	refusals(t, c.ursula, "upstream-refused", 1)
-	refusals(t, c.laptop, "upstream-refused", 1)
+	wantRefused(t, c.Local)
+	refusals(t, c.Ursula, "upstream-refused", 1)
+	refusals(t, c.Laptop, "upstream-refused", 1)
 }
 
 func TestAllowListChange(t *testing.T) {
 	c := newCluster(t, echo(t))
-	c.publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
+	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
 	c.acceptUrsula(t)
 	c.start(t)
-	asAlice := dial(t, c.local)
-	asBob, code := socksDial(t, c.socks[bob], "outline.demo.flor.rete", c.port(t))
+	asAlice := dial(t, c.Local)
+	asBob, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
 	if code != 0 {
 		t.Fatalf("SOCKS5 as bob: reply %d", code)
 	}
@@ -227,28 +227,28 @@ func TestAllowListChange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
+	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
 	c.acceptUrsula(t)
 	wantReset(t, asBob)
 	if err := ping(asAlice); err != nil {
 		t.Fatalf("alice, who is still allowed: %v", err)
 	}
-	refusals(t, c.ursula, "denied", 1)
+	refusals(t, c.Ursula, "denied", 1)
 }
 
 func TestReachableChange(t *testing.T) {
 	c := newCluster(t, echo(t))
-	c.publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
+	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
 	c.acceptUrsula(t)
 	c.start(t)
-	asAlice := dial(t, c.local)
-	asBob, _ := socksDial(t, c.socks[bob], "outline.demo.flor.rete", c.port(t))
+	asAlice := dial(t, c.Local)
+	asBob, _ := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
 	for _, conn := range []net.Conn{asAlice, asBob} {
 		if err := ping(conn); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.reach.Reach[0].As = []florete.ID{alice}
+	c.Reach.Reach[0].As = []florete.ID{alice}
 	c.acceptLaptop(t)
 	wantReset(t, asBob)
 	if err := ping(asAlice); err != nil {
@@ -261,27 +261,27 @@ func TestReachableChange(t *testing.T) {
 func TestRotateThenReconnect(t *testing.T) {
 	c := newCluster(t, echo(t))
 	c.start(t)
-	first := dial(t, c.local)
+	first := dial(t, c.Local)
 	if err := ping(first); err != nil {
 		t.Fatal(err)
 	}
 	stranger := agenttest.NewCA(t)
-	c.ursula.Roots = []string{stranger.Root, c.ca.Root}
-	c.laptop.Roots = []string{stranger.Root, c.ca.Root}
+	c.Ursula.Roots = []string{stranger.Root, c.CA.Root}
+	c.Laptop.Roots = []string{stranger.Root, c.CA.Root}
 	c.acceptUrsula(t)
 	c.acceptLaptop(t)
 	// The stranger becomes the only root that ursula believes, and has not yet
 	// certified alice.
-	c.ursula.Roots = []string{stranger.Root}
-	c.ursula.Deliver(t, stranger, ursula, time.Hour)
-	c.ursula.Deliver(t, stranger, outline, time.Hour)
+	c.Ursula.Roots = []string{stranger.Root}
+	c.Ursula.Deliver(t, stranger, ursula, time.Hour)
+	c.Ursula.Deliver(t, stranger, outline, time.Hour)
 	c.acceptUrsula(t)
 	wantReset(t, first)
-	wantRefused(t, c.local)
-	refusals(t, c.ursula, "bad-certificate", 1)
+	wantRefused(t, c.Local)
+	refusals(t, c.Ursula, "bad-certificate", 1)
 
-	c.laptop.Deliver(t, stranger, alice, time.Hour)
-	waitFor(t, "alice to be let in again", func() bool { return reaches(c.local) })
+	c.Laptop.Deliver(t, stranger, alice, time.Hour)
+	waitFor(t, "alice to be let in again", func() bool { return reaches(c.Local) })
 }
 
 func TestRotationUnderTraffic(t *testing.T) {
@@ -298,7 +298,7 @@ func TestRotationUnderTraffic(t *testing.T) {
 					return
 				default:
 				}
-				if got, err := get(c.local); err != nil || got != "hello /docs" {
+				if got, err := get(c.Local); err != nil || got != "hello /docs" {
 					t.Errorf("request failed: %q, %v", got, err)
 					failed.Add(1)
 				}
@@ -317,11 +317,11 @@ func TestRotationUnderTraffic(t *testing.T) {
 	for i := range 5 {
 		before := done.Load()
 		lifetime := time.Duration(i+2) * time.Hour
-		c.laptop.Deliver(t, c.ca, alice, lifetime)
-		c.ursula.Deliver(t, c.ca, outline, lifetime)
+		c.Laptop.Deliver(t, c.CA, alice, lifetime)
+		c.Ursula.Deliver(t, c.CA, outline, lifetime)
 		waitFor(t, "the new SVIDs", func() bool {
 			soon := time.Now().Add(lifetime - time.Minute)
-			return expiry(c.laptop, alice).After(soon) && expiry(c.ursula, outline).After(soon)
+			return expiry(c.Laptop, alice).After(soon) && expiry(c.Ursula, outline).After(soon)
 		})
 		waitFor(t, "traffic", func() bool { return done.Load() > before+20 })
 	}
@@ -336,7 +336,7 @@ func TestLargeTransfer(t *testing.T) {
 	const size = 64 << 20
 	c := newCluster(t, echo(t))
 	c.start(t)
-	conn := dial(t, c.local)
+	conn := dial(t, c.Local)
 	conn.SetDeadline(time.Now().Add(time.Minute))
 	sent, received := sha256.New(), sha256.New()
 	go func() {
@@ -350,7 +350,7 @@ func TestLargeTransfer(t *testing.T) {
 	if string(sent.Sum(nil)) != string(received.Sum(nil)) {
 		t.Fatal("what came back is not what was sent")
 	}
-	for _, h := range []*agenttest.Host{c.ursula, c.laptop} {
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		waitFor(t, h.Name+" to count the bytes", func() bool {
 			p := report(t, h).Paths
 			return len(p) == 1 && p[0].Sent == size && p[0].Received == size && p[0].Live == 0
@@ -360,24 +360,24 @@ func TestLargeTransfer(t *testing.T) {
 
 func TestCallerIsNobody(t *testing.T) {
 	c := newCluster(t, echo(t))
-	c.reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{uint32(os.Getuid()) + 1}}}
+	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{uint32(os.Getuid()) + 1}}}
 	c.acceptLaptop(t)
 	c.start(t)
-	wantRefused(t, c.local)
-	if detail, _ := refusals(t, c.laptop, "unknown-caller", 1); !strings.Contains(detail, fmt.Sprintf("uid %d ", os.Getuid())) {
+	wantRefused(t, c.Local)
+	if detail, _ := refusals(t, c.Laptop, "unknown-caller", 1); !strings.Contains(detail, fmt.Sprintf("uid %d ", os.Getuid())) {
 		t.Errorf("counted %q", detail)
 	}
-	wantRefused(t, c.socks[alice])
-	refusals(t, c.laptop, "not-caller", 1)
+	wantRefused(t, c.SOCKS[alice])
+	refusals(t, c.Laptop, "not-caller", 1)
 }
 
 func TestIdentityMayNotReach(t *testing.T) {
 	c := newCluster(t, echo(t))
-	c.reach.Reach[0].As = []florete.ID{bob}
+	c.Reach.Reach[0].As = []florete.ID{bob}
 	c.acceptLaptop(t)
 	c.start(t)
-	wantRefused(t, c.local)
-	if detail, _ := refusals(t, c.laptop, "not-reachable", 1); !strings.Contains(detail, "may not reach") {
+	wantRefused(t, c.Local)
+	if detail, _ := refusals(t, c.Laptop, "not-reachable", 1); !strings.Contains(detail, "may not reach") {
 		t.Errorf("counted %q", detail)
 	}
 }

@@ -28,19 +28,19 @@ func TestUIDs(t *testing.T) {
 	}
 	const alicesUID, nobodysUID = 64998, 64999
 	c := newCluster(t, echo(t))
-	c.reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{alicesUID}}}
+	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{alicesUID}}}
 	c.acceptLaptop(t)
 	c.start(t)
-	if err := agenttest.DialAs(t, alicesUID, c.local); err != nil {
+	if err := agenttest.DialAs(t, alicesUID, c.Local); err != nil {
 		t.Errorf("alice: %v", err)
 	}
-	if err := agenttest.DialAs(t, nobodysUID, c.local); err == nil || !strings.Contains(err.Error(), "reset") {
+	if err := agenttest.DialAs(t, nobodysUID, c.Local); err == nil || !strings.Contains(err.Error(), "reset") {
 		t.Errorf("nobody: %v, want a reset", err)
 	}
-	wantRefused(t, c.local)
-	wantRefused(t, c.socks[alice])
+	wantRefused(t, c.Local)
+	wantRefused(t, c.SOCKS[alice])
 	for _, uid := range []int{nobodysUID, 0} {
-		if !slices.ContainsFunc(report(t, c.laptop).Last, func(r refusal) bool {
+		if !slices.ContainsFunc(report(t, c.Laptop).Last, func(r refusal) bool {
 			return r.Reason == "unknown-caller" && strings.HasPrefix(r.Detail, fmt.Sprintf("uid %d:", uid))
 		}) {
 			t.Errorf("uid %d is not among the refusals", uid)
@@ -50,39 +50,39 @@ func TestUIDs(t *testing.T) {
 
 func TestWaitsForManifestAndIdentity(t *testing.T) {
 	c := newCluster(t, echo(t))
-	empty := agenttest.NewHost(t, "laptop", c.ca)
+	empty := agenttest.NewHost(t, "laptop", c.CA)
 	run(t, empty)
-	run(t, c.ursula)
+	run(t, c.Ursula)
 	waitFor(t, "the agent to say what it waits for", func() bool {
 		p := report(t, empty).Problems
 		return len(p) == 1 && strings.Contains(p[0], "no manifest accepted yet")
 	})
-	c.laptop = empty
+	c.Laptop = empty
 	c.acceptLaptop(t)
 	waitFor(t, "the manifest", func() bool { return report(t, empty).Host == "laptop" })
 	if s := report(t, empty).State; s != "waiting" {
 		t.Errorf("state %q before the node has an identity", s)
 	}
-	empty.Deliver(t, c.ca, laptop, time.Hour)
+	empty.Deliver(t, c.CA, laptop, time.Hour)
 	waitFor(t, "the agent to run", func() bool { return report(t, empty).State == "running" })
-	wantRefused(t, c.local)
+	wantRefused(t, c.Local)
 	refusals(t, empty, "no-identity", 1)
-	empty.Deliver(t, c.ca, alice, time.Hour)
-	waitFor(t, "alice to reach outline", func() bool { return reaches(c.local) })
+	empty.Deliver(t, c.CA, alice, time.Hour)
+	waitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
 }
 
 // TestStateDirectoryComesLater: the place where it will be is watched.
 func TestStateDirectoryComesLater(t *testing.T) {
 	c := newCluster(t, echo(t))
-	there := string(c.laptop.Layout)
-	c.laptop.Layout = florete.Layout(filepath.Join(t.TempDir(), "later"))
-	runWith(t, agent.Config{Layout: c.laptop.Layout, Socket: filepath.Join(t.TempDir(), "socket"), Poll: time.Hour})
-	run(t, c.ursula)
+	there := string(c.Laptop.Layout)
+	c.Laptop.Layout = florete.Layout(filepath.Join(t.TempDir(), "later"))
+	runWith(t, agent.Config{Layout: c.Laptop.Layout, Socket: filepath.Join(t.TempDir(), "socket"), Poll: time.Hour})
+	run(t, c.Ursula)
 	time.Sleep(50 * time.Millisecond) // so that the agent has looked in vain; less only makes the test easier
-	if err := os.Rename(there, string(c.laptop.Layout)); err != nil {
+	if err := os.Rename(there, string(c.Laptop.Layout)); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "alice to reach outline", func() bool { return reaches(c.local) })
+	waitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
 }
 
 // TestPolls: where a symlink above the state directory points to is not watched.
@@ -93,78 +93,78 @@ func TestPolls(t *testing.T) {
 		t.Fatal(err)
 	}
 	runWith(t, agent.Config{Layout: florete.Layout(link), Socket: filepath.Join(t.TempDir(), "socket"), Poll: 20 * time.Millisecond})
-	run(t, c.ursula)
+	run(t, c.Ursula)
 	time.Sleep(50 * time.Millisecond) // so that the agent has looked in vain; less only makes the test easier
-	if err := os.Symlink(string(c.laptop.Layout), link+".next"); err != nil {
+	if err := os.Symlink(string(c.Laptop.Layout), link+".next"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(link+".next", link); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "alice to reach outline", func() bool { return reaches(c.local) })
+	waitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
 }
 
 // TestBadManifest: what cannot be read changes nothing.
 func TestBadManifest(t *testing.T) {
 	c := newCluster(t, echo(t))
 	c.start(t)
-	conn := dial(t, c.local)
+	conn := dial(t, c.Local)
 	if err := ping(conn); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(florete.Current(c.laptop.Layout.Documents()), "manifest.json")
+	path := filepath.Join(florete.Current(c.Laptop.Layout.Documents()), "manifest.json")
 	if err := os.WriteFile(path, []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	// Something else changes, so that the agent looks.
-	c.laptop.Deliver(t, c.ca, bob, time.Hour)
-	if err := os.Mkdir(filepath.Join(c.laptop.Layout.Documents(), "gen-new"), 0o755); err != nil {
+	c.Laptop.Deliver(t, c.CA, bob, time.Hour)
+	if err := os.Mkdir(filepath.Join(c.Laptop.Layout.Documents(), "gen-new"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "the problem", func() bool {
-		return slices.ContainsFunc(report(t, c.laptop).Problems, func(p string) bool { return strings.Contains(p, "the body was changed") })
+		return slices.ContainsFunc(report(t, c.Laptop).Problems, func(p string) bool { return strings.Contains(p, "the body was changed") })
 	})
 	if err := ping(conn); err != nil {
 		t.Errorf("the live connection: %v", err)
 	}
-	if !reaches(c.local) {
+	if !reaches(c.Local) {
 		t.Error("a new connection fails")
 	}
 }
 
 func TestListenerInUse(t *testing.T) {
 	c := newCluster(t, echo(t))
-	taken, err := net.Listen("tcp", c.socks[bob])
+	taken, err := net.Listen("tcp", c.SOCKS[bob])
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.start(t)
 	waitFor(t, "the problem", func() bool {
-		return slices.ContainsFunc(report(t, c.laptop).Problems, func(p string) bool { return strings.Contains(p, c.socks[bob]) })
+		return slices.ContainsFunc(report(t, c.Laptop).Problems, func(p string) bool { return strings.Contains(p, c.SOCKS[bob]) })
 	})
-	if !reaches(c.local) {
+	if !reaches(c.Local) {
 		t.Error("another listener suffers")
 	}
 	taken.Close()
 	c.acceptLaptop(t)
-	waitFor(t, "the problem to go", func() bool { return len(report(t, c.laptop).Problems) == 0 })
+	waitFor(t, "the problem to go", func() bool { return len(report(t, c.Laptop).Problems) == 0 })
 }
 
 func TestListenMoves(t *testing.T) {
 	c := newCluster(t, echo(t))
 	c.start(t)
-	if !reaches(c.local) {
+	if !reaches(c.Local) {
 		t.Fatal("not reachable")
 	}
-	c.publish.Listen = freeUDP(t)
-	c.reach.Reach[0].Endpoints = []string{c.publish.Listen}
+	c.Publish.Listen = agenttest.FreeUDP(t)
+	c.Reach.Reach[0].Endpoints = []string{c.Publish.Listen}
 	c.acceptUrsula(t)
 	c.acceptLaptop(t)
-	waitFor(t, "outline at its new address", func() bool { return reaches(c.local) })
-	c.publish.Listen, c.publish.Publish = "", nil
+	waitFor(t, "outline at its new address", func() bool { return reaches(c.Local) })
+	c.Publish.Listen, c.Publish.Publish = "", nil
 	c.acceptUrsula(t)
 	waitFor(t, "the listener to go", func() bool {
-		l, err := net.ListenPacket("udp", c.reach.Reach[0].Endpoints[0])
+		l, err := net.ListenPacket("udp", c.Reach.Reach[0].Endpoints[0])
 		if err == nil {
 			l.Close()
 		}
@@ -176,18 +176,18 @@ func TestListenMoves(t *testing.T) {
 // once.
 func TestRestart(t *testing.T) {
 	c := newCluster(t, echo(t))
-	run(t, c.laptop)
-	stop := run(t, c.ursula)
-	waitFor(t, "outline", func() bool { return reaches(c.local) })
-	conn := dial(t, c.local)
+	run(t, c.Laptop)
+	stop := run(t, c.Ursula)
+	waitFor(t, "outline", func() bool { return reaches(c.Local) })
+	conn := dial(t, c.Local)
 	if err := ping(conn); err != nil {
 		t.Fatal(err)
 	}
 	stop()
 	wantReset(t, conn)
-	run(t, c.ursula)
-	waitFor(t, "ursula", func() bool { return report(t, c.ursula).State == "running" })
-	if !reaches(c.local) {
+	run(t, c.Ursula)
+	waitFor(t, "ursula", func() bool { return report(t, c.Ursula).State == "running" })
+	if !reaches(c.Local) {
 		t.Error("not reachable after the restart")
 	}
 }
@@ -197,13 +197,13 @@ func TestDrain(t *testing.T) {
 	c := newCluster(t, echo(t))
 	c.start(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	second := agenttest.NewHost(t, "laptop", c.ca)
+	second := agenttest.NewHost(t, "laptop", c.CA)
 	done := make(chan error, 1)
-	addr := freeTCP(t)
-	c.reach.Reach[0].Listen, c.reach.SOCKS = addr, nil
-	second.Accept(t, c.reach, alice)
-	second.Deliver(t, c.ca, laptop, time.Hour)
-	second.Deliver(t, c.ca, alice, time.Hour)
+	addr := agenttest.FreeTCP(t)
+	c.Reach.Reach[0].Listen, c.Reach.SOCKS = addr, nil
+	second.Accept(t, c.Reach, alice)
+	second.Deliver(t, c.CA, laptop, time.Hour)
+	second.Deliver(t, c.CA, alice, time.Hour)
 	go func() {
 		done <- agent.Run(ctx, agent.Config{Layout: second.Layout, Socket: second.Socket(), Grace: 10 * time.Second, Log: slog.New(slog.DiscardHandler)})
 	}()
@@ -232,11 +232,11 @@ func TestDrain(t *testing.T) {
 func TestSocketInUse(t *testing.T) {
 	c := newCluster(t, echo(t))
 	c.start(t)
-	err := agent.Run(t.Context(), agent.Config{Layout: c.laptop.Layout, Socket: c.laptop.Socket(), Log: slog.New(slog.DiscardHandler)})
+	err := agent.Run(t.Context(), agent.Config{Layout: c.Laptop.Layout, Socket: c.Laptop.Socket(), Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "another agent serves it") {
 		t.Errorf("error %v", err)
 	}
-	if report(t, c.laptop).State != "running" {
+	if report(t, c.Laptop).State != "running" {
 		t.Error("the first agent suffers")
 	}
 }
@@ -245,15 +245,15 @@ func TestSocketInUse(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	c := newCluster(t, echo(t))
 	cycle := func() {
-		stops := []func(){run(t, c.ursula), run(t, c.laptop)}
-		waitFor(t, "ursula", func() bool { return report(t, c.ursula).State == "running" })
-		waitFor(t, "outline", func() bool { return reaches(c.local) })
-		conn, code := socksDial(t, c.socks[bob], "outline.demo.flor.rete", c.port(t))
+		stops := []func(){run(t, c.Ursula), run(t, c.Laptop)}
+		waitFor(t, "ursula", func() bool { return report(t, c.Ursula).State == "running" })
+		waitFor(t, "outline", func() bool { return reaches(c.Local) })
+		conn, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
 		if code != 2 {
 			t.Errorf("bob: reply %d, want 2", code)
 		}
 		conn.Close()
-		live := dial(t, c.local)
+		live := dial(t, c.Local)
 		if err := ping(live); err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +270,7 @@ func TestNothingIsLeft(t *testing.T) {
 	waitFor(t, "all goroutines and files to go", func() bool {
 		return runtime.NumGoroutine() <= goroutines && openFiles(t) <= files
 	})
-	for _, h := range []*agenttest.Host{c.ursula, c.laptop} {
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		if _, err := os.Stat(h.Socket()); err == nil {
 			t.Errorf("%s is left", h.Socket())
 		}
@@ -295,19 +295,19 @@ func TestBytesAreCountedOnBothSides(t *testing.T) {
 		io.Copy(io.Discard, c)
 	}))
 	c.start(t)
-	conn := dial(t, c.local)
+	conn := dial(t, c.Local)
 	conn.Write(make([]byte, 1000))
 	if n, err := io.Copy(io.Discard, conn); n != 3000 || err != nil {
 		t.Fatalf("got %d bytes, %v", n, err)
 	}
-	for _, h := range []*agenttest.Host{c.ursula, c.laptop} {
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		waitFor(t, h.Name+" to count", func() bool {
 			r := report(t, h)
 			return len(r.Paths) == 1 && r.Paths[0].Sent == 1000 && r.Paths[0].Received == 3000 && r.Connections == 1
 		})
 	}
 	conn.Close()
-	for _, h := range []*agenttest.Host{c.ursula, c.laptop} {
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		waitFor(t, h.Name+" to count the end", func() bool { return report(t, h).Connections == 0 })
 	}
 }

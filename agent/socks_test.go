@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"florete"
+	"florete/agent/agenttest"
 )
 
 func (c *cluster) port(t *testing.T) uint16 {
 	t.Helper()
-	return netip.MustParseAddrPort(c.local).Port()
+	return netip.MustParseAddrPort(c.Local).Port()
 }
 
 // socksRequest speaks SOCKS5 up to the reply, which it returns.
@@ -49,9 +50,9 @@ func socksDial(t *testing.T, proxy, host string, port uint16) (net.Conn, byte) {
 func TestHTTPThroughSOCKS(t *testing.T) {
 	c := newCluster(t, hello(t))
 	c.start(t)
-	proxy := &url.URL{Scheme: "socks5h", Host: c.socks[alice]}
+	proxy := &url.URL{Scheme: "socks5h", Host: c.SOCKS[alice]}
 	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}, Timeout: 5 * time.Second}
-	res, err := client.Get("http://outline.demo.flor.rete:" + netipPort(c.local) + "/docs")
+	res, err := client.Get("http://outline.demo.flor.rete:" + netipPort(c.Local) + "/docs")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,14 +70,14 @@ func netipPort(addr string) string {
 func TestSOCKSReplies(t *testing.T) {
 	denied := newCluster(t, echo(t))
 	denied.start(t)
-	refusing := newCluster(t, freeTCP(t).String())
+	refusing := newCluster(t, agenttest.FreeTCP(t).String())
 	refusing.start(t)
 	unpublished := newCluster(t, echo(t))
-	unpublished.publish.Publish = nil
+	unpublished.Publish.Publish = nil
 	unpublished.acceptUrsula(t)
 	unpublished.start(t)
 	expired := newCluster(t, echo(t))
-	expired.laptop.Deliver(t, expired.ca, alice, -time.Minute)
+	expired.Laptop.Deliver(t, expired.CA, alice, -time.Minute)
 	expired.start(t)
 	const name = "outline.demo.flor.rete"
 	for _, x := range []struct {
@@ -101,7 +102,7 @@ func TestSOCKSReplies(t *testing.T) {
 		{"the identity has expired", expired, alice, func(p uint16) []byte { return connectTo(name, p) }, 1},
 	} {
 		t.Run(x.what, func(t *testing.T) {
-			conn, got := socksRequest(t, x.cluster.socks[x.as], x.request(x.cluster.port(t)))
+			conn, got := socksRequest(t, x.cluster.SOCKS[x.as], x.request(x.cluster.port(t)))
 			if got != x.want {
 				t.Fatalf("reply %d, want %d", got, x.want)
 			}
@@ -125,7 +126,7 @@ func TestSOCKSNeverAsksDNS(t *testing.T) {
 	c := newCluster(t, echo(t))
 	c.start(t)
 	for host, want := range map[string]byte{"outline.demo.flor.rete": 0, "no-such-host.example": 4, "x.y.z.demo.flor.rete": 4} {
-		if _, got := socksDial(t, c.socks[alice], host, c.port(t)); got != want {
+		if _, got := socksDial(t, c.SOCKS[alice], host, c.port(t)); got != want {
 			t.Errorf("%s: reply %d, want %d", host, got, want)
 		}
 	}
@@ -135,7 +136,7 @@ func TestSOCKSNeverAsksDNS(t *testing.T) {
 func TestSOCKSEarlyData(t *testing.T) {
 	c := newCluster(t, echo(t))
 	c.start(t)
-	conn, code := socksRequest(t, c.socks[alice], append(connectTo("outline.demo.flor.rete", c.port(t)), "early"...))
+	conn, code := socksRequest(t, c.SOCKS[alice], append(connectTo("outline.demo.flor.rete", c.port(t)), "early"...))
 	if code != 0 {
 		t.Fatalf("reply %d", code)
 	}

@@ -20,7 +20,7 @@ func open(t *testing.T) (process, service *net.TCPConn) {
 		<-closed
 	}))
 	c.start(t)
-	process = dial(t, c.local)
+	process = dial(t, c.Local)
 	select {
 	case service = <-ends:
 	case <-time.After(10 * time.Second):

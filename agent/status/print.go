@@ -21,7 +21,7 @@ func Print(w io.Writer, r Report, now time.Time) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s: %s, %d connections\n", cmp.Or(r.Host, "no manifest"), r.State, r.Connections)
 	if r.Manifest != nil {
-		fmt.Fprintf(&out, "cluster %s, manifest %d %s\n", r.Cluster, r.Manifest.Serial, r.Manifest.Rev)
+		fmt.Fprintln(&out, strings.TrimSpace(fmt.Sprintf("cluster %s, manifest %d %s", r.Cluster, r.Manifest.Serial, r.Manifest.Rev)))
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(&out, "problem: %s\n", p)
@@ -115,11 +115,10 @@ func shorts(ids []florete.ID) string {
 
 // relative is t as seen from now, "in 3h0m0s" or "12s ago".
 func relative(t, now time.Time) string {
-	d := t.Sub(now).Round(time.Second)
-	if d < 0 {
-		return (-d).String() + " ago"
+	if t.After(now) {
+		return "in " + t.Sub(now).Round(time.Second).String()
 	}
-	return "in " + d.String()
+	return now.Sub(t).Round(time.Second).String() + " ago"
 }
 
 func size(n int64) string {

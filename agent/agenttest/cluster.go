@@ -1,0 +1,85 @@
+package agenttest
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"florete"
+)
+
+// The identities of a Cluster.
+var (
+	Outline = ID("service/outline")
+	Alice   = ID("user/alice")
+	Bob     = ID("user/bob")
+	Laptop  = ID("node/laptop")
+	Ursula  = ID("node/ursula")
+)
+
+// Cluster is two hosts: Ursula publishes Outline to Alice; Laptop, where this
+// process acts as Alice, reaches it. Bob has a SOCKS5 listener on Laptop too, and
+// is not allowed.
+type Cluster struct {
+	CA             *CA
+	Ursula, Laptop *Host
+	Publish, Reach florete.Forwarder // of Ursula, of Laptop
+	Local          string            // Laptop's listener for Outline
+	SOCKS          map[florete.ID]string
+}
+
+// NewCluster writes the state of both hosts; Outline's upstream is a TCP address.
+func NewCluster(t testing.TB, upstream string) *Cluster {
+	t.Helper()
+	ca := NewCA(t)
+	c := &Cluster{CA: ca, Ursula: NewHost(t, "ursula", ca), Laptop: NewHost(t, "laptop", ca)}
+	endpoint := FreeUDP(t)
+	c.Publish = florete.Forwarder{
+		Listen:  endpoint,
+		Publish: []florete.Published{{ID: Outline, Upstream: upstream, Allow: []florete.Allow{{ID: Alice}}}},
+	}
+	local, a, b := FreeTCP(t), FreeTCP(t), FreeTCP(t)
+	c.Local, c.SOCKS = local.String(), map[florete.ID]string{Alice: a.String(), Bob: b.String()}
+	me := uint32(os.Getuid())
+	c.Reach = florete.Forwarder{
+		Reach:   []florete.Reachable{{ID: Outline, As: []florete.ID{Alice, Bob}, Listen: local, Endpoints: []string{endpoint}}},
+		Callers: []florete.Caller{{ID: Alice, UIDs: []uint32{me}}, {ID: Bob, UIDs: []uint32{me}}},
+		SOCKS:   []florete.SOCKS{{ID: Alice, Listen: a}, {ID: Bob, Listen: b}},
+	}
+	c.AcceptUrsula(t)
+	c.AcceptLaptop(t)
+	for id, h := range map[florete.ID]*Host{Ursula: c.Ursula, Outline: c.Ursula, Laptop: c.Laptop, Alice: c.Laptop, Bob: c.Laptop} {
+		h.Deliver(t, ca, id, time.Hour)
+	}
+	return c
+}
+
+// AcceptUrsula puts Publish in force.
+func (c *Cluster) AcceptUrsula(t testing.TB) { t.Helper(); c.Ursula.Accept(t, c.Publish, Outline) }
+
+// AcceptLaptop puts Reach in force.
+func (c *Cluster) AcceptLaptop(t testing.TB) { t.Helper(); c.Laptop.Accept(t, c.Reach, Alice, Bob) }
+
+// FreeUDP is a loopback address that nobody listens on now.
+func FreeUDP(t testing.TB) string {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.LocalAddr().String()
+}
+
+// FreeTCP is a loopback address that nobody listens on now.
+func FreeTCP(t testing.TB) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return netip.MustParseAddrPort(l.Addr().String())
+}

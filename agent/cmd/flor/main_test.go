@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"florete/agent/agenttest"
+	agentstatus "florete/agent/status"
+)
+
+// The scripts run the real program, each process of its own; get is curl, and
+// running waits until the agents behind some sockets run.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"flor": main, "get": get, "running": running})
+}
+
+// TestScripts gives each script the state of two hosts, in $URSULA and $LAPTOP,
+// with outline behind $LOCAL.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintf(w, "hello %s", r.URL.Path)
+			}))
+			e.Defer(upstream.Close)
+			c := agenttest.NewCluster(t, strings.TrimPrefix(upstream.URL, "http://"))
+			e.Setenv("URSULA", string(c.Ursula.Layout))
+			e.Setenv("LAPTOP", string(c.Laptop.Layout))
+			e.Setenv("LOCAL", c.Local)
+			e.Setenv("SOCKS_BOB", c.SOCKS[agenttest.Bob])
+			return os.WriteFile(e.WorkDir+"/laptop-state.json", []byte(needState), 0o644)
+		},
+	})
+}
+
+const needState = `{"state":"waiting","attempts":3,"next":4102444800,"fulfilled":0,` +
+	`"error":{"kind":"transient","code":"policy-behind","message":"serial 7 is not in force yet"},"unknown":[1,2]}`
+
+func get() {
+	client := http.Client{Timeout: 5 * time.Second}
+	res, err := client.Get(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer res.Body.Close()
+	io.Copy(os.Stdout, res.Body)
+}
+
+func running() {
+	for _, socket := range os.Args[1:] {
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			r, _, err := agentstatus.Fetch(context.Background(), socket)
+			if err == nil && r.State == "running" {
+				break
+			}
+			if time.Now().After(deadline) {
+				fmt.Fprintf(os.Stderr, "%s: state %q, %v\n", socket, r.State, err)
+				os.Exit(1)
+			}
+		}
+	}
+}

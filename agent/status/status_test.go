@@ -1,0 +1,150 @@
+package status_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/agent/agenttest"
+	"florete/agent/status"
+	"florete/agent/tally"
+)
+
+var now = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+
+// full has something everywhere.
+func full() status.Report {
+	expires := now.Add(3 * time.Hour)
+	r := status.Report{
+		Host: "laptop", Cluster: "demo", State: "running", Connections: 1,
+		Manifest:   &status.Version{Serial: 7, Digest: "sha256-x", Rev: "8eeec93"},
+		Problems:   []string{"caller user/carol: no such account"},
+		Identities: []status.Identity{{ID: agenttest.Alice, Expires: &expires}, {ID: agenttest.Bob}},
+		Needs: []status.Need{
+			{ID: "cert-user-alice", Kind: "cert", NeedState: status.NeedState{State: "fulfilled", Attempts: 1, Next: now.Add(time.Hour).Unix(), Fulfilled: now.Unix()}},
+			{ID: "config-documents", Kind: "config"},
+		},
+		Published: []status.Published{{ID: agenttest.Outline, Upstream: "127.0.0.1:4654", Allow: []florete.ID{agenttest.Alice, agenttest.Bob}}},
+	}
+	r.Summary = tally.Summary{
+		Paths:    []tally.Path{{Side: tally.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20}},
+		Refusals: map[string]int64{"denied": 2, "bad-name": 1},
+		Last:     []tally.Refusal{{Time: now.Add(-12 * time.Second), Side: tally.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d"}},
+	}
+	return r
+}
+
+const table = `laptop: running, 1 connections
+cluster demo, manifest 7 8eeec93
+problem: caller user/carol: no such account
+
+IDENTITY    EXPIRES
+user/alice  in 3h0m0s
+user/bob    not delivered
+
+NEED              KIND    STATE      ATTEMPTS  NEXT       ERROR
+cert-user-alice   cert    fulfilled  1         in 1h0m0s  
+config-documents  config  unknown    0                    
+
+PUBLISHED        UPSTREAM        SERVING  ALLOWED
+service/outline  127.0.0.1:4654  false    user/alice user/bob
+
+     TARGET           CALLER      LIVE  TOTAL  SENT   RECEIVED
+out  service/outline  user/alice  1     3      900 B  5.0 MiB
+
+REFUSED   TIMES
+bad-name  1
+denied    2
+
+WHEN          REASON  TARGET  PEER  DETAIL
+12s ago  out  denied  t       p     d
+`
+
+func TestPrint(t *testing.T) {
+	var out bytes.Buffer
+	if err := status.Print(&out, full(), now); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != table {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), table)
+	}
+}
+
+func TestPrintOfAnAgentThatWaits(t *testing.T) {
+	var out bytes.Buffer
+	status.Print(&out, status.Report{State: "waiting", Problems: []string{"no manifest"}}, now)
+	if want := "no manifest: waiting, 0 connections\nproblem: no manifest\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// serve answers with r until the test ends.
+func serve(t *testing.T, socket string, r status.Report) {
+	t.Helper()
+	ln, err := status.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		status.Serve(ctx, ln, func() status.Report { return r })
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+func TestFetchGivesWhatWasServed(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "socket")
+	serve(t, socket, full())
+	got, raw, err := status.Fetch(t.Context(), socket)
+	if err != nil || !reflect.DeepEqual(got, full()) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	var again status.Report
+	if err := json.Unmarshal(raw, &again); err != nil || !reflect.DeepEqual(again, got) {
+		t.Errorf("raw answer %s, %v", raw, err)
+	}
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o660 {
+		t.Errorf("socket: %v, %v", info.Mode(), err)
+	}
+}
+
+// TestListenReplacesADeadSocket as a killed agent leaves it.
+func TestListenReplacesADeadSocket(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "socket")
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.SetUnlinkOnClose(false)
+	ln.Close()
+	serve(t, socket, status.Report{Host: "laptop"})
+	if r, _, err := status.Fetch(t.Context(), socket); err != nil || r.Host != "laptop" {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	serve(t, filepath.Join(dir, "socket"), status.Report{})
+	for socket, want := range map[string]string{
+		filepath.Join(dir, "socket"):     "another agent serves it",
+		filepath.Join(dir, "no", "such"): "no such file or directory",
+	} {
+		if _, err := status.Listen(socket); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("listen: error %v, want %q", err, want)
+		}
+	}
+	if _, _, err := status.Fetch(t.Context(), filepath.Join(dir, "none")); err == nil || !strings.Contains(err.Error(), "is flor agent run running?") {
+		t.Errorf("fetch: error %v", err)
+	}
+}

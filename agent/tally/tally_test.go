@@ -1,0 +1,43 @@
+package tally_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"florete/agent/agenttest"
+	"florete/agent/tally"
+)
+
+func TestPaths(t *testing.T) {
+	var c tally.Tally
+	first := c.Begin(tally.Out, agenttest.Outline, agenttest.Alice)
+	second := c.Begin(tally.Out, agenttest.Outline, agenttest.Alice)
+	c.Begin(tally.In, agenttest.Outline, agenttest.Bob)
+	first.Sent.Add(3)
+	second.Sent.Add(4)
+	second.Received.Add(5)
+	first.Done()
+	want := []tally.Path{
+		{Side: tally.In, Target: agenttest.Outline, Caller: agenttest.Bob, Live: 1, Total: 1},
+		{Side: tally.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 2, Sent: 7, Received: 5},
+	}
+	if got := c.Summary().Paths; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestLast: all are counted, the latest are kept.
+func TestLast(t *testing.T) {
+	var c tally.Tally
+	if s := c.Summary(); s.Paths == nil || s.Refusals == nil || s.Last == nil {
+		t.Errorf("an empty tally has nulls: %+v", s)
+	}
+	for i := range 100 {
+		c.Refuse(tally.Refusal{Reason: "denied", Detail: fmt.Sprint(i)})
+	}
+	s := c.Summary()
+	if s.Refusals["denied"] != 100 || len(s.Last) != 32 || s.Last[31].Detail != "99" || s.Last[0].Detail != "68" {
+		t.Errorf("%d refusals, %d kept, last %+v", s.Refusals["denied"], len(s.Last), s.Last)
+	}
+}

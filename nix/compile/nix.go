@@ -16,11 +16,22 @@ import (
 // eval applies a Nix function to the flake's output florete. Nothing is written:
 // neither a lock file nor anything outside the Nix store.
 func eval(ctx context.Context, src Source, function string, v any) error {
-	args := []string{
-		"--extra-experimental-features", "nix-command flakes",
-		"eval", "--json", "--no-write-lock-file", src.ref() + "#florete", "--apply", function,
-	}
-	cmd := exec.CommandContext(ctx, "nix", append(args, src.Args...)...)
+	return run(ctx, []string{"eval", src.ref() + "#florete"}, append([]string{"--apply", function}, src.Args...), v)
+}
+
+// Revision is the commit that the flake is at, empty when its tree has changes
+// that are not committed or is in no repository. Envelopes cannot tell: Nix hides
+// self.rev from a flake whose inputs are overridden.
+func Revision(ctx context.Context, src Source) (string, error) {
+	var metadata struct{ Revision string }
+	err := run(ctx, []string{"flake", "metadata", src.ref()}, src.Args, &metadata)
+	return metadata.Revision, err
+}
+
+// run runs a Nix command with arguments and decodes the JSON that it prints.
+func run(ctx context.Context, command, args []string, v any) error {
+	all := append([]string{"--extra-experimental-features", "nix-command flakes"}, command...)
+	cmd := exec.CommandContext(ctx, "nix", append(append(all, "--json", "--no-write-lock-file"), args...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -30,11 +41,12 @@ func eval(ctx context.Context, src Source, function string, v any) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("no program \"nix\" in PATH: install it, on Debian with apt install nix-bin")
 	}
+	what := "nix " + strings.Join(command, " ")
 	if err != nil {
-		return fmt.Errorf("nix eval %s#florete: %w", src.ref(), explain(err, stderr.String()))
+		return fmt.Errorf("%s: %w", what, explain(err, stderr.String()))
 	}
 	if err := json.Unmarshal(stdout.Bytes(), v); err != nil {
-		return fmt.Errorf("nix eval %s#florete: %w", src.ref(), err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }

@@ -107,8 +107,6 @@ func TestRefused(t *testing.T) {
 		change func(*florete.Envelope, *florete.Manifest)
 		want   string
 	}{
-		"dirty":   {func(e *florete.Envelope, _ *florete.Manifest) { e.Rev = "8eeec93-dirty" }, `rev "8eeec93-dirty": the tree has uncommitted changes`},
-		"no rev":  {func(e *florete.Envelope, _ *florete.Manifest) { e.Rev = "" }, `rev "": the tree has uncommitted changes`},
 		"future":  {func(e *florete.Envelope, _ *florete.Manifest) { e.Serial += 601 }, "more than 10m0s ahead of the clock"},
 		"older":   {func(e *florete.Envelope, _ *florete.Manifest) { e.Serial-- }, fmt.Sprintf("has serial %d, this is %d", now.Unix(), now.Unix()-1)},
 		"another": {func(_ *florete.Envelope, m *florete.Manifest) { m.Roles = []string{"node"} }, "with the same serial"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -38,6 +39,13 @@ serves: DIR/<host>. Readers of DIR see the old documents or the new ones, whole.
 		key, err := signature.LoadSecretKey(strings.TrimSpace(string(secret)))
 		if err != nil {
 			return fmt.Errorf("%s: not a secret key as nix key generate-secret makes it: %w", *keyFile, err)
+		}
+		rev, err := compile.Revision(cmd.Context(), src)
+		if err != nil {
+			return err
+		}
+		if rev == "" {
+			return errors.New("the flake's tree has uncommitted changes: commit them and publish that")
 		}
 		c, err := compile.Compile(cmd.Context(), src)
 		if err != nil {

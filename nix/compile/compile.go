@@ -73,26 +73,24 @@ type answer struct {
 	Clusters  []string
 	Name      string
 	Faults    []Fault
+	Topology  Topology
 	Hosts     []string
-	Documents map[string]map[string]struct{ Body, Envelope string }
+	Documents map[string]map[string]Raw
 }
 
 // Compile returns the documents of the named hosts, of every host when none is
 // named. A cluster with faults is a *FaultsError.
 func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) {
-	a, err := ask(ctx, src, hosts)
+	a, err := ask(ctx, src, "documents = true; hosts = [ "+quoted(hosts)+" ];")
 	if err != nil {
 		return Cluster{}, err
-	}
-	if len(a.Faults) > 0 {
-		return Cluster{}, &FaultsError{a.Name, a.Faults}
 	}
 	c := Cluster{Name: a.Name, Documents: map[string][]florete.Document{}}
 	for host, kinds := range a.Documents {
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-			d, err := florete.Open([]byte(kinds[kind].Envelope), []byte(kinds[kind].Body), "")
+			d, err := kinds[kind].Open()
 			if err != nil {
-				return Cluster{}, fmt.Errorf("cluster %s: the compiler's own output: %w", a.Name, err)
+				return Cluster{}, fmt.Errorf("cluster %s: %w", a.Name, err)
 			}
 			c.Documents[host] = append(c.Documents[host], d)
 		}
@@ -105,14 +103,17 @@ func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) 
 	return c, nil
 }
 
-// ask has Nix evaluate the cluster, once.
-func ask(ctx context.Context, src Source, hosts []string) (answer, error) {
-	expr := fmt.Sprintf("(%s) { cluster = %s; hosts = [ %s ]; }", selectNix, quote(src.Cluster), quoted(hosts))
+// ask has Nix evaluate the cluster, once. What is wanted are arguments of
+// select.nix. A cluster with faults is a *FaultsError.
+func ask(ctx context.Context, src Source, wanted string) (answer, error) {
+	expr := fmt.Sprintf("(%s) { cluster = %s; %s }", selectNix, quote(src.Cluster), wanted)
 	var a answer
 	if err := eval(ctx, src, expr, &a); err != nil {
 		return a, err
 	}
 	switch {
+	case len(a.Faults) > 0:
+		return a, &FaultsError{a.Name, a.Faults}
 	case a.Name != "":
 		return a, nil
 	case src.Cluster != "":

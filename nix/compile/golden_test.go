@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"florete"
 )
 
 var update = flag.Bool("update", false, "rewrite what the golden cases expect")
@@ -24,7 +22,7 @@ const golden = "../../tests/golden/compiler"
 // result is what tests/golden/compiler/default.nix gives for one topology.
 type result struct {
 	Report    string
-	Documents map[string]map[string]struct{ Body, Envelope string }
+	Documents map[string]map[string]Raw
 }
 
 // evaluate runs every case in one Nix process.
@@ -126,7 +124,7 @@ func produced(t *testing.T, r result) map[string]string {
 	}
 	for host, kinds := range r.Documents {
 		for kind, d := range kinds {
-			if _, err := florete.Open([]byte(d.Envelope), []byte(d.Body), ""); err != nil {
+			if _, err := d.Open(); err != nil {
 				t.Errorf("%s of %s: %v", kind, host, err)
 			}
 			files[filepath.Join("expected", host, kind+".json")] = d.Body

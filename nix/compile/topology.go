@@ -1,0 +1,89 @@
+package compile
+
+import (
+	"context"
+	"fmt"
+
+	"florete"
+)
+
+// Topology is what people wrote, with every reference followed: nix/view.nix.
+// Lists are sorted, but for hosts of a provider, which come in order of preference.
+type Topology struct {
+	Name        string
+	TrustDomain string
+	Hosts       map[string]Host
+	Services    map[string]Service
+	Users       map[string]User
+	Roles       map[string]Role
+	Groups      map[string][]string // services
+	Providers   map[string]Provider // by kind
+}
+
+// Host is a machine.
+type Host struct {
+	ID       florete.ID
+	Address  string
+	Kind     string   // "server" or "device"
+	Group    string   // of the inventory, "eu/fra"
+	Roles    []string // of the node
+	Services []string // that run here
+	Users    []string // who may act here
+	Kinds    []string // of need that it provides
+	Tags     []string
+}
+
+// Service is something that is reached, or that runs for its host alone.
+type Service struct {
+	IDs        []florete.ID // one, or with scope "node" one for each host
+	Hosts      []string
+	Port       int
+	Published  bool
+	Scope      string
+	Visibility string
+	Roles      []string // what the service itself may reach
+	SSO        struct{ Mode string }
+}
+
+// User is a person. Without hosts there is nowhere to act.
+type User struct {
+	ID    florete.ID
+	Roles []string
+	Hosts []string
+}
+
+// Role is what its holders reach.
+type Role struct{ Services, Groups []string }
+
+// Provider is who answers needs of one kind.
+type Provider struct{ Hosts []string }
+
+// ReadTopology returns the topology of a cluster without faults.
+func ReadTopology(ctx context.Context, src Source) (Topology, error) {
+	a, err := ask(ctx, src, "topology = true;")
+	return a.Topology, err
+}
+
+// Snapshot is a whole cluster as one evaluation gave it.
+type Snapshot struct {
+	Topology  Topology
+	Documents map[string]map[string]Raw // by host, then kind
+}
+
+// Raw is a document that nobody looked into yet.
+type Raw struct{ Body, Envelope string }
+
+// Open checks the document.
+func (r Raw) Open() (florete.Document, error) {
+	d, err := florete.Open([]byte(r.Envelope), []byte(r.Body), "")
+	if err != nil {
+		return d, fmt.Errorf("the compiler's own output: %w", err)
+	}
+	return d, nil
+}
+
+// Read returns all there is to know about a cluster without faults.
+func Read(ctx context.Context, src Source) (Snapshot, error) {
+	a, err := ask(ctx, src, "topology = true; documents = true;")
+	return Snapshot{a.Topology, a.Documents}, err
+}

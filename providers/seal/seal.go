@@ -4,6 +4,7 @@
 package seal
 
 import (
+	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -12,8 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 
 	"florete/providers/private"
+	"florete/providers/store"
 
 	"github.com/google/renameio/v2"
 )
@@ -46,7 +50,9 @@ func Load(path string) (*Key, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		secret = make([]byte, size)
 		rand.Read(secret)
-		err = renameio.WriteFile(path, secret, 0o600, renameio.IgnoreUmask())
+		if err = renameio.WriteFile(path, secret, 0o600, renameio.IgnoreUmask()); err == nil {
+			err = sync(filepath.Dir(path))
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sealing key: %w", err)
@@ -56,6 +62,36 @@ func Load(path string) (*Key, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return k, nil
+}
+
+// sync makes a new name in a directory survive power loss.
+func sync(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// bound is where a store keeps what tells its key from another.
+const bound = "seal/bound"
+
+// Bind ties the key to a store at their first use, and refuses a store that is tied
+// to another: its answers could not be opened, and secrets derived anew would not be
+// those that hosts have.
+func (k *Key) Bind(ctx context.Context, s store.Store) error {
+	e, err := s.Get(ctx, bound)
+	switch {
+	case err == nil:
+		if _, err := k.Open(bound, e.Value); err != nil {
+			return errors.New("the sealing key is not the one that this store was made with: restore that one, or remove the store to begin anew")
+		}
+		return nil
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	}
+	_, err = s.Commit(ctx, store.Txn{If: []store.Cond{{Key: bound}}, Then: []store.Op{store.Put(bound, k.Seal(bound, nil))}})
+	return err
 }
 
 // Seal encrypts a value for one place, such as its key in the store.

@@ -115,6 +115,12 @@ func (s *Server) tls() *tls.Config {
 		NextProtos:             []string{"http/1.1"},
 		ClientAuth:             tls.RequestClientCert,
 		SessionTicketsDisabled: true,
-		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.Certificate() },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			c, err := s.Certificate()
+			if err != nil {
+				s.Logger.Error("nothing to show who this provider is", "error", err)
+			}
+			return c, err
+		},
 	}
 }

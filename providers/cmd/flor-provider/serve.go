@@ -49,6 +49,9 @@ func serve(ctx context.Context, s *settings.Settings, log *slog.Logger) error {
 	if h.key, err = seal.Load(filepath.Join(s.State, "seal.key")); err != nil {
 		return err
 	}
+	if err := h.key.Bind(ctx, db); err != nil {
+		return err
+	}
 	if h.policies, err = server.OpenPolicies(s.Policy, log); err != nil {
 		return err
 	}

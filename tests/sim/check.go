@@ -29,7 +29,7 @@ func (f *Fleet) check() {
 	defer f.lawsMu.Unlock()
 	for what, n := range f.told {
 		if f.rows[what] < n {
-			f.t.Errorf("law \"audit\": %s: hosts heard it %d times, the audit log has it %d times", what, n, f.rows[what])
+			f.Errorf("law \"audit\": %s: hosts heard it %d times, the audit log has it %d times", what, n, f.rows[what])
 		}
 	}
 }

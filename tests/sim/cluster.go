@@ -41,7 +41,7 @@ func (f *Fleet) needs(host string) []florete.Need {
 		return n
 	}
 	config := f.need("config-documents", "config", map[string]any{}, map[string]florete.File{})
-	config.Renew.Every = 900
+	config.Renew.Every = int(f.Every.Seconds())
 	return []florete.Need{
 		svid("cert-node", id(florete.KindNode, "", host)),
 		svid("cert-service-app", service, "cert-node"),

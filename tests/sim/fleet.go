@@ -27,6 +27,7 @@ type Config struct {
 	Providers int // each runs all kinds, and hosts prefer the first; zero for 1
 	Link      Link
 	Lifetime  time.Duration // of SVIDs; zero for a day
+	Every     time.Duration // how often hosts look for new documents; zero for 15 minutes
 	Backoff   backoff.Backoff
 }
 
@@ -37,7 +38,7 @@ type Fleet struct {
 	Hosts     []*Host
 	Providers []*Provider
 
-	t       testing.TB
+	testing.TB
 	seed    uint64
 	dir     string
 	began   time.Time
@@ -63,7 +64,10 @@ func newFleet(t testing.TB, c Config, seed uint64) *Fleet {
 	if c.Lifetime == 0 {
 		c.Lifetime = 24 * time.Hour
 	}
-	f := &Fleet{Config: c, t: t, seed: seed, dir: disk(t), began: time.Now(), laws: newLaws()}
+	if c.Every == 0 {
+		c.Every = 15 * time.Minute
+	}
+	f := &Fleet{Config: c, TB: t, seed: seed, dir: disk(t), began: time.Now(), laws: newLaws()}
 	f.net = newNetwork(f, c.Link)
 	var err error
 	f.root, err = ca.NewRoot(domain, f.began.Add(-30*24*time.Hour))
@@ -134,7 +138,7 @@ func (f *Fleet) Calm() {
 // Settle waits until every need is as it should be, and calls it a violation when
 // that takes longer.
 func (f *Fleet) Settle(within time.Duration) {
-	f.t.Helper()
+	f.Helper()
 	begin := time.Now()
 	for !f.settled() {
 		if time.Since(begin) > within {
@@ -178,8 +182,8 @@ func (f *Fleet) swap(dir string, d florete.Document) {
 
 func (f *Fleet) must(err error) {
 	if err != nil {
-		f.t.Helper()
-		f.t.Fatal(err)
+		f.Helper()
+		f.Fatal(err)
 	}
 }
 
@@ -208,9 +212,9 @@ func (f *Fleet) Seen(what string) int {
 
 // Want fails the scenario when something that it is about did not happen.
 func (f *Fleet) Want(what string, least int) {
-	f.t.Helper()
+	f.Helper()
 	if n := f.Seen(what); n < least {
-		f.t.Errorf("the scenario was idle: %q was seen %d times, want %d", what, n, least)
+		f.Errorf("the scenario was idle: %q was seen %d times, want %d", what, n, least)
 	}
 }
 
@@ -218,4 +222,27 @@ func (f *Fleet) Want(what string, least int) {
 func (f *Fleet) tail() string {
 	const most = 400
 	return strings.Join(f.lines[max(0, len(f.lines)-most):], "\n")
+}
+
+// Deaths makes hosts and providers die so often, evenly spread, each time at a
+// moment that the seed draws.
+func (f *Fleet) Deaths(hosts, providers int) {
+	for i := range hosts {
+		f.Hosts[i%len(f.Hosts)].die(1)
+	}
+	for i := range providers {
+		f.Providers[i%len(f.Providers)].die(1)
+	}
+}
+
+// Part makes a host and a provider unreachable for each other; nothing tells them.
+func (f *Fleet) Part(h *Host, p *Provider) {
+	f.log("%s and %s are parted", h.name, p.name)
+	f.net.part(h.name, p.name, true)
+}
+
+// Heal ends what Part began.
+func (f *Fleet) Heal(h *Host, p *Provider) {
+	f.log("%s and %s reach each other", h.name, p.name)
+	f.net.part(h.name, p.name, false)
 }

@@ -69,7 +69,7 @@ func (h *Host) state() florete.Layout { return florete.Layout(h.path(fmt.Sprintf
 func (h *Host) activate(ctx context.Context, l *life) {
 	c := h.config(l)
 	if _, err := activation.Run(ctx, c); err != nil && l.alive() {
-		h.f.t.Errorf("%s: activation ended: %v", h.name, err)
+		h.f.Errorf("%s: activation ended: %v", h.name, err)
 	}
 	if !l.alive() {
 		os.RemoveAll(string(c.State)) // what the dead still wrote

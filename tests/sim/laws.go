@@ -49,7 +49,7 @@ func newLaws() laws {
 func (f *Fleet) violated(law, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	f.log("VIOLATED %s: %s", law, text)
-	f.t.Errorf("law %q: %s", law, text)
+	f.Errorf("law %q: %s", law, text)
 }
 
 // committed takes note of what a provider has decided.

@@ -74,7 +74,7 @@ func (p *Provider) ahead() time.Duration {
 // serve is one life: what flor-provider does, on the fleet's network.
 func (p *Provider) serve(ctx context.Context, l *life) {
 	if err := p.server(ctx, l); err != nil && l.alive() {
-		p.f.t.Errorf("%s ended: %v", p.name, err)
+		p.f.Errorf("%s ended: %v", p.name, err)
 	}
 }
 

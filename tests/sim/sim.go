@@ -25,6 +25,7 @@ func Run(t *testing.T, c Config, story func(*Fleet)) {
 	for i := range *runsFlag {
 		seed := *seedFlag + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				f := newFleet(t, c, seed)
 				defer f.end()
@@ -45,7 +46,7 @@ func (f *Fleet) end() {
 	f.Down()
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
-	if f.t.Failed() || testing.Verbose() {
-		f.t.Logf("replay: go test ./tests/sim -run '%s' -sim.seed %d\n%s", f.t.Name(), f.seed, f.tail())
+	if f.Failed() || testing.Verbose() {
+		f.Logf("replay: go test ./tests/sim -run '%s' -sim.seed %d\n%s", f.Name(), f.seed, f.tail())
 	}
 }

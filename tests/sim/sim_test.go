@@ -1,17 +1,182 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"florete"
 )
 
-// Hosts boot while no provider is up, which comes last.
+// Hosts boot while no provider is up; providers come last.
 func TestProvidersUpLast(t *testing.T) {
-	Run(t, Config{}, func(f *Fleet) {
+	Run(t, Config{Providers: 2}, func(f *Fleet) {
 		f.Boot()
-		f.Sleep(20 * time.Minute)
+		f.Sleep(2 * time.Hour)
 		f.Up()
 		f.Settle(6 * time.Minute)
-		f.Want("unavailable", 10)
+		f.Want("unavailable", 3*30)
+	})
+}
+
+func TestLinks(t *testing.T) {
+	for name, l := range map[string]Link{
+		"slow":   {Latency: 4 * time.Second}, // so that connections overtake each other
+		"lossy":  {Latency: time.Second, Cuts: 0.5},
+		"silent": {Latency: time.Second, Stalls: 0.3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			Run(t, Config{Link: l}, func(f *Fleet) {
+				f.Up()
+				f.Boot()
+				for range 12 {
+					f.Sleep(20 * time.Minute)
+					f.Rotate()
+					f.Publish(f.Providers...)
+				}
+				if name != "slow" {
+					f.Want("unavailable", 20)
+					f.Want("again", 2)
+				}
+			})
+		})
+	}
+}
+
+// Hosts and providers die at random moments while they rotate everything.
+func TestKillStorm(t *testing.T) {
+	Run(t, Config{Hosts: 8, Providers: 2, Every: time.Minute}, func(f *Fleet) {
+		f.Deaths(160, 60)
+		f.Up()
+		f.Boot()
+		for i := 0; i < 100 && f.Seen("killed") < 200; i++ {
+			f.Rotate()
+			f.Publish(f.Providers...)
+			f.Sleep(3 * time.Minute)
+		}
+		f.Want("killed", 200)
+		f.Want("again", 10)
+	})
+}
+
+func TestPartitions(t *testing.T) {
+	Run(t, Config{Hosts: 5, Providers: 2}, func(f *Fleet) {
+		f.Up()
+		f.Boot()
+		r := f.rand("partitions")
+		for range 60 {
+			h, p := f.Hosts[r.IntN(5)], f.Providers[r.IntN(2)]
+			if r.IntN(2) == 0 {
+				f.Part(h, p)
+			} else {
+				f.Heal(h, p)
+			}
+			f.Rotate()
+			f.Publish(f.Providers...)
+			f.Sleep(time.Duration(r.Int64N(int64(10 * time.Minute))))
+		}
+		f.Want("unavailable", 5)
+	})
+}
+
+// A host that is parted from its first provider goes on with the second.
+func TestSecondProvider(t *testing.T) {
+	Run(t, Config{Providers: 2}, func(f *Fleet) {
+		f.Up()
+		for _, h := range f.Hosts {
+			f.Part(h, f.Providers[0])
+		}
+		f.Boot()
+		f.Settle(3 * time.Minute)
+	})
+}
+
+// with adds a need to each host.
+func (f *Fleet) with(id string) func(string, []florete.Need) []florete.Need {
+	return func(host string, needs []florete.Need) []florete.Need { return append(needs, f.OIDC(id, host)) }
+}
+
+// Hosts have a commit that their provider does not have yet.
+func TestPolicyBehind(t *testing.T) {
+	Run(t, Config{}, func(f *Fleet) {
+		f.Up()
+		f.Boot()
+		f.Settle(time.Minute)
+		f.Commit(f.with("oidc-late"))
+		f.Deploy(f.Hosts...)
+		f.Sleep(time.Hour)
+		f.Want("policy-behind", 3*15)
+		f.Publish(f.Providers...)
+		f.Settle(6 * time.Minute)
+		if n := f.Seen("not-granted"); n > 0 {
+			f.Errorf("%d needs were denied, want none: a provider that is behind cannot know", n)
+		}
+	})
+}
+
+// What is denied is asked for hourly and delays nothing else.
+func TestDenied(t *testing.T) {
+	Run(t, Config{}, func(f *Fleet) {
+		f.Commit(f.with(ungranted))
+		f.Publish(f.Providers...)
+		f.Deploy(f.Hosts...)
+		f.Up()
+		f.Boot()
+		f.Settle(2 * time.Second)
+		f.Sleep(24 * time.Hour)
+		if n := f.Seen("not-granted"); n < 3*22 || n > 3*24 {
+			f.Errorf("three denied needs were asked for %d times in a day", n)
+		}
+	})
+}
+
+// A generation raised at the provider alone reaches hosts with their documents, and
+// is in force at all of them soon.
+func TestRotation(t *testing.T) {
+	Run(t, Config{Hosts: 5}, func(f *Fleet) {
+		f.Up()
+		f.Boot()
+		for range 5 {
+			f.Settle(16 * time.Minute)
+			f.Rotate()
+			f.Publish(f.Providers...)
+		}
+	})
+}
+
+// A provider that was not told of the newest commit takes no host back.
+func TestStaleConfigProvider(t *testing.T) {
+	Run(t, Config{Providers: 2}, func(f *Fleet) {
+		f.Up()
+		f.Boot()
+		f.Settle(time.Minute)
+		f.Rotate()
+		f.Publish(f.Providers[0])
+		f.Settle(16 * time.Minute)
+		f.Providers[0].Stop()
+		f.Sleep(3 * time.Hour)
+		f.Want("older-document", 3)
+	})
+}
+
+// A host that lost its disk enrols again and gets the same client, and a provider
+// that comes back from a kill in between has not forgotten it.
+func TestWipedHost(t *testing.T) {
+	Run(t, Config{}, func(f *Fleet) {
+		f.Up()
+		f.Boot()
+		f.Settle(time.Minute)
+		h := f.Hosts[0]
+		client := h.needs[slices.IndexFunc(h.needs, func(n florete.Need) bool { return n.ID == "oidc-app" })]
+		before, err := delivered(h.State(), client)
+		f.must(err)
+		f.Providers[0].Kill()
+		h.Wipe()
+		f.Sleep(10 * time.Minute)
+		after, err := delivered(h.State(), client)
+		f.must(err)
+		if after["clientSecret"] != before["clientSecret"] || after["clientId"] != before["clientId"] {
+			f.Error("the wiped host has another client")
+		}
 	})
 }

@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"florete/activation/backoff"
+)
+
+const day = 24 * time.Hour
+
+// For a week SVIDs are renewed, and no outage that is shorter than what is left at
+// renewal makes one expire.
+func TestWeek(t *testing.T) {
+	Run(t, Config{Hosts: 2, Every: 2 * time.Hour}, func(f *Fleet) {
+		f.Up()
+		f.Boot()
+		f.Settle(time.Minute)
+		r := f.rand("outages")
+		for week := f.began.Add(7 * day); time.Now().Before(week); {
+			f.good(time.Duration(r.Int64N(int64(12 * time.Hour))))
+			f.Down()
+			f.good(time.Duration(r.Int64N(int64(7 * time.Hour))))
+			f.Up()
+		}
+		f.Want("unavailable", 20)
+	})
+}
+
+// good watches that every SVID is good while time passes.
+func (f *Fleet) good(d time.Duration) {
+	for until := time.Now().Add(d); time.Now().Before(until); f.Sleep(20 * time.Minute) {
+		for _, h := range f.Hosts {
+			for _, need := range []string{"cert-node", "cert-service-app"} {
+				s, err := backoff.Load(h.State().NeedState(need))
+				f.must(err)
+				if !time.Now().Before(s.Expires.Time) {
+					f.violated("good", "%s: %s has expired at %s", h.name, need, s.Expires)
+				}
+			}
+		}
+	}
+}
+
+// Two hundred hosts wait for a provider, which comes back: they come one after the
+// other, then and when they renew.
+func TestThunderingHerd(t *testing.T) {
+	const hosts, needs = 200, 4
+	Run(t, Config{Hosts: hosts}, func(f *Fleet) {
+		f.Boot()
+		f.Sleep(40 * time.Minute)
+		f.Up()
+		back := time.Now()
+		f.Settle(6 * time.Minute)
+		f.Sleep(20 * time.Minute)
+		// With waits that are random up to five minutes, hosts come with a mean of
+		// 200/150 s and are a Poisson process: twelve in one second is once in
+		// hundreds of thousands of runs. Each asks for all its needs then.
+		if n := f.Peak(back, time.Now()); n > 12*needs {
+			f.Errorf("%d requests in one second, want at most %d", n, 12*needs)
+		}
+	})
+}
+
+// The host's clock is corrected after what it wrote.
+func TestHostClock(t *testing.T) {
+	for _, ahead := range []time.Duration{-365 * day, -5 * time.Hour, -time.Minute, time.Minute, 5 * time.Hour, 365 * day} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			Run(t, Config{}, func(f *Fleet) {
+				f.Commit(f.with(ungranted))
+				f.Publish(f.Providers...)
+				f.Deploy(f.Hosts...)
+				f.Boot()
+				f.Sleep(time.Hour) // in vain, with long waits
+				f.Hosts[0].Clock(ahead)
+				f.Up()
+				f.Settle(6 * time.Minute)
+				before := f.net.count(f.Hosts[0].name)
+				f.Hosts[0].Clock(ahead)
+				f.Settle(6 * time.Minute)
+				if n := f.net.count(f.Hosts[0].name) - before; n > len(f.Hosts[0].needs) {
+					f.Errorf("%d requests after the clock was set, want at most one for each need", n)
+				}
+				f.Sleep(2 * time.Hour)
+			})
+		})
+	}
+}
+
+// A provider issues by a clock that is wrong, and then right.
+func TestProviderClock(t *testing.T) {
+	for _, ahead := range []time.Duration{-10 * day, -time.Minute, time.Minute, time.Hour, 10 * day} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			Run(t, Config{Lifetime: 2 * time.Hour}, func(f *Fleet) {
+				f.Up()
+				f.Boot()
+				f.Settle(time.Minute)
+				f.Providers[0].Skew(ahead)
+				f.Commit(f.with("oidc-late"))
+				f.Publish(f.Providers...)
+				f.Deploy(f.Hosts...)
+				f.Sleep(100 * time.Minute) // and renewals
+				f.Providers[0].Skew(0)
+				f.Settle(Recovery)
+				if ahead.Abs() > time.Minute {
+					f.Want("clock", 3)
+				} else if n := f.Seen("clock"); n > 0 {
+					f.Errorf("a minute is told apart %d times, want never", n)
+				}
+			})
+		})
+	}
+}
+
+// A host is off until its SVIDs are long of the past.
+func TestHostOff(t *testing.T) {
+	Run(t, Config{Lifetime: 4 * time.Hour}, func(f *Fleet) {
+		f.Up()
+		f.Boot()
+		f.Settle(time.Minute)
+		f.Hosts[0].Stop()
+		f.Rotate()
+		f.Publish(f.Providers...)
+		f.Sleep(10 * time.Hour)
+		f.Hosts[0].Start()
+		f.Settle(time.Minute)
+	})
+}

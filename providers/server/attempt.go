@@ -8,6 +8,9 @@ import (
 	"florete/providers/api"
 )
 
+// maxNeed is the longest name of a need: a DNS label.
+const maxNeed = 63
+
 // attempt is one request on its way to a decision.
 type attempt struct {
 	*Server
@@ -53,6 +56,9 @@ func (a *attempt) receive(body io.Reader, key string) error {
 		return malformed("request: %v", err)
 	}
 	r := a.request
+	if len(r.Need) > maxNeed {
+		return malformed("need: a name of %d bytes, want at most %d", len(r.Need), maxNeed)
+	}
 	a.row.Need, a.row.Serial = r.Need, r.Serial
 	claimed := a.caller
 	switch {
@@ -72,7 +78,7 @@ func (a *attempt) receive(body io.Reader, key string) error {
 	}
 	a.row.Key = want
 	if key != want {
-		return api.Errorf(api.Invalid, api.CodeKeyMismatch, "%s %q: belongs to another request, want %q", api.HeaderKey, key, want)
+		return api.Errorf(api.Invalid, api.CodeKeyMismatch, "%s %.80q: belongs to another request, want %q", api.HeaderKey, key, want)
 	}
 	return nil
 }

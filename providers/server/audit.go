@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"florete/providers/api"
@@ -39,9 +40,15 @@ type Row struct {
 	Detail  map[string]string `json:"detail,omitempty"`
 }
 
+// maxMessage bounds what a caller can have written into a row by having it refused.
+const maxMessage = 500
+
 // refuse makes the row one of a refusal.
 func (r Row) refuse(e *api.Error) Row {
 	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, e.Message
+	if len(r.Message) > maxMessage {
+		r.Message = strings.ToValidUTF8(r.Message[:maxMessage], "") + "…"
+	}
 	return r
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"florete"
@@ -60,7 +61,11 @@ func (a *attempt) conclude(ctx context.Context, decide func() (any, change, erro
 
 // accident logs what went wrong here; the caller learns only that it did.
 func (a *attempt) accident(ctx context.Context, err error) error {
-	a.Logger.ErrorContext(ctx, "cannot answer", "error", err, "caller", a.row.Caller, "kind", a.row.Kind, "need", a.row.Need)
+	level := slog.LevelError
+	if ctx.Err() != nil { // the caller has gone
+		level = slog.LevelInfo
+	}
+	a.Logger.Log(ctx, level, "cannot answer", "error", err, "caller", a.row.Caller, "kind", a.row.Kind, "need", a.row.Need)
 	return api.Errorf(api.Transient, api.CodeUnavailable, "the provider cannot answer now: its log says why")
 }
 

@@ -72,7 +72,12 @@ func (p *Policies) use(kinds []Kind) error {
 }
 
 func (p *Policies) read() (*inForce, error) {
-	d, err := florete.Read(p.dir, florete.DocPolicy)
+	// Resolved once, so that all files are of one generation.
+	dir, err := filepath.EvalSymlinks(p.dir)
+	if err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	d, err := florete.Read(dir, florete.DocPolicy)
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}

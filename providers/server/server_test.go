@@ -142,10 +142,11 @@ func TestMalformed(t *testing.T) {
 		"empty":         "",
 		"not JSON":      "hello",
 		"two values":    good + good,
-		"unknown field": strings.Replace(good, `"need"`, `"more":1,"need"`, 1),
+		"unknown field": strings.Replace(good, `"need"`, `"`+strings.Repeat("more", 1000)+`":1,"need"`, 1),
 		"field twice":   strings.Replace(good, `"need"`, `"need":"x","need"`, 1),
 		"too long":      good + strings.Repeat(" ", api.MaxRequest),
 		"body absent":   `{"need":"echo","serial":1000,"generation":1}`,
+		"a long need":   strings.Replace(good, "echo", strings.Repeat("x", 64), 1),
 		"body a list":   strings.Replace(good, `{"say":"hello"}`, `[]`, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,6 +162,11 @@ func TestMalformed(t *testing.T) {
 				t.Errorf("status %d", status)
 			}
 		})
+	}
+	for _, row := range e.Audit() {
+		if len(row.Message) > 510 || len(row.Need) > 63 {
+			t.Errorf("a caller wrote much into the audit log: %+v", row)
+		}
 	}
 	t.Run("no such endpoint", func(t *testing.T) {
 		_, err := e.Post(t, svid, "/tls/order", "", nil)

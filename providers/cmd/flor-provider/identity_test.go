@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/ca"
+	"florete/providers/providertest"
+	"florete/providers/settings"
+)
+
+// deliver puts an SVID of id where activation would, as a new generation.
+func deliver(t *testing.T, root *ca.Authority, need, generation string, id florete.ID) *x509.Certificate {
+	t.Helper()
+	key, err := ca.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := root.Issue(id, key.Public(), time.Now().Add(time.Hour), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(need, generation)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := ca.Save(filepath.Join(dir, florete.FileSVID), ca.EncodeCertificates(leaf)); err != nil {
+		t.Fatal(err)
+	}
+	if err := ca.SaveKey(filepath.Join(dir, florete.FileKey), key); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(need, "next")
+	if err := os.Symlink(generation, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(link, florete.Current(need)); err != nil {
+		t.Fatal(err)
+	}
+	return leaf
+}
+
+// TestDelivered: a host without kind "cert" presents the SVID that activation
+// delivers, waits for it, refuses another's, and uses a new one at once.
+func TestDelivered(t *testing.T) {
+	dir := t.TempDir()
+	if err := root(dir); err != nil {
+		t.Fatal(err)
+	}
+	r, err := ca.Load(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := policy(dir, []string{"config"}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := florete.Read(filepath.Join(dir, "policy"), florete.DocPolicy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := filepath.Join(dir, "need")
+	deliver(t, r, need, "gen-1", providertest.ID("service/outline"))
+
+	var log lines
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		ended <- serve(ctx, &settings.Settings{
+			Policy: filepath.Join(dir, "policy"), State: filepath.Join(dir, "state"), Identity: need,
+			Config: &settings.Config{Artifacts: filepath.Join(dir, "published")},
+		}, slog.New(slog.NewTextHandler(&log, nil)))
+	}()
+	log.wait(t, "SVID of spiffe://demo.flor/service/outline, this provider is spiffe://demo.flor/service/drhorrible/florete-provider")
+
+	roots, err := api.Roots(p.TrustDomain, p.Trust)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, generation := range []string{"gen-2", "gen-3"} {
+		leaf := deliver(t, r, need, generation, p.Provider.ID)
+		log.wait(t, "msg=serving")
+		conn, err := tls.Dial("tcp", p.Provider.Address, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := conn.ConnectionState().PeerCertificates[0]; !got.Equal(leaf) {
+			t.Errorf("%s: presents the SVID of %s, want that of %s", generation, got.NotBefore, leaf.NotBefore)
+		}
+		conn.Close()
+	}
+	c := &api.Client{Node: providertest.ID("node/ursula"), Provider: p.Provider, Roots: roots}
+	leaf, key := deliver(t, r, filepath.Join(dir, "ursula"), "gen-1", c.Node), filepath.Join(dir, "ursula", "current", florete.FileKey)
+	signer, err := ca.LoadKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SVID = &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: signer}
+	_, err = c.Artifact(t.Context())
+	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// lines is what was logged.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+// wait waits until something is logged.
+func (l *lines) wait(t *testing.T, want string) {
+	t.Helper()
+	said := ""
+	for range 2000 {
+		l.mu.Lock()
+		said = l.text.String()
+		l.mu.Unlock()
+		if strings.Contains(said, want) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("never logged %q, but:\n%s", want, said)
+}

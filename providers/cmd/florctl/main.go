@@ -23,7 +23,7 @@ func run() int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newValidateCmd(), newCompileCmd(), newPublishCmd(), newCACmd())
+	root.AddCommand(newValidateCmd(), newExplainCmd(), newWhoCanCmd(), newCompileCmd(), newPublishCmd(), newCACmd())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		return 1

@@ -1,0 +1,130 @@
+// Package explain says why a principal reaches a service, or what is missing, and
+// who reaches it at all.
+//
+// A principal is a node, a service or a user. It reaches the services that its
+// roles name, and those of the groups that its roles name, and nothing else.
+package explain
+
+import (
+	"maps"
+	"slices"
+
+	"florete"
+	"florete/nix/compile"
+)
+
+// Access is the access of one topology, indexed.
+type Access struct {
+	t          compile.Topology
+	principals map[florete.ID]Principal
+	holders    map[string][]florete.ID // by role, sorted
+	chains     map[string][]Chain      // by service, sorted; published or not
+}
+
+// Principal is someone who holds roles.
+type Principal struct {
+	ID    florete.ID
+	Roles []string // sorted
+	Hosts []string // that act as it, sorted; only a user's may be empty
+	place string   // of its roles in the topology
+}
+
+// Chain is one way to a service: a role, and the group through which it reaches
+// the service unless the role names it itself.
+type Chain struct {
+	Role  string `json:"role"`
+	Group string `json:"group,omitempty"`
+}
+
+func (c Chain) String() string {
+	if c.Group == "" {
+		return "role " + c.Role
+	}
+	return "role " + c.Role + " → group " + c.Group
+}
+
+// New indexes a topology.
+func New(t compile.Topology) *Access {
+	a := &Access{
+		t:          t,
+		principals: map[florete.ID]Principal{},
+		holders:    map[string][]florete.ID{},
+		chains:     map[string][]Chain{},
+	}
+	add := func(p Principal) {
+		a.principals[p.ID] = p
+		for _, role := range p.Roles {
+			a.holders[role] = append(a.holders[role], p.ID)
+		}
+	}
+	for name, h := range t.Hosts {
+		add(Principal{h.ID, h.Roles, []string{name}, "hosts." + name + ".roles"})
+	}
+	for name, u := range t.Users {
+		add(Principal{u.ID, u.Roles, u.Hosts, "users." + name + ".roles"})
+	}
+	for name, s := range t.Services {
+		for _, id := range s.IDs {
+			hosts := s.Hosts
+			if id.Node() != "" {
+				hosts = []string{id.Node()}
+			}
+			add(Principal{id, s.Roles, hosts, "services." + name + ".roles"})
+		}
+	}
+	for _, ids := range a.holders {
+		slices.SortFunc(ids, compareID)
+	}
+	for name, role := range t.Roles {
+		for _, s := range role.Services {
+			a.chains[s] = append(a.chains[s], Chain{Role: name})
+		}
+		for _, g := range role.Groups {
+			for _, s := range t.Groups[g] {
+				a.chains[s] = append(a.chains[s], Chain{name, g})
+			}
+		}
+	}
+	for s, chains := range a.chains {
+		slices.SortFunc(chains, compareChain)
+		a.chains[s] = slices.Compact(chains)
+	}
+	return a
+}
+
+// Reach are the services that p reaches, sorted, wherever p may act.
+func (a *Access) Reach(p Principal) []string { return slices.Sorted(maps.Keys(a.reach(p.Roles))) }
+
+func (a *Access) reach(roles []string) map[string]bool {
+	reach := map[string]bool{}
+	add := func(services []string) {
+		for _, s := range services {
+			if a.t.Services[s].Published {
+				reach[s] = true
+			}
+		}
+	}
+	for _, r := range roles {
+		add(a.t.Roles[r].Services)
+		for _, g := range a.t.Roles[r].Groups {
+			add(a.t.Groups[g])
+		}
+	}
+	return reach
+}
+
+// Principals are all of them, sorted by ID.
+func (a *Access) Principals() []Principal {
+	return slices.SortedFunc(maps.Values(a.principals), func(p, q Principal) int { return compareID(p.ID, q.ID) })
+}
+
+// held are the chains that start with a role of p.
+func (p Principal) held(chains []Chain) []Chain {
+	held := []Chain{}
+	for _, c := range chains {
+		if slices.Contains(p.Roles, c.Role) {
+			held = append(held, c)
+		}
+	}
+	return held
+}

@@ -1,0 +1,203 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"florete"
+)
+
+// Explanation says whether a principal reaches a service, and why. It does when
+// there is a chain and no obstacle.
+type Explanation struct {
+	Principal florete.ID `json:"principal"`
+	Service   string     `json:"service"`
+	Allowed   bool       `json:"allowed"`
+	// Chains are the ways that the principal's roles open.
+	Chains []Chain `json:"chains"`
+	// Hosts are those that act as the principal.
+	Hosts []string `json:"hosts"`
+	// Obstacles are in the way whatever the principal's roles. Each must go.
+	Obstacles []Obstacle `json:"obstacles"`
+	// Ways are those that others have, when the principal has no chain.
+	Ways []Way `json:"ways"`
+	// Remedies each give the principal a chain when it has none, the one that
+	// opens least besides first.
+	Remedies []Remedy `json:"remedies"`
+	nodes    int
+}
+
+// Way is a way to a service and those who have it.
+type Way struct {
+	Chain
+	Holders []florete.ID `json:"holders"` // sorted
+}
+
+// Obstacle is in the way to a service, whatever roles someone has.
+type Obstacle struct {
+	Problem string `json:"problem"`
+	Remedy  Remedy `json:"remedy"`
+}
+
+// Remedy is a change of the topology.
+type Remedy struct {
+	Place string `json:"place"` // "users.alice.roles"
+	Value string `json:"value"` // what is added, or for visibility what is written there
+	// Opens is what the change opens besides what was asked for, sorted.
+	Opens []Pair `json:"opens"`
+}
+
+// Pair is one right of access.
+type Pair struct {
+	Principal florete.ID `json:"principal"`
+	Service   string     `json:"service"`
+}
+
+// Explain says why p reaches the service, or what is missing.
+func (a *Access) Explain(p Principal, service string) Explanation {
+	e := Explanation{
+		Principal: p.ID,
+		Service:   service,
+		Chains:    p.held(a.chains[service]),
+		Hosts:     append([]string{}, p.Hosts...),
+		Obstacles: a.obstacles(p, service),
+		Ways:      []Way{},
+		Remedies:  []Remedy{},
+		nodes:     len(a.t.Hosts),
+	}
+	if len(e.Chains) == 0 {
+		e.Ways = a.Ways(service)
+		e.Remedies = a.without(p, service).remedies(p, service)
+	}
+	e.Allowed = len(e.Chains) > 0 && len(e.Obstacles) == 0
+	return e
+}
+
+// Ways are the ways to a service and all who hold them, whether or not an
+// obstacle is in theirs.
+func (a *Access) Ways(service string) []Way {
+	ways := []Way{}
+	for _, c := range a.chains[service] {
+		ways = append(ways, Way{c, append([]florete.ID{}, a.holders[c.Role]...)})
+	}
+	return ways
+}
+
+func (a *Access) obstacles(p Principal, service string) []Obstacle {
+	found := []Obstacle{}
+	if s := a.t.Services[service]; !s.Published {
+		var pairs []Pair
+		for _, c := range a.chains[service] {
+			for _, id := range a.holders[c.Role] {
+				if len(a.principals[id].Hosts) > 0 {
+					pairs = append(pairs, Pair{id, service})
+				}
+			}
+		}
+		found = append(found, Obstacle{
+			fmt.Sprintf("visibility %q keeps service/%s to its own host", s.Visibility, service),
+			Remedy{"services." + service + ".visibility", "cluster", besides(pairs, Pair{p.ID, service})},
+		})
+	}
+	if len(p.Hosts) == 0 {
+		var pairs []Pair
+		for s := range a.reach(p.Roles) {
+			pairs = append(pairs, Pair{p.ID, s})
+		}
+		found = append(found, Obstacle{
+			fmt.Sprintf("no host acts as %s", p.ID.Short()),
+			Remedy{"hosts.<host>.users", p.ID.Name(), besides(pairs, Pair{p.ID, service})},
+		})
+	}
+	return found
+}
+
+// without is the access when p's obstacles to the service are gone.
+func (a *Access) without(p Principal, service string) *Access {
+	b := *a
+	if s := a.t.Services[service]; !s.Published {
+		s.Published = true
+		b.t.Services = maps.Clone(a.t.Services)
+		b.t.Services[service] = s
+	}
+	if len(p.Hosts) == 0 {
+		p.Hosts = []string{"<host>"}
+		b.principals = maps.Clone(a.principals)
+		b.principals[p.ID] = p
+	}
+	return &b
+}
+
+// remedies are the single changes that give p a chain: one more role, or the
+// service in a role or a group that it has.
+func (a *Access) remedies(p Principal, service string) []Remedy {
+	remedies := map[[2]string]Remedy{}
+	add := func(place, value string, pairs []Pair) {
+		remedies[[2]string{place, value}] = Remedy{place, value, besides(pairs, Pair{p.ID, service})}
+	}
+	for _, c := range a.chains[service] {
+		if c.Role != "node" { // which is for nodes, and all have it
+			add(p.place, c.Role, a.given(p.place, c.Role))
+		}
+	}
+	for _, role := range p.Roles {
+		// What a reserved role reaches unwritten would be lost by writing it.
+		if role != "node" && role != "operator" {
+			add("roles."+role+".services", service, a.let([]string{role}, service))
+		}
+		for _, g := range a.t.Roles[role].Groups {
+			add("groups."+g, service, a.let(a.through(g), service))
+		}
+	}
+	return slices.SortedFunc(maps.Values(remedies), func(r, o Remedy) int {
+		return cmp.Or(cmp.Compare(len(r.Opens), len(o.Opens)), cmp.Compare(r.Place, o.Place), cmp.Compare(r.Value, o.Value))
+	})
+}
+
+// given is what one more role opens to all whose roles are written at place.
+func (a *Access) given(place, role string) (pairs []Pair) {
+	for _, p := range a.principals {
+		if p.place != place || len(p.Hosts) == 0 {
+			continue
+		}
+		had := a.reach(p.Roles)
+		for s := range a.reach([]string{role}) {
+			if !had[s] {
+				pairs = append(pairs, Pair{p.ID, s})
+			}
+		}
+	}
+	return pairs
+}
+
+// let is what opens when the service is one of those that the roles reach.
+func (a *Access) let(roles []string, service string) (pairs []Pair) {
+	for _, role := range roles {
+		for _, id := range a.holders[role] {
+			if p := a.principals[id]; len(p.Hosts) > 0 && len(p.held(a.chains[service])) == 0 {
+				pairs = append(pairs, Pair{id, service})
+			}
+		}
+	}
+	return pairs
+}
+
+// through are the roles that reach a group.
+func (a *Access) through(group string) (roles []string) {
+	for name, r := range a.t.Roles {
+		if slices.Contains(r.Groups, group) {
+			roles = append(roles, name)
+		}
+	}
+	return roles
+}
+
+// besides are the pairs but for the one that was asked for, as a sorted set.
+func besides(pairs []Pair, asked Pair) []Pair {
+	slices.SortFunc(pairs, func(p, q Pair) int {
+		return cmp.Or(compareID(p.Principal, q.Principal), cmp.Compare(p.Service, q.Service))
+	})
+	return append([]Pair{}, slices.DeleteFunc(slices.Compact(pairs), func(p Pair) bool { return p == asked })...)
+}

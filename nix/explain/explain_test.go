@@ -1,0 +1,209 @@
+package explain
+
+import (
+	"encoding/json"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"florete"
+	"florete/nix/compile"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// example is a cluster in the form that Nix gives it.
+func example(t *testing.T) *Access {
+	t.Helper()
+	b, err := os.ReadFile("testdata/topology.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var top compile.Topology
+	if err := json.Unmarshal(b, &top); err != nil {
+		t.Fatal(err)
+	}
+	return New(top)
+}
+
+// TestExplain: each file in testdata is a question, "explain WHO SERVICE" or
+// "who-can SERVICE", and the answer.
+func TestExplain(t *testing.T) {
+	a := example(t)
+	files, _ := filepath.Glob("testdata/*.txt")
+	if len(files) < 10 {
+		t.Fatalf("found %d questions", len(files))
+	}
+	for _, path := range files {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		question, want, _ := strings.Cut(string(b), "\n")
+		got, err := ask(a, strings.Fields(question))
+		if err != nil {
+			got = "error: " + err.Error() + "\n"
+		}
+		if *update {
+			if err := os.WriteFile(path, []byte(question+"\n"+got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else if got != want {
+			t.Errorf("%s: %s\n got %s\nwant %s", path, question, got, want)
+		}
+	}
+}
+
+func ask(a *Access, words []string) (string, error) {
+	if words[0] == "who-can" {
+		service, err := a.Service(words[1])
+		return a.WhoCan(service).String(), err
+	}
+	who, err := a.Principal(words[1])
+	if err != nil {
+		return "", err
+	}
+	service, err := a.Service(words[2])
+	return a.Explain(who, service).String(), err
+}
+
+// A remedy opens the way, and opens just what it says besides.
+func TestRemediesAreTrue(t *testing.T) {
+	a, tried := example(t), 0
+	for _, p := range a.Principals() {
+		for service := range a.t.Services {
+			e := a.Explain(p, service)
+			if e.Allowed {
+				continue
+			}
+			first, want := a.t, map[Pair]bool{{p.ID, service}: true}
+			for _, o := range e.Obstacles {
+				first = apply(t, first, o.Remedy)
+				note(want, o.Remedy.Opens)
+			}
+			if len(e.Chains) > 0 {
+				opens(t, a.t, first, want)
+				tried++
+			}
+			for _, r := range e.Remedies {
+				want := maps.Clone(want)
+				note(want, r.Opens)
+				opens(t, a.t, apply(t, first, r), want)
+				tried++
+			}
+		}
+	}
+	if tried < 40 {
+		t.Errorf("tried only %d remedies", tried)
+	}
+}
+
+func note(set map[Pair]bool, pairs []Pair) {
+	for _, p := range pairs {
+		set[p] = true
+	}
+}
+
+// opens checks that a change opens what is wanted and nothing else.
+func opens(t *testing.T, before, after compile.Topology, want map[Pair]bool) {
+	t.Helper()
+	had, got := New(before).pairs(), map[Pair]bool{}
+	for pair := range New(after).pairs() {
+		if !had[pair] {
+			got[pair] = true
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+// pairs is who reaches what.
+func (a *Access) pairs() map[Pair]bool {
+	pairs := map[Pair]bool{}
+	for service := range a.t.Services {
+		for _, r := range a.WhoCan(service).Reaching {
+			pairs[Pair{r.Principal, service}] = true
+		}
+	}
+	return pairs
+}
+
+// apply makes the change in a copy of the topology.
+func apply(t *testing.T, top compile.Topology, r Remedy) compile.Topology {
+	t.Helper()
+	b, err := json.Marshal(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c compile.Topology
+	if err := json.Unmarshal(b, &c); err != nil {
+		t.Fatal(err)
+	}
+	value := strings.Trim(r.Value, `"`)
+	part := strings.Split(r.Place, ".")
+	switch name := part[1]; part[0] {
+	case "users":
+		u := c.Users[name]
+		u.Roles = append(u.Roles, value)
+		c.Users[name] = u
+	case "hosts":
+		if name == "<host>" {
+			u := c.Users[value]
+			u.Hosts = append(u.Hosts, "forge")
+			c.Users[value] = u
+			break
+		}
+		h := c.Hosts[name]
+		h.Roles = append(h.Roles, value)
+		c.Hosts[name] = h
+	case "services":
+		s := c.Services[name]
+		if part[2] == "visibility" {
+			s.Published = true
+		} else {
+			s.Roles = append(s.Roles, value)
+		}
+		c.Services[name] = s
+	case "roles":
+		role := c.Roles[name]
+		role.Services = append(role.Services, value)
+		c.Roles[name] = role
+	case "groups":
+		c.Groups[name] = append(c.Groups[name], value)
+	default:
+		t.Fatalf("place %s", r.Place)
+	}
+	return c
+}
+
+func TestNames(t *testing.T) {
+	a := example(t)
+	for name, want := range map[string]string{
+		"user:alice":                      "user/alice",
+		"user/alice":                      "user/alice",
+		"spiffe://demo.flor/user/alice":   "user/alice",
+		"alice":                           "user/alice",
+		"node:forge":                      "node/forge",
+		"service:forge/backup":            "service/forge/backup",
+		"spiffe://demo.flor/service/wiki": "service/wiki",
+		"spiffe://else.flor/user/alice":   "",
+		"twin":                            "",
+		"user:twin":                       "user/twin",
+		"backup":                          "",
+		"":                                "",
+	} {
+		p, err := a.Principal(name)
+		if p.ID.Short() != want && (want != "" || p.ID != florete.ID{}) || (err == nil) != (want != "") {
+			t.Errorf("%q: got %s, %v", name, p.ID, err)
+		}
+	}
+	for _, name := range []string{"backup", "service:backup", "service/forge/backup", "spiffe://demo.flor/service/forge/backup"} {
+		if got, err := a.Service(name); got != "backup" {
+			t.Errorf("%q: got %q, %v", name, got, err)
+		}
+	}
+}

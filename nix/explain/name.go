@@ -1,0 +1,113 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"florete"
+)
+
+// Principal finds one by its SPIFFE ID, by "user/alice" or "user:alice", or by
+// its bare name when nothing of another kind has it.
+func (a *Access) Principal(name string) (Principal, error) {
+	id, err := a.find(name, slices.Collect(maps.Keys(a.principals)))
+	return a.principals[id], err
+}
+
+// Service finds a service, written like a principal; of one that every host has
+// its own of, "service/forge/wiki" is meant as "wiki".
+func (a *Access) Service(name string) (string, error) {
+	if _, ok := a.t.Services[strings.TrimPrefix(strings.Replace(name, ":", "/", 1), "service/")]; ok {
+		return strings.TrimPrefix(strings.Replace(name, ":", "/", 1), "service/"), nil
+	}
+	var ids []florete.ID
+	for _, s := range a.t.Services {
+		ids = append(ids, s.IDs...)
+	}
+	id, err := a.find(name, ids)
+	return id.Name(), err
+}
+
+func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
+	short := strings.TrimPrefix(name, "spiffe://"+a.t.TrustDomain+"/")
+	if short == name {
+		short = strings.Replace(name, ":", "/", 1)
+	}
+	var found []florete.ID
+	known := make([]string, 0, 2*len(among))
+	for _, id := range among {
+		if id.Short() == short || id.Name() == short {
+			found = append(found, id)
+		}
+		known = append(known, id.Short(), id.Name())
+	}
+	slices.SortFunc(found, compareID)
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return florete.ID{}, fmt.Errorf("cluster %s has no %q%s", a.t.Name, name, suggest(short, known))
+	default:
+		return florete.ID{}, fmt.Errorf("cluster %s has several %q: %s", a.t.Name, name, listed(found))
+	}
+}
+
+// suggest names what was probably meant.
+func suggest(name string, known []string) string {
+	slices.Sort(known)
+	best, nearest := "", 3
+	for _, k := range known {
+		if d := edits(name, k); d < nearest && d < len(name) {
+			best, nearest = k, d
+		}
+	}
+	if best == "" {
+		return ", write for example user/alice, node/forge or service/wiki"
+	}
+	return fmt.Sprintf(", did you mean %q?", best)
+}
+
+// edits is how many letters must be inserted, dropped or replaced; 3 and more are
+// all the same.
+func edits(a, b string) int {
+	if d := len(a) - len(b); d > 2 || d < -2 {
+		return 3
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func compareID(a, b florete.ID) int { return cmp.Compare(a.Short(), b.Short()) }
+
+func compareChain(a, b Chain) int {
+	return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Group, b.Group))
+}
+
+func listed(ids []florete.ID) string {
+	var b strings.Builder
+	for i, id := range ids {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(id.Short())
+	}
+	return b.String()
+}

@@ -1,0 +1,135 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"florete"
+)
+
+// String is the explanation as people read it.
+func (e Explanation) String() string {
+	var b strings.Builder
+	who, what := e.Principal.Short(), "service/"+e.Service
+	if e.Allowed {
+		fmt.Fprintf(&b, "%s reaches %s\n", who, what)
+		for _, c := range e.Chains {
+			fmt.Fprintf(&b, "  %s → %s → %s\n", who, c, what)
+		}
+		if e.Principal.Kind() == florete.KindUser {
+			fmt.Fprintf(&b, "on %s\n", strings.Join(e.Hosts, ", "))
+		}
+		return b.String()
+	}
+	fmt.Fprintf(&b, "%s does not reach %s\n", who, what)
+	for _, o := range e.Obstacles {
+		fmt.Fprintf(&b, "  %s: %s\n", o.Problem, o.Remedy.text(e.Principal))
+	}
+	if len(e.Chains) > 0 {
+		return b.String()
+	}
+	for _, w := range e.Ways {
+		fmt.Fprintf(&b, "  %s → %s, held by %s\n", w.Chain, what, holders(w.Holders, e.nodes))
+	}
+	if len(e.Ways) == 0 {
+		b.WriteString("  no role reaches it\n")
+	}
+	if len(e.Remedies) == 0 {
+		fmt.Fprintf(&b, "to open the way, write roles.<name>.services = [ %q ]; and give %s that role\n", e.Service, who)
+		return b.String()
+	}
+	b.WriteString("to open the way, any of\n")
+	for i, r := range e.Remedies {
+		if i == 5 {
+			fmt.Fprintf(&b, "  or one of %d more, see --json\n", len(e.Remedies)-i)
+			break
+		}
+		fmt.Fprintf(&b, "  %s\n", r.text(e.Principal))
+	}
+	return b.String()
+}
+
+// text is the change, and what else it opens: other services to the same
+// principal, or the same service to others.
+func (r Remedy) text(to florete.ID) string {
+	change := fmt.Sprintf("add %q to %s", r.Value, r.Place)
+	if strings.HasSuffix(r.Place, ".visibility") {
+		change = fmt.Sprintf("write %s = %q", r.Place, r.Value)
+	}
+	if len(r.Opens) == 0 {
+		return change + ", which opens nothing else"
+	}
+	verb := "lets in"
+	var names []string
+	for _, p := range r.Opens {
+		if p.Principal == to {
+			verb = "opens"
+			names = append(names, "service/"+p.Service)
+		} else {
+			names = append(names, p.Principal.Short())
+		}
+	}
+	names = slices.Compact(names)
+	if n := len(names); n > 5 {
+		names = append(names[:4], fmt.Sprintf("%d more", n-4))
+	}
+	return change + ", which also " + verb + " " + strings.Join(names, ", ")
+}
+
+// String is the answer as people read it: all principals, by how they reach the
+// service.
+func (a Answer) String() string {
+	what := "service/" + a.Service
+	if len(a.Reaching) == 0 {
+		why := "no role that someone holds reaches it"
+		if a.hidden {
+			why = "its visibility keeps it to its own host"
+		}
+		return fmt.Sprintf("nobody reaches %s\n  %s\n", what, why)
+	}
+	var b strings.Builder
+	verb := "reach"
+	if len(a.Reaching) == 1 {
+		verb = "reaches"
+	}
+	fmt.Fprintf(&b, "%s %s %s\n", plural(len(a.Reaching), "principal"), verb, what)
+	for _, w := range a.ways {
+		fmt.Fprintf(&b, "  %s → %s\n", w.Chain, what)
+		if w.Role == "node" && len(w.Holders) == a.nodes {
+			fmt.Fprintf(&b, "    %s\n", holders(w.Holders, a.nodes))
+			continue
+		}
+		for line := range slices.Chunk(w.Holders, 5) {
+			fmt.Fprintf(&b, "    %s\n", listed(line))
+		}
+	}
+	return b.String()
+}
+
+// holders names those who hold a role, every node as such.
+func holders(ids []florete.ID, nodes int) string {
+	all := 0
+	for _, id := range ids {
+		if id.Kind() == florete.KindNode {
+			all++
+		}
+	}
+	switch {
+	case len(ids) == 0:
+		return "nobody"
+	case nodes > 1 && all == nodes && all == len(ids):
+		return fmt.Sprintf("every node, all %d", nodes)
+	case len(ids) > 8:
+		return fmt.Sprintf("%s and %d more", listed(ids[:7]), len(ids)-7)
+	default:
+		return listed(ids)
+	}
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,44 @@
+package explain
+
+import "florete"
+
+// Answer says who reaches a service.
+type Answer struct {
+	Service  string     `json:"service"`
+	Reaching []Reaching `json:"reaching"` // sorted by principal
+	hidden   bool
+	ways     []Way
+	nodes    int
+}
+
+// Reaching is a principal that reaches the service, and how.
+type Reaching struct {
+	Principal florete.ID `json:"principal"`
+	Chains    []Chain    `json:"chains"`
+	Hosts     []string   `json:"hosts"` // that act as the principal
+}
+
+// WhoCan says who reaches a service. Users whom no host acts as do not.
+func (a *Access) WhoCan(service string) Answer {
+	answer := Answer{Service: service, Reaching: []Reaching{}, nodes: len(a.t.Hosts)}
+	if answer.hidden = !a.t.Services[service].Published; answer.hidden {
+		return answer
+	}
+	for _, p := range a.Principals() {
+		if held := p.held(a.chains[service]); len(held) > 0 && len(p.Hosts) > 0 {
+			answer.Reaching = append(answer.Reaching, Reaching{p.ID, held, p.Hosts})
+		}
+	}
+	for _, w := range a.Ways(service) {
+		var acting []florete.ID
+		for _, id := range w.Holders {
+			if len(a.principals[id].Hosts) > 0 {
+				acting = append(acting, id)
+			}
+		}
+		if len(acting) > 0 {
+			answer.ways = append(answer.ways, Way{w.Chain, acting})
+		}
+	}
+	return answer
+}

@@ -205,7 +205,7 @@ func TestNotPublished(t *testing.T) {
 }
 
 func TestUpstreamRefuses(t *testing.T) {
-	c := newCluster(t, agenttest.FreeTCP(t).String())
+	c := newCluster(t, agenttest.RefusingTCP(t))
 	c.start(t)
 	wantRefused(t, c.Local)
 	refusals(t, c.Ursula, "upstream-refused", 1)

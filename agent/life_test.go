@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"testing"
@@ -246,7 +247,9 @@ func TestNothingIsLeft(t *testing.T) {
 	c := newCluster(t, echo(t))
 	cycle := func() {
 		stops := []func(){run(t, c.Ursula), run(t, c.Laptop)}
-		waitFor(t, "ursula", func() bool { return report(t, c.Ursula).State == "running" })
+		for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+			waitFor(t, h.Name, func() bool { return report(t, h).State == "running" })
+		}
 		waitFor(t, "outline", func() bool { return reaches(c.Local) })
 		conn, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
 		if code != 2 {
@@ -267,9 +270,15 @@ func TestNothingIsLeft(t *testing.T) {
 	for range 3 {
 		cycle()
 	}
-	waitFor(t, "all goroutines and files to go", func() bool {
-		return runtime.NumGoroutine() <= goroutines && openFiles(t) <= files
-	})
+	deadline := time.Now().Add(10 * time.Second)
+	for runtime.NumGoroutine() > goroutines || openFiles(t) > files {
+		if time.Now().After(deadline) {
+			pprof.Lookup("goroutine").WriteTo(t.Output(), 1)
+			t.Fatalf("%d goroutines and %d files, want %d and %d", runtime.NumGoroutine(), openFiles(t), goroutines, files)
+		}
+		runtime.GC() // closes the pipes that the upstream's io.Copy keeps for reuse
+		time.Sleep(10 * time.Millisecond)
+	}
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		if _, err := os.Stat(h.Socket()); err == nil {
 			t.Errorf("%s is left", h.Socket())

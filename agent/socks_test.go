@@ -70,7 +70,7 @@ func netipPort(addr string) string {
 func TestSOCKSReplies(t *testing.T) {
 	denied := newCluster(t, echo(t))
 	denied.start(t)
-	refusing := newCluster(t, agenttest.FreeTCP(t).String())
+	refusing := newCluster(t, agenttest.RefusingTCP(t))
 	refusing.start(t)
 	unpublished := newCluster(t, echo(t))
 	unpublished.Publish.Publish = nil

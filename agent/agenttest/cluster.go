@@ -1,11 +1,14 @@
 package agenttest
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"florete"
 )
@@ -82,4 +85,23 @@ func FreeTCP(t testing.TB) netip.AddrPort {
 	}
 	defer l.Close()
 	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+// RefusingTCP is a loopback address that refuses connections until the test ends:
+// it is taken, and nobody listens.
+func RefusingTCP(t testing.TB) string {
+	t.Helper()
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(s) })
+	if err := unix.Bind(s, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := unix.Getsockname(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
 }

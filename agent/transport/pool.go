@@ -115,19 +115,29 @@ func (p *Pool) Open(ctx context.Context, r Route) (*Stream, error) {
 }
 
 // Answer waits until the target's side has connected to its upstream. The error
-// is a RefusedError when it said why not, and the stream is at its end then.
+// is a RefusedError when it said why not, and context.Canceled when this side gave
+// up. The stream is at its end then.
 func (s *Stream) Answer() error {
 	var answer [1]byte
 	_, err := s.Read(answer[:])
-	if err == nil && answer[0] != wire.Connected {
-		err = fmt.Errorf("%s: answer %d, want %d", s.link.peer.ID, answer[0], wire.Connected)
-	}
-	if err == nil {
+	if err == nil && answer[0] == wire.Connected {
 		s.pool.learn(s, true)
 		return nil
 	}
+	if err == nil {
+		err = fmt.Errorf("%s: answer %d, want %d", s.link.peer.ID, answer[0], wire.Connected)
+	}
+	// A refusal resets both directions. Which one is noticed first is chance, and
+	// this side may have reset the stream in turn.
+	var reset *quic.StreamError
+	if cause := context.Cause(s.Context()); errors.As(cause, &reset) && reset.Remote {
+		err = cause
+	}
 	s.CancelRead(quic.StreamErrorCode(wire.Reset))
 	s.CancelWrite(quic.StreamErrorCode(wire.Reset))
+	if errors.As(err, &reset) && !reset.Remote {
+		return context.Canceled
+	}
 	err = explain(err, s.link.peer.ID)
 	var refused *RefusedError
 	if !errors.As(err, &refused) || refused.Code != wire.Reset {

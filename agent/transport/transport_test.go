@@ -43,6 +43,7 @@ type server struct {
 	ended    atomic.Int64
 	rejected chan transport.Rejection
 	resetKey *quic.StatelessResetKey
+	refuse   wire.Code // every stream, unless 0
 	ln       *transport.Listener
 }
 
@@ -83,6 +84,11 @@ func (s *server) start(t *testing.T, set *identity.Set) {
 						return
 					}
 					wire.Read(st)
+					if s.refuse != 0 {
+						st.CancelRead(quic.StreamErrorCode(s.refuse))
+						st.CancelWrite(quic.StreamErrorCode(s.refuse))
+						continue
+					}
 					st.Write([]byte{wire.Connected})
 				}
 			}()
@@ -174,6 +180,45 @@ func TestRenewedSVIDGetsANewConnection(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the old connection outlives its last stream")
 		}
+	}
+}
+
+// TestRefusalIsSeenWhicheverWay: the stream is reset in both directions, and this
+// side reacts to the one before it has seen the other.
+func TestRefusalIsSeenWhicheverWay(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	s := server{refuse: wire.Unreachable}
+	s.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	st, err := p.Open(t.Context(), route(t, outline, s.addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Release()
+	<-st.Context().Done()
+	st.CancelRead(quic.StreamErrorCode(wire.Reset))
+	err = st.Answer()
+	var refused *transport.RefusedError
+	if !errors.As(err, &refused) || refused.Code != wire.Unreachable {
+		t.Errorf("error %v, want upstream-unreachable", err)
+	}
+}
+
+func TestAnswerToAStreamGivenUp(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	st, err := p.Open(t.Context(), route(t, outline, s.addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Release()
+	st.CancelRead(quic.StreamErrorCode(wire.Reset))
+	if err := st.Answer(); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want context.Canceled", err)
 	}
 }
 

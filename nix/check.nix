@@ -9,11 +9,15 @@ let
     concatMap
     concatStringsSep
     elem
+    elemAt
     filter
+    genList
     groupBy
     head
     length
+    lessThan
     map
+    sort
     tail
     toJSON
     ;
@@ -115,17 +119,21 @@ let
         remedy = "give one of them another port, or, where one program answers for both, write its upstream";
       }
       (filter (s: s.port != -1 && clean.services.${s.name}.upstream == "") (map (s: t.services.${s}) h.services)))
-    ++ over t.hosts (n: h: twice
-      {
-        id = "FL023";
-        key = l: l.listen;
-        what = l: l.id;
-        place = l: "hosts.${n}.loopback";
-        problem = other: "${other} already has the listener";
-        show = l: "${l.listen} of ${l.id}";
-        remedy = "give the host another or a wider loopback range, or one service another listenPort";
-      }
-      (access.reachable.${n} ++ access.socks.${n}));
+    ++ over t.hosts (n: h:
+      when (repeats (sort lessThan access.spots.${n})) (twice
+        {
+          id = "FL023";
+          key = l: l.listen;
+          what = l: l.id;
+          place = l: "hosts.${n}.loopback";
+          problem = other: "${other} already has the listener";
+          show = l: "${l.listen} of ${l.id}";
+          remedy = "give the host another or a wider loopback range, or one service another listenPort";
+        }
+        (access.reachable.${n} ++ access.socks.${n})));
+
+  # Does a number stand twice in a sorted list?
+  repeats = list: any (i: elemAt list i == elemAt list (i + 1)) (genList (i: i) (length list - 1));
 
   placement = over clean.services (n: s:
     when (s.host != "" && s.hosts != [ ]) [
@@ -145,7 +153,7 @@ let
         || any (g: !t.groups ? ${g}) r.groups;
       hidden = filter (s: !t.services.${s}.published) (r.services ++ concatMap (g: t.groups.${g}) r.groups);
     in
-    when (!dangling && access.reach.${n} == { } && !elem n [ "node" "operator" ]) [
+    when (!dangling && access.services.${n} == [ ] && !elem n [ "node" "operator" ]) [
       (fault {
         id = "FL030";
         place = "roles.${n}";

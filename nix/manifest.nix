@@ -11,11 +11,14 @@ let
     ;
   t = topology;
 
+  # Entries for all who may connect, made once for each service.
+  allow = mapAttrs (_: map (id: { inherit id; })) access.allow;
+
   publish = host: sort (a: b: a.id < b.id) (map
     (s: {
       id = s.idOn host.name;
       inherit (s) upstream;
-      allow = map (id: { inherit id; }) access.allow.${s.name};
+      allow = allow.${s.name};
     })
     (filter (s: s.published) (map (s: t.services.${s}) host.services)));
 

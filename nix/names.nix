@@ -1,30 +1,35 @@
 # Names and what is derived from them: SPIFFE IDs, addresses, digests.
 let
   inherit (builtins)
+    concatLists
     concatStringsSep
     elemAt
     foldl'
     fromJSON
     genList
     hashString
+    length
+    listToAttrs
     map
     match
     substring
     ;
 
-  digit = {
-    "0" = 0; "1" = 1; "2" = 2; "3" = 3; "4" = 4; "5" = 5; "6" = 6; "7" = 7;
-    "8" = 8; "9" = 9; a = 10; b = 11; c = 12; d = 13; e = 14; f = 15;
-  };
-  base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  chars = text: n: genList (i: substring i 1 text) n;
+  digits = chars "0123456789abcdef" 16;
+  base64 = chars "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/" 64;
+  pairs = a: b: concatLists (map (x: map (y: x + y) b) a);
 
-  # The n hex digits of s from place i on, as a number.
-  hex = s: i: n: foldl' (sum: k: sum * 16 + digit.${substring (i + k) 1 s}) 0 (genList (k: k) n);
-  char = n: substring n 1 base64;
+  # { <key> = <value>; } from a list of keys and a function of the place in it.
+  table = keys: value: listToAttrs (genList (i: { name = elemAt keys i; value = value i; }) (length keys));
+
+  byte = table (pairs digits digits) (i: i);
+  # Three hex digits are two base64 characters; the last digit of a SHA-256 is one.
+  twelveBits = let two = pairs base64 base64; in table (pairs digits (pairs digits digits)) (elemAt two);
+  fourBits = table digits (i: elemAt base64 (i * 4));
+
   mod = a: b: a - (a / b) * b;
   power = n: foldl' (p: _: p * 2) 1 (genList (k: k) n);
-
-  dotted = n: concatStringsSep "." (map (p: toString (mod (n / p) 256)) [ 16777216 65536 256 1 ]);
 in
 {
   # "spiffe://<trust domain>/<kind>/[<node>/]<name>"
@@ -45,16 +50,33 @@ in
     in
     { inherit first size; aligned = mod first size == 0; };
 
-  # An address of the range for a name: the same name always has the same address,
-  # whatever else the cluster holds. Never the range's first or last.
-  addressIn = range: name: dotted (range.first + 1 + mod (hex (hashString "sha256" name) 0 8) (range.size - 2));
-
-  # The W3C SRI form of a text's SHA-256. 64 hex digits are 21 times three digits
-  # (two base64 characters) and one digit more.
-  sri = text:
+  # The first 32 bits of a name's SHA-256.
+  hash = name:
     let
-      sum = hashString "sha256" text;
-      pair = i: let n = hex sum (3 * i) 3; in char (n / 64) + char (mod n 64);
+      sum = hashString "sha256" name;
+      at = i: byte.${substring i 2 sum};
     in
-    "sha256-${concatStringsSep "" (genList pair 21)}${char (hex sum 63 1 * 4)}=";
+    ((at 0 * 256 + at 2) * 256 + at 4) * 256 + at 6;
+
+  # The range of a host that does not choose its own.
+  loopback = "127.64.0.0/10";
+
+  # Where something with a hash listens in a range, address and port in one number:
+  # the same name is always at the same spot, whatever else the cluster holds. Never
+  # at the range's first or last address.
+  spot = range: hash: port: (range.first + 1 + mod hash (range.size - 2)) * 65536 + port;
+
+  # A spot as host:port.
+  listen = spot:
+    let
+      address = spot / 65536;
+      high = address / 65536;
+      half = n: let b = n / 256; in "${toString b}.${toString (n - b * 256)}";
+    in
+    "${half high}.${half (address - high * 65536)}:${toString (spot - address * 65536)}";
+
+  # The W3C SRI form of a text's SHA-256.
+  sri = text:
+    let sum = hashString "sha256" text; in
+    "sha256-${concatStringsSep "" (genList (i: twelveBits.${substring (3 * i) 3 sum}) 21)}${fourBits.${substring 63 1 sum}}=";
 }

@@ -15,6 +15,7 @@ let
   inherit (import ./text.nix) contains;
   inherit (import ./types.nix) attrsOf between enum isFile listOf matches named record scalar;
   inherit (import ./names.nix) range;
+  defaultLoopback = (import ./names.nix).loopback;
 
   string = scalar { want = "a string"; hint = "put it in double quotes"; ok = isString; };
   strings = listOf string;
@@ -103,7 +104,7 @@ let
   loopback = scalar {
     want = "a range of loopback addresses, 127.x.y.z/8 to /30";
     hint = "write for example \"127.64.0.0/10\"; bits after the prefix are zero";
-    zero = "127.64.0.0/10";
+    zero = defaultLoopback;
     ok = v: matches "127(\\.${octet}){3}/(8|9|[12][0-9]|30)" v && (range v).aligned;
   };
 

@@ -39,10 +39,11 @@ let
   contains = part: s: replaceStrings [ part ] [ "" ] s != s;
 
   # PEM and OpenSSH keys, age identities, Nix secret keys (64 bytes where a public key has 32).
-  secret = s:
+  secret = s: stringLength s > 16 && (
     any (part: contains part s) [ "PRIVATE KEY-----" "AGE-SECRET-KEY-1" ]
     || stringLength s >= 88 && stringLength s < 512
-      && match "[^:[:space:]]+:[A-Za-z0-9+/]{86}==[[:space:]]*" s != null;
+      && match "[^:[:space:]]+:[A-Za-z0-9+/]{86}==[[:space:]]*" s != null
+  );
 in
 {
   inherit contains secret;

@@ -11,12 +11,33 @@ let
     filter
     foldl'
     groupBy
+    lessThan
     listToAttrs
     map
     mapAttrs
+    sort
     ;
   names = import ./names.nix;
   id = names.id clean.trustDomain;
+
+  usual = names.range names.loopback;
+  instance = id: port: on:
+    let
+      hash = names.hash id;
+      spot = names.spot usual hash port;
+    in
+    {
+      name = id;
+      value = {
+        inherit hash port spot;
+        # What a manifest says of it, on hosts with the usual range.
+        entry = {
+          inherit id;
+          endpoints = sort lessThan (map (h: hosts.${h}.forwarderAddress) on);
+          listen = names.listen spot;
+        };
+      };
+    };
 
   sorted = list: attrNames (listToAttrs (map (name: { inherit name; value = null; }) list));
   distinct = foldl' (seen: e: if elem e seen then seen else seen ++ [ e ]) [ ];
@@ -56,19 +77,21 @@ let
     (name: service:
       let
         on = sorted (known clean.hosts (service.hosts ++ filter (h: h != "") [ service.host ]));
+        port = if service.listenPort == null then service.port else service.listenPort;
         idOn = host: id (if service.scope == "node" then "service/${host}/${name}" else "service/${name}");
       in
       service // {
         inherit name idOn;
         hosts = on;
-        # One per ID: a service of the cluster is one wherever it runs.
+        # One per ID, as pairs of name and value: a service of the cluster is one
+        # wherever it runs.
         instances =
-          if service.scope == "node" then map (host: { id = idOn host; hosts = [ host ]; }) on
+          if service.scope == "node" then map (host: instance (idOn host) port [ host ]) on
           else if on == [ ] then [ ]
-          else [ { id = id "service/${name}"; hosts = on; } ];
+          else [ (instance (id "service/${name}") port on) ];
         published = service.visibility != "host";
         roles = rolesOf service;
-        listenPort = if service.listenPort == null then service.port else service.listenPort;
+        listenPort = port;
         upstream = if service.upstream == "" then names.hostPort "127.0.0.1" service.port else service.upstream;
       })
     clean.services;

@@ -13,13 +13,16 @@ let
     concatStringsSep
     elem
     elemAt
+    filter
     genList
+    intersectAttrs
     isAttrs
     isInt
     isList
     isPath
     isString
     length
+    map
     mapAttrs
     match
     pathExists
@@ -64,7 +67,7 @@ let
 
   scalar = { ok, zero ? "", unsound ? zero, to ? (v: v), ... }@type: {
     inherit zero unsound;
-    faults = place: v: if ok v then leaks place v else bad type place v;
+    faults = place: v: if !ok v then bad type place v else if isInt v then [ ] else leaks place v;
     clean = v: if ok v then to v else unsound;
   };
 
@@ -139,41 +142,43 @@ in
   };
 
   # fields.<name> = { type; default ? type.zero; } or { type; required = true; hint; }
-  record = what: fields: {
-    zero = mapAttrs (_: f: f.default or f.type.zero) fields;
-    unsound = mapAttrs (_: f: f.type.unsound) fields;
-    faults = place: v:
-      attrs "a set" "write { … } with the attributes of ${what}"
-        (n: at: value:
-          if fields ? ${n} then fields.${n}.type.faults at value
-          else leaks at value ++ [
-            (fault {
-              id = "FL001";
-              place = at;
-              problem = "${what} has no attribute";
-              value = n;
-              remedy = suggest "attribute" n (attrNames fields);
-            })
-          ])
-        place v
-      ++ concatMap
-        (n:
-          if fields.${n} ? required && isAttrs v && !v ? ${n} then [
-            (fault {
-              id = "FL003";
-              place = if place == "" then "mkCluster" else place;
-              problem = "missing attribute";
-              value = n;
-              remedy = "write ${n} = ${fields.${n}.hint};";
-            })
-          ]
-          else [ ])
-        (attrNames fields);
-    clean = v: mapAttrs
-      (n: f:
-        if isAttrs v && v ? ${n} then f.type.clean v.${n}
-        else if isAttrs v && !f ? required then f.default or f.type.zero
-        else f.type.unsound)
-      fields;
-  };
+  record = what: fields:
+    let
+      names = attrNames fields;
+      types = mapAttrs (_: f: f.type) fields;
+      required = filter (n: fields.${n} ? required) names;
+      # What stands for the attributes that a set does not have.
+      absent = mapAttrs (_: f: if f ? required then f.type.unsound else f.default or f.type.zero) fields;
+      unsound = mapAttrs (_: f: f.type.unsound) fields;
+    in
+    {
+      inherit unsound;
+      zero = mapAttrs (_: f: f.default or f.type.zero) fields;
+      faults = place: v:
+        attrs "a set" "write { … } with the attributes of ${what}"
+          (n: at: value:
+            if types ? ${n} then types.${n}.faults at value
+            else leaks at value ++ [
+              (fault {
+                id = "FL001";
+                place = at;
+                problem = "${what} has no attribute";
+                value = n;
+                remedy = suggest "attribute" n names;
+              })
+            ])
+          place v
+        ++ (if !isAttrs v then [ ] else map
+          (n: fault {
+            id = "FL003";
+            place = if place == "" then "mkCluster" else place;
+            problem = "missing attribute";
+            value = n;
+            remedy = "write ${n} = ${fields.${n}.hint};";
+          })
+          (filter (n: !v ? ${n}) required));
+      clean = v:
+        if isAttrs v then absent // mapAttrs (n: types.${n}.clean) (intersectAttrs types v)
+        else unsound;
+    };
 }

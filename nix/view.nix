@@ -20,7 +20,7 @@ in
 
   services = mapAttrs
     (_: s: only [ "hosts" "listenPort" "port" "published" "roles" "scope" "sso" "upstream" "user" "visibility" ] s
-      // { ids = map (i: i.id) s.instances; })
+      // { ids = map (i: i.name) s.instances; })
     t.services;
 
   users = mapAttrs (_: only [ "hosts" "id" "roles" ]) t.users;

@@ -1,0 +1,70 @@
+# A cluster of `hosts` hosts with five services each, 100 users and 20 roles. Every
+# service is reached through some role, so that access grows as the cluster does:
+# a sixteenth of all services for each user, one service for each node.
+{ hosts }:
+let
+  inherit (builtins) concatMap elemAt foldl' genList listToAttrs map substring;
+  inherit (import ../../../nix/names.nix) sri;
+
+  mod = a: b: a - a / b * b;
+  attrs = n: f: listToAttrs (genList f n);
+  key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + substring 7 43 (sri name);
+
+  host = i: "host-${toString i}";
+  team = i: "team-${toString (mod i 16)}";
+  service = i: k: "service-${toString i}-${toString k}";
+  range = first: n: genList (i: first + i) n;
+in
+{
+  serial = 1;
+  rev = "bench";
+  name = "bench";
+  trustDomain = "bench.flor";
+  trust = {
+    roots = [ "-----BEGIN CERTIFICATE-----\nYmVuY2g=\n-----END CERTIFICATE-----\n" ];
+    keys = [ "bench-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" ];
+  };
+
+  hosts = attrs hosts (i: {
+    name = host i;
+    value = {
+      address = "10.${toString (i / 62500)}.${toString (mod (i / 250) 250)}.${toString (mod i 250 + 1)}";
+      loopback = "127.0.0.0/8";
+      sshHostKey = key (toString i);
+      users = if i < 100 then [ "user-${toString i}" ] else [ ];
+    };
+  });
+
+  services = listToAttrs (concatMap
+    (i: map
+      (k: {
+        name = service i k;
+        value = { host = host i; port = 8000 + 5 * mod i 1000 + k; user = "service"; }
+          // (if k == 1 then { roles = [ "client" ]; } else { })
+          // (if k == 2 then { sso = { mode = "oidc"; redirectURIs = [ "https://${service i k}.example.org/callback" ]; }; } else { });
+      })
+      (range 0 5))
+    (range 0 hosts));
+
+  users = attrs 100 (i: { name = "user-${toString i}"; value.roles = [ (team i) ]; });
+
+  roles = attrs 16
+    (t: {
+      name = team t;
+      value.services = concatMap (i: if mod i 16 == t then genList (service i) 5 else [ ]) (range 0 hosts);
+    }) // {
+    node.groups = [ "control-plane" ];
+    operator.groups = [ "control-plane" "control-plane-write" ];
+    client.services = [ (service 1 0) ];
+    auditor.groups = [ "control-plane" ];
+  };
+  groups = {
+    control-plane = [ (service 0 0) ];
+    control-plane-write = [ ];
+  };
+  providers = {
+    cert.hosts = [ (host 0) ];
+    config.hosts = [ (host 0) ];
+    oidc = { hosts = [ (host 0) ]; issuer = "https://auth.example.org"; };
+  };
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"florete"
@@ -156,4 +157,47 @@ func TestCheck(t *testing.T) {
 			t.Errorf("got %v, want …%s…", err, want)
 		}
 	}
+}
+
+// TestOwn runs in virtual time: the provider's own SVID is renewed after two thirds
+// of its life and never outlives the issuing CA.
+func TestOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := providertest.NewEnv(t, "ursula")
+		key, err := seal.New(make([]byte, 32))
+		if err != nil {
+			t.Fatal(err)
+		}
+		issuer := cert.New(cert.Config{
+			Key: key, Policy: func() florete.Policy { return e.Policy },
+			Authority: func() (*ca.Authority, error) { return e.Issuing, nil },
+		})
+		var last *x509.Certificate
+		for i, c := range []struct {
+			pass time.Duration
+			same bool
+		}{{0, false}, {0, true}, {15 * time.Hour, true}, {2 * time.Hour, false}, {15 * time.Hour, true}} {
+			time.Sleep(c.pass)
+			got, err := issuer.Certificate()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if same := last != nil && got.Leaf.Equal(last); same != c.same {
+				t.Errorf("step %d: the same %v, want %v", i, same, c.same)
+			}
+			if left := time.Until(got.Leaf.NotAfter); left < 8*time.Hour {
+				t.Errorf("step %d: ends in %s", i, left)
+			}
+			last = got.Leaf
+		}
+		time.Sleep(time.Until(e.Issuing.Certificate.NotAfter) - time.Hour)
+		got, err := issuer.Certificate()
+		if err != nil || got.Leaf.NotAfter.After(e.Issuing.Certificate.NotAfter) {
+			t.Fatalf("until %v, %v", got.Leaf.NotAfter, err)
+		}
+		time.Sleep(2 * time.Hour)
+		if _, err := issuer.Certificate(); err == nil || !strings.Contains(err.Error(), "own SVID: issuing certificate: ") {
+			t.Errorf("after the issuing certificate: got %v", err)
+		}
+	})
 }

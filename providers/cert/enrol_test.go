@@ -246,3 +246,23 @@ func TestLostEnrolment(t *testing.T) {
 		t.Errorf("audit: %+v", rows)
 	}
 }
+
+// TestNonceOnce: two proofs with one nonce are decided at once; one of them enrols.
+func TestNonceOnce(t *testing.T) {
+	e, r := enrolment(t)
+	asIs := func(*api.Statement) {}
+	first, second := dial(t, e), dial(t, e)
+	nonce := first.nonce()
+	other := r
+	other.Body = body(t, ursula)
+	e.Store.Meanwhile(func() {
+		if err := second.enrol(second.prove(other, e.HostKey(ursula), nonce, asIs)); err != nil {
+			t.Error(err)
+		}
+	})
+	err := first.enrol(first.prove(r, e.HostKey(ursula), nonce, asIs))
+	providertest.WantError(t, err, api.Denied, api.CodeReplayed)
+	if rows := e.Audit(); len(rows) != 2 || rows[0].Code != "" || rows[1].Code != api.CodeReplayed {
+		t.Errorf("audit: %+v", rows)
+	}
+}

@@ -309,9 +309,16 @@ func (e *Env) Audit() (rows []server.Row) {
 // Faulty is a store in which a commit can fail, before or after it is done.
 type Faulty struct {
 	store.Store
-	mu     sync.Mutex
-	before error
-	after  error
+	mu            sync.Mutex
+	before, after error
+	meanwhile     func()
+}
+
+// Meanwhile has f run just before the next commit, which finds the state changed.
+func (f *Faulty) Meanwhile(run func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.meanwhile = run
 }
 
 // Fail makes the next commit fail before it is done.
@@ -330,9 +337,12 @@ func (f *Faulty) set(before, after error) {
 // Commit commits, or fails as it was told.
 func (f *Faulty) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	f.mu.Lock()
-	before, after := f.before, f.after
-	f.before, f.after = nil, nil
+	before, after, meanwhile := f.before, f.after, f.meanwhile
+	f.before, f.after, f.meanwhile = nil, nil, nil
 	f.mu.Unlock()
+	if meanwhile != nil {
+		meanwhile()
+	}
 	if before != nil {
 		return 0, before
 	}

@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -226,4 +228,35 @@ func issuer(t *testing.T, e *providertest.Env) *cert.Issuer {
 		t.Fatal(err)
 	}
 	return cert.New(cert.Config{Key: key, Authority: func() (*ca.Authority, error) { return e.Issuing, nil }})
+}
+
+// TestNoResumption: every connection shows its certificates. A resumed one would go
+// on with those that were good when it began.
+func TestNoResumption(t *testing.T) {
+	e, _ := start(t, new(echo))
+	config := &tls.Config{InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(8), ServerName: "provider"}
+	for range 3 {
+		raw, err := e.Dial(t.Context(), "tcp", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn := tls.Client(raw, config)
+		// Tickets come with the first answer.
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", api.PathNonce)
+		if b, err := io.ReadAll(conn); err != nil || !strings.Contains(string(b), `{"nonce":`) {
+			t.Fatalf("got %q, %v", b, err)
+		}
+		if cs := conn.ConnectionState(); cs.DidResume || cs.Version != tls.VersionTLS13 {
+			t.Errorf("resumed %v, version %x", cs.DidResume, cs.Version)
+		}
+		conn.Close()
+	}
+	raw, err := e.Dial(t.Context(), "tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if err := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}).HandshakeContext(t.Context()); err == nil {
+		t.Error("TLS 1.2 is spoken")
+	}
 }

@@ -17,12 +17,12 @@ const codeAccount = "account"
 
 // attempt counts an attempt and returns the work it is.
 func (a *activation) attempt(n *need) func(context.Context) outcome {
-	before := n.state
+	last := n.state.Error
 	number := n.state.Begin(a.view(n))
 	ask := fetch.Ask{
 		Need: n.Need, Digest: n.digest, Since: n.state.Fulfilled,
 		Provider: n.Providers[(number-1)%len(n.Providers)],
-		Enrol:    before.Error != nil && (before.Error.Code == api.CodeClock || before.Error.Code == api.CodeUntrusted),
+		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted),
 	}
 	return func(ctx context.Context) outcome {
 		var answer api.Answer
@@ -43,8 +43,7 @@ func (a *activation) attempt(n *need) func(context.Context) outcome {
 			switch {
 			case failed == nil:
 				a.fulfil(n, ask.Provider, answer.Expires)
-			case ctx.Err() != nil: // cut off by this host, which does not count
-				n.state.Attempts, n.state.Total, n.state.Asked = before.Attempts, before.Total, before.Asked
+			case ctx.Err() != nil: // cut off by this host: what is on disk holds
 			default:
 				a.fail(n, ask.Provider, failed)
 			}

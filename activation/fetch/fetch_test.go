@@ -1,0 +1,124 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"florete"
+	. "florete/activation/activationtest"
+	"florete/activation/backoff"
+	"florete/providers/api"
+)
+
+func newHost(t *testing.T) (*Host, Ask) {
+	c := NewCluster(t)
+	m := c.Manifest()
+	roots, err := api.Roots(m.TrustDomain, m.Trust)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &Host{Layout: florete.Layout(t.TempDir()), Manifest: m, Serial: 1, Roots: roots, HostKey: c.HostKey}
+	return h, Ask{Need: m.Needs[0], Provider: "forge", Digest: "d"}
+}
+
+// What is sent is on disk before anybody is called, and root alone reads it.
+func TestPendingComesFirst(t *testing.T) {
+	h, a := newHost(t)
+	h.Dial = func(context.Context, string, string) (net.Conn, error) {
+		info, err := os.Stat(h.pendingPath(a.Need.ID))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("while calling: %v %v", info, err)
+		}
+		return nil, errors.New("nobody there")
+	}
+	if _, e := h.Fetch(t.Context(), a); e == nil || !e.Asked || e.Kind != api.Transient {
+		t.Errorf("%v", e)
+	}
+}
+
+func TestPendingIsOfOneEffort(t *testing.T) {
+	h, a := newHost(t)
+	first, err := h.pending(a)
+	if err != nil || first.PrivateKey == "" || first.Key == "" {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		edit func(*Ask)
+		same bool
+	}{
+		"the same":        {func(*Ask) {}, true},
+		"another need":    {func(a *Ask) { a.Digest = "e" }, false},
+		"fulfilled since": {func(a *Ask) { a.Since = backoff.Unix(7) }, false},
+	} {
+		if _, err := h.pending(a); err != nil {
+			t.Fatal(err)
+		}
+		before, _, _ := h.readPending(a.Need.ID)
+		other := a
+		c.edit(&other)
+		p, err := h.pending(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same := p.PrivateKey == before.PrivateKey && p.Key == before.Key && string(p.Body) == string(before.Body); same != c.same {
+			t.Errorf("%s: the same request: %v, want %v", name, same, c.same)
+		}
+	}
+	if err := os.WriteFile(h.pendingPath(a.Need.ID), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := h.pending(a); err != nil || p.Key == first.Key {
+		t.Errorf("what cannot be read is made anew: %v", err)
+	}
+}
+
+func TestDiskRefuses(t *testing.T) {
+	h, a := newHost(t)
+	if err := os.MkdirAll(h.pendingPath(a.Need.ID), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, e := h.Fetch(t.Context(), a); e == nil || e.Asked || e.Code != CodeDisk {
+		t.Errorf("%v", e)
+	}
+}
+
+// An SVID of another key, or of somebody else, is not delivered.
+func TestAnswersThatAreNotOurs(t *testing.T) {
+	h, a := newHost(t)
+	p, err := h.pending(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, svid := range []string{"", "no PEM", p.PrivateKey, h.Manifest.Trust.Roots[0]} {
+		answer := api.Answer{Values: map[string]string{"svid": svid}}
+		if e := h.complete(a, p, &answer); e == nil || e.Kind != api.Invalid || !strings.Contains(e.Message, "answer: svid: ") {
+			t.Errorf("%.20q: %v", svid, e)
+		}
+	}
+	answer := api.Answer{Expires: -1}
+	if e := h.complete(a, p, &answer); e == nil || e.Code != api.CodeClock {
+		t.Errorf("expired: %v", e)
+	}
+}
+
+func TestHostKeyRefuses(t *testing.T) {
+	h, _ := newHost(t)
+	own := h.HostKey
+	for want, edit := range map[string]func(){
+		"no such file or directory: give the host's private key with --ssh-host-key": func() { h.HostKey = own + "x" },
+		"ssh: no key found":          func() { h.HostKey = "fetch_test.go" },
+		"declare this host's key in": func() { h.HostKey = NewCluster(t).HostKey },
+		`sshHostKey "ssh-dss": `:     func() { h.HostKey, h.Manifest.Identity.SSHHostKey = own, "ssh-dss" },
+	} {
+		declared := h.Manifest.Identity.SSHHostKey
+		edit()
+		if _, e := h.hostKey(); e == nil || e.Asked || e.Code != CodeHostKey || e.Kind != api.Invalid || !strings.Contains(e.Message, want) {
+			t.Errorf("%v, want %q", e, want)
+		}
+		h.Manifest.Identity.SSHHostKey = declared
+	}
+}

@@ -92,17 +92,22 @@ let
     (i: { inherit (i) id; spot = spot host.loopback { hash = names.hash "socks ${i.id}"; port = 1080; }; })
     acting.${host.name});
 
+  # host → the spots of its listeners, numbers
+  spots = each (host:
+    map (if host.loopback == names.loopback then i: i.spot else spot host.loopback) (attrValues reached.${host.name})
+    ++ map (s: s.spot) (proxies host));
+
   # Those that someone on the host acts under.
   acting = mapAttrs (_: filter (i: i.users ++ i.uids != [ ])) identities;
 in
 {
-  inherit acting identities reach services;
+  inherit acting identities leading reach reached services spots;
 
   # service → sorted IDs that may connect to it
   allow = mapAttrs (service: _: if leading ? ${service} then allowed.${key leading.${service}} else [ ]) t.services;
 
   # host → what its identities reach, as its manifest has it, sorted by ID
-  reachable = each (host:
+  reachable = host:
     let
       reaching = filter (i: i.reach != { }) identities.${host.name};
       ids = sort lessThan (map (i: i.id) reaching);
@@ -113,13 +118,9 @@ in
         if host.loopback == names.loopback then _: { }
         else i: { listen = names.listen (spot host.loopback i); };
     in
-    map (i: i.entry // listen i // as i) (attrValues reached.${host.name}));
+    map (i: i.entry // listen i // as i) (attrValues reached.${host.name});
 
   # host → a SOCKS5 listener for each acting identity, sorted by ID
-  socks = each (host: map (s: { inherit (s) id; listen = names.listen s.spot; }) (proxies host));
+  socks = host: map (s: { inherit (s) id; listen = names.listen s.spot; }) (proxies host);
 
-  # host → the spots of its listeners, numbers
-  spots = each (host:
-    map (if host.loopback == names.loopback then i: i.spot else spot host.loopback) (attrValues reached.${host.name})
-    ++ map (s: s.spot) (proxies host));
 }

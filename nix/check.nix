@@ -1,6 +1,7 @@
 # What is wrong with a topology beyond the shape of its parts. `clean` is what was
-# written, `topology` has its references followed.
-{ clean, topology, access }:
+# written, `topology` has its references followed. `scope` is the part of `clean` to be
+# looked at: all of it, or what concerns one host.
+{ clean, topology, access }: scope:
 let
   inherit (builtins)
     any
@@ -14,6 +15,7 @@ let
     genList
     groupBy
     head
+    intersectAttrs
     length
     lessThan
     map
@@ -24,6 +26,9 @@ let
   inherit (import ./fault.nix) fault;
   inherit (import ./text.nix) secret show suggest;
   t = topology;
+
+  hosts = intersectAttrs scope.hosts t.hosts;
+  services = intersectAttrs scope.services t.services;
 
   when = condition: faults: if condition then faults else [ ];
   over = set: f: concatMap (name: f name set.${name}) (attrNames set);
@@ -45,17 +50,17 @@ let
   group = unknown "FL014" "group" t.groups;
 
   references =
-    over clean.hosts (n: h:
+    over scope.hosts (n: h:
       user "hosts.${n}.users" h.users
       ++ role "hosts.${n}.roles" h.roles
       ++ callers n h)
-    ++ over clean.services (n: s:
+    ++ over scope.services (n: s:
       host "services.${n}.host" [ s.host ]
       ++ host "services.${n}.hosts" s.hosts
       ++ role "services.${n}.roles" s.roles)
-    ++ over clean.users (n: u: role "users.${n}.roles" u.roles)
-    ++ over clean.roles (n: r: service "roles.${n}.services" r.services ++ group "roles.${n}.groups" r.groups)
-    ++ over clean.groups (n: members: service "groups.${n}" members)
+    ++ over scope.users (n: u: role "users.${n}.roles" u.roles)
+    ++ over scope.roles (n: r: service "roles.${n}.services" r.services ++ group "roles.${n}.groups" r.groups)
+    ++ over scope.groups (n: members: service "groups.${n}" members)
     ++ over clean.providers (n: p: host "providers.${n}.hosts" p.hosts);
 
   callers = n: h:
@@ -80,7 +85,7 @@ let
     in
     when (length (attrNames groups) != length list) (concatMap later (attrValues groups));
 
-  addressed = filter (h: h.address != "" && h.address != "?") (attrValues t.hosts);
+  addressed = filter (h: h.address != "" && h.address != "?") (attrValues hosts);
 
   duplicates =
     twice
@@ -109,8 +114,8 @@ let
         problem = other: "host ${other} already has";
         remedy = "each host proves itself with a key of its own: remove the copied keys in /etc/ssh and run ssh-keygen -A";
       }
-      (filter (h: h.sshHostKey != "") (attrValues t.hosts))
-    ++ over t.hosts (n: h: twice
+      (filter (h: h.sshHostKey != "") (attrValues hosts))
+    ++ over hosts (n: h: twice
       {
         id = "FL022";
         key = s: toString s.port;
@@ -119,7 +124,7 @@ let
         remedy = "give one of them another port, or, where one program answers for both, write its upstream";
       }
       (filter (s: s.port != -1 && clean.services.${s.name}.upstream == "") (map (s: t.services.${s}) h.services)))
-    ++ over t.hosts (n: h:
+    ++ over hosts (n: h:
       when (repeats (sort lessThan access.spots.${n})) (twice
         {
           id = "FL023";
@@ -130,12 +135,12 @@ let
           show = l: "${l.listen} of ${l.id}";
           remedy = "give the host another or a wider loopback range, or one service another listenPort";
         }
-        (access.reachable.${n} ++ access.socks.${n})));
+        (access.reachable h ++ access.socks h)));
 
   # Does a number stand twice in a sorted list?
   repeats = list: any (i: elemAt list i == elemAt list (i + 1)) (genList (i: i) (length list - 1));
 
-  placement = over clean.services (n: s:
+  placement = over scope.services (n: s:
     when (s.host != "" && s.hosts != [ ]) [
       (fault {
         id = "FL009";
@@ -147,7 +152,7 @@ let
     ]);
 
   # A role with a reference to nothing was reported for that.
-  roles = over clean.roles (n: r:
+  roles = over scope.roles (n: r:
     let
       dangling = any (s: !t.services ? ${s}) (r.services ++ concatMap (g: t.groups.${g} or [ ]) r.groups)
         || any (g: !t.groups ? ${g}) r.groups;
@@ -174,7 +179,7 @@ let
       remedy = "${why}: write providers.${kind} = ${write};";
     })
   ];
-  single = filter (s: s.sso.mode == "oidc") (attrValues t.services);
+  single = filter (s: s.sso.mode == "oidc") (attrValues services);
 
   providers =
     when (clean.hosts != { }) (missing "cert" "every host needs a certificate" "{ hosts = [ \"…\" ]; }")
@@ -200,7 +205,7 @@ let
         remedy = "make one with `nix key generate-secret` and write its public half, trust.keys = [ \"name:base64\" ];";
       })
     ]
-    ++ over t.hosts (n: h: when (h.address == "" && (h.kinds != [ ] || any (s: t.services.${s}.published) h.services)) [
+    ++ over hosts (n: h: when (h.address == "" && (h.kinds != [ ] || any (s: t.services.${s}.published) h.services)) [
       (fault {
         id = "FL003";
         place = "hosts.${n}";
@@ -209,7 +214,7 @@ let
         remedy = "others call this host: write address = \"192.0.2.1\"; or its DNS name";
       })
     ])
-    ++ over clean.services (n: s:
+    ++ over scope.services (n: s:
       when (s.host == "" && s.hosts == [ ]) [
         (fault {
           id = "FL003";

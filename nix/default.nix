@@ -1,7 +1,7 @@
 # Florete's compiler: a topology in, documents out. Pure builtins; see README.md
 # for the language.
 let
-  inherit (builtins) derivation mapAttrs toFile toJSON;
+  inherit (builtins) derivation intersectAttrs mapAttrs toFile toJSON;
   inherit (import ./fault.nix) order report;
   shape = import ./shape.nix;
 in
@@ -10,47 +10,62 @@ in
   #
   #   name             of the cluster
   #   faults           what is wrong with it, as data; never throws
+  #   faultsOf.HOST    what of that concerns a host
   #   topology         the topology with every reference followed, as data; never throws
-  #   manifests.HOST   values of the documents; these and all below throw every
-  #   policies.HOST    fault in one error
+  #   manifests.HOST   values of the documents; these and those below throw the faults
+  #   policies.HOST    that concern the host
   #   documents.HOST   { manifest = { body; envelope; }; policy = …; }, exact bytes;
   #                    policy on provider hosts only
   #   directory.HOST   the same as a directory in the store
-  #   check SYSTEM     a derivation for the checks of a flake
+  #   compiled         the documents of all hosts; throws every fault
+  #   check SYSTEM     a derivation for the checks of a flake; throws every fault
   mkCluster = args:
     let
       clean = shape.clean args;
       topology = import ./topology.nix clean;
       access = import ./access.nix topology;
       needs = import ./needs.nix { inherit topology access; };
+      concern = import ./concern.nix { inherit clean topology access; };
 
+      check = import ./check.nix { inherit clean topology access; };
+      faults = order (shape.faults "" args ++ check clean);
+      # What a provider may answer concerns everyone.
+      faultsOf = mapAttrs
+        (name: host:
+          let part = concern name; in
+          if host.kinds != [ ] then faults
+          else order (shape.faults "" (part.of part.looked args) ++ check (part.of part.checked clean)))
+        topology.hosts;
+
+      sound = faults: value: if faults == [ ] then value else throw (report clean.name faults);
+      each = f: mapAttrs (host: faults: sound faults (f host)) faultsOf;
+
+      manifest = import ./manifest.nix { inherit topology access needs; };
+      policy = import ./policy.nix { inherit topology needs; };
       document = import ./envelope.nix {
         cluster = clean.name;
         serial = if clean.serial == null then clean.self.lastModified or 0 else clean.serial;
         rev = if clean.rev == null then clean.self.rev or clean.self.dirtyRev or "" else clean.rev;
       };
+      documentsOf = host: { manifest = document "manifest" host (manifest host); }
+        // (if policy.providers ? ${host} then { policy = document "policy" host (policy.of host); } else { });
 
-      faults = order (shape.faults "" args ++ import ./check.nix { inherit clean topology access; });
-      sound = value: if faults == [ ] then value else throw (report clean.name faults);
-
-      manifests = sound (import ./manifest.nix { inherit topology access needs; });
-      policies = sound (import ./policy.nix { inherit topology needs; });
-      documents = mapAttrs
-        (host: manifest: { manifest = document "manifest" host manifest; }
-          // (if policies ? ${host} then { policy = document "policy" host policies.${host}; } else { }))
-        manifests;
+      compiled = sound faults (mapAttrs (host: _: documentsOf host) topology.hosts);
+      documents = each documentsOf;
     in
     {
       inherit (clean) name;
-      inherit documents faults manifests policies;
+      inherit compiled documents faults faultsOf;
       topology = import ./view.nix topology;
+      manifests = each manifest;
+      policies = intersectAttrs policy.providers (each policy.of);
       directory = mapAttrs (import ./directory.nix) documents;
       check = system: derivation {
         name = "florete-${clean.name}";
         inherit system;
         builder = "builtin:buildenv";
         derivations = "";
-        manifest = toFile "documents.json" (toJSON documents);
+        manifest = toFile "documents.json" (toJSON compiled);
       };
     };
 }

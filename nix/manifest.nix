@@ -1,4 +1,4 @@
-# The manifest of a host: what it needs to know and nothing else.
+# host → its manifest: what it needs to know and nothing else.
 { topology, access, needs }:
 let
   inherit (builtins)
@@ -26,22 +26,22 @@ let
     let published = publish host; in
     (if published == [ ] then { } else { listen = host.forwarderAddress; }) // {
       publish = published;
-      reach = access.reachable.${host.name};
+      reach = access.reachable host;
       callers = map (i: { inherit (i) id users uids; }) access.acting.${host.name};
-      socks = access.socks.${host.name};
+      socks = access.socks host;
     };
 in
-mapAttrs
-  (name: host: {
-    cluster = t.name;
-    host = name;
-    inherit (t) trustDomain trust;
-    identity = { inherit (host) id sshHostKey; };
-    inherit (host) roles;
-    providers = listToAttrs (map
-      (p: { name = p; value = { id = t.hosts.${p}.providerID; address = t.hosts.${p}.providerAddress; }; })
-      (concatMap (n: n.providers) needs.${name}));
-    needs = needs.${name};
-    forwarder = forwarder host;
-  })
-  t.hosts
+name:
+let host = t.hosts.${name}; in
+{
+  cluster = t.name;
+  host = name;
+  inherit (t) trustDomain trust;
+  identity = { inherit (host) id sshHostKey; };
+  inherit (host) roles;
+  providers = listToAttrs (map
+    (p: { name = p; value = { id = t.hosts.${p}.providerID; address = t.hosts.${p}.providerAddress; }; })
+    (concatMap (n: n.providers) needs.${name}));
+  needs = needs.${name};
+  forwarder = forwarder host;
+}

@@ -7,7 +7,6 @@ let
     concatMap
     elem
     groupBy
-    intersectAttrs
     listToAttrs
     map
     mapAttrs
@@ -35,16 +34,19 @@ let
   providers = listToAttrs (map (name: { inherit name; value = null; })
     (concatMap (p: p.hosts) (attrValues t.providers)));
 in
-mapAttrs
-  (name: host: {
-    cluster = t.name;
-    host = name;
-    inherit (t) trustDomain trust;
-    provider = { id = host.providerID; address = host.providerAddress; };
-    enrol =
-      if elem "cert" host.kinds then map (h: { inherit (h) id sshHostKey; }) (attrValues t.hosts)
-      else [ ];
-    kinds = listToAttrs (map (kind: { name = kind; value = settings.${kind}; }) host.kinds);
-    grants = grants.${name} or [ ];
-  })
-  (intersectAttrs providers t.hosts)
+{
+  inherit providers;
+  of = name:
+    let host = t.hosts.${name}; in
+    {
+      cluster = t.name;
+      host = name;
+      inherit (t) trustDomain trust;
+      provider = { id = host.providerID; address = host.providerAddress; };
+      enrol =
+        if elem "cert" host.kinds then map (h: { inherit (h) id sshHostKey; }) (attrValues t.hosts)
+        else [ ];
+      kinds = listToAttrs (map (kind: { name = kind; value = settings.${kind}; }) host.kinds);
+      grants = grants.${name} or [ ];
+    };
+}

@@ -5,6 +5,7 @@
 clean:
 let
   inherit (builtins)
+    any
     attrNames
     concatMap
     elem
@@ -21,7 +22,7 @@ let
   id = names.id clean.trustDomain;
 
   usual = names.range names.loopback;
-  instance = id: port: on:
+  instance = service: id: port: on:
     let
       hash = names.hash id;
       spot = names.spot usual hash port;
@@ -29,7 +30,7 @@ let
     {
       name = id;
       value = {
-        inherit hash port spot;
+        inherit hash on port service spot;
         # What a manifest says of it, on hosts with the usual range.
         entry = {
           inherit id;
@@ -56,6 +57,11 @@ let
   providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) clean.providers;
   kinds = index (concatMap (kind: map (key: { inherit key; value = kind; }) providers.${kind}.hosts) (attrNames providers));
 
+  wanted = service: service.hosts ++ filter (h: h != "") [ service.host ];
+  # Services with nowhere to run, or not everywhere they should.
+  adrift = filter (s: let hosts = wanted clean.services.${s}; in hosts == [ ] || any (h: !clean.hosts ? ${h}) hosts)
+    (attrNames clean.services);
+
   placed = index (concatMap (value: map (key: { inherit key value; }) services.${value}.hosts) (attrNames services));
   entitled = index (concatMap (key: map (value: { key = value; value = key; }) hosts.${key}.users) (attrNames hosts));
 
@@ -76,7 +82,7 @@ let
   services = mapAttrs
     (name: service:
       let
-        on = sorted (known clean.hosts (service.hosts ++ filter (h: h != "") [ service.host ]));
+        on = sorted (known clean.hosts (wanted service));
         port = if service.listenPort == null then service.port else service.listenPort;
         idOn = host: id (if service.scope == "node" then "service/${host}/${name}" else "service/${name}");
       in
@@ -86,9 +92,9 @@ let
         # One per ID, as pairs of name and value: a service of the cluster is one
         # wherever it runs.
         instances =
-          if service.scope == "node" then map (host: instance (idOn host) port [ host ]) on
+          if service.scope == "node" then map (host: instance name (idOn host) port [ host ]) on
           else if on == [ ] then [ ]
-          else [ (instance (id "service/${name}") port on) ];
+          else [ (instance name (id "service/${name}") port on) ];
         published = service.visibility != "host";
         roles = rolesOf service;
         listenPort = port;
@@ -98,7 +104,7 @@ let
 in
 {
   inherit (clean) name trustDomain trust;
-  inherit groups hosts providers roles services;
+  inherit adrift groups hosts providers roles services;
   users = mapAttrs
     (name: user: {
       id = id "user/${name}";

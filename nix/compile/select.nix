@@ -1,18 +1,21 @@
 # What Go asks of the flake output `florete`, in one evaluation: the topology, and
-# the documents of some hosts, of all when none is named.
+# the documents of some hosts, of all when none is named. Who asks for some hosts
+# hears of the faults that concern them, everyone else of all. Faults withhold the
+# rest, warnings do not.
 { cluster, topology ? false, documents ? false, hosts ? [ ] }: clusters:
 let
-  inherit (builtins) attrNames filter head length listToAttrs;
+  inherit (builtins) all attrNames concatMap filter head length listToAttrs;
   names = attrNames clusters;
   chosen = if cluster == "" && length names == 1 then head names else cluster;
   c = clusters.${chosen};
   when = condition: set: if condition then set else { };
-  wanted = if hosts == [ ] then attrNames c.documents else filter (h: c.documents ? ${h}) hosts;
+  some = filter (h: c.documents ? ${h}) hosts;
+  faults = if documents && hosts != [ ] then concatMap (h: c.faultsOf.${h} or c.faults) some else c.faults;
 in
 { clusters = names; } // when (clusters ? ${chosen}) (
-  { inherit (c) faults name; } // when (c.faults == [ ]) (
+  { inherit (c) name; inherit faults; } // when (all (f: f.severity != "error") faults) (
     when topology { inherit (c) topology; }
     // when documents {
       hosts = attrNames c.documents;
-      documents = listToAttrs (map (h: { name = h; value = c.documents.${h}; }) wanted);
+      documents = if hosts == [ ] then c.compiled or c.documents else listToAttrs (map (h: { name = h; value = c.documents.${h}; }) some);
     }))

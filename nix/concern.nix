@@ -1,0 +1,45 @@
+# What of a topology concerns one host: itself and what runs on it, whom it calls,
+# who provides for it, and the roles and groups that decide about that. Services that
+# nobody knows where to run concern every host: they may be meant for this one.
+{ clean, topology, access }:
+let
+  inherit (builtins)
+    attrNames
+    attrValues
+    concatMap
+    filter
+    intersectAttrs
+    isAttrs
+    listToAttrs
+    map
+    mapAttrs
+    ;
+  t = topology;
+  set = list: listToAttrs (map (name: { inherit name; value = null; }) list);
+in
+name:
+let
+  host = t.hosts.${name};
+  reached = attrValues access.reached.${name};
+  providers = concatMap (p: p.hosts) (attrValues t.providers);
+  own = host.services ++ t.adrift;
+
+  services = set (own ++ map (i: i.service) reached);
+  users = set (host.users ++ clean.hosts.${name}.users);
+  held = host.roles ++ concatMap (u: t.users.${u}.roles) host.users ++ concatMap (s: t.services.${s}.roles) host.services;
+  roles = set (held ++ concatMap (s: access.leading.${s} or [ ]) own);
+  groups = set (concatMap (r: t.roles.${r}.groups) (attrNames roles));
+
+  checked = { inherit groups roles services users; hosts = set ([ name ] ++ providers); };
+in
+{
+  # Those to be checked, and those to be looked at: where it calls, nothing but how
+  # that is written matters.
+  inherit checked;
+  looked = checked // { hosts = checked.hosts // set (concatMap (i: i.on) reached); };
+
+  # A topology with nothing but these in it.
+  of = part: all:
+    if !isAttrs all then all
+    else all // mapAttrs (n: v: if isAttrs v then intersectAttrs part.${n} v else v) (intersectAttrs part all);
+}

@@ -146,6 +146,7 @@ func (s *Server) start(addr string, ln *transport.Listener) *running {
 func (r *running) close(grace time.Duration) {
 	r.stop()
 	r.streams.Close(grace)
+	time.Sleep(transport.Flush)
 	r.end()
 	r.conns.Wait()
 	r.ln.Close()

@@ -54,9 +54,8 @@ func New(c Config) *Server {
 // Apply puts the manifest's rules in force: it closes connections that they deny,
 // keeps the rest, and listens where they say. Errors are of single callers or
 // listeners; all else is in force, and Apply may be called again.
-func (s *Server) Apply(m florete.Manifest) error {
-	r, err := compile(m)
-	errs := []error{err}
+func (s *Server) Apply(m florete.Manifest) []error {
+	r, errs := compile(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rules.Store(r)
@@ -81,11 +80,11 @@ func (s *Server) Apply(m florete.Manifest) error {
 		s.listeners[addr] = ln
 		s.accepts.Go(func() { s.accept(ln, addr) })
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // Close stops listening, gives live connections the server's grace, and returns
-// when all is closed.
+// when all is closed. The pool's connections stay.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,6 +94,7 @@ func (s *Server) Close() {
 	}
 	s.accepts.Wait()
 	s.flows.Close(s.Grace)
+	time.Sleep(transport.Flush)
 }
 
 func (s *Server) accept(ln net.Listener, addr netip.AddrPort) {

@@ -1,7 +1,6 @@
 package outbound
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -19,7 +18,7 @@ type rules struct {
 	socksAt     map[netip.AddrPort]florete.ID
 }
 
-func compile(m florete.Manifest) (*rules, error) {
+func compile(m florete.Manifest) (*rules, []error) {
 	r := &rules{
 		trustDomain: m.TrustDomain,
 		reach:       map[florete.ID]florete.Reachable{},
@@ -39,7 +38,7 @@ func compile(m florete.Manifest) (*rules, error) {
 	for _, x := range m.Forwarder.SOCKS {
 		r.socksAt[x.Listen] = x.ID
 	}
-	return r, errors.Join(problems...)
+	return r, problems
 }
 
 func (r *rules) addresses() map[netip.AddrPort]bool {

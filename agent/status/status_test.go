@@ -37,7 +37,7 @@ func full() status.Report {
 	r.Summary = tally.Summary{
 		Paths:    []tally.Path{{Side: tally.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20}},
 		Refusals: map[string]int64{"denied": 2, "bad-name": 1},
-		Last:     []tally.Refusal{{Time: now.Add(-12 * time.Second), Side: tally.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d"}},
+		Last:     []tally.Refusal{{Time: now.Add(-12 * time.Second), Side: tally.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d\x1b[2J\n"}},
 	}
 	return r
 }
@@ -65,7 +65,7 @@ bad-name  1
 denied    2
 
 WHEN          REASON  TARGET  PEER  DETAIL
-12s ago  out  denied  t       p     d
+12s ago  out  denied  t       p     d·[2J·
 `
 
 func TestPrint(t *testing.T) {

@@ -3,7 +3,6 @@ package transport
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,6 +18,10 @@ func (p *Pool) connect(r Route, svid *identity.SVID) (*link, error) {
 	if len(r.Endpoints) == 0 {
 		return nil, fmt.Errorf("%s: no endpoint", r.Target.ID())
 	}
+	if !p.begin() {
+		return nil, p.ctx.Err()
+	}
+	defer p.busy.Done()
 	ctx, cancel := context.WithTimeout(p.ctx, dialTimeout)
 	defer cancel()
 	endpoints := p.order(r)
@@ -30,7 +33,7 @@ func (p *Pool) connect(r Route, svid *identity.SVID) (*link, error) {
 	next := time.NewTimer(0)
 	defer next.Stop()
 	var won *link
-	var errs []error
+	var failed error
 	for running := 0; running > 0 || (won == nil && len(endpoints) > 0); {
 		select {
 		case <-next.C:
@@ -49,7 +52,7 @@ func (p *Pool) connect(r Route, svid *identity.SVID) (*link, error) {
 			running--
 			switch {
 			case res.err != nil:
-				errs = append(errs, res.err)
+				failed = and(failed, res.err)
 				next.Reset(0)
 			case won == nil:
 				won = res.link
@@ -60,9 +63,28 @@ func (p *Pool) connect(r Route, svid *identity.SVID) (*link, error) {
 		}
 	}
 	if won == nil {
-		return nil, errors.Join(errs...)
+		return nil, failed
 	}
 	return won, p.install(r, won)
+}
+
+// and is errors.Join in one line.
+func and(a, b error) error {
+	if a == nil {
+		return b
+	}
+	return fmt.Errorf("%w; %w", a, b)
+}
+
+// begin counts a dial in, unless the pool is closed.
+func (p *Pool) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() != nil {
+		return false
+	}
+	p.busy.Add(1)
+	return true
 }
 
 // order puts the endpoint that worked last first and the one that failed last
@@ -112,11 +134,13 @@ func (p *Pool) install(r Route, l *link) error {
 	}
 	s.current = l
 	p.links[l] = struct{}{}
+	p.busy.Add(1)
 	context.AfterFunc(l.conn.Context(), func() { p.forget(key, l) })
 	return nil
 }
 
 func (p *Pool) forget(key slotKey, l *link) {
+	defer p.busy.Done()
 	l.idle.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -49,24 +49,36 @@ func (l *link) acquire() bool {
 func (l *link) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.streams--
-	if l.streams > 0 {
-		return
+	if l.streams--; l.streams == 0 {
+		l.idle.Reset(l.patience())
 	}
-	if l.retired {
-		closeWith(l.conn, wire.Done)
-		return
-	}
-	l.idle.Reset(linkIdle)
 }
 
-// retire lets the streams of l end and then closes it.
+// retire takes no new streams; l is closed some time after its last one.
 func (l *link) retire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.retired = true
-	l.idle.Stop()
 	if l.streams == 0 {
+		l.idle.Reset(l.patience())
+	}
+}
+
+// patience is how long l stays without streams. QUIC cannot tell whether the last
+// bytes of a stream have arrived, and closing would take them back.
+func (l *link) patience() time.Duration {
+	if l.retired {
+		return linger
+	}
+	return linkIdle
+}
+
+func (l *link) closeIdle() {
+	l.mu.Lock()
+	l.retired = l.retired || l.streams == 0
+	unused := l.streams == 0
+	l.mu.Unlock()
+	if unused {
 		closeWith(l.conn, wire.Done)
 	}
 }
@@ -109,7 +121,7 @@ func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint 
 		return nil, fmt.Errorf("%s at %s: %w", want, endpoint, explain(err, want))
 	}
 	l := &link{conn: conn, svid: svid, peer: peer, endpoint: endpoint, until: earliest(svid, peer)}
-	l.idle = time.AfterFunc(linkIdle, l.retire)
+	l.idle = time.AfterFunc(linkIdle, l.closeIdle)
 	return l, nil
 }
 

@@ -19,6 +19,7 @@ import (
 
 const (
 	linkIdle    = 5 * time.Minute        // a link without streams is closed after it
+	linger      = 2 * time.Second        // the same, of a link that is retired
 	dialTimeout = 10 * time.Second       // for all endpoints of a target together
 	stagger     = 250 * time.Millisecond // until the next endpoint is tried beside the first
 )
@@ -44,6 +45,7 @@ type Pool struct {
 	mu    sync.Mutex
 	slots map[slotKey]*slot
 	links map[*link]struct{} // all that are not closed
+	busy  sync.WaitGroup     // links and dials
 }
 
 type slotKey struct{ caller, target florete.ID }
@@ -73,14 +75,15 @@ func NewPool(identities func() *identity.Set) (*Pool, error) {
 	}, nil
 }
 
-// Close ends all connections.
+// Close ends all connections and returns when nothing runs any more.
 func (p *Pool) Close() {
-	p.cancel()
 	p.mu.Lock()
+	p.cancel()
 	for l := range p.links {
 		closeWith(l.conn, wire.Stopping)
 	}
 	p.mu.Unlock()
+	p.busy.Wait()
 	p.quic.Close()
 	p.socket.Close()
 }
@@ -162,7 +165,7 @@ func (p *Pool) learn(s *Stream, connected bool) {
 	slot.good, slot.avoid = "", s.link.endpoint
 	if slot.current == s.link {
 		slot.current = nil
-		go s.link.retire()
+		s.link.retire()
 	}
 }
 

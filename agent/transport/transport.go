@@ -29,6 +29,10 @@ const (
 	maxStreams       = 1 << 16 // TCP connections within one connection
 )
 
+// Flush is how long to wait between a last stream's end and a connection's: QUIC
+// cannot tell whether the last bytes have arrived, and closing takes them back.
+const Flush = 200 * time.Millisecond
+
 // unrecognizedName is the TLS alert 112 (RFC 6066 section 3) as QUIC carries it.
 const unrecognizedName quic.TransportErrorCode = 0x100 + 112
 

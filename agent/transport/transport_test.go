@@ -176,7 +176,7 @@ func TestRenewedSVIDGetsANewConnection(t *testing.T) {
 	}
 	old.Close()
 	old.Release()
-	for deadline := time.Now().Add(5 * time.Second); s.ended.Load() != 1; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); s.ended.Load() != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the old connection outlives its last stream")
 		}

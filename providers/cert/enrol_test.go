@@ -249,12 +249,15 @@ func TestLostEnrolment(t *testing.T) {
 
 // TestNonceOnce: two proofs with one nonce are decided at once; one of them enrols.
 func TestNonceOnce(t *testing.T) {
-	e, r := enrolment(t)
+	e := providertest.NewEnv(t, "ursula")
+	e.Grant(ursula, "cert-again", "cert", map[string]any{"id": ursula})
+	e.Start()
+	// Two needs, so that nothing but the nonce is in both transactions.
+	r := api.Request{Need: "cert-node", Serial: providertest.Serial, Body: body(t, ursula)}
+	other := api.Request{Need: "cert-again", Serial: providertest.Serial, Body: body(t, ursula)}
 	asIs := func(*api.Statement) {}
 	first, second := dial(t, e), dial(t, e)
 	nonce := first.nonce()
-	other := r
-	other.Body = body(t, ursula)
 	e.Store.Meanwhile(func() {
 		if err := second.enrol(second.prove(other, e.HostKey(ursula), nonce, asIs)); err != nil {
 			t.Error(err)

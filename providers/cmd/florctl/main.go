@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -23,8 +24,12 @@ func run() int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newValidateCmd(), newExplainCmd(), newWhoCanCmd(), newCompileCmd(), newPublishCmd(), newCACmd())
-	if err := root.ExecuteContext(ctx); err != nil {
+	root.AddCommand(newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newCompileCmd(), newPublishCmd(), newCACmd())
+	err := root.ExecuteContext(ctx)
+	if errors.Is(err, errWidens) {
+		return 2
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		return 1
 	}

@@ -1,0 +1,184 @@
+// Package plan says what changes between two revisions of a cluster: on which
+// hosts, and for whom access opens or closes.
+//
+// It compares what hosts are given, not what people wrote: a change that reaches
+// no document is none, and no byte of a document changes unseen.
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"florete"
+	"florete/nix/compile"
+)
+
+// Plan is what changes.
+type Plan struct {
+	Cluster string `json:"cluster"`
+	// Widens tells that someone may do what they might not before.
+	Widens    bool    `json:"widens"`
+	Opened    []Right `json:"opened"` // sorted
+	Closed    []Right `json:"closed"` // sorted
+	Placement []Move  `json:"placement"`
+	Hosts     []Host  `json:"hosts"` // those that change, by name
+	Unchanged int     `json:"unchanged"`
+}
+
+// Empty tells whether nothing changes.
+func (p Plan) Empty() bool {
+	return len(p.Opened)+len(p.Closed)+len(p.Placement)+len(p.Hosts) == 0
+}
+
+// Move is a service that runs elsewhere than before.
+type Move struct {
+	Service string   `json:"service"`
+	Before  []string `json:"before"` // hosts, sorted
+	After   []string `json:"after"`
+}
+
+// Host is a host whose documents change.
+type Host struct {
+	Name    string   `json:"name"`
+	Change  string   `json:"change"` // "added", "removed" or "changed"
+	Changes []Change `json:"changes"`
+	// Units are told when what a need delivers has changed: those of needs that
+	// are asked for anew. A new host starts all of its own.
+	Units []Unit `json:"units"`
+}
+
+// Unit is a systemd unit that a need restarts or reloads.
+type Unit struct {
+	Unit string `json:"unit"`
+	Do   string `json:"do"`
+	Need string `json:"need"`
+}
+
+// Compare says what changes from one snapshot to another.
+func Compare(before, after compile.Snapshot) (Plan, error) {
+	p := Plan{Cluster: after.Topology.Name, Hosts: []Host{}, Placement: moves(before.Topology, after.Topology)}
+	rights := newDelta()
+	rights.public(before.Topology, after.Topology)
+	var unchanged []string
+	var changed sync.Mutex
+	var work errgroup.Group
+	work.SetLimit(8)
+	for name := range union(before.Documents, after.Documents) {
+		was, is := before.Documents[name], after.Documents[name]
+		if was[florete.DocManifest].Body == is[florete.DocManifest].Body && was[florete.DocPolicy].Body == is[florete.DocPolicy].Body {
+			unchanged = append(unchanged, name)
+			continue
+		}
+		work.Go(func() error {
+			h, err := compareHost(name, was, is, rights)
+			changed.Lock()
+			defer changed.Unlock()
+			p.Hosts = append(p.Hosts, h)
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return p, err
+	}
+	for _, name := range unchanged {
+		work.Go(func() error { return rights.keep(after.Documents[name]) })
+	}
+	if err := work.Wait(); err != nil {
+		return p, err
+	}
+	slices.SortFunc(p.Hosts, func(a, b Host) int { return cmp.Compare(a.Name, b.Name) })
+	p.Opened, p.Closed = rights.sorted()
+	p.Widens = len(p.Opened) > 0
+	p.Unchanged = len(unchanged)
+	return p, nil
+}
+
+type documents = map[string]compile.Raw
+
+func compareHost(name string, was, is documents, rights *delta) (Host, error) {
+	h := Host{Name: name, Change: "changed", Units: []Unit{}}
+	if len(was) == 0 {
+		h.Change = "added"
+	} else if len(is) == 0 {
+		h.Change = "removed"
+	}
+	var old, now florete.Manifest
+	if err := read(was[florete.DocManifest], &old); err != nil {
+		return h, fmt.Errorf("manifest of %s: %w", name, err)
+	}
+	if err := read(is[florete.DocManifest], &now); err != nil {
+		return h, fmt.Errorf("manifest of %s: %w", name, err)
+	}
+	if err := rights.host(was, is, old, now); err != nil {
+		return h, err
+	}
+	var err error
+	if h.Changes, err = changes(h.Change, was, is); err != nil {
+		return h, fmt.Errorf("documents of %s: %w", name, err)
+	}
+	if h.Change == "changed" {
+		h.Units = append(h.Units, told(old.Needs, now.Needs)...)
+	}
+	return h, nil
+}
+
+// read decodes a document's body, nothing when there is none.
+func read(raw compile.Raw, v any) error {
+	if raw.Body == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(raw.Body), v)
+}
+
+// told are the units of needs that will be asked for anew. What a need is
+// fulfilled by is its request, delivery and generation.
+func told(was, is []florete.Need) (units []Unit) {
+	asked := func(n florete.Need) string {
+		b, _ := json.Marshal([]any{n.Kind, n.Request, n.Deliver, n.Generation})
+		return string(b)
+	}
+	old := map[string]string{}
+	for _, n := range was {
+		old[n.ID] = asked(n)
+	}
+	for _, n := range is {
+		if old[n.ID] == asked(n) {
+			continue
+		}
+		for _, a := range n.OnChange {
+			units = append(units, Unit{a.Unit, a.Do, n.ID})
+		}
+	}
+	return units
+}
+
+func moves(before, after compile.Topology) []Move {
+	all := []Move{}
+	for name := range union(before.Services, after.Services) {
+		m := Move{name, hosts(before, name), hosts(after, name)}
+		if !slices.Equal(m.Before, m.After) {
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, func(a, b Move) int { return cmp.Compare(a.Service, b.Service) })
+	return all
+}
+
+func hosts(t compile.Topology, service string) []string {
+	return append([]string{}, t.Services[service].Hosts...)
+}
+
+func union[V any](a, b map[string]V) map[string]V {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]V{}
+	}
+	maps.Copy(all, b)
+	return all
+}

@@ -1,0 +1,1 @@
+{ base, merge, key }: { after = merge base { hosts.beta.sshHostKey = key "another"; }; }

@@ -1,0 +1,8 @@
+# Hosts that change alike are told together, long lists are cut.
+{ base, merge, key }:
+let
+  numbers = builtins.genList (n: n + 10) 30;
+  fleet = f: builtins.listToAttrs (map (n: { name = "h${toString n}"; value = f n; }) numbers);
+  many = merge base { hosts = fleet (n: { address = "192.0.2.${toString n}"; sshHostKey = key "h${toString n}"; }); };
+in
+{ before = many; after = merge many { groups.control-plane = [ "auth" "wiki" ]; }; }

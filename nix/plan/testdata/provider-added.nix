@@ -1,0 +1,1 @@
+{ base, merge, ... }: { after = merge base { providers.oidc.hosts = [ "beta" "alpha" ]; providers.cert.lifetime = 3600; }; }

@@ -1,0 +1,1 @@
+{ base, merge, ... }: { after = merge base { services.wiki.host = "alpha"; }; }

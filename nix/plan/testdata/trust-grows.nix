@@ -1,0 +1,1 @@
+{ base, merge, ... }: { after = merge base { trust.roots = base.trust.roots ++ [ "-----BEGIN CERTIFICATE-----\nQW5vdGhlcg==\n-----END CERTIFICATE-----\n" ]; }; }

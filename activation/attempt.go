@@ -44,6 +44,7 @@ func (a *activation) attempt(n *need) func(context.Context) outcome {
 			case failed == nil:
 				a.fulfil(n, ask.Provider, answer.Expires)
 			case ctx.Err() != nil: // cut off by this host: what is on disk holds
+				delete(a.tried, n.ID)
 			default:
 				a.fail(n, ask.Provider, failed)
 			}

@@ -44,16 +44,27 @@ func TestNetworkManifestReloads(t *testing.T) {
 	})
 }
 
-// One pass goes on with the manifest it fetched, and asks for nothing twice.
+// One pass goes on with the manifest it fetched, and with the request that the new
+// manifest cut off.
 func TestNetworkManifestInOnePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
+		h.forge.Refuse = func(c Call) *api.Error {
+			if c.Need == "oidc-outline" {
+				time.Sleep(time.Second) // longer than the documents take
+			}
+			return nil
+		}
 		next := h.manifest
 		next.Needs = append(append([]florete.Need{}, next.Needs...), OIDCNeed("oidc-late"))
 		h.publish(2, next)
 		h.wantExit(h.once(), ExitFulfilled)
 		h.wantCalls(h.forge, "oidc-late", 1)
 		h.wantCalls(h.forge, "config-documents", 1)
+		calls := h.forge.Calls("oidc-outline")
+		if len(calls) != 2 || calls[0].Key != calls[1].Key {
+			t.Errorf("%+v", calls)
+		}
 	})
 }
 

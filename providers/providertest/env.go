@@ -5,8 +5,6 @@ package providertest
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/tls"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -14,12 +12,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"florete"
-	"florete/providers/api"
 	"florete/providers/ca"
 	"florete/providers/cert"
 	"florete/providers/seal"
@@ -111,34 +107,6 @@ func (e *Env) NewIssuing(root *ca.Authority) *ca.Authority {
 		e.t.Fatal(err)
 	}
 	return &ca.Authority{Certificate: c, Key: key}
-}
-
-// HostKey is the SSH host key of a node.
-func (e *Env) HostKey(node florete.ID) ssh.Signer {
-	e.t.Helper()
-	if e.keys[node] == nil {
-		e.keys[node] = NewHostKey(e.t)
-	}
-	return e.keys[node]
-}
-
-// NewHostKey makes an SSH host key.
-func NewHostKey(t testing.TB) ssh.Signer {
-	t.Helper()
-	_, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := ssh.NewSignerFromKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// Authorized is a host key as documents have it.
-func Authorized(s ssh.Signer) string {
-	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.PublicKey())))
 }
 
 // JSON is v as JSON.
@@ -251,43 +219,6 @@ func (e *Env) Restart() {
 	e.Start()
 }
 
-// Client asks for a node, with an SVID that did not come through the provider.
-func (e *Env) Client(node florete.ID) *api.Client {
-	e.t.Helper()
-	c := e.Stranger(node)
-	c.SVID = e.SVID(e.Issuing, node)
-	return c
-}
-
-// Stranger asks for a node that has no SVID.
-func (e *Env) Stranger(node florete.ID) *api.Client {
-	e.t.Helper()
-	roots, err := api.Roots(Domain, e.Policy.Trust)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	return &api.Client{Node: node, Provider: e.Policy.Provider, Roots: roots, Dial: e.Dial}
-}
-
-// Dial connects to the provider wherever it listens.
-func (e *Env) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, network, e.address)
-}
-
-// SVID is one by an authority, valid for an hour.
-func (e *Env) SVID(by *ca.Authority, id florete.ID) *tls.Certificate {
-	e.t.Helper()
-	key, err := ca.NewKey()
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	leaf, err := by.Issue(id, key.Public(), time.Now().Add(time.Hour), time.Now())
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, by.Certificate.Raw}, PrivateKey: key, Leaf: leaf}
-}
-
 // Audit reads the audit rows in order.
 func (e *Env) Audit() (rows []server.Row) {
 	e.t.Helper()
@@ -304,51 +235,4 @@ func (e *Env) Audit() (rows []server.Row) {
 		rows = append(rows, r)
 	}
 	return rows
-}
-
-// Faulty is a store in which a commit can fail, before or after it is done.
-type Faulty struct {
-	store.Store
-	mu            sync.Mutex
-	before, after error
-	meanwhile     func()
-}
-
-// Meanwhile has f run just before the next commit, which finds the state changed.
-func (f *Faulty) Meanwhile(run func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.meanwhile = run
-}
-
-// Fail makes the next commit fail before it is done.
-func (f *Faulty) Fail(err error) { f.set(err, nil) }
-
-// Lose makes the next commit fail after it is done, which is what a crash before
-// the answer looks like.
-func (f *Faulty) Lose(err error) { f.set(nil, err) }
-
-func (f *Faulty) set(before, after error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.before, f.after = before, after
-}
-
-// Commit commits, or fails as it was told.
-func (f *Faulty) Commit(ctx context.Context, txn store.Txn) (int64, error) {
-	f.mu.Lock()
-	before, after, meanwhile := f.before, f.after, f.meanwhile
-	f.before, f.after, f.meanwhile = nil, nil, nil
-	f.mu.Unlock()
-	if meanwhile != nil {
-		meanwhile()
-	}
-	if before != nil {
-		return 0, before
-	}
-	revision, err := f.Store.Commit(ctx, txn)
-	if err == nil && after != nil {
-		return 0, after
-	}
-	return revision, err
 }

@@ -1,0 +1,55 @@
+package providertest
+
+import (
+	"context"
+	"sync"
+
+	"florete/providers/store"
+)
+
+// Faulty is a store in which a commit can fail, before or after it is done.
+type Faulty struct {
+	store.Store
+	mu            sync.Mutex
+	before, after error
+	meanwhile     func()
+}
+
+// Meanwhile has f run just before the next commit, which finds the state changed.
+func (f *Faulty) Meanwhile(run func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.meanwhile = run
+}
+
+// Fail makes the next commit fail before it is done.
+func (f *Faulty) Fail(err error) { f.set(err, nil) }
+
+// Lose makes the next commit fail after it is done, which is what a crash before
+// the answer looks like.
+func (f *Faulty) Lose(err error) { f.set(nil, err) }
+
+func (f *Faulty) set(before, after error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before, f.after = before, after
+}
+
+// Commit commits, or fails as it was told.
+func (f *Faulty) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	f.mu.Lock()
+	before, after, meanwhile := f.before, f.after, f.meanwhile
+	f.before, f.after, f.meanwhile = nil, nil, nil
+	f.mu.Unlock()
+	if meanwhile != nil {
+		meanwhile()
+	}
+	if before != nil {
+		return 0, before
+	}
+	revision, err := f.Store.Commit(ctx, txn)
+	if err == nil && after != nil {
+		return 0, after
+	}
+	return revision, err
+}

@@ -23,7 +23,7 @@ import (
 
 // Config of a Fleet.
 type Config struct {
-	Hosts     int // zero for 3
+	Hosts     int // zero for 2
 	Providers int // each runs all kinds, and hosts prefer the first; zero for 1
 	Link      Link
 	Lifetime  time.Duration // of SVIDs; zero for a day
@@ -56,7 +56,7 @@ type Fleet struct {
 // newFleet makes a fleet that is a month old and has had no need fulfilled yet.
 func newFleet(t testing.TB, c Config, seed uint64) *Fleet {
 	if c.Hosts == 0 {
-		c.Hosts = 3
+		c.Hosts = 2
 	}
 	if c.Providers == 0 {
 		c.Providers = 1

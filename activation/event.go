@@ -109,6 +109,8 @@ func wait(d time.Duration) string {
 	switch {
 	case d <= 0:
 		return "0s"
+	case d < 100*time.Millisecond:
+		return max(d.Round(time.Millisecond), time.Millisecond).String()
 	case d < time.Second:
 		return d.Round(10 * time.Millisecond).String()
 	case d < time.Minute:

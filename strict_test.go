@@ -1,6 +1,7 @@
 package florete_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -8,20 +9,32 @@ import (
 )
 
 func TestDecodeRefuses(t *testing.T) {
+	type U struct{ X int }
 	type T struct {
 		A int
 		B []string
+		C *U           `json:"c,omitempty"`
+		D map[string]U `json:"d"`
+		E []U
+		R json.RawMessage
 	}
 	for name, c := range map[string]struct{ in, want string }{
-		"unknown field": {`{"A":1,"C":2}`, `unknown field "C"`},
-		"field twice":   {`{"A":1,"A":2}`, ".A: given twice"},
-		"deeply twice":  {`{"B":[{"x":1,"x":1}]}`, ".B[0].x: given twice"},
-		"null":          {`{"B":null}`, ".B: null"},
-		"fraction":      {`{"A":1.5}`, "1.5 is not an integer"},
-		"exponent":      {`{"A":1e3}`, "1e3 is not an integer"},
-		"trailing":      {`{"A":1} {}`, "text after the value"},
-		"empty":         {``, "EOF"},
-		"cut short":     {`{"A":1`, "EOF"},
+		"unknown field":  {`{"A":1,"Z":2}`, `: unknown field "Z"`},
+		"field twice":    {`{"A":1,"A":2}`, ".A: given twice"},
+		"letter case":    {`{"a":1}`, `: unknown field "a"`},
+		"case and twice": {`{"A":1,"a":2}`, `: unknown field "a"`},
+		"in a pointer":   {`{"c":{"x":1}}`, `.c: unknown field "x"`},
+		"in a map":       {`{"d":{"any":{"x":1}}}`, `.d.any: unknown field "x"`},
+		"in a list":      {`{"E":[{"X":1},{"x":1}]}`, `.E[1]: unknown field "x"`},
+		"tag not name":   {`{"C":{}}`, `: unknown field "C"`},
+		"raw twice":      {`{"R":{"x":1,"x":1}}`, ".R.x: given twice"},
+		"deeply twice":   {`{"E":[{"X":1,"X":1}]}`, ".E[0].X: given twice"},
+		"null":           {`{"B":null}`, ".B: null"},
+		"fraction":       {`{"A":1.5}`, "1.5 is not an integer"},
+		"exponent":       {`{"A":1e3}`, "1e3 is not an integer"},
+		"trailing":       {`{"A":1} {}`, "text after the value"},
+		"empty":          {``, "EOF"},
+		"cut short":      {`{"A":1`, "EOF"},
 	} {
 		var v T
 		err := florete.Decode([]byte(c.in), &v)
@@ -30,7 +43,8 @@ func TestDecodeRefuses(t *testing.T) {
 		}
 	}
 	var v T
-	if err := florete.Decode([]byte(`{"A":7,"B":["x"]}`), &v); err != nil || v.A != 7 || len(v.B) != 1 {
+	err := florete.Decode([]byte(`{"A":7,"B":["x"],"c":{"X":1},"d":{"any":{"X":2}},"E":[{"X":3}],"R":{"whatever":[{}]}}`), &v)
+	if err != nil || v.A != 7 || len(v.B) != 1 || v.C.X != 1 || v.D["any"].X != 2 || v.E[0].X != 3 {
 		t.Errorf("plain value: %+v, %v", v, err)
 	}
 }

@@ -3,10 +3,13 @@
 package backoff
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 
 	"florete/providers/api"
+
+	"github.com/cenkalti/backoff/v4"
 )
 
 // Backoff is exponential with full jitter: before attempt n+1 any wait up to
@@ -29,25 +32,27 @@ func (b Backoff) Wait(attempt int, e *api.Error) time.Duration {
 	if e.Kind == api.Denied {
 		return max(Slow, after(e)) + rand.N(Slow/20)
 	}
-	return min(after(e)+rand.N(b.limit(attempt)+1), longest)
+	return min(after(e)+b.jitter(attempt), longest)
 }
 
 func after(e *api.Error) time.Duration { return time.Duration(e.RetryAfter) * time.Second }
 
-// limit is the longest jitter of an attempt.
-func (b Backoff) limit(attempt int) time.Duration {
-	limit, most := b.Initial, b.Max
-	if limit <= 0 {
-		limit = time.Second
+// settled is an attempt by which every sequence of waits has reached its cap.
+const settled = 64
+
+// jitter is the wait after an attempt. Around half of its limit and randomized by
+// all of it, an interval is full jitter.
+func (b Backoff) jitter(attempt int) (wait time.Duration) {
+	limit := cmp.Or(b.Max, 5*time.Minute)
+	waits := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(min(cmp.Or(b.Initial, time.Second), limit)/2),
+		backoff.WithMaxInterval(limit/2),
+		backoff.WithMultiplier(2),
+		backoff.WithRandomizationFactor(1),
+		backoff.WithMaxElapsedTime(0),
+	)
+	for range min(max(attempt, 1), settled) {
+		wait = waits.NextBackOff()
 	}
-	if most <= 0 {
-		most = 5 * time.Minute
-	}
-	for range attempt - 1 {
-		if limit >= most {
-			break
-		}
-		limit *= 2
-	}
-	return min(limit, most)
+	return wait
 }

@@ -37,7 +37,7 @@ func (s *story) arrive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.say("waits grow, at random: %s", waits(s.hosts["ursula"].log("activate"), "cert-node"))
+	s.say("ursula waits at random, below a bound that doubles from 200ms to 2s: %s", waits(s.hosts["ursula"].log("activate"), "cert-node"))
 
 	s.say("the provider comes up with the policy of the revision before, which has no %s", newcomer)
 	forge := s.hosts[forge]

@@ -1,0 +1,102 @@
+package laws
+
+import "slices"
+
+// pair is a principal that reaches a service, by the IDs of both.
+type pair struct{ who, what string }
+
+// principal is one of those who act on a host.
+type principal struct {
+	id, host string
+	roles    []string
+}
+
+// on are the hosts of a service, ids its identities there.
+func (s *service) on() []string {
+	if s.Host != "" {
+		return []string{s.Host}
+	}
+	return s.Hosts
+}
+
+func (s *service) id(name, host string) string {
+	if s.Scope == "node" {
+		return "spiffe://laws.flor/service/" + host + "/" + name
+	}
+	return "spiffe://laws.flor/service/" + name
+}
+
+// principals are all who act, once for each host they act on.
+func (c *cluster) principals() (all []principal) {
+	for name, h := range c.Hosts {
+		all = append(all, principal{"spiffe://laws.flor/node/" + name, name, append([]string{"node"}, h.Roles...)})
+		for _, u := range h.Users {
+			all = append(all, principal{"spiffe://laws.flor/user/" + u, name, c.Users[u].Roles})
+		}
+	}
+	for name, s := range c.Services {
+		for _, h := range s.on() {
+			all = append(all, principal{s.id(name, h), h, s.Roles})
+		}
+	}
+	return all
+}
+
+// may asks of one role and one service, by the letter of the language.
+func (c *cluster) may(held, wanted string) bool {
+	if c.Services[wanted].Visibility == "host" {
+		return false
+	}
+	r, written := c.Roles[held]
+	switch {
+	case !written && held == "node":
+		r = &role{Groups: []string{"control-plane"}}
+	case !written && held == "operator":
+		r = &role{Groups: []string{"control-plane", "control-plane-write"}}
+	case !written:
+		return false
+	}
+	if slices.Contains(r.Services, wanted) {
+		return true
+	}
+	for _, g := range r.Groups {
+		if slices.Contains(c.Groups[g], wanted) {
+			return true
+		}
+	}
+	return false
+}
+
+// brute tries everyone with everything.
+func (c *cluster) brute() map[pair]bool {
+	pairs := map[pair]bool{}
+	for _, p := range c.principals() {
+		for name, s := range c.Services {
+			for _, held := range p.roles {
+				for _, h := range s.on() {
+					if c.may(held, name) {
+						pairs[pair{p.id, s.id(name, h)}] = true
+					}
+				}
+			}
+		}
+	}
+	return pairs
+}
+
+// edges are the pairs of hosts between which someone reaches something.
+func (c *cluster) edges() map[pair]bool {
+	edges := map[pair]bool{}
+	reach := c.brute()
+	for _, p := range c.principals() {
+		for name, s := range c.Services {
+			for _, h := range s.on() {
+				if reach[pair{p.id, s.id(name, h)}] {
+					edges[pair{p.host, h}] = true
+					edges[pair{h, p.host}] = true
+				}
+			}
+		}
+	}
+	return edges
+}

@@ -1,0 +1,326 @@
+package laws
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// cluster is a topology as people write it. Names say what they name, so that a
+// mention in a document can be told: h3x is a host, s4x a service.
+type cluster struct {
+	Serial      int                 `json:"serial"`
+	Name        string              `json:"name"`
+	TrustDomain string              `json:"trustDomain"`
+	Trust       map[string][]string `json:"trust"`
+	Hosts       map[string]*host    `json:"hosts"`
+	Services    map[string]*service `json:"services,omitempty"`
+	Users       map[string]*holder  `json:"users,omitempty"`
+	Roles       map[string]*role    `json:"roles,omitempty"`
+	Groups      map[string][]string `json:"groups,omitempty"`
+	Providers   map[string]provider `json:"providers"`
+}
+
+type host struct {
+	Address    string           `json:"address"`
+	SSHHostKey string           `json:"sshHostKey"`
+	Kind       string           `json:"kind,omitempty"`
+	Users      []string         `json:"users,omitempty"`
+	Roles      []string         `json:"roles,omitempty"`
+	Callers    map[string][]any `json:"callers,omitempty"`
+	Tags       []string         `json:"tags,omitempty"`
+}
+
+type service struct {
+	Host       string         `json:"host,omitempty"`
+	Hosts      []string       `json:"hosts,omitempty"`
+	Port       int            `json:"port"`
+	Visibility string         `json:"visibility,omitempty"`
+	Scope      string         `json:"scope,omitempty"`
+	User       string         `json:"user,omitempty"`
+	Roles      []string       `json:"roles,omitempty"`
+	SSO        map[string]any `json:"sso,omitempty"`
+}
+
+type holder struct {
+	Roles []string `json:"roles"`
+}
+
+type role struct {
+	Services []string `json:"services,omitempty"`
+	Groups   []string `json:"groups,omitempty"`
+}
+
+type provider struct {
+	Hosts  []string `json:"hosts"`
+	Issuer string   `json:"issuer,omitempty"`
+}
+
+// generator makes sound topologies: what they hold is random, and nothing in it
+// is a fault.
+type generator struct{ *rand.Rand }
+
+func (g generator) cluster() *cluster {
+	c := &cluster{
+		Serial:      1,
+		Name:        "laws",
+		TrustDomain: "laws.flor",
+		Trust: map[string][]string{
+			"roots": {"-----BEGIN CERTIFICATE-----\nbGF3cw==\n-----END CERTIFICATE-----\n"},
+			"keys":  {"laws-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
+		},
+		Hosts:    map[string]*host{},
+		Services: map[string]*service{},
+		Users:    map[string]*holder{},
+		Roles:    map[string]*role{},
+		Groups:   map[string][]string{},
+	}
+	roles := g.names("r", 1+g.IntN(5))
+	users := g.names("u", g.IntN(6))
+	hosts := g.names("h", 2+g.IntN(8))
+	services := g.names("s", 1+g.IntN(9))
+	groups := g.names("g", g.IntN(4))
+	for i, name := range hosts {
+		c.Hosts[name] = g.host(i, users, roles)
+	}
+	for i, name := range services {
+		c.Services[name] = g.service(i, hosts, roles)
+	}
+	// What roles and groups hold; a role reaches at least one service that is published.
+	published := slices.DeleteFunc(slices.Clone(services), func(s string) bool { return c.Services[s].Visibility == "host" })
+	if len(published) == 0 {
+		c.Services[services[0]].Visibility = ""
+		published = services[:1]
+	}
+	for _, name := range groups {
+		c.Groups[name] = g.some(services, 4)
+	}
+	if g.IntN(3) > 0 {
+		c.Groups["control-plane"] = g.some(services, 2)
+	}
+	for _, name := range roles {
+		c.Roles[name] = &role{append(g.some(services, 3), published[g.IntN(len(published))]), g.some(groups, 2)}
+		slices.Sort(c.Roles[name].Services)
+		c.Roles[name].Services = slices.Compact(c.Roles[name].Services)
+	}
+	for _, name := range users {
+		c.Users[name] = &holder{append(g.some(roles, 2), roles[g.IntN(len(roles))])}
+	}
+	// What nobody reaches is no fault, but hides little: each is reached by the last role, too.
+	last := c.Roles[roles[len(roles)-1]]
+	for _, s := range published {
+		if !slices.Contains(last.Services, s) && g.IntN(2) == 0 {
+			last.Services = append(last.Services, s)
+		}
+	}
+	c.Providers = map[string]provider{
+		"cert": {Hosts: hosts[:1+g.IntN(2)]},
+		"oidc": {Hosts: hosts[len(hosts)-1:], Issuer: "https://auth.example.org"},
+	}
+	if g.IntN(2) == 0 {
+		c.Providers["config"] = provider{Hosts: hosts[1:2]}
+	}
+	return c
+}
+
+func (g generator) host(i int, users, roles []string) *host {
+	h := &host{
+		Address:    fmt.Sprintf("10.9.0.%d", i+1),
+		SSHHostKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + strings.Repeat(string(rune('A'+i)), 43),
+		Users:      g.some(users, 3),
+		Tags:       g.some([]string{"ssd", "gpu"}, 2),
+	}
+	if g.IntN(3) == 0 {
+		h.Kind = "device"
+	}
+	if g.IntN(3) == 0 {
+		h.Roles = g.some(roles, 2)
+	}
+	if g.IntN(4) == 0 {
+		h.Callers = map[string][]any{"node": {"root", "daemon", 1001}}
+	}
+	return h
+}
+
+func (g generator) service(i int, hosts, roles []string) *service {
+	s := &service{Port: 8000 + i}
+	switch g.IntN(4) {
+	case 0:
+		s.Hosts = append(g.some(hosts, 3), hosts[0])
+		slices.Sort(s.Hosts)
+		s.Hosts = slices.Compact(s.Hosts)
+		if g.IntN(2) == 0 {
+			s.Scope = "node"
+		}
+	default:
+		s.Host = hosts[g.IntN(len(hosts))]
+	}
+	if g.IntN(6) == 0 {
+		s.Visibility = "host"
+	}
+	if g.IntN(2) == 0 {
+		s.User = fmt.Sprintf("account%d", i)
+	}
+	if g.IntN(3) == 0 {
+		s.Roles = g.some(roles, 2)
+	}
+	if g.IntN(3) == 0 {
+		s.SSO = map[string]any{"mode": "oidc", "redirectURIs": []string{"https://b.example.org/", "https://a.example.org/"}}
+	}
+	return s
+}
+
+// names are n of them, in any order.
+func (g generator) names(kind string, n int) []string {
+	var list []string
+	for _, i := range g.Perm(n) {
+		list = append(list, fmt.Sprintf("%s%dx", kind, i))
+	}
+	return list
+}
+
+// some are at most n of the names, each once.
+func (g generator) some(names []string, n int) []string {
+	picked := []string{}
+	for _, i := range g.Perm(len(names))[:g.IntN(min(n, len(names))+1)] {
+		picked = append(picked, names[i])
+	}
+	return picked
+}
+
+func (c *cluster) clone() *cluster {
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic(err)
+	}
+	var d *cluster
+	if err := json.Unmarshal(b, &d); err != nil {
+		panic(err)
+	}
+	if d.Services == nil {
+		d.Services = map[string]*service{}
+	}
+	return d
+}
+
+// withHost is the cluster with one host more, its name, and now and then a
+// service on it, new or known.
+func (g generator) withHost(c *cluster) (*cluster, string) {
+	d, name := c.clone(), "h99x"
+	d.Hosts[name] = g.host(25, slices.Sorted(maps.Keys(c.Users)), slices.Sorted(maps.Keys(c.Roles)))
+	switch services := slices.Sorted(maps.Keys(d.Services)); g.IntN(3) {
+	case 0:
+		d.Services["s99x"] = g.service(99, []string{name}, nil)
+		d.Services["s99x"].Visibility = ""
+		for _, r := range slices.Sorted(maps.Keys(d.Roles))[:1] {
+			d.Roles[r].Services = append(d.Roles[r].Services, "s99x")
+		}
+	case 1:
+		if s := d.Services[services[g.IntN(len(services))]]; s.Host == "" {
+			s.Hosts = append(s.Hosts, name)
+		}
+	}
+	return d, name
+}
+
+// withoutRole is the cluster with one role less for one of those who hold it, or
+// with less that a role reaches.
+func (g generator) withoutRole(c *cluster) *cluster {
+	d := c.clone()
+	drop := func(list []string) []string {
+		if len(list) == 0 {
+			return list
+		}
+		i := g.IntN(len(list))
+		return slices.Delete(slices.Clone(list), i, i+1)
+	}
+	for _, i := range g.Perm(4) {
+		switch i {
+		case 0:
+			for _, name := range slices.Sorted(maps.Keys(d.Users)) {
+				if u := d.Users[name]; len(u.Roles) > 1 {
+					u.Roles = drop(u.Roles)
+					return d
+				}
+			}
+		case 1:
+			for _, name := range slices.Sorted(maps.Keys(d.Hosts)) {
+				if h := d.Hosts[name]; len(h.Roles) > 0 {
+					h.Roles = drop(h.Roles)
+					return d
+				}
+			}
+		case 2:
+			for _, name := range slices.Sorted(maps.Keys(d.Services)) {
+				if s := d.Services[name]; len(s.Roles) > 0 {
+					s.Roles = drop(s.Roles)
+					return d
+				}
+			}
+		case 3:
+			for _, name := range slices.Sorted(maps.Keys(d.Roles)) {
+				if r := d.Roles[name]; len(r.Groups) > 0 {
+					r.Groups = drop(r.Groups)
+					return d
+				}
+			}
+		}
+	}
+	return d
+}
+
+// shuffled is the same topology as JSON, its definitions in another order: fields,
+// and lists whose order means nothing.
+func (g generator) shuffled(c *cluster) json.RawMessage {
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic(err)
+	}
+	var v map[string]any
+	if err := json.Unmarshal(b, &v); err != nil {
+		panic(err)
+	}
+	var out strings.Builder
+	g.write(&out, v, "")
+	return json.RawMessage(out.String())
+}
+
+func (g generator) write(out *strings.Builder, v any, place string) {
+	switch v := v.(type) {
+	case map[string]any:
+		out.WriteString("{")
+		keys := slices.Sorted(maps.Keys(v))
+		for n, i := range g.Perm(len(keys)) {
+			if n > 0 {
+				out.WriteString(",")
+			}
+			fmt.Fprintf(out, "%q:", keys[i])
+			g.write(out, v[keys[i]], place+"."+keys[i])
+		}
+		out.WriteString("}")
+	case []any:
+		// Roots, keys, providers and callers are in an order that someone chose.
+		chosen := strings.HasPrefix(place, ".trust.") || strings.HasPrefix(place, ".providers.") || strings.Contains(place, ".callers.")
+		order := g.Perm(len(v))
+		if chosen {
+			slices.Sort(order)
+		}
+		out.WriteString("[")
+		for n, i := range order {
+			if n > 0 {
+				out.WriteString(",")
+			}
+			g.write(out, v[i], place+"[]")
+		}
+		out.WriteString("]")
+	default:
+		b, err := json.Marshal(v)
+		if err != nil {
+			panic(err)
+		}
+		out.Write(b)
+	}
+}

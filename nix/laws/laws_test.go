@@ -1,0 +1,400 @@
+// Package laws holds the compiler to its laws, on topologies that nobody wrote.
+// -seed and -topologies say which and how many; a failure names its seed.
+package laws
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"florete"
+	"florete/nix/compile"
+	"florete/nix/explain"
+	"florete/nix/plan"
+)
+
+var (
+	seed  = flag.Uint64("seed", 1, "of the first topology")
+	count = flag.Int("topologies", 40, "how many to generate")
+)
+
+// sample is a topology and three that are nearly the same.
+type sample struct {
+	seed                       uint64
+	c, grown, narrower         *cluster
+	added                      string // the host that grown has more
+	is, other, more, less      compiled
+	text, shuffled, wide, thin json.RawMessage
+}
+
+func (s *sample) String() string { return fmt.Sprintf("-seed %d -topologies 1", s.seed) }
+
+var made struct {
+	sync.Once
+	samples []*sample
+}
+
+// samples are generated once, and compiled by one Nix process.
+func samples(t *testing.T) []*sample {
+	t.Helper()
+	made.Do(func() {
+		var all []json.RawMessage
+		for i := range *count {
+			s := &sample{seed: *seed + uint64(i)}
+			g := generator{rand.New(rand.NewPCG(s.seed, 0))}
+			s.c = g.cluster()
+			s.grown, s.added = g.withHost(s.c)
+			s.narrower = g.withoutRole(s.c)
+			s.text, s.wide, s.thin = raw(s.c), raw(s.grown), raw(s.narrower)
+			s.shuffled = g.shuffled(s.c)
+			made.samples = append(made.samples, s)
+			all = append(all, s.text, s.shuffled, s.wide, s.thin)
+		}
+		got := evaluate(t, "nix-instantiate", all)
+		for i, s := range made.samples {
+			s.is, s.other, s.more, s.less = got[4*i], got[4*i+1], got[4*i+2], got[4*i+3]
+		}
+	})
+	if len(made.samples) == 0 || made.samples[0].is.Documents == nil {
+		t.Fatal("nothing was compiled")
+	}
+	return made.samples
+}
+
+func raw(c *cluster) json.RawMessage {
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func same(a, b map[string]map[string]compile.Raw) bool {
+	return maps.EqualFunc(a, b, maps.Equal[map[string]compile.Raw, map[string]compile.Raw])
+}
+
+// The same input gives the same bytes, in another process, and with another Nix
+// when $FLORETE_OTHER_NIX names its nix-instantiate.
+func TestSameInputSameBytes(t *testing.T) {
+	var all []json.RawMessage
+	for _, s := range samples(t) {
+		all = append(all, s.text)
+	}
+	check := func(t *testing.T, nix string) {
+		for i, again := range evaluate(t, nix, all) {
+			if s := samples(t)[i]; !same(s.is.Documents, again.Documents) {
+				t.Errorf("%s: other bytes", s)
+			}
+		}
+	}
+	check(t, "nix-instantiate")
+	t.Run("another Nix", func(t *testing.T) {
+		other := os.Getenv("FLORETE_OTHER_NIX")
+		if other == "" {
+			t.Skip("NOT RUN: FLORETE_OTHER_NIX names no nix-instantiate of another version")
+		}
+		check(t, other)
+	})
+}
+
+// The order of definition does not matter.
+func TestOrderDoesNotMatter(t *testing.T) {
+	for _, s := range samples(t) {
+		if !same(s.is.Documents, s.other.Documents) {
+			t.Errorf("%s: other bytes for %s", s, s.shuffled)
+		}
+	}
+}
+
+// A host compiled alone gets the bytes that it gets among all.
+func TestAloneAsAmongAll(t *testing.T) {
+	for _, s := range samples(t) {
+		for _, c := range []compiled{s.is, s.more, s.less} {
+			if !same(c.Documents, c.Alone) {
+				t.Errorf("%s: other bytes", s)
+			}
+		}
+	}
+}
+
+// Adding a host changes no other host's body, but for those it has an access edge
+// with, and the policies of its providers.
+func TestAddedHostLeavesOthersAlone(t *testing.T) {
+	untouched := 0
+	for _, s := range samples(t) {
+		edges, manifests := s.grown.edges(), s.more.manifests(t)
+		for name, before := range s.is.Documents {
+			after := s.more.Documents[name]
+			if !edges[pair{name, s.added}] {
+				untouched++
+				if before[florete.DocManifest].Body != after[florete.DocManifest].Body {
+					t.Errorf("%s: the manifest of %s changes, which has no edge with %s", s, name, s.added)
+				}
+			}
+			if _, provides := manifests[s.added].Providers[name]; !provides && before[florete.DocPolicy].Body != after[florete.DocPolicy].Body {
+				t.Errorf("%s: the policy of %s changes, which is no provider of %s", s, name, s.added)
+			}
+		}
+	}
+	if untouched < len(samples(t)) {
+		t.Errorf("only %d hosts had no edge with the new one", untouched)
+	}
+}
+
+// mention finds the generator's names, and the addresses of its hosts.
+var mention = regexp.MustCompile(`\b([hsurg]\d+x|10\.9\.0\.\d+)\b`)
+
+// A manifest names no host, user, service, role or group that it does not need.
+func TestNeedToKnow(t *testing.T) {
+	hidden := 0
+	for _, s := range samples(t) {
+		for c, docs := range map[*cluster]compiled{s.c: s.is, s.grown: s.more} {
+			reach := c.brute()
+			for name, m := range docs.manifests(t) {
+				need := c.needToKnow(name, m.Providers, reach)
+				body := docs.Documents[name][florete.DocManifest].Body
+				for _, found := range mention.FindAllString(body, -1) {
+					if !need[found] {
+						t.Errorf("%s: the manifest of %s names %s", s, name, found)
+					}
+				}
+				hidden += 2*len(c.Hosts) + len(c.Users) + len(c.Services) - len(need)
+			}
+		}
+	}
+	if hidden < 10*len(samples(t)) {
+		t.Errorf("only %d names were to be hidden", hidden)
+	}
+}
+
+// needToKnow are the names that a host's manifest may hold: what is on it, who
+// may reach that, what its own identities reach and where, and its providers.
+func (c *cluster) needToKnow(name string, providers map[string]florete.Provider, reach map[pair]bool) map[string]bool {
+	need := map[string]bool{}
+	known := func(host string) { need[host], need[c.Hosts[host].Address] = true, true }
+	parts := func(id string) {
+		for _, n := range mention.FindAllString(id, -1) {
+			need[n] = true
+		}
+	}
+	known(name)
+	for p := range providers {
+		known(p)
+	}
+	for _, r := range c.Hosts[name].Roles {
+		need[r] = true
+	}
+	own := map[string]bool{}
+	for _, p := range c.principals() {
+		if p.host == name {
+			own[p.id] = true
+			parts(p.id)
+		}
+	}
+	for s, v := range c.Services {
+		for _, h := range v.on() {
+			id := v.id(s, h)
+			for p := range reach {
+				switch {
+				case p.what == id && own[p.who]:
+					parts(id)
+					need[c.Hosts[h].Address] = true
+				case p.what == id && h == name:
+					parts(p.who)
+				}
+			}
+		}
+	}
+	return need
+}
+
+// What a service allows, what callers are told they reach, and what everyone
+// tried with everything gives, are the same pairs, and callers are told of every
+// host that publishes. So is what explain says.
+func TestAccessAgrees(t *testing.T) {
+	total := 0
+	for _, s := range samples(t) {
+		for c, docs := range map[*cluster]compiled{s.c: s.is, s.grown: s.more, s.narrower: s.less} {
+			want := c.brute()
+			total += len(want)
+			allowed, reached := map[pair]bool{}, map[pair]bool{}
+			publish, endpoints := map[string][]string{}, map[string][]string{}
+			manifests := docs.manifests(t)
+			for _, name := range slices.Sorted(maps.Keys(manifests)) {
+				m := manifests[name]
+				for _, p := range m.Forwarder.Publish {
+					publish[p.ID.String()] = append(publish[p.ID.String()], m.Forwarder.Listen)
+					for _, a := range p.Allow {
+						allowed[pair{a.ID.String(), p.ID.String()}] = true
+					}
+				}
+				for _, r := range m.Forwarder.Reach {
+					id := r.ID.String()
+					if endpoints[id] != nil && !slices.Equal(endpoints[id], r.Endpoints) {
+						t.Errorf("%s: %s is told another place of %s", s, name, id)
+					}
+					endpoints[id] = r.Endpoints
+					for _, as := range r.As {
+						reached[pair{as.String(), id}] = true
+					}
+				}
+			}
+			differ(t, s, "services allow", allowed, want)
+			differ(t, s, "callers are told", reached, want)
+			for id, told := range endpoints {
+				if slices.Sort(publish[id]); !slices.Equal(publish[id], told) {
+					t.Errorf("%s: callers find %s at %v, it is published at %v", s, id, told, publish[id])
+				}
+			}
+			explained := map[pair]bool{}
+			a := explain.New(docs.Topology)
+			for name, service := range docs.Topology.Services {
+				for _, p := range a.Principals() {
+					for _, id := range service.IDs {
+						if a.Explain(p, name).Allowed {
+							explained[pair{p.ID.String(), id.String()}] = true
+						}
+					}
+				}
+			}
+			differ(t, s, "explain says", explained, want)
+		}
+	}
+	if total < 20*len(samples(t)) {
+		t.Errorf("only %d pairs in all", total)
+	}
+}
+
+func differ(t *testing.T, s *sample, who string, got, want map[pair]bool) {
+	t.Helper()
+	for p := range got {
+		if !want[p] {
+			t.Errorf("%s: %s that %s reaches %s, which no role says", s, who, p.who, p.what)
+		}
+	}
+	for p := range want {
+		if !got[p] {
+			t.Errorf("%s: %s nothing of %s reaching %s, which a role says", s, who, p.who, p.what)
+		}
+	}
+}
+
+// Every need of a host is granted by each of its providers, as it is asked for,
+// and nothing else is granted.
+func TestGrantsAreNeeds(t *testing.T) {
+	for _, s := range samples(t) {
+		for _, docs := range []compiled{s.is, s.more, s.less} {
+			grant := func(provider, caller, need, kind string, request json.RawMessage) string {
+				return strings.Join([]string{provider, caller, need, kind, string(request)}, " ")
+			}
+			asked, granted := map[string]bool{}, map[string]bool{}
+			for _, m := range docs.manifests(t) {
+				for _, n := range m.Needs {
+					for _, p := range n.Providers {
+						asked[grant(p, m.Identity.ID.String(), n.ID, n.Kind, n.Request)] = true
+					}
+				}
+			}
+			for name, p := range docs.policies(t) {
+				for _, g := range p.Grants {
+					granted[grant(name, g.Caller.String(), g.Need, g.Kind, g.Request)] = true
+				}
+			}
+			if !maps.Equal(asked, granted) {
+				t.Errorf("%s: asked for %d, granted %d", s, len(asked), len(granted))
+			}
+		}
+	}
+}
+
+// Less in a role, or one role less, only ever narrows access.
+func TestRemovingARoleNarrows(t *testing.T) {
+	narrowed := 0
+	for _, s := range samples(t) {
+		before, after := s.c.brute(), allowedBy(s.less.manifests(t))
+		for p := range after {
+			if !before[p] {
+				t.Errorf("%s: %s now reaches %s", s, p.who, p.what)
+			}
+		}
+		if len(after) < len(before) {
+			narrowed++
+		}
+		p, err := plan.Compare(s.is.snapshot(), s.less.snapshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Widens {
+			t.Errorf("%s: the plan opens %v", s, p.Opened)
+		}
+	}
+	if narrowed < len(samples(t))/4 {
+		t.Errorf("only %d narrowed at all", narrowed)
+	}
+}
+
+func allowedBy(manifests map[string]florete.Manifest) map[pair]bool {
+	pairs := map[pair]bool{}
+	for _, m := range manifests {
+		for _, p := range m.Forwarder.Publish {
+			for _, a := range p.Allow {
+				pairs[pair{a.ID.String(), p.ID.String()}] = true
+			}
+		}
+	}
+	return pairs
+}
+
+// A plan opens and closes just what everyone tried with everything gains and
+// loses, and names just the hosts whose bytes change.
+func TestPlanTellsTheDifference(t *testing.T) {
+	for _, s := range samples(t) {
+		before, after := s.c.brute(), s.grown.brute()
+		p, err := plan.Compare(s.is.snapshot(), s.more.snapshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(side string, rights []plan.Right, has, lacks map[pair]bool) {
+			got, want := map[pair]bool{}, map[pair]bool{}
+			for _, r := range rights {
+				if r.May == "reach" {
+					got[pair{"spiffe://laws.flor/" + r.Who, "spiffe://laws.flor/" + r.What}] = true
+				}
+			}
+			for pair := range has {
+				if !lacks[pair] {
+					want[pair] = true
+				}
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("%s: the plan %s %v, want %v", s, side, got, want)
+			}
+		}
+		check("opens", p.Opened, after, before)
+		check("closes", p.Closed, before, after)
+		var got, want []string
+		for _, h := range p.Hosts {
+			got = append(got, h.Name)
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.more.Documents)) {
+			if body(s.is, name) != body(s.more, name) {
+				want = append(want, name)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the plan has hosts %v, bytes change on %v", s, got, want)
+		}
+	}
+}
+
+func body(c compiled, host string) string {
+	return c.Documents[host][florete.DocManifest].Body + c.Documents[host][florete.DocPolicy].Body
+}

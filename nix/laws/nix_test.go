@@ -1,0 +1,103 @@
+package laws
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"florete"
+	"florete/nix/compile"
+)
+
+// compiled is what Nix makes of one topology.
+type compiled struct {
+	Report    string
+	Topology  compile.Topology
+	Documents map[string]map[string]compile.Raw // of all hosts at once
+	Alone     map[string]map[string]compile.Raw // of each host, asked for alone
+}
+
+const function = `file:
+let
+  lib = import ../.;
+  inherit (import ../fault.nix) report;
+  one = topology:
+    let
+      c = lib.mkCluster topology;
+      faults = builtins.filter (f: f.severity == "error") c.faults;
+    in
+    if faults != [ ] then { report = report c.name faults; }
+    else { report = ""; inherit (c) topology; documents = c.compiled; alone = c.documents; };
+in
+map one (builtins.fromJSON (builtins.readFile file))`
+
+// evaluate compiles many topologies with one Nix process.
+func evaluate(t *testing.T, nix string, topologies []json.RawMessage) []compiled {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "topologies.json")
+	b, err := json.Marshal(topologies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(nix, "--eval", "--strict", "--json", "--expr", "("+function+") "+file)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, stderr.String())
+	}
+	var all []compiled
+	if err := json.Unmarshal(out, &all); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range all {
+		if c.Report != "" {
+			t.Fatalf("the generator made a topology with faults: %s\n%s", c.Report, topologies[i])
+		}
+	}
+	return all
+}
+
+func (c compiled) manifests(t *testing.T) map[string]florete.Manifest {
+	t.Helper()
+	all := map[string]florete.Manifest{}
+	for name, docs := range c.Documents {
+		d, err := docs[florete.DocManifest].Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all[name], err = d.Manifest(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func (c compiled) policies(t *testing.T) map[string]florete.Policy {
+	t.Helper()
+	all := map[string]florete.Policy{}
+	for name, docs := range c.Documents {
+		raw, ok := docs[florete.DocPolicy]
+		if !ok {
+			continue
+		}
+		d, err := raw.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all[name], err = d.Policy(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func (c compiled) snapshot() compile.Snapshot {
+	return compile.Snapshot{Topology: c.Topology, Documents: c.Documents}
+}

@@ -17,6 +17,9 @@ in
   #   documents.HOST   { manifest = { body; envelope; }; policy = …; }, exact bytes;
   #                    policy on provider hosts only
   #   directory.HOST   the same as a directory in the store
+  #   units.HOST       name → text of the host's systemd units, whose commands are in
+  #                    /usr/local/bin; unitsIn DIR has others
+  #   sysusers.HOST    the accounts these need, as text of sysusers.d
   #   compiled         the documents of all hosts; throws every fault
   #   check SYSTEM     a derivation for the checks of a flake; throws every fault
   mkCluster = args:
@@ -52,10 +55,20 @@ in
 
       compiled = sound faults (mapAttrs (host: _: documentsOf host) topology.hosts);
       documents = each documentsOf;
+
+      unit = import ./units.nix;
+      unitsIn = bin: each (host: mapAttrs (_: unit.render) (unit.units {
+        inherit bin;
+        manifest = manifest host;
+        policy = if policy.providers ? ${host} then policy.of host else null;
+        documents = documents.${host};
+      }));
     in
     {
       inherit (clean) name;
-      inherit compiled documents faults faultsOf;
+      inherit compiled documents faults faultsOf unitsIn;
+      units = unitsIn "/usr/local/bin";
+      sysusers = each (host: unit.sysusers (unit.accounts (if policy.providers ? ${host} then policy.of host else null)));
       topology = import ./view.nix topology;
       manifests = each manifest;
       policies = intersectAttrs policy.providers (each policy.of);

@@ -26,7 +26,7 @@ let
     generation = 1;
   } // more;
 
-  # Read by the forwarder, which runs as activation's user.
+  # Read by the forwarder: activation knows its account.
   certificate = id: need "cert" { inherit id; } {
     deliver = nowhere // {
       files = {
@@ -71,7 +71,9 @@ let
     // each "oidc-" (client host) (filter (s: s.sso.mode == "oidc") services)
     # A cert provider makes its own server certificate; the others fetch theirs.
     // when (host.kinds != [ ] && !elem "cert" host.kinds) {
-      cert-service-florete-provider = certificate host.providerID;
+      cert-service-florete-provider =
+        let mine = certificate host.providerID; in
+        mine // { deliver = mine.deliver // { owner = "florete-provider"; }; };
     }
     // when (t.providers.config.hosts != [ ]) {
       config-documents = need "config" { } { renew.every = t.providers.config.every; };

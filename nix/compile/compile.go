@@ -76,6 +76,7 @@ type answer struct {
 	Topology  Topology
 	Hosts     []string
 	Documents map[string]map[string]Raw
+	Units     map[string]string
 }
 
 // Compile returns the documents of the named hosts, of every host when none is

@@ -1,8 +1,8 @@
 # What Go asks of the flake output `florete`, in one evaluation: the topology, and
 # the documents of some hosts, of all when none is named. Who asks for some hosts
 # hears of the faults that concern them, everyone else of all. Faults withhold the
-# rest, warnings do not.
-{ cluster, topology ? false, documents ? false, hosts ? [ ] }: clusters:
+# rest, warnings do not. With `bin`, the directory of the commands, units too.
+{ cluster, topology ? false, documents ? false, hosts ? [ ], bin ? null }: clusters:
 let
   inherit (builtins) all attrNames concatMap filter head length listToAttrs;
   names = attrNames clusters;
@@ -18,4 +18,7 @@ in
     // when documents {
       hosts = attrNames c.documents;
       documents = if hosts == [ ] then c.compiled or c.documents else listToAttrs (map (h: { name = h; value = c.documents.${h}; }) some);
-    }))
+    }
+    // when (bin != null) (listToAttrs (map
+      (h: { name = "units"; value = (c.unitsIn bin).${h} // { "florete.sysusers" = c.sysusers.${h}; }; })
+      some))))

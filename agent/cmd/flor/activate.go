@@ -43,6 +43,7 @@ is no failure.`,
 	f.StringVar(&c.Closure, "closure", "", "directory with this host's documents; without it, what was accepted before")
 	f.StringVar(&state, "state", string(florete.DefaultLayout), "state directory")
 	f.StringVar(&c.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host at enrolment")
+	f.StringVar(&c.Owner, "owner", "", "account that gets what is delivered for nobody in particular, such as the forwarder's")
 	f.StringVar(&hook, "hook", "", "program called with unit and action instead of asking systemd")
 	f.BoolVar(&c.Once, "once", false, "make one pass and end")
 	f.BoolVar(&asJSON, "json", false, "write events as JSON lines to standard output")

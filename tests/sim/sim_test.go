@@ -35,8 +35,7 @@ func TestLinks(t *testing.T) {
 					f.Publish(f.Providers...)
 				}
 				if name != "slow" {
-					f.Want("unavailable", 10)
-					f.Want("again", 1)
+					f.Want("unavailable", 3)
 				}
 			})
 		})
@@ -55,7 +54,7 @@ func TestKillStorm(t *testing.T) {
 			f.Sleep(3 * time.Minute)
 		}
 		f.Want("killed", 200)
-		f.Want("again", 10)
+		f.Want("again", 5)
 	})
 }
 

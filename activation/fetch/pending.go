@@ -36,7 +36,8 @@ func (h *Host) readPending(need string) (p pending, found bool, err error) {
 	if err != nil {
 		return pending{}, false, err
 	}
-	return p, florete.Decode(b, &p) == nil, nil
+	found = florete.Decode(b, &p) == nil
+	return p, found, nil
 }
 
 // pending is what is pending for a need. It is made when there is nothing or what

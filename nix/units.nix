@@ -88,6 +88,7 @@ let
       # It may read every file, so it sees few.
       BindReadOnlyPaths = [ "/etc" "/run" "-/nix/store" "-/usr" bin ];
       CapabilityBoundingSet = "CAP_CHOWN CAP_DAC_READ_SEARCH CAP_FOWNER";
+      Environment = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket";
       MountAPIVFS = true;
       ProcSubset = "pid";
       RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";

@@ -36,7 +36,7 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 	set := &Set{Trust: trust, svids: map[florete.ID]*SVID{}}
 	var problems []error
 	for _, n := range m.Needs {
-		if n.Kind != "cert" {
+		if n.Kind != "cert" || n.Deliver.Owner != "" { // another account's
 			continue
 		}
 		id, err := CertID(n)

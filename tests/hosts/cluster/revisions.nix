@@ -1,0 +1,22 @@
+# Each revision is the cluster with one thing changed, and newer than those before.
+# facts: addresses and SSH host keys by host, nextHostKey, keys that sign documents.
+{ mkCluster, self ? { }, serial ? self.lastModified, facts, roots }:
+let
+  base = import ./topology.nix { inherit facts roots; };
+  wiki = [ "wiki" ];
+
+  revisions = [
+    { name = "base"; change = { }; }
+    # Certificates live for seconds, so that scenarios see them renewed.
+    { name = "brief"; change.providers = base.providers // { cert = base.providers.cert // { lifetime = 10; }; }; }
+    { name = "without-wiki"; change = { services = removeAttrs base.services wiki; groups.apps = [ "auth" "outline" ]; }; }
+    { name = "new-host-key"; change.hosts = base.hosts // { ursula = base.hosts.ursula // { sshHostKey = facts.nextHostKey; }; }; }
+  ];
+  numbered = builtins.genList (i: builtins.elemAt revisions i // { inherit i; }) (builtins.length revisions);
+in
+builtins.listToAttrs (map
+  (r: {
+    inherit (r) name;
+    value = mkCluster (base // r.change // { inherit self; serial = serial + r.i; });
+  })
+  numbered)

@@ -1,0 +1,48 @@
+# One provider host, two hosts with services, one of an operator, a laptop.
+{ facts, roots }:
+let
+  host = name: more: { address = facts.addresses.${name}; sshHostKey = facts.sshHostKeys.${name}; } // more;
+in
+{
+  name = "demo";
+  trustDomain = "demo.flor";
+  trust = { inherit roots; inherit (facts) keys; };
+
+  hosts = builtins.mapAttrs host {
+    drhorrible = { };
+    raishan.roles = [ "reader" ];
+    ursula = { };
+    mgmt01.roles = [ "operator" ];
+    laptop = { kind = "device"; users = [ "alice" ]; };
+  };
+
+  services = {
+    auth = { host = "drhorrible"; port = 5556; listenPort = 80; };
+    metrics = { host = "mgmt01"; port = 9090; };
+    wiki = { host = "ursula"; port = 4655; listenPort = 80; };
+    outline = {
+      host = "ursula";
+      port = 4654;
+      listenPort = 80;
+      user = "outline";
+      roles = [ "oidc-client" ];
+      sso = { mode = "oidc"; restart = "outline.service"; redirectURIs = [ "http://outline.demo.flor.rete/auth/oidc.callback" ]; };
+    };
+  };
+
+  users.alice.roles = [ "writer" ];
+  roles = {
+    writer.groups = [ "apps" ];
+    reader.services = [ "outline" ];
+    oidc-client.services = [ "auth" ];
+    operator.groups = [ "apps" "control-plane" ];
+    node.groups = [ "control-plane" ];
+  };
+  groups = { apps = [ "auth" "outline" "wiki" ]; control-plane = [ "metrics" ]; control-plane-write = [ ]; };
+
+  providers = {
+    cert.hosts = [ "drhorrible" ];
+    config.hosts = [ "drhorrible" ];
+    oidc = { hosts = [ "drhorrible" ]; issuer = "http://auth.demo.flor.rete"; };
+  };
+}

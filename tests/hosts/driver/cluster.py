@@ -1,0 +1,122 @@
+"""What an operator prepares before the hosts exist: keys, root CA, the documents
+and units of every revision of cluster/, signed documents for the network."""
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from .command import run
+from .container import Container
+from .network import SUBNET
+
+# The first has the address 10.77.0.1, and so on.
+HOSTS = ["drhorrible", "raishan", "ursula", "mgmt01", "laptop"]
+DOMAIN = "demo.flor"
+# Where a host finds its own part of each revision; only the provider host holds
+# what is published, only the operator's the root key.
+REVISIONS, PUBLISHED, OPERATOR = "usr/share/revisions", "srv/published", "srv/operator"
+
+
+class Cluster:
+    """dir holds what is prepared; here is tests/hosts; bin holds our commands."""
+
+    def __init__(self, here: Path, bin: Path, dir: Path) -> None:
+        self.here, self.bin, self.dir = here, bin, dir
+        self.flake, self.operator, self.keys = dir / "cluster", dir / "operator", dir / "keys"
+
+    def close(self) -> None:
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def prepare(self) -> None:
+        began = time.monotonic()
+        repo = self.here.parent.parent
+        (self.dir / "florete").mkdir(parents=True)
+        for part in ("flake.nix", "flake.lock", "nix"):
+            run("cp", "--recursive", "--parents", part, self.dir / "florete", cwd=repo)
+        shutil.copytree(self.here / "cluster", self.flake)
+        for made in (self.operator, self.dir / "served"):
+            made.mkdir()
+        self._florctl("ca", "init", "--trust-domain", DOMAIN, "--out", self.operator)
+        shutil.copy(self.operator / "ca.crt", self.flake)
+        (self.flake / "facts.json").write_text(json.dumps(self._facts()))
+        self._commit()
+        for revision in self._revisions():
+            self._compile(revision)
+        print(f"hosts: prepared the cluster ({time.monotonic() - began:.0f} s)", flush=True)
+
+    def furnish(self, c: Container) -> None:
+        """Puts on a host that was never started what its installation would."""
+        shutil.copytree(self.here / "root", c.upper, dirs_exist_ok=True)
+        shutil.copytree(self.dir / "revisions" / c.name, c.upper / REVISIONS)
+        ssh = c.upper / "etc/ssh"
+        ssh.mkdir()
+        shutil.copy(self.keys / c.name, ssh / "ssh_host_ed25519_key")
+        if c.name == HOSTS[0]:
+            shutil.copytree(self.dir / "published", c.upper / PUBLISHED)
+        if c.name == "mgmt01":
+            shutil.copytree(self.operator, c.upper / OPERATOR)
+        if c.name == "ursula":
+            shutil.copy(self.keys / "next", ssh / "next")
+        c.binds[self.bin] = "/usr/local/bin"
+        c.binds[self.here.parent / "scenarios/programs"] = "/usr/local/lib/scenarios"
+
+    def _facts(self) -> dict[str, object]:
+        self.keys.mkdir()
+        secret = run("nix", "key", "generate-secret", "--key-name", "demo-1")
+        (self.operator / "signing.key").write_text(secret)
+        (self.operator / "signing.key").chmod(0o600)
+        return {
+            "addresses": {name: f"{SUBNET}.{i}" for i, name in enumerate(HOSTS, 1)},
+            "keys": [run("nix", "key", "convert-secret-to-public", stdin=secret).strip()],
+            "sshHostKeys": {name: self._ssh_key(name) for name in HOSTS},
+            "nextHostKey": self._ssh_key("next"),
+        }
+
+    def _ssh_key(self, name: str) -> str:
+        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", self.keys / name)
+        return (self.keys / f"{name}.pub").read_text().strip()
+
+    def _commit(self) -> None:
+        env = os.environ | {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+        git = ["git", "-C", self.flake, "-c", "user.name=operator", "-c", f"user.email=operator@{DOMAIN}"]
+        run(*git, "init", "--quiet", "--initial-branch=main", env=env)
+        run(*git, "add", "--all", env=env)
+        run("nix", "flake", "lock", self._ref(), "--override-input", "florete", f"path:{self.dir / 'florete'}")
+        run(*git, "add", "--all", env=env)
+        run(*git, "commit", "--quiet", "--message", "the cluster", env=env)
+
+    def _ref(self) -> str:
+        return f"git+file://{self.flake}"
+
+    def _florctl(self, *args: str | Path) -> str:
+        return run(self.bin / "florctl", *args)
+
+    def _revisions(self) -> list[str]:
+        names = run("nix", "eval", "--json", f"{self._ref()}#florete", "--apply", "builtins.attrNames")
+        return list(json.loads(names))
+
+    def _compile(self, revision: str) -> None:
+        """Every host's part of a revision, and what the config provider serves."""
+        cluster = ("--cluster", revision)
+        served = self.dir / "served" / revision
+        self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key", "--to", served)
+        shutil.copytree(served.resolve(), self.dir / "published" / revision)
+        compiled = self.dir / "compiled" / revision
+        self._florctl("compile", self._ref(), *cluster, "--out", compiled)
+        for host in HOSTS:
+            at = self.dir / "revisions" / host / revision
+            shutil.copytree(compiled / host, at / "documents")
+            self._florctl("units", self._ref(), *cluster, "--host", host, "--out", at / "units")
+            (at / "hosts").write_text(names(json.loads((at / "documents/manifest.json").read_text())))
+
+
+def names(manifest: dict[str, Any]) -> str:
+    """Lines of /etc/hosts: the services that a host reaches, at its local listeners."""
+    lines = []
+    for service in manifest["forwarder"]["reach"]:
+        labels = service["id"].split("/")[4:]
+        lines.append(f"{service['listen'].split(':')[0]} {'.'.join(reversed(labels))}.{DOMAIN}.rete\n")
+    return "".join(lines)

@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+"""traffic.py OUT URL…: asks for each URL in turn, twenty times a second, over a new
+connection each time. Keeps the result in OUT: {"requests", "failed": [[when, what]]}."""
+
+import json
+import os
+import sys
+import time
+from urllib.request import urlopen
+
+out, urls = sys.argv[1], sys.argv[2:]
+result: dict = {"requests": 0, "failed": []}
+while True:
+    for url in urls:
+        try:
+            with urlopen(url, timeout=5) as answer:
+                answer.read()
+        except OSError as error:
+            result["failed"].append([time.time(), f"{url}: {error}"])
+        result["requests"] += 1
+        result["last"] = time.time()
+        with open(out + ".new", "w") as file:
+            json.dump(result, file)
+        os.rename(out + ".new", out)
+        time.sleep(0.05)

@@ -1,9 +1,7 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -34,7 +32,7 @@ func (a *agent) report() status.Report {
 		r.Connections += p.Live
 	}
 	for _, n := range m.Needs {
-		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: a.needState(n.ID)})
+		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: status.ReadNeed(a.Layout, n.ID)})
 		if n.Kind != "cert" {
 			continue
 		}
@@ -67,15 +65,6 @@ func expires(s *identity.SVID) *time.Time {
 		return nil
 	}
 	return &s.Cert.Leaf.NotAfter
-}
-
-// needState reads what activation says. It is for people: what cannot be read is
-// shown as nothing.
-func (a *agent) needState(id string) (s status.NeedState) {
-	if b, err := os.ReadFile(a.Layout.NeedState(id)); err == nil {
-		json.Unmarshal(b, &s)
-	}
-	return s
 }
 
 // tell logs what a turn changed and tells systemd.

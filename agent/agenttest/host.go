@@ -16,15 +16,23 @@ import (
 
 // Host is a state directory, written as activation writes it.
 type Host struct {
-	Layout florete.Layout
-	Name   string
-	Roots  []string // of its manifests
-	Serial int64    // of the manifest in force
+	Layout   florete.Layout
+	Name     string
+	Roots    []string // of its manifests
+	Serial   int64    // of the manifest in force
+	Provider string   // address in its manifests; nobody is there
+}
+
+// files are what a cert need delivers.
+var files = map[string]florete.File{
+	florete.FileSVID:   {From: "svid", Mode: "0444"},
+	florete.FileKey:    {From: "key", Mode: "0400"},
+	florete.FileBundle: {From: "bundle", Mode: "0444"},
 }
 
 // NewHost makes the empty state directory of a host that trusts ca.
 func NewHost(t testing.TB, name string, ca *CA) *Host {
-	return &Host{Layout: florete.Layout(t.TempDir()), Name: name, Roots: []string{ca.Root}}
+	return &Host{Layout: florete.Layout(t.TempDir()), Name: name, Roots: []string{ca.Root}, Provider: "127.0.0.1:4600"}
 }
 
 // Socket is where the host's agent answers.
@@ -44,14 +52,14 @@ func (h *Host) Accept(t testing.TB, f florete.Forwarder, certs ...florete.ID) {
 		Identity: florete.Identity{ID: node, SSHHostKey: "ssh-ed25519 AAAA"},
 		Roles:    []string{"node"},
 		Providers: map[string]florete.Provider{
-			"forge": {ID: ID("service/forge/florete-provider"), Address: "127.0.0.1:4600"},
+			"forge": {ID: ID("service/forge/florete-provider"), Address: h.Provider},
 		},
 		Forwarder: f,
 	}
 	for _, id := range append([]florete.ID{node}, certs...) {
 		m.Needs = append(m.Needs, florete.Need{
 			ID: CertNeed(id), Kind: "cert", Providers: []string{"forge"}, Request: json.RawMessage(fmt.Sprintf(`{"id":%q}`, id)),
-			Deliver:  florete.Deliver{Files: map[string]florete.File{}},
+			Deliver:  florete.Deliver{Files: files},
 			OnChange: []florete.Action{}, After: []string{}, Generation: 1,
 		})
 	}
@@ -78,7 +86,11 @@ func (h *Host) Deliver(t testing.TB, ca *CA, id florete.ID, lifetime time.Durati
 	svid, key := ca.Issue(t, id, lifetime)
 	swap(t, h.Layout.Need(CertNeed(id)), func(dir string) {
 		for name, b := range map[string][]byte{florete.FileSVID: svid, florete.FileKey: key, florete.FileBundle: []byte(ca.Root)} {
-			if err := os.WriteFile(filepath.Join(dir, name), b, 0o400); err != nil {
+			mode, err := files[name].Perm()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), b, os.FileMode(mode)); err != nil {
 				t.Fatal(err)
 			}
 		}

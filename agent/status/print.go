@@ -25,7 +25,7 @@ func Print(w io.Writer, r Report, now time.Time) error {
 		fmt.Fprintln(&out, strings.TrimSpace(fmt.Sprintf("cluster %s, manifest %d %s", r.Cluster, r.Manifest.Serial, r.Manifest.Rev)))
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintf(&out, "problem: %s\n", printable(p))
+		fmt.Fprintf(&out, "problem: %s\n", Printable(p))
 	}
 	for _, t := range tables(r, now) {
 		t.print(&out)
@@ -49,15 +49,15 @@ func (t *table) print(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, cells := range append([][]string{t.head}, t.rows...) {
 		for i, c := range cells {
-			cells[i] = printable(c)
+			cells[i] = Printable(c)
 		}
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}
 	tw.Flush()
 }
 
-// printable keeps words that came from elsewhere from steering the terminal.
-func printable(s string) string {
+// Printable keeps words that came from elsewhere from steering the terminal.
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

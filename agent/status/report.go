@@ -3,6 +3,8 @@
 package status
 
 import (
+	"encoding/json"
+	"os"
 	"time"
 
 	"florete"
@@ -58,6 +60,15 @@ type NeedState struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	} `json:"error,omitempty"`
+}
+
+// ReadNeed reads what activation says of a need. It is for people: what cannot be
+// read is shown as nothing.
+func ReadNeed(l florete.Layout, id string) (s NeedState) {
+	if b, err := os.ReadFile(l.NeedState(id)); err == nil {
+		json.Unmarshal(b, &s)
+	}
+	return s
 }
 
 // Published is a service of this host. Without a valid SVID it is not served.

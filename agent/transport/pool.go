@@ -117,6 +117,15 @@ func (p *Pool) Open(ctx context.Context, r Route) (*Stream, error) {
 	}
 }
 
+// Probe makes a connection for a route, unless there is one, and sends nothing on it.
+func (p *Pool) Probe(ctx context.Context, r Route) error {
+	l, _, err := p.acquire(ctx, r)
+	if err == nil {
+		l.release()
+	}
+	return err
+}
+
 // Answer waits until the target's side has connected to its upstream. The error
 // is a RefusedError when it said why not, and context.Canceled when this side gave
 // up. The stream is at its end then.

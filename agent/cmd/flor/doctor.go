@@ -1,0 +1,50 @@
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"florete"
+	"florete/agent"
+	"florete/agent/doctor"
+)
+
+// exitFindings is the exit status of a host that is not well.
+const exitFindings exit = 2
+
+func newDoctorCmd() *cobra.Command {
+	var c doctor.Config
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Find what is wrong with this host, and what fixes it",
+		Long: `Examine the host: documents, clock, names, providers, needs, identity, forwarders
+of others, the agent, units, permissions and kernel. Changes nothing; wants root,
+which alone can read all of it.
+
+Exit status: 0 all is fine; 1 usage; 2 there are findings.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r := doctor.Run(cmd.Context(), c)
+			var err error
+			if asJSON {
+				out := json.NewEncoder(cmd.OutOrStdout())
+				out.SetIndent("", "  ")
+				err = out.Encode(r)
+			} else {
+				err = doctor.Print(cmd.OutOrStdout(), r)
+			}
+			if err == nil && r.Findings() > 0 {
+				err = exitFindings
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar((*string)(&c.Layout), "state", string(florete.DefaultLayout), "directory that flor activate keeps")
+	f.StringVar(&c.Socket, "socket", agent.DefaultSocket, "Unix socket of the agent")
+	f.StringVar(&c.HostKey, "ssh-host-key", doctor.DefaultHostKey, "SSH host key that proves this host at enrolment")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}

@@ -1,0 +1,110 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"florete"
+	"florete/agent/identity"
+)
+
+// tolerance is how far clocks may be apart: enrolment proofs live a minute.
+const tolerance = 30 * time.Second
+
+const setClock = "timedatectl set-ntp true"
+
+// answer is what a provider said to a request that asks for nothing.
+type answer struct {
+	florete.Provider
+	name  string
+	ahead time.Duration // of its clock
+	dated bool          // ahead is known
+	err   error
+}
+
+// ask asks all providers at once.
+func (h *host) ask(ctx context.Context) []answer {
+	answers := make([]answer, len(h.manifest.Providers))
+	trust, err := identity.NewTrust(h.manifest.TrustDomain, h.manifest.Trust.Roots)
+	var all sync.WaitGroup
+	for i, name := range slices.Sorted(maps.Keys(h.manifest.Providers)) {
+		a := &answers[i]
+		a.name, a.Provider, a.err = name, h.manifest.Providers[name], err
+		if err == nil {
+			all.Go(func() { a.ask(ctx, trust) })
+		}
+	}
+	all.Wait()
+	return answers
+}
+
+func (a *answer) ask(ctx context.Context, trust *identity.Trust) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		InsecureSkipVerify: true, // host names; VerifyConnection checks chain and SPIFFE ID
+		VerifyConnection: func(cs tls.ConnectionState) error {
+			leaf, at := cs.PeerCertificates[0], time.Now()
+			if at.Before(leaf.NotBefore) || at.After(leaf.NotAfter) {
+				at = leaf.NotBefore // a wrong clock is another finding
+			}
+			id, err := trust.Verify(cs.PeerCertificates, at)
+			if err == nil && id != a.ID {
+				err = fmt.Errorf("certificate is for %s, want %s", id, a.ID)
+			}
+			return err
+		},
+	}}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+a.Address+"/", nil)
+	if err != nil {
+		a.err = err
+		return
+	}
+	sent := time.Now()
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		a.err = err
+		return
+	}
+	res.Body.Close()
+	took := time.Since(sent)
+	if date, err := http.ParseTime(res.Header.Get("Date")); err == nil {
+		a.ahead, a.dated = date.Sub(sent.Add(took/2)).Round(time.Second), true
+	}
+}
+
+// clock compares this host's with the providers', and with what they issued.
+func (h *host) clock(context.Context) (string, []Finding) {
+	var found []Finding
+	compared := 0
+	for _, a := range h.answers {
+		if !a.dated {
+			continue
+		}
+		compared++
+		if a.ahead.Abs() > tolerance {
+			way := "behind"
+			if a.ahead < 0 {
+				way = "ahead of"
+			}
+			found = append(found, Finding{fmt.Sprintf("this host's clock is %s %s that of %s", a.ahead.Abs(), way, a.name), setClock})
+		}
+	}
+	for _, n := range h.manifest.Needs {
+		id, err := identity.CertID(n)
+		if svid := h.identities.SVID(id); n.Kind == "cert" && err == nil && svid != nil && h.now.Before(svid.Cert.Leaf.NotBefore) {
+			found = append(found, Finding{
+				fmt.Sprintf("the SVID of %s begins %s after this host's clock", id.Short(), svid.Cert.Leaf.NotBefore.Sub(h.now).Round(time.Second)), setClock,
+			})
+		}
+	}
+	return fmt.Sprintf("compared with %d providers", compared), found
+}

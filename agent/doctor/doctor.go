@@ -1,0 +1,141 @@
+// Package doctor examines a host: what keeps it from what its manifest says, and
+// the command that mends each thing. It changes nothing.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"florete"
+	"florete/agent/identity"
+	"florete/agent/status"
+)
+
+// Config says which host is examined. Its zero value is a packaged host.
+type Config struct {
+	Layout  florete.Layout // default florete.DefaultLayout
+	Socket  string         // of the agent; default /run/florete/agent.sock
+	HostKey string         // SSH host key; default DefaultHostKey
+	Hosts   string         // hosts(5); default /etc/hosts
+
+	// Units tells how units stand; default: the systemd that runs this host, if
+	// one does.
+	Units Units
+}
+
+// DefaultHostKey is where OpenSSH keeps a host's ed25519 key.
+const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
+
+// timeout bounds each thing that is asked over the network.
+const timeout = 5 * time.Second
+
+// Report is what was found. Fields are only ever added.
+type Report struct {
+	Host   string  `json:"host"` // empty without a manifest
+	Checks []Check `json:"checks"`
+}
+
+// Check is one thing that was examined.
+type Check struct {
+	Name     string    `json:"name"`
+	Seen     string    `json:"seen"` // what was there to examine
+	Findings []Finding `json:"findings"`
+}
+
+// Finding is something wrong, and a command that fixes it.
+type Finding struct {
+	Problem string `json:"problem"`
+	Fix     string `json:"fix"`
+}
+
+// Findings is how many there are in all.
+func (r Report) Findings() (n int) {
+	for _, c := range r.Checks {
+		n += len(c.Findings)
+	}
+	return n
+}
+
+// checks are all there are, in the order in which one thing rests on another.
+var checks = []struct {
+	name    string
+	without bool // examined without a manifest too
+	examine func(*host, context.Context) (seen string, findings []Finding)
+}{
+	{"documents", true, (*host).documents},
+	{"clock", false, (*host).clock},
+	{"names", false, (*host).names},
+	{"providers", false, (*host).providers},
+	{"needs", false, (*host).needs},
+	{"identity", false, (*host).identity},
+	{"forwarders", false, (*host).forwarders},
+	{"agent", false, (*host).agent},
+	{"units", true, (*host).units},
+	{"permissions", false, (*host).permissions},
+	{"kernel", true, (*host).kernel},
+}
+
+// host is what is examined. Nothing changes it once the checks run.
+type host struct {
+	Config
+	manifest   florete.Manifest
+	serial     int64
+	unread     error // why there is no manifest
+	identities *identity.Set
+	unloaded   []error // what is wrong with identities
+	answers    []answer
+	now        time.Time
+}
+
+// Run examines a host.
+func Run(ctx context.Context, c Config) Report {
+	h := &host{Config: c, identities: &identity.Set{}, now: time.Now()}
+	h.Layout = cmp.Or(c.Layout, florete.DefaultLayout)
+	h.Socket = cmp.Or(c.Socket, "/run/florete/agent.sock")
+	h.HostKey = cmp.Or(c.HostKey, DefaultHostKey)
+	h.Hosts = cmp.Or(c.Hosts, "/etc/hosts")
+	if h.Units == nil {
+		h.Units = systemd
+	}
+	h.read()
+	h.answers = h.ask(ctx)
+
+	r := Report{Host: h.manifest.Host, Checks: make([]Check, len(checks))}
+	var all sync.WaitGroup
+	for i, c := range checks {
+		r.Checks[i] = Check{Name: c.name, Seen: "nothing without a manifest"}
+		if h.unread == nil || c.without {
+			all.Go(func() { r.Checks[i].Seen, r.Checks[i].Findings = c.examine(h, ctx) })
+		}
+	}
+	all.Wait()
+	for i := range r.Checks {
+		r.Checks[i].Findings = append([]Finding{}, r.Checks[i].Findings...)
+	}
+	return r
+}
+
+// read opens the manifest in force and the identities that it asks for.
+func (h *host) read() {
+	doc, err := florete.Read(florete.Current(h.Layout.Documents()), florete.DocManifest)
+	if err == nil {
+		h.manifest, err = doc.Manifest()
+	}
+	if h.unread = err; err != nil {
+		return
+	}
+	h.serial = doc.Envelope.Serial
+	h.identities, h.unloaded = identity.Load(h.Layout, h.manifest, h.identities)
+}
+
+// state is what activation says of a need.
+func (h *host) state(id string) status.NeedState { return status.ReadNeed(h.Layout, id) }
+
+// isAddress tells whether the host of host:port needs no name resolution.
+func isAddress(hostport string) (name string, literal bool) {
+	name, _, err := net.SplitHostPort(hostport)
+	return name, err != nil || net.ParseIP(name) != nil
+}

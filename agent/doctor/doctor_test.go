@@ -1,0 +1,357 @@
+package doctor_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+
+	"florete"
+	"florete/agent"
+	"florete/agent/agenttest"
+	"florete/agent/doctor"
+	"florete/agent/status"
+)
+
+// patient is laptop of a cluster, whose agents run and whose provider answers.
+type patient struct {
+	*testing.T
+	*agenttest.Cluster
+	doctor.Config
+	provider *httptest.Server
+	date     time.Duration // what the provider's clock is ahead
+	units    map[string]dbus.UnitStatus
+	stop     map[string]func() // agents
+}
+
+func newPatient(t *testing.T) *patient {
+	p := &patient{T: t, Cluster: agenttest.NewCluster(t, agenttest.RefusingTCP(t)), units: map[string]dbus.UnitStatus{}, stop: map[string]func(){}}
+	p.serve("service/forge/florete-provider")
+	dir := t.TempDir()
+	p.Config = doctor.Config{
+		Layout: p.Laptop.Layout, Socket: p.Laptop.Socket(), HostKey: filepath.Join(dir, "key"), Hosts: filepath.Join(dir, "hosts"),
+		Units: func(_ context.Context, names []string) (all []dbus.UnitStatus, err error) {
+			for _, n := range names {
+				u, ok := p.units[n]
+				if !ok {
+					u = dbus.UnitStatus{LoadState: "loaded", ActiveState: "active", SubState: "running"}
+				}
+				u.Name = n
+				all = append(all, u)
+			}
+			return all, nil
+		},
+	}
+	p.write(p.HostKey, "secret", 0o600)
+	p.write(p.HostKey+".pub", "ssh-ed25519 AAAA root@laptop\n", 0o644)
+	p.write(p.Hosts, "127.0.0.1 localhost # outline.demo.flor.rete\n127.0.0.1 other outline.demo.flor.rete\n", 0o644)
+	p.Laptop.Provider = strings.TrimPrefix(p.provider.URL, "https://")
+	p.AcceptLaptop(t)
+	for _, n := range []string{"cert-node-laptop", "cert-user-alice", "cert-user-bob"} {
+		p.state(n, `{"state":"fulfilled"}`)
+	}
+	p.start(p.Ursula)
+	p.start(p.Laptop)
+	return p
+}
+
+// serve is a provider that presents an SVID.
+func (p *patient) serve(as string) {
+	p.Helper()
+	svid, key := p.CA.Issue(p, agenttest.ID(as), time.Hour)
+	cert, err := tls.X509KeyPair(svid, key)
+	if err != nil {
+		p.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(p.date).UTC().Format(http.TimeFormat))
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	if p.provider != nil {
+		addr := p.provider.Listener.Addr().String()
+		p.provider.Close()
+		s.Listener.Close()
+		if s.Listener, err = net.Listen("tcp", addr); err != nil {
+			p.Fatal(err)
+		}
+	}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	s.StartTLS()
+	p.Cleanup(s.Close)
+	p.provider = s
+}
+
+func (p *patient) start(h *agenttest.Host) {
+	ctx, cancel := context.WithCancel(p.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- agent.Run(ctx, agent.Config{Layout: h.Layout, Socket: h.Socket(), Log: slog.New(slog.DiscardHandler), Grace: time.Millisecond})
+	}()
+	p.stop[h.Name] = func() {
+		cancel()
+		if done != nil {
+			if err := <-done; err != nil {
+				p.Error(err)
+			}
+			done = nil
+		}
+	}
+	p.Cleanup(p.stop[h.Name])
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		r, _, err := status.Fetch(p.Context(), h.Socket())
+		if err == nil && r.State == "running" {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.Fatalf("%s: %v %v", h.Name, r, err)
+		}
+	}
+}
+
+func (p *patient) write(path, text string, mode os.FileMode) {
+	p.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *patient) state(need, text string) { p.write(p.Laptop.Layout.NeedState(need), text, 0o644) }
+
+// file is what is delivered for the node.
+func (p *patient) file(name string) string {
+	return filepath.Join(florete.Current(p.Laptop.Layout.Need("cert-node-laptop")), name)
+}
+
+// sh runs a fix.
+func (p *patient) sh(command string) {
+	p.Helper()
+	if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
+		p.Fatalf("%s: %v\n%s", command, err, out)
+	}
+}
+
+// findings are those of all checks but kernel, which is this machine's.
+func (p *patient) findings() (found []string) {
+	for _, c := range doctor.Run(p.Context(), p.Config).Checks {
+		for _, f := range c.Findings {
+			if c.Name != "kernel" {
+				found = append(found, c.Name+": "+f.Problem+" => "+f.Fix)
+			}
+		}
+	}
+	return found
+}
+
+// finds wants exactly one finding, that begins and ends so.
+func (p *patient) finds(begin, fix string) {
+	p.Helper()
+	found := p.findings()
+	if len(found) != 1 || !strings.HasPrefix(found[0], begin) || !strings.HasSuffix(found[0], " => "+fix) {
+		p.Errorf("want %s … => %s\ngot %q", begin, fix, found)
+	}
+}
+
+// fixed runs the only finding's command, after which there is none.
+func (p *patient) fixed() {
+	p.Helper()
+	for _, f := range p.findings() {
+		_, fix, _ := strings.Cut(f, " => ")
+		p.sh(fix)
+	}
+	if found := p.findings(); len(found) > 0 {
+		p.Errorf("after the fix: %q", found)
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	for name, c := range map[string]struct {
+		hurt       func(p *patient)
+		begin, fix string // empty begin: nothing is found
+		run        bool   // the fix works here
+	}{
+		"well": {hurt: func(p *patient) {}},
+		"no documents": {
+			hurt:  func(p *patient) { p.Layout = florete.Layout(t.TempDir()) },
+			begin: "documents: no manifest accepted yet in ", fix: "systemctl restart florete-activate.service",
+		},
+		"documents changed": {
+			hurt: func(p *patient) {
+				p.write(filepath.Join(florete.Current(p.Layout.Documents()), "manifest.json"), "{}", 0o644)
+			},
+			begin: "documents: ", fix: "systemctl restart florete-activate.service",
+		},
+		"clock behind": {
+			hurt:  func(p *patient) { p.date = time.Hour },
+			begin: "clock: this host's clock is 1h0m", fix: "timedatectl set-ntp true",
+		},
+		"clock ahead": {
+			hurt:  func(p *patient) { p.date = -time.Minute },
+			begin: "clock: this host's clock is 1m", fix: "timedatectl set-ntp true",
+		},
+		"provider down": {
+			hurt:  func(p *patient) { p.provider.Close() },
+			begin: "providers: provider forge at 127.0.0.1:", fix: "on forge: systemctl restart florete-provider.service",
+		},
+		"provider another": {
+			hurt:  func(p *patient) { p.serve("service/other/florete-provider") },
+			begin: "providers: provider forge at 127.0.0.1:", fix: "on forge: systemctl restart florete-provider.service",
+		},
+		"stale hosts": {
+			hurt: func(p *patient) {
+				p.write(p.Hosts, "127.9.9.9 other outline.demo.flor.rete\n", 0o644)
+			},
+			begin: "names: ", fix: "", run: true,
+		},
+		"need denied": {
+			hurt: func(p *patient) {
+				p.state("cert-user-bob", `{"state":"denied","error":{"kind":"denied","code":"not-granted","message":"no grant"}}`)
+			},
+			begin: "needs: need cert-user-bob is denied: denied (not-granted): no grant", fix: "deploy forge, whose policy must grant it; then systemctl restart florete-activate.service",
+		},
+		"need new": {
+			hurt:  func(p *patient) { p.sh("rm " + p.Layout.NeedState("cert-node-laptop")) },
+			begin: "needs: need cert-node-laptop was never asked for", fix: "systemctl restart florete-activate.service",
+		},
+		"SVID gone": {
+			hurt:  func(p *patient) { p.sh("rm -r " + p.Layout.Need("cert-user-bob") + "/current") },
+			begin: "identity: the SVID of user/bob is gone from ", fix: "systemctl restart florete-activate.service",
+		},
+		"SVID expired": {
+			hurt:  func(p *patient) { p.Laptop.Deliver(p, p.CA, agenttest.Bob, -time.Minute) },
+			begin: "identity: the SVID of user/bob expired 1m", fix: "systemctl restart florete-activate.service",
+		},
+		"host key another": {
+			hurt:  func(p *patient) { p.write(p.HostKey+".pub", "ssh-ed25519 BBBB", 0o644) },
+			begin: "identity: SSH host key ", fix: `in the flake: hosts.laptop.sshHostKey = "ssh-ed25519 BBBB";`,
+		},
+		"host key gone": {
+			hurt:  func(p *patient) { p.sh("rm " + p.HostKey + "*") },
+			begin: "identity: no SSH host key ", fix: "ssh-keygen -A",
+		},
+		"not published": {
+			hurt: func(p *patient) {
+				p.sh("rm -r " + p.Ursula.Layout.Need("cert-service-outline"))
+				p.stop["ursula"]()
+				p.start(p.Ursula)
+			},
+			begin: "forwarders: forwarder: spiffe://demo.flor/service/outline at 127.0.0.1:", fix: "on 127.0.0.1: systemctl restart florete-activate.service florete-agent.service",
+		},
+		"agent down": {
+			hurt:  func(p *patient) { p.stop["laptop"]() },
+			begin: "agent: agent at ", fix: "systemctl restart florete-agent.service",
+		},
+		"unit failed": {
+			hurt: func(p *patient) {
+				p.units["florete-agent.service"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "failed"}
+			},
+			begin: "units: florete-agent.service failed", fix: "journalctl -u florete-agent.service -n 20; systemctl restart florete-agent.service",
+		},
+		"unit stopped": {
+			hurt: func(p *patient) {
+				p.units["florete-activate.service"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "inactive", SubState: "dead"}
+			},
+			begin: "units: florete-activate.service is inactive (dead)", fix: "systemctl enable --now florete-activate.service",
+		},
+		"unit masked": {
+			hurt: func(p *patient) {
+				p.units["florete-activate.service"] = dbus.UnitStatus{LoadState: "masked", ActiveState: "inactive"}
+			},
+			begin: "units: florete-activate.service is masked", fix: "systemctl unmask florete-activate.service && systemctl start florete-activate.service",
+		},
+		"unit unknown": {
+			hurt: func(p *patient) {
+				p.units["florete-activate.service"] = dbus.UnitStatus{LoadState: "not-found", ActiveState: "inactive"}
+			},
+			begin: "units: florete-activate.service is not installed", fix: "run install.sh of this host's bundle (florctl bundle)",
+		},
+		"provider host": {
+			hurt: func(p *patient) {
+				p.write(filepath.Join(florete.Current(p.Layout.Documents()), "policy.json"), "", 0o644)
+				p.units["florete-provider.service"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "failed"}
+			},
+			begin: "units: florete-provider.service failed", fix: "journalctl -u florete-provider.service -n 20; systemctl restart florete-provider.service",
+		},
+		"open key":      {hurt: func(p *patient) { p.sh("chmod 644 " + p.file("key.pem")) }, begin: "permissions: ", run: true},
+		"closed SVID":   {hurt: func(p *patient) { p.sh("chmod 400 " + p.file("svid.pem")) }, begin: "permissions: ", run: true},
+		"open host key": {hurt: func(p *patient) { p.sh("chmod 644 " + p.HostKey) }, begin: "permissions: ", run: true},
+		"open state":    {hurt: func(p *patient) { p.sh("chmod 777 " + p.Layout.Need("")) }, begin: "permissions: ", run: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			if c.hurt(p); c.begin == "" {
+				if found := p.findings(); len(found) > 0 {
+					t.Errorf("found %q", found)
+				}
+				return
+			}
+			if c.run {
+				if len(p.findings()) != 1 {
+					t.Errorf("got %q", p.findings())
+				}
+				p.fixed()
+				return
+			}
+			p.finds(c.begin, c.fix)
+		})
+	}
+}
+
+// TestSilence has a forwarder that does not answer at all, and a name that nobody has.
+func TestSilence(t *testing.T) {
+	p := newPatient(t)
+	p.stop["ursula"]()
+	name := strings.Repeat("a", 64) + ".example"
+	p.Laptop.Provider = name + ":4600"
+	p.AcceptLaptop(t)
+	found := strings.Join(p.findings(), "\n")
+	for _, want := range []string{
+		"names: lookup " + name + ": no such host => echo 'ADDRESS " + name + "' >> " + p.Hosts,
+		"providers: provider forge at " + name,
+		"forwarders: forwarder of service/outline at 127.0.0.1:",
+		"no answer over UDP => on 127.0.0.1: systemctl restart florete-agent.service, or nft insert rule",
+	} {
+		if !strings.Contains(found, want) {
+			t.Errorf("no %q in\n%s", want, found)
+		}
+	}
+}
+
+func TestPrint(t *testing.T) {
+	r := doctor.Report{Host: "laptop", Checks: []doctor.Check{
+		{Name: "clock", Seen: "compared with 1 providers"},
+		{Name: "units", Seen: "0 of 1 active", Findings: []doctor.Finding{{Problem: "a \x1b[2J", Fix: "b"}}},
+	}}
+	var out bytes.Buffer
+	if err := doctor.Print(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	const want = `ok  clock        compared with 1 providers
+!!  units        0 of 1 active
+    a ·[2J
+      fix: b
+1 finding
+`
+	if out.String() != want {
+		t.Errorf("got\n%s", out.String())
+	}
+	b, err := json.Marshal(doctor.Run(t.Context(), doctor.Config{Layout: florete.Layout(t.TempDir())}))
+	if err != nil || !strings.Contains(string(b), `{"name":"clock","seen":"nothing without a manifest","findings":[]}`) {
+		t.Errorf("%s, %v", b, err)
+	}
+}

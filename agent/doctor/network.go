@@ -1,0 +1,161 @@
+package doctor
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"florete"
+	"florete/agent/identity"
+	"florete/agent/transport"
+)
+
+// names are those of providers and forwarders, which must resolve, and those in
+// hosts(5) of what this host reaches, which must lead to its local listener.
+func (h *host) names(ctx context.Context) (string, []Finding) {
+	var found []Finding
+	looked := map[string]bool{}
+	look := func(hostport string) {
+		name, literal := isAddress(hostport)
+		if literal || looked[name] {
+			return
+		}
+		looked[name] = true
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		if _, err := net.DefaultResolver.LookupHost(ctx, name); err != nil {
+			found = append(found, Finding{err.Error(), fmt.Sprintf("echo 'ADDRESS %s' >> %s, or name its IP address in the flake", name, h.Hosts)})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.manifest.Providers)) {
+		look(h.manifest.Providers[name].Address)
+	}
+	listeners := map[string]string{}
+	for _, r := range h.manifest.Forwarder.Reach {
+		for _, e := range r.Endpoints {
+			look(e)
+		}
+		if d, err := florete.Dial(r.ID); err == nil {
+			listeners[florete.Render(d)] = r.Listen.Addr().String()
+		}
+	}
+	found = append(found, h.stale(listeners)...)
+	return fmt.Sprintf("%d to resolve, %d local", len(looked), len(listeners)), found
+}
+
+// stale finds entries of hosts(5) that lead past the local listener.
+func (h *host) stale(listeners map[string]string) (found []Finding) {
+	f, err := os.Open(h.Hosts)
+	if err != nil {
+		return nil // there need not be any
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		words := strings.Fields(text)
+		for i, name := range words {
+			if want, ok := listeners[name]; i > 0 && ok && words[0] != want {
+				found = append(found, Finding{
+					fmt.Sprintf("%s says %s is %s, its listener is at %s", h.Hosts, name, words[0], want),
+					fmt.Sprintf("sed -i 's/^%s\\(.*%s\\)/%s\\1/' %s", quoted(words[0]), quoted(name), want, h.Hosts),
+				})
+			}
+		}
+	}
+	return found
+}
+
+// quoted is s where sed reads a pattern.
+func quoted(s string) string { return strings.ReplaceAll(s, ".", `\.`) }
+
+// providers must answer over TCP, as themselves.
+func (h *host) providers(context.Context) (string, []Finding) {
+	var found []Finding
+	for _, a := range h.answers {
+		if a.err == nil {
+			continue
+		}
+		_, port, _ := net.SplitHostPort(a.Address)
+		f := Finding{fmt.Sprintf("provider %s at %s: %v", a.name, a.Address, a.err), fmt.Sprintf("on %s: systemctl restart florete-provider.service", a.name)}
+		if isTimeout(a.err) {
+			f.Fix = fmt.Sprintf("on %s: nft insert rule inet filter input tcp dport %s accept", a.name, port)
+		}
+		found = append(found, f)
+	}
+	return fmt.Sprintf("%d of %d answer", len(h.answers)-len(found), len(h.answers)), found
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout() || errors.Is(err, syscall.EHOSTUNREACH)
+}
+
+// forwarders must answer over UDP: a handshake is made with each endpoint, and
+// nothing is sent to the service behind it.
+func (h *host) forwarders(ctx context.Context) (string, []Finding) {
+	routes := h.routes()
+	problems := make([]*Finding, len(routes))
+	var all sync.WaitGroup
+	for i, r := range routes {
+		all.Go(func() { problems[i] = h.shake(ctx, r) })
+	}
+	all.Wait()
+	var found []Finding
+	for _, p := range problems {
+		if p != nil {
+			found = append(found, *p)
+		}
+	}
+	return fmt.Sprintf("%d of %d answer", len(routes)-len(found), len(routes)), found
+}
+
+// routes has one for each endpoint that an identity of this host may reach.
+func (h *host) routes() (routes []transport.Route) {
+	seen := map[string]bool{}
+	for _, r := range h.manifest.Forwarder.Reach {
+		target, err := florete.Dial(r.ID)
+		caller := slices.IndexFunc(r.As, func(id florete.ID) bool {
+			svid := h.identities.SVID(id)
+			return svid != nil && svid.Valid(h.now)
+		})
+		if err != nil || caller < 0 {
+			continue
+		}
+		for _, e := range r.Endpoints {
+			if !seen[e] {
+				routes = append(routes, transport.Route{Caller: r.As[caller], Target: target, Endpoints: []string{e}})
+			}
+			seen[e] = true
+		}
+	}
+	return routes
+}
+
+func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
+	pool, err := transport.NewPool(func() *identity.Set { return h.identities })
+	if err != nil {
+		return &Finding{err.Error(), restartAgent}
+	}
+	defer pool.Close()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err = pool.Probe(ctx, r)
+	if err == nil {
+		return nil
+	}
+	there, port, _ := net.SplitHostPort(r.Endpoints[0])
+	f := &Finding{fmt.Sprintf("forwarder: %v", err), fmt.Sprintf("on %s: systemctl restart florete-activate.service florete-agent.service", there)}
+	if isTimeout(err) {
+		f.Problem = fmt.Sprintf("forwarder of %s at %s: no answer over UDP", r.Target.ID().Short(), r.Endpoints[0])
+		f.Fix = fmt.Sprintf("on %s: systemctl restart florete-agent.service, or nft insert rule inet filter input udp dport %s accept", there, port)
+	}
+	return f
+}

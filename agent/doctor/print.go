@@ -1,0 +1,35 @@
+package doctor
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"florete/agent/status"
+)
+
+// Print writes the report for people: a line for each check, and for each finding
+// what is wrong and what fixes it.
+func Print(w io.Writer, r Report) error {
+	var out bytes.Buffer
+	for _, c := range r.Checks {
+		mark := "ok"
+		if len(c.Findings) > 0 {
+			mark = "!!"
+		}
+		fmt.Fprintf(&out, "%s  %-11s  %s\n", mark, c.Name, status.Printable(c.Seen))
+		for _, f := range c.Findings {
+			fmt.Fprintf(&out, "    %s\n      fix: %s\n", status.Printable(f.Problem), status.Printable(f.Fix))
+		}
+	}
+	switch n := r.Findings(); n {
+	case 0:
+		fmt.Fprintln(&out, "all fine")
+	case 1:
+		fmt.Fprintln(&out, "1 finding")
+	default:
+		fmt.Fprintf(&out, "%d findings\n", n)
+	}
+	_, err := out.WriteTo(w)
+	return err
+}

@@ -39,7 +39,7 @@ func (p *pipe) change(alter func()) {
 
 func (p *pipe) read(b []byte) (int, error) {
 	for {
-		n, err, changed, next := p.look(b)
+		n, changed, next, err := p.look(b)
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -53,7 +53,7 @@ func (p *pipe) read(b []byte) (int, error) {
 }
 
 // look reads what has arrived, or says what to wait for.
-func (p *pipe) look(b []byte) (n int, err error, changed <-chan struct{}, next time.Time) {
+func (p *pipe) look(b []byte) (n int, changed <-chan struct{}, next time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -63,24 +63,24 @@ func (p *pipe) look(b []byte) (n int, err error, changed <-chan struct{}, next t
 	}
 	switch {
 	case p.broken != nil:
-		return 0, p.broken, nil, next
+		return 0, nil, next, p.broken
 	case !p.deadline.IsZero() && !now.Before(p.deadline):
-		return 0, os.ErrDeadlineExceeded, nil, next
+		return 0, nil, next, os.ErrDeadlineExceeded
 	case len(p.pieces) > 0 && !now.Before(next):
 		first := &p.pieces[0]
 		if first.data == nil {
-			return 0, io.EOF, nil, next
+			return 0, nil, next, io.EOF
 		}
 		n = copy(b, first.data)
 		if first.data = first.data[n:]; len(first.data) == 0 {
 			p.pieces = p.pieces[1:]
 		}
-		return n, nil, nil, next
+		return n, nil, next, nil
 	}
 	if !p.deadline.IsZero() && p.deadline.Before(next) {
 		next = p.deadline
 	}
-	return 0, nil, p.changed, next
+	return 0, p.changed, next, nil
 }
 
 // write sends data, or with nil the end of the stream.

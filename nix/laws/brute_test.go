@@ -26,6 +26,16 @@ func (s *service) id(name, host string) string {
 	return "spiffe://laws.flor/service/" + name
 }
 
+// signsOn tells whether a service on the host needs OIDC.
+func (c *cluster) signsOn(host string) bool {
+	for _, s := range c.Services {
+		if s.SSO != nil && slices.Contains(s.on(), host) {
+			return true
+		}
+	}
+	return false
+}
+
 // principals are all who act, once for each host they act on.
 func (c *cluster) principals() (all []principal) {
 	for name, h := range c.Hosts {

@@ -32,6 +32,7 @@ type host struct {
 	Roles      []string         `json:"roles,omitempty"`
 	Callers    map[string][]any `json:"callers,omitempty"`
 	Tags       []string         `json:"tags,omitempty"`
+	Loopback   string           `json:"loopback,omitempty"`
 }
 
 type service struct {
@@ -141,6 +142,9 @@ func (g generator) host(i int, users, roles []string) *host {
 	}
 	if g.IntN(4) == 0 {
 		h.Callers = map[string][]any{"node": {"root", "daemon", 1001}}
+	}
+	if g.IntN(3) == 0 {
+		h.Loopback = fmt.Sprintf("127.%d.0.0/16", 100+i)
 	}
 	return h
 }

@@ -158,8 +158,8 @@ func TestNeedToKnow(t *testing.T) {
 	for _, s := range samples(t) {
 		for c, docs := range map[*cluster]compiled{s.c: s.is, s.grown: s.more} {
 			reach := c.brute()
-			for name, m := range docs.manifests(t) {
-				need := c.needToKnow(name, m.Providers, reach)
+			for name := range docs.manifests(t) {
+				need := c.needToKnow(name, reach)
 				body := docs.Documents[name][florete.DocManifest].Body
 				for _, found := range mention.FindAllString(body, -1) {
 					if !need[found] {
@@ -177,7 +177,7 @@ func TestNeedToKnow(t *testing.T) {
 
 // needToKnow are the names that a host's manifest may hold: what is on it, who
 // may reach that, what its own identities reach and where, and its providers.
-func (c *cluster) needToKnow(name string, providers map[string]florete.Provider, reach map[pair]bool) map[string]bool {
+func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	need := map[string]bool{}
 	known := func(host string) { need[host], need[c.Hosts[host].Address] = true, true }
 	parts := func(id string) {
@@ -186,8 +186,12 @@ func (c *cluster) needToKnow(name string, providers map[string]florete.Provider,
 		}
 	}
 	known(name)
-	for p := range providers {
-		known(p)
+	for kind, p := range c.Providers {
+		if kind != "oidc" || c.signsOn(name) {
+			for _, h := range p.Hosts {
+				known(h)
+			}
+		}
 	}
 	for _, r := range c.Hosts[name].Roles {
 		need[r] = true

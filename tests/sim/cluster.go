@@ -50,9 +50,12 @@ func (f *Fleet) needs(host string) []florete.Need {
 	}
 }
 
+const issuerURL = "http://auth.sim.flor.rete"
+
 // OIDC is a need for the client of a host's service.
 func (f *Fleet) OIDC(name, host string) florete.Need {
 	n := f.need(name, "oidc", api.OIDCBody{
+		Issuer:  issuerURL,
 		Service: id(florete.KindService, "", strings.TrimPrefix(name, "oidc-")+"-"+host), RedirectURIs: []string{"http://app/callback"},
 	}, map[string]florete.File{
 		"client-id":     {From: "clientId", Mode: "0444"},
@@ -103,7 +106,7 @@ func (f *Fleet) policy(p *Provider) florete.Policy {
 		Enrol: []florete.Enrollee{}, Grants: []florete.Grant{},
 		Kinds: map[string]json.RawMessage{
 			"cert": raw(map[string]int{"lifetime": int(f.Lifetime.Seconds())}), "config": raw(struct{}{}),
-			"oidc": raw(map[string]string{"issuer": "http://auth.sim.flor.rete"}),
+			"oidc": raw(map[string]string{"issuer": issuerURL}),
 		},
 	}
 	for _, h := range f.Hosts {

@@ -18,6 +18,7 @@
 //
 //	fulfilled  every need that is granted is fulfilled within Recovery
 //	once       an idempotency key has one answer for as long as that is good
+//	same       what has no answer yet is asked again with the same key
 //	whole      what is delivered is exactly one answer, also after each death
 //	key        an SVID is its key's, and of the identity asked for
 //	quiet      nothing is asked for a need that is fulfilled and not due

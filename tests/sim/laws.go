@@ -24,7 +24,9 @@ type laws struct {
 	rows    map[string]int              // audit rows, by caller, need and outcome
 	told    map[string]int              // what hosts heard, likewise
 	quiet   map[string]quiet            // by host and need
+	asking  map[string]string           // key of a request not known to be fulfilled, by host and need
 	inForce map[string]florete.Document // manifest, by host
+	opened  map[string]time.Time        // when that was, by host
 }
 
 // answer is one that a provider has committed to.
@@ -42,7 +44,7 @@ var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 func newLaws() laws {
 	return laws{
 		seen: map[string]int{}, answers: map[string][]answer{}, granted: map[string]time.Time{}, rows: map[string]int{},
-		told: map[string]int{}, quiet: map[string]quiet{}, inForce: map[string]florete.Document{},
+		told: map[string]int{}, quiet: map[string]quiet{}, asking: map[string]string{}, inForce: map[string]florete.Document{}, opened: map[string]time.Time{},
 	}
 }
 
@@ -94,8 +96,9 @@ func (p *Provider) answered(op store.Op) {
 
 func expired(unix int64) bool { return unix != 0 && time.Now().Unix() >= unix }
 
-// decided holds the laws "once", for answers that are not on record, and "quiet":
-// no request for a need that is fulfilled.
+// decided holds the laws "once", for answers that are not on record, "same": what has
+// no answer yet is asked again with the same key, and "quiet": no request for a need
+// that is fulfilled.
 func (f *Fleet) decided(p *Provider, row server.Row) {
 	caller, need := host(row.Caller), row.Need
 	outcome := string(row.Outcome) + row.Code
@@ -103,6 +106,7 @@ func (f *Fleet) decided(p *Provider, row server.Row) {
 		f.count("again")
 	}
 	f.log("%s: %s %s for %s by %s, again: %v, enrols: %v %s", p.name, outcome, need, caller, row.From, row.Again, row.Enrols, row.Message)
+	at := f.net.when(row.From)
 	f.lawsMu.Lock()
 	f.rows[caller+" "+need+" "+outcome]++
 	q := f.quiet[caller+" "+need]
@@ -111,11 +115,19 @@ func (f *Fleet) decided(p *Provider, row server.Row) {
 	if anew {
 		f.granted[p.name+row.Key] = end(row)
 	}
+	asked := f.asking[caller+" "+need]
+	current := !at.Before(f.opened[caller]) // not given up for a newer manifest
+	if anew && current {
+		f.asking[caller+" "+need] = row.Key
+	}
 	f.lawsMu.Unlock()
+	if anew && current && asked != "" && asked != row.Key {
+		f.violated("same", "%s asks %s anew for %s, although it has not had the answer to what it asked before", caller, p.name, need)
+	}
 	if anew && before && time.Now().Before(until) {
 		f.violated("once", "%s decides anew on key %s of %s, need %s", p.name, row.Key, caller, need)
 	}
-	if at := f.net.when(row.From); at.After(q.from) && at.Before(q.until) {
+	if at.After(q.from) && at.Before(q.until) {
 		f.violated("quiet", "%s asks %s for %s, fulfilled at %s and not due before %s", caller, p.name, need, f.since(q.from), f.since(q.until))
 	}
 }
@@ -155,6 +167,8 @@ func (h *Host) event(e activation.Event) {
 		defer f.lawsMu.Unlock()
 		delete(f.quiet, at)
 		switch e.Code {
+		case api.CodeClock, api.CodeUntrusted: // what was answered is of no use
+			delete(f.asking, at)
 		case api.CodePolicyBehind, api.CodeNotGranted, api.CodeMismatch, api.CodeRotated, api.CodeReplayed, api.CodeBadNonce:
 			f.told[at+" "+string(e.Kind)+e.Code]++
 		}
@@ -166,6 +180,7 @@ func (h *Host) event(e activation.Event) {
 		f.lawsMu.Lock()
 		defer f.lawsMu.Unlock()
 		f.quiet[at] = q
+		delete(f.asking, at)
 		if e.Event == activation.EventFulfilled {
 			f.told[at+" "+string(server.Granted)]++
 		}
@@ -185,7 +200,7 @@ func (h *Host) documents() {
 	f := h.f
 	f.lawsMu.Lock()
 	before, known := f.inForce[h.name]
-	f.inForce[h.name] = d
+	f.inForce[h.name], f.opened[h.name] = d, time.Now()
 	f.lawsMu.Unlock()
 	if !known {
 		return
@@ -202,6 +217,7 @@ func (h *Host) documents() {
 			if o.ID == n.ID && o.Generation != n.Generation {
 				f.lawsMu.Lock()
 				delete(f.quiet, h.name+" "+n.ID)
+				delete(f.asking, h.name+" "+n.ID)
 				f.lawsMu.Unlock()
 			}
 		}
@@ -213,5 +229,6 @@ func (h *Host) forget() {
 	f := h.f
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
+	maps.DeleteFunc(f.asking, func(at, _ string) bool { return strings.HasPrefix(at, h.name+" ") })
 	maps.DeleteFunc(f.quiet, func(at string, _ quiet) bool { return strings.HasPrefix(at, h.name+" ") })
 }

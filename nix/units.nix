@@ -143,7 +143,7 @@ let
       Install.WantedBy = [ "florete-need-cert-node.target" ];
     };
 
-  provider = { policy, bin, credentials }:
+  provider = { policy, bin, settings, credentials }:
     let capability = bind (privileged [ policy.provider.address ]); in
     {
       Unit = {
@@ -151,7 +151,7 @@ let
         After = [ "network.target" ];
         ConditionPathExists = "/etc/florete/provider.hujson";
         StartLimitIntervalSec = 0;
-      };
+      } // (if settings == null then { } else { X-Settings = names.sri (toJSON settings); });
       Service = service // {
         ExecStart = command "${bin}/flor-provider run" { settings = "/etc/florete/provider.hujson"; };
         User = "florete-provider";
@@ -200,7 +200,8 @@ in
   # The units of the host with this manifest and, on provider hosts, this policy.
   #   documents     their exact bytes
   #   bin           directory of the commands
-  #   settings      flags: .activate of flor activate, .agent of flor agent run
+  #   settings      flags: .activate of flor activate, .agent of flor agent run;
+  #                 .provider what its settings file says, if that is known
   #   credentials   secrets of the provider: name → file that root can read
   units = { manifest, policy ? null, documents, bin, settings ? { }, credentials ? { } }:
     {
@@ -209,9 +210,9 @@ in
       "florete-agent.service" = agent { inherit manifest bin; settings = settings.agent or { }; };
     }
     // (if policy == null then { } else {
-      "florete-provider.service" = provider { inherit policy bin credentials; };
+      "florete-provider.service" = provider { inherit policy bin credentials; settings = settings.provider or null; };
     })
-    // listToAttrs (concatMap (n: need n.id) manifest.needs);
+    // listToAttrs (concatMap (n: need n.id) (filter (n: n.deliver.files != { }) manifest.needs));
 
   inherit accounts current;
 

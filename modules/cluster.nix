@@ -1,0 +1,45 @@
+# Which cluster, which host of it, and the units that the other modules define.
+{ config, lib, ... }:
+let
+  inherit (lib) mapAttrs mkIf mkOption types;
+  florete = import ./lib.nix { inherit config lib; };
+  cfg = config.services.florete;
+in
+{
+  key = "florete/cluster";
+
+  options.services.florete = {
+    cluster = mkOption {
+      type = types.nullOr types.raw;
+      default = null;
+      example = lib.literalExpression "inputs.mycluster";
+      description = "The flake whose output `florete.<name>` is this host's cluster, or what `mkCluster` returned.";
+    };
+    clusterName = mkOption {
+      type = types.nullOr types.str;
+      default = null;
+      description = "Name of the cluster, when the flake has several.";
+    };
+    hostName = mkOption {
+      type = types.str;
+      default = config.networking.hostName;
+      defaultText = lib.literalExpression "config.networking.hostName";
+      description = "Name of this host in the cluster.";
+    };
+    units = mkOption {
+      type = types.attrsOf (types.attrsOf (types.attrsOf
+        (types.oneOf [ types.str types.int types.bool (types.listOf types.str) ])));
+      default = { };
+      example = lib.literalExpression ''{ "florete-agent.service".Service.LimitNOFILE = 100000; }'';
+      description = ''
+        Florete's units: name, section, directive. A directive set here replaces
+        the one it has; a list is a directive given several times.
+      '';
+    };
+  };
+
+  config = {
+    assertions = [ { assertion = cfg.cluster == null || florete.known; message = toString florete.fault; } ];
+    systemd.units = mapAttrs (_: unit: { text = florete.render unit; wantedBy = unit.Install.WantedBy or [ ]; }) cfg.units;
+  };
+}

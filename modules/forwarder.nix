@@ -1,0 +1,59 @@
+# The forwarder: connections between this host and its cluster.
+packages:
+{ config, lib, pkgs, ... }:
+let
+  inherit (lib) elemAt groupBy mapAttrs match mkDefault mkEnableOption mkIf mkOption mkPackageOption optional toInt types;
+  florete = import ./lib.nix { inherit config lib; };
+  cfg = config.services.florete.forwarder;
+  host = config.services.florete.host;
+  forwarder = florete.manifest.forwarder;
+
+  # "spiffe://<domain>/service/[<node>/]<name>" → "<name>.[<node>.]<domain>.rete"
+  dialled = id:
+    let part = match "spiffe://([^/]+)/service/(([^/]+)/)?([^/]+)" id; in
+    elemAt part 3 + (if elemAt part 2 == null then "" else "." + elemAt part 2) + ".${elemAt part 0}.rete";
+  split = match "(.*):([0-9]+)";
+in
+{
+  key = "florete/forwarder";
+
+  options.services.florete.forwarder = {
+    enable = mkEnableOption "carrying connections between this host and its cluster" // {
+      default = host.enable;
+      defaultText = lib.literalExpression "config.services.florete.host.enable";
+    };
+    package = mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" { pkgsText = "florete.packages.\${system}"; }
+      // { default = host.package; defaultText = lib.literalExpression "config.services.florete.host.package"; };
+    settings = florete.flags "flor agent run";
+    openFirewall = mkOption {
+      type = types.bool;
+      default = host.openFirewall;
+      defaultText = lib.literalExpression "config.services.florete.host.openFirewall";
+      description = "Whether to open the UDP port on which other hosts reach the services of this one.";
+    };
+    hosts = mkOption {
+      type = types.bool;
+      default = true;
+      description = ''
+        Whether names of services, such as `wiki.demo.flor.rete`, lead to their local
+        listeners, so that programs that know nothing of Florete just connect.
+      '';
+    };
+  };
+
+  config = mkIf (cfg.enable && florete.known) {
+    services.florete.units = florete.defaults (name: name == "florete-agent.service")
+      { inherit (cfg) package; settings.agent = cfg.settings; };
+
+    networking.hosts = mkIf cfg.hosts (mapAttrs (_: map (r: dialled r.id))
+      (groupBy (r: elemAt (split r.listen) 0) forwarder.reach));
+    networking.firewall.allowedUDPPorts = mkIf cfg.openFirewall
+      (map (l: toInt (elemAt (split l) 1)) (optional (forwarder ? listen) forwarder.listen));
+
+    # What QUIC asks the kernel to buffer.
+    boot.kernel.sysctl = {
+      "net.core.rmem_max" = mkDefault 7500000;
+      "net.core.wmem_max" = mkDefault 7500000;
+    };
+  };
+}

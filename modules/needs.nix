@@ -1,0 +1,159 @@
+# What is delivered for this host's services: paths for other modules, and when
+# the units that use them start.
+{ config, lib, ... }:
+let
+  inherit (lib)
+    attrNames
+    concatMap
+    concatMapStringsSep
+    elem
+    filter
+    foldl'
+    hasSuffix
+    listToAttrs
+    mapAttrs
+    mapAttrsToList
+    mkDefault
+    mkForce
+    mkIf
+    mkMerge
+    mkOption
+    recursiveUpdate
+    removePrefix
+    removeSuffix
+    types
+    ;
+  florete = import ./lib.nix { inherit config lib; };
+  cfg = config.services.florete;
+  on = cfg.host.enable && florete.known;
+
+  # { <service>.<kind> = the need; }
+  service = need: removePrefix (if need.kind == "cert" then "cert-service-" else "${need.kind}-") need.id;
+  ofServices = filter (n: n.deliver.files != { } && service n != n.id) florete.manifest.needs;
+  needs = if on then foldl' (all: n: recursiveUpdate all { ${service n}.${n.kind} = n; }) { } ofServices else { };
+
+  # What is configured for needs that there are.
+  configured = concatMap
+    (s: map (kind: cfg.needs.${s}.${kind} // { need = needs.${s}.${kind}; }) (attrNames (needs.${s})))
+    (attrNames needs);
+  missing = concatMap
+    (s: map (kind: "${s}.${kind}") (filter (kind: !(needs.${s} or { }) ? ${kind}) (attrNames cfg.needs.${s})))
+    (attrNames cfg.needs);
+
+  need = { name, ... }: {
+    options = {
+      files = mkOption {
+        type = types.attrsOf types.str;
+        readOnly = true;
+        description = "Paths of the delivered files, by name.";
+      };
+      target = mkOption {
+        type = types.str;
+        readOnly = true;
+        description = "The target that is reached once the need is fulfilled, to order units after.";
+      };
+      units = mkOption {
+        type = types.listOf types.str;
+        description = "Units that use the files. The default is those that activation tells of a change.";
+      };
+      start = mkOption {
+        type = types.enum [ "fulfilled" "placeholders" "always" ];
+        default = "fulfilled";
+        description = ''
+          When `units` start: once the need is fulfilled, at which time activation starts
+          them; at boot, with `placeholders` in the files until then; or at boot, with no
+          files until then. Activation restarts them when the files come.
+        '';
+      };
+      placeholders = mkOption {
+        type = types.attrsOf types.str;
+        default = { };
+        description = "What the files hold until then, by name; `placeholder` where nothing is said. Everybody can read it in the Nix store.";
+      };
+    };
+  };
+
+  gated = filter (n: n.start == "fulfilled") configured;
+  placeheld = filter (n: n.start == "placeholders") configured;
+
+  services = n: map (removeSuffix ".service") (filter (hasSuffix ".service") n.units);
+
+  # The first generation, which the first delivery replaces.
+  held = n:
+    let
+      inherit (n.need) id deliver;
+      dir = "/var/lib/florete/needs/${id}";
+      or' = default: v: if v == "" then default else v;
+      text = name: n.placeholders.${name} or "placeholder";
+    in
+    {
+      ${dir}.d.mode = "0755";
+      "${dir}/gen-1".d.mode = "0755";
+      "${dir}/current".L.argument = "gen-1";
+    }
+    // listToAttrs (map
+      (name: {
+        name = "${dir}/gen-1/${name}";
+        value.f = {
+          inherit (deliver.files.${name}) mode;
+          user = or' "root" deliver.owner;
+          group = or' "root" deliver.group;
+          argument = text name;
+        };
+      })
+      (attrNames deliver.files));
+in
+{
+  key = "florete/needs";
+
+  options.services.florete.needs = mkOption {
+    type = types.attrsOf (types.attrsOf (types.submodule need));
+    default = { };
+    example = lib.literalExpression ''{ wiki.oidc.start = "placeholders"; }'';
+    description = "What is delivered for the services of this host: service, then kind, such as `wiki.oidc`.";
+  };
+
+  config = mkIf on {
+    assertions = map
+      (n: {
+        assertion = false;
+        message = "services.florete.needs.${n}: host ${cfg.hostName} has no such need, it has "
+          + concatMapStringsSep ", " (n: "${service n}.${n.kind}") ofServices;
+      })
+      missing;
+
+    services.florete = {
+      needs = mapAttrs
+        (_: mapAttrs (_: n: {
+          files = mapAttrs (name: _: "${florete.current n.id}/${name}") n.deliver.files;
+          target = "florete-need-${n.id}.target";
+          units = mkDefault (map (a: a.unit) n.onChange);
+        }))
+        needs;
+
+      # Placeholders are generation 1: what is delivered comes after.
+      units = listToAttrs (map
+        (n: {
+          name = "florete-need-${n.need.id}.path";
+          value.Path = mkForce {
+            PathExistsGlob = map (g: "/var/lib/florete/needs/${n.need.id}/gen-${g}") [ "[2-9]*" "1[0-9]*" ];
+            Unit = n.target;
+          };
+        })
+        placeheld);
+    };
+
+    systemd.services = mkMerge (concatMap
+      (n: map
+        (name: {
+          ${name} = {
+            after = [ n.target ];
+            unitConfig.ConditionPathExists = [ (florete.current n.need.id) ];
+          };
+        })
+        (services n))
+      gated);
+
+    systemd.tmpfiles.settings = listToAttrs (map (n: { name = "florete-${n.need.id}"; value = held n; }) placeheld);
+  };
+}

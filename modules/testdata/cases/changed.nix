@@ -1,0 +1,15 @@
+# Flags, directives and packages that a host changes.
+{ flake, modules, ... }: {
+  imports = [ modules.default ];
+  services.florete = {
+    cluster = flake;
+    hostName = "laptop";
+    host.settings = { json = true; backoff-max = "1m"; };
+    forwarder = {
+      hosts = false;
+      package = { type = "derivation"; name = "other"; outPath = "/opt/other"; };
+      settings.socket = "/run/florete/50%.sock";
+    };
+    units."florete-agent.service".Service.LimitNOFILE = 1000;
+  };
+}

@@ -1,0 +1,4 @@
+{ modules, ... }: {
+  imports = [ modules.host ];
+  services.florete.host.enable = true;
+}

@@ -1,0 +1,4 @@
+{ modules, ... }: {
+  imports = [ modules.default ];
+  services.florete.cluster = { outPath = "/some/flake"; };
+}

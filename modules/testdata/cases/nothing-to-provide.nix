@@ -1,0 +1,4 @@
+{ flake, modules, ... }: {
+  imports = [ modules.default ];
+  services.florete = { cluster = flake; hostName = "laptop"; provider.enable = true; };
+}

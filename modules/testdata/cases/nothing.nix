@@ -1,0 +1,2 @@
+# The module alone changes nothing.
+{ modules, ... }: { imports = [ modules.default ]; }

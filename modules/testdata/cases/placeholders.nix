@@ -1,0 +1,7 @@
+# Started at boot with placeholders.
+{ flake, modules, ... }: {
+  imports = [ modules.default ];
+  services.florete.cluster = flake;
+  services.florete.hostName = "ursula";
+  services.florete.needs.outline.oidc = { start = "placeholders"; placeholders.issuer = "http://localhost"; };
+}

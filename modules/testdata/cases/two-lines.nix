@@ -1,0 +1,6 @@
+# All that a host needs.
+{ flake, modules, ... }: {
+  imports = [ modules.default ];
+  services.florete.cluster = flake;
+  networking.hostName = "ursula";
+}

@@ -1,0 +1,5 @@
+{ flake, modules, ... }: {
+  imports = [ modules.default ];
+  services.florete.cluster = flake;
+  networking.hostName = "ursla";
+}

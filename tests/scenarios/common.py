@@ -1,4 +1,81 @@
-# Put before every scenario. What it uses of the NixOS test driver: machines by
-# name, start_all, subtest.
+# Put before every scenario. Uses of the NixOS test driver: machines by name,
+# start_all, subtest. Of the hosts: the command `deploy REVISION`, the services
+# outline, wiki and metrics, and the programs in PROGRAMS.
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
+
+PROGRAMS = "/usr/local/lib/scenarios"
+STATE = "/var/lib/florete"
+PROVIDER = "/var/lib/florete-provider"
+
+
+def everywhere(do, hosts=None):
+    """Does something on all hosts at once."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(do, hosts or machines))
+
+
+def deploy(revision, hosts=None):
+    everywhere(lambda m: m.succeed(f"deploy {revision}"), hosts)
+
+
+def needs(host):
+    """What activation says of each need of a host."""
+    wanted = json.loads(host.succeed("cat /etc/florete/documents/manifest.json"))["needs"]
+    found = {}
+    for need in wanted:
+        code, text = host.execute(f"cat {STATE}/needs/{need['id']}/state.json")
+        found[need["id"]] = json.loads(text) if code == 0 else {"state": "waiting"}
+    return found
+
+
+def wait_until(holds, what, timeout=120):
+    """Waits until holds() does; what() says it in words."""
+    end = time.time() + timeout
+    while not holds():
+        assert time.time() < end, f"waited {timeout} s in vain until {what()}"
+        time.sleep(0.2)
+
+
+def fulfilled(host):
+    return all(need["state"] == "fulfilled" for need in needs(host).values())
+
+
+def wait_fulfilled(hosts=None, timeout=120):
+    for host in hosts or machines:
+        wait_until(lambda: fulfilled(host), lambda: f"{host.name} has what it needs: {needs(host)}", timeout)
+
+
+def reaches(host, service):
+    """Does an unmodified program of a host reach a service by its name?"""
+    code, out = host.execute(f"curl --silent --show-error --fail --max-time 5 http://{service}.demo.flor.rete/")
+    return code == 0 and out == f"{service}\n"
+
+
+def wait_reaches(host, service, timeout=30):
+    wait_until(lambda: reaches(host, service), lambda: f"{host.name} reaches {service}", timeout)
+
+
+def sign_issuer():
+    """The operator's one act for a new provider: sign its request for an issuing
+    certificate with the root key, which stays where it is."""
+    drhorrible.wait_for_file(f"{PROVIDER}/issuing.csr")
+    request = drhorrible.succeed(f"cat {PROVIDER}/issuing.csr")
+    mgmt01.succeed(f"cat > /run/issuing.csr <<'END'\n{request}END")
+    mgmt01.succeed("florctl ca sign /run/issuing.csr --ca-cert /srv/operator/ca.crt --ca-key /srv/operator/ca.key --out /run/issuing.crt")
+    certificate = mgmt01.succeed("cat /run/issuing.crt")
+    drhorrible.succeed(f"cat > {PROVIDER}/issuing.crt.new <<'END'\n{certificate}END", f"mv {PROVIDER}/issuing.crt.new {PROVIDER}/issuing.crt")
+
+
+def bring_up(revision="base"):
+    """From five hosts that are off to a cluster at work."""
+    start_all()
+    deploy(revision)
+    sign_issuer()
+    wait_fulfilled()
+    for host in machines:
+        host.wait_for_unit("florete-agent.service")
+    for service in ("outline", "wiki"):
+        wait_reaches(mgmt01, service)
+

@@ -1,9 +1,48 @@
-"""Five hosts boot with systemd and reach each other."""
-start_all()
-with subtest("every host boots"):
-    for m in machines:
-        m.wait_for_unit("multi-user.target")
-with subtest("every host reaches every other"):
-    for m in machines:
-        for n in range(1, 6):
-            m.succeed(f"ping -c 1 -W 2 10.77.0.{n}")
+"""Five hosts boot from nothing and become a cluster, with one act of the operator."""
+
+with subtest("hosts without anything boot, and no unit waits for the network"):
+    start_all()
+    deploy("base")
+    for host in machines:
+        host.wait_for_unit("multi-user.target")
+        host.wait_for_unit("florete-activate.service")
+
+with subtest("while the provider has no issuing certificate, status lines say what waits for whom"):
+    ursula.wait_until_succeeds("systemctl show --property=StatusText florete-activate.service | grep 'cert-node.*drhorrible'")
+    ursula.fail("systemctl is-active florete-agent.service")
+    ursula.fail("systemctl is-active florete-need-cert-node.target")
+
+with subtest("once the operator has signed the issuing certificate, every need of every host is fulfilled"):
+    sign_issuer()
+    wait_fulfilled()
+
+with subtest("agents start by themselves when the identity is there"):
+    for host in machines:
+        host.wait_for_unit("florete-need-cert-node.target")
+        host.wait_for_unit("florete-agent.service")
+
+with subtest("outline has its credentials, and was started with them"):
+    ursula.succeed(f"test $(stat --format=%U:%a {STATE}/needs/oidc-outline/current/client-secret) = outline:400")
+    ursula.wait_for_unit("outline.service")
+
+with subtest("unmodified programs reach what their host's roles give"):
+    for host, service in [(mgmt01, "outline"), (mgmt01, "wiki"), (mgmt01, "metrics"), (raishan, "outline"), (laptop, "metrics")]:
+        wait_reaches(host, service)
+    laptop.wait_until_succeeds("runuser -u alice -- curl --silent --fail http://wiki.demo.flor.rete/ | grep wiki", timeout=30)
+
+with subtest("and nothing else: not without a role, not as another account"):
+    raishan.fail("grep wiki /etc/hosts")
+    laptop.fail("curl --silent --fail --max-time 5 http://wiki.demo.flor.rete/")
+
+with subtest("no unit has failed anywhere, and private keys never left their host"):
+    keys = []
+    for host in machines:
+        assert host.succeed("systemctl --failed --no-legend") == ""
+        keys.append(host.succeed(f"sha256sum < {STATE}/needs/cert-node/current/key.pem"))
+    assert len(set(keys)) == len(machines)
+
+with subtest("a reboot needs neither provider nor operator"):
+    drhorrible.block()
+    ursula.reboot()
+    ursula.wait_for_unit("florete-agent.service")
+    wait_reaches(mgmt01, "wiki")

@@ -18,7 +18,7 @@ in
 
   services = {
     auth = { host = "drhorrible"; port = 5556; listenPort = 80; };
-    metrics = { host = "mgmt01"; port = 9090; };
+    metrics = { host = "mgmt01"; port = 9090; listenPort = 80; };
     wiki = { host = "ursula"; port = 4655; listenPort = 80; };
     outline = {
       host = "ursula";

@@ -49,13 +49,17 @@ class Cluster:
 
     def furnish(self, c: Container) -> None:
         """Puts on a host that was never started what its installation would."""
-        shutil.copytree(self.here / "root", c.upper, dirs_exist_ok=True)
+        shutil.copytree(self.here / "root", c.upper, symlinks=True, dirs_exist_ok=True)
         shutil.copytree(self.dir / "revisions" / c.name, c.upper / REVISIONS)
         ssh = c.upper / "etc/ssh"
         ssh.mkdir()
         shutil.copy(self.keys / c.name, ssh / "ssh_host_ed25519_key")
         if c.name == HOSTS[0]:
             shutil.copytree(self.dir / "published", c.upper / PUBLISHED)
+            users = c.upper / "var/lib/florete-provider/users.hujson"
+            users.parent.mkdir(parents=True)
+            users.write_text("[]")
+            users.chmod(0o600)
         if c.name == "mgmt01":
             shutil.copytree(self.operator, c.upper / OPERATOR)
         if c.name == "ursula":

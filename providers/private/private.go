@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -22,7 +23,8 @@ func ReadFile(path string) ([]byte, error) {
 }
 
 // Check refuses a secret file that group or others can use, and one in the Nix
-// store, which everybody can read.
+// store, which everybody can read. A credential of this unit is the unit's alone,
+// whatever its mode looks like: systemd may give access by an ACL.
 func Check(f *os.File) error {
 	// The kernel names the file that is open, whatever links led to it.
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
@@ -31,6 +33,9 @@ func Check(f *os.File) error {
 	}
 	if strings.HasPrefix(path, "/nix/store/") {
 		return fmt.Errorf("%s: a secret in the Nix store, which everybody can read: keep it in a file outside", path)
+	}
+	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" && filepath.Dir(path) == filepath.Clean(dir) {
+		return nil
 	}
 	st, err := f.Stat()
 	if err != nil {

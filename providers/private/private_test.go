@@ -47,3 +47,21 @@ func TestStore(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestCredential: systemd may give a unit its credentials by an ACL, which looks
+// like a mode that lets the group read.
+func TestCredential(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("CREDENTIALS_DIRECTORY", dir)
+	if err := os.Mkdir(filepath.Join(dir, "deeper"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, ok := range map[string]bool{filepath.Join(dir, "users"): true, filepath.Join(dir, "deeper/users"): false, filepath.Join(t.TempDir(), "users"): false} {
+		if err := os.WriteFile(path, []byte("s"), 0o440); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := private.ReadFile(path); (err == nil) != ok {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

@@ -49,7 +49,7 @@ type Forwarder struct {
 // connections go.
 type Published struct {
 	ID       ID      `json:"id"`
-	Upstream string  `json:"upstream"` // host:port
+	Upstream string  `json:"upstream"` // host:port, or unix: and the path of a socket
 	Allow    []Allow `json:"allow"`    // sorted by ID
 }
 

@@ -7,12 +7,8 @@ let
     attrNames
     attrValues
     concatMap
-    filter
-    intersectAttrs
-    isAttrs
     listToAttrs
     map
-    mapAttrs
     ;
   t = topology;
   set = list: listToAttrs (map (name: { inherit name; value = null; }) list);
@@ -30,16 +26,10 @@ let
   roles = set (held ++ concatMap (s: access.leading.${s} or [ ]) own);
   groups = set (concatMap (r: t.roles.${r}.groups) (attrNames roles));
 
-  checked = { inherit groups roles services users; hosts = set ([ name ] ++ providers); };
+  meant = { inherit groups roles services users; hosts = set ([ name ] ++ providers); };
 in
 {
-  # Those to be checked, and those to be looked at: where it calls, nothing but how
-  # that is written matters.
-  inherit checked;
-  looked = checked // { hosts = checked.hosts // set (concatMap (i: i.on) reached); };
-
-  # A topology with nothing but these in it.
-  of = part: all:
-    if !isAttrs all then all
-    else all // mapAttrs (n: v: if isAttrs v then intersectAttrs part.${n} v else v) (intersectAttrs part all);
+  # What must be right about it and, where it calls, what must be written right.
+  inherit meant;
+  written = meant // { hosts = meant.hosts // set (concatMap (i: i.on) reached); };
 }

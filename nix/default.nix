@@ -1,8 +1,18 @@
 # Florete's compiler: a topology in, documents out. Pure builtins; see README.md
 # for the language.
 let
-  inherit (builtins) derivation intersectAttrs mapAttrs toFile toJSON;
-  inherit (import ./fault.nix) order report;
+  inherit (builtins)
+    attrNames
+    attrValues
+    concatLists
+    concatMap
+    derivation
+    intersectAttrs
+    mapAttrs
+    toFile
+    toJSON
+    ;
+  inherit (import ./fault.nix) errors order report;
   shape = import ./shape.nix;
 in
 {
@@ -30,17 +40,23 @@ in
       needs = import ./needs.nix { inherit topology access; };
       concern = import ./concern.nix { inherit clean topology access; };
 
-      check = import ./check.nix { inherit clean topology access; };
-      faults = order (shape.faults "" args ++ check clean);
+      shapes = shape.faults args;
+      checks = import ./check { inherit clean shapes topology access needs; };
+      kinds = attrNames shape.entries;
+      everything = part: concatMap (kind: concatLists (attrValues part.${kind})) kinds;
+      some = part: names: concatMap (kind: concatMap (n: part.${kind}.${n} or [ ]) (attrNames names.${kind})) kinds;
+      acknowledged = import ./acknowledge.nix clean;
+
+      faults = order (acknowledged (shapes.top ++ everything shapes ++ checks.top ++ everything checks));
       # What a provider may answer concerns everyone.
       faultsOf = mapAttrs
         (name: host:
           let part = concern name; in
           if host.kinds != [ ] then faults
-          else order (shape.faults "" (part.of part.looked args) ++ check (part.of part.checked clean)))
+          else order (errors (shapes.top ++ some shapes part.written ++ checks.top ++ some checks part.meant)))
         topology.hosts;
 
-      sound = faults: value: if faults == [ ] then value else throw (report clean.name faults);
+      sound = faults: value: if errors faults == [ ] then value else throw (report clean.name (errors faults));
       each = f: mapAttrs (host: faults: sound faults (f host)) faultsOf;
 
       manifest = import ./manifest.nix { inherit topology access needs; };

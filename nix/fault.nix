@@ -1,25 +1,28 @@
-# A fault is data: { id, severity, place, problem, value, remedy }. Ids are stable
-# and never reused; README.md lists them. All faults of a topology are thrown
-# together, by default.nix.
+# A fault is data: { id, severity, place, problem, value, remedy }; rules.nix has the
+# ids. All faults of a topology are told together, by default.nix.
 let
-  inherit (builtins) concatStringsSep length sort;
+  inherit (builtins) concatStringsSep filter length sort;
+  rules = import ./rules.nix;
 
-  line = f: "${f.id} ${f.place}: ${f.problem} ${f.value}; ${f.remedy}";
+  line = f: "${f.id} ${if f.severity == "error" then "" else "${f.severity}: "}${f.place}: ${f.problem} ${f.value}; ${f.remedy}";
 
   before = a: b:
     if a.place != b.place then a.place < b.place
     else if a.id != b.id then a.id < b.id
     else a.value < b.value;
+
+  count = n: noun: "${toString n} ${noun}${if n == 1 then "" else "s"}";
 in
 {
   fault = { id, place, problem, value, remedy }: {
     inherit id place problem value remedy;
-    severity = "error";
+    inherit (rules.${id}) severity;
   };
 
   order = sort before;
+  errors = filter (f: f.severity == "error");
 
   report = name: faults:
-    "cluster ${name} has ${toString (length faults)} ${if length faults == 1 then "fault" else "faults"}:\n"
+    "cluster ${name} has ${count (length faults) "fault"}:\n"
     + concatStringsSep "\n" (map (f: "  " + line f) faults);
 }

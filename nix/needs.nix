@@ -6,6 +6,7 @@ let
     attrNames
     elem
     filter
+    foldl'
     lessThan
     listToAttrs
     map
@@ -40,6 +41,7 @@ let
 
   client = host: service: need "oidc"
     {
+      inherit (t.providers.oidc) issuer;
       service = service.idOn host.name;
       redirectURIs = sort lessThan service.sso.redirectURIs;
     }
@@ -53,8 +55,29 @@ let
         owner = service.user;
         group = service.user;
       };
-      onChange = if service.sso.restart == "" then [ ] else [ { unit = service.sso.restart; do = "restart"; } ];
+      onChange = restart service.sso.restart;
+      after = [ "cert-node" ] ++ service.sso.after;
     };
+
+  restart = unit: if unit == "" then [ ] else [ { inherit unit; do = "restart"; } ];
+
+  files = service: listToAttrs (map
+    (name:
+      let file = service.files.${name}; in
+      {
+        name = "config-${service.name}-${name}";
+        value = need "config" { file = file.ref; } {
+          deliver = {
+            files.${name} = { from = "file"; inherit (file) mode; };
+            owner = service.user;
+            group = service.user;
+          };
+          onChange = restart file.restart;
+          after = [ "cert-node" ] ++ file.after;
+          renew = { inherit (t.providers.config) every; };
+        };
+      })
+    (attrNames service.files));
 
   each = prefix: value: list: listToAttrs (map (s: { name = prefix + s.name; value = value s; }) list);
 
@@ -75,7 +98,8 @@ let
         let mine = certificate host.providerID; in
         mine // { deliver = mine.deliver // { owner = "florete-provider"; }; };
     }
-    // when (t.providers.config.hosts != [ ]) {
+    // foldl' (all: s: all // files s) { } services
+    // when (t.providers.config.hosts != [ ] && host.deploy == "network") {
       config-documents = need "config" { } { renew.every = t.providers.config.every; };
     };
 in

@@ -2,11 +2,17 @@
 # README.md explains them to people.
 let
   inherit (builtins)
+    attrValues
+    filter
     head
+    intersectAttrs
+    isAttrs
     isInt
     isPath
     isString
     length
+    listToAttrs
+    mapAttrs
     match
     readFile
     split
@@ -41,17 +47,13 @@ let
     ok = v: isV4 v || isV6 v || isName v;
   };
 
-  hostPort = scalar {
-    want = "host:port";
-    hint = "write for example \"127.0.0.1:8080\" or \"[::1]:8080\"";
-    ok = v:
-      let
-        six = match "\\[([^]]*)]:([1-9][0-9]{0,4})" v;
-        four = match "([^:]*):([1-9][0-9]{0,4})" v;
-      in
-      matches ".*:[1-9][0-9]{0,4}" v
-      && (six != null && isV6 (head six) || four != null && (isV4 (head four) || isName (head four)));
-  };
+  isHostPort = v:
+    let
+      six = match "\\[([^]]*)]:([1-9][0-9]{0,4})" v;
+      four = match "([^:]*):([1-9][0-9]{0,4})" v;
+    in
+    matches ".*:[1-9][0-9]{0,4}" v
+    && (six != null && isV6 (head six) || four != null && (isV4 (head four) || isName (head four)));
 
   pem = scalar {
     want = "a certificate: the path of a PEM file, or PEM text";
@@ -116,14 +118,6 @@ let
       matches "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*" v && stringLength v <= 180;
   };
 
-  # Where in the inventory a host belongs: a name, or several from the outside in.
-  groupPath = word {
-    id = "FL004";
-    want = "an inventory group";
-    hint = "use DNS labels with slashes between them, such as \"eu/fra\"";
-    re = "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*)?";
-  };
-
   clusterName = word {
     id = "FL004";
     want = "a cluster name";
@@ -136,14 +130,30 @@ let
   default = value: type: { inherit type; default = value; };
   required = hint: type: { inherit type hint; required = true; };
 
+  tags = listOf (word {
+    want = "a word";
+    hint = "use lower-case letters, digits and inner hyphens";
+    re = "[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?";
+  });
+
+  # Where in the inventory a host belongs: a name, or several from the outside in.
+  groupPath = word {
+    id = "FL004";
+    want = "a group of hosts";
+    hint = "use DNS labels with slashes between them, such as \"eu/fra\"";
+    re = "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*)?";
+  };
+
   host = record "a host" {
     # A host that nobody calls, such as a laptop, needs no address.
     address = of address;
     sshHostKey = required "\"ssh-ed25519 AAAA…\"" sshKey;
     kind = of (enum [ "server" "device" ]);
-    capabilities = of strings;
-    tags = of strings;
+    system = of (enum [ "x86_64-linux" "aarch64-linux" ]);
+    deploy = of (enum [ "network" "closure" ]);
     group = of groupPath;
+    capabilities = of tags;
+    tags = of tags;
     users = of strings;
     roles = of strings;
     callers = of (attrsOf (listOf caller));
@@ -152,41 +162,107 @@ let
     forwarderPort = default 4610 port;
   };
 
+  upstream = scalar {
+    want = "host:port or unix:/path";
+    hint = "write for example \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/wiki/http.sock\"";
+    ok = v: matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112 || isHostPort v;
+  };
+
+  reference = word {
+    want = "the name of a file below the provider's directory of files";
+    hint = "write for example \"outline/smtp-password\"";
+    re = "[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*";
+  };
+
+  file = record "a file" {
+    ref = required "\"wiki/smtp-password\"" reference;
+    mode = default "0400" (word { want = "permissions"; hint = "write for example \"0400\""; re = "0[0-7]{3}"; });
+    restart = of unit;
+    after = of strings;
+  };
+
   service = record "a service" {
     host = of string;
     hosts = of strings;
-    port = required "8080" port;
+    replicas = default null (between 1 1000 "a number of hosts");
+    placement = of (record "placement" {
+      strategy = of (enum [ "minimize-movement" "balanced" "locality" ]);
+      near = of strings;
+      group = of groupPath;
+      tags = of tags;
+      capabilities = of tags;
+    });
+    port = default null port;
     listenPort = default null port;
-    upstream = of hostPort;
+    upstream = of upstream;
+    protocol = of (enum [ "tcp" "http" "udp" ]);
     visibility = of (enum [ "cluster" "public" "host" ]);
     scope = of (enum [ "cluster" "node" ]);
     user = of account;
     roles = of strings;
+    files = of (named { what = "file"; } file);
     sso = of (record "sso" {
       mode = of (enum [ "none" "oidc" ]);
       restart = of unit;
       redirectURIs = of (listOf url);
+      after = of strings;
     });
   };
 
-  provider = fields: of (record "a provider" ({ hosts = required "[ \"host\" ]" strings; } // fields));
+  provider = fields: of (record "a provider" ({
+    hosts = required "[ \"host\" ]" strings;
+    requires = of tags;
+  } // fields));
+
+  acknowledgement = record "an acknowledgement" {
+    id = required "\"FL041\"" (word { want = "the id of a rule"; hint = "write for example \"FL041\""; re = "FL[0-9]{3}"; });
+    place = required "\"services.wiki\"" string;
+    reason = required "\"…\"" (scalar { want = "a reason"; hint = "say why this is as it should be"; ok = v: isString v && v != ""; });
+  };
+
+  # Sets of things with names of their own.
+  entries = {
+    hosts = named { what = "host"; } host;
+    # Needs are named "cert-service-<name>" and "cert-user-<name>": DNS labels too.
+    services = named { what = "service"; max = 50; reserved = [ "florete-provider" ]; } service;
+    users = named { what = "user"; max = 53; } (record "a user" { roles = of strings; });
+    roles = named { what = "role"; } (record "a role" { services = of strings; groups = of strings; requires = of tags; });
+    groups = named { what = "group"; } strings;
+  };
+
+  cluster = record "mkCluster" {
+    self = of (scalar { want = "a flake"; hint = "pass the flake's own self"; zero = { }; ok = builtins.isAttrs; });
+    serial = default null (between 0 9007199254740991 "a serial");
+    rev = default null string;
+    name = required "\"demo\"" clusterName;
+    trustDomain = required "\"demo.flor\"" trustDomain;
+    trust = of (record "trust" { roots = of (listOf pem); keys = of (listOf signingKey); });
+    hosts = required "{ … }" entries.hosts;
+    inventory = of (attrsOf (record "a group of hosts" { capabilities = of tags; tags = of tags; roles = of strings; users = of strings; }));
+    services = of entries.services;
+    users = of entries.users;
+    roles = of entries.roles;
+    groups = of entries.groups;
+    providers = of (record "providers" {
+      cert = provider { lifetime = default 86400 seconds; };
+      config = provider { every = default 900 seconds; };
+      oidc = provider { issuer = required "\"https://auth.example.org\"" url; };
+    });
+    acknowledge = of (listOf acknowledgement);
+  };
 in
-record "mkCluster" {
-  self = of (scalar { want = "a flake"; hint = "pass the flake's own self"; zero = { }; ok = builtins.isAttrs; });
-  serial = default null (between 0 9007199254740991 "a serial");
-  rev = default null string;
-  name = required "\"demo\"" clusterName;
-  trustDomain = required "\"demo.flor\"" trustDomain;
-  trust = of (record "trust" { roots = of (listOf pem); keys = of (listOf signingKey); });
-  hosts = required "{ … }" (named { what = "host"; } host);
-  # Needs are named "cert-service-<name>" and "cert-user-<name>": DNS labels too.
-  services = of (named { what = "service"; max = 50; reserved = [ "florete-provider" ]; } service);
-  users = of (named { what = "user"; max = 53; } (record "a user" { roles = of strings; }));
-  roles = of (named { what = "role"; } (record "a role" { services = of strings; groups = of strings; }));
-  groups = of (named { what = "group"; } strings);
-  providers = of (record "providers" {
-    cert = provider { lifetime = default 86400 seconds; };
-    config = provider { every = default 900 seconds; };
-    oidc = provider { issuer = required "\"https://auth.example.org\"" url; };
-  });
+{
+  inherit cluster entries;
+  inherit (cluster) clean;
+
+  # Faults of shape: { top = [ … ]; hosts.<name> = [ … ]; … }, each looked for once.
+  faults = args:
+    let
+      # What is no set is a fault of the whole.
+      sets = if !isAttrs args then { } else
+      listToAttrs (filter (p: isAttrs p.value) (attrValues (mapAttrs (name: value: { inherit name value; }) (intersectAttrs entries args))));
+    in
+    {
+      top = cluster.faults "" (if isAttrs args then args // mapAttrs (_: _: { }) sets else args);
+    } // mapAttrs (kind: type: mapAttrs (type.entry kind) sets.${kind} or { }) entries;
 }

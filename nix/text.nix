@@ -44,12 +44,23 @@ let
     || stringLength s >= 88 && stringLength s < 512
       && match "[^:[:space:]]+:[A-Za-z0-9+/]{86}==[[:space:]]*" s != null
   );
+
+  # Password hashes as crypt(5) writes them, tokens of well-known issuers, JSON Web Tokens,
+  # passwords in URLs. The first line keeps the regular expression engine away from the rest.
+  password = s:
+    replaceStrings [ "$" "gh" "glpat-" "xox" "sk_" "AKIA" "eyJ" "://" ] [ "" "" "" "" "" "" "" "" ] s != s
+    && stringLength s > 12 && stringLength s < 2048
+    && match "\\$([0-9]|2[abxy]|y|gy|sha1|argon2[id]+)\\$.+|(gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk_(live|test)_)[A-Za-z0-9_-]+|AKIA[A-Z0-9]{16}|eyJ[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*|[a-z][a-z0-9+.-]*://[^/@[:space:]]*:[^/@[:space:]]+@.*" s != null;
 in
 {
-  inherit contains secret;
+  inherit contains password secret;
+
+  # Does a name speak of something that does not belong in a topology?
+  confidential = n: match ".*([Pp]assw(or)?d|[Pp]assphrase|[Ss]ecret|[Tt]oken|api[Kk]ey|[Pp]rivateKey).*" n != null;
 
   show = v:
     if isString v && secret v then "a private key (not shown)"
+    else if isString v && password v then "a password or token (not shown)"
     else if isString v then
       let s = unsafeDiscardStringContext v; in
       toJSON (if stringLength s > 60 then substring 0 57 s + "..." else s)

@@ -8,15 +8,21 @@ let
     any
     attrNames
     concatMap
+    concatStringsSep
     elem
+    elemAt
     filter
     foldl'
+    genList
     groupBy
+    isString
+    length
     lessThan
     listToAttrs
     map
     mapAttrs
     sort
+    split
     ;
   names = import ./names.nix;
   id = names.id clean.trustDomain;
@@ -47,19 +53,40 @@ let
   # { <key> = [ <value> … ]; } from pairs.
   index = pairs: mapAttrs (_: map (p: p.value)) (groupBy (p: p.key) pairs);
 
-  groups = { control-plane = [ ]; control-plane-write = [ ]; } // clean.groups;
-  roles = {
-    node = { services = [ ]; groups = [ "control-plane" ]; };
-    operator = { services = [ ]; groups = [ "control-plane" "control-plane-write" ]; };
-  } // clean.roles;
+  inherit (clean) groups roles;
   rolesOf = holder: sorted (known roles holder.roles);
+
+  # What a host has from the groups it is in, from the outside in, and itself.
+  inherited = host: attribute:
+    concatMap (g: clean.inventory.${g}.${attribute} or [ ]) (outward host.group) ++ host.${attribute};
+  outward = group:
+    let
+      labels = filter isString (split "/" group);
+    in
+    genList (i: concatStringsSep "/" (genList (elemAt labels) (i + 1))) (length labels);
+  written = mapAttrs
+    (_: host:
+      if host.group == "" then host
+      else host // listToAttrs (map (name: { inherit name; value = inherited host name; }) [ "capabilities" "roles" "tags" "users" ]))
+    clean.hosts;
 
   providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) clean.providers;
   kinds = index (concatMap (kind: map (key: { inherit key; value = kind; }) providers.${kind}.hosts) (attrNames providers));
 
-  wanted = service: service.hosts ++ filter (h: h != "") [ service.host ];
+  explicit = service: service.hosts ++ filter (h: h != "") [ service.host ];
+  placement = import ./placement.nix {
+    hosts = written;
+    inherit (clean) services;
+    explicit = mapAttrs (_: length) placedBy.explicit;
+  };
+  placedBy.explicit = index (concatMap
+    (value: map (key: { inherit key value; }) (known clean.hosts (explicit clean.services.${value})))
+    (attrNames clean.services));
+
+  wanted = name: if placement.hosts ? ${name} then placement.hosts.${name} else explicit clean.services.${name};
   # Services with nowhere to run, or not everywhere they should.
-  adrift = filter (s: let hosts = wanted clean.services.${s}; in hosts == [ ] || any (h: !clean.hosts ? ${h}) hosts)
+  adrift = filter
+    (s: let hosts = wanted s; in hosts == [ ] || any (h: !clean.hosts ? ${h}) hosts)
     (attrNames clean.services);
 
   placed = index (concatMap (value: map (key: { inherit key value; }) services.${value}.hosts) (attrNames services));
@@ -69,7 +96,9 @@ let
     (name: host: host // {
       inherit name;
       id = id "node/${name}";
-      roles = sorted ([ "node" ] ++ rolesOf host);
+      roles = if roles ? node then sorted ([ "node" ] ++ rolesOf host) else rolesOf host;
+      capabilities = sorted host.capabilities;
+      tags = sorted host.tags;
       users = sorted (known clean.users host.users);
       services = placed.${name} or [ ];
       kinds = kinds.${name} or [ ];
@@ -77,13 +106,16 @@ let
       providerAddress = names.hostPort host.address host.providerPort;
       forwarderAddress = names.hostPort host.address host.forwarderPort;
     })
-    clean.hosts;
+    written;
 
   services = mapAttrs
     (name: service:
       let
-        on = sorted (known clean.hosts (wanted service));
-        port = if service.listenPort == null then service.port else service.listenPort;
+        on = sorted (known clean.hosts (wanted name));
+        port =
+          if service.listenPort != null then service.listenPort
+          else if service.port != null then service.port
+          else -1;
         idOn = host: id (if service.scope == "node" then "service/${host}/${name}" else "service/${name}");
       in
       service // {
@@ -98,13 +130,13 @@ let
         published = service.visibility != "host";
         roles = rolesOf service;
         listenPort = port;
-        upstream = if service.upstream == "" then names.hostPort "127.0.0.1" service.port else service.upstream;
+        upstream = if service.upstream == "" then "127.0.0.1:${toString service.port}" else service.upstream;
       })
     clean.services;
 in
 {
   inherit (clean) name trustDomain trust;
-  inherit adrift groups hosts providers roles services;
+  inherit adrift groups hosts placement providers roles services;
   users = mapAttrs
     (name: user: {
       id = id "user/${name}";

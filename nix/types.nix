@@ -31,7 +31,7 @@ let
     stringLength
     toJSON
     ;
-  inherit (import ./text.nix) secret show suggest;
+  inherit (import ./text.nix) confidential password secret show suggest;
   inherit (import ./fault.nix) fault;
 
   # The length bound keeps the regular expression engine away from whole files.
@@ -48,18 +48,20 @@ let
       })
     ];
 
-  # A private key directly in v, a string, a file, or a list of them.
+  # A private key or a password directly in v, a string, a file, or a list of them.
   leaks = place: v:
+    let
+      found = id: value: remedy: [ (fault { inherit id place value remedy; problem = "found"; }) ];
+      text = if isFile v then readFile v else v;
+    in
     if isList v then concatLists (genList (i: leaks "${place}[${toString i}]" (elemAt v i)) (length v))
-    else if isString v && secret v || isFile v && secret (readFile v) then [
-      (fault {
-        id = "FL006";
-        inherit place;
-        problem = "found";
-        value = "a private key (not shown)";
-        remedy = "take it out of the repository and its history, replace the key, and write the public half here";
-      })
-    ]
+    else if !isString text then [ ]
+    else if secret text then
+      found "FL006" "a private key (not shown)"
+        "take it out of the repository and its history, replace the key, and write the public half here"
+    else if password text then
+      found "FL026" "a password or token (not shown)"
+        "take it out of the repository and its history, replace it, and deliver the new one with services.<name>.files"
     else [ ];
 
   isFile = v:
@@ -114,32 +116,38 @@ in
     clean = v: if isAttrs v then mapAttrs (_: type.clean) v else { };
   };
 
-  # Names that become parts of IDs; longer ones than max would break the names made from them.
-  named = { what, max ? 63, reserved ? [ ] }: type: {
-    zero = { };
-    unsound = { };
-    faults = attrs "a set of ${what}s" "write { name = { … }; }" (n: place: v:
-      (if matches "[a-z0-9]([a-z0-9-]*[a-z0-9])?" n && stringLength n <= max then [ ] else [
-        (fault {
-          id = "FL004";
-          inherit place;
-          problem = "not a ${what} name";
-          value = show n;
-          remedy = "use at most ${toString max} lower-case letters, digits and inner hyphens";
-        })
-      ])
-      ++ (if !elem n reserved then [ ] else [
-        (fault {
-          id = "FL005";
-          inherit place;
-          problem = "reserved name";
-          value = show n;
-          remedy = "choose another name for this ${what}";
-        })
-      ])
-      ++ type.faults place v);
-    clean = v: if isAttrs v then mapAttrs (_: type.clean) v else { };
-  };
+  # Names that become parts of IDs; longer ones than max would break the names made from
+  # them. `entry` finds the faults of one of them, in the set at `place`.
+  named = { what, max ? 63, reserved ? [ ] }: type:
+    let
+      check = n: place: v:
+        (if matches "[a-z0-9]([a-z0-9-]*[a-z0-9])?" n && stringLength n <= max then [ ] else [
+          (fault {
+            id = "FL004";
+            inherit place;
+            problem = "not a ${what} name";
+            value = show n;
+            remedy = "use at most ${toString max} lower-case letters, digits and inner hyphens";
+          })
+        ])
+        ++ (if !elem n reserved then [ ] else [
+          (fault {
+            id = "FL005";
+            inherit place;
+            problem = "reserved name";
+            value = show n;
+            remedy = "choose another name for this ${what}";
+          })
+        ])
+        ++ type.faults place v;
+    in
+    {
+      zero = { };
+      unsound = { };
+      entry = place: n: check n (join place n);
+      faults = attrs "a set of ${what}s" "write { name = { … }; }" check;
+      clean = v: if isAttrs v then mapAttrs (_: type.clean) v else { };
+    };
 
   # fields.<name> = { type; default ? type.zero; } or { type; required = true; hint; }
   record = what: fields:
@@ -150,6 +158,18 @@ in
       # What stands for the attributes that a set does not have.
       absent = mapAttrs (_: f: if f ? required then f.type.unsound else f.default or f.type.zero) fields;
       unsound = mapAttrs (_: f: f.type.unsound) fields;
+      hidden = n: at: value:
+        let leaked = leaks at value; in
+        if leaked == [ ] && isString value && confidential n then [
+          (fault {
+            id = "FL026";
+            place = at;
+            problem = "found";
+            value = "what its name calls a secret (not shown)";
+            remedy = "take it out of the repository and its history, replace it, and deliver the new one with services.<name>.files";
+          })
+        ]
+        else leaked;
     in
     {
       inherit unsound;
@@ -158,7 +178,7 @@ in
         attrs "a set" "write { … } with the attributes of ${what}"
           (n: at: value:
             if types ? ${n} then types.${n}.faults at value
-            else leaks at value ++ [
+            else hidden n at value ++ [
               (fault {
                 id = "FL001";
                 place = at;

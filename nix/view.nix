@@ -11,15 +11,16 @@ let
 in
 {
   inherit (t) name trustDomain;
+  trust = { domain = t.trustDomain; inherit (t.trust) keys roots; };
 
   # A host without an address is called by nobody.
   hosts = mapAttrs
-    (_: h: only [ "address" "capabilities" "forwarderAddress" "group" "id" "kind" "kinds" "providerAddress" "roles" "services" "tags" "users" ] h
+    (_: h: only [ "address" "capabilities" "deploy" "forwarderAddress" "group" "id" "kind" "kinds" "providerAddress" "roles" "services" "system" "tags" "users" ] h
       // (if h.address == "" then { forwarderAddress = ""; providerAddress = ""; } else { }))
     t.hosts;
 
   services = mapAttrs
-    (_: s: only [ "hosts" "listenPort" "port" "published" "roles" "scope" "sso" "upstream" "user" "visibility" ] s
+    (_: s: only [ "files" "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "sso" "upstream" "user" "visibility" ] s
       // { ids = map (i: i.name) s.instances; })
     t.services;
 

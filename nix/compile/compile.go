@@ -31,24 +31,35 @@ type Cluster struct {
 	Documents map[string][]florete.Document
 }
 
-// Fault is one thing wrong with a topology.
+// Fault is one thing wrong with a topology. nix/rules.nix lists their ids.
 type Fault struct {
-	ID       string `json:"id"` // stable, "FL010"
-	Severity string `json:"severity"`
-	Place    string `json:"place"`   // "services.outline.host"
-	Problem  string `json:"problem"` // "unknown host"
-	Value    string `json:"value"`   // what was found, "\"ursla\""
-	Remedy   string `json:"remedy"`  // "did you mean \"ursula\"?"
+	ID       string `json:"id"`       // stable, "FL010"
+	Severity string `json:"severity"` // "error" or "warning"
+	Place    string `json:"place"`    // "services.outline.host"
+	Problem  string `json:"problem"`  // "unknown host"
+	Value    string `json:"value"`    // what was found, "\"ursla\""
+	Remedy   string `json:"remedy"`   // "did you mean \"ursula\"?"
 }
 
 func (f Fault) String() string {
-	return fmt.Sprintf("%s %s: %s %s; %s", f.ID, f.Place, f.Problem, f.Value, f.Remedy)
+	severity := ""
+	if !f.IsError() {
+		severity = f.Severity + ": "
+	}
+	return fmt.Sprintf("%s %s%s: %s %s; %s", f.ID, severity, f.Place, f.Problem, f.Value, f.Remedy)
+}
+
+// IsError reports whether nothing is compiled while the fault is there.
+func (f Fault) IsError() bool { return f.Severity == "error" }
+
+func errorsOf(faults []Fault) []Fault {
+	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return !f.IsError() })
 }
 
 // FaultsError is the error of a cluster that has faults.
 type FaultsError struct {
 	Cluster string
-	Faults  []Fault // sorted by place, never empty
+	Faults  []Fault // errors, sorted by place, never empty
 }
 
 // Error is the text that Nix throws for the same faults.
@@ -70,9 +81,13 @@ var selectNix string
 
 // answer is what select.nix returns.
 type answer struct {
-	Clusters  []string
-	Name      string
-	Faults    []Fault
+	Clusters []string
+	Name     string
+	Faults   []Fault
+	Trust    struct {
+		Domain string
+		Roots  []string
+	}
 	Topology  Topology
 	Hosts     []string
 	Documents map[string]map[string]Raw
@@ -113,8 +128,8 @@ func ask(ctx context.Context, src Source, wanted string) (answer, error) {
 		return a, err
 	}
 	switch {
-	case len(a.Faults) > 0:
-		return a, &FaultsError{a.Name, a.Faults}
+	case len(errorsOf(a.Faults)) > 0:
+		return a, &FaultsError{a.Name, errorsOf(a.Faults)}
 	case a.Name != "":
 		return a, nil
 	case src.Cluster != "":

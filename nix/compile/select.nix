@@ -2,7 +2,7 @@
 # the documents of some hosts, of all when none is named. Who asks for some hosts
 # hears of the faults that concern them, everyone else of all. Faults withhold the
 # rest, warnings do not. With `bin`, the directory of the commands, units too.
-{ cluster, topology ? false, documents ? false, hosts ? [ ], bin ? null }: clusters:
+{ cluster, validate ? false, topology ? false, documents ? false, hosts ? [ ], bin ? null }: clusters:
 let
   inherit (builtins) all attrNames concatMap filter head length listToAttrs;
   names = attrNames clusters;
@@ -13,7 +13,9 @@ let
   faults = if documents && hosts != [ ] then concatMap (h: c.faultsOf.${h} or c.faults) some else c.faults;
 in
 { clusters = names; } // when (clusters ? ${chosen}) (
-  { inherit (c) name; inherit faults; } // when (all (f: f.severity != "error") faults) (
+  { inherit (c) name; inherit faults; }
+  // when validate { hosts = attrNames c.documents; inherit (c.topology) trust; }
+  // when (all (f: f.severity != "error") faults) (
     when topology { inherit (c) topology; }
     // when documents {
       hosts = attrNames c.documents;

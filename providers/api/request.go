@@ -27,8 +27,10 @@ type CertBody struct {
 	CSR string     `json:"csr"` // PEM, PKCS #10 (RFC 2986), signed by the SVID's key
 }
 
-// OIDCBody is the body of a request for an OIDC client.
+// OIDCBody is the body of a request for an OIDC client. Issuer is part of what is
+// asked for, so that hosts ask anew when it changes.
 type OIDCBody struct {
+	Issuer       string     `json:"issuer"`
 	Service      florete.ID `json:"service"`
 	RedirectURIs []string   `json:"redirectURIs"`
 }

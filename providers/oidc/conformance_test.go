@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 	providertest.Run(t, providertest.Suite{
 		Kind:     Name,
 		Need:     "oidc-outline",
-		Request:  api.OIDCBody{Service: outline, RedirectURIs: []string{callback}},
+		Request:  api.OIDCBody{Issuer: issuerURL, Service: outline, RedirectURIs: []string{callback}},
 		Settings: settings{issuerURL},
 		Kinds: func(e *providertest.Env) []server.Kind {
 			users := filepath.Join(e.Dir, "users")

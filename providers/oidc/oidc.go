@@ -2,7 +2,7 @@
 // OpenID Connect provider (OpenID Connect Core 1.0), and that provider: Dex,
 // embedded, on the provider's own state.
 //
-//	POST /oidc/register {"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://…"]}
+//	POST /oidc/register {"issuer":"http://…","service":"spiffe://demo.flor/service/outline","redirectURIs":["http://…"]}
 //	→ clientId "outline.demo.flor.rete", clientSecret, issuer
 //
 // A service has one client, named as users name the service. Its secret is

@@ -97,7 +97,7 @@ func (f *fixture) grant(redirectURIs ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(redirectURIs) > 0 {
-		body := must(json.Marshal(api.OIDCBody{Service: outline, RedirectURIs: redirectURIs}))
+		body := must(json.Marshal(api.OIDCBody{Issuer: issuerURL, Service: outline, RedirectURIs: redirectURIs}))
 		f.policy.Grants = []florete.Grant{{Caller: ursula, Need: "oidc-outline", Kind: Name, Request: body}}
 	}
 }

@@ -17,7 +17,7 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 	if err != nil {
 		return server.Decision{}, err
 	}
-	want, err := parse(c.Request)
+	want, err := parse(c.Request, issuer)
 	if err != nil {
 		return server.Decision{}, err
 	}
@@ -46,8 +46,8 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 	return d, nil
 }
 
-// parse reads what a request wants registered.
-func parse(r api.Request) (registration, error) {
+// parse reads what a request wants registered with the issuer.
+func parse(r api.Request, issuer string) (registration, error) {
 	malformed := func(format string, args ...any) (registration, error) {
 		return registration{}, api.Errorf(api.Invalid, api.CodeMalformed, "need "+r.Need+": "+format, args...)
 	}
@@ -66,6 +66,9 @@ func parse(r api.Request) (registration, error) {
 		if u, err := url.Parse(s); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Fragment != "" {
 			return malformed("redirectURIs: %q: want an absolute http(s) URI without fragment", s)
 		}
+	}
+	if body.Issuer != issuer {
+		return malformed("issuer %q: this provider is %s", body.Issuer, issuer)
 	}
 	return registration{body.Service, body.RedirectURIs, r.Generation}, nil
 }

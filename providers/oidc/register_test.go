@@ -106,6 +106,7 @@ func TestMalformed(t *testing.T) {
 		`{"service":"spiffe://demo.flor/node/ursula","redirectURIs":["http://a.rete/"]}`:                   `node/ursula"`,
 		`{"service":"spiffe://demo.flor/vertex/ursula","redirectURIs":["http://a.rete/"]}`:                 `vertex/ursula"`,
 		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"],"public":true}`: `"public"`,
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"]}`:               `issuer "": this provider is`,
 		`{"redirectURIs":["http://a.rete/"]}`:                                                              "service",
 	} {
 		_, err := f.p.Answer(t.Context(), server.Call{
@@ -118,10 +119,10 @@ func TestMalformed(t *testing.T) {
 
 // What is accepted survives its record.
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"]}`), 1)
-	f.Add([]byte(`{"service":"spiffe://demo.flor/service/ursula/wiki","redirectURIs":["https://a.rete/?b=c"]}`), 7)
+	f.Add([]byte(`{"issuer":"`+issuerURL+`","service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"]}`), 1)
+	f.Add([]byte(`{"issuer":"`+issuerURL+`","service":"spiffe://demo.flor/service/ursula/wiki","redirectURIs":["https://a.rete/?b=c"]}`), 7)
 	f.Fuzz(func(t *testing.T, body []byte, generation int) {
-		r, err := parse(api.Request{Need: "n", Generation: generation, Body: body})
+		r, err := parse(api.Request{Need: "n", Generation: generation, Body: body}, issuerURL)
 		if err != nil {
 			return
 		}

@@ -1,4 +1,5 @@
 {
   apps = [ "auth" "outline" "wiki" ];
   control-plane = [ "metrics" ];
+  control-plane-write = [ ];
 }

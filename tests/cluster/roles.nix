@@ -1,6 +1,6 @@
-# Every host has the role `node` without saying so; it reaches the group
-# control-plane.
+# Every host has the role `node` without saying so.
 {
+  node.groups = [ "control-plane" ];
   writer.groups = [ "apps" ];
   reader.services = [ "auth" "outline" ];
   beacon.services = [ "outline" ];

@@ -14,7 +14,6 @@ facts: {
     host = "ursula";
     port = 4654;
     user = facts.account;
-    visibility = "public";
     roles = [ "oidc-client" ];
     sso = {
       mode = "oidc";

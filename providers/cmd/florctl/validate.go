@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,7 @@ func newValidateCmd() *cobra.Command {
 		Use:   "validate [FLAKE]",
 		Short: "Tell everything that is wrong with a cluster",
 		Long: `Tell everything that is wrong with a cluster, each fault with its place, the
-value found and the remedy. Exits 1 when there is any. FLAKE is a directory or
+value found and the remedy. Exits 1 when there is any but warnings. FLAKE is a directory or
 a flake reference, the current directory when not given.`,
 	}
 	from := source(cmd)
@@ -25,20 +26,28 @@ a flake reference, the current directory when not given.`,
 		if err != nil {
 			return err
 		}
-		c, err := compile.Compile(cmd.Context(), src)
+		r, err := compile.Validate(cmd.Context(), src, time.Now())
+		if err != nil {
+			return err
+		}
+		err = r.Err()
 		if !*asJSON {
+			for _, f := range r.Faults {
+				if !f.IsError() {
+					fmt.Fprintln(cmd.ErrOrStderr(), f)
+				}
+			}
 			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "cluster %s: %d hosts, no faults\n", c.Name, len(c.Documents))
+				fmt.Fprintf(cmd.OutOrStdout(), "cluster %s: %d hosts, no faults\n", r.Cluster, r.Hosts)
 			}
 			return err
 		}
-		faults := []compile.Fault{}
-		var found *compile.FaultsError
-		if errors.As(err, &found) {
-			faults = found.Faults
-			err = fmt.Errorf("cluster %s: faults found: %d", found.Cluster, len(faults))
-		} else if err != nil {
-			return err
+		if err != nil {
+			err = fmt.Errorf("cluster %s: faults found: %d", r.Cluster, len(r.Faults))
+		}
+		faults := r.Faults
+		if faults == nil {
+			faults = []compile.Fault{}
 		}
 		out := json.NewEncoder(cmd.OutOrStdout())
 		out.SetIndent("", "  ")

@@ -14,6 +14,14 @@
   };
   services.wiki = { host = "beta"; port = 8080; };
   users.ann.roles = [ "reader" ];
-  roles.reader.services = [ "wiki" ];
+  roles = {
+    node.groups = [ "control-plane" ];
+    operator.groups = [ "control-plane" "control-plane-write" ];
+    reader.services = [ "wiki" ];
+  };
+  groups = {
+    control-plane = [ ];
+    control-plane-write = [ ];
+  };
   providers.cert.hosts = [ "alpha" ];
 }

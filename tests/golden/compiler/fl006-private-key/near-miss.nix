@@ -1,4 +1,4 @@
 { base, merge, ... }: merge base {
   trust.keys = [ "golden-2:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" ];
-  hosts.alpha.tags = [ "no PRIVATE KEY here" ];
+  rev = "no PRIVATE KEY here";
 }

@@ -1,5 +1,4 @@
-# The reserved roles need no definition.
 { base, merge, ... }: merge base {
-  hosts.alpha.roles = [ "operator" "node" ];
+  hosts.alpha.roles = [ "operator" "reader" ];
   services.wiki.roles = [ "reader" ];
 }

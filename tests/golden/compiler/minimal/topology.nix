@@ -1,6 +1,7 @@
 # One host that provides certificates to itself.
 { base, key, ... }: {
-  inherit (base) name trustDomain trust serial rev;
+  inherit (base) name trustDomain trust serial rev groups;
+  roles = { inherit (base.roles) node operator; };
   hosts.alpha = { address = "192.0.2.1"; sshHostKey = key "alpha"; };
   providers.cert.hosts = [ "alpha" ];
 }

@@ -1,0 +1,35 @@
+# Faults without the warnings that the topology acknowledges. Acknowledging what is
+# not there is a warning itself: it would hide the next one.
+clean:
+let
+  inherit (builtins) any concatLists elemAt filter genList length;
+  inherit (import ./fault.nix) fault;
+  inherit (import ./text.nix) show;
+
+  list = clean.acknowledge;
+  meets = f: a: a.id == f.id && a.place == f.place;
+in
+faults:
+let
+  stale = a:
+    let same = filter (f: meets f a) faults; in
+    if same == [ ] then "there is nothing to acknowledge, at ${a.place},"
+    else if any (f: f.severity == "error") same then "only warnings can be acknowledged, not"
+    else null;
+in
+if list == [ ] then faults
+else
+  filter (f: f.severity == "error" || !any (meets f) list) faults
+  ++ concatLists (genList
+    (i:
+      let a = elemAt list i; problem = stale a; in
+      if problem == null then [ ] else [
+        (fault {
+          id = "FL042";
+          place = "acknowledge[${toString i}]";
+          inherit problem;
+          value = a.id;
+          remedy = "take the acknowledgement out";
+        })
+      ])
+    (length list))

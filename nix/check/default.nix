@@ -1,0 +1,15 @@
+# What is wrong with a topology beyond the shape of its parts, entry by entry, so that
+# what concerns one host can be told without looking at everything:
+# { top = [ … ]; hosts.<name> = [ … ]; services.<name> = [ … ]; … }.
+# `clean` is what was written, `shapes` are the faults of how, `topology` has its
+# references followed.
+{ clean, shapes, topology, access, needs }:
+let
+  tools = import ./tools.nix topology;
+  arguments = { inherit access clean needs shapes tools; t = topology; };
+in
+{
+  top = import ./cluster.nix arguments;
+  hosts = import ./hosts.nix arguments;
+  services = import ./services.nix arguments;
+} // import ./people.nix arguments

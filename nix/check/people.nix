@@ -1,0 +1,44 @@
+# Faults of each user, role and group.
+{ access, clean, shapes, t, tools, ... }:
+let
+  inherit (builtins) any concatMap concatStringsSep elem filter mapAttrs;
+  inherit (tools) fault group reserved role service when;
+
+  # A role with a reference to nothing was reported for that.
+  reaches = n: r:
+    let
+      members = r.services ++ concatMap (g: t.groups.${g} or [ ]) r.groups;
+      dangling = any (s: !t.services ? ${s}) members || any (g: !t.groups ? ${g}) r.groups;
+      hidden = filter (s: !t.services.${s}.published) members;
+    in
+    when (access.services.${n} == [ ] && !elem n [ "node" "operator" ] && !dangling) [
+      (fault {
+        id = "FL030";
+        place = "roles.${n}";
+        problem = "the role reaches";
+        value = "nothing";
+        remedy =
+          if hidden == [ ] then "name a service in roles.${n}.services or a group with members in roles.${n}.groups"
+          else "set visibility = \"cluster\" for ${concatStringsSep ", " hidden}, which visibility = \"host\" hides";
+      })
+    ];
+in
+{
+  users = mapAttrs
+    (n: u: role "users.${n}.roles" u.roles
+      ++ when (elem "node" u.roles) [ (reserved "users.${n}.roles" "node") ]
+      ++ when (u.roles == [ ] && shapes.users.${n} == [ ]) [
+      (fault {
+        id = "FL040";
+        place = "users.${n}";
+        problem = "the user may reach nothing, having";
+        value = "no role";
+        remedy = "write users.${n}.roles = [ \"…\" ];, or take the user out";
+      })
+    ])
+    clean.users;
+
+  roles = mapAttrs (n: r: service "roles.${n}.services" r.services ++ group "roles.${n}.groups" r.groups ++ reaches n r) clean.roles;
+
+  groups = mapAttrs (n: service "groups.${n}") clean.groups;
+}

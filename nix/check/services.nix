@@ -1,0 +1,134 @@
+# Faults of each service.
+{ access, clean, t, tools, ... }:
+let
+  inherit (builtins)
+    any
+    attrNames
+    attrValues
+    concatMap
+    concatStringsSep
+    elem
+    filter
+    head
+    length
+    map
+    mapAttrs
+    stringLength
+    substring
+    toJSON
+    ;
+  inherit (tools) fault host role show when;
+
+  missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
+  both = place: value: [ (fault { id = "FL009"; inherit place value; problem = "given together with"; remedy = "keep one of the two"; }) ];
+  socket = s: substring 0 5 s.upstream == "unix:";
+
+  where = n: s:
+    let near = s.placement.near; in
+    when (s.host != "" && s.hosts != [ ]) (both "services.${n}.hosts" "host = ${show s.host}")
+    ++ when (s.replicas != null && (s.host != "" || s.hosts != [ ]))
+      (both "services.${n}.replicas" (if s.host != "" then "host = ${show s.host}" else "hosts"))
+    ++ when (s.replicas == null && s.host == "" && s.hosts == [ ])
+      (missing "services.${n}" "host" "write host = ${toJSON (if clean.hosts == { } then "…" else head (attrNames clean.hosts))};")
+    ++ when (s.replicas != null && s.replicas != -1) (fits n s)
+    ++ when (s.placement.strategy == "locality" && near == [ ])
+      (missing "services.${n}.placement" "near" "name the hosts it should be near to, near = [ \"…\" ];")
+    ++ when (s.placement.strategy != "locality" && near != [ ])
+      (both "services.${n}.placement.near" "strategy = ${show s.placement.strategy}")
+    ++ host "services.${n}.placement.near" near;
+
+  fits = n: s:
+    let fitting = t.placement.fitting s.placement; in
+    when (length fitting < s.replicas) [
+      (fault {
+        id = "FL032";
+        place = "services.${n}.replicas";
+        problem = "${toString (length fitting)} of the hosts fit its placement, it wants";
+        value = toString s.replicas;
+        remedy = "want fewer, ask for fewer tags and capabilities, or declare more servers";
+      })
+    ];
+
+  port = n: s:
+    when (s.port == null && s.upstream == "") (missing "services.${n}" "port" "write port = 8080;")
+    ++ when (s.port == null && s.listenPort == null && s.upstream != "")
+      (missing "services.${n}" "listenPort" "write the port that callers use, listenPort = 80;")
+    ++ when (s.port != null && socket s) (both "services.${n}.port" "upstream = ${show s.upstream}");
+
+  protocol = n: s: when (s.protocol == "udp") [
+    (fault {
+      id = "FL037";
+      place = "services.${n}.protocol";
+      problem = "the forwarder carries TCP alone, not";
+      value = show s.protocol;
+      remedy = "let the service speak TCP, or reach it without Florete";
+    })
+  ];
+
+  sso = n: s: when (s.sso.mode == "oidc" && s.sso.redirectURIs == [ ])
+    (missing "services.${n}.sso" "redirectURIs" "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback");
+
+  files = n: s: concatMap
+    (f: when (stringLength n + stringLength f > 55) [
+      (fault {
+        id = "FL025";
+        place = "services.${n}.files.${f}";
+        problem = "names of service and file together have at most 55 characters, these";
+        value = toString (stringLength n + stringLength f);
+        remedy = "shorten one of them";
+      })
+    ])
+    (attrNames s.files);
+
+  # The name that people type, see RFC 1035 section 2.3.4.
+  dialled = n: concatMap
+    (h:
+      let name = "${n}.${if t.services.${n}.scope == "node" then "${h}." else ""}${t.trustDomain}.rete"; in
+      when (stringLength name > 253) [
+        (fault {
+          id = "FL025";
+          place = "services.${n}";
+          problem = "a DNS name has at most 253 characters, that of this service";
+          value = toString (stringLength name);
+          remedy = "shorten its name, that of host ${h}, or the trust domain";
+        })
+      ])
+    t.services.${n}.hosts;
+
+  # An ingress is something on a host that takes in strangers, and that reaches the service.
+  entrances = filter (h: elem "ingress" h.capabilities) (attrValues t.hosts);
+  ingress = n: s:
+    let open = h: any (i: access.reached.${h.name} ? ${i.name}) t.services.${n}.instances; in
+    when (s.visibility == "public" && t.services.${n}.hosts != [ ] && !any open entrances) [
+      (fault {
+        id = "FL036";
+        place = "services.${n}.visibility";
+        problem = "no ingress reaches the service, which is";
+        value = show s.visibility;
+        remedy =
+          if entrances == [ ] then "declare capabilities = [ \"ingress\" ] on the host that takes in strangers, and give it or its reverse proxy a role that reaches ${n}"
+          else "give ${concatStringsSep " or " (map (h: h.name) entrances)}, or a service there, a role that reaches ${n}";
+      })
+    ];
+
+  reachable = n: s: when (t.services.${n}.published && t.services.${n}.hosts != [ ] && access.allow.${n} == [ ]) [
+    (fault {
+      id = "FL041";
+      place = "services.${n}";
+      problem = "it is published and may be reached by";
+      value = "nobody";
+      remedy =
+        if access.leading ? ${n} then "give ${concatStringsSep " or " access.leading.${n}} to someone"
+        else "name it in a role that someone has, or set visibility = \"host\"";
+    })
+  ];
+in
+mapAttrs
+  (n: s:
+    host "services.${n}.host" [ s.host ]
+    ++ host "services.${n}.hosts" s.hosts
+    ++ role "services.${n}.roles" s.roles
+    ++ when (builtins.elem "node" s.roles) [ (tools.reserved "services.${n}.roles" "node") ]
+    ++ where n s ++ port n s ++ protocol n s ++ sso n s ++ files n s ++ dialled n
+    ++ ingress n s ++ reachable n s)
+  clean.services

@@ -1,0 +1,106 @@
+package compile
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+)
+
+// root makes a root of demo.flor, valid from 2026 to 2036, changed by change.
+func root(t *testing.T, change func(*x509.Certificate)) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "demo.flor root"},
+		NotBefore: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		URIs: []*url.URL{{Scheme: "spiffe", Host: "demo.flor"}},
+	}
+	change(c)
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// Every rule about roots fires, and does not on what is nearly as bad.
+func TestRoots(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	good := root(t, func(*x509.Certificate) {})
+	day := 24 * time.Hour
+	for name, c := range map[string]struct {
+		pem string
+		ids []string
+	}{
+		"good":                 {good, nil},
+		"two":                  {good + good, nil},
+		"text around":          {"# root\n" + good, nil},
+		"nothing":              {"-----BEGIN CERTIFICATE-----", []string{"FL050"}},
+		"not DER":              {"-----BEGIN CERTIFICATE-----\nZ29sZGVu\n-----END CERTIFICATE-----\n", []string{"FL050"}},
+		"second is not DER":    {good + "-----BEGIN CERTIFICATE-----\nZ29sZGVu\n-----END CERTIFICATE-----\n", []string{"FL050"}},
+		"expired":              {root(t, func(c *x509.Certificate) { c.NotAfter = now.Add(-day) }), []string{"FL051"}},
+		"expires tomorrow":     {root(t, func(c *x509.Certificate) { c.NotAfter = now.Add(day) }), nil},
+		"not yet valid":        {root(t, func(c *x509.Certificate) { c.NotBefore = now.Add(day) }), []string{"FL052"}},
+		"valid since today":    {root(t, func(c *x509.Certificate) { c.NotBefore = now }), nil},
+		"no authority":         {root(t, func(c *x509.Certificate) { c.IsCA = false }), []string{"FL053"}},
+		"may not sign":         {root(t, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }), []string{"FL053"}},
+		"usage not limited":    {root(t, func(c *x509.Certificate) { c.KeyUsage = 0 }), nil},
+		"another trust domain": {root(t, func(c *x509.Certificate) { c.URIs[0].Host = "demo.flora" }), []string{"FL054"}},
+		"no trust domain":      {root(t, func(c *x509.Certificate) { c.URIs = nil }), nil},
+		"all at once": {root(t, func(c *x509.Certificate) {
+			c.NotAfter, c.IsCA, c.URIs[0].Host = now.Add(-day), false, "x"
+		}), []string{"FL051", "FL053", "FL054"}},
+	} {
+		var ids []string
+		for _, f := range checkRoots([]string{good, c.pem}, "demo.flor", now) {
+			ids = append(ids, f.ID)
+			if f.Place != "trust.roots[1]" || f.Problem == "" || f.Value == "" || f.Remedy == "" {
+				t.Errorf("%s: %+v", name, f)
+			}
+			if rule, ok := rules(t)[f.ID]; !ok || rule.Severity != f.Severity {
+				t.Errorf("%s: %s is not among the rules as %s", name, f.ID, f.Severity)
+			}
+		}
+		if !slices.Equal(ids, c.ids) {
+			t.Errorf("%s: got %v, want %v", name, ids, c.ids)
+		}
+	}
+}
+
+// Warnings are told, and withhold nothing.
+func TestValidate(t *testing.T) {
+	src := flake(t, `{
+		one = mkCluster (base // { users.ann = { roles = [ "reader" ]; }; users.bob = { }; });
+		bad = mkCluster (base // { users.ann.roles = [ "reder" ]; users.bob = { }; });
+	}`)
+	for cluster, want := range map[string][]string{"one": {"FL050", "FL040"}, "bad": {"FL041", "FL050", "FL013", "FL040"}} {
+		src.Cluster = cluster
+		r, err := Validate(t.Context(), src, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, f := range r.Faults {
+			ids = append(ids, f.ID)
+		}
+		if !slices.Equal(ids, want) || r.Hosts != 2 || r.Err() == nil {
+			t.Errorf("%s: got %v of %d hosts, want %v", cluster, ids, r.Hosts, want)
+		}
+	}
+	src.Cluster = "one"
+	if c, err := Compile(t.Context(), src); err != nil || len(c.Documents) != 2 {
+		t.Errorf("a warning kept documents back: %v", err)
+	}
+}

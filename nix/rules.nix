@@ -1,0 +1,55 @@
+# Every rule: id → what it refuses, in a few words. Warnings may be acknowledged in the
+# topology, errors may not. Ids are stable and never reused. FL050 and on need a clock or a
+# parser of certificates: florctl finds those.
+let
+  inherit (builtins) mapAttrs;
+
+  severity = severity: mapAttrs (_: title: { inherit severity title; });
+in
+severity "error"
+  {
+    FL001 = "unknown attribute";
+    FL002 = "value of the wrong type or form";
+    FL003 = "missing attribute";
+    FL004 = "name that cannot be part of an ID";
+    FL005 = "reserved name";
+    FL006 = "private key";
+    FL007 = "no trust roots";
+    FL008 = "no signing keys although documents come over the network";
+    FL009 = "attributes that exclude each other";
+    FL010 = "unknown host";
+    FL011 = "unknown service";
+    FL012 = "unknown user";
+    FL013 = "unknown role";
+    FL014 = "unknown group of services";
+    FL015 = "unknown identity among callers";
+    FL016 = "unknown group of hosts";
+    FL017 = "reserved role or group that is missing";
+    FL018 = "reserved role where it does not belong";
+    FL019 = "unknown need";
+    FL020 = "address taken";
+    FL021 = "SSH host key taken";
+    FL022 = "port taken";
+    FL023 = "local listener taken";
+    FL024 = "need taken";
+    FL025 = "name too long";
+    FL026 = "password or token";
+    FL030 = "role that reaches nothing";
+    FL031 = "needed kind without provider";
+    FL032 = "more replicas than hosts that fit";
+    FL033 = "needs that wait for each other";
+    FL034 = "role whose host lacks a capability";
+    FL035 = "provider whose host lacks a capability";
+    FL036 = "public service without an ingress";
+    FL037 = "protocol that is not carried";
+    FL050 = "root certificate that cannot be read";
+    FL051 = "root certificate that expired";
+    FL052 = "root certificate that is not valid yet";
+    FL053 = "root certificate that is no authority";
+    FL054 = "root certificate of another trust domain";
+  }
+// severity "warning" {
+  FL040 = "user without roles";
+  FL041 = "service that nobody may reach";
+  FL042 = "acknowledgement of nothing";
+}

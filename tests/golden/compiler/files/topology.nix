@@ -1,0 +1,14 @@
+# Files by reference, a Unix socket, a host whose documents come with its system.
+{ base, merge, ... }: merge (base // { services.wiki.host = "beta"; }) {
+  hosts.beta.deploy = "closure";
+  services.wiki = {
+    listenPort = 80;
+    upstream = "unix:/run/wiki/http.sock";
+    user = "wiki";
+    sso = { mode = "oidc"; redirectURIs = [ "https://wiki.example.org/" ]; after = [ "config-wiki-smtp" ]; };
+    files.smtp = { ref = "wiki/smtp-password"; restart = "wiki.service"; };
+    files.motd = { ref = "motd"; mode = "0444"; };
+  };
+  providers.config = { hosts = [ "alpha" ]; every = 60; };
+  providers.oidc = { hosts = [ "alpha" ]; issuer = "https://auth.example.org"; };
+}

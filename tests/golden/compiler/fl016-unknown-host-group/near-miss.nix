@@ -1,0 +1,4 @@
+{ base, merge, ... }: merge base {
+  inventory."eu/fra" = { };
+  hosts.alpha.group = "eu/fra";
+}

@@ -1,0 +1,5 @@
+{ base, merge, ... }: merge base {
+  inventory.eu = { };
+  inventory."eu/fra" = { };
+  hosts.alpha.group = "eu/fr";
+}

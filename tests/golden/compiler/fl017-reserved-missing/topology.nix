@@ -1,0 +1,4 @@
+{ base, ... }: base // {
+  roles = { inherit (base.roles) operator reader; };
+  groups = { control-plane = [ ]; };
+}

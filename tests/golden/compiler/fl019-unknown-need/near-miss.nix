@@ -1,0 +1,4 @@
+{ base, merge, ... }: merge base {
+  providers.config.hosts = [ "alpha" ];
+  services.wiki.files.smtp = { ref = "wiki/smtp"; after = [ "cert-service-wiki" ]; };
+}

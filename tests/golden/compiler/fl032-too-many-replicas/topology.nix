@@ -1,0 +1,7 @@
+{ base, merge, ... }: merge base {
+  hosts.alpha = { tags = [ "ssd" ]; capabilities = [ "gpu" ]; };
+  hosts.beta.kind = "device";
+  services.wiki = { host = ""; replicas = 2; };
+  services.fast = { replicas = 2; port = 1; placement.tags = [ "ssd" ]; };
+  services.brain = { replicas = 2; port = 2; placement.capabilities = [ "gpu" ]; };
+}

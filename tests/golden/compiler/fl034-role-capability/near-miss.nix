@@ -1,0 +1,7 @@
+{ base, merge, ... }: merge base {
+  hosts.alpha = { roles = [ "encoder" ]; group = "eu"; };
+  inventory.eu.capabilities = [ "gpu" ];
+  # What a user has is no matter of hosts.
+  users.ann.roles = [ "encoder" ];
+  roles.encoder = { services = [ "wiki" ]; requires = [ "gpu" ]; };
+}

@@ -1,0 +1,4 @@
+{ base, merge, ... }: merge base {
+  providers.cert = { hosts = [ "beta" ]; requires = [ "hsm" ]; };
+  hosts.beta.capabilities = [ "hsm" ];
+}

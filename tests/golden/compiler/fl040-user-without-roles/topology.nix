@@ -1,0 +1,3 @@
+{ base, merge, ... }: merge base {
+  users.bob = { };
+}

@@ -1,0 +1,7 @@
+{ base, merge, ... }: merge base {
+  services.blog = { host = "bata"; port = 1; };
+  acknowledge = [
+    { id = "FL041"; place = "services.wiki"; reason = "it was so once"; }
+    { id = "FL010"; place = "services.blog.host"; reason = "errors stay errors"; }
+  ];
+}

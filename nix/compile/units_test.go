@@ -1,0 +1,125 @@
+package compile
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// various is a cluster whose hosts have all that units depend on: alpha issues
+// certificates, beta signs people in with one of those and has a listener that
+// needs a privilege, gamma has nothing of its own.
+const various = `{ one = mkCluster (base // {
+  hosts = base.hosts // { gamma = { sshHostKey = key "gamma"; }; };
+  services.wiki = { host = "beta"; port = 80; sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.example.org/cb" ]; }; };
+  providers = { cert.hosts = [ "alpha" ]; oidc = { hosts = [ "beta" ]; issuer = "http://sso.example.org"; }; };
+}); }`
+
+func readVarious(t *testing.T) map[string]Units {
+	t.Helper()
+	src := flake(t, "let key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\" + builtins.substring 7 43 ((import ./nix/names.nix).sri name); in "+various)
+	all := map[string]Units{}
+	for _, host := range []string{"alpha", "beta", "gamma"} {
+		u, err := ReadUnits(t.Context(), src, host, "/opt/bin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[host] = u
+	}
+	return all
+}
+
+// TestUnits: what a host's units depend on.
+func TestUnits(t *testing.T) {
+	all := readVarious(t)
+	for _, c := range []struct{ host, unit, line string }{
+		{"gamma", "florete-activate.service", `ExecStart=/opt/bin/flor activate --closure="/etc/florete/documents" --owner="florete" --state="/var/lib/florete"`},
+		{"gamma", "florete-agent.service", "CapabilityBoundingSet="},
+		{"gamma", "florete-agent.service", "User=florete"},
+		{"beta", "florete-agent.service", "AmbientCapabilities=CAP_NET_BIND_SERVICE"},
+		{"beta", "florete-agent.service", "CapabilityBoundingSet=CAP_NET_BIND_SERVICE"},
+		{"alpha", "florete-provider.service", "DynamicUser=true"},
+		{"beta", "florete-provider.service", "DynamicUser=false"},
+		{"beta", "florete-need-oidc-wiki.path", "PathExists=/var/lib/florete/needs/oidc-wiki/current"},
+		{"alpha", "florete.sysusers", `u florete - "Florete's forwarder" /var/lib/florete`},
+		{"beta", "florete.sysusers", `u florete-provider - "Florete's provider" /var/lib/florete-provider`},
+	} {
+		if !slices.Contains(strings.Split(all[c.host][c.unit], "\n"), c.line) {
+			t.Errorf("%s: %s does not say %q:\n%s", c.host, c.unit, c.line, all[c.host][c.unit])
+		}
+	}
+	if all["gamma"]["florete-provider.service"] != "" {
+		t.Error("gamma has a provider's unit and provides nothing")
+	}
+	if strings.Contains(all["alpha"]["florete.sysusers"], "florete-provider") {
+		t.Error("alpha has an account for a provider whose account systemd makes up")
+	}
+	documents := regexp.MustCompile("(?m)^X-Documents=.*$")
+	if a, b := all["alpha"]["florete-activate.service"], all["beta"]["florete-activate.service"]; a == b ||
+		documents.ReplaceAllString(a, "") != documents.ReplaceAllString(b, "") {
+		t.Error("activation's units of two hosts differ in more than their documents, or not in those")
+	}
+}
+
+// TestExposure asks systemd how exposed each service is, and whether it knows
+// every directive.
+func TestExposure(t *testing.T) {
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("NOT RUN: no systemd-analyze in PATH, on Debian it is in the package systemd")
+	}
+	for host, units := range readVarious(t) {
+		dir := t.TempDir()
+		if err := units.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		for name := range units {
+			if filepath.Ext(name) != ".service" {
+				continue
+			}
+			cmd := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", "./"+name)
+			cmd.Dir = dir
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "Overall exposure level for "+name) {
+				t.Errorf("%s: %s: exposed by more than 2.0: %v\n%s", host, name, err, out)
+			}
+			if strings.Contains(string(out), "Unknown") || strings.Contains(string(out), "ignoring") {
+				t.Errorf("%s: %s:\n%s", host, name, out)
+			}
+		}
+	}
+}
+
+// TestUnitsWrite: over what an earlier call left, beside what others put there.
+func TestUnitsWrite(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"florete-need-old.path", "florete-agent.service", "other.service"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "florete-agent.service.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Units{"florete-agent.service": "new"}).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		got[e.Name()] = true
+	}
+	if want := map[string]bool{"florete-agent.service": true, "florete-agent.service.d": true, "other.service": true}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "florete-agent.service")); err != nil || string(b) != "new" {
+		t.Errorf("got %q, %v", b, err)
+	}
+}

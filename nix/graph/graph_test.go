@@ -1,0 +1,278 @@
+package graph
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"florete"
+	"florete/nix/compile"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var formats = map[string]func(Cluster) []byte{"svg": SVG, "dot": DOT, "mmd": Mermaid}
+
+// team is a cluster of ten hosts.
+func team(t *testing.T) Cluster {
+	t.Helper()
+	b, err := os.ReadFile("testdata/team.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c Cluster
+	if err := json.Unmarshal(b, &c); err != nil {
+		t.Fatal(err)
+	}
+	c.nodes = len(c.Hosts)
+	return c
+}
+
+// TestGolden: a change of what is drawn is a change that someone looked at.
+func TestGolden(t *testing.T) {
+	whole := team(t)
+	part, err := whole.Around("mon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]Cluster{"team": whole, "mon": part} {
+		for ext, draw := range formats {
+			path := filepath.Join("testdata", name+"."+ext)
+			got := draw(c)
+			for range 3 {
+				if !bytes.Equal(draw(c), got) {
+					t.Fatalf("%s: drawn again, it is another", path)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s: drawn otherwise; look at it, then run with -update", path)
+			}
+		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	const id, digest = `"spiffe://a.flor/node/a"`, `sha256-`
+	body := `{"cluster":"a","host":"a","trustDomain":"a.flor","trust":{"roots":[],"keys":[]},"identity":{"id":` + id + `,"sshHostKey":"k"},"roles":[],` +
+		`"providers":{"b":{"id":` + id + `,"address":"b:1"},"c":{"id":` + id + `,"address":"c:1"}},"needs":[` +
+		need("cert-node", "cert", `"b","c"`) + "," + need("cert-service-x", "cert", `"b"`) + "," + need("oidc-x", "oidc", `"c"`) +
+		`],"forwarder":{"publish":[],"reach":[],"callers":[],"socks":[]}}`
+	envelope := fmt.Sprintf(`{"cluster":"a","digest":%q,"host":"a","kind":"manifest","rev":"","schema":"florete.envelope/v1","serial":1}`, florete.Digest([]byte(body)))
+	c, err := New(compile.Snapshot{Documents: map[string]map[string]compile.Raw{"a": {"manifest": {Body: body, Envelope: envelope}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.Needs); got != "map[a:map[b:[cert] c:[oidc]]]" {
+		t.Error(got)
+	}
+	if _, err := New(compile.Snapshot{Documents: map[string]map[string]compile.Raw{"a": {"manifest": {Body: body + " ", Envelope: envelope}}}}); err == nil {
+		t.Error("a changed body is drawn")
+	}
+}
+
+func need(id, kind, providers string) string {
+	return fmt.Sprintf(`{"id":%q,"kind":%q,"providers":[%s],"request":{},"deliver":{"files":{},"owner":"","group":""},"onChange":[],"after":[],"renew":{},"generation":1}`, id, kind, providers)
+}
+
+func TestAroundNobody(t *testing.T) {
+	if _, err := team(t).Around("moon"); err == nil || err.Error() != `cluster team has no host "moon", it has admin, db1, db2, forge, kiosk, lap-alice, lap-bob, mon, web1, web2` {
+		t.Error(err)
+	}
+}
+
+// What a name holds is told, not obeyed.
+func TestEscaped(t *testing.T) {
+	odd := "a\"]<b>&'\\\n#;--{}"
+	c := team(t)
+	h := c.Hosts["mon"]
+	h.Services, h.Users, h.Kinds = []string{odd}, []string{odd}, []string{odd}
+	c.Hosts[odd] = h
+	c.Services[odd] = compile.Service{Hosts: []string{odd}, Published: true, Roles: []string{odd}}
+	c.Users[odd] = compile.User{Hosts: []string{odd}, Roles: []string{odd}}
+	c.Roles[odd] = compile.Role{Services: []string{odd}, Groups: []string{odd}}
+	c.Needs[odd] = map[string][]string{"mon": {odd}}
+	texts := wellFormed(t, SVG(c))
+	if !slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, `a"]<b>&'\`) }) {
+		t.Errorf("the name is lost: %q", texts)
+	}
+	if !strings.Contains(string(DOT(c)), `"a\"]<b>&'\\\n#;--{}"`) {
+		t.Error("DOT: the name is not quoted")
+	}
+	graphviz(t, DOT(c))
+	mermaid(t, Mermaid(c))
+}
+
+// Whatever the cluster, its picture is sound: nothing overlaps, nothing is out of
+// the picture, everything has its name.
+func TestLayout(t *testing.T) {
+	for seed := range uint64(60) {
+		c := random(rand.New(rand.NewPCG(seed, 0)), int(seed))
+		p := lay(c)
+		paper := rect{0, 0, p.w, p.h}
+		var boxes []rect
+		for _, side := range [][]*frame{p.left, p.right} {
+			for i, f := range side {
+				for _, g := range side[:i] {
+					apart(t, seed, f.rect, g.rect)
+				}
+				within(t, seed, f.rect, paper)
+				for j, b := range f.boxes {
+					within(t, seed, b.rect, f.rect)
+					for _, other := range f.boxes[:j] {
+						apart(t, seed, b.rect, other.rect)
+					}
+					for k, r := range b.rows {
+						within(t, seed, r.rect, b.rect)
+						if k > 0 {
+							apart(t, seed, r.rect, b.rows[k-1].rect)
+						}
+					}
+					boxes = append(boxes, b.rect)
+				}
+			}
+		}
+		for i, r := range p.pills {
+			within(t, seed, r.rect, paper)
+			for _, b := range boxes {
+				apart(t, seed, r.rect, b)
+			}
+			if i > 0 {
+				apart(t, seed, r.rect, p.pills[i-1].rect)
+			}
+		}
+		for _, e := range p.joined {
+			if e.y < e.side.y || e.y > e.side.y+e.side.h {
+				t.Errorf("seed %d: an edge of %s ends at %d, beside %v", seed, e.role.name, e.y, e.side)
+			}
+		}
+		texts := wellFormed(t, SVG(c))
+		for name := range c.Hosts {
+			if !slices.Contains(texts, name) {
+				t.Errorf("seed %d: no host %s", seed, name)
+			}
+		}
+		mermaid(t, Mermaid(c))
+	}
+}
+
+func within(t *testing.T, seed uint64, in, out rect) {
+	t.Helper()
+	if in.x < out.x || in.y < out.y || in.x+in.w > out.x+out.w || in.y+in.h > out.y+out.h {
+		t.Errorf("seed %d: %v is not in %v", seed, in, out)
+	}
+}
+
+func apart(t *testing.T, seed uint64, a, b rect) {
+	t.Helper()
+	if a.x < b.x+b.w && b.x < a.x+a.w && a.y < b.y+b.h && b.y < a.y+a.h {
+		t.Errorf("seed %d: %v overlaps %v", seed, a, b)
+	}
+}
+
+// random is a cluster of n hosts.
+func random(r *rand.Rand, n int) Cluster {
+	c := Cluster{Topology: compile.Topology{
+		Name: "random", TrustDomain: "random.flor", Hosts: map[string]compile.Host{}, Services: map[string]compile.Service{},
+		Users: map[string]compile.User{}, Roles: map[string]compile.Role{"node": {}}, Groups: map[string][]string{},
+	}, Needs: map[string]map[string][]string{}, nodes: n}
+	roles := []string{"node"}
+	for i := range r.IntN(25) {
+		roles = append(roles, fmt.Sprint("r", i))
+		c.Roles[roles[i+1]] = compile.Role{}
+	}
+	some := func() []string { return []string{roles[r.IntN(len(roles))]} }
+	for i := range n {
+		name := fmt.Sprint("h", i)
+		h := compile.Host{Roles: append(some(), "node"), Group: []string{"", "eu", "eu/fra", "us"}[r.IntN(4)]}
+		for j := range r.IntN(6) * r.IntN(2) {
+			s := fmt.Sprintf("s%d-%d", i, j)
+			h.Services = append(h.Services, s)
+			c.Services[s] = compile.Service{Hosts: []string{name}, Published: r.IntN(5) > 0, Roles: some(), Visibility: "cluster"}
+			role := roles[r.IntN(len(roles))]
+			c.Roles[role] = compile.Role{Services: append(c.Roles[role].Services, s)}
+		}
+		for j := range r.IntN(4) * r.IntN(2) {
+			u := fmt.Sprintf("u%d-%d", i, j)
+			h.Users = append(h.Users, u)
+			c.Users[u] = compile.User{Hosts: []string{name}, Roles: some()}
+		}
+		if i < 3 {
+			h.Kinds = []string{"cert"}
+		}
+		c.Needs[name] = map[string][]string{"h0": {"cert"}, fmt.Sprint("h", r.IntN(min(3, n))): {"cert"}}
+		c.Hosts[name] = h
+	}
+	for i := range r.IntN(20) {
+		c.Users[fmt.Sprint("idle", i)] = compile.User{Roles: some()}
+	}
+	return c
+}
+
+// wellFormed reads a picture as XML and returns its texts.
+func wellFormed(t *testing.T, svg []byte) (texts []string) {
+	t.Helper()
+	d := xml.NewDecoder(bytes.NewReader(svg))
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return texts
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, ok := token.(xml.CharData); ok {
+			texts = append(texts, string(text))
+		}
+	}
+}
+
+func graphviz(t *testing.T, dot []byte) {
+	t.Helper()
+	if _, err := exec.LookPath("dot"); err != nil {
+		t.Log("NOT RUN: no program dot, of Graphviz, to read the graph")
+		return
+	}
+	cmd := exec.Command("dot", "-Tcanon")
+	cmd.Stdin = bytes.NewReader(dot)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s\n%s", err, out, dot)
+	}
+}
+
+func TestGraphvizReadsIt(t *testing.T) { graphviz(t, DOT(team(t))) }
+
+var label = `"[^"<>\n]*"`
+
+var mermaidLine = regexp.MustCompile(`^(flowchart LR|  subgraph n\d+ \[` + label + `\]|  end|    n\d+\(\(node\)\)|    n\d+\[` + label + `\]|    n\d+\(\[` + label + `\]\)|` +
+	`  n\d+\{\{` + label + `\}\}|  n\d+ (--o|-->|-\. ` + label + ` \.->) n\d+)$`)
+
+// mermaid checks that each line is one of those that we write.
+func mermaid(t *testing.T, text []byte) {
+	t.Helper()
+	for line := range strings.Lines(string(text)) {
+		if !mermaidLine.MatchString(strings.TrimSuffix(line, "\n")) {
+			t.Errorf("not Mermaid: %q", line)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+// Package graph draws a cluster: its hosts with the services and users on them,
+// who reaches what through which roles, and who provides.
+//
+// Access is drawn as it is granted, from principals to roles and from roles to
+// services, so that there are as many edges as definitions and not as many as
+// pairs.
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"florete"
+	"florete/nix/compile"
+)
+
+// Cluster is what is drawn.
+type Cluster struct {
+	compile.Topology
+	// Needs are the kinds of need, by host, then by the provider that is asked first.
+	Needs map[string]map[string][]string
+	// around is the host that the others are drawn for, empty for all.
+	around string
+	// nodes is how many hosts there are, drawn or not.
+	nodes int
+	// drawn are the services that roles lead to, when that is not all.
+	drawn map[string][]string
+}
+
+// New takes what is drawn from a snapshot.
+func New(s compile.Snapshot) (Cluster, error) {
+	c := Cluster{Topology: s.Topology, Needs: map[string]map[string][]string{}, nodes: len(s.Topology.Hosts)}
+	for host, docs := range s.Documents {
+		d, err := docs[florete.DocManifest].Open()
+		if err != nil {
+			return c, fmt.Errorf("host %s: %w", host, err)
+		}
+		m, err := d.Manifest()
+		if err != nil {
+			return c, err
+		}
+		c.Needs[host] = map[string][]string{}
+		for _, n := range m.Needs {
+			if first := n.Providers[0]; !slices.Contains(c.Needs[host][first], n.Kind) {
+				c.Needs[host][first] = append(c.Needs[host][first], n.Kind)
+			}
+		}
+		for _, kinds := range c.Needs[host] {
+			slices.Sort(kinds)
+		}
+	}
+	return c, nil
+}
+
+// role is a role that matters: someone holds it or it was written.
+type role struct {
+	name     string
+	groups   []string
+	services []string // published ones that it reaches, sorted
+	nodes    []string // hosts whose node holds it, sorted; none when every does
+	users    []string
+	by       []string // services that hold it
+	every    bool     // every node holds it
+}
+
+func (c Cluster) roles() []*role {
+	holders := map[string]*role{}
+	for name, r := range c.Roles {
+		reach := map[string]bool{}
+		for _, s := range r.Services {
+			reach[s] = c.Services[s].Published
+		}
+		for _, g := range r.Groups {
+			for _, s := range c.Groups[g] {
+				reach[s] = c.Services[s].Published
+			}
+		}
+		maps.DeleteFunc(reach, func(_ string, published bool) bool { return !published })
+		holders[name] = &role{name: name, groups: r.Groups, services: slices.Sorted(maps.Keys(reach))}
+		if c.drawn != nil {
+			holders[name].services = c.drawn[name]
+		}
+	}
+	of := func(names []string) (held []*role) {
+		for _, n := range names {
+			if holders[n] != nil {
+				held = append(held, holders[n])
+			}
+		}
+		return held
+	}
+	for name, h := range c.Hosts {
+		for _, r := range of(h.Roles) {
+			r.nodes = append(r.nodes, name)
+		}
+	}
+	for name, u := range c.Users {
+		for _, r := range of(u.Roles) {
+			r.users = append(r.users, name)
+		}
+	}
+	for name, s := range c.Services {
+		for _, r := range of(s.Roles) {
+			r.by = append(r.by, name)
+		}
+	}
+	var all []*role
+	for _, r := range holders {
+		slices.Sort(r.nodes)
+		slices.Sort(r.users)
+		slices.Sort(r.by)
+		if r.name == "node" || len(r.nodes) == c.nodes && c.nodes > 1 {
+			r.nodes, r.every = nil, true
+		}
+		// The reserved roles are there whether or not anyone wants them.
+		reserved := r.name == "node" || r.name == "operator"
+		idle := len(r.services) == 0 || !r.every && len(r.nodes)+len(r.users)+len(r.by) == 0
+		if !reserved || !idle {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b *role) int { return cmp.Compare(a.name, b.name) })
+	return all
+}
+
+// Around is the part of a cluster that one host has to do with: what its
+// identities reach, who reaches its services, and its providers. Roles that every
+// node holds bring no other host in.
+func (c Cluster) Around(host string) (Cluster, error) {
+	h, ok := c.Hosts[host]
+	if !ok {
+		return c, fmt.Errorf("cluster %s has no host %q, it has %s", c.Name, host, strings.Join(slices.Sorted(maps.Keys(c.Hosts)), ", "))
+	}
+	hosts, services, users := set(host), set(h.Services...), set(h.Users...)
+	held := set(h.Roles...)
+	for _, u := range h.Users {
+		add(held, c.Users[u].Roles...)
+	}
+	for _, s := range h.Services {
+		add(held, c.Services[s].Roles...)
+	}
+	part := c
+	part.around = host
+	part.Needs = map[string]map[string][]string{host: c.Needs[host]}
+	part.Roles, part.drawn = map[string]compile.Role{}, map[string][]string{}
+	inward := map[string]bool{} // roles that reach this host
+	for _, r := range c.roles() {
+		here := kept(r.services, set(h.Services...))
+		if len(here) > 0 {
+			inward[r.name] = true
+			add(users, r.users...)
+			add(hosts, r.nodes...)
+			add(services, r.by...)
+		}
+		switch {
+		case held[r.name]:
+			part.drawn[r.name] = r.services
+		case len(here) > 0:
+			part.drawn[r.name] = here
+		default:
+			continue
+		}
+		add(services, part.drawn[r.name]...)
+		part.Roles[r.name] = c.Roles[r.name]
+	}
+	for s := range services {
+		add(hosts, c.Services[s].Hosts...)
+	}
+	for u := range users {
+		if len(c.Users[u].Hosts) == 0 {
+			delete(users, u)
+		}
+		add(hosts, c.Users[u].Hosts...)
+	}
+	for p := range c.Needs[host] {
+		hosts[p] = true
+	}
+
+	// What others hold is drawn where it leads here.
+	part.Hosts, part.Services, part.Users = map[string]compile.Host{}, map[string]compile.Service{}, map[string]compile.User{}
+	relevant := func(roles []string, own bool) []string {
+		if own {
+			return roles
+		}
+		return kept(roles, inward)
+	}
+	for name := range hosts {
+		o := c.Hosts[name]
+		o.Services, o.Users, o.Roles = kept(o.Services, services), kept(o.Users, users), relevant(o.Roles, name == host)
+		part.Hosts[name] = o
+	}
+	for name := range services {
+		s := c.Services[name]
+		s.Roles = relevant(s.Roles, slices.Contains(h.Services, name))
+		part.Services[name] = s
+	}
+	for name := range users {
+		u := c.Users[name]
+		u.Roles = relevant(u.Roles, slices.Contains(h.Users, name))
+		part.Users[name] = u
+	}
+	return part, nil
+}
+
+func set(names ...string) map[string]bool {
+	s := map[string]bool{}
+	add(s, names...)
+	return s
+}
+
+func add(s map[string]bool, names ...string) {
+	for _, n := range names {
+		s[n] = true
+	}
+}
+
+func kept(names []string, in map[string]bool) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !in[n] })
+}

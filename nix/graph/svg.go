@@ -1,0 +1,307 @@
+package graph
+
+import (
+	_ "embed"
+	"encoding/xml"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+//go:embed style.css
+var style string
+
+// The colours of roles, told apart on white and on black.
+var colours = []string{
+	"#3b7dd8", "#d9730d", "#2f9e6e", "#b5489b", "#a08000", "#1f9db3", "#8560d0", "#c4483c", "#5f8f2f", "#8a6a4f",
+}
+
+// SVG is the picture. It needs nothing but a viewer and has a background of its
+// own, dark where the viewer prefers that.
+func SVG(c Cluster) []byte {
+	p := lay(c)
+	s := &svg{}
+	s.printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img">`, p.w, p.h, p.w, p.h)
+	s.printf(`<title>%s</title><style>%s</style>`, text("cluster "+c.Name), style)
+	s.printf(`<rect class="paper" width="%d" height="%d"/>`, p.w, p.h)
+	title := c.Name
+	if c.around != "" {
+		title += " around " + c.around
+	}
+	s.text("title", margin, 34, title)
+	s.text("dim", margin, 54, p.summary())
+	for _, f := range append(slices.Clone(p.left), p.right...) {
+		if p.framed {
+			s.rect("frame", f.rect, 10)
+			s.text("label", f.x+framePad, f.y+18, f.label)
+		}
+	}
+	p.needs(s)
+	for _, side := range [][]*frame{p.left, p.right} {
+		for _, f := range side {
+			for _, b := range f.boxes {
+				p.host(s, b)
+			}
+		}
+	}
+	for _, pill := range p.pills {
+		p.role(s, pill)
+	}
+	p.legend(s)
+	s.printf("</svg>")
+	return []byte(s.String())
+}
+
+func (p *picture) summary() string {
+	return fmt.Sprintf("%s · %s, %s, %s, %s", p.TrustDomain,
+		plural(len(p.Hosts), "host"), plural(len(p.Services), "service"), plural(len(p.Users), "user"), plural(len(p.pills), "role"))
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func (p *picture) host(s *svg, b *box) {
+	class := "host"
+	if b.host == nowhere {
+		class = "host none"
+	} else if p.Hosts[b.host].Kind == "device" {
+		class = "host device"
+	}
+	if p.around != "" && b.host == p.around {
+		class += " focus"
+	}
+	s.rect(class, b.rect, 7)
+	s.text("name", b.x+10, b.y+17, fit(b.host, b.w-20-15*len(b.dots), 13))
+	p.dots(s, b.x+b.w-10, b.y+12, b.dots)
+	if len(b.kinds) > 0 {
+		s.text("provides", b.x+10, b.y+headerH+10, fit("provides "+strings.Join(b.kinds, ", "), b.w-20, 11))
+	}
+	for _, r := range b.rows {
+		corner := 3
+		if r.class == "user" {
+			corner = rowH / 2
+		}
+		class := r.class
+		if r.note != "" {
+			class += " " + r.note
+		}
+		s.rect(class, r.rect, corner)
+		room := r.w - 18
+		if !p.detail {
+			room -= 14 * min(len(r.dots), most)
+		}
+		label := r.name
+		if r.note != "" {
+			label += " · " + r.note
+		}
+		s.text("row", r.x+9, r.y+14, fit(label, room, 12))
+		if !p.detail {
+			p.dots(s, r.x+r.w-4, r.y+rowH/2, r.dots)
+		}
+	}
+}
+
+// most is how many numbers of roles are shown on one thing.
+const most = 4
+
+// dots are numbers of roles, the last of them at x. In detail, edges say it.
+func (p *picture) dots(s *svg, x, y int, roles []int) {
+	if p.detail {
+		return
+	}
+	if more := len(roles) - most; more > 0 {
+		s.printf(`<text class="more" x="%d" y="%d" text-anchor="end">+%d</text>`, x, y+3, more+1)
+		x -= 16
+		roles = roles[:most-1]
+	}
+	for i := len(roles) - 1; i >= 0; i-- {
+		s.dot(x-6, y, roles[i])
+		x -= 14
+	}
+}
+
+// role is a role with its edges: a thin line to each that holds it, an arrow to
+// each that it reaches.
+func (p *picture) role(s *svg, r *pill) {
+	s.printf(`<g class="role" stroke="%s" fill="%s">`, colour(r.number), colour(r.number))
+	label := "role " + r.name
+	if len(r.groups) > 0 {
+		label += ", groups " + strings.Join(r.groups, ", ")
+	}
+	s.printf(`<title>%s</title>`, text(label))
+	for _, e := range p.joined {
+		if e.role == r {
+			s.join(e)
+		}
+	}
+	class := "pill"
+	if len(r.services) == 0 || !r.every && len(r.nodes)+len(r.users)+len(r.by) == 0 {
+		class = "pill idle"
+	}
+	s.rect(class, r.rect, pillH/2)
+	x := r.x + 14
+	if !p.detail {
+		s.dot(x+4, r.y+r.h/2, r.number)
+		x += 18
+	}
+	under := ""
+	if r.every {
+		under = "every node"
+	}
+	if len(r.groups) > 0 {
+		if under != "" {
+			under += " · "
+		}
+		under += "via " + strings.Join(r.groups, ", ")
+	}
+	room := r.x + r.w - 12 - x
+	if under == "" {
+		s.text("name", x, r.y+22, fit(r.name, room, 13))
+	} else {
+		s.text("name", x, r.y+15, fit(r.name, room, 13))
+		s.text("dim", x, r.y+28, fit(under, room, 11))
+	}
+	s.printf(`</g>`)
+}
+
+// needs are the lines of hosts to those who provide for them: a line for each
+// provider runs beside the hosts, on the left and around the top to the right.
+func (p *picture) needs(s *svg) {
+	s.printf(`<g class="needs">`)
+	for i, provider := range p.lanes {
+		at := p.boxes[provider]
+		leftX, rightX, topY := margin+lane*i, p.w-margin-lane*i, head+lane*(i+1)-4
+		arrive := at.y + headerH/2 + 6*i
+		s.printf(`<path d="M%d %dH%d"/><path class="end" d="M%d %dl8 -4v8z"/>`, rightX, arrive, at.x+at.w+8, at.x+at.w, arrive)
+		var left, right []int
+		stub := func(frames []*frame, isLeft bool) {
+			for _, f := range frames {
+				users := 0
+				for _, b := range f.boxes {
+					if len(p.Needs[b.host][provider]) == 0 || b == at {
+						continue
+					}
+					users++
+					if p.detail {
+						y := b.y + b.h/2 + 6*i
+						if isLeft {
+							s.printf(`<path d="M%d %dH%d"/>`, leftX, y, b.x)
+							left = append(left, y)
+						} else {
+							s.printf(`<path d="M%d %dH%d"/>`, b.x+b.w, y, rightX)
+							right = append(right, y)
+						}
+					}
+				}
+				if users > 0 && !p.detail {
+					y := f.y + f.h/2 + 6*i
+					if isLeft {
+						s.printf(`<path d="M%d %dH%d"/>`, leftX, y, f.x)
+						left = append(left, y)
+					} else {
+						s.printf(`<path d="M%d %dH%d"/>`, f.x+f.w, y, rightX)
+						right = append(right, y)
+					}
+				}
+			}
+		}
+		stub(p.left, true)
+		stub(p.right, false)
+		right = append(right, arrive)
+		if len(left) > 0 {
+			s.printf(`<path d="M%d %dV%dH%dV%d"/>`, leftX, slices.Max(left), topY, rightX, slices.Max(right))
+		} else {
+			s.printf(`<path d="M%d %dV%d"/>`, rightX, slices.Min(right), slices.Max(right))
+		}
+	}
+	s.printf(`</g>`)
+}
+
+func (p *picture) legend(s *svg) {
+	y := p.h - 44
+	x := margin
+	item := func(w int, draw func(x int), label string) {
+		draw(x)
+		s.text("dim", x+w+8, y+4, label)
+		x += w + 8 + 7*len([]rune(label)) + 26
+	}
+	item(30, func(x int) { s.rect("host", rect{x, y - 9, 30, 18}, 5) }, "host")
+	item(30, func(x int) { s.rect("host device", rect{x, y - 9, 30, 18}, 5) }, "device")
+	item(30, func(x int) { s.rect("service", rect{x, y - 8, 30, 16}, 3) }, "service")
+	item(30, func(x int) { s.rect("user", rect{x, y - 8, 30, 16}, 8) }, "user")
+	for _, reaches := range []bool{false, true} {
+		item(34, func(x int) {
+			s.printf(`<g stroke="%s" fill="%s">`, colour(1), colour(1))
+			s.join(&edge{role: &pill{rect: rect{x, y, 0, 0}}, reaches: reaches, side: rect{x + 34, y, 0, 0}, y: y, count: 1})
+			s.printf(`</g>`)
+		}, map[bool]string{false: "role held by", true: "role reaches"}[reaches])
+	}
+	item(34, func(x int) {
+		s.printf(`<g class="needs"><path d="M%d %dH%d"/><path class="end" d="M%d %dl-8 -4v8z"/></g>`, x, y, x+26, x+34, y)
+	}, "is provided for by")
+	if !p.detail {
+		s.text("dim", margin, y+26, "Numbers are roles: what a user or host holds, and who reaches a service. Wider edges stand for more.")
+	}
+}
+
+type svg struct{ strings.Builder }
+
+func (s *svg) printf(format string, args ...any) {
+	fmt.Fprintf(s, format+"\n", args...)
+}
+
+func (s *svg) rect(class string, r rect, corner int) {
+	s.printf(`<rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="%d"/>`, class, r.x, r.y, r.w, r.h, corner)
+}
+
+func (s *svg) text(class string, x, y int, v string) {
+	s.printf(`<text class="%s" x="%d" y="%d">%s</text>`, class, x, y, text(v))
+}
+
+func (s *svg) dot(x, y, role int) {
+	s.printf(`<circle class="dot" cx="%d" cy="%d" r="6.5" fill="%s" stroke="none"/><text class="number" x="%d" y="%d">%d</text>`, x, y, colour(role), x, y+3, role)
+}
+
+// join draws an edge, level at both ends: with a dot at what holds a role, or an
+// arrow at what it reaches.
+func (s *svg) join(e *edge) {
+	x, port, out := e.side.x, e.role.x+e.role.w, 1
+	if e.left {
+		x, port, out = e.side.x+e.side.w, e.role.x, -1
+	}
+	class, width, tip := "holds", 1.2+0.6*math.Log2(float64(e.count)), 0
+	if e.reaches {
+		class, width, tip = "reaches", width+0.5, 8*out
+	}
+	y := e.role.y + e.role.h/2
+	d := (x - port) / 2
+	s.printf(`<path class="%s" stroke-width="%.1f" d="M%d %dC%d %d %d %d %d %d"/>`, class, width, port, y, port+d, y, x-tip-d, e.y, x-tip, e.y)
+	if e.reaches {
+		s.printf(`<path class="end" d="M%d %dl%d -4v8z"/>`, x, e.y, -tip)
+	} else {
+		s.printf(`<circle class="end" cx="%d" cy="%d" r="3"/>`, x, e.y)
+	}
+}
+
+func colour(role int) string { return colours[(role-1)%len(colours)] }
+
+// text is escaped for XML.
+func text(s string) string {
+	var b strings.Builder
+	xml.EscapeText(&b, []byte(s))
+	return b.String()
+}
+
+// fit cuts a text to about so many pixels. No font is at hand to ask.
+func fit(s string, width, size int) string {
+	runes := []rune(s)
+	if n := max(1, width*100/(size*56)); len(runes) > n {
+		return string(runes[:n-1]) + "…"
+	}
+	return s
+}

@@ -1,7 +1,7 @@
-# A cluster of `hosts` hosts with five services each, 100 users and 20 roles. Every
+# A cluster of `hosts` hosts with `services` services each, 100 users and 20 roles. Every
 # service is reached through some role, so that access grows as the cluster does:
 # a sixteenth of all services for each user, one service for each node.
-{ hosts }:
+{ hosts, services ? 5 }:
 let
   inherit (builtins) concatMap elemAt foldl' genList listToAttrs map substring;
   inherit (import ../../../nix/names.nix) sri;
@@ -12,7 +12,7 @@ let
 
   host = i: "host-${toString i}";
   team = i: "team-${toString (mod i 16)}";
-  service = i: k: "service-${toString i}-${toString k}";
+  name = i: k: "service-${toString i}-${toString k}";
   range = first: n: genList (i: first + i) n;
 in
 {
@@ -38,12 +38,12 @@ in
   services = listToAttrs (concatMap
     (i: map
       (k: {
-        name = service i k;
-        value = { host = host i; port = 8000 + 5 * mod i 1000 + k; user = "service"; }
+        name = name i k;
+        value = { host = host i; port = 8000 + services * mod i 1000 + k; user = "service"; }
           // (if k == 1 then { roles = [ "client" ]; } else { })
-          // (if k == 2 then { sso = { mode = "oidc"; redirectURIs = [ "https://${service i k}.example.org/callback" ]; }; } else { });
+          // (if k == 2 then { sso = { mode = "oidc"; redirectURIs = [ "https://${name i k}.example.org/callback" ]; }; } else { });
       })
-      (range 0 5))
+      (range 0 services))
     (range 0 hosts));
 
   users = attrs 100 (i: { name = "user-${toString i}"; value.roles = [ (team i) ]; });
@@ -51,15 +51,15 @@ in
   roles = attrs 16
     (t: {
       name = team t;
-      value.services = concatMap (i: if mod i 16 == t then genList (service i) 5 else [ ]) (range 0 hosts);
+      value.services = concatMap (i: if mod i 16 == t then genList (name i) services else [ ]) (range 0 hosts);
     }) // {
     node.groups = [ "control-plane" ];
     operator.groups = [ "control-plane" "control-plane-write" ];
-    client.services = [ (service 1 0) ];
+    client.services = [ (name 1 0) ];
     auditor.groups = [ "control-plane" ];
   };
   groups = {
-    control-plane = [ (service 0 0) ];
+    control-plane = [ (name 0 0) ];
     control-plane-write = [ ];
   };
   providers = {

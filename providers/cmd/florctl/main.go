@@ -24,7 +24,7 @@ func run() int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd(), newUnitsCmd(), newPublishCmd(), newCACmd())
+	root.AddCommand(newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd(), newUnitsCmd(), newBundleCmd(), newPublishCmd(), newCACmd())
 	err := root.ExecuteContext(ctx)
 	if errors.Is(err, errWidens) {
 		return 2

@@ -1,0 +1,150 @@
+// Package bundle packs all that one host runs on into a file, for Linux with
+// systemd: a tar.gz with an install.sh, or a Debian package. The same host gives
+// the same bytes.
+//
+//	install.sh            installs, upgrades, rolls back and removes
+//	bin/flor              static; flor-provider beside it on provider hosts
+//	documents/…           as florctl compile writes them
+//	units/florete-*       as florctl units writes them
+//	florete.sysusers      accounts, for systemd-sysusers
+//	version               <serial>-<digest of the rest>
+package bundle
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/elf"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"florete"
+	"florete/nix/compile"
+)
+
+// Where the commands are on the host, for compile.ReadUnits.
+const (
+	BinTar = "/usr/local/bin"
+	BinDeb = "/usr/bin"
+)
+
+// sysusers is the file of compile.Units that is no unit.
+const sysusers = "florete.sysusers"
+
+// Bundle is what one host runs on.
+type Bundle struct {
+	Documents []florete.Document
+	Units     compile.Units
+	Programs  Programs
+}
+
+// Programs are the commands of a host by name, all for one architecture.
+type Programs struct {
+	Machine elf.Machine
+	files   map[string][]byte
+}
+
+// Needed are the commands that a host with these documents runs.
+func Needed(documents []florete.Document) []string {
+	if slices.ContainsFunc(documents, func(d florete.Document) bool { return d.Envelope.Kind == florete.DocPolicy }) {
+		return []string{"flor", "flor-provider"}
+	}
+	return []string{"flor"}
+}
+
+// ReadPrograms reads commands from dir. They must be static, to run on any
+// distribution.
+func ReadPrograms(dir string, names []string) (Programs, error) {
+	p := Programs{files: map[string][]byte{}}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return p, fmt.Errorf("no program %s: build it with CGO_ENABLED=0 go build -trimpath, and name its directory with --bin", path)
+		}
+		if err != nil {
+			return p, err
+		}
+		f, err := elf.NewFile(bytes.NewReader(b))
+		if err != nil {
+			return p, fmt.Errorf("%s: not a Linux program: %w", path, err)
+		}
+		if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+			return p, fmt.Errorf("%s: linked dynamically: build it with CGO_ENABLED=0", path)
+		}
+		if p.Machine != elf.EM_NONE && p.Machine != f.Machine {
+			return p, fmt.Errorf("%s: for %s, but %s is for %s: build both for one architecture", path, f.Machine, names[0], p.Machine)
+		}
+		p.Machine, p.files[name] = f.Machine, b
+	}
+	return p, nil
+}
+
+// file is one file of an archive; a target makes it a symlink.
+type file struct {
+	path   string // relative, with slashes
+	data   []byte
+	mode   fs.FileMode
+	target string
+}
+
+//go:embed install.sh
+var installer []byte
+
+// envelope is that of the manifest.
+func (b Bundle) envelope() florete.Envelope { return b.Documents[0].Envelope }
+
+// time is the same for all files.
+func (b Bundle) time() time.Time { return time.Unix(b.envelope().Serial, 0) }
+
+// Version tells bundles apart: the manifest's serial, and a digest of everything.
+func (b Bundle) Version() string {
+	sum := sha256.New()
+	for _, f := range b.files() {
+		fmt.Fprintf(sum, "%s %o %d %s\n", f.path, f.mode, len(f.data), f.target)
+		sum.Write(f.data)
+	}
+	return fmt.Sprintf("%d-%x", b.envelope().Serial, sum.Sum(nil)[:6])
+}
+
+// files are all but the version.
+func (b Bundle) files() []file {
+	all := append(b.place("bin", "documents", "units"), file{path: "install.sh", data: installer, mode: 0o755})
+	all = append(all, file{path: sysusers, data: []byte(b.Units[sysusers]), mode: 0o644})
+	return sorted(all)
+}
+
+// place puts programs, documents and units into directories.
+func (b Bundle) place(bin, documents, units string) (all []file) {
+	for name, data := range b.Programs.files {
+		all = append(all, file{path: path.Join(bin, name), data: data, mode: 0o755})
+	}
+	for _, d := range b.Documents {
+		envelope, body, signature := d.Bytes()
+		parts := map[string][]byte{".json": body, ".envelope.json": envelope}
+		if signature != "" {
+			parts[".sig"] = []byte(signature)
+		}
+		for ext, data := range parts {
+			all = append(all, file{path: path.Join(documents, d.Envelope.Kind+ext), data: data, mode: 0o644})
+		}
+	}
+	for name, text := range b.Units {
+		if name != sysusers {
+			all = append(all, file{path: path.Join(units, name), data: []byte(text), mode: 0o644})
+		}
+	}
+	return all
+}
+
+func sorted(files []file) []file {
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	return files
+}

@@ -1,0 +1,198 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"florete"
+	"florete/nix/compile"
+)
+
+// program is a Linux program as far as its header goes.
+func program(m elf.Machine, dynamic bool, text string) []byte {
+	h := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(m), Version: 1, Ehsize: 64, Phentsize: 56, Phoff: 64}
+	copy(h.Ident[:], "\x7fELF\x02\x01\x01")
+	p := elf.Prog64{Type: uint32(elf.PT_INTERP)}
+	var out bytes.Buffer
+	if dynamic {
+		h.Phnum = 1
+	}
+	binary.Write(&out, binary.LittleEndian, h)
+	binary.Write(&out, binary.LittleEndian, p)
+	out.WriteString(text)
+	return out.Bytes()
+}
+
+// write makes files in a new directory.
+func write(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, b := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// example is the bundle of a host of the example cluster.
+func example(t *testing.T, host, text string) Bundle {
+	t.Helper()
+	var b Bundle
+	for _, kind := range []string{florete.DocManifest, florete.DocPolicy} {
+		d, err := florete.Read(filepath.Join("../../tests/golden/compiler/example/expected", host), kind)
+		if err == nil {
+			b.Documents = append(b.Documents, d)
+		}
+	}
+	if len(b.Documents) == 0 {
+		t.Fatalf("no documents of %s", host)
+	}
+	bin := write(t, map[string][]byte{"flor": program(elf.EM_X86_64, false, text), "flor-provider": program(elf.EM_X86_64, false, text)})
+	var err error
+	if b.Programs, err = ReadPrograms(bin, Needed(b.Documents)); err != nil {
+		t.Fatal(err)
+	}
+	b.Units = compile.Units{
+		sysusers:                           "u florete -\n",
+		"florete-activate.service":         "[Service]\nExecStart=" + text + "\n\n[Install]\nWantedBy=multi-user.target\n",
+		"florete-need-" + text + ".path":   "[Path]\n\n[Install]\nWantedBy=paths.target\n",
+		"florete-need-" + text + ".target": "[Unit]\n",
+	}
+	return b
+}
+
+func TestReadProgramsRefuses(t *testing.T) {
+	bin := write(t, map[string][]byte{
+		"static": program(elf.EM_X86_64, false, ""), "dynamic": program(elf.EM_X86_64, true, ""),
+		"arm": program(elf.EM_AARCH64, false, ""), "script": []byte("#!/bin/sh\n"),
+	})
+	for want, names := range map[string][]string{
+		"no program " + bin + "/none: build it with CGO_ENABLED=0": {"static", "none"},
+		"linked dynamically: build it with CGO_ENABLED=0":          {"dynamic"},
+		"not a Linux program":                   {"script"},
+		"arm: for EM_AARCH64, but static is fo": {"static", "arm"},
+	} {
+		if _, err := ReadPrograms(bin, names); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", names, err, want)
+		}
+	}
+}
+
+func TestTar(t *testing.T) {
+	b := example(t, "ursula", "one")
+	var out, again bytes.Buffer
+	if err := b.WriteTar(&out); err != nil {
+		t.Fatal(err)
+	}
+	if err := example(t, "ursula", "one").WriteTar(&again); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
+		t.Errorf("the same host gives other bytes: %v", err)
+	}
+	zip, err := gzip.NewReader(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for r := tar.NewReader(zip); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Uid != 0 || !h.ModTime.Equal(b.time()) {
+			t.Errorf("%s: uid %d, time %s", h.Name, h.Uid, h.ModTime)
+		}
+		names = append(names, fmt.Sprintf("%04o %s", h.Mode, h.Name))
+	}
+	want := []string{
+		"0755 florete-ursula/", "0755 florete-ursula/bin/", "0755 florete-ursula/bin/flor",
+		"0755 florete-ursula/documents/", "0644 florete-ursula/documents/manifest.envelope.json", "0644 florete-ursula/documents/manifest.json",
+		"0644 florete-ursula/florete.sysusers", "0755 florete-ursula/install.sh",
+		"0755 florete-ursula/units/", "0644 florete-ursula/units/florete-activate.service", "0644 florete-ursula/units/florete-need-one.path",
+		"0644 florete-ursula/units/florete-need-one.target", "0644 florete-ursula/version",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(names, "\n"), strings.Join(want, "\n"))
+	}
+	if other := example(t, "ursula", "two"); other.Version() == b.Version() {
+		t.Error("other programs have the same version")
+	}
+}
+
+// TestDeb asks dpkg what it makes of the package.
+func TestDeb(t *testing.T) {
+	if _, err := exec.LookPath("dpkg-deb"); err != nil {
+		t.Skip("NOT TESTED: no dpkg-deb here")
+	}
+	var out, again bytes.Buffer
+	if err := example(t, "drhorrible", "one").WriteDeb(&out); err != nil {
+		t.Fatal(err)
+	}
+	if err := example(t, "drhorrible", "one").WriteDeb(&again); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
+		t.Errorf("the same host gives other bytes: %v", err)
+	}
+	deb := filepath.Join(write(t, map[string][]byte{"florete.deb": out.Bytes()}), "florete.deb")
+	dpkg := func(args ...string) string {
+		b, err := exec.Command("dpkg-deb", args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("dpkg-deb %s: %v\n%s", args, err, b)
+		}
+		return string(b)
+	}
+	if got := dpkg("--field", deb, "Package", "Architecture", "Depends", "Description"); got != `Package: florete
+Architecture: amd64
+Depends: systemd
+Description: host drhorrible of cluster demo
+ The documents of this host, the programs that it runs on and their units.
+` {
+		t.Errorf("control:\n%s", got)
+	}
+	if got, want := strings.TrimSpace(dpkg("--field", deb, "Version")), strings.Replace(example(t, "drhorrible", "one").Version(), "-", "+", 1); got != want {
+		t.Errorf("version %s, want %s", got, want)
+	}
+	for _, want := range []string{
+		"./usr/bin/flor-provider\n", "./etc/florete/documents -> /usr/share/florete/documents\n", "./usr/share/florete/documents/policy.json\n",
+		"./usr/lib/systemd/system/florete-activate.service\n", "./usr/lib/sysusers.d/florete.conf\n",
+	} {
+		if list := dpkg("--contents", deb); !strings.Contains(list, want) {
+			t.Errorf("no %q in\n%s", want, list)
+		}
+	}
+	dir := t.TempDir()
+	dpkg("--raw-extract", deb, dir)
+	check := exec.Command("md5sum", "--check", "--quiet", "DEBIAN/md5sums")
+	check.Dir = dir
+	if b, err := check.CombinedOutput(); err != nil {
+		t.Errorf("md5sums: %v\n%s", err, b)
+	}
+	for _, name := range []string{"postinst", "prerm", "postrm"} {
+		text, err := os.ReadFile(filepath.Join(dir, "DEBIAN", name))
+		if err != nil || bytes.Contains(text, []byte("@")) {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+		if b, err := exec.Command("sh", "-n", filepath.Join(dir, "DEBIAN", name)).CombinedOutput(); err != nil {
+			t.Errorf("%s: %s", name, b)
+		}
+		if name == "postinst" && !bytes.Contains(text, []byte("enable florete-activate.service florete-need-one.path\n")) {
+			t.Errorf("postinst enables something else:\n%s", text)
+		}
+	}
+	other := example(t, "ursula", "one")
+	other.Programs.Machine = elf.EM_68K
+	if err := other.WriteDeb(io.Discard); err == nil || !strings.Contains(err.Error(), "use the tar.gz") {
+		t.Errorf("an architecture that Debian has not: %v", err)
+	}
+}

@@ -1,0 +1,100 @@
+package bundle
+
+import (
+	"bytes"
+	"crypto/md5"
+	"debug/elf"
+	_ "embed"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The maintainer scripts (Debian Policy chapter 6). @UNITS@ stands for the units
+// that are enabled.
+var (
+	//go:embed deb/postinst
+	postinst string
+	//go:embed deb/prerm
+	prerm string
+	//go:embed deb/postrm
+	postrm string
+)
+
+// architectures are Debian's names.
+var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_RISCV: "riscv64", elf.EM_386: "i386", elf.EM_ARM: "armhf"}
+
+// WriteDeb writes the bundle as a Debian package named florete (deb(5)). Its units
+// have their commands in BinDeb.
+func (b Bundle) WriteDeb(w io.Writer) error {
+	arch, ok := architectures[b.Programs.Machine]
+	if !ok {
+		return fmt.Errorf("programs for %s: Debian has no such architecture: use the tar.gz", b.Programs.Machine)
+	}
+	data := append(b.place("usr/bin", "usr/share/florete/documents", "usr/lib/systemd/system"),
+		file{path: "etc/florete/documents", target: "/usr/share/florete/documents"},
+		file{path: "usr/lib/sysusers.d/florete.conf", data: []byte(b.Units[sysusers]), mode: 0o644},
+	)
+	control := b.control(arch, sorted(data))
+
+	var controlTar, dataTar bytes.Buffer
+	if err := writeTar(&controlTar, sorted(control), "./", b.time()); err != nil {
+		return err
+	}
+	if err := writeTar(&dataTar, data, "./", b.time()); err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	out.WriteString("!<arch>\n")
+	for _, m := range []struct {
+		name string
+		data []byte
+	}{{"debian-binary", []byte("2.0\n")}, {"control.tar.gz", controlTar.Bytes()}, {"data.tar.gz", dataTar.Bytes()}} {
+		fmt.Fprintf(&out, "%-16s%-12d%-6d%-6d%-8o%-10d`\n", m.name, b.time().Unix(), 0, 0, 0o100644, len(m.data))
+		out.Write(m.data)
+		if len(m.data)%2 == 1 {
+			out.WriteByte('\n')
+		}
+	}
+	_, err := out.WriteTo(w)
+	return err
+}
+
+func (b Bundle) control(arch string, data []file) []file {
+	e := b.envelope()
+	size, sums := 0, ""
+	for _, f := range data {
+		size += len(f.data)
+		if f.target == "" {
+			sums += fmt.Sprintf("%x  %s\n", md5.Sum(f.data), f.path)
+		}
+	}
+	// A version begins with a digit and has no hyphen without a revision.
+	text := fmt.Sprintf(`Package: florete
+Version: %s
+Architecture: %s
+Maintainer: operator of cluster %s <root@%[3]s>
+Installed-Size: %d
+Depends: systemd
+Section: net
+Priority: optional
+Description: host %s of cluster %[3]s
+ The documents of this host, the programs that it runs on and their units.
+`, strings.ReplaceAll(b.Version(), "-", "+"), arch, e.Cluster, (size+1023)/1024, e.Host)
+	script := func(name, text string) file {
+		return file{path: name, data: []byte(strings.ReplaceAll(text, "@UNITS@", strings.Join(b.enabled(), " "))), mode: 0o755}
+	}
+	return []file{
+		{path: "control", data: []byte(text), mode: 0o644},
+		{path: "md5sums", data: []byte(sums), mode: 0o644},
+		script("postinst", postinst), script("prerm", prerm), script("postrm", postrm),
+	}
+}
+
+// enabled are the units that something wants.
+func (b Bundle) enabled() []string {
+	names := slices.Sorted(maps.Keys(b.Units))
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.Contains("\n"+b.Units[name], "\n[Install]\n") })
+}

@@ -1,0 +1,64 @@
+package bundle
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"io"
+	"path"
+	"time"
+)
+
+// WriteTar writes the bundle as tar.gz, in one directory florete-<host>.
+func (b Bundle) WriteTar(w io.Writer) error {
+	files := b.files()
+	files = append(files, file{path: "version", data: []byte(b.Version() + "\n"), mode: 0o644})
+	for i := range files {
+		files[i].path = path.Join("florete-"+b.envelope().Host, files[i].path)
+	}
+	return writeTar(w, sorted(files), "", b.time())
+}
+
+// writeTar writes files, sorted by path, and the directories they are in.
+func writeTar(w io.Writer, files []file, prefix string, at time.Time) error {
+	zip, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	out := tar.NewWriter(zip)
+	put := func(h tar.Header, data []byte) error {
+		h.Format, h.ModTime, h.Uname, h.Gname = tar.FormatUSTAR, at, "root", "root"
+		if err := out.WriteHeader(&h); err != nil {
+			return err
+		}
+		_, err := out.Write(data)
+		return err
+	}
+	made := map[string]bool{".": true}
+	var mkdir func(dir string) error
+	mkdir = func(dir string) error {
+		if made[dir] {
+			return nil
+		}
+		if err := mkdir(path.Dir(dir)); err != nil {
+			return err
+		}
+		made[dir] = true
+		return put(tar.Header{Typeflag: tar.TypeDir, Name: prefix + dir + "/", Mode: 0o755}, nil)
+	}
+	for _, f := range files {
+		if err := mkdir(path.Dir(f.path)); err != nil {
+			return err
+		}
+		h := tar.Header{Typeflag: tar.TypeReg, Name: prefix + f.path, Mode: int64(f.mode), Size: int64(len(f.data))}
+		if f.target != "" {
+			h.Typeflag, h.Linkname, h.Mode = tar.TypeSymlink, f.target, 0o777
+		}
+		if err := put(h, f.data); err != nil {
+			return err
+		}
+	}
+	if err := out.Close(); err != nil {
+		return err
+	}
+	return zip.Close()
+}

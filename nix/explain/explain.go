@@ -143,10 +143,7 @@ func (a *Access) remedies(p Principal, service string) []Remedy {
 		}
 	}
 	for _, role := range p.Roles {
-		// What a reserved role reaches unwritten would be lost by writing it.
-		if role != "node" && role != "operator" {
-			add("roles."+role+".services", service, a.let([]string{role}, service))
-		}
+		add("roles."+role+".services", service, a.let([]string{role}, service))
 		for _, g := range a.t.Roles[role].Groups {
 			add("groups."+g, service, a.let(a.through(g), service))
 		}

@@ -57,15 +57,7 @@ func (c *cluster) may(held, wanted string) bool {
 	if c.Services[wanted].Visibility == "host" {
 		return false
 	}
-	r, written := c.Roles[held]
-	switch {
-	case !written && held == "node":
-		r = &role{Groups: []string{"control-plane"}}
-	case !written && held == "operator":
-		r = &role{Groups: []string{"control-plane", "control-plane-write"}}
-	case !written:
-		return false
-	}
+	r := c.Roles[held]
 	if slices.Contains(r.Services, wanted) {
 		return true
 	}

@@ -36,14 +36,16 @@ type host struct {
 }
 
 type service struct {
-	Host       string         `json:"host,omitempty"`
-	Hosts      []string       `json:"hosts,omitempty"`
-	Port       int            `json:"port"`
-	Visibility string         `json:"visibility,omitempty"`
-	Scope      string         `json:"scope,omitempty"`
-	User       string         `json:"user,omitempty"`
-	Roles      []string       `json:"roles,omitempty"`
-	SSO        map[string]any `json:"sso,omitempty"`
+	Host       string            `json:"host,omitempty"`
+	Hosts      []string          `json:"hosts,omitempty"`
+	Port       int               `json:"port"`
+	Visibility string            `json:"visibility,omitempty"`
+	Scope      string            `json:"scope,omitempty"`
+	User       string            `json:"user,omitempty"`
+	Roles      []string          `json:"roles,omitempty"`
+	SSO        map[string]any    `json:"sso,omitempty"`
+	Replicas   int               `json:"replicas,omitempty"`
+	Placement  map[string]string `json:"placement,omitempty"`
 }
 
 type holder struct {
@@ -76,8 +78,11 @@ func (g generator) cluster() *cluster {
 		Hosts:    map[string]*host{},
 		Services: map[string]*service{},
 		Users:    map[string]*holder{},
-		Roles:    map[string]*role{},
-		Groups:   map[string][]string{},
+		Roles: map[string]*role{
+			"node":     {Groups: []string{"control-plane"}},
+			"operator": {Groups: []string{"control-plane", "control-plane-write"}},
+		},
+		Groups: map[string][]string{"control-plane": {}, "control-plane-write": {}},
 	}
 	roles := g.names("r", 1+g.IntN(5))
 	users := g.names("u", g.IntN(6))
@@ -101,6 +106,8 @@ func (g generator) cluster() *cluster {
 	}
 	if g.IntN(3) > 0 {
 		c.Groups["control-plane"] = g.some(services, 2)
+		c.Groups["control-plane-write"] = g.some(services, 2)
+		c.Hosts[hosts[0]].Roles = append(c.Hosts[hosts[0]].Roles, "operator")
 	}
 	for _, name := range roles {
 		c.Roles[name] = &role{append(g.some(services, 3), published[g.IntN(len(published))]), g.some(groups, 2)}

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"slices"
@@ -102,21 +103,28 @@ func (d *delta) public(was, is compile.Topology) {
 
 // host notes what one host's documents grant.
 func (d *delta) host(was, is documents, old, now florete.Manifest) error {
+	hadCerts, err := certificates(old)
+	if err != nil {
+		return err
+	}
+	hasCerts, err := certificates(now)
+	if err != nil {
+		return err
+	}
 	for _, v := range []struct {
-		side     side
-		docs     documents
-		m, other florete.Manifest
-	}{{before, was, old, now}, {after, is, now, old}} {
+		side        side
+		docs        documents
+		m           florete.Manifest
+		certs, then map[florete.ID]bool // on this side, on the other
+	}{{before, was, old, hadCerts, hasCerts}, {after, is, now, hasCerts, hadCerts}} {
 		var policy florete.Policy
 		if err := read(v.docs[florete.DocPolicy], &policy); err != nil {
 			return fmt.Errorf("policy of %s: %w", v.m.Host, err)
 		}
-		rights := append(published(v.m), trust(v.m.Trust)...)
+		rights := slices.Concat(published(v.m), trust(v.m.Trust), acting(v.m, v.certs), accounts(v.m, v.then))
 		for kind := range policy.Kinds {
 			rights = append(rights, Right{"node/" + policy.Host, "provide", kind})
 		}
-		rights = append(rights, acting(v.m)...)
-		rights = append(rights, accounts(v.m, v.other)...)
 		d.note(v.side, rights)
 	}
 	return nil
@@ -137,8 +145,8 @@ func published(m florete.Manifest) (rights []Right) {
 }
 
 // acting is whose certificates the host has, besides its own.
-func acting(m florete.Manifest) (rights []Right) {
-	for id := range certificates(m) {
+func acting(m florete.Manifest, certificates map[florete.ID]bool) (rights []Right) {
+	for id := range certificates {
 		if id != m.Identity.ID {
 			rights = append(rights, Right{m.Identity.ID.Short(), "act as", id.Short()})
 		}
@@ -146,21 +154,27 @@ func acting(m florete.Manifest) (rights []Right) {
 	return rights
 }
 
-func certificates(m florete.Manifest) map[florete.ID]bool {
+// certificates are the identities that a host has certificates for.
+func certificates(m florete.Manifest) (map[florete.ID]bool, error) {
 	ids := map[florete.ID]bool{}
 	for _, n := range m.Needs {
-		var request struct{ ID florete.ID }
-		if n.Kind == "cert" && florete.Decode(n.Request, &request) == nil {
-			ids[request.ID] = true
+		if n.Kind != "cert" {
+			continue
 		}
+		var request struct {
+			ID florete.ID `json:"id"`
+		}
+		if err := json.Unmarshal(n.Request, &request); err != nil || request.ID.IsZero() {
+			return nil, fmt.Errorf("host %s: need %s: a certificate for nobody: %s", m.Host, n.ID, n.Request)
+		}
+		ids[request.ID] = true
 	}
-	return ids
+	return ids, nil
 }
 
-// accounts is who acts as what on the host, and which key it enrols with. Where
-// the other side has no certificate for it, the host's own rights say enough.
-func accounts(m, other florete.Manifest) (rights []Right) {
-	had := certificates(other)
+// accounts is who acts as what on the host, and which key it enrols with. What
+// the host had no certificate for before, its own rights tell.
+func accounts(m florete.Manifest, had map[florete.ID]bool) (rights []Right) {
 	if had[m.Identity.ID] {
 		rights = append(rights, Right{"SSH key " + fingerprint(m.Identity.SSHHostKey), "enrol as", m.Identity.ID.Short()})
 	}

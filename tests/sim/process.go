@@ -60,13 +60,13 @@ func (l *life) moment(what string) error {
 // kill ends the life without any cleanup.
 func (l *life) kill(at string) {
 	l.mu.Lock()
-	again := l.over
+	again, count := l.over, l.count
 	l.over = true
 	l.mu.Unlock()
 	if again {
 		return
 	}
-	l.f.log("%s killed at moment %d, %s", l.name, l.count, at)
+	l.f.log("%s killed at moment %d, %s", l.name, count, at)
 	l.f.count("killed")
 	l.dead(l)
 	l.f.net.cut(l.name)

@@ -44,12 +44,18 @@ func (h *host) unreadable(err error, fix string) Finding {
 	return Finding{err.Error(), fix}
 }
 
-// needs are those that activation has not fulfilled, or not renewed in time.
+// needs are those that activation has not fulfilled, or not renewed in time. One
+// that only waits for another is no finding of its own.
 func (h *host) needs(context.Context) (string, []Finding) {
 	var found []Finding
+	fulfilled := 0
 	for _, n := range h.manifest.Needs {
 		s := h.state(n.ID)
-		if s.State == "fulfilled" {
+		switch s.State {
+		case "fulfilled":
+			fulfilled++
+			continue
+		case "blocked":
 			continue
 		}
 		f := Finding{fmt.Sprintf("need %s is %s", n.ID, s.State), restartActivate}
@@ -64,7 +70,7 @@ func (h *host) needs(context.Context) (string, []Finding) {
 		}
 		found = append(found, f)
 	}
-	return fmt.Sprintf("%d of %d fulfilled", len(h.manifest.Needs)-len(found), len(h.manifest.Needs)), found
+	return fmt.Sprintf("%d of %d fulfilled", fulfilled, len(h.manifest.Needs)), found
 }
 
 // identity is what the host proves itself with: its SVIDs, and the SSH host key.

@@ -219,6 +219,7 @@ func TestDoctor(t *testing.T) {
 		},
 		"need denied": {
 			hurt: func(p *patient) {
+				p.state("cert-user-alice", `{"state":"blocked"}`)
 				p.state("cert-user-bob", `{"state":"denied","error":{"kind":"denied","code":"not-granted","message":"no grant"}}`)
 			},
 			begin: "needs: need cert-user-bob is denied: denied (not-granted): no grant", fix: "deploy forge, whose policy must grant it; then systemctl restart florete-activate.service",

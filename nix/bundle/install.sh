@@ -42,23 +42,31 @@ changing() {
 	changed=1
 }
 
-# link makes $2 lead to $1 at once, whatever it was.
+# link makes $2 lead to $1, whatever it was.
 link() {
 	[ "$(readlink "$2" || :)" != "$1" ] || return 0
 	[ ! -d "$2" ] || [ -L "$2" ] || die "$2 is a directory, not ours: move it away"
 	changing
-	act mkdir -p "${2%/*}"
-	act ln -sfn "$1" "$2.new"
-	act mv -T "$2.new" "$2"
+	act point "$1" "$2"
 }
 
-# put makes $2 a copy of $1 at once.
+# put makes $2 a copy of $1.
 put() {
 	! cmp -s "$1" "$2" || return 0
 	changing
-	act mkdir -p "${2%/*}"
-	act cp "$1" "$2.new"
-	act mv -T "$2.new" "$2"
+	act copy "$1" "$2"
+}
+
+# point and copy replace $2 at once: nobody sees half of it.
+point() {
+	mkdir -p "${2%/*}"
+	ln -sfn "$1" "$2.new"
+	mv -T "$2.new" "$2"
+}
+copy() {
+	mkdir -p "${2%/*}"
+	cp "$1" "$2.new"
+	mv -T "$2.new" "$2"
 }
 
 # gone removes files.

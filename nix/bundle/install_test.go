@@ -158,7 +158,7 @@ func TestInstall(t *testing.T) {
 	one, v1 := unpack(t, "ursula", "one")
 	two, v2 := unpack(t, "ursula", "two")
 	empty := m.tree()
-	m.want("+ ln -sfn "+v1, one, "--dry-run")
+	m.want("+ point "+v1, one, "--dry-run")
 	if m.tree() != empty || m.told() != "" {
 		t.Errorf("a dry run changed\n%s%s", m.tree(), m.told())
 	}

@@ -3,13 +3,38 @@
 
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-26.05";
 
-  # lib and the checks never touch nixpkgs: they evaluate offline.
+  # packages, formatter and devShells are nixpkgs'; everything else never touches it
+  # and evaluates offline.
   outputs = { self, nixpkgs }:
     let
       each = f: builtins.listToAttrs (map (name: { inherit name; value = f name; }) [ "aarch64-linux" "x86_64-linux" ]);
+      pkgs = system: nixpkgs.legacyPackages.${system};
     in
     {
       lib = import ./nix;
+
+      nixosModules = import ./modules (system: self.packages.${system});
+
+      packages = each (system: rec {
+        florete = (pkgs system).callPackage ./modules/package.nix { };
+        default = florete;
+      });
+      overlays.default = final: _: { florete = final.callPackage ./modules/package.nix { }; };
+
+      # Takes Go from where it is, else from the development shell. The source is in
+      # the store already, and old Nix takes nothing but derivations for context.
+      apps = each (_: { demo = { type = "app"; program = builtins.unsafeDiscardStringContext "${self}/tests/demo"; }; });
+
+      devShells = each (system: {
+        default = (pkgs system).mkShell {
+          packages = builtins.attrValues { inherit (pkgs system) curl git go nix openssh python3; };
+        };
+      });
+      formatter = each (system: (pkgs system).writeShellApplication {
+        name = "florete-fmt";
+        runtimeInputs = [ (pkgs system).go ];
+        text = ''exec gofmt -l -w "''${@:-.}"'';
+      });
 
       checks = each (system: {
         compiler = import ./tests/golden/compiler/check.nix system;

@@ -1,0 +1,21 @@
+# The commands: flor, florctl and flor-provider, static.
+{ lib, buildGoModule }:
+buildGoModule {
+  pname = "florete";
+  version = "0.1.0";
+  src = ../.;
+
+  # The hash of what `go mod vendor` makes; a test tells the new one.
+  vendorHash = "sha256-E49saaWWB7a7nUPrkEF59LuF36zDskN7Jf+GAoKjs0E=";
+  subPackages = [ "agent/cmd/flor" "providers/cmd/flor-provider" "providers/cmd/florctl" ];
+  env.CGO_ENABLED = 0;
+  ldflags = [ "-s" "-w" ];
+  # The tests want Nix, a network of their own, and minutes: ./tests/run.
+  doCheck = false;
+
+  meta = {
+    description = "Runs a cluster of machines from one Nix flake";
+    mainProgram = "flor";
+    platforms = lib.platforms.linux;
+  };
+}

@@ -1,0 +1,53 @@
+package modules_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestPackage holds package.nix to the repository: what nixpkgs will find when it
+// vendors the modules, and the commands there are.
+func TestPackage(t *testing.T) {
+	out, err := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "--expr", `import ./package.nix {
+		lib.platforms.linux = [ ];
+		buildGoModule = p: { inherit (p) vendorHash subPackages; };
+	}`).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p struct {
+		VendorHash  string
+		SubPackages []string
+	}
+	if err := json.Unmarshal(out, &p); err != nil {
+		t.Fatal(err)
+	}
+	commands, err := filepath.Glob("../*/cmd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(p.SubPackages, " "), strings.ReplaceAll(strings.Join(commands, " "), "../", ""); got != want {
+		t.Errorf("package.nix: subPackages are %s, the commands are %s", got, want)
+	}
+	if hash := vendorHash(t); p.VendorHash != hash {
+		t.Errorf("package.nix: vendorHash is %s: write %s", p.VendorHash, hash)
+	}
+}
+
+// vendorHash is the hash of what nixpkgs' buildGoModule vendors.
+func vendorHash(t *testing.T) string {
+	vendor := filepath.Join(t.TempDir(), "vendor")
+	cmd := exec.Command("go", "mod", "vendor", "-o", vendor)
+	cmd.Dir = ".."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Skipf("NOT RUN: the vendored modules are not hashed: go mod vendor: %v: %s", err, out)
+	}
+	sri, err := exec.Command("nix", "--extra-experimental-features", "nix-command", "hash", "path", "--sri", vendor).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(sri))
+}

@@ -79,3 +79,53 @@ def bring_up(revision="base"):
     for service in ("outline", "wiki"):
         wait_reaches(mgmt01, service)
 
+
+
+class Traffic:
+    """Requests from a host to services, by programs that know nothing of Florete."""
+
+    def __init__(self, host, *services):
+        self.host, self.unit = host, "traffic-" + "-".join(services)
+        self.out = f"/run/{self.unit}.json"
+        urls = [f"http://{s}.demo.flor.rete/" for s in services]
+        host.succeed(f"systemd-run --quiet --collect --unit={self.unit} {PROGRAMS}/traffic.py {self.out} {' '.join(urls)}")
+        host.wait_for_file(self.out)
+
+    def so_far(self):
+        """{"requests": how many, "failed": [[when, what], …]}"""
+        return json.loads(self.host.succeed(f"cat {self.out}"))
+
+    def end(self):
+        self.host.succeed(f"systemctl stop {self.unit}")
+        return self.so_far()
+
+
+class Held:
+    """One connection from a host to a service, used all the time."""
+
+    def __init__(self, host, service):
+        self.host, self.unit, self.out = host, f"held-{service}", f"/run/held-{service}.json"
+        host.succeed(f"systemd-run --quiet --collect --unit={self.unit} {PROGRAMS}/hold.py {self.out} {service}.demo.flor.rete 80")
+        host.wait_for_file(self.out)
+
+    def so_far(self):
+        """{"requests", "error", "longest"}"""
+        return json.loads(self.host.succeed(f"cat {self.out}"))
+
+    def end(self):
+        self.host.execute(f"systemctl stop {self.unit}")
+        return self.so_far()
+
+
+def seconds_of(host):
+    return float(host.succeed("date +%s.%N"))
+
+
+def serial(host, need):
+    """Of the certificate in force."""
+    return host.succeed(f"openssl x509 -noout -serial -in {STATE}/needs/{need}/current/svid.pem").strip()
+
+
+def decisions():
+    """How many requests the provider has decided."""
+    return int(drhorrible.succeed("flor-provider audit --json --settings /etc/florete/provider.hujson | wc -l"))

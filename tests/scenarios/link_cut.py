@@ -1,0 +1,40 @@
+"""A link is cut and healed with traffic running: only what crosses it suffers, and it recovers."""
+
+bring_up("base")
+crossing, beside = Traffic(mgmt01, "wiki"), Traffic(mgmt01, "metrics")
+held = Held(raishan, "outline")
+
+with subtest("a connection that is open rides out a cut of three seconds"):
+    time.sleep(1)
+    ursula.block()
+    time.sleep(3)
+    ursula.unblock()
+    before = held.so_far()["requests"]
+    wait_until(lambda: held.so_far()["requests"] > before + 5, lambda: f"the connection goes on: {held.so_far()}")
+    assert not held.so_far()["error"], held.so_far()
+    print(f"       slowest answer {held.so_far()['longest']:.1f} s")
+
+with subtest("a cut that lasts: requests across it fail, they do not hang"):
+    ursula.block()
+    failed = len(crossing.so_far()["failed"])
+    wait_until(lambda: len(crossing.so_far()["failed"]) > failed, lambda: f"requests fail: {crossing.so_far()}", timeout=40)
+
+with subtest("healed, requests succeed again by themselves within ten seconds"):
+    ursula.unblock()
+    healed = seconds_of(mgmt01)
+    time.sleep(15)
+    late = [f for f in crossing.so_far()["failed"] if f[0] > healed + 10]
+    assert not late, late
+    wait_reaches(raishan, "outline")
+
+with subtest("a cut between two hosts concerns these two alone"):
+    mgmt01.succeed("ip route add blackhole 10.77.0.3/32")
+    wait_until(lambda: not reaches(mgmt01, "wiki"), lambda: "the pair is cut", timeout=40)
+    assert reaches(raishan, "outline") and reaches(laptop, "metrics")
+    mgmt01.succeed("ip route del blackhole 10.77.0.3/32")
+    wait_reaches(mgmt01, "wiki")
+
+with subtest("nothing else ever failed"):
+    result = beside.end()
+    assert result["requests"] > 100 and not result["failed"], result
+    print(f"       {result['requests']} requests beside the cut, none failed")

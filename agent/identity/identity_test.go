@@ -51,6 +51,19 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestAnotherAccounts: what is delivered to another account is not the forwarder's.
+func TestAnotherAccounts(t *testing.T) {
+	ca, h := setup(t)
+	h.Deliver(t, ca, alice, time.Hour)
+	m := manifest(t, h)
+	for i := range m.Needs {
+		m.Needs[i].Deliver.Owner = "florete-provider"
+	}
+	if set, problems := identity.Load(h.Layout, m, &identity.Set{}); set.SVID(alice) != nil || len(problems) > 0 {
+		t.Errorf("alice's SVID is %v, problems %v", set.SVID(alice), problems)
+	}
+}
+
 func TestSameUntilRenewed(t *testing.T) {
 	ca, h := setup(t)
 	h.Deliver(t, ca, alice, time.Hour)

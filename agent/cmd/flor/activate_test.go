@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,6 +106,27 @@ func TestActivateExits(t *testing.T) {
 	m.want(activation.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once")
 	if b, err := os.ReadFile(m.told); err != nil || string(b) != "outline.service restart\n" {
 		t.Errorf("hook was called with %q: %v", b, err)
+	}
+}
+
+// What is for nobody in particular is the account's that --owner names, so that a
+// forwarder without privileges reads its keys.
+func TestActivateOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	m := newMachine(t)
+	m.want(activation.ExitWaiting, `owner "no-such-account": no such account on this host: create it`, "--once", "--owner", "no-such-account")
+	if err := os.RemoveAll(m.args[3]); err != nil {
+		t.Fatal(err)
+	}
+	m.want(activation.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once", "--owner", "daemon")
+	key, err := os.Stat(filepath.Join(florete.Current(florete.Layout(m.args[3]).Need("cert-node")), florete.FileKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uid := key.Sys().(*syscall.Stat_t).Uid; uid != 1 {
+		t.Errorf("the key belongs to uid %d, daemon is 1", uid)
 	}
 }
 

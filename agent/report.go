@@ -33,7 +33,7 @@ func (a *agent) report() status.Report {
 	}
 	for _, n := range m.Needs {
 		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: status.ReadNeed(a.Layout, n.ID)})
-		if n.Kind != "cert" {
+		if !identity.Delivers(n) {
 			continue
 		}
 		if id, err := identity.CertID(n); err == nil {

@@ -82,7 +82,7 @@ func (h *host) identity(context.Context) (string, []Finding) {
 	good := 0
 	for _, n := range h.manifest.Needs {
 		id, err := identity.CertID(n)
-		if n.Kind != "cert" || err != nil {
+		if !identity.Delivers(n) || err != nil {
 			continue
 		}
 		svid := h.identities.SVID(id)

@@ -36,7 +36,7 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 	set := &Set{Trust: trust, svids: map[florete.ID]*SVID{}}
 	var problems []error
 	for _, n := range m.Needs {
-		if n.Kind != "cert" || n.Deliver.Owner != "" { // another account's
+		if !Delivers(n) {
 			continue
 		}
 		id, err := CertID(n)
@@ -61,6 +61,10 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 	}
 	return set, problems
 }
+
+// Delivers tells whether a need is for an SVID of the forwarder: one that belongs
+// to another account is not.
+func Delivers(n florete.Need) bool { return n.Kind == "cert" && n.Deliver.Owner == "" }
 
 // CertID is the identity that a need of kind cert is for.
 func CertID(n florete.Need) (florete.ID, error) {

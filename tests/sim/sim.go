@@ -22,6 +22,7 @@ const Recovery = 30 * time.Minute
 // Run tells a story about a fleet with each seed. When the story is over the faults
 // end, every need has to be fulfilled, and the laws are checked.
 func Run(t *testing.T, c Config, story func(*Fleet)) {
+	t.Parallel()
 	for i := range *runsFlag {
 		seed := *seedFlag + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

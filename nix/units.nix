@@ -86,8 +86,9 @@ let
         owner = "florete";
       } // settings);
       # It may read every file, so it sees few.
-      BindReadOnlyPaths = [ "/etc" "/run" "-/nix/store" "-/usr" bin ];
-      CapabilityBoundingSet = "CAP_CHOWN CAP_DAC_READ_SEARCH CAP_FOWNER";
+      BindReadOnlyPaths = [ "/etc" "/run" "-/nix/store" "-/usr" bin ]
+        ++ (if settings ? ssh-host-key then [ settings.ssh-host-key ] else [ ]);
+      CapabilityBoundingSet = "CAP_CHOWN CAP_DAC_READ_SEARCH";
       Environment = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket";
       MountAPIVFS = true;
       ProcSubset = "pid";

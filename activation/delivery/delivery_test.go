@@ -71,10 +71,12 @@ func TestModesAndOwners(t *testing.T) {
 	}
 	d := Dir{Path: t.TempDir()}
 	var early []string
-	d.Step = func(name string) { // what was written is nobody else's before it is the owner's
+	d.Step = func(name string) { // nobody else gets to what is not the owner's yet
 		files, _ := filepath.Glob(filepath.Join(d.Path, "gen-*", "secret"))
 		for _, f := range files {
-			if info, err := os.Stat(f); err == nil && info.Sys().(*syscall.Stat_t).Uid == 0 && info.Mode().Perm() != 0o600 {
+			file, err1 := os.Stat(f)
+			dir, err2 := os.Stat(filepath.Dir(f))
+			if err1 == nil && err2 == nil && file.Sys().(*syscall.Stat_t).Uid == 0 && dir.Mode().Perm() != 0o700 {
 				early = append(early, name)
 			}
 		}

@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// create makes the file, unreadable to others until it has its owner, and
-// flushes it.
+// create makes the file and flushes it. A file with an owner is made where nobody
+// else can enter yet. It gets the owner last: to change the mode of what is someone
+// else's would take another privilege.
 func (f File) create(path string, step func(string)) error {
 	base := filepath.Base(path)
 	step("create " + base)
@@ -23,15 +24,15 @@ func (f File) create(path string, step func(string)) error {
 	if _, err := w.Write(f.Data); err != nil {
 		return err
 	}
+	step("chmod " + base)
+	if err := w.Chmod(f.Mode); err != nil {
+		return err
+	}
 	if f.UID != -1 || f.GID != -1 {
 		step("chown " + base)
 		if err := w.Chown(f.UID, f.GID); err != nil {
 			return err
 		}
-	}
-	step("chmod " + base)
-	if err := w.Chmod(f.Mode); err != nil {
-		return err
 	}
 	step("sync " + base)
 	if err := w.Sync(); err != nil {

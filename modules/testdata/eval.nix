@@ -61,7 +61,7 @@ let
       };
     };
 
-  interesting = line: match "(ExecStart|LimitNOFILE|LoadCredential|PathExists.*)=.*" line != null;
+  interesting = line: match "(BindReadOnlyPaths|ExecStart|LimitNOFILE|LoadCredential|PathExists.*)=.*" line != null;
 
   cases = filter (n: match ".*\\.nix" n != null) (attrNames (readDir ./cases));
 in

@@ -4,7 +4,7 @@
   services.florete = {
     cluster = flake;
     hostName = "laptop";
-    host.settings = { json = true; backoff-max = "1m"; };
+    host.settings = { json = true; ssh-host-key = "/persist/ssh_host_ed25519_key"; };
     forwarder = {
       hosts = false;
       package = { type = "derivation"; name = "other"; outPath = "/opt/other"; };

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,17 +33,16 @@ func (s *Server) carry(ctx context.Context, in *transport.Incoming, st *quic.Str
 	flow := s.Tally.Begin(tally.In, in.Target, in.Peer.ID)
 	defer flow.Done()
 	if _, err := st.Write([]byte{wire.Connected}); err != nil {
-		upstream.SetLinger(0)
-		upstream.Close()
+		splice.Reset(upstream)
 		reset(st, wire.Reset)
 		return
 	}
-	splice.Run(ctx, splice.Pair{TCP: upstream, Stream: st, FromTCP: flow.Received, ToTCP: flow.Sent})
+	splice.Run(ctx, splice.Pair{Local: upstream, Stream: st, FromLocal: flow.Received, ToLocal: flow.Sent})
 }
 
 // connect checks what the stream asks for and connects to its upstream. The code
 // goes with the error.
-func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (*net.TCPConn, wire.Code, error) {
+func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (splice.Conn, wire.Code, error) {
 	st.SetReadDeadline(time.Now().Add(preambleTimeout))
 	p, err := wire.Read(st)
 	if err != nil {
@@ -59,14 +59,18 @@ func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (*net.TCPConn,
 		return nil, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
 	}
 	dialer := net.Dialer{Timeout: upstreamTimeout}
-	conn, err := dialer.DialContext(st.Context(), "tcp", addr)
+	network := "tcp"
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, addr = "unix", path
+	}
+	conn, err := dialer.DialContext(st.Context(), network, addr)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, wire.Refused, err
 	}
 	if err != nil {
 		return nil, wire.Unreachable, err
 	}
-	return conn.(*net.TCPConn), wire.Done, nil
+	return conn.(splice.Conn), wire.Done, nil
 }
 
 // refuse counts a refusal of a verified peer.

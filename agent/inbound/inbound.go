@@ -1,6 +1,6 @@
 // Package inbound serves what this host publishes: it admits verified peers by
-// the allow list and joins each of their streams to a TCP connection to the
-// service's upstream.
+// the allow list and joins each of their streams to a connection to the service's
+// upstream, over TCP or a Unix socket.
 package inbound
 
 import (

@@ -35,7 +35,7 @@ func (s *Server) direct(ctx context.Context, conn *net.TCPConn, f flow) {
 	defer st.Release()
 	counted := s.Tally.Begin(tally.Out, f.target, f.as)
 	defer counted.Done()
-	err = splice.Run(ctx, splice.Pair{TCP: conn, Stream: st.Stream, Ready: st.Answer, FromTCP: counted.Sent, ToTCP: counted.Received})
+	err = splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Ready: st.Answer, FromLocal: counted.Sent, ToLocal: counted.Received})
 	if no := explain(err); no != nil {
 		s.refuse(f, no)
 	}

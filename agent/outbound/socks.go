@@ -86,7 +86,7 @@ func (s *Server) connect(ctx context.Context, conn *net.TCPConn, r *socks5.Reque
 	}
 	counted := s.Tally.Begin(tally.Out, f.target, f.as)
 	defer counted.Done()
-	return splice.Run(ctx, splice.Pair{TCP: conn, Stream: st.Stream, Early: early, FromTCP: counted.Sent, ToTCP: counted.Received})
+	return splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Early: early, FromLocal: counted.Sent, ToLocal: counted.Received})
 }
 
 // answer waits for the far side's answer or the end of ctx.

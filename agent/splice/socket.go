@@ -1,7 +1,6 @@
 package splice
 
 import (
-	"net"
 	"sync"
 	"syscall"
 
@@ -29,11 +28,11 @@ func (p *pool) Put(b []byte) {
 	}
 }
 
-// socket reads a TCP connection without holding a buffer while it waits, and sees
+// socket reads a connection without holding a buffer while it waits, and sees
 // a reset that comes after the end of data.
 type socket struct{ raw syscall.RawConn }
 
-func newSocket(c *net.TCPConn) (socket, error) {
+func newSocket(c syscall.Conn) (socket, error) {
 	raw, err := c.SyscallConn()
 	return socket{raw}, err
 }
@@ -70,19 +69,13 @@ func (s socket) awaitReset() (err error) {
 			err = unix.ECONNRESET
 			return true
 		}
-		info, e := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		if e != nil {
-			err = e
-			return true
-		}
-		return info.State != tcpCloseWait
+		// Hang-up: the peer has closed, or both directions have ended.
+		poll := []unix.PollFd{{Fd: int32(fd)}}
+		_, e = unix.Poll(poll, 0)
+		return e == nil && poll[0].Revents&unix.POLLHUP != 0
 	})
 	if werr != nil {
 		return nil // closed by the other direction, which knows why
 	}
 	return err
 }
-
-// tcpCloseWait is the kernel's state of a connection whose peer has ended its
-// direction while ours is open (include/net/tcp_states.h).
-const tcpCloseWait = 8

@@ -1,5 +1,5 @@
-// Package splice joins a TCP connection and a QUIC stream so that each end sees
-// what the other end's TCP peer does: bytes, end of data in one direction, reset.
+// Package splice joins a local connection and a QUIC stream so that each end sees
+// what the other end's local peer does: bytes, end of data in one direction, reset.
 package splice
 
 import (
@@ -9,26 +9,43 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/quic-go/quic-go"
 
 	"florete/agent/wire"
 )
 
+// Conn is a connection whose directions end on their own: TCP, or a Unix socket,
+// which cannot be reset: its peer takes what is cut for the end of data.
+type Conn interface {
+	net.Conn
+	syscall.Conn
+	CloseWrite() error
+}
+
+// Reset closes c so that its peer sees a reset, where c can say so.
+func Reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		tcp.SetLinger(0)
+	}
+	c.Close()
+}
+
 // Pair is the two ends to join and who is told.
 type Pair struct {
-	TCP    *net.TCPConn
+	Local  Conn
 	Stream *quic.Stream
 
-	// Early are bytes already taken off TCP that go first.
+	// Early are bytes already taken off Local that go first.
 	Early []byte
 
 	// Ready, when set, is called before the first byte is taken off the stream,
-	// while bytes from TCP already flow. Its error ends both ends with a reset.
+	// while bytes from Local already flow. Its error ends both ends with a reset.
 	Ready func() error
 
-	// FromTCP and ToTCP, when set, count bytes as they pass.
-	FromTCP, ToTCP *atomic.Int64
+	// FromLocal and ToLocal, when set, count bytes as they pass.
+	FromLocal, ToLocal *atomic.Int64
 }
 
 // Run carries both directions until both have ended or either end was reset. When
@@ -36,7 +53,7 @@ type Pair struct {
 // Ready's.
 func Run(ctx context.Context, p Pair) error {
 	s := &session{Pair: p}
-	defer p.TCP.Close()
+	defer p.Local.Close()
 	stopped := context.AfterFunc(ctx, func() { s.abort(wire.Stopping) })
 	defer stopped()
 	// STOP_SENDING and the end of the connection are seen at once here, and else
@@ -51,7 +68,7 @@ func Run(ctx context.Context, p Pair) error {
 
 	var ready error
 	var both sync.WaitGroup
-	both.Go(s.fromTCP)
+	both.Go(s.fromLocal)
 	both.Go(func() {
 		if p.Ready != nil {
 			if ready = p.Ready(); ready != nil {
@@ -59,7 +76,7 @@ func Run(ctx context.Context, p Pair) error {
 				return
 			}
 		}
-		s.toTCP()
+		s.toLocal()
 	})
 	both.Wait()
 	return ready
@@ -75,25 +92,24 @@ func (s *session) abort(code wire.Code) {
 	s.once.Do(func() {
 		s.Stream.CancelWrite(quic.StreamErrorCode(code))
 		s.Stream.CancelRead(quic.StreamErrorCode(code))
-		s.TCP.SetLinger(0)
-		s.TCP.Close()
+		Reset(s.Local)
 	})
 }
 
-func (s *session) fromTCP() {
-	if err := s.carryFromTCP(); err != nil {
+func (s *session) fromLocal() {
+	if err := s.carryFromLocal(); err != nil {
 		s.abort(wire.Reset)
 	}
 }
 
-func (s *session) carryFromTCP() error {
+func (s *session) carryFromLocal() error {
 	if len(s.Early) > 0 {
 		if _, err := s.Stream.Write(s.Early); err != nil {
 			return err
 		}
-		count(s.FromTCP, len(s.Early))
+		count(s.FromLocal, len(s.Early))
 	}
-	in, err := newSocket(s.TCP)
+	in, err := newSocket(s.Local)
 	if err != nil {
 		return err
 	}
@@ -101,7 +117,7 @@ func (s *session) carryFromTCP() error {
 		b, n, err := in.read()
 		if err == nil && n > 0 {
 			_, err = s.Stream.Write(b[:n])
-			count(s.FromTCP, n)
+			count(s.FromLocal, n)
 		}
 		buffers.Put(b)
 		if err != nil {
@@ -114,27 +130,27 @@ func (s *session) carryFromTCP() error {
 	}
 }
 
-func (s *session) toTCP() {
-	if err := s.carryToTCP(); err != nil {
+func (s *session) toLocal() {
+	if err := s.carryToLocal(); err != nil {
 		s.abort(wire.Reset)
 	}
 }
 
-func (s *session) carryToTCP() error {
+func (s *session) carryToLocal() error {
 	var one [1]byte
 	for {
 		// An idle stream holds no buffer.
 		if _, err := s.Stream.Peek(one[:]); err != nil {
 			if errors.Is(err, io.EOF) {
-				return s.TCP.CloseWrite()
+				return s.Local.CloseWrite()
 			}
 			return err
 		}
 		b := buffers.Get()
 		n, err := s.Stream.Read(b)
 		if n > 0 {
-			n, werr := s.TCP.Write(b[:n])
-			count(s.ToTCP, n)
+			n, werr := s.Local.Write(b[:n])
+			count(s.ToLocal, n)
 			if werr != nil {
 				err = werr
 			}

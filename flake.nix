@@ -13,6 +13,12 @@
     {
       lib = import ./nix;
 
+      flakeModules.default = ./modules/flake.nix;
+      templates.default = {
+        path = ./nix/templates/cluster;
+        description = "A cluster as a folder of files";
+      };
+
       nixosModules = import ./modules (system: self.packages.${system});
 
       packages = each (system: rec {

@@ -16,6 +16,12 @@ let
   shape = import ./shape.nix;
 in
 {
+  # A folder of files as arguments for mkCluster.
+  folder = import ./folder.nix;
+
+  # id → { severity; title; } of everything that is refused or warned of.
+  rules = import ./rules.nix;
+
   # mkCluster { self; name; trustDomain; trust; hosts; services; users; roles; groups; providers; }
   #
   #   name             of the cluster

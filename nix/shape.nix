@@ -1,223 +1,105 @@
-# The topology language: every record, its attributes, their types and defaults.
-# README.md explains them to people.
+# The topology language: every record, its attributes, what they are for, their types and
+# defaults. reference.md is written from it.
 let
   inherit (builtins)
     attrValues
     filter
-    head
     intersectAttrs
     isAttrs
-    isInt
-    isPath
     isString
-    length
     listToAttrs
     mapAttrs
-    match
-    readFile
-    split
-    stringLength
     ;
-  inherit (import ./text.nix) contains;
-  inherit (import ./types.nix) attrsOf between enum isFile listOf matches named record scalar;
-  inherit (import ./names.nix) range;
-  defaultLoopback = (import ./names.nix).loopback;
+  inherit (import ./types.nix) attrsOf between enum listOf named record scalar;
+  inherit (import ./words.nix)
+    account
+    address
+    caller
+    clusterName
+    groupPath
+    loopback
+    pem
+    port
+    reference
+    seconds
+    signingKey
+    sshKey
+    string
+    strings
+    tags
+    trustDomain
+    unit
+    upstream
+    url
+    word
+    ;
 
-  string = scalar { want = "a string"; hint = "put it in double quotes"; ok = isString; };
-  strings = listOf string;
-  port = between 1 65535 "a port";
-  seconds = between 1 315360000 "seconds";
-
-  word = { want, hint, re, ... }@type: scalar ({ ok = matches re; } // type);
-
-  octet = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
-  isV4 = matches "(${octet}\\.){3}${octet}";
-  isV6 = v:
-    matches "([0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}" v
-    && !contains ":::" v
-    && !matches ":[^:].*|.*[^:]:" v
-    && (length (split "::" v) == 3 || length (split "::" v) == 1 && length (split ":" v) == 15);
-  # The last label of a name is not a number: 10.0.0.300 is a mistake, no name.
-  isName = matches "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?";
-
-  address = scalar {
-    want = "an IP address or a lower-case DNS name, without a port";
-    hint = "ports have attributes of their own";
-    unsound = "?";
-    ok = v: isV4 v || isV6 v || isName v;
-  };
-
-  isHostPort = v:
-    let
-      six = match "\\[([^]]*)]:([1-9][0-9]{0,4})" v;
-      four = match "([^:]*):([1-9][0-9]{0,4})" v;
-    in
-    matches ".*:[1-9][0-9]{0,4}" v
-    && (six != null && isV6 (head six) || four != null && (isV4 (head four) || isName (head four)));
-
-  pem = scalar {
-    want = "a certificate: the path of a PEM file, or PEM text";
-    hint = "write the path of a file that exists, without quotes: ./ca.crt";
-    ok = v:
-      if isPath v then isFile v && contains "-----BEGIN CERTIFICATE-----" (readFile v)
-      else isString v && contains "-----BEGIN CERTIFICATE-----" v;
-    to = v: if isPath v then readFile v else v;
-  };
-
-  # Authorized-keys form; comment and line end are dropped.
-  sshKey = word {
-    want = "an SSH host public key";
-    hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\"";
-    re = "(ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}|(ssh-rsa|ecdsa-sha2-nistp(256|384|521)) AAAA[A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?";
-    to = v: head (match "([^ ]+ [^[:space:]]+).*" v);
-  };
-
-  signingKey = word {
-    want = "a public key in Nix format, name:base64";
-    hint = "print it with: nix key convert-secret-to-public < secret-key";
-    re = "[^:[:space:]]+:[A-Za-z0-9+/]{43}=[[:space:]]*";
-    to = v: head (match "([^[:space:]]+).*" v);
-  };
-
-  url = word {
-    want = "an http or https URL";
-    hint = "write for example \"https://wiki.example.org\"";
-    re = "https?://[^[:space:]]+";
-  };
-
-  account = word {
-    want = "an account name";
-    hint = "write the name as in /etc/passwd";
-    re = "[A-Za-z_][A-Za-z0-9_.-]{0,31}";
-  };
-
-  caller = scalar {
-    want = "an account name or a uid";
-    hint = "write a name in quotes or a number without them";
-    ok = v: isInt v && v >= 0 && v < 4294967296 || matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v;
-  };
-
-  unit = word {
-    want = "a systemd unit";
-    hint = "write its full name, such as \"wiki.service\"";
-    re = "[A-Za-z0-9:_.@\\-]+\\.(service|socket|target|timer|path)";
-  };
-
-  loopback = scalar {
-    want = "a range of loopback addresses, 127.x.y.z/8 to /30";
-    hint = "write for example \"127.64.0.0/10\"; bits after the prefix are zero";
-    zero = defaultLoopback;
-    ok = v: matches "127(\\.${octet}){3}/(8|9|[12][0-9]|30)" v && (range v).aligned;
-  };
-
-  trustDomain = scalar {
-    id = "FL004";
-    want = "a trust domain";
-    hint = "use lower-case DNS labels with dots between them, such as \"demo.flor\"";
-    ok = v:
-      matches "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*" v && stringLength v <= 180;
-  };
-
-  clusterName = word {
-    id = "FL004";
-    want = "a cluster name";
-    hint = "use lower-case letters, digits and inner hyphens";
-    re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
-    unsound = "(unnamed)";
-  };
-
-  of = type: { inherit type; };
-  default = value: type: { inherit type; default = value; };
-  required = hint: type: { inherit type hint; required = true; };
-
-  tags = listOf (word {
-    want = "a word";
-    hint = "use lower-case letters, digits and inner hyphens";
-    re = "[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?";
-  });
-
-  # Where in the inventory a host belongs: a name, or several from the outside in.
-  groupPath = word {
-    id = "FL004";
-    want = "a group of hosts";
-    hint = "use DNS labels with slashes between them, such as \"eu/fra\"";
-    re = "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*)?";
-  };
+  of = doc: type: { inherit doc type; };
+  default = doc: value: type: { inherit doc type; default = value; };
+  required = doc: hint: type: { inherit doc type hint; required = true; };
 
   host = record "a host" {
     # A host that nobody calls, such as a laptop, needs no address.
-    address = of address;
-    sshHostKey = required "\"ssh-ed25519 AAAA…\"" sshKey;
-    kind = of (enum [ "server" "device" ]);
-    system = of (enum [ "x86_64-linux" "aarch64-linux" ]);
-    deploy = of (enum [ "network" "closure" ]);
-    group = of groupPath;
-    capabilities = of tags;
-    tags = of tags;
-    users = of strings;
-    roles = of strings;
-    callers = of (attrsOf (listOf caller));
-    loopback = of loopback;
-    providerPort = default 4600 port;
-    forwarderPort = default 4610 port;
-  };
-
-  upstream = scalar {
-    want = "host:port or unix:/path";
-    hint = "write for example \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/wiki/http.sock\"";
-    ok = v: matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112 || isHostPort v;
-  };
-
-  reference = word {
-    want = "the name of a file below the provider's directory of files";
-    hint = "write for example \"outline/smtp-password\"";
-    re = "[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*";
+    address = of "IP address or DNS name at which others call this host; one that nobody calls, such as a laptop, needs none" address;
+    sshHostKey = required "public half of the key that proves the host when it enrols: the line of /etc/ssh/ssh_host_ed25519_key.pub" "\"ssh-ed25519 AAAA…\"" sshKey;
+    kind = of "services with replicas are placed on servers alone" (enum [ "server" "device" ]);
+    system = of "what it runs, for those who build for it" (enum [ "x86_64-linux" "aarch64-linux" ]);
+    deploy = of "how new documents arrive: from providers.config, or with the host's own system" (enum [ "network" "closure" ]);
+    group = of "where it belongs in the inventory, `\"eu/fra\"`: it has what `inventory.eu` and `inventory.\"eu/fra\"` have" groupPath;
+    capabilities = of "what it can do; roles and providers may require it. `ingress`: it takes in strangers" tags;
+    tags = of "words for placement" tags;
+    users = of "who may act on this host: it gets their certificates" strings;
+    roles = of "of the node, besides `node`" strings;
+    callers = of "which accounts (names, or uids as numbers) act under an identity of this host: `\"node\"`, `\"user/<name>\"`, `\"service/<name>\"`" (attrsOf (listOf caller));
+    loopback = of "range of its local listeners" loopback;
+    providerPort = default "TCP port, where it provides" 4600 port;
+    forwarderPort = default "UDP port of its forwarder" 4610 port;
   };
 
   file = record "a file" {
-    ref = required "\"wiki/smtp-password\"" reference;
-    mode = default "0400" (word { want = "permissions"; hint = "write for example \"0400\""; re = "0[0-7]{3}"; });
-    restart = of unit;
-    after = of strings;
+    ref = required "name of the file below the directory of files at providers.config" "\"wiki/smtp-password\"" reference;
+    mode = default "its permissions here" "0400" (word { want = "permissions"; hint = "write for example \"0400\""; re = "0[0-7]{3}"; });
+    restart = of "unit to restart when its content changes" unit;
+    after = of "needs of this host that must be fulfilled first" strings;
   };
 
   service = record "a service" {
-    host = of string;
-    hosts = of strings;
-    replicas = default null (between 1 1000 "a number of hosts");
-    placement = of (record "placement" {
-      strategy = of (enum [ "minimize-movement" "balanced" "locality" ]);
-      near = of strings;
-      group = of groupPath;
-      tags = of tags;
-      capabilities = of tags;
+    host = of "where it runs" string;
+    hosts = of "where it runs, on several: one identity, callers are spread over them" strings;
+    replicas = default "on how many hosts it runs, instead of saying which; `placement` chooses them" null (between 1 1000 "a number of hosts");
+    placement = of "which hosts replicas may run on, and which are preferred" (record "placement" {
+      strategy = of "`minimize-movement`: rendezvous hashing, a host that comes or goes moves only its share; `balanced`: where least runs; `locality`: close to `near`" (enum [ "minimize-movement" "balanced" "locality" ]);
+      near = of "hosts to be near to, by their groups; with `locality`" strings;
+      group = of "only hosts in this group" groupPath;
+      tags = of "only hosts with all of these" tags;
+      capabilities = of "only hosts with all of these" tags;
     });
-    port = default null port;
-    listenPort = default null port;
-    upstream = of upstream;
-    protocol = of (enum [ "tcp" "http" "udp" ]);
-    visibility = of (enum [ "cluster" "public" "host" ]);
-    scope = of (enum [ "cluster" "node" ]);
-    user = of account;
-    roles = of strings;
-    files = of (named { what = "file"; } file);
-    sso = of (record "sso" {
-      mode = of (enum [ "none" "oidc" ]);
-      restart = of unit;
-      redirectURIs = of (listOf url);
-      after = of strings;
+    port = default "where it listens there, on 127.0.0.1" null port;
+    listenPort = default "the port callers use; the same as `port` unless written" null port;
+    upstream = of "where it listens when that is not 127.0.0.1: `host:port`, also of a machine outside the cluster, or `unix:/path`" upstream;
+    protocol = of "what it speaks; `udp` is refused for now" (enum [ "tcp" "http" "udp" ]);
+    visibility = of "`public`: an ingress must reach it; `host`: not published, nobody reaches it" (enum [ "cluster" "public" "host" ]);
+    scope = of "`node`: one service for each of its hosts, `wiki.forge.demo.flor.rete`" (enum [ "cluster" "node" ]);
+    user = of "account it runs as: acts under its identity, owns what is delivered for it" account;
+    roles = of "what the service itself may reach" strings;
+    files = of "files it needs, secret or not, fetched from providers.config; delivered as `needs/config-<service>-<file>/current/<file>`" (named { what = "file"; } file);
+    sso = of "how its users sign in" (record "sso" {
+      mode = of "`oidc`: the host fetches a client's credentials" (enum [ "none" "oidc" ]);
+      restart = of "unit to restart when they change" unit;
+      redirectURIs = of "its callbacks" (listOf url);
+      after = of "needs of this host that must be fulfilled first" strings;
     });
   };
 
-  provider = fields: of (record "a provider" ({
-    hosts = required "[ \"host\" ]" strings;
-    requires = of tags;
+  provider = doc: fields: of doc (record "a provider" ({
+    hosts = required "where it runs, in order of preference" "[ \"host\" ]" strings;
+    requires = of "capabilities its hosts must have" tags;
   } // fields));
 
   acknowledgement = record "an acknowledgement" {
-    id = required "\"FL041\"" (word { want = "the id of a rule"; hint = "write for example \"FL041\""; re = "FL[0-9]{3}"; });
-    place = required "\"services.wiki\"" string;
-    reason = required "\"…\"" (scalar { want = "a reason"; hint = "say why this is as it should be"; ok = v: isString v && v != ""; });
+    id = required "of the rule" "\"FL041\"" (word { want = "the id of a rule"; hint = "write for example \"FL041\""; re = "FL[0-9]{3}"; });
+    place = required "where it warns, as it says" "\"services.wiki\"" string;
+    reason = required "why this is as it should be" "\"…\"" (scalar { want = "a reason"; hint = "say why this is as it should be"; ok = v: isString v && v != ""; });
   };
 
   # Sets of things with names of their own.
@@ -225,30 +107,42 @@ let
     hosts = named { what = "host"; } host;
     # Needs are named "cert-service-<name>" and "cert-user-<name>": DNS labels too.
     services = named { what = "service"; max = 50; reserved = [ "florete-provider" ]; } service;
-    users = named { what = "user"; max = 53; } (record "a user" { roles = of strings; });
-    roles = named { what = "role"; } (record "a role" { services = of strings; groups = of strings; requires = of tags; });
+    users = named { what = "user"; max = 53; } (record "a user" { roles = of "what the user may reach" strings; });
+    roles = named { what = "role"; } (record "a role" {
+      services = of "it reaches these" strings;
+      groups = of "it reaches the services in these" strings;
+      requires = of "capabilities of the host, when a node or service has this role" tags;
+    });
     groups = named { what = "group"; } strings;
   };
 
   cluster = record "mkCluster" {
-    self = of (scalar { want = "a flake"; hint = "pass the flake's own self"; zero = { }; ok = builtins.isAttrs; });
-    serial = default null (between 0 9007199254740991 "a serial");
-    rev = default null string;
-    name = required "\"demo\"" clusterName;
-    trustDomain = required "\"demo.flor\"" trustDomain;
-    trust = of (record "trust" { roots = of (listOf pem); keys = of (listOf signingKey); });
-    hosts = required "{ … }" entries.hosts;
-    inventory = of (attrsOf (record "a group of hosts" { capabilities = of tags; tags = of tags; roles = of strings; users = of strings; }));
-    services = of entries.services;
-    users = of entries.users;
-    roles = of entries.roles;
-    groups = of entries.groups;
-    providers = of (record "providers" {
-      cert = provider { lifetime = default 86400 seconds; };
-      config = provider { every = default 900 seconds; };
-      oidc = provider { issuer = required "\"https://auth.example.org\"" url; };
+    self = of "the flake: gives `serial` and `rev`" (scalar { want = "a flake"; hint = "pass the flake's own self"; zero = { }; ok = builtins.isAttrs; });
+    serial = default "orders versions of a document; `self.lastModified` unless written" null (between 0 9007199254740991 "a serial");
+    rev = default "tells people which version it is; `self.rev` or `self.dirtyRev` unless written" null string;
+    name = required "of the cluster" "\"demo\"" clusterName;
+    trustDomain = required "of its SPIFFE IDs" "\"demo.flor\"" trustDomain;
+    trust = of "what hosts trust" (record "trust" {
+      roots = of "certificates that hosts trust: paths of PEM files, or PEM text" (listOf pem);
+      keys = of "public keys in Nix format that sign documents for the network; needed with `providers.config`" (listOf signingKey);
     });
-    acknowledge = of (listOf acknowledgement);
+    hosts = required "machines" "{ … }" entries.hosts;
+    inventory = of "groups of hosts by path, `\"eu\"`, `\"eu/fra\"`; what they have, their hosts have" (attrsOf (record "a group of hosts" {
+      capabilities = of "of its hosts" tags;
+      tags = of "of its hosts" tags;
+      roles = of "of its nodes" strings;
+      users = of "who may act on its hosts" strings;
+    }));
+    services = of "what is reached" entries.services;
+    users = of "people" entries.users;
+    roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
+    groups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there" entries.groups;
+    providers = of "who answers needs, by kind" (record "providers" {
+      cert = provider "issues certificates; every cluster needs it" { lifetime = default "of certificates, in seconds" 86400 seconds; };
+      config = provider "hands hosts their documents and files" { every = default "hosts ask again after so many seconds" 900 seconds; };
+      oidc = provider "signs people in" { issuer = required "its address for browsers and services" "\"https://auth.example.org\"" url; };
+    });
+    acknowledge = of "warnings that are as they should be" (listOf acknowledgement);
   };
 in
 {

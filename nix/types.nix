@@ -1,4 +1,5 @@
-# Types of the topology language. A type is { zero; unsound; faults; clean; }:
+# Types of the topology language. A type is { about; zero; unsound; faults; clean; }:
+#   about            what it is, as data: reference.nix and modules/topology.nix read it
 #   zero             stands for a value that was not written
 #   unsound          stands for one that was written wrongly: other checks skip it
 #   faults place v   what is wrong with v, as a list of faults
@@ -22,6 +23,7 @@ let
     isPath
     isString
     length
+    listToAttrs
     map
     mapAttrs
     match
@@ -69,6 +71,7 @@ let
 
   scalar = { ok, zero ? "", unsound ? zero, to ? (v: v), ... }@type: {
     inherit zero unsound;
+    about = { kind = "scalar"; inherit ok; inherit (type) want; };
     faults = place: v: if !ok v then bad type place v else if isInt v then [ ] else leaks place v;
     clean = v: if ok v then to v else unsound;
   };
@@ -84,12 +87,12 @@ in
 {
   inherit scalar matches isFile;
 
-  enum = choices: scalar {
+  enum = choices: (scalar {
     want = "one of ${concatStringsSep ", " (map toJSON choices)}";
     hint = "write one of them";
     zero = elemAt choices 0;
     ok = v: elem v choices;
-  };
+  }) // { about = { kind = "enum"; inherit choices; }; };
 
   between = low: high: what: scalar {
     want = "${what} from ${toString low} to ${toString high}";
@@ -100,6 +103,7 @@ in
   };
 
   listOf = type: {
+    about = { kind = "list"; of = type.about; };
     zero = [ ];
     unsound = [ type.unsound ];
     faults = place: v:
@@ -110,6 +114,7 @@ in
 
   # Free names, any number of them.
   attrsOf = type: {
+    about = { kind = "attrs"; of = type.about; };
     zero = { };
     unsound = { };
     faults = attrs "a set" "write { name = …; }" (_: type.faults);
@@ -142,6 +147,7 @@ in
         ++ type.faults place v;
     in
     {
+      about = { kind = "attrs"; of = type.about; };
       zero = { };
       unsound = { };
       entry = place: n: check n (join place n);
@@ -149,7 +155,8 @@ in
       clean = v: if isAttrs v then mapAttrs (_: type.clean) v else { };
     };
 
-  # fields.<name> = { type; default ? type.zero; } or { type; required = true; hint; }
+  # fields.<name> = { doc; type; default ? type.zero; } or { doc; type; required = true; hint; }
+  # Where the default is null, null may be written.
   record = what: fields:
     let
       names = attrNames fields;
@@ -158,6 +165,7 @@ in
       # What stands for the attributes that a set does not have.
       absent = mapAttrs (_: f: if f ? required then f.type.unsound else f.default or f.type.zero) fields;
       unsound = mapAttrs (_: f: f.type.unsound) fields;
+      nullable = listToAttrs (map (name: { inherit name; value = null; }) (filter (n: fields.${n}.default or 0 == null) names));
       hidden = n: at: value:
         let leaked = leaks at value; in
         if leaked == [ ] && isString value && confidential n then [
@@ -173,11 +181,19 @@ in
     in
     {
       inherit unsound;
+      about = {
+        kind = "record";
+        inherit what;
+        fields = mapAttrs
+          (n: f: { inherit (f.type) about; inherit (f) doc; }
+            // (if f ? required then { inherit (f) hint; } else { default = absent.${n}; }))
+          fields;
+      };
       zero = mapAttrs (_: f: f.default or f.type.zero) fields;
       faults = place: v:
         attrs "a set" "write { … } with the attributes of ${what}"
           (n: at: value:
-            if types ? ${n} then types.${n}.faults at value
+            if types ? ${n} then (if value == null && nullable ? ${n} then [ ] else types.${n}.faults at value)
             else hidden n at value ++ [
               (fault {
                 id = "FL001";
@@ -198,7 +214,7 @@ in
           })
           (filter (n: !v ? ${n}) required));
       clean = v:
-        if isAttrs v then absent // mapAttrs (n: types.${n}.clean) (intersectAttrs types v)
+        if isAttrs v then absent // mapAttrs (n: value: if value == null && nullable ? ${n} then null else types.${n}.clean value) (intersectAttrs types v)
         else unsound;
     };
 }

@@ -1,0 +1,216 @@
+package compile
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// nixEval evaluates an expression strictly, in nix/compile.
+func nixEval(t *testing.T, expr string, v any) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "nix-instantiate", "--eval", "--strict", "--json", "-E", expr)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	if err := json.Unmarshal(out, v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The reference of the language is that of the language.
+func TestReferenceIsCurrent(t *testing.T) {
+	var want string
+	nixEval(t, "import ../reference.nix", &want)
+	const path = "../reference.md"
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what reference.nix writes: go test ./nix/compile -run Reference -update", path)
+	}
+}
+
+// library is this repository's library as a flake that needs nothing.
+func library(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, part := range []string{"nix", "modules"} {
+		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS("../../"+part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := `{ outputs = _: { lib = import ./nix; templates.default = { path = ./nix/templates/cluster; description = "-"; }; }; }`
+	if err := os.WriteFile(filepath.Join(dir, "flake.nix"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A new cluster is made from the template and passes its checks as it is.
+func TestTemplate(t *testing.T) {
+	lib, dir := library(t), t.TempDir()
+	nix := func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "nix", append([]string{"--extra-experimental-features", "nix-command flakes",
+			"--option", "build-users-group", "", "--option", "substituters", ""}, args...)...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("nix %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	nix("flake", "init", "-t", "path:"+lib)
+	nix("flake", "check", "--no-write-lock-file", "--override-input", "florete", "path:"+lib)
+
+	src := Source{Flake: dir, Args: []string{"--override-input", "florete", "path:" + lib}}
+	c, err := Compile(t.Context(), src)
+	if err != nil || len(c.Documents) != 2 {
+		t.Fatalf("got %d hosts, %v", len(c.Documents), err)
+	}
+	top, err := ReadTopology(t.Context(), src)
+	if err != nil || top.Hosts["forge"].Group != "home" {
+		t.Errorf("hosts/home/forge.nix is in group %q, %v", top.Hosts["forge"].Group, err)
+	}
+}
+
+// A folder of files is the same topology as one attribute set.
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"cluster.nix":         `{ name = "c"; trustDomain = "c.flor"; providers.cert.hosts = [ "a" ]; }`,
+		"roles.nix":           `{ node = { }; }`,
+		"roles/operator.nix":  `{ services = [ "s" ]; }`,
+		"service.nix":         `{ }`,
+		"services/s.nix":      `{ host = "b"; port = 1; }`,
+		"hosts/a.nix":         `{ address = "192.0.2.1"; }`,
+		"hosts/eu/fra/b.nix":  `{ address = "192.0.2.2"; }`,
+		"hosts/eu/c.nix":      `{ group = "us"; }`,
+		"hosts/_draft/d.nix":  `{ }`,
+		"hosts/.hidden.nix":   `{ }`,
+		"hosts/eu/README.md":  `not Nix`,
+		"inventory.nix":       `{ eu.tags = [ "europe" ]; us = { }; }`,
+		"users/ann.nix":       `{ roles = [ "operator" ]; }`,
+		"flake.nix":           `throw "not read"`,
+		"default.nix":         `throw "not read"`,
+		"secrets/ignored.nix": `throw "not read"`,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var same bool
+	nixEval(t, `(import ../folder.nix) `+dir+` == {
+		name = "c"; trustDomain = "c.flor"; providers.cert.hosts = [ "a" ];
+		roles = { node = { }; operator.services = [ "s" ]; };
+		service = { };
+		services.s = { host = "b"; port = 1; };
+		hosts = { a.address = "192.0.2.1"; b = { address = "192.0.2.2"; group = "eu/fra"; }; c.group = "us"; };
+		inventory = { eu.tags = [ "europe" ]; "eu/fra" = { }; us = { }; };
+		users.ann.roles = [ "operator" ];
+	}`, &same)
+	if !same {
+		var got any
+		nixEval(t, `(import ../folder.nix) `+dir, &got)
+		t.Errorf("got %v", got)
+	}
+
+	if err := os.WriteFile(filepath.Join(dir, "hosts/b.nix"), []byte("{ }"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("nix-instantiate", "--eval", "-E", "((import ../folder.nix) "+dir+").hosts").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "hosts: there are two files for b: keep one of them") {
+		t.Errorf("got %s, %v", out, err)
+	}
+}
+
+// nixpkgsLib is the lib folder of nixpkgs, where a developer has it.
+func nixpkgsLib(t *testing.T) string {
+	lib := os.Getenv("NIXPKGS_LIB")
+	if lib == "" {
+		t.Skip("NOT RUN: set NIXPKGS_LIB to the lib folder of nixpkgs to test the module system")
+	}
+	return lib
+}
+
+// The same topology as typed options gives the same documents, and what no option is
+// there for is refused.
+func TestModules(t *testing.T) {
+	lib := nixpkgsLib(t)
+	prelude := `let
+		lib = import ` + lib + `;
+		inherit (import ../default.nix) mkCluster;
+		topology = removeAttrs (import ` + golden + `/base.nix { key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + builtins.substring 7 43 ((import ../names.nix).sri name); }) [ "self" ];
+		evaluate = definitions: (lib.evalModules { modules = [ ../../modules/topology.nix ] ++ definitions; }).config.florete.topologies;
+	in `
+	var same bool
+	nixEval(t, prelude+`(mkCluster (evaluate [ { florete.clusters.golden = topology; } ]).golden).compiled == (mkCluster topology).compiled`, &same)
+	if !same {
+		t.Error("options do not compile to the documents of the same attribute set")
+	}
+	// Definitions in several modules are merged.
+	nixEval(t, prelude+`(mkCluster (evaluate [
+		{ florete.clusters.golden = topology; }
+		{ florete.clusters.golden.users.bob.roles = [ "reader" ]; florete.clusters.golden.hosts.beta.users = [ "bob" ]; }
+	]).golden).topology.hosts.beta.users == [ "ann" "bob" ]`, &same)
+	if !same {
+		t.Error("a second module adds nothing")
+	}
+	for definition, refusal := range map[string]string{
+		`{ hosts.beta.prot = 1; }`:                      "prot",
+		`{ services.wiki.port = lib.mkForce "8080"; }`:  "a port from 1 to 65535",
+		`{ hosts.alpha.kind = lib.mkForce "desktop"; }`: "device",
+	} {
+		out, err := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "-E",
+			prelude+`evaluate [ { florete.clusters.golden = topology; } { florete.clusters.golden = `+definition+`; } ]`).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), refusal) {
+			t.Errorf("%s: got %s", definition, out)
+		}
+	}
+	// Every option has a description, for those who write documentation of options.
+	var undescribed []string
+	nixEval(t, prelude+`map (o: o.name) (builtins.filter (o: (o.description or "") == "" && o.visible or true && !o.internal or false)
+		(lib.optionAttrSetToDocList (lib.evalModules { modules = [ ../../modules/topology.nix ]; }).options.florete))`, &undescribed)
+	if len(undescribed) > 0 {
+		t.Errorf("options without description: %v", undescribed)
+	}
+}
+
+// For flake-parts: outputs and checks.
+func TestFlakeModule(t *testing.T) {
+	lib := nixpkgsLib(t)
+	var names []string
+	nixEval(t, `let
+		lib = import `+lib+`;
+		inherit (lib) mkOption types;
+		parts = lib.evalModules {
+			specialArgs.self = { lastModified = 7; };
+			modules = [
+				../../modules/flake.nix
+				{ options.flake = mkOption { type = types.lazyAttrsOf types.raw; }; options.perSystem = mkOption { type = types.raw; }; }
+				{ florete.clusters.golden = import `+golden+`/base.nix { key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + builtins.substring 7 43 ((import ../names.nix).sri name); }; }
+			];
+		};
+	in builtins.attrNames (parts.config.perSystem { system = "x86_64-linux"; }).checks
+		++ builtins.attrNames parts.config.flake.florete
+		++ builtins.attrNames parts.config.flake.florete.golden.documents`, &names)
+	if got := strings.Join(names, " "); got != "florete-golden golden alpha beta" {
+		t.Errorf("got %s", got)
+	}
+}

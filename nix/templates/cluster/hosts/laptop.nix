@@ -1,0 +1,5 @@
+{
+  kind = "device";
+  sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB";
+  users = [ "alice" ];
+}

@@ -1,0 +1,5 @@
+{
+  host = "forge";
+  port = 8080;
+  listenPort = 80;
+}

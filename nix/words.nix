@@ -1,0 +1,171 @@
+# The words of the topology language: what can stand for an attribute's value.
+let
+  inherit (builtins)
+    head
+    isInt
+    isPath
+    isString
+    length
+    match
+    readFile
+    split
+    stringLength
+    ;
+  inherit (import ./text.nix) contains;
+  inherit (import ./types.nix) between isFile listOf matches scalar;
+  inherit (import ./names.nix) range;
+  defaultLoopback = (import ./names.nix).loopback;
+
+  string = scalar { want = "a string"; hint = "put it in double quotes"; ok = isString; };
+  strings = listOf string;
+  port = between 1 65535 "a port";
+  seconds = between 1 315360000 "seconds";
+
+  word = { want, hint, re, ... }@type: scalar ({ ok = matches re; } // type);
+
+  octet = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+  isV4 = matches "(${octet}\\.){3}${octet}";
+  isV6 = v:
+    matches "([0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}" v
+    && !contains ":::" v
+    && !matches ":[^:].*|.*[^:]:" v
+    && (length (split "::" v) == 3 || length (split "::" v) == 1 && length (split ":" v) == 15);
+  # The last label of a name is not a number: 10.0.0.300 is a mistake, no name.
+  isName = matches "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?";
+
+  address = scalar {
+    want = "an IP address or a lower-case DNS name, without a port";
+    hint = "ports have attributes of their own";
+    unsound = "?";
+    ok = v: isV4 v || isV6 v || isName v;
+  };
+
+  isHostPort = v:
+    let
+      six = match "\\[([^]]*)]:([1-9][0-9]{0,4})" v;
+      four = match "([^:]*):([1-9][0-9]{0,4})" v;
+    in
+    matches ".*:[1-9][0-9]{0,4}" v
+    && (six != null && isV6 (head six) || four != null && (isV4 (head four) || isName (head four)));
+
+  pem = scalar {
+    want = "a certificate: the path of a PEM file, or PEM text";
+    hint = "write the path of a file that exists, without quotes: ./ca.crt";
+    ok = v:
+      if isPath v then isFile v && contains "-----BEGIN CERTIFICATE-----" (readFile v)
+      else isString v && contains "-----BEGIN CERTIFICATE-----" v;
+    to = v: if isPath v then readFile v else v;
+  };
+
+  # Authorized-keys form; comment and line end are dropped.
+  sshKey = word {
+    want = "an SSH host public key";
+    hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\"";
+    re = "(ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}|(ssh-rsa|ecdsa-sha2-nistp(256|384|521)) AAAA[A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?";
+    to = v: head (match "([^ ]+ [^[:space:]]+).*" v);
+  };
+
+  signingKey = word {
+    want = "a public key in Nix format, name:base64";
+    hint = "print it with: nix key convert-secret-to-public < secret-key";
+    re = "[^:[:space:]]+:[A-Za-z0-9+/]{43}=[[:space:]]*";
+    to = v: head (match "([^[:space:]]+).*" v);
+  };
+
+  url = word {
+    want = "an http or https URL";
+    hint = "write for example \"https://wiki.example.org\"";
+    re = "https?://[^[:space:]]+";
+  };
+
+  account = word {
+    want = "an account name";
+    hint = "write the name as in /etc/passwd";
+    re = "[A-Za-z_][A-Za-z0-9_.-]{0,31}";
+  };
+
+  caller = scalar {
+    want = "an account name or a uid";
+    hint = "write a name in quotes or a number without them";
+    ok = v: isInt v && v >= 0 && v < 4294967296 || matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v;
+  };
+
+  unit = word {
+    want = "a systemd unit";
+    hint = "write its full name, such as \"wiki.service\"";
+    re = "[A-Za-z0-9:_.@\\-]+\\.(service|socket|target|timer|path)";
+  };
+
+  loopback = scalar {
+    want = "a range of loopback addresses, 127.x.y.z/8 to /30";
+    hint = "write for example \"127.64.0.0/10\"; bits after the prefix are zero";
+    zero = defaultLoopback;
+    ok = v: matches "127(\\.${octet}){3}/(8|9|[12][0-9]|30)" v && (range v).aligned;
+  };
+
+  trustDomain = scalar {
+    id = "FL004";
+    want = "a trust domain";
+    hint = "use lower-case DNS labels with dots between them, such as \"demo.flor\"";
+    ok = v:
+      matches "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*" v && stringLength v <= 180;
+  };
+
+  clusterName = word {
+    id = "FL004";
+    want = "a cluster name";
+    hint = "use lower-case letters, digits and inner hyphens";
+    re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+    unsound = "(unnamed)";
+  };
+
+  tags = listOf (word {
+    want = "a word";
+    hint = "use lower-case letters, digits and inner hyphens";
+    re = "[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?";
+  });
+
+  # Where in the inventory a host belongs: a name, or several from the outside in.
+  groupPath = word {
+    id = "FL004";
+    want = "a group of hosts";
+    hint = "use DNS labels with slashes between them, such as \"eu/fra\"";
+    re = "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*)?";
+  };
+
+  upstream = scalar {
+    want = "host:port or unix:/path";
+    hint = "write for example \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/wiki/http.sock\"";
+    ok = v: matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112 || isHostPort v;
+  };
+
+  reference = word {
+    want = "the name of a file below the provider's directory of files";
+    hint = "write for example \"outline/smtp-password\"";
+    re = "[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*";
+  };
+in
+{
+  inherit
+    account
+    address
+    caller
+    clusterName
+    groupPath
+    loopback
+    pem
+    port
+    reference
+    seconds
+    signingKey
+    sshKey
+    string
+    strings
+    tags
+    trustDomain
+    unit
+    upstream
+    url
+    word
+    ;
+}

@@ -166,7 +166,11 @@ func TestLayout(t *testing.T) {
 				t.Errorf("seed %d: an edge of %s ends at %d, beside %v", seed, e.role.name, e.y, e.side)
 			}
 		}
-		texts := wellFormed(t, SVG(c))
+		drawn := SVG(c)
+		if !bytes.Equal(drawn, SVG(c)) {
+			t.Errorf("seed %d: drawn again, it is another", seed)
+		}
+		texts := wellFormed(t, drawn)
 		for name := range c.Hosts {
 			if !slices.Contains(texts, name) {
 				t.Errorf("seed %d: no host %s", seed, name)

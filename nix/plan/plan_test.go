@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -162,7 +163,7 @@ func TestEveryValueIsSeen(t *testing.T) {
 	}
 }
 
-// each changes every scalar below v in turn, and drops every element of a list.
+// each changes every scalar below v in turn, shortens every list and reorders it.
 func each(v any, try func(where string)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -176,6 +177,11 @@ func each(v any, try func(where string)) {
 		}
 	case []any:
 		for i, old := range v {
+			if i > 0 && !reflect.DeepEqual(v[0], old) {
+				v[0], v[i] = v[i], v[0]
+				try("[] in another order")
+				v[0], v[i] = v[i], v[0]
+			}
 			if other := altered(old); other != nil {
 				v[i] = other
 				try("[]")

@@ -1,0 +1,83 @@
+package graph
+
+import "slices"
+
+// needs are the lines of hosts to those who provide for them: a line for each
+// provider runs beside the hosts, on the left and around the top to the right.
+func (p *picture) needs(s *svg) {
+	s.printf(`<g class="needs">`)
+	for i, provider := range p.lanes {
+		at := p.boxes[provider]
+		leftX, rightX, topY := margin+lane*i, p.w-margin-lane*i, head+lane*(i+1)-4
+		arrive := at.y + headerH/2 + 6*i
+		s.printf(`<path d="M%d %dH%d"/><path class="end" d="M%d %dl8 -4v8z"/>`, rightX, arrive, at.x+at.w+8, at.x+at.w, arrive)
+		var left, right []int
+		stub := func(frames []*frame, isLeft bool) {
+			for _, f := range frames {
+				users := 0
+				for _, b := range f.boxes {
+					if len(p.Needs[b.host][provider]) == 0 || b == at {
+						continue
+					}
+					users++
+					if p.detail {
+						y := b.y + b.h/2 + 6*i
+						if isLeft {
+							s.printf(`<path d="M%d %dH%d"/>`, leftX, y, b.x)
+							left = append(left, y)
+						} else {
+							s.printf(`<path d="M%d %dH%d"/>`, b.x+b.w, y, rightX)
+							right = append(right, y)
+						}
+					}
+				}
+				if users > 0 && !p.detail {
+					y := f.y + f.h/2 + 6*i
+					if isLeft {
+						s.printf(`<path d="M%d %dH%d"/>`, leftX, y, f.x)
+						left = append(left, y)
+					} else {
+						s.printf(`<path d="M%d %dH%d"/>`, f.x+f.w, y, rightX)
+						right = append(right, y)
+					}
+				}
+			}
+		}
+		stub(p.left, true)
+		stub(p.right, false)
+		right = append(right, arrive)
+		if len(left) > 0 {
+			s.printf(`<path d="M%d %dV%dH%dV%d"/>`, leftX, slices.Max(left), topY, rightX, slices.Max(right))
+		} else {
+			s.printf(`<path d="M%d %dV%d"/>`, rightX, slices.Min(right), slices.Max(right))
+		}
+	}
+	s.printf(`</g>`)
+}
+
+func (p *picture) legend(s *svg) {
+	y := p.h - 44
+	x := margin
+	item := func(w int, draw func(x int), label string) {
+		draw(x)
+		s.text("dim", x+w+8, y+4, label)
+		x += w + 8 + 7*len([]rune(label)) + 26
+	}
+	item(30, func(x int) { s.rect("host", rect{x, y - 9, 30, 18}, 5) }, "host")
+	item(30, func(x int) { s.rect("host device", rect{x, y - 9, 30, 18}, 5) }, "device")
+	item(30, func(x int) { s.rect("service", rect{x, y - 8, 30, 16}, 3) }, "service")
+	item(30, func(x int) { s.rect("user", rect{x, y - 8, 30, 16}, 8) }, "user")
+	for _, reaches := range []bool{false, true} {
+		item(34, func(x int) {
+			s.printf(`<g stroke="%s" fill="%s">`, colour(1), colour(1))
+			s.join(&edge{role: &pill{rect: rect{x, y, 0, 0}}, reaches: reaches, side: rect{x + 34, y, 0, 0}, y: y, count: 1})
+			s.printf(`</g>`)
+		}, map[bool]string{false: "role held by", true: "role reaches"}[reaches])
+	}
+	item(34, func(x int) {
+		s.printf(`<g class="needs"><path d="M%d %dH%d"/><path class="end" d="M%d %dl-8 -4v8z"/></g>`, x, y, x+26, x+34, y)
+	}, "is provided for by")
+	if !p.detail {
+		s.text("dim", margin, y+26, "Numbers are roles: what a user or host holds, and who reaches a service. Wider edges stand for more.")
+	}
+}

@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+func (c Change) mark() string {
+	switch {
+	case c.Before == nil:
+		return "+"
+	case c.After == nil:
+		return "-"
+	}
+	return "~"
+}
+
+// say is a change in words, and what one of its sort is called.
+func (c Change) say() (noun, words string) {
+	value := ""
+	switch {
+	case c.Before == nil:
+		value = compact(c.After)
+	case c.After == nil:
+		value = compact(c.Before)
+	default:
+		value = compact(c.Before) + " → " + compact(c.After)
+	}
+	section, element, rest := c.place()
+	whole := element != "" && len(rest) == 0
+	at := strings.Join(rest, ".")
+	switch {
+	case section == "needs" && whole:
+		noun, words = "need", "need "+element+from(c)
+	case section == "needs" && element != "":
+		noun, words = "change of a need", fmt.Sprintf("need %s, %s: %s", element, at, value)
+	case section == "publish" && whole:
+		noun, words = "published service", "publishes "+element
+	case section == "publish" && len(rest) > 1 && rest[0] == "allow":
+		noun, words = "permission", element+" allows "+rest[1]
+	case section == "publish" && element != "":
+		noun, words = "change of a published service", fmt.Sprintf("%s, %s: %s", element, at, value)
+	case section == "reach" && whole:
+		noun, words = "reachable service", "reaches "+element
+	case section == "reach" && len(rest) > 0 && rest[0] == "as":
+		noun, words = "caller", "reaches "+element+" as "+value
+	case section == "reach" && len(rest) > 0 && rest[0] == "endpoints":
+		noun, words = "endpoint", "reaches "+element+" at "+value
+	case section == "grants" && whole:
+		noun, words = "grant", "grants "+strings.Replace(element, " ", " its need ", 1)
+	case section == "grants" && element != "":
+		noun, words = "change of a grant", fmt.Sprintf("grants %s, %s: %s", strings.Replace(element, " ", " its need ", 1), at, value)
+	case section == "callers" && whole:
+		noun, words = "caller", "knows who acts as "+element
+	case section == "callers" && element != "":
+		noun, words = "account", fmt.Sprintf("who acts as %s, %s: %s", element, at, value)
+	case section == "socks" && whole:
+		noun, words = "SOCKS5 listener", "has a SOCKS5 listener for "+element
+	case section == "providers" && whole:
+		noun, words = "provider", "knows provider "+element
+	case section == "enrol" && whole:
+		noun, words = "enrolment", "enrols "+element
+	case section == "kinds" && whole:
+		noun, words = "kind", "provides "+element
+	default:
+		noun, words = "other change", strings.Join(c.Path, ".")+": "+value
+	}
+	return noun, spiffe.ReplaceAllString(words, "")
+}
+
+// place is the part of a document that changes, which of its elements, and where
+// in that.
+func (c Change) place() (section, element string, rest []string) {
+	rest = c.Path
+	if len(rest) > 1 && rest[0] == "forwarder" {
+		rest = rest[1:]
+	}
+	if len(rest) > 0 {
+		section, rest = rest[0], rest[1:]
+	}
+	if len(rest) > 0 {
+		element, rest = rest[0], rest[1:]
+	}
+	return section, element, rest
+}
+
+// spiffe is what people need not read of an ID.
+var spiffe = regexp.MustCompile(`spiffe://[^/]+/`)
+
+// from tells the kind and the providers of a need.
+func from(c Change) string {
+	need, ok := c.After.(map[string]any)
+	if !ok {
+		return ""
+	}
+	var hosts []string
+	if list, ok := need["providers"].([]any); ok {
+		for _, h := range list {
+			hosts = append(hosts, fmt.Sprint(h))
+		}
+	}
+	return fmt.Sprintf(" (%v from %s)", need["kind"], some(hosts, 4))
+}
+
+// sentences tell rights that share both ends together: who may do the same, and
+// what the same may do.
+func sentences(rights []Right, may string) []string {
+	type deed struct{ may, what string }
+	who := map[deed][]string{}
+	var deeds []deed
+	for _, r := range rights {
+		d := deed{r.May, r.What}
+		if who[d] == nil {
+			deeds = append(deeds, d)
+		}
+		who[d] = append(who[d], r.Who)
+	}
+	type group struct{ may, who string }
+	what := map[group][]string{}
+	var groups []group
+	for _, d := range deeds {
+		g := group{d.may, strings.Join(who[d], "\n")}
+		if what[g] == nil {
+			groups = append(groups, g)
+		}
+		what[g] = append(what[g], d.what)
+	}
+	var all []string
+	for _, g := range groups {
+		all = append(all, fmt.Sprintf("%s %s %s %s", some(strings.Split(g.who, "\n"), 4), may, g.may, some(what[g], 6)))
+	}
+	return all
+}
+
+// some are names in a sentence, at most n of them.
+func some(names []string, n int) string {
+	switch {
+	case len(names) == 0:
+		return "nobody"
+	case len(names) == 1:
+		return names[0]
+	case len(names) > n+1:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+func place(hosts []string) string {
+	if len(hosts) == 0 {
+		return "nowhere"
+	}
+	return some(hosts, 6)
+}

@@ -189,4 +189,3 @@ func natural(a, b string) int {
 }
 
 func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
-

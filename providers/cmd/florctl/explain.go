@@ -39,7 +39,9 @@ func question(cmd *cobra.Command, words int, answer func(*explain.Access, []stri
 		if err != nil {
 			return err
 		}
+		done := progress("evaluating the cluster")
 		t, err := compile.ReadTopology(cmd.Context(), src)
+		done()
 		if err != nil {
 			return err
 		}

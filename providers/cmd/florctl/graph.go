@@ -32,7 +32,9 @@ documents, DOT for Graphviz, Mermaid for Markdown.`,
 		if !ok {
 			return fmt.Errorf("--format %q: want svg, dot or mermaid", *format)
 		}
+		done := progress("evaluating the cluster")
 		snapshot, err := compile.Read(cmd.Context(), src)
+		done()
 		if err != nil {
 			return err
 		}

@@ -44,6 +44,7 @@ otherwise.`,
 		if err != nil {
 			return fmt.Errorf("--from: %w", err)
 		}
+		done := progress("evaluating the cluster, then and now")
 		var before, after compile.Snapshot
 		work, ctx := errgroup.WithContext(cmd.Context())
 		work.Go(func() (err error) {
@@ -56,7 +57,9 @@ otherwise.`,
 			after, err = compile.Read(ctx, src)
 			return err
 		})
-		if err := work.Wait(); err != nil {
+		err = work.Wait()
+		done()
+		if err != nil {
 			return err
 		}
 		p, err := plan.Compare(before, after)
@@ -80,7 +83,9 @@ otherwise.`,
 }
 
 func printPlacement(cmd *cobra.Command, src compile.Source, asJSON bool) error {
+	done := progress("evaluating the cluster")
 	t, err := compile.ReadTopology(cmd.Context(), src)
+	done()
 	if err != nil {
 		return err
 	}

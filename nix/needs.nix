@@ -65,16 +65,16 @@ let
     (name:
       let file = service.files.${name}; in
       {
-        name = "config-${service.name}-${name}";
-        value = need "config" { file = file.ref; } {
+        name = "file-${service.name}-${name}";
+        value = need "file" { inherit (file) ref; } {
           deliver = {
-            files.${name} = { from = "file"; inherit (file) mode; };
+            files.${name} = { from = "content"; inherit (file) mode; };
             owner = service.user;
             group = service.user;
           };
           onChange = restart file.restart;
           after = [ "cert-node" ] ++ file.after;
-          renew = { inherit (t.providers.config) every; };
+          inherit (file) generation;
         };
       })
     (attrNames service.files));

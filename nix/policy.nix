@@ -28,6 +28,7 @@ let
   settings = {
     cert = { inherit (t.providers.cert) lifetime; };
     config = { };
+    file = { };
     oidc = { inherit (t.providers.oidc) issuer; };
   };
 

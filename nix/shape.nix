@@ -57,9 +57,10 @@ let
   };
 
   file = record "a file" {
-    ref = required "name of the file below the directory of files at providers.config" "\"wiki/smtp-password\"" reference;
+    ref = required "name of the file below the directory of files at providers.file" "\"wiki/smtp-password\"" reference;
     mode = default "its permissions here" "0400" (word { want = "permissions"; hint = "write for example \"0400\""; re = "0[0-7]{3}"; });
-    restart = of "unit to restart when its content changes" unit;
+    generation = default "raised when the file at the provider has changed: hosts fetch it anew" 1 (between 1 1000000 "a generation");
+    restart = of "unit to restart when it was fetched anew" unit;
     after = of "needs of this host that must be fulfilled first" strings;
   };
 
@@ -82,7 +83,7 @@ let
     scope = of "`node`: one service for each of its hosts, `wiki.forge.demo.flor.rete`" (enum [ "cluster" "node" ]);
     user = of "account it runs as: acts under its identity, owns what is delivered for it" account;
     roles = of "what the service itself may reach" strings;
-    files = of "files it needs, secret or not, fetched from providers.config; delivered as `needs/config-<service>-<file>/current/<file>`" (named { what = "file"; } file);
+    files = of "files it needs, secret or not, fetched from providers.file; delivered as `needs/file-<service>-<file>/current/<file>`" (named { what = "file"; } file);
     sso = of "how its users sign in" (record "sso" {
       mode = of "`oidc`: the host fetches a client's credentials" (enum [ "none" "oidc" ]);
       restart = of "unit to restart when they change" unit;
@@ -139,7 +140,8 @@ let
     groups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there" entries.groups;
     providers = of "who answers needs, by kind" (record "providers" {
       cert = provider "issues certificates; every cluster needs it" { lifetime = default "of certificates, in seconds" 86400 seconds; };
-      config = provider "hands hosts their documents and files" { every = default "hosts ask again after so many seconds" 900 seconds; };
+      config = provider "hands hosts their documents" { every = default "hosts ask again after so many seconds" 900 seconds; };
+      file = provider "hands hosts files that do not belong in a repository" { };
       oidc = provider "signs people in" { issuer = required "its address for browsers and services" "\"https://auth.example.org\"" url; };
     });
     acknowledge = of "warnings that are as they should be" (listOf acknowledgement);

@@ -27,7 +27,7 @@ let
   providers =
     concatMap (n: host "providers.${n}.hosts" clean.providers.${n}.hosts) (attrNames clean.providers)
     ++ when (clean.hosts != { }) (missing "cert" "every host needs a certificate" "{ hosts = [ \"…\" ]; }")
-    ++ when (filed != [ ]) (missing "config" "services.${(head filed).name}.files needs it" "{ hosts = [ \"…\" ]; }")
+    ++ when (filed != [ ]) (missing "file" "services.${(head filed).name}.files needs it" "{ hosts = [ \"…\" ]; }")
     ++ when (single != [ ]) (missing "oidc" "services.${(head single).name}.sso needs it"
       "{ hosts = [ \"…\" ]; issuer = \"https://…\"; }");
 

@@ -136,7 +136,7 @@ let
       remedy = "give one of the files another name";
     }
     (concatMap
-      (s: map (file: { inherit file; service = s; need = "config-${s}-${file}"; }) (attrNames t.services.${s}.files))
+      (s: map (file: { inherit file; service = s; need = "file-${s}-${file}"; }) (attrNames t.services.${s}.files))
       h.services);
 
   # A role that needs what the host does not have, held by the host or a service on it.

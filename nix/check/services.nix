@@ -69,11 +69,11 @@ let
     (missing "services.${n}.sso" "redirectURIs" "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback");
 
   files = n: s: concatMap
-    (f: when (stringLength n + stringLength f > 55) [
+    (f: when (stringLength n + stringLength f > 57) [
       (fault {
         id = "FL025";
         place = "services.${n}.files.${f}";
-        problem = "names of service and file together have at most 55 characters, these";
+        problem = "names of service and file together have at most 57 characters, these";
         value = toString (stringLength n + stringLength f);
         remedy = "shorten one of them";
       })

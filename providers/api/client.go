@@ -20,11 +20,12 @@ const (
 	PathNonce    = "/cert/nonce"
 	PathSVID     = "/cert/svid"
 	PathRegister = "/oidc/register"
+	PathFile     = "/file/content"
 	PathArtifact = "/config/artifact/" // then the node's name and ?serial=, that of its manifest
 )
 
 // Paths is where needs of a kind are asked for with POST.
-var Paths = map[string]string{"cert": PathSVID, "oidc": PathRegister}
+var Paths = map[string]string{"cert": PathSVID, "file": PathFile, "oidc": PathRegister}
 
 // HeaderKey carries the idempotency key of a request.
 const HeaderKey = "Idempotency-Key"

@@ -35,6 +35,11 @@ type OIDCBody struct {
 	RedirectURIs []string   `json:"redirectURIs"`
 }
 
+// FileBody is the body of a request for a file at the provider.
+type FileBody struct {
+	Ref string `json:"ref"` // its name, with slashes
+}
+
 // Answer is what fulfils a need. Expires is in Unix seconds, zero for never.
 type Answer struct {
 	Values  map[string]string `json:"values"`

@@ -6,6 +6,7 @@
 //	  "state": "/var/lib/florete-provider",   // of this provider alone
 //	  "cert": {"issuingCertificate": "issuing.crt"},
 //	  "config": {"artifacts": "/srv/florete"},
+//	  "file": {"dir": "/srv/florete-files"},
 //	  "oidc": {"listen": "127.0.0.1:5556", "users": "users.hujson"},
 //	}
 //
@@ -33,6 +34,7 @@ type Settings struct {
 
 	Cert   *Cert   `json:"cert"`
 	Config *Config `json:"config"`
+	File   *File   `json:"file"`
 	OIDC   *OIDC   `json:"oidc"`
 }
 
@@ -46,6 +48,11 @@ type Cert struct {
 // Config are the settings of kind "config".
 type Config struct {
 	Artifacts string `json:"artifacts"` // what `florctl publish --to` names
+}
+
+// File are the settings of kind "file".
+type File struct {
+	Dir string `json:"dir"` // of the files that topologies refer to
 }
 
 // OIDC are the settings of kind "oidc".
@@ -101,6 +108,9 @@ func (s *Settings) paths() []*string {
 	if s.Config != nil {
 		all = append(all, &s.Config.Artifacts)
 	}
+	if s.File != nil {
+		all = append(all, &s.File.Dir)
+	}
 	if s.OIDC != nil {
 		all = append(all, &s.OIDC.Users)
 	}
@@ -123,6 +133,9 @@ func (s *Settings) check() error {
 	}
 	if s.Config != nil {
 		want = append(want, key{"config.artifacts", s.Config.Artifacts, "name the directory that florctl publish writes"})
+	}
+	if s.File != nil {
+		want = append(want, key{"file.dir", s.File.Dir, "name the directory of the files that topologies refer to"})
 	}
 	if s.OIDC != nil {
 		want = append(want, key{"oidc.listen", s.OIDC.Listen, "name a loopback host:port for the issuer's pages"},

@@ -12,6 +12,7 @@ import (
 
 	"florete/providers/cert"
 	"florete/providers/config"
+	"florete/providers/file"
 	"florete/providers/oidc"
 	"florete/providers/seal"
 	"florete/providers/server"
@@ -110,6 +111,9 @@ func (h *host) kinds(ctx context.Context) ([]server.Kind, func() (*tls.Certifica
 	}
 	if h.Config != nil {
 		kinds = append(kinds, config.Artifacts(h.Config.Artifacts))
+	}
+	if h.File != nil {
+		kinds = append(kinds, file.Files{Dir: h.File.Dir, Store: h.store})
 	}
 	if h.OIDC != nil {
 		provider, err := oidc.New(oidc.Config{

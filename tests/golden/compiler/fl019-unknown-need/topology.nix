@@ -1,4 +1,4 @@
 { base, merge, ... }: merge base {
-  providers.config.hosts = [ "alpha" ];
-  services.wiki.files.smtp = { ref = "wiki/smtp"; after = [ "config-wiki-smpt" ]; };
+  providers.file.hosts = [ "alpha" ];
+  services.wiki.files.smtp = { ref = "wiki/smtp"; after = [ "file-wiki-smpt" ]; };
 }

@@ -1,6 +1,6 @@
 { base, key, merge, ... }: merge base {
-  providers.config.hosts = [ "alpha" ];
+  providers.file.hosts = [ "alpha" ];
   trustDomain = "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd.dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd.ddddddddddddddddddddddddddddddddddddddddddddddddddddddddd";
   hosts.hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh = { address = "192.0.2.3"; sshHostKey = key "h"; };
-  services.ssssssssssssssssssssssssssssssssssssssssssssssssss = { host = "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"; scope = "node"; port = 1; files.ffffff.ref = "x"; };
+  services.ssssssssssssssssssssssssssssssssssssssssssssssssss = { host = "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"; scope = "node"; port = 1; files.ffffffff.ref = "x"; };
 }

@@ -1,6 +1,6 @@
 { base, key, merge, ... }: merge base {
   hosts.alpha.tags = [ "ghp" ];
   services.wiki.files.smtp-password.ref = "wiki/smtp-password";
-  providers.config.hosts = [ "alpha" ];
+  providers.file.hosts = [ "alpha" ];
   providers.oidc = { hosts = [ "alpha" ]; issuer = "https://auth.example.org/realm@home"; };
 }

@@ -1,0 +1,106 @@
+// Package file is the kind of need that hands a service's host a file which does not
+// belong in a repository, such as a password:
+//
+//	POST /file/content {"ref":"outline/smtp-password"}
+//	→ {"content":"…","generation":"1"}
+//
+// The files lie in one directory of the provider host, where nobody but the provider
+// may read them. The policy says which host may have which. An answer stays the same
+// until the need's generation is raised.
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/private"
+	"florete/providers/server"
+	"florete/providers/store"
+)
+
+// Name of the kind.
+const Name = "file"
+
+// limit is the longest file, so that an answer with it is never too long.
+const limit = 1 << 20
+
+// Files is the kind "file".
+type Files struct {
+	Dir   string
+	Store store.Store
+}
+
+var _ server.Answerer = Files{}
+
+// Name of the kind.
+func (f Files) Name() string { return Name }
+
+// Check refuses settings, of which there are none.
+func (f Files) Check(p florete.Policy) error { return server.Settings(p, Name, &struct{}{}) }
+
+// Answer reads the file and remembers the generation it was asked for.
+func (f Files) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+	var body api.FileBody
+	if err := florete.Decode(c.Request.Body, &body); err != nil {
+		return server.Decision{}, api.Errorf(api.Invalid, api.CodeMalformed, "need %s: body: %v", c.Request.Need, err)
+	}
+	if !fs.ValidPath(body.Ref) || body.Ref == "." {
+		return server.Decision{}, api.Errorf(api.Invalid, api.CodeMalformed, "need %s: ref %q: not the name of a file", c.Request.Need, body.Ref)
+	}
+	key := path.Join(Name, c.Caller.Name(), c.Request.Need)
+	have, err := f.Store.Get(ctx, key)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return server.Decision{}, err
+	}
+	generation := strconv.Itoa(c.Request.Generation)
+	if last, _ := strconv.Atoi(string(have.Value)); c.Request.Generation < last {
+		return server.Decision{}, api.Errorf(api.Denied, api.CodeRotated,
+			"need %s: generation %s asked for, generation %d is in force: deploy a manifest that has it to this host", c.Request.Need, generation, last)
+	}
+	content, err := f.read(body.Ref)
+	if errors.Is(err, fs.ErrNotExist) {
+		return server.Decision{}, api.Errorf(api.Transient, api.CodeUnavailable, "file %q: nobody has put it at this provider yet", body.Ref)
+	}
+	if err != nil {
+		return server.Decision{}, err
+	}
+	return server.Decision{
+		Answer: api.Answer{Values: map[string]string{"content": content, "generation": generation}},
+		If:     []store.Cond{{Key: key, Modified: have.Modified}},
+		Then:   []store.Op{store.Put(key, []byte(generation))},
+		Detail: map[string]string{"ref": body.Ref, "generation": generation},
+	}, nil
+}
+
+// read returns a file below the directory, wherever links lead.
+func (f Files) read(ref string) (string, error) {
+	root, err := os.OpenRoot(f.Dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	file, err := root.Open(ref)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
+		return "", fmt.Errorf("file %q: not a regular file: %v", ref, err)
+	}
+	if err := private.Check(file); err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && len(b) > limit {
+		err = fmt.Errorf("file %q: longer than %d bytes", ref, limit)
+	}
+	return string(b), err
+}

@@ -1,0 +1,87 @@
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"florete/providers/api"
+	"florete/providers/providertest"
+	"florete/providers/server"
+	"florete/providers/store"
+)
+
+const secret = "correct horse battery staple"
+
+// put writes a file at the provider.
+func put(t *testing.T, dir, ref, content string, mode os.FileMode) {
+	t.Helper()
+	path := filepath.Join(dir, ref)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "outline/smtp", secret, 0o600)
+	providertest.Run(t, providertest.Suite{
+		Kind: Name, Need: "file-outline-smtp",
+		Request:  api.FileBody{Ref: "outline/smtp"},
+		Settings: struct{}{},
+		Kinds:    func(e *providertest.Env) []server.Kind { return []server.Kind{Files{dir, e.Store.Store}} },
+		Secret:   []string{"content"},
+	})
+}
+
+// empty is a store in which nothing was ever put.
+type empty struct{ store.Store }
+
+func (empty) Get(_ context.Context, _ string) (store.Entry, error) {
+	return store.Entry{}, store.ErrNotFound
+}
+
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "smtp", secret, 0o600)
+	put(t, dir, "open", secret, 0o644)
+	put(t, dir, "long", strings.Repeat("x", limit+1), 0o600)
+	outside := filepath.Join(t.TempDir(), "outside")
+	put(t, filepath.Dir(outside), "outside", secret, 0o600)
+	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for body, want := range map[string]struct {
+		kind api.ErrorKind // empty for an accident of ours
+		part string
+	}{
+		`{"ref":"none"}`:            {api.Transient, "nobody has put it"},
+		`{"ref":"../outside"}`:      {api.Invalid, "not the name of a file"},
+		`{"ref":"/etc/passwd"}`:     {api.Invalid, "not the name of a file"},
+		`{"ref":"."}`:               {api.Invalid, "not the name of a file"},
+		`{"ref":""}`:                {api.Invalid, "not the name of a file"},
+		`{"ref":"smtp","more":"x"}`: {api.Invalid, "more"},
+		`{"ref":"open"}`:            {"", "chmod 0600"},
+		`{"ref":"long"}`:            {"", "longer than"},
+		`{"ref":"link"}`:            {"", "escapes"},
+	} {
+		_, err := Files{dir, empty{}}.Answer(t.Context(), server.Call{
+			Caller:  providertest.ID("node/ursula"),
+			Request: api.Request{Need: "file-wiki-smtp", Generation: 1, Body: json.RawMessage(body)},
+		})
+		var e *api.Error
+		if err == nil || !strings.Contains(err.Error(), want.part) || errors.As(err, &e) != (want.kind != "") || e != nil && e.Kind != want.kind {
+			t.Errorf("%s: got %v", body, err)
+		}
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the error tells the secret", body)
+		}
+	}
+}

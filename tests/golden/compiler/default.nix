@@ -7,14 +7,12 @@
 #   near-miss.nix   almost the same topology, which has no fault
 #   same-*.nix      another writing of it, which compiles to the same bytes
 let
-  inherit (builtins) attrNames filter isAttrs listToAttrs map mapAttrs match readDir;
+  inherit (builtins) attrNames filter listToAttrs map match readDir;
   inherit (import ../../../nix) mkCluster;
   inherit (import ../../../nix/fault.nix) errors report;
   inherit (import ../../../nix/names.nix) sri;
 
-  merge = a: b:
-    if isAttrs a && isAttrs b then a // mapAttrs (n: v: if a ? ${n} then merge a.${n} v else v) b
-    else b;
+  inherit (import ./merge.nix) merge;
   key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + builtins.substring 7 43 (sri name);
   base = import ./base.nix { inherit key; };
 

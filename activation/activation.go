@@ -32,6 +32,10 @@ type Config struct {
 	// Once makes one pass: every need that is due is asked for once.
 	Once bool
 
+	// Rotate is a directory where a file named after a need, when touched, asks for
+	// the need again, whatever its state; at most once a minute. Empty for none.
+	Rotate string
+
 	Backoff backoff.Backoff
 	Notify  notify.Func // nil for notify.New("")
 

@@ -2,6 +2,8 @@ package activation
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -91,6 +93,9 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 		}
 		n.state.Settle(a.view(n))
 		due, ok := n.state.Due(n.Renew)
+		if at, wanted := a.wanted(n, now); wanted && (!ok || at.Before(due)) {
+			due, ok = at, true
+		}
 		if !ok {
 			continue
 		}
@@ -106,6 +111,19 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 		start(a.attempt(n))
 	}
 	return next
+}
+
+// wanted tells whether someone has asked for a need since it was last asked for,
+// and when it is to be asked for then.
+func (a *activation) wanted(n *need, now time.Time) (at time.Time, ok bool) {
+	if a.Rotate == "" {
+		return at, false
+	}
+	fi, err := os.Stat(filepath.Join(a.Rotate, n.ID))
+	if err != nil || !fi.ModTime().After(n.state.Asked.Time) || fi.ModTime().After(now) {
+		return at, false
+	}
+	return n.state.Asked.Add(glance).Time, true
 }
 
 func (a *activation) block(n *need, by []string, now time.Time) {

@@ -156,7 +156,7 @@ let
       Service = service // {
         ExecStart = command "${bin}/flor-provider run" { settings = "/etc/florete/provider.hujson"; };
         User = "florete-provider";
-        DynamicUser = policy.kinds ? cert;
+        DynamicUser = alone policy;
         AmbientCapabilities = capability;
         CapabilityBoundingSet = capability;
         LimitNOFILE = 65536;
@@ -171,6 +171,64 @@ let
       Install.WantedBy = [ "multi-user.target" ];
     };
 
+  # Answers about the host on a socket that the forwarder alone may use. It is there
+  # where a service of the host publishes it.
+  hostAPI = "/run/florete-host.sock";
+  api = { bin }: {
+    "florete-host.socket" = {
+      Unit.Description = "The host's own API, for the forwarder";
+      Socket = { ListenStream = hostAPI; SocketUser = "florete"; SocketMode = "0600"; };
+      Install.WantedBy = [ "sockets.target" ];
+    };
+    "florete-host.service" = {
+      Unit.Description = "Answer about this host";
+      Service = service // {
+        Type = "exec";
+        NotifyAccess = "none";
+        ExecStart = command "${bin}/flor host run" { inherit state; };
+        DynamicUser = true;
+        SupplementaryGroups = "florete systemd-journal";
+        CapabilityBoundingSet = "";
+        PrivateNetwork = true;
+        RestrictAddressFamilies = "AF_UNIX";
+        RuntimeDirectory = "florete-host";
+        UMask = "0022";
+      };
+    };
+  };
+
+  # The host's own API, where a service publishes its socket.
+  socket = "/run/florete-host.sock";
+  host = { bin }: {
+    "florete-host.socket" = {
+      Unit.Description = "Where the host's own API answers the forwarder";
+      Socket = { ListenStream = socket; SocketUser = "florete"; SocketMode = "0600"; };
+      Install.WantedBy = [ "sockets.target" ];
+    };
+    "florete-host.service" = {
+      Unit = {
+        Description = "Answer about this host";
+        Requires = "florete-host.socket";
+        After = [ "florete-host.socket" ];
+      };
+      Service = service // {
+        ExecStart = command "${bin}/flor host run" { inherit state; agent = "/run/florete/agent.sock"; rotate = "/run/florete-host"; };
+        CapabilityBoundingSet = "";
+        DynamicUser = true;
+        Environment = "PATH=/run/current-system/sw/bin:/usr/bin:/bin"; # of journalctl
+        IPAddressDeny = "any";
+        PrivateNetwork = true;
+        PrivateUsers = true;
+        RestrictAddressFamilies = "AF_UNIX";
+        RuntimeDirectory = "florete-host";
+        RuntimeDirectoryPreserve = true;
+        SupplementaryGroups = "florete systemd-journal";
+        Type = "exec";
+        UMask = "0022";
+      };
+    };
+  };
+
   # Reached when a need is fulfilled for the first time, and at each boot after that.
   need = id: [
     {
@@ -184,10 +242,13 @@ let
     { name = "florete-need-${id}.target"; value.Unit.Description = "The need ${id} is fulfilled"; }
   ];
 
-  # A provider that gets its certificate from another has it delivered to its account.
+  # Is nothing given to the provider's account by others: a certificate of another
+  # provider, files that an operator keeps?
+  alone = policy: policy.kinds ? cert && !policy.kinds ? file;
+
   accounts = policy: {
     florete = { description = "Florete's forwarder"; home = state; };
-  } // (if policy == null || policy.kinds ? cert then { } else {
+  } // (if policy == null || alone policy then { } else {
     florete-provider = { description = "Florete's provider"; home = "/var/lib/florete-provider"; };
   });
 
@@ -213,6 +274,8 @@ in
     // (if policy == null then { } else {
       "florete-provider.service" = provider { inherit policy bin credentials; settings = settings.provider or null; };
     })
+    // (if any (p: p.upstream == "unix:${hostAPI}") manifest.forwarder.publish then api { inherit bin; } else { })
+    // (if any (p: p.upstream == "unix:${socket}") manifest.forwarder.publish then host { inherit bin; } else { })
     // listToAttrs (concatMap (n: need n.id) (filter (n: n.deliver.files != { }) manifest.needs));
 
   inherit accounts current;

@@ -134,9 +134,10 @@ switch() {
 	! live || act systemctl daemon-reload
 	act systemctl --quiet ${root:+--root="$root"} enable $(enabled "$new/units")
 	if live; then
-		act systemctl start $(enabled "$new/units" | grep -E '\.(path|timer)$')
+		act systemctl start $(enabled "$new/units" | grep -E '\.(path|socket|timer)$')
 		act systemctl restart florete-activate.service
 		act systemctl try-restart florete-agent.service
+		[ ! -e "$new/units/florete-host.service" ] || act systemctl try-restart florete-host.service
 		if [ -e /etc/florete/provider.hujson ] && [ -e "$new/units/florete-provider.service" ]; then
 			act systemctl --no-block restart florete-provider.service
 		fi

@@ -15,6 +15,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// defaultRotate is where flor host run leaves what it is asked.
+const defaultRotate = "/run/florete-host"
+
 func newActivateCmd() *cobra.Command {
 	var c activation.Config
 	var state, hook string
@@ -44,6 +47,7 @@ is no failure.`,
 	f.StringVar(&state, "state", string(florete.DefaultLayout), "state directory")
 	f.StringVar(&c.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host at enrolment")
 	f.StringVar(&c.Owner, "owner", "", "account that gets what is delivered for nobody in particular, such as the forwarder's")
+	f.StringVar(&c.Rotate, "rotate", defaultRotate, "directory where a file named after a need, when touched, asks for it again")
 	f.StringVar(&hook, "hook", "", "program called with unit and action instead of asking systemd")
 	f.BoolVar(&c.Once, "once", false, "make one pass and end")
 	f.BoolVar(&asJSON, "json", false, "write events as JSON lines to standard output")

@@ -29,7 +29,7 @@ func run() int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newActivateCmd(), newAgentCmd(), newStatusCmd(), newDoctorCmd())
+	root.AddCommand(newActivateCmd(), newAgentCmd(), newStatusCmd(), newDoctorCmd(), newHostCmd())
 	err := root.ExecuteContext(ctx)
 	var code exit
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,10 +18,10 @@ import (
 	agentstatus "florete/agent/status"
 )
 
-// The scripts run the real program, each process of its own; get is curl, and
-// running waits until the agents behind some sockets run.
+// The scripts run the real program, each process of its own; get and unixget are
+// curl, and running waits until the agents behind some sockets run.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"flor": main, "get": get, "running": running})
+	testscript.Main(m, map[string]func(){"flor": main, "get": get, "unixget": unixget, "running": running})
 }
 
 // TestScripts gives each script the state of two hosts, in $URSULA and $LAPTOP,
@@ -49,6 +50,25 @@ const needState = `{"state":"waiting","attempts":3,"next":4102444800,"fulfilled"
 func get() {
 	client := http.Client{Timeout: 5 * time.Second}
 	res, err := client.Get(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer res.Body.Close()
+	io.Copy(os.Stdout, res.Body)
+}
+
+// unixget waits for its socket.
+func unixget() {
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
+		for {
+			if c, err = net.Dial("unix", os.Args[1]); err == nil || ctx.Err() != nil {
+				return c, err
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}}}
+	res, err := client.Get("http://host" + os.Args[2])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -1,0 +1,55 @@
+package activation
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+)
+
+// A touched file asks for a need again: soon, once, and no more than once a minute.
+func TestRotate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.config.Rotate = t.TempDir()
+		touch := func(id string, at time.Time) {
+			path := filepath.Join(h.config.Rotate, id)
+			if err := os.WriteFile(path, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(path, at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		touch("oidc-outline", time.Now().Add(-time.Hour))
+		touch("cert-node", time.Now().Add(365*24*time.Hour)) // a clock that was wrong
+		refuse(h.forge, "oidc-outline", api.Errorf(api.Denied, api.CodeNotGranted, "no grant"))
+		stop := h.run()
+		time.Sleep(10 * time.Minute)
+		h.wantCalls(h.forge, "cert-node", 1)
+		h.wantCalls(h.forge, "oidc-outline", 1)
+
+		key := h.file("cert-node", florete.FileKey)
+		touch("cert-node", time.Now())
+		touch("oidc-outline", time.Now())
+		h.forge.Refuse = nil
+		time.Sleep(glance + time.Second)
+		h.wantCalls(h.forge, "cert-node", 2)
+		h.wantCalls(h.forge, "oidc-outline", 2)
+		if h.file("cert-node", florete.FileKey) == key {
+			t.Error("the same key again")
+		}
+		for range 60 {
+			touch("cert-node", time.Now())
+			time.Sleep(5 * time.Second)
+		}
+		if n := len(h.forge.Calls("cert-node")); n < 5 || n > 8 {
+			t.Errorf("%d requests after 5 more minutes", n)
+		}
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}

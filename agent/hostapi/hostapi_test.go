@@ -1,0 +1,182 @@
+package hostapi_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/agent"
+	"florete/agent/agenttest"
+	"florete/agent/hostapi"
+	"florete/agent/status"
+)
+
+type host struct {
+	*testing.T
+	*agenttest.Cluster
+	hostapi.Config
+	url string
+}
+
+// newHost is Ursula, whose journals are a script's.
+func newHost(t *testing.T, journal string) *host {
+	c := agenttest.NewCluster(t, "127.0.0.1:1")
+	dir := t.TempDir()
+	program := filepath.Join(dir, "journal")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+journal), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := &host{T: t, Cluster: c, Config: hostapi.Config{Layout: c.Ursula.Layout, Agent: c.Ursula.Socket(), Rotate: dir, Journal: program}}
+	s := httptest.NewServer(hostapi.Handler(h.Config))
+	t.Cleanup(s.Close)
+	h.url = s.URL
+	return h
+}
+
+func (h *host) ask(method, path string, header ...string) (int, string, error) {
+	h.Helper()
+	req, err := http.NewRequestWithContext(h.Context(), method, h.url+path, nil)
+	if err != nil {
+		h.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(b), err
+}
+
+func (h *host) want(code int, text, method, path string, header ...string) {
+	h.Helper()
+	got, body, err := h.ask(method, path, header...)
+	if got != code || !strings.Contains(body, text) || err != nil {
+		h.Errorf("%s %s: %d %q %v, want %d with %q", method, path, got, body, err, code, text)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	h := newHost(t, `echo "$@"`)
+	doc, err := florete.Read(florete.Current(h.Layout.Documents()), florete.DocManifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := doc.Bytes()
+	if _, got, _ := h.ask("GET", "/manifest"); got != string(body) {
+		t.Errorf("manifest: got %s", got)
+	}
+	h.want(200, "--unit=outline.service --lines=200 ", "GET", "/journal/outline")
+	h.want(200, "--unit=florete-agent.service --lines=7 ", "GET", "/journal/florete-agent.service?lines=7")
+
+	h.want(202, "need cert-node-ursula: ", "POST", "/rotate?need=cert-node-ursula")
+	fi, err := os.Stat(filepath.Join(h.Rotate, "cert-node-ursula"))
+	if err != nil || time.Since(fi.ModTime()) > time.Minute {
+		t.Errorf("%v, %v", fi, err)
+	}
+	old := time.Now().Add(-time.Hour)
+	os.Chtimes(filepath.Join(h.Rotate, "cert-node-ursula"), old, old)
+	h.want(202, "", "POST", "/rotate?need=cert-node-ursula")
+	if fi, _ := os.Stat(filepath.Join(h.Rotate, "cert-node-ursula")); !fi.ModTime().After(old) {
+		t.Error("the second request left no trace")
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	h := newHost(t, `echo never`)
+	h.want(404, `unit "sshd": want one of florete-activate, florete-agent, florete-host, florete-provider, outline`, "GET", "/journal/sshd")
+	h.want(404, `unit "--file=x"`, "GET", "/journal/--file=x")
+	h.want(400, `lines "1000000": want 1 to 10000`, "GET", "/journal/outline?lines=1000000")
+	h.want(400, `lines "-f"`, "GET", "/journal/outline?lines=-f")
+	h.want(404, `need "../x": this host has cert-node-ursula, cert-service-outline`, "POST", "/rotate?need=../x")
+	h.want(405, "", "GET", "/rotate?need=cert-node-ursula")
+	h.want(403, "", "POST", "/rotate?need=cert-node-ursula", "Origin", "https://elsewhere.example")
+	h.want(503, "is flor agent run running?", "GET", "/status")
+	newHost(t, "exit 1").want(503, "journal: exit status 1", "GET", "/journal/outline")
+	os.RemoveAll(string(h.Layout))
+	h.want(503, "no such file", "GET", "/manifest")
+}
+
+func TestJournalIsBounded(t *testing.T) {
+	cut := func(script string) {
+		t.Helper()
+		h := newHost(t, script)
+		if _, body, err := h.ask("GET", "/journal/outline"); err == nil || len(body) > 16<<20 {
+			t.Errorf("%s: %d bytes, %v, want an answer that is cut", script, len(body), err)
+		}
+	}
+	cut("exec cat /dev/zero")
+	cut("echo some; exit 1")
+
+	dir := t.TempDir()
+	h := newHost(t, fmt.Sprintf("touch %s/$$; exec sleep 60", dir))
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 4 {
+		go func() {
+			req, _ := http.NewRequestWithContext(ctx, "GET", h.url+"/journal/outline", nil)
+			if res, err := http.DefaultClient.Do(req); err == nil {
+				res.Body.Close()
+			}
+		}()
+	}
+	running := func() int { all, _ := os.ReadDir(dir); return len(all) }
+	for deadline := time.Now().Add(10 * time.Second); running() < 4 && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	h.want(503, "others read journals", "GET", "/journal/outline")
+	cancel()
+}
+
+// TestThroughTheForwarder is how it is used: published from a Unix socket, and
+// asked by whom the allow list lets in.
+func TestThroughTheForwarder(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "host.sock")
+	h := newHost(t, "")
+	h.Publish.Publish[0].Upstream = "unix:" + socket
+	h.AcceptUrsula(t)
+	ln, err := status.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- hostapi.Serve(ctx, ln, h.Config) }()
+	agents := make(chan error, 2)
+	for _, x := range []*agenttest.Host{h.Ursula, h.Laptop} {
+		go func() {
+			agents <- agent.Run(ctx, agent.Config{Layout: x.Layout, Socket: x.Socket(), Log: slog.New(slog.DiscardHandler), Grace: time.Millisecond})
+		}()
+	}
+	h.url = "http://" + h.Local
+	var text string
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(text, `"host":"ursula"`); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("got %q", text)
+		}
+		if c, err := net.Dial("tcp", h.Local); err == nil {
+			fmt.Fprint(c, "GET /status HTTP/1.0\r\n\r\n")
+			b, _ := io.ReadAll(c)
+			c.Close()
+			text = string(b)
+		}
+	}
+	cancel()
+	for _, ended := range []chan error{served, agents, agents} {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}

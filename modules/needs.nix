@@ -10,6 +10,7 @@ let
     filter
     foldl'
     hasSuffix
+    head
     listToAttrs
     mapAttrs
     mapAttrsToList
@@ -27,10 +28,12 @@ let
   cfg = config.services.florete;
   on = cfg.host.enable && florete.known;
 
-  # { <service>.<kind> = the need; }
-  service = need: removePrefix (if need.kind == "cert" then "cert-service-" else "${need.kind}-") need.id;
+  # { <service>.<kind> = the need; }, for files { <service>.file-<name> = the need; }
+  kind = need: if need.kind == "file" then "file-${head (attrNames need.deliver.files)}" else need.kind;
+  service = need: removeSuffix (removePrefix need.kind (kind need))
+    (removePrefix (if need.kind == "cert" then "cert-service-" else "${need.kind}-") need.id);
   ofServices = filter (n: n.deliver.files != { } && service n != n.id) florete.manifest.needs;
-  needs = if on then foldl' (all: n: recursiveUpdate all { ${service n}.${n.kind} = n; }) { } ofServices else { };
+  needs = if on then foldl' (all: n: recursiveUpdate all { ${service n}.${kind n} = n; }) { } ofServices else { };
 
   # What is configured for needs that there are.
   configured = concatMap
@@ -110,7 +113,7 @@ in
     type = types.attrsOf (types.attrsOf (types.submodule need));
     default = { };
     example = lib.literalExpression ''{ wiki.oidc.start = "placeholders"; }'';
-    description = "What is delivered for the services of this host: service, then kind, such as `wiki.oidc`.";
+    description = "What is delivered for the services of this host: service, then kind, such as `wiki.oidc`, or `wiki.file-smtp-password` for one of its files.";
   };
 
   config = mkIf on {
@@ -118,7 +121,7 @@ in
       (n: {
         assertion = false;
         message = "services.florete.needs.${n}: host ${cfg.hostName} has no such need, it has "
-          + concatMapStringsSep ", " (n: "${service n}.${n.kind}") ofServices;
+          + concatMapStringsSep ", " (n: "${service n}.${kind n}") ofServices;
       })
       missing;
 

@@ -66,6 +66,7 @@ in
         (mkIf (provides "cert") { cert.issuingCertificate = mkDefault "/var/lib/florete-provider/issuing.crt"; })
         (mkIf (!provides "cert") { identity = mkDefault "/var/lib/florete/needs/cert-service-florete-provider"; })
         (mkIf (provides "config") { config.artifacts = mkDefault "/srv/florete"; })
+        (mkIf (provides "file") { file.dir = mkDefault "/var/lib/florete-provider/files"; })
         (mkIf (provides "oidc") { oidc.listen = mkDefault "127.0.0.1:5556"; })
         (mkIf (cfg.usersFile != null) { oidc.users = mkDefault "/run/credentials/florete-provider.service/users"; })
       ];

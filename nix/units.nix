@@ -189,32 +189,6 @@ let
         DynamicUser = true;
         SupplementaryGroups = "florete systemd-journal";
         CapabilityBoundingSet = "";
-        PrivateNetwork = true;
-        RestrictAddressFamilies = "AF_UNIX";
-        RuntimeDirectory = "florete-host";
-        UMask = "0022";
-      };
-    };
-  };
-
-  # The host's own API, where a service publishes its socket.
-  socket = "/run/florete-host.sock";
-  host = { bin }: {
-    "florete-host.socket" = {
-      Unit.Description = "Where the host's own API answers the forwarder";
-      Socket = { ListenStream = socket; SocketUser = "florete"; SocketMode = "0600"; };
-      Install.WantedBy = [ "sockets.target" ];
-    };
-    "florete-host.service" = {
-      Unit = {
-        Description = "Answer about this host";
-        Requires = "florete-host.socket";
-        After = [ "florete-host.socket" ];
-      };
-      Service = service // {
-        ExecStart = command "${bin}/flor host run" { inherit state; agent = "/run/florete/agent.sock"; rotate = "/run/florete-host"; };
-        CapabilityBoundingSet = "";
-        DynamicUser = true;
         Environment = "PATH=/run/current-system/sw/bin:/usr/bin:/bin"; # of journalctl
         IPAddressDeny = "any";
         PrivateNetwork = true;
@@ -222,8 +196,6 @@ let
         RestrictAddressFamilies = "AF_UNIX";
         RuntimeDirectory = "florete-host";
         RuntimeDirectoryPreserve = true;
-        SupplementaryGroups = "florete systemd-journal";
-        Type = "exec";
         UMask = "0022";
       };
     };
@@ -275,7 +247,6 @@ in
       "florete-provider.service" = provider { inherit policy bin credentials; settings = settings.provider or null; };
     })
     // (if any (p: p.upstream == "unix:${hostAPI}") manifest.forwarder.publish then api { inherit bin; } else { })
-    // (if any (p: p.upstream == "unix:${socket}") manifest.forwarder.publish then host { inherit bin; } else { })
     // listToAttrs (concatMap (n: need n.id) (filter (n: n.deliver.files != { }) manifest.needs));
 
   inherit accounts current;

@@ -9,7 +9,7 @@ let
     { name = "base"; change = { }; }
     # Certificates live for seconds, so that scenarios see them renewed.
     { name = "brief"; change.providers = base.providers // { cert = base.providers.cert // { lifetime = 10; }; }; }
-    { name = "without-wiki"; change = { services = removeAttrs base.services wiki; groups.apps = [ "auth" "outline" ]; }; }
+    { name = "without-wiki"; change = { services = removeAttrs base.services wiki; groups = base.groups // { apps = [ "auth" "outline" ]; }; }; }
     { name = "new-host-key"; change.hosts = base.hosts // { ursula = base.hosts.ursula // { sshHostKey = facts.nextHostKey; }; }; }
   ];
   numbered = builtins.genList (i: builtins.elemAt revisions i // { inherit i; }) (builtins.length revisions);

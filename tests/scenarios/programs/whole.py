@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """whole.py: what a host finds on its disk before activation touches it: is every
 generation in force whole, and what was left half done beside it? One line of JSON:
-{"broken": [what], "unfinished": generations, "unanswered": requests, "fulfilled": needs}."""
+{"broken": [what], "unfinished": generations, "unanswered": requests, "missing": [need]}."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 STATE = Path("/var/lib/florete")
-found: dict = {"broken": [], "unfinished": 0, "unanswered": 0, "fulfilled": 0}
+found: dict = {"broken": [], "unfinished": 0, "unanswered": 0, "missing": []}
 
 
 def broken(place: Path, what: object) -> None:
@@ -50,8 +50,9 @@ def need(n: dict) -> None:
                 broken(dir / file, error)
     gen = in_force(dir) if dir.exists() else None
     if not gen:
+        if n["deliver"]["files"]:
+            found["missing"].append(n["id"])
         return
-    found["fulfilled"] += 1
     if {f.name for f in gen.iterdir()} != set(n["deliver"]["files"]):
         broken(gen, sorted(f.name for f in gen.iterdir()))
     for name, file in n["deliver"]["files"].items():

@@ -32,6 +32,10 @@ type Config struct {
 	// Once makes one pass: every need that is due is asked for once.
 	Once bool
 
+	// Adopt are directories by need: files that were delivered by other means, which
+	// a need that was never fulfilled takes over instead of asking.
+	Adopt map[string]string
+
 	// Rotate is a directory where a file named after a need, when touched, asks for
 	// the need again, whatever its state; at most once a minute. Empty for none.
 	Rotate string
@@ -88,12 +92,14 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	}
 	a := &activation{Config: c, store: store, tried: map[string]bool{}}
 	for {
-		a.open(note)
+		if err := a.open(note); err != nil {
+			return Summary{}, err
+		}
 		again := a.keep(ctx)
 		if !again {
 			break
 		}
-		note = "taken from the network"
+		note, a.Adopt = "taken from the network", nil
 	}
 	s := a.summary()
 	if c.Once {
@@ -116,7 +122,7 @@ type activation struct {
 }
 
 // open begins with the documents in force.
-func (a *activation) open(note string) {
+func (a *activation) open(note string) error {
 	a.set = a.store.Set()
 	e := a.set.Document.Envelope
 	a.manifest, a.settled = e.Digest, false
@@ -129,7 +135,11 @@ func (a *activation) open(note string) {
 	for _, n := range a.set.Manifest.Needs {
 		a.needs = append(a.needs, a.load(n))
 	}
+	if err := a.adopt(); err != nil {
+		return err
+	}
 	a.Status(a.summary())
+	return nil
 }
 
 func (a *activation) report(e Event) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io/fs"
 
+	"florete"
 	"florete/activation/delivery"
 	"florete/activation/fetch"
 	"florete/providers/api"
@@ -12,6 +13,9 @@ import (
 
 // kindConfig is the kind of need whose answer is the documents themselves.
 const kindConfig = "config"
+
+// kindCert is the kind of need whose key the host makes.
+const kindCert = "cert"
 
 // codeAccount is local and transient: the owner of files does not exist.
 const codeAccount = "account"
@@ -65,22 +69,31 @@ func (a *activation) fetch(ctx context.Context, ask fetch.Ask, dir delivery.Dir)
 	if failed != nil {
 		return api.Answer{}, failed
 	}
-	files := map[string]delivery.File{}
-	for name, f := range ask.Need.Deliver.Files {
-		value, ok := answer.Values[f.From]
-		if !ok {
-			return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Invalid, api.CodeMalformed, "answer has no value %q for file %s", f.From, name), Asked: true}
-		}
-		mode, err := f.Perm()
-		if err != nil {
-			return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Invalid, api.CodeMalformed, "file %s: %v", name, err)}
-		}
-		files[name] = delivery.File{Data: []byte(value), Mode: fs.FileMode(mode), UID: uid, GID: gid}
+	files, bad := files(ask.Need, answer.Values, uid, gid)
+	if bad != nil {
+		return api.Answer{}, &fetch.Error{Error: bad, Asked: true}
 	}
 	if _, err := dir.Deliver(files); err != nil {
 		return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Transient, fetch.CodeDisk, "delivery: %v", err)}
 	}
 	return answer, nil
+}
+
+// files are values as the files that a need delivers.
+func files(n florete.Need, values map[string]string, uid, gid int) (map[string]delivery.File, *api.Error) {
+	files := map[string]delivery.File{}
+	for name, f := range n.Deliver.Files {
+		value, ok := values[f.From]
+		if !ok {
+			return nil, api.Errorf(api.Invalid, api.CodeMalformed, "answer has no value %q for file %s", f.From, name)
+		}
+		mode, err := f.Perm()
+		if err != nil {
+			return nil, api.Errorf(api.Invalid, api.CodeMalformed, "file %s: %v", name, err)
+		}
+		files[name] = delivery.File{Data: []byte(value), Mode: fs.FileMode(mode), UID: uid, GID: gid}
+	}
+	return files, nil
 }
 
 func (a *activation) fulfil(n *need, provider string, expires int64) {

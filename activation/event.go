@@ -14,6 +14,7 @@ import (
 const (
 	EventDocuments = "documents" // a set of documents is in force
 	EventKept      = "kept"      // a need is fulfilled already: no request
+	EventAdopted   = "adopted"   // a need is fulfilled by files that were there; Message says where
 	EventFulfilled = "fulfilled" // a need was answered and is delivered
 	EventFailed    = "failed"    // an attempt failed
 	EventBlocked   = "blocked"   // a need waits for others
@@ -51,7 +52,12 @@ func (e Event) JSON() []byte {
 func (e Event) String() string {
 	switch e.Event {
 	case EventKept:
+		if e.Provider == "" {
+			return fmt.Sprintf("%s: adopted before%s", e.Need, e.in("renewal"))
+		}
 		return fmt.Sprintf("%s: fulfilled already by %s%s", e.Need, e.Provider, e.in("renewal"))
+	case EventAdopted:
+		return fmt.Sprintf("%s: adopted from %s", e.Need, e.Message)
 	case EventFulfilled:
 		return fmt.Sprintf("%s: fulfilled by %s in attempt %d%s", e.Need, e.Provider, e.Attempt, e.in("renewal"))
 	case EventFailed:

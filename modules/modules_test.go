@@ -127,7 +127,7 @@ func nixpkgsLib(t *testing.T) string {
 	out, err := exec.Command("nix-instantiate", "--find-file", "nixpkgs/lib").Output()
 	if err != nil {
 		t.Skip("NOT RUN: the NixOS modules are not evaluated: there is no nixpkgs in the Nix path; " +
-			"set NIXPKGS_LIB to a copy of github.com/nix-community/nixpkgs.lib")
+			"set NIXPKGS_LIB to the lib folder of nixpkgs, which github.com/nix-community/nixpkgs.lib has by itself")
 	}
 	return strings.TrimSpace(string(out))
 }

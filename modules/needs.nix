@@ -68,6 +68,12 @@ let
           files until then. Activation restarts them when the files come.
         '';
       };
+      adopt = mkOption {
+        type = types.nullOr types.str;
+        default = null;
+        example = "/run/secrets/wiki-oidc";
+        description = "Directory with the same files from elsewhere, which are taken over instead of asking for the need. Only before the need is fulfilled for the first time.";
+      };
       placeholders = mkOption {
         type = types.attrsOf types.str;
         default = { };
@@ -76,6 +82,7 @@ let
     };
   };
 
+  adopted = filter (n: n.adopt != null) configured;
   gated = filter (n: n.start == "fulfilled") configured;
   placeheld = filter (n: n.start == "placeholders") configured;
 
@@ -134,16 +141,25 @@ in
         }))
         needs;
 
-      # Placeholders are generation 1: what is delivered comes after.
-      units = listToAttrs (map
-        (n: {
-          name = "florete-need-${n.need.id}.path";
-          value.Path = mkForce {
-            PathExistsGlob = map (g: "/var/lib/florete/needs/${n.need.id}/gen-${g}") [ "[2-9]*" "1[0-9]*" ];
-            Unit = n.target;
-          };
+      host.settings = mkIf (adopted != [ ]) {
+        adopt = mkDefault (concatMapStringsSep "," (n: "${n.need.id}=${n.adopt}") adopted);
+      };
+
+      units = mkMerge [
+        (mkIf (adopted != [ ]) {
+          "florete-activate.service".Service.BindReadOnlyPaths = mkDefault (map (n: "-${n.adopt}") adopted);
         })
-        placeheld);
+        # Placeholders are generation 1: what is delivered comes after.
+        (listToAttrs (map
+          (n: {
+            name = "florete-need-${n.need.id}.path";
+            value.Path = mkForce {
+              PathExistsGlob = map (g: "/var/lib/florete/needs/${n.need.id}/gen-${g}") [ "[2-9]*" "1[0-9]*" ];
+              Unit = n.target;
+            };
+          })
+          placeheld))
+      ];
     };
 
     systemd.services = mkMerge (concatMap

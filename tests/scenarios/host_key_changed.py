@@ -1,6 +1,7 @@
 """A host whose SSH host key changed gets nothing until the topology says so."""
 
 bring_up("base")
+ursula.succeed("cp -rL /etc/florete/documents /run/former")
 
 with subtest("a reinstalled host with another key enrols nowhere, and says what is wrong"):
     ursula.succeed("systemctl stop florete-activate.service", f"rm -r {STATE}/*", "cp /etc/ssh/ssh_host_ed25519_key /etc/ssh/former")
@@ -23,7 +24,6 @@ with subtest("the provider is deployed: the host enrols with its new key by itse
 
 with subtest("the former key opens nothing any more"):
     ursula.succeed("systemctl stop florete-activate.service", f"rm -r {STATE}/*", "cp /etc/ssh/former /etc/ssh/ssh_host_ed25519_key")
-    ursula.succeed("cp -r /usr/share/revisions/base/documents /run/former")
     ursula.execute("timeout 20 flor activate --once --closure /run/former")
     ursula.fail(f"test -e {STATE}/needs/cert-node/current")
     denied = drhorrible.succeed("flor-provider audit --settings /etc/florete/provider.hujson | grep denied | tail -n 1")

@@ -1,8 +1,9 @@
 # Each revision is the cluster with one thing changed, and newer than those before.
 # facts: addresses and SSH host keys by host, nextHostKey, keys that sign documents.
-{ mkCluster, self ? { }, serial ? self.lastModified, facts, roots }:
+# network: do hosts also get their documents over the network?
+{ mkCluster, self ? { }, serial ? self.lastModified, facts, roots, network ? true }:
 let
-  base = import ./topology.nix { inherit facts roots; };
+  base = import ./topology.nix { inherit facts roots network; };
   wiki = [ "wiki" ];
 
   revisions = [

@@ -1,5 +1,5 @@
 # One provider host, two hosts with services, one of an operator, a laptop.
-{ facts, roots }:
+{ facts, roots, network ? true }:
 let
   host = name: more: { address = facts.addresses.${name}; sshHostKey = facts.sshHostKeys.${name}; } // more;
 in
@@ -42,7 +42,6 @@ in
 
   providers = {
     cert.hosts = [ "drhorrible" ];
-    config.hosts = [ "drhorrible" ];
     oidc = { hosts = [ "drhorrible" ]; issuer = "http://auth.demo.flor.rete"; };
-  };
+  } // (if network then { config.hosts = [ "drhorrible" ]; } else { });
 }

@@ -39,6 +39,7 @@ class Container:
         self._nspawn: subprocess.Popen[bytes] | None = None
 
     def boot(self) -> None:
+        remove_cgroup(self.namespace)
         work = self.dir / "work"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
@@ -109,8 +110,14 @@ def remove(dir: Path, cgroup: str) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(leader, signal.SIGKILL)
         time.sleep(0.02)
+    remove_cgroup(cgroup)
+    shutil.rmtree(dir, ignore_errors=True)
+
+
+def remove_cgroup(name: str) -> None:
+    """Removes what a host that ended has left of its cgroups. They keep settings,
+    a frozen one would freeze the unit at the next boot."""
     for mount in Path("/proc/mounts").read_text().splitlines():
         if mount.split()[2] == "cgroup2":
-            for path, _, _ in os.walk(Path(mount.split()[1]) / cgroup, topdown=False):
+            for path, _, _ in os.walk(Path(mount.split()[1]) / name, topdown=False):
                 os.rmdir(path)
-    shutil.rmtree(dir, ignore_errors=True)

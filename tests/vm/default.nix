@@ -1,0 +1,33 @@
+# NixOS VM tests of the scenarios: { vm-first-boot, vm-renewal, … }.
+# florete is the flake, pkgs nixpkgs of one system.
+{ florete, pkgs }:
+let
+  inherit (pkgs) lib;
+  scenarios = ../scenarios;
+  programs = "${scenarios}/programs";
+
+  keys = pkgs.callPackage ./keys.nix { florete = florete.packages.${pkgs.stdenv.hostPlatform.system}.florete; };
+  facts = lib.importJSON "${keys}/facts.json";
+  revisions = import ../hosts/cluster/revisions.nix {
+    inherit (florete.lib) mkCluster;
+    inherit facts;
+    serial = 1;
+    roots = [ (builtins.readFile "${keys}/ca.crt") ];
+    network = false;
+  };
+  host = import ./host.nix { inherit florete revisions keys facts programs; };
+
+  test = script: pkgs.testers.runNixOSTest {
+    name = "florete-${name script}";
+    nodes = lib.genAttrs (builtins.attrNames facts.addresses) host;
+    testScript = lib.concatMapStrings builtins.readFile [ (scenarios + "/common.py") (scenarios + "/${script}") ];
+    # The scripts are typed where they run, not by what one of them leaves unused.
+    skipTypeCheck = true;
+    skipLint = true;
+  };
+
+  # Names need no nixpkgs, so that the flake's other checks do not either.
+  scripts = builtins.filter (f: builtins.match ".*\\.py" f != null && f != "common.py") (builtins.attrNames (builtins.readDir scenarios));
+  name = script: builtins.replaceStrings [ "_" ".py" ] [ "-" "" ] script;
+in
+builtins.listToAttrs (map (script: { name = "vm-${name script}"; value = test script; }) scripts)

@@ -1,0 +1,71 @@
+# A host of the scenarios: the product's module, and what a script finds on it.
+{ florete, revisions, keys, facts, programs }:
+name:
+{ config, lib, pkgs, ... }:
+let
+  inherit (lib) mapAttrs mkDefault mkIf optionalAttrs;
+  python = "${pkgs.python3}/bin/python3";
+
+  answers = port: user: {
+    wantedBy = lib.optional (user == null) "multi-user.target";
+    serviceConfig = { ExecStart = "${python} ${programs}/answer.py ${toString port} ${name'}"; } // (if user == null then { DynamicUser = true; } else { User = user; });
+  };
+  name' = "%p";
+
+  deploy = pkgs.writeShellScriptBin "deploy" ''
+    set -eu
+    [ ! -d /srv/published ] || ln -sfT "/srv/published/$1" /srv/florete
+    system=/run/booted-system
+    [ "$1" = base ] || system=$system/specialisation/$1
+    exec $system/bin/switch-to-configuration test
+  '';
+in
+{
+  imports = [ florete.nixosModules.default ];
+
+  services.florete = {
+    cluster = mkDefault revisions.base;
+    host.openFirewall = true;
+    provider = mkIf (name == "drhorrible") { settings.oidc.users = "/var/lib/florete-provider/users.hujson"; };
+    needs = mkIf (name == "ursula") { outline.oidc.units = [ "outline.service" ]; };
+  };
+  specialisation = mapAttrs (_: cluster: { configuration.services.florete.cluster = cluster; }) (removeAttrs revisions [ "base" ]);
+
+  networking = {
+    hostName = name;
+    interfaces.eth1.ipv4.addresses = lib.mkForce [ { address = facts.addresses.${name}; prefixLength = 24; } ];
+  };
+  users.users = {
+    alice.isNormalUser = true;
+    outline = { isSystemUser = true; group = "outline"; };
+  };
+  users.groups.outline = { };
+
+  environment.systemPackages = [ deploy pkgs.curl pkgs.openssl pkgs.python3 pkgs.iproute2 ];
+  services.timesyncd.enable = false;
+
+  systemd.tmpfiles.rules = [
+    "d /etc/ssh 0755"
+    "C /etc/ssh/ssh_host_ed25519_key 0600 root root - ${keys}/${name}"
+    "L+ /usr/local/lib/scenarios - - - - ${programs}"
+  ]
+  ++ lib.optional (name == "ursula") "C /etc/ssh/next 0600 root root - ${keys}/next"
+  ++ lib.optional (name == "mgmt01") "C /srv/operator 0700 root root - ${keys}"
+  ++ lib.optional (name == "drhorrible") "f /var/lib/florete-provider/users.hujson 0600 root root - []";
+
+  systemd.services = {
+    whole = {
+      unitConfig = { ConditionPathExists = "/var/lib/florete"; RequiresMountsFor = "/var/lib/florete"; };
+      before = [ "florete-activate.service" ];
+      wantedBy = [ "multi-user.target" ];
+      path = [ pkgs.openssl ];
+      serviceConfig = { Type = "oneshot"; RemainAfterExit = true; };
+      script = "${python} ${programs}/whole.py > /run/whole.json";
+    };
+  }
+  // optionalAttrs (name == "mgmt01") { metrics = answers 9090 null; }
+  // optionalAttrs (name == "ursula") {
+    wiki = answers 4655 null;
+    outline = answers 4654 "outline" // { wantedBy = [ config.services.florete.needs.outline.oidc.target ]; };
+  };
+}

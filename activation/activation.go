@@ -25,8 +25,8 @@ type Config struct {
 	Closure string         // directory with the host's documents; empty to live on what was accepted before
 	HostKey string         // file of the SSH host key; empty for DefaultHostKey
 
-	// Owner is the account that gets files of needs that name none; empty for
-	// activation's own.
+	// Owner is the account of the forwarder: it gets certificates whose need names
+	// no owner. Empty for activation's own.
 	Owner string
 
 	// Once makes one pass: every need that is due is asked for once.

@@ -1,7 +1,6 @@
 package activation
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -48,9 +47,7 @@ func (a *activation) adoptOne(n *need, from string) error {
 		}
 		values[value] = string(b)
 	}
-	deliver := n.Deliver
-	deliver.Owner = cmp.Or(deliver.Owner, a.Owner)
-	uid, gid, err := delivery.Owner(deliver)
+	uid, gid, err := delivery.Owner(n.Deliver)
 	if err != nil {
 		return err
 	}

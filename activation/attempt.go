@@ -60,7 +60,9 @@ func (a *activation) attempt(n *need) func(context.Context) outcome {
 // fetch gets an answer and delivers it.
 func (a *activation) fetch(ctx context.Context, ask fetch.Ask, dir delivery.Dir) (api.Answer, *fetch.Error) {
 	deliver := ask.Need.Deliver
-	deliver.Owner = cmp.Or(deliver.Owner, a.Owner)
+	if ask.Need.Kind == kindCert {
+		deliver.Owner = cmp.Or(deliver.Owner, a.Owner)
+	}
 	uid, gid, err := delivery.Owner(deliver)
 	if err != nil {
 		return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Transient, codeAccount, "%v", err)}

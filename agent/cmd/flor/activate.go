@@ -46,7 +46,7 @@ is no failure.`,
 	f.StringVar(&c.Closure, "closure", "", "directory with this host's documents; without it, what was accepted before")
 	f.StringVar(&state, "state", string(florete.DefaultLayout), "state directory")
 	f.StringVar(&c.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host at enrolment")
-	f.StringVar(&c.Owner, "owner", "", "account that gets what is delivered for nobody in particular, such as the forwarder's")
+	f.StringVar(&c.Owner, "owner", "", "account of the forwarder, which gets the certificates that are for nobody else")
 	f.StringToStringVar(&c.Adopt, "adopt", nil, "take a need over from files that are there, as `NEED=DIR`, instead of asking; may be repeated")
 	f.StringVar(&c.Rotate, "rotate", defaultRotate, "directory where a file named after a need, when touched, asks for it again")
 	f.StringVar(&hook, "hook", "", "program called with unit and action instead of asking systemd")

@@ -109,8 +109,8 @@ func TestActivateExits(t *testing.T) {
 	}
 }
 
-// What is for nobody in particular is the account's that --owner names, so that a
-// forwarder without privileges reads its keys.
+// The forwarder's account gets the certificates, so that it reads its keys without
+// privileges, and nothing else.
 func TestActivateOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files away")
@@ -121,12 +121,14 @@ func TestActivateOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.want(activation.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once", "--owner", "daemon")
-	key, err := os.Stat(filepath.Join(florete.Current(florete.Layout(m.args[3]).Need("cert-node")), florete.FileKey))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if uid := key.Sys().(*syscall.Stat_t).Uid; uid != 1 {
-		t.Errorf("the key belongs to uid %d, daemon is 1", uid)
+	for file, want := range map[string]uint32{"cert-node/current/" + florete.FileKey: 1, "oidc-outline/current/client-secret": 0} {
+		info, err := os.Stat(filepath.Join(m.args[3], "needs", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uid := info.Sys().(*syscall.Stat_t).Uid; uid != want {
+			t.Errorf("%s belongs to uid %d, want %d (daemon is 1)", file, uid, want)
+		}
 	}
 }
 

@@ -29,7 +29,6 @@ in
     name = host i;
     value = {
       address = "10.${toString (i / 62500)}.${toString (mod (i / 250) 250)}.${toString (mod i 250 + 1)}";
-      loopback = "127.0.0.0/8";
       sshHostKey = key (toString i);
       users = if i < 100 then [ "user-${toString i}" ] else [ ];
     };

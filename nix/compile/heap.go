@@ -1,0 +1,23 @@
+package compile
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+const heapVariable = "GC_INITIAL_HEAP_SIZE"
+
+// Environ is this process's environment for Nix. A gigabyte, or a quarter of the
+// machine, is set aside before Nix first looks for garbage: of what is computed for
+// thousands of hosts most is still in use, and looking took a third of the time.
+// Small clusters never touch it.
+func Environ() []string {
+	env := os.Environ()
+	var si syscall.Sysinfo_t
+	if os.Getenv(heapVariable) != "" || syscall.Sysinfo(&si) != nil {
+		return env
+	}
+	quarter := uint64(si.Totalram) * uint64(si.Unit) / 4
+	return append(env, fmt.Sprintf("%s=%d", heapVariable, min(quarter, 1<<30)))
+}

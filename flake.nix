@@ -3,7 +3,7 @@
 
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-26.05";
 
-  # packages, formatter and devShells are nixpkgs'; everything else never touches it
+  # packages, formatter, devShells and VM tests are nixpkgs'; everything else never touches it
   # and evaluates offline.
   outputs = { self, nixpkgs }:
     let
@@ -45,6 +45,6 @@
       checks = each (system: {
         compiler = import ./tests/golden/compiler/check.nix system;
         example = (self.lib.mkCluster (import ./tests/cluster/cluster.nix)).check system;
-      });
+      } // import ./tests/vm { florete = self; pkgs = pkgs system; });
     };
 }

@@ -86,14 +86,19 @@ def main() -> int:
             print(f"{s.name:24} {s.proves}")
         return 0
 
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(130))
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "florete/hosts"
     cache.mkdir(parents=True, exist_ok=True)
     sweep(cache)
     verdicts: dict[str, bool] = {}
     cluster = Cluster(here, options.bin, cache / f"run-{os.getpid()}-cluster")
     run = Run(cache, cluster)
+
+    def stop(number: int, _: object) -> None:
+        run.close()  # first, so that whoever waits for a host ends
+        sys.exit(128 + number)
+
+    for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(signum, stop)
     try:
         cluster.prepare()
         for name in options.scenario or all:

@@ -67,7 +67,8 @@ func expires(s *identity.SVID) *time.Time {
 	return &s.Cert.Leaf.NotAfter
 }
 
-// tell logs what a turn changed and tells systemd.
+// tell logs what a turn changed and tells systemd, whose watchdog thereby knows
+// that there are turns.
 func (a *agent) tell(old, s *snapshot) {
 	if s.envelope.Digest != old.envelope.Digest {
 		a.Log.Info("manifest in force", "serial", s.envelope.Serial, "digest", s.envelope.Digest)
@@ -76,6 +77,9 @@ func (a *agent) tell(old, s *snapshot) {
 		if !slices.Contains(old.problems, p) {
 			a.Log.Warn("problem", "error", p)
 		}
+	}
+	if a.watched {
+		a.notify(daemon.SdNotifyWatchdog)
 	}
 	switch {
 	case !s.running && s.manifest.Host == "":

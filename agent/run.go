@@ -14,6 +14,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"florete"
+	"florete/agent/fdstore"
 	"florete/agent/identity"
 	"florete/agent/inbound"
 	"florete/agent/outbound"
@@ -29,6 +30,8 @@ type agent struct {
 	tally    *tally.Tally
 	snapshot atomic.Pointer[snapshot]
 	pool     *transport.Pool
+	sockets  *fdstore.Store
+	watched  bool // systemd wants to hear of every turn
 	in       *inbound.Server
 	out      *outbound.Server
 }
@@ -43,6 +46,16 @@ type snapshot struct {
 }
 
 func (a *agent) run(ctx context.Context) error {
+	within, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		return fmt.Errorf("watchdog of systemd: %w", err)
+	}
+	if within > 0 {
+		a.watched, a.Poll = true, min(a.Poll, within/3)
+	}
+	if a.sockets, err = fdstore.Open(); err != nil {
+		return err
+	}
 	ln, err := status.Listen(a.Socket)
 	if err != nil {
 		return err
@@ -152,7 +165,7 @@ func (a *agent) start(node *identity.SVID) error {
 		return err
 	}
 	a.in = inbound.New(inbound.Config{Identities: a.identities, Tally: a.tally, Log: a.Log, Grace: a.Grace, ResetKey: key})
-	a.out = outbound.New(outbound.Config{Pool: a.pool, Tally: a.tally, Log: a.Log, Grace: a.Grace})
+	a.out = outbound.New(outbound.Config{Pool: a.pool, Sockets: a.sockets, Tally: a.tally, Log: a.Log, Grace: a.Grace})
 	return nil
 }
 

@@ -135,11 +135,13 @@ let
         Group = "florete";
         AmbientCapabilities = capability;
         CapabilityBoundingSet = capability;
+        FileDescriptorStoreMax = 4096; # local listeners, for the next agent
         LimitNOFILE = 65536;
         RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX";
         RuntimeDirectory = "florete";
         TimeoutStopSec = 20;
         UMask = "0077";
+        WatchdogSec = 30;
       };
       Install.WantedBy = [ "florete-need-cert-node.target" ];
     };

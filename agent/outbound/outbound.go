@@ -20,16 +20,18 @@ import (
 	"florete/agent/acl"
 	"florete/agent/caller"
 	"florete/agent/drain"
+	"florete/agent/fdstore"
 	"florete/agent/tally"
 	"florete/agent/transport"
 )
 
 // Config is what a Server needs; every field must be set.
 type Config struct {
-	Pool  *transport.Pool
-	Tally *tally.Tally
-	Log   *slog.Logger
-	Grace time.Duration // for live connections at Close
+	Pool    *transport.Pool
+	Sockets *fdstore.Store
+	Tally   *tally.Tally
+	Log     *slog.Logger
+	Grace   time.Duration // for live connections at Close
 }
 
 // Server listens for local processes. Apply says where and for whom.
@@ -68,11 +70,12 @@ func (s *Server) Apply(m florete.Manifest) []error {
 			delete(s.listeners, addr)
 		}
 	}
+	s.Sockets.Retain(wanted)
 	for addr := range maps.Keys(wanted) {
 		if s.listeners[addr] != nil {
 			continue
 		}
-		ln, err := net.Listen("tcp", addr.String())
+		ln, err := s.Sockets.Listen(addr)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("local listener: %w", err))
 			continue
@@ -83,7 +86,7 @@ func (s *Server) Apply(m florete.Manifest) []error {
 	return errs
 }
 
-// Close stops listening, gives live connections the server's grace, and returns
+// Close stops accepting, gives live connections the server's grace, and returns
 // when all is closed. The pool's connections stay.
 func (s *Server) Close() {
 	s.mu.Lock()

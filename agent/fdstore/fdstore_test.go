@@ -1,0 +1,208 @@
+package fdstore_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"florete/agent/fdstore"
+)
+
+// childEnv makes the test binary a process that listens on the addresses it names,
+// and with "accept" before them says a word to one caller.
+const childEnv = "FLORETE_TEST_LISTEN"
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(childEnv); what != "" {
+		if err := child(strings.Fields(what)); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func child(args []string) error {
+	s, err := fdstore.Open()
+	if err != nil {
+		return err
+	}
+	accept := args[0] == "accept"
+	wanted := map[netip.AddrPort]bool{}
+	for _, a := range args[1:] {
+		addr := netip.MustParseAddrPort(a)
+		wanted[addr] = true
+		ln, err := s.Listen(addr)
+		if err != nil {
+			return err
+		}
+		if accept {
+			c, err := ln.Accept()
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(c, "hello")
+			c.Close()
+		}
+	}
+	s.Retain(wanted)
+	return nil
+}
+
+// manager does what systemd does with the files of a service.
+type manager struct {
+	*testing.T
+	conn *net.UnixConn
+	held map[string]*os.File
+	log  []string
+}
+
+func newManager(t *testing.T) *manager {
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &manager{T: t, conn: conn, held: map[string]*os.File{}}
+}
+
+// start runs a process to its end with what is held, and takes its messages.
+func (m *manager) start(what string) {
+	m.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		m.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ exec "$0"`, self)
+	cmd.Env = append(os.Environ(), childEnv+"="+what, "NOTIFY_SOCKET="+m.conn.LocalAddr().String(), fmt.Sprintf("LISTEN_FDS=%d", len(m.held)))
+	for _, f := range m.held {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		m.Fatalf("%s: %v\n%s", what, err, out.String())
+	}
+	m.log = nil
+	b, oob := make([]byte, 4096), make([]byte, 4096)
+	for {
+		m.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		n, oobn, _, _, err := m.conn.ReadMsgUnix(b, oob)
+		if err != nil {
+			return
+		}
+		m.take(string(b[:n]), oob[:oobn])
+	}
+}
+
+func (m *manager) take(message string, oob []byte) {
+	m.log = append(m.log, message)
+	do, name, _ := strings.Cut(message, "\nFDNAME=")
+	switch do {
+	case "FDSTORE=1":
+		all, err := unix.ParseSocketControlMessage(oob)
+		if err != nil || len(all) != 1 {
+			m.Fatalf("%q came with %d messages: %v", message, len(all), err)
+		}
+		fds, err := unix.ParseUnixRights(&all[0])
+		if err != nil || len(fds) != 1 {
+			m.Fatalf("%q came with files %v: %v", message, fds, err)
+		}
+		m.held[name] = os.NewFile(uintptr(fds[0]), name)
+	case "FDSTOREREMOVE=1":
+		m.held[name].Close()
+		delete(m.held, name)
+	default:
+		m.Fatalf("message %q", message)
+	}
+}
+
+// free is an address that nobody listens on.
+func free(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// Who connects while no process is there is served by the next.
+func TestRestart(t *testing.T) {
+	m := newManager(t)
+	a, b := free(t), free(t)
+	m.start("listen " + a + " " + b)
+	if len(m.held) != 2 || m.held["tcp-"+strings.ReplaceAll(a, ":", "-")] == nil {
+		t.Fatalf("held %v", m.held)
+	}
+	conn, err := net.Dial("tcp", a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	m.start("accept " + a)
+	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if text, err := io.ReadAll(conn); err != nil || string(text) != "hello" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if len(m.log) != 1 || !strings.HasPrefix(m.log[0], "FDSTOREREMOVE=1\n") || len(m.held) != 1 {
+		t.Errorf("messages %q, held %v", m.log, m.held)
+	}
+	if c, err := net.Dial("tcp", b); err == nil {
+		c.Close()
+		t.Error("an address that is no longer wanted takes connections")
+	}
+}
+
+// A socket that systemd holds too is closed like any other.
+func TestCloseEndsAccept(t *testing.T) {
+	m := newManager(t)
+	t.Setenv("NOTIFY_SOCKET", m.conn.LocalAddr().String())
+	var s fdstore.Store
+	ln, err := s.Listen(netip.MustParseAddrPort("127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := ln.Accept()
+		ended <- err
+	}()
+	time.Sleep(20 * time.Millisecond) // until it waits; less only makes the test easier
+	ln.Close()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("Accept goes on")
+	}
+}
+
+func TestZeroStore(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
+	var s fdstore.Store
+	ln, err := s.Listen(netip.MustParseAddrPort("127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Retain(nil)
+	if _, err := s.Listen(netip.MustParseAddrPort(ln.Addr().String())); err == nil {
+		t.Error("an address was taken twice")
+	}
+	ln.Close()
+}

@@ -1,0 +1,37 @@
+package agent_test
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"florete/agent"
+	"florete/agent/agenttest"
+)
+
+// TestWatchdog: every turn of the loop tells systemd, and turns come often enough
+// whatever Poll says.
+func TestWatchdog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	t.Setenv("WATCHDOG_USEC", "300000")
+	h := agenttest.NewHost(t, "laptop", agenttest.NewCA(t))
+	runWith(t, agent.Config{Layout: h.Layout, Socket: h.Socket(), Poll: time.Hour})
+	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for alive, b := 0, make([]byte, 4096); alive < 3; {
+		n, err := conn.Read(b)
+		if err != nil {
+			t.Fatalf("%v after %d signs of life", err, alive)
+		}
+		if strings.Contains(string(b[:n]), "WATCHDOG=1") {
+			alive++
+		}
+	}
+}

@@ -32,6 +32,7 @@ func Revision(ctx context.Context, src Source) (string, error) {
 func run(ctx context.Context, command, args []string, v any) error {
 	all := append([]string{"--extra-experimental-features", "nix-command flakes"}, command...)
 	cmd := exec.CommandContext(ctx, "nix", append(append(all, "--json", "--no-write-lock-file"), args...)...)
+	cmd.Env = Environ()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

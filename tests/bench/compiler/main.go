@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"florete/nix/compile"
 )
 
 const here = "tests/bench/compiler"
@@ -124,6 +126,7 @@ func took(cmd *exec.Cmd, elapsed time.Duration) cost {
 func evaluate(call string, flags ...string) *exec.Cmd {
 	args := append([]string{"--eval", "--strict", "-E", "(import ./" + here + "/measure.nix)." + call}, flags...)
 	cmd := exec.Command("nix-instantiate", args...)
+	cmd.Env = compile.Environ()
 	cmd.Stderr = os.Stderr
 	return cmd
 }

@@ -37,6 +37,12 @@ with subtest("full: what is in force stays whole, and the reason is told"):
     assert certificates(ursula) == before, (certificates(ursula), before)
     print("       " + ursula.succeed("journalctl --output=cat --unit florete-activate.service | grep -i 'no space left' | head -n 1").strip()[:180])
 
+with subtest("full at one write after the other, as space comes back page by page: whole all the time"):
+    for _ in range(12):
+        ursula.succeed(f"truncate --size=-4096 {STATE}/filled", "systemctl restart --no-block florete-activate.service")
+        time.sleep(0.7)
+        whole(ursula)
+
 with subtest("space again: renewed by itself, and reachable"):
     ursula.succeed(f"rm {STATE}/filled")
     wait_until(lambda: all(a != b for a, b in zip(certificates(ursula), before)), lambda: f"ursula renews: {needs(ursula)}", timeout=60)

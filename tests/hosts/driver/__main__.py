@@ -19,12 +19,11 @@ from .scenario import Scenario, scenarios
 
 
 class Run:
-    """The hosts of one scenario at a time, and everything they leave on this
-    machine; names hold this process's id."""
+    """The hosts of one scenario at a time, below dir, and everything they leave on
+    this machine; prefix begins its names."""
 
-    def __init__(self, cache: Path, cluster: Cluster) -> None:
-        self.dir, self.prefix = cache / f"run-{os.getpid()}", f"fl{os.getpid()}"
-        self.base, self.cluster = base(cache), cluster
+    def __init__(self, dir: Path, prefix: str, base: Path, cluster: Cluster) -> None:
+        self.dir, self.prefix, self.base, self.cluster = dir, prefix, base, cluster
 
     def machines(self) -> list[Machine]:
         net = Network(self.prefix)
@@ -36,10 +35,10 @@ class Run:
         return made
 
     def close(self) -> None:
-        remove(self.dir, self.prefix)
+        remove_hosts(self.dir, self.prefix)
 
 
-def remove(dir: Path, prefix: str) -> None:
+def remove_hosts(dir: Path, prefix: str) -> None:
     for host in dir.glob("*/nspawn.pid"):
         container.remove(host.parent, f"{prefix}-{host.parent.name}")
     network.remove(prefix)
@@ -47,11 +46,12 @@ def remove(dir: Path, prefix: str) -> None:
 
 
 def sweep(cache: Path) -> None:
-    """Removes what a run left behind that was killed."""
+    """Removes what runs left behind that were killed."""
     for dir in cache.glob("run-*"):
         pid = dir.name.removeprefix("run-")
         if not Path(f"/proc/{pid}").exists():
-            remove(dir, f"fl{pid}")
+            remove_hosts(dir / "hosts", f"fl{pid}")
+            shutil.rmtree(dir)
 
 
 def attempt(scenario: Scenario, run: Run) -> bool:
@@ -90,8 +90,9 @@ def main() -> int:
     cache.mkdir(parents=True, exist_ok=True)
     sweep(cache)
     verdicts: dict[str, bool] = {}
-    cluster = Cluster(here, options.bin, cache / f"run-{os.getpid()}-cluster")
-    run = Run(cache, cluster)
+    dir = cache / f"run-{os.getpid()}"
+    cluster = Cluster(here, options.bin, dir / "prepared")
+    run = Run(dir / "hosts", f"fl{os.getpid()}", base(cache), cluster)
 
     def stop(number: int, _: object) -> None:
         run.close()  # first, so that whoever waits for a host ends
@@ -108,7 +109,7 @@ def main() -> int:
                 verdicts[name] = attempt(all[name], run)
     finally:
         run.close()
-        cluster.close()
+        shutil.rmtree(dir, ignore_errors=True)
     failed = [name for name, ok in verdicts.items() if not ok]
     print(f"\n{len(verdicts) - len(failed)} passed, {len(failed)} failed{': ' if failed else ''}{' '.join(failed)}")
     return 1 if failed else 0

@@ -27,9 +27,6 @@ class Cluster:
         self.here, self.bin, self.dir = here, bin, dir
         self.flake, self.operator, self.keys = dir / "cluster", dir / "operator", dir / "keys"
 
-    def close(self) -> None:
-        shutil.rmtree(self.dir, ignore_errors=True)
-
     def prepare(self) -> None:
         began = time.monotonic()
         repo = self.here.parent.parent

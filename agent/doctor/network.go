@@ -32,7 +32,7 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		if _, err := net.DefaultResolver.LookupHost(ctx, name); err != nil {
-			found = append(found, Finding{err.Error(), fmt.Sprintf("echo 'ADDRESS %s' >> %s, or name its IP address in the flake", name, h.Hosts)})
+			found = append(found, Finding{err.Error(), h.resolve(name)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.manifest.Providers)) {
@@ -49,6 +49,11 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 	}
 	found = append(found, h.stale(listeners)...)
 	return fmt.Sprintf("%d to resolve, %d local", len(looked), len(listeners)), found
+}
+
+// resolve makes a name known.
+func (h *host) resolve(name string) string {
+	return fmt.Sprintf("echo 'ADDRESS %s' >> %s, or name its IP address in the flake", name, h.Hosts)
 }
 
 // stale finds entries of hosts(5) that lead past the local listener.
@@ -83,9 +88,13 @@ func (h *host) providers(context.Context) (string, []Finding) {
 		if a.err == nil {
 			continue
 		}
-		_, port, _ := net.SplitHostPort(a.Address)
+		name, port, _ := net.SplitHostPort(a.Address)
+		var unknown *net.DNSError
 		f := Finding{fmt.Sprintf("provider %s at %s: %v", a.name, a.Address, a.err), fmt.Sprintf("on %s: systemctl restart florete-provider.service", a.name)}
-		if isTimeout(a.err) {
+		switch {
+		case errors.As(a.err, &unknown):
+			f.Fix = h.resolve(name)
+		case isTimeout(a.err):
 			f.Fix = fmt.Sprintf("on %s: nft insert rule inet filter input tcp dport %s accept", a.name, port)
 		}
 		found = append(found, f)

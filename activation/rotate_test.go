@@ -3,11 +3,13 @@ package activation
 import (
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"florete"
+	. "florete/activation/activationtest"
 	"florete/providers/api"
 )
 
@@ -27,7 +29,13 @@ func TestRotate(t *testing.T) {
 		}
 		touch("oidc-outline", time.Now().Add(-time.Hour))
 		touch("cert-node", time.Now().Add(365*24*time.Hour)) // a clock that was wrong
-		refuse(h.forge, "oidc-outline", api.Errorf(api.Denied, api.CodeNotGranted, "no grant"))
+		var granted atomic.Bool
+		h.forge.Refuse = func(c Call) *api.Error {
+			if c.Need == "oidc-outline" && !granted.Load() {
+				return api.Errorf(api.Denied, api.CodeNotGranted, "no grant")
+			}
+			return nil
+		}
 		stop := h.run()
 		time.Sleep(10 * time.Minute)
 		h.wantCalls(h.forge, "cert-node", 1)
@@ -36,7 +44,7 @@ func TestRotate(t *testing.T) {
 		key := h.file("cert-node", florete.FileKey)
 		touch("cert-node", time.Now())
 		touch("oidc-outline", time.Now())
-		h.forge.Refuse = nil
+		granted.Store(true)
 		time.Sleep(glance + time.Second)
 		h.wantCalls(h.forge, "cert-node", 2)
 		h.wantCalls(h.forge, "oidc-outline", 2)

@@ -77,10 +77,13 @@ def main() -> int:
     here = Path(__file__).resolve().parent.parent
     all = scenarios(here.parent / "scenarios")
     p = argparse.ArgumentParser(prog="tests/hosts/run", description="Runs scenarios on hosts with systemd, all by default.")
-    p.add_argument("scenario", nargs="*", choices=[*all, []], metavar="SCENARIO")
+    p.add_argument("scenario", nargs="*", metavar="SCENARIO")
     p.add_argument("--list", action="store_true", help="list the scenarios")
     p.add_argument("--bin", type=Path, help=argparse.SUPPRESS)
     options = p.parse_args()
+    for name in options.scenario:
+        if name not in all:
+            p.error(f"there is no scenario {name}: --list shows those there are")
     if options.list:
         for s in all.values():
             print(f"{s.name:24} {s.proves}")
@@ -104,7 +107,7 @@ def main() -> int:
         cluster.prepare()
         for name in options.scenario or all:
             if why := all[name].missing():
-                print(f"\n== {name}: NOT RUN: {why}")
+                print(f"\n== {name}: NOT RUN here: {why}", flush=True)
             else:
                 verdicts[name] = attempt(all[name], run)
     finally:

@@ -79,7 +79,7 @@ func (d domain) client(server tls.Certificate, h http.HandlerFunc) *api.Client {
 // serve answers on l until the test ends.
 func (d domain) serve(l net.Listener, svid tls.Certificate, h http.HandlerFunc) {
 	config := &tls.Config{Certificates: []tls.Certificate{svid}, ClientAuth: tls.RequestClientCert}
-	s := &http.Server{Handler: h, ErrorLog: log.New(d.t.Output(), "", 0)}
+	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
 	var ended sync.WaitGroup
 	ended.Go(func() { s.Serve(tls.NewListener(l, config)) })
 	d.t.Cleanup(func() { s.Close(); ended.Wait() })

@@ -31,33 +31,7 @@ let
   flags = set: map (n: " --${n}=${word set.${n}}") (attrNames set);
   command = program: set: concatStringsSep "" ([ program ] ++ flags set);
 
-  # What none of our programs does. SystemCallFilter comes with what one does.
-  confined = {
-    DevicePolicy = "closed";
-    KeyringMode = "private";
-    LockPersonality = true;
-    MemoryDenyWriteExecute = true;
-    NoNewPrivileges = true;
-    PrivateDevices = true;
-    PrivateMounts = true;
-    PrivateTmp = true;
-    ProtectClock = true;
-    ProtectControlGroups = true;
-    ProtectHome = true;
-    ProtectHostname = true;
-    ProtectKernelLogs = true;
-    ProtectKernelModules = true;
-    ProtectKernelTunables = true;
-    ProtectProc = "invisible";
-    ProtectSystem = "strict";
-    RemoveIPC = true;
-    RestrictNamespaces = true;
-    RestrictRealtime = true;
-    RestrictSUIDSGID = true;
-    SystemCallArchitectures = "native";
-    SystemCallErrorNumber = "EPERM";
-    SystemCallFilter = [ "@system-service" "~@privileged @resources" ];
-  };
+  confined = import ./confined.nix;
 
   # Programs that wait for whatever they need, and are started again whatever ended them.
   service = confined // {

@@ -1,0 +1,28 @@
+# What none of our programs does, as directives of systemd.exec(5). SystemCallFilter
+# comes with what one does. The exceptions of each unit are in units.nix.
+{
+  DevicePolicy = "closed";
+  KeyringMode = "private";
+  LockPersonality = true;
+  MemoryDenyWriteExecute = true;
+  NoNewPrivileges = true;
+  PrivateDevices = true;
+  PrivateMounts = true;
+  PrivateTmp = true;
+  ProtectClock = true;
+  ProtectControlGroups = true;
+  ProtectHome = true;
+  ProtectHostname = true;
+  ProtectKernelLogs = true;
+  ProtectKernelModules = true;
+  ProtectKernelTunables = true;
+  ProtectProc = "invisible";
+  ProtectSystem = "strict";
+  RemoveIPC = true;
+  RestrictNamespaces = true;
+  RestrictRealtime = true;
+  RestrictSUIDSGID = true;
+  SystemCallArchitectures = "native";
+  SystemCallErrorNumber = "EPERM";
+  SystemCallFilter = [ "@system-service" "~@privileged @resources" ];
+}

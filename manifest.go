@@ -66,6 +66,9 @@ type Reachable struct {
 	As        []ID           `json:"as"`        // the local identities that may, sorted
 	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
 	Endpoints []string       `json:"endpoints"` // UDP host:port of forwarders that publish it, sorted
+	// TLSName is the name that strangers know it by, told to an ingress: a DNS name
+	// (RFC 1035) for certificates and server name indication (RFC 6066).
+	TLSName string `json:"tlsName,omitempty"`
 }
 
 // Caller says which local uids act under an identity.

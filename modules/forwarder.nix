@@ -2,7 +2,7 @@
 packages:
 { config, lib, pkgs, ... }:
 let
-  inherit (lib) elemAt groupBy mapAttrs match mkDefault mkEnableOption mkIf mkOption mkPackageOption optional toInt types;
+  inherit (lib) elemAt filter groupBy listToAttrs literalExpression mapAttrs match mkDefault mkEnableOption mkIf mkOption mkPackageOption optional toInt types;
   florete = import ./lib.nix { inherit config lib; };
   cfg = config.services.florete.forwarder;
   host = config.services.florete.host;
@@ -16,6 +16,21 @@ let
 in
 {
   key = "florete/forwarder";
+
+  options.services.florete.ingress = mkOption {
+    type = types.attrsOf types.str;
+    readOnly = true;
+    default = if cfg.enable && florete.known
+      then listToAttrs (map (r: { name = r.tlsName; value = r.listen; }) (filter (r: r ? tlsName) forwarder.reach))
+      else { };
+    defaultText = literalExpression "what the cluster says";
+    example = { "wiki.example.org" = "127.105.3.4:80"; };
+    description = ''
+      The public names that a reverse proxy on this host takes in strangers for, and the
+      local listener that each leads to: `tlsName` of the services that the host reaches,
+      where it has the capability `ingress`.
+    '';
+  };
 
   options.services.florete.forwarder = {
     enable = mkEnableOption "carrying connections between this host and its cluster" // {

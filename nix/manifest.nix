@@ -2,7 +2,9 @@
 { topology, access, needs }:
 let
   inherit (builtins)
+    attrValues
     concatMap
+    elem
     filter
     listToAttrs
     map
@@ -13,6 +15,14 @@ let
 
   # Entries for all who may connect, made once for each service.
   allow = mapAttrs (_: map (id: { inherit id; })) access.allow;
+
+  # Public names by service ID, for those that take in strangers.
+  public = listToAttrs (concatMap
+    (s: map (i: { inherit (i) name; value = { inherit (s) tlsName; }; }) s.instances)
+    (filter (s: s.tlsName != "") (attrValues t.services)));
+  reach = host:
+    let reachable = access.reachable host; in
+    if elem "ingress" host.capabilities then map (r: r // public.${r.id} or { }) reachable else reachable;
 
   publish = host: sort (a: b: a.id < b.id) (map
     (s: {
@@ -26,7 +36,7 @@ let
     let published = publish host; in
     (if published == [ ] then { } else { listen = host.forwarderAddress; }) // {
       publish = published;
-      reach = access.reachable host;
+      reach = reach host;
       callers = map (i: { inherit (i) id users uids; }) access.acting.${host.name};
       socks = access.socks host;
     };

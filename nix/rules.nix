@@ -34,6 +34,7 @@ severity "error"
     FL024 = "need taken";
     FL025 = "name too long";
     FL026 = "password or token";
+    FL027 = "TLS name taken";
     FL030 = "role that reaches nothing";
     FL031 = "needed kind without provider";
     FL032 = "more replicas than hosts that fit";

@@ -27,6 +27,7 @@ let
     string
     strings
     tags
+    tlsName
     trustDomain
     unit
     upstream
@@ -80,6 +81,7 @@ let
     upstream = of "where it listens when that is not 127.0.0.1: `host:port`, also of a machine outside the cluster, or `unix:/path`" upstream;
     protocol = of "what it speaks; `udp` is refused for now" (enum [ "tcp" "http" "udp" ]);
     visibility = of "`public`: an ingress must reach it; `host`: not published, nobody reaches it" (enum [ "cluster" "public" "host" ]);
+    tlsName = of "where it is `public`: the name that strangers know it by; every ingress is told" tlsName;
     scope = of "`node`: one service for each of its hosts, `wiki.forge.demo.flor.rete`" (enum [ "cluster" "node" ]);
     user = of "account it runs as: acts under its identity, owns what is delivered for it" account;
     roles = of "what the service itself may reach" strings;

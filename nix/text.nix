@@ -77,6 +77,6 @@ in
     in
     if best != [ ] then "did you mean ${toJSON (elemAt best 0)}?"
     else if some == [ ] then "there is no ${what} yet"
-    else if length some > 8 then "it is none of the ${toString (length some)} that exist"
+    else if length some > 20 then "it is none of the ${toString (length some)} that exist"
     else "choose from ${concatStringsSep ", " some}";
 }

@@ -20,7 +20,7 @@ in
     t.hosts;
 
   services = mapAttrs
-    (_: s: only [ "files" "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "sso" "upstream" "user" "visibility" ] s
+    (_: s: only [ "files" "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "sso" "tlsName" "upstream" "user" "visibility" ] s
       // { ids = map (i: i.name) s.instances; })
     t.services;
 

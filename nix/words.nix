@@ -72,6 +72,13 @@ let
     to = v: head (match "([^[:space:]]+).*" v);
   };
 
+  # A name below .rete leads to the forwarder, not to an ingress.
+  tlsName = scalar {
+    want = "a public DNS name, lower-case, of two labels or more and not below .rete";
+    hint = "write for example \"wiki.example.org\"";
+    ok = v: isName v && stringLength v <= 253 && matches ".*\\..*" v && !matches ".*\\.rete" v;
+  };
+
   url = word {
     want = "an http or https URL";
     hint = "write for example \"https://wiki.example.org\"";
@@ -162,6 +169,7 @@ in
     string
     strings
     tags
+    tlsName
     trustDomain
     unit
     upstream

@@ -9,6 +9,7 @@ let
     concatStringsSep
     elem
     filter
+    groupBy
     head
     length
     map
@@ -20,7 +21,8 @@ let
   inherit (tools) fault host role show when;
 
   missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
-  both = place: value: [ (fault { id = "FL009"; inherit place value; problem = "given together with"; remedy = "keep one of the two"; }) ];
+  excluded = remedy: place: value: [ (fault { id = "FL009"; inherit place value remedy; problem = "given together with"; }) ];
+  both = excluded "keep one of the two";
   socket = s: substring 0 5 s.upstream == "unix:";
 
   where = n: s:
@@ -34,7 +36,7 @@ let
     ++ when (s.placement.strategy == "locality" && near == [ ])
       (missing "services.${n}.placement" "near" "name the hosts it should be near to, near = [ \"…\" ];")
     ++ when (s.placement.strategy != "locality" && near != [ ])
-      (both "services.${n}.placement.near" "strategy = ${show s.placement.strategy}")
+      (excluded "write strategy = \"locality\";, or take it out" "services.${n}.placement.near" "strategy = ${show s.placement.strategy}")
     ++ host "services.${n}.placement.near" near;
 
   fits = n: s:
@@ -95,6 +97,24 @@ let
       ])
     t.services.${n}.hosts;
 
+  # A public name leads to one service.
+  byName = groupBy (s: s.tlsName) (filter (s: s.tlsName != "") (attrValues t.services));
+  tlsName = n: s:
+    let first = (head byName.${s.tlsName}).name; in
+    when (s.tlsName != "") (
+      when (s.visibility != "public")
+        (excluded "write visibility = \"public\";, or take the name out" "services.${n}.tlsName" "visibility = ${show s.visibility}")
+      ++ when (s.scope == "node") (both "services.${n}.tlsName" "scope = \"node\"")
+      ++ when (first != n) [
+        (fault {
+          id = "FL027";
+          place = "services.${n}.tlsName";
+          problem = "service ${first} already has";
+          value = show s.tlsName;
+          remedy = "give one of them another name, or tell them apart by path behind one service";
+        })
+      ]);
+
   # An ingress is something on a host that takes in strangers, and that reaches the service.
   entrances = filter (h: elem "ingress" h.capabilities) (attrValues t.hosts);
   ingress = n: s:
@@ -130,5 +150,5 @@ mapAttrs
     ++ role "services.${n}.roles" s.roles
     ++ when (builtins.elem "node" s.roles) [ (tools.reserved "services.${n}.roles" "node") ]
     ++ where n s ++ port n s ++ protocol n s ++ sso n s ++ files n s ++ dialled n
-    ++ ingress n s ++ reachable n s)
+    ++ tlsName n s ++ ingress n s ++ reachable n s)
   clean.services

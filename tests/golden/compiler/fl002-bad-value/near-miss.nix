@@ -8,4 +8,6 @@
   hosts.gamma = { address = "::1"; sshHostKey = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="; };
   hosts.delta = { address = "1:2:3:4:5:6:7:8"; sshHostKey = key "delta"; };
   services.wiki = { port = 1; upstream = "[2001:db8::2]:8080"; user = "wiki-js"; };
+  services.wiki = { visibility = "public"; tlsName = "rete.xn--p1ai"; };
+  hosts.beta.capabilities = [ "ingress" ];
 }

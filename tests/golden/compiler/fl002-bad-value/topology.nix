@@ -19,6 +19,9 @@
   hosts.zeta = { address = "1:::2"; sshHostKey = key "zeta"; };
   hosts.eta = { address = ":1::2"; sshHostKey = key "eta"; };
   hosts.theta = { address = "1:2:3"; sshHostKey = key "theta"; };
+  services.wiki.tlsName = "wiki";
+  services.four = { host = "beta"; port = 4; tlsName = "wiki.golden.flor.rete"; };
+  services.five = { host = "beta"; port = 5; tlsName = "Wiki.example.org"; };
   services.third = { host = "beta"; port = "80"; };
   services.other = { hosts = "beta"; port = 0; sso = null; };
   users = [ "ann" ];

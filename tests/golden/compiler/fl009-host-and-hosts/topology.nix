@@ -1,5 +1,9 @@
 { base, merge, ... }: merge base {
   services.wiki.hosts = [ "alpha" ];
   services.blog = { host = "alpha"; replicas = 2; port = 1; placement.near = [ "beta" ]; };
+  services.docs = { host = "alpha"; port = 4; tlsName = "docs.example.org"; };
+  services.mail = { hosts = [ "alpha" "beta" ]; scope = "node"; port = 5; visibility = "public"; tlsName = "mail.example.org"; };
+  hosts.beta.capabilities = [ "ingress" ];
+  roles.reader.services = [ "wiki" "mail" "docs" ];
   services.shop = { host = "alpha"; port = 2; listenPort = 3; upstream = "unix:/run/shop"; };
 }

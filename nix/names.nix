@@ -8,6 +8,7 @@ let
     fromJSON
     genList
     hashString
+    head
     length
     listToAttrs
     map
@@ -38,6 +39,11 @@ in
   # host:port, an IPv6 address in brackets.
   hostPort = address: port:
     if match ".*:.*" address == null then "${address}:${toString port}" else "[${address}]:${toString port}";
+
+  # The machine that an upstream is on, null where it is the forwarder's own.
+  machine = upstream:
+    let part = match "\\[?([^]]*)]?:[0-9]+" upstream; in
+    if part == null || match "127\\..*|::1|localhost|unix:.*" (head part) != null then null else head part;
 
   # "127.64.0.0/10" → its first address as a number, how many addresses, and
   # whether the bits after the prefix are zero.

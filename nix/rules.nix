@@ -53,4 +53,5 @@ severity "error"
   FL040 = "user without roles";
   FL041 = "service that nobody may reach";
   FL042 = "acknowledgement of nothing";
+  FL043 = "upstream on another host of the cluster";
 }

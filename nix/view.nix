@@ -2,11 +2,16 @@
 # programs read it (florctl plan, explain, graph), so names here are stable.
 t:
 let
-  inherit (builtins) filter intersectAttrs listToAttrs map mapAttrs;
+  inherit (builtins) any filter intersectAttrs listToAttrs map mapAttrs;
 
+  names = import ./names.nix;
   only = names:
     let set = listToAttrs (map (name: { inherit name; value = null; }) names); in
     intersectAttrs set;
+  # Where a service leads out of its hosts, "" for those that run there.
+  outside = s:
+    let machine = names.machine s.upstream; in
+    if machine == null || any (h: t.hosts.${h}.address == machine) s.hosts then "" else s.upstream;
   known = set: filter (n: set ? ${n});
 in
 {
@@ -21,7 +26,7 @@ in
 
   services = mapAttrs
     (_: s: only [ "files" "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "sso" "tlsName" "upstream" "user" "visibility" ] s
-      // { ids = map (i: i.name) s.instances; })
+      // { ids = map (i: i.name) s.instances; outside = outside s; })
     t.services;
 
   users = mapAttrs (_: only [ "hosts" "id" "roles" ]) t.users;

@@ -19,6 +19,7 @@ let
     toJSON
     ;
   inherit (tools) fault host role show when;
+  names = import ../names.nix;
 
   missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
   excluded = remedy: place: value: [ (fault { id = "FL009"; inherit place value remedy; problem = "given together with"; }) ];
@@ -97,6 +98,23 @@ let
       ])
     t.services.${n}.hosts;
 
+  # What is on another host is that host's to publish: forwarders encrypt, an upstream does not.
+  at = groupBy (h: h.address) (filter (h: h.address != "") (attrValues t.hosts));
+  upstream = n: s:
+    let
+      machine = if s.upstream == "" then null else names.machine s.upstream;
+      there = at.${machine} or [ ];
+    in
+    when (machine != null && there != [ ] && !any (h: elem h.name t.services.${n}.hosts) there) [
+      (fault {
+        id = "FL043";
+        place = "services.${n}.upstream";
+        problem = "bytes would leave the forwarder in the clear for host ${(head there).name}, at";
+        value = show s.upstream;
+        remedy = "write host = ${show (head there).name};, which carries them encrypted, or acknowledge this";
+      })
+    ];
+
   # A public name leads to one service.
   byName = groupBy (s: s.tlsName) (filter (s: s.tlsName != "") (attrValues t.services));
   tlsName = n: s:
@@ -149,6 +167,6 @@ mapAttrs
     ++ host "services.${n}.hosts" s.hosts
     ++ role "services.${n}.roles" s.roles
     ++ when (builtins.elem "node" s.roles) [ (tools.reserved "services.${n}.roles" "node") ]
-    ++ where n s ++ port n s ++ protocol n s ++ sso n s ++ files n s ++ dialled n
+    ++ where n s ++ port n s ++ upstream n s ++ protocol n s ++ sso n s ++ files n s ++ dialled n
     ++ tlsName n s ++ ingress n s ++ reachable n s)
   clean.services

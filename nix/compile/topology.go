@@ -31,6 +31,8 @@ type Host struct {
 	Users    []string // who may act here
 	Kinds    []string // of need that it provides
 	Tags     []string
+	// Capabilities are what it can do; with "ingress" it takes in strangers.
+	Capabilities []string
 }
 
 // Service is something that is reached, or that runs for its host alone.
@@ -41,6 +43,8 @@ type Service struct {
 	Published  bool
 	Scope      string
 	Visibility string
+	TLSName    string   // what strangers know it by, where it is public
+	Outside    string   // host:port outside the cluster that it leads to; empty for most
 	Roles      []string // what the service itself may reach
 	SSO        struct{ Mode string }
 }

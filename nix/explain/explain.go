@@ -26,7 +26,8 @@ type Explanation struct {
 	// Remedies each give the principal a chain when it has none, the one that
 	// opens least besides first.
 	Remedies []Remedy `json:"remedies"`
-	nodes    int
+	Edge
+	nodes int
 }
 
 // Way is a way to a service and those who have it.
@@ -65,6 +66,7 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 		Obstacles: a.obstacles(p, service),
 		Ways:      []Way{},
 		Remedies:  []Remedy{},
+		Edge:      a.edge(service),
 		nodes:     len(a.t.Hosts),
 	}
 	if len(e.Chains) == 0 {

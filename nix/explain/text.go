@@ -9,7 +9,9 @@ import (
 )
 
 // String is the explanation as people read it.
-func (e Explanation) String() string {
+func (e Explanation) String() string { return e.chain() + e.Edge.String() }
+
+func (e Explanation) chain() string {
 	var b strings.Builder
 	who, what := e.Principal.Short(), "service/"+e.Service
 	if e.Allowed {
@@ -79,7 +81,9 @@ func (r Remedy) text(to florete.ID) string {
 
 // String is the answer as people read it: all principals, by how they reach the
 // service.
-func (a Answer) String() string {
+func (a Answer) String() string { return a.principals() + a.Edge.String() }
+
+func (a Answer) principals() string {
 	what := "service/" + a.Service
 	if len(a.Reaching) == 0 {
 		why := "no role that someone holds reaches it"

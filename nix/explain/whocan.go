@@ -6,9 +6,10 @@ import "florete"
 type Answer struct {
 	Service  string     `json:"service"`
 	Reaching []Reaching `json:"reaching"` // sorted by principal
-	hidden   bool
-	ways     []Way
-	nodes    int
+	Edge
+	hidden bool
+	ways   []Way
+	nodes  int
 }
 
 // Reaching is a principal that reaches the service, and how.
@@ -20,7 +21,7 @@ type Reaching struct {
 
 // WhoCan says who reaches a service. Users whom no host acts as do not.
 func (a *Access) WhoCan(service string) Answer {
-	answer := Answer{Service: service, Reaching: []Reaching{}, nodes: len(a.t.Hosts)}
+	answer := Answer{Service: service, Reaching: []Reaching{}, Edge: a.edge(service), nodes: len(a.t.Hosts)}
 	if answer.hidden = !a.t.Services[service].Published; answer.hidden {
 		return answer
 	}

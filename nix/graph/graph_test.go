@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -167,6 +168,7 @@ func TestLayout(t *testing.T) {
 			}
 		}
 		drawn := SVG(c)
+		legible(t, seed, drawn, p.w, p.h)
 		if !bytes.Equal(drawn, SVG(c)) {
 			t.Errorf("seed %d: drawn again, it is another", seed)
 		}
@@ -177,6 +179,24 @@ func TestLayout(t *testing.T) {
 			}
 		}
 		mermaid(t, Mermaid(c))
+	}
+}
+
+var placed = regexp.MustCompile(`<text class="[a-z]+" x="(\d+)" y="(\d+)">([^<]*)</text>`)
+
+// legible checks that texts end inside the picture, with letters of five pixels.
+func legible(t *testing.T, seed uint64, svg []byte, w, h int) {
+	t.Helper()
+	found := placed.FindAllSubmatch(svg, -1)
+	if len(found) < 9 {
+		t.Errorf("seed %d: found %d texts", seed, len(found))
+	}
+	for _, m := range found {
+		x, _ := strconv.Atoi(string(m[1]))
+		y, _ := strconv.Atoi(string(m[2]))
+		if x+5*len([]rune(string(m[3]))) > w || y > h {
+			t.Errorf("seed %d: %q at %d, %d is not in a picture of %d, %d", seed, m[3], x, y, w, h)
+		}
 	}
 }
 
@@ -212,7 +232,7 @@ func random(r *rand.Rand, n int) Cluster {
 		for j := range r.IntN(6) * r.IntN(2) {
 			s := fmt.Sprintf("s%d-%d", i, j)
 			h.Services = append(h.Services, s)
-			c.Services[s] = compile.Service{Hosts: []string{name}, Published: r.IntN(5) > 0, Roles: some(), Visibility: "cluster"}
+			c.Services[s] = compile.Service{Hosts: []string{name}, Published: r.IntN(5) > 0, Roles: some(), Visibility: []string{"cluster", "public"}[r.IntN(2)], Outside: []string{"", "192.0.2.77:631"}[r.IntN(2)]}
 			role := roles[r.IntN(len(roles))]
 			c.Roles[role] = compile.Role{Services: append(c.Roles[role].Services, s)}
 		}
@@ -269,7 +289,7 @@ func TestGraphvizReadsIt(t *testing.T) { graphviz(t, DOT(team(t))) }
 var label = `"[^"<>\n]*"`
 
 var mermaidLine = regexp.MustCompile(`^(flowchart LR|  subgraph n\d+ \[` + label + `\]|  end|    n\d+\(\(node\)\)|    n\d+\[` + label + `\]|    n\d+\(\[` + label + `\]\)|` +
-	`  n\d+\{\{` + label + `\}\}|  n\d+ (--o|-->|-\. ` + label + ` \.->) n\d+)$`)
+	`  n\d+\{\{` + label + `\}\}|  n\d+ (--o|-->|-\. ` + label + ` \.->) n\d+|  n\d+ --> n\d+>` + label + `\])$`)
 
 // mermaid checks that each line is one of those that we write.
 func mermaid(t *testing.T, text []byte) {

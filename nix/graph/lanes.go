@@ -1,6 +1,9 @@
 package graph
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // needs are the lines of hosts to those who provide for them: a line for each
 // provider runs beside the hosts, on the left and around the top to the right.
@@ -56,17 +59,26 @@ func (p *picture) needs(s *svg) {
 }
 
 func (p *picture) legend(s *svg) {
-	y := p.h - 44
-	x := margin
+	x, y := margin, p.h-legendH+34
 	item := func(w int, draw func(x int), label string) {
+		width := w + 8 + 7*len([]rune(label))
+		if x+width > p.w-margin {
+			x, y = margin, y+24
+		}
 		draw(x)
 		s.text("dim", x+w+8, y+4, label)
-		x += w + 8 + 7*len([]rune(label)) + 26
+		x += width + 26
 	}
 	item(30, func(x int) { s.rect("host", rect{x, y - 9, 30, 18}, 5) }, "host")
 	item(30, func(x int) { s.rect("host device", rect{x, y - 9, 30, 18}, 5) }, "device")
 	item(30, func(x int) { s.rect("service", rect{x, y - 8, 30, 16}, 3) }, "service")
 	item(30, func(x int) { s.rect("user", rect{x, y - 8, 30, 16}, 8) }, "user")
+	if p.marked("public") {
+		item(30, func(x int) { s.rect("service public", rect{x, y - 8, 30, 16}, 3) }, "public")
+	}
+	if p.marked("outside") {
+		item(30, func(x int) { s.rect("service outside", rect{x, y - 8, 30, 16}, 3) }, "leads outside")
+	}
 	for _, reaches := range []bool{false, true} {
 		item(34, func(x int) {
 			s.printf(`<g stroke="%s" fill="%s">`, colour(1), colour(1))
@@ -80,4 +92,14 @@ func (p *picture) legend(s *svg) {
 	if !p.detail {
 		s.text("dim", margin, y+26, "Numbers are roles: what a user or host holds, and who reaches a service. Wider edges stand for more.")
 	}
+}
+
+// marked tells whether a service of the picture has a mark.
+func (p *picture) marked(mark string) bool {
+	for _, b := range p.boxes {
+		if slices.ContainsFunc(b.rows, func(r *row) bool { return strings.Contains(r.mark, mark) }) {
+			return true
+		}
+	}
+	return false
 }

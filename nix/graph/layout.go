@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"florete/nix/compile"
 )
 
 // What a picture is made of, in pixels. In detail, edges end at single services
@@ -31,7 +33,8 @@ type rect struct{ x, y, w, h int }
 type row struct {
 	rect
 	name, class string // class is "service" or "user"
-	note        string // "public", "host"
+	mark        string // visibility, and "outside"
+	note        string // what people read of that
 	dots        []int  // numbers of its roles
 }
 
@@ -131,9 +134,10 @@ func (p *picture) box(name string, numbers map[string]int) *box {
 	slices.Sort(b.dots)
 	for _, s := range h.Services {
 		service := p.Services[s]
-		r := &row{name: s, class: "service", note: service.Visibility}
-		if r.note == "cluster" {
-			r.note = ""
+		r := &row{name: s, class: "service", mark: service.Visibility, note: seen(service)}
+		if service.Outside != "" {
+			r.mark += " outside"
+			r.note += " → " + service.Outside
 		}
 		for _, pill := range p.pills {
 			if slices.Contains(pill.services, s) {
@@ -146,6 +150,14 @@ func (p *picture) box(name string, numbers map[string]int) *box {
 		b.rows = append(b.rows, &row{name: u, class: "user", dots: dots(p.Users[u].Roles, numbers)})
 	}
 	return b
+}
+
+// seen says how far a service is seen, where that is not the cluster.
+func seen(s compile.Service) string {
+	if s.Visibility != "public" && s.Visibility != "host" {
+		return ""
+	}
+	return " · " + cmp.Or(s.TLSName, s.Visibility)
 }
 
 func dots(roles []string, numbers map[string]int) (list []int) {

@@ -63,10 +63,11 @@ func (p *picture) try(leftCols, rightCols int) (w, h int) {
 		pill.x, pill.y = pillX, y
 		y += step
 	}
-	return rightX + rightW + lane*len(p.lanes) + 8 + margin, p.top + h + legendH
+	return max(minW, rightX+rightW+lane*len(p.lanes)+8+margin), p.top + h + legendH
 }
 
-const legendH = 96
+// The legend takes two lines at least so wide, and what numbers are a third.
+const minW, legendH = 680, 110
 
 // stack puts frames below each other, the boxes of each in so many columns. Hosts
 // that provide are in the last column, where the lines to them arrive.

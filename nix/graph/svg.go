@@ -86,20 +86,12 @@ func (p *picture) host(s *svg, b *box) {
 		if r.class == "user" {
 			corner = rowH / 2
 		}
-		class := r.class
-		if r.note != "" {
-			class += " " + r.note
-		}
-		s.rect(class, r.rect, corner)
+		s.rect(strings.TrimSpace(r.class+" "+r.mark), r.rect, corner)
 		room := r.w - 18
 		if !p.detail {
 			room -= 14 * min(len(r.dots), most)
 		}
-		label := r.name
-		if r.note != "" {
-			label += " · " + r.note
-		}
-		s.text("row", r.x+9, r.y+14, fit(label, room, 12))
+		s.text("row", r.x+9, r.y+14, fit(r.name+r.note, room, 12))
 		if !p.detail {
 			p.dots(s, r.x+r.w-4, r.y+rowH/2, r.dots)
 		}

@@ -36,6 +36,9 @@ func DOT(c Cluster) []byte {
 			return fmt.Sprintf("  %s -> %s [arrowhead=none arrowtail=dot dir=both];\n", quoted(from), quoted(role))
 		},
 		reaches: func(role, to string) string { return fmt.Sprintf("  %s -> %s;\n", quoted(role), quoted(to)) },
+		outside: func(from, to string) string {
+			return fmt.Sprintf("  %s [shape=plaintext]; %s -> %s [style=dotted];\n", quoted(to), quoted(from), quoted(to))
+		},
 		needs: func(from, to, kinds string) string {
 			return fmt.Sprintf("  %s -> %s [label=%s style=dashed constraint=false];\n", quoted(from), quoted(to), quoted(kinds))
 		},
@@ -74,6 +77,9 @@ func Mermaid(c Cluster) []byte {
 		role:    func(role, label string) string { return fmt.Sprintf("  %s{{%s}}\n", id(role), escaped(label)) },
 		holds:   func(from, role string) string { return fmt.Sprintf("  %s --o %s\n", id(from), id(role)) },
 		reaches: func(role, to string) string { return fmt.Sprintf("  %s --> %s\n", id(role), id(to)) },
+		outside: func(from, to string) string {
+			return fmt.Sprintf("  %s --> %s>%s]\n", id(from), id("outside "+to), escaped(to))
+		},
 		needs: func(from, to, kinds string) string {
 			return fmt.Sprintf("  %s -. %s .-> %s\n", id(from), escaped(kinds), id(to))
 		},
@@ -88,6 +94,7 @@ type form struct {
 	service, user  func(id, name string) string
 	role           func(id, label string) string
 	holds, reaches func(from, to string) string
+	outside        func(from, to string) string // from a service to where it leads
 	needs          func(from, to, kinds string) string
 }
 
@@ -97,7 +104,7 @@ func (c Cluster) write(f *form) {
 		h := c.Hosts[name]
 		var inside []string
 		for _, s := range h.Services {
-			inside = append(inside, f.service("service/"+name+"/"+s, s))
+			inside = append(inside, f.service("service/"+name+"/"+s, s+seen(c.Services[s])))
 		}
 		for _, u := range h.Users {
 			inside = append(inside, f.user("user/"+name+"/"+u, u))
@@ -130,6 +137,13 @@ func (c Cluster) write(f *form) {
 		for _, s := range r.services {
 			for _, h := range c.Services[s].Hosts {
 				f.WriteString(f.reaches(id, "service/"+h+"/"+s))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Hosts)) {
+		for _, s := range c.Hosts[name].Services {
+			if to := c.Services[s].Outside; to != "" {
+				f.WriteString(f.outside("service/"+name+"/"+s, to))
 			}
 		}
 	}

@@ -47,6 +47,8 @@ func (c Change) say() (noun, words string) {
 		noun, words = "caller", "reaches "+element+" as "+value
 	case section == "reach" && len(rest) > 0 && rest[0] == "endpoints":
 		noun, words = "endpoint", "reaches "+element+" at "+value
+	case section == "reach" && len(rest) > 0 && rest[0] == "tlsName":
+		noun, words = "public name", "takes in strangers for "+element+" as "+value
 	case section == "grants" && whole:
 		noun, words = "grant", "grants "+strings.Replace(element, " ", " its need ", 1)
 	case section == "grants" && element != "":

@@ -1,0 +1,60 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Edge is how a service touches what is not in the cluster.
+type Edge struct {
+	// Ingress are the hosts through which anyone reaches it, sorted; none unless it
+	// is public.
+	Ingress []string `json:"ingress,omitempty"`
+	// TLSName is what strangers know it by.
+	TLSName string `json:"tlsName,omitempty"`
+	// Outside is the host:port that it leads to, when it does not run in the cluster.
+	Outside string   `json:"outside,omitempty"`
+	hosts   []string // that lead there
+}
+
+func (a *Access) edge(name string) Edge {
+	s := a.t.Services[name]
+	e := Edge{TLSName: s.TLSName, Outside: s.Outside, hosts: s.Hosts}
+	if s.Visibility != "public" {
+		return e
+	}
+	for host, h := range a.t.Hosts {
+		if slices.Contains(h.Capabilities, "ingress") && a.reachedFrom(host, name) {
+			e.Ingress = append(e.Ingress, host)
+		}
+	}
+	slices.Sort(e.Ingress)
+	return e
+}
+
+// reachedFrom tells whether anyone on the host reaches the service.
+func (a *Access) reachedFrom(host, service string) bool {
+	for _, p := range a.principals {
+		if slices.Contains(p.Hosts, host) && len(p.held(a.chains[service])) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// String is a line for each side, none for most services.
+func (e Edge) String() string {
+	var b strings.Builder
+	if len(e.Ingress) > 0 {
+		fmt.Fprintf(&b, "it is public: anyone reaches it through %s", strings.Join(e.Ingress, ", "))
+		if e.TLSName != "" {
+			fmt.Fprintf(&b, " as %s", e.TLSName)
+		}
+		b.WriteString("\n")
+	}
+	if e.Outside != "" {
+		fmt.Fprintf(&b, "it is outside the cluster: %s leads to %s\n", strings.Join(e.hosts, ", "), e.Outside)
+	}
+	return b.String()
+}

@@ -29,7 +29,7 @@ type Config struct {
 }
 
 // DefaultSocket is where a packaged host's agent answers about its status.
-const DefaultSocket = "/run/florete/agent.sock"
+const DefaultSocket = "/run/florete/agent/status.sock"
 
 func (c Config) withDefaults() Config {
 	if c.Layout == "" {

@@ -17,7 +17,7 @@ import (
 // Config says which host is examined. Its zero value is a packaged host.
 type Config struct {
 	Layout  florete.Layout // default florete.DefaultLayout
-	Socket  string         // of the agent; default /run/florete/agent.sock
+	Socket  string         // of the agent; default /run/florete/agent/status.sock
 	HostKey string         // SSH host key; default DefaultHostKey
 	Hosts   string         // hosts(5); default /etc/hosts
 
@@ -94,7 +94,7 @@ type host struct {
 func Run(ctx context.Context, c Config) Report {
 	h := &host{Config: c, identities: &identity.Set{}, now: time.Now()}
 	h.Layout = cmp.Or(c.Layout, florete.DefaultLayout)
-	h.Socket = cmp.Or(c.Socket, "/run/florete/agent.sock")
+	h.Socket = cmp.Or(c.Socket, "/run/florete/agent/status.sock")
 	h.HostKey = cmp.Or(c.HostKey, DefaultHostKey)
 	h.Hosts = cmp.Or(c.Hosts, "/etc/hosts")
 	if h.Units == nil {

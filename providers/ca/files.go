@@ -45,26 +45,32 @@ func Load(certificatePath, keyPath string) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	der, err := one(b, typeCertificate)
+	return Parse(certificatePath, b, keyPath)
+}
+
+// Parse is the authority whose certificate, in PEM, came from somewhere, and whose
+// key is in a file.
+func Parse(from string, certificate []byte, keyPath string) (*Authority, error) {
+	der, err := one(certificate, typeCertificate)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", certificatePath, err)
+		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	c, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", certificatePath, err)
+		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	if !c.IsCA || len(c.URIs) != 1 {
-		return nil, fmt.Errorf("%s: not the certificate of a CA with a SPIFFE trust domain", certificatePath)
+		return nil, fmt.Errorf("%s: not the certificate of a CA with a SPIFFE trust domain", from)
 	}
 	if _, err := domain(c.URIs[0].Host); err != nil {
-		return nil, fmt.Errorf("%s: %w", certificatePath, err)
+		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	key, err := LoadKey(keyPath)
 	if err != nil {
 		return nil, err
 	}
 	if pub, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !pub.Equal(key.Public()) {
-		return nil, fmt.Errorf("%s: not for the key in %s: sign the request made from that key", certificatePath, keyPath)
+		return nil, fmt.Errorf("%s: not for the key in %s: sign the request made from that key", from, keyPath)
 	}
 	return &Authority{Certificate: c, Key: key}, nil
 }

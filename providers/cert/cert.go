@@ -105,9 +105,14 @@ func (i *Issuer) authority(p florete.Policy) (*ca.Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("issuing CA: %w", err)
 	}
+	return a, Trusted(a, p)
+}
+
+// Trusted refuses an issuing CA whose certificate leads to no root of a policy.
+func Trusted(a *ca.Authority, p florete.Policy) error {
 	bundle, err := api.Roots(p.TrustDomain, p.Trust)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	roots := x509.NewCertPool()
 	for _, c := range bundle.X509Authorities() {
@@ -115,9 +120,9 @@ func (i *Issuer) authority(p florete.Policy) (*ca.Authority, error) {
 	}
 	_, err = a.Certificate.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	if err != nil {
-		return nil, fmt.Errorf("issuing certificate: %w: sign it with a root that the policy of %s trusts", err, p.Host)
+		return fmt.Errorf("issuing certificate: %w: sign it with a root that the policy of %s trusts", err, p.Host)
 	}
-	return a, nil
+	return nil
 }
 
 // issue makes the chain of an SVID: the leaf, then the issuing certificate.

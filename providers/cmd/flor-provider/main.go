@@ -30,6 +30,7 @@ func run() int {
 		withSettings(&cobra.Command{Use: "run", Short: "Serve until told to stop"}, func(cmd *cobra.Command, s *settings.Settings) error {
 			return serve(cmd.Context(), s, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 		}),
+		certifyCmd(),
 		auditCmd(),
 	)
 	if err := root.ExecuteContext(ctx); err != nil {

@@ -11,27 +11,28 @@ import (
 	"florete"
 	"florete/providers/ca"
 	"florete/providers/private"
+	"florete/providers/settings"
 
 	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
 )
 
-func (h *host) issuingKey() string { return filepath.Join(h.State, "issuing.key") }
+func issuingKey(s *settings.Settings) string { return filepath.Join(s.State, "issuing.key") }
 
 // authority reads the issuing CA.
 func (h *host) authority() (*ca.Authority, error) {
-	return ca.Load(h.Cert.IssuingCertificate, h.issuingKey())
+	return ca.Load(h.Cert.IssuingCertificate, issuingKey(h.Settings))
 }
 
 // issuing makes the issuing key and its certificate request, and waits until a
 // person has signed that.
 func (h *host) issuing(ctx context.Context) error {
 	csr := filepath.Join(h.State, "issuing.csr")
-	if err := ca.Request(h.policies.Current().TrustDomain, h.issuingKey(), csr); err != nil {
+	if err := ca.Request(h.policies.Current().TrustDomain, issuingKey(h.Settings), csr); err != nil {
 		return err
 	}
 	return h.wait(ctx, "the issuing certificate", func() error {
 		if _, err := h.authority(); err != nil {
-			return fmt.Errorf("%w: where the root's key is, run: florctl ca sign %s --ca-cert ca.crt --ca-key ca.key --out %s", err, csr, h.Cert.IssuingCertificate)
+			return fmt.Errorf("%w: where the root's key is, run: ssh %s cat %s | florctl ca sign | ssh %[2]s flor-provider certify", err, h.policies.Current().Host, csr)
 		}
 		return nil
 	})

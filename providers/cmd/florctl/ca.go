@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,32 +61,52 @@ which is kept offline and signs with florctl ca sign.`,
 
 func newCASignCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "sign CSR --ca-cert FILE --ca-key FILE --out FILE",
+		Use:   "sign [CSR] --ca-cert FILE --ca-key FILE",
 		Short: "Sign the issuing certificate of a provider",
-		Args:  cobra.ExactArgs(1),
+		Long: `Sign a provider's request for an issuing certificate with the root's key. Without
+CSR it is read from standard input, without --out the certificate goes to standard
+output, so that one line does all of it:
+
+  ssh root@forge cat /var/lib/florete-provider/issuing.csr | florctl ca sign | ssh root@forge flor-provider certify`,
+		Args: cobra.MaximumNArgs(1),
 	}
 	crt := cmd.Flags().String("ca-cert", "ca.crt", "root certificate `FILE`")
 	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
 	out := cmd.Flags().String("out", "", "`FILE` for the issuing certificate")
-	cmd.MarkFlagRequired("out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		root, err := ca.Load(*crt, *key)
 		if err != nil {
 			return err
 		}
-		csr, err := os.ReadFile(args[0])
+		from, csr, err := request(cmd, args)
 		if err != nil {
 			return err
 		}
 		issuing, err := root.SignIssuing(csr, time.Now())
 		if err != nil {
-			return fmt.Errorf("%s: %w", args[0], err)
+			return fmt.Errorf("%s: %w", from, err)
+		}
+		told := fmt.Sprintf("issues for %s until %s", root.TrustDomain(), issuing.NotAfter.Format(time.DateOnly))
+		if *out == "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "the certificate %s\n", told)
+			_, err = cmd.OutOrStdout().Write(ca.EncodeCertificates(issuing))
+			return err
 		}
 		if err := ca.Save(*out, ca.EncodeCertificates(issuing)); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: issues for %s until %s\n", *out, root.TrustDomain(), issuing.NotAfter.Format(time.DateOnly))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", *out, told)
 		return nil
 	}
 	return cmd
+}
+
+// request reads the certificate request that is to be signed, and says from where.
+func request(cmd *cobra.Command, args []string) (from string, csr []byte, err error) {
+	if len(args) == 1 {
+		csr, err = os.ReadFile(args[0])
+		return args[0], csr, err
+	}
+	csr, err = io.ReadAll(cmd.InOrStdin())
+	return "standard input", csr, err
 }

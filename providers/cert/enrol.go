@@ -6,10 +6,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"florete"
 	"florete/providers/api"
+	"florete/providers/ca"
 	"florete/providers/server"
 	"florete/providers/store"
 
@@ -17,11 +19,14 @@ import (
 )
 
 // Device is what is remembered of a node that enrolled, at cert/device/<node>: the
-// key by which it can prove itself again.
+// key by which it can prove itself again. Times are Unix seconds.
 type Device struct {
 	SSHHostKey string `json:"sshHostKey"`
-	Enrolled   int64  `json:"enrolled"` // Unix seconds, the last time
+	Since      int64  `json:"since"`    // it first enrolled with this key
+	Enrolled   int64  `json:"enrolled"` // the last time
 }
+
+const devicePrefix = "cert/device/"
 
 // Nonce is a fresh nonce for one proof to this provider.
 func (i *Issuer) Nonce(now time.Time) string { return i.nonces.make(i.Policy().Provider.ID, now) }
@@ -71,17 +76,62 @@ func (i *Issuer) consume(ctx context.Context, proof *api.Proof, hostKey string, 
 	if err != nil {
 		return d, err
 	}
-	device, err := json.Marshal(Device{SSHHostKey: hostKey, Enrolled: now.Unix()})
+	was, modified, err := i.device(ctx, proof.Node)
+	if err != nil {
+		return d, err
+	}
+	is := Device{SSHHostKey: hostKey, Since: now.Unix(), Enrolled: now.Unix()}
+	if was.SSHHostKey == hostKey {
+		is.Since = min(was.Since, is.Since)
+	}
+	device, err := json.Marshal(is)
 	if err != nil {
 		return d, err
 	}
 	return server.Decision{
-		If: []store.Cond{{Key: used}},
+		If: []store.Cond{{Key: used}, {Key: devicePrefix + proof.Node.Name(), Modified: modified}},
 		Then: []store.Op{
 			{Key: used, Lease: lease},
-			store.Put("cert/device/"+proof.Node.Name(), device),
+			store.Put(devicePrefix+proof.Node.Name(), device),
 		},
 	}, nil
+}
+
+// Admit refuses a machine that was replaced. Its SVID was issued before a machine
+// with another host key enrolled as the node; and once the policy has another key,
+// the node must prove that before its own SVID is renewed. Both pass when the
+// machine that is meant enrols again, so they are transient.
+func (i *Issuer) Admit(ctx context.Context, c server.Call) error {
+	d, _, err := i.device(ctx, c.Caller)
+	if err != nil || d.SSHHostKey == "" { // enrolled at another provider, or the state was lost
+		return err
+	}
+	if since, issued := time.Unix(d.Since, 0), c.SVID.NotBefore.Add(ca.Skew); issued.Before(since) {
+		return api.Errorf(api.Transient, api.CodeUntrusted, "certificate of %s: issued %s, before another machine enrolled as it, %s: enrol again with its host key",
+			c.Caller, issued.Format(time.RFC3339), since.UTC().Format(time.RFC3339))
+	}
+	var want struct{ ID florete.ID }
+	own := json.Unmarshal(c.Grant.Request, &want) == nil && want.ID == c.Caller
+	if key := hostKey(c.Policy, c.Caller); own && key != "" && key != d.SSHHostKey {
+		return api.Errorf(api.Transient, api.CodeUntrusted, "%s enrolled with another host key than the policy has now: enrol again with that", c.Caller)
+	}
+	return nil
+}
+
+// device is what is remembered of a node, and the revision that wrote it; zero when
+// it never enrolled here.
+func (i *Issuer) device(ctx context.Context, node florete.ID) (d Device, modified int64, err error) {
+	e, err := i.Store.Get(ctx, devicePrefix+node.Name())
+	if errors.Is(err, store.ErrNotFound) {
+		return d, 0, nil
+	}
+	if err != nil {
+		return d, 0, err
+	}
+	if err := json.Unmarshal(e.Value, &d); err != nil {
+		return d, 0, fmt.Errorf("%s: %w", e.Key, err)
+	}
+	return d, e.Modified, nil
 }
 
 // hostKey is the key that the policy has for a node, empty when it may not enrol.

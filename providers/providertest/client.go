@@ -25,6 +25,17 @@ func (e *Env) HostKey(node florete.ID) ssh.Signer {
 	return e.keys[node]
 }
 
+// ReplaceHostKey gives a node another SSH host key, also in the policy.
+func (e *Env) ReplaceHostKey(node florete.ID) {
+	e.t.Helper()
+	e.keys[node] = NewHostKey(e.t)
+	for i := range e.Policy.Enrol {
+		if e.Policy.Enrol[i].ID == node {
+			e.Policy.Enrol[i].SSHHostKey = Authorized(e.keys[node])
+		}
+	}
+}
+
 // NewHostKey makes an SSH host key.
 func NewHostKey(t testing.TB) ssh.Signer {
 	t.Helper()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 
 	"florete"
@@ -16,6 +17,7 @@ type attempt struct {
 	*Server
 	row     Row
 	caller  florete.ID // zero when it has no certificate and may enrol
+	svid    *x509.Certificate
 	request api.Request
 	binding []byte
 }
@@ -39,7 +41,7 @@ func (a *attempt) identify(cs *tls.ConnectionState, mayEnrol bool) error {
 	if id.Kind() != florete.KindNode {
 		return api.Errorf(api.Denied, api.CodeUntrusted, "certificate of %s: only nodes call providers", id)
 	}
-	a.caller = id
+	a.caller, a.svid = id, cs.PeerCertificates[0]
 	return nil
 }
 

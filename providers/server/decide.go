@@ -72,7 +72,7 @@ func (a *attempt) accident(ctx context.Context, err error) error {
 // answer decides on a request for a need.
 func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (any, change, error) {
 	f := a.Policies.now.Load()
-	call := Call{Caller: a.caller, Request: a.request, Policy: f.Policy, Now: a.row.Time}
+	call := Call{Caller: a.caller, SVID: a.svid, Request: a.request, Policy: f.Policy, Now: a.row.Time}
 	var c change
 	if a.request.Proof != nil {
 		d, err := enroller.Authenticate(ctx, call, a.binding)
@@ -85,6 +85,9 @@ func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	var err error
 	if call.Grant, err = f.grant(call.Caller, k.Name(), a.request); err != nil {
 		return nil, c, f.behind(err, a.request.Serial)
+	}
+	if err := a.admit(ctx, call); err != nil {
+		return nil, c, err
 	}
 	at := place(call.Caller, a.request.Need)
 	last, revision, err := a.recorded(ctx, at)
@@ -125,8 +128,24 @@ func (a *attempt) read(ctx context.Context, k Reader, node string) (any, change,
 			"documents of node %q: the policy grants it no need of kind %q", node, k.Name()), a.row.Serial)
 	}
 	a.row.Need = g.Need
-	artifact, err := k.Read(ctx, Call{Caller: a.caller, Grant: g, Policy: f.Policy, Now: a.row.Time})
+	call := Call{Caller: a.caller, SVID: a.svid, Grant: g, Policy: f.Policy, Now: a.row.Time}
+	if err := a.admit(ctx, call); err != nil {
+		return nil, change{}, err
+	}
+	artifact, err := k.Read(ctx, call)
 	return artifact, change{}, err
+}
+
+// admit asks the kinds that enrol whether a caller with an SVID is still who it was.
+func (a *attempt) admit(ctx context.Context, c Call) error {
+	for _, k := range a.Kinds {
+		if e, ok := k.(Enroller); ok && c.SVID != nil {
+			if err := e.Admit(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // grant finds what lets caller have what it asks for.

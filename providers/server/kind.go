@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"time"
 
@@ -55,6 +56,10 @@ type Enroller interface {
 	// binding. What it decides goes into the transaction of whatever comes of
 	// the request.
 	Authenticate(ctx context.Context, c Call, binding []byte) (Decision, error)
+
+	// Admit refuses a caller with an SVID whose enrolment has passed to another
+	// machine. It is asked about requests of every kind.
+	Admit(ctx context.Context, c Call) error
 }
 
 // Runner is a Kind with work of its own. The server runs it beside its listener
@@ -66,9 +71,10 @@ type Runner interface {
 
 // Call is one authenticated request that the policy grants.
 type Call struct {
-	Caller  florete.ID    // the node that asks
-	Request api.Request   // as it came; the zero Request for a Reader
-	Grant   florete.Grant // what Request asks for, from the policy in force
+	Caller  florete.ID        // the node that asks
+	SVID    *x509.Certificate // its own; nil where it proves itself otherwise
+	Request api.Request       // as it came; the zero Request for a Reader
+	Grant   florete.Grant     // what Request asks for, from the policy in force
 	Policy  florete.Policy
 	Now     time.Time // of the decision
 }

@@ -1,0 +1,67 @@
+"""A secret that lies at the provider reaches its service's account and no other; raising its generation rotates it."""
+
+NEED = "file-outline-smtp-password"
+REF = "outline/smtp-password"
+DELIVERED = f"{STATE}/needs/{NEED}/current/smtp-password"
+
+
+def put(secret):
+    """The operator puts the file where the provider alone reads it."""
+    drhorrible.succeed(f"printf %s {secret} | install -D -o florete-provider -m 0600 /dev/stdin {PROVIDER}/files/{REF}")
+
+
+def as_outline():
+    return ursula.succeed(f"runuser -u outline -- cat {DELIVERED}")
+
+
+def outline_since():
+    return ursula.succeed("systemctl show --property=ActiveEnterTimestampMonotonic --value outline.service").strip()
+
+
+with subtest("while nobody has put the file at the provider, the host says just that and everything else works"):
+    start_all()
+    deploy("with-file")
+    sign_issuer()
+    ursula.wait_until_succeeds(f"systemctl show --property=StatusText florete-activate.service | grep '{NEED}.*drhorrible'")
+    wait_until(lambda: "error" in needs(ursula)[NEED], lambda: f"ursula is told why: {needs(ursula)}")
+    wait_until(lambda: all(n["state"] == "fulfilled" for i, n in needs(ursula).items() if i != NEED), lambda: "the rest")
+    told = needs(ursula)[NEED]["error"]
+    assert told["kind"] == "transient" and f'file "{REF}": nobody has put it at this provider yet' in told["message"], told
+    print(f"       {told['message']}")
+
+with subtest("once it is there it is delivered with owner and mode, and outline is started again with it"):
+    ursula.wait_for_unit("outline.service")
+    since = outline_since()
+    put("swordfish")
+    wait_fulfilled()
+    assert as_outline() == "swordfish"
+    ursula.succeed(f"test $(stat --dereference --format=%U:%G:%a {DELIVERED}) = outline:outline:440")
+    wait_until(lambda: outline_since() != since, lambda: "outline is restarted")
+
+with subtest("no other account reads it, on either host, and it is in no log"):
+    ursula.fail(f"runuser -u alice -- cat {DELIVERED}")
+    drhorrible.fail(f"runuser -u alice -- cat {PROVIDER}/files/{REF}")
+    for host in machines:
+        host.fail("journalctl --quiet --boot | grep swordfish")
+
+with subtest("a changed file changes nothing until the topology says so"):
+    put("marlin")
+    ursula.succeed("systemctl restart florete-activate.service")
+    wait_fulfilled([ursula])
+    assert as_outline() == "swordfish"
+
+with subtest("a raised generation rotates it: fetched anew, outline restarted once"):
+    since = outline_since()
+    deploy("file-rotated")
+    wait_until(lambda: as_outline() == "marlin", lambda: "the second secret is there", timeout=30)
+    wait_fulfilled()
+    wait_until(lambda: outline_since() != since, lambda: "outline is restarted")
+    wait_reaches(mgmt01, "outline")
+
+with subtest("going back asks for a generation that is no more: refused with the reason, and the new secret stays"):
+    deploy("with-file", [ursula])
+    wait_until(lambda: needs(ursula)[NEED]["state"] == "denied", lambda: f"it is denied: {needs(ursula)[NEED]}")
+    message = needs(ursula)[NEED]["error"]["message"]
+    assert "generation 1 was asked for, generation 2 was answered" in message, message
+    assert as_outline() == "marlin"
+    print(f"       {message}")

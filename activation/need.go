@@ -55,6 +55,9 @@ func (a *activation) load(n florete.Need) *need {
 	if l.state, err = backoff.Load(a.State.NeedState(n.ID)); err != nil {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error() + ": begins anew"})
 	}
+	if n.Kind == kindCert && !a.host.Trusts(n) { // the roots are others now
+		l.state.Digest = ""
+	}
 	if a.host.Answered(n.ID, l.state.Fulfilled) {
 		a.forget(l)
 	}

@@ -110,7 +110,6 @@ func TestNewRootEnrolsAgain(t *testing.T) {
 		h.wantExit(h.once(), ExitFulfilled)
 		h.NewCA()
 		h.manifest.Trust.Roots = []string{h.Root}
-		h.need("cert-node").Generation = 2
 		h.serial++
 		h.deploy()
 		h.wantExit(h.once(), ExitFulfilled)

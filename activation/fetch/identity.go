@@ -44,6 +44,17 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 	return nil, &Error{Error: api.Errorf(api.Invalid, CodeNoNode, "manifest of %s: no need of kind cert for %s, which is what the host proves itself with", h.Manifest.Host, h.Manifest.Identity.ID)}
 }
 
+// Trusts tells whether the SVID delivered for a need leads to a root of the
+// manifest. That it has expired is no matter.
+func (h *Host) Trusts(n florete.Need) bool {
+	cert, err := h.load(h.Layout.Need(n.ID))
+	if err != nil {
+		return false
+	}
+	_, err = api.Peer(chain(cert), h.Roots)
+	return err == nil || api.AsError(err).Code == api.CodeClock
+}
+
 // load reads an SVID and its key from one generation.
 func (h *Host) load(dir string) (*tls.Certificate, error) {
 	gen, err := florete.OpenCurrent(dir)

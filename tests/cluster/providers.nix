@@ -1,6 +1,7 @@
 {
   cert.hosts = [ "drhorrible" ];
   config.hosts = [ "drhorrible" ];
+  file.hosts = [ "drhorrible" ];
   oidc = {
     hosts = [ "drhorrible" ];
     issuer = "http://auth.demo.flor.rete";

@@ -25,5 +25,7 @@ facts: {
   wiki = {
     host = "ursula";
     port = 4655;
+    # A secret: the topology names it, the provider has it.
+    files.smtp-password = { ref = "wiki/smtp-password"; restart = "wiki.service"; };
   };
 }

@@ -31,7 +31,7 @@ const (
 
 var hostNames = []string{forge, "raishan", "ursula", "mgmt01", newcomer}
 
-// prepare does what an operator does once: keys, root CA, two revisions of the
+// prepare does what an operator does once: keys, root CA, three revisions of the
 // flake, the issuing certificate.
 func (s *story) prepare(ctx context.Context) error {
 	if err := s.flake(ctx); err != nil {
@@ -159,8 +159,9 @@ func sshHostKey(path string) (string, error) {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))), nil
 }
 
-// revisions commits the cluster twice, first without the newcomer, and compiles
-// both: the older one is what the provider will still have when the hosts start.
+// revisions commits the cluster, first without the newcomer, last with a raised
+// generation of a secret, and compiles each: the older one is what the provider
+// will still have when the hosts start.
 func (s *story) revisions(ctx context.Context) error {
 	entry := s.path("cluster", "hosts", newcomer+".nix")
 	held, err := os.ReadFile(entry)
@@ -168,6 +169,13 @@ func (s *story) revisions(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
+	services := s.path("cluster", "services.nix")
+	written, err := os.ReadFile(services)
+	if err != nil {
+		return err
+	}
+	const ref = `ref = "wiki/smtp-password";`
+	rotated := strings.Replace(string(written), ref, ref+" generation = 2;", 1)
 	if err := s.git(ctx, now, "init", "--quiet", "--initial-branch=main"); err != nil {
 		return err
 	}
@@ -181,13 +189,19 @@ func (s *story) revisions(ctx context.Context) error {
 	if err := os.Remove(entry); err != nil {
 		return err
 	}
-	if err := s.commit(ctx, now.Add(-time.Minute), "the cluster", "older"); err != nil {
+	if err := s.commit(ctx, now.Add(-2*time.Minute), "the cluster", "older"); err != nil {
 		return err
 	}
 	if err := os.WriteFile(entry, held, 0o644); err != nil {
 		return err
 	}
-	return s.commit(ctx, now, "add "+newcomer, "newer")
+	if err := s.commit(ctx, now.Add(-time.Minute), "add "+newcomer, "newer"); err != nil {
+		return err
+	}
+	if err := os.WriteFile(services, []byte(rotated), 0o644); err != nil {
+		return err
+	}
+	return s.commit(ctx, now, "rotate the password of wiki", "rotated")
 }
 
 func (s *story) commit(ctx context.Context, at time.Time, message, name string) error {
@@ -233,6 +247,9 @@ func (s *story) issuer(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(h.dir, "users.hujson"), users, 0o600); err != nil {
 		return err
 	}
+	if err := s.putPassword("swordfish"); err != nil {
+		return err
+	}
 	settings := fmt.Sprintf(`{
   // What this provider may answer is compiled from the flake.
   "policy": %q,
@@ -240,6 +257,7 @@ func (s *story) issuer(ctx context.Context) error {
   "cert": {"issuingCertificate": "issuing.crt"},
   "oidc": {"listen": "127.0.0.1:5556", "users": "users.hujson"},
   "config": {"artifacts": %q},
+  "file": {"dir": "files"},
 }
 `, h.closure(), s.path("published"))
 	if err := os.WriteFile(filepath.Join(h.dir, "provider.hujson"), []byte(settings), 0o600); err != nil {

@@ -14,12 +14,9 @@ package hostapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,32 +110,6 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Write(raw)
-}
-
-// rotate leaves a file that activation sees.
-func (h *handler) rotate(w http.ResponseWriter, r *http.Request) {
-	_, m, ok := h.read(w)
-	if !ok {
-		return
-	}
-	id := r.URL.Query().Get("need")
-	var ids []string
-	for _, n := range m.Needs {
-		ids = append(ids, n.ID)
-	}
-	if !slices.Contains(ids, id) {
-		http.Error(w, fmt.Sprintf("need %q: this host has %s", id, strings.Join(ids, ", ")), http.StatusNotFound)
-		return
-	}
-	path, now := filepath.Join(h.Rotate, id), time.Now()
-	err := os.WriteFile(path, nil, 0o644)
-	err = errors.Join(err, os.Chtimes(path, now, now))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	w.WriteHeader(http.StatusAccepted)
-	fmt.Fprintf(w, "need %s: activation asks for it again within a minute\n", id)
 }
 
 // journal streams the last lines of a unit.

@@ -101,7 +101,7 @@ func TestRefuses(t *testing.T) {
 	h.want(404, `unit "--file=x"`, "GET", "/journal/--file=x")
 	h.want(400, `lines "1000000": want 1 to 10000`, "GET", "/journal/outline?lines=1000000")
 	h.want(400, `lines "-f"`, "GET", "/journal/outline?lines=-f")
-	h.want(404, `need "../x": this host has cert-node-ursula, cert-service-outline`, "POST", "/rotate?need=../x")
+	h.want(404, `no such need "../x": this host has cert-node-ursula, cert-service-outline`, "POST", "/rotate?need=../x")
 	h.want(405, "", "GET", "/rotate?need=cert-node-ursula")
 	h.want(403, "", "POST", "/rotate?need=cert-node-ursula", "Origin", "https://elsewhere.example")
 	h.want(503, "is flor agent run running?", "GET", "/status")

@@ -37,7 +37,7 @@ socket as a service. systemd may pass the socket.`,
 	f.StringVar(&c.Agent, "agent", agent.DefaultSocket, "Unix socket of the agent")
 	f.StringVar(&c.Rotate, "rotate", defaultRotate, "directory that flor activate --rotate watches")
 	f.StringVar(&socket, "socket", "/run/florete-host.sock", "Unix socket to answer on, unless systemd passes one")
-	parent.AddCommand(run)
+	parent.AddCommand(run, newRotateCmd())
 	return parent
 }
 

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"florete"
+	"florete/agent/hostapi"
+)
+
+func newRotateCmd() *cobra.Command {
+	var state, dir string
+	cmd := &cobra.Command{
+		Use:   "rotate NEED…",
+		Short: "Have needs asked for again, whatever their state",
+		Long: `Have flor activate ask for needs again, within a minute: when what a provider
+answered before is of no use any more. Units are told when the answer is another.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, needs []string) error {
+			doc, err := florete.Read(florete.Current(florete.Layout(state).Documents()), florete.DocManifest)
+			if err != nil {
+				return err
+			}
+			m, err := doc.Manifest()
+			if err != nil {
+				return err
+			}
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+			for _, id := range needs {
+				if err := hostapi.Rotate(m, dir, id); err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "need %s: activation asks for it again within a minute\n", id)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&state, "state", string(florete.DefaultLayout), "directory that flor activate keeps")
+	cmd.Flags().StringVar(&dir, "rotate", defaultRotate, "directory that flor activate --rotate watches")
+	return cmd
+}

@@ -1,0 +1,48 @@
+package hostapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"florete"
+)
+
+// ErrNoNeed says that the manifest has no such need.
+var ErrNoNeed = errors.New("no such need")
+
+// Rotate has activation ask for a need again, within a minute: it leaves a file in
+// dir that activation sees.
+func Rotate(m florete.Manifest, dir, need string) error {
+	var ids []string
+	for _, n := range m.Needs {
+		ids = append(ids, n.ID)
+	}
+	if !slices.Contains(ids, need) {
+		return fmt.Errorf("%w %q: this host has %s", ErrNoNeed, need, strings.Join(ids, ", "))
+	}
+	path, now := filepath.Join(dir, need), time.Now()
+	return errors.Join(os.WriteFile(path, nil, 0o644), os.Chtimes(path, now, now))
+}
+
+func (h *handler) rotate(w http.ResponseWriter, r *http.Request) {
+	_, m, ok := h.read(w)
+	if !ok {
+		return
+	}
+	id := r.URL.Query().Get("need")
+	switch err := Rotate(m, h.Rotate, id); {
+	case errors.Is(err, ErrNoNeed):
+		http.Error(w, err.Error(), http.StatusNotFound)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	default:
+		w.WriteHeader(http.StatusAccepted)
+		fmt.Fprintf(w, "need %s: activation asks for it again within a minute\n", id)
+	}
+}

@@ -9,6 +9,7 @@
       inherit self;
       facts = builtins.fromJSON (builtins.readFile ./facts.json);
       roots = [ ./ca.crt ];
+      nextRoots = [ ./next.crt ];
     };
   };
 }

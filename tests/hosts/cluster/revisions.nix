@@ -1,7 +1,8 @@
 # Each revision is the cluster with one thing changed, and newer than those before.
 # facts: addresses and SSH host keys by host, nextHostKey, keys that sign documents.
+# roots, nextRoots: what hosts trust, and what takes its place.
 # network: do hosts also get their documents over the network?
-{ mkCluster, self ? { }, serial ? self.lastModified, facts, roots, network ? true }:
+{ mkCluster, self ? { }, serial ? self.lastModified, facts, roots, nextRoots, network ? true }:
 let
   base = import ./topology.nix { inherit facts roots network; };
   wiki = [ "wiki" ];
@@ -16,14 +17,32 @@ let
     };
   };
 
+  # Hosts look for documents all the time.
+  polled = change: {
+    providers = base.providers // (if network then { config = base.providers.config // { every = 2; }; } else { });
+  } // change;
+  news = {
+    services = base.services // { news = { host = "raishan"; port = 4656; listenPort = 80; }; };
+    groups = base.groups // { apps = base.groups.apps ++ [ "news" ]; };
+  };
+  closed = { services = removeAttrs base.services wiki; groups = base.groups // { apps = [ "auth" "outline" ]; }; };
+  replaced = name: { hosts = base.hosts // { ${name} = base.hosts.${name} // { sshHostKey = facts.nextHostKey; }; }; };
+
   revisions = [
     { name = "base"; change = { }; }
     # Certificates live for seconds, so that scenarios see them renewed.
     { name = "brief"; change.providers = base.providers // { cert = base.providers.cert // { lifetime = 10; }; }; }
-    { name = "without-wiki"; change = { services = removeAttrs base.services wiki; groups = base.groups // { apps = [ "auth" "outline" ]; }; }; }
-    { name = "new-host-key"; change.hosts = base.hosts // { ursula = base.hosts.ursula // { sshHostKey = facts.nextHostKey; }; }; }
+    { name = "without-wiki"; change = closed; }
+    { name = "new-host-key"; change = replaced "ursula"; }
     { name = "with-file"; change = secret 1; }
     { name = "file-rotated"; change = secret 2; }
+    { name = "polled"; change = polled { }; }
+    { name = "wiki-closed"; change = polled closed; }
+    { name = "without-raishan"; change = polled { hosts = removeAttrs base.hosts [ "raishan" ]; }; }
+    { name = "polled-again"; change = polled { }; }
+    { name = "news"; change = polled news; }
+    { name = "provider-replaced"; change = replaced "drhorrible"; }
+    { name = "new-root"; change.trust = { inherit (facts) keys; roots = nextRoots; }; }
   ];
   numbered = builtins.genList (i: builtins.elemAt revisions i // { inherit i; }) (builtins.length revisions);
 in

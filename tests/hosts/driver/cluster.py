@@ -36,8 +36,9 @@ class Cluster:
         shutil.copytree(self.here / "cluster", self.flake)
         for made in (self.operator, self.dir / "served"):
             made.mkdir()
-        self._florctl("ca", "init", "--trust-domain", DOMAIN, "--out", self.operator)
-        shutil.copy(self.operator / "ca.crt", self.flake)
+        for root, name in ((self.operator, "ca.crt"), (self.operator / "next", "next.crt")):
+            self._florctl("ca", "init", "--trust-domain", DOMAIN, "--out", root)
+            shutil.copy(root / "ca.crt", self.flake / name)
         (self.flake / "facts.json").write_text(json.dumps(self._facts()))
         self._commit()
         for revision in self._revisions():
@@ -50,7 +51,9 @@ class Cluster:
         shutil.copytree(self.dir / "revisions" / c.name, c.upper / REVISIONS)
         ssh = c.upper / "etc/ssh"
         ssh.mkdir()
-        shutil.copy(self.keys / c.name, ssh / "ssh_host_ed25519_key")
+        for key, at in ((c.name, "ssh_host_ed25519_key"), ("next", "next")):
+            shutil.copy(self.keys / key, ssh / at)
+            shutil.copy(self.keys / f"{key}.pub", ssh / f"{at}.pub")
         if c.name == HOSTS[0]:
             shutil.copytree(self.dir / "published", c.upper / PUBLISHED)
             users = c.upper / "var/lib/florete-provider/users.hujson"
@@ -59,8 +62,6 @@ class Cluster:
             users.chmod(0o600)
         if c.name == "mgmt01":
             shutil.copytree(self.operator, c.upper / OPERATOR)
-        if c.name == "ursula":
-            shutil.copy(self.keys / "next", ssh / "next")
         c.binds[self.bin] = "/usr/local/bin"
         c.binds[self.here.parent / "scenarios/programs"] = "/usr/local/lib/scenarios"
 
@@ -107,7 +108,7 @@ class Cluster:
         shutil.copytree(served.resolve(), self.dir / "published" / revision)
         compiled = self.dir / "compiled" / revision
         self._florctl("compile", self._ref(), *cluster, "--out", compiled)
-        for host in HOSTS:
+        for host in os.listdir(compiled):
             at = self.dir / "revisions" / host / revision
             shutil.copytree(compiled / host, at / "documents")
             self._florctl("units", self._ref(), *cluster, "--host", host, "--out", at / "units")

@@ -1,7 +1,7 @@
 # Which cluster, which host of it, and the units that the other modules define.
-{ config, lib, ... }:
+{ config, lib, pkgs, ... }:
 let
-  inherit (lib) mapAttrs mkIf mkOption types;
+  inherit (lib) elem mapAttrs mkIf mkOption types;
   florete = import ./lib.nix { inherit config lib; };
   cfg = config.services.florete;
 in
@@ -39,7 +39,13 @@ in
   };
 
   config = {
-    assertions = [ { assertion = cfg.cluster == null || florete.known; message = toString florete.fault; } ];
+    assertions = [
+      { assertion = cfg.cluster == null || florete.known; message = toString florete.fault; }
+      {
+        assertion = !florete.known || elem florete.system [ null pkgs.stdenv.hostPlatform.system ];
+        message = "the cluster says hosts.${cfg.hostName}.system = ${builtins.toJSON florete.system}, this configuration is for ${pkgs.stdenv.hostPlatform.system}: correct one of the two";
+      }
+    ];
     systemd.units = mapAttrs (_: unit: { text = florete.render unit; wantedBy = unit.Install.WantedBy or [ ]; }) cfg.units;
   };
 }

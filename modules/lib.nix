@@ -32,6 +32,7 @@ in
   manifest = cluster.manifests.${host};
   policy = if fault == null then cluster.policies.${host} or null else null;
   directory = cluster.directory.${host};
+  system = if fault == null then cluster.topology.hosts.${host}.system else null;
   inherit (units) accounts current render;
 
   # The named ones of this host's units, each directive as a default.

@@ -44,7 +44,7 @@ let
     address = of "IP address or DNS name at which others call this host; one that nobody calls, such as a laptop, needs none" address;
     sshHostKey = required "public half of the key that proves the host when it enrols: the line of /etc/ssh/ssh_host_ed25519_key.pub" "\"ssh-ed25519 AAAA…\"" sshKey;
     kind = of "services with replicas are placed on servers alone" (enum [ "server" "device" ]);
-    system = of "what it runs, for those who build for it" (enum [ "x86_64-linux" "aarch64-linux" ]);
+    system = default "what it runs: programs for anything else are not bundled, and a NixOS host that is another is a fault" null (enum [ "x86_64-linux" "aarch64-linux" ]);
     deploy = of "how new documents arrive: from providers.config, or with the host's own system" (enum [ "network" "closure" ]);
     group = of "where it belongs in the inventory, `\"eu/fra\"`: it has what `inventory.eu` and `inventory.\"eu/fra\"` have" groupPath;
     capabilities = of "what it can do; roles and providers may require it. `ingress`: it takes in strangers" tags;

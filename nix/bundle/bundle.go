@@ -59,9 +59,15 @@ func Needed(documents []florete.Document) []string {
 	return []string{"flor"}
 }
 
+// machines are the architectures of Nix's systems, with Go's names for them.
+var machines = map[string]struct {
+	elf.Machine
+	goarch string
+}{"x86_64-linux": {elf.EM_X86_64, "amd64"}, "aarch64-linux": {elf.EM_AARCH64, "arm64"}}
+
 // ReadPrograms reads commands from dir. They must be static, to run on any
-// distribution.
-func ReadPrograms(dir string, names []string) (Programs, error) {
+// distribution, and for the host's system, unless that is not known, "".
+func ReadPrograms(dir string, names []string, system string) (Programs, error) {
 	p := Programs{files: map[string][]byte{}}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
@@ -78,6 +84,9 @@ func ReadPrograms(dir string, names []string) (Programs, error) {
 		}
 		if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 			return p, fmt.Errorf("%s: linked dynamically: build it with CGO_ENABLED=0", path)
+		}
+		if want, declared := machines[system]; declared && f.Machine != want.Machine {
+			return p, fmt.Errorf("%s: for %s, but the topology declares the host's system %q: build it with CGO_ENABLED=0 GOARCH=%s go build -trimpath", path, f.Machine, system, want.goarch)
 		}
 		if p.Machine != elf.EM_NONE && p.Machine != f.Machine {
 			return p, fmt.Errorf("%s: for %s, but %s is for %s: build both for one architecture", path, f.Machine, names[0], p.Machine)

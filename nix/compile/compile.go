@@ -29,6 +29,8 @@ type Cluster struct {
 	Name string
 	// Documents of each host: its manifest, then its policy if it provides.
 	Documents map[string][]florete.Document
+	// Systems of the hosts that were named, "x86_64-linux", empty where not declared.
+	Systems map[string]string
 }
 
 // Fault is one thing wrong with a topology. nix/rules.nix lists their ids.
@@ -90,6 +92,7 @@ type answer struct {
 	}
 	Topology  Topology
 	Hosts     []string
+	Systems   map[string]string
 	Documents map[string]map[string]Raw
 	Units     map[string]string
 }
@@ -101,7 +104,7 @@ func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) 
 	if err != nil {
 		return Cluster{}, err
 	}
-	c := Cluster{Name: a.Name, Documents: map[string][]florete.Document{}}
+	c := Cluster{Name: a.Name, Systems: a.Systems, Documents: map[string][]florete.Document{}}
 	for host, kinds := range a.Documents {
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 			d, err := kinds[kind].Open()

@@ -19,6 +19,7 @@ in
     when topology { inherit (c) topology; }
     // when documents {
       hosts = attrNames c.documents;
+      systems = listToAttrs (map (h: { name = h; value = c.topology.hosts.${h}.system; }) some);
       documents = if hosts == [ ] then c.compiled or c.documents else listToAttrs (map (h: { name = h; value = c.documents.${h}; }) some);
     }
     // when (bin != null) (listToAttrs (map

@@ -53,7 +53,7 @@ the same bytes.`,
 			return err
 		}
 		b := bundle.Bundle{Documents: c.Documents[*host]}
-		if b.Programs, err = bundle.ReadPrograms(*bin, bundle.Needed(b.Documents)); err != nil {
+		if b.Programs, err = bundle.ReadPrograms(*bin, bundle.Needed(b.Documents), c.Systems[*host]); err != nil {
 			return err
 		}
 		if b.Units, err = compile.ReadUnits(cmd.Context(), src, *host, installed); err != nil {

@@ -168,6 +168,21 @@ error: undefined variable 'x'
 	if got := explain(errors.New("exit status 1"), said).Error(); got != want {
 		t.Errorf("got %q", got)
 	}
+	newer := `error:
+       … in the right operand of the update (//) operator
+         at «string»:15:23:
+           14| in
+
+       (stack trace truncated; use '--show-trace' to show the full, detailed trace)
+
+       error: undefined variable 'x'
+       at /c/users.nix:1:1:
+            1| { alice.roles = [ x ]; }
+`
+	want = "undefined variable 'x'\nat /c/users.nix:1:1:\n     1| { alice.roles = [ x ]; }"
+	if got := explain(errors.New("exit status 1"), newer).Error(); got != want {
+		t.Errorf("got %q", got)
+	}
 	if got := explain(errors.New("signal: killed"), "").Error(); got != "signal: killed" {
 		t.Errorf("got %q", got)
 	}

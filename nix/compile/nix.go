@@ -75,7 +75,7 @@ func explain(err error, stderr string) error {
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr), "\n"), func(line string) bool {
 		return slices.ContainsFunc(noise, func(n string) bool { return strings.HasPrefix(line, n) })
 	})
-	said := strings.TrimPrefix(strings.Join(lines, "\n"), "error: ")
+	said := cause(lines)
 	if strings.Contains(said, "does not provide attribute") {
 		said = "the flake has no such output: write florete.<name> = florete.lib.mkCluster { … };"
 	}
@@ -83,6 +83,24 @@ func explain(err error, stderr string) error {
 		return err
 	}
 	return errors.New(said)
+}
+
+// cause is the last error that Nix names. Newer ones tell how they came there first, and
+// indent the rest.
+func cause(lines []string) string {
+	for i, line := range slices.Backward(lines) {
+		text, found := strings.CutPrefix(strings.TrimLeft(line, " "), "error: ")
+		if !found {
+			continue
+		}
+		indent := strings.Repeat(" ", len(line)-len(text)-len("error: "))
+		said := []string{text}
+		for _, l := range lines[i+1:] {
+			said = append(said, strings.TrimPrefix(l, indent))
+		}
+		return strings.Join(said, "\n")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // quote writes s as a Nix string.

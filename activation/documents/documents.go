@@ -6,7 +6,8 @@
 //     wins over everything;
 //   - the network. A document from there needs a signature by a key that the
 //     manifest in force pins, must be for this host, and newer, by serial and
-//     digest, than what is in force and than what the network brought before.
+//     digest, than what is in force, than what the network brought before, and than
+//     what the closure went back from.
 //
 // What is accepted is one generation of Layout.Documents; what was seen of each
 // origin is Layout.State. The generation is in force before the record says so:
@@ -72,6 +73,11 @@ func Open(l florete.Layout, closure string, step func(string)) (s *Store, note s
 	if heldErr == nil && s.record.Closure == seen {
 		s.set = held
 		return s, "unchanged", nil
+	}
+	if heldErr == nil && s.record.leave(held, set) {
+		if err := s.record.save(l.State()); err != nil {
+			return nil, "", err
+		}
 	}
 	if err := s.put(set); err != nil {
 		return nil, "", err

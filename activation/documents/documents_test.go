@@ -127,6 +127,28 @@ func TestOrigins(t *testing.T) {
 	o.want(5, "c")
 }
 
+// What the operator goes back from does not come again from a provider that serves
+// it, also when this host had it from the closure alone.
+func TestGoingBackHolds(t *testing.T) {
+	o := newOrigins(t)
+	good, bad := o.version("good"), o.version("bad")
+	o.deploy(o.Document(5, good), o.Document(5, o.policy("cert")))
+	o.open()
+	o.deploy(o.Document(6, bad), o.Document(6, o.policy("file")))
+	o.open()
+	o.deploy(o.Document(5, good), o.Document(5, o.policy("cert")))
+	o.open()
+	for range 2 {
+		o.wantAccepted(o.accept(o.Signed(6, bad, o.Signing), o.Signed(6, o.policy("file"), o.Signing)))
+		o.want(5, "good")
+		if e := o.store.Set().Policy.Envelope; e.Serial != 5 {
+			t.Fatalf("policy has serial %d", e.Serial)
+		}
+	}
+	o.wantAccepted(o.accept(o.Signed(7, good, o.Signing), o.Signed(7, o.policy("cert"), o.Signing)))
+	o.want(7, "good")
+}
+
 func TestSerialThenDigest(t *testing.T) {
 	o := newOrigins(t)
 	a, b := o.version("a"), o.version("b")

@@ -14,7 +14,7 @@ import (
 // record is Layout.State: what was seen of each origin.
 type record struct {
 	Closure string             `json:"closure"` // digest of the envelopes last taken from it
-	Network map[string]version `json:"network"` // by kind, the newest that the network brought
+	Network map[string]version `json:"network"` // by kind, the newest that the network brought, or that the closure went back from
 }
 
 // version orders the documents of one kind.
@@ -58,6 +58,16 @@ func (r record) floor(kind string, held florete.Envelope) florete.Envelope {
 		return brought
 	}
 	return held
+}
+
+// leave records what a set that is held has newer than the one that takes its place,
+// so that the network does not bring that back, and tells whether it has any.
+func (r *record) leave(held, next Set) bool {
+	left := held.Document.Envelope.Newer(next.Document.Envelope) && r.brought(held.Document.Envelope)
+	if held.Policy != nil && next.Policy != nil && held.Policy.Envelope.Newer(next.Policy.Envelope) {
+		left = r.brought(held.Policy.Envelope) || left
+	}
+	return left
 }
 
 // brought records a document that the network brought and tells whether it is the

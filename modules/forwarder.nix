@@ -65,10 +65,6 @@ in
     networking.firewall.allowedUDPPorts = mkIf cfg.openFirewall
       (map (l: toInt (elemAt (split l) 1)) (optional (forwarder ? listen) forwarder.listen));
 
-    # What QUIC asks the kernel to buffer.
-    boot.kernel.sysctl = {
-      "net.core.rmem_max" = mkDefault 7500000;
-      "net.core.wmem_max" = mkDefault 7500000;
-    };
+    boot.kernel.sysctl = mapAttrs (_: mkDefault) florete.sysctl;
   };
 }

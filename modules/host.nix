@@ -33,7 +33,7 @@ in
       ++ optional (florete.inStore key) (florete.refused "services.florete.host.settings.ssh-host-key" key);
 
     services.florete.units = mkIf florete.known (florete.defaults
-      (name: name != "florete-agent.service" && name != "florete-provider.service")
+      (name: !builtins.elem name [ "florete-agent.service" "florete-names.service" "florete-provider.service" ])
       { inherit (cfg) package; settings.activate = cfg.settings; });
 
     environment = mkIf florete.known {

@@ -2,7 +2,7 @@
 { config, lib }:
 let
   inherit (lib) attrNames concatStringsSep head length literalExpression mapAttrsRecursive mkDefault mkOption types;
-  units = import ../nix/units.nix;
+  units = import ../nix/units;
   cfg = config.services.florete;
 
   # A flake has its clusters below its output florete; a cluster is also taken as it is.
@@ -33,7 +33,7 @@ in
   policy = if fault == null then cluster.policies.${host} or null else null;
   directory = cluster.directory.${host};
   system = if fault == null then cluster.topology.hosts.${host}.system else null;
-  inherit (units) accounts current render;
+  inherit (units) accounts current render sysctl;
 
   # The named ones of this host's units, each directive as a default.
   defaults = wanted: { package, settings ? { }, credentials ? { } }:

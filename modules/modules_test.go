@@ -82,7 +82,8 @@ func sameUnits(t *testing.T, got, plain map[string]string) {
 	}
 	for name, want := range plain {
 		text, ok := got[name]
-		if !ok && name != "florete-agent.service" {
+		// A case may leave the forwarder out; NixOS writes /etc/hosts itself.
+		if !ok && name != "florete-agent.service" && name != "florete-names.service" {
 			t.Errorf("%s: the module does not make it", name)
 		}
 		if ok && only.ReplaceAllString(text, "") != want {

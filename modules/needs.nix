@@ -60,12 +60,14 @@ let
         description = "Units that use the files. The default is those that activation tells of a change.";
       };
       start = mkOption {
-        type = types.enum [ "fulfilled" "placeholders" "always" ];
+        type = types.enum [ "fulfilled" "placeholders" "credential" "always" ];
         default = "fulfilled";
         description = ''
           When `units` start: once the need is fulfilled, at which time activation starts
-          them; at boot, with `placeholders` in the files until then; or at boot, with no
-          files until then. Activation restarts them when the files come.
+          them; at boot, with `placeholders` in the files until then; at boot, waiting
+          until then for their credentials, such as `oidc_client-secret`, which can hold
+          a switch; or at boot, with no files until then. Activation restarts them when
+          the files come.
         '';
       };
       adopt = mkOption {
@@ -84,6 +86,7 @@ let
 
   adopted = filter (n: n.adopt != null) configured;
   gated = filter (n: n.start == "fulfilled") configured;
+  loaded = filter (n: n.start == "credential") configured;
   placeheld = filter (n: n.start == "placeholders") configured;
 
   services = n: map (removeSuffix ".service") (filter (hasSuffix ".service") n.units);
@@ -130,7 +133,15 @@ in
         message = "services.florete.needs.${n}: host ${cfg.hostName} has no such need, it has "
           + concatMapStringsSep ", " (n: "${service n}.${kind n}") ofServices;
       })
-      missing;
+      missing
+    ++ concatMap
+      (n: map
+        (unit: {
+          assertion = false;
+          message = "services.florete.needs: ${unit} is to load credentials of ${n.need.id}, but only services do: name a .service in its `units`, or choose another `start`";
+        })
+        (filter (unit: !hasSuffix ".service" unit) n.units))
+      loaded;
 
     services.florete = {
       needs = mapAttrs
@@ -171,7 +182,18 @@ in
           };
         })
         (services n))
-      gated);
+      gated
+    ++ concatMap
+      (n: map
+        (name: {
+          ${name} = {
+            # Which documents are in force decides what it may have.
+            after = [ "florete-activate.service" ];
+            serviceConfig.LoadCredential = map (file: "${n.need.kind}_${file}:/run/florete/credentials.sock") (attrNames n.need.deliver.files);
+          };
+        })
+        (services n))
+      loaded);
 
     systemd.tmpfiles.settings = listToAttrs (map (n: { name = "florete-${n.need.id}"; value = held n; }) placeheld);
   };

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"golang.org/x/sys/unix"
@@ -84,6 +85,23 @@ func (s *Store) Retain(wanted map[netip.AddrPort]bool) {
 		}
 	}
 }
+
+// Hold has systemd keep an open file for the next process too, under a name that no
+// other has; Drop ends that. Without systemd both do nothing.
+func Hold(name string, file syscall.Conn) error {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = notify("FDSTORE=1\nFDNAME="+name, int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}
+
+// Drop undoes Hold.
+func Drop(name string) error { return notify("FDSTOREREMOVE=1\nFDNAME=" + name) }
 
 // name is an address in the letters that FDNAME may have.
 func name(addr netip.AddrPort) string { return "tcp-" + strings.ReplaceAll(addr.String(), ":", "-") }

@@ -1,6 +1,7 @@
 package hostapi_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ type host struct {
 	*testing.T
 	*agenttest.Cluster
 	hostapi.Config
-	url string
+	url, act string // where to look, where to act
 }
 
 // newHost is Ursula, whose journals are a script's.
@@ -37,15 +38,21 @@ func newHost(t *testing.T, journal string) *host {
 		t.Fatal(err)
 	}
 	h := &host{T: t, Cluster: c, Config: hostapi.Config{Layout: c.Ursula.Layout, Agent: c.Ursula.Socket(), Rotate: dir, Journal: program}}
-	s := httptest.NewServer(hostapi.Handler(h.Config))
-	t.Cleanup(s.Close)
-	h.url = s.URL
+	for to, handler := range map[*string]http.Handler{&h.url: hostapi.Look(h.Config), &h.act: hostapi.Act(h.Config)} {
+		s := httptest.NewServer(handler)
+		t.Cleanup(s.Close)
+		*to = s.URL
+	}
 	return h
 }
 
 func (h *host) ask(method, path string, header ...string) (int, string, error) {
 	h.Helper()
-	req, err := http.NewRequestWithContext(h.Context(), method, h.url+path, nil)
+	url := h.url
+	if strings.HasPrefix(path, "/rotate") {
+		url = h.act
+	}
+	req, err := http.NewRequestWithContext(h.Context(), method, url+path, nil)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -81,6 +88,10 @@ func TestAnswers(t *testing.T) {
 	}
 	h.want(200, "--unit=outline.service --lines=200 ", "GET", "/journal/outline")
 	h.want(200, "--unit=florete-agent.service --lines=7 ", "GET", "/journal/florete-agent.service?lines=7")
+	h.want(200, " --follow\n", "GET", "/journal/outline?follow=1")
+	if _, text, _ := h.ask("GET", "/journal/outline?follow=0"); strings.Contains(text, "--follow") {
+		t.Errorf("followed: %q", text)
+	}
 
 	h.want(202, "need cert-node-ursula: ", "POST", "/rotate?need=cert-node-ursula")
 	fi, err := os.Stat(filepath.Join(h.Rotate, "cert-node-ursula"))
@@ -97,17 +108,23 @@ func TestAnswers(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	h := newHost(t, `echo never`)
-	h.want(404, `unit "sshd": want one of florete-activate, florete-agent, florete-host, florete-provider, outline`, "GET", "/journal/sshd")
+	h.want(404, `unit "sshd": want one of florete-activate, florete-agent, florete-credentials, florete-host, florete-names, florete-provider, outline`, "GET", "/journal/sshd")
 	h.want(404, `unit "--file=x"`, "GET", "/journal/--file=x")
 	h.want(400, `lines "1000000": want 1 to 10000`, "GET", "/journal/outline?lines=1000000")
 	h.want(400, `lines "-f"`, "GET", "/journal/outline?lines=-f")
 	h.want(404, `no such need "../x": this host has cert-node-ursula, cert-service-outline`, "POST", "/rotate?need=../x")
+	h.want(400, `follow "yes": want 1`, "GET", "/journal/outline?follow=yes")
 	h.want(405, "", "GET", "/rotate?need=cert-node-ursula")
 	h.want(403, "", "POST", "/rotate?need=cert-node-ursula", "Origin", "https://elsewhere.example")
 	h.want(503, "is flor agent run running?", "GET", "/status")
 	newHost(t, "exit 1").want(503, "journal: exit status 1", "GET", "/journal/outline")
 	os.RemoveAll(string(h.Layout))
 	h.want(503, "no such file", "GET", "/manifest")
+	h.url, h.act = h.act, h.url
+	for _, path := range []string{"/manifest", "/status", "/journal/outline"} {
+		h.want(404, "", "GET", path)
+	}
+	h.want(404, "", "POST", "/rotate?need=cert-node-ursula")
 }
 
 func TestJournalIsBounded(t *testing.T) {
@@ -140,6 +157,38 @@ func TestJournalIsBounded(t *testing.T) {
 	cancel()
 }
 
+// TestFollow: each line as it comes, and the program ends with who followed.
+func TestFollow(t *testing.T) {
+	dir := t.TempDir()
+	h := newHost(t, fmt.Sprintf("touch %[1]s/$$; echo first; while [ ! -e %[1]s/go ]; do sleep 0.01; done; echo second; exec sleep 60", dir))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, _ := http.NewRequestWithContext(ctx, "GET", h.url+"/journal/outline?follow=1", nil)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	in := bufio.NewReader(res.Body)
+	for _, want := range []string{"first\n", "second\n"} {
+		if line, err := in.ReadString('\n'); line != want || err != nil {
+			t.Fatalf("got %q, %v, want %q", line, err, want)
+		}
+		os.WriteFile(filepath.Join(dir, "go"), nil, 0o644)
+	}
+	cancel()
+	all, _ := filepath.Glob(filepath.Join(dir, "[0-9]*"))
+	for end := time.Now().Add(10 * time.Second); len(all) == 1; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat("/proc/" + filepath.Base(all[0])); err != nil {
+			return
+		}
+		if time.Now().After(end) {
+			break
+		}
+	}
+	t.Errorf("programs %v still run", all)
+}
+
 // TestThroughTheForwarder is how it is used: published from a Unix socket, and
 // asked by whom the allow list lets in.
 func TestThroughTheForwarder(t *testing.T) {
@@ -153,7 +202,7 @@ func TestThroughTheForwarder(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- hostapi.Serve(ctx, ln, h.Config) }()
+	go func() { served <- hostapi.Serve(ctx, ln, hostapi.Look(h.Config)) }()
 	agents := make(chan error, 2)
 	for _, x := range []*agenttest.Host{h.Ursula, h.Laptop} {
 		go func() {

@@ -3,34 +3,142 @@ package hostapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"florete"
 )
 
-// tail writes the last lines of a unit's journal as they come. The program is
-// killed when ctx ends or w takes no more.
-func tail(ctx context.Context, w io.Writer, program, unit string, lines int) error {
-	cmd := exec.CommandContext(ctx, program, "--unit="+unit, "--lines="+strconv.Itoa(lines),
-		"--output=short-iso", "--no-pager", "--quiet")
+// Limits of one answer from a journal.
+const (
+	defaultLines = 200
+	maxLines     = 10_000
+	maxBytes     = 16 << 20
+	maxJournals  = 4 // at once, and as many that are followed
+	maxFollow    = time.Hour
+)
+
+// journals are turns to read one, and to follow one.
+type journals struct{ reads, follows chan struct{} }
+
+func newJournals() journals {
+	return journals{make(chan struct{}, maxJournals), make(chan struct{}, maxJournals)}
+}
+
+// journal streams the last lines of a unit.
+func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
+	_, m, ok := h.read(w)
+	if !ok {
+		return
+	}
+	unit := strings.TrimSuffix(r.PathValue("unit"), ".service")
+	if known := units(m); !slices.Contains(known, unit) {
+		http.Error(w, fmt.Sprintf("unit %q: want one of %s", unit, strings.Join(known, ", ")), http.StatusNotFound)
+		return
+	}
+	lines, follow, err := asked(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	turns := h.reads
+	args := []string{"--unit=" + unit + ".service", "--lines=" + strconv.Itoa(lines), "--output=short-iso", "--no-pager", "--quiet"}
+	if follow {
+		turns, args = h.follows, append(args, "--follow")
+	}
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+	default:
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "others read journals: try again", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	out := &answer{ResponseWriter: w, left: maxBytes}
+	ctx, cancel := context.WithTimeout(r.Context(), maxFollow)
+	defer cancel()
+	switch err := run(ctx, out, h.Journal, args); {
+	case err == nil, errors.Is(ctx.Err(), context.DeadlineExceeded): // whoever follows comes again
+	case out.left == maxBytes:
+		http.Error(w, "journal: "+err.Error(), http.StatusServiceUnavailable)
+	default:
+		panic(http.ErrAbortHandler) // so that nobody takes what is cut for all
+	}
+}
+
+// asked reads a query's lines and follow.
+func asked(q url.Values) (lines int, follow bool, err error) {
+	lines = defaultLines
+	if text := q.Get("lines"); text != "" {
+		if lines, err = strconv.Atoi(text); err != nil || lines < 1 || lines > maxLines {
+			return 0, false, fmt.Errorf("lines %q: want 1 to %d", text, maxLines)
+		}
+	}
+	switch text := q.Get("follow"); text {
+	case "", "0":
+	case "1":
+		follow = true
+	default:
+		return 0, false, fmt.Errorf("follow %q: want 1, or leave it out", text)
+	}
+	return lines, follow, nil
+}
+
+// units are those whose journals may be read, without ".service".
+func units(m florete.Manifest) []string {
+	names := []string{"florete-activate", "florete-agent", "florete-credentials", "florete-host", "florete-names", "florete-provider"}
+	for _, p := range m.Forwarder.Publish {
+		names = append(names, p.ID.Name())
+	}
+	for _, n := range m.Needs {
+		for _, a := range n.OnChange {
+			if name, ok := strings.CutSuffix(a.Unit, ".service"); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// run writes what a program prints, as it comes. The program is killed when ctx ends or
+// w takes no more.
+func run(ctx context.Context, w io.Writer, program string, args []string) error {
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout = w
 	cmd.WaitDelay = time.Second
 	return cmd.Run()
 }
 
-// limited writes at most so many bytes.
-type limited struct {
-	io.Writer
+// answer sends each part at once, to who takes it in time, and not more than so many
+// bytes.
+type answer struct {
+	http.ResponseWriter
 	left int
 }
 
 var errTooMuch = errors.New("more than an answer may have")
 
-func (l *limited) Write(b []byte) (int, error) {
-	if len(b) > l.left {
+func (a *answer) Write(b []byte) (int, error) {
+	if len(b) > a.left {
 		return 0, errTooMuch
 	}
-	l.left -= len(b)
-	return l.Writer.Write(b)
+	a.left -= len(b)
+	control := http.NewResponseController(a.ResponseWriter)
+	if err := control.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+		return 0, err
+	}
+	n, err := a.ResponseWriter.Write(b)
+	if err == nil {
+		err = control.Flush()
+	}
+	return n, err
 }

@@ -7,6 +7,7 @@
 //	documents/…           as florctl compile writes them
 //	units/florete-*       as florctl units writes them
 //	florete.sysusers      accounts, for systemd-sysusers
+//	florete.sysctl        settings of the kernel, for systemd-sysctl
 //	version               <serial>-<digest of the rest>
 package bundle
 
@@ -35,8 +36,11 @@ const (
 	BinDeb = "/usr/bin"
 )
 
-// sysusers is the file of compile.Units that is no unit.
-const sysusers = "florete.sysusers"
+// The files of compile.Units that are no units.
+const (
+	sysusers = "florete.sysusers"
+	sysctl   = "florete.sysctl"
+)
 
 // Bundle is what one host runs on.
 type Bundle struct {
@@ -126,7 +130,9 @@ func (b Bundle) Version() string {
 // files are all but the version.
 func (b Bundle) files() []file {
 	all := append(b.place("bin", "documents", "units"), file{path: "install.sh", data: installer, mode: 0o755})
-	all = append(all, file{path: sysusers, data: []byte(b.Units[sysusers]), mode: 0o644})
+	for _, name := range []string{sysctl, sysusers} {
+		all = append(all, file{path: name, data: []byte(b.Units[name]), mode: 0o644})
+	}
 	return sorted(all)
 }
 
@@ -146,7 +152,7 @@ func (b Bundle) place(bin, documents, units string) (all []file) {
 		}
 	}
 	for name, text := range b.Units {
-		if name != sysusers {
+		if name != sysusers && name != sysctl {
 			all = append(all, file{path: path.Join(units, name), data: []byte(text), mode: 0o644})
 		}
 	}

@@ -65,6 +65,7 @@ func example(t *testing.T, host, text string) Bundle {
 		t.Fatal(err)
 	}
 	b.Units = compile.Units{
+		sysctl:                             "-net.core.rmem_max = 1\n",
 		sysusers:                           "u florete -\n",
 		"florete-activate.service":         "[Service]\nExecStart=" + text + "\n\n[Install]\nWantedBy=multi-user.target\n",
 		"florete-need-" + text + ".path":   "[Path]\n\n[Install]\nWantedBy=paths.target\n",
@@ -133,7 +134,7 @@ func TestTar(t *testing.T) {
 	want := []string{
 		"0755 florete-ursula/", "0755 florete-ursula/bin/", "0755 florete-ursula/bin/flor",
 		"0755 florete-ursula/documents/", "0644 florete-ursula/documents/manifest.envelope.json", "0644 florete-ursula/documents/manifest.json",
-		"0644 florete-ursula/florete.sysusers", "0755 florete-ursula/install.sh",
+		"0644 florete-ursula/florete.sysctl", "0644 florete-ursula/florete.sysusers", "0755 florete-ursula/install.sh",
 		"0755 florete-ursula/units/", "0644 florete-ursula/units/florete-activate.service", "0644 florete-ursula/units/florete-need-one.path",
 		"0644 florete-ursula/units/florete-need-one.target", "0644 florete-ursula/version",
 	}
@@ -178,7 +179,7 @@ Description: host drhorrible of cluster demo
 	}
 	for _, want := range []string{
 		"./usr/bin/flor-provider\n", "./etc/florete/documents -> /usr/share/florete/documents\n", "./usr/share/florete/documents/policy.json\n",
-		"./usr/lib/systemd/system/florete-activate.service\n", "./usr/lib/sysusers.d/florete.conf\n",
+		"./usr/lib/systemd/system/florete-activate.service\n", "./usr/lib/sysusers.d/florete.conf\n", "./usr/lib/sysctl.d/60-florete.conf\n",
 	} {
 		if list := dpkg("--contents", deb); !strings.Contains(list, want) {
 			t.Errorf("no %q in\n%s", want, list)

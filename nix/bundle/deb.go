@@ -35,6 +35,7 @@ func (b Bundle) WriteDeb(w io.Writer) error {
 	}
 	data := append(b.place("usr/bin", "usr/share/florete/documents", "usr/lib/systemd/system"),
 		file{path: "etc/florete/documents", target: "/usr/share/florete/documents"},
+		file{path: "usr/lib/sysctl.d/60-florete.conf", data: []byte(b.Units[sysctl]), mode: 0o644},
 		file{path: "usr/lib/sysusers.d/florete.conf", data: []byte(b.Units[sysusers]), mode: 0o644},
 	)
 	control := b.control(arch, sorted(data))

@@ -111,6 +111,7 @@ switch() {
 
 	put "$new/florete.sysusers" "$root/etc/sysusers.d/florete.conf"
 	[ -z "$changed" ] || act systemd-sysusers ${root:+--root="$root"} florete.conf
+	put "$new/florete.sysctl" "$root/etc/sysctl.d/60-florete.conf"
 	for name in flor flor-provider; do
 		if [ -e "$new/bin/$name" ]; then
 			link "/usr/local/lib/florete/current/bin/$name" "$root/usr/local/bin/$name"
@@ -135,7 +136,9 @@ switch() {
 	act systemctl --quiet ${root:+--root="$root"} enable $(enabled "$new/units")
 	if live; then
 		act systemctl start $(enabled "$new/units" | grep -E '\.(path|socket|timer)$')
-		act systemctl restart florete-activate.service
+		# All that others set too, in order: the last says it.
+		act systemctl restart systemd-sysctl.service || echo "the kernel gets its settings at the next boot"
+		act systemctl restart florete-activate.service florete-names.service
 		act systemctl try-restart florete-agent.service
 		[ ! -e "$new/units/florete-host.service" ] || act systemctl try-restart florete-host.service
 		if [ -e /etc/florete/provider.hujson ] && [ -e "$new/units/florete-provider.service" ]; then
@@ -177,10 +180,11 @@ remove() {
 	old='' version=''
 	if live && [ -e "$base/current" ]; then
 		act systemctl stop 'florete-*'
+		act "$base/current/bin/flor" names --remove
 	fi
 	forget /nonexistent
 	gone "$root/usr/local/bin/flor" "$root/usr/local/bin/flor-provider" "$root/usr/local/sbin/florete-install" \
-		"$root/etc/florete/documents" "$root/etc/sysusers.d/florete.conf" "$base"
+		"$root/etc/florete/documents" "$root/etc/sysusers.d/florete.conf" "$root/etc/sysctl.d/60-florete.conf" "$base"
 	[ -z "$purge" ] || gone "$root/var/lib/florete"
 	[ -z "$changed" ] || ! live || act systemctl daemon-reload
 	for path in "$root/var/lib/florete" "$root/var/lib/florete-provider" "$root/etc/florete/provider.hujson"; do

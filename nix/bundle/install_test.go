@@ -170,6 +170,7 @@ func TestInstall(t *testing.T) {
 		"/usr/local/lib/florete/current -> " + v1 + "\n",
 		"/etc/florete/documents -> /usr/local/lib/florete/current/documents\n",
 		"/etc/systemd/system/florete-need-one.path -rw-r--r-- ",
+		"/etc/sysctl.d/60-florete.conf -rw-r--r-- ",
 	} {
 		if !strings.Contains(first, want) {
 			t.Errorf("no %q in\n%s", want, first)
@@ -209,7 +210,7 @@ func TestInstall(t *testing.T) {
 	m.write("var/lib/florete/needs/x", "")
 	m.write("var/lib/florete-provider/issuing.key", "")
 	m.want("kept "+m.root+"/var/lib/florete\nkept ", m.installed(), "--remove")
-	if strings.Contains(m.tree(), "/usr/") || strings.Contains(m.tree(), "systemd") {
+	if strings.Contains(m.tree(), "/usr/") || strings.Contains(m.tree(), "systemd") || strings.Contains(m.tree(), "sysctl") {
 		t.Errorf("after removal\n%s", m.tree())
 	}
 	m.want("florete: removed", three, "--remove", "--purge")

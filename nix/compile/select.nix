@@ -23,5 +23,5 @@ in
       documents = if hosts == [ ] then c.compiled or c.documents else listToAttrs (map (h: { name = h; value = c.documents.${h}; }) some);
     }
     // when (bin != null) (listToAttrs (map
-      (h: { name = "units"; value = (c.unitsIn bin).${h} // { "florete.sysusers" = c.sysusers.${h}; }; })
+      (h: { name = "units"; value = (c.unitsIn bin).${h} // { "florete.sysctl" = c.sysctl; "florete.sysusers" = c.sysusers.${h}; }; })
       some))))

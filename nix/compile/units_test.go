@@ -12,11 +12,12 @@ import (
 )
 
 // various is a cluster whose hosts have all that units depend on: alpha issues
-// certificates, beta signs people in with one of those and has a listener that
-// needs a privilege, gamma has nothing of its own.
+// certificates, beta signs people in with one of those, has a listener that needs a
+// privilege and says how it is, gamma has nothing of its own.
 const various = `{ one = mkCluster (base // {
   hosts = base.hosts // { gamma = { sshHostKey = key "gamma"; }; };
   services.host = { host = "beta"; scope = "node"; upstream = "unix:/run/florete-host.sock"; listenPort = 80; };
+  services.rotate = { host = "alpha"; scope = "node"; upstream = "unix:/run/florete-host-rotate.sock"; listenPort = 80; };
   services.wiki = { host = "beta"; port = 80; sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.example.org/cb" ]; }; };
   providers = { cert.hosts = [ "alpha" ]; oidc = { hosts = [ "beta" ]; issuer = "http://sso.example.org"; }; };
 }); }`
@@ -50,6 +51,12 @@ func TestUnits(t *testing.T) {
 		{"beta", "florete-host.service", `ExecStart=/opt/bin/flor host run --state="/var/lib/florete"`},
 		{"beta", "florete-need-oidc-wiki.path", "PathExists=/var/lib/florete/needs/oidc-wiki/current"},
 		{"beta", "florete-host.socket", "SocketUser=florete"},
+		{"beta", "florete-host.service", "Sockets=florete-host.socket"},
+		{"alpha", "florete-host-rotate.socket", "ListenStream=/run/florete-host-rotate.sock"},
+		{"alpha", "florete-host-rotate.socket", "Service=florete-host.service"},
+		{"beta", "florete-credentials.socket", "SocketMode=0600"},
+		{"gamma", "florete-names.service", `ExecStart=/opt/bin/flor names --state="/var/lib/florete"`},
+		{"gamma", "florete.sysctl", "-net.core.rmem_max = 7500000"},
 		{"alpha", "florete.sysusers", `u florete - "Florete's forwarder" /var/lib/florete`},
 		{"beta", "florete.sysusers", `u florete-provider - "Florete's provider" /var/lib/florete-provider`},
 	} {
@@ -60,8 +67,13 @@ func TestUnits(t *testing.T) {
 	if all["gamma"]["florete-provider.service"] != "" {
 		t.Error("gamma has a provider's unit and provides nothing")
 	}
-	if all["gamma"]["florete-host.socket"] != "" {
-		t.Error("gamma has an API that nobody published")
+	for host, unit := range map[string]string{"gamma": "florete-host.service", "alpha": "florete-host.socket", "beta": "florete-host-rotate.socket"} {
+		if all[host][unit] != "" {
+			t.Errorf("%s has %s, which nobody published", host, unit)
+		}
+	}
+	if all["gamma"]["florete-credentials.socket"] != "" {
+		t.Error("gamma has a socket of credentials, and no service")
 	}
 	if strings.Contains(all["alpha"]["florete.sysusers"], "florete-provider") {
 		t.Error("alpha has an account for a provider whose account systemd makes up")

@@ -10,7 +10,7 @@ with subtest("its host is deployed: callers that do not know yet are refused"):
 with subtest("callers are deployed: the name and its local listener are gone"):
     address = mgmt01.succeed("awk '/wiki/ { print $1 }' /etc/hosts").strip()
     deploy("without-wiki", [drhorrible, raishan, mgmt01, laptop])
-    mgmt01.fail("grep wiki /etc/hosts")
+    mgmt01.wait_until_fails("grep wiki /etc/hosts")
     mgmt01.wait_until_fails(f"(: < /dev/tcp/{address}/80)")
     wait_fulfilled()
 

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"florete"
 	"florete/agent"
@@ -13,45 +16,61 @@ import (
 	agentstatus "florete/agent/status"
 )
 
+// The sockets of the host's API as systemd names them, and where they are.
+const (
+	lookName, lookSocket = "florete-host", "/run/florete-host.sock"
+	actName, actSocket   = "florete-host-rotate", "/run/florete-host-rotate.sock"
+)
+
 func newHostCmd() *cobra.Command {
 	parent := &cobra.Command{Use: "host", Short: "The host's own API"}
 	var c hostapi.Config
-	var socket string
+	var look, act string
 	run := &cobra.Command{
 		Use:   "run",
-		Short: "Answer about this host on a Unix socket, for a service that publishes it",
-		Long: `Answer about this host until told to stop: its manifest, status and journals, and
-requests to fetch a need again. Who may ask is the forwarder's to decide: publish the
-socket as a service. systemd may pass the socket.`,
+		Short: "Answer about this host on Unix sockets, for services that publish them",
+		Long: `Answer about this host until told to stop: on one socket its manifest, status and
+journals, on another requests to fetch a need again. Who may ask is the forwarder's to
+decide: publish the sockets as services. systemd may pass one or both.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ln, err := listen(socket)
+			passed, err := activation.ListenersWithNames()
 			if err != nil {
+				return fmt.Errorf("sockets from systemd: %w", err)
+			}
+			group, ctx := errgroup.WithContext(cmd.Context())
+			serve := func(name, path string, h http.Handler) error {
+				ln, err := listen(passed, name, path)
+				if ln != nil {
+					group.Go(func() error { return hostapi.Serve(ctx, ln, h) })
+				}
 				return err
 			}
-			return hostapi.Serve(cmd.Context(), ln, c)
+			err = errors.Join(serve(lookName, look, hostapi.Look(c)), serve(actName, act, hostapi.Act(c)))
+			if err != nil {
+				group.Go(func() error { return err })
+			}
+			return group.Wait()
 		},
 	}
 	f := run.Flags()
 	f.StringVar((*string)(&c.Layout), "state", string(florete.DefaultLayout), "directory that flor activate keeps")
 	f.StringVar(&c.Agent, "agent", agent.DefaultSocket, "Unix socket of the agent")
 	f.StringVar(&c.Rotate, "rotate", defaultRotate, "directory that flor activate --rotate watches")
-	f.StringVar(&socket, "socket", "/run/florete-host.sock", "Unix socket to answer on, unless systemd passes one")
+	f.StringVar(&look, "socket", lookSocket, "Unix socket to answer on, unless systemd passes some")
+	f.StringVar(&act, "rotate-socket", actSocket, "Unix socket for requests to fetch a need again, likewise")
 	parent.AddCommand(run, newRotateCmd())
 	return parent
 }
 
-// listen takes the socket that systemd passes, or binds it.
-func listen(socket string) (net.Listener, error) {
-	passed, err := activation.Listeners()
-	if err != nil {
-		return nil, fmt.Errorf("sockets from systemd: %w", err)
+// listen takes the socket of this name that systemd passes, or binds it where systemd
+// passes none at all.
+func listen(passed map[string][]net.Listener, name, path string) (net.Listener, error) {
+	if len(passed) == 0 {
+		return agentstatus.Listen(path)
 	}
-	switch len(passed) {
-	case 0:
-		return agentstatus.Listen(socket)
-	case 1:
-		return passed[0], nil
+	if all := passed[name]; len(all) > 0 {
+		return all[0], nil
 	}
-	return nil, fmt.Errorf("sockets from systemd: %d, want 1", len(passed))
+	return nil, nil
 }

@@ -29,7 +29,7 @@ func run() int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newActivateCmd(), newAgentCmd(), newStatusCmd(), newDoctorCmd(), newHostCmd())
+	root.AddCommand(newActivateCmd(), newAgentCmd(), newStatusCmd(), newDoctorCmd(), newHostCmd(), newCredentialsCmd(), newNamesCmd())
 	err := root.ExecuteContext(ctx)
 	var code exit
 	switch {

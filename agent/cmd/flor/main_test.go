@@ -19,9 +19,9 @@ import (
 )
 
 // The scripts run the real program, each process of its own; get and unixget are
-// curl, and running waits until the agents behind some sockets run.
+// curl, running waits until the agents behind some sockets run, until for a text in a file.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"flor": main, "get": get, "unixget": unixget, "running": running})
+	testscript.Main(m, map[string]func(){"flor": main, "get": get, "unixget": unixget, "running": running, "until": until})
 }
 
 // TestScripts gives each script the state of two hosts, in $URSULA and $LAPTOP,
@@ -88,6 +88,20 @@ func running() {
 				fmt.Fprintf(os.Stderr, "%s: state %q, %v\n", socket, r.State, err)
 				os.Exit(1)
 			}
+		}
+	}
+}
+
+// until waits for a file to hold a text.
+func until() {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		b, _ := os.ReadFile(os.Args[1])
+		if strings.Contains(string(b), os.Args[2]) {
+			return
+		}
+		if time.Now().After(deadline) {
+			fmt.Fprintf(os.Stderr, "%s: no %q in\n%s", os.Args[1], os.Args[2], b)
+			os.Exit(1)
 		}
 	}
 }

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/spf13/cobra"
+
+	"florete"
+	"florete/agent/credentials"
+)
+
+func newCredentialsCmd() *cobra.Command {
+	c := credentials.Config{Idle: 30 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "credentials",
+		Short: "Give systemd the credentials that services load from a socket",
+		Long: `Give systemd what units load with LoadCredential=NAME:/run/florete/credentials.sock,
+as soon as it is delivered. NAME is KIND_FILE, such as oidc_client-secret, for one file
+of the unit's service, or KIND for a JSON object with all of that kind.
+
+systemd passes the socket, and starts this when somebody asks; it ends when nobody
+does any more.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ln, waiting, err := credentials.Sockets(activation.Files(true))
+			if err != nil {
+				return err
+			}
+			c.Log = slog.Default()
+			return credentials.Serve(cmd.Context(), ln, waiting, c)
+		},
+	}
+	cmd.Flags().StringVar((*string)(&c.Layout), "state", string(florete.DefaultLayout), "directory that flor activate keeps")
+	return cmd
+}

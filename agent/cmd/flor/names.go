@@ -1,0 +1,35 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"florete"
+	"florete/agent/names"
+)
+
+func newNamesCmd() *cobra.Command {
+	var c names.Config
+	var remove bool
+	cmd := &cobra.Command{
+		Use:   "names",
+		Short: "Keep the names of the cluster's services in /etc/hosts",
+		Long: `Keep a block in /etc/hosts where the names of the services that this host may reach
+lead to their local listeners, until told to stop. No other line is touched, and the
+block stays: --remove takes it out.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if remove {
+				return names.Remove(c.Hosts)
+			}
+			c.Log = slog.Default()
+			return names.Run(cmd.Context(), c)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar((*string)(&c.Layout), "state", string(florete.DefaultLayout), "directory that flor activate keeps")
+	f.StringVar(&c.Hosts, "hosts", names.DefaultHosts, "file of hosts(5)")
+	f.BoolVar(&remove, "remove", false, "take the names out, and end")
+	return cmd
+}

@@ -1,0 +1,112 @@
+// Package credentials gives services what was delivered for them when systemd loads
+// their credentials from a socket (systemd.exec(5), LoadCredential=), so that nothing
+// of it lies where the service's account could read it later:
+//
+//	[Service]
+//	LoadCredential=oidc_client-secret:/run/florete/credentials.sock
+//
+// systemd connects as root from the abstract address
+// "\0<random>/unit/<unit>/<credential>" and reads to the end. The unit picks the
+// service, the credential its files: "oidc_client-secret" is the file client-secret of
+// kind oidc, "oidc" a JSON object with all files of the kind. See Find.
+//
+// A unit waits until the need is fulfilled, or until shortly before its start would
+// time out. For systemd an empty answer is an empty credential, so a refusal is
+// more than a credential may hold, which makes the unit fail (243/CREDENTIALS).
+package credentials
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"florete"
+)
+
+// Config is what a host gives credentials from.
+type Config struct {
+	Layout florete.Layout
+	Log    *slog.Logger
+
+	// Limit is how long a unit may take to start, zero for ever; nil for asking
+	// systemd.
+	Limit func(ctx context.Context, unit string) (time.Duration, error)
+
+	Idle time.Duration // Serve ends when nobody asked for that long; 0 for never
+}
+
+// held begins the names of connections that systemd holds.
+const held = "ask-"
+
+// Sockets are, among what systemd passes to this process (sd_listen_fds(3)), the
+// socket to listen on, and the connections that it held for an earlier one.
+func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, err error) {
+	for _, f := range files {
+		defer f.Close()
+		if strings.HasPrefix(f.Name(), held) {
+			c, err := net.FileConn(f)
+			if conn, ok := c.(*net.UnixConn); ok && err == nil {
+				waiting = append(waiting, conn)
+			}
+			continue
+		}
+		l, err := net.FileListener(f)
+		if err != nil {
+			return nil, nil, fmt.Errorf("socket %s from systemd: %w", f.Name(), err)
+		}
+		ln, _ = l.(*net.UnixListener)
+	}
+	if ln == nil {
+		return nil, nil, errors.New("systemd passes no socket: start florete-credentials.socket instead")
+	}
+	return ln, waiting, nil
+}
+
+// Serve answers who connects to ln, and who has waited since before: connections of
+// an earlier process that systemd held. It returns when ctx ends and everybody has an
+// answer.
+func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c Config) error {
+	if c.Limit == nil {
+		c.Limit = startTimeout
+	}
+	var asks sync.WaitGroup
+	defer asks.Wait()
+	var busy atomic.Int32
+	begin := func(conn *net.UnixConn) {
+		busy.Add(1)
+		asks.Go(func() {
+			defer busy.Add(-1)
+			defer conn.Close()
+			c.serve(ctx, conn)
+		})
+	}
+	for _, conn := range waiting {
+		begin(conn)
+	}
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	for {
+		if c.Idle > 0 {
+			ln.SetDeadline(time.Now().Add(c.Idle))
+		}
+		conn, err := ln.AcceptUnix()
+		switch {
+		case err == nil:
+			begin(conn)
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if busy.Load() == 0 {
+				return nil
+			}
+		default:
+			return fmt.Errorf("socket of credentials: %w", err)
+		}
+	}
+}

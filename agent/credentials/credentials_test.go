@@ -1,0 +1,220 @@
+package credentials
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/agent/agenttest"
+)
+
+// lines is a log that a test reads while it grows.
+type lines struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.String()
+}
+
+// served is Ursula, who gives credentials on socket.
+type served struct {
+	*agenttest.Host
+	socket string
+	log    *lines
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+// serve needs root, as whom systemd asks.
+func serve(t *testing.T, limit time.Duration) *served {
+	if os.Getuid() != 0 {
+		t.Skip("NOT TESTED: only root gets credentials")
+	}
+	c := agenttest.NewCluster(t, "127.0.0.1:1")
+	s := &served{Host: c.Ursula, socket: filepath.Join(t.TempDir(), "s"), log: &lines{}, ended: make(chan error, 1)}
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(t.Context())
+	config := Config{
+		Layout: s.Layout, Log: slog.New(slog.NewTextHandler(s.log, nil)),
+		Limit: func(context.Context, string) (time.Duration, error) { return limit, nil },
+	}
+	go func() { s.ended <- Serve(ctx, ln, nil, config) }()
+	t.Cleanup(func() {
+		s.stop()
+		if err := <-s.ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// load connects as systemd does.
+func (s *served) load(t *testing.T, unit, credential string) *net.UnixConn {
+	t.Helper()
+	name := fmt.Sprintf("@%x/unit/%s/%s", time.Now().UnixNano(), unit, credential)
+	conn, err := net.DialUnix("unix", &net.UnixAddr{Name: name, Net: "unix"}, &net.UnixAddr{Name: s.socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.CloseWrite()
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return conn
+}
+
+// take reads to the end, as systemd does; ok when a credential may be that long.
+func take(t *testing.T, conn *net.UnixConn) (text string, ok bool) {
+	t.Helper()
+	b, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b), len(b) <= maxCredential
+}
+
+func (s *served) logged(t *testing.T, text string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(s.log.String(), text); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %q in the log:\n%s", text, s.log)
+		}
+	}
+}
+
+func TestGiven(t *testing.T) {
+	s := serve(t, 0)
+	dir := florete.Current(s.Layout.Need("cert-service-outline"))
+	key, err := os.ReadFile(filepath.Join(dir, florete.FileKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := take(t, s.load(t, "outline.service", "cert_key.pem")); !ok || got != string(key) {
+		t.Errorf("got %d bytes, want the key", len(got))
+	}
+	var all map[string]string
+	got, _ := take(t, s.load(t, "outline.service", "cert"))
+	if err := json.Unmarshal([]byte(got), &all); err != nil || len(all) != 3 || all[florete.FileKey] != string(key) {
+		t.Errorf("got %v with %d files, want 3", err, len(all))
+	}
+	if strings.Contains(s.log.String(), "PRIVATE KEY") {
+		t.Error("a key is in the log")
+	}
+}
+
+func TestRefused(t *testing.T) {
+	s := serve(t, 0)
+	for _, c := range []struct{ unit, credential, why string }{
+		{"wiki.service", "cert_key.pem", "nothing is delivered for wiki.service on this host"},
+		{"outline.service", "oidc_client-secret", "outline.service has no such credential, it has cert_bundle.pem, cert_key.pem, cert_svid.pem"},
+		{"outline.service", "cert_../key.pem", "not the address of a unit"},
+		{"outline.service", "cert_", "has no such credential"},
+		{"node-ursula.service", "cert_key.pem", "nothing is delivered for node-ursula.service"},
+	} {
+		if text, ok := take(t, s.load(t, c.unit, c.credential)); c.why != "not the address of a unit" && (ok || strings.Trim(text, "\x00") != "") {
+			t.Errorf("%s %s: got %d bytes, want what no credential can be", c.unit, c.credential, len(text))
+		}
+		s.logged(t, c.why)
+	}
+}
+
+func TestWaits(t *testing.T) {
+	s := serve(t, 0)
+	key := filepath.Join(s.Layout.Need("cert-service-outline"), "current")
+	if err := os.Rename(key, key+".away"); err != nil {
+		t.Fatal(err)
+	}
+	first, second := s.load(t, "outline.service", "cert_key.pem"), s.load(t, "outline.service", "cert_svid.pem")
+	s.logged(t, "credential=cert_key.pem for=")
+	second.Close()
+	s.logged(t, "nobody waits any more")
+	if err := os.Rename(key+".away", key); err != nil {
+		t.Fatal(err)
+	}
+	if text, ok := take(t, first); !ok || !strings.Contains(text, "PRIVATE KEY") {
+		t.Errorf("got %d bytes, want the key", len(text))
+	}
+}
+
+func TestGivesUp(t *testing.T) {
+	s := serve(t, 2*time.Second)
+	os.Remove(florete.Current(s.Layout.Need("cert-service-outline")))
+	began := time.Now()
+	if _, ok := take(t, s.load(t, "outline.service", "cert_key.pem")); ok {
+		t.Error("got a credential that is not there")
+	}
+	if d := time.Since(began); d < 1800*time.Millisecond || d > 2*time.Second {
+		t.Errorf("it took %s, want shortly before 2s", d)
+	}
+	s.logged(t, "not fulfilled before the unit's start times out: need cert-service-outline")
+}
+
+func TestStoppedRefuses(t *testing.T) {
+	s := serve(t, 0)
+	os.Remove(florete.Current(s.Layout.Need("cert-service-outline")))
+	conn := s.load(t, "outline.service", "cert_key.pem")
+	s.logged(t, "INFO msg=waits")
+	s.stop()
+	if _, ok := take(t, conn); ok {
+		t.Error("the unit starts with an empty credential")
+	}
+}
+
+// TestIdle ends by itself, but not while somebody waits.
+func TestIdle(t *testing.T) {
+	s := serve(t, 300*time.Millisecond)
+	s.stop()
+	<-s.ended
+	defer func() { s.ended <- nil }()
+	os.Remove(florete.Current(s.Layout.Need("cert-service-outline")))
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	conn := s.load(t, "outline.service", "cert_key.pem")
+	go io.Copy(io.Discard, conn)
+	err = Serve(t.Context(), ln, nil, Config{
+		Layout: s.Layout, Log: slog.New(slog.DiscardHandler), Idle: 50 * time.Millisecond,
+		Limit: func(context.Context, string) (time.Duration, error) { return 300 * time.Millisecond, nil },
+	})
+	if d := time.Since(began); err != nil || d < 270*time.Millisecond || d > 5*time.Second {
+		t.Errorf("ended after %s: %v", d, err)
+	}
+}
+
+func TestParse(t *testing.T) {
+	got, err := parse("@3f0a/unit/wiki@1.service/oidc_client-secret")
+	if want := (ask{"wiki@1.service", "oidc_client-secret", "ask-3f0a"}); got != want || err != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for _, bad := range []string{"", "@", "@1", "/run/x", "@1/unit/a.service", "@/unit/a.service/b", "@1/unit//b", "@1/unit/a.service/", "@1/unit/a/b/c", "@1/user/a.service/b", "1/unit/a.service/b"} {
+		if got, err := parse(bad); err == nil {
+			t.Errorf("%q: got %+v", bad, got)
+		}
+	}
+}

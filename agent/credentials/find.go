@@ -1,0 +1,114 @@
+package credentials
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"florete"
+)
+
+// Found is a credential: delivered files.
+type Found struct {
+	files map[string]string // by name: the need
+	whole bool              // a JSON object of them, not one file as it is
+}
+
+// Find returns the credential of a unit: "<kind>_<file>" one file that is delivered
+// for the unit's service, "<kind>" all of the kind. A unit has the service of its
+// name, and those with a need that tells it of a change. The error names what it has.
+func Find(m florete.Manifest, unit, credential string) (Found, error) {
+	own := services(m, unit)
+	found := Found{files: map[string]string{}}
+	kind, file, one := strings.Cut(credential, "_")
+	found.whole = !one
+	var has []string
+	for _, n := range m.Needs {
+		if !slices.Contains(own, service(n)) {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(n.Deliver.Files)) {
+			has = append(has, n.Kind+"_"+name)
+			if n.Kind != kind || one && name != file {
+				continue
+			}
+			if other, ok := found.files[name]; ok {
+				return found, fmt.Errorf("%s and %s of it both deliver %s: the unit belongs to several services (%s)", other, n.ID, name, strings.Join(own, ", "))
+			}
+			found.files[name] = n.ID
+		}
+	}
+	switch {
+	case len(has) == 0:
+		return found, fmt.Errorf("nothing is delivered for %s on this host: no service has its name, and no need tells it of a change", unit)
+	case len(found.files) == 0:
+		return found, fmt.Errorf("%s has no such credential, it has %s", unit, strings.Join(has, ", "))
+	}
+	return found, nil
+}
+
+// services are those that a unit belongs to, sorted.
+func services(m florete.Manifest, unit string) (names []string) {
+	name, isService := strings.CutSuffix(unit, ".service")
+	for _, n := range m.Needs {
+		s := service(n)
+		tells := slices.ContainsFunc(n.OnChange, func(a florete.Action) bool { return a.Unit == unit })
+		if s != "" && (tells || isService && s == name) {
+			names = append(names, s)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// service is whom a need is for, by its ID: <kind>-<service>, cert-service-<service>,
+// file-<service>-<file>. Empty for a node, a user and the documents.
+func service(n florete.Need) string {
+	prefix, suffix := n.Kind+"-", ""
+	switch n.Kind {
+	case "cert":
+		prefix = "cert-service-"
+	case "file":
+		for name := range n.Deliver.Files {
+			suffix = "-" + name
+		}
+	}
+	name, ok := strings.CutPrefix(n.ID, prefix)
+	if !ok || len(n.Deliver.Files) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(name, suffix)
+}
+
+// read reads the files of the generations in force; the error is fs.ErrNotExist while
+// one is not there yet.
+func (f Found) read(l florete.Layout) ([]byte, error) {
+	all := map[string]string{}
+	generations := map[string]fs.FS{}
+	for name, need := range f.files {
+		dir, ok := generations[need]
+		if !ok {
+			root, err := florete.OpenCurrent(l.Need(need))
+			if err != nil {
+				return nil, fmt.Errorf("need %s: %w", need, errors.Unwrap(err))
+			}
+			defer root.Close()
+			dir = root.FS()
+			generations[need] = dir
+		}
+		b, err := fs.ReadFile(dir, name)
+		if err != nil || !f.whole {
+			return b, err
+		}
+		if !utf8.Valid(b) {
+			return nil, fmt.Errorf("%s of need %s is not text: load it by its own name", name, need)
+		}
+		all[name] = string(b)
+	}
+	return json.Marshal(all)
+}

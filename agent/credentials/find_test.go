@@ -1,0 +1,58 @@
+package credentials
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"florete"
+)
+
+// need delivers files for a service; told are units that hear of a change.
+func need(id, kind, files string, told ...string) florete.Need {
+	n := florete.Need{ID: id, Kind: kind, Deliver: florete.Deliver{Files: map[string]florete.File{}}}
+	for _, f := range strings.Fields(files) {
+		n.Deliver.Files[f] = florete.File{}
+	}
+	for _, u := range told {
+		n.OnChange = append(n.OnChange, florete.Action{Unit: u, Do: "restart"})
+	}
+	return n
+}
+
+func TestFind(t *testing.T) {
+	m := florete.Manifest{Needs: []florete.Need{
+		need("cert-node", "cert", "key.pem"),
+		need("cert-service-wiki", "cert", "key.pem"),
+		need("cert-user-wiki", "cert", "key.pem"),
+		need("config-documents", "config", ""),
+		need("file-wiki-smtp-password", "file", "smtp-password", "wiki-mail.service"),
+		need("file-wiki-logo", "file", "logo"),
+		need("oidc-wiki", "oidc", "client-id client-secret", "wiki.service", "proxy.service"),
+		need("oidc-notes", "oidc", "client-id client-secret", "proxy.service"),
+		need("cert-service-notes-x", "cert", "key.pem"),
+	}}
+	for _, c := range []struct{ unit, credential, want string }{
+		{"wiki.service", "oidc_client-secret", "map[client-secret:oidc-wiki] false"},
+		{"wiki.service", "oidc", "map[client-id:oidc-wiki client-secret:oidc-wiki] true"},
+		{"wiki.service", "cert_key.pem", "map[key.pem:cert-service-wiki] false"},
+		{"wiki.service", "file_smtp-password", "map[smtp-password:file-wiki-smtp-password] false"},
+		{"wiki.service", "file", "map[logo:file-wiki-logo smtp-password:file-wiki-smtp-password] true"},
+		{"wiki-mail.service", "oidc_client-id", "map[client-id:oidc-wiki] false"},
+		{"proxy.service", "cert_key.pem", "map[key.pem:cert-service-wiki] false"},
+		{"proxy.service", "oidc_client-id", "oidc-wiki and oidc-notes of it both deliver client-id: the unit belongs to several services (notes, wiki)"},
+		{"notes.service", "oidc", "map[client-id:oidc-notes client-secret:oidc-notes] true"},
+		{"notes.service", "cert_key.pem", "notes.service has no such credential, it has oidc_client-id, oidc_client-secret"},
+		{"wiki.socket", "cert_key.pem", "nothing is delivered for wiki.socket on this host: no service has its name, and no need tells it of a change"},
+		{"node.service", "cert_key.pem", "nothing is delivered for node.service on this host: no service has its name, and no need tells it of a change"},
+	} {
+		f, err := Find(m, c.unit, c.credential)
+		got := fmt.Sprint(f.files, f.whole)
+		if err != nil {
+			got = err.Error()
+		}
+		if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(c.want, " ", "") {
+			t.Errorf("%s %s: got %s, want %s", c.unit, c.credential, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+# The forwarder, which starts when the node's certificate is there.
+let
+  inherit (builtins) any filter map;
+  inherit (import ./parts.nix) bind command current privileged service state;
+in
+{ manifest, bin, settings }:
+let
+  f = manifest.forwarder;
+  listeners = map (r: r.listen) (f.reach ++ f.socks) ++ filter (l: l != "") [ (f.listen or "") ];
+  # Documents from the network can bring any listener.
+  capability = bind (privileged listeners || any (n: n.kind == "config") manifest.needs);
+in
+{
+  "florete-agent.service" = {
+    Unit = {
+      Description = "Carry connections between this host and its cluster";
+      After = [ "network.target" "nss-user-lookup.target" "florete-need-cert-node.target" ];
+      ConditionPathExists = current "cert-node";
+      StartLimitIntervalSec = 0;
+    };
+    Service = service // {
+      ExecStart = command "${bin}/flor agent run" ({ inherit state; socket = "/run/florete/agent/status.sock"; } // settings);
+      User = "florete";
+      Group = "florete";
+      AmbientCapabilities = capability;
+      CapabilityBoundingSet = capability;
+      FileDescriptorStoreMax = 4096; # local listeners, for the next agent
+      LimitNOFILE = 65536;
+      RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX";
+      # The directory above is root's: services get their credentials there.
+      RuntimeDirectory = "florete/agent";
+      TimeoutStopSec = 20;
+      UMask = "0077";
+      WatchdogSec = 30;
+    };
+    Install.WantedBy = [ "florete-need-cert-node.target" ];
+  };
+}

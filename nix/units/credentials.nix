@@ -1,0 +1,36 @@
+# Gives services their credentials when systemd loads them: root's alone to connect.
+let
+  inherit (builtins) match;
+  inherit (import ./parts.nix) command offline service simple state;
+in
+{
+  # Is a need that of a service?
+  ofService = n: n.deliver.files != { } && (n.kind != "cert" || match "cert-service-.*" n.id != null);
+
+  units = { bin }: {
+    "florete-credentials.socket" = {
+      Unit.Description = "Credentials of services, for systemd";
+      Socket = { DirectoryMode = "0755"; ListenStream = "/run/florete/credentials.sock"; SocketMode = "0600"; };
+      Install.WantedBy = [ "sockets.target" ];
+    };
+    "florete-credentials.service" = {
+      Unit.Description = "Give services their credentials when these are there";
+      Service = simple // offline // {
+        inherit (service) NotifyAccess; # to keep descriptors
+        ExecStart = command "${bin}/flor credentials" { inherit state; };
+        # It may read every file, so it sees few.
+        BindReadOnlyPaths = [ "-/nix/store" "-/usr" bin state "-/run/dbus" "/run/systemd/notify" ];
+        CapabilityBoundingSet = "CAP_DAC_READ_SEARCH";
+        Environment = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket";
+        FileDescriptorStoreMax = 256; # who waits, for the next process
+        ProcSubset = "pid";
+        RestartSec = 1;
+        StateDirectory = "florete";
+        TemporaryFileSystem = "/:ro";
+        UMask = "0077";
+        # It ends when nobody waits; until then units would fail.
+        X-RestartIfChanged = false;
+      };
+    };
+  };
+}

@@ -1,0 +1,68 @@
+# The units of a host, as data: name → { Unit; Service; Path; Timer; Socket; Install; },
+# each a set of directives. A list is a directive given several times. The NixOS
+# module and plain hosts use the same, rendered by the same function, so that
+# there is nothing to keep in step. modules/README.md says why each is as it is.
+let
+  inherit (builtins) any attrNames concatMap concatStringsSep filter foldl' isList map toJSON;
+  inherit (import ./parts.nix) current state text;
+  activate = import ./activate.nix;
+  agent = import ./agent.nix;
+  credential = import ./credentials.nix;
+  host = import ./host.nix;
+  names = import ./names.nix;
+  need = import ./need.nix;
+  provider = import ./provider.nix;
+
+  when = condition: set: if condition then set else { };
+
+  directives = set: concatMap
+    (n: map (v: "${n}=${text v}\n") (if isList set.${n} then set.${n} else [ set.${n} ]))
+    (attrNames set);
+  order = [ "Unit" "Service" "Path" "Timer" "Socket" "Install" ];
+in
+{
+  # The units of the host with this manifest and, on provider hosts, this policy.
+  #   documents     their exact bytes
+  #   bin           directory of the commands
+  #   settings      flags: .activate of flor activate, .agent of flor agent run;
+  #                 .provider what its settings file says, if that is known
+  #   credentials   secrets of the provider: name → file that root can read
+  units = { manifest, policy ? null, documents, bin, settings ? { }, credentials ? { } }:
+    foldl' (all: n: all // need n.id)
+      (activate { inherit documents bin; settings = settings.activate or { }; }
+        // agent { inherit manifest bin; settings = settings.agent or { }; }
+        // names { inherit bin; }
+        // host { inherit manifest bin; }
+        // when (policy != null) (provider.units { inherit policy bin credentials; settings = settings.provider or null; })
+        // when (any credential.ofService manifest.needs) (credential.units { inherit bin; }))
+      (filter (n: n.deliver.files != { }) manifest.needs);
+
+  # The accounts that they need: name → { description; home; }.
+  accounts = policy: {
+    florete = { description = "Florete's forwarder"; home = state; };
+  } // when (policy != null && !provider.alone policy) {
+    florete-provider = { description = "Florete's provider"; home = "/var/lib/florete-provider"; };
+  };
+
+  # What QUIC asks the kernel to buffer, in bytes; the kernel's own is 208 KiB.
+  sysctl = {
+    "net.core.rmem_max" = 7500000;
+    "net.core.wmem_max" = 7500000;
+  };
+
+  inherit current;
+
+  # A unit as the text of its file.
+  render = unit: concatStringsSep "\n" (map
+    (section: "[${section}]\n" + concatStringsSep "" (directives unit.${section}))
+    (filter (section: unit ? ${section}) order));
+
+  # Accounts as the text of a sysusers.d(5) file.
+  sysusers = accounts: concatStringsSep "" (map
+    (n: "u ${n} - ${toJSON accounts.${n}.description} ${accounts.${n}.home}\n")
+    (attrNames accounts));
+
+  # Settings of the kernel as the text of a sysctl.d(5) file. One that the kernel does
+  # not have here, as in a container, is no failure.
+  sysctls = settings: concatStringsSep "" (map (n: "-${n} = ${text settings.${n}}\n") (attrNames settings));
+}

@@ -1,0 +1,40 @@
+# A provider, where the operator has written its settings.
+let
+  inherit (builtins) attrNames map toJSON;
+  inherit (import ./parts.nix) bind command privileged service;
+  names = import ../names.nix;
+in
+rec {
+  # Is nothing given to its account by others: a certificate of another provider,
+  # files that an operator keeps?
+  alone = policy: policy.kinds ? cert && !policy.kinds ? file;
+
+  units = { policy, bin, settings, credentials }:
+    let capability = bind (privileged [ policy.provider.address ]); in
+    {
+      "florete-provider.service" = {
+        Unit = {
+          Description = "Answer what the hosts of the cluster need";
+          After = [ "network.target" ];
+          ConditionPathExists = "/etc/florete/provider.hujson";
+          StartLimitIntervalSec = 0;
+        } // (if settings == null then { } else { X-Settings = names.sri (toJSON settings); });
+        Service = service // {
+          ExecStart = command "${bin}/flor-provider run" { settings = "/etc/florete/provider.hujson"; };
+          User = "florete-provider";
+          DynamicUser = alone policy;
+          AmbientCapabilities = capability;
+          CapabilityBoundingSet = capability;
+          LimitNOFILE = 65536;
+          PrivateUsers = capability == "";
+          RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
+          StateDirectory = "florete-provider";
+          StateDirectoryMode = "0700";
+          UMask = "0077";
+        } // (if credentials == { } then { } else {
+          LoadCredential = map (n: "${n}:${credentials.${n}}") (attrNames credentials);
+        });
+        Install.WantedBy = [ "multi-user.target" ];
+      };
+    };
+}

@@ -5,10 +5,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 )
 
-// check holds what the types alone do not: names that become paths and
-// references between needs.
+// check holds what the types alone do not: names that become paths, references
+// between needs, what the forwarder can carry.
 func (m Manifest) check() error {
 	ids := make([]string, 0, len(m.Needs))
 	for _, n := range m.Needs {
@@ -25,12 +26,39 @@ func (m Manifest) check() error {
 			}
 		}
 	}
+	if err := m.Forwarder.check(); err != nil {
+		return err
+	}
 	for _, n := range m.Needs {
 		for _, a := range n.After {
 			if !slices.Contains(ids, a) || a == n.ID {
 				return fmt.Errorf("need %q: after %q, which is no other need of this host", n.ID, a)
 			}
 		}
+	}
+	return nil
+}
+
+func (f Forwarder) check() error {
+	for _, p := range f.Publish {
+		if err := p.Protocol.check(); err != nil {
+			return fmt.Errorf("publish %s: %w", p.ID, err)
+		}
+		if p.Protocol == UDP && strings.HasPrefix(p.Upstream, "unix:") {
+			return fmt.Errorf("publish %s: upstream %q takes no datagrams, want host:port", p.ID, p.Upstream)
+		}
+	}
+	for _, r := range f.Reach {
+		if err := r.Protocol.check(); err != nil {
+			return fmt.Errorf("reach %s: %w", r.ID, err)
+		}
+	}
+	return nil
+}
+
+func (p Protocol) check() error {
+	if p != TCP && p != UDP {
+		return fmt.Errorf("protocol %q, want %q or none", string(p), UDP)
 	}
 	return nil
 }

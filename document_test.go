@@ -22,6 +22,11 @@ func need(id, extra string) string {
 	return fmt.Sprintf(`{"after":[],"deliver":{"files":{},"group":"","owner":""},"generation":1,"id":%q,"kind":"cert","onChange":[],"providers":["forge"],"renew":{},"request":{}%s}`, id, extra)
 }
 
+// forwarder is the plain body with something published or reached.
+func forwarder(publish, reach string) string {
+	return strings.NewReplacer(`"publish":[]`, `"publish":[`+publish+`]`, `"reach":[]`, `"reach":[`+reach+`]`).Replace(fmt.Sprintf(body, need("cert-node", "")))
+}
+
 func envelope(t testing.TB, body string, change func(*florete.Envelope)) []byte {
 	e := florete.Envelope{Schema: florete.EnvelopeSchema, Cluster: "demo", Host: "ursula", Kind: florete.DocManifest, Digest: florete.Digest([]byte(body)), Serial: 7}
 	if change != nil {
@@ -57,6 +62,9 @@ func TestOpenRefuses(t *testing.T) {
 		"no provider":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `[]`, 1)), nil, "no provider"},
 		"request a list":   {fmt.Sprintf(body, strings.Replace(need("a", ""), `"request":{}`, `"request":[]`, 1)), nil, "request is not an object"},
 		"unknown field":    {fmt.Sprintf(body, need("a", `,"extra":1`)), nil, `unknown field "extra"`},
+		"other protocol":   {forwarder(`{"id":"spiffe://demo.flor/service/dns","protocol":"sctp","upstream":"[::1]:53","allow":[]}`, ""), nil, `service/dns: protocol "sctp", want "udp" or none`},
+		"protocol written": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","protocol":"tcp","as":[],"listen":"127.0.0.1:53","endpoints":[]}`), nil, `service/dns: protocol "tcp"`},
+		"socket over UDP":  {forwarder(`{"id":"spiffe://demo.flor/service/dns","protocol":"udp","upstream":"unix:/run/dns","allow":[]}`, ""), nil, `upstream "unix:/run/dns" takes no datagrams`},
 	} {
 		_, err := florete.Open(envelope(t, c.body, c.change), []byte(c.body), "")
 		if err == nil || !strings.Contains(err.Error(), c.want) {

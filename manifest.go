@@ -45,12 +45,21 @@ type Forwarder struct {
 	SOCKS   []SOCKS     `json:"socks"`            // sorted by ID
 }
 
-// Published is a service of this host: who may connect, and where its TCP
-// connections go.
+// Protocol is what a service is carried as.
+type Protocol string
+
+const (
+	TCP Protocol = "" // whatever is spoken over it
+	UDP Protocol = "udp"
+)
+
+// Published is a service of this host: who may connect, and where its connections
+// go.
 type Published struct {
-	ID       ID      `json:"id"`
-	Upstream string  `json:"upstream"` // host:port, or unix: and the path of a socket
-	Allow    []Allow `json:"allow"`    // sorted by ID
+	ID       ID       `json:"id"`
+	Protocol Protocol `json:"protocol,omitempty"`
+	Upstream string   `json:"upstream"` // host:port, or, of TCP, unix: and the path of a socket
+	Allow    []Allow  `json:"allow"`    // sorted by ID
 }
 
 // Allow lets one identity connect. Fingerprint, when set, is the lower-case hex
@@ -63,6 +72,7 @@ type Allow struct {
 // Reachable is a service that identities of this host may connect to.
 type Reachable struct {
 	ID        ID             `json:"id"`
+	Protocol  Protocol       `json:"protocol,omitempty"`
 	As        []ID           `json:"as"`        // the local identities that may, sorted
 	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
 	Endpoints []string       `json:"endpoints"` // UDP host:port of forwarders that publish it, sorted

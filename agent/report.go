@@ -47,11 +47,11 @@ func (a *agent) report() status.Report {
 			allow = append(allow, x.ID)
 		}
 		serving := s.running && svid != nil && svid.Valid(time.Now())
-		r.Published = append(r.Published, status.Published{ID: p.ID, Upstream: p.Upstream, Allow: allow, Serving: serving})
+		r.Published = append(r.Published, status.Published{ID: p.ID, Protocol: p.Protocol, Upstream: p.Upstream, Allow: allow, Serving: serving})
 	}
 	for _, x := range m.Forwarder.Reach {
 		if d, err := florete.Dial(x.ID); err == nil {
-			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Name: florete.Render(d), Listen: x.Listen.String(), As: x.As, Endpoints: x.Endpoints})
+			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Protocol: x.Protocol, Name: florete.Render(d), Listen: x.Listen.String(), As: x.As, Endpoints: x.Endpoints})
 		}
 	}
 	for _, x := range m.Forwarder.SOCKS {

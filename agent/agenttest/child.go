@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,8 +18,8 @@ const childEnv = "FLORETE_TEST_DIAL"
 
 // Main runs the tests, or what DialAs wants of its child.
 func Main(m *testing.M) {
-	if addr := os.Getenv(childEnv); addr != "" {
-		if err := pingOnce(addr); err != nil {
+	if what := strings.Fields(os.Getenv(childEnv)); len(what) > 0 {
+		if err := pingOnce(what[0], what[1], what[2:]); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -30,9 +32,20 @@ func Main(m *testing.M) {
 // wants one byte echoed. The error is what that process saw.
 func DialAs(t testing.TB, uid uint32, addr string) error {
 	t.Helper()
+	return child(uid, "tcp "+addr)
+}
+
+// SendAs is DialAs over UDP, where no answer within a second is an error. From is an
+// address to send from, or none.
+func SendAs(t testing.TB, uid uint32, addr string, from ...string) error {
+	t.Helper()
+	return child(uid, "udp "+addr+" "+strings.Join(from, " "))
+}
+
+func child(uid uint32, what string) error {
 	// By this name the other user can run a binary in a directory it cannot enter.
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), childEnv+"="+addr)
+	cmd.Env = append(os.Environ(), childEnv+"="+what)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 	out, err := cmd.CombinedOutput()
@@ -42,13 +55,21 @@ func DialAs(t testing.TB, uid uint32, addr string) error {
 	return nil
 }
 
-func pingOnce(addr string) error {
-	c, err := net.Dial("tcp", addr)
+func pingOnce(network, addr string, from []string) error {
+	var dialer net.Dialer
+	patience := 10 * time.Second
+	if network == "udp" {
+		patience = time.Second // nobody says no
+	}
+	if len(from) > 0 {
+		dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.MustParseAddrPort(from[0]))
+	}
+	c, err := dialer.Dial(network, addr)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(patience))
 	b := []byte{'x'}
 	if _, err := c.Write(b); err != nil {
 		return err

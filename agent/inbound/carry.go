@@ -11,6 +11,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
+	"florete"
 	"florete/agent/splice"
 	"florete/agent/tally"
 	"florete/agent/transport"
@@ -22,16 +23,21 @@ const (
 	upstreamTimeout = 10 * time.Second
 )
 
-// carry serves one stream.
-func (s *Server) carry(ctx context.Context, in *transport.Incoming, st *quic.Stream) {
-	upstream, code, err := s.connect(in, st)
+// carry serves one stream. A UDP flow has no end of its own that could be waited for.
+func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st *quic.Stream) {
+	conn, code, err := s.connect(in, st)
 	if err != nil {
 		s.refuse(in, code, err.Error())
 		reset(st, code)
 		return
 	}
+	if udp, ok := conn.(*net.UDPConn); ok {
+		s.carryDatagrams(r.accepting, in, st, udp)
+		return
+	}
 	flow := s.Tally.Begin(tally.In, in.Target, in.Peer.ID)
 	defer flow.Done()
+	upstream := conn.(splice.Conn)
 	if _, err := st.Write([]byte{wire.Connected}); err != nil {
 		splice.Reset(upstream)
 		reset(st, wire.Reset)
@@ -42,24 +48,29 @@ func (s *Server) carry(ctx context.Context, in *transport.Incoming, st *quic.Str
 
 // connect checks what the stream asks for and connects to its upstream. The code
 // goes with the error.
-func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (splice.Conn, wire.Code, error) {
+func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (net.Conn, wire.Code, error) {
+	published, ok := s.rules.Load().published[in.Target]
+	if !ok {
+		return nil, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
+	}
+	kind, network := wire.TCP, "tcp"
+	if published.Protocol == florete.UDP {
+		kind, network = wire.UDP, "udp"
+	}
 	st.SetReadDeadline(time.Now().Add(preambleTimeout))
-	p, err := wire.Read(st)
+	p, err := wire.Read(st, kind)
 	if err != nil {
 		return nil, wire.BadPreamble, err
 	}
 	st.SetReadDeadline(time.Time{})
-	addr, ok := s.rules.Load().upstreams[in.Target]
 	switch {
 	case p.Target != in.Target:
 		return nil, wire.NotPublished, fmt.Errorf("stream asks for %s on a connection to %s", p.Target, in.Target)
-	case !ok:
-		return nil, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
 	case in.Expired():
 		return nil, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
 	}
 	dialer := net.Dialer{Timeout: upstreamTimeout}
-	network := "tcp"
+	addr := published.Upstream
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		network, addr = "unix", path
 	}
@@ -70,7 +81,7 @@ func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (splice.Conn, 
 	if err != nil {
 		return nil, wire.Unreachable, err
 	}
-	return conn.(splice.Conn), wire.Done, nil
+	return conn, wire.Done, nil
 }
 
 // refuse counts a refusal of a verified peer.

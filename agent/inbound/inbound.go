@@ -1,6 +1,6 @@
 // Package inbound serves what this host publishes: it admits verified peers by
 // the allow list and joins each of their streams to a connection to the service's
-// upstream, over TCP or a Unix socket.
+// upstream, over TCP or a Unix socket, or to a UDP socket that sends there.
 package inbound
 
 import (
@@ -43,7 +43,7 @@ type Server struct {
 // rules are what is published, compiled.
 type rules struct {
 	registry  transport.Registry
-	upstreams map[florete.ID]string
+	published map[florete.ID]florete.Published
 }
 
 // New returns a server that publishes nothing.
@@ -63,11 +63,11 @@ func (s *Server) Apply(f florete.Forwarder) error {
 	if err != nil {
 		return err
 	}
-	upstreams := map[florete.ID]string{}
+	published := map[florete.ID]florete.Published{}
 	for _, p := range f.Publish {
-		upstreams[p.ID] = p.Upstream
+		published[p.ID] = p
 	}
-	s.rules.Store(&rules{registry, upstreams})
+	s.rules.Store(&rules{registry, published})
 
 	list, trust := acl.Compile(f.Publish), s.Identities().Trust
 	s.gate.SetRule(func(in *transport.Incoming) bool {
@@ -117,23 +117,23 @@ func (s *Server) Close() {
 // running is a bound listener with its goroutines: one that accepts, one for
 // each connection, and one for each stream.
 type running struct {
-	addr    string
-	ln      *transport.Listener
-	stop    context.CancelFunc // accepts no more
-	ended   context.Context
-	end     context.CancelFunc // closes all connections
-	conns   sync.WaitGroup
-	streams *drain.Group
+	addr      string
+	ln        *transport.Listener
+	accepting context.Context
+	stop      context.CancelFunc // accepts no more
+	ended     context.Context
+	end       context.CancelFunc // closes all connections
+	conns     sync.WaitGroup
+	streams   *drain.Group
 }
 
 func (s *Server) start(addr string, ln *transport.Listener) *running {
 	r := &running{addr: addr, ln: ln, streams: drain.New()}
-	var accepting context.Context
-	accepting, r.stop = context.WithCancel(context.Background())
+	r.accepting, r.stop = context.WithCancel(context.Background())
 	r.ended, r.end = context.WithCancel(context.Background())
 	r.conns.Go(func() {
 		for {
-			in, err := ln.Accept(accepting)
+			in, err := ln.Accept(r.accepting)
 			if err != nil {
 				return
 			}
@@ -170,7 +170,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		if err != nil {
 			return
 		}
-		if !r.streams.Go(func(ctx context.Context) { s.carry(ctx, in, st) }) {
+		if !r.streams.Go(func(ctx context.Context) { s.carry(ctx, r, in, st) }) {
 			reset(st, wire.Stopping)
 		}
 	}

@@ -26,7 +26,7 @@ func (s *Server) direct(ctx context.Context, conn *net.TCPConn, f flow) {
 		return
 	}
 	defer end()
-	st, err := s.open(ctx, f)
+	st, err := s.dial(ctx, f)
 	if err != nil {
 		s.refuse(f, explain(err))
 		reset(conn)
@@ -58,14 +58,19 @@ func (s *Server) admit(ctx context.Context, f flow) (context.Context, func(), bo
 	return ctx, func() { release(); cancel() }, true
 }
 
-func (s *Server) open(ctx context.Context, f flow) (*transport.Stream, error) {
+// dial opens a stream to the flow's target.
+func (s *Server) dial(ctx context.Context, f flow) (*transport.Stream, error) {
 	target, err := florete.Dial(f.target)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	return s.Pool.Open(ctx, transport.Route{Caller: f.as, Target: target, Endpoints: s.rules.Load().reach[f.target].Endpoints})
+	as := wire.TCP
+	if f.protocol == florete.UDP {
+		as = wire.UDP
+	}
+	return s.Pool.Open(ctx, transport.Route{Caller: f.as, Target: target, Endpoints: s.rules.Load().reach[f.target].Endpoints}, as)
 }
 
 // explain puts an error in the words that refusals are counted by; nil when

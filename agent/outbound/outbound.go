@@ -1,5 +1,5 @@
 // Package outbound lets processes of this host reach services of the cluster: one
-// local TCP listener for each reachable service, and one SOCKS5 listener (RFC
+// local listener, TCP or UDP, for each reachable service, and one SOCKS5 listener (RFC
 // 1928) for each identity that has one. Whose process it is decides under which
 // identity it connects.
 package outbound
@@ -8,10 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,12 +44,13 @@ type Server struct {
 
 	mu        sync.Mutex
 	listeners map[netip.AddrPort]net.Listener
+	sockets   map[netip.AddrPort]*socket
 	accepts   sync.WaitGroup
 }
 
 // New returns a server that listens nowhere.
 func New(c Config) *Server {
-	s := &Server{Config: c, flows: drain.New(), listeners: map[netip.AddrPort]net.Listener{}}
+	s := &Server{Config: c, flows: drain.New(), listeners: map[netip.AddrPort]net.Listener{}, sockets: map[netip.AddrPort]*socket{}}
 	s.rules.Store(&rules{})
 	return s
 }
@@ -63,41 +65,51 @@ func (s *Server) Apply(m florete.Manifest) []error {
 	s.rules.Store(r)
 	s.gate.SetRule(func(f flow) bool { return r.check(f) == nil })
 
-	wanted := r.addresses()
-	for addr, ln := range s.listeners {
+	tcp, udp := r.addresses()
+	s.Sockets.Retain(tcp)
+	return slices.Concat(errs, settle(s.listeners, tcp, s.listen), settle(s.sockets, udp, s.open))
+}
+
+// settle closes what is not wanted and opens what is, and not there yet.
+func settle[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPort]bool, open func(netip.AddrPort) (L, error)) (errs []error) {
+	for addr, l := range there {
 		if !wanted[addr] {
-			ln.Close()
-			delete(s.listeners, addr)
+			l.Close()
+			delete(there, addr)
 		}
 	}
-	s.Sockets.Retain(wanted)
-	for addr := range maps.Keys(wanted) {
-		if s.listeners[addr] != nil {
+	for addr := range wanted {
+		if _, ok := there[addr]; ok {
 			continue
 		}
-		ln, err := s.Sockets.Listen(addr)
+		l, err := open(addr)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("local listener: %w", err))
 			continue
 		}
-		s.listeners[addr] = ln
-		s.accepts.Go(func() { s.accept(ln, addr) })
+		there[addr] = l
 	}
 	return errs
 }
 
-// Close stops accepting, gives live connections the server's grace, and returns
-// when all is closed. The pool's connections stay.
+// Close stops accepting, ends UDP flows, gives live connections the server's grace,
+// and returns when all is closed. The pool's connections stay.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for addr, ln := range s.listeners {
-		ln.Close()
-		delete(s.listeners, addr)
-	}
+	settle(s.listeners, nil, s.listen)
+	settle(s.sockets, nil, s.open)
 	s.accepts.Wait()
 	s.flows.Close(s.Grace)
 	time.Sleep(transport.Flush)
+}
+
+func (s *Server) listen(addr netip.AddrPort) (net.Listener, error) {
+	ln, err := s.Sockets.Listen(addr)
+	if err == nil {
+		s.accepts.Go(func() { s.accept(ln, addr) })
+	}
+	return ln, err
 }
 
 func (s *Server) accept(ln net.Listener, addr netip.AddrPort) {

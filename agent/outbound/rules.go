@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,7 +15,7 @@ type rules struct {
 	trustDomain string
 	callers     caller.Table
 	reach       map[florete.ID]florete.Reachable
-	reachAt     map[netip.AddrPort]florete.Reachable
+	reachAt     map[netip.AddrPort]florete.Reachable // of either protocol
 	socksAt     map[netip.AddrPort]florete.ID
 }
 
@@ -41,23 +42,30 @@ func compile(m florete.Manifest) (*rules, []error) {
 	return r, problems
 }
 
-func (r *rules) addresses() map[netip.AddrPort]bool {
-	all := map[netip.AddrPort]bool{}
-	for a := range r.reachAt {
-		all[a] = true
+// addresses are where TCP listens, and where UDP does.
+func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
+	tcp, udp = map[netip.AddrPort]bool{}, map[netip.AddrPort]bool{}
+	for a, reach := range r.reachAt {
+		if reach.Protocol == florete.UDP {
+			udp[a] = true
+		} else {
+			tcp[a] = true
+		}
 	}
 	for a := range r.socksAt {
-		all[a] = true
+		tcp[a] = true
 	}
-	return all
+	return tcp, udp
 }
 
-// flow is one connection of a local process: by uid, as an identity, to a target.
+// flow is one connection, or UDP flow, of a local process: by uid, as an identity, to
+// a target.
 type flow struct {
-	uid    uint32
-	as     florete.ID
-	target florete.ID
-	socks  bool // the listener decided the identity
+	uid      uint32
+	as       florete.ID
+	target   florete.ID
+	protocol florete.Protocol
+	socks    bool // the listener decided the identity
 }
 
 // refusal says why a local process is not let through.
@@ -92,6 +100,9 @@ func (r *rules) check(f flow) *refusal {
 	}
 	if !slices.Contains(reach.As, f.as) {
 		return &refusal{"not-reachable", fmt.Sprintf("%s may not reach %s", f.as, f.target)}
+	}
+	if reach.Protocol != f.protocol {
+		return &refusal{"not-reachable", fmt.Sprintf("%s is not reached over %s", f.target, cmp.Or(f.protocol, "tcp"))}
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (s *Server) connect(ctx context.Context, conn *net.TCPConn, r *socks5.Reque
 		return reply(conn, statute.RepRuleFailure)
 	}
 	defer end()
-	st, err := s.open(ctx, f)
+	st, err := s.dial(ctx, f)
 	if err == nil {
 		defer st.Release()
 		err = answer(ctx, st)

@@ -88,11 +88,11 @@ func tables(r Report, now time.Time) []*table {
 	}
 	published := &table{head: []string{"PUBLISHED", "UPSTREAM", "SERVING", "ALLOWED"}}
 	for _, p := range r.Published {
-		published.row(p.ID.Short(), p.Upstream, fmt.Sprint(p.Serving), shorts(p.Allow))
+		published.row(p.ID.Short(), over(p.Upstream, p.Protocol), fmt.Sprint(p.Serving), shorts(p.Allow))
 	}
 	reachable := &table{head: []string{"REACHABLE", "LISTENER", "AS", "ENDPOINTS"}}
 	for _, x := range r.Reachable {
-		reachable.row(x.Name, x.Listen, shorts(x.As), strings.Join(x.Endpoints, " "))
+		reachable.row(x.Name, over(x.Listen, x.Protocol), shorts(x.As), strings.Join(x.Endpoints, " "))
 	}
 	socks := &table{head: []string{"SOCKS5 AS", "LISTENER"}}
 	for _, x := range r.SOCKS {
@@ -102,9 +102,9 @@ func tables(r Report, now time.Time) []*table {
 }
 
 func traffic(s tally.Summary, now time.Time) []*table {
-	peers := &table{head: []string{"", "TARGET", "CALLER", "LIVE", "TOTAL", "SENT", "RECEIVED"}}
+	peers := &table{head: []string{"", "TARGET", "CALLER", "LIVE", "TOTAL", "SENT", "RECEIVED", "DROPPED"}}
 	for _, p := range s.Paths {
-		peers.row(string(p.Side), p.Target.Short(), p.Caller.Short(), fmt.Sprint(p.Live), fmt.Sprint(p.Total), size(p.Sent), size(p.Received))
+		peers.row(string(p.Side), p.Target.Short(), p.Caller.Short(), fmt.Sprint(p.Live), fmt.Sprint(p.Total), size(p.Sent), size(p.Received), fmt.Sprint(p.Dropped))
 	}
 	refused := &table{head: []string{"REFUSED", "TIMES"}}
 	for _, reason := range slices.Sorted(maps.Keys(s.Refusals)) {
@@ -118,6 +118,14 @@ func traffic(s tally.Summary, now time.Time) []*table {
 }
 
 const lastShown = 8
+
+// over is an address with its protocol, where that is not TCP: 127.0.0.1:53/udp.
+func over(address string, p florete.Protocol) string {
+	if p == florete.TCP {
+		return address
+	}
+	return address + "/" + string(p)
+}
 
 func shorts(ids []florete.ID) string {
 	all := make([]string, len(ids))

@@ -24,7 +24,7 @@ type Report struct {
 	Published   []Published `json:"published"`
 	Reachable   []Reachable `json:"reachable"`
 	SOCKS       []SOCKS     `json:"socks"`
-	Connections int64       `json:"connections"` // live, both sides
+	Connections int64       `json:"connections"` // live, and UDP flows, both sides
 	tally.Summary
 }
 
@@ -73,19 +73,21 @@ func ReadNeed(l florete.Layout, id string) (s NeedState) {
 
 // Published is a service of this host. Without a valid SVID it is not served.
 type Published struct {
-	ID       florete.ID   `json:"id"`
-	Upstream string       `json:"upstream"`
-	Allow    []florete.ID `json:"allow"`
-	Serving  bool         `json:"serving"`
+	ID       florete.ID       `json:"id"`
+	Protocol florete.Protocol `json:"protocol,omitempty"`
+	Upstream string           `json:"upstream"`
+	Allow    []florete.ID     `json:"allow"`
+	Serving  bool             `json:"serving"`
 }
 
 // Reachable is a service that identities of this host may reach.
 type Reachable struct {
-	ID        florete.ID   `json:"id"`
-	Name      string       `json:"name"` // for SOCKS5
-	Listen    string       `json:"listen"`
-	As        []florete.ID `json:"as"`
-	Endpoints []string     `json:"endpoints"`
+	ID        florete.ID       `json:"id"`
+	Protocol  florete.Protocol `json:"protocol,omitempty"`
+	Name      string           `json:"name"` // for SOCKS5
+	Listen    string           `json:"listen"`
+	As        []florete.ID     `json:"as"`
+	Endpoints []string         `json:"endpoints"`
 }
 
 // SOCKS is a SOCKS5 listener.

@@ -33,9 +33,12 @@ func full() status.Report {
 			{ID: "config-documents", Kind: "config"},
 		},
 		Published: []status.Published{{ID: agenttest.Outline, Upstream: "127.0.0.1:4654", Allow: []florete.ID{agenttest.Alice, agenttest.Bob}}},
+		Reachable: []status.Reachable{
+			{ID: agenttest.ID("service/dns"), Protocol: florete.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", As: []florete.ID{agenttest.Alice}, Endpoints: []string{"192.0.2.1:4610"}},
+		},
 	}
 	r.Summary = tally.Summary{
-		Paths:    []tally.Path{{Side: tally.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20}},
+		Paths:    []tally.Path{{Side: tally.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
 		Refusals: map[string]int64{"denied": 2, "bad-name": 1},
 		Last:     []tally.Refusal{{Time: now.Add(-12 * time.Second), Side: tally.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d\x1b[2J\n"}},
 	}
@@ -57,8 +60,11 @@ config-documents  config  unknown    0
 PUBLISHED        UPSTREAM        SERVING  ALLOWED
 service/outline  127.0.0.1:4654  false    user/alice user/bob
 
-     TARGET           CALLER      LIVE  TOTAL  SENT   RECEIVED
-out  service/outline  user/alice  1     3      900 B  5.0 MiB
+REACHABLE           LISTENER           AS          ENDPOINTS
+dns.demo.flor.rete  127.64.0.1:53/udp  user/alice  192.0.2.1:4610
+
+     TARGET           CALLER      LIVE  TOTAL  SENT   RECEIVED  DROPPED
+out  service/outline  user/alice  1     3      900 B  5.0 MiB   2
 
 REFUSED   TIMES
 bad-name  1

@@ -38,6 +38,7 @@ type Path struct {
 	Total    int64      `json:"total"`    // connections ever
 	Sent     int64      `json:"sent"`     // bytes from caller to target
 	Received int64      `json:"received"` // bytes from target to caller
+	Dropped  int64      `json:"dropped"`  // datagrams of the local end that found a queue full
 }
 
 // lastKept is how many refusals are kept in full.
@@ -56,11 +57,12 @@ type pathKey struct {
 	target, caller florete.ID
 }
 
-type path struct{ live, total, sent, received atomic.Int64 }
+type path struct{ live, total, sent, received, dropped atomic.Int64 }
 
-// Flow is one live connection: add the bytes that pass, and call Done once.
+// Flow is one live connection, or UDP flow: add what passes, and call Done once.
 type Flow struct {
-	Sent, Received *atomic.Int64 // from caller to target, and back
+	Sent, Received *atomic.Int64 // bytes from caller to target, and back
+	Dropped        *atomic.Int64 // datagrams
 	live           *atomic.Int64
 }
 
@@ -79,7 +81,7 @@ func (t *Tally) Begin(side Side, target, caller florete.ID) Flow {
 	}
 	p.live.Add(1)
 	p.total.Add(1)
-	return Flow{Sent: &p.sent, Received: &p.received, live: &p.live}
+	return Flow{Sent: &p.sent, Received: &p.received, Dropped: &p.dropped, live: &p.live}
 }
 
 // Done counts a connection out.
@@ -117,7 +119,7 @@ func (t *Tally) Summary() Summary {
 	for k, p := range t.paths {
 		s.Paths = append(s.Paths, Path{
 			Side: k.side, Target: k.target, Caller: k.caller,
-			Live: p.live.Load(), Total: p.total.Load(), Sent: p.sent.Load(), Received: p.received.Load(),
+			Live: p.live.Load(), Total: p.total.Load(), Sent: p.sent.Load(), Received: p.received.Load(), Dropped: p.dropped.Load(),
 		})
 	}
 	slices.SortFunc(s.Paths, func(a, b Path) int {

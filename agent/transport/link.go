@@ -11,6 +11,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"florete"
+	"florete/agent/datagram"
 	"florete/agent/identity"
 	"florete/agent/wire"
 )
@@ -22,6 +23,7 @@ type link struct {
 	peer     Peer
 	endpoint string
 	until    time.Time
+	flows    *datagram.Conn
 
 	mu      sync.Mutex
 	streams int
@@ -84,10 +86,10 @@ func (l *link) closeIdle() {
 }
 
 // open begins a stream to the target.
-func (l *link) open(ctx context.Context) (*quic.Stream, error) {
+func (l *link) open(ctx context.Context, flow wire.Flow) (*quic.Stream, error) {
 	st, err := l.conn.OpenStreamSync(ctx)
 	if err == nil {
-		_, err = st.Write(wire.Preamble{Target: l.peer.ID}.Append(nil))
+		_, err = st.Write(wire.Preamble{Flow: flow, Target: l.peer.ID}.Append(nil))
 	}
 	return st, explain(err, l.peer.ID)
 }
@@ -120,7 +122,7 @@ func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint 
 	if err != nil {
 		return nil, fmt.Errorf("%s at %s: %w", want, endpoint, explain(err, want))
 	}
-	l := &link{conn: conn, svid: svid, peer: peer, endpoint: endpoint, until: earliest(svid, peer)}
+	l := &link{conn: conn, svid: svid, peer: peer, endpoint: endpoint, until: earliest(svid, peer), flows: datagram.Over(conn, &p.busy)}
 	l.idle = time.AfterFunc(linkIdle, l.closeIdle)
 	return l, nil
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"florete"
+	"florete/agent/datagram"
 	"florete/agent/identity"
 	"florete/agent/wire"
 )
@@ -88,7 +89,7 @@ func (p *Pool) Close() {
 	p.socket.Close()
 }
 
-// Stream is one TCP connection on its way to the target.
+// Stream is one TCP connection, or UDP flow, on its way to the target.
 type Stream struct {
 	*quic.Stream
 	pool *Pool
@@ -99,13 +100,13 @@ type Stream struct {
 
 // Open begins a stream. What the target's side says to it comes with Answer;
 // bytes may be written before. Release must be called in the end.
-func (p *Pool) Open(ctx context.Context, r Route) (*Stream, error) {
+func (p *Pool) Open(ctx context.Context, r Route, flow wire.Flow) (*Stream, error) {
 	for {
 		l, fresh, err := p.acquire(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		st, err := l.open(ctx)
+		st, err := l.open(ctx, flow)
 		if err == nil {
 			return &Stream{Stream: st, pool: p, link: l, key: slotKey{r.Caller, r.Target.ID()}}, nil
 		}
@@ -150,13 +151,20 @@ func (s *Stream) Answer() error {
 	if errors.As(err, &reset) && !reset.Remote {
 		return context.Canceled
 	}
-	err = explain(err, s.link.peer.ID)
+	err = s.Explain(err)
 	var refused *RefusedError
 	if !errors.As(err, &refused) || refused.Code != wire.Reset {
 		s.pool.learn(s, false)
 	}
 	return err
 }
+
+// Explain makes an error of the stream a RefusedError where the target's side said
+// why.
+func (s *Stream) Explain(err error) error { return explain(err, s.link.peer.ID) }
+
+// Flows are the connection's, for datagrams of a UDP flow.
+func (s *Stream) Flows() *datagram.Conn { return s.link.flows }
 
 // Release tells that the stream is no longer used.
 func (s *Stream) Release() { s.once.Do(s.link.release) }

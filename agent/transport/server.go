@@ -11,6 +11,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"florete"
+	"florete/agent/datagram"
 	"florete/agent/identity"
 	"florete/agent/wire"
 )
@@ -45,6 +46,7 @@ type Rejection struct {
 type Incoming struct {
 	Target florete.ID
 	Peer   Peer
+	Flows  *datagram.Conn
 	conn   *quic.Conn
 	until  time.Time
 }
@@ -63,6 +65,7 @@ type Listener struct {
 	socket *net.UDPConn
 	quic   *quic.Transport
 	ln     *quic.Listener
+	flows  sync.WaitGroup
 }
 
 // Listen binds the server's address.
@@ -94,7 +97,7 @@ func (s *Server) Listen() (*Listener, error) {
 		socket.Close()
 		return nil, err
 	}
-	return &Listener{socket, t, ln}, nil
+	return &Listener{socket: socket, quic: t, ln: ln}, nil
 }
 
 // Addr is the bound address.
@@ -110,7 +113,7 @@ func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in := h.in
-	in.conn = conn
+	in.conn, in.Flows = conn, datagram.Over(conn, &l.flows)
 	return &in, nil
 }
 
@@ -120,6 +123,7 @@ func (l *Listener) Close() {
 	l.ln.Close()
 	l.quic.Close()
 	l.socket.Close()
+	l.flows.Wait()
 }
 
 // configFor chooses the certificate by SNI lookup and checks the peer for it.

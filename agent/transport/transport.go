@@ -26,7 +26,7 @@ const (
 	handshakeTimeout = 5 * time.Second
 	idleTimeout      = 15 * time.Second
 	keepAlive        = 5 * time.Second
-	maxStreams       = 1 << 16 // TCP connections within one connection
+	maxStreams       = 1 << 16 // TCP connections and UDP flows within one connection
 )
 
 // Flush is how long to wait between a last stream's end and a connection's: QUIC
@@ -104,6 +104,7 @@ func quicConfig() *quic.Config {
 		MaxIdleTimeout:        idleTimeout,
 		KeepAlivePeriod:       keepAlive,
 		MaxIncomingUniStreams: -1,
+		EnableDatagrams:       true,
 	}
 }
 

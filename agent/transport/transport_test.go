@@ -83,7 +83,7 @@ func (s *server) start(t *testing.T, set *identity.Set) {
 					if err != nil {
 						return
 					}
-					wire.Read(st)
+					wire.Read(st, wire.TCP)
 					if s.refuse != 0 {
 						st.CancelRead(quic.StreamErrorCode(s.refuse))
 						st.CancelWrite(quic.StreamErrorCode(s.refuse))
@@ -120,7 +120,7 @@ func try(t *testing.T, p *transport.Pool, r transport.Route) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	st, err := p.Open(ctx, r)
+	st, err := p.Open(ctx, r, wire.TCP)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func TestRenewedSVIDGetsANewConnection(t *testing.T) {
 	laptop.Store(host(t, "laptop", ca, alice))
 	p := pool(t, laptop.Load)
 	r := route(t, outline, s.addr)
-	old, err := p.Open(t.Context(), r)
+	old, err := p.Open(t.Context(), r, wire.TCP)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestRefusalIsSeenWhicheverWay(t *testing.T) {
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
 	p := pool(t, func() *identity.Set { return laptop })
-	st, err := p.Open(t.Context(), route(t, outline, s.addr))
+	st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestAnswerToAStreamGivenUp(t *testing.T) {
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
 	p := pool(t, func() *identity.Set { return laptop })
-	st, err := p.Open(t.Context(), route(t, outline, s.addr))
+	st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func dialRaw(t *testing.T, addr string, config *tls.Config) (*quic.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	st.Write(wire.Preamble{Target: outline}.Append(nil))
+	st.Write(wire.Preamble{Flow: wire.TCP, Target: outline}.Append(nil))
 	st.SetReadDeadline(time.Now().Add(5 * time.Second))
 	_, err = st.Read(make([]byte, 1))
 	return conn, err

@@ -2,11 +2,11 @@
 // ALPN "florete/1".
 //
 // A connection is between one caller and one target, both proven by their
-// X.509-SVIDs. Each TCP connection is one bidirectional stream, opened by the
-// caller's side with a preamble:
+// X.509-SVIDs. Each TCP connection, and each UDP flow, is one bidirectional stream,
+// opened by the caller's side with a preamble:
 //
 //	offset 0  version, 1
-//	offset 1  flow, 1 = a TCP connection
+//	offset 1  flow, 1 = a TCP connection, 3 = a UDP flow
 //	offset 2  length of the rest, big endian, at most MaxBody
 //	offset 4  SPIFFE ID of the target
 //
@@ -17,6 +17,13 @@
 //
 // TCP's FIN is the stream's FIN, in each direction on its own. TCP's RST is
 // RESET_STREAM and STOP_SENDING with code Reset.
+//
+// A UDP flow is what one socket says to the target, and what it is told. Its
+// datagrams go in DATAGRAM frames (RFC 9221), with the flow in front: a varint (RFC
+// 9000 section 16), the stream's ID divided by four, as in RFC 9297 section 2.1. A
+// datagram that is too large for a frame goes over the stream, its length in front,
+// two bytes, big endian; so do those that a caller sends before the answer, right
+// behind the preamble. The end of either direction of the stream ends the flow.
 //
 // Codes are also the application error codes of CONNECTION_CLOSE.
 package wire
@@ -40,25 +47,33 @@ const Connected byte = 0
 
 const (
 	version   = 1
-	flowTCP   = 1
 	headerLen = 4
+)
+
+// Flow is what a stream stands for. Numbers are never reused.
+type Flow byte
+
+const (
+	TCP Flow = 1
+	UDP Flow = 3 // 2 is among what no reader takes
 )
 
 // Preamble opens a stream.
 type Preamble struct {
+	Flow   Flow
 	Target florete.ID
 }
 
 // Append adds the preamble's bytes to b. Read gives back what Append wrote.
 func (p Preamble) Append(b []byte) []byte {
 	target := p.Target.String()
-	b = append(b, version, flowTCP)
+	b = append(b, version, byte(p.Flow))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(target)))
 	return append(b, target...)
 }
 
-// Read takes a preamble off r, and not a byte more.
-func Read(r io.Reader) (Preamble, error) {
+// Read takes the preamble of a flow off r, and not a byte more.
+func Read(r io.Reader, flow Flow) (Preamble, error) {
 	var header [headerLen]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		return Preamble{}, fmt.Errorf("preamble: %w", err)
@@ -66,8 +81,8 @@ func Read(r io.Reader) (Preamble, error) {
 	if header[0] != version {
 		return Preamble{}, fmt.Errorf("preamble: version %d, want %d", header[0], version)
 	}
-	if header[1] != flowTCP {
-		return Preamble{}, fmt.Errorf("preamble: flow %d, want %d", header[1], flowTCP)
+	if Flow(header[1]) != flow {
+		return Preamble{}, fmt.Errorf("preamble: flow %d, want %d", header[1], flow)
 	}
 	n := binary.BigEndian.Uint16(header[2:])
 	if n > MaxBody {
@@ -81,5 +96,5 @@ func Read(r io.Reader) (Preamble, error) {
 	if err != nil {
 		return Preamble{}, fmt.Errorf("preamble: %w", err)
 	}
-	return Preamble{Target: target}, nil
+	return Preamble{flow, target}, nil
 }

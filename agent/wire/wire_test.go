@@ -7,20 +7,41 @@ import (
 	"os"
 	"testing"
 
+	"github.com/quic-go/quic-go"
+
 	"florete"
 	"florete/agent/wire"
 )
 
-type vectors struct {
-	ALPN      string
-	Preambles []struct {
+type (
+	preamble struct {
 		Target florete.ID
 		Hex    string
 	}
-	Refused []struct{ Why, Hex, Error string }
-	Answers map[string]byte
-	Codes   map[string]wire.Code
-}
+	bad struct{ Why, Hex, Error string }
+
+	vectors struct {
+		ALPN      string
+		Preambles []preamble
+		Refused   []bad
+		Answers   map[string]byte
+		Codes     map[string]wire.Code
+		UDP       struct {
+			Preambles []preamble
+			Refused   []bad
+			Frames    []struct {
+				Stream       quic.StreamID
+				Payload, Hex string
+			}
+			BadFrames []bad
+			Lengths   []struct {
+				Length int
+				Hex    string
+			}
+			BadLengths []bad
+		}
+	}
+)
 
 func load(t testing.TB) (v vectors) {
 	t.Helper()
@@ -46,27 +67,78 @@ func unhex(t testing.TB, s string) []byte {
 }
 
 func TestPreambleVectors(t *testing.T) {
-	for _, v := range load(t).Preambles {
-		want := wire.Preamble{Target: v.Target}
-		if got := hex.EncodeToString(want.Append(nil)); got != v.Hex {
-			t.Errorf("%s is written as %s, want %s", v.Target, got, v.Hex)
-		}
-		r := bytes.NewReader(append(unhex(t, v.Hex), "payload"...))
-		if got, err := wire.Read(r); err != nil || got != want {
-			t.Errorf("%s is read as %v, %v", v.Hex, got, err)
-		}
-		if r.Len() != len("payload") {
-			t.Errorf("%d bytes left behind the preamble, want %d", r.Len(), len("payload"))
+	v := load(t)
+	for flow, preambles := range map[wire.Flow][]preamble{wire.TCP: v.Preambles, wire.UDP: v.UDP.Preambles} {
+		for _, p := range preambles {
+			want := wire.Preamble{Flow: flow, Target: p.Target}
+			if got := hex.EncodeToString(want.Append(nil)); got != p.Hex {
+				t.Errorf("%s is written as %s, want %s", p.Target, got, p.Hex)
+			}
+			r := bytes.NewReader(append(unhex(t, p.Hex), "payload"...))
+			if got, err := wire.Read(r, flow); err != nil || got != want {
+				t.Errorf("%s is read as %v, %v", p.Hex, got, err)
+			}
+			if r.Len() != len("payload") {
+				t.Errorf("%d bytes left behind the preamble, want %d", r.Len(), len("payload"))
+			}
 		}
 	}
 }
 
 func TestRefusedVectors(t *testing.T) {
-	for _, v := range load(t).Refused {
-		_, err := wire.Read(bytes.NewReader(unhex(t, v.Hex)))
-		if err == nil || err.Error() != v.Error {
-			t.Errorf("%s: error %v, want %q", v.Why, err, v.Error)
+	v := load(t)
+	for flow, refused := range map[wire.Flow][]bad{wire.TCP: v.Refused, wire.UDP: v.UDP.Refused} {
+		for _, x := range refused {
+			_, err := wire.Read(bytes.NewReader(unhex(t, x.Hex)), flow)
+			x.check(t, err)
 		}
+	}
+	// What no reader takes, the other does not take either.
+	for _, x := range v.Refused {
+		if p, err := wire.Read(bytes.NewReader(unhex(t, x.Hex)), wire.UDP); err == nil {
+			t.Errorf("%s: read as %v", x.Why, p)
+		}
+	}
+}
+
+func (x bad) check(t *testing.T, err error) {
+	t.Helper()
+	if err == nil || err.Error() != x.Error {
+		t.Errorf("%s: error %v, want %q", x.Why, err, x.Error)
+	}
+}
+
+func TestFrameVectors(t *testing.T) {
+	v := load(t).UDP
+	for _, f := range v.Frames {
+		b := append(wire.AppendFlow(nil, f.Stream), unhex(t, f.Payload)...)
+		if got := hex.EncodeToString(b); got != f.Hex {
+			t.Errorf("stream %d is written as %s, want %s", f.Stream, got, f.Hex)
+		}
+		stream, payload, err := wire.CutFlow(unhex(t, f.Hex))
+		if err != nil || stream != f.Stream || hex.EncodeToString(payload) != f.Payload {
+			t.Errorf("%s is read as %d, %x, %v", f.Hex, stream, payload, err)
+		}
+	}
+	for _, x := range v.BadFrames {
+		_, _, err := wire.CutFlow(unhex(t, x.Hex))
+		x.check(t, err)
+	}
+}
+
+func TestLengthVectors(t *testing.T) {
+	v := load(t).UDP
+	for _, l := range v.Lengths {
+		if got := hex.EncodeToString(wire.AppendLength(nil, l.Length)); got != l.Hex {
+			t.Errorf("%d is written as %s, want %s", l.Length, got, l.Hex)
+		}
+		if got, err := wire.ReadLength(bytes.NewReader(unhex(t, l.Hex))); err != nil || got != l.Length {
+			t.Errorf("%s is read as %d, %v", l.Hex, got, err)
+		}
+	}
+	for _, x := range v.BadLengths {
+		_, err := wire.ReadLength(bytes.NewReader(unhex(t, x.Hex)))
+		x.check(t, err)
 	}
 }
 
@@ -91,20 +163,47 @@ func TestNumbers(t *testing.T) {
 // FuzzRead holds the law that what Read takes is what Append writes.
 func FuzzRead(f *testing.F) {
 	v := load(f)
-	for _, p := range v.Preambles {
+	for _, p := range append(v.Preambles, v.UDP.Preambles...) {
 		f.Add(unhex(f, p.Hex))
 	}
-	for _, p := range v.Refused {
+	for _, p := range append(v.Refused, v.UDP.Refused...) {
 		f.Add(unhex(f, p.Hex))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r := bytes.NewReader(b)
-		p, err := wire.Read(r)
+		for _, flow := range []wire.Flow{wire.TCP, wire.UDP} {
+			r := bytes.NewReader(b)
+			p, err := wire.Read(r, flow)
+			if err != nil {
+				continue
+			}
+			if taken := b[:len(b)-r.Len()]; !bytes.Equal(p.Append(nil), taken) {
+				t.Fatalf("read %x, writes %x", taken, p.Append(nil))
+			}
+		}
+	})
+}
+
+// FuzzCutFlow holds the law that CutFlow(AppendFlow(x)) is x, for any x that it gives:
+// a varint may be longer than it need be.
+func FuzzCutFlow(f *testing.F) {
+	v := load(f).UDP
+	for _, x := range v.Frames {
+		f.Add(unhex(f, x.Hex))
+	}
+	for _, x := range v.BadFrames {
+		f.Add(unhex(f, x.Hex))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		stream, payload, err := wire.CutFlow(b)
 		if err != nil {
 			return
 		}
-		if taken := b[:len(b)-r.Len()]; !bytes.Equal(p.Append(nil), taken) {
-			t.Fatalf("read %x, writes %x", taken, p.Append(nil))
+		if stream%4 != 0 || !bytes.HasSuffix(b, payload) {
+			t.Fatalf("%x is read as stream %d, payload %x", b, stream, payload)
+		}
+		again, rest, err := wire.CutFlow(append(wire.AppendFlow(nil, stream), payload...))
+		if err != nil || again != stream || !bytes.Equal(rest, payload) {
+			t.Fatalf("stream %d is read as %d, %v", stream, again, err)
 		}
 	})
 }

@@ -1,0 +1,122 @@
+// Package datagram carries the datagrams of UDP flows over QUIC connections (package
+// wire), and sends and receives them at a local socket. Nothing here waits for
+// anybody: a datagram that finds a queue full is dropped, as UDP allows, and counted.
+package datagram
+
+import (
+	"sync"
+
+	"github.com/quic-go/quic-go"
+
+	"florete/agent/wire"
+)
+
+// Bounds of what may be under way.
+const (
+	MaxFlows = 4096 // of a connection; with one more the one that is idle longest ends
+	queued   = 128  // datagrams of a flow that wait to be sent
+	waiting  = 1024 // those of all flows of a connection
+)
+
+// Conn is the part of a QUIC connection that its flows share.
+type Conn struct {
+	quic  *quic.Conn
+	tasks *sync.WaitGroup
+	start sync.Once
+	out   chan outgoing
+
+	mu    sync.Mutex
+	flows map[quic.StreamID]*Flow
+}
+
+type outgoing struct {
+	flow   *Flow
+	packet packet
+}
+
+// Over is for the flows of one connection. What it starts, with the first of them,
+// is among tasks and ends with the connection.
+func Over(c *quic.Conn, tasks *sync.WaitGroup) *Conn {
+	return &Conn{quic: c, tasks: tasks, out: make(chan outgoing, waiting), flows: map[quic.StreamID]*Flow{}}
+}
+
+func (c *Conn) join(f *Flow) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.flows) >= MaxFlows {
+		idlest := c.idlest()
+		delete(c.flows, idlest.stream.StreamID())
+		idlest.End(wire.Done)
+	}
+	c.flows[f.stream.StreamID()] = f
+	c.start.Do(func() {
+		c.tasks.Go(c.send)
+		c.tasks.Go(c.receive)
+	})
+}
+
+func (c *Conn) leave(id quic.StreamID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.flows, id)
+}
+
+func (c *Conn) idlest() (idlest *Flow) {
+	for _, f := range c.flows {
+		if idlest == nil || f.Used() < idlest.Used() {
+			idlest = f
+		}
+	}
+	return idlest
+}
+
+// push queues a packet unless there are too many.
+func (c *Conn) push(f *Flow, p packet) bool {
+	if f.queued.Add(1) <= queued {
+		select {
+		case c.out <- outgoing{f, p}:
+			return true
+		default:
+		}
+	}
+	f.queued.Add(-1)
+	return false
+}
+
+// send is the only one that waits until the connection takes a datagram.
+func (c *Conn) send() {
+	for {
+		select {
+		case o := <-c.out:
+			o.flow.queued.Add(-1)
+			if err := c.quic.SendDatagram(o.packet.frame(o.flow.stream.StreamID())); err == nil {
+				o.flow.FromLocal.Add(o.packet.size())
+			} else {
+				// Too large for a frame, or the peer takes none.
+				o.flow.aside(o.packet)
+			}
+		case <-c.quic.Context().Done():
+			return
+		}
+	}
+}
+
+func (c *Conn) receive() {
+	for {
+		b, err := c.quic.ReceiveDatagram(c.quic.Context())
+		if err != nil {
+			return
+		}
+		id, payload, err := wire.CutFlow(b)
+		if err != nil {
+			continue
+		}
+		c.mu.Lock()
+		f := c.flows[id]
+		c.mu.Unlock()
+		// Of a flow that has ended here some may still come.
+		if f != nil {
+			f.fromPeer(payload)
+		}
+	}
+}

@@ -1,0 +1,378 @@
+package agent_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/agent"
+	"florete/agent/agenttest"
+)
+
+// newUDPCluster is a Cluster whose outline speaks UDP.
+func newUDPCluster(t *testing.T, upstream string) *cluster {
+	t.Helper()
+	c := newCluster(t, upstream)
+	c.Publish.Publish[0].Protocol, c.Reach.Reach[0].Protocol = florete.UDP, florete.UDP
+	c.acceptUrsula(t)
+	c.acceptLaptop(t)
+	return c
+}
+
+// echoUDP is an upstream that sends back what it gets, and tells from where.
+func echoUDP(t *testing.T) (addr string, senders chan net.Addr) {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	senders = make(chan net.Addr, 1<<16)
+	go func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, from, err := c.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			senders <- from
+			c.WriteTo(b[:n], from)
+		}
+	}()
+	return c.LocalAddr().String(), senders
+}
+
+func dialUDP(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("udp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// exchange sends a datagram and wants it back.
+func exchange(c net.Conn, payload []byte) error {
+	if _, err := c.Write(payload); err != nil {
+		return err
+	}
+	c.SetReadDeadline(time.Now().Add(2 * time.Second))
+	b := make([]byte, 1<<16)
+	n, err := c.Read(b)
+	if err == nil && !bytes.Equal(b[:n], payload) {
+		err = fmt.Errorf("got %d bytes, sent %d", n, len(payload))
+	}
+	return err
+}
+
+// reachesUDP tries for as long as a flow that was refused is not heard.
+func reachesUDP(c net.Conn) bool { return exchange(c, []byte("anybody?")) == nil }
+
+func wantSilence(t *testing.T, c net.Conn) {
+	t.Helper()
+	c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	if n, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("got %d bytes, %v, want silence", n, err)
+	}
+}
+
+func TestDatagrams(t *testing.T) {
+	upstream, senders := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	c.start(t)
+	a, b := dialUDP(t, c.Local), dialUDP(t, c.Local)
+	for _, size := range []int{4, 0, 1200, 1500, 9000, 60_000, 65507, 1} {
+		payload := make([]byte, size)
+		rand.Read(payload)
+		for _, conn := range []net.Conn{a, b} {
+			if err := exchange(conn, payload); err != nil {
+				t.Fatalf("%d bytes: %v", size, err)
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for range 16 {
+		seen[(<-senders).String()] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("the upstream saw %d senders, want one for each flow", len(seen))
+	}
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+		waitFor(t, h.Name+" to count", func() bool {
+			p := report(t, h).Paths
+			return len(p) == 1 && p[0].Live == 2 && p[0].Total == 2 && p[0].Sent == p[0].Received && p[0].Sent == 2*137212
+		})
+	}
+}
+
+// TestUnconnectedSender: one socket sends to two services, and has a flow with each.
+func TestUnconnectedSender(t *testing.T) {
+	upstream, _ := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	c.start(t)
+	conn, err := net.ListenPacket("udp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	to := net.UDPAddrFromAddrPort(c.Reach.Reach[0].Listen)
+	conn.WriteTo([]byte("ping"), to)
+	conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	b := make([]byte, 16)
+	n, from, err := conn.ReadFrom(b)
+	if err != nil || string(b[:n]) != "ping" || from.String() != to.String() {
+		t.Fatalf("got %q from %v, %v", b[:n], from, err)
+	}
+}
+
+// TestUDPCallers: the owner of the socket decides, root is no exception.
+func TestUDPCallers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can start a process of another user")
+	}
+	const alicesUID, bobsUID, nobodysUID = 64997, 64998, 64999
+	upstream, senders := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{alicesUID}}, {ID: bob, UIDs: []uint32{bobsUID}}}
+	c.acceptLaptop(t)
+	c.start(t)
+	if err := agenttest.SendAs(t, alicesUID, c.Local); err != nil {
+		t.Errorf("alice: %v", err)
+	}
+	<-senders
+	for _, uid := range []uint32{bobsUID, nobodysUID, 0} {
+		if err := agenttest.SendAs(t, uid, c.Local); err == nil || !strings.Contains(err.Error(), "timeout") {
+			t.Errorf("uid %d: %v, want silence", uid, err)
+		}
+	}
+	refusals(t, c.Ursula, "denied", 1)
+	refusals(t, c.Laptop, "denied", 1)
+	for _, uid := range []int{nobodysUID, 0} {
+		if !slices.ContainsFunc(report(t, c.Laptop).Last, func(r refusal) bool {
+			return r.Reason == "unknown-caller" && strings.HasPrefix(r.Detail, fmt.Sprintf("uid %d:", uid))
+		}) {
+			t.Errorf("uid %d is not among the refusals", uid)
+		}
+	}
+	if len(senders) > 0 {
+		t.Error("the service heard of a caller who was refused")
+	}
+}
+
+// TestPortTakenOver: an address belongs to whoever has it now, not to whoever had it
+// when its flow began.
+func TestPortTakenOver(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can start a process of another user")
+	}
+	upstream, senders := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	c.start(t)
+	conn := dialUDP(t, c.Local)
+	if err := exchange(conn, []byte("ping")); err != nil {
+		t.Fatal(err)
+	}
+	<-senders
+	at := conn.LocalAddr().String()
+	conn.Close()
+	if err := agenttest.SendAs(t, 64999, c.Local, at); err == nil || !strings.Contains(err.Error(), "timeout") {
+		t.Errorf("another user at the same address: %v, want silence", err)
+	}
+	if detail, _ := refusals(t, c.Laptop, "unknown-caller", 1); !strings.HasPrefix(detail, "uid 64999:") {
+		t.Errorf("refused %q", detail)
+	}
+	if len(senders) > 0 {
+		t.Error("the service heard of it")
+	}
+}
+
+func TestUDPAllowListChange(t *testing.T) {
+	upstream, _ := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	c.start(t)
+	conn := dialUDP(t, c.Local)
+	if err := exchange(conn, []byte("ping")); err != nil {
+		t.Fatal(err)
+	}
+	c.Publish.Publish[0].Allow = []florete.Allow{{ID: bob}}
+	c.acceptUrsula(t)
+	waitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+	refusals(t, c.Ursula, "denied", 1)
+	conn.Write([]byte("ping"))
+	wantSilence(t, conn)
+	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
+	c.acceptUrsula(t)
+	waitFor(t, "alice to be let in again", func() bool { return reachesUDP(conn) })
+}
+
+func TestUDPReachableChange(t *testing.T) {
+	upstream, _ := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	c.start(t)
+	conn := dialUDP(t, c.Local)
+	if err := exchange(conn, []byte("ping")); err != nil {
+		t.Fatal(err)
+	}
+	reach := c.Reach.Reach
+	c.Reach.Reach = nil
+	c.acceptLaptop(t)
+	waitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+	waitFor(t, "a closed port", func() bool { return errors.Is(exchange(conn, []byte("ping")), syscall.ECONNREFUSED) })
+	c.Reach.Reach = reach
+	c.acceptLaptop(t)
+	waitFor(t, "outline again", func() bool { return reachesUDP(conn) })
+}
+
+// TestProtocolChange: a service is carried as both ends' manifests say, and no
+// connection stands in the way.
+func TestProtocolChange(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.start(t)
+	if !reaches(c.Local) {
+		t.Fatal("not reachable over TCP")
+	}
+	upstream, _ := echoUDP(t)
+	c.Publish.Publish[0].Protocol, c.Publish.Publish[0].Upstream = florete.UDP, upstream
+	c.acceptUrsula(t)
+	wantRefused(t, c.Local)
+	refusals(t, c.Ursula, "bad-preamble", 1)
+	c.Reach.Reach[0].Protocol = florete.UDP
+	c.acceptLaptop(t)
+	if _, code := socksDial(t, c.SOCKS[alice], "outline.demo.flor.rete", c.port(t)); code != 2 {
+		t.Errorf("SOCKS5 CONNECT to a UDP service: reply %d, want 2", code)
+	}
+	conn := dialUDP(t, c.Local)
+	waitFor(t, "outline over UDP", func() bool { return reachesUDP(conn) })
+}
+
+// TestUDPUpstreamIsGone, which a datagram finds out, and comes back.
+func TestUDPUpstreamIsGone(t *testing.T) {
+	at := agenttest.FreeUDP(t)
+	c := newUDPCluster(t, at)
+	c.start(t)
+	conn := dialUDP(t, c.Local)
+	for range 20 {
+		conn.Write([]byte("ping"))
+		time.Sleep(time.Millisecond)
+	}
+	refusals(t, c.Ursula, "upstream-refused", 1)
+	refusals(t, c.Laptop, "upstream-refused", 1)
+	if n := report(t, c.Laptop).Refusals["upstream-refused"]; n > 2 {
+		t.Errorf("%d refusals of 20 datagrams within a second, want one", n)
+	}
+	server, err := net.ListenPacket("udp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		b := make([]byte, 16)
+		for {
+			n, from, err := server.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			server.WriteTo(b[:n], from)
+		}
+	}()
+	waitFor(t, "an answer", func() bool { return reachesUDP(conn) })
+}
+
+// TestUDPRestart: flows find the next agent by themselves, and neither side waits for
+// them when it stops.
+func TestUDPRestart(t *testing.T) {
+	upstream, _ := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	stops := map[*agenttest.Host]func(){}
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+		stops[h] = runWith(t, agent.Config{Layout: h.Layout, Socket: h.Socket(), Poll: time.Hour, Grace: time.Minute})
+	}
+	conn := dialUDP(t, c.Local)
+	waitFor(t, "outline", func() bool { return reachesUDP(conn) })
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+		began := time.Now()
+		stops[h]()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s took %s to stop", h.Name, took)
+		}
+		run(t, h)
+		waitFor(t, "outline after the restart of "+h.Name, func() bool { return reachesUDP(conn) })
+	}
+}
+
+// TestLoss: what is lost on the way is lost, and what comes behind it does not wait.
+func TestLoss(t *testing.T) {
+	upstream, _ := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	c.Reach.Reach[0].Endpoints = []string{lossy(t, c.Publish.Listen, 10)}
+	c.acceptLaptop(t)
+	c.start(t)
+	conn := dialUDP(t, c.Local)
+	waitFor(t, "a first answer", func() bool { return reachesUDP(conn) })
+	const sent = 500
+	go func() {
+		for i := range sent {
+			fmt.Fprintf(conn, "%d", i)
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	arrived, last := 0, -1
+	b := make([]byte, 16)
+	for {
+		conn.SetReadDeadline(time.Now().Add(time.Second))
+		n, err := conn.Read(b)
+		if err != nil {
+			break
+		}
+		arrived++
+		fmt.Sscan(string(b[:n]), &last)
+	}
+	if arrived < sent/2 || arrived == sent || last < sent-20 {
+		t.Errorf("%d of %d arrived, the last was %d", arrived, sent, last)
+	}
+}
+
+// lossy is an address that leads to another and loses one packet in each n.
+func lossy(t *testing.T, to string, n int64) string {
+	t.Helper()
+	front, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := dialUDP(t, to)
+	t.Cleanup(func() { front.Close() })
+	var client atomic.Pointer[net.Addr]
+	var passed atomic.Int64
+	carry := func(read func([]byte) (int, error), write func([]byte) (int, error)) {
+		b := make([]byte, 1<<16)
+		for {
+			m, err := read(b)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err == nil && passed.Add(1)%n != 0 {
+				write(b[:m])
+			}
+		}
+	}
+	go carry(func(b []byte) (int, error) {
+		m, from, err := front.ReadFrom(b)
+		if err == nil {
+			client.Store(&from)
+		}
+		return m, err
+	}, back.Write)
+	go carry(back.Read, func(b []byte) (int, error) { return front.WriteTo(b, *client.Load()) })
+	return front.LocalAddr().String()
+}

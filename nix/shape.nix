@@ -79,7 +79,7 @@ let
     port = default "where it listens there, on 127.0.0.1" null port;
     listenPort = default "the port callers use; the same as `port` unless written" null port;
     upstream = of "where it listens when that is not 127.0.0.1: `host:port`, also of a machine outside the cluster, or `unix:/path`" upstream;
-    protocol = of "what it speaks; `udp` is refused for now" (enum [ "tcp" "http" "udp" ]);
+    protocol = of "what it speaks; `http` is carried as `tcp`" (enum [ "tcp" "http" "udp" ]);
     visibility = of "`public`: an ingress must reach it; `host`: not published, nobody reaches it" (enum [ "cluster" "public" "host" ]);
     tlsName = of "where it is `public`: the name that strangers know it by; every ingress is told" tlsName;
     scope = of "`node`: one service for each of its hosts, `wiki.forge.demo.flor.rete`" (enum [ "cluster" "node" ]);

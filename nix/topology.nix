@@ -42,7 +42,7 @@ let
           inherit id;
           endpoints = sort lessThan (map (h: hosts.${h}.forwarderAddress) on);
           listen = names.listen spot;
-        };
+        } // services.${service}.carried;
       };
     };
 
@@ -128,6 +128,8 @@ let
           else if on == [ ] then [ ]
           else [ (instance name (id "service/${name}") port on) ];
         published = service.visibility != "host";
+        # What its entries in manifests say when it is not carried as TCP.
+        carried = if service.protocol == "udp" then { inherit (service) protocol; } else { };
         roles = rolesOf service;
         listenPort = port;
         upstream = if service.upstream == "" then "127.0.0.1:${toString service.port}" else service.upstream;

@@ -78,7 +78,7 @@ let
   ports = n: h: twice
     {
       id = "FL022";
-      key = s: toString s.port;
+      key = s: toString s.port + (if s.protocol == "udp" then "/udp" else "");
       place = s: "services.${s.name}.port";
       problem = other: "on host ${n}, service ${other} already has";
       remedy = "give one of them another port, or, where one program answers for both, write its upstream";

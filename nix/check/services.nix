@@ -58,13 +58,13 @@ let
       (missing "services.${n}" "listenPort" "write the port that callers use, listenPort = 80;")
     ++ when (s.port != null && socket s) (both "services.${n}.port" "upstream = ${show s.upstream}");
 
-  protocol = n: s: when (s.protocol == "udp") [
+  protocol = n: s: when (s.protocol == "udp" && socket s) [
     (fault {
       id = "FL037";
       place = "services.${n}.protocol";
-      problem = "the forwarder carries TCP alone, not";
+      problem = "a Unix socket takes connections alone, not";
       value = show s.protocol;
-      remedy = "let the service speak TCP, or reach it without Florete";
+      remedy = "write where it takes datagrams, upstream = \"127.0.0.1:53\";";
     })
   ];
 

@@ -1,3 +1,0 @@
-{ base, merge, ... }: merge base {
-  services.wiki.protocol = "udp";
-}

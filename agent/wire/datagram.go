@@ -1,0 +1,49 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/quicvarint"
+)
+
+// MaxPayload is what a UDP datagram holds at most, over IPv4.
+const MaxPayload = 65507
+
+// AppendFlow adds the flow of a stream to b; the payload follows in the frame.
+func AppendFlow(b []byte, stream quic.StreamID) []byte {
+	return quicvarint.Append(b, uint64(stream)/4)
+}
+
+// CutFlow takes a DATAGRAM frame apart.
+func CutFlow(b []byte) (stream quic.StreamID, payload []byte, err error) {
+	flow, n, err := quicvarint.Parse(b)
+	if err != nil {
+		return 0, nil, fmt.Errorf("datagram: flow: %w", err)
+	}
+	if flow > quicvarint.Max/4 {
+		return 0, nil, fmt.Errorf("datagram: flow %d, at most %d", flow, uint64(quicvarint.Max/4))
+	}
+	return quic.StreamID(flow * 4), b[n:], nil
+}
+
+// AppendLength adds the length of a payload to b; the payload follows on the stream.
+func AppendLength(b []byte, length int) []byte {
+	return binary.BigEndian.AppendUint16(b, uint16(length))
+}
+
+// ReadLength takes the length of the next payload off a stream. The error is io.EOF
+// at the end of the flow.
+func ReadLength(r io.Reader) (int, error) {
+	var b [2]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return 0, err
+	}
+	n := int(binary.BigEndian.Uint16(b[:]))
+	if n > MaxPayload {
+		return 0, fmt.Errorf("datagram: %d bytes, at most %d", n, MaxPayload)
+	}
+	return n, nil
+}

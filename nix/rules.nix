@@ -54,4 +54,6 @@ severity "error"
   FL041 = "service that nobody may reach";
   FL042 = "acknowledgement of nothing";
   FL043 = "upstream on another host of the cluster";
+  FL044 = "user on no host";
+  FL045 = "service that cannot reach the issuer it signs in with";
 }

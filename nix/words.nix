@@ -60,7 +60,7 @@ let
   # Authorized-keys form; comment and line end are dropped.
   sshKey = word {
     want = "an SSH host public key";
-    hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\"";
+    hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\", or builtins.readFile of a copy";
     re = "(ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}|(ssh-rsa|ecdsa-sha2-nistp(256|384|521)) AAAA[A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?";
     to = v: head (match "([^ ]+ [^[:space:]]+).*" v);
   };
@@ -143,6 +143,7 @@ let
   upstream = scalar {
     want = "host:port or unix:/path";
     hint = "write for example \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/wiki/http.sock\"";
+    unsound = "?";
     ok = v: matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112 || isHostPort v;
   };
 

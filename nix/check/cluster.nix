@@ -10,7 +10,7 @@ let
     filter
     head
     ;
-  inherit (tools) fault host reserved role show user when;
+  inherit (tools) fault host named reserved role show user when;
 
   missing = kind: why: write: when (clean.providers.${kind}.hosts == [ ]) [
     (fault {
@@ -26,6 +26,7 @@ let
 
   providers =
     concatMap (n: host "providers.${n}.hosts" clean.providers.${n}.hosts) (attrNames clean.providers)
+    ++ named "providers.oidc.issuer" clean.providers.oidc.issuer
     ++ when (clean.hosts != { }) (missing "cert" "every host needs a certificate" "{ hosts = [ \"…\" ]; }")
     ++ when (filed != [ ]) (missing "file" "services.${(head filed).name}.files needs it" "{ hosts = [ \"…\" ]; }")
     ++ when (single != [ ]) (missing "oidc" "services.${(head single).name}.sso needs it"

@@ -35,6 +35,15 @@ in
         value = "no role";
         remedy = "write users.${n}.roles = [ \"…\" ];, or take the user out";
       })
+    ]
+      ++ when (u.roles != [ ] && t.users.${n}.hosts == [ ] && shapes.users.${n} == [ ]) [
+      (fault {
+        id = "FL044";
+        place = "users.${n}";
+        problem = "the user can act on";
+        value = "no host";
+        remedy = "name the user in the users of a host, such as a laptop, or take the user out";
+      })
     ])
     clean.users;
 

@@ -18,7 +18,7 @@ let
     substring
     toJSON
     ;
-  inherit (tools) fault host role show when;
+  inherit (tools) fault host named role serviceOf show when;
   names = import ../names.nix;
 
   missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
@@ -27,9 +27,9 @@ let
   socket = s: substring 0 5 s.upstream == "unix:";
 
   where = n: s:
-    let near = s.placement.near; in
+    let near = filter (h: h != "") s.placement.near; in
     when (s.host != "" && s.hosts != [ ]) (both "services.${n}.hosts" "host = ${show s.host}")
-    ++ when (s.replicas != null && (s.host != "" || s.hosts != [ ]))
+    ++ when (s.replicas != null && s.replicas != -1 && (s.host != "" || s.hosts != [ ]))
       (both "services.${n}.replicas" (if s.host != "" then "host = ${show s.host}" else "hosts"))
     ++ when (s.replicas == null && s.host == "" && s.hosts == [ ])
       (missing "services.${n}" "host" "write host = ${toJSON (if clean.hosts == { } then "…" else head (attrNames clean.hosts))};")
@@ -68,8 +68,28 @@ let
     })
   ];
 
-  sso = n: s: when (s.sso.mode == "oidc" && s.sso.redirectURIs == [ ])
-    (missing "services.${n}.sso" "redirectURIs" "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback");
+  sso = n: s: when (s.sso.mode == "oidc") (
+    when (s.sso.redirectURIs == [ ])
+      (missing "services.${n}.sso" "redirectURIs" "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback")
+    ++ concatMap (named "services.${n}.sso.redirectURIs") s.sso.redirectURIs
+    ++ signsIn n);
+
+  # Signing in takes the service to the pages of the issuer, where that is in the cluster.
+  issuer = serviceOf t.providers.oidc.issuer;
+  signsIn = n:
+    let
+      holders = [ t.services.${n} ] ++ map (h: t.hosts.${h}) t.services.${n}.hosts;
+      reaches = any (p: any (r: elem issuer access.services.${r}) p.roles) holders;
+    in
+    when (issuer != null && t.services ? ${issuer} && t.services.${n}.hosts != [ ] && !reaches) [
+      (fault {
+        id = "FL045";
+        place = "services.${n}.sso";
+        problem = "signing in asks the issuer, which the service may not reach:";
+        value = "service ${issuer}";
+        remedy = "give services.${n}.roles a role that reaches ${issuer}";
+      })
+    ];
 
   files = n: s: concatMap
     (f: when (stringLength n + stringLength f > 57) [

@@ -10,6 +10,8 @@ let
     head
     length
     map
+    match
+    replaceStrings
     tail
     ;
   inherit (import ../fault.nix) fault;
@@ -28,6 +30,13 @@ let
         remedy = suggest what n (attrNames set);
       })
       missing;
+
+  serviceOf = url:
+    let
+      domain = replaceStrings [ "." ] [ "\\." ] t.trustDomain;
+      part = match "https?://([a-z0-9-]+)(\\.[a-z0-9-]+)?\\.${domain}\\.rete([:/?#].*)?" url;
+    in
+    if part == null then null else head part;
 in
 {
   inherit fault show suggest unknown;
@@ -45,6 +54,12 @@ in
   };
 
   when = condition: faults: if condition then faults else [ ];
+
+  # The service that a URL names below the trust domain, null when it is elsewhere.
+  inherit serviceOf;
+  named = place: url:
+    let name = serviceOf url; in
+    if name == null then [ ] else unknown "FL011" "service" t.services place [ name ];
 
   host = unknown "FL010" "host" t.hosts;
   service = unknown "FL011" "service" t.services;

@@ -1,0 +1,1 @@
+{ base, merge, ... }: merge base { users.ben.roles = [ "reader" ]; }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"florete"
@@ -125,6 +126,17 @@ func TestExpiredIsLoaded(t *testing.T) {
 	if svid := h.Identities(t).SVID(alice); svid == nil || svid.Valid(time.Now()) {
 		t.Errorf("SVID %+v, want one that is not valid", svid)
 	}
+}
+
+// A host may start with its clock years behind.
+func TestNotYetValidIsLoaded(t *testing.T) {
+	ca, h := setup(t)
+	h.Deliver(t, ca, alice, time.Hour)
+	synctest.Test(t, func(t *testing.T) { // where it is the year 2000
+		if svid := h.Identities(t).SVID(alice); svid == nil || svid.Valid(time.Now()) {
+			t.Errorf("SVID %+v, want one that is not valid", svid)
+		}
+	})
 }
 
 func TestNeedWithoutID(t *testing.T) {

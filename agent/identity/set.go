@@ -80,8 +80,9 @@ func CertID(n florete.Need) (florete.ID, error) {
 	return request.ID, nil
 }
 
-// check refuses what would be of no use to a peer. An expired SVID is accepted:
-// it is said as such where it is used.
+// check refuses what would be of no use to a peer at any time. An SVID that has
+// expired, or by a wrong clock is not valid yet, is accepted: it is said as such
+// where it is used, and nothing is to be read again when the clock is set.
 func (t *Trust) check(cert tls.Certificate, id florete.ID) error {
 	chain := []*x509.Certificate{cert.Leaf}
 	for _, der := range cert.Certificate[1:] {
@@ -92,6 +93,11 @@ func (t *Trust) check(cert tls.Certificate, id florete.ID) error {
 		chain = append(chain, c)
 	}
 	at := time.Now()
+	for _, c := range chain {
+		if at.Before(c.NotBefore) {
+			at = c.NotBefore
+		}
+	}
 	if at.After(cert.Leaf.NotAfter) {
 		at = cert.Leaf.NotAfter
 	}

@@ -193,7 +193,8 @@ func (p *Pool) acquire(ctx context.Context, r Route) (l *link, fresh bool, err e
 		return nil, false, fmt.Errorf("%s: %w", r.Caller, ErrNoIdentity)
 	}
 	if !svid.Valid(time.Now()) {
-		return nil, false, fmt.Errorf("%s: %w: valid until %s", r.Caller, ErrExpired, svid.Cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
+		leaf := svid.Cert.Leaf
+		return nil, false, fmt.Errorf("%s: %w: valid from %s to %s", r.Caller, ErrExpired, leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	if l := p.current(r, svid); l != nil && l.acquire() {
 		return l, false, nil
@@ -218,7 +219,7 @@ func (p *Pool) acquire(ctx context.Context, r Route) (l *link, fresh bool, err e
 // Local reasons why nothing can be opened.
 var (
 	ErrNoIdentity = errors.New("no SVID delivered yet")
-	ErrExpired    = errors.New("SVID expired")
+	ErrExpired    = errors.New("SVID not valid now")
 )
 
 // current is the link in use; one that must not be used any more is retired.

@@ -40,6 +40,10 @@ type Config struct {
 	// the need again, whatever its state; at most once a minute. Empty for none.
 	Rotate string
 
+	// Jumped tells that the wall clock was set or that the machine has slept; nil to
+	// find out within a minute.
+	Jumped <-chan struct{}
+
 	Backoff backoff.Backoff
 	Notify  notify.Func // nil for notify.New("")
 

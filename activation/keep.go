@@ -11,8 +11,8 @@ import (
 	"florete/activation/backoff"
 )
 
-// glance is the longest sleep: the wall clock may be set, and timers stand still
-// while a laptop sleeps.
+// glance is the longest sleep: someone may ask for a need again, and where nothing
+// tells it, the wall clock may be set or the machine asleep.
 const glance = time.Minute
 
 // outcome is what came of one attempt or of telling units.
@@ -56,6 +56,8 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 				cancel()
 			}
 		case <-timer.C:
+		case <-a.Jumped:
+			a.jump()
 		case <-done(ctx, ending):
 		}
 		timer.Stop()
@@ -68,6 +70,15 @@ func done(ctx context.Context, known bool) <-chan struct{} {
 		return nil
 	}
 	return ctx.Done()
+}
+
+// jump is what a new time changes at once; the rest goes by due times.
+func (a *activation) jump() {
+	for _, n := range a.needs {
+		if !n.busy {
+			n.state.Jump(time.Now())
+		}
+	}
 }
 
 // begin starts whatever is due and returns when to look again.

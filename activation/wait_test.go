@@ -261,3 +261,22 @@ func TestProvidersTakeTurns(t *testing.T) {
 		stop()
 	})
 }
+
+// Whoever set the clock does not wait for it: what failed for that is asked for at once.
+func TestClockIsSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		jumped := make(chan struct{})
+		h.config.Jumped = jumped
+		refuse(h.forge, "cert-node", api.Errorf(api.Transient, api.CodeClock, "set the clock"))
+		stop := h.run()
+		time.Sleep(2 * time.Hour)
+		h.forge.Refuse = nil
+		jumped <- struct{}{}
+		time.Sleep(time.Second)
+		if s := h.state("cert-node"); s.State != backoff.Fulfilled || s.Attempts != 1 {
+			t.Fatalf("%s after %d attempts: %+v", s.State, s.Attempts, s.Error)
+		}
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}

@@ -161,6 +161,25 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
+func TestJumpAsksAgainWhatWaitsForTheClock(t *testing.T) {
+	clock := api.Errorf(api.Transient, api.CodeClock, "set the clock")
+	for _, e := range []*api.Error{clock, transient, denied, invalid} {
+		s := failed(e)
+		before := s
+		s.Jump(now)
+		switch at, ok := s.Due(florete.Renew{}); {
+		case e != clock && s != before:
+			t.Errorf("%s (%s): %+v, want it as it was: %+v", e.Kind, e.Code, s, before)
+		case e == clock && (!ok || at.After(now) || s.Attempts != 0):
+			t.Errorf("%s (%s): due %v, %s, after %d attempts, want at once", e.Kind, e.Code, ok, at, s.Attempts)
+		}
+	}
+	s := fulfilled(time.Hour)
+	if s.Jump(now); s.State != Fulfilled {
+		t.Errorf("what is fulfilled is %s", s.State)
+	}
+}
+
 func TestUsable(t *testing.T) {
 	s := fulfilled(time.Hour)
 	if !s.Usable("d", now) || s.Usable("e", now) || s.Usable("d", now.Add(2*time.Hour)) {

@@ -43,6 +43,14 @@ func (s *State) Restart(now time.Time) {
 	}
 }
 
+// Jump lets a need be asked for at once that waited for the clock to be right: it
+// was just set.
+func (s *State) Jump(now time.Time) {
+	if s.State == Waiting && s.Error != nil && s.Error.Code == api.CodeClock {
+		s.again(now)
+	}
+}
+
 // again starts a new effort now.
 func (s *State) again(now time.Time) {
 	s.become(Waiting, now)

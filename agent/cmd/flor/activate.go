@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"florete"
 	"florete/activation"
 	"florete/activation/notify"
+	"florete/activation/wallclock"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
@@ -61,7 +63,7 @@ func activate(ctx context.Context, c activation.Config) error {
 	if c.Backoff.Initial <= 0 || c.Backoff.Max < c.Backoff.Initial {
 		return fmt.Errorf("--backoff-initial %s, --backoff-max %s: want 0 < initial <= max", c.Backoff.Initial, c.Backoff.Max)
 	}
-	s, err := activation.Run(ctx, c)
+	s, err := runWatchingClock(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -73,6 +75,22 @@ func activate(ctx context.Context, c activation.Config) error {
 		return exit(code)
 	}
 	return nil
+}
+
+// runWatchingClock runs activation, which is told when the clock jumps.
+func runWatchingClock(ctx context.Context, c activation.Config) (activation.Summary, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	jumped := make(chan struct{}, 1)
+	c.Jumped = jumped
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		if err := wallclock.Watch(ctx, jumped); err != nil {
+			fmt.Fprintln(os.Stderr, "watch the clock:", err)
+		}
+	})
+	defer watch.Wait()
+	defer cancel()
+	return activation.Run(ctx, c)
 }
 
 // report writes events: lines for people on stderr, or JSON on stdout.

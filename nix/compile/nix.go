@@ -16,6 +16,9 @@ import (
 // eval applies a Nix function to the flake's output florete. Nothing is written:
 // neither a lock file nor anything outside the Nix store.
 func eval(ctx context.Context, src Source, function string, v any) error {
+	if err := src.exists(); err != nil {
+		return err
+	}
 	return run(ctx, []string{"eval", src.ref() + "#florete"}, append([]string{"--apply", function}, src.Args...), v)
 }
 
@@ -52,6 +55,16 @@ func run(ctx context.Context, command, args []string, v any) error {
 	return nil
 }
 
+// exists refuses what is neither a directory nor a flake reference, before Nix looks for
+// it on the network.
+func (s Source) exists() error {
+	dir, _, _ := strings.Cut(s.ref(), "?")
+	if fi, err := os.Stat(dir); strings.Contains(dir, ":") || err == nil && fi.IsDir() {
+		return nil
+	}
+	return fmt.Errorf("%s: no such directory: give the one with flake.nix, or a flake reference such as github:you/cluster", dir)
+}
+
 // ref is the flake reference that Nix is given: a directory must look like one.
 func (s Source) ref() string {
 	flake := s.Flake
@@ -78,6 +91,9 @@ func explain(err error, stderr string) error {
 	said := cause(lines)
 	if strings.Contains(said, "does not provide attribute") {
 		said = "the flake has no such output: write florete.<name> = florete.lib.mkCluster { … };"
+	}
+	if strings.Contains(said, "could not find a flake.nix") {
+		said = "there is no flake.nix here: start a cluster with nix flake init -t github:florete/florete"
 	}
 	if said == "" {
 		return err

@@ -21,15 +21,15 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	}
 	dir := s.ref()
 	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {
-		return s, fmt.Errorf("%s is no directory, so revision %q means nothing here: give a flake reference instead", dir, rev)
+		return s, fmt.Errorf("cannot look at revision %s of %s, which is no directory: give a flake reference instead", rev, dir)
 	}
 	where, err := git(ctx, dir, "rev-parse", "--show-toplevel", "--show-prefix")
 	if err != nil {
-		return s, fmt.Errorf("%s: %w", dir, err)
+		return s, fmt.Errorf("cannot look at revision %s of %s: %w: commit the cluster, or give a flake reference such as path:/other/cluster", rev, dir, err)
 	}
 	commit, err := git(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
 	if err != nil {
-		return s, fmt.Errorf("%s: git knows no revision %q", dir, rev)
+		return s, fmt.Errorf("cannot look at revision %s of %s: git knows no such commit", rev, dir)
 	}
 	top, prefix, _ := strings.Cut(where, "\n")
 	query := url.Values{"rev": {commit}, "shallow": {"1"}}

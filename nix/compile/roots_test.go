@@ -58,6 +58,7 @@ func TestRoots(t *testing.T) {
 		"may not sign":         {root(t, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }), []string{"FL053"}},
 		"usage not limited":    {root(t, func(c *x509.Certificate) { c.KeyUsage = 0 }), nil},
 		"another trust domain": {root(t, func(c *x509.Certificate) { c.URIs[0].Host = "demo.flora" }), []string{"FL054"}},
+		"reported as missing":  {"", nil},
 		"no trust domain":      {root(t, func(c *x509.Certificate) { c.URIs = nil }), nil},
 		"all at once": {root(t, func(c *x509.Certificate) {
 			c.NotAfter, c.IsCA, c.URIs[0].Host = now.Add(-day), false, "x"
@@ -76,6 +77,9 @@ func TestRoots(t *testing.T) {
 		if !slices.Equal(ids, c.ids) {
 			t.Errorf("%s: got %v, want %v", name, ids, c.ids)
 		}
+	}
+	if faults := checkRoots([]string{good}, "", now); faults != nil {
+		t.Errorf("a trust domain that is missing is no fault of the root: %v", faults)
 	}
 }
 

@@ -64,6 +64,12 @@ func suggest(name string, known []string) string {
 			best, nearest = k, d
 		}
 	}
+	if kind, _, found := strings.Cut(name, "/"); best == "" && found {
+		of := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasPrefix(k, kind+"/") })
+		if n := len(of); n > 0 && n < 10 {
+			return ", it has " + strings.Join(of, ", ")
+		}
+	}
 	if best == "" {
 		return ", write for example user/alice, node/forge or service/wiki"
 	}

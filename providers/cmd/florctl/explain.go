@@ -30,12 +30,12 @@ node or a service, such as user:alice, node:forge or service:wiki.`,
 }
 
 // question makes cmd one about access, in so many words after the flake.
-func question(cmd *cobra.Command, words int, answer func(*explain.Access, []string) (fmt.Stringer, error)) *cobra.Command {
+func question(cmd *cobra.Command, count int, answer func(*explain.Access, []string) (fmt.Stringer, error)) *cobra.Command {
 	from := source(cmd)
-	cmd.Args = cobra.RangeArgs(words, words+1)
+	cmd.Args = words(count, count+1)
 	asJSON := cmd.Flags().Bool("json", false, "print the answer as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		src, err := from(args[:len(args)-words])
+		src, err := from(args[:len(args)-count])
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func question(cmd *cobra.Command, words int, answer func(*explain.Access, []stri
 		if err != nil {
 			return err
 		}
-		a, err := answer(explain.New(t), args[len(args)-words:])
+		a, err := answer(explain.New(t), args[len(args)-count:])
 		if err != nil {
 			return err
 		}

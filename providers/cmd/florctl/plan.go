@@ -20,7 +20,7 @@ var errWidens = errors.New("access widens")
 
 func newPlanCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "plan [FLAKE] [--from REV | --placement]",
+		Use:   "plan [FLAKE] [--from REV] [--to REV] | --placement",
 		Short: "Say what a change of the cluster does, host by host",
 		Long: `Say what changes between a revision and the working tree: which hosts and what
 of their documents, which units restart, where services move, and who may do
@@ -29,9 +29,11 @@ otherwise.`,
 	}
 	from := source(cmd)
 	rev := cmd.Flags().String("from", "HEAD", "compare with this git `REV`, or with a flake reference")
+	to := cmd.Flags().String("to", "", "compare this `REV` instead of the working tree")
 	placement := cmd.Flags().Bool("placement", false, "only say where services run, and compare nothing")
 	asJSON := cmd.Flags().Bool("json", false, "print the plan as JSON")
 	cmd.MarkFlagsMutuallyExclusive("from", "placement")
+	cmd.MarkFlagsMutuallyExclusive("to", "placement")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		src, err := from(args)
 		if err != nil {
@@ -42,7 +44,12 @@ otherwise.`,
 		}
 		old, err := src.At(cmd.Context(), *rev)
 		if err != nil {
-			return fmt.Errorf("--from: %w", err)
+			return err
+		}
+		if *to != "" {
+			if src, err = src.At(cmd.Context(), *to); err != nil {
+				return err
+			}
 		}
 		done := progress("evaluating the cluster, then and now")
 		var before, after compile.Snapshot
@@ -66,8 +73,8 @@ otherwise.`,
 		if err != nil {
 			return err
 		}
-		if unseen := src.Unseen(cmd.Context()); len(unseen) > 0 {
-			fmt.Fprintf(os.Stderr, "note: git does not know %s, so neither does Nix: git add it\n", strings.Join(unseen, ", "))
+		if *to == "" {
+			noteUnseen(cmd.Context(), src)
 		}
 		if *asJSON {
 			err = printJSON(cmd, p)

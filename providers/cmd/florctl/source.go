@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +16,7 @@ import (
 func source(cmd *cobra.Command) func(args []string) (compile.Source, error) {
 	cluster := cmd.Flags().String("cluster", "", "cluster of the flake, when it has several")
 	overrides := cmd.Flags().StringArray("override-input", nil, "use another flake for an input, as `NAME=FLAKE`")
-	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.Args = words(0, 1)
 	return func(args []string) (compile.Source, error) {
 		src := compile.Source{Cluster: *cluster}
 		if len(args) == 1 {
@@ -28,5 +30,22 @@ func source(cmd *cobra.Command) func(args []string) (compile.Source, error) {
 			src.Args = append(src.Args, "--override-input", name, flake)
 		}
 		return src, nil
+	}
+}
+
+// words wants so many arguments.
+func words(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if n := len(args); n < least || n > most {
+			return fmt.Errorf("found %d words, want %s", n, cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// noteUnseen tells of files that have no effect.
+func noteUnseen(ctx context.Context, src compile.Source) {
+	if unseen := src.Unseen(ctx); len(unseen) > 0 {
+		fmt.Fprintf(os.Stderr, "note: git does not know %s, so neither does Nix: git add it\n", strings.Join(unseen, ", "))
 	}
 }

@@ -30,6 +30,7 @@ a flake reference, the current directory when not given.`,
 		if err != nil {
 			return err
 		}
+		noteUnseen(cmd.Context(), src)
 		err = r.Err()
 		if !*asJSON {
 			for _, f := range r.Faults {

@@ -1,31 +1,89 @@
-"""A host whose clock jumps is told so, changes nothing, and recovers when the clock does."""
-# needs: clock
+"""A host whose clock jumps is told so, loses nothing, and recovers as soon as its clock does."""
+# own kernel: ursula
 
+HOUR, DAY = 3600, 86400
+CERTIFICATES = ["cert-node", "cert-service-outline", "cert-service-wiki"]
+AT_ONCE = 10  # seconds; activation alone would look at the clock within a minute
+
+ursula.start()  # which takes longest
+ursula.wait_for_unit("multi-user.target")
 bring_up("base")
-before = serial(ursula, "cert-node")
+drhorrible.succeed(f"systemd-run --quiet --unit=ntp {PROGRAMS}/ntp.py")
+secret = ursula.succeed(f"sha256sum {STATE}/needs/oidc-outline/current/*")
 
 
-def jump(host, by):
-    host.succeed(f"date --set=@$(( $(date +%s) + {by} ))")
+def jump(by):
+    ursula.succeed(f"date --set=@$(( $(date +%s) + {by} ))")
 
 
-with subtest("three days ahead: to itself its certificate has run out, and the provider says that it is the clock"):
-    jump(ursula, 3 * 86400)
-    ursula.succeed("systemctl restart florete-activate.service")
-    wait_until(lambda: not reaches(ursula, "metrics"), lambda: "ursula is refused")
-    wait_until(lambda: needs(ursula)["cert-node"].get("error"), lambda: f"ursula is told: {needs(ursula)}")
+def ahead():
+    """How much ursula's clock is ahead, in seconds."""
+    return seconds_of(ursula) - seconds_of(drhorrible)
+
+
+def clock_findings():
+    report = json.loads(ursula.execute("flor doctor --json")[1])
+    return next(check["findings"] for check in report["checks"] if check["name"] == "clock")
+
+
+def wait_told():
+    """Until activation has failed for the clock, by itself."""
+    wait_until(lambda: (needs(ursula)["cert-node"].get("error") or {}).get("code") == "clock", lambda: f"ursula is told: {needs(ursula)}", AT_ONCE)
     error = needs(ursula)["cert-node"]["error"]
     assert error["kind"] == "transient", error
     print(f"       {error['message']}")
 
-with subtest("the clock is right again: nothing was lost, no wait is longer than it was meant to be"):
-    jump(ursula, -3 * 86400)
-    wait_fulfilled([ursula])
-    wait_reaches(ursula, "metrics")
 
-with subtest("a year back: certificates are not yet valid, and valid again afterwards"):
-    jump(ursula, -365 * 86400)
+def recovers():
+    """Nothing was lost, no wait is left over, and the services work."""
+    began = time.time()
+    wait_fulfilled([ursula], AT_ONCE)
+    wait_reaches(ursula, "metrics", AT_ONCE)
+    wait_reaches(mgmt01, "wiki", AT_ONCE)
+    print(f"       all is well after {time.time() - began:.1f} s")
+    found = json.loads(ursula.succeed(f"{PROGRAMS}/whole.py"))
+    assert not found["broken"] and not found["missing"], found
+    assert ursula.succeed(f"sha256sum {STATE}/needs/oidc-outline/current/*") == secret, "credentials have changed"
+
+
+with subtest("three days ahead: to itself its certificates have run out, and it says that this is for the clock"):
+    jump(3 * DAY)
     wait_until(lambda: not reaches(ursula, "metrics"), lambda: "ursula is refused")
-    jump(ursula, 365 * 86400)
-    wait_fulfilled([ursula])
-    wait_reaches(ursula, "metrics")
+    wait_told()
+
+with subtest("flor doctor finds it, and the command that it names sets the clock"):
+    found = clock_findings()
+    assert found and abs(ahead() - 3 * DAY) < 60, found
+    print(f"       {found[0]['problem']}: {found[0]['fix']}")
+    ursula.succeed(found[0]["fix"])
+    wait_until(lambda: abs(ahead()) < 2, lambda: f"the clock is right: {ahead():.0f} s ahead")
+    recovers()
+    assert not clock_findings(), clock_findings()
+    ursula.succeed("timedatectl set-ntp false")
+
+with subtest("a start with the clock a year back: certificates are not valid yet, flor doctor says so; then they are"):
+    jump(-365 * DAY)
+    wait_until(lambda: not reaches(ursula, "metrics"), lambda: "ursula is refused")
+    ursula.succeed("systemctl restart florete-agent.service florete-activate.service")
+    found = clock_findings()
+    assert any("begins" in f["problem"] for f in found), found
+    print(f"       {found[-1]['problem']}")
+    jump(365 * DAY)
+    recovers()
+
+with subtest("asleep for sixteen hours, in which renewals fell due: they come at waking"):
+    before = [serial(ursula, c) for c in CERTIFICATES]
+    freezer = "/sys/fs/cgroup/system.slice/florete-activate.service/cgroup.freeze"
+    ursula.succeed(f"echo 1 > {freezer}")
+    jump(16 * HOUR)
+    ursula.succeed(f"echo 0 > {freezer}")
+    wait_until(lambda: not any(serial(ursula, c) in before for c in CERTIFICATES), lambda: f"ursula renews: {needs(ursula)}", AT_ONCE)
+    recovers()
+
+with subtest("sixteen hours back: what was renewed meanwhile is good, and nothing is asked for"):
+    before = [serial(ursula, c) for c in CERTIFICATES]
+    asked = decisions()
+    jump(-16 * HOUR)
+    recovers()
+    assert before == [serial(ursula, c) for c in CERTIFICATES]
+    assert decisions() == asked, decisions() - asked

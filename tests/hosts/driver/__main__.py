@@ -9,13 +9,14 @@ import time
 import traceback
 from pathlib import Path
 
-from . import container, network
+from . import host, network
 from .cluster import Cluster, HOSTS
-from .container import Container
+from .container import Container, remove_cgroup
 from .debian import base
 from .machine import Machine
 from .network import Network
 from .scenario import Scenario, scenarios
+from .uml import UML
 
 
 class Run:
@@ -25,13 +26,14 @@ class Run:
     def __init__(self, dir: Path, prefix: str, base: Path, cluster: Cluster) -> None:
         self.dir, self.prefix, self.base, self.cluster = dir, prefix, base, cluster
 
-    def machines(self) -> list[Machine]:
+    def machines(self, own_kernel: list[str]) -> list[Machine]:
         net = Network(self.prefix)
         made = []
         for number, name in enumerate(HOSTS, 1):
-            c = Container(name, self.dir / name, self.base, net.attach(name, number))
-            self.cluster.furnish(c)
-            made.append(Machine(c, net, number))
+            dir = self.dir / name
+            h = UML(name, dir, self.base, net.tap(number)) if name in own_kernel else Container(name, dir, self.base, net.attach(name, number))
+            self.cluster.furnish(h)
+            made.append(Machine(h, net, number))
         return made
 
     def close(self) -> None:
@@ -39,8 +41,9 @@ class Run:
 
 
 def remove_hosts(dir: Path, prefix: str) -> None:
-    for host in dir.glob("*/nspawn.pid"):
-        container.remove(host.parent, f"{prefix}-{host.parent.name}")
+    for h in dir.glob("*"):
+        host.remove(h)
+        remove_cgroup(f"{prefix}-{h.name}")
     network.remove(prefix)
     shutil.rmtree(dir, ignore_errors=True)
 
@@ -59,12 +62,12 @@ def attempt(scenario: Scenario, run: Run) -> bool:
     began = time.monotonic()
     machines = []
     try:
-        machines = run.machines()
+        machines = run.machines(scenario.own_kernel)
         scenario.run(machines)
     except Exception:
         traceback.print_exc()
         for m in machines:
-            if m.container.running:
+            if m.host.running:
                 print(f"-- {m.name}\n{m.execute('journalctl --no-pager --lines=25 --output=short-precise; systemctl --failed --no-legend')[1]}")
         return False
     finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .command import run
-from .container import Container
+from .host import Host
 from .network import SUBNET
 
 # The first has the address 10.77.0.1, and so on.
@@ -45,25 +45,25 @@ class Cluster:
             self._compile(revision)
         print(f"hosts: prepared the cluster ({time.monotonic() - began:.0f} s)", flush=True)
 
-    def furnish(self, c: Container) -> None:
+    def furnish(self, h: Host) -> None:
         """Puts on a host that was never started what its installation would."""
-        shutil.copytree(self.here / "root", c.upper, symlinks=True, dirs_exist_ok=True)
-        shutil.copytree(self.dir / "revisions" / c.name, c.upper / REVISIONS)
-        ssh = c.upper / "etc/ssh"
+        shutil.copytree(self.here / "root", h.upper, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(self.dir / "revisions" / h.name, h.upper / REVISIONS)
+        ssh = h.upper / "etc/ssh"
         ssh.mkdir()
-        for key, at in ((c.name, "ssh_host_ed25519_key"), ("next", "next")):
+        for key, at in ((h.name, "ssh_host_ed25519_key"), ("next", "next")):
             shutil.copy(self.keys / key, ssh / at)
             shutil.copy(self.keys / f"{key}.pub", ssh / f"{at}.pub")
-        if c.name == HOSTS[0]:
-            shutil.copytree(self.dir / "published", c.upper / PUBLISHED)
-            users = c.upper / "var/lib/florete-provider/users.hujson"
+        if h.name == HOSTS[0]:
+            shutil.copytree(self.dir / "published", h.upper / PUBLISHED)
+            users = h.upper / "var/lib/florete-provider/users.hujson"
             users.parent.mkdir(parents=True)
             users.write_text("[]")
             users.chmod(0o600)
-        if c.name == "mgmt01":
-            shutil.copytree(self.operator, c.upper / OPERATOR)
-        c.binds[self.bin] = "/usr/local/bin"
-        c.binds[self.here.parent / "scenarios/programs"] = "/usr/local/lib/scenarios"
+        if h.name == "mgmt01":
+            shutil.copytree(self.operator, h.upper / OPERATOR)
+        h.binds[self.bin] = "/usr/local/bin"
+        h.binds[self.here.parent / "scenarios/programs"] = "/usr/local/lib/scenarios"
 
     def _facts(self) -> dict[str, object]:
         self.keys.mkdir()

@@ -8,15 +8,17 @@ from pathlib import Path
 from .command import run
 
 SUITE = "bookworm"
-PACKAGES = "systemd systemd-sysv dbus libnss-systemd iproute2 iputils-ping procps python3 curl openssl".split()
-# What a container cannot have, and what would make a host's first minutes differ.
-MASKED = """systemd-udevd.service systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-timesyncd.service systemd-logind.service
-console-getty.service getty.target apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer""".split()
+PACKAGES = "systemd systemd-sysv systemd-timesyncd dbus libnss-systemd iproute2 iputils-ping procps python3 curl openssl".split()
+# What hosts cannot have, and what would make their first minutes differ.
+MASKED = """systemd-udevd.service systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-logind.service
+kmod-static-nodes.service modprobe@.service systemd-modules-load.service systemd-binfmt.service proc-sys-fs-binfmt_misc.automount
+console-getty.service getty.target apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer""".split()
+DISABLED = ["systemd-timesyncd.service"]
 
 
 def base(cache: Path) -> Path:
     """The root file system, in cache; a change of what is in it makes another."""
-    recipe = "\n".join([SUITE, *PACKAGES, *MASKED])
+    recipe = "\n".join([SUITE, *PACKAGES, *MASKED, *DISABLED])
     root = cache / f"{SUITE}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / "lock", "w") as lock:
@@ -32,6 +34,7 @@ def make(root: Path) -> None:
     shutil.rmtree(new, ignore_errors=True)
     run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, new)
     run("chroot", new, "systemctl", "mask", *MASKED)
+    run("chroot", new, "systemctl", "disable", *DISABLED)
     run("chroot", new, "systemctl", "set-default", "multi-user.target")
     (new / "etc/machine-id").write_text("")
     (new / "etc/hostname").unlink(missing_ok=True)

@@ -1,43 +1,38 @@
-"""The machine API of the NixOS test driver (nixos/lib/test-driver), over a container.
+"""The machine API of the NixOS test driver (nixos/lib/test-driver), over a host.
 
 What scenarios use of it, with the same names, arguments and meaning."""
 
+import io
 import shlex
-import shutil
 import signal
-import subprocess
+import tarfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .container import Container
+from .host import Host, RequestedAssertionFailed
 from .network import Network
 
 TIMEOUT = 120
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-class RequestedAssertionFailed(AssertionError):
-    """What a scenario asked for does not hold."""
 
 
 class Machine:
-    def __init__(self, container: Container, network: Network, number: int) -> None:
-        self.name = container.name
-        self.container, self.network, self.number = container, network, number
+    def __init__(self, host: Host, network: Network, number: int) -> None:
+        self.name = host.name
+        self.host, self.network, self.number = host, network, number
 
     # Power.
 
     def start(self) -> None:
-        if not self.container.running:
-            self.container.boot()
+        if not self.host.running:
+            self.host.boot()
 
     def shutdown(self) -> None:
-        self.container.signal(signal.SIGRTMIN + 4)
+        self.host.shutdown()
 
     def crash(self) -> None:
         """Ends everything on the host at once, as a loss of power."""
-        self.container.signal(signal.SIGKILL)
+        self.host.signal(signal.SIGKILL)
 
     def reboot(self) -> None:
         self.shutdown()
@@ -56,15 +51,9 @@ class Machine:
 
     def execute(self, command: str, check_return: bool = True, timeout: float | None = 900) -> tuple[int, str]:
         """Runs a shell command as root; its exit code and what it printed."""
-        leader = self._leader(timeout or 900)
-        nsenter = ["nsenter", f"--target={leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd",
-                   "env", "-i", f"PATH={PATH}", "HOME=/root", "bash", "-c", f"set -euo pipefail; {command}"]
-        try:
-            done = subprocess.run(nsenter, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            return 124, f"no end within {timeout:.0f} s"
-        self.stderr = done.stderr.decode(errors="replace")
-        return (done.returncode if check_return else -1), done.stdout.decode(errors="replace")
+        done = self.host.execute(command, b"", timeout or 900)
+        self.stderr = done.err
+        return (done.code if check_return else -1), done.out
 
     def succeed(self, *commands: str, timeout: float | None = None) -> str:
         output = ""
@@ -136,26 +125,16 @@ class Machine:
 
     def copy_from_host(self, source: str, target: str) -> None:
         """Copies a file or directory of the machine that runs the tests."""
-        at = Path(f"/proc/{self._leader(60)}/root{target}")
-        at.parent.mkdir(parents=True, exist_ok=True)
-        if Path(source).is_dir():
-            shutil.copytree(source, at, dirs_exist_ok=True)
-        else:
-            shutil.copy(source, at)
+        at, archive = Path(target), io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            tar.add(Path(source).resolve(), at.name)
+        done = self.host.execute(f"mkdir -p {shlex.quote(str(at.parent))}; tar -xC {shlex.quote(str(at.parent))}", archive.getvalue(), 900)
+        if done.code != 0:
+            raise RequestedAssertionFailed(f"{self.name}: {source} cannot be copied to {target}: {done.err}")
 
     def _outcome(self, command: str, want: int) -> tuple[bool, str]:
         code, out = self.execute(command)
         return (code == 0) == (want == 0), out
-
-    def _leader(self, timeout: float) -> int:
-        end = time.monotonic() + timeout
-        while (leader := self.container.leader()) is None:
-            if not self.container.running:
-                raise RequestedAssertionFailed(f"{self.name} is not running")
-            if time.monotonic() > end:
-                raise RequestedAssertionFailed(f"{self.name}: systemd is not there after {timeout:.0f} s")
-            time.sleep(0.02)
-        return leader
 
     def _until(self, ask: Callable[[], tuple[bool, str]], what: str, timeout: float) -> str:
         end = time.monotonic() + timeout

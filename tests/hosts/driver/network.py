@@ -1,9 +1,20 @@
 """The network of a run: a namespace that is the switch, and one for each host.
 Nothing touches the machine's own."""
 
+from typing import NamedTuple
+
 from .command import run
 
 SUBNET = "10.77.0"
+
+
+class Tap(NamedTuple):
+    """A network card that a process may take, for a kernel of its own."""
+
+    namespace: str
+    device: str
+    mac: str
+    address: str
 
 
 class Network:
@@ -22,11 +33,18 @@ class Network:
         namespace = f"{self.prefix}-{host}"
         run("ip", "netns", "add", namespace)
         self._ip(namespace, "link set lo up")
-        self._ip(namespace, f"link add eth1 address 02:00:00:00:00:{number:02x} type veth peer name v{number} netns {self.switch}")
+        self._ip(namespace, f"link add eth1 address {mac(number)} type veth peer name v{number} netns {self.switch}")
         self._ip(self.switch, f"link set v{number} master br0 up")
-        self._ip(namespace, f"addr add {SUBNET}.{number}/24 dev eth1")
+        self._ip(namespace, f"addr add {address(number)} dev eth1")
         self._ip(namespace, "link set eth1 up")
         return namespace
+
+    def tap(self, number: int) -> Tap:
+        """Makes the card of a host with a kernel of its own."""
+        device = f"v{number}"
+        self._ip(self.switch, f"tuntap add {device} mode tap")
+        self._ip(self.switch, f"link set {device} master br0 up")
+        return Tap(self.switch, device, mac(number), address(number))
 
     def link(self, number: int, state: str) -> None:
         """Sets a host's link up or down, at the switch."""
@@ -34,6 +52,14 @@ class Network:
 
     def _ip(self, namespace: str, command: str) -> None:
         run("ip", "-n", namespace, *command.split())
+
+
+def mac(number: int) -> str:
+    return f"02:00:00:00:00:{number:02x}"
+
+
+def address(number: int) -> str:
+    return f"{SUBNET}.{number}/24"
 
 
 def remove(prefix: str) -> None:

@@ -1,19 +1,20 @@
 """Scenarios: scripts for the NixOS test driver, run over hosts of this machine.
 
 A scenario's first line is a docstring that says what it proves. A line
-`# needs: clock` says what the hosts must be able to do."""
+`# own kernel: ursula` names hosts that share neither clock nor memory with others."""
 
 import ast
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from .machine import Machine
+from .uml import KERNEL
 
 COMMON = "common.py"
-# What containers cannot do: they share this machine's clock.
-MISSING = {"clock": "hosts share this machine's clock; the VM test sets it, tests/sim lets it jump"}
+OWN_KERNEL = "# own kernel: "
 
 
 class Scenario:
@@ -22,10 +23,14 @@ class Scenario:
         self.text = path.read_text()
         self.proves = (ast.get_docstring(ast.parse(self.text)) or "").split("\n")[0]
 
+        lines = [line.removeprefix(OWN_KERNEL) for line in self.text.splitlines() if line.startswith(OWN_KERNEL)]
+        self.own_kernel = " ".join(lines).split()
+
     def missing(self) -> str:
         """Why it cannot run here, or nothing."""
-        needs = [line.removeprefix("# needs: ") for line in self.text.splitlines() if line.startswith("# needs: ")]
-        return "; ".join(MISSING[n] for n in needs)
+        if self.own_kernel and not shutil.which(KERNEL):
+            return f"a kernel of its own for {' and '.join(self.own_kernel)} needs {KERNEL}, which Debian has for x86-64 (user-mode-linux)"
+        return ""
 
     def run(self, machines: list[Machine]) -> None:
         """The script sees what the NixOS test driver shows it."""

@@ -1,0 +1,109 @@
+"""What is beneath a machine of a scenario: a disk, a process, a way in."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import NamedTuple
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class RequestedAssertionFailed(AssertionError):
+    """What a scenario asked for does not hold."""
+
+
+class Done(NamedTuple):
+    """How a command on a host ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Host(ABC):
+    """dir holds all of it. Its disk is base, with upper over it and read-only binds,
+    which are by path on this machine; both are filled before the first boot."""
+
+    # The command that watches over the host: its first child is the host's first
+    # process, and its death would leave the host behind.
+    keeper: str
+
+    def __init__(self, name: str, dir: Path, base: Path) -> None:
+        self.name, self.dir, self.base = name, dir, base
+        self.binds: dict[Path, str] = {}
+        self.upper, self.root, self.work, self.console = dir / "upper", dir / "root", dir / "work", dir / "console"
+        for d in (self.upper, self.root):
+            d.mkdir(parents=True)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def boot(self) -> None: ...
+
+    @abstractmethod
+    def shutdown(self) -> None: ...
+
+    @abstractmethod
+    def execute(self, command: str, stdin: bytes, timeout: float) -> Done:
+        """Runs a shell command as root, once the host is there."""
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def signal(self, number: int, timeout: float = 60) -> None:
+        """Signals the host's first process and waits until the host is gone."""
+        end = time.monotonic() + timeout
+        while self._process and self.running:
+            if time.monotonic() > end:
+                raise TimeoutError(f"{self.name}: still there {timeout:.0f} s after signal {number}")
+            if pid := first(self._process.pid, self.keeper):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+                number = signal.SIGKILL if number == signal.SIGKILL else 0
+            time.sleep(0.02)
+
+    def _run(self, *args: str | Path, env: dict[str, str] = {}, fds: tuple[int, ...] = ()) -> None:
+        """Starts the keeper, which writes the console."""
+        with open(self.console, "ab") as console:
+            self._process = subprocess.Popen([str(a) for a in args], stdin=subprocess.DEVNULL, stdout=console, stderr=console,
+                                             env=os.environ | env, pass_fds=fds, start_new_session=True)
+        pid = self._process.pid
+        (self.dir / "keeper").write_text(f"{pid} {began(pid)} {self.keeper}")
+
+
+def shell(command: str) -> list[str]:
+    return ["env", "-i", f"PATH={PATH}", "HOME=/root", "bash", "-c", f"set -euo pipefail; {command}"]
+
+
+def first(pid: int, keeper: str) -> int | None:
+    """The first child of a process, if that is the keeper by now."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        if children and Path(f"/proc/{pid}/comm").read_text().strip() == keeper:
+            return int(children[0])
+    return None
+
+
+def began(pid: int) -> int | None:
+    """When a process began, in ticks since this machine booted, while it lives."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # proc(5), from field 3
+        return int(stat[19]) if stat[0] != "Z" else None
+    return None
+
+
+def remove(dir: Path) -> None:
+    """Ends a host and deletes it, whoever started it."""
+    with contextlib.suppress(FileNotFoundError):
+        pid, ticks, keeper = (dir / "keeper").read_text().split()
+        while str(began(int(pid))) == ticks:
+            if process := first(int(pid), keeper):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            time.sleep(0.02)
+    shutil.rmtree(dir, ignore_errors=True)

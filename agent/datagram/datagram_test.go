@@ -1,0 +1,367 @@
+package datagram_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"florete/agent/agenttest"
+	"florete/agent/datagram"
+	"florete/agent/wire"
+)
+
+// connect makes a QUIC connection of two ends.
+func connect(t *testing.T, config *quic.Config) (client, server *quic.Conn) {
+	t.Helper()
+	svid, key := agenttest.NewCA(t).Issue(t, agenttest.Outline, time.Hour)
+	cert, err := tls.X509KeyPair(svid, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tlsConfig := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"test"}, InsecureSkipVerify: true}
+	ln, err := quic.ListenAddr("127.0.0.1:0", tlsConfig, &quic.Config{EnableDatagrams: true, MaxIncomingStreams: 1 << 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err = quic.DialAddr(t.Context(), ln.Addr().String(), tlsConfig, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err = ln.Accept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.CloseWithError(0, ""); ln.Close() })
+	return client, server
+}
+
+// end is one end of a connection, and of its flows.
+type end struct {
+	conn  *datagram.Conn
+	quic  *quic.Conn
+	tasks sync.WaitGroup
+}
+
+func ends(t *testing.T, config *quic.Config) (client, server *end) {
+	t.Helper()
+	c, s := connect(t, config)
+	client, server = &end{quic: c}, &end{quic: s}
+	for _, e := range []*end{client, server} {
+		e.conn = datagram.Over(e.quic, &e.tasks)
+		t.Cleanup(e.tasks.Wait)
+	}
+	t.Cleanup(func() { c.CloseWithError(0, "") })
+	return client, server
+}
+
+// flow is an end of a flow that runs.
+type flow struct {
+	*datagram.Flow
+	got                         chan []byte
+	fromLocal, toLocal, dropped atomic.Int64
+	ended                       chan error
+}
+
+func (e *end) flow(t *testing.T, st *quic.Stream, idle time.Duration, answer func() error) *flow {
+	t.Helper()
+	f := &flow{got: make(chan []byte, 1<<16), ended: make(chan error, 1)}
+	f.Flow = datagram.New(t.Context(), datagram.Local{
+		Deliver:   func(b []byte) { f.got <- bytes.Clone(b) },
+		Idle:      idle,
+		FromLocal: &f.fromLocal, ToLocal: &f.toLocal, Dropped: &f.dropped,
+	})
+	f.Attach(e.conn, st)
+	go func() { f.ended <- f.Run(answer) }()
+	return f
+}
+
+// flows makes both ends of a new flow.
+func flows(t *testing.T, c, s *end, idle time.Duration) (a, b *flow) {
+	t.Helper()
+	st, err := c.quic.OpenStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.Write([]byte{1})
+	theirs, err := s.quic.AcceptStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs.Read(make([]byte, 1))
+	answer := func() error { return nil }
+	return c.flow(t, st, idle, answer), s.flow(t, theirs, idle, answer)
+}
+
+func (f *flow) want(t *testing.T, payload string) {
+	t.Helper()
+	select {
+	case b := <-f.got:
+		if string(b) != payload {
+			t.Fatalf("got %d bytes, want %d", len(b), len(payload))
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatalf("no datagram of %d bytes", len(payload))
+	}
+}
+
+func (f *flow) wantEnd(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-f.ended:
+		return err
+	case <-time.After(5 * time.Second):
+		t.Fatal("the flow does not end")
+		return nil
+	}
+}
+
+var enabled = &quic.Config{EnableDatagrams: true}
+
+func TestBothWays(t *testing.T) {
+	for name, config := range map[string]*quic.Config{"in frames": enabled, "to a peer that takes no frames": {}} {
+		t.Run(name, func(t *testing.T) {
+			c, s := ends(t, config)
+			a, b := flows(t, c, s, time.Minute)
+			for _, size := range []int{0, 1, 1100, 1500, wire.MaxPayload} {
+				payload := string(make([]byte, size))
+				a.Send([]byte(payload))
+				b.want(t, payload)
+				b.Send([]byte(payload))
+				a.want(t, payload)
+			}
+			a.Send(make([]byte, wire.MaxPayload+1))
+			if n := a.dropped.Load(); n != 1 {
+				t.Errorf("%d datagrams dropped, want the one that is too large", n)
+			}
+			if sent, received := a.fromLocal.Load(), b.toLocal.Load(); sent != received || sent != a.toLocal.Load() {
+				t.Errorf("%d bytes sent, %d received", sent, received)
+			}
+		})
+	}
+}
+
+// TestBeforeTheAnswer: what is sent goes at once, and frames wait for the answer.
+func TestBeforeTheAnswer(t *testing.T) {
+	c, s := ends(t, enabled)
+	st, err := c.quic.OpenStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan struct{})
+	a := c.flow(t, st, time.Minute, func() error { <-answered; return nil })
+	a.Send([]byte("early"))
+	theirs, err := s.quic.AcceptStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.flow(t, theirs, time.Minute, func() error { return nil })
+	b.want(t, "early")
+	close(answered)
+	b.Send([]byte("answer"))
+	a.want(t, "answer")
+}
+
+func TestIdle(t *testing.T) {
+	const idle = 200 * time.Millisecond
+	c, s := ends(t, enabled)
+	a, b := flows(t, c, s, idle)
+	began := time.Now()
+	for range 6 {
+		time.Sleep(idle / 4)
+		a.Send([]byte("x"))
+		b.want(t, "x")
+	}
+	select {
+	case err := <-a.ended:
+		t.Fatalf("a flow in use ended: %v", err)
+	default:
+	}
+	for _, f := range []*flow{a, b} {
+		if err := f.wantEnd(t); err != nil {
+			t.Error(err)
+		}
+	}
+	if took := time.Since(began); took < idle*2 {
+		t.Errorf("ended after %s", took)
+	}
+}
+
+func TestEndTellsWhy(t *testing.T) {
+	c, s := ends(t, enabled)
+	for code, want := range map[wire.Code]bool{wire.Done: false, wire.Refused: true, wire.Stopping: true} {
+		a, b := flows(t, c, s, time.Minute)
+		b.End(code)
+		if err := b.wantEnd(t); err != nil {
+			t.Error(err)
+		}
+		err := a.wantEnd(t)
+		var reset *quic.StreamError
+		if want != (errors.As(err, &reset) && wire.Code(reset.ErrorCode) == code) {
+			t.Errorf("%s: the peer sees %v", code, err)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	c, _ := ends(t, enabled)
+	st, err := c.quic.OpenStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	no := errors.New("no")
+	f := c.flow(t, st, time.Minute, func() error { return no })
+	if err := f.wantEnd(t); err != no {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNothingWaits: who sends more than goes is told by nobody, and holds up nobody.
+func TestNothingWaits(t *testing.T) {
+	c, s := ends(t, enabled)
+	a, _ := flows(t, c, s, time.Minute)
+	other, there := flows(t, c, s, time.Minute)
+	const n = 100_000
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range n {
+			a.Send(make([]byte, 1000))
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("Send waits")
+	}
+	// A datagram may be lost in such a crowd, but not all of them.
+	for deadline := time.Now().Add(5 * time.Second); len(there.got) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing of the other flow arrives")
+		}
+		other.Send([]byte("me too"))
+	}
+	if a.dropped.Load() == 0 || a.dropped.Load() == n || other.dropped.Load() != 0 {
+		t.Errorf("dropped %d of %d, and %d of the other flow", a.dropped.Load(), n, other.dropped.Load())
+	}
+}
+
+// TestStreamIsStuck: a peer that takes nothing off the stream costs a bounded queue.
+func TestStreamIsStuck(t *testing.T) {
+	c, _ := ends(t, enabled)
+	st, err := c.quic.OpenStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := c.flow(t, st, time.Minute, func() error { return nil })
+	for range 1000 {
+		a.Send(make([]byte, 60_000))
+	}
+	if n := a.dropped.Load(); n < 500 {
+		t.Errorf("%d dropped", n)
+	}
+	a.End(wire.Done)
+	if err := a.wantEnd(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMaxFlows: a flow too many ends the one that was idle longest.
+func TestMaxFlows(t *testing.T) {
+	c, s := ends(t, enabled)
+	first, there := flows(t, c, s, time.Minute)
+	second, _ := flows(t, c, s, time.Minute)
+	first.Send([]byte("x")) // now the second is idle longest
+	there.want(t, "x")
+	for range datagram.MaxFlows - 1 {
+		st, err := c.quic.OpenStreamSync(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.flow(t, st, time.Minute, func() error { return nil })
+	}
+	if err := second.wantEnd(t); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-first.ended:
+		t.Fatalf("the first ended too: %v", err)
+	default:
+	}
+	first.Send([]byte("y"))
+	there.want(t, "y")
+}
+
+// TestStrayFrames of flows that are not there hurt nobody.
+func TestStrayFrames(t *testing.T) {
+	c, s := ends(t, enabled)
+	a, b := flows(t, c, s, time.Minute)
+	for _, frame := range []string{"", "\x40", "\x3fgone", "\xff\xff\xff\xff\xff\xff\xff\xff"} {
+		if err := c.quic.SendDatagram([]byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.Send([]byte("x"))
+	b.want(t, "x")
+}
+
+// TestConnectionLost ends its flows with the reason.
+func TestConnectionLost(t *testing.T) {
+	c, s := ends(t, enabled)
+	a, _ := flows(t, c, s, time.Minute)
+	s.quic.CloseWithError(quic.ApplicationErrorCode(wire.Denied), "")
+	var app *quic.ApplicationError
+	if err := a.wantEnd(t); !errors.As(err, &app) || wire.Code(app.ErrorCode) != wire.Denied {
+		t.Errorf("got %v", err)
+	}
+	c.tasks.Wait()
+}
+
+func TestSocket(t *testing.T) {
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("udp", server.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := datagram.NewSocket(conn.(*net.UDPConn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, payload := range []string{"ping", ""} {
+		if err := s.Send([]byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 16)
+		n, from, err := server.ReadFrom(b)
+		if err != nil || string(b[:n]) != payload {
+			t.Fatalf("got %q, %v", b[:n], err)
+		}
+		server.WriteTo(b[:n], from)
+		got := "nothing"
+		if err := s.Receive(func(b []byte) { got = string(b) }); err != nil || got != payload {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+	server.Close()
+	s.Send([]byte("anybody?"))
+	if err := s.Receive(func([]byte) {}); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("error %v, want ECONNREFUSED", err)
+	}
+	ended := make(chan error)
+	go func() { ended <- s.Receive(func([]byte) {}) }()
+	time.Sleep(20 * time.Millisecond) // until it waits; less only makes the test easier
+	s.Close()
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("error %v, want ErrClosed", err)
+	}
+}

@@ -1,0 +1,82 @@
+// Command flows measures what datagrams cost through two forwarders, each a process
+// of its own, and what the same costs over loopback alone.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+)
+
+var (
+	runs = flag.Int("runs", 3, "measure each this often and take the median")
+	file = flag.String("json", "", "write the figures to `FILE`")
+)
+
+func main() {
+	if dir := os.Getenv(agentEnv); dir != "" {
+		serve(dir)
+		return
+	}
+	flag.Parse()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// measures are what is measured at an address that echoes.
+var measures = []struct {
+	key, what, unit string
+	of              func(addr string) (float64, error)
+}{
+	{"round_trip_us", "round trip, 64 B", "µs", func(a string) (float64, error) { return latency(a, 64) }},
+	{"large_round_trip_us", "round trip, 60,000 B", "µs", func(a string) (float64, error) { return latency(a, 60_000) }},
+	{"exchanges_per_s", "exchanges, 64 B, 16 sockets", "/s", func(a string) (float64, error) { return exchanges(a, 64, 16) }},
+	{"exchanges_1200_per_s", "exchanges, 1,200 B, 16 sockets", "/s", func(a string) (float64, error) { return exchanges(a, 1200, 16) }},
+	{"new_flows_per_s", "exchanges, each of a new socket", "/s", func(a string) (float64, error) { return newFlows(a, 4) }},
+}
+
+func run() error {
+	upstream, err := echo()
+	if err != nil {
+		return err
+	}
+	through, stop, err := forwarders(upstream)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	figures := map[string]float64{}
+	fmt.Printf("%-32s %10s %10s\n", "", "loopback", "florete")
+	for _, m := range measures {
+		var direct, tunnel []float64
+		for range *runs {
+			for addr, into := range map[string]*[]float64{upstream: &direct, through: &tunnel} {
+				f, err := m.of(addr)
+				if err != nil {
+					return fmt.Errorf("%s at %s: %w", m.what, addr, err)
+				}
+				*into = append(*into, f)
+			}
+		}
+		d, f := median(direct), median(tunnel)
+		figures["direct_"+m.key], figures[m.key] = d, f
+		fmt.Printf("%-32s %10.0f %10.0f %-3s %5.2f ×\n", m.what, d, f, m.unit, f/d)
+	}
+	if *file == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(figures, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(*file, append(b, '\n'), 0o644)
+}
+
+func median(all []float64) float64 {
+	slices.Sort(all)
+	return all[len(all)/2]
+}

@@ -76,10 +76,10 @@ func (p *picture) host(s *svg, b *box) {
 		class += " focus"
 	}
 	s.rect(class, b.rect, 7)
-	s.text("name", b.x+10, b.y+17, fit(b.host, b.w-20-15*len(b.dots), 13))
+	s.fit("name", b.x+10, b.y+17, b.host, b.w-20-15*len(b.dots), 13)
 	p.dots(s, b.x+b.w-10, b.y+12, b.dots)
 	if len(b.kinds) > 0 {
-		s.text("provides", b.x+10, b.y+headerH+10, fit("provides "+strings.Join(b.kinds, ", "), b.w-20, 11))
+		s.fit("provides", b.x+10, b.y+headerH+10, "provides "+strings.Join(b.kinds, ", "), b.w-20, 11)
 	}
 	for _, r := range b.rows {
 		corner := 3
@@ -91,7 +91,7 @@ func (p *picture) host(s *svg, b *box) {
 		if !p.detail {
 			room -= 14 * min(len(r.dots), most)
 		}
-		s.text("row", r.x+9, r.y+14, fit(r.name+r.note, room, 12))
+		s.fit("row", r.x+9, r.y+14, r.name+r.note, room, 12)
 		if !p.detail {
 			p.dots(s, r.x+r.w-4, r.y+rowH/2, r.dots)
 		}
@@ -153,10 +153,10 @@ func (p *picture) role(s *svg, r *pill) {
 	}
 	room := r.x + r.w - 12 - x
 	if under == "" {
-		s.text("name", x, r.y+22, fit(r.name, room, 13))
+		s.fit("name", x, r.y+22, r.name, room, 13)
 	} else {
-		s.text("name", x, r.y+15, fit(r.name, room, 13))
-		s.text("dim", x, r.y+28, fit(under, room, 11))
+		s.fit("name", x, r.y+15, r.name, room, 13)
+		s.fit("dim", x, r.y+28, under, room, 11)
 	}
 	s.printf(`</g>`)
 }
@@ -209,11 +209,14 @@ func text(s string) string {
 	return b.String()
 }
 
-// fit cuts a text to about so many pixels. No font is at hand to ask.
-func fit(s string, width, size int) string {
-	runes := []rune(s)
-	if n := max(1, width*100/(size*56)); len(runes) > n {
-		return string(runes[:n-1]) + "…"
+// fit writes a text that takes about so many pixels at most; what is cut shows under a
+// pointer. No font is at hand to ask.
+func (s *svg) fit(class string, x, y int, v string, width, size int) {
+	runes := []rune(v)
+	n := max(1, width*100/(size*56))
+	if len(runes) <= n {
+		s.text(class, x, y, v)
+		return
 	}
-	return s
+	s.printf(`<text class="%s" x="%d" y="%d">%s<title>%s</title></text>`, class, x, y, text(string(runes[:n-1])+"…"), text(v))
 }

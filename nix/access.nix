@@ -10,13 +10,12 @@ let
   inherit (builtins)
     attrNames
     attrValues
-    concatLists
     concatMap
-    concatStringsSep
     filter
     foldl'
     groupBy
     head
+    intersectAttrs
     isInt
     isString
     length
@@ -26,46 +25,46 @@ let
     mapAttrs
     sort
     tail
+    toJSON
     ;
+  index = import ./index.nix;
   names = import ./names.nix;
 
   set = list: listToAttrs (map (name: { inherit name; value = null; }) list);
   union = sets: if sets == [ ] then { } else foldl' (a: b: a // b) (head sets) (tail sets);
 
+  # role → the services that it names, itself or by groups; not all exist
+  members = mapAttrs (_: role: role.services ++ concatMap (g: t.groups.${g} or [ ]) role.groups) t.roles;
+
   # role → sorted names of the published services it leads to
-  services = mapAttrs
-    (_: role: attrNames (set (filter (s: t.services.${s}.published or false)
-      (role.services ++ concatMap (g: t.groups.${g} or [ ]) role.groups))))
-    t.roles;
+  services = mapAttrs (_: members: attrNames (set (filter (s: t.services.${s}.published or false) members))) members;
 
   # role → { <service ID> = the instance; }
   reach = mapAttrs (_: names: listToAttrs (concatMap (s: t.services.${s}.instances) names)) services;
   reachOf = roles: union (map (role: reach.${role}) roles);
 
-  # role → the IDs that hold it. A user entitled to no host has no SVID to show.
-  holders =
-    let
-      users = filter (u: u.hosts != [ ]) (attrValues t.users);
-      of = p: map (role: { inherit role; inherit (p) id; }) p.roles;
-      pairs = concatMap of (attrValues t.hosts) ++ concatMap of users
-        ++ concatMap
-        (s: if s.roles == [ ] then [ ] else concatMap (i: of { id = i.name; inherit (s) roles; }) s.instances)
-        (attrValues t.services);
-    in
-    mapAttrs (_: map (p: p.id)) (groupBy (p: p.role) pairs);
+  # role → the sorted IDs that hold it. A user entitled to no host has no SVID to show.
+  holders = mapAttrs
+    (_: by: attrNames (set (
+      map (h: t.hosts.${h}.id) by.hosts
+      ++ map (u: u.id) (filter (u: u.hosts != [ ]) (map (u: t.users.${u}) by.users))
+      ++ concatMap (s: map (i: i.name) t.services.${s}.instances) by.services
+    )))
+    t.holders;
 
   # service → the roles that lead to it
-  leading = mapAttrs (_: map (p: p.role)) (groupBy (p: p.service)
-    (concatLists (attrValues (mapAttrs (role: map (service: { inherit role service; })) services))));
+  leading = mapAttrs (service: roles: if t.services.${service}.published then roles else [ ])
+    (intersectAttrs t.services (index (role: members.${role}) (attrNames t.roles)));
 
-  # Who holds one of these roles. Many services are reached by the same roles.
-  key = concatStringsSep " ";
-  allowed = mapAttrs (_: roles: attrNames (set (concatMap (r: holders.${r} or [ ]) (head roles))))
-    (groupBy key (attrValues leading));
+  # Who holds one of these roles. Many services are reached by the same several roles.
+  holding = roles:
+    if roles == [ ] then [ ]
+    else if tail roles == [ ] then holders.${head roles}
+    else several.${toJSON roles};
+  several = mapAttrs (_: same: attrNames (set (concatMap (role: holders.${role}) (head same))))
+    (groupBy toJSON (filter (roles: length roles > 1) (attrValues leading)));
 
   each = f: mapAttrs (_: f) t.hosts;
-
-  ranges = mapAttrs (cidr: _: names.range cidr) (set (map (h: h.loopback) (attrValues t.hosts)));
 
   # host → its identities, the most particular first, as callers are matched.
   identities = each (host:
@@ -87,14 +86,14 @@ let
   # host → { <service ID> = the instance; }
   reached = mapAttrs (_: identities: union (filter (r: r != { }) (map (i: i.reach) identities))) identities;
 
-  spot = cidr: i: names.spot ranges.${cidr} i.hash i.port;
+  spot = host: i: names.spot host.range i.hash i.port;
   proxies = host: sort (a: b: a.id < b.id) (map
-    (i: { inherit (i) id; spot = spot host.loopback { hash = names.hash "socks ${i.id}"; port = 1080; }; })
+    (i: { inherit (i) id; spot = spot host { hash = names.hash "socks ${i.id}"; port = 1080; }; })
     acting.${host.name});
 
   # host → the spots of its listeners, numbers
   spots = each (host:
-    map (if host.loopback == names.loopback then i: i.spot else spot host.loopback) (attrValues reached.${host.name})
+    map (if host.loopback == names.loopback then i: i.spot else spot host) (attrValues reached.${host.name})
     ++ map (s: s.spot) (proxies host));
 
   # Those that someone on the host acts under.
@@ -104,7 +103,7 @@ in
   inherit acting identities leading reach reached services spots;
 
   # service → sorted IDs that may connect to it
-  allow = mapAttrs (service: _: if leading ? ${service} then allowed.${key leading.${service}} else [ ]) t.services;
+  allow = mapAttrs (service: _: holding (leading.${service} or [ ])) t.services;
 
   # host → what its identities reach, as its manifest has it, sorted by ID
   reachable = host:
@@ -116,11 +115,10 @@ in
       as = if length ids < 2 then _: everyone else i: { as = filter (id: reachOfID.${id} ? ${i.entry.id}) ids; };
       listen =
         if host.loopback == names.loopback then _: { }
-        else i: { listen = names.listen (spot host.loopback i); };
+        else i: { listen = names.listen (spot host i); };
     in
     map (i: i.entry // listen i // as i) (attrValues reached.${host.name});
 
   # host → a SOCKS5 listener for each acting identity, sorted by ID
   socks = host: map (s: { inherit (s) id; listen = names.listen s.spot; }) (proxies host);
-
 }

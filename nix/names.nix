@@ -30,7 +30,7 @@ let
   fourBits = table digits (i: elemAt base64 (i * 4));
 
   mod = a: b: a - (a / b) * b;
-  power = n: foldl' (p: _: p * 2) 1 (genList (k: k) n);
+  powers = genList (n: foldl' (p: _: p * 2) 1 (genList (k: k) n)) 33;
 in
 {
   # "spiffe://<trust domain>/<kind>/[<node>/]<name>"
@@ -52,7 +52,7 @@ in
       part = match "([0-9]+)\\.([0-9]+)\\.([0-9]+)\\.([0-9]+)/([0-9]+)" cidr;
       number = i: fromJSON (elemAt part i);
       first = ((number 0 * 256 + number 1) * 256 + number 2) * 256 + number 3;
-      size = power (32 - number 4);
+      size = elemAt powers (32 - number 4);
     in
     { inherit first size; aligned = mod first size == 0; };
 

@@ -1,12 +1,12 @@
-# Where a service with replicas runs: a pure function of who the hosts are, so that the
-# plan tells every move before it happens. Candidates are servers that have the tags,
-# capabilities and group asked for.
+# Where services are to run: on the hosts that they name. For those with replicas it is a
+# pure function of who the hosts are, so that the plan tells every move before it happens.
+# Candidates are servers that have the tags, capabilities and group asked for.
 #
 #   minimize-movement  rendezvous hashing: a host that comes takes only its share, a
 #                      host that goes gives away only its own
 #   balanced           the hosts that run least, counted over services in order of name
 #   locality           the hosts whose group has most in common with those `near`
-{ hosts, services, explicit }:
+{ hosts, services }:
 let
   inherit (builtins)
     all
@@ -22,9 +22,11 @@ let
     length
     listToAttrs
     map
+    mapAttrs
     sort
     split
     ;
+  index = import ./index.nix;
   take = n: list: genList (elemAt list) (if n < length list then n else length list);
 
   path = group: filter (p: !isList p && p != "") (split "/" group);
@@ -51,7 +53,8 @@ let
     let depth = h: shared (path hosts.${h}.group) (path hosts.${host}.group); in
     0 - foldl' (best: h: if depth h > best then depth h else best) 0 (filter (h: hosts ? ${h}) p.near);
 
-  wanting = filter (s: services.${s}.replicas != null && services.${s}.replicas != -1) (attrNames services);
+  names = service: service.replicas == null || service.replicas == -1;
+  named = service: if service.host == "" then service.hosts else [ service.host ] ++ service.hosts;
 
   choose = load: name:
     let
@@ -72,18 +75,19 @@ let
         load = sum.load // listToAttrs (map (h: { name = h; value = sum.load.${h} or 0 + 1; }) on);
         chosen = sum.chosen // { ${name} = on; };
       })
-    { load = explicit; chosen = { }; }
-    (filter (s: services.${s}.placement.strategy == "balanced") wanting);
+    { load = mapAttrs (_: length) (index (s: named services.${s}) (attrNames services)); chosen = { }; }
+    (filter (s: !names services.${s} && services.${s}.placement.strategy == "balanced") (attrNames services));
+
+  chosen = mapAttrs
+    (name: service: if service.placement.strategy == "balanced" then spread.chosen.${name} else choose { } name)
+    services;
 in
 {
-  # service → its hosts, in order of preference
-  hosts = listToAttrs (map
-    (name: {
-      inherit name;
-      value =
-        if services.${name}.placement.strategy == "balanced" then spread.chosen.${name} else choose { } name;
-    })
-    wanting);
+  # service → its hosts: those that it names, of which not all need exist, or those chosen
+  # for it, in order of preference
+  hosts = name:
+    let service = services.${name}; in
+    if names service then named service else chosen.${name};
 
   inherit fitting;
 }

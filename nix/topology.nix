@@ -5,8 +5,9 @@
 clean:
 let
   inherit (builtins)
-    any
     attrNames
+    attrValues
+    concatLists
     concatMap
     concatStringsSep
     elem
@@ -14,16 +15,17 @@ let
     filter
     foldl'
     genList
-    groupBy
     isString
     length
     lessThan
     listToAttrs
     map
     mapAttrs
+    removeAttrs
     sort
     split
     ;
+  index = import ./index.nix;
   names = import ./names.nix;
   id = names.id clean.trustDomain;
 
@@ -46,12 +48,11 @@ let
       };
     };
 
-  sorted = list: attrNames (listToAttrs (map (name: { inherit name; value = null; }) list));
+  sorted = list:
+    if length list < 2 then list
+    else attrNames (listToAttrs (map (name: { inherit name; value = null; }) list));
   distinct = foldl' (seen: e: if elem e seen then seen else seen ++ [ e ]) [ ];
   known = set: filter (n: set ? ${n});
-
-  # { <key> = [ <value> … ]; } from pairs.
-  index = pairs: mapAttrs (_: map (p: p.value)) (groupBy (p: p.key) pairs);
 
   inherit (clean) groups roles;
   rolesOf = holder: sorted (known roles holder.roles);
@@ -71,26 +72,34 @@ let
     clean.hosts;
 
   providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) clean.providers;
-  kinds = index (concatMap (kind: map (key: { inherit key; value = kind; }) providers.${kind}.hosts) (attrNames providers));
+  kinds = index (kind: providers.${kind}.hosts) (attrNames providers);
 
-  explicit = service: service.hosts ++ filter (h: h != "") [ service.host ];
-  placement = import ./placement.nix {
-    hosts = written;
-    inherit (clean) services;
-    explicit = mapAttrs (_: length) placedBy.explicit;
-  };
-  placedBy.explicit = index (concatMap
-    (value: map (key: { inherit key value; }) (known clean.hosts (explicit clean.services.${value})))
-    (attrNames clean.services));
+  hostNames = attrNames clean.hosts;
+  serviceNames = attrNames clean.services;
 
-  wanted = name: if placement.hosts ? ${name} then placement.hosts.${name} else explicit clean.services.${name};
+  placement = import ./placement.nix { hosts = written; inherit (clean) services; };
+  # Where there is no host, "" stands for one.
+  wanted = service: let on = placement.hosts service; in if on == [ ] then [ "" ] else on;
+  placed = index wanted serviceNames;
   # Services with nowhere to run, or not everywhere they should.
-  adrift = filter
-    (s: let hosts = wanted s; in hosts == [ ] || any (h: !clean.hosts ? ${h}) hosts)
-    (attrNames clean.services);
+  adrift = sorted (concatLists (attrValues (removeAttrs placed hostNames)));
 
-  placed = index (concatMap (value: map (key: { inherit key value; }) services.${value}.hosts) (attrNames services));
-  entitled = index (concatMap (key: map (value: { key = value; value = key; }) hosts.${key}.users) (attrNames hosts));
+  entitled = index (h: written.${h}.users) hostNames;
+
+  # role → the names of those who have it
+  holders =
+    let
+      hosts = index (h: written.${h}.roles) hostNames;
+      services = index (s: clean.services.${s}.roles) serviceNames;
+      users = index (u: clean.users.${u}.roles) (attrNames clean.users);
+    in
+    mapAttrs
+      (role: _: {
+        hosts = if role == "node" then hostNames else hosts.${role} or [ ];
+        services = services.${role} or [ ];
+        users = users.${role} or [ ];
+      })
+      roles;
 
   hosts = mapAttrs
     (name: host: host // {
@@ -102,6 +111,7 @@ let
       users = sorted (known clean.users host.users);
       services = placed.${name} or [ ];
       kinds = kinds.${name} or [ ];
+      range = if host.loopback == names.loopback then usual else names.range host.loopback;
       providerID = id "service/${name}/florete-provider";
       providerAddress = names.hostPort host.address host.providerPort;
       forwarderAddress = names.hostPort host.address host.forwarderPort;
@@ -111,7 +121,7 @@ let
   services = mapAttrs
     (name: service:
       let
-        on = sorted (known clean.hosts (wanted name));
+        on = sorted (known clean.hosts (placement.hosts name));
         port =
           if service.listenPort != null then service.listenPort
           else if service.port != null then service.port
@@ -138,7 +148,7 @@ let
 in
 {
   inherit (clean) name trustDomain trust;
-  inherit adrift groups hosts placement providers roles services;
+  inherit adrift groups holders hosts placement providers roles services;
   users = mapAttrs
     (name: user: {
       id = id "user/${name}";

@@ -1,13 +1,15 @@
-# Types of the topology language. A type is { about; zero; unsound; faults; clean; }:
+# Types of the topology language. A type is { about; zero; unsound; faults; clean; sound ? }:
 #   about            what it is, as data: reference.nix and modules/topology.nix read it
 #   zero             stands for a value that was not written
 #   unsound          stands for one that was written wrongly: other checks skip it
 #   faults place v   what is wrong with v, as a list of faults
 #   clean v          v with every unsound part replaced
+#   sound v          is that v itself? Not every type says
 # Whatever a person wrote, what `clean` returns is safe to compute with. So one run
 # finds faults of shape and of meaning together and none of them is a stack trace.
 let
   inherit (builtins)
+    all
     attrNames
     concatLists
     concatMap
@@ -69,12 +71,14 @@ let
   isFile = v:
     isPath v && pathExists v && (readDir (dirOf v)).${baseNameOf v} or "directory" != "directory";
 
-  scalar = { ok, zero ? "", unsound ? zero, to ? (v: v), ... }@type: {
+  scalar = { ok, zero ? "", unsound ? zero, ... }@type: {
     inherit zero unsound;
     about = { kind = "scalar"; inherit ok; inherit (type) want; };
     faults = place: v: if !ok v then bad type place v else if isInt v then [ ] else leaks place v;
-    clean = v: if ok v then to v else unsound;
-  };
+  } // (
+    if type ? to then { clean = v: if ok v then type.to v else unsound; }
+    else { sound = ok; clean = v: if ok v then v else unsound; }
+  );
 
   join = place: n:
     let key = if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n; in
@@ -109,7 +113,10 @@ in
     faults = place: v:
       if isList v then concatLists (genList (i: type.faults "${place}[${toString i}]" (elemAt v i)) (length v))
       else bad { want = "a list"; hint = "put it in brackets: [ … ]"; } place v;
-    clean = v: if isList v then map type.clean v else [ type.unsound ];
+    clean = v:
+      if !isList v then [ type.unsound ]
+      else if type ? sound && all type.sound v then v
+      else map type.clean v;
   };
 
   # Free names, any number of them.
@@ -162,6 +169,7 @@ in
       names = attrNames fields;
       types = mapAttrs (_: f: f.type) fields;
       required = filter (n: fields.${n} ? required) names;
+      cleaned = mapAttrs (n: type: if nullable ? ${n} then v: if v == null then null else type.clean v else type.clean) types;
       # What stands for the attributes that a set does not have.
       absent = mapAttrs (_: f: if f ? required then f.type.unsound else f.default or f.type.zero) fields;
       unsound = mapAttrs (_: f: f.type.unsound) fields;
@@ -214,7 +222,7 @@ in
           })
           (filter (n: !v ? ${n}) required));
       clean = v:
-        if isAttrs v then absent // mapAttrs (n: value: if value == null && nullable ? ${n} then null else types.${n}.clean value) (intersectAttrs types v)
+        if isAttrs v then absent // mapAttrs (n: cleaned.${n}) (intersectAttrs cleaned v)
         else unsound;
     };
 }

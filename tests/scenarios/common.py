@@ -57,28 +57,36 @@ def wait_reaches(host, service, timeout=30):
     wait_until(lambda: reaches(host, service), lambda: f"{host.name} reaches {service}", timeout)
 
 
-def sign_issuer():
+def publish(revision):
+    """The config provider now serves what florctl publish made of a revision."""
+    drhorrible.succeed(f"ln -s /srv/published/{revision} /srv/florete.new", "mv -T /srv/florete.new /srv/florete")
+
+
+def sign_issuer(root="/srv/operator"):
     """The operator's one act for a new provider: sign its request for an issuing
-    certificate with the root key, which stays where it is."""
-    drhorrible.wait_for_file(f"{PROVIDER}/issuing.csr")
-    request = drhorrible.succeed(f"cat {PROVIDER}/issuing.csr")
-    mgmt01.succeed(f"cat > /run/issuing.csr <<'END'\n{request}END")
-    mgmt01.succeed("florctl ca sign /run/issuing.csr --ca-cert /srv/operator/ca.crt --ca-key /srv/operator/ca.key --out /run/issuing.crt")
-    certificate = mgmt01.succeed("cat /run/issuing.crt")
-    drhorrible.succeed(f"cat > {PROVIDER}/issuing.crt.new <<'END'\n{certificate}END", f"mv {PROVIDER}/issuing.crt.new {PROVIDER}/issuing.crt")
+    certificate with a root's key, which stays where it is."""
+    drhorrible.wait_for_file("/var/lib/florete-provider/issuing.csr")
+    request = drhorrible.succeed("cat /var/lib/florete-provider/issuing.csr")
+    certificate = mgmt01.succeed(f"cd {root}; florctl ca sign <<'END'\n{request}END")
+    drhorrible.succeed(f"flor-provider certify <<'END'\n{certificate}END")
 
 
-def bring_up(revision="base"):
-    """From five hosts that are off to a cluster at work."""
-    start_all()
-    deploy(revision)
+def bring_up(revision="base", hosts=None):
+    """From hosts that are off to a cluster at work."""
+    for host in hosts or machines:
+        host.start()
+    deploy(revision, hosts)
     sign_issuer()
-    wait_fulfilled()
-    for host in machines:
+    wait_fulfilled(hosts)
+    for host in hosts or machines:
         host.wait_for_unit("florete-agent.service")
     for service in ("outline", "wiki"):
         wait_reaches(mgmt01, service)
 
+
+def manifest(host):
+    """That is in force on a host, wherever it came from."""
+    return json.loads(host.succeed(f"cat {STATE}/documents/current/manifest.json"))
 
 
 class Traffic:

@@ -1,0 +1,50 @@
+"""A host is replaced by a new machine of the same name; the old one, which is still there, is shut out."""
+
+bring_up("base")
+FORMER = "/run/former"
+
+
+def move(files, of, to):
+    """Carries files of one machine to a directory of another."""
+    packed = of.succeed(f"tar -C / -czf - {files} | base64 -w0")
+    to.succeed(f"mkdir -p {FORMER}; base64 -d <<< {packed} | tar -C {FORMER} -xzf -")
+
+
+def former_asks(need):
+    """The old machine, which has moved elsewhere, asks for a need; what it hears."""
+    laptop.succeed(f"rm -rf /run/moved; cp -a {FORMER}/var/lib/florete /run/moved; rm -r /run/moved/needs/{need}")
+    heard = laptop.execute(f"flor activate --once --json --state /run/moved --ssh-host-key {FORMER}/etc/ssh/ssh_host_ed25519_key --rotate /nowhere")[1]
+    heard = [json.loads(line) for line in heard.splitlines()]
+    return [e for e in heard if e.get("need") == need and e["event"] in ("fulfilled", "failed")][-1]
+
+
+with subtest("the old machine is at work, with certificates good for a day"):
+    move("etc/ssh/ssh_host_ed25519_key var/lib/florete", ursula, laptop)
+    assert former_asks("cert-service-wiki")["event"] == "fulfilled"
+
+with subtest("the new machine of that name has another SSH host key, and nothing else"):
+    began = time.time()
+    ursula.succeed("systemctl stop florete-activate.service florete-agent.service", f"rm -r {STATE}/*")
+    ursula.crash()
+    ursula.start()
+    ursula.succeed("mv /etc/ssh/next /etc/ssh/ssh_host_ed25519_key", "mv /etc/ssh/next.pub /etc/ssh/ssh_host_ed25519_key.pub")
+
+with subtest("once the provider is deployed the old machine does not renew its own certificate"):
+    deploy("new-host-key", [drhorrible])
+    wait_until(lambda: former_asks("cert-node")["event"] == "failed", lambda: "the old machine is refused", timeout=10)
+    heard = former_asks("cert-node")
+    assert heard["kind"] == "denied", heard
+    print(f"       {heard['message']}")
+
+with subtest("the new machine is deployed: it enrols, has all that its services need, and callers notice nothing else"):
+    deploy("new-host-key", [ursula])
+    wait_fulfilled([ursula])
+    for service in ("wiki", "outline"):
+        wait_reaches(mgmt01, service)
+    print(f"       at work {time.time() - began:.0f} s after it was installed")
+
+with subtest("from now on the old machine gets nothing of what its certificate was good for"):
+    for need in ("cert-service-wiki", "oidc-outline", "config-documents"):
+        heard = former_asks(need)
+        assert heard["event"] == "failed", heard
+    print(f"       {heard['message']}")

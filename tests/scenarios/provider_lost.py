@@ -1,0 +1,78 @@
+"""The provider host is lost: with a backup nothing changes for anyone, without one the operator signs once and clients are renewed."""
+
+bring_up("base")
+traffic = Traffic(mgmt01, "wiki")
+OIDC = f"{STATE}/needs/oidc-outline/current"
+
+
+def lose():
+    """The machine is gone; another is installed in its place."""
+    drhorrible.succeed("systemctl stop florete-provider.service florete-activate.service florete-agent.service")
+    drhorrible.succeed(f"rm -rf {STATE}/* {PROVIDER}/* /srv/florete")
+    drhorrible.crash()
+    drhorrible.start()
+
+
+def secret():
+    return ursula.succeed(f"cat {OIDC}/client-secret")
+
+
+def sign_in():
+    """How the issuer answers outline, which presents its credentials and a code that is none: RFC 6749 section 5.2."""
+    return ursula.succeed(f"""runuser -u outline -- curl --silent --max-time 5 --user "$(cat {OIDC}/client-id):$(cat {OIDC}/client-secret)" \
+        --data grant_type=authorization_code --data code=none --data redirect_uri=http://outline.demo.flor.rete/auth/oidc.callback \
+        http://auth.demo.flor.rete/token || true""")
+
+
+def ask_anew(need):
+    ursula.succeed(f"rm -r {STATE}/needs/{need}", "systemctl restart florete-activate.service")
+    wait_fulfilled([ursula])
+
+
+with subtest("a backup takes seconds, which nobody notices"):
+    wait_until(lambda: "invalid_grant" in sign_in(), lambda: f"the issuer knows outline: {sign_in()}")
+    drhorrible.succeed(
+        "systemctl stop florete-provider.service",
+        "tar -C /var/lib/florete-provider -czf /root/provider.tar.gz .",
+        "systemctl start florete-provider.service",
+    )
+    before = secret()
+
+with subtest("the host is lost, installed again and its backup restored: it answers as ever, nobody signs anything"):
+    lose()
+    began = time.time()
+    deploy("base", [drhorrible])
+    drhorrible.wait_for_file(f"{PROVIDER}/issuing.csr")
+    drhorrible.succeed(
+        "systemctl stop florete-provider.service",
+        "tar -C /var/lib/florete-provider -xzpf /root/provider.tar.gz",
+        "systemctl start florete-provider.service",
+    )
+    wait_fulfilled()
+    ask_anew("cert-service-wiki")
+    wait_until(lambda: "invalid_grant" in sign_in(), lambda: f"the issuer knows outline: {sign_in()}")
+    wait_reaches(mgmt01, "outline")
+    print(f"       {time.time() - began:.0f} s")
+
+with subtest("lost without a backup, its SSH host key too: the operator signs once, and hosts go on with what they have"):
+    lose()
+    drhorrible.succeed("mv /etc/ssh/next /etc/ssh/ssh_host_ed25519_key", "mv /etc/ssh/next.pub /etc/ssh/ssh_host_ed25519_key.pub")
+    began = time.time()
+    deploy("provider-replaced", [drhorrible])
+    drhorrible.wait_for_file(f"{PROVIDER}/issuing.csr")
+    drhorrible.succeed(f"echo '[]' | install -m 0600 /dev/stdin {PROVIDER}/users.hujson", f"chown --reference={PROVIDER} {PROVIDER}/users.hujson")
+    sign_issuer()
+    wait_fulfilled()
+    ask_anew("cert-service-wiki")
+    print(f"       {time.time() - began:.0f} s")
+
+with subtest("its clients have secrets that it does not know: they are asked for again"):
+    wait_until(lambda: "invalid_client" in sign_in(), lambda: f"the issuer does not know outline: {sign_in()}")
+    ursula.succeed("flor host rotate oidc-outline")
+    wait_until(lambda: secret() != before, lambda: "outline has another secret", timeout=90)
+    wait_until(lambda: "invalid_grant" in sign_in(), lambda: f"the issuer knows outline: {sign_in()}")
+
+with subtest("no request to the wiki failed all the while"):
+    result = traffic.end()
+    assert result["requests"] > 100 and not result["failed"], result
+    print(f"       {result['requests']} requests, none failed")

@@ -50,17 +50,17 @@ in
       shapes = shape.faults args;
       checks = import ./check { inherit clean shapes topology access needs; };
       kinds = attrNames shape.entries;
-      everything = part: concatMap (kind: concatLists (attrValues part.${kind})) kinds;
+      everything = part: concatMap (kind: concatLists (attrValues part.${kind} or { })) kinds;
       some = part: names: concatMap (kind: concatMap (n: part.${kind}.${n} or [ ]) (attrNames names.${kind})) kinds;
       acknowledged = import ./acknowledge.nix clean;
 
-      faults = order (acknowledged (shapes.top ++ everything shapes ++ checks.top ++ everything checks));
+      faults = order (acknowledged (shapes.top ++ everything shapes ++ checks.top ++ everything checks ++ everything checks.warnings));
       # What a provider may answer concerns everyone.
       faultsOf = mapAttrs
         (name: host:
           let part = concern name; in
           if host.kinds != [ ] then faults
-          else order (errors (shapes.top ++ some shapes part.written ++ checks.top ++ some checks part.meant)))
+          else order (shapes.top ++ some shapes part.written ++ checks.top ++ some checks part.meant))
         topology.hosts;
 
       sound = faults: value: if errors faults == [ ] then value else throw (report clean.name (errors faults));

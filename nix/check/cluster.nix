@@ -1,5 +1,5 @@
 # Faults of the cluster as a whole: its providers, trust, inventory and reserved names.
-{ clean, t, tools, ... }:
+{ clean, tools, ... }:
 let
   inherit (builtins)
     any
@@ -12,25 +12,25 @@ let
     ;
   inherit (tools) fault host named reserved role show user when;
 
-  missing = kind: why: write: when (clean.providers.${kind}.hosts == [ ]) [
+  missing = kind: for: why: write: when (clean.providers.${kind}.hosts == [ ] && for != [ ]) [
     (fault {
       id = "FL031";
       place = "providers.${kind}";
       problem = "no host provides";
       value = show kind;
-      remedy = "${why}: write providers.${kind} = ${write};";
+      remedy = "${why (head for)}: write providers.${kind} = ${write};";
     })
   ];
-  single = filter (s: s.sso.mode == "oidc") (attrValues t.services);
-  filed = filter (s: s.files != { }) (attrValues t.services);
+  services = attrNames clean.services;
 
   providers =
     concatMap (n: host "providers.${n}.hosts" clean.providers.${n}.hosts) (attrNames clean.providers)
     ++ named "providers.oidc.issuer" clean.providers.oidc.issuer
-    ++ when (clean.hosts != { }) (missing "cert" "every host needs a certificate" "{ hosts = [ \"…\" ]; }")
-    ++ when (filed != [ ]) (missing "file" "services.${(head filed).name}.files needs it" "{ hosts = [ \"…\" ]; }")
-    ++ when (single != [ ]) (missing "oidc" "services.${(head single).name}.sso needs it"
-      "{ hosts = [ \"…\" ]; issuer = \"https://…\"; }");
+    ++ missing "cert" (attrNames clean.hosts) (_: "every host needs a certificate") "{ hosts = [ \"…\" ]; }"
+    ++ missing "file" (filter (s: clean.services.${s}.files != { }) services)
+      (s: "services.${s}.files needs it") "{ hosts = [ \"…\" ]; }"
+    ++ missing "oidc" (filter (s: clean.services.${s}.sso.mode == "oidc") services)
+      (s: "services.${s}.sso needs it") "{ hosts = [ \"…\" ]; issuer = \"https://…\"; }";
 
   trust =
     when (clean.trust.roots == [ ]) [

@@ -1,5 +1,5 @@
 # Faults of each user, role and group.
-{ access, clean, shapes, t, tools, ... }:
+{ clean, t, tools, ... }:
 let
   inherit (builtins) any concatMap concatStringsSep elem filter mapAttrs;
   inherit (tools) fault group reserved role service when;
@@ -11,7 +11,7 @@ let
       dangling = any (s: !t.services ? ${s}) members || any (g: !t.groups ? ${g}) r.groups;
       hidden = filter (s: !t.services.${s}.published) members;
     in
-    when (access.services.${n} == [ ] && !elem n [ "node" "operator" ] && !dangling) [
+    when (!any (s: t.services.${s}.published or false) members && !elem n [ "node" "operator" ] && !dangling) [
       (fault {
         id = "FL030";
         place = "roles.${n}";
@@ -26,25 +26,7 @@ in
 {
   users = mapAttrs
     (n: u: role "users.${n}.roles" u.roles
-      ++ when (elem "node" u.roles) [ (reserved "users.${n}.roles" "node") ]
-      ++ when (u.roles == [ ] && shapes.users.${n} == [ ]) [
-      (fault {
-        id = "FL040";
-        place = "users.${n}";
-        problem = "the user may reach nothing, having";
-        value = "no role";
-        remedy = "write users.${n}.roles = [ \"…\" ];, or take the user out";
-      })
-    ]
-      ++ when (u.roles != [ ] && t.users.${n}.hosts == [ ] && shapes.users.${n} == [ ]) [
-      (fault {
-        id = "FL044";
-        place = "users.${n}";
-        problem = "the user can act on";
-        value = "no host";
-        remedy = "name the user in the users of a host, such as a laptop, or take the user out";
-      })
-    ])
+      ++ when (elem "node" u.roles) [ (reserved "users.${n}.roles" "node") ])
     clean.users;
 
   roles = mapAttrs (n: r: service "roles.${n}.services" r.services ++ group "roles.${n}.groups" r.groups ++ reaches n r) clean.roles;

@@ -18,8 +18,7 @@ let
     substring
     toJSON
     ;
-  inherit (tools) fault host named role serviceOf show when;
-  names = import ../names.nix;
+  inherit (tools) fault host named role show when;
 
   missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
   excluded = remedy: place: value: [ (fault { id = "FL009"; inherit place value remedy; problem = "given together with"; }) ];
@@ -71,25 +70,7 @@ let
   sso = n: s: when (s.sso.mode == "oidc") (
     when (s.sso.redirectURIs == [ ])
       (missing "services.${n}.sso" "redirectURIs" "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback")
-    ++ concatMap (named "services.${n}.sso.redirectURIs") s.sso.redirectURIs
-    ++ signsIn n);
-
-  # Signing in takes the service to the pages of the issuer, where that is in the cluster.
-  issuer = serviceOf t.providers.oidc.issuer;
-  signsIn = n:
-    let
-      holders = [ t.services.${n} ] ++ map (h: t.hosts.${h}) t.services.${n}.hosts;
-      reaches = any (p: any (r: elem issuer access.services.${r}) p.roles) holders;
-    in
-    when (issuer != null && t.services ? ${issuer} && t.services.${n}.hosts != [ ] && !reaches) [
-      (fault {
-        id = "FL045";
-        place = "services.${n}.sso";
-        problem = "signing in asks the issuer, which the service may not reach:";
-        value = "service ${issuer}";
-        remedy = "give services.${n}.roles a role that reaches ${issuer}";
-      })
-    ];
+    ++ concatMap (named "services.${n}.sso.redirectURIs") s.sso.redirectURIs);
 
   files = n: s: concatMap
     (f: when (stringLength n + stringLength f > 57) [
@@ -117,23 +98,6 @@ let
         })
       ])
     t.services.${n}.hosts;
-
-  # What is on another host is that host's to publish: forwarders encrypt, an upstream does not.
-  at = groupBy (h: h.address) (filter (h: h.address != "") (attrValues t.hosts));
-  upstream = n: s:
-    let
-      machine = if s.upstream == "" then null else names.machine s.upstream;
-      there = at.${machine} or [ ];
-    in
-    when (machine != null && there != [ ] && !any (h: elem h.name t.services.${n}.hosts) there) [
-      (fault {
-        id = "FL043";
-        place = "services.${n}.upstream";
-        problem = "bytes would leave the forwarder in the clear for host ${(head there).name}, at";
-        value = show s.upstream;
-        remedy = "write host = ${show (head there).name};, which carries them encrypted, or acknowledge this";
-      })
-    ];
 
   # A public name leads to one service.
   byName = groupBy (s: s.tlsName) (filter (s: s.tlsName != "") (attrValues t.services));
@@ -168,25 +132,13 @@ let
           else "give ${concatStringsSep " or " (map (h: h.name) entrances)}, or a service there, a role that reaches ${n}";
       })
     ];
-
-  reachable = n: s: when (t.services.${n}.published && t.services.${n}.hosts != [ ] && access.allow.${n} == [ ]) [
-    (fault {
-      id = "FL041";
-      place = "services.${n}";
-      problem = "it is published and may be reached by";
-      value = "nobody";
-      remedy =
-        if access.leading ? ${n} then "give ${concatStringsSep " or " access.leading.${n}} to someone"
-        else "name it in a role that someone has, or set visibility = \"host\"";
-    })
-  ];
 in
 mapAttrs
   (n: s:
     host "services.${n}.host" [ s.host ]
     ++ host "services.${n}.hosts" s.hosts
     ++ role "services.${n}.roles" s.roles
-    ++ when (builtins.elem "node" s.roles) [ (tools.reserved "services.${n}.roles" "node") ]
-    ++ where n s ++ port n s ++ upstream n s ++ protocol n s ++ sso n s ++ files n s ++ dialled n
-    ++ tlsName n s ++ ingress n s ++ reachable n s)
+    ++ when (elem "node" s.roles) [ (tools.reserved "services.${n}.roles" "node") ]
+    ++ where n s ++ port n s ++ protocol n s ++ sso n s ++ files n s ++ dialled n
+    ++ tlsName n s ++ ingress n s)
   clean.services

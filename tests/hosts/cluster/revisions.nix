@@ -25,13 +25,33 @@ let
     services = base.services // { news = { host = "raishan"; port = 4656; listenPort = 80; }; };
     groups = base.groups // { apps = base.groups.apps ++ [ "news" ]; };
   };
+  # A name server, over UDP.
+  datagrams = {
+    providers = brief;
+    services = base.services // { names = { host = "ursula"; port = 5353; listenPort = 53; protocol = "udp"; }; };
+    groups = base.groups // { apps = base.groups.apps ++ [ "names" ]; };
+  };
+  brief = base.providers // { cert = base.providers.cert // { lifetime = 10; }; };
   closed = { services = removeAttrs base.services wiki; groups = base.groups // { apps = [ "auth" "outline" ]; }; };
   replaced = name: { hosts = base.hosts // { ${name} = base.hosts.${name} // { sshHostKey = facts.nextHostKey; }; }; };
+
+  # Ursula tells of herself to those who read, and does what operators ask.
+  published = upstream: { host = "ursula"; scope = "node"; inherit upstream; listenPort = 80; };
+  hostAPI = {
+    services = base.services // {
+      host = published "unix:/run/florete-host.sock";
+      rotate = published "unix:/run/florete-host-rotate.sock";
+    };
+    roles = base.roles // {
+      reader.services = base.roles.reader.services ++ [ "host" ];
+      operator = base.roles.operator // { services = [ "host" "rotate" ]; };
+    };
+  };
 
   revisions = [
     { name = "base"; change = { }; }
     # Certificates live for seconds, so that scenarios see them renewed.
-    { name = "brief"; change.providers = base.providers // { cert = base.providers.cert // { lifetime = 10; }; }; }
+    { name = "brief"; change.providers = brief; }
     { name = "without-wiki"; change = closed; }
     { name = "new-host-key"; change = replaced "ursula"; }
     { name = "with-file"; change = secret 1; }
@@ -43,6 +63,8 @@ let
     { name = "news"; change = polled news; }
     { name = "provider-replaced"; change = replaced "drhorrible"; }
     { name = "new-root"; change.trust = { inherit (facts) keys; roots = nextRoots; }; }
+    { name = "host-api"; change = hostAPI; }
+    { name = "datagrams"; change = datagrams; }
   ];
   numbered = builtins.genList (i: builtins.elemAt revisions i // { inherit i; }) (builtins.length revisions);
 in

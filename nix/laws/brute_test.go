@@ -36,6 +36,16 @@ func (c *cluster) signsOn(host string) bool {
 	return false
 }
 
+// filesOn tells whether a service on the host needs a file.
+func (c *cluster) filesOn(host string) bool {
+	for _, s := range c.Services {
+		if s.Files != nil && slices.Contains(s.on(), host) {
+			return true
+		}
+	}
+	return false
+}
+
 // principals are all who act, once for each host they act on.
 func (c *cluster) principals() (all []principal) {
 	for name, h := range c.Hosts {

@@ -10,7 +10,8 @@ import (
 )
 
 // cluster is a topology as people write it. Names say what they name, so that a
-// mention in a document can be told: h3x is a host, s4x a service.
+// mention in a document can be told: h3x is a host, s4x a service,
+// n4x what strangers know that by.
 type cluster struct {
 	Serial      int                 `json:"serial"`
 	Name        string              `json:"name"`
@@ -25,14 +26,15 @@ type cluster struct {
 }
 
 type host struct {
-	Address    string           `json:"address"`
-	SSHHostKey string           `json:"sshHostKey"`
-	Kind       string           `json:"kind,omitempty"`
-	Users      []string         `json:"users,omitempty"`
-	Roles      []string         `json:"roles,omitempty"`
-	Callers    map[string][]any `json:"callers,omitempty"`
-	Tags       []string         `json:"tags,omitempty"`
-	Loopback   string           `json:"loopback,omitempty"`
+	Address      string           `json:"address"`
+	SSHHostKey   string           `json:"sshHostKey"`
+	Kind         string           `json:"kind,omitempty"`
+	Users        []string         `json:"users,omitempty"`
+	Roles        []string         `json:"roles,omitempty"`
+	Callers      map[string][]any `json:"callers,omitempty"`
+	Capabilities []string         `json:"capabilities,omitempty"`
+	Tags         []string         `json:"tags,omitempty"`
+	Loopback     string           `json:"loopback,omitempty"`
 }
 
 type service struct {
@@ -40,12 +42,18 @@ type service struct {
 	Hosts      []string          `json:"hosts,omitempty"`
 	Port       int               `json:"port"`
 	Visibility string            `json:"visibility,omitempty"`
+	TLSName    string            `json:"tlsName,omitempty"`
+	Files      map[string]file   `json:"files,omitempty"`
 	Scope      string            `json:"scope,omitempty"`
 	User       string            `json:"user,omitempty"`
 	Roles      []string          `json:"roles,omitempty"`
 	SSO        map[string]any    `json:"sso,omitempty"`
 	Replicas   int               `json:"replicas,omitempty"`
 	Placement  map[string]string `json:"placement,omitempty"`
+}
+
+type file struct {
+	Ref string `json:"ref"`
 }
 
 type holder struct {
@@ -131,6 +139,13 @@ func (g generator) cluster() *cluster {
 	if g.IntN(2) == 0 {
 		c.Providers["config"] = provider{Hosts: hosts[1:2]}
 	}
+	c.Providers["file"] = provider{Hosts: hosts[g.IntN(len(hosts)):][:1]}
+	for _, name := range services {
+		if g.IntN(4) == 0 {
+			c.Services[name].Files = map[string]file{"secret": {Ref: name + "/secret"}}
+		}
+	}
+	g.publish(c)
 	return c
 }
 
@@ -149,6 +164,9 @@ func (g generator) host(i int, users, roles []string) *host {
 	}
 	if g.IntN(4) == 0 {
 		h.Callers = map[string][]any{"node": {"root", "daemon", 1001}}
+	}
+	if g.IntN(3) == 0 {
+		h.Capabilities = []string{"ingress"}
 	}
 	if g.IntN(3) == 0 {
 		h.Loopback = fmt.Sprintf("127.%d.0.0/16", 100+i)
@@ -254,33 +272,33 @@ func (g generator) withoutRole(c *cluster) *cluster {
 			for _, name := range slices.Sorted(maps.Keys(d.Users)) {
 				if u := d.Users[name]; len(u.Roles) > 1 {
 					u.Roles = drop(u.Roles)
-					return d
+					return d.withdraw()
 				}
 			}
 		case 1:
 			for _, name := range slices.Sorted(maps.Keys(d.Hosts)) {
 				if h := d.Hosts[name]; len(h.Roles) > 0 {
 					h.Roles = drop(h.Roles)
-					return d
+					return d.withdraw()
 				}
 			}
 		case 2:
 			for _, name := range slices.Sorted(maps.Keys(d.Services)) {
 				if s := d.Services[name]; len(s.Roles) > 0 {
 					s.Roles = drop(s.Roles)
-					return d
+					return d.withdraw()
 				}
 			}
 		case 3:
 			for _, name := range slices.Sorted(maps.Keys(d.Roles)) {
 				if r := d.Roles[name]; len(r.Groups) > 0 {
 					r.Groups = drop(r.Groups)
-					return d
+					return d.withdraw()
 				}
 			}
 		}
 	}
-	return d
+	return d.withdraw()
 }
 
 // shuffled is the same topology as JSON, its definitions in another order: fields,

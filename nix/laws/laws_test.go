@@ -150,7 +150,7 @@ func TestAddedHostLeavesOthersAlone(t *testing.T) {
 }
 
 // mention finds the generator's names, and the addresses of its hosts.
-var mention = regexp.MustCompile(`\b([hsurg]\d+x|10\.9\.0\.\d+)\b`)
+var mention = regexp.MustCompile(`\b([hsurgn]\d+x|10\.9\.0\.\d+)\b`)
 
 // A manifest names no host, user, service, role or group that it does not need.
 func TestNeedToKnow(t *testing.T) {
@@ -187,7 +187,7 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	}
 	known(name)
 	for kind, p := range c.Providers {
-		if kind != "oidc" || c.signsOn(name) {
+		if (kind != "oidc" || c.signsOn(name)) && (kind != "file" || c.filesOn(name)) {
 			for _, h := range p.Hosts {
 				known(h)
 			}
@@ -210,6 +210,9 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 				switch {
 				case p.what == id && own[p.who]:
 					parts(id)
+					if slices.Contains(c.ingress(s), name) {
+						parts(v.TLSName)
+					}
 					need[c.Hosts[h].Address] = true
 				case p.what == id && h == name:
 					parts(p.who)

@@ -1,0 +1,72 @@
+package laws
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"florete"
+)
+
+// publish opens services to strangers where an ingress reaches them, most with a name.
+func (g generator) publish(c *cluster) {
+	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
+		s := c.Services[name]
+		if s.Visibility != "" || len(c.ingress(name)) == 0 || g.IntN(2) == 0 {
+			continue
+		}
+		s.Visibility = "public"
+		if s.Scope == "" && g.IntN(4) > 0 {
+			s.TLSName = strings.Replace(name, "s", "n", 1) + ".example.org"
+		}
+	}
+}
+
+// withdraw closes what no ingress reaches any more: it would be a fault.
+func (c *cluster) withdraw() *cluster {
+	for name, s := range c.Services {
+		if s.Visibility == "public" && len(c.ingress(name)) == 0 {
+			s.Visibility, s.TLSName = "", ""
+		}
+	}
+	return c
+}
+
+// ingress are the hosts that take in strangers and reach a service.
+func (c *cluster) ingress(service string) (hosts []string) {
+	for _, p := range c.principals() {
+		reaches := func(role string) bool { return c.may(role, service) }
+		if slices.Contains(c.Hosts[p.host].Capabilities, "ingress") && slices.ContainsFunc(p.roles, reaches) {
+			hosts = append(hosts, p.host)
+		}
+	}
+	return hosts
+}
+
+// Every ingress is told by what name strangers know what it reaches.
+func TestIngressIsTold(t *testing.T) {
+	total := 0
+	for _, s := range samples(t) {
+		for c, docs := range map[*cluster]compiled{s.c: s.is, s.grown: s.more, s.narrower: s.less} {
+			manifests := docs.manifests(t)
+			for name, service := range c.Services {
+				if service.TLSName == "" {
+					continue
+				}
+				for _, host := range c.ingress(name) {
+					told := slices.ContainsFunc(manifests[host].Forwarder.Reach, func(r florete.Reachable) bool {
+						return r.ID.Name() == name && r.TLSName == service.TLSName
+					})
+					if !told {
+						t.Errorf("%s: %s is not told of %s", s, host, service.TLSName)
+					}
+					total++
+				}
+			}
+		}
+	}
+	if total < len(samples(t)) {
+		t.Errorf("only %d names in all", total)
+	}
+}

@@ -11,7 +11,7 @@ import (
 func DOT(c Cluster) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n", quoted(c.Name))
-	b.WriteString("  rankdir=LR; compound=true; node [fontname=\"sans-serif\" fontsize=11]; edge [fontname=\"sans-serif\" fontsize=9];\n")
+	b.WriteString("  rankdir=LR; compound=true; fontname=\"sans-serif\"; fontsize=12; node [fontname=\"sans-serif\" fontsize=11]; edge [fontname=\"sans-serif\" fontsize=9];\n")
 	c.write(&form{
 		Builder: &b,
 		host: func(id, name string, kinds []string, inside []string) {

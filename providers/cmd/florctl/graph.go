@@ -16,7 +16,8 @@ func newGraphCmd() *cobra.Command {
 		Short: "Draw a cluster",
 		Long: `Draw a cluster: hosts with the services and users on them, who reaches what
 through which roles, and who provides for whom. SVG is for browsers and
-documents, DOT for Graphviz, Mermaid for Markdown.`,
+documents, DOT for Graphviz, Mermaid for Markdown, where viewers draw no more
+than 500 edges: of a large cluster, take a --host.`,
 	}
 	from := source(cmd)
 	format := cmd.Flags().String("format", "svg", "svg, dot or mermaid")

@@ -1,9 +1,10 @@
 # What is measured, as functions; each returns something small that took all the work.
 let
-  inherit (builtins) attrNames attrValues deepSeq foldl' fromJSON length mapAttrs readFile stringLength toJSON;
+  inherit (builtins) attrNames attrValues deepSeq foldl' fromJSON length map mapAttrs readFile stringLength toJSON;
   inherit (import ../../../nix) mkCluster;
 
-  cluster = arguments: mkCluster (import ./topology.nix arguments);
+  topology = import ./topology.nix;
+  cluster = arguments: mkCluster (topology arguments);
   sum = f: set: foldl' (n: name: n + f set.${name}) 0 (attrNames set);
   size = sum (sum (d: stringLength d.body + stringLength d.envelope));
 in
@@ -14,8 +15,18 @@ in
   # The checks alone.
   validate = hosts: length (cluster { inherit hosts; }).faults;
 
-  # One host in the middle; `services` of each of the others.
-  one = hosts: services: size { one = (cluster { inherit hosts services; }).documents."host-${toString (hosts / 2)}"; };
+  # The host in the middle, where each of the others has `elsewhere` services, and what of
+  # the topology nobody can leave unread who wants to know what runs there and who may
+  # reach it: where services run, who holds roles, and what these name.
+  one = hosts: elsewhere: size { one = (cluster { inherit hosts elsewhere; }).documents."host-${toString (hosts / 2)}"; };
+  visit = hosts: elsewhere:
+    let t = topology { inherit hosts elsewhere; }; in
+    deepSeq
+      [
+        (map (h: [ h.address h.sshHostKey h.users ]) (attrValues t.hosts))
+        (map (s: [ s.host (s.roles or [ ]) ]) (attrValues t.services))
+        (attrValues t.roles)
+      ] 0;
 
   # The values of all documents, for the baseline, and what builtins alone take to
   # serialize them; reading them in is part of it, for values come from somewhere.
@@ -31,7 +42,7 @@ in
       texts = mkOption { type = types.listOf types.str; default = [ ]; };
       port = mkOption { type = types.nullOr types.port; default = null; };
       set = options: mkOption { type = types.attrsOf (types.submodule { inherit options; }); default = { }; };
-      topology = import ./topology.nix { inherit hosts; };
+      written = topology { inherit hosts; };
       evaluated = evalModules {
         modules = [
           {
@@ -46,7 +57,7 @@ in
               };
             };
           }
-          { inherit (topology) hosts services; }
+          { inherit (written) hosts services; }
         ];
       };
     in
@@ -55,7 +66,7 @@ in
   types = hosts:
     let
       shape = import ../../../nix/shape.nix;
-      topology = import ./topology.nix { inherit hosts; };
+      written = topology { inherit hosts; };
     in
-    deepSeq [ (shape.faults topology) (shape.clean topology) ] 0;
+    deepSeq [ (shape.faults written) (shape.clean written) ] 0;
 }

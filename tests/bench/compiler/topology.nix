@@ -1,9 +1,10 @@
 # A cluster of `hosts` hosts with `services` services each, 100 users and 20 roles. Every
 # service is reached through some role, so that access grows as the cluster does:
-# a sixteenth of all services for each user, one service for each node.
-{ hosts, services ? 5 }:
+# a sixteenth of all services for each user, one service for each node. `elsewhere` is how
+# many services hosts have but for the one in the middle.
+{ hosts, services ? 5, elsewhere ? services }:
 let
-  inherit (builtins) concatMap elemAt foldl' genList listToAttrs map substring;
+  inherit (builtins) concatLists concatMap genList listToAttrs substring;
   inherit (import ../../../nix/names.nix) sri;
 
   mod = a: b: a - a / b * b;
@@ -13,7 +14,8 @@ let
   host = i: "host-${toString i}";
   team = i: "team-${toString (mod i 16)}";
   name = i: k: "service-${toString i}-${toString k}";
-  range = first: n: genList (i: first + i) n;
+  # f of each service of host i.
+  each = f: i: genList (f i) (if i == hosts / 2 then services else elsewhere);
 in
 {
   serial = 1;
@@ -34,23 +36,21 @@ in
     };
   });
 
-  services = listToAttrs (concatMap
-    (i: map
-      (k: {
-        name = name i k;
-        value = { host = host i; port = 8000 + services * mod i 1000 + k; user = "service"; }
-          // (if k == 1 then { roles = [ "client" ]; } else { })
-          // (if k == 2 then { sso = { mode = "oidc"; redirectURIs = [ "https://${name i k}.example.org/callback" ]; }; } else { });
-      })
-      (range 0 services))
-    (range 0 hosts));
+  services = listToAttrs (concatLists (genList
+    (each (i: k: {
+      name = name i k;
+      value = { host = host i; port = 8000 + services * mod i 1000 + k; user = "service"; }
+        // (if k == 1 then { roles = [ "client" ]; } else { })
+        // (if k == 2 then { sso = { mode = "oidc"; redirectURIs = [ "https://${name i k}.example.org/callback" ]; }; } else { });
+    }))
+    hosts));
 
   users = attrs 100 (i: { name = "user-${toString i}"; value.roles = [ (team i) ]; });
 
   roles = attrs 16
     (t: {
       name = team t;
-      value.services = concatMap (i: if mod i 16 == t then genList (name i) services else [ ]) (range 0 hosts);
+      value.services = concatMap (each name) (genList (j: t + 16 * j) ((hosts - t + 15) / 16));
     }) // {
     node.groups = [ "control-plane" ];
     operator.groups = [ "control-plane" "control-plane-write" ];

@@ -88,7 +88,7 @@ func TestAnswers(t *testing.T) {
 	}
 	h.want(200, "--unit=outline.service --lines=200 ", "GET", "/journal/outline")
 	h.want(200, "--unit=florete-agent.service --lines=7 ", "GET", "/journal/florete-agent.service?lines=7")
-	h.want(200, " --follow\n", "GET", "/journal/outline?follow=1")
+	h.want(200, " --follow", "GET", "/journal/outline?follow=1")
 	if _, text, _ := h.ask("GET", "/journal/outline?follow=0"); strings.Contains(text, "--follow") {
 		t.Errorf("followed: %q", text)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -43,15 +44,15 @@ func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("unit %q: want one of %s", unit, strings.Join(known, ", ")), http.StatusNotFound)
 		return
 	}
-	lines, follow, err := asked(r.URL.Query())
+	lines, followed, err := asked(r.URL.Query())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	turns := h.reads
 	args := []string{"--unit=" + unit + ".service", "--lines=" + strconv.Itoa(lines), "--output=short-iso", "--no-pager", "--quiet"}
-	if follow {
-		turns, args = h.follows, append(args, "--follow")
+	if followed {
+		turns, args = h.follows, append(args, follow()...)
 	}
 	select {
 	case turns <- struct{}{}:
@@ -90,6 +91,16 @@ func asked(q url.Values) (lines int, follow bool, err error) {
 		return 0, false, fmt.Errorf("follow %q: want 1, or leave it out", text)
 	}
 	return lines, follow, nil
+}
+
+// follow has journalctl print what comes. Alone it would print this boot's, which it
+// does not know in a container; merged it would print other machines'.
+func follow() []string {
+	id, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		return []string{"--follow"}
+	}
+	return []string{"--follow", "--merge", "_MACHINE_ID=" + strings.TrimSpace(string(id))}
 }
 
 // units are those whose journals may be read, without ".service".

@@ -1,0 +1,64 @@
+"""A host tells of itself to a role that may look, acts for one that may act, and says nothing where nobody published it."""
+
+LOOK, ACT = "http://host.ursula.demo.flor.rete", "http://rotate.ursula.demo.flor.rete"
+
+
+def ask(host, url, *options):
+    """Status and body of an answer; 0 where there is none."""
+    code, out = host.execute(f"curl --silent --max-time 20 --write-out '\\n%{{http_code}}' {' '.join(options)} '{url}'")
+    body, _, status = out.rpartition("\n")
+    return int(status), body
+
+
+bring_up("base")
+
+with subtest("by default nothing is there to ask, nor a name to ask for"):
+    ursula.fail("systemctl cat florete-host.service")
+    ursula.fail("ls /run/florete-host.sock /run/florete-host-rotate.sock")
+    mgmt01.fail("grep ursula /etc/hosts")
+
+deploy("host-api")
+wait_fulfilled([ursula])
+
+with subtest("an operator asks for a need again"):
+    mgmt01.wait_until_succeeds("grep rotate.ursula /etc/hosts", timeout=20)
+    before = serial(ursula, "cert-service-wiki")
+    wait_until(lambda: ask(mgmt01, f"{ACT}/rotate?need=cert-service-wiki", "--request POST")[0] == 202, lambda: "it is taken", timeout=20)
+    status, text = ask(mgmt01, f"{ACT}/rotate?need=cert-node-laptop", "--request POST")
+    assert status == 404 and "this host has" in text, (status, text)
+
+with subtest("a reader sees the manifest, the status and a journal, to the byte"):
+    wait_until(lambda: ask(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan may look", timeout=20)
+    assert ask(raishan, f"{LOOK}/manifest") == (200, ursula.succeed("cat /etc/florete/documents/manifest.json"))
+    assert json.loads(ask(raishan, f"{LOOK}/status")[1])["host"] == "ursula"
+    status, text = ask(raishan, f"{LOOK}/journal/florete-activate?lines=3")
+    assert status == 200 and text.count("\n") <= 3 and "flor[" in text, text
+
+with subtest("it has bounds: some units, some lines"):
+    assert ask(raishan, f"{LOOK}/journal/florete-activate?lines=1000000")[0] == 400
+    status, text = ask(raishan, f"{LOOK}/journal/dbus")
+    assert status == 404 and "want one of florete-activate" in text, text
+
+with subtest("a journal is followed line by line"):
+    raishan.succeed(f"systemd-run --quiet --unit=follow sh -c \"exec curl --silent --no-buffer '{LOOK}/journal/wiki?follow=1&lines=1' > /run/followed\"")
+    raishan.wait_until_succeeds("test -s /run/followed", timeout=20)
+    ursula.succeed("systemctl stop wiki.service")
+    raishan.wait_until_succeeds("grep 'Stopped wiki' /run/followed", timeout=10)
+    ursula.succeed("systemctl start wiki.service")
+    raishan.wait_until_succeeds("grep 'Started wiki' /run/followed", timeout=10)
+    raishan.succeed("systemctl stop follow")
+    ursula.wait_until_fails("pgrep journalctl", timeout=10)
+
+with subtest("who may look may not act, and others may do neither"):
+    assert ask(raishan, f"{LOOK}/rotate?need=cert-service-wiki", "--request POST")[0] == 404
+    raishan.fail("grep rotate.ursula /etc/hosts")
+    laptop.fail("grep ursula /etc/hosts")
+    address = ursula.succeed("stat --format=%U:%a /run/florete-host.sock /run/florete-host-rotate.sock").split()
+    assert address == ["florete:600"] * 2, address
+
+with subtest("what was asked for is fetched again, once a minute has passed since the last time"):
+    assert serial(ursula, "cert-service-wiki") == before
+    # As if it had: what activation knows of the need says so.
+    ursula.succeed("systemctl stop florete-activate.service", f"sed -i -E 's/\"asked\": ?[0-9]+/\"asked\":1/' {STATE}/needs/cert-service-wiki/state.json")
+    ursula.succeed("systemctl start florete-activate.service")
+    wait_until(lambda: serial(ursula, "cert-service-wiki") != before, lambda: "another certificate is there", timeout=20)

@@ -219,6 +219,16 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "names: ", fix: "", run: true,
 		},
+		"names missing": {
+			hurt:  func(p *patient) { p.write(p.Hosts, "127.0.0.1 localhost\n", 0o644) },
+			begin: "names: ", fix: "systemctl restart florete-names.service",
+		},
+		"names that nobody keeps": {
+			hurt: func(p *patient) {
+				p.write(p.Hosts, "127.0.0.1 localhost\n", 0o644)
+				p.units["florete-names.service"] = dbus.UnitStatus{LoadState: "not-found", ActiveState: "inactive"}
+			},
+		},
 		"need denied": {
 			hurt: func(p *patient) {
 				p.state("cert-user-alice", `{"state":"blocked"}`)
@@ -327,7 +337,7 @@ func TestSilence(t *testing.T) {
 		"names: lookup " + name + ": no such host => echo 'ADDRESS " + name + "' >> " + p.Hosts,
 		"no such host => echo 'ADDRESS " + name + "' >> " + p.Hosts + ", or name its IP address in the flake\nproviders: provider forge at " + name,
 		"forwarders: forwarder of service/outline at 127.0.0.1:",
-		"no answer over UDP => on 127.0.0.1: systemctl restart florete-agent.service, or nft insert rule",
+		"no answer over UDP => on 127.0.0.1: systemctl restart florete-agent.service; nft insert rule",
 	} {
 		if !strings.Contains(found, want) {
 			t.Errorf("no %q in\n%s", want, found)

@@ -18,8 +18,8 @@ import (
 	"florete/agent/transport"
 )
 
-// names are those of providers and forwarders, which must resolve, and those in
-// hosts(5) of what this host reaches, which must lead to its local listener.
+// names are those of providers and forwarders, which must resolve, and those of what
+// this host reaches, which must lead to its local listeners where hosts(5) is kept.
 func (h *host) names(ctx context.Context) (string, []Finding) {
 	var found []Finding
 	looked := map[string]bool{}
@@ -47,8 +47,34 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 			listeners[florete.Render(d)] = r.Listen.Addr().String()
 		}
 	}
-	found = append(found, h.stale(listeners)...)
+	found = append(found, h.local(ctx, listeners)...)
 	return fmt.Sprintf("%d to resolve, %d local", len(looked), len(listeners)), found
+}
+
+// namesUnit keeps hosts(5) where the system does not write it.
+const namesUnit = "florete-names.service"
+
+// local finds entries of hosts(5) that lead past the local listener, and what has
+// none. That none of the names has one is a choice, unless there is a unit for them.
+func (h *host) local(ctx context.Context, listeners map[string]string) []Finding {
+	entries, found := h.entries(listeners)
+	var missing []string
+	for name := range listeners {
+		if !slices.Contains(entries, name) {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	fix := fmt.Sprintf("deploy %s: names come with its system", h.manifest.Host)
+	if units, err := h.Units(ctx, []string{namesUnit}); err == nil && len(units) == 1 && units[0].LoadState == "loaded" {
+		fix = "systemctl restart " + namesUnit
+	} else if len(entries) == 0 {
+		return found
+	}
+	if len(missing) > 0 {
+		found = append(found, Finding{fmt.Sprintf("%s does not have %s", h.Hosts, strings.Join(missing, ", ")), fix})
+	}
+	return found
 }
 
 // resolve makes a name known.
@@ -56,18 +82,23 @@ func (h *host) resolve(name string) string {
 	return fmt.Sprintf("echo 'ADDRESS %s' >> %s, or name its IP address in the flake", name, h.Hosts)
 }
 
-// stale finds entries of hosts(5) that lead past the local listener.
-func (h *host) stale(listeners map[string]string) (found []Finding) {
+// entries are the names of listeners that hosts(5) has, and what is wrong with them.
+func (h *host) entries(listeners map[string]string) (names []string, found []Finding) {
 	f, err := os.Open(h.Hosts)
 	if err != nil {
-		return nil // there need not be any
+		return nil, nil // there need not be any
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		words := strings.Fields(text)
 		for i, name := range words {
-			if want, ok := listeners[name]; i > 0 && ok && words[0] != want {
+			want, ok := listeners[name]
+			if i == 0 || !ok {
+				continue
+			}
+			names = append(names, name)
+			if words[0] != want {
 				found = append(found, Finding{
 					fmt.Sprintf("%s says %s is %s, its listener is at %s", h.Hosts, name, words[0], want),
 					fmt.Sprintf("sed -i 's/^%s\\(.*%s\\)/%s\\1/' %s", quoted(words[0]), quoted(name), want, h.Hosts),
@@ -75,7 +106,7 @@ func (h *host) stale(listeners map[string]string) (found []Finding) {
 			}
 		}
 	}
-	return found
+	return names, found
 }
 
 // quoted is s where sed reads a pattern.
@@ -164,7 +195,7 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 	f := &Finding{fmt.Sprintf("forwarder: %v", err), fmt.Sprintf("on %s: systemctl restart florete-activate.service florete-agent.service", there)}
 	if isTimeout(err) {
 		f.Problem = fmt.Sprintf("forwarder of %s at %s: no answer over UDP", r.Target.ID().Short(), r.Endpoints[0])
-		f.Fix = fmt.Sprintf("on %s: systemctl restart florete-agent.service, or nft insert rule inet filter input udp dport %s accept", there, port)
+		f.Fix = fmt.Sprintf("on %s: systemctl restart florete-agent.service; nft insert rule inet filter input udp dport %s accept", there, port)
 	}
 	return f
 }

@@ -56,7 +56,7 @@ func systemd(ctx context.Context, names []string) ([]dbus.UnitStatus, error) {
 }
 
 func (h *host) units(ctx context.Context) (string, []Finding) {
-	names := []string{"florete-activate.service"}
+	names := []string{"florete-activate.service", namesUnit}
 	if h.identities.SVID(h.manifest.Identity.ID) != nil {
 		names = append(names, "florete-agent.service")
 	}
@@ -71,8 +71,11 @@ func (h *host) units(ctx context.Context) (string, []Finding) {
 		return "no answer", []Finding{{err.Error(), "systemctl start dbus.service"}}
 	}
 	var found []Finding
+	known := len(units)
 	for _, u := range units {
 		switch {
+		case u.LoadState == "not-found" && u.Name == namesUnit: // NixOS has none
+			known--
 		case u.LoadState == "not-found":
 			found = append(found, Finding{u.Name + " is not installed", "run install.sh of this host's bundle (florctl bundle)"})
 		case u.LoadState == "masked":
@@ -83,7 +86,7 @@ func (h *host) units(ctx context.Context) (string, []Finding) {
 			found = append(found, Finding{fmt.Sprintf("%s is %s (%s)", u.Name, u.ActiveState, u.SubState), "systemctl enable --now " + u.Name})
 		}
 	}
-	return fmt.Sprintf("%d of %d active", len(names)-len(found), len(names)), found
+	return fmt.Sprintf("%d of %d active", known-len(found), known), found
 }
 
 // wantBuffer is what quic-go asks the kernel for, each way.

@@ -245,21 +245,30 @@ func TestSocketInUse(t *testing.T) {
 // TestNothingIsLeft: after Run no goroutine and no file of it is there.
 func TestNothingIsLeft(t *testing.T) {
 	c := newCluster(t, echo(t))
-	cycle := func() {
-		stops := []func(){run(t, c.Ursula), run(t, c.Laptop)}
-		for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-			waitFor(t, h.Name, func() bool { return report(t, h).State == "running" })
-		}
+	leavesNothing(t, c, func() (live net.Conn) {
 		waitFor(t, "outline", func() bool { return reaches(c.Local) })
 		conn, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
 		if code != 2 {
 			t.Errorf("bob: reply %d, want 2", code)
 		}
 		conn.Close()
-		live := dial(t, c.Local)
+		live = dial(t, c.Local)
 		if err := ping(live); err != nil {
 			t.Fatal(err)
 		}
+		return live
+	})
+}
+
+// leavesNothing runs the agents of c, and uses them, again and again.
+func leavesNothing(t *testing.T, c *cluster, use func() (live net.Conn)) {
+	t.Helper()
+	cycle := func() {
+		stops := []func(){run(t, c.Ursula), run(t, c.Laptop)}
+		for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+			waitFor(t, h.Name, func() bool { return report(t, h).State == "running" })
+		}
+		live := use()
 		for _, stop := range stops {
 			stop()
 		}

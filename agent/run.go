@@ -53,9 +53,7 @@ func (a *agent) run(ctx context.Context) error {
 	if within > 0 {
 		a.watched, a.Poll = true, min(a.Poll, within/3)
 	}
-	if a.sockets, err = fdstore.Open(); err != nil {
-		return err
-	}
+	a.sockets = fdstore.Open()
 	ln, err := status.Listen(a.Socket)
 	if err != nil {
 		return err

@@ -311,6 +311,16 @@ func TestUDPRestart(t *testing.T) {
 	}
 }
 
+func TestNothingIsLeftOfUDP(t *testing.T) {
+	upstream, _ := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	leavesNothing(t, c, func() net.Conn {
+		live := dialUDP(t, c.Local)
+		waitFor(t, "outline", func() bool { return reachesUDP(live) })
+		return live
+	})
+}
+
 // TestLoss: what is lost on the way is lost, and what comes behind it does not wait.
 func TestLoss(t *testing.T) {
 	upstream, _ := echoUDP(t)

@@ -13,9 +13,10 @@ import (
 
 // Bounds of what may be under way.
 const (
-	MaxFlows = 4096 // of a connection; with one more the one that is idle longest ends
-	queued   = 128  // datagrams of a flow that wait to be sent
-	waiting  = 1024 // those of all flows of a connection
+	MaxFlows = 4096      // of a connection; with one more the one that is idle longest ends
+	maxHeld  = 256 << 10 // bytes of a flow that wait to be sent, see packet.cost
+	maxAside = 64        // datagrams of a flow that wait for its stream
+	maxOut   = 1024      // datagrams of all flows of a connection that wait for frames
 )
 
 // Conn is the part of a QUIC connection that its flows share.
@@ -37,7 +38,7 @@ type outgoing struct {
 // Over is for the flows of one connection. What it starts, with the first of them,
 // is among tasks and ends with the connection.
 func Over(c *quic.Conn, tasks *sync.WaitGroup) *Conn {
-	return &Conn{quic: c, tasks: tasks, out: make(chan outgoing, waiting), flows: map[quic.StreamID]*Flow{}}
+	return &Conn{quic: c, tasks: tasks, out: make(chan outgoing, maxOut), flows: map[quic.StreamID]*Flow{}}
 }
 
 func (c *Conn) join(f *Flow) {
@@ -70,17 +71,13 @@ func (c *Conn) idlest() (idlest *Flow) {
 	return idlest
 }
 
-// push queues a packet unless there are too many.
-func (c *Conn) push(f *Flow, p packet) bool {
-	if f.queued.Add(1) <= queued {
-		select {
-		case c.out <- outgoing{f, p}:
-			return true
-		default:
-		}
+// frame queues a packet for a frame.
+func (c *Conn) frame(f *Flow, p packet) {
+	select {
+	case c.out <- outgoing{f, p}:
+	default:
+		f.drop(p)
 	}
-	f.queued.Add(-1)
-	return false
 }
 
 // send is the only one that waits until the connection takes a datagram.
@@ -88,9 +85,8 @@ func (c *Conn) send() {
 	for {
 		select {
 		case o := <-c.out:
-			o.flow.queued.Add(-1)
 			if err := c.quic.SendDatagram(o.packet.frame(o.flow.stream.StreamID())); err == nil {
-				o.flow.FromLocal.Add(o.packet.size())
+				o.flow.sent(o.packet)
 			} else {
 				// Too large for a frame, or the peer takes none.
 				o.flow.aside(o.packet)

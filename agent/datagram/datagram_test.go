@@ -58,7 +58,7 @@ func ends(t *testing.T, config *quic.Config) (client, server *end) {
 		e.conn = datagram.Over(e.quic, &e.tasks)
 		t.Cleanup(e.tasks.Wait)
 	}
-	t.Cleanup(func() { c.CloseWithError(0, "") })
+	t.Cleanup(func() { c.CloseWithError(0, ""); s.CloseWithError(0, "") })
 	return client, server
 }
 
@@ -264,8 +264,8 @@ func TestStreamIsStuck(t *testing.T) {
 	for range 1000 {
 		a.Send(make([]byte, 60_000))
 	}
-	if n := a.dropped.Load(); n < 500 {
-		t.Errorf("%d dropped", n)
+	if n := a.dropped.Load(); n < 980 {
+		t.Errorf("%d dropped of 1000, of which the connection takes a few", n)
 	}
 	a.End(wire.Done)
 	if err := a.wantEnd(t); err != nil {

@@ -33,19 +33,19 @@ type Flow struct {
 	ctx  context.Context
 	end  context.CancelCauseFunc
 	used atomic.Int64 // since epoch
+	held atomic.Int64 // cost of what waits to be sent
 	side chan packet  // over the stream
 
 	// Attach sets these.
 	stream *quic.Stream
 	conn   *Conn
 
-	answered atomic.Bool  // sends frames
-	queued   atomic.Int32 // in conn
+	answered atomic.Bool // sends frames
 }
 
 // New makes a flow that ends with ctx.
 func New(ctx context.Context, l Local) *Flow {
-	f := &Flow{Local: l, side: make(chan packet, queued)}
+	f := &Flow{Local: l, side: make(chan packet, maxAside)}
 	f.ctx, f.end = context.WithCancelCause(ctx)
 	f.touch()
 	return f
@@ -127,14 +127,26 @@ func (f *Flow) reset() {
 // Send takes a datagram from the local end.
 func (f *Flow) Send(payload []byte) {
 	f.touch()
-	switch p := newPacket(payload); {
-	case len(payload) > wire.MaxPayload:
-		f.Dropped.Add(1)
-	case !f.answered.Load():
+	p := newPacket(payload)
+	switch held := f.held.Add(p.cost()); {
+	case len(payload) > wire.MaxPayload, held > maxHeld:
+		f.drop(p)
+	case f.answered.Load():
+		f.conn.frame(f, p)
+	default:
 		f.aside(p)
-	case !f.conn.push(f, p):
-		f.Dropped.Add(1)
 	}
+}
+
+// sent and drop are the two ends of a packet that was held.
+func (f *Flow) sent(p packet) {
+	f.held.Add(-p.cost())
+	f.FromLocal.Add(p.size())
+}
+
+func (f *Flow) drop(p packet) {
+	f.held.Add(-p.cost())
+	f.Dropped.Add(1)
 }
 
 // aside sends a packet over the stream.
@@ -142,7 +154,7 @@ func (f *Flow) aside(p packet) {
 	select {
 	case f.side <- p:
 	default:
-		f.Dropped.Add(1)
+		f.drop(p)
 	}
 }
 
@@ -156,7 +168,7 @@ func (f *Flow) toStream() error {
 			if _, err := f.stream.Write(p.framed()); err != nil {
 				return err
 			}
-			f.FromLocal.Add(p.size())
+			f.sent(p)
 		case <-timer.C:
 			left := f.Idle - (time.Since(epoch) - f.Used())
 			if left <= 0 {

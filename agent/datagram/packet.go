@@ -21,6 +21,9 @@ func newPacket(payload []byte) packet {
 
 func (p packet) size() int64 { return int64(len(p) - headroom) }
 
+// cost is what a packet counts in a queue: small ones are not free.
+func (p packet) cost() int64 { return int64(len(p)) + 1024 }
+
 // frame is the packet as a DATAGRAM frame has it.
 func (p packet) frame(stream quic.StreamID) []byte {
 	var flow [headroom]byte

@@ -7,18 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bufferSize is asked of the kernel, which gives what net.core.rmem_max allows: a
-// burst waits there.
-const bufferSize = 4 << 20
-
-// Listen binds a local address.
-func Listen(addr *net.UDPAddr) (*net.UDPConn, error) {
-	c, err := net.ListenUDP("udp", addr)
-	if err == nil {
-		c.SetReadBuffer(bufferSize)
-	}
-	return c, err
-}
+// BufferSize is asked of the kernel for sockets, which gives what net.core.rmem_max
+// allows: a burst waits there.
+const BufferSize = 4 << 20
 
 // Socket is a connected UDP socket that sends without waiting, and holds no buffer
 // while it waits to receive.
@@ -29,7 +20,7 @@ type Socket struct {
 
 // NewSocket takes over c.
 func NewSocket(c *net.UDPConn) (*Socket, error) {
-	c.SetReadBuffer(bufferSize)
+	c.SetReadBuffer(BufferSize)
 	raw, err := c.SyscallConn()
 	return &Socket{c, raw}, err
 }

@@ -1,11 +1,12 @@
-// Package fdstore keeps listening sockets open while the process that accepts on
-// them is started again: systemd holds them meanwhile (sd_notify(3), FDSTORE=1) and
-// passes them to the next process (sd_listen_fds(3)). Who connects in between waits
-// in the kernel's queue. Where systemd does not run the process, sockets are plain.
+// Package fdstore keeps listening sockets open while the process that listens is
+// started again: systemd holds them meanwhile (sd_notify(3), FDSTORE=1) and passes
+// them to the next process (sd_listen_fds(3)). Who connects or sends in between waits
+// in the kernel's queue, and nobody else can take the address. Where systemd does not
+// run the process, sockets are plain.
 package fdstore
 
 import (
-	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -20,68 +21,96 @@ import (
 // Store has what systemd holds for this process. The zero Store holds nothing yet.
 type Store struct {
 	mu     sync.Mutex
-	passed map[netip.AddrPort]net.Listener // not taken yet
-	held   map[netip.AddrPort]bool
+	passed map[place]io.Closer // not taken yet
+	held   map[place]bool
+}
+
+// place is where a socket listens.
+type place struct {
+	network string // "tcp" or "udp"
+	addr    netip.AddrPort
 }
 
 // Open takes over what systemd passes to this process, which it does once.
-func Open() (*Store, error) {
-	all, err := activation.Listeners()
-	if err != nil {
-		return nil, fmt.Errorf("sockets from systemd: %w", err)
-	}
-	s := &Store{passed: map[netip.AddrPort]net.Listener{}, held: map[netip.AddrPort]bool{}}
-	for _, ln := range all {
-		if tcp, ok := ln.(*net.TCPListener); ok {
-			addr := tcp.Addr().(*net.TCPAddr).AddrPort()
-			s.passed[addr], s.held[addr] = ln, true
+func Open() *Store {
+	s := &Store{passed: map[place]io.Closer{}, held: map[place]bool{}}
+	for _, f := range activation.Files(true) {
+		if p, socket := listening(f); socket != nil {
+			s.passed[p], s.held[p] = socket, true
 		}
+		f.Close()
 	}
-	return s, nil
+	return s
+}
+
+// listening is the socket that a file is, nil when it is another kind of file.
+func listening(f *os.File) (place, io.Closer) {
+	if ln, err := net.FileListener(f); err == nil {
+		if addr, ok := ln.Addr().(*net.TCPAddr); ok {
+			return place{"tcp", addr.AddrPort()}, ln
+		}
+		ln.Close()
+	} else if c, err := net.FilePacketConn(f); err == nil {
+		if addr, ok := c.LocalAddr().(*net.UDPAddr); ok {
+			return place{"udp", addr.AddrPort()}, c
+		}
+		c.Close()
+	}
+	return place{}, nil
 }
 
 // Listen returns the listener of an address, one that was passed where there is
 // one. Without an error of the address itself it always does: a socket that
 // systemd does not take is lost at the next start, and no worse.
-func (s *Store) Listen(addr netip.AddrPort) (net.Listener, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if ln, ok := s.passed[addr]; ok {
-		delete(s.passed, addr)
-		return ln, nil
-	}
-	ln, err := net.Listen("tcp", addr.String())
-	if err != nil {
-		return nil, err
-	}
-	if s.held == nil {
-		s.held = map[netip.AddrPort]bool{}
-	}
-	raw, err := ln.(*net.TCPListener).SyscallConn()
-	if err == nil {
-		// Not its File: that would make it block, for all who have it.
-		raw.Control(func(fd uintptr) {
-			s.held[addr] = notify("FDSTORE=1\nFDNAME="+name(addr), int(fd)) == nil
-		})
-	}
-	return ln, nil
+func (s *Store) Listen(addr netip.AddrPort) (*net.TCPListener, error) {
+	return take(s, place{"tcp", addr}, func() (*net.TCPListener, error) {
+		return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
+	})
 }
 
-// Retain drops all that is not wanted. Listeners that were taken are the caller's
-// to close.
-func (s *Store) Retain(wanted map[netip.AddrPort]bool) {
+// ListenUDP is Listen for UDP.
+func (s *Store) ListenUDP(addr netip.AddrPort) (*net.UDPConn, error) {
+	return take(s, place{"udp", addr}, func() (*net.UDPConn, error) {
+		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(addr))
+	})
+}
+
+func take[S interface {
+	io.Closer
+	syscall.Conn
+}](s *Store, p place, bind func() (S, error)) (S, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for addr := range s.held {
-		if wanted[addr] {
+	if socket, ok := s.passed[p]; ok {
+		delete(s.passed, p)
+		return socket.(S), nil
+	}
+	socket, err := bind()
+	if err != nil {
+		return socket, err
+	}
+	if s.held == nil {
+		s.held = map[place]bool{}
+	}
+	s.held[p] = Hold(p.name(), socket) == nil
+	return socket, nil
+}
+
+// Retain drops all that is not wanted. Sockets that were taken are the caller's to
+// close.
+func (s *Store) Retain(tcp, udp map[netip.AddrPort]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.held {
+		if tcp[p.addr] && p.network == "tcp" || udp[p.addr] && p.network == "udp" {
 			continue
 		}
-		if ln, ok := s.passed[addr]; ok {
-			ln.Close()
-			delete(s.passed, addr)
+		if socket, ok := s.passed[p]; ok {
+			socket.Close()
+			delete(s.passed, p)
 		}
-		if notify("FDSTOREREMOVE=1\nFDNAME="+name(addr)) == nil {
-			delete(s.held, addr)
+		if Drop(p.name()) == nil {
+			delete(s.held, p)
 		}
 	}
 }
@@ -93,6 +122,7 @@ func Hold(name string, file syscall.Conn) error {
 	if err != nil {
 		return err
 	}
+	// Not its File: that would make it block, for all who have it.
 	var failed error
 	if err := raw.Control(func(fd uintptr) { failed = notify("FDSTORE=1\nFDNAME="+name, int(fd)) }); err != nil {
 		return err
@@ -103,8 +133,8 @@ func Hold(name string, file syscall.Conn) error {
 // Drop undoes Hold.
 func Drop(name string) error { return notify("FDSTOREREMOVE=1\nFDNAME=" + name) }
 
-// name is an address in the letters that FDNAME may have.
-func name(addr netip.AddrPort) string { return "tcp-" + strings.ReplaceAll(addr.String(), ":", "-") }
+// name is the place in the letters that FDNAME may have.
+func (p place) name() string { return p.network + "-" + strings.ReplaceAll(p.addr.String(), ":", "-") }
 
 // notify sends a message with files to systemd. Without systemd it sends nothing.
 func notify(message string, files ...int) error {

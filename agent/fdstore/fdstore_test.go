@@ -20,7 +20,8 @@ import (
 )
 
 // childEnv makes the test binary a process that listens on the addresses it names,
-// and with "accept" before them says a word to one caller.
+// TCP, or UDP with "/udp" behind, and with "accept" before them says a word to one
+// caller of each.
 const childEnv = "FLORETE_TEST_LISTEN"
 
 func TestMain(m *testing.M) {
@@ -35,30 +36,49 @@ func TestMain(m *testing.M) {
 }
 
 func child(args []string) error {
-	s, err := fdstore.Open()
+	s := fdstore.Open()
+	tcp, udp := map[netip.AddrPort]bool{}, map[netip.AddrPort]bool{}
+	for _, a := range args[1:] {
+		text, isUDP := strings.CutSuffix(a, "/udp")
+		addr := netip.MustParseAddrPort(text)
+		serve, wanted := serveTCP, tcp
+		if isUDP {
+			serve, wanted = serveUDP, udp
+		}
+		wanted[addr] = true
+		if err := serve(s, addr, args[0] == "accept"); err != nil {
+			return err
+		}
+	}
+	s.Retain(tcp, udp)
+	return nil
+}
+
+func serveTCP(s *fdstore.Store, addr netip.AddrPort, accept bool) error {
+	ln, err := s.Listen(addr)
+	if err != nil || !accept {
+		return err
+	}
+	c, err := ln.Accept()
 	if err != nil {
 		return err
 	}
-	accept := args[0] == "accept"
-	wanted := map[netip.AddrPort]bool{}
-	for _, a := range args[1:] {
-		addr := netip.MustParseAddrPort(a)
-		wanted[addr] = true
-		ln, err := s.Listen(addr)
-		if err != nil {
-			return err
-		}
-		if accept {
-			c, err := ln.Accept()
-			if err != nil {
-				return err
-			}
-			fmt.Fprint(c, "hello")
-			c.Close()
-		}
+	defer c.Close()
+	_, err = fmt.Fprint(c, "hello")
+	return err
+}
+
+func serveUDP(s *fdstore.Store, addr netip.AddrPort, accept bool) error {
+	c, err := s.ListenUDP(addr)
+	if err != nil || !accept {
+		return err
 	}
-	s.Retain(wanted)
-	return nil
+	_, from, err := c.ReadFrom(make([]byte, 16))
+	if err != nil {
+		return err
+	}
+	_, err = c.WriteTo([]byte("hello"), from)
+	return err
 }
 
 // manager does what systemd does with the files of a service.
@@ -167,6 +187,48 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// Who sends while no process is there is heard by the next. TCP at the same address is
+// another matter.
+func TestRestartOverUDP(t *testing.T) {
+	m := newManager(t)
+	a, b := free(t), free(t)
+	m.start("listen " + a + "/udp " + a + " " + b + "/udp")
+	if len(m.held) != 3 || m.held["udp-"+strings.ReplaceAll(a, ":", "-")] == nil {
+		t.Fatalf("held %v", m.held)
+	}
+	conn, err := net.Dial("udp", a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("anybody?")); err != nil {
+		t.Fatal(err)
+	}
+	m.start("accept " + a + "/udp")
+	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	text := make([]byte, 16)
+	if n, err := conn.Read(text); err != nil || string(text[:n]) != "hello" {
+		t.Errorf("got %q, %v", text[:n], err)
+	}
+	if len(m.log) != 2 || len(m.held) != 1 {
+		t.Errorf("messages %q, held %v", m.log, m.held)
+	}
+	for _, addr := range []string{a + "/tcp", b + "/udp"} {
+		hostport, network, _ := strings.Cut(addr, "/")
+		var ln interface{ Close() error }
+		if network == "tcp" {
+			ln, err = net.Listen("tcp", hostport)
+		} else {
+			ln, err = net.ListenPacket("udp", hostport)
+		}
+		if err != nil {
+			t.Errorf("%s is no longer wanted: %v", addr, err)
+			continue
+		}
+		ln.Close()
+	}
+}
+
 // A socket that systemd holds too is closed like any other.
 func TestCloseEndsAccept(t *testing.T) {
 	m := newManager(t)
@@ -200,7 +262,7 @@ func TestZeroStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Retain(nil)
+	s.Retain(nil, nil)
 	if _, err := s.Listen(netip.MustParseAddrPort(ln.Addr().String())); err == nil {
 		t.Error("an address was taken twice")
 	}

@@ -43,14 +43,14 @@ type Server struct {
 	flows *drain.Group
 
 	mu        sync.Mutex
-	listeners map[netip.AddrPort]net.Listener
+	listeners map[netip.AddrPort]*net.TCPListener
 	sockets   map[netip.AddrPort]*socket
 	accepts   sync.WaitGroup
 }
 
 // New returns a server that listens nowhere.
 func New(c Config) *Server {
-	s := &Server{Config: c, flows: drain.New(), listeners: map[netip.AddrPort]net.Listener{}, sockets: map[netip.AddrPort]*socket{}}
+	s := &Server{Config: c, flows: drain.New(), listeners: map[netip.AddrPort]*net.TCPListener{}, sockets: map[netip.AddrPort]*socket{}}
 	s.rules.Store(&rules{})
 	return s
 }
@@ -66,7 +66,7 @@ func (s *Server) Apply(m florete.Manifest) []error {
 	s.gate.SetRule(func(f flow) bool { return r.check(f) == nil })
 
 	tcp, udp := r.addresses()
-	s.Sockets.Retain(tcp)
+	s.Sockets.Retain(tcp, udp)
 	return slices.Concat(errs, settle(s.listeners, tcp, s.listen), settle(s.sockets, udp, s.open))
 }
 
@@ -104,7 +104,7 @@ func (s *Server) Close() {
 	time.Sleep(transport.Flush)
 }
 
-func (s *Server) listen(addr netip.AddrPort) (net.Listener, error) {
+func (s *Server) listen(addr netip.AddrPort) (*net.TCPListener, error) {
 	ln, err := s.Sockets.Listen(addr)
 	if err == nil {
 		s.accepts.Go(func() { s.accept(ln, addr) })
@@ -112,9 +112,9 @@ func (s *Server) listen(addr netip.AddrPort) (net.Listener, error) {
 	return ln, err
 }
 
-func (s *Server) accept(ln net.Listener, addr netip.AddrPort) {
+func (s *Server) accept(ln *net.TCPListener, addr netip.AddrPort) {
 	for {
-		conn, err := ln.Accept()
+		conn, err := ln.AcceptTCP()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -123,9 +123,8 @@ func (s *Server) accept(ln net.Listener, addr netip.AddrPort) {
 			time.Sleep(acceptPause)
 			continue
 		}
-		tcp := conn.(*net.TCPConn)
-		if !s.flows.Go(func(ctx context.Context) { s.serve(ctx, tcp, addr) }) {
-			reset(tcp)
+		if !s.flows.Go(func(ctx context.Context) { s.serve(ctx, conn, addr) }) {
+			reset(conn)
 		}
 	}
 }

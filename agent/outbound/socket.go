@@ -59,10 +59,11 @@ func (x *sender) used() time.Duration {
 }
 
 func (s *Server) open(addr netip.AddrPort) (*socket, error) {
-	conn, err := datagram.Listen(net.UDPAddrFromAddrPort(addr))
+	conn, err := s.Sockets.ListenUDP(addr)
 	if err != nil {
 		return nil, err
 	}
+	conn.SetReadBuffer(datagram.BufferSize)
 	senders, err := caller.OpenSenders()
 	if err != nil {
 		conn.Close()

@@ -45,6 +45,10 @@ let
     ++ concatMap (name: hosts (within group name) (path + "/${name}")) (folders path);
 
   entries = path: map (f: { inherit (f) name; value = import f.path; }) (files path);
+  # Hosts alone are in groups: what lies deeper elsewhere would have no effect.
+  flat = path:
+    if folders path == [ ] then entries path
+    else throw "${toString path}/${head (folders path)}: only hosts are in folders of folders: put its files into ${toString path}";
 
   # One name in two places would hide one of them.
   set = path: pairs: foldl'
@@ -71,7 +75,7 @@ let
 in
 written
 // below "hosts" (hosts "")
-// foldl' (all: kind: all // below kind entries) { } [ "services" "users" "roles" "groups" ]
+// foldl' (all: kind: all // below kind flat) { } [ "services" "users" "roles" "groups" ]
 // (if inventory == [ ] then { } else {
   inventory = listToAttrs (map (name: { inherit name; value = { }; }) inventory) // written.inventory or { };
 })

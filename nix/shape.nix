@@ -18,6 +18,7 @@ let
     clusterName
     groupPath
     loopback
+    name
     pem
     port
     reference
@@ -66,7 +67,7 @@ let
   };
 
   service = record "a service" {
-    host = of "where it runs" string;
+    host = of "where it runs" name;
     hosts = of "where it runs, on several: one identity, callers are spread over them" strings;
     replicas = default "on how many hosts it runs, instead of saying which; `placement` chooses them" null (between 1 1000 "a number of hosts");
     placement = of "which hosts replicas may run on, and which are preferred" (record "placement" {

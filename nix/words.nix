@@ -18,6 +18,7 @@ let
 
   string = scalar { want = "a string"; hint = "put it in double quotes"; ok = isString; };
   strings = listOf string;
+  name = scalar { want = "a name"; hint = "write one, in double quotes"; unsound = "?"; ok = isString; };
   port = between 1 65535 "a port";
   seconds = between 1 315360000 "seconds";
 
@@ -161,6 +162,7 @@ in
     clusterName
     groupPath
     loopback
+    name
     pem
     port
     reference

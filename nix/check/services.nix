@@ -134,11 +134,12 @@ let
     ];
 in
 mapAttrs
-  (n: s:
+  # What is no set at all was reported as that.
+  (n: s: when (s.host != "?" || s.replicas != -1) (
     host "services.${n}.host" [ s.host ]
     ++ host "services.${n}.hosts" s.hosts
     ++ role "services.${n}.roles" s.roles
     ++ when (elem "node" s.roles) [ (tools.reserved "services.${n}.roles" "node") ]
     ++ where n s ++ port n s ++ protocol n s ++ sso n s ++ files n s ++ dialled n
-    ++ tlsName n s ++ ingress n s)
+    ++ tlsName n s ++ ingress n s))
   clean.services

@@ -17,10 +17,11 @@ let
   inherit (import ../fault.nix) fault;
   inherit (import ../text.nix) password secret show suggest;
 
-  # Names that are not in a set. Empty ones and secrets were reported already.
+  # Names that are not in a set. What stands for none, "?" for a wrong one and secrets
+  # were reported already.
   unknown = id: what: set: place: names:
     let
-      missing = filter (n: !set ? ${n} && n != "" && !secret n && !password n) names;
+      missing = filter (n: !set ? ${n} && n != "" && n != "?" && !secret n && !password n) names;
     in
     map
       (n: fault {

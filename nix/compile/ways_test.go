@@ -131,12 +131,21 @@ func TestFolder(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 
-	if err := os.WriteFile(filepath.Join(dir, "hosts/b.nix"), []byte("{ }"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("nix-instantiate", "--eval", "-E", "((import ../folder.nix) "+dir+").hosts").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "hosts: there are two files for b: keep one of them") {
-		t.Errorf("got %s, %v", out, err)
+	for file, want := range map[string]string{
+		"hosts/b.nix":        "hosts: there are two files for b: keep one of them",
+		"services/web/t.nix": "services/web: only hosts are in folders of folders: put its files into " + dir + "/services",
+	} {
+		kind, _, _ := strings.Cut(file, "/")
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), []byte("{ }"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command("nix-instantiate", "--eval", "-E", "((import ../folder.nix) "+dir+")."+kind).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: got %s, %v", file, out, err)
+		}
 	}
 }
 

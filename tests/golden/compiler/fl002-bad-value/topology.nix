@@ -25,6 +25,7 @@
   services.six = { lib }: { host = "beta"; port = 6; };
   services.seven = { host = "beta"; listenPort = 7; upstream = "http://192.0.2.77"; };
   services.eight = { host = "beta"; upstream = "192.0.2.77"; };
+  services.nine = { host = [ "beta" ]; port = 9; };
   services.third = { host = "beta"; port = "80"; };
   services.other = { hosts = "beta"; port = 0; sso = null; };
   users = [ "ann" ];

@@ -27,7 +27,10 @@ let
   };
 
   # Names need no nixpkgs, so that the flake's other checks do not either.
-  scripts = builtins.filter (f: builtins.match ".*\\.py" f != null && f != "common.py") (builtins.attrNames (builtins.readDir scenarios));
+  # Bundles are for any Linux but NixOS.
+  scripts = builtins.filter
+    (f: builtins.match ".*\\.py" f != null && f != "common.py" && builtins.match ".*\n# bundles: .*" (builtins.readFile (scenarios + "/${f}")) == null)
+    (builtins.attrNames (builtins.readDir scenarios));
   name = script: builtins.replaceStrings [ "_" ".py" ] [ "-" "" ] script;
 in
 builtins.listToAttrs (map (script: { name = "vm-${name script}"; value = test script; }) scripts)

@@ -26,13 +26,15 @@ class Run:
     def __init__(self, dir: Path, prefix: str, base: Path, cluster: Cluster) -> None:
         self.dir, self.prefix, self.base, self.cluster = dir, prefix, base, cluster
 
-    def machines(self, own_kernel: list[str]) -> list[Machine]:
+    def machines(self, scenario: Scenario) -> list[Machine]:
         net = Network(self.prefix)
         made = []
         for number, name in enumerate(HOSTS, 1):
             dir = self.dir / name
-            h = UML(name, dir, self.base, net.tap(number)) if name in own_kernel else Container(name, dir, self.base, net.attach(name, number))
+            h = UML(name, dir, self.base, net.tap(number)) if name in scenario.own_kernel else Container(name, dir, self.base, net.attach(name, number))
             self.cluster.furnish(h)
+            if name in scenario.bundles:
+                self.cluster.pack(h)
             made.append(Machine(h, net, number))
         return made
 
@@ -62,7 +64,7 @@ def attempt(scenario: Scenario, run: Run) -> bool:
     began = time.monotonic()
     machines = []
     try:
-        machines = run.machines(scenario.own_kernel)
+        machines = run.machines(scenario)
         scenario.run(machines)
     except Exception:
         traceback.print_exc()

@@ -6,7 +6,6 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Any
 
 from .command import run
 from .host import Host
@@ -18,6 +17,8 @@ DOMAIN = "demo.flor"
 # Where a host finds its own part of each revision; only the provider host holds
 # what is published, only the operator's the root key.
 REVISIONS, PUBLISHED, OPERATOR = "usr/share/revisions", "srv/published", "srv/operator"
+# And where some find their bundles of two revisions.
+BUNDLES = "root/bundles"
 
 
 class Cluster:
@@ -64,6 +65,14 @@ class Cluster:
             shutil.copytree(self.operator, h.upper / OPERATOR)
         h.binds[self.bin] = "/usr/local/bin"
         h.binds[self.here.parent / "scenarios/programs"] = "/usr/local/lib/scenarios"
+
+    def pack(self, h: Host) -> None:
+        """Puts the bundles of a host where its operator would unpack them."""
+        bundles = h.upper / BUNDLES
+        bundles.mkdir(parents=True)
+        for revision in ("base", "without-wiki"):
+            for format in ("tar.gz", "deb"):
+                self._florctl("bundle", self._ref(), "--cluster", revision, "--host", h.name, "--format", format, "--out", bundles / f"{revision}.{format}")
 
     def _facts(self) -> dict[str, object]:
         self.keys.mkdir()
@@ -112,13 +121,3 @@ class Cluster:
             at = self.dir / "revisions" / host / revision
             shutil.copytree(compiled / host, at / "documents")
             self._florctl("units", self._ref(), *cluster, "--host", host, "--out", at / "units")
-            (at / "hosts").write_text(names(json.loads((at / "documents/manifest.json").read_text())))
-
-
-def names(manifest: dict[str, Any]) -> str:
-    """Lines of /etc/hosts: the services that a host reaches, at its local listeners."""
-    lines = []
-    for service in manifest["forwarder"]["reach"]:
-        labels = service["id"].split("/")[4:]
-        lines.append(f"{service['listen'].split(':')[0]} {'.'.join(reversed(labels))}.{DOMAIN}.rete\n")
-    return "".join(lines)

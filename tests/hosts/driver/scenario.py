@@ -1,7 +1,8 @@
 """Scenarios: scripts for the NixOS test driver, run over hosts of this machine.
 
 A scenario's first line is a docstring that says what it proves. A line
-`# own kernel: ursula` names hosts that share neither clock nor memory with others."""
+`# own kernel: ursula` names hosts that share neither clock nor memory with others,
+`# bundles: ursula` hosts that find what florctl packs for them in /root/bundles."""
 
 import ast
 import shutil
@@ -14,7 +15,7 @@ from .machine import Machine
 from .uml import KERNEL
 
 COMMON = "common.py"
-OWN_KERNEL = "# own kernel: "
+OWN_KERNEL, BUNDLES = "# own kernel: ", "# bundles: "
 
 
 class Scenario:
@@ -22,9 +23,12 @@ class Scenario:
         self.path, self.name = path, path.stem.replace("_", "-")
         self.text = path.read_text()
         self.proves = (ast.get_docstring(ast.parse(self.text)) or "").split("\n")[0]
+        self.own_kernel, self.bundles = self._named(OWN_KERNEL), self._named(BUNDLES)
 
-        lines = [line.removeprefix(OWN_KERNEL) for line in self.text.splitlines() if line.startswith(OWN_KERNEL)]
-        self.own_kernel = " ".join(lines).split()
+    def _named(self, mark: str) -> list[str]:
+        """Hosts that lines with this mark name."""
+        lines = [line.removeprefix(mark) for line in self.text.splitlines() if line.startswith(mark)]
+        return " ".join(lines).split()
 
     def missing(self) -> str:
         """Why it cannot run here, or nothing."""

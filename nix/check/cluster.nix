@@ -9,8 +9,9 @@ let
     elem
     filter
     head
+    map
     ;
-  inherit (tools) fault host named reserved role show user when;
+  inherit (tools) fault host named reserved role serviceOf show user when;
 
   missing = kind: for: why: write: when (clean.providers.${kind}.hosts == [ ] && for != [ ]) [
     (fault {
@@ -22,10 +23,13 @@ let
     })
   ];
   services = attrNames clean.services;
+  inherit (clean.providers) oidc;
 
   providers =
     concatMap (n: host "providers.${n}.hosts" clean.providers.${n}.hosts) (attrNames clean.providers)
-    ++ named "providers.oidc.issuer" clean.providers.oidc.issuer
+    ++ map
+      (f: f // { remedy = "declare the pages of the issuer, services.${serviceOf oidc.issuer} = { host = ${show (head (oidc.hosts ++ [ "…" ]))}; port = 5556; };"; })
+      (named "providers.oidc.issuer" oidc.issuer)
     ++ missing "cert" (attrNames clean.hosts) (_: "every host needs a certificate") "{ hosts = [ \"…\" ]; }"
     ++ missing "file" (filter (s: clean.services.${s}.files != { }) services)
       (s: "services.${s}.files needs it") "{ hosts = [ \"…\" ]; }"

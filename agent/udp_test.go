@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/ipv4"
+
 	"florete"
 	"florete/agent"
 	"florete/agent/agenttest"
@@ -232,6 +234,52 @@ func TestUDPReachableChange(t *testing.T) {
 	c.Reach.Reach = reach
 	c.acceptLaptop(t)
 	waitFor(t, "outline again", func() bool { return reachesUDP(conn) })
+	// The listener stays, alice may not use it any more.
+	c.Reach.Reach[0].As = []florete.ID{bob}
+	c.acceptLaptop(t)
+	refusals(t, c.Laptop, "denied", 1)
+	waitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+	conn.Write([]byte("ping"))
+	wantSilence(t, conn)
+	refusals(t, c.Laptop, "not-reachable", 1)
+}
+
+// TestManySenders: a user with too many flows loses the one that is idle longest.
+func TestManySenders(t *testing.T) {
+	upstream, _ := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	c.start(t)
+	conn, err := net.ListenUDP("udp4", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	to := net.UDPAddrFromAddrPort(c.Reach.Reach[0].Listen)
+	ask := func(i int) error {
+		// One socket can send from all addresses of this host.
+		from := (&ipv4.ControlMessage{Src: net.IPv4(127, 9, byte(i>>8), byte(i))}).Marshal()
+		if _, _, err := conn.WriteMsgUDP([]byte{1}, from, to); err != nil {
+			return err
+		}
+		conn.SetReadDeadline(time.Now().Add(2 * time.Second))
+		_, err := conn.Read(make([]byte, 16))
+		return err
+	}
+	const most = 1024
+	for i := range most + 50 {
+		if err := ask(i); err != nil {
+			t.Fatalf("sender %d: %v", i, err)
+		}
+	}
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+		waitFor(t, h.Name+" to have no more flows than it should", func() bool { return report(t, h).Connections == most })
+	}
+	if err := ask(0); err != nil {
+		t.Errorf("who lost a flow gets another: %v", err)
+	}
+	if p := report(t, c.Laptop).Paths[0]; p.Total != most+51 {
+		t.Errorf("%d flows, want %d", p.Total, most+51)
+	}
 }
 
 // TestProtocolChange: a service is carried as both ends' manifests say, and no

@@ -19,7 +19,7 @@ import (
 const (
 	// maxFlows is how many flows of a uid one socket has; with one more the one that
 	// is idle longest ends.
-	maxFlows = datagram.MaxFlows
+	maxFlows = 1024
 	// silence is how long a sender who was refused is not heard again: it cannot be
 	// told, and would ask with each datagram.
 	silence = time.Second

@@ -141,7 +141,9 @@ in
           message = "services.florete.needs: ${unit} is to load credentials of ${n.need.id}, but only services do: name a .service in its `units`, or choose another `start`";
         })
         (filter (unit: !hasSuffix ".service" unit) n.units))
-      loaded;
+      loaded
+    ++ map (n: florete.refused "services.florete.needs: what ${n.need.id} is to adopt" n.adopt)
+      (filter (n: florete.inStore n.adopt) adopted);
 
     services.florete = {
       needs = mapAttrs

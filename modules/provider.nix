@@ -10,6 +10,7 @@ let
   provides = kind: policy != null && policy.kinds ? ${kind};
   format = pkgs.formats.json { };
   users = cfg.settings.oidc.users or "";
+  files = cfg.settings.file.dir or "";
 in
 {
   key = "florete/provider";
@@ -26,8 +27,10 @@ in
       default = { };
       example = literalExpression "{ cert.issuingCertificate = ./issuing.crt; }";
       description = ''
-        What `/etc/florete/provider.hujson` says. A kind that the cluster gives to this
-        host has settings already; see the README of `providers/`.
+        What `/etc/florete/provider.hujson` says: `policy`, `state`, `identity`, and of
+        each kind that this host runs `cert.issuingCertificate`, `config.artifacts`,
+        `file.dir`, `oidc.listen` and `oidc.users`. What the cluster gives this host to
+        provide has settings already.
       '';
     };
     usersFile = mkOption {
@@ -55,6 +58,7 @@ in
     }
     ++ optional (cfg.usersFile != null && florete.inStore cfg.usersFile) (florete.refused "services.florete.provider.usersFile" cfg.usersFile)
     ++ optional (florete.inStore users) (florete.refused "services.florete.provider.settings.oidc.users" users)
+    ++ optional (florete.inStore files) (florete.refused "services.florete.provider.settings.file.dir" files)
     ++ optional (provides "oidc" && users == "") {
       assertion = false;
       message = "services.florete.provider.usersFile is not set, and this host signs people in: write services.florete.provider.usersFile = \"/run/keys/users.hujson\";";

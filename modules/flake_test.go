@@ -1,0 +1,53 @@
+package modules_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestFlake evaluates what the flake takes from nixpkgs, with a nixpkgs that answers
+// with what it was asked.
+func TestFlake(t *testing.T) {
+	cmd := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "--expr", `
+		let
+		  pkgs = builtins.listToAttrs (map (name: { inherit name; value = name; }) [ "curl" "git" "go" "nix" "openssh" "python3" ]) // {
+		    lib.platforms.linux = [ ];
+		    mkShell = s: "shell: " + builtins.concatStringsSep " " s.packages;
+		    writeShellApplication = a: "${a.name}: ${toString a.runtimeInputs}";
+		    callPackage = f: args: import f { inherit (pkgs) lib; buildGoModule = p: p.pname; };
+		  };
+		  flake = (import ../flake.nix).outputs {
+		    self = flake // { outPath = toString ../.; };
+		    nixpkgs.legacyPackages = { x86_64-linux = pkgs; aarch64-linux = pkgs; };
+		  };
+		  each = map (system: [
+		    flake.packages.${system}.default flake.devShells.${system}.default flake.formatter.${system} flake.apps.${system}.demo.program
+		  ]);
+		in
+		[
+		  (each [ "x86_64-linux" "aarch64-linux" ])
+		  (flake.overlays.default pkgs pkgs).florete
+		  (builtins.attrNames flake.nixosModules)
+		  (builtins.pathExists flake.flakeModules.default)
+		  (builtins.pathExists flake.templates.default.path)
+		]`)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := `["florete","shell: curl git go nix openssh python3","florete-fmt: go","` + root + `/tests/demo"]`
+	want := "[[" + one + "," + one + `],"florete",["default","forwarder","host","provider"],true,true]` + "\n"
+	if string(out) != want {
+		t.Errorf("got\n%swant\n%s", out, want)
+	}
+	if info, err := os.Stat(filepath.Join(root, "tests/demo")); err != nil || info.Mode()&0o111 == 0 {
+		t.Errorf("what nix run .#demo runs: %v", err)
+	}
+}

@@ -5,8 +5,8 @@
 //	→ {"content":"…","generation":"1"}
 //
 // The files lie in one directory of the provider host, where nobody but the provider
-// may read them. The policy says which host may have which. An answer stays the same
-// until the need's generation is raised.
+// may read them. The policy says which host may have which. The server keeps an answer,
+// which stays the same until the need's generation is raised.
 package file
 
 import (
@@ -16,14 +16,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"strconv"
 
 	"florete"
 	"florete/providers/api"
 	"florete/providers/private"
 	"florete/providers/server"
-	"florete/providers/store"
 )
 
 // Name of the kind.
@@ -34,8 +32,7 @@ const limit = 1 << 20
 
 // Files is the kind "file".
 type Files struct {
-	Dir   string
-	Store store.Store
+	Dir string // with the files
 }
 
 var _ server.Answerer = Files{}
@@ -46,8 +43,8 @@ func (f Files) Name() string { return Name }
 // Check refuses settings, of which there are none.
 func (f Files) Check(p florete.Policy) error { return server.Settings(p, Name, &struct{}{}) }
 
-// Answer reads the file and remembers the generation it was asked for.
-func (f Files) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+// Answer reads the file.
+func (f Files) Answer(_ context.Context, c server.Call) (server.Decision, error) {
 	var body api.FileBody
 	if err := florete.Decode(c.Request.Body, &body); err != nil {
 		return server.Decision{}, api.Errorf(api.Invalid, api.CodeMalformed, "need %s: body: %v", c.Request.Need, err)
@@ -55,27 +52,16 @@ func (f Files) Answer(ctx context.Context, c server.Call) (server.Decision, erro
 	if !fs.ValidPath(body.Ref) || body.Ref == "." {
 		return server.Decision{}, api.Errorf(api.Invalid, api.CodeMalformed, "need %s: ref %q: not the name of a file", c.Request.Need, body.Ref)
 	}
-	key := path.Join(Name, c.Caller.Name(), c.Request.Need)
-	have, err := f.Store.Get(ctx, key)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return server.Decision{}, err
-	}
-	generation := strconv.Itoa(c.Request.Generation)
-	if last, _ := strconv.Atoi(string(have.Value)); c.Request.Generation < last {
-		return server.Decision{}, api.Errorf(api.Denied, api.CodeRotated,
-			"need %s: generation %s asked for, generation %d is in force: deploy a manifest that has it to this host", c.Request.Need, generation, last)
-	}
 	content, err := f.read(body.Ref)
 	if errors.Is(err, fs.ErrNotExist) {
-		return server.Decision{}, api.Errorf(api.Transient, api.CodeUnavailable, "file %q: nobody has put it at this provider yet", body.Ref)
+		return server.Decision{}, api.Errorf(api.Transient, api.CodeUnavailable, "file %q: nobody has put it at this provider yet: it belongs in %s there", body.Ref, f.Dir)
 	}
 	if err != nil {
 		return server.Decision{}, err
 	}
+	generation := strconv.Itoa(c.Request.Generation)
 	return server.Decision{
 		Answer: api.Answer{Values: map[string]string{"content": content, "generation": generation}},
-		If:     []store.Cond{{Key: key, Modified: have.Modified}},
-		Then:   []store.Op{store.Put(key, []byte(generation))},
 		Detail: map[string]string{"ref": body.Ref, "generation": generation},
 	}, nil
 }

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"florete/providers/api"
 	"florete/providers/providertest"
 	"florete/providers/server"
-	"florete/providers/store"
 )
 
 const secret = "correct horse battery staple"
@@ -36,16 +34,9 @@ func TestConformance(t *testing.T) {
 		Kind: Name, Need: "file-outline-smtp",
 		Request:  api.FileBody{Ref: "outline/smtp"},
 		Settings: struct{}{},
-		Kinds:    func(e *providertest.Env) []server.Kind { return []server.Kind{Files{dir, e.Store.Store}} },
+		Kinds:    func(*providertest.Env) []server.Kind { return []server.Kind{Files{dir}} },
 		Secret:   []string{"content"},
 	})
-}
-
-// empty is a store in which nothing was ever put.
-type empty struct{ store.Store }
-
-func (empty) Get(_ context.Context, _ string) (store.Entry, error) {
-	return store.Entry{}, store.ErrNotFound
 }
 
 func TestRefusals(t *testing.T) {
@@ -72,7 +63,7 @@ func TestRefusals(t *testing.T) {
 		`{"ref":"long"}`:            {"", "longer than"},
 		`{"ref":"link"}`:            {"", "escapes"},
 	} {
-		_, err := Files{dir, empty{}}.Answer(t.Context(), server.Call{
+		_, err := Files{dir}.Answer(t.Context(), server.Call{
 			Caller:  providertest.ID("node/ursula"),
 			Request: api.Request{Need: "file-wiki-smtp", Generation: 1, Body: json.RawMessage(body)},
 		})

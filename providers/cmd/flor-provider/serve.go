@@ -113,7 +113,7 @@ func (h *host) kinds(ctx context.Context) ([]server.Kind, func() (*tls.Certifica
 		kinds = append(kinds, config.Artifacts(h.Config.Artifacts))
 	}
 	if h.File != nil {
-		kinds = append(kinds, file.Files{Dir: h.File.Dir, Store: h.store})
+		kinds = append(kinds, file.Files{Dir: h.File.Dir})
 	}
 	if h.OIDC != nil {
 		provider, err := oidc.New(oidc.Config{

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -43,9 +44,9 @@ func TestFlake(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := `["florete","shell: curl git go nix openssh python3","florete-fmt: go","` + root + `/tests/demo"]`
-	want := "[[" + one + "," + one + `],"florete",["default","forwarder","host","provider"],true,true]` + "\n"
-	if string(out) != want {
-		t.Errorf("got\n%swant\n%s", out, want)
+	want := "[[" + one + "," + one + `],"florete",["default","forwarder","host","provider"],true,true]`
+	if got := strings.TrimSpace(string(out)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if info, err := os.Stat(filepath.Join(root, "tests/demo")); err != nil || info.Mode()&0o111 == 0 {
 		t.Errorf("what nix run .#demo runs: %v", err)

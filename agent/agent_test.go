@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -79,7 +80,7 @@ func run(t *testing.T, h *agenttest.Host) (stop func()) {
 
 func runWith(t *testing.T, config agent.Config) (stop func()) {
 	t.Helper()
-	config.Grace = 200 * time.Millisecond
+	config.Grace = cmp.Or(config.Grace, 200*time.Millisecond)
 	config.Log = slog.New(slog.NewTextHandler(t.Output(), nil)).With("socket", config.Socket)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -37,7 +37,7 @@ type Config struct {
 	Adopt map[string]string
 
 	// Rotate is a directory where a file named after a need, when touched, asks for
-	// the need again, whatever its state; at most once a minute. Empty for none.
+	// the need again, whatever its state; at most every ten seconds. Empty for none.
 	Rotate string
 
 	// Jumped tells that the wall clock was set or that the machine has slept; nil to

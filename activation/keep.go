@@ -15,6 +15,10 @@ import (
 // tells it, the wall clock may be set or the machine asleep.
 const glance = time.Minute
 
+// heed is how often activation looks whether someone asks for a need again, and how
+// long a need is left alone that was just asked for.
+const heed = 10 * time.Second
+
 // outcome is what came of one attempt or of telling units.
 type outcome struct {
 	need  *need
@@ -85,6 +89,9 @@ func (a *activation) jump() {
 func (a *activation) begin(start func(func(context.Context) outcome)) time.Time {
 	now := time.Now().Round(0)
 	next := now.Add(glance)
+	if a.Rotate != "" {
+		next = now.Add(heed)
+	}
 	look := func(at time.Time) {
 		if at.Before(next) {
 			next = at
@@ -134,7 +141,7 @@ func (a *activation) wanted(n *need, now time.Time) (at time.Time, ok bool) {
 	if err != nil || !fi.ModTime().After(n.state.Asked.Time) || fi.ModTime().After(now) {
 		return at, false
 	}
-	return n.state.Asked.Add(glance).Time, true
+	return n.state.Asked.Add(heed).Time, true
 }
 
 func (a *activation) block(n *need, by []string, now time.Time) {

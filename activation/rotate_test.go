@@ -13,7 +13,7 @@ import (
 	"florete/providers/api"
 )
 
-// A touched file asks for a need again: soon, once, and no more than once a minute.
+// A touched file asks for a need again: soon, once, and no more than every ten seconds.
 func TestRotate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -45,7 +45,7 @@ func TestRotate(t *testing.T) {
 		touch("cert-node", time.Now())
 		touch("oidc-outline", time.Now())
 		granted.Store(true)
-		time.Sleep(glance + time.Second)
+		time.Sleep(heed + time.Second)
 		h.wantCalls(h.forge, "cert-node", 2)
 		h.wantCalls(h.forge, "oidc-outline", 2)
 		if h.file("cert-node", florete.FileKey) == key {
@@ -53,10 +53,10 @@ func TestRotate(t *testing.T) {
 		}
 		for range 60 {
 			touch("cert-node", time.Now())
-			time.Sleep(5 * time.Second)
+			time.Sleep(time.Second)
 		}
-		if n := len(h.forge.Calls("cert-node")); n < 5 || n > 8 {
-			t.Errorf("%d requests after 5 more minutes", n)
+		if n := len(h.forge.Calls("cert-node")); n < 6 || n > 9 {
+			t.Errorf("%d requests after another minute", n)
 		}
 		h.wantExit(stop(), ExitFulfilled)
 	})

@@ -9,7 +9,7 @@
 //
 // and on the one to act:
 //
-//	POST /rotate?need=ID  activation asks for the need again, within a minute
+//	POST /rotate?need=ID  activation asks for the need again, within ten seconds
 //
 // It reads the journals of Florete's units, of services that this host publishes
 // and of units that its needs tell, and no others. Who may connect is the

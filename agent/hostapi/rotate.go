@@ -16,7 +16,7 @@ import (
 // ErrNoNeed says that the manifest has no such need.
 var ErrNoNeed = errors.New("no such need")
 
-// Rotate has activation ask for a need again, within a minute: it leaves a file in
+// Rotate has activation ask for a need again, within ten seconds: it leaves a file in
 // dir that activation sees.
 func Rotate(m florete.Manifest, dir, need string) error {
 	var ids []string
@@ -43,6 +43,6 @@ func (h *handler) rotate(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	default:
 		w.WriteHeader(http.StatusAccepted)
-		fmt.Fprintf(w, "need %s: activation asks for it again within a minute\n", id)
+		fmt.Fprintf(w, "need %s: activation asks for it again within ten seconds\n", id)
 	}
 }

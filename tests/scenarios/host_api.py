@@ -56,7 +56,7 @@ with subtest("who may look may not act, and others may do neither"):
     address = ursula.succeed("stat --format=%U:%a /run/florete-host.sock /run/florete-host-rotate.sock").split()
     assert address == ["florete:600"] * 2, address
 
-with subtest("what was asked for is fetched again, once a minute has passed since the last time"):
+with subtest("what was asked for is fetched again, once ten seconds have passed since the last time"):
     assert serial(ursula, "cert-service-wiki") == before
     # As if it had: what activation knows of the need says so.
     ursula.succeed("systemctl stop florete-activate.service", f"sed -i -E 's/\"asked\": ?[0-9]+/\"asked\":1/' {STATE}/needs/cert-service-wiki/state.json")

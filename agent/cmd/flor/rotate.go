@@ -15,7 +15,7 @@ func newRotateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate NEED…",
 		Short: "Have needs asked for again, whatever their state",
-		Long: `Have flor activate ask for needs again, within a minute: when what a provider
+		Long: `Have flor activate ask for needs again, within ten seconds: when what a provider
 answered before is of no use any more. Units are told when the answer is another.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, needs []string) error {
@@ -34,7 +34,7 @@ answered before is of no use any more. Units are told when the answer is another
 				if err := hostapi.Rotate(m, dir, id); err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "need %s: activation asks for it again within a minute\n", id)
+				fmt.Fprintf(cmd.OutOrStdout(), "need %s: activation asks for it again within ten seconds\n", id)
 			}
 			return nil
 		},

@@ -54,7 +54,7 @@ let
 
   # service → the roles that lead to it
   leading = mapAttrs (service: roles: if t.services.${service}.published then roles else [ ])
-    (intersectAttrs t.services (index (role: members.${role}) (attrNames t.roles)));
+    (intersectAttrs t.services (index (role: members.${role.name}) (attrValues t.roles)));
 
   # Who holds one of these roles. Many services are reached by the same several roles.
   holding = roles:

@@ -1,7 +1,9 @@
-# Lists the other way round: from names and a function that gives each its list,
-# { <element> = [ <name> … ]; }, sorted names of those whose list has the element. Of ten
-# thousand most have one of a few lists, so each list is turned once for all who have it.
-list: names:
+# Lists the other way round: from things with a name and a function that gives each its
+# list, { <element> = [ <name> … ]; }, the sorted names of those whose list has the element.
+#
+# Of ten thousand things most have one of a few lists: each list is turned once for all who
+# have it. Nothing is looked up by name, which in large sets costs more than the rest.
+list: things:
 let
   inherit (builtins)
     attrValues
@@ -16,8 +18,10 @@ let
     toJSON
     zipAttrsWith
     ;
-  alike = attrValues (groupBy (name: toJSON (list name)) names);
-  turned = names: mapAttrs (_: _: names) (groupBy (element: element) (list (head names)));
+  alike = attrValues (groupBy (thing: toJSON (list thing)) things);
+  turned = things:
+    let names = map (thing: thing.name) things; in
+    mapAttrs (_: _: names) (groupBy (element: element) (list (head things)));
 in
 zipAttrsWith
   (_: parts: if tail parts == [ ] then head parts else sort lessThan (concatLists parts))

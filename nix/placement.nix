@@ -11,6 +11,7 @@ let
   inherit (builtins)
     all
     attrNames
+    attrValues
     elem
     elemAt
     filter
@@ -75,7 +76,7 @@ let
         load = sum.load // listToAttrs (map (h: { name = h; value = sum.load.${h} or 0 + 1; }) on);
         chosen = sum.chosen // { ${name} = on; };
       })
-    { load = mapAttrs (_: length) (index (s: named services.${s}) (attrNames services)); chosen = { }; }
+    { load = mapAttrs (_: length) (index named (attrValues services)); chosen = { }; }
     (filter (s: !names services.${s} && services.${s}.placement.strategy == "balanced") (attrNames services));
 
   chosen = mapAttrs
@@ -85,9 +86,7 @@ in
 {
   # service → its hosts: those that it names, of which not all need exist, or those chosen
   # for it, in order of preference
-  hosts = name:
-    let service = services.${name}; in
-    if names service then named service else chosen.${name};
+  hosts = service: if names service then named service else chosen.${service.name};
 
   inherit fitting;
 }

@@ -72,38 +72,28 @@ let
     clean.hosts;
 
   providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) clean.providers;
-  kinds = index (kind: providers.${kind}.hosts) (attrNames providers);
+  kinds = index (p: p.hosts) (attrValues (mapAttrs (name: p: { inherit name; inherit (p) hosts; }) providers));
 
-  hostNames = attrNames clean.hosts;
-  serviceNames = attrNames clean.services;
+  all = { hosts = attrValues written; services = attrValues clean.services; users = attrValues clean.users; };
 
   placement = import ./placement.nix { hosts = written; inherit (clean) services; };
   # Where there is no host, "" stands for one.
-  wanted = service: let on = placement.hosts service; in if on == [ ] then [ "" ] else on;
-  placed = index wanted serviceNames;
+  placed = index (s: let on = placement.hosts s; in if on == [ ] then [ "" ] else on) all.services;
   # Services with nowhere to run, or not everywhere they should.
-  adrift = sorted (concatLists (attrValues (removeAttrs placed hostNames)));
+  adrift = sorted (concatLists (attrValues (removeAttrs placed (attrNames clean.hosts))));
 
-  entitled = index (h: written.${h}.users) hostNames;
+  entitled = index (h: h.users) all.hosts;
 
   # role → the names of those who have it
   holders =
-    let
-      hosts = index (h: written.${h}.roles) hostNames;
-      services = index (s: clean.services.${s}.roles) serviceNames;
-      users = index (u: clean.users.${u}.roles) (attrNames clean.users);
-    in
+    let holding = mapAttrs (_: index (holder: holder.roles)) all; in
     mapAttrs
-      (role: _: {
-        hosts = if role == "node" then hostNames else hosts.${role} or [ ];
-        services = services.${role} or [ ];
-        users = users.${role} or [ ];
-      })
+      (role: _: mapAttrs (_: by: by.${role} or [ ]) holding
+        // (if role == "node" then { hosts = attrNames clean.hosts; } else { }))
       roles;
 
   hosts = mapAttrs
     (name: host: host // {
-      inherit name;
       id = id "node/${name}";
       roles = if roles ? node then sorted ([ "node" ] ++ rolesOf host) else rolesOf host;
       capabilities = sorted host.capabilities;
@@ -121,7 +111,7 @@ let
   services = mapAttrs
     (name: service:
       let
-        on = sorted (known clean.hosts (placement.hosts name));
+        on = sorted (known clean.hosts (placement.hosts service));
         port =
           if service.listenPort != null then service.listenPort
           else if service.port != null then service.port
@@ -129,7 +119,7 @@ let
         idOn = host: id (if service.scope == "node" then "service/${host}/${name}" else "service/${name}");
       in
       service // {
-        inherit name idOn;
+        inherit idOn;
         hosts = on;
         # One per ID, as pairs of name and value: a service of the cluster is one
         # wherever it runs.

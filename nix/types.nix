@@ -159,7 +159,8 @@ in
       unsound = { };
       entry = place: n: check n (join place n);
       faults = attrs "a set of ${what}s" "write { name = { … }; }" check;
-      clean = v: if isAttrs v then mapAttrs (_: type.clean) v else { };
+      # Records are told their names.
+      clean = v: if isAttrs v then mapAttrs type.named or (_: type.clean) v else { };
     };
 
   # fields.<name> = { doc; type; default ? type.zero; } or { doc; type; required = true; hint; }
@@ -170,6 +171,10 @@ in
       types = mapAttrs (_: f: f.type) fields;
       required = filter (n: fields.${n} ? required) names;
       cleaned = mapAttrs (n: type: if nullable ? ${n} then v: if v == null then null else type.clean v else type.clean) types;
+      # With more attributes that are known already.
+      known = more: v:
+        if isAttrs v then absent // (mapAttrs (n: cleaned.${n}) (intersectAttrs cleaned v) // more)
+        else unsound // more;
       # What stands for the attributes that a set does not have.
       absent = mapAttrs (_: f: if f ? required then f.type.unsound else f.default or f.type.zero) fields;
       unsound = mapAttrs (_: f: f.type.unsound) fields;
@@ -221,8 +226,7 @@ in
             remedy = "write ${n} = ${fields.${n}.hint};";
           })
           (filter (n: !v ? ${n}) required));
-      clean = v:
-        if isAttrs v then absent // mapAttrs (n: cleaned.${n}) (intersectAttrs cleaned v)
-        else unsound;
+      clean = known { };
+      named = name: known { inherit name; };
     };
 }

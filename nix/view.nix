@@ -25,8 +25,12 @@ in
     t.hosts;
 
   services = mapAttrs
-    (_: s: only [ "files" "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "sso" "tlsName" "upstream" "user" "visibility" ] s
-      // { ids = map (i: i.name) s.instances; outside = outside s; })
+    (_: s: only [ "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "sso" "tlsName" "upstream" "user" "visibility" ] s
+      // {
+        files = mapAttrs (_: only [ "after" "generation" "mode" "ref" "restart" ]) s.files;
+        ids = map (i: i.name) s.instances;
+        outside = outside s;
+      })
     t.services;
 
   users = mapAttrs (_: only [ "hosts" "id" "roles" ]) t.users;

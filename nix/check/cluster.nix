@@ -13,16 +13,16 @@ let
     ;
   inherit (tools) fault host named reserved role serviceOf show user when;
 
-  missing = kind: for: why: write: when (clean.providers.${kind}.hosts == [ ] && for != [ ]) [
+  missing = kind: needing: why: write: when (clean.providers.${kind}.hosts == [ ] && needing != [ ]) [
     (fault {
       id = "FL031";
       place = "providers.${kind}";
       problem = "no host provides";
       value = show kind;
-      remedy = "${why (head for)}: write providers.${kind} = ${write};";
+      remedy = "${why (head needing).name}: write providers.${kind} = ${write};";
     })
   ];
-  services = attrNames clean.services;
+  services = attrValues clean.services;
   inherit (clean.providers) oidc;
 
   providers =
@@ -30,10 +30,10 @@ let
     ++ map
       (f: f // { remedy = "declare the pages of the issuer, services.${serviceOf oidc.issuer} = { host = ${show (head (oidc.hosts ++ [ "…" ]))}; port = 5556; };"; })
       (named "providers.oidc.issuer" oidc.issuer)
-    ++ missing "cert" (attrNames clean.hosts) (_: "every host needs a certificate") "{ hosts = [ \"…\" ]; }"
-    ++ missing "file" (filter (s: clean.services.${s}.files != { }) services)
+    ++ missing "cert" (attrValues clean.hosts) (_: "every host needs a certificate") "{ hosts = [ \"…\" ]; }"
+    ++ missing "file" (filter (s: s.files != { }) services)
       (s: "services.${s}.files needs it") "{ hosts = [ \"…\" ]; }"
-    ++ missing "oidc" (filter (s: clean.services.${s}.sso.mode == "oidc") services)
+    ++ missing "oidc" (filter (s: s.sso.mode == "oidc") services)
       (s: "services.${s}.sso needs it") "{ hosts = [ \"…\" ]; issuer = \"https://…\"; }";
 
   trust =

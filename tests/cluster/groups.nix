@@ -1,5 +1,5 @@
 {
   apps = [ "auth" "outline" "wiki" ];
-  control-plane = [ "metrics" ];
+  control-plane = [ "metrics" "time" ];
   control-plane-write = [ ];
 }

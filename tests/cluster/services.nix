@@ -22,6 +22,13 @@ facts: {
     };
   };
 
+  # Tells the time (RFC 868), over UDP.
+  time = {
+    host = "ursula";
+    port = 4656;
+    protocol = "udp";
+  };
+
   wiki = {
     host = "ursula";
     port = 4655;

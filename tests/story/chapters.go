@@ -95,6 +95,9 @@ func (s *story) talk(ctx context.Context) error {
 	for _, host := range hostNames {
 		s.reaches(ctx, host+" to metrics, SOCKS5", "metrics", func() (string, error) { return s.curlSOCKS(ctx, host, "node/"+host, "metrics") })
 	}
+	for _, host := range []string{forge, "mgmt01"} { // where the account acts as the node
+		s.reaches(ctx, host+" to time, UDP", "the time", func() (string, error) { return s.askTime(host) })
+	}
 	return nil
 }
 

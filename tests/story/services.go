@@ -31,7 +31,7 @@ func (s *story) serve(ctx context.Context) error {
 		go func() { _ = server.Serve(l) }()
 		context.AfterFunc(ctx, func() { _ = server.Close() })
 	}
-	return nil
+	return tellTime(ctx, "127.0.0.1:4656")
 }
 
 func says(what string) http.Handler {

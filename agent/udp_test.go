@@ -356,6 +356,9 @@ func TestUDPRestart(t *testing.T) {
 		}
 		run(t, h)
 		waitFor(t, "outline after the restart of "+h.Name, func() bool { return reachesUDP(conn) })
+		if n := report(t, c.Laptop).Refusals["stopping"]; n > 0 {
+			t.Errorf("%d refusals of flows that were let through", n)
+		}
 	}
 }
 

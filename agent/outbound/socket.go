@@ -13,6 +13,7 @@ import (
 	"florete/agent/caller"
 	"florete/agent/datagram"
 	"florete/agent/tally"
+	"florete/agent/transport"
 	"florete/agent/wire"
 )
 
@@ -168,7 +169,17 @@ func (l *socket) carry(x *sender) error {
 	}
 	defer st.Release()
 	x.Attach(st.Flows(), st.Stream)
-	return st.Explain(x.Run(st.Answer))
+	answered := false
+	err = st.Explain(x.Run(func() error {
+		err := st.Answer()
+		answered = err == nil
+		return err
+	}))
+	var refused *transport.RefusedError
+	if answered && !(errors.As(err, &refused) && (refused.Code == wire.Refused || refused.Code == wire.Unreachable)) {
+		return nil // it was let through; with the next datagram another begins
+	}
+	return err
 }
 
 // makeRoom keeps one user from taking all there is. The caller holds the lock.

@@ -186,7 +186,7 @@ func TestStoppedRefuses(t *testing.T) {
 
 // TestIdle ends by itself, but not while somebody waits.
 func TestIdle(t *testing.T) {
-	s := serve(t, 300*time.Millisecond)
+	s := serve(t, 0)
 	s.stop()
 	<-s.ended
 	defer func() { s.ended <- nil }()
@@ -195,15 +195,25 @@ func TestIdle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	conn := s.load(t, "outline.service", "cert_key.pem")
-	go io.Copy(io.Discard, conn)
+	began, answered := time.Now(), make(chan time.Duration, 1)
+	first := s.load(t, "outline.service", "cert_key.pem")
+	go io.Copy(io.Discard, first)
+	go func() {
+		time.Sleep(150 * time.Millisecond)
+		conn := s.load(t, "wiki.service", "cert_key.pem")
+		asked := time.Now()
+		io.Copy(io.Discard, conn)
+		answered <- time.Since(asked)
+	}()
 	err = Serve(t.Context(), ln, nil, Config{
 		Layout: s.Layout, Log: slog.New(slog.DiscardHandler), Idle: 50 * time.Millisecond,
-		Limit: func(context.Context, string) (time.Duration, error) { return 300 * time.Millisecond, nil },
+		Limit: func(context.Context, string) (time.Duration, error) { return time.Second, nil },
 	})
-	if d := time.Since(began); err != nil || d < 270*time.Millisecond || d > 5*time.Second {
+	if d := time.Since(began); err != nil || d < 900*time.Millisecond || d > 5*time.Second {
 		t.Errorf("ended after %s: %v", d, err)
+	}
+	if d := <-answered; d > 600*time.Millisecond {
+		t.Errorf("who came meanwhile was answered after %s", d)
 	}
 }
 

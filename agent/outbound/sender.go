@@ -1,0 +1,152 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"florete"
+	"florete/agent/datagram"
+	"florete/agent/tally"
+	"florete/agent/transport"
+	"florete/agent/wire"
+)
+
+const (
+	// maxFlows is how many flows of a uid one socket has; with one more the one that
+	// is idle longest ends.
+	maxFlows = 1024
+	// silence is how long a sender who was refused is not heard again: it cannot be
+	// told, and would ask with each datagram.
+	silence = time.Second
+)
+
+// sender is who sends from one address.
+type sender struct {
+	from netip.AddrPort
+	flow
+	*datagram.Flow // nil: not let through
+	silent         atomic.Bool
+}
+
+// over tells whether the next datagram begins a new flow.
+func (x *sender) over() bool { return x.Flow != nil && x.Context().Err() != nil && !x.silent.Load() }
+
+// used is when a datagram went last, after some beginning.
+func (x *sender) used() time.Duration {
+	if x.Flow == nil {
+		return 0
+	}
+	return x.Used()
+}
+
+// begin lets a sender in, or not. The caller holds the lock.
+func (l *socket) begin(from netip.AddrPort, uid uint32) *sender {
+	r := l.server.rules.Load()
+	id, _ := r.callers.Identity(uid)
+	x := &sender{from: from, flow: flow{uid: uid, as: id, target: r.reachAt[l.addr].ID, protocol: florete.UDP}}
+	l.makeRoom(uid)
+	l.flows[from] = x
+	ctx, release, ok := l.server.admit(l.ctx, x.flow)
+	if !ok {
+		l.silence(x)
+		return x
+	}
+	counted := l.server.Tally.Begin(tally.Out, x.target, x.as)
+	x.Flow = datagram.New(ctx, datagram.Local{
+		// Loopback takes it at once or not at all.
+		Deliver:   func(b []byte) { l.conn.WriteToUDPAddrPort(b, from) },
+		Idle:      datagram.Idle,
+		FromLocal: counted.Sent,
+		ToLocal:   counted.Received,
+		Dropped:   counted.Dropped,
+	})
+	end := func() { release(); counted.Done() }
+	if !l.server.flows.Go(func(ctx context.Context) {
+		defer end()
+		defer context.AfterFunc(ctx, x.Stop)()
+		l.run(x)
+	}) {
+		end()
+	}
+	return x
+}
+
+// run carries a flow to its end.
+func (l *socket) run(x *sender) {
+	no := explain(l.carry(x))
+	if no == nil {
+		l.forget(x)
+		return
+	}
+	l.server.refuse(x.flow, no)
+	l.silence(x)
+}
+
+func (l *socket) carry(x *sender) error {
+	st, err := l.server.dial(x.Context(), x.flow)
+	if err != nil {
+		return err
+	}
+	defer st.Release()
+	x.Attach(st.Flows(), st.Stream)
+	answered := false
+	err = st.Explain(x.Run(func() error {
+		err := st.Answer()
+		answered = err == nil
+		return err
+	}))
+	var refused *transport.RefusedError
+	if answered && !(errors.As(err, &refused) && (refused.Code == wire.Refused || refused.Code == wire.Unreachable)) {
+		return nil // it was let through; with the next datagram another begins
+	}
+	return err
+}
+
+// makeRoom keeps one user from taking all there is. The caller holds the lock.
+func (l *socket) makeRoom(uid uint32) {
+	if len(l.flows) < maxFlows {
+		return
+	}
+	var idlest *sender
+	n := 0
+	for _, x := range l.flows {
+		if x.uid != uid {
+			continue
+		}
+		n++
+		if idlest == nil || x.used() < idlest.used() {
+			idlest = x
+		}
+	}
+	if n >= maxFlows {
+		l.drop(idlest)
+	}
+}
+
+// drop ends a sender's flow. The caller holds the lock.
+func (l *socket) drop(x *sender) {
+	if x == nil {
+		return
+	}
+	if x.Flow != nil {
+		x.End(wire.Done)
+	}
+	if l.flows[x.from] == x {
+		delete(l.flows, x.from)
+	}
+}
+
+func (l *socket) forget(x *sender) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(x)
+}
+
+// silence keeps a sender without a flow for a while.
+func (l *socket) silence(x *sender) {
+	x.silent.Store(true)
+	time.AfterFunc(silence, func() { l.forget(x) })
+}

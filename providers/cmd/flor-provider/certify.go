@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"time"
 
-	"florete"
 	"florete/providers/ca"
 	"florete/providers/cert"
 	"florete/providers/settings"
@@ -29,11 +28,7 @@ this provider's key, or leads to no root of its policy, is refused.`,
 		if s.Cert == nil {
 			return errors.New(`this host issues no certificates: its settings have no "cert"`)
 		}
-		doc, err := florete.Read(s.Policy, florete.DocPolicy)
-		if err != nil {
-			return err
-		}
-		policy, err := doc.Policy()
+		policy, err := readPolicy(s)
 		if err != nil {
 			return err
 		}

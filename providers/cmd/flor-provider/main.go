@@ -31,6 +31,7 @@ func run() int {
 			return serve(cmd.Context(), s, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 		}),
 		certifyCmd(),
+		publishCmd(),
 		auditCmd(),
 	)
 	if err := root.ExecuteContext(ctx); err != nil {

@@ -16,17 +16,20 @@ import (
 
 func newPublishCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "publish [FLAKE] --key FILE --to DIR",
+		Use:   "publish [FLAKE] --key FILE",
 		Short: "Sign a cluster's documents for the config provider",
 		Long: `Compile a committed cluster, sign every document with a Nix signing key (made
-by nix key generate-secret) and put them in DIR, which the config provider
-serves: DIR/<host>. Readers of DIR see the old documents or the new ones, whole.`,
+by nix key generate-secret), and write them to standard output for a config provider:
+
+  florctl publish --key signing.key | ssh root@forge flor-provider publish
+
+With --to they are put in DIR here, which the config provider serves: DIR/<host>.
+Readers of DIR see the old documents or the new ones, whole.`,
 	}
 	from := source(cmd)
 	keyFile := cmd.Flags().String("key", "", "secret signing key `FILE`, in Nix format")
 	to := cmd.Flags().String("to", "", "`DIR` that the config provider serves")
 	cmd.MarkFlagRequired("key")
-	cmd.MarkFlagRequired("to")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		src, err := from(args)
 		if err != nil {
@@ -55,10 +58,15 @@ serves: DIR/<host>. Readers of DIR see the old documents or the new ones, whole.
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
+		told := fmt.Sprintf("cluster %s, %d hosts, serial %d, signed by %s", c.Name, len(tree), tree.Serial(), key.ToPublicKey().Name)
+		if *to == "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), told)
+			return tree.Encode(cmd.OutOrStdout())
+		}
 		if err := tree.Write(*to); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: cluster %s, %d hosts, serial %d, signed by %s\n", *to, c.Name, len(tree), tree.Serial(), key.ToPublicKey().Name)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", *to, told)
 		return nil
 	}
 	return cmd

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"florete"
+	"florete/providers/publish"
+	"florete/providers/settings"
+
+	"github.com/spf13/cobra"
+)
+
+// publishCmd puts the documents where this provider serves them from. It may run
+// beside the provider.
+func publishCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "publish",
+		Short: "Take the documents that florctl publish signed",
+		Long: `Read the documents that florctl publish signed from standard input, and serve those
+from now on. What is not signed by a key that this provider's policy pins, or is older
+than what it serves, is refused.`,
+	}
+	return withSettings(cmd, func(cmd *cobra.Command, s *settings.Settings) error {
+		if s.Config == nil {
+			return errors.New(`this host hands out no documents: its settings have no "config"`)
+		}
+		policy, err := readPolicy(s)
+		if err != nil {
+			return err
+		}
+		tree, err := publish.Decode(cmd.InOrStdin(), policy.Trust.Keys)
+		if err != nil {
+			return fmt.Errorf("standard input: %w", err)
+		}
+		if err := tree.Write(s.Config.Artifacts); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %d hosts, serial %d\n", s.Config.Artifacts, len(tree), tree.Serial())
+		return nil
+	})
+}
+
+// readPolicy reads the policy that was deployed here.
+func readPolicy(s *settings.Settings) (florete.Policy, error) {
+	doc, err := florete.Read(s.Policy, florete.DocPolicy)
+	if err != nil {
+		return florete.Policy{}, err
+	}
+	return doc.Policy()
+}

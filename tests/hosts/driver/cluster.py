@@ -35,7 +35,7 @@ class Cluster:
         for part in ("flake.nix", "flake.lock", "nix"):
             run("cp", "--recursive", "--parents", part, self.dir / "florete", cwd=repo)
         shutil.copytree(self.here / "cluster", self.flake)
-        for made in (self.operator, self.dir / "served"):
+        for made in (self.operator, self.dir / "published"):
             made.mkdir()
         for root, name in ((self.operator, "ca.crt"), (self.operator / "next", "next.crt")):
             self._florctl("ca", "init", "--trust-domain", DOMAIN, "--out", root)
@@ -112,9 +112,8 @@ class Cluster:
     def _compile(self, revision: str) -> None:
         """Every host's part of a revision, and what the config provider serves."""
         cluster = ("--cluster", revision)
-        served = self.dir / "served" / revision
-        self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key", "--to", served)
-        shutil.copytree(served.resolve(), self.dir / "published" / revision)
+        published = self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key")
+        (self.dir / "published" / f"{revision}.json").write_text(published)
         compiled = self.dir / "compiled" / revision
         self._florctl("compile", self._ref(), *cluster, "--out", compiled)
         for host in os.listdir(compiled):

@@ -15,6 +15,8 @@ facts: {
     port = 4654;
     user = facts.account;
     roles = [ "oidc-client" ];
+    visibility = "public";
+    tlsName = "outline.example.org";
     sso = {
       mode = "oidc";
       restart = "outline.service";

@@ -67,7 +67,7 @@ func tell(ctx context.Context, o options) (ok bool, err error) {
 		return false, err
 	}
 	s.started = time.Now()
-	for _, chapter := range []func(context.Context) error{s.arrive, s.talk, s.logInOnce, s.refuse, s.again, s.crash, s.wipe, s.rollBack, s.rotate} {
+	for _, chapter := range []func(context.Context) error{s.arrive, s.talk, s.strangers, s.logInOnce, s.refuse, s.again, s.crash, s.wipe, s.rollBack, s.rotate} {
 		if err := chapter(ctx); err != nil {
 			return false, err
 		}

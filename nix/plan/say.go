@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -42,7 +43,7 @@ func (c Change) say() (noun, words string) {
 	case section == "publish" && element != "":
 		noun, words = "change of a published service", fmt.Sprintf("%s, %s: %s", element, at, value)
 	case section == "reach" && whole:
-		noun, words = "reachable service", "reaches "+element
+		noun, words = "reachable service", "reaches "+element+publicly(c)
 	case section == "reach" && len(rest) > 0 && rest[0] == "as":
 		noun, words = "caller", "reaches "+element+" as "+value
 	case section == "reach" && len(rest) > 0 && rest[0] == "endpoints":
@@ -103,6 +104,14 @@ func from(c Change) string {
 		}
 	}
 	return fmt.Sprintf(" (%v from %s)", need["kind"], some(hosts, 4))
+}
+
+// publicly tells the name under which an ingress takes in strangers for a service.
+func publicly(c Change) string {
+	if reach, ok := cmp.Or(c.After, c.Before).(map[string]any); ok && reach["tlsName"] != nil {
+		return fmt.Sprintf(", for strangers as %v", reach["tlsName"])
+	}
+	return ""
 }
 
 // sentences tell rights that share both ends together: who may do the same, and

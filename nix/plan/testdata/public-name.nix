@@ -1,4 +1,4 @@
-# A public service gets another name, one gets its first, and one leads elsewhere outside.
+# A public service gets another name, one gets its first, one is new, and one leads elsewhere outside.
 { base, merge, ... }:
 let
   gate = merge base {
@@ -15,5 +15,7 @@ in
     services.wiki.tlsName = "docs.example.org";
     services.blog.tlsName = "blog.example.org";
     services.printer.upstream = "192.0.2.78:631";
+    services.shop = { host = "beta"; port = 82; visibility = "public"; tlsName = "shop.example.org"; };
+    roles.reader.services = gate.roles.reader.services ++ [ "shop" ];
   };
 }

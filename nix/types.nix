@@ -1,10 +1,11 @@
-# Types of the topology language. A type is { about; zero; unsound; faults; clean; sound ? }:
+# Types of the topology language. A type is { about; zero; unsound; faults; clean; }, some with more:
 #   about            what it is, as data: reference.nix and modules/topology.nix read it
 #   zero             stands for a value that was not written
 #   unsound          stands for one that was written wrongly: other checks skip it
 #   faults place v   what is wrong with v, as a list of faults
 #   clean v          v with every unsound part replaced
 #   sound v          is that v itself? Not every type says
+#   named name v     of records: clean v, with its name
 # Whatever a person wrote, what `clean` returns is safe to compute with. So one run
 # finds faults of shape and of meaning together and none of them is a stack trace.
 let

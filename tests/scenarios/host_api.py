@@ -40,7 +40,7 @@ with subtest("it has bounds: some units, some lines"):
     assert status == 404 and "want one of florete-activate" in text, text
 
 with subtest("a journal is followed line by line"):
-    raishan.succeed(f"systemd-run --quiet --unit=follow sh -c \"exec curl --silent --no-buffer '{LOOK}/journal/wiki?follow=1&lines=1' > /run/followed\"")
+    raishan.succeed(f"systemd-run --quiet --setenv=PATH=$PATH --unit=follow sh -c \"exec curl --silent --no-buffer '{LOOK}/journal/wiki?follow=1&lines=1' > /run/followed\"")
     raishan.wait_until_succeeds("test -s /run/followed", timeout=20)
     ursula.succeed("systemctl stop wiki.service")
     raishan.wait_until_succeeds("grep 'Stopped wiki' /run/followed", timeout=10)

@@ -6,6 +6,7 @@ let
     attrNames
     concatMap
     concatMapStringsSep
+    concatStringsSep
     elem
     filter
     foldl'
@@ -89,6 +90,10 @@ let
   loaded = filter (n: n.start == "credential") configured;
   placeheld = filter (n: n.start == "placeholders") configured;
 
+  # Who may load credentials of a service: its unit, and those that its needs tell.
+  entitled = n: lib.unique (filter (hasSuffix ".service")
+    ([ "${service n.need}.service" ] ++ concatMap (o: map (a: a.unit) o.onChange) (filter (o: service o == service n.need) ofServices)));
+
   services = n: map (removeSuffix ".service") (filter (hasSuffix ".service") n.units);
 
   # The first generation, which the first delivery replaces.
@@ -138,9 +143,10 @@ in
       (n: map
         (unit: {
           assertion = false;
-          message = "services.florete.needs: ${unit} is to load credentials of ${n.need.id}, but only services do: name a .service in its `units`, or choose another `start`";
+          message = "services.florete.needs: ${unit} would be refused the credentials of ${n.need.id}, which are given to "
+            + "${concatStringsSep ", " (entitled n)}: name one of these in its `units`, tell ${unit} of changes in the topology, or choose another `start`";
         })
-        (filter (unit: !hasSuffix ".service" unit) n.units))
+        (filter (unit: !elem unit (entitled n)) n.units))
       loaded
     ++ map (n: florete.refused "services.florete.needs: what ${n.need.id} is to adopt" n.adopt)
       (filter (n: florete.inStore n.adopt) adopted);

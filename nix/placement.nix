@@ -10,77 +10,93 @@
 let
   inherit (builtins)
     all
-    attrNames
     attrValues
     elem
     elemAt
     filter
     foldl'
     genList
+    groupBy
     hashString
     head
     isList
     length
+    lessThan
     listToAttrs
     map
     mapAttrs
     sort
     split
+    substring
+    toJSON
     ;
   index = import ./index.nix;
   take = n: list: genList (elemAt list) (if n < length list then n else length list);
 
   path = group: filter (p: !isList p && p != "") (split "/" group);
+  paths = mapAttrs (_: h: path h.group) hosts;
   # How many groups two paths have in common, from the outside in.
   shared = a: b:
     if a == [ ] || b == [ ] || head a != head b then 0
     else 1 + shared (rest a) (rest b);
   rest = list: genList (i: elemAt list (i + 1)) (length list - 1);
-  within = outer: inner: shared (path outer) (path inner) == length (path outer);
 
-  servers = filter (h: hosts.${h}.kind == "server") (attrNames hosts);
-  fitting = p: filter
-    (h: all (t: elem t hosts.${h}.tags) p.tags
-      && all (c: elem c hosts.${h}.capabilities) p.capabilities
-      && within p.group hosts.${h}.group)
-    servers;
+  named = service: if service.host == "" then service.hosts else [ service.host ] ++ service.hosts;
+  names = service: service.replicas == null || service.replicas == -1;
+  choosing = filter (s: !names s) (attrValues services);
 
-  # Hosts in an order of preference, equals in the order of their hashes with the service.
-  rank = name: before: candidates:
-    let hashed = map (host: { inherit host; hash = hashString "sha256" "${name} ${host}"; }) candidates; in
-    map (h: h.host) (sort (a: b: if before a.host == before b.host then a.hash < b.hash else before a.host < before b.host) hashed);
+  # What is asked for → the hosts that fit. Many services ask for the same.
+  servers = filter (h: h.kind == "server") (attrValues hosts);
+  asked = p: toJSON [ p.capabilities p.group p.tags ];
+  fits = mapAttrs
+    (_: alike:
+      let
+        p = head alike;
+        group = path p.group;
+        fit = h: all (t: elem t h.tags) p.tags
+          && all (c: elem c h.capabilities) p.capabilities
+          && (group == [ ] || shared group paths.${h.name} == length group);
+      in
+      map (h: h.name) (filter fit servers))
+    (groupBy asked (map (s: s.placement) choosing));
+  fitting = p: fits.${asked p};
 
-  near = p: host:
-    let depth = h: shared (path hosts.${h}.group) (path hosts.${host}.group); in
+  # Hosts in the order of their hashes with the service; a SHA-256 has 64 digits.
+  shuffle = name: candidates:
+    map (substring 65 (-1)) (sort lessThan (map (host: "${hashString "sha256" "${name} ${host}"} ${host}") candidates));
+
+  # Hosts from least to most, equals as they come.
+  order = cost: candidates:
+    map (h: h.host) (sort (a: b: a.cost < b.cost) (map (host: { inherit host; cost = cost host; }) candidates));
+
+  distance = p: host:
+    let depth = h: shared paths.${h} paths.${host}; in
     0 - foldl' (best: h: if depth h > best then depth h else best) 0 (filter (h: hosts ? ${h}) p.near);
 
-  names = service: service.replicas == null || service.replicas == -1;
-  named = service: if service.host == "" then service.hosts else [ service.host ] ++ service.hosts;
-
-  choose = load: name:
+  choose = load: service:
     let
-      service = services.${name};
       p = service.placement;
-      before =
-        if p.strategy == "balanced" then h: load.${h} or 0
-        else if p.strategy == "locality" then near p
-        else _: 0;
+      candidates = shuffle service.name (fitting p);
     in
-    take service.replicas (rank name before (fitting p));
+    take service.replicas (
+      if p.strategy == "balanced" then order (h: load.${h} or 0) candidates
+      else if p.strategy == "locality" then order (distance p) candidates
+      else candidates
+    );
 
   # One after the other, each sees what those before it were given.
   spread = foldl'
-    (sum: name:
-      let on = choose sum.load name; in
+    (sum: service:
+      let on = choose sum.load service; in
       {
         load = sum.load // listToAttrs (map (h: { name = h; value = sum.load.${h} or 0 + 1; }) on);
-        chosen = sum.chosen // { ${name} = on; };
+        chosen = sum.chosen // { ${service.name} = on; };
       })
     { load = mapAttrs (_: length) (index named (attrValues services)); chosen = { }; }
-    (filter (s: !names services.${s} && services.${s}.placement.strategy == "balanced") (attrNames services));
+    (filter (s: s.placement.strategy == "balanced") choosing);
 
   chosen = mapAttrs
-    (name: service: if service.placement.strategy == "balanced" then spread.chosen.${name} else choose { } name)
+    (name: service: if service.placement.strategy == "balanced" then spread.chosen.${name} else choose { } service)
     services;
 in
 {

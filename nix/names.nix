@@ -43,7 +43,7 @@ in
   # The machine that an upstream is on, null where it is the forwarder's own.
   machine = upstream:
     let part = match "\\[?([^]]*)]?:[0-9]+" upstream; in
-    if part == null || match "127\\..*|::1|localhost|unix:.*" (head part) != null then null else head part;
+    if part == null || match "127\\..*|0\\.0\\.0\\.0|::1?|localhost|unix:.*" (head part) != null then null else head part;
 
   # "127.64.0.0/10" → its first address as a number, how many addresses, and
   # whether the bits after the prefix are zero.

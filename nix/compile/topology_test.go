@@ -2,6 +2,7 @@ package compile
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -29,5 +30,31 @@ func TestFaultsWithholdEverything(t *testing.T) {
 	}
 	if snap, err := Read(t.Context(), src); !errors.As(err, &faults) || snap.Documents != nil {
 		t.Errorf("got %v, %v", snap, err)
+	}
+}
+
+// A service leads outside when its upstream is on no host of its own.
+func TestOutside(t *testing.T) {
+	upstreams := map[string]string{ // where it leads, "" for inside
+		"127.0.0.1:80": "", "127.1.2.3:80": "", "[::1]:80": "", "[::]:80": "", "0.0.0.0:80": "", "localhost:80": "", "unix:/run/a:80": "",
+		"192.0.2.2:80":     "", // beta's own address
+		"192.0.2.77:80":    "192.0.2.77:80",
+		"[2001:db8::1]:80": "[2001:db8::1]:80",
+		"api.example:80":   "api.example:80",
+	}
+	services, names := "", map[string]string{}
+	for upstream := range upstreams {
+		name := fmt.Sprintf("s%d", len(names))
+		names[name] = upstream
+		services += fmt.Sprintf("%s = { host = \"beta\"; listenPort = %d; upstream = %q; };\n", name, 1000+len(names), upstream)
+	}
+	top, err := ReadTopology(t.Context(), flake(t, "{ one = mkCluster (base // { services = base.services // {\n"+services+"}; }); }"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, upstream := range names {
+		if got := top.Services[name].Outside; got != upstreams[upstream] {
+			t.Errorf("%s: leads to %q, want %q", upstream, got, upstreams[upstream])
+		}
 	}
 }

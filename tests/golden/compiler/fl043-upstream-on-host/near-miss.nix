@@ -6,6 +6,5 @@
   services.printer = { host = "alpha"; port = 631; upstream = "192.0.2.77:631"; };
   services.chat = { host = "alpha"; listenPort = 80; upstream = "unix:/run/chat.sock"; };
   services.local = { host = "alpha"; listenPort = 82; upstream = "[::1]:8080"; };
-  services.any = { host = "alpha"; listenPort = 83; upstream = "0.0.0.0:8083"; };
-  roles.reader.services = [ "wiki" "blog" "printer" "chat" "local" "any" ];
+  roles.reader.services = [ "wiki" "blog" "printer" "chat" "local" ];
 }

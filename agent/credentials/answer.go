@@ -18,6 +18,8 @@ const (
 	sending = 10 * time.Second
 	// maxCredential is the most that systemd takes for a credential.
 	maxCredential = 1 << 20
+	// systemdTimeout is DefaultTimeoutStartSec= where nobody set it (systemd-system.conf(5)).
+	systemdTimeout = 90 * time.Second
 )
 
 // refusal is what no credential can be.
@@ -58,25 +60,23 @@ var errGone = errors.New("systemd has closed the connection")
 
 // answer is the credential, as soon as all of it is there.
 func (c Config) answer(ctx context.Context, conn *net.UnixConn, a ask) ([]byte, error) {
-	limit, err := c.Limit(ctx, a.unit)
-	if err != nil {
-		return nil, fmt.Errorf("how long it may take to start: %w", err)
-	}
-	end := time.Now().Add(limit - limit/10)
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
-	for told := false; ; told = true {
+	var end time.Time
+	for first := true; ; first = false {
 		b, err := c.read(a)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return b, err
 		}
+		if first {
+			end = c.end(ctx, a.unit)
+			c.Log.Info("waits", "unit", a.unit, "credential", a.name, "for", err)
+		}
 		switch {
-		case limit > 0 && time.Now().After(end):
+		case !end.IsZero() && time.Now().After(end):
 			return nil, fmt.Errorf("not fulfilled before the unit's start times out: %w", err)
 		case gone(conn):
 			return nil, errGone
-		case !told:
-			c.Log.Info("waits", "unit", a.unit, "credential", a.name, "for", err)
 		}
 		select {
 		case <-tick.C:
@@ -84,6 +84,19 @@ func (c Config) answer(ctx context.Context, conn *net.UnixConn, a ask) ([]byte, 
 			return nil, fmt.Errorf("stopped while it waits: %w", err)
 		}
 	}
+}
+
+// end is shortly before the start of a unit times out, zero for never.
+func (c Config) end(ctx context.Context, unit string) time.Time {
+	limit, err := c.Limit(ctx, unit)
+	if err != nil {
+		limit = systemdTimeout
+		c.Log.Warn("takes systemd's default for how long it may take to start", "unit", unit, "limit", limit, "error", err)
+	}
+	if limit == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(limit - limit/10)
 }
 
 // read is the credential. The error is fs.ErrNotExist while something is yet to be

@@ -217,6 +217,18 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// TestWithoutBus waits for as long as systemd does, and gives what is there.
+func TestWithoutBus(t *testing.T) {
+	var log lines
+	c := Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Limit: func(context.Context, string) (time.Duration, error) { return 0, os.ErrNotExist }}
+	if left := time.Until(c.end(t.Context(), "wiki.service")); left < 80*time.Second || left > 81*time.Second {
+		t.Errorf("waits %s, want 81s", left)
+	}
+	if !strings.Contains(log.String(), "unit=wiki.service limit=1m30s") {
+		t.Errorf("log: %s", &log)
+	}
+}
+
 func TestParse(t *testing.T) {
 	got, err := parse("@3f0a/unit/wiki@1.service/oidc_client-secret")
 	if want := (ask{"wiki@1.service", "oidc_client-secret", "ask-3f0a"}); got != want || err != nil {

@@ -70,9 +70,14 @@ class UML(Host):
             self.root, self.base, self.upper, self.work, self.disk, *binds)
 
 
+# What of a request is sent at once. A terminal holds 4 KiB, and user-mode Linux never
+# reads on once that was full.
+PIECE = 2000
+
+
 class Line:
     """A host's serial line, where ../root/usr/local/sbin/shell listens: it says that
-    it is there, and then answers each line with one."""
+    it is there, and then answers each piece of a request, the last with the result."""
 
     def __init__(self, name: str) -> None:
         self.name, self.lock = name, threading.Lock()
@@ -88,12 +93,19 @@ class Line:
             if not self.greeted:
                 self._read(timeout)
                 self.greeted = True
-            ask = {"argv": shell(command), "stdin": b64encode(stdin).decode(), "timeout": timeout}
-            try:
-                self.socket.sendall(json.dumps(ask).encode() + b"\n")
-            except BrokenPipeError as e:
-                raise RequestedAssertionFailed(f"{self.name} went down") from e
+            ask = json.dumps({"argv": shell(command), "stdin": b64encode(stdin).decode(), "timeout": timeout}).encode()
+            pieces = [ask[i:i + PIECE] for i in range(0, len(ask), PIECE)]
+            for piece in pieces[:-1]:
+                self._write(b"+" + piece)
+                self._read(timeout)
+            self._write(b"=" + pieces[-1])
             return Done(**json.loads(self._read(timeout + 60)))
+
+    def _write(self, line: bytes) -> None:
+        try:
+            self.socket.sendall(line + b"\n")
+        except BrokenPipeError as e:
+            raise RequestedAssertionFailed(f"{self.name} went down") from e
 
     def _read(self, timeout: float) -> bytes:
         self.socket.settimeout(timeout)

@@ -33,6 +33,7 @@ in
 
   networking = {
     hostName = name;
+    firewall.allowedUDPPorts = lib.optional (name == "drhorrible") 123;
     interfaces.eth1.ipv4.addresses = lib.mkForce [ { address = facts.addresses.${name}; prefixLength = 24; } ];
   };
   users.users = {
@@ -42,7 +43,8 @@ in
   users.groups.outline = { };
 
   environment.systemPackages = [ deploy pkgs.curl pkgs.openssl pkgs.python3 pkgs.iproute2 ];
-  services.timesyncd.enable = false;
+  # What a wrong clock is set by.
+  services.timesyncd = { enable = name == "ursula"; servers = [ facts.addresses.drhorrible ]; };
 
   systemd.tmpfiles.rules = [
     "d /etc/ssh 0755"

@@ -39,7 +39,7 @@ in
     };
     package = mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" { pkgsText = "florete.packages.\${system}"; }
       // { default = host.package; defaultText = lib.literalExpression "config.services.florete.host.package"; };
-    settings = florete.flags "flor agent run";
+    settings = florete.flags "flor agent run" { socket = "/run/florete/agent/other.sock"; };
     openFirewall = mkOption {
       type = types.bool;
       default = host.openFirewall;

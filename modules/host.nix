@@ -17,7 +17,7 @@ in
       defaultText = lib.literalExpression "config.services.florete.cluster != null";
     };
     package = mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" { pkgsText = "florete.packages.\${system}"; };
-    settings = florete.flags "flor activate";
+    settings = florete.flags "flor activate" { backoff-max = "1m"; };
     openFirewall = mkOption {
       type = types.bool;
       default = false;

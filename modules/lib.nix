@@ -1,7 +1,7 @@
 # What the modules share: this host's part of its cluster, and options alike.
 { config, lib }:
 let
-  inherit (lib) attrNames concatStringsSep head length literalExpression mapAttrsRecursive mkDefault mkOption types;
+  inherit (lib) attrNames concatStringsSep head length mapAttrsRecursive mkDefault mkOption types;
   units = import ../nix/units;
   cfg = config.services.florete;
 
@@ -54,10 +54,10 @@ in
   };
 
   # The settings of a program are the flags it has.
-  flags = program: mkOption {
+  flags = program: example: mkOption {
     type = types.attrsOf (types.oneOf [ types.str types.int types.bool ]);
     default = { };
-    example = literalExpression "{ json = true; }";
+    inherit example;
     description = "Flags of `${program}`; its `--help` describes them.";
   };
 }

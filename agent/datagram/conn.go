@@ -23,8 +23,7 @@ const (
 type Conn struct {
 	quic  *quic.Conn
 	tasks *sync.WaitGroup
-	start sync.Once
-	out   chan outgoing
+	out   chan outgoing // nil until there is a flow
 
 	mu    sync.Mutex
 	flows map[quic.StreamID]*Flow
@@ -38,7 +37,7 @@ type outgoing struct {
 // Over is for the flows of one connection. What it starts, with the first of them,
 // is among tasks and ends with the connection.
 func Over(c *quic.Conn, tasks *sync.WaitGroup) *Conn {
-	return &Conn{quic: c, tasks: tasks, out: make(chan outgoing, maxOut), flows: map[quic.StreamID]*Flow{}}
+	return &Conn{quic: c, tasks: tasks}
 }
 
 func (c *Conn) join(f *Flow) {
@@ -49,11 +48,12 @@ func (c *Conn) join(f *Flow) {
 		delete(c.flows, idlest.stream.StreamID())
 		idlest.End(wire.Done)
 	}
-	c.flows[f.stream.StreamID()] = f
-	c.start.Do(func() {
+	if c.out == nil {
+		c.out, c.flows = make(chan outgoing, maxOut), map[quic.StreamID]*Flow{}
 		c.tasks.Go(c.send)
 		c.tasks.Go(c.receive)
-	})
+	}
+	c.flows[f.stream.StreamID()] = f
 }
 
 func (c *Conn) leave(id quic.StreamID) {

@@ -4,16 +4,20 @@
 let
   inherit (pkgs) lib;
   scenarios = ../scenarios;
-  programs = "${scenarios}/programs";
+  # They run in units too, whose PATH has no python3.
+  programs = pkgs.runCommand "florete-scenario-programs" { nativeBuildInputs = [ pkgs.python3 ]; } ''
+    cp -r ${scenarios}/programs $out
+    chmod -R u+w $out && patchShebangs --build $out
+  '';
 
-  keys = pkgs.callPackage ./keys.nix { florete = florete.packages.${pkgs.stdenv.hostPlatform.system}.florete; };
+  keys = pkgs.callPackage ./keys.nix { inherit florete; program = florete.packages.${pkgs.stdenv.hostPlatform.system}.florete; };
   facts = lib.importJSON "${keys}/facts.json";
   revisions = import ../hosts/cluster/revisions.nix {
     inherit (florete.lib) mkCluster;
     inherit facts;
     serial = 1;
-    roots = [ (builtins.readFile "${keys}/ca.crt") ];
-    network = false;
+    roots = [ (builtins.readFile "${keys}/operator/ca.crt") ];
+    nextRoots = [ (builtins.readFile "${keys}/operator/next/ca.crt") ];
   };
   host = import ./host.nix { inherit florete revisions keys facts programs; };
 

@@ -14,7 +14,7 @@ let
 
   deploy = pkgs.writeShellScriptBin "deploy" ''
     set -eu
-    [ ! -d /srv/published ] || ln -sfT "/srv/published/$1" /srv/florete
+    [ ! -d /srv/published ] || flor-provider publish < "/srv/published/$1.json" 2> /run/publish || grep 'hosts never go back' /run/publish
     system=/run/booted-system
     [ "$1" = base ] || system=$system/specialisation/$1
     exec $system/bin/switch-to-configuration test
@@ -29,7 +29,7 @@ in
     provider = mkIf (name == "drhorrible") { settings.oidc.users = "/var/lib/florete-provider/users.hujson"; };
     needs = mkIf (name == "ursula") { outline.oidc.units = [ "outline.service" ]; };
   };
-  specialisation = mapAttrs (_: cluster: { configuration.services.florete.cluster = cluster; }) (removeAttrs revisions [ "base" ]);
+  specialisation = mapAttrs (_: cluster: { configuration.services.florete.cluster = cluster; }) (lib.filterAttrs (revision: cluster: revision != "base" && cluster.manifests ? ${name}) revisions);
 
   networking = {
     hostName = name;
@@ -42,17 +42,20 @@ in
   };
   users.groups.outline = { };
 
-  environment.systemPackages = [ deploy pkgs.curl pkgs.openssl pkgs.python3 pkgs.iproute2 ];
+  environment.systemPackages = [ deploy pkgs.curl pkgs.openssl pkgs.python3 pkgs.iproute2 pkgs.nftables ];
   # What a wrong clock is set by.
   services.timesyncd = { enable = name == "ursula"; servers = [ facts.addresses.drhorrible ]; };
 
   systemd.tmpfiles.rules = [
     "d /etc/ssh 0755"
-    "C /etc/ssh/ssh_host_ed25519_key 0600 root root - ${keys}/${name}"
+    "C /etc/ssh/ssh_host_ed25519_key 0600 root root - ${keys}/ssh/${name}"
+    "C /etc/ssh/ssh_host_ed25519_key.pub 0644 root root - ${keys}/ssh/${name}.pub"
+    "C /etc/ssh/next 0600 root root - ${keys}/ssh/next"
+    "C /etc/ssh/next.pub 0644 root root - ${keys}/ssh/next.pub"
     "L+ /usr/local/lib/scenarios - - - - ${programs}"
   ]
-  ++ lib.optional (name == "ursula") "C /etc/ssh/next 0600 root root - ${keys}/next"
-  ++ lib.optional (name == "mgmt01") "C /srv/operator 0700 root root - ${keys}"
+  ++ lib.optionals (name == "mgmt01") [ "C /srv/operator - - - - ${keys}/operator" "Z /srv/operator ~0700 root root" ]
+  ++ lib.optional (name == "drhorrible") "L+ /srv/published - - - - ${keys}/published"
   ++ lib.optional (name == "drhorrible") "f /var/lib/florete-provider/users.hujson 0600 root root - []";
 
   systemd.services = {

@@ -1,10 +1,9 @@
 # Each revision is the cluster with one thing changed, and newer than those before.
 # facts: addresses and SSH host keys by host, nextHostKey, keys that sign documents.
 # roots, nextRoots: what hosts trust, and what takes its place.
-# network: do hosts also get their documents over the network?
-{ mkCluster, self ? { }, serial ? self.lastModified, facts, roots, nextRoots, network ? true }:
+{ mkCluster, self ? { }, serial ? self.lastModified, facts, roots, nextRoots }:
 let
-  base = import ./topology.nix { inherit facts roots network; };
+  base = import ./topology.nix { inherit facts roots; };
   wiki = [ "wiki" ];
 
   # Outline needs a password that lies at the provider.
@@ -19,7 +18,7 @@ let
 
   # Hosts look for documents all the time.
   polled = change: {
-    providers = base.providers // (if network then { config = base.providers.config // { every = 2; }; } else { });
+    providers = base.providers // { config = base.providers.config // { every = 2; }; };
   } // change;
   news = {
     services = base.services // { news = { host = "raishan"; port = 4656; listenPort = 80; }; };

@@ -1,5 +1,5 @@
 # One provider host, two hosts with services, one of an operator, a laptop.
-{ facts, roots, network ? true }:
+{ facts, roots }:
 let
   host = name: more: { address = facts.addresses.${name}; sshHostKey = facts.sshHostKeys.${name}; } // more;
 in
@@ -43,5 +43,6 @@ in
   providers = {
     cert.hosts = [ "drhorrible" ];
     oidc = { hosts = [ "drhorrible" ]; issuer = "http://auth.demo.flor.rete"; };
-  } // (if network then { config.hosts = [ "drhorrible" ]; } else { });
+    config.hosts = [ "drhorrible" ];
+  };
 }

@@ -27,7 +27,7 @@ func TestPlaybook(t *testing.T) {
 	}
 	steps := strings.Split(playbook, "\n### ")[1:]
 	for _, step := range append(steps, section(t, "../activation/README.md", "Away from pushed files")) {
-		title, _, _ := strings.Cut(step, "\n")
+		title, _, _ := strings.Cut(strings.TrimSpace(step), "\n")
 		l := link.FindStringSubmatch(step)
 		if l == nil {
 			t.Errorf("%s: names no scenario", title)

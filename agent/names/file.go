@@ -18,15 +18,6 @@ func Remove(path string) error {
 // rewrite makes the block of a file say this, and tells whether it said something
 // else. Whoever reads meanwhile sees the old file or the new one.
 func rewrite(path, block string) (changed bool, err error) {
-	mode := fs.FileMode(0o644)
-	switch info, err := os.Lstat(path); {
-	case err == nil && !info.Mode().IsRegular():
-		return false, fmt.Errorf("%s is %s, want a regular file: what makes it has to list the names", path, info.Mode().Type())
-	case err == nil:
-		mode = info.Mode().Perm()
-	case !errors.Is(err, fs.ErrNotExist):
-		return false, err
-	}
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
@@ -38,6 +29,15 @@ func rewrite(path, block string) (changed bool, err error) {
 	text += block
 	if text == string(old) {
 		return false, nil
+	}
+	mode := fs.FileMode(0o644)
+	switch info, err := os.Lstat(path); {
+	case err == nil && !info.Mode().IsRegular():
+		return false, fmt.Errorf("%s is %s, want a regular file: what makes it has to list the names", path, info.Mode().Type())
+	case err == nil:
+		mode = info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, err
 	}
 	return true, replace(path, []byte(text), mode)
 }

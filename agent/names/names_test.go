@@ -122,8 +122,8 @@ func TestRewriteRefuses(t *testing.T) {
 	if _, err := rewrite(link, "x"); err == nil || !strings.Contains(err.Error(), "want a regular file: what makes it has to list the names") {
 		t.Errorf("a symlink: %v", err)
 	}
-	if read(t, path) != others {
-		t.Error("it was changed")
+	if err := Remove(link); err != nil || read(t, path) != others {
+		t.Errorf("nothing to take out of it: %v", err)
 	}
 	missing := filepath.Join(t.TempDir(), "hosts")
 	if changed, err := rewrite(missing, ""); changed || err != nil {

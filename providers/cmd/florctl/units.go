@@ -14,8 +14,9 @@ func newUnitsCmd() *cobra.Command {
 		Use:   "units [FLAKE] --host H --out DIR",
 		Short: "Write the systemd units of a host",
 		Long: `Write the systemd units of a host, those that the NixOS module gives it, as files
-into DIR, and its accounts as DIR/florete.sysusers, for systemd-sysusers. What an
-earlier call left there as florete-* and is no unit of the host is removed.`,
+into DIR; its accounts as DIR/florete.sysusers, for systemd-sysusers; and what it asks
+of the kernel as DIR/florete.sysctl, for systemd-sysctl. What an earlier call left there
+as florete-* and is no unit of the host is removed.`,
 	}
 	from := source(cmd)
 	host := cmd.Flags().String("host", "", "whose units")

@@ -38,11 +38,19 @@ func TestWhatConcernsAHost(t *testing.T) {
 		`{ hosts.delta.address = "192.0.2.3"; }`:    {"gamma": "FL020"},                                    // the later name
 		`{ trust.roots = [ ]; }`:                    {"beta": "FL007", "gamma": "FL007", "delta": "FL007"},
 		`{ hosts.alpha.prot = 1; }`:                 {"beta": "FL001", "gamma": "FL001", "delta": "FL001"}, // everyone's provider
+		// Fits no host, and may be meant for anyone.
+		`{ services.late = { port = 2; replicas = 1; placement.tags = [ "none" ]; }; }`: {"beta": "FL032", "gamma": "FL032", "delta": "FL032"},
+		// Nobody waits for a warning, nor for a role that leads to what is not published.
+		`{ services.blog2 = { host = "gamma"; port = 2; }; }`:                                                            {"alpha": "FL041"},
+		`{ services.cron = { host = "gamma"; port = 2; visibility = "host"; }; roles.clock.services = [ "cron" "x" ]; }`: {"alpha": "FL011"},
+		// A name that reads like two is one name.
+		`{ services.x = { hosts = [ "gamma delta" ]; port = 2; }; services.y = { hosts = [ "gamma" "delta" ]; port = 3; prot = 1; }; roles.guest.services = [ "blog" "y" ]; }`: {
+			"alpha": "FL010 FL001", "beta": "FL010", "gamma": "FL010 FL001", "delta": "FL010 FL001"},
 	} {
 		var got map[string][]string
 		nixEval(t, prelude+change, &got)
 		all := maps.Clone(want)
-		if len(want) > 0 { // what a provider may answer concerns everyone
+		if _, told := want["alpha"]; !told && len(want) > 0 { // what a provider may answer concerns everyone
 			all["alpha"] = slices.Collect(maps.Values(want))[0]
 		}
 		for host, ids := range got {
@@ -109,6 +117,11 @@ func TestPlacement(t *testing.T) {
 		"a new host takes only its share": `let a = eight "minimize-movement"; b = nine "minimize-movement"; in
 			all (s: length (filter (h: !elem h a.${s}) b.${s}) <= 1 && all (h: elem h a.${s} || h == "h8") b.${s}) (attrNames a)`,
 		"which is not nothing": `count (nine "minimize-movement") "h8" > 0`,
+		"each gets what it asks for": `let
+				hosts = mapAttrs (name: h: h // { tags = [ name ]; }) base.hosts;
+				at = tag: { replicas = 1; port = 1; placement.tags = [ tag ]; };
+				c = (import ../default.nix).mkCluster (base // { inherit hosts; services = { a = at "alpha"; b = at "beta"; }; });
+			in c.topology.services.a.hosts ++ c.topology.services.b.hosts == [ "alpha" "beta" ]`,
 		"balanced loads differ by one": `let p = eight "balanced"; loads = map (count p) ([ "alpha" "beta" ] ++ genList (i: "h${toString i}") 8); in
 			all (l: l == 12) loads`,
 	} {

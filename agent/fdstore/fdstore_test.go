@@ -115,6 +115,12 @@ func (m *manager) start(what string) {
 	if err := cmd.Run(); err != nil {
 		m.Fatalf("%s: %v\n%s", what, err, out.String())
 	}
+	m.hear()
+}
+
+// hear takes the messages that were sent.
+func (m *manager) hear() {
+	m.Helper()
 	m.log = nil
 	b, oob := make([]byte, 4096), make([]byte, 4096)
 	for {
@@ -226,6 +232,38 @@ func TestRestartOverUDP(t *testing.T) {
 			continue
 		}
 		ln.Close()
+	}
+}
+
+// A connection that is held stays open though its process has closed it.
+func TestHold(t *testing.T) {
+	m := newManager(t)
+	t.Setenv("NOTIFY_SOCKET", m.conn.LocalAddr().String())
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[1])
+	file := os.NewFile(uintptr(pair[0]), "")
+	conn, err := net.FileConn(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	err = fdstore.Hold("ask-1", conn.(*net.UnixConn))
+	conn.Close()
+	m.hear()
+	if err != nil || m.held["ask-1"] == nil {
+		t.Fatalf("%v: messages %q, held %v", err, m.log, m.held)
+	}
+	if _, err := unix.Write(pair[1], []byte("x")); err != nil {
+		t.Errorf("the other end: %v", err)
+	}
+	if err := fdstore.Drop("ask-1"); err != nil {
+		t.Fatal(err)
+	}
+	if m.hear(); len(m.held) != 0 {
+		t.Errorf("held %v", m.held)
 	}
 }
 

@@ -96,7 +96,6 @@ func TestSOCKSReplies(t *testing.T) {
 		{"a DNS name", denied, alice, func(p uint16) []byte { return connectTo("localhost", p) }, 4},
 		{"an IP address", denied, alice, func(p uint16) []byte { return []byte{5, 1, 0, 1, 127, 0, 0, 1, byte(p >> 8), byte(p)} }, 8},
 		{"BIND", denied, alice, func(p uint16) []byte { b := connectTo(name, p); b[1] = 2; return b }, 7},
-		{"UDP ASSOCIATE", denied, alice, func(p uint16) []byte { b := connectTo(name, p); b[1] = 3; return b }, 7},
 		{"the upstream refuses", refusing, alice, func(p uint16) []byte { return connectTo(name, p) }, 5},
 		{"not published", unpublished, alice, func(p uint16) []byte { return connectTo(name, p) }, 4},
 		{"the identity has expired", expired, alice, func(p uint16) []byte { return connectTo(name, p) }, 1},

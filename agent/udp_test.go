@@ -26,6 +26,8 @@ func newUDPCluster(t *testing.T, upstream string) *cluster {
 	t.Helper()
 	c := newCluster(t, upstream)
 	c.Publish.Publish[0].Protocol, c.Reach.Reach[0].Protocol = florete.UDP, florete.UDP
+	c.Reach.Reach[0].Listen = agenttest.Loopback()
+	c.Local = c.Reach.Reach[0].Listen.String()
 	c.acceptUrsula(t)
 	c.acceptLaptop(t)
 	return c
@@ -313,7 +315,7 @@ func TestProtocolChange(t *testing.T) {
 
 // TestUDPUpstreamIsGone, which a datagram finds out, and comes back.
 func TestUDPUpstreamIsGone(t *testing.T) {
-	at := agenttest.FreeUDP(t)
+	at := agenttest.Loopback().String()
 	c := newUDPCluster(t, at)
 	c.start(t)
 	conn := dialUDP(t, c.Local)

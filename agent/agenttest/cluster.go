@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,6 +65,16 @@ func (c *Cluster) AcceptUrsula(t testing.TB) { t.Helper(); c.Ursula.Accept(t, c.
 
 // AcceptLaptop puts Reach in force.
 func (c *Cluster) AcceptLaptop(t testing.TB) { t.Helper(); c.Laptop.Accept(t, c.Reach, Alice, Bob) }
+
+var loopbacks atomic.Uint32
+
+// Loopback is an address that nothing else uses: its port is none that the kernel
+// hands out.
+func Loopback() netip.AddrPort {
+	pid := os.Getpid()
+	ip := netip.AddrFrom4([4]byte{127, 128 | byte(pid>>16), byte(pid >> 8), byte(pid)})
+	return netip.AddrPortFrom(ip, uint16(4000+loopbacks.Add(1)))
+}
 
 // FreeUDP is a loopback address that nobody listens on now.
 func FreeUDP(t testing.TB) string {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"florete/agent/agenttest"
 	"florete/agent/fdstore"
 )
 
@@ -197,7 +198,7 @@ func TestRestart(t *testing.T) {
 // another matter.
 func TestRestartOverUDP(t *testing.T) {
 	m := newManager(t)
-	a, b := free(t), free(t)
+	a, b := agenttest.Loopback().String(), agenttest.Loopback().String()
 	m.start("listen " + a + "/udp " + a + " " + b + "/udp")
 	if len(m.held) != 3 || m.held["udp-"+strings.ReplaceAll(a, ":", "-")] == nil {
 		t.Fatalf("held %v", m.held)

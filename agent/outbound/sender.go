@@ -1,13 +1,14 @@
 package outbound
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
-	"florete"
 	"florete/agent/datagram"
 	"florete/agent/tally"
 	"florete/agent/transport"
@@ -23,9 +24,9 @@ const (
 	silence = time.Second
 )
 
-// sender is who sends from one address.
+// sender is who sends from one address to one service.
 type sender struct {
-	from netip.AddrPort
+	way way
 	flow
 	*datagram.Flow // nil: not let through
 	silent         atomic.Bool
@@ -43,21 +44,24 @@ func (x *sender) used() time.Duration {
 }
 
 // begin lets a sender in, or not. The caller holds the lock.
-func (l *socket) begin(from netip.AddrPort, uid uint32) *sender {
-	r := l.server.rules.Load()
-	id, _ := r.callers.Identity(uid)
-	x := &sender{from: from, flow: flow{uid: uid, as: id, target: r.reachAt[l.addr].ID, protocol: florete.UDP}}
-	l.makeRoom(uid)
-	l.flows[from] = x
+func (l *socket) begin(from netip.AddrPort, d destination) *sender {
+	x := &sender{way: way{from, d.target}, flow: d.flow}
+	l.makeRoom(d.uid)
+	l.flows[x.way] = x
 	ctx, release, ok := l.server.admit(l.ctx, x.flow)
 	if !ok {
 		l.silence(x)
 		return x
 	}
-	counted := l.server.Tally.Begin(tally.Out, x.target, x.as)
+	counted := l.server.Tally.Begin(tally.Out, d.target, d.as)
+	head := bytes.Clone(d.head)
 	x.Flow = datagram.New(ctx, datagram.Local{
-		// Loopback takes it at once or not at all.
-		Deliver:   func(b []byte) { l.conn.WriteToUDPAddrPort(b, from) },
+		Deliver: func(b []byte) {
+			if len(head) > 0 {
+				b = slices.Concat(head, b)
+			}
+			l.conn.WriteToUDPAddrPort(b, from) // loopback takes it at once or not at all
+		},
 		Idle:      datagram.Idle,
 		FromLocal: counted.Sent,
 		ToLocal:   counted.Received,
@@ -134,8 +138,8 @@ func (l *socket) drop(x *sender) {
 	if x.Flow != nil {
 		x.End(wire.Done)
 	}
-	if l.flows[x.from] == x {
-		delete(l.flows, x.from)
+	if l.flows[x.way] == x {
+		delete(l.flows, x.way)
 	}
 }
 

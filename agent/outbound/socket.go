@@ -8,39 +8,65 @@ import (
 	"sync"
 	"time"
 
+	"florete"
 	"florete/agent/caller"
 	"florete/agent/datagram"
-	"florete/agent/wire"
 )
 
-// socket is the local listener of a service that is reached over UDP. It has a flow
-// for each local address that sends to it.
+// socket is the local listener of a service that is reached over UDP, or of a SOCKS5
+// client for what it names. It has a flow for each local address that sends to it, and
+// each service.
 type socket struct {
 	server  *Server
 	addr    netip.AddrPort
 	conn    *net.UDPConn
 	senders *caller.Senders
+	find    func(*rules, []byte) (destination, *refusal)
 	ctx     context.Context // of its flows
 	end     context.CancelFunc
 
 	mu    sync.Mutex
-	flows map[netip.AddrPort]*sender
+	flows map[way]*sender
 }
 
+// destination is where a datagram goes.
+type destination struct {
+	flow
+	payload []byte
+	head    []byte // what stands in front of payloads in both directions
+}
+
+// way is what tells flows of a socket apart.
+type way struct {
+	from   netip.AddrPort
+	target florete.ID
+}
+
+// open listens for one service.
 func (s *Server) open(addr netip.AddrPort) (*socket, error) {
 	conn, err := s.Sockets.ListenUDP(addr)
 	if err != nil {
 		return nil, err
 	}
+	l, err := s.newSocket(conn, func(r *rules, b []byte) (destination, *refusal) {
+		return destination{flow: flow{target: r.reachAt[addr].ID, protocol: florete.UDP}, payload: b}, nil
+	})
+	if err == nil {
+		s.accepts.Go(l.receive)
+	}
+	return l, err
+}
+
+// newSocket takes over conn.
+func (s *Server) newSocket(conn *net.UDPConn, find func(*rules, []byte) (destination, *refusal)) (*socket, error) {
 	conn.SetReadBuffer(datagram.BufferSize)
 	senders, err := caller.OpenSenders()
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
-	l := &socket{server: s, addr: addr, conn: conn, senders: senders, flows: map[netip.AddrPort]*sender{}}
+	l := &socket{server: s, addr: conn.LocalAddr().(*net.UDPAddr).AddrPort(), conn: conn, senders: senders, find: find, flows: map[way]*sender{}}
 	l.ctx, l.end = context.WithCancel(context.Background())
-	s.accepts.Go(l.receive)
 	return l, nil
 }
 
@@ -52,7 +78,7 @@ func (l *socket) Close() error {
 
 func (l *socket) receive() {
 	defer l.senders.Close()
-	b := make([]byte, wire.MaxPayload)
+	b := make([]byte, 1<<16)
 	for {
 		n, from, err := l.conn.ReadFromUDPAddrPort(b)
 		if errors.Is(err, net.ErrClosed) {
@@ -75,14 +101,24 @@ func (l *socket) take(from netip.AddrPort, payload []byte) {
 		l.server.refuse(flow{}, &refusal{reason: "caller-gone", detail: err.Error()})
 		return
 	}
+	r := l.server.rules.Load()
+	d, no := l.find(r, payload)
+	d.uid = uid
+	if no != nil {
+		l.server.refuse(d.flow, no)
+		return
+	}
+	if !d.socks {
+		d.as, _ = r.callers.Identity(uid)
+	}
 	l.mu.Lock()
-	x := l.flows[from]
+	x := l.flows[way{from, d.target}]
 	if x == nil || x.uid != uid || x.over() {
 		l.drop(x)
-		x = l.begin(from, uid)
+		x = l.begin(from, d)
 	}
 	l.mu.Unlock()
 	if x.Flow != nil {
-		x.Send(payload)
+		x.Send(d.payload)
 	}
 }

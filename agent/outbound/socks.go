@@ -37,7 +37,10 @@ func (s *Server) socks(ctx context.Context, conn *net.TCPConn, f flow) {
 	server := socks5.NewServer(
 		socks5.WithResolver(noResolver{}),
 		socks5.WithBindHandle(notSupported),
-		socks5.WithAssociateHandle(notSupported),
+		socks5.WithAssociateHandle(func(context.Context, io.Writer, *socks5.Request) error {
+			conn.SetDeadline(time.Time{})
+			return s.associate(conn, f)
+		}),
 		socks5.WithConnectHandle(func(_ context.Context, w io.Writer, r *socks5.Request) error {
 			conn.SetDeadline(time.Time{})
 			return s.connect(ctx, conn, r, f)

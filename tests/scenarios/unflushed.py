@@ -1,0 +1,37 @@
+"""Losses of power that take along what was not flushed: what is in force is whole at the next boot."""
+# own kernel: ursula
+import random
+
+LOSSES = 4
+FROM_NOTHING = f"mv {STATE}/needs {STATE}/former; rm -r {STATE}/former; systemctl restart --no-block florete-activate.service"
+RENEWAL = "date --set=@$(( $(date +%s) + 16 * 3600 ))"
+
+ursula.start()  # before those who would wait for it
+ursula.wait_for_unit("multi-user.target")
+bring_up("base")
+ursula.succeed("sync")
+
+
+def lose_power(round):
+    """Ends ursula in the midst of deliveries, or soon after; returns what it found on
+    its disk at the next boot."""
+    ursula.succeed(FROM_NOTHING if round % 2 else RENEWAL)
+    time.sleep(random.uniform(0, 5))
+    ursula.succeed("echo written > /var/tmp/unflushed")
+    ursula.crash()
+    ursula.start()
+    ursula.wait_for_unit("whole.service")
+    ursula.fail("grep written /var/tmp/unflushed")
+    return json.loads(ursula.succeed("cat /run/whole.json"))
+
+
+with subtest(f"{LOSSES} losses of power, each of which lost a file that was just written"):
+    found = [lose_power(round) for round in range(LOSSES)]
+    broken = [f for f in found if f["broken"]]
+    assert not broken, broken
+    print(f"       left behind: {sum(f['unfinished'] for f in found)} unfinished generations, {sum(f['unanswered'] for f in found)} requests without an answer")
+
+with subtest("ursula has what it needs, by itself, and the services work"):
+    wait_fulfilled([ursula])
+    wait_reaches(ursula, "metrics")
+    wait_reaches(mgmt01, "wiki")

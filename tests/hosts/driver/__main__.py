@@ -70,12 +70,19 @@ def attempt(scenario: Scenario, run: Run) -> bool:
         traceback.print_exc()
         for m in machines:
             if m.host.running:
-                print(f"-- {m.name}\n{m.execute('journalctl --no-pager --lines=25 --output=short-precise; systemctl --failed --no-legend')[1]}")
+                print(f"-- {m.name}\n{last_words(m)}")
         return False
     finally:
         print(f"   {time.monotonic() - began:.0f} s", flush=True)
         run.close()
     return True
+
+
+def last_words(m: Machine) -> str:
+    try:
+        return m.execute("journalctl --no-pager --lines=25 --output=short-precise; systemctl --failed --no-legend", timeout=60)[1]
+    except host.RequestedAssertionFailed as e:
+        return f"{e}; its console:\n{m.host.console.read_text(errors='replace')[-2000:]}"
 
 
 def main() -> int:

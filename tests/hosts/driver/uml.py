@@ -104,14 +104,14 @@ class Line:
     def _write(self, line: bytes) -> None:
         try:
             self.socket.sendall(line + b"\n")
-        except BrokenPipeError as e:
+        except OSError as e:
             raise RequestedAssertionFailed(f"{self.name} went down") from e
 
     def _read(self, timeout: float) -> bytes:
         self.socket.settimeout(timeout)
         try:
             answer = self.file.readline()
-        except TimeoutError as e:
+        except OSError as e:  # once late, the line is of no use any more
             raise RequestedAssertionFailed(f"{self.name}: no answer within {timeout:.0f} s") from e
         if not answer.endswith(b"\n"):
             raise RequestedAssertionFailed(f"{self.name} went down")

@@ -57,6 +57,11 @@ def wait_reaches(host, service, timeout=30):
     wait_until(lambda: reaches(host, service), lambda: f"{host.name} reaches {service}", timeout)
 
 
+def wait_started(host, unit):
+    """Waits until a unit is active that something else starts, when it is time."""
+    host.wait_until_succeeds(f"systemctl is-active {unit}")
+
+
 def publish(revision):
     """The config provider now serves what florctl publish made of a revision."""
     drhorrible.succeed(f"flor-provider publish < /srv/published/{revision}.json")
@@ -79,7 +84,7 @@ def bring_up(revision="base", hosts=None):
     sign_issuer()
     wait_fulfilled(hosts)
     for host in hosts or machines:
-        host.wait_for_unit("florete-agent.service")
+        wait_started(host, "florete-agent.service")
     for service in ("outline", "wiki"):
         wait_reaches(mgmt01, service)
 

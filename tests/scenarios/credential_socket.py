@@ -88,7 +88,7 @@ with subtest("the need is fulfilled: the unit that waits gets it and starts"):
     sign_issuer()
     ursula.succeed("systemctl start florete-activate.service")
     wait_fulfilled([ursula])
-    ursula.wait_for_unit("outline.service")
+    wait_started(ursula, "outline.service")
     ursula.wait_until_succeeds(f"cmp {SECRET} /run/outline/oidc_client-secret", timeout=20)
     whole = json.loads(ursula.succeed("cat /run/outline/oidc"))
     assert sorted(whole) == ["client-id", "client-secret", "issuer"] and whole["client-secret"] == ursula.succeed(f"cat {SECRET}")

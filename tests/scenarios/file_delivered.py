@@ -30,7 +30,7 @@ with subtest("while nobody has put the file at the provider, the host says just 
     print(f"       {told['message']}")
 
 with subtest("once it is there it is delivered with owner and mode, and outline is started again with it"):
-    ursula.wait_for_unit("outline.service")
+    wait_started(ursula, "outline.service")
     since = outline_since()
     put("swordfish")
     wait_fulfilled()

@@ -18,12 +18,12 @@ with subtest("once the operator has signed the issuing certificate, every need o
 
 with subtest("agents start by themselves when the identity is there"):
     for host in machines:
-        host.wait_for_unit("florete-need-cert-node.target")
-        host.wait_for_unit("florete-agent.service")
+        wait_started(host, "florete-need-cert-node.target")
+        wait_started(host, "florete-agent.service")
 
 with subtest("outline has its credentials, and was started with them"):
     ursula.succeed(f"test $(stat --format=%U:%a {STATE}/needs/oidc-outline/current/client-secret) = outline:400")
-    ursula.wait_for_unit("outline.service")
+    wait_started(ursula, "outline.service")
 
 with subtest("unmodified programs reach what their host's roles give"):
     for host, service in [(mgmt01, "outline"), (mgmt01, "wiki"), (mgmt01, "metrics"), (raishan, "outline"), (laptop, "metrics")]:
@@ -44,5 +44,5 @@ with subtest("no unit has failed anywhere, and private keys never left their hos
 with subtest("a reboot needs neither provider nor operator"):
     drhorrible.block()
     ursula.reboot()
-    ursula.wait_for_unit("florete-agent.service")
+    wait_started(ursula, "florete-agent.service")
     wait_reaches(mgmt01, "wiki")

@@ -15,7 +15,7 @@ with subtest("its provider is deployed: the host enrols by itself, and the other
     began = time.time()
     deploy("polled-again", [drhorrible])
     wait_fulfilled([raishan])
-    raishan.wait_for_unit("florete-agent.service")
+    wait_started(raishan, "florete-agent.service")
     wait_reaches(raishan, "outline")
     print(f"       at work {time.time() - began:.0f} s later")
 

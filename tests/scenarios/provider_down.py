@@ -6,7 +6,7 @@ with subtest("traffic, a restart of everything and a reboot need no provider"):
     traffic = Traffic(mgmt01, "outline", "metrics")
     raishan.succeed("systemctl restart florete-activate.service florete-agent.service")
     laptop.reboot()
-    laptop.wait_for_unit("florete-agent.service")
+    wait_started(laptop, "florete-agent.service")
     wait_reaches(laptop, "metrics")
     wait_reaches(raishan, "outline")
 

@@ -21,6 +21,7 @@ import (
 	"florete/agent/status"
 	"florete/agent/tally"
 	"florete/agent/transport"
+	"florete/agent/watch"
 )
 
 // agent is a running forwarder. in and out are nil until the node's identity is
@@ -77,22 +78,33 @@ func (a *agent) run(ctx context.Context) error {
 
 // loop applies what is on disk, again and again, and ends what it started.
 func (a *agent) loop(ctx context.Context) error {
-	w := newWatcher(a.Log)
-	defer w.close()
+	w := watch.New(a.Log)
+	defer w.Close()
 	defer a.pool.Close()
 	defer a.stop()
 	for {
 		if err := a.turn(); err != nil {
 			return err
 		}
-		if w.watch(a.directories()) {
+		if w.Watch(a.directories()) {
 			continue
 		}
-		if !w.wait(ctx, a.Poll) {
+		if !w.Wait(ctx, a.Poll) {
 			a.notify(daemon.SdNotifyStopping)
 			return nil
 		}
 	}
+}
+
+// directories are where activation swaps a symlink or makes a directory.
+func (a *agent) directories() []string {
+	dirs := []string{string(a.Layout), a.Layout.Documents(), a.Layout.Need("")}
+	for _, n := range a.snapshot.Load().manifest.Needs {
+		if n.Kind == "cert" {
+			dirs = append(dirs, a.Layout.Need(n.ID))
+		}
+	}
+	return dirs
 }
 
 func (a *agent) stop() {

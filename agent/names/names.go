@@ -13,7 +13,6 @@ package names
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -21,9 +20,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"florete"
+	"florete/agent/watch"
 )
 
 // Config says whose names go where.
@@ -36,62 +34,38 @@ type Config struct {
 // DefaultHosts is where programs look names up.
 const DefaultHosts = "/etc/hosts"
 
-const (
-	settle = 50 * time.Millisecond // a burst of changes is one
-	retry  = 2 * time.Second       // after what failed, and while there are no documents
-	glance = time.Minute           // whatever was or was not noticed
-)
+// poll is how often the files are read anyway.
+const poll = 10 * time.Second
 
 // Run keeps the names until ctx ends. What fails is logged, and tried again.
 func Run(ctx context.Context, c Config) error {
 	if c.Hosts == "" {
 		c.Hosts = DefaultHosts
 	}
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("watching %s: %w", c.Hosts, err)
-	}
+	w := watch.New(c.Log)
 	defer w.Close()
 	said := ""
 	for {
-		// First watched, then read: what changes in between is seen.
-		wait := glance
-		err := errors.Join(w.Add(filepath.Dir(c.Hosts)), w.Add(c.Layout.Documents()))
-		if err == nil {
-			err = c.apply()
-		}
-		switch {
+		switch err := c.apply(); {
 		case err == nil:
 			said = ""
-		case !errors.Is(err, fs.ErrNotExist) && err.Error() != said:
-			said = err.Error()
-			c.Log.Warn("names are not kept", "error", err)
-			fallthrough
+		case errors.Is(err, fs.ErrNotExist): // no documents yet
 		default:
-			wait = retry
-		}
-		if !c.changed(ctx, w, wait) {
-			return nil
-		}
-	}
-}
-
-// changed returns after a change or when the wait is over; false when ctx ended.
-func (c Config) changed(ctx context.Context, w *fsnotify.Watcher, wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-timer.C:
-			return true
-		case e := <-w.Events:
-			if filepath.Dir(e.Name) != filepath.Dir(c.Hosts) || e.Name == c.Hosts {
-				timer.Reset(settle)
+			if err.Error() != said {
+				c.Log.Warn("names are not kept", "error", err)
 			}
-		case err := <-w.Errors:
-			c.Log.Warn("watching", "error", err)
+			said = err.Error()
+			// Not until something changes: what was tried did.
+			select {
+			case <-ctx.Done():
+			case <-time.After(poll):
+			}
+		}
+		if w.Watch([]string{filepath.Dir(c.Hosts), c.Layout.Documents()}) {
+			continue // read again what may have changed since
+		}
+		if !w.Wait(ctx, poll) {
+			return nil
 		}
 	}
 }

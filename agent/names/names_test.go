@@ -1,6 +1,7 @@
 package names
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/netip"
@@ -179,5 +180,23 @@ func TestRun(t *testing.T) {
 	}
 	if err := Remove(path); err != nil || read(t, path) != "127.0.0.1 localhost\n" {
 		t.Errorf("removed: %v, %q", err, read(t, path))
+	}
+}
+
+// TestRunFails says once what is wrong, and does not try it all the time.
+func TestRunFails(t *testing.T) {
+	c := agenttest.NewCluster(t, "127.0.0.1:1")
+	path := filepath.Join(t.TempDir(), "hosts")
+	if err := os.Symlink(file(t, others), path); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := Run(ctx, Config{Layout: c.Laptop.Layout, Hosts: path, Log: slog.New(slog.NewTextHandler(&log, nil))}); err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(log.String(), "names are not kept"); n != 1 || !strings.Contains(log.String(), "want a regular file") {
+		t.Errorf("said %d times:\n%s", n, &log)
 	}
 }

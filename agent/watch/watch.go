@@ -1,4 +1,6 @@
-package agent
+// Package watch tells when something below some directories may have changed, whether
+// they exist yet or not.
+package watch
 
 import (
 	"context"
@@ -15,38 +17,40 @@ import (
 // settle is how long a burst of changes may go on before the disk is read.
 const settle = 20 * time.Millisecond
 
-// watcher tells when something below some directories may have changed. Without
-// inotify, polling alone does.
-type watcher struct {
-	*fsnotify.Watcher
-	events <-chan fsnotify.Event
-	errors <-chan error
-	log    *slog.Logger
+// Watcher watches directories. Without inotify, of which an account has only so many,
+// polling alone does.
+type Watcher struct {
+	inotify *fsnotify.Watcher
+	events  <-chan fsnotify.Event
+	errors  <-chan error
+	log     *slog.Logger
 }
 
-func newWatcher(log *slog.Logger) *watcher {
+// New returns a Watcher that watches nothing yet.
+func New(log *slog.Logger) *Watcher {
 	fs, err := fsnotify.NewWatcher()
 	if err != nil {
 		log.Warn("polling only", "error", err)
-		return &watcher{log: log}
+		return &Watcher{log: log}
 	}
-	return &watcher{Watcher: fs, events: fs.Events, errors: fs.Errors, log: log}
+	return &Watcher{inotify: fs, events: fs.Events, errors: fs.Errors, log: log}
 }
 
-func (w *watcher) close() {
-	if w.Watcher != nil {
-		w.Close()
+// Close ends the watch.
+func (w *Watcher) Close() {
+	if w.inotify != nil {
+		w.inotify.Close()
 	}
 }
 
-// watch makes dirs what is watched; one that does not exist yet by its nearest
+// Watch makes dirs what is watched; one that does not exist yet by its nearest
 // ancestor. It returns true when one is newly watched, so that what it holds may
 // have changed since it was read.
-func (w *watcher) watch(dirs []string) (added bool) {
-	if w.Watcher == nil {
+func (w *Watcher) Watch(dirs []string) (added bool) {
+	if w.inotify == nil {
 		return false
 	}
-	watched := w.WatchList()
+	watched := w.inotify.WatchList()
 	var wanted []string
 	for _, d := range dirs {
 		wanted = append(wanted, nearest(d))
@@ -55,7 +59,7 @@ func (w *watcher) watch(dirs []string) (added bool) {
 		if slices.Contains(watched, d) {
 			continue
 		}
-		if err := w.Add(d); err != nil {
+		if err := w.inotify.Add(d); err != nil {
 			w.log.Debug("not watched", "error", err)
 			continue
 		}
@@ -63,7 +67,7 @@ func (w *watcher) watch(dirs []string) (added bool) {
 	}
 	for _, d := range watched {
 		if !slices.Contains(wanted, d) {
-			w.Remove(d)
+			w.inotify.Remove(d)
 		}
 	}
 	return added
@@ -80,8 +84,8 @@ func nearest(dir string) string {
 	}
 }
 
-// wait returns true when the disk should be read again, false when ctx ended.
-func (w *watcher) wait(ctx context.Context, poll time.Duration) bool {
+// Wait returns true when the disk should be read again, false when ctx ended.
+func (w *Watcher) Wait(ctx context.Context, poll time.Duration) bool {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
 	settling := sync.OnceFunc(func() { timer.Reset(settle) })
@@ -98,15 +102,4 @@ func (w *watcher) wait(ctx context.Context, poll time.Duration) bool {
 			settling()
 		}
 	}
-}
-
-// directories are where activation swaps a symlink or makes a directory.
-func (a *agent) directories() []string {
-	dirs := []string{string(a.Layout), a.Layout.Documents(), a.Layout.Need("")}
-	for _, n := range a.snapshot.Load().manifest.Needs {
-		if n.Kind == "cert" {
-			dirs = append(dirs, a.Layout.Need(n.ID))
-		}
-	}
-	return dirs
 }

@@ -36,7 +36,7 @@ in
   #   units.HOST       name → text of the host's systemd units, whose commands are in
   #                    /usr/local/bin; unitsIn DIR has others
   #   sysusers.HOST    the accounts these need, as text of sysusers.d
-  #   sysctl           what the forwarder asks of the kernel, as text of sysctl.d
+  #   sysctl           what these ask of the kernel, as text of sysctl.d
   #   compiled         the documents of all hosts; throws every fault
   #   check SYSTEM     a derivation for the checks of a flake; throws every fault
   mkCluster = args:
@@ -91,7 +91,7 @@ in
       inherit (clean) name;
       inherit compiled documents faults faultsOf unitsIn;
       units = unitsIn "/usr/local/bin";
-      sysctl = unit.sysctls unit.sysctl;
+      sysctl = unit.sysctls;
       sysusers = each (host: unit.sysusers (unit.accounts (if policy.providers ? ${host} then policy.of host else null)));
       topology = import ./view.nix topology;
       manifests = each manifest;

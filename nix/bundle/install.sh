@@ -135,9 +135,9 @@ switch() {
 	! live || act systemctl daemon-reload
 	act systemctl --quiet ${root:+--root="$root"} enable $(enabled "$new/units")
 	if live; then
-		act systemctl start $(enabled "$new/units" | grep -E '\.(path|socket|timer)$')
 		# All that others set too, in order: the last says it.
 		act systemctl restart systemd-sysctl.service || echo "the kernel gets its settings at the next boot"
+		act systemctl start $(enabled "$new/units" | grep -E '\.(path|socket|timer)$')
 		act systemctl restart florete-activate.service florete-names.service
 		act systemctl try-restart florete-agent.service
 		[ ! -e "$new/units/florete-host.service" ] || act systemctl try-restart florete-host.service

@@ -9,7 +9,7 @@ import (
 )
 
 // Units are the files of a host's systemd units by name; florete.sysusers, the
-// accounts they need; and florete.sysctl, what the forwarder asks of the kernel.
+// accounts they need; and florete.sysctl, what they ask of the kernel.
 type Units map[string]string
 
 // ReadUnits returns the units of a host whose commands are in directory bin.

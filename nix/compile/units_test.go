@@ -57,6 +57,7 @@ func TestUnits(t *testing.T) {
 		{"beta", "florete-credentials.socket", "SocketMode=0600"},
 		{"gamma", "florete-names.service", `ExecStart=/opt/bin/flor names --state="/var/lib/florete"`},
 		{"gamma", "florete.sysctl", "-net.core.rmem_max = 7500000"},
+		{"gamma", "florete.sysctl", "-fs.inotify.max_user_instances = 524288"},
 		{"alpha", "florete.sysusers", `u florete - "Florete's forwarder" /var/lib/florete`},
 		{"beta", "florete.sysusers", `u florete-provider - "Florete's provider" /var/lib/florete-provider`},
 	} {

@@ -13,6 +13,11 @@ let
   need = import ./need.nix;
   provider = import ./provider.nix;
 
+  sysctl = {
+    "net.core.rmem_max" = 7500000;
+    "net.core.wmem_max" = 7500000;
+  };
+
   when = condition: set: if condition then set else { };
 
   directives = set: concatMap
@@ -45,10 +50,7 @@ in
   };
 
   # What QUIC asks the kernel to buffer, in bytes; the kernel's own is 208 KiB.
-  sysctl = {
-    "net.core.rmem_max" = 7500000;
-    "net.core.wmem_max" = 7500000;
-  };
+  inherit sysctl;
 
   inherit current;
 
@@ -62,7 +64,10 @@ in
     (n: "u ${n} - ${toJSON accounts.${n}.description} ${accounts.${n}.home}\n")
     (attrNames accounts));
 
-  # Settings of the kernel as the text of a sysctl.d(5) file. One that the kernel does
+  # The same as the text of a sysctl.d(5) file, with what NixOS sets anyway: each path
+  # unit is one of the watches that root may have, 128 elsewhere. What the kernel does
   # not have here, as in a container, is no failure.
-  sysctls = settings: concatStringsSep "" (map (n: "-${n} = ${text settings.${n}}\n") (attrNames settings));
+  sysctls =
+    let settings = sysctl // { "fs.inotify.max_user_instances" = 524288; }; in
+    concatStringsSep "" (map (n: "-${n} = ${text settings.${n}}\n") (attrNames settings));
 }

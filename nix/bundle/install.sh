@@ -179,6 +179,8 @@ rollback() {
 remove() {
 	old='' version=''
 	if live && [ -e "$base/current" ]; then
+		# Paths first: they would reach again the targets that are stopped.
+		act systemctl stop 'florete-*.path'
 		act systemctl stop 'florete-*'
 		act "$base/current/bin/flor" names --remove
 	fi

@@ -81,6 +81,7 @@ with subtest("removed, nothing of it is left but keys and what was fetched; purg
     assert left and all(line.startswith("var/lib/florete/") for line in left), left
     assert ursula.succeed("cat /etc/hosts") == hosts + "\n"
     ursula.fail("pgrep -x flor")
+    assert not ursula.succeed("systemctl list-units --no-legend 'florete-*'"), "units of it are still active"
     ursula.succeed(f"{INSTALL} --remove --purge")
     assert tree() == empty, tree() ^ empty
 
@@ -94,6 +95,7 @@ with subtest("the package installs, upgrades and goes back likewise"):
 with subtest("the package removed keeps the identity, and has it when it comes back"):
     ursula.succeed("dpkg --remove florete")
     ursula.fail("pgrep -x flor")
+    assert not ursula.succeed("systemctl list-units --no-legend 'florete-*'"), "units of it are still active"
     assert ursula.succeed("cat /etc/hosts") == hosts + "\n"
     ursula.succeed(f"dpkg --install {BUNDLES}/base.deb")
     works()

@@ -57,6 +57,7 @@ let
       };
       onChange = restart service.sso.restart;
       after = [ "cert-node" ] ++ service.sso.after;
+      inherit (service.sso) generation;
     };
 
   restart = unit: if unit == "" then [ ] else [ { inherit unit; do = "restart"; } ];

@@ -91,6 +91,7 @@ let
       mode = of "`oidc`: the host fetches a client's credentials" (enum [ "none" "oidc" ]);
       restart = of "unit to restart when they change" unit;
       redirectURIs = of "its callbacks" (listOf url);
+      generation = default "raised when the secret may be known to others: the host gets another, and the old one ends" 1 (between 1 1000000 "a generation");
       after = of "needs of this host that must be fulfilled first" strings;
     });
   };

@@ -5,7 +5,7 @@
     listenPort = 80;
     upstream = "unix:/run/wiki/http.sock";
     user = "wiki";
-    sso = { mode = "oidc"; redirectURIs = [ "https://wiki.example.org/" ]; after = [ "file-wiki-smtp" ]; };
+    sso = { mode = "oidc"; generation = 3; redirectURIs = [ "https://wiki.example.org/" ]; after = [ "file-wiki-smtp" ]; };
     files.smtp = { ref = "wiki/smtp-password"; restart = "wiki.service"; generation = 2; };
     files.motd = { ref = "motd"; mode = "0444"; };
   };

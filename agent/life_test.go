@@ -193,6 +193,39 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestConnectWhileStopping: who connects while an agent stops finds the next one, and
+// does not wait for the one that is gone.
+func TestConnectWhileStopping(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
+	c.acceptUrsula(t)
+	run(t, c.Laptop)
+	stop := runWith(t, agent.Config{Layout: c.Ursula.Layout, Socket: c.Ursula.Socket(), Poll: time.Hour, Grace: time.Second})
+	waitFor(t, "outline", func() bool { return reaches(c.Local) })
+	live := dial(t, c.Local)
+	if err := ping(live); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }() // waits for live
+	time.Sleep(300 * time.Millisecond)           // until it has begun; less only makes the test easier
+	answered := make(chan error, 1)
+	go func() {
+		defer close(answered) // also when the request fails
+		conn, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
+		if code != 0 {
+			answered <- fmt.Errorf("reply %d", code)
+			return
+		}
+		answered <- ping(conn)
+	}()
+	<-stopped
+	run(t, c.Ursula)
+	if err := <-answered; err != nil {
+		t.Errorf("bob, who connected meanwhile: %v", err)
+	}
+}
+
 // TestDrain: what is under way when an agent stops may end within the grace.
 func TestDrain(t *testing.T) {
 	c := newCluster(t, echo(t))

@@ -120,7 +120,7 @@ type running struct {
 	addr      string
 	ln        *transport.Listener
 	accepting context.Context
-	stop      context.CancelFunc // accepts no more
+	stop      context.CancelFunc // takes no more connections
 	ended     context.Context
 	end       context.CancelFunc // closes all connections
 	conns     sync.WaitGroup
@@ -133,9 +133,13 @@ func (s *Server) start(addr string, ln *transport.Listener) *running {
 	r.ended, r.end = context.WithCancel(context.Background())
 	r.conns.Go(func() {
 		for {
-			in, err := ln.Accept(r.accepting)
+			in, err := ln.Accept()
 			if err != nil {
 				return
+			}
+			if r.accepting.Err() != nil {
+				in.Close(wire.Stopping)
+				continue
 			}
 			r.conns.Go(func() { s.serve(r, in) })
 		}
@@ -145,6 +149,7 @@ func (s *Server) start(addr string, ln *transport.Listener) *running {
 
 func (r *running) close(grace time.Duration) {
 	r.stop()
+	r.conns.Go(r.ln.Stop)
 	r.streams.Close(grace)
 	time.Sleep(transport.Flush)
 	r.end()

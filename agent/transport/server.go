@@ -103,9 +103,10 @@ func (s *Server) Listen() (*Listener, error) {
 // Addr is the bound address.
 func (l *Listener) Addr() net.Addr { return l.socket.LocalAddr() }
 
-// Accept waits for the next connection whose peer is verified.
-func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
-	conn, err := l.ln.Accept(ctx)
+// Accept waits for the next connection whose peer is verified. The error says that
+// there will be no more.
+func (l *Listener) Accept() (*Incoming, error) {
+	conn, err := l.ln.Accept(context.Background())
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +117,11 @@ func (l *Listener) Accept(ctx context.Context) (*Incoming, error) {
 	in.conn, in.Flows = conn, datagram.Over(conn, &l.flows)
 	return &in, nil
 }
+
+// Stop lets no more peers in. Those who were about to connect either are, and Accept
+// returns them, or hear nothing and try until the next process is there. It returns when
+// it is clear who is.
+func (l *Listener) Stop() { l.ln.Close() }
 
 // Close ends the listener and what is left of its connections, without a word to
 // their peers.

@@ -65,13 +65,12 @@ func (s *server) start(t *testing.T, set *identity.Set) {
 		t.Fatal(err)
 	}
 	s.ln, s.addr = ln, ln.Addr().String()
-	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	t.Cleanup(func() { cancel(); <-done; ln.Close() })
+	t.Cleanup(func() { ln.Stop(); <-done; ln.Close() })
 	go func() {
 		defer close(done)
 		for {
-			in, err := ln.Accept(ctx)
+			in, err := ln.Accept()
 			if err != nil {
 				return
 			}

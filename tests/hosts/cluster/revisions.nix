@@ -32,6 +32,11 @@ let
   };
   brief = base.providers // { cert = base.providers.cert // { lifetime = 10; }; };
   closed = { services = removeAttrs base.services wiki; groups = base.groups // { apps = [ "auth" "outline" ]; }; };
+  # Another root, and other secrets.
+  afterTheft = {
+    trust = { inherit (facts) keys; roots = nextRoots; };
+    services = base.services // { outline = base.services.outline // { sso = base.services.outline.sso // { generation = 2; }; }; };
+  };
   replaced = name: { hosts = base.hosts // { ${name} = base.hosts.${name} // { sshHostKey = facts.nextHostKey; }; }; };
 
   # Ursula tells of herself to those who read, and does what operators ask.
@@ -61,7 +66,7 @@ let
     { name = "polled-again"; change = polled { }; }
     { name = "news"; change = polled news; }
     { name = "provider-replaced"; change = replaced "drhorrible"; }
-    { name = "new-root"; change.trust = { inherit (facts) keys; roots = nextRoots; }; }
+    { name = "new-root"; change = afterTheft; }
     { name = "host-api"; change = hostAPI; }
     { name = "datagrams"; change = datagrams; }
   ];

@@ -98,7 +98,8 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 		}
 	}
 	for _, n := range a.needs {
-		if generation, owed := n.untold(); owed && !n.telling && (!a.Once || n.tells == 0) {
+		// Not while an answer is delivered: it is in force before it is on record.
+		if generation, owed := n.untold(); owed && !n.busy && !n.telling && (!a.Once || n.tells == 0) {
 			if n.nextTell.After(now) {
 				look(n.nextTell)
 			} else {

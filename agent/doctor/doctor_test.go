@@ -274,6 +274,13 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "units: florete-agent.service failed", fix: "journalctl -u florete-agent.service -n 20; systemctl restart florete-agent.service",
 		},
+		"nobody waits for a need": { // as when there are too many inotify instances
+			hurt: func(p *patient) {
+				p.units["florete-need-cert-user-bob.path"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "failed"}
+				p.units["florete-need-cert-user-alice.path"] = dbus.UnitStatus{LoadState: "not-found", ActiveState: "inactive"}
+			},
+			begin: "units: florete-need-cert-user-bob.path failed", fix: "journalctl -u florete-need-cert-user-bob.path -n 20; systemctl restart florete-need-cert-user-bob.path",
+		},
 		"unit stopped": {
 			hurt: func(p *patient) {
 				p.units["florete-activate.service"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "inactive", SubState: "dead"}

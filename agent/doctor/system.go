@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/coreos/go-systemd/v22/util"
@@ -55,6 +56,9 @@ func systemd(ctx context.Context, names []string) ([]dbus.UnitStatus, error) {
 	return conn.ListUnitsByNamesContext(ctx, names)
 }
 
+// needUnit begins the names of the units that wait for a need.
+const needUnit = "florete-need-"
+
 func (h *host) units(ctx context.Context) (string, []Finding) {
 	names := []string{"florete-activate.service", namesUnit}
 	if h.identities.SVID(h.manifest.Identity.ID) != nil {
@@ -62,6 +66,11 @@ func (h *host) units(ctx context.Context) (string, []Finding) {
 	}
 	if _, err := os.Stat(filepath.Join(florete.Current(h.Layout.Documents()), florete.DocPolicy+".json")); err == nil {
 		names = append(names, "florete-provider.service")
+	}
+	for _, n := range h.manifest.Needs {
+		if len(n.Deliver.Files) > 0 {
+			names = append(names, needUnit+n.ID+".path")
+		}
 	}
 	units, err := h.Units(ctx, names)
 	if errors.Is(err, ErrNoSystemd) {
@@ -74,8 +83,8 @@ func (h *host) units(ctx context.Context) (string, []Finding) {
 	known := len(units)
 	for _, u := range units {
 		switch {
-		case u.LoadState == "not-found" && u.Name == namesUnit: // NixOS has none
-			known--
+		case u.LoadState == "not-found" && (u.Name == namesUnit || strings.HasPrefix(u.Name, needUnit)):
+			known-- // NixOS keeps names itself; needs from the network bring no units
 		case u.LoadState == "not-found":
 			found = append(found, Finding{u.Name + " is not installed", "run install.sh of this host's bundle (florctl bundle)"})
 		case u.LoadState == "masked":

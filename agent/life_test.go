@@ -157,7 +157,7 @@ func TestListenMoves(t *testing.T) {
 	if !reaches(c.Local) {
 		t.Fatal("not reachable")
 	}
-	c.Publish.Listen = agenttest.FreeUDP(t)
+	c.Publish.Listen = agenttest.Loopback().String()
 	c.Reach.Reach[0].Endpoints = []string{c.Publish.Listen}
 	c.acceptUrsula(t)
 	c.acceptLaptop(t)
@@ -233,7 +233,7 @@ func TestDrain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	second := agenttest.NewHost(t, "laptop", c.CA)
 	done := make(chan error, 1)
-	addr := agenttest.FreeTCP(t)
+	addr := agenttest.Loopback()
 	c.Reach.Reach[0].Listen, c.Reach.SOCKS = addr, nil
 	second.Accept(t, c.Reach, alice)
 	second.Deliver(t, c.CA, laptop, time.Hour)

@@ -26,8 +26,6 @@ func newUDPCluster(t *testing.T, upstream string) *cluster {
 	t.Helper()
 	c := newCluster(t, upstream)
 	c.Publish.Publish[0].Protocol, c.Reach.Reach[0].Protocol = florete.UDP, florete.UDP
-	c.Reach.Reach[0].Listen = agenttest.Loopback()
-	c.Local = c.Reach.Reach[0].Listen.String()
 	c.acceptUrsula(t)
 	c.acceptLaptop(t)
 	return c

@@ -2,7 +2,6 @@ package agenttest
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"sync/atomic"
@@ -39,12 +38,12 @@ func NewCluster(t testing.TB, upstream string) *Cluster {
 	t.Helper()
 	ca := NewCA(t)
 	c := &Cluster{CA: ca, Ursula: NewHost(t, "ursula", ca), Laptop: NewHost(t, "laptop", ca)}
-	endpoint := FreeUDP(t)
+	endpoint := Loopback().String()
 	c.Publish = florete.Forwarder{
 		Listen:  endpoint,
 		Publish: []florete.Published{{ID: Outline, Upstream: upstream, Allow: []florete.Allow{{ID: Alice}}}},
 	}
-	local, a, b := FreeTCP(t), FreeTCP(t), FreeTCP(t)
+	local, a, b := Loopback(), Loopback(), Loopback()
 	c.Local, c.SOCKS = local.String(), map[florete.ID]string{Alice: a.String(), Bob: b.String()}
 	me := uint32(os.Getuid())
 	c.Reach = florete.Forwarder{
@@ -66,37 +65,16 @@ func (c *Cluster) AcceptUrsula(t testing.TB) { t.Helper(); c.Ursula.Accept(t, c.
 // AcceptLaptop puts Reach in force.
 func (c *Cluster) AcceptLaptop(t testing.TB) { t.Helper(); c.Laptop.Accept(t, c.Reach, Alice, Bob) }
 
+// LoopbackIP is this process's own.
+var LoopbackIP = func(pid int) netip.Addr {
+	return netip.AddrFrom4([4]byte{127, 128 | byte(pid>>16), byte(pid >> 8), byte(pid)})
+}(os.Getpid())
+
 var loopbacks atomic.Uint32
 
 // Loopback is an address that nothing else uses: its port is none that the kernel
 // hands out.
-func Loopback() netip.AddrPort {
-	pid := os.Getpid()
-	ip := netip.AddrFrom4([4]byte{127, 128 | byte(pid>>16), byte(pid >> 8), byte(pid)})
-	return netip.AddrPortFrom(ip, uint16(4000+loopbacks.Add(1)))
-}
-
-// FreeUDP is a loopback address that nobody listens on now.
-func FreeUDP(t testing.TB) string {
-	t.Helper()
-	c, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return c.LocalAddr().String()
-}
-
-// FreeTCP is a loopback address that nobody listens on now.
-func FreeTCP(t testing.TB) netip.AddrPort {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return netip.MustParseAddrPort(l.Addr().String())
-}
+func Loopback() netip.AddrPort { return netip.AddrPortFrom(LoopbackIP, uint16(4000+loopbacks.Add(1))) }
 
 // RefusingTCP is a loopback address that refuses connections until the test ends:
 // it is taken, and nobody listens.

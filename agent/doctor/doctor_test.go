@@ -28,6 +28,9 @@ import (
 	"florete/agent/status"
 )
 
+// ursula is her address.
+var ursula = agenttest.LoopbackIP.String()
+
 // patient is laptop of a cluster, whose agents run and whose provider answers.
 type patient struct {
 	*testing.T
@@ -59,7 +62,7 @@ func newPatient(t *testing.T) *patient {
 	}
 	p.write(p.HostKey, "secret", 0o600)
 	p.write(p.HostKey+".pub", "ssh-ed25519 AAAA root@laptop\n", 0o644)
-	p.write(p.Hosts, "127.0.0.1 localhost # outline.demo.flor.rete\n127.0.0.1 other outline.demo.flor.rete\n", 0o644)
+	p.write(p.Hosts, "127.0.0.1 localhost # outline.demo.flor.rete\n"+ursula+" other outline.demo.flor.rete\n", 0o644)
 	p.Laptop.Provider = strings.TrimPrefix(p.provider.URL, "https://")
 	p.AcceptLaptop(t)
 	for _, n := range []string{"cert-node-laptop", "cert-user-alice", "cert-user-bob"} {
@@ -262,7 +265,7 @@ func TestDoctor(t *testing.T) {
 				p.stop["ursula"]()
 				p.start(p.Ursula)
 			},
-			begin: "forwarders: forwarder: spiffe://demo.flor/service/outline at 127.0.0.1:", fix: "on 127.0.0.1: systemctl restart florete-activate.service florete-agent.service",
+			begin: "forwarders: forwarder: spiffe://demo.flor/service/outline at " + ursula + ":", fix: "on " + ursula + ": systemctl restart florete-activate.service florete-agent.service",
 		},
 		"agent down": {
 			hurt:  func(p *patient) { p.stop["laptop"]() },
@@ -343,8 +346,8 @@ func TestSilence(t *testing.T) {
 	for _, want := range []string{
 		"names: lookup " + name + ": no such host => echo 'ADDRESS " + name + "' >> " + p.Hosts,
 		"no such host => echo 'ADDRESS " + name + "' >> " + p.Hosts + ", or name its IP address in the flake\nproviders: provider forge at " + name,
-		"forwarders: forwarder of service/outline at 127.0.0.1:",
-		"no answer over UDP => on 127.0.0.1: systemctl restart florete-agent.service; nft insert rule",
+		"forwarders: forwarder of service/outline at " + ursula + ":",
+		"no answer over UDP => on " + ursula + ": systemctl restart florete-agent.service; nft insert rule",
 	} {
 		if !strings.Contains(found, want) {
 			t.Errorf("no %q in\n%s", want, found)

@@ -1,6 +1,6 @@
 # The reference of the language, written from its shape: Markdown for reference.md.
 let
-  inherit (builtins) attrNames concatMap concatStringsSep filter isAttrs isString toJSON;
+  inherit (builtins) attrNames concatMap concatStringsSep isAttrs toJSON;
   inherit (import ./shape.nix) cluster;
 
   # A set with names of people's choice is written hosts.<name>.

@@ -1,5 +1,5 @@
 # What none of our programs does, as directives of systemd.exec(5). SystemCallFilter
-# comes with what one does. The exceptions of each unit are in units.nix.
+# comes with what one does. Each unit has its exceptions in its own file.
 {
   DevicePolicy = "closed";
   KeyringMode = "private";

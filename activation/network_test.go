@@ -49,12 +49,12 @@ func TestNetworkManifestReloads(t *testing.T) {
 func TestNetworkManifestInOnePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.forge.Refuse = func(c Call) *api.Error {
+		h.forge.SetRefuse(func(c Call) *api.Error {
 			if c.Need == "oidc-outline" {
 				time.Sleep(time.Second) // longer than the documents take
 			}
 			return nil
-		}
+		})
 		next := h.manifest
 		next.Needs = append(append([]florete.Need{}, next.Needs...), OIDCNeed("oidc-late"))
 		h.publish(2, next)

@@ -87,12 +87,12 @@ func TestRefusedSVIDEnrolsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.wantExit(h.once(), ExitFulfilled)
-		h.forge.Refuse = func(c Call) *api.Error {
+		h.forge.SetRefuse(func(c Call) *api.Error {
 			if c.Need == "cert-node" && !c.Enrols {
 				return api.Errorf(api.Transient, api.CodeClock, "certificate is of the past")
 			}
 			return nil
-		}
+		})
 		time.Sleep(17 * time.Hour)
 		stop := h.run()
 		time.Sleep(time.Minute)
@@ -189,12 +189,12 @@ func TestLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		lose := true
-		h.forge.Refuse = func(Call) *api.Error {
+		h.forge.SetRefuse(func(Call) *api.Error {
 			if lose {
 				panic("cut")
 			}
 			return nil
-		}
+		})
 		h.wantExit(h.once(), ExitWaiting)
 		pending, err := os.Stat(filepath.Join(h.config.State.Need("cert-node"), "pending.json"))
 		if err != nil || pending.Mode().Perm() != 0o600 {
@@ -220,12 +220,12 @@ func TestCutOffRenewal(t *testing.T) {
 		h.wantExit(h.once(), ExitFulfilled)
 		time.Sleep(20 * time.Hour)
 		release := make(chan struct{})
-		h.forge.Refuse = func(c Call) *api.Error {
+		h.forge.SetRefuse(func(c Call) *api.Error {
 			if c.Need == "cert-node" {
 				<-release
 			}
 			return nil
-		}
+		})
 		stop := h.run()
 		time.Sleep(time.Second)
 		stop()
@@ -246,9 +246,9 @@ func TestCutOffRenewal(t *testing.T) {
 func TestExpiredAnswerIsNotAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.forge.Refuse = func(Call) *api.Error { return api.Errorf(api.Transient, api.CodeUnavailable, "down") }
+		h.forge.SetRefuse(func(Call) *api.Error { return api.Errorf(api.Transient, api.CodeUnavailable, "down") })
 		h.wantExit(h.once(), ExitWaiting)
-		h.forge.Refuse = nil
+		h.forge.SetRefuse(nil)
 		h.forge.Lifetime = -time.Second
 		time.Sleep(time.Minute)
 		h.wantExit(h.once(), ExitWaiting)

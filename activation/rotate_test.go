@@ -30,12 +30,12 @@ func TestRotate(t *testing.T) {
 		touch("oidc-outline", time.Now().Add(-time.Hour))
 		touch("cert-node", time.Now().Add(365*24*time.Hour)) // a clock that was wrong
 		var granted atomic.Bool
-		h.forge.Refuse = func(c Call) *api.Error {
+		h.forge.SetRefuse(func(c Call) *api.Error {
 			if c.Need == "oidc-outline" && !granted.Load() {
 				return api.Errorf(api.Denied, api.CodeNotGranted, "no grant")
 			}
 			return nil
-		}
+		})
 		stop := h.run()
 		time.Sleep(10 * time.Minute)
 		h.wantCalls(h.forge, "cert-node", 1)

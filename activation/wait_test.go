@@ -22,12 +22,12 @@ func gaps(calls []Call) (all []time.Duration) {
 
 // refuse makes a provider refuse one need.
 func refuse(p *Provider, need string, e *api.Error) {
-	p.Refuse = func(c Call) *api.Error {
+	p.SetRefuse(func(c Call) *api.Error {
 		if c.Need == need {
 			return e
 		}
 		return nil
-	}
+	})
 }
 
 func TestProviderDownForHours(t *testing.T) {
@@ -167,7 +167,7 @@ func TestOnceAsksOnlyWhatIsDue(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		h.wantExit(h.once(), ExitWaiting)
 		h.wantCalls(h.forge, "oidc-outline", 2)
-		h.forge.Refuse = nil
+		h.forge.SetRefuse(nil)
 		time.Sleep(2 * time.Minute)
 		h.wantExit(h.once(), ExitFulfilled)
 	})
@@ -200,7 +200,7 @@ func TestOneBadNeedDelaysNoOther(t *testing.T) {
 		h.manifest.Needs = append(h.manifest.Needs, slow, denied)
 		h.deploy()
 		release := make(chan struct{})
-		h.forge.Refuse = func(c Call) *api.Error {
+		h.forge.SetRefuse(func(c Call) *api.Error {
 			switch c.Need {
 			case "oidc-slow": // as a provider that hangs
 				<-release
@@ -208,7 +208,7 @@ func TestOneBadNeedDelaysNoOther(t *testing.T) {
 				return api.Errorf(api.Denied, api.CodeNotGranted, "no grant")
 			}
 			return nil
-		}
+		})
 		begin := time.Now()
 		stop := h.run()
 		time.Sleep(time.Second)
@@ -271,7 +271,7 @@ func TestClockIsSet(t *testing.T) {
 		refuse(h.forge, "cert-node", api.Errorf(api.Transient, api.CodeClock, "set the clock"))
 		stop := h.run()
 		time.Sleep(2 * time.Hour)
-		h.forge.Refuse = nil
+		h.forge.SetRefuse(nil)
 		jumped <- struct{}{}
 		time.Sleep(time.Second)
 		if s := h.state("cert-node"); s.State != backoff.Fulfilled || s.Attempts != 1 {

@@ -24,12 +24,8 @@ import (
 )
 
 // Provider answers any request that is proven, and the same request twice the
-// same way, unless Refuse has something to say.
+// same way, unless SetRefuse has something to say.
 type Provider struct {
-	// Refuse, when set, comes before every answer. A panic in it cuts the
-	// connection.
-	Refuse func(Call) *api.Error
-
 	Lifetime time.Duration // of SVIDs; zero for a day
 
 	cluster  *Cluster
@@ -43,6 +39,7 @@ type Provider struct {
 	calls   []Call
 	answers map[string]api.Answer
 	offer   []api.SignedDocument
+	refuse  func(Call) *api.Error
 }
 
 // Call is one request that reached a provider, or would have.
@@ -91,6 +88,14 @@ func (p *Provider) SetDown(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = down
+}
+
+// SetRefuse sets what comes before every answer, nil for nothing. A panic in it cuts
+// the connection.
+func (p *Provider) SetRefuse(refuse func(Call) *api.Error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = refuse
 }
 
 // Offer sets the documents that the provider has for the node.
@@ -147,13 +152,14 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Lock()
 	p.calls = append(p.calls, call)
+	refuse := p.refuse
 	p.mu.Unlock()
 	if e := p.authenticate(r.TLS, q); e != nil {
 		reply(w, nil, e)
 		return
 	}
-	if p.Refuse != nil {
-		if e := p.Refuse(call); e != nil {
+	if refuse != nil {
+		if e := refuse(call); e != nil {
 			reply(w, nil, e)
 			return
 		}

@@ -63,23 +63,27 @@ func (c Config) answer(ctx context.Context, conn *net.UnixConn, a ask) ([]byte, 
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	var end time.Time
+	var ending <-chan time.Time
 	for first := true; ; first = false {
 		b, err := c.read(a)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return b, err
 		}
 		if first {
-			end = c.end(ctx, a.unit)
+			if end = c.end(ctx, a.unit); !end.IsZero() {
+				ending = time.After(time.Until(end))
+			}
 			c.Log.Info("waits", "unit", a.unit, "credential", a.name, "for", err)
 		}
 		switch {
-		case !end.IsZero() && time.Now().After(end):
+		case !end.IsZero() && !time.Now().Before(end):
 			return nil, fmt.Errorf("not fulfilled before the unit's start times out: %w", err)
 		case gone(conn):
 			return nil, errGone
 		}
 		select {
 		case <-tick.C:
+		case <-ending:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("stopped while it waits: %w", err)
 		}

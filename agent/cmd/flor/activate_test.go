@@ -84,25 +84,25 @@ func TestActivateExits(t *testing.T) {
 	m.want(activation.ExitUsage, "unknown flag", "--twice")
 	m.want(activation.ExitUsage, "want 0 < initial <= max", "--backoff-initial", "1h")
 	m.want(activation.ExitUsage, "closure: open /nonexistent/manifest.json", "--closure", "/nonexistent")
-	m.provider.Refuse = func(c activationtest.Call) *api.Error {
+	m.provider.SetRefuse(func(c activationtest.Call) *api.Error {
 		if c.Need == "oidc-outline" {
 			return api.Errorf(api.Transient, api.CodePolicyBehind, "the policy is older")
 		}
 		return nil
-	}
+	})
 	m.want(activation.ExitWaiting, "oidc-outline: attempt 1 to forge failed: transient (policy-behind): the policy is older; next in ", "--once", "--backoff-initial", "1ms")
-	m.provider.Refuse = func(c activationtest.Call) *api.Error {
+	m.provider.SetRefuse(func(c activationtest.Call) *api.Error {
 		if c.Need == "oidc-outline" {
 			return api.Errorf(api.Denied, api.CodeNotGranted, "no grant")
 		}
 		return nil
-	}
+	})
 	time.Sleep(time.Second) // what is kept across restarts is in seconds
 	m.want(activation.ExitRefused, "denied (not-granted): no grant; next in 1h", "--once")
 	if err := os.RemoveAll(m.args[3]); err != nil {
 		t.Fatal(err)
 	}
-	m.provider.Refuse = nil
+	m.provider.SetRefuse(nil)
 	m.want(activation.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once")
 	if b, err := os.ReadFile(m.told); err != nil || string(b) != "outline.service restart\n" {
 		t.Errorf("hook was called with %q: %v", b, err)

@@ -24,9 +24,7 @@ func TestMain(m *testing.M) { agenttest.Main(m) }
 
 // TestUIDs: the process's user decides, and root is no exception.
 func TestUIDs(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can start a process of another user")
-	}
+	agenttest.Root(t, "can start a process of another user")
 	const alicesUID, nobodysUID = 64998, 64999
 	c := newCluster(t, echo(t))
 	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{alicesUID}}}

@@ -31,6 +31,19 @@ func newUDPCluster(t *testing.T, upstream string) *cluster {
 	return c
 }
 
+// startUDP has a flow through such a cluster.
+func startUDP(t *testing.T) (*cluster, net.Conn) {
+	t.Helper()
+	upstream, _ := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	c.start(t)
+	conn := dialUDP(t, c.Local)
+	if err := exchange(conn, []byte("ping")); err != nil {
+		t.Fatal(err)
+	}
+	return c, conn
+}
+
 // echoUDP is an upstream that sends back what it gets, and tells from where.
 func echoUDP(t *testing.T) (addr string, senders chan net.Addr) {
 	t.Helper()
@@ -147,9 +160,7 @@ func TestUnconnectedSender(t *testing.T) {
 
 // TestUDPCallers: the owner of the socket decides, root is no exception.
 func TestUDPCallers(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can start a process of another user")
-	}
+	agenttest.Root(t, "can start a process of another user")
 	const alicesUID, bobsUID, nobodysUID = 64997, 64998, 64999
 	upstream, senders := echoUDP(t)
 	c := newUDPCluster(t, upstream)
@@ -182,9 +193,7 @@ func TestUDPCallers(t *testing.T) {
 // TestPortTakenOver: an address belongs to whoever has it now, not to whoever had it
 // when its flow began.
 func TestPortTakenOver(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can start a process of another user")
-	}
+	agenttest.Root(t, "can start a process of another user")
 	upstream, senders := echoUDP(t)
 	c := newUDPCluster(t, upstream)
 	c.start(t)
@@ -207,13 +216,7 @@ func TestPortTakenOver(t *testing.T) {
 }
 
 func TestUDPAllowListChange(t *testing.T) {
-	upstream, _ := echoUDP(t)
-	c := newUDPCluster(t, upstream)
-	c.start(t)
-	conn := dialUDP(t, c.Local)
-	if err := exchange(conn, []byte("ping")); err != nil {
-		t.Fatal(err)
-	}
+	c, conn := startUDP(t)
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: bob}}
 	c.acceptUrsula(t)
 	waitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
@@ -226,13 +229,7 @@ func TestUDPAllowListChange(t *testing.T) {
 }
 
 func TestUDPReachableChange(t *testing.T) {
-	upstream, _ := echoUDP(t)
-	c := newUDPCluster(t, upstream)
-	c.start(t)
-	conn := dialUDP(t, c.Local)
-	if err := exchange(conn, []byte("ping")); err != nil {
-		t.Fatal(err)
-	}
+	c, conn := startUDP(t)
 	reach := c.Reach.Reach
 	c.Reach.Reach = nil
 	c.acceptLaptop(t)

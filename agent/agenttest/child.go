@@ -28,6 +28,14 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// Root skips a test that needs root, which tests/run says when it is not.
+func Root(t testing.TB, does string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("NOT TESTED: only root " + does)
+	}
+}
+
 // DialAs connects to addr from a process of another user, which needs root, and
 // wants one byte echoed. The error is what that process saw.
 func DialAs(t testing.TB, uid uint32, addr string) error {

@@ -74,7 +74,7 @@ func TestUIDOfAnIPv4ConnectionOnAnIPv6Socket(t *testing.T) {
 
 // TestUIDOfAnotherUser runs a process under another uid.
 func TestUIDOfAnotherUser(t *testing.T) {
-	needRoot(t)
+	agenttest.Root(t, "can start a process of another user")
 	const other = 64999
 	ln := listen(t, "127.0.0.1:0")
 	done := make(chan error, 1)
@@ -89,13 +89,6 @@ func TestUIDOfAnotherUser(t *testing.T) {
 	c.Write(b)
 	if err := <-done; err != nil {
 		t.Error(err)
-	}
-}
-
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root can start a process of another user")
 	}
 }
 

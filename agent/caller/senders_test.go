@@ -102,7 +102,7 @@ func TestSenderOnAnIPv6Socket(t *testing.T) {
 
 // TestSenderOfAnotherUser, whose process still waits for the answer.
 func TestSenderOfAnotherUser(t *testing.T) {
-	needRoot(t)
+	agenttest.Root(t, "can start a process of another user")
 	const other = 64999
 	r := receive(t, "127.0.0.1:0")
 	done := make(chan error, 1)

@@ -48,9 +48,7 @@ type served struct {
 
 // serve needs root, as whom systemd asks.
 func serve(t *testing.T, limit time.Duration) *served {
-	if os.Getuid() != 0 {
-		t.Skip("NOT TESTED: only root gets credentials")
-	}
+	agenttest.Root(t, "gets credentials")
 	c := agenttest.NewCluster(t, "127.0.0.1:1")
 	s := &served{Host: c.Ursula, socket: filepath.Join(t.TempDir(), "s"), log: &lines{}, ended: make(chan error, 1)}
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.socket, Net: "unix"})

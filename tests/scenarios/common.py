@@ -109,6 +109,9 @@ class Traffic:
         return json.loads(self.host.succeed(f"cat {self.out}"))
 
     def end(self):
+        """Twenty requests later, so that however quick the scenario was, they saw its end."""
+        before = self.so_far()["requests"]
+        wait_until(lambda: self.so_far()["requests"] >= before + 20, lambda: f"requests go on: {self.so_far()}")
         self.host.succeed(f"systemctl stop {self.unit}")
         return self.so_far()
 

@@ -26,5 +26,5 @@ with subtest("it reaches what its roles give, and nothing else"):
 
 with subtest("nobody else noticed"):
     result = traffic.end()
-    assert result["requests"] > 50 and not result["failed"], result
+    assert not result["failed"], result
     print(f"       {result['requests']} requests, none failed")

@@ -25,7 +25,7 @@ with subtest("restarted, the provider makes another key; the operator signs it, 
     wait_fulfilled()
     print(f"       {time.time() - began:.0f} s later")
     result = traffic.end()
-    assert result["requests"] > 20 and not result["failed"], result
+    assert not result["failed"], result
     print(f"       {result['requests']} requests, none failed")
 
 with subtest("stolen: with the key anybody is anyone, for as long as the issuing certificate lasts"):

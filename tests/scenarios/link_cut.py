@@ -37,5 +37,5 @@ with subtest("a cut between two hosts concerns these two alone"):
 
 with subtest("nothing else ever failed"):
     result = beside.end()
-    assert result["requests"] > 100 and not result["failed"], result
+    assert not result["failed"], result
     print(f"       {result['requests']} requests beside the cut, none failed")

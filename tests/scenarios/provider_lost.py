@@ -74,5 +74,5 @@ with subtest("its clients have secrets that it does not know: they are asked for
 
 with subtest("no request to the wiki failed all the while"):
     result = traffic.end()
-    assert result["requests"] > 100 and not result["failed"], result
+    assert not result["failed"], result
     print(f"       {result['requests']} requests, none failed")

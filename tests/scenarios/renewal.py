@@ -21,7 +21,7 @@ with subtest(f"every certificate on both sides of the traffic is replaced {ROUND
 with subtest("no request failed"):
     for t in traffic:
         result = t.end()
-        assert result["requests"] > 100 and not result["failed"], result
+        assert not result["failed"], result
         print(f"       {t.host.name}: {result['requests']} requests, none failed")
 
 with subtest("a connection that stayed open outlived all of these certificates"):

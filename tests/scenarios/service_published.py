@@ -32,5 +32,5 @@ with subtest("others learn nothing of it, and root of the laptop is not alice"):
 
 with subtest("no request to the other services failed"):
     result = traffic.end()
-    assert result["requests"] > 20 and not result["failed"], result
+    assert not result["failed"], result
     print(f"       {result['requests']} requests, none failed")

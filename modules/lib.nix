@@ -2,7 +2,7 @@
 { config, lib }:
 let
   inherit (lib) attrNames concatStringsSep head length mapAttrsRecursive mkDefault mkOption types;
-  units = import ../nix/units;
+  units = import ../nix/units "";
   cfg = config.services.florete;
 
   # A flake has its clusters below its output florete; a cluster is also taken as it is.

@@ -79,11 +79,12 @@ in
       compiled = sound faults (mapAttrs (host: _: documentsOf host) topology.hosts);
       documents = each documentsOf;
 
-      unit = import ./units;
-      unitsIn = bin: each (host: mapAttrs (_: unit.render) (unit.units {
+      policyOf = host: if policy.providers ? ${host} then policy.of host else null;
+      unit = host: import ./units topology.hosts.${host}.membership;
+      unitsIn = bin: each (host: mapAttrs (_: (unit host).render) ((unit host).units {
         inherit bin;
         manifest = manifest host;
-        policy = if policy.providers ? ${host} then policy.of host else null;
+        policy = policyOf host;
         documents = documents.${host};
       }));
     in
@@ -91,8 +92,8 @@ in
       inherit (clean) name;
       inherit compiled documents faults faultsOf unitsIn;
       units = unitsIn "/usr/local/bin";
-      sysctl = unit.sysctls;
-      sysusers = each (host: unit.sysusers (unit.accounts (if policy.providers ? ${host} then policy.of host else null)));
+      sysctl = (import ./units "").sysctls;
+      sysusers = each (host: (unit host).sysusers ((unit host).accounts (policyOf host)));
       topology = import ./view.nix topology;
       manifests = each manifest;
       policies = intersectAttrs policy.providers (each policy.of);

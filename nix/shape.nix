@@ -18,6 +18,7 @@ let
     clusterName
     groupPath
     loopback
+    membership
     name
     pem
     port
@@ -54,6 +55,7 @@ let
     roles = of "of the node, besides `node`" strings;
     callers = of "which accounts (names, or uids as numbers) act under an identity of this host: `\"node\"`, `\"user/<name>\"`, `\"service/<name>\"`" (attrsOf (listOf caller));
     loopback = of "range of its local listeners" loopback;
+    membership = of "for a host that is a member of another cluster too: this one has directories, units and accounts called `florete_<membership>` there" membership;
     providerPort = default "TCP port, where it provides" 4600 port;
     forwarderPort = default "UDP port of its forwarder" 4610 port;
   };

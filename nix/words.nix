@@ -22,6 +22,12 @@ let
   port = between 1 65535 "a port";
   seconds = between 1 315360000 "seconds";
 
+  membership = scalar {
+    want = "a short name: a lower-case letter, then letters, digits and hyphens, 14 characters at most";
+    hint = "directories, units and accounts on the host are called florete_<membership>";
+    ok = matches "[a-z]([a-z0-9-]{0,12}[a-z0-9])?";
+  };
+
   word = { want, hint, re, ... }@type: scalar ({ ok = matches re; } // type);
 
   octet = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
@@ -162,6 +168,7 @@ in
     clusterName
     groupPath
     loopback
+    membership
     name
     pem
     port

@@ -20,6 +20,7 @@ in
     // when documents {
       hosts = attrNames c.documents;
       systems = listToAttrs (map (h: { name = h; value = c.topology.hosts.${h}.system; }) some);
+      memberships = listToAttrs (map (h: { name = h; value = c.topology.hosts.${h}.membership; }) some);
       documents = if hosts == [ ] then c.compiled or c.documents else listToAttrs (map (h: { name = h; value = c.documents.${h}; }) some);
     }
     // when (bin != null) (listToAttrs (map

@@ -1,13 +1,14 @@
 # Activation, and the timer that starts one that someone stopped, before certificates
 # run out.
+parts:
 let
   inherit (builtins) toJSON;
-  inherit (import ./parts.nix) command confined service state;
+  inherit (parts) command confined etc prefix run service state unit;
   names = import ../names.nix;
 in
 { documents, bin, settings }:
 {
-  "florete-activate.service" = {
+  ${unit "activate.service"} = {
     Unit = {
       Description = "Fetch what this host needs from its cluster's providers";
       After = [ "network.target" "nss-user-lookup.target" "sshd-keygen.service" ];
@@ -17,9 +18,9 @@ in
     };
     Service = service // {
       ExecStart = command "${bin}/flor activate" ({
-        closure = "/etc/florete/documents";
+        closure = "${etc}/documents";
         inherit state;
-        owner = "florete";
+        owner = prefix;
       } // settings);
       # It may read every file, so it sees few.
       BindReadOnlyPaths = [ "/etc" "/run" "-/nix/store" "-/usr" bin ]
@@ -29,9 +30,9 @@ in
       MountAPIVFS = true;
       ProcSubset = "pid";
       RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
-      RootDirectory = "/run/florete-activate";
-      RuntimeDirectory = "florete-activate";
-      StateDirectory = "florete";
+      RootDirectory = "${run}-activate";
+      RuntimeDirectory = unit "activate";
+      StateDirectory = prefix;
       StateDirectoryMode = "0755";
       SuccessExitStatus = 2;
       SystemCallFilter = confined.SystemCallFilter ++ [ "@chown" ];
@@ -40,12 +41,12 @@ in
     Install.WantedBy = [ "multi-user.target" ];
   };
 
-  "florete-refresh.timer" = {
+  ${unit "refresh.timer"} = {
     Unit.Description = "See that what this host needs is kept fulfilled";
     Timer = {
       OnCalendar = "hourly";
       RandomizedDelaySec = "30min";
-      Unit = "florete-activate.service";
+      Unit = unit "activate.service";
     };
     Install.WantedBy = [ "timers.target" ];
   };

@@ -1,7 +1,8 @@
 # The forwarder, which starts when the node's certificate is there.
+parts:
 let
   inherit (builtins) any filter map;
-  inherit (import ./parts.nix) bind command current privileged service state;
+  inherit (parts) bind command current prefix privileged run service state unit;
 in
 { manifest, bin, settings }:
 let
@@ -11,28 +12,28 @@ let
   capability = bind (privileged listeners || any (n: n.kind == "config") manifest.needs);
 in
 {
-  "florete-agent.service" = {
+  ${unit "agent.service"} = {
     Unit = {
       Description = "Carry connections between this host and its cluster";
-      After = [ "network.target" "nss-user-lookup.target" "florete-need-cert-node.target" ];
+      After = [ "network.target" "nss-user-lookup.target" (unit "need-cert-node.target") ];
       ConditionPathExists = current "cert-node";
       StartLimitIntervalSec = 0;
     };
     Service = service // {
-      ExecStart = command "${bin}/flor agent run" ({ inherit state; socket = "/run/florete/agent/status.sock"; } // settings);
-      User = "florete";
-      Group = "florete";
+      ExecStart = command "${bin}/flor agent run" ({ inherit state; socket = "${run}/agent/status.sock"; } // settings);
+      User = prefix;
+      Group = prefix;
       AmbientCapabilities = capability;
       CapabilityBoundingSet = capability;
       FileDescriptorStoreMax = 4096; # local listeners, for the next agent
       LimitNOFILE = 65536;
       RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX";
       # The directory above is root's: services get their credentials there.
-      RuntimeDirectory = "florete/agent";
+      RuntimeDirectory = "${prefix}/agent";
       TimeoutStopSec = 20;
       UMask = "0077";
       WatchdogSec = 30;
     };
-    Install.WantedBy = [ "florete-need-cert-node.target" ];
+    Install.WantedBy = [ (unit "need-cert-node.target") ];
   };
 }

@@ -1,19 +1,20 @@
 # Gives services their credentials when systemd loads them: root's alone to connect.
+parts:
 let
   inherit (builtins) match;
-  inherit (import ./parts.nix) command offline service simple state;
+  inherit (parts) command offline prefix run service simple state unit;
 in
 {
   # Is a need that of a service?
   ofService = n: n.deliver.files != { } && (n.kind != "cert" || match "cert-service-.*" n.id != null);
 
   units = { bin }: {
-    "florete-credentials.socket" = {
+    ${unit "credentials.socket"} = {
       Unit.Description = "Credentials of services, for systemd";
-      Socket = { DirectoryMode = "0755"; ListenStream = "/run/florete/credentials.sock"; SocketMode = "0600"; };
+      Socket = { DirectoryMode = "0755"; ListenStream = "${run}/credentials.sock"; SocketMode = "0600"; };
       Install.WantedBy = [ "sockets.target" ];
     };
-    "florete-credentials.service" = {
+    ${unit "credentials.service"} = {
       Unit.Description = "Give services their credentials when these are there";
       Service = simple // offline // {
         inherit (service) NotifyAccess; # to keep descriptors
@@ -25,7 +26,7 @@ in
         FileDescriptorStoreMax = 256; # who waits, for the next process
         ProcSubset = "pid";
         RestartSec = 1;
-        StateDirectory = "florete";
+        StateDirectory = prefix;
         TemporaryFileSystem = "/:ro";
         UMask = "0077";
         # It ends when nobody waits; until then units would fail.

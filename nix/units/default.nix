@@ -2,16 +2,21 @@
 # each a set of directives. A list is a directive given several times. The NixOS
 # module and plain hosts use the same, rendered by the same function, so that
 # there is nothing to keep in step. modules/README.md says why each is as it is.
+#
+# The argument names the membership of the host that they are for, "" where the host
+# is a member of one cluster.
+membership:
 let
   inherit (builtins) any attrNames concatMap concatStringsSep filter foldl' isList map toJSON;
-  inherit (import ./parts.nix) current state text;
-  activate = import ./activate.nix;
-  agent = import ./agent.nix;
-  credential = import ./credentials.nix;
-  host = import ./host.nix;
-  names = import ./names.nix;
-  need = import ./need.nix;
-  provider = import ./provider.nix;
+  parts = import ./parts.nix membership;
+  inherit (parts) current etc prefix run state text unit;
+  activate = import ./activate.nix parts;
+  agent = import ./agent.nix parts;
+  credential = import ./credentials.nix parts;
+  host = import ./host.nix parts;
+  names = import ./names.nix parts;
+  need = import ./need.nix parts;
+  provider = import ./provider.nix parts;
 
   sysctl = {
     "net.core.rmem_max" = 7500000;
@@ -44,15 +49,16 @@ in
 
   # The accounts that they need: name → { description; home; }.
   accounts = policy: {
-    florete = { description = "Florete's forwarder"; home = state; };
+    ${prefix} = { description = "Florete's forwarder"; home = state; };
   } // when (policy != null && !provider.alone policy) {
-    florete-provider = { description = "Florete's provider"; home = "/var/lib/florete-provider"; };
+    ${unit "provider"} = { description = "Florete's provider"; home = "${state}-provider"; };
   };
 
   # What QUIC asks the kernel to buffer, in bytes; the kernel's own is 208 KiB.
   inherit sysctl;
 
-  inherit current;
+  # Where things are, and how units are called.
+  inherit current etc prefix run state unit;
 
   # A unit as the text of its file.
   render = unit: concatStringsSep "\n" (map

@@ -1,12 +1,13 @@
 # Answers about the host on sockets that the forwarder alone may use. Each is there
 # where a service of the host publishes it: one to look, one to act.
+parts:
 let
   inherit (builtins) any attrNames filter listToAttrs map;
-  inherit (import ./parts.nix) command offline simple state;
+  inherit (parts) command offline prefix run simple state unit;
 
   sockets = {
-    florete-host = { description = "What this host says of itself"; path = "/run/florete-host.sock"; };
-    florete-host-rotate = { description = "Asking this host to fetch a need again"; path = "/run/florete-host-rotate.sock"; };
+    host = { description = "What this host says of itself"; path = "${run}-host.sock"; };
+    host-rotate = { description = "Asking this host to fetch a need again"; path = "${run}-host-rotate.sock"; };
   };
 in
 { manifest, bin }:
@@ -15,33 +16,33 @@ let
 in
 listToAttrs (map
   (name: {
-    name = "${name}.socket";
+    name = unit "${name}.socket";
     value = {
       Unit.Description = "${sockets.${name}.description}, for the forwarder";
       Socket = {
-        FileDescriptorName = name;
+        FileDescriptorName = "florete-${name}";
         ListenStream = sockets.${name}.path;
-        Service = "florete-host.service";
+        Service = unit "host.service";
         SocketMode = "0600";
-        SocketUser = "florete";
+        SocketUser = prefix;
       };
       Install.WantedBy = [ "sockets.target" ];
     };
   })
   published)
 // (if published == [ ] then { } else {
-  "florete-host.service" = {
+  ${unit "host.service"} = {
     Unit.Description = "Answer about this host";
     Service = simple // offline // {
       ExecStart = command "${bin}/flor host run" { inherit state; };
       DynamicUser = true;
-      SupplementaryGroups = "florete systemd-journal";
+      SupplementaryGroups = "${prefix} systemd-journal";
       CapabilityBoundingSet = "";
       Environment = "PATH=/run/current-system/sw/bin:/usr/bin:/bin"; # of journalctl
       PrivateUsers = true;
-      RuntimeDirectory = "florete-host";
+      RuntimeDirectory = unit "host";
       RuntimeDirectoryPreserve = true;
-      Sockets = map (name: "${name}.socket") published;
+      Sockets = map (name: unit "${name}.socket") published;
       UMask = "0022";
     };
   };

@@ -1,10 +1,11 @@
 # The cluster's names in /etc/hosts: programs just connect. NixOS writes its own.
+parts:
 let
-  inherit (import ./parts.nix) command offline simple state;
+  inherit (parts) command offline prefix simple state unit;
 in
 { bin }:
 {
-  "florete-names.service" = {
+  ${unit "names.service"} = {
     Unit.Description = "Keep the names of the cluster's services in /etc/hosts";
     Service = simple // offline // {
       ExecStart = command "${bin}/flor names" { inherit state; };
@@ -14,7 +15,7 @@ in
       CapabilityBoundingSet = "";
       PrivateUsers = true;
       ProcSubset = "pid";
-      StateDirectory = "florete";
+      StateDirectory = prefix;
       TemporaryFileSystem = "/:ro";
       UMask = "0022";
     };

@@ -1,13 +1,14 @@
 # Reached when a need is fulfilled for the first time, and at each boot after that.
+parts:
 let
-  inherit (import ./parts.nix) current;
+  inherit (parts) current unit;
 in
 id:
 {
-  "florete-need-${id}.path" = {
+  ${unit "need-${id}.path"} = {
     Unit.Description = "Wait until the need ${id} is fulfilled";
-    Path = { PathExists = current id; Unit = "florete-need-${id}.target"; };
+    Path = { PathExists = current id; Unit = unit "need-${id}.target"; };
     Install.WantedBy = [ "paths.target" ];
   };
-  "florete-need-${id}.target".Unit.Description = "The need ${id} is fulfilled";
+  ${unit "need-${id}.target"}.Unit.Description = "The need ${id} is fulfilled";
 }

@@ -1,4 +1,6 @@
-# What the units are made of.
+# What the units of a host are made of, as a member of its cluster: a second membership
+# has names, directories and accounts of its own (membership.go says the same).
+membership:
 let
   inherit (builtins) any attrNames concatStringsSep elemAt fromJSON isBool map match replaceStrings toJSON;
 in
@@ -23,7 +25,11 @@ rec {
     RestrictAddressFamilies = "AF_UNIX";
   };
 
-  state = "/var/lib/florete";
+  prefix = if membership == "" then "florete" else "florete_${membership}";
+  unit = name: "${prefix}-${name}";
+  state = "/var/lib/${prefix}";
+  run = "/run/${prefix}";
+  etc = "/etc/${prefix}";
   current = need: "${state}/needs/${need}/current";
 
   # A command line: the program, and a flag for each attribute.

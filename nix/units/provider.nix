@@ -1,7 +1,8 @@
 # A provider, where the operator has written its settings.
+parts:
 let
   inherit (builtins) attrNames map toJSON;
-  inherit (import ./parts.nix) bind command privileged service;
+  inherit (parts) bind command etc privileged service unit;
   names = import ../names.nix;
 in
 rec {
@@ -12,23 +13,23 @@ rec {
   units = { policy, bin, settings, credentials }:
     let capability = bind (privileged [ policy.provider.address ]); in
     {
-      "florete-provider.service" = {
+      ${unit "provider.service"} = {
         Unit = {
           Description = "Answer what the hosts of the cluster need";
           After = [ "network.target" ];
-          ConditionPathExists = "/etc/florete/provider.hujson";
+          ConditionPathExists = "${etc}/provider.hujson";
           StartLimitIntervalSec = 0;
         } // (if settings == null then { } else { X-Settings = names.sri (toJSON settings); });
         Service = service // {
-          ExecStart = command "${bin}/flor-provider run" { settings = "/etc/florete/provider.hujson"; };
-          User = "florete-provider";
+          ExecStart = command "${bin}/flor-provider run" { settings = "${etc}/provider.hujson"; };
+          User = unit "provider";
           DynamicUser = alone policy;
           AmbientCapabilities = capability;
           CapabilityBoundingSet = capability;
           LimitNOFILE = 65536;
           PrivateUsers = capability == "";
           RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
-          StateDirectory = "florete-provider";
+          StateDirectory = unit "provider";
           StateDirectoryMode = "0700";
           UMask = "0077";
         } // (if credentials == { } then { } else {

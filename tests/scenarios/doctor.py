@@ -78,6 +78,6 @@ with subtest("forwarders: shut off by a packet filter, over UDP"):
 
 with subtest("the cluster works as before"):
     for host in machines:
-        assert not examine(host), examine(host)
+        wait_until(lambda: not examine(host), lambda: f"{host.name} is well: {examine(host)}", timeout=20)
     for host, service in [(mgmt01, "wiki"), (mgmt01, "outline"), (raishan, "outline")]:
         wait_reaches(host, service)

@@ -1,0 +1,21 @@
+package florete
+
+import "testing"
+
+func TestMembership(t *testing.T) {
+	for name, want := range map[string]string{"": "florete-agent.service", "blue": "florete_blue-agent.service", "b2-x": "florete_b2-x-agent.service"} {
+		m, err := ParseMembership(name)
+		if err != nil || m.Unit("agent.service") != want {
+			t.Errorf("ParseMembership(%q).Unit = %s, %v, want %s", name, m.Unit("agent.service"), err, want)
+		}
+	}
+	m := Membership("blue")
+	if m.State() != "/var/lib/florete_blue" || m.Run() != "/run/florete_blue" || m.Etc() != "/etc/florete_blue" {
+		t.Error(m.State(), m.Run(), m.Etc())
+	}
+	for _, name := range []string{"Blue", "2nd", "-b", "b-", "a_b", "../x", "fifteen-letters", "blue\n"} {
+		if m, err := ParseMembership(name); err == nil {
+			t.Errorf("ParseMembership(%q) = %q, want an error", name, m)
+		}
+	}
+}

@@ -3,13 +3,17 @@
 #
 #   cluster.nix           name, trustDomain, trust and whatever has no file of its own
 #   services.nix          the attribute `services`; so with every other name
-#   services/wiki.nix     the service `wiki`; so with hosts, users, roles and groups
+#   services/wiki.nix     the service `wiki`; so with hosts, users, roles, groups,
+#                         providers and inventory
 #   hosts/eu/fra/web.nix  the host `web` in the group "eu/fra" of the inventory, which is
 #                         there because the folder is
 #
-# Files that start with a dot or an underscore, flake.nix and default.nix are left alone.
+# What starts with a dot or an underscore is left alone; at the top flake.nix, default.nix
+# and folders called otherwise too. A folder called almost like one of these is taken
+# for the attribute of its name, which mkCluster then refuses.
 let
   inherit (builtins)
+    any
     attrNames
     concatMap
     elem
@@ -22,60 +26,73 @@ let
     match
     pathExists
     readDir
+    removeAttrs
     ;
+  inherit (import ./text.nix) within;
+  kinds = [ "hosts" ] ++ flatly;
+  flatly = attrNames (removeAttrs (import ./shape.nix).entries [ "hosts" ]) ++ [ "inventory" "providers" ];
 
-  named = path: filter (f: f.name != null) (map
-    (file: { inherit file; path = path + "/${file}"; name = match "([^._].*)\\.nix" file; })
+  files = path: filter (f: f.name != null) (map
+    (file: { path = path + "/${file}"; name = match "([^._].*)\\.nix" file; })
     (filter (f: (readDir path).${f} != "directory") (attrNames (readDir path))));
-  files = path: map (f: f // { name = head f.name; }) (filter (f: !elem f.file [ "flake.nix" "default.nix" ]) (named path));
+  entries = path: map (f: { name = head f.name; value = import f.path; }) (files path);
   folders = path: filter (f: (readDir path).${f} == "directory" && match "[._].*" f == null) (attrNames (readDir path));
+  holding = path: files path != [ ] || any (f: holding (path + "/${f}")) (folders path);
 
-  within = group: name: if group == "" then name else "${group}/${name}";
-  # Every group below a path, itself not.
-  groups = group: path: concatMap
-    (name: [ (within group name) ] ++ groups (within group name) (path + "/${name}"))
-    (folders path);
-
-  hosts = group: path:
-    map
-      (f:
-        let host = import f.path; in
-        { inherit (f) name; value = if group == "" || !isAttrs host then host else { inherit group; } // host; })
-      (files path)
-    ++ concatMap (name: hosts (within group name) (path + "/${name}")) (folders path);
-
-  entries = path: map (f: { inherit (f) name; value = import f.path; }) (files path);
+  # Below the top a file has the name of what it describes.
+  things = path:
+    if !pathExists (path + "/default.nix") then entries path
+    else throw "${toString path}/default.nix: a file has the name of what is in it: call it ${toString path}.nix";
   # Hosts alone are in groups: what lies deeper elsewhere would have no effect.
   flat = path:
-    if folders path == [ ] then entries path
+    if folders path == [ ] then things path
     else throw "${toString path}/${head (folders path)}: only hosts are in folders of folders: put its files into ${toString path}";
 
+  inside = group: name: if group == "" then name else "${group}/${name}";
+  # Every group below a path, itself not.
+  groups = group: path: concatMap
+    (name: [ (inside group name) ] ++ groups (inside group name) (path + "/${name}"))
+    (folders path);
+  hosts = group: path:
+    map
+      (host: if group == "" || !isAttrs host.value then host else host // { value = { inherit group; } // host.value; })
+      (things path)
+    ++ concatMap (name: hosts (inside group name) (path + "/${name}")) (folders path);
+
+  pairs = set: map (name: { inherit name; value = set.${name}; }) (attrNames set);
   # One name in two places would hide one of them.
-  set = path: pairs: foldl'
+  set = path: foldl'
     (all: p:
-      if all ? ${p.name} then throw "${toString path}: there are two files for ${p.name}: keep one of them"
+      if all ? ${p.name} then throw "${toString path}: there are two of the name ${p.name}: keep one of them"
       else all // { ${p.name} = p.value; })
-    { }
-    pairs;
+    { };
 in
 path:
 let
-  top = listToAttrs (entries path);
-  base = top.cluster or { };
-  below = kind: read:
-    let dir = path + "/${kind}"; in
-    if !pathExists dir then { }
-    else {
-      ${kind} = set dir (
-        (if isAttrs (top.${kind} or { }) then map (name: { inherit name; value = top.${kind}.${name}; }) (attrNames (top.${kind} or { })) else [ ])
-        ++ read dir);
+  top = removeAttrs (listToAttrs (entries path)) [ "default" "flake" ];
+  cluster = top.cluster or { };
+  # What no folder adds to.
+  written =
+    if isAttrs cluster then set path (pairs cluster ++ pairs (removeAttrs top [ "cluster" ]))
+    else throw "${toString path}/cluster.nix: want a set: write { name = …; }";
+
+  meant = name: elem name kinds || any (within 1 name) kinds && holding (path + "/${name}");
+  # With what is no set there is nothing to add to; mkCluster refuses it.
+  below = name:
+    let
+      dir = path + "/${name}";
+      already = written.${name} or { };
+    in
+    {
+      inherit name;
+      value =
+        if !isAttrs already then already
+        else set dir (pairs already ++ (if elem name flatly then flat else hosts "") dir);
     };
-  inventory = if pathExists (path + "/hosts") then groups "" (path + "/hosts") else [ ];
-  written = base // removeAttrs top [ "cluster" ];
+  all = written // listToAttrs (map below (filter meant (folders path)));
+
+  found = if pathExists (path + "/hosts") then groups "" (path + "/hosts") else [ ];
+  known = all.inventory or { };
 in
-written
-// below "hosts" (hosts "")
-// foldl' (all: kind: all // below kind flat) { } [ "services" "users" "roles" "groups" ]
-// (if inventory == [ ] then { } else {
-  inventory = listToAttrs (map (name: { inherit name; value = { }; }) inventory) // written.inventory or { };
-})
+if found == [ ] || !isAttrs known then all
+else all // { inventory = listToAttrs (map (name: { inherit name; value = { }; }) found) // known; }

@@ -53,7 +53,7 @@ let
     && match "\\$([0-9]|2[abxy]|y|gy|sha1|argon2[id]+)\\$.+|(gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk_(live|test)_)[A-Za-z0-9_-]+|AKIA[A-Z0-9]{16}|eyJ[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*|[a-z][a-z0-9+.-]*://[^/@[:space:]]*:[^/@[:space:]]+@.*" s != null;
 in
 {
-  inherit contains password secret;
+  inherit contains password secret within;
 
   # Does a name speak of something that does not belong in a topology?
   confidential = n: match ".*([Pp]assw(or)?d|[Pp]assphrase|[Ss]ecret|[Tt]oken|api[Kk]ey|[Pp]rivateKey).*" n != null;

@@ -86,27 +86,10 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// A folder of files is the same topology as one attribute set.
-func TestFolder(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"cluster.nix":         `{ name = "c"; trustDomain = "c.flor"; providers.cert.hosts = [ "a" ]; }`,
-		"roles.nix":           `{ node = { }; }`,
-		"roles/operator.nix":  `{ services = [ "s" ]; }`,
-		"service.nix":         `{ }`,
-		"services/s.nix":      `{ host = "b"; port = 1; }`,
-		"hosts/a.nix":         `{ address = "192.0.2.1"; }`,
-		"hosts/eu/fra/b.nix":  `{ address = "192.0.2.2"; }`,
-		"hosts/eu/c.nix":      `{ group = "us"; }`,
-		"hosts/_draft/d.nix":  `{ }`,
-		"hosts/.hidden.nix":   `{ }`,
-		"hosts/eu/README.md":  `not Nix`,
-		"inventory.nix":       `{ eu.tags = [ "europe" ]; us = { }; }`,
-		"users/ann.nix":       `{ roles = [ "operator" ]; }`,
-		"flake.nix":           `throw "not read"`,
-		"default.nix":         `throw "not read"`,
-		"secrets/ignored.nix": `throw "not read"`,
-	} {
+// writeFiles makes files below dir.
+func writeFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -115,37 +98,83 @@ func TestFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A folder of files is the same topology as one attribute set.
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{
+		"cluster.nix":        `{ name = "c"; trustDomain = "c.flor"; users.bob = { }; }`,
+		"roles.nix":          `{ node = { }; }`,
+		"roles/operator.nix": `{ services = [ "s" ]; }`,
+		"service.nix":        `{ }`,
+		"services/s.nix":     `{ host = "b"; port = 1; }`,
+		"hosts/a.nix":        `{ address = "192.0.2.1"; }`,
+		"hosts/eu/fra/b.nix": `{ address = "192.0.2.2"; }`,
+		"hosts/eu/c.nix":     `{ group = "us"; }`,
+		"hosts/_draft/d.nix": `{ }`,
+		"hosts/.hidden.nix":  `{ }`,
+		"hosts/eu/README.md": `not Nix`,
+		"inventory.nix":      `{ eu.tags = [ "europe" ]; us = { }; }`,
+		"providers/cert.nix": `{ hosts = [ "a" ]; }`,
+		"users/ann.nix":      `{ roles = [ "operator" ]; }`,
+		"role/eu/lost.nix":   `{ }`,
+		"flake.nix":          `throw "not read"`,
+		"default.nix":        `throw "not read"`,
+		"modules/web.nix":    `throw "not read"`,
+		"user/notes.md":      `nothing to read`,
+	})
 	var same bool
 	nixEval(t, `(import ../folder.nix) `+dir+` == {
 		name = "c"; trustDomain = "c.flor"; providers.cert.hosts = [ "a" ];
 		roles = { node = { }; operator.services = [ "s" ]; };
+		role.lost.group = "eu";
 		service = { };
 		services.s = { host = "b"; port = 1; };
 		hosts = { a.address = "192.0.2.1"; b = { address = "192.0.2.2"; group = "eu/fra"; }; c.group = "us"; };
 		inventory = { eu.tags = [ "europe" ]; "eu/fra" = { }; us = { }; };
-		users.ann.roles = [ "operator" ];
+		users = { ann.roles = [ "operator" ]; bob = { }; };
 	}`, &same)
 	if !same {
 		var got any
 		nixEval(t, `(import ../folder.nix) `+dir, &got)
 		t.Errorf("got %v", got)
 	}
+}
 
+// What a folder would hide is refused, what it misspells is a fault among the others.
+func TestFolderRefuses(t *testing.T) {
 	for file, want := range map[string]string{
-		"hosts/b.nix":        "hosts: there are two files for b: keep one of them",
-		"services/web/t.nix": "services/web: only hosts are in folders of folders: put its files into " + dir + "/services",
+		"hosts/eu/a.nix":      "/hosts: there are two of the name a: keep one of them",
+		"users/bob.nix":       "/users: there are two of the name bob: keep one of them",
+		"users.nix":           ": there are two of the name users: keep one of them",
+		"services/web/t.nix":  "/services/web: only hosts are in folders of folders: put its files into ",
+		"hosts/b/default.nix": "/hosts/b/default.nix: a file has the name of what is in it: call it ",
+		"users/default.nix":   "/users/default.nix: a file has the name of what is in it: call it ",
+		"cluster.nix":         "/cluster.nix: want a set: write { name = …; }",
+		"service/web.nix":     `FL001 service: mkCluster has no attribute service; did you mean "services"?`,
+		"host/eu/web.nix":     `FL001 host: mkCluster has no attribute host; did you mean "hosts"?`,
+		"provider/cert.nix":   `FL001 provider: mkCluster has no attribute provider; did you mean "providers"?`,
+		"user.nix":            `FL001 user: mkCluster has no attribute user; did you mean "users"?`,
+		"services.nix":        `FL002 services: want a set of services, found a list; write { name = { … }; }`,
 	} {
-		kind, _, _ := strings.Cut(file, "/")
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, file), []byte("{ }"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		out, err := exec.Command("nix-instantiate", "--eval", "-E", "((import ../folder.nix) "+dir+")."+kind).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), want) {
-			t.Errorf("%s: got %s, %v", file, out, err)
-		}
+		t.Run(file, func(t *testing.T) {
+			dir := t.TempDir()
+			text := `{ }`
+			if file == "cluster.nix" || file == "services.nix" {
+				text = `[ ]`
+			}
+			writeFiles(t, dir, map[string]string{
+				"cluster.nix":       `{ name = "c"; trustDomain = "c.flor"; users.bob = { }; }`,
+				"hosts/a.nix":       `{ }`,
+				"services/wiki.nix": `{ host = "a"; port = 1; }`,
+			})
+			writeFiles(t, dir, map[string]string{file: text})
+			out, _ := exec.Command("nix-instantiate", "--eval", "--strict", "-E", `((import ../.).mkCluster ((import ../folder.nix) `+dir+`)).compiled`).CombinedOutput()
+			if !strings.Contains(string(out), want) {
+				t.Errorf("got %s", out)
+			}
+		})
 	}
 }
 

@@ -11,14 +11,18 @@ import (
 	"strings"
 )
 
+// maxDepth is how deep values nest at most, far beyond what documents do. Strangers
+// send requests: what reading one costs must not grow faster than its length.
+const maxDepth = 64
+
 // Decode reads exactly one JSON value into v, a pointer. It refuses what
 // builtins.toJSON of our documents never writes: unknown fields, a field in other
-// letter case (which encoding/json takes), a field twice, nulls, fractions, and
-// anything after the value.
+// letter case (which encoding/json takes), a field twice, nulls, fractions, values
+// nested deeper than 64, and anything after the value.
 func Decode(b []byte, v any) error {
-	w := walker{json.NewDecoder(bytes.NewReader(b))}
+	w := walker{Decoder: json.NewDecoder(bytes.NewReader(b))}
 	w.UseNumber()
-	if err := w.value("", reflect.TypeOf(v).Elem()); err != nil {
+	if err := w.value(reflect.TypeOf(v).Elem()); err != nil {
 		return err
 	}
 	if _, err := w.Token(); !errors.Is(err, io.EOF) {
@@ -28,27 +32,47 @@ func Decode(b []byte, v any) error {
 }
 
 // walker reads values token by token, along the types they will have.
-type walker struct{ *json.Decoder }
+type walker struct {
+	*json.Decoder
+	path []any // to the value that is read: names of fields, indices in lists
+}
+
+// errorf is an error at the path.
+func (w *walker) errorf(format string, args ...any) error {
+	var at strings.Builder
+	for _, step := range w.path {
+		switch step := step.(type) {
+		case string:
+			at.WriteString("." + step)
+		default:
+			fmt.Fprintf(&at, "[%d]", step)
+		}
+	}
+	return fmt.Errorf("%s: %w", &at, fmt.Errorf(format, args...))
+}
 
 // value reads one value that becomes a t, nil for any.
-func (w walker) value(path string, t reflect.Type) error {
+func (w *walker) value(t reflect.Type) error {
 	token, err := w.Token()
 	if err != nil {
 		return err
 	}
 	switch token := token.(type) {
 	case nil:
-		return fmt.Errorf("%s: null", path)
+		return w.errorf("null")
 	case json.Number:
 		if _, err := token.Int64(); err != nil {
-			return fmt.Errorf("%s: %s is not an integer", path, token)
+			return w.errorf("%s is not an integer", token)
 		}
 	case json.Delim:
+		if len(w.path) == maxDepth {
+			return fmt.Errorf("offset %d: nested deeper than %d", w.InputOffset(), maxDepth)
+		}
 		if token == '{' {
-			return w.object(path, fieldsOf(t))
+			return w.object(fieldsOf(t))
 		}
 		for i := 0; w.More(); i++ {
-			if err := w.value(fmt.Sprintf("%s[%d]", path, i), elem(t)); err != nil {
+			if err := w.below(i, elem(t)); err != nil {
 				return err
 			}
 		}
@@ -58,7 +82,15 @@ func (w walker) value(path string, t reflect.Type) error {
 	return nil
 }
 
-func (w walker) object(path string, field func(name string) (reflect.Type, bool)) error {
+// below reads a value one step further down.
+func (w *walker) below(step any, t reflect.Type) error {
+	w.path = append(w.path, step)
+	err := w.value(t)
+	w.path = w.path[:len(w.path)-1]
+	return err
+}
+
+func (w *walker) object(field func(name string) (reflect.Type, bool)) error {
 	seen := map[string]bool{}
 	for w.More() {
 		token, err := w.Token()
@@ -66,15 +98,16 @@ func (w walker) object(path string, field func(name string) (reflect.Type, bool)
 			return err
 		}
 		name, _ := token.(string)
-		if seen[name] {
-			return fmt.Errorf("%s.%s: given twice", path, name)
+		t, known := field(name)
+		switch {
+		case !known:
+			return w.errorf("unknown field %q", name)
+		case seen[name]:
+			w.path = append(w.path, name)
+			return w.errorf("given twice")
 		}
 		seen[name] = true
-		t, known := field(name)
-		if !known {
-			return fmt.Errorf("%s: unknown field %q", path, name)
-		}
-		if err := w.value(path+"."+name, t); err != nil {
+		if err := w.below(name, t); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package florete_test
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -46,5 +47,27 @@ func TestDecodeRefuses(t *testing.T) {
 	err := florete.Decode([]byte(`{"A":7,"B":["x"],"c":{"X":1},"d":{"any":{"X":2}},"E":[{"X":3}],"R":{"whatever":[{}]}}`), &v)
 	if err != nil || v.A != 7 || len(v.B) != 1 || v.C.X != 1 || v.D["any"].X != 2 || v.E[0].X != 3 {
 		t.Errorf("plain value: %+v, %v", v, err)
+	}
+}
+
+// TestDecodeDeep: reading what nests deeply costs about what is read. A provider
+// reads requests of strangers.
+func TestDecodeDeep(t *testing.T) {
+	nested := func(open, close string, n int) []byte {
+		return []byte(`{"R":` + strings.Repeat(open, n) + "1" + strings.Repeat(close, n) + "}")
+	}
+	for _, c := range []struct{ open, close string }{{"[", "]"}, {`{"x":`, "}"}} {
+		var v struct{ R json.RawMessage }
+		if err := florete.Decode(nested(c.open, c.close, 63), &v); err != nil {
+			t.Errorf("63 of %s: %v", c.open, err)
+		}
+		in := nested(c.open, c.close, 8<<10)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := florete.Decode(in, &v)
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; err == nil || !strings.Contains(err.Error(), "nested deeper than 64") || used > 1<<20 {
+			t.Errorf("%d bytes of %s: %v, with %d bytes allocated", len(in), c.open, err, used)
+		}
 	}
 }

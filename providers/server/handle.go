@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -65,17 +66,21 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 	})
 }
 
-// reply decides in one of the server's slots and writes what was decided.
+// reply writes what was decided. Whoever reads slowly holds none of the slots.
 func (a *attempt) reply(w http.ResponseWriter, r *http.Request, decide func() (any, change, error)) {
+	answer, err := a.slotted(r.Context(), decide)
+	reply(w, answer, err)
+}
+
+// slotted decides in one of the server's slots.
+func (a *attempt) slotted(ctx context.Context, decide func() (any, change, error)) (any, error) {
 	select {
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
+		return a.conclude(ctx, decide)
 	default:
-		reply(w, nil, api.Errorf(api.Transient, api.CodeBusy, "%d requests are being decided: ask again", cap(a.slots)).After(time.Second))
-		return
+		return nil, api.Errorf(api.Transient, api.CodeBusy, "%d requests are being decided: ask again", cap(a.slots)).After(time.Second)
 	}
-	answer, err := a.conclude(r.Context(), decide)
-	reply(w, answer, err)
 }
 
 // reply writes an answer or, when err is not nil, a refusal.

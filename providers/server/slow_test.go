@@ -1,0 +1,52 @@
+package server_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"florete"
+	"florete/providers/api"
+	"florete/providers/providertest"
+	"florete/providers/server"
+)
+
+// long is a kind with documents that no buffer between two hosts takes.
+type long struct{}
+
+func (long) Name() string               { return "config" }
+func (long) Check(florete.Policy) error { return nil }
+func (long) Read(context.Context, server.Call) (api.Artifact, error) {
+	return api.Artifact{Documents: []api.SignedDocument{{Body: strings.Repeat("x", 8<<20)}}}, nil
+}
+
+// TestSlowReaders: a node that asks and does not read keeps nobody else waiting.
+func TestSlowReaders(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula", "raishan")
+	e.Policy.Kinds["config"] = json.RawMessage(`{}`)
+	e.Kinds = func(*providertest.Env) []server.Kind { return []server.Kind{long{}} }
+	e.Grant(ursula, "documents", "config", map[string]any{})
+	e.Start()
+	config := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*e.SVID(e.Issuing, ursula)}}
+	const slots = 32
+	for range slots {
+		raw, err := e.Dial(t.Context(), "tcp", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer raw.Close()
+		raw.(*net.TCPConn).SetReadBuffer(4096)
+		conn := tls.Client(raw, config)
+		fmt.Fprintf(conn, "GET %sursula HTTP/1.1\r\nHost: provider\r\n\r\n", api.PathArtifact)
+		// The answer has begun, so it was decided.
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := e.Client(providertest.ID("node/raishan")).Artifact(t.Context())
+	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+}

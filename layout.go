@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// Layout is where things lie on a host, below one directory (/var/lib/florete).
+// Layout is where things lie on a host, below one directory (Membership.State).
 // Activation writes, everyone else only reads:
 //
 //	documents/gen-N/{manifest,policy}.{json,envelope.json,sig}
@@ -15,9 +15,6 @@ import (
 //	needs/<id>/state.json
 //	activation.json
 type Layout string
-
-// DefaultLayout is where a packaged host keeps its state.
-const DefaultLayout Layout = "/var/lib/florete"
 
 // The files of a delivered SVID.
 const (

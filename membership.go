@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 // Membership names one of several clusters that a host is a member of, hosts.<name>.membership
@@ -33,11 +34,23 @@ func (m Membership) String() string {
 // Unit is one of its systemd units or accounts, florete-<name>.
 func (m Membership) Unit(name string) string { return m.String() + "-" + name }
 
+// Program is how operators call one of its programs, flor_<membership>: by that name
+// it is about this membership.
+func (m Membership) Program(name string) string {
+	return name + strings.TrimPrefix(m.String(), "florete")
+}
+
 // State is where activation keeps what the host has, /var/lib/florete.
 func (m Membership) State() Layout { return Layout(filepath.Join("/var/lib", m.String())) }
 
 // Run is where sockets are while the host runs, /run/florete.
 func (m Membership) Run() string { return filepath.Join("/run", m.String()) }
+
+// Agent is the socket where the forwarder answers about its status.
+func (m Membership) Agent() string { return filepath.Join(m.Run(), "agent/status.sock") }
+
+// Rotate is the directory where activation is told what to ask for again.
+func (m Membership) Rotate() string { return filepath.Join("/run", m.Unit("host")) }
 
 // Etc is where documents and settings are, /etc/florete.
 func (m Membership) Etc() string { return filepath.Join("/etc", m.String()) }

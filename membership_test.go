@@ -13,6 +13,12 @@ func TestMembership(t *testing.T) {
 	if m.State() != "/var/lib/florete_blue" || m.Run() != "/run/florete_blue" || m.Etc() != "/etc/florete_blue" {
 		t.Error(m.State(), m.Run(), m.Etc())
 	}
+	if m.Agent() != "/run/florete_blue/agent/status.sock" || m.Rotate() != "/run/florete_blue-host" {
+		t.Error(m.Agent(), m.Rotate())
+	}
+	if m.Program("flor") != "flor_blue" || Membership("").Program("flor") != "flor" {
+		t.Error(m.Program("flor"), Membership("").Program("flor"))
+	}
 	for _, name := range []string{"Blue", "2nd", "-b", "b-", "a_b", "../x", "fifteen-letters", "blue\n"} {
 		if m, err := ParseMembership(name); err == nil {
 			t.Errorf("ParseMembership(%q) = %q, want an error", name, m)

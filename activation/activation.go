@@ -21,7 +21,7 @@ import (
 
 // Config is what Run works on.
 type Config struct {
-	State   florete.Layout // empty for florete.DefaultLayout
+	State   florete.Layout // where everything is kept
 	Closure string         // directory with the host's documents; empty to live on what was accepted before
 	HostKey string         // file of the SSH host key; empty for DefaultHostKey
 
@@ -67,9 +67,6 @@ const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 // and returns how the needs stand. The error is of the configuration: nothing was
 // asked for.
 func Run(ctx context.Context, c Config) (Summary, error) {
-	if c.State == "" {
-		c.State = florete.DefaultLayout
-	}
 	if c.HostKey == "" {
 		c.HostKey = DefaultHostKey
 	}

@@ -19,25 +19,16 @@ import (
 	"florete/agent/tally"
 )
 
-// Config says where an agent lives. Its zero value is that of a packaged host.
+// Config says where an agent lives.
 type Config struct {
-	Layout florete.Layout // default florete.DefaultLayout
-	Socket string         // of status; default DefaultSocket
+	Layout florete.Layout // what activation keeps
+	Socket string         // of status
 	Log    *slog.Logger   // default slog.Default()
 	Poll   time.Duration  // reads the disk at least this often; default 10 s
 	Grace  time.Duration  // for live connections when stopping; default 5 s
 }
 
-// DefaultSocket is where a packaged host's agent answers about its status.
-const DefaultSocket = "/run/florete/agent/status.sock"
-
 func (c Config) withDefaults() Config {
-	if c.Layout == "" {
-		c.Layout = florete.DefaultLayout
-	}
-	if c.Socket == "" {
-		c.Socket = DefaultSocket
-	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,14 @@ func refusals(t *testing.T, h *agenttest.Host, reason string, n int64) (detail s
 		}
 	}
 	return detail, peer
+}
+
+// refused tells whether a process of a user is among a host's last refusals.
+func refused(t *testing.T, h *agenttest.Host, reason string, uid uint32) bool {
+	t.Helper()
+	return slices.ContainsFunc(report(t, h).Last, func(r refusal) bool {
+		return r.Reason == reason && strings.HasPrefix(r.Detail, fmt.Sprintf("uid %d:", uid))
+	})
 }
 
 // echo is an upstream that sends back what it gets, and its end of data.

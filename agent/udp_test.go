@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
 
 	"florete"
 	"florete/agent"
@@ -85,21 +84,47 @@ func dialUDP(t *testing.T, addr string) net.Conn {
 }
 
 // exchange sends a datagram and wants it back.
-func exchange(c net.Conn, payload []byte) error {
+func exchange(c net.Conn, payload []byte) error { return exchangeIn(10*time.Second, c, payload) }
+
+// exchangeIn reads over what was sent earlier and comes late.
+func exchangeIn(limit time.Duration, c net.Conn, payload []byte) error {
 	if _, err := c.Write(payload); err != nil {
 		return err
 	}
-	c.SetReadDeadline(time.Now().Add(2 * time.Second))
-	b := make([]byte, 1<<16)
-	n, err := c.Read(b)
-	if err == nil && !bytes.Equal(b[:n], payload) {
-		err = fmt.Errorf("got %d bytes, sent %d", n, len(payload))
+	c.SetReadDeadline(time.Now().Add(limit))
+	for b := make([]byte, 1<<16); ; {
+		if n, err := c.Read(b); err != nil || bytes.Equal(b[:n], payload) {
+			return err
+		}
 	}
-	return err
 }
 
-// reachesUDP tries for as long as a flow that was refused is not heard.
-func reachesUDP(c net.Conn) bool { return exchange(c, []byte("anybody?")) == nil }
+// reachesUDP is to be tried again and again: a flow that was refused is not heard for
+// a second.
+func reachesUDP(c net.Conn) bool { return exchangeIn(time.Second, c, []byte("anybody?")) == nil }
+
+// refusesUDP tells whether nobody listens.
+func refusesUDP(c net.Conn) bool {
+	return errors.Is(exchangeIn(time.Second, c, []byte("anybody?")), syscall.ECONNREFUSED)
+}
+
+// sendInVain sends what nobody is to answer any more.
+func sendInVain(t *testing.T, c net.Conn, payload []byte) {
+	t.Helper()
+	raw, err := c.(*net.UDPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.Control(func(fd uintptr) { // late answers to what was sent before
+		for err == nil {
+			_, _, err = unix.Recvfrom(int(fd), nil, unix.MSG_DONTWAIT)
+		}
+	})
+	if _, err := c.Write(payload); err != nil {
+		t.Fatal(err)
+	}
+	wantSilence(t, c)
+}
 
 func wantSilence(t *testing.T, c net.Conn) {
 	t.Helper()
@@ -171,20 +196,13 @@ func TestUDPCallers(t *testing.T) {
 		t.Errorf("alice: %v", err)
 	}
 	<-senders
-	for _, uid := range []uint32{bobsUID, nobodysUID, 0} {
-		if err := agenttest.SendAs(t, uid, c.Local); err == nil || !strings.Contains(err.Error(), "timeout") {
-			t.Errorf("uid %d: %v, want silence", uid, err)
+	for uid, reason := range map[uint32]string{bobsUID: "denied", nobodysUID: "unknown-caller", 0: "unknown-caller"} {
+		err := agenttest.SendInVain(t, uid, c.Local, func() bool { return refused(t, c.Laptop, reason, uid) })
+		if err != nil || !refused(t, c.Laptop, reason, uid) {
+			t.Errorf("uid %d: %v, want silence and %s", uid, err, reason)
 		}
 	}
 	refusals(t, c.Ursula, "denied", 1)
-	refusals(t, c.Laptop, "denied", 1)
-	for _, uid := range []int{nobodysUID, 0} {
-		if !slices.ContainsFunc(report(t, c.Laptop).Last, func(r refusal) bool {
-			return r.Reason == "unknown-caller" && strings.HasPrefix(r.Detail, fmt.Sprintf("uid %d:", uid))
-		}) {
-			t.Errorf("uid %d is not among the refusals", uid)
-		}
-	}
 	if len(senders) > 0 {
 		t.Error("the service heard of a caller who was refused")
 	}
@@ -204,11 +222,10 @@ func TestPortTakenOver(t *testing.T) {
 	<-senders
 	at := conn.LocalAddr().String()
 	conn.Close()
-	if err := agenttest.SendAs(t, 64999, c.Local, at); err == nil || !strings.Contains(err.Error(), "timeout") {
-		t.Errorf("another user at the same address: %v, want silence", err)
-	}
-	if detail, _ := refusals(t, c.Laptop, "unknown-caller", 1); !strings.HasPrefix(detail, "uid 64999:") {
-		t.Errorf("refused %q", detail)
+	const other = 64999
+	no := func() bool { return refused(t, c.Laptop, "unknown-caller", other) }
+	if err := agenttest.SendInVain(t, other, c.Local, no, at); err != nil || !no() {
+		t.Errorf("another user at the same address: %v, want silence and unknown-caller", err)
 	}
 	if len(senders) > 0 {
 		t.Error("the service heard of it")
@@ -221,8 +238,7 @@ func TestUDPAllowListChange(t *testing.T) {
 	c.acceptUrsula(t)
 	waitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
 	refusals(t, c.Ursula, "denied", 1)
-	conn.Write([]byte("ping"))
-	wantSilence(t, conn)
+	sendInVain(t, conn, []byte("ping"))
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
 	c.acceptUrsula(t)
 	waitFor(t, "alice to be let in again", func() bool { return reachesUDP(conn) })
@@ -234,7 +250,7 @@ func TestUDPReachableChange(t *testing.T) {
 	c.Reach.Reach = nil
 	c.acceptLaptop(t)
 	waitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
-	waitFor(t, "a closed port", func() bool { return errors.Is(exchange(conn, []byte("ping")), syscall.ECONNREFUSED) })
+	waitFor(t, "a closed port", func() bool { return refusesUDP(conn) })
 	c.Reach.Reach = reach
 	c.acceptLaptop(t)
 	waitFor(t, "outline again", func() bool { return reachesUDP(conn) })
@@ -243,8 +259,7 @@ func TestUDPReachableChange(t *testing.T) {
 	c.acceptLaptop(t)
 	refusals(t, c.Laptop, "denied", 1)
 	waitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
-	conn.Write([]byte("ping"))
-	wantSilence(t, conn)
+	sendInVain(t, conn, []byte("ping"))
 	refusals(t, c.Laptop, "not-reachable", 1)
 }
 
@@ -265,7 +280,7 @@ func TestManySenders(t *testing.T) {
 		if _, _, err := conn.WriteMsgUDP([]byte{1}, from, to); err != nil {
 			return err
 		}
-		conn.SetReadDeadline(time.Now().Add(2 * time.Second))
+		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 		_, err := conn.Read(make([]byte, 16))
 		return err
 	}
@@ -318,6 +333,7 @@ func TestUDPUpstreamIsGone(t *testing.T) {
 		server := echoUDPAt(t, at, nil)
 		waitFor(t, "an answer", func() bool { return reachesUDP(conn) })
 		server.Close()
+		began := time.Now()
 		conn.Write([]byte("ping"))
 		refusals(t, c.Laptop, "upstream-refused", round+1)
 		for range 20 {
@@ -325,8 +341,9 @@ func TestUDPUpstreamIsGone(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		refusals(t, c.Ursula, "upstream-refused", round+1)
-		if n := report(t, c.Laptop).Refusals["upstream-refused"]; n > round+1 {
-			t.Errorf("%d refusals after %d rounds of 20 datagrams each within a second", n, round+1)
+		n := report(t, c.Laptop).Refusals["upstream-refused"] - round
+		if most := 1 + int64(time.Since(began)/time.Second); n > most {
+			t.Errorf("%d refusals of 21 datagrams, want %d, one in a second", n, most)
 		}
 	}
 }
@@ -345,14 +362,15 @@ func TestUDPRestart(t *testing.T) {
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		began := time.Now()
 		stops[h]()
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("%s took %s to stop", h.Name, took)
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("%s took %s to stop, and has a minute for what must not be cut", h.Name, took)
 		}
-		run(t, h)
-		waitFor(t, "outline after the restart of "+h.Name, func() bool { return reachesUDP(conn) })
+		waitFor(t, "the flow to end", func() bool { return report(t, c.Laptop).Connections == 0 })
 		if n := report(t, c.Laptop).Refusals["stopping"]; n > 0 {
 			t.Errorf("%d refusals of flows that were let through", n)
 		}
+		run(t, h)
+		waitFor(t, "outline after the restart of "+h.Name, func() bool { return reachesUDP(conn) })
 	}
 }
 
@@ -368,66 +386,78 @@ func TestNothingIsLeftOfUDP(t *testing.T) {
 
 // TestLoss: what is lost on the way is lost, and what comes behind it does not wait.
 func TestLoss(t *testing.T) {
-	upstream, _ := echoUDP(t)
+	upstream, senders := echoUDP(t)
 	c := newUDPCluster(t, upstream)
-	c.Reach.Reach[0].Endpoints = []string{lossy(t, c.Publish.Listen, 10)}
+	there, back := newLossy(t, c.Publish.Listen)
+	c.Reach.Reach[0].Endpoints = []string{there.addr}
 	c.acceptLaptop(t)
 	c.start(t)
 	conn := dialUDP(t, c.Local)
-	waitFor(t, "a first answer", func() bool { return reachesUDP(conn) })
-	const sent = 500
-	go func() {
-		for i := range sent {
-			fmt.Fprintf(conn, "%d", i)
-			time.Sleep(time.Millisecond)
-		}
-	}()
-	arrived, last := 0, -1
-	b := make([]byte, 16)
-	for {
-		conn.SetReadDeadline(time.Now().Add(time.Second))
-		n, err := conn.Read(b)
-		if err != nil {
-			break
-		}
-		arrived++
-		fmt.Sscan(string(b[:n]), &last)
+	if err := exchange(conn, []byte("first")); err != nil {
+		t.Fatal(err)
 	}
-	if arrived < sent/2 || arrived == sent || last < sent-20 {
-		t.Errorf("%d of %d arrived, the last was %d", arrived, sent, last)
+	const rounds = 10
+	for way, l := range map[string]*lossy{"there": there, "back": back} {
+		for i := range rounds {
+			l.losing.Store(true)
+			conn.Write(make([]byte, lossySize))
+			waitFor(t, "a loss "+way, func() bool { return l.lost.Load() > int64(i) })
+			l.losing.Store(false)
+			if err := exchange(conn, []byte("behind")); err != nil {
+				t.Fatalf("behind what was lost %s: %v", way, err)
+			}
+		}
+	}
+	wantSilence(t, conn)
+	if n := len(senders); n != 1+rounds+2*rounds {
+		t.Errorf("the upstream heard %d datagrams, want %d", n, 1+rounds+2*rounds)
 	}
 }
 
-// lossy is an address that leads to another and loses one packet in each n.
-func lossy(t *testing.T, to string, n int64) string {
+// lossySize is of the datagrams that are lost. Nothing else of QUIC has packets of that
+// size: others are smaller, probes of the path larger.
+const lossySize = 1000
+
+// lossy is one direction of a way that loses such packets when it is told to.
+type lossy struct {
+	addr   string
+	losing atomic.Bool
+	lost   atomic.Int64
+}
+
+// newLossy is a way to an address, and back.
+func newLossy(t *testing.T, to string) (there, back *lossy) {
 	t.Helper()
 	front, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	back := dialUDP(t, to)
 	t.Cleanup(func() { front.Close() })
+	behind := dialUDP(t, to)
+	there, back = &lossy{addr: front.LocalAddr().String()}, &lossy{}
 	var client atomic.Pointer[net.Addr]
-	var passed atomic.Int64
-	carry := func(read func([]byte) (int, error), write func([]byte) (int, error)) {
-		b := make([]byte, 1<<16)
-		for {
-			m, err := read(b)
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			if err == nil && passed.Add(1)%n != 0 {
-				write(b[:m])
-			}
-		}
-	}
-	go carry(func(b []byte) (int, error) {
-		m, from, err := front.ReadFrom(b)
+	go there.carry(func(b []byte) (int, error) {
+		n, from, err := front.ReadFrom(b)
 		if err == nil {
 			client.Store(&from)
 		}
-		return m, err
-	}, back.Write)
-	go carry(back.Read, func(b []byte) (int, error) { return front.WriteTo(b, *client.Load()) })
-	return front.LocalAddr().String()
+		return n, err
+	}, behind.Write)
+	go back.carry(behind.Read, func(b []byte) (int, error) { return front.WriteTo(b, *client.Load()) })
+	return there, back
+}
+
+func (l *lossy) carry(read func([]byte) (int, error), write func([]byte) (int, error)) {
+	for b := make([]byte, 1<<16); ; {
+		n, err := read(b)
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+		case l.losing.Load() && n > lossySize && n < lossySize+100:
+			l.lost.Add(1)
+		default:
+			write(b[:n])
+		}
+	}
 }

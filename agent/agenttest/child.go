@@ -1,6 +1,8 @@
 package agenttest
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -40,35 +42,68 @@ func Root(t testing.TB, does string) {
 // wants one byte echoed. The error is what that process saw.
 func DialAs(t testing.TB, uid uint32, addr string) error {
 	t.Helper()
-	return child(uid, "tcp "+addr)
+	return child(uid, "tcp "+addr, never)
 }
 
-// SendAs is DialAs over UDP, where no answer within a second is an error. From is an
-// address to send from, or none.
-func SendAs(t testing.TB, uid uint32, addr string, from ...string) error {
+// SendAs is DialAs over UDP.
+func SendAs(t testing.TB, uid uint32, addr string) error {
 	t.Helper()
-	return child(uid, "udp "+addr+" "+strings.Join(from, " "))
+	return child(uid, "udp "+addr, never)
 }
 
-func child(uid uint32, what string) error {
+// SendInVain is SendAs where nobody answers: the process has the socket until refused
+// holds. Without an answer there is no error. From is an address to send from, or none.
+func SendInVain(t testing.TB, uid uint32, addr string, refused func() bool, from ...string) error {
+	t.Helper()
+	err := child(uid, "udp "+addr+" "+strings.Join(from, " "), refused)
+	switch {
+	case err == nil:
+		return errors.New("there is an answer")
+	case !strings.Contains(err.Error(), os.ErrDeadlineExceeded.Error()):
+		return err
+	}
+	return nil
+}
+
+func never() bool { return false }
+
+// child runs this binary as another user. It waits no longer for an answer when enough
+// holds.
+func child(uid uint32, what string, enough func() bool) error {
 	// By this name the other user can run a binary in a directory it cannot enter.
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), childEnv+"="+what)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-	out, err := cmd.CombinedOutput()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	patience, err := cmd.StdinPipe()
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, out)
+		return err
 	}
-	return nil
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				err = fmt.Errorf("%w: %s", err, out.String())
+			}
+			return err
+		case <-time.After(5 * time.Millisecond):
+			if enough() {
+				patience.Close()
+			}
+		}
+	}
 }
 
+// pingOnce waits for an answer until its standard input ends, or for ten seconds.
 func pingOnce(network, addr string, from []string) error {
 	var dialer net.Dialer
-	patience := 10 * time.Second
-	if network == "udp" {
-		patience = time.Second // nobody says no
-	}
 	if len(from) > 0 {
 		dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.MustParseAddrPort(from[0]))
 	}
@@ -77,7 +112,11 @@ func pingOnce(network, addr string, from []string) error {
 		return err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		c.SetDeadline(time.Now())
+	}()
 	b := []byte{'x'}
 	if _, err := c.Write(b); err != nil {
 		return err

@@ -107,11 +107,15 @@ func TestSenderOfAnotherUser(t *testing.T) {
 	r := receive(t, "127.0.0.1:0")
 	done := make(chan error, 1)
 	go func() { done <- agenttest.SendAs(t, other, r.LocalAddr().String()) }()
-	uid, err := r.next(t, nothing)
+	var child netip.AddrPort
+	uid, err := r.next(t, func(from netip.AddrPort) { child = from })
 	if err != nil || uid != other {
 		t.Errorf("uid %d, %v, want %d", uid, err, other)
 	}
-	<-done
+	r.WriteToUDPAddrPort([]byte("x"), child)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestSenderIsGone, also when TCP, or somebody who talks to others alone, has the

@@ -64,7 +64,7 @@ func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, e
 		ln, _ = l.(*net.UnixListener)
 	}
 	if ln == nil {
-		return nil, nil, errors.New("systemd passes no socket: start florete-credentials.socket instead")
+		return nil, nil, errors.New("systemd passes no socket")
 	}
 	return ln, waiting, nil
 }

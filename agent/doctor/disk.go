@@ -18,28 +18,23 @@ import (
 	"florete/agent/identity"
 )
 
-const (
-	restartActivate = "systemctl restart florete-activate.service"
-	restartAgent    = "systemctl restart florete-agent.service"
-)
-
 func (h *host) documents(context.Context) (string, []Finding) {
 	if h.unread == nil {
 		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), nil
 	}
 	if errors.Is(h.unread, fs.ErrNotExist) {
 		return "none accepted", []Finding{{
-			fmt.Sprintf("no manifest accepted yet in %s", h.Layout.Documents()), restartActivate,
+			fmt.Sprintf("no manifest accepted yet in %s", h.Layout.Documents()), h.restart("activate"),
 		}}
 	}
-	return "unreadable", []Finding{h.unreadable(h.unread, restartActivate)}
+	return "unreadable", []Finding{h.unreadable(h.unread, h.restart("activate"))}
 }
 
 // unreadable is the finding of an error while reading, which may only be that
 // another account is needed.
 func (h *host) unreadable(err error, fix string) Finding {
 	if errors.Is(err, fs.ErrPermission) {
-		fix = "sudo flor doctor"
+		fix = "sudo " + h.Membership.Program("flor") + " doctor"
 	}
 	return Finding{err.Error(), fix}
 }
@@ -58,7 +53,7 @@ func (h *host) needs(context.Context) (string, []Finding) {
 		case "blocked":
 			continue
 		}
-		f := Finding{fmt.Sprintf("need %s is %s", n.ID, s.State), restartActivate}
+		f := Finding{fmt.Sprintf("need %s is %s", n.ID, s.State), h.restart("activate")}
 		if s.State == "" {
 			f.Problem = fmt.Sprintf("need %s was never asked for", n.ID)
 		}
@@ -66,7 +61,7 @@ func (h *host) needs(context.Context) (string, []Finding) {
 			f.Problem += fmt.Sprintf(": %s (%s): %s", s.Error.Kind, s.Error.Code, s.Error.Message)
 		}
 		if s.State == "denied" {
-			f.Fix = fmt.Sprintf("deploy %s, whose policy must grant it; then %s", strings.Join(n.Providers, " or "), restartActivate)
+			f.Fix = fmt.Sprintf("deploy %s, whose policy must grant it; then %s", strings.Join(n.Providers, " or "), h.restart("activate"))
 		}
 		found = append(found, f)
 	}
@@ -77,7 +72,7 @@ func (h *host) needs(context.Context) (string, []Finding) {
 func (h *host) identity(context.Context) (string, []Finding) {
 	var found []Finding
 	for _, err := range h.unloaded {
-		found = append(found, h.unreadable(err, restartActivate))
+		found = append(found, h.unreadable(err, h.restart("activate")))
 	}
 	good := 0
 	for _, n := range h.manifest.Needs {
@@ -88,11 +83,11 @@ func (h *host) identity(context.Context) (string, []Finding) {
 		svid := h.identities.SVID(id)
 		switch {
 		case svid == nil && len(h.unloaded) == 0 && h.state(n.ID).State == "fulfilled":
-			found = append(found, Finding{fmt.Sprintf("the SVID of %s is gone from %s", id.Short(), h.Layout.Need(n.ID)), restartActivate})
+			found = append(found, Finding{fmt.Sprintf("the SVID of %s is gone from %s", id.Short(), h.Layout.Need(n.ID)), h.restart("activate")})
 		case svid == nil:
 		case h.now.After(svid.Cert.Leaf.NotAfter):
 			ago := h.now.Sub(svid.Cert.Leaf.NotAfter).Round(time.Second)
-			found = append(found, Finding{fmt.Sprintf("the SVID of %s expired %s ago", id.Short(), ago), restartActivate})
+			found = append(found, Finding{fmt.Sprintf("the SVID of %s expired %s ago", id.Short(), ago), h.restart("activate")})
 		case svid.Valid(h.now): // else the clock's finding
 			good++
 		}

@@ -14,12 +14,13 @@ import (
 	"florete/agent/status"
 )
 
-// Config says which host is examined. Its zero value is a packaged host.
+// Config says which host is examined.
 type Config struct {
-	Layout  florete.Layout // default florete.DefaultLayout
-	Socket  string         // of the agent; default /run/florete/agent/status.sock
-	HostKey string         // SSH host key; default DefaultHostKey
-	Hosts   string         // hosts(5); default /etc/hosts
+	Membership florete.Membership
+	Layout     florete.Layout // what activation keeps
+	Socket     string         // of the agent
+	HostKey    string         // SSH host key; default DefaultHostKey
+	Hosts      string         // hosts(5); default /etc/hosts
 
 	// Units tells how units stand; default: the systemd that runs this host, if
 	// one does.
@@ -93,8 +94,6 @@ type host struct {
 // Run examines a host.
 func Run(ctx context.Context, c Config) Report {
 	h := &host{Config: c, identities: &identity.Set{}, now: time.Now()}
-	h.Layout = cmp.Or(c.Layout, florete.DefaultLayout)
-	h.Socket = cmp.Or(c.Socket, "/run/florete/agent/status.sock")
 	h.HostKey = cmp.Or(c.HostKey, DefaultHostKey)
 	h.Hosts = cmp.Or(c.Hosts, "/etc/hosts")
 	if h.Units == nil {
@@ -129,6 +128,15 @@ func (h *host) read() {
 	}
 	h.serial = doc.Envelope.Serial
 	h.identities, h.unloaded = identity.Load(h.Layout, h.manifest, h.identities)
+}
+
+// restart is what starts units of this membership again.
+func (h *host) restart(units ...string) string {
+	command := "systemctl restart"
+	for _, u := range units {
+		command += " " + h.Membership.Unit(u+".service")
+	}
+	return command
 }
 
 // state is what activation says of a need.

@@ -51,9 +51,6 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d to resolve, %d local", len(looked), len(listeners)), found
 }
 
-// namesUnit keeps hosts(5) where the system does not write it.
-const namesUnit = "florete-names.service"
-
 // local finds entries of hosts(5) that lead past the local listener, and what has
 // none. That none of the names has one is a choice, unless there is a unit for them.
 func (h *host) local(ctx context.Context, listeners map[string]string) []Finding {
@@ -66,8 +63,8 @@ func (h *host) local(ctx context.Context, listeners map[string]string) []Finding
 	}
 	slices.Sort(missing)
 	fix := fmt.Sprintf("deploy %s: names come with its system", h.manifest.Host)
-	if units, err := h.Units(ctx, []string{namesUnit}); err == nil && len(units) == 1 && units[0].LoadState == "loaded" {
-		fix = "systemctl restart " + namesUnit
+	if units, err := h.Units(ctx, []string{h.namesUnit()}); err == nil && len(units) == 1 && units[0].LoadState == "loaded" {
+		fix = h.restart("names")
 	} else if len(entries) == 0 {
 		return found
 	}
@@ -76,6 +73,9 @@ func (h *host) local(ctx context.Context, listeners map[string]string) []Finding
 	}
 	return found
 }
+
+// namesUnit keeps hosts(5) where the system does not write it.
+func (h *host) namesUnit() string { return h.Membership.Unit("names.service") }
 
 // resolve makes a name known.
 func (h *host) resolve(name string) string {
@@ -182,7 +182,7 @@ func (h *host) routes() (routes []transport.Route) {
 func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 	pool, err := transport.NewPool(func() *identity.Set { return h.identities })
 	if err != nil {
-		return &Finding{err.Error(), restartAgent}
+		return &Finding{err.Error(), h.restart("agent")}
 	}
 	defer pool.Close()
 	ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -24,14 +24,14 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 	}
 	r, _, err := status.Fetch(ctx, h.Socket)
 	if err != nil {
-		return "no answer", []Finding{h.unreadable(err, restartAgent)}
+		return "no answer", []Finding{h.unreadable(err, h.restart("agent"))}
 	}
 	var found []Finding
 	for _, p := range r.Problems {
-		found = append(found, Finding{"agent: " + p, restartAgent})
+		found = append(found, Finding{"agent: " + p, h.restart("agent")})
 	}
 	if r.State != "running" {
-		found = append(found, Finding{fmt.Sprintf("agent is %s although the node's identity is there", r.State), restartAgent})
+		found = append(found, Finding{fmt.Sprintf("agent is %s although the node's identity is there", r.State), h.restart("agent")})
 	}
 	return fmt.Sprintf("%s, %d connections", r.State, r.Connections), found
 }
@@ -56,16 +56,14 @@ func systemd(ctx context.Context, names []string) ([]dbus.UnitStatus, error) {
 	return conn.ListUnitsByNamesContext(ctx, names)
 }
 
-// needUnit begins the names of the units that wait for a need.
-const needUnit = "florete-need-"
-
 func (h *host) units(ctx context.Context) (string, []Finding) {
-	names := []string{"florete-activate.service", namesUnit}
+	unit, namesUnit, needUnit := h.Membership.Unit, h.namesUnit(), h.Membership.Unit("need-")
+	names := []string{unit("activate.service"), namesUnit}
 	if h.identities.SVID(h.manifest.Identity.ID) != nil {
-		names = append(names, "florete-agent.service")
+		names = append(names, unit("agent.service"))
 	}
 	if _, err := os.Stat(filepath.Join(florete.Current(h.Layout.Documents()), florete.DocPolicy+".json")); err == nil {
-		names = append(names, "florete-provider.service")
+		names = append(names, unit("provider.service"))
 	}
 	for _, n := range h.manifest.Needs {
 		if len(n.Deliver.Files) > 0 {
@@ -107,11 +105,11 @@ func (h *host) kernel(context.Context) (string, []Finding) {
 		return "no UDP", []Finding{{err.Error(), "sysctl -w net.ipv4.ip_local_port_range='32768 60999'"}}
 	}
 	defer conn.Close()
-	return "UDP buffers, GSO", append(buffers(conn, wantBuffer), offload(conn)...)
+	return "UDP buffers, GSO", append(h.buffers(conn, wantBuffer), offload(conn)...)
 }
 
 // buffers asks for them as quic-go does, and looks at what it got.
-func buffers(conn *net.UDPConn, want int) (found []Finding) {
+func (h *host) buffers(conn *net.UDPConn, want int) (found []Finding) {
 	conn.SetReadBuffer(want)
 	conn.SetWriteBuffer(want)
 	for _, b := range []struct {
@@ -121,7 +119,7 @@ func buffers(conn *net.UDPConn, want int) (found []Finding) {
 		if got, err := option(conn, unix.SOL_SOCKET, b.option); err != nil || got < want {
 			found = append(found, Finding{
 				fmt.Sprintf("UDP %s buffers are at most %d KiB, QUIC wants %d KiB: it is slow", b.name, got>>10, want>>10),
-				fmt.Sprintf("echo net.core.%s=%d >> /etc/sysctl.d/60-florete.conf && sysctl --system", b.key, want),
+				fmt.Sprintf("echo net.core.%s=%d >> /etc/sysctl.d/60-%s.conf && sysctl --system", b.key, want, h.Membership),
 			})
 		}
 	}

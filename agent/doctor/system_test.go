@@ -13,10 +13,10 @@ func TestBuffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if found := buffers(conn, 4<<10); len(found) > 0 {
+	if found := (&host{}).buffers(conn, 4<<10); len(found) > 0 {
 		t.Errorf("4 KiB is too much: %q", found)
 	}
-	found := buffers(conn, 1<<30)
+	found := (&host{}).buffers(conn, 1<<30)
 	if len(found) != 2 || !strings.Contains(found[0].Fix, "net.core.rmem_max=1073741824") || !strings.Contains(found[1].Fix, "net.core.wmem_max=") {
 		t.Errorf("1 GiB: %q", found)
 	}

@@ -40,7 +40,7 @@ func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	unit := strings.TrimSuffix(r.PathValue("unit"), ".service")
-	if known := units(m); !slices.Contains(known, unit) {
+	if known := h.units(m); !slices.Contains(known, unit) {
 		http.Error(w, fmt.Sprintf("unit %q: want one of %s", unit, strings.Join(known, ", ")), http.StatusNotFound)
 		return
 	}
@@ -104,8 +104,11 @@ func follow() []string {
 }
 
 // units are those whose journals may be read, without ".service".
-func units(m florete.Manifest) []string {
-	names := []string{"florete-activate", "florete-agent", "florete-credentials", "florete-host", "florete-names", "florete-provider"}
+func (h *handler) units(m florete.Manifest) []string {
+	var names []string
+	for _, ours := range []string{"activate", "agent", "credentials", "host", "names", "provider"} {
+		names = append(names, h.Membership.Unit(ours))
+	}
 	for _, p := range m.Forwarder.Publish {
 		names = append(names, p.ID.Name())
 	}

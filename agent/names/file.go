@@ -9,44 +9,44 @@ import (
 	"strings"
 )
 
-// Remove takes the block out of a file of hosts(5), where there is one.
-func Remove(path string) error {
-	_, err := rewrite(path, "")
+// Remove takes the block out of the file, where there is one.
+func Remove(c Config) error {
+	_, err := c.rewrite("")
 	return err
 }
 
-// rewrite makes the block of a file say this, and tells whether it said something
-// else. Whoever reads meanwhile sees the old file or the new one.
-func rewrite(path, block string) (changed bool, err error) {
-	old, err := os.ReadFile(path)
+// rewrite makes the membership's block say this, where it is or at the end, and tells
+// whether it said something else. Whoever reads meanwhile sees the old file or the new one.
+func (c Config) rewrite(block string) (changed bool, err error) {
+	old, err := os.ReadFile(c.Hosts)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	text := strip(string(old))
-	if block != "" && text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
+	before, after := cut(string(old), c.Membership)
+	if block != "" && before != "" && !strings.HasSuffix(before, "\n") {
+		before += "\n"
 	}
-	text += block
+	text := before + block + after
 	if text == string(old) {
 		return false, nil
 	}
 	mode := fs.FileMode(0o644)
-	switch info, err := os.Lstat(path); {
+	switch info, err := os.Lstat(c.Hosts); {
 	case err == nil && !info.Mode().IsRegular():
-		return false, fmt.Errorf("%s is %s, want a regular file: what makes it has to list the names", path, info.Mode().Type())
+		return false, fmt.Errorf("%s is %s, want a regular file: what makes it has to list the names", c.Hosts, info.Mode().Type())
 	case err == nil:
 		mode = info.Mode().Perm()
 	case !errors.Is(err, fs.ErrNotExist):
 		return false, err
 	}
-	return true, replace(path, []byte(text), mode)
+	return true, c.replace([]byte(text), mode)
 }
 
-// replace brings a file in force at once, flushed. Its one writer leaves one temporary
+// replace brings the file in force at once, flushed. Each membership leaves one temporary
 // file at most, whose name begins with a dot.
-func replace(path string, data []byte, mode fs.FileMode) error {
-	dir, name := filepath.Split(path)
-	next := filepath.Join(dir, "."+name+".florete")
+func (c Config) replace(data []byte, mode fs.FileMode) error {
+	dir, name := filepath.Split(c.Hosts)
+	next := filepath.Join(dir, "."+name+"."+c.Membership.String())
 	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func replace(path string, data []byte, mode fs.FileMode) error {
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
-		err = os.Rename(next, path)
+		err = os.Rename(next, c.Hosts)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(next))

@@ -8,14 +8,17 @@
 // It follows the documents in force, wherever they came from, and puts the block back
 // where something else rewrote the file. Between the two marks it takes loopback addresses
 // of names in .rete for its own, and touches no other line, whatever became of the marks.
+// Each membership of the host has a block of its own, "# florete_<membership>: …".
 package names
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -26,9 +29,10 @@ import (
 
 // Config says whose names go where.
 type Config struct {
-	Layout florete.Layout
-	Hosts  string // the file; empty for DefaultHosts
-	Log    *slog.Logger
+	Membership florete.Membership
+	Layout     florete.Layout
+	Hosts      string // the file, DefaultHosts
+	Log        *slog.Logger
 }
 
 // DefaultHosts is where programs look names up.
@@ -39,9 +43,6 @@ const poll = 10 * time.Second
 
 // Run keeps the names until ctx ends. What fails is logged, and tried again.
 func Run(ctx context.Context, c Config) error {
-	if c.Hosts == "" {
-		c.Hosts = DefaultHosts
-	}
 	w := watch.New(c.Log)
 	defer w.Close()
 	said := ""
@@ -80,21 +81,18 @@ func (c Config) apply() error {
 	if err != nil {
 		return err
 	}
-	changed, err := rewrite(c.Hosts, block(m))
+	changed, err := c.rewrite(block(c.Membership, m))
 	if changed {
 		c.Log.Info("names are up to date", "file", c.Hosts, "names", len(m.Forwarder.Reach))
 	}
 	return err
 }
 
-// The marks, by how they begin.
-const (
-	begins = "# florete: what cluster "
-	ends   = "# florete: end"
-)
+// mark is a line that begins or ends the block of a membership.
+var mark = regexp.MustCompile(`^# (florete(?:_[a-z0-9-]+)?): (what cluster |end$)`)
 
 // block is what a host's manifest puts into the file; empty where it reaches nothing.
-func block(m florete.Manifest) string {
+func block(of florete.Membership, m florete.Manifest) string {
 	var lines []string
 	for _, r := range m.Forwarder.Reach {
 		if d, err := florete.Dial(r.ID); err == nil {
@@ -105,26 +103,33 @@ func block(m florete.Manifest) string {
 		return ""
 	}
 	slices.Sort(lines)
-	return begins + m.Cluster + " offers this host; kept by florete-names.service\n" + strings.Join(slices.Compact(lines), "") + ends + "\n"
+	return fmt.Sprintf("# %s: what cluster %s offers this host; kept by %s\n%s# %[1]s: end\n",
+		of, m.Cluster, of.Unit("names.service"), strings.Join(slices.Compact(lines), ""))
 }
 
-// strip is a file without our lines.
-func strip(text string) string {
-	var out strings.Builder
-	inside := false
+// cut is a file without the lines of a membership: what is before the first of them, and
+// what is after it.
+func cut(text string, of florete.Membership) (before, after string) {
+	var kept strings.Builder
+	first, inside := -1, false
 	for line := range strings.Lines(text) {
 		bare := strings.TrimSpace(line)
-		switch {
-		case strings.HasPrefix(bare, begins):
-			inside = true
-			continue
-		case bare == ends:
-			inside = false
-			continue
-		case inside && strings.HasPrefix(bare, "127.") && strings.HasSuffix(bare, ".rete"):
+		if m := mark.FindStringSubmatch(bare); m != nil {
+			ours := m[1] == of.String()
+			inside = ours && m[2] != "end"
+			if ours {
+				if first < 0 {
+					first = kept.Len()
+				}
+				continue
+			}
+		} else if inside && strings.HasPrefix(bare, "127.") && strings.HasSuffix(bare, ".rete") {
 			continue
 		}
-		out.WriteString(line)
+		kept.WriteString(line)
 	}
-	return out.String()
+	if first < 0 {
+		first = kept.Len()
+	}
+	return kept.String()[:first], kept.String()[first:]
 }

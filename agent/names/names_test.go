@@ -15,6 +15,8 @@ import (
 	"florete/agent/agenttest"
 )
 
+const ends = "# florete: end"
+
 const others = "127.0.0.1\tlocalhost\n\n# florete is not mentioned here\n10.0.0.1 printer.rete"
 
 // file is a hosts(5) with text.
@@ -46,18 +48,18 @@ func reach(names ...string) (m florete.Manifest) {
 }
 
 func TestBlock(t *testing.T) {
-	if got := block(florete.Manifest{}); got != "" {
+	if got := block("", florete.Manifest{}); got != "" {
 		t.Errorf("a host that reaches nothing has %q", got)
 	}
 	want := "# florete: what cluster demo offers this host; kept by florete-names.service\n" +
 		"127.1.1.0 wiki.demo.flor.rete\n127.1.1.1 host.ursula.demo.flor.rete\n# florete: end\n"
-	if got := block(reach("service/wiki", "service/ursula/host")); got != want {
+	if got := block("", reach("service/wiki", "service/ursula/host")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
 func TestRewrite(t *testing.T) {
-	one, two := block(reach("service/wiki", "service/auth")), block(reach("service/notes"))
+	one, two := block("", reach("service/wiki", "service/auth")), block("", reach("service/notes"))
 	path := file(t, others)
 	// What a killed writer left.
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), ".hosts.florete"), []byte("half of it"), 0o600); err != nil {
@@ -73,7 +75,7 @@ func TestRewrite(t *testing.T) {
 		{"", others + "\n", true},
 		{"", others + "\n", false},
 	} {
-		changed, err := rewrite(path, c.block)
+		changed, err := Config{Hosts: path}.rewrite(c.block)
 		if got := read(t, path); got != c.want || changed != c.changed || err != nil {
 			t.Fatalf("block %q: %v, %v, file\n%s", c.block, changed, err, got)
 		}
@@ -89,7 +91,7 @@ func TestRewrite(t *testing.T) {
 
 // TestRewriteMangled: whatever people did to the block, their lines stay.
 func TestRewriteMangled(t *testing.T) {
-	one := block(reach("service/wiki", "service/auth"))
+	one := block("", reach("service/wiki", "service/auth"))
 	for name, text := range map[string]string{
 		"no end":              strings.TrimSuffix(one, ends+"\n") + others + "\n",
 		"twice":               one + others + "\n" + one,
@@ -98,11 +100,11 @@ func TestRewriteMangled(t *testing.T) {
 		"other ends of lines": others + "\n" + strings.ReplaceAll(one, "\n", "\r\n"),
 		"in the middle":       strings.Replace(others, "\n\n", "\n"+one+"\n", 1) + "\n",
 	} {
-		path := file(t, text)
-		if _, err := rewrite(path, one); err != nil {
+		c := Config{Hosts: file(t, text)}
+		if _, err := c.rewrite(one); err != nil {
 			t.Fatal(err)
 		}
-		got := read(t, path)
+		got := read(t, c.Hosts)
 		if strings.Count(got, "wiki.demo.flor.rete") != 1 || strings.Count(got, ends) != 1 {
 			t.Errorf("%s: got\n%s", name, got)
 		}
@@ -116,21 +118,21 @@ func TestRewriteMangled(t *testing.T) {
 
 func TestRewriteRefuses(t *testing.T) {
 	path := file(t, others)
-	link := filepath.Join(t.TempDir(), "hosts")
-	if err := os.Symlink(path, link); err != nil {
+	link := Config{Hosts: filepath.Join(t.TempDir(), "hosts")}
+	if err := os.Symlink(path, link.Hosts); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rewrite(link, "x"); err == nil || !strings.Contains(err.Error(), "want a regular file: what makes it has to list the names") {
+	if _, err := link.rewrite("x"); err == nil || !strings.Contains(err.Error(), "want a regular file: what makes it has to list the names") {
 		t.Errorf("a symlink: %v", err)
 	}
 	if err := Remove(link); err != nil || read(t, path) != others {
 		t.Errorf("nothing to take out of it: %v", err)
 	}
-	missing := filepath.Join(t.TempDir(), "hosts")
-	if changed, err := rewrite(missing, ""); changed || err != nil {
+	missing := Config{Hosts: filepath.Join(t.TempDir(), "hosts")}
+	if changed, err := missing.rewrite(""); changed || err != nil {
 		t.Errorf("nothing to write: %v, %v", changed, err)
 	}
-	if _, err := os.Stat(missing); err == nil {
+	if _, err := os.Stat(missing.Hosts); err == nil {
 		t.Error("an empty file was made")
 	}
 }
@@ -178,7 +180,7 @@ func TestRun(t *testing.T) {
 	if !has(read(t, path)) {
 		t.Error("names went when it was stopped")
 	}
-	if err := Remove(path); err != nil || read(t, path) != "127.0.0.1 localhost\n" {
+	if err := Remove(Config{Hosts: path}); err != nil || read(t, path) != "127.0.0.1 localhost\n" {
 		t.Errorf("removed: %v, %q", err, read(t, path))
 	}
 }

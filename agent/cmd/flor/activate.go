@@ -17,12 +17,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// defaultRotate is where flor host run leaves what it is asked.
-const defaultRotate = "/run/florete-host"
-
-func newActivateCmd() *cobra.Command {
+func newActivateCmd(m *membership) *cobra.Command {
 	var c activation.Config
-	var state, hook string
+	var hook string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "activate",
@@ -37,7 +34,6 @@ denied or invalid; 3 (--once) something still waits. Being stopped while waiting
 is no failure.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.State = florete.Layout(state)
 			c.Notify = notify.New(hook)
 			c.Report = report(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 			c.Status = tellSystemd
@@ -46,11 +42,12 @@ is no failure.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.Closure, "closure", "", "directory with this host's documents; without it, what was accepted before")
-	f.StringVar(&state, "state", string(florete.DefaultLayout), "state directory")
+	m.state(cmd, &c.State)
 	f.StringVar(&c.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host at enrolment")
 	f.StringVar(&c.Owner, "owner", "", "account of the forwarder, which gets the certificates that are for nobody else")
 	f.StringToStringVar(&c.Adopt, "adopt", nil, "take a need over from files that are there, as `NEED=DIR`, instead of asking; may be repeated")
-	f.StringVar(&c.Rotate, "rotate", defaultRotate, "directory where a file named after a need, when touched, asks for it again")
+	f.StringVar(&c.Rotate, "rotate", "", "directory where a file named after a need, when touched, asks for it again")
+	m.follow(cmd, "rotate", florete.Membership.Rotate)
 	f.StringVar(&hook, "hook", "", "program called with unit and action instead of asking systemd")
 	f.BoolVar(&c.Once, "once", false, "make one pass and end")
 	f.BoolVar(&asJSON, "json", false, "write events as JSON lines to standard output")

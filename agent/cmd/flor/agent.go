@@ -7,7 +7,7 @@ import (
 	"florete/agent"
 )
 
-func newAgentCmd() *cobra.Command {
+func newAgentCmd(m *membership) *cobra.Command {
 	parent := &cobra.Command{Use: "agent", Short: "The forwarder"}
 	var c agent.Config
 	run := &cobra.Command{
@@ -19,8 +19,9 @@ later change of them, and lets live connections end for 5 seconds when stopping.
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return agent.Run(cmd.Context(), c) },
 	}
-	run.Flags().StringVar((*string)(&c.Layout), "state", string(florete.DefaultLayout), "directory that flor activate keeps")
-	run.Flags().StringVar(&c.Socket, "socket", agent.DefaultSocket, "Unix socket for flor status")
+	m.state(run, &c.Layout)
+	run.Flags().StringVar(&c.Socket, "socket", "", "Unix socket for flor status")
+	m.follow(run, "socket", florete.Membership.Agent)
 	parent.AddCommand(run)
 	return parent
 }

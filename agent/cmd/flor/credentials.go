@@ -1,17 +1,17 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/spf13/cobra"
 
-	"florete"
 	"florete/agent/credentials"
 )
 
-func newCredentialsCmd() *cobra.Command {
+func newCredentialsCmd(m *membership) *cobra.Command {
 	c := credentials.Config{Idle: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "credentials",
@@ -26,12 +26,12 @@ does any more.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ln, waiting, err := credentials.Sockets(activation.Files(true))
 			if err != nil {
-				return err
+				return fmt.Errorf("%w: start %s instead", err, m.Unit("credentials.socket"))
 			}
 			c.Log = slog.Default()
 			return credentials.Serve(cmd.Context(), ln, waiting, c)
 		},
 	}
-	cmd.Flags().StringVar((*string)(&c.Layout), "state", string(florete.DefaultLayout), "directory that flor activate keeps")
+	m.state(cmd, &c.Layout)
 	return cmd
 }

@@ -6,14 +6,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"florete"
-	"florete/agent"
 	"florete/agent/doctor"
 )
 
 // exitFindings is the exit status of a host that is not well.
 const exitFindings exit = 2
 
-func newDoctorCmd() *cobra.Command {
+func newDoctorCmd(m *membership) *cobra.Command {
 	var c doctor.Config
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -26,6 +25,7 @@ which alone can read all of it.
 Exit status: 0 all is fine; 1 usage; 2 there are findings.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.Membership = m.Membership
 			r := doctor.Run(cmd.Context(), c)
 			var err error
 			if asJSON {
@@ -42,8 +42,9 @@ Exit status: 0 all is fine; 1 usage; 2 there are findings.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar((*string)(&c.Layout), "state", string(florete.DefaultLayout), "directory that flor activate keeps")
-	f.StringVar(&c.Socket, "socket", agent.DefaultSocket, "Unix socket of the agent")
+	m.state(cmd, &c.Layout)
+	f.StringVar(&c.Socket, "socket", "", "Unix socket of the agent")
+	m.follow(cmd, "socket", florete.Membership.Agent)
 	f.StringVar(&c.HostKey, "ssh-host-key", doctor.DefaultHostKey, "SSH host key that proves this host at enrolment")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

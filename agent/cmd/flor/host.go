@@ -11,18 +11,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"florete"
-	"florete/agent"
 	"florete/agent/hostapi"
 	agentstatus "florete/agent/status"
 )
 
-// The sockets of the host's API as systemd names them, and where they are.
-const (
-	lookName, lookSocket = "florete-host", "/run/florete-host.sock"
-	actName, actSocket   = "florete-host-rotate", "/run/florete-host-rotate.sock"
-)
-
-func newHostCmd() *cobra.Command {
+func newHostCmd(m *membership) *cobra.Command {
 	parent := &cobra.Command{Use: "host", Short: "The host's own API"}
 	var c hostapi.Config
 	var look, act string
@@ -38,6 +31,7 @@ decide: publish the sockets as services. systemd may pass one or both.`,
 			if err != nil {
 				return fmt.Errorf("sockets from systemd: %w", err)
 			}
+			c.Membership = m.Membership
 			group, ctx := errgroup.WithContext(cmd.Context())
 			serve := func(name, path string, h http.Handler) error {
 				ln, err := listen(passed, name, path)
@@ -46,7 +40,7 @@ decide: publish the sockets as services. systemd may pass one or both.`,
 				}
 				return err
 			}
-			err = errors.Join(serve(lookName, look, hostapi.Look(c)), serve(actName, act, hostapi.Act(c)))
+			err = errors.Join(serve(m.Unit("host"), look, hostapi.Look(c)), serve(m.Unit("host-rotate"), act, hostapi.Act(c)))
 			if err != nil {
 				group.Go(func() error { return err })
 			}
@@ -54,12 +48,16 @@ decide: publish the sockets as services. systemd may pass one or both.`,
 		},
 	}
 	f := run.Flags()
-	f.StringVar((*string)(&c.Layout), "state", string(florete.DefaultLayout), "directory that flor activate keeps")
-	f.StringVar(&c.Agent, "agent", agent.DefaultSocket, "Unix socket of the agent")
-	f.StringVar(&c.Rotate, "rotate", defaultRotate, "directory that flor activate --rotate watches")
-	f.StringVar(&look, "socket", lookSocket, "Unix socket to answer on, unless systemd passes some")
-	f.StringVar(&act, "rotate-socket", actSocket, "Unix socket for requests to fetch a need again, likewise")
-	parent.AddCommand(run, newRotateCmd())
+	m.state(run, &c.Layout)
+	f.StringVar(&c.Agent, "agent", "", "Unix socket of the agent")
+	f.StringVar(&c.Rotate, "rotate", "", "directory that flor activate --rotate watches")
+	f.StringVar(&look, "socket", "", "Unix socket to answer on, unless systemd passes some")
+	f.StringVar(&act, "rotate-socket", "", "Unix socket for requests to fetch a need again, likewise")
+	m.follow(run, "agent", florete.Membership.Agent)
+	m.follow(run, "rotate", florete.Membership.Rotate)
+	m.follow(run, "socket", func(m florete.Membership) string { return m.Run() + "-host.sock" })
+	m.follow(run, "rotate-socket", func(m florete.Membership) string { return m.Run() + "-host-rotate.sock" })
+	parent.AddCommand(run, newRotateCmd(m))
 	return parent
 }
 

@@ -1,5 +1,5 @@
 // Command flor is what runs on every host: it fetches what the host needs and
-// forwards connections under their identities.
+// forwards connections under their identities. Called flor_NAME it is flor --membership NAME.
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -23,13 +24,15 @@ func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	m := &membership{}
 	root := &cobra.Command{
-		Use:           "flor",
+		Use:           filepath.Base(os.Args[0]),
 		Short:         "Runs a host of a Florete cluster",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newActivateCmd(), newAgentCmd(), newStatusCmd(), newDoctorCmd(), newHostCmd(), newCredentialsCmd(), newNamesCmd())
+	m.flag(root)
+	root.AddCommand(newActivateCmd(m), newAgentCmd(m), newStatusCmd(m), newDoctorCmd(m), newHostCmd(m), newCredentialsCmd(m), newNamesCmd(m))
 	err := root.ExecuteContext(ctx)
 	var code exit
 	switch {

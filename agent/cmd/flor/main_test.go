@@ -21,7 +21,7 @@ import (
 // The scripts run the real program, each process of its own; get and unixget are
 // curl, running waits until the agents behind some sockets run, until for a text in a file.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"flor": main, "get": get, "unixget": unixget, "running": running, "until": until})
+	testscript.Main(m, map[string]func(){"flor": main, "flor_blue": main, "get": get, "unixget": unixget, "running": running, "until": until})
 }
 
 // TestScripts gives each script the state of two hosts, in $URSULA and $LAPTOP,

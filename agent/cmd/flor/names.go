@@ -5,11 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"florete"
 	"florete/agent/names"
 )
 
-func newNamesCmd() *cobra.Command {
+func newNamesCmd(m *membership) *cobra.Command {
 	var c names.Config
 	var remove bool
 	cmd := &cobra.Command{
@@ -20,15 +19,16 @@ lead to their local listeners, until told to stop. No other line is touched, and
 block stays: --remove takes it out.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.Membership = m.Membership
 			if remove {
-				return names.Remove(c.Hosts)
+				return names.Remove(c)
 			}
 			c.Log = slog.Default()
 			return names.Run(cmd.Context(), c)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar((*string)(&c.Layout), "state", string(florete.DefaultLayout), "directory that flor activate keeps")
+	m.state(cmd, &c.Layout)
 	f.StringVar(&c.Hosts, "hosts", names.DefaultHosts, "file of hosts(5)")
 	f.BoolVar(&remove, "remove", false, "take the names out, and end")
 	return cmd

@@ -10,8 +10,9 @@ import (
 	"florete/agent/hostapi"
 )
 
-func newRotateCmd() *cobra.Command {
-	var state, dir string
+func newRotateCmd(m *membership) *cobra.Command {
+	var state florete.Layout
+	var dir string
 	cmd := &cobra.Command{
 		Use:   "rotate NEED…",
 		Short: "Have needs asked for again, whatever their state",
@@ -19,7 +20,7 @@ func newRotateCmd() *cobra.Command {
 answered before is of no use any more. Units are told when the answer is another.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, needs []string) error {
-			doc, err := florete.Read(florete.Current(florete.Layout(state).Documents()), florete.DocManifest)
+			doc, err := florete.Read(florete.Current(state.Documents()), florete.DocManifest)
 			if err != nil {
 				return err
 			}
@@ -39,7 +40,8 @@ answered before is of no use any more. Units are told when the answer is another
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&state, "state", string(florete.DefaultLayout), "directory that flor activate keeps")
-	cmd.Flags().StringVar(&dir, "rotate", defaultRotate, "directory that flor activate --rotate watches")
+	m.state(cmd, &state)
+	cmd.Flags().StringVar(&dir, "rotate", "", "directory that flor activate --rotate watches")
+	m.follow(cmd, "rotate", florete.Membership.Rotate)
 	return cmd
 }

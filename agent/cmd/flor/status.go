@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"florete/agent"
+	"florete"
 	agentstatus "florete/agent/status"
 )
 
-func newStatusCmd() *cobra.Command {
+func newStatusCmd(m *membership) *cobra.Command {
 	var socket string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -35,7 +35,8 @@ func newStatusCmd() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", agent.DefaultSocket, "Unix socket of the agent")
+	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of the agent")
+	m.follow(cmd, "socket", florete.Membership.Agent)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

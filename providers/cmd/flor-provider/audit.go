@@ -17,10 +17,10 @@ import (
 
 // auditCmd prints what this provider decided, oldest first. It may run beside the
 // provider.
-func auditCmd() *cobra.Command {
+func auditCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Print every decision, oldest first"}
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
-	return withSettings(cmd, func(cmd *cobra.Command, s *settings.Settings) error {
+	return t.withSettings(cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		db, err := openStore(s)
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 
 // certifyCmd puts the issuing certificate in force that a person has signed. It may
 // run beside the provider, which sees it within a second.
-func certifyCmd() *cobra.Command {
+func certifyCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "certify",
 		Short: "Take the issuing certificate that florctl ca sign made",
@@ -24,7 +24,7 @@ func certifyCmd() *cobra.Command {
 from standard input, and put it where the provider looks for it. One that is not for
 this provider's key, or leads to no root of its policy, is refused.`,
 	}
-	return withSettings(cmd, func(cmd *cobra.Command, s *settings.Settings) error {
+	return t.withSettings(cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		if s.Cert == nil {
 			return errors.New(`this host issues no certificates: its settings have no "cert"`)
 		}
@@ -38,7 +38,7 @@ this provider's key, or leads to no root of its policy, is refused.`,
 		}
 		a, err := ca.Parse("standard input", text, issuingKey(s))
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: systemctl start florete-provider.service makes it", err)
+			return fmt.Errorf("%w: systemctl start %s makes it", err, t.Unit("provider.service"))
 		}
 		if err != nil {
 			return err

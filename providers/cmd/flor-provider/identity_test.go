@@ -79,10 +79,10 @@ func TestDelivered(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		ended <- serve(ctx, &settings.Settings{
+		ended <- serve(ctx, &host{Settings: &settings.Settings{
 			Policy: filepath.Join(dir, "policy"), State: filepath.Join(dir, "state"), Identity: need,
 			Config: &settings.Config{Artifacts: filepath.Join(dir, "published")},
-		}, slog.New(slog.NewTextHandler(&log, nil)))
+		}, log: slog.New(slog.NewTextHandler(&log, nil))})
 	}()
 	log.wait(t, "SVID of spiffe://demo.flor/service/outline, this provider is spiffe://demo.flor/service/drhorrible/florete-provider")
 

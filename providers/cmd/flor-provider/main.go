@@ -1,16 +1,14 @@
 // Command flor-provider answers hosts' requests for what they need, as the policy
-// compiled for this host allows.
+// compiled for this host allows. Called flor-provider_NAME it is flor-provider --membership NAME.
 package main
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
-
-	"florete/providers/settings"
 
 	"github.com/spf13/cobra"
 )
@@ -20,20 +18,15 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	t := &target{}
 	root := &cobra.Command{
-		Use:           "flor-provider",
+		Use:           filepath.Base(os.Args[0]),
 		Short:         "Answer what hosts of a Florete cluster need",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(
-		withSettings(&cobra.Command{Use: "run", Short: "Serve until told to stop"}, func(cmd *cobra.Command, s *settings.Settings) error {
-			return serve(cmd.Context(), s, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
-		}),
-		certifyCmd(),
-		publishCmd(),
-		auditCmd(),
-	)
+	t.flags(root)
+	root.AddCommand(runCmd(t), certifyCmd(t), publishCmd(t), auditCmd(t))
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		return 1

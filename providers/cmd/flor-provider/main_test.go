@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"flor-provider": main})
+	testscript.Main(m, map[string]func(){"flor-provider": main, "flor-provider_blue": main})
 }
 
 // TestScripts runs the stories in testdata/script. What florctl does there are

@@ -13,7 +13,7 @@ import (
 
 // publishCmd puts the documents where this provider serves them from. It may run
 // beside the provider.
-func publishCmd() *cobra.Command {
+func publishCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "publish",
 		Short: "Take the documents that florctl publish signed",
@@ -21,7 +21,7 @@ func publishCmd() *cobra.Command {
 from now on. What is not signed by a key that this provider's policy pins, or is older
 than what it serves, is refused.`,
 	}
-	return withSettings(cmd, func(cmd *cobra.Command, s *settings.Settings) error {
+	return t.withSettings(cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		if s.Config == nil {
 			return errors.New(`this host hands out no documents: its settings have no "config"`)
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"florete"
 	"florete/providers/cert"
 	"florete/providers/config"
 	"florete/providers/file"
@@ -21,6 +22,7 @@ import (
 	"florete/providers/store/sqlite"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/spf13/cobra"
 )
 
 // poll is how often files that come from elsewhere are looked for.
@@ -29,31 +31,38 @@ const poll = time.Second
 // host is what the kinds of a provider host share.
 type host struct {
 	*settings.Settings
-	log      *slog.Logger
-	store    store.Store
-	key      *seal.Key
-	policies *server.Policies
+	membership florete.Membership
+	log        *slog.Logger
+	store      store.Store
+	key        *seal.Key
+	policies   *server.Policies
 }
 
-// serve runs a provider host until ctx ends.
-func serve(ctx context.Context, s *settings.Settings, log *slog.Logger) error {
-	h := &host{Settings: s, log: log}
-	if err := os.MkdirAll(s.State, 0o700); err != nil {
+func runCmd(t *target) *cobra.Command {
+	return t.withSettings(&cobra.Command{Use: "run", Short: "Serve until told to stop"}, func(cmd *cobra.Command, s *settings.Settings) error {
+		log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+		return serve(cmd.Context(), &host{Settings: s, membership: t.Membership, log: log})
+	})
+}
+
+// serve runs a provider host, given its settings, until ctx ends.
+func serve(ctx context.Context, h *host) error {
+	if err := os.MkdirAll(h.State, 0o700); err != nil {
 		return err
 	}
-	db, err := openStore(s)
+	db, err := openStore(h.Settings)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	h.store = db
-	if h.key, err = seal.Load(filepath.Join(s.State, "seal.key")); err != nil {
+	if h.key, err = seal.Load(filepath.Join(h.State, "seal.key")); err != nil {
 		return err
 	}
 	if err := h.key.Bind(ctx, db); err != nil {
 		return err
 	}
-	if h.policies, err = server.OpenPolicies(s.Policy, log); err != nil {
+	if h.policies, err = server.OpenPolicies(h.Policy, h.log); err != nil {
 		return err
 	}
 	kinds, certificate, err := h.kinds(ctx)
@@ -67,7 +76,7 @@ func serve(ctx context.Context, s *settings.Settings, log *slog.Logger) error {
 		return err
 	}
 	srv, err := server.New(server.Config{
-		Policies: h.policies, Kinds: kinds, Store: db, Key: h.key, Certificate: certificate, Logger: log,
+		Policies: h.policies, Kinds: kinds, Store: db, Key: h.key, Certificate: certificate, Logger: h.log,
 	})
 	if err != nil {
 		return err
@@ -77,7 +86,7 @@ func serve(ctx context.Context, s *settings.Settings, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("provider %s: %w", provider.ID.Short(), err)
 	}
-	log.Info("serving", "as", provider.ID, "at", provider.Address)
+	h.log.Info("serving", "as", provider.ID, "at", provider.Address)
 	ready("serving")
 	return srv.Serve(ctx, l)
 }

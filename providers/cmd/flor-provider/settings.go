@@ -1,17 +1,47 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"florete"
 	"florete/providers/settings"
 
 	"github.com/spf13/cobra"
 )
 
+// target is the provider that a command is about: of which of this host's clusters, and
+// its settings file, whose default follows that.
+type target struct {
+	florete.Membership
+	settings string
+}
+
+// flags adds those that all commands have. Called flor-provider_NAME it has --membership
+// before its arguments.
+func (t *target) flags(root *cobra.Command) {
+	f := root.PersistentFlags()
+	file := func() string { return filepath.Join(t.Etc(), "provider.hujson") }
+	f.StringVar(&t.settings, "settings", file(), "settings `FILE`, HuJSON")
+	settings := f.Lookup("settings")
+	f.Func("membership", "`NAME` of the host's membership in this cluster, when it is a member of another too", func(name string) (err error) {
+		if t.Membership, err = florete.ParseMembership(name); err == nil && !settings.Changed {
+			settings.DefValue = file()
+			t.settings = settings.DefValue
+		}
+		return err
+	})
+	if _, name, ok := strings.Cut(root.Name(), "flor-provider_"); ok {
+		root.SetArgs(append([]string{"--membership=" + name}, os.Args[1:]...))
+	}
+}
+
 // withSettings is a command that runs on the settings file.
-func withSettings(cmd *cobra.Command, run func(*cobra.Command, *settings.Settings) error) *cobra.Command {
-	path := cmd.Flags().String("settings", "/etc/florete/provider.hujson", "settings `FILE`, HuJSON")
+func (t *target) withSettings(cmd *cobra.Command, run func(*cobra.Command, *settings.Settings) error) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := settings.Load(*path)
+		s, err := settings.Load(t.settings)
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func (h *host) issuing(ctx context.Context) error {
 	}
 	return h.wait(ctx, "the issuing certificate", func() error {
 		if _, err := h.authority(); err != nil {
-			return fmt.Errorf("%w: where the root's key is, run: ssh %s cat %s | florctl ca sign | ssh %[2]s flor-provider certify", err, h.policies.Current().Host, csr)
+			return fmt.Errorf("%w: where the root's key is, run: ssh %s cat %s | florctl ca sign | ssh %[2]s %[4]s certify", err, h.policies.Current().Host, csr, h.membership.Program("flor-provider"))
 		}
 		return nil
 	})

@@ -30,10 +30,11 @@ var Paths = map[string]string{"cert": PathSVID, "file": PathFile, "oidc": PathRe
 // HeaderKey carries the idempotency key of a request.
 const HeaderKey = "Idempotency-Key"
 
-// The longest request and answer, in bytes.
+// The longest request and answer, in bytes. The longest answers are documents of a
+// provider's host: 5 MB with 3,000 hosts.
 const (
 	MaxRequest = 64 << 10
-	MaxAnswer  = 4 << 20
+	MaxAnswer  = 64 << 20
 )
 
 // Client asks one provider on behalf of one node. Each call is a TLS connection

@@ -24,13 +24,27 @@ func (long) Read(context.Context, server.Call) (api.Artifact, error) {
 	return api.Artifact{Documents: []api.SignedDocument{{Body: strings.Repeat("x", 8<<20)}}}, nil
 }
 
-// TestSlowReaders: a node that asks and does not read keeps nobody else waiting.
-func TestSlowReaders(t *testing.T) {
+// TestLongDocuments: those of a provider's host are as long as its cluster is large.
+func TestLongDocuments(t *testing.T) {
+	e := startLong(t)
+	a, err := e.Client(ursula).Artifact(t.Context())
+	if err != nil || len(a.Documents) != 1 {
+		t.Errorf("%d documents, %v", len(a.Documents), err)
+	}
+}
+
+func startLong(t *testing.T) *providertest.Env {
 	e := providertest.NewEnv(t, "ursula", "raishan")
 	e.Policy.Kinds["config"] = json.RawMessage(`{}`)
 	e.Kinds = func(*providertest.Env) []server.Kind { return []server.Kind{long{}} }
 	e.Grant(ursula, "documents", "config", map[string]any{})
 	e.Start()
+	return e
+}
+
+// TestSlowReaders: a node that asks and does not read keeps nobody else waiting.
+func TestSlowReaders(t *testing.T) {
+	e := startLong(t)
 	config := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*e.SVID(e.Issuing, ursula)}}
 	const slots = 32
 	for range slots {

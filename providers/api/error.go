@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
+	"strings"
 	"time"
 
 	"florete"
@@ -85,6 +87,12 @@ func AsError(err error) *Error {
 // maxRetryAfter bounds how long a provider can keep a host waiting, in seconds.
 const maxRetryAfter = 3600
 
+// maxMessage bounds what a provider can have a host keep and show, in bytes.
+const maxMessage = 4 << 10
+
+// code is what any code of any release looks like.
+var code = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
 // parseError reads the body of a refusal.
 func parseError(b []byte) (*Error, error) {
 	var e Error
@@ -96,8 +104,11 @@ func parseError(b []byte) (*Error, error) {
 	default:
 		return nil, fmt.Errorf("error kind %q: want %q, %q or %q", e.Kind, Transient, Denied, Invalid)
 	}
-	if e.Code == "" {
-		return nil, fmt.Errorf("error of kind %s without a code", e.Kind)
+	if !code.MatchString(e.Code) {
+		return nil, fmt.Errorf("error of kind %s with code %.80q: want one such as %q", e.Kind, e.Code, CodeNotGranted)
+	}
+	if len(e.Message) > maxMessage {
+		e.Message = strings.ToValidUTF8(e.Message[:maxMessage], "") + "…"
 	}
 	e.RetryAfter = min(max(e.RetryAfter, 0), maxRetryAfter)
 	return &e, nil

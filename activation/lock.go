@@ -19,7 +19,11 @@ func lock(l florete.Layout) (unlock func(), err error) {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	path := filepath.Join(string(l), "activation.lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	// Whoever can open it can lock it: flock(2) asks for no permission to write.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		err = f.Chmod(0o600)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}

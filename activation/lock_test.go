@@ -1,0 +1,28 @@
+package activation
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"florete"
+)
+
+// TestLockIsOurs: who cannot open the file cannot keep activation from running.
+func TestLockIsOurs(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "activation.lock")
+	for _, what := range []string{"made", "of an earlier release"} {
+		unlock, err := lock(florete.Layout(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock()
+		if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v, want 0600", what, st.Mode(), err)
+		}
+		if err := os.Chmod(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

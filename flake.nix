@@ -9,9 +9,13 @@
     let
       each = f: builtins.listToAttrs (map (name: { inherit name; value = f name; }) [ "aarch64-linux" "x86_64-linux" ]);
       pkgs = system: nixpkgs.legacyPackages.${system};
+      modules = import ./modules (system: self.packages.${system});
     in
     {
-      lib = import ./nix;
+      lib = import ./nix // {
+        # The NixOS module for a host in a further cluster, hosts.<name>.membership there.
+        membership = name: (modules name).default;
+      };
 
       flakeModules.default = ./modules/flake.nix;
       templates.default = {
@@ -19,7 +23,7 @@
         description = "A cluster as a folder of files";
       };
 
-      nixosModules = import ./modules (system: self.packages.${system});
+      nixosModules = modules "";
 
       packages = each (system: rec {
         florete = (pkgs system).callPackage ./modules/package.nix { };

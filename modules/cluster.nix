@@ -1,14 +1,11 @@
 # Which cluster, which host of it, and the units that the other modules define.
-{ config, lib, pkgs, ... }:
+{ florete, config, lib, pkgs, ... }:
 let
-  inherit (lib) elem mapAttrs mkIf mkOption types;
-  florete = import ./lib.nix { inherit config lib; };
-  cfg = config.services.florete;
+  inherit (lib) elem mapAttrs mkOption types;
+  inherit (florete) cfg;
 in
 {
-  key = "florete/cluster";
-
-  options.services.florete = {
+  options.services.${florete.prefix} = {
     cluster = mkOption {
       type = types.nullOr types.raw;
       default = null;
@@ -30,7 +27,7 @@ in
       type = types.attrsOf (types.attrsOf (types.attrsOf
         (types.oneOf [ types.str types.int types.bool (types.listOf types.str) ])));
       default = { };
-      example = lib.literalExpression ''{ "florete-agent.service".Service.LimitNOFILE = 100000; }'';
+      example = lib.literalExpression ''{ "${florete.unit "agent.service"}".Service.LimitNOFILE = 100000; }'';
       description = ''
         Florete's units: name, section, directive. A directive set here replaces
         the one it has; a list is a directive given several times.

@@ -1,13 +1,34 @@
 # NixOS modules: options → the same documents and units as anywhere else.
-# packages is system → packages of the flake.
-packages:
+#
+#   packages     system → packages of the flake
+#   membership   of the host in the cluster, "" where it is a member of no other: options,
+#                units, accounts and files of each have names of their own
+packages: membership:
 let
-  module = file: { imports = [ ./cluster.nix (import file packages) ]; };
+  inherit (import ../nix/units membership) prefix;
+  word = (import ../nix/words.nix).membership;
+
+  # One module, however often it is imported.
+  module = file: imports: {
+    _file = file;
+    key = "${prefix}/${baseNameOf file}";
+    imports = imports ++ [
+      ({ config, lib, pkgs, ... }@args: import file (args // {
+        inherit packages;
+        florete = import ./lib.nix { inherit config lib membership; };
+      }))
+    ];
+  };
+
+  cluster = module ./cluster.nix [ (module ./listeners.nix [ ]) ];
+  needs = module ./needs.nix [ cluster ];
 in
-rec {
-  host = module ./host.nix;
-  forwarder = module ./forwarder.nix;
-  provider = module ./provider.nix;
+if membership != "" && !word.sound membership then
+  throw "florete.lib.membership ${builtins.toJSON membership}: want ${word.about.want}"
+else rec {
+  host = module ./host.nix [ needs ];
+  forwarder = module ./forwarder.nix [ host ];
+  provider = module ./provider.nix [ host ];
   # Everything that the host's documents ask for.
   default = { imports = [ host forwarder provider ]; };
 }

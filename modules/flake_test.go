@@ -31,6 +31,8 @@ func TestFlake(t *testing.T) {
 		  (each [ "x86_64-linux" "aarch64-linux" ])
 		  (flake.overlays.default pkgs pkgs).florete
 		  (builtins.attrNames flake.nixosModules)
+		  (map (m: m.key) (flake.lib.membership "blue").imports)
+		  (flake.lib ? mkCluster)
 		  (builtins.pathExists flake.flakeModules.default)
 		  (builtins.pathExists flake.templates.default.path)
 		]`)
@@ -44,11 +46,20 @@ func TestFlake(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := `["florete","shell: curl git go nix openssh python3","florete-fmt: go","` + root + `/tests/demo"]`
-	want := "[[" + one + "," + one + `],"florete",["default","forwarder","host","provider"],true,true]`
+	want := "[[" + one + "," + one + `],"florete",["default","forwarder","host","provider"],["florete_blue/host.nix","florete_blue/forwarder.nix","florete_blue/provider.nix"],true,true,true]`
 	if got := strings.TrimSpace(string(out)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if info, err := os.Stat(filepath.Join(root, "tests/demo")); err != nil || info.Mode()&0o111 == 0 {
 		t.Errorf("what nix run .#demo runs: %v", err)
+	}
+}
+
+// TestMembershipName: what cannot be a membership is refused where it is written.
+func TestMembershipName(t *testing.T) {
+	out, err := exec.Command("nix-instantiate", "--eval", "--expr", `(import ./. null "Blue").default`).CombinedOutput()
+	want := `florete.lib.membership "Blue": want a short name`
+	if err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v: got %s, want %s", err, out, want)
 	}
 }

@@ -1,12 +1,10 @@
 # The forwarder: connections between this host and its cluster.
-packages:
-{ config, lib, pkgs, ... }:
+{ florete, config, lib, pkgs, packages, ... }:
 let
   inherit (lib) elemAt filter groupBy listToAttrs literalExpression mapAttrs match mkDefault mkEnableOption mkIf mkOption mkPackageOption optional toInt types;
-  florete = import ./lib.nix { inherit config lib; };
-  cfg = config.services.florete.forwarder;
-  host = config.services.florete.host;
-  forwarder = florete.manifest.forwarder;
+  inherit (florete.cfg) host;
+  inherit (florete.manifest) forwarder;
+  cfg = florete.cfg.forwarder;
 
   # "spiffe://<domain>/service/[<node>/]<name>" → "<name>.[<node>.]<domain>.rete"
   dialled = id:
@@ -15,49 +13,49 @@ let
   split = match "(.*):([0-9]+)";
 in
 {
-  key = "florete/forwarder";
-
-  options.services.florete.ingress = mkOption {
-    type = types.attrsOf types.str;
-    readOnly = true;
-    default = if cfg.enable && florete.known
-      then listToAttrs (map (r: { name = r.tlsName; value = r.listen; }) (filter (r: r ? tlsName) forwarder.reach))
-      else { };
-    defaultText = literalExpression "what the cluster says";
-    example = { "wiki.example.org" = "127.105.3.4:80"; };
-    description = ''
-      The public names that a reverse proxy on this host takes in strangers for, and the
-      local listener that each leads to: `tlsName` of the services that the host reaches,
-      where it has the capability `ingress`.
-    '';
-  };
-
-  options.services.florete.forwarder = {
-    enable = mkEnableOption "carrying connections between this host and its cluster" // {
-      default = host.enable;
-      defaultText = lib.literalExpression "config.services.florete.host.enable";
-    };
-    package = mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" { pkgsText = "florete.packages.\${system}"; }
-      // { default = host.package; defaultText = lib.literalExpression "config.services.florete.host.package"; };
-    settings = florete.flags "flor agent run" { socket = "/run/florete/agent/other.sock"; };
-    openFirewall = mkOption {
-      type = types.bool;
-      default = host.openFirewall;
-      defaultText = lib.literalExpression "config.services.florete.host.openFirewall";
-      description = "Whether to open the UDP port on which other hosts reach the services of this one.";
-    };
-    hosts = mkOption {
-      type = types.bool;
-      default = true;
+  options.services.${florete.prefix} = {
+    ingress = mkOption {
+      type = types.attrsOf types.str;
+      readOnly = true;
+      default = if cfg.enable && florete.known
+        then listToAttrs (map (r: { name = r.tlsName; value = r.listen; }) (filter (r: r ? tlsName) forwarder.reach))
+        else { };
+      defaultText = literalExpression "what the cluster says";
+      example = { "wiki.example.org" = "127.105.3.4:80"; };
       description = ''
-        Whether names of services, such as `wiki.demo.flor.rete`, lead to their local
-        listeners, so that programs that know nothing of Florete just connect.
+        The public names that a reverse proxy on this host takes in strangers for, and the
+        local listener that each leads to: `tlsName` of the services that the host reaches,
+        where it has the capability `ingress`.
       '';
+    };
+
+    forwarder = {
+      enable = mkEnableOption "carrying connections between this host and its cluster" // {
+        default = host.enable;
+        defaultText = lib.literalExpression "config.${florete.option}.host.enable";
+      };
+      package = mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" { pkgsText = "florete.packages.\${system}"; }
+        // { default = host.package; defaultText = lib.literalExpression "config.${florete.option}.host.package"; };
+      settings = florete.flags "flor agent run" { socket = "${florete.run}/agent/other.sock"; };
+      openFirewall = mkOption {
+        type = types.bool;
+        default = host.openFirewall;
+        defaultText = lib.literalExpression "config.${florete.option}.host.openFirewall";
+        description = "Whether to open the UDP port on which other hosts reach the services of this one.";
+      };
+      hosts = mkOption {
+        type = types.bool;
+        default = true;
+        description = ''
+          Whether names of services, such as `wiki.demo.flor.rete`, lead to their local
+          listeners, so that programs that know nothing of Florete just connect.
+        '';
+      };
     };
   };
 
   config = mkIf (cfg.enable && florete.known) {
-    services.florete.units = florete.defaults (name: name == "florete-agent.service")
+    services.${florete.prefix}.units = florete.defaults (name: name == florete.unit "agent.service")
       { inherit (cfg) package; settings.agent = cfg.settings; };
 
     networking.hosts = mkIf cfg.hosts (mapAttrs (_: map (r: dialled r.id))

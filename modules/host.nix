@@ -1,20 +1,21 @@
 # Activation: this host fetches what it needs and keeps it fulfilled.
-packages:
-{ config, lib, pkgs, ... }:
+{ florete, config, lib, pkgs, packages, ... }:
 let
-  inherit (lib) concatMap mapAttrs mkEnableOption mkIf mkOption mkPackageOption optional types;
-  florete = import ./lib.nix { inherit config lib; };
-  cfg = config.services.florete.host;
+  inherit (lib) mapAttrs mkEnableOption mkIf mkOption mkPackageOption optional types;
+  inherit (florete.cfg) cluster;
+  cfg = florete.cfg.host;
   key = cfg.settings.ssh-host-key or "";
+
+  # Called by these names, the programs are about this membership.
+  links = pkgs.linkFarm florete.prefix (map
+    (program: { name = "bin/${program}_${florete.membership}"; path = "${cfg.package}/bin/${program}"; })
+    [ "flor" "flor-provider" ]);
 in
 {
-  key = "florete/host";
-  imports = [ ./needs.nix ];
-
-  options.services.florete.host = {
+  options.services.${florete.prefix}.host = {
     enable = mkEnableOption "fetching what this host needs from its cluster's providers" // {
-      default = config.services.florete.cluster != null;
-      defaultText = lib.literalExpression "config.services.florete.cluster != null";
+      default = cluster != null;
+      defaultText = lib.literalExpression "config.${florete.option}.cluster != null";
     };
     package = mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" { pkgsText = "florete.packages.\${system}"; };
     settings = florete.flags "flor activate" { backoff-max = "1m"; };
@@ -29,16 +30,16 @@ in
   };
 
   config = mkIf cfg.enable {
-    assertions = optional (config.services.florete.cluster == null) { assertion = false; message = florete.fault; }
-      ++ optional (florete.inStore key) (florete.refused "services.florete.host.settings.ssh-host-key" key);
+    assertions = optional (cluster == null) { assertion = false; message = florete.fault; }
+      ++ optional (florete.inStore key) (florete.refused "${florete.option}.host.settings.ssh-host-key" key);
 
-    services.florete.units = mkIf florete.known (florete.defaults
-      (name: !builtins.elem name [ "florete-agent.service" "florete-names.service" "florete-provider.service" ])
+    services.${florete.prefix}.units = mkIf florete.known (florete.defaults
+      (name: !builtins.elem name (map florete.unit [ "agent.service" "names.service" "provider.service" ]))
       { inherit (cfg) package; settings.activate = cfg.settings; });
 
     environment = mkIf florete.known {
-      etc."florete/documents".source = "${florete.directory}";
-      systemPackages = [ cfg.package ];
+      etc."${florete.prefix}/documents".source = "${florete.directory}";
+      systemPackages = [ (if florete.membership == "" then cfg.package else links) ];
     };
 
     users = mkIf florete.known {

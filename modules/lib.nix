@@ -1,9 +1,11 @@
 # What the modules share: this host's part of its cluster, and options alike.
-{ config, lib }:
+{ config, lib, membership }:
 let
   inherit (lib) attrNames concatStringsSep head length mapAttrsRecursive mkDefault mkOption types;
-  units = import ../nix/units "";
-  cfg = config.services.florete;
+  units = import ../nix/units membership;
+  inherit (units) prefix;
+  option = "services.${prefix}";
+  cfg = config.services.${prefix};
 
   # A flake has its clusters below its output florete; a cluster is also taken as it is.
   clusters = if cfg.cluster ? documents then { ${cfg.cluster.name} = cfg.cluster; } else cfg.cluster.florete or { };
@@ -11,36 +13,43 @@ let
   chosen = if cfg.clusterName != null then cfg.clusterName else if length names == 1 then head names else null;
   cluster = clusters.${chosen};
   host = cfg.hostName;
+  declared = cluster.topology.hosts.${host};
+  known = fault == null;
+  manifest = cluster.manifests.${host};
+  policy = if known then cluster.policies.${host} or null else null;
 
   fault =
     if cfg.cluster == null then
-      "services.florete.cluster is not set: write services.florete.cluster = inputs.<flake of the cluster>;"
+      "${option}.cluster is not set: write ${option}.cluster = inputs.<flake of the cluster>;"
     else if names == [ ] then
-      "services.florete.cluster has no output florete.<name>: give a flake with florete.<name> = florete.lib.mkCluster { … };"
+      "${option}.cluster has no output florete.<name>: give a flake with florete.<name> = florete.lib.mkCluster { … };"
     else if chosen == null then
-      "services.florete.cluster has the clusters ${concatStringsSep ", " names}: choose one with services.florete.clusterName"
+      "${option}.cluster has the clusters ${concatStringsSep ", " names}: choose one with ${option}.clusterName"
     else if !clusters ? ${chosen} then
-      "services.florete.clusterName: there is no cluster ${chosen}, the flake has ${concatStringsSep ", " names}"
+      "${option}.clusterName: there is no cluster ${chosen}, the flake has ${concatStringsSep ", " names}"
     else if !cluster.topology.hosts ? ${host} then
       "cluster ${chosen} has no host ${builtins.toJSON host}, it has ${concatStringsSep ", " (attrNames cluster.topology.hosts)}: "
-      + "declare it there, or name it with networking.hostName or services.florete.hostName"
+      + "declare it there, or name it with networking.hostName or ${option}.hostName"
+    else if declared.membership != membership then
+      "${option}.cluster: in cluster ${chosen}, ${elsewhere declared.membership}, or ${there}"
     else null;
+
+  # Where a host of that membership is configured, and what makes this the place.
+  elsewhere = said:
+    if said == "" then "hosts.${host}.membership is not written: write services.florete.cluster = …; here"
+    else "hosts.${host}.membership is ${builtins.toJSON said}: write imports = [ (florete.lib.membership ${builtins.toJSON said}) ]; and services.florete_${said}.cluster = …; here";
+  there = if membership == "" then "leave it out there" else "hosts.${host}.membership = ${builtins.toJSON membership}; there";
 in
 {
-  inherit fault;
-  known = fault == null;
-  manifest = cluster.manifests.${host};
-  policy = if fault == null then cluster.policies.${host} or null else null;
+  inherit cfg fault known manifest membership option policy prefix;
+  inherit (units) accounts current etc render run state sysctl unit;
   directory = cluster.directory.${host};
-  system = if fault == null then cluster.topology.hosts.${host}.system else null;
-  inherit (units) accounts current render sysctl;
+  system = if known then declared.system else null;
 
   # The named ones of this host's units, each directive as a default.
   defaults = wanted: { package, settings ? { }, credentials ? { } }:
     mapAttrsRecursive (_: mkDefault) (lib.filterAttrs (name: _: wanted name) (units.units {
-      inherit settings credentials;
-      manifest = cluster.manifests.${host};
-      policy = cluster.policies.${host} or null;
+      inherit credentials manifest policy settings;
       documents = cluster.documents.${host};
       bin = "${package}/bin";
     }));

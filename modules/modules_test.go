@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,7 @@ type result struct {
 
 type evaluation struct {
 	Cases        map[string]result
-	Plain        map[string]map[string]string // units of hosts without NixOS
+	Plain        map[string]map[string]map[string]string // units without NixOS, by cluster and host
 	Undocumented []string
 }
 
@@ -39,8 +40,26 @@ func TestModules(t *testing.T) {
 		})
 	}
 	// A host is the same with and without NixOS.
-	for host, name := range map[string]string{"ursula": "two-lines.nix", "drhorrible": "provider-host.nix", "laptop": "chosen-cluster.nix"} {
-		sameUnits(t, got.Cases[name].Units, got.Plain[host])
+	for name, hosts := range map[string][]string{
+		"two-lines.nix":        {"demo/ursula"},
+		"provider-host.nix":    {"demo/drhorrible"},
+		"chosen-cluster.nix":   {"demo/laptop"},
+		"two-clusters.nix":     {"demo/ursula", "blue/ursula"},
+		"further-provider.nix": {"blue/drhorrible"},
+	} {
+		plain := map[string]string{}
+		for _, at := range hosts {
+			cluster, host, _ := strings.Cut(at, "/")
+			maps.Copy(plain, got.Plain[cluster][host])
+		}
+		sameUnits(t, got.Cases[name].Units, plain)
+	}
+	// Nothing of a further cluster is called as in the first, but the provider's service.
+	for _, name := range []string{"further-needs.nix", "further-provider.nix"} {
+		config := strings.ReplaceAll(string(got.Cases[name].Config), "cert-service-florete-provider", "")
+		if found := first.FindAllString(config, -1); found != nil || config == "" {
+			t.Errorf("%s: has %s", name, found)
+		}
 	}
 	if len(got.Undocumented) > 0 {
 		t.Errorf("options without description: %s", got.Undocumented)
@@ -76,6 +95,9 @@ func (r result) check(t *testing.T, path string) {
 // only are directives that a plain host has no settings for.
 var only = regexp.MustCompile(`(?m)^(X-Settings|LoadCredential)=.*\n`)
 
+// first are names and paths of what is no further cluster's.
+var first = regexp.MustCompile(`"[^"]*\bflorete[-/][^"]*"`)
+
 func sameUnits(t *testing.T, got, plain map[string]string) {
 	if len(got) == 0 {
 		t.Error("no units")
@@ -83,7 +105,7 @@ func sameUnits(t *testing.T, got, plain map[string]string) {
 	for name, want := range plain {
 		text, ok := got[name]
 		// A case may leave the forwarder out; NixOS writes /etc/hosts itself.
-		if !ok && name != "florete-agent.service" && name != "florete-names.service" {
+		if !ok && !strings.HasSuffix(name, "-agent.service") && !strings.HasSuffix(name, "-names.service") {
 			t.Errorf("%s: the module does not make it", name)
 		}
 		if ok && only.ReplaceAllString(text, "") != want {

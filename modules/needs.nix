@@ -1,6 +1,6 @@
 # What is delivered for this host's services: paths for other modules, and when
 # the units that use them start.
-{ config, lib, ... }:
+{ florete, lib, ... }:
 let
   inherit (lib)
     attrNames
@@ -25,8 +25,7 @@ let
     removeSuffix
     types
     ;
-  florete = import ./lib.nix { inherit config lib; };
-  cfg = config.services.florete;
+  inherit (florete) cfg state unit;
   on = cfg.host.enable && florete.known;
 
   # { <service>.<kind> = the need; }, for files { <service>.file-<name> = the need; }
@@ -44,7 +43,7 @@ let
     (s: map (kind: "${s}.${kind}") (filter (kind: !(needs.${s} or { }) ? ${kind}) (attrNames cfg.needs.${s})))
     (attrNames cfg.needs);
 
-  need = { name, ... }: {
+  need = {
     options = {
       files = mkOption {
         type = types.attrsOf types.str;
@@ -100,7 +99,7 @@ let
   held = n:
     let
       inherit (n.need) id deliver;
-      dir = "/var/lib/florete/needs/${id}";
+      dir = "${state}/needs/${id}";
       or' = default: v: if v == "" then default else v;
       text = name: n.placeholders.${name} or "placeholder";
     in
@@ -122,9 +121,7 @@ let
       (attrNames deliver.files));
 in
 {
-  key = "florete/needs";
-
-  options.services.florete.needs = mkOption {
+  options.services.${florete.prefix}.needs = mkOption {
     type = types.attrsOf (types.attrsOf (types.submodule need));
     default = { };
     example = lib.literalExpression ''{ wiki.oidc.start = "placeholders"; }'';
@@ -135,7 +132,7 @@ in
     assertions = map
       (n: {
         assertion = false;
-        message = "services.florete.needs.${n}: host ${cfg.hostName} has no such need, it has "
+        message = "${florete.option}.needs.${n}: host ${cfg.hostName} has no such need, it has "
           + concatMapStringsSep ", " (n: "${service n}.${kind n}") ofServices;
       })
       missing
@@ -143,19 +140,19 @@ in
       (n: map
         (unit: {
           assertion = false;
-          message = "services.florete.needs: ${unit} would be refused the credentials of ${n.need.id}, which are given to "
+          message = "${florete.option}.needs: ${unit} would be refused the credentials of ${n.need.id}, which are given to "
             + "${concatStringsSep ", " (entitled n)}: name one of these in its `units`, tell ${unit} of changes in the topology, or choose another `start`";
         })
         (filter (unit: !elem unit (entitled n)) n.units))
       loaded
-    ++ map (n: florete.refused "services.florete.needs: what ${n.need.id} is to adopt" n.adopt)
+    ++ map (n: florete.refused "${florete.option}.needs: what ${n.need.id} is to adopt" n.adopt)
       (filter (n: florete.inStore n.adopt) adopted);
 
-    services.florete = {
+    services.${florete.prefix} = {
       needs = mapAttrs
         (_: mapAttrs (_: n: {
           files = mapAttrs (name: _: "${florete.current n.id}/${name}") n.deliver.files;
-          target = "florete-need-${n.id}.target";
+          target = unit "need-${n.id}.target";
           units = mkDefault (map (a: a.unit) n.onChange);
         }))
         needs;
@@ -166,14 +163,14 @@ in
 
       units = mkMerge [
         (mkIf (adopted != [ ]) {
-          "florete-activate.service".Service.BindReadOnlyPaths = mkDefault (map (n: "-${n.adopt}") adopted);
+          ${unit "activate.service"}.Service.BindReadOnlyPaths = mkDefault (map (n: "-${n.adopt}") adopted);
         })
         # Placeholders are generation 1: what is delivered comes after.
         (listToAttrs (map
           (n: {
-            name = "florete-need-${n.need.id}.path";
+            name = unit "need-${n.need.id}.path";
             value.Path = mkForce {
-              PathExistsGlob = map (g: "/var/lib/florete/needs/${n.need.id}/gen-${g}") [ "[2-9]*" "1[0-9]*" ];
+              PathExistsGlob = map (g: "${state}/needs/${n.need.id}/gen-${g}") [ "[2-9]*" "1[0-9]*" ];
               Unit = n.target;
             };
           })
@@ -196,13 +193,13 @@ in
         (name: {
           ${name} = {
             # Which documents are in force decides what it may have.
-            after = [ "florete-activate.service" ];
-            serviceConfig.LoadCredential = map (file: "${n.need.kind}_${file}:/run/florete/credentials.sock") (attrNames n.need.deliver.files);
+            after = [ (unit "activate.service") ];
+            serviceConfig.LoadCredential = map (file: "${n.need.kind}_${file}:${florete.run}/credentials.sock") (attrNames n.need.deliver.files);
           };
         })
         (services n))
       loaded);
 
-    systemd.tmpfiles.settings = listToAttrs (map (n: { name = "florete-${n.need.id}"; value = held n; }) placeheld);
+    systemd.tmpfiles.settings = listToAttrs (map (n: { name = unit n.need.id; value = held n; }) placeheld);
   };
 }

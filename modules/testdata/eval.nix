@@ -2,30 +2,49 @@
 # of NixOS that they set.
 lib:
 let
-  inherit (builtins) attrNames filter listToAttrs map mapAttrs match readDir seq toFile toJSON;
+  inherit (builtins) attrNames filter foldl' listToAttrs map mapAttrs match readDir seq toFile toJSON;
   inherit (lib) mkOption types;
   inherit (import ../../nix) mkCluster;
 
   packages = _: { florete = { type = "derivation"; name = "florete"; outPath = "/usr/local"; }; };
-  modules = import ../. packages;
+  modules = import ../. packages "";
+  membership = name: (import ../. packages name).default;
 
   # A flake as a user writes it.
-  flake.florete.demo = mkCluster (import ../../tests/cluster/cluster.nix);
+  cluster = import ../../tests/cluster/cluster.nix;
+  flake.florete.demo = mkCluster cluster;
+
+  # Another cluster, which two of its hosts are members of too.
+  blue = lib.recursiveUpdate cluster {
+    name = "blue";
+    trustDomain = "blue.flor";
+    hosts = lib.genAttrs [ "drhorrible" "ursula" ] (_: { membership = "blue"; forwarderPort = 4611; providerPort = 4601; });
+    providers = { cert.hosts = [ "ursula" ]; oidc.issuer = "http://auth.blue.flor.rete"; };
+  };
+  further = changes: { florete.blue = mkCluster (lib.recursiveUpdate blue changes); };
 
   any = type: default: mkOption { inherit type default; };
+  strings = types.listOf types.str;
   lists = any (types.listOf types.port) [ ];
   sets = any (types.attrsOf types.anything) { };
+  highest = types.int // { merge = _: foldl' (n: d: lib.max n d.value) 0; };
   nixos = { config, ... }: {
     options = {
       assertions = any (types.listOf types.anything) [ ];
-      boot.kernel.sysctl = sets;
+      # The highest of these counts; the others are set in one place.
+      boot.kernel.sysctl = any
+        (types.submodule {
+          freeformType = types.attrsOf (types.uniq types.int);
+          options = lib.genAttrs [ "net.core.rmem_max" "net.core.wmem_max" ] (_: any highest 0);
+        })
+        { };
       environment = { etc = sets; systemPackages = any (types.listOf types.package) [ ]; };
       networking = {
         hostName = any types.str "nixos";
-        hosts = any (types.attrsOf (types.listOf types.str)) { };
+        hosts = any (types.attrsOf strings) { };
         firewall = { allowedTCPPorts = lists; allowedUDPPorts = lists; };
       };
-      systemd = { units = sets; services = any (types.attrsOf (types.attrsOf types.anything)) { }; tmpfiles.settings = sets; };
+      systemd = { units = sets; services = any (types.attrsOf (types.attrsOf (types.either strings (types.attrsOf strings)))) { }; tmpfiles.settings = sets; };
       users = { users = sets; groups = sets; };
       # What a case wants to see besides.
       seen = any types.anything null;
@@ -33,14 +52,14 @@ let
     config._module.args.pkgs = {
       stdenv.hostPlatform.system = "x86_64-linux";
       formats.json = _: { type = types.attrsOf types.anything; generate = name: v: toFile name (toJSON v); };
+      linkFarm = name: links: { type = "derivation"; name = toString ([ name ] ++ map (l: "${l.name} -> ${l.path}") links); outPath = "/${name}"; };
     };
   };
 
   result = file:
     let
-      case = import file { inherit flake mkCluster modules lib; };
+      case = import file { inherit flake further lib membership mkCluster modules; };
       config = (lib.evalModules { modules = [ nixos case ]; }).config;
-      florete = config.services.florete;
       errors = map (a: a.message) (filter (a: !a.assertion) config.assertions);
     in
     if errors != [ ] then { inherit errors; } else {
@@ -54,9 +73,9 @@ let
         packages = map (p: p.name) config.environment.systemPackages;
         inherit (config.networking) hosts firewall;
         inherit (config.systemd) services;
-        inherit (config.boot.kernel) sysctl;
+        sysctl = lib.filterAttrs (_: v: v > 0) config.boot.kernel.sysctl;
         tmpfiles = config.systemd.tmpfiles.settings;
-        provider = florete.provider.settings or null;
+        provider = config.services.florete.provider.settings or null;
         inherit (config) seen;
       };
     };
@@ -67,8 +86,8 @@ let
 in
 {
   cases = listToAttrs (map (name: { inherit name; value = result (./cases + "/${name}"); }) cases);
-  plain = flake.florete.demo.units;
+  plain = { demo = flake.florete.demo.units; blue = (further { }).florete.blue.units; };
   undocumented = map (o: o.name) (filter
-    (o: lib.hasPrefix "services.florete." o.name && !o.internal && o.description or null == null)
-    (lib.optionAttrSetToDocList (lib.evalModules { modules = [ nixos modules.default ]; }).options));
+    (o: lib.hasPrefix "services.florete" o.name && !o.internal && o.description or null == null)
+    (lib.optionAttrSetToDocList (lib.evalModules { modules = [ nixos modules.default (membership "blue") ]; }).options));
 }

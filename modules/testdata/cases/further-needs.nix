@@ -1,0 +1,10 @@
+# What is there before the need of a further cluster is fulfilled.
+{ further, membership, ... }: {
+  imports = [ (membership "blue") ({ config, ... }: { seen = config.services.florete_blue.needs.outline.oidc; }) ];
+  services.florete_blue = {
+    cluster = further { };
+    hostName = "ursula";
+    needs.outline.oidc.adopt = "/run/secrets/outline-oidc";
+    needs.wiki.file-smtp-password.start = "placeholders";
+  };
+}

@@ -1,0 +1,10 @@
+# A host of the further cluster alone, which provides there.
+{ further, membership, ... }: {
+  imports = [ (membership "blue") ({ config, ... }: { seen = config.services.florete_blue.provider.settings; }) ];
+  services.florete_blue = {
+    cluster = further { };
+    hostName = "drhorrible";
+    host.openFirewall = true;
+    provider.usersFile = "/run/keys/users.hujson";
+  };
+}

@@ -1,0 +1,12 @@
+# A member of two clusters, which both serve what runs here.
+{ flake, further, membership, modules, ... }: {
+  imports = [ modules.default (membership "blue") ];
+  networking.hostName = "ursula";
+  services.florete.cluster = flake;
+  services.florete_blue = {
+    cluster = further { };
+    host.openFirewall = true;
+    needs.outline.oidc.start = "credential";
+    needs.wiki.file-smtp-password.start = "always";
+  };
+}

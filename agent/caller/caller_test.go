@@ -29,14 +29,14 @@ func listen(t *testing.T, addr string) net.Listener {
 	return ln
 }
 
-func accept(t *testing.T, ln net.Listener) net.Conn {
+func accept(t *testing.T, ln net.Listener) *net.TCPConn {
 	t.Helper()
 	c, err := ln.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return c
+	return c.(*net.TCPConn)
 }
 
 func TestUIDOfThisProcess(t *testing.T) {
@@ -107,13 +107,42 @@ func TestGoneIsNotRoot(t *testing.T) {
 		t.Errorf("uid %d, %v, want ErrGone", uid, err)
 	}
 	end.Close() // now the client's side is in TIME_WAIT
-	if uid, err := caller.UID(closed{end}); !errors.Is(err, caller.ErrGone) {
+	if uid, err := caller.UID(end); !errors.Is(err, caller.ErrGone) {
 		t.Errorf("uid %d, %v, want ErrGone", uid, err)
 	}
 }
 
-// closed still knows the addresses of a connection.
-type closed struct{ net.Conn }
+// TestNextAtTheSameAddress: what one user has sent before a reset is not taken for
+// that of the user who connects from the same address next.
+func TestNextAtTheSameAddress(t *testing.T) {
+	ln := listen(t, "127.0.0.1:0")
+	dial := func(from net.Addr) *net.TCPConn {
+		c, err := (&net.Dialer{LocalAddr: from}).Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c.(*net.TCPConn)
+	}
+	first := dial(nil)
+	if _, err := first.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	first.SetLinger(0)
+	first.Close()
+	dial(first.LocalAddr())
+
+	c := accept(t, ln)
+	if uid, err := caller.UID(c); !errors.Is(err, caller.ErrGone) {
+		t.Errorf("uid %d, %v, want ErrGone", uid, err)
+	}
+	if n, err := c.Read(make([]byte, 1)); n != 1 {
+		t.Errorf("nothing was there to be taken for another's: %v", err)
+	}
+	if uid, err := caller.UID(accept(t, ln)); err != nil || uid != uint32(os.Getuid()) {
+		t.Errorf("the next one: uid %d, %v, want %d", uid, err, os.Getuid())
+	}
+}
 
 func TestTable(t *testing.T) {
 	alice, node, outline := agenttest.ID("user/alice"), agenttest.ID("node/laptop"), agenttest.ID("service/outline")

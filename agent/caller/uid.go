@@ -16,7 +16,7 @@ var ErrGone = errors.New("the caller has closed its end")
 
 // UID is the owner of the local socket at the other end of c, from the kernel
 // (sock_diag(7)).
-func UID(c net.Conn) (uint32, error) {
+func UID(c *net.TCPConn) (uint32, error) {
 	peer, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {
 		return 0, fmt.Errorf("caller: %w", err)
@@ -38,7 +38,25 @@ func UID(c net.Conn) (uint32, error) {
 	if m.source() != unmap(peer) || m.destination() != unmap(local) || m.inode == 0 {
 		return 0, ErrGone
 	}
+	// As long as c is there nobody else is connected from the same address. Once its
+	// other end has reset it another user may be, while what was sent can still be read.
+	if m.state == unix.BPF_TCP_SYN_SENT || closed(c) {
+		return 0, ErrGone
+	}
 	return m.uid, nil
+}
+
+// closed tells whether the kernel has no connection behind c any more.
+func closed(c *net.TCPConn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	var info *unix.TCPInfo
+	if raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }) != nil {
+		return true
+	}
+	return err != nil || info.State == unix.BPF_TCP_CLOSE
 }
 
 // Senders tells whose UDP sockets send to a local address. It is for one goroutine,

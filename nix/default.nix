@@ -54,7 +54,7 @@ in
       some = part: names: concatMap (kind: concatMap (n: part.${kind}.${n} or [ ]) (attrNames names.${kind})) kinds;
       acknowledged = import ./acknowledge.nix clean;
 
-      faults = order (acknowledged (shapes.top ++ everything shapes ++ checks.top ++ everything checks ++ everything checks.warnings));
+      faults = order (acknowledged (shapes.top ++ everything shapes ++ checks.top ++ everything checks ++ checks.warnings.top ++ everything checks.warnings));
       # What a provider may answer concerns everyone.
       faultsOf = mapAttrs
         (name: host:

@@ -4,16 +4,21 @@ let
     concatLists
     concatStringsSep
     elemAt
+    filter
     foldl'
     fromJSON
     genList
     hashString
     head
+    isString
     length
     listToAttrs
     map
     match
+    replaceStrings
+    split
     substring
+    tail
     ;
 
   chars = text: n: genList (i: substring i 1 text) n;
@@ -44,6 +49,17 @@ in
   machine = upstream:
     let part = match "\\[?([^]]*)]?:[0-9]+" upstream; in
     if part == null || match "127\\..*|0\\.0\\.0\\.0|::1?|localhost|unix:.*" (head part) != null then null else head part;
+
+  # An IPv6 address in its longest form, so that one has one spelling; others as they are.
+  spelled = address:
+    let
+      lower = replaceStrings [ "A" "B" "C" "D" "E" "F" ] [ "a" "b" "c" "d" "e" "f" ] address;
+      groups = part: map (g: head (match "0*([0-9a-f]+)" g)) (filter (g: isString g && g != "") (split ":" part));
+      halves = map groups (filter isString (split "::" lower));
+      zeros = genList (_: "0") (8 - length (concatLists halves));
+    in
+    if match ".*:.*" address == null then address
+    else concatStringsSep ":" (head halves ++ zeros ++ concatLists (tail halves));
 
   # "127.64.0.0/10" → its first address as a number, how many addresses, and
   # whether the bits after the prefix are zero.

@@ -1,6 +1,7 @@
 # Where services are to run: on the hosts that they name. For those with replicas it is a
 # pure function of who the hosts are, so that the plan tells every move before it happens.
-# Candidates are servers that have the tags, capabilities and group asked for.
+# Candidates are servers that have the tags, capabilities and group asked for; who wants
+# "all" gets them all.
 #
 #   minimize-movement  rendezvous hashing: a host that comes takes only its share, a
 #                      host that goes gives away only its own
@@ -78,7 +79,8 @@ let
       p = service.placement;
       candidates = shuffle service.name (fitting p);
     in
-    take service.replicas (
+    if service.replicas == "all" then candidates
+    else take service.replicas (
       if p.strategy == "balanced" then order (h: load.${h} or 0) candidates
       else if p.strategy == "locality" then order (distance p) candidates
       else candidates

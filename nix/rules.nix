@@ -43,6 +43,7 @@ severity "error"
     FL035 = "provider whose host lacks a capability";
     FL036 = "public service without an ingress";
     FL037 = "protocol that is not carried";
+    FL038 = "address at which callers reach themselves";
     FL050 = "root certificate that cannot be read";
     FL051 = "root certificate that expired";
     FL052 = "root certificate that is not valid yet";
@@ -56,4 +57,7 @@ severity "error"
   FL043 = "upstream on another host of the cluster";
   FL044 = "user on no host";
   FL045 = "service that cannot reach the issuer it signs in with";
+  FL046 = "group of hosts that no host is in";
+  FL047 = "identity that its account does not act under";
+  FL048 = "role that names a service nobody may reach";
 }

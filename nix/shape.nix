@@ -17,12 +17,14 @@ let
     caller
     clusterName
     groupPath
+    issuer
     loopback
     membership
     name
     pem
     port
     reference
+    replicas
     seconds
     signingKey
     sshKey
@@ -71,7 +73,7 @@ let
   service = record "a service" {
     host = of "where it runs" name;
     hosts = of "where it runs, on several: one identity, callers are spread over them" strings;
-    replicas = default "on how many hosts it runs, instead of saying which; `placement` chooses them" null (between 1 1000 "a number of hosts");
+    replicas = default "on how many hosts it runs, instead of saying which; `placement` chooses them; `\"all\"`: on each that fits" null replicas;
     placement = of "which hosts replicas may run on, and which are preferred" (record "placement" {
       strategy = of "`minimize-movement`: rendezvous hashing, a host that comes or goes moves only its share; `balanced`: where least runs; `locality`: close to `near`" (enum [ "minimize-movement" "balanced" "locality" ]);
       near = of "hosts to be near to, by their groups; with `locality`" strings;
@@ -148,7 +150,7 @@ let
       cert = provider "issues certificates; every cluster needs it" { lifetime = default "of certificates, in seconds" 86400 seconds; };
       config = provider "hands hosts their documents" { every = default "hosts ask again after so many seconds" 900 seconds; };
       file = provider "hands hosts files that do not belong in a repository" { };
-      oidc = provider "signs people in" { issuer = required "its address for browsers and services" "\"https://auth.example.org\"" url; };
+      oidc = provider "signs people in" { issuer = required "its address for browsers and services" "\"https://auth.example.org\"" issuer; };
     });
     acknowledge = of "warnings that are as they should be" (listOf acknowledgement);
   };

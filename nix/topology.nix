@@ -60,6 +60,7 @@ let
   # What a host has from the groups it is in, from the outside in, and itself.
   inherited = host: attribute:
     concatMap (g: clean.inventory.${g}.${attribute} or [ ]) (outward host.group) ++ host.${attribute};
+  # "eu/fra" → [ "eu" "eu/fra" ]
   outward = group:
     let
       labels = filter isString (split "/" group);
@@ -138,7 +139,7 @@ let
 in
 {
   inherit (clean) name trustDomain trust;
-  inherit adrift groups holders hosts placement providers roles services;
+  inherit adrift groups holders hosts outward placement providers roles services;
   users = mapAttrs
     (name: user: {
       id = id "user/${name}";

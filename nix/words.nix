@@ -40,11 +40,14 @@ let
   # The last label of a name is not a number: 10.0.0.300 is a mistake, no name.
   isName = matches "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?";
 
+  # No machine has it: the address of none or of several, or a name that leads back here.
+  isNoMachine = matches "0\\..*|2(2[4-9]|3[0-9])\\..*|255\\.255\\.255\\.255|[0:]+|[Ff][Ff][0-9A-Fa-f]{2}:.*|.*\\.rete";
+
   address = scalar {
-    want = "an IP address or a lower-case DNS name, without a port";
-    hint = "ports have attributes of their own";
+    want = "the IP address or lower-case DNS name of a machine, without a port and not below .rete";
+    hint = "write for example \"192.0.2.1\" or \"forge.example.org\"; ports have attributes of their own";
     unsound = "?";
-    ok = v: isV4 v || isV6 v || isName v;
+    ok = v: (isV4 v || isV6 v || isName v) && !isNoMachine v;
   };
 
   isHostPort = v:
@@ -90,6 +93,20 @@ let
     want = "an http or https URL";
     hint = "write for example \"https://wiki.example.org\"";
     re = "https?://[^[:space:]]+";
+  };
+
+  # OpenID Connect Discovery 1.0, section 3.
+  issuer = word {
+    want = "an http or https URL without query and fragment";
+    hint = "write for example \"https://auth.example.org\"";
+    re = "https?://[^[:space:]?#]+";
+  };
+
+  replicas = scalar {
+    want = "a number of hosts from 1 to 1000, or \"all\"";
+    hint = "write a whole number without quotes";
+    unsound = -1;
+    ok = v: isInt v && v >= 1 && v <= 1000 || v == "all";
   };
 
   account = word {
@@ -148,10 +165,10 @@ let
   };
 
   upstream = scalar {
-    want = "host:port or unix:/path";
+    want = "host:port, not below .rete, or unix:/path";
     hint = "write for example \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/wiki/http.sock\"";
     unsound = "?";
-    ok = v: matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112 || isHostPort v;
+    ok = v: matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112 || isHostPort v && !matches ".*\\.rete:.*" v;
   };
 
   reference = word {
@@ -167,12 +184,14 @@ in
     caller
     clusterName
     groupPath
+    issuer
     loopback
     membership
     name
     pem
     port
     reference
+    replicas
     seconds
     signingKey
     sshKey

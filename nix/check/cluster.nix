@@ -11,7 +11,7 @@ let
     head
     map
     ;
-  inherit (tools) fault host named reserved role serviceOf show user when;
+  inherit (tools) attribute fault host named reserved role serviceOf show user when;
 
   missing = kind: needing: why: write: when (clean.providers.${kind}.hosts == [ ] && needing != [ ]) [
     (fault {
@@ -58,7 +58,7 @@ let
 
   inventory = concatMap
     (g:
-      let place = "inventory.${if builtins.match "[a-z_][a-z0-9_-]*" g != null then g else builtins.toJSON g}"; of = clean.inventory.${g}; in
+      let place = "inventory.${attribute g}"; of = clean.inventory.${g}; in
       user "${place}.users" of.users
       ++ role "${place}.roles" of.roles
       ++ when (elem "operator" of.roles) [ (reserved "${place}.roles" "operator") ])

@@ -19,9 +19,11 @@ let
     listToAttrs
     map
     mapAttrs
+    match
     sort
     ;
   inherit (tools) fault role show twice unknown user when;
+  names = import ../names.nix;
 
   set = list: listToAttrs (map (name: { inherit name; value = null; }) list);
 
@@ -36,8 +38,9 @@ let
     else listToAttrs (concatMap others (attrValues groups));
 
   addressed = filter (h: h.address != "" && h.address != "?") (attrValues t.hosts);
-  sameAddress = earlier (h: h.forwarderAddress) addressed;
-  sameProvider = earlier (h: h.providerAddress) (filter (h: h.kinds != [ ]) addressed);
+  at = port: h: names.hostPort (names.spelled h.address) port;
+  sameAddress = earlier (h: at h.forwarderPort h) addressed;
+  sameProvider = earlier (h: at h.providerPort h) (filter (h: h.kinds != [ ]) addressed);
   sameKey = earlier (h: h.sshHostKey) (filter (h: h.sshHostKey != "") (attrValues t.hosts));
 
   taken = { id, others, place, what, value, remedy }: n: when (others ? ${n}) [
@@ -73,6 +76,19 @@ let
     value = h: h.sshHostKey;
     remedy = "each host proves itself with a key of its own: remove the copied keys in /etc/ssh and run ssh-keygen -A";
   };
+
+  # Where all are so, all hosts are one machine.
+  loops = h: match "127\\..*|::1|localhost|.*\\.localhost" h.address != null;
+  apart = any (h: !loops h) addressed;
+  loop = n: h: when (apart && h.address != "" && loops h) [
+    (fault {
+      id = "FL038";
+      place = "hosts.${n}.address";
+      problem = "other hosts would reach themselves at";
+      value = show h.address;
+      remedy = "write the address or name at which they reach this one";
+    })
+  ];
 
   # Services that rely on their port of 127.0.0.1.
   ports = n: h: twice
@@ -192,7 +208,7 @@ mapAttrs
     ++ role "hosts.${n}.roles" written.roles
     ++ grouped n written
     ++ callers n written
-    ++ address n ++ provider n ++ key n
+    ++ loop n h ++ address n ++ provider n ++ key n
     ++ ports n h ++ listeners n h ++ sameNeed n h ++ waiting n h
     ++ capabilities n h
     ++ absent n h)

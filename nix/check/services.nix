@@ -1,5 +1,5 @@
 # Faults of each service.
-{ access, clean, t, tools, ... }:
+{ access, clean, shapes, t, tools, ... }:
 let
   inherit (builtins)
     any
@@ -26,22 +26,35 @@ let
   socket = s: substring 0 5 s.upstream == "unix:";
 
   where = n: s:
-    let near = filter (h: h != "") s.placement.near; in
-    when (s.host != "" && s.hosts != [ ]) (both "services.${n}.hosts" "host = ${show s.host}")
-    ++ when (s.replicas != null && s.replicas != -1 && (s.host != "" || s.hosts != [ ]))
-      (both "services.${n}.replicas" (if s.host != "" then "host = ${show s.host}" else "hosts"))
-    ++ when (s.replicas == null && s.host == "" && s.hosts == [ ])
+    let
+      inherit (s.placement) capabilities group strategy tags;
+      some = filter (e: e != "");
+      near = some s.placement.near;
+      chosen = s.replicas != null && s.replicas != -1;
+      given = s.host != "" || s.hosts != [ ];
+      naming = if s.host != "" then "host = ${show s.host}" else "hosts";
+      placed = strategy != "minimize-movement" || group != "" || some (capabilities ++ tags) ++ near != [ ];
+    in
+    when (s.host != "" && s.hosts != [ ]) (both "services.${n}.hosts" naming)
+    ++ when (chosen && given) (both "services.${n}.replicas" naming)
+    ++ when (s.replicas == null && given && placed)
+      (excluded "write replicas instead of naming hosts, or take it out" "services.${n}.placement" naming)
+    ++ when (s.replicas == null && !given && placed)
+      (missing "services.${n}" "replicas" "write on how many of the hosts that fit it runs, replicas = 2; or \"all\"")
+    ++ when (s.replicas == null && !given && !placed)
       (missing "services.${n}" "host" "write host = ${toJSON (if clean.hosts == { } then "…" else head (attrNames clean.hosts))};")
-    ++ when (s.replicas != null && s.replicas != -1) (fits n s)
-    ++ when (s.placement.strategy == "locality" && near == [ ])
+    ++ when chosen (fits n s)
+    ++ when (s.replicas == "all" && strategy != "minimize-movement")
+      (excluded "it runs on every host that fits: take the strategy out" "services.${n}.placement.strategy" "replicas = \"all\"")
+    ++ when (strategy == "locality" && near == [ ])
       (missing "services.${n}.placement" "near" "name the hosts it should be near to, near = [ \"…\" ];")
-    ++ when (s.placement.strategy != "locality" && near != [ ])
-      (excluded "write strategy = \"locality\";, or take it out" "services.${n}.placement.near" "strategy = ${show s.placement.strategy}")
+    ++ when (strategy != "locality" && near != [ ])
+      (excluded "write strategy = \"locality\";, or take it out" "services.${n}.placement.near" "strategy = ${show strategy}")
     ++ host "services.${n}.placement.near" near;
 
   fits = n: s:
     let fitting = t.placement.fitting s.placement; in
-    when (length fitting < s.replicas) [
+    when (length fitting < (if s.replicas == "all" then 1 else s.replicas)) [
       (fault {
         id = "FL032";
         place = "services.${n}.replicas";
@@ -67,7 +80,11 @@ let
     })
   ];
 
-  sso = n: s: when (s.sso.mode == "oidc") (
+  # Without its mode the rest has no effect. A wrong mode was reported.
+  idle = s: s.mode == "none" && (s.restart != "" || s.redirectURIs != [ ] || s.after != [ ] || s.generation != 1);
+  sso = n: s: when (idle s.sso && shapes.services.${n} == [ ])
+    (excluded "write mode = \"oidc\";, or take out what it would be for" "services.${n}.sso" "mode = \"none\"")
+  ++ when (s.sso.mode == "oidc") (
     when (s.sso.redirectURIs == [ ])
       (missing "services.${n}.sso" "redirectURIs" "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback")
     ++ concatMap (named "services.${n}.sso.redirectURIs") s.sso.redirectURIs);

@@ -13,6 +13,7 @@ let
     match
     replaceStrings
     tail
+    toJSON
     ;
   inherit (import ../fault.nix) fault;
   inherit (import ../text.nix) password secret show suggest;
@@ -41,6 +42,9 @@ let
 in
 {
   inherit fault show suggest unknown;
+
+  # A name as it is written behind a dot.
+  attribute = n: if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n;
 
   # `node` is given to every node and to nothing else, `operator` by hand alone.
   reserved = place: name: fault {

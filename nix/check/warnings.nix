@@ -1,26 +1,32 @@
-# What is probably not meant. No host waits for it, so none looks at it.
+# What is probably not meant. No host waits for it, so none looks at it. What concerns
+# no entry is at the top.
 { access, clean, shapes, t, tools, ... }:
 let
   inherit (builtins)
     any
+    attrNames
     attrValues
+    concatMap
     concatStringsSep
     elem
     filter
     groupBy
     head
+    listToAttrs
     map
     mapAttrs
+    removeAttrs
     ;
-  inherit (tools) fault serviceOf show when;
+  inherit (tools) attribute fault serviceOf show suggest when;
   names = import ../names.nix;
+  set = list: listToAttrs (map (name: { inherit name; value = null; }) list);
 
   # What is on another host is that host's to publish: forwarders encrypt, an upstream does not.
   at = groupBy (h: h.address) (filter (h: h.address != "") (attrValues t.hosts));
   upstream = n: s:
     let
       machine = if s.upstream == "" then null else names.machine s.upstream;
-      there = at.${machine} or [ ];
+      there = at.${machine} or (if t.hosts ? ${machine} then [ t.hosts.${machine} ] else [ ]);
     in
     when (machine != null && there != [ ] && !any (h: elem h.name t.services.${n}.hosts) there) [
       (fault {
@@ -61,6 +67,57 @@ let
     })
   ];
 
+  # A group is there for the hosts in it and in the groups below.
+  inhabited = set (concatMap t.outward (attrNames (groupBy (h: h.group) (attrValues clean.hosts))));
+  inventory = map
+    (g: fault {
+      id = "FL046";
+      place = "inventory.${attribute g}";
+      problem = "what it has is given to";
+      value = "no host";
+      remedy =
+        if attrNames inhabited == [ ] then "write group = ${show g}; in the hosts that are in it"
+        else suggest "group of hosts" g (attrNames inhabited);
+    })
+    (filter (g: !inhabited ? ${g}) (attrNames clean.inventory));
+
+  # An account acts under the first of its identities, whatever the others reach. Who
+  # wrote that it acts under that one meant it.
+  accounts = n: h:
+    let
+      identities = access.identities.${n};
+      of = i: filter (a: a != "") i.users ++ map toString i.uids;
+      first = listToAttrs (concatMap (i: map (name: { inherit name; value = i; }) (of i)) identities);
+      lost = i: account:
+        let acts = first.${account}; in
+        when (!h.callers ? ${acts.key} && removeAttrs i.reach (attrNames acts.reach) != { }) [
+          (fault {
+            id = "FL047";
+            place = "hosts.${n}.callers.${attribute i.key}";
+            problem = "account ${account} reaches less than it should, for it acts as";
+            value = acts.key;
+            remedy = "give each an account of its own, or say in hosts.${n}.callers who acts as what";
+          })
+        ];
+    in
+    concatMap (i: concatMap (lost i) (of i)) identities;
+
+  # That a role reaches nothing at all is an error.
+  hidden = n: r:
+    let
+      members = r.services ++ concatMap (g: t.groups.${g} or [ ]) r.groups;
+      is = published: s: t.services.${s}.published or null == published;
+    in
+    when (any (is true) members || elem n [ "node" "operator" ]) (map
+      (s: fault {
+        id = "FL048";
+        place = "roles.${n}";
+        problem = "it names what visibility = \"host\" hides:";
+        value = "service ${s}";
+        remedy = "set services.${s}.visibility = \"cluster\";, or take it out of the role";
+      })
+      (filter (is false) (attrNames (set members))));
+
   user = n: u: when (shapes.users.${n} == [ ]) (
     when (u.roles == [ ]) [
       (fault {
@@ -82,6 +139,9 @@ let
     ]);
 in
 {
+  top = inventory;
+  hosts = mapAttrs accounts clean.hosts;
+  roles = mapAttrs hidden clean.roles;
   services = mapAttrs (n: s: upstream n s ++ signsIn n s ++ reachable n s) clean.services;
   users = mapAttrs user clean.users;
 }

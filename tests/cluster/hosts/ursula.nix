@@ -1,1 +1,1 @@
-{ on, me }: on 3 { }
+{ on, me }: on 3 { callers."service/outline" = me; }

@@ -1,11 +1,14 @@
 { base, key, merge, ... }: merge base {
   serial = 0;
+  hosts.beta.membership = "abcdefghijkl-n";
   trust.roots = [ ../../../cluster/ca.crt ];
   trust.keys = [ "golden-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n" ];
   hosts.alpha = { address = "a1.example.org"; loopback = "127.0.0.0/8"; };
   hosts.beta = { sshHostKey = key "beta" + " root@beta\n"; providerPort = 65535; };
   hosts.beta.callers = { node = [ "root" 0 4294967295 ]; };
-  hosts.gamma = { address = "::1"; sshHostKey = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="; };
+  hosts.gamma = { address = "2001:db8::1"; sshHostKey = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="; };
+  hosts.epsilon = { address = "223.255.255.254"; sshHostKey = key "epsilon"; };
+  hosts.zeta = { address = "rete.example"; sshHostKey = key "zeta"; };
   hosts.delta = { address = "1:2:3:4:5:6:7:8"; sshHostKey = key "delta"; };
   services.wiki = { port = 1; upstream = "[2001:db8::2]:8080"; user = "wiki-js"; };
   services.wiki = { visibility = "public"; tlsName = "rete.xn--p1ai"; };

@@ -19,6 +19,14 @@
   hosts.zeta = { address = "1:::2"; sshHostKey = key "zeta"; };
   hosts.eta = { address = ":1::2"; sshHostKey = key "eta"; };
   hosts.theta = { address = "1:2:3"; sshHostKey = key "theta"; };
+  hosts.iota = { address = "0.0.0.0"; sshHostKey = key "iota"; membership = "Blue"; };
+  hosts.kappa = { address = "224.0.0.1"; sshHostKey = key "kappa"; membership = "abcdefghijklmno"; };
+  hosts.lambda = { address = "0::"; sshHostKey = key "lambda"; membership = "red_blue"; };
+  hosts.mu = { address = "ff02::1"; sshHostKey = key "mu"; membership = "blue-"; };
+  hosts.nu = { address = "nu.golden.flor.rete"; sshHostKey = key "nu"; };
+  hosts.xi = { address = "255.255.255.255"; sshHostKey = key "xi"; };
+  services.ten = { host = "beta"; listenPort = 10; upstream = "wiki.golden.flor.rete:80"; };
+  services.eleven = { replicas = "every"; port = 11; };
   services.wiki.tlsName = "wiki";
   services.four = { host = "beta"; port = 4; tlsName = "wiki.golden.flor.rete"; };
   services.five = { host = "beta"; port = 5; tlsName = "Wiki.example.org"; };
@@ -32,5 +40,5 @@
   roles.reader = [ "wiki" ];
   groups.all = "wiki";
   providers.cert = { hosts = x: x; lifetime = 1.5; };
-  providers.oidc = { hosts = [ "alpha" ]; issuer = "auth.example.org"; };
+  providers.oidc = { hosts = [ "alpha" ]; issuer = "https://auth.example.org/#top"; };
 }

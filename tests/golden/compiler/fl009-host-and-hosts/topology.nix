@@ -5,5 +5,8 @@
   services.mail = { hosts = [ "alpha" "beta" ]; scope = "node"; port = 5; visibility = "public"; tlsName = "mail.example.org"; };
   hosts.beta.capabilities = [ "ingress" ];
   roles.reader.services = [ "wiki" "mail" "docs" ];
+  services.cache = { host = "alpha"; port = 6; placement.tags = [ "ssd" ]; };
+  services.shell = { replicas = "all"; port = 7; placement.strategy = "balanced"; };
+  services.sign = { host = "alpha"; port = 8; sso.restart = "sign.service"; };
   services.shop = { host = "alpha"; port = 2; listenPort = 3; upstream = "unix:/run/shop"; };
 }

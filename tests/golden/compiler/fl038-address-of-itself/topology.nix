@@ -1,0 +1,6 @@
+# Each on its own machine as it says, and yet the same for whoever calls.
+{ base, key, merge, ... }: merge base {
+  hosts.beta.address = "127.0.0.2";
+  hosts.gamma = { address = "::1"; sshHostKey = key "gamma"; };
+  hosts.delta = { address = "localhost"; sshHostKey = key "delta"; };
+}

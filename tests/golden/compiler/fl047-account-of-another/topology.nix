@@ -1,0 +1,12 @@
+# www is blog first, in order of name; root is the wiki, and no more the node.
+{ base, merge, ... }: merge base {
+  services = {
+    wiki = { user = "root"; roles = [ "reader" ]; };
+    blog = { host = "beta"; port = 81; user = "www"; };
+    shop = { host = "beta"; port = 82; user = "www"; roles = [ "reader" ]; };
+    time = { host = "alpha"; port = 123; };
+  };
+  hosts.beta.callers."user/ann" = [ 1000 "www" ];
+  roles.reader.services = [ "wiki" "blog" "shop" ];
+  groups.control-plane = [ "time" ];
+}

@@ -44,6 +44,7 @@ func TestModules(t *testing.T) {
 		"two-lines.nix":        {"demo/ursula"},
 		"provider-host.nix":    {"demo/drhorrible"},
 		"chosen-cluster.nix":   {"demo/laptop"},
+		"one-role.nix":         {"demo/laptop"},
 		"two-clusters.nix":     {"demo/ursula", "blue/ursula"},
 		"further-provider.nix": {"blue/drhorrible"},
 	} {

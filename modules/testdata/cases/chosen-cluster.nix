@@ -1,4 +1,4 @@
-# The cluster itself, and roles one by one; the other modules are not even there.
+# The cluster itself, and one role; the other modules are not even there.
 { flake, modules, ... }: {
   imports = [ modules.host ];
   services.florete.cluster = flake.florete.demo;

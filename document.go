@@ -112,8 +112,13 @@ func files(dir, kind string) (body, envelope, sig string) {
 }
 
 // Read opens the document of a kind in dir: <kind>.json, <kind>.envelope.json and,
-// when it is signed, <kind>.sig. The error is fs.ErrNotExist when there is none.
+// when it is signed, <kind>.sig. The error is fs.ErrNotExist when there is none. A link
+// to dir is followed once, so that all of it is of one generation.
 func Read(dir, kind string) (Document, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return Document{}, err
+	}
 	bodyPath, envelopePath, sigPath := files(dir, kind)
 	body, err := os.ReadFile(bodyPath)
 	if err != nil {

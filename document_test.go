@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"florete"
@@ -80,6 +84,49 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := d.Policy(); err == nil {
 		t.Error("a manifest opened as a policy")
+	}
+}
+
+// TestReadOneGeneration: a link that is switched between two documents leads to one of
+// them, whole, at any moment.
+func TestReadOneGeneration(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "current")
+	for i, id := range []string{"a", "b"} {
+		text := fmt.Sprintf(body, need(id, ""))
+		d, err := florete.Open(envelope(t, text, nil), []byte(text), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		gen := filepath.Join(dir, fmt.Sprint("gen-", i))
+		if err := errors.Join(os.Mkdir(gen, 0o755), d.Write(gen)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	switchTo := func(i int) {
+		if err := errors.Join(os.Symlink(fmt.Sprint("gen-", i%2), link+".new"), os.Rename(link+".new", link)); err != nil {
+			t.Error(err)
+		}
+	}
+	switchTo(0)
+	done := make(chan struct{})
+	var switching sync.WaitGroup
+	defer switching.Wait()
+	defer close(done)
+	switching.Go(func() {
+		for i := 1; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+				switchTo(i)
+			}
+		}
+	})
+	for range 2000 {
+		if _, err := florete.Read(link, florete.DocManifest); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

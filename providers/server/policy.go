@@ -72,12 +72,7 @@ func (p *Policies) use(kinds []Kind) error {
 }
 
 func (p *Policies) read() (*inForce, error) {
-	// Resolved once, so that all files are of one generation.
-	dir, err := filepath.EvalSymlinks(p.dir)
-	if err != nil {
-		return nil, fmt.Errorf("policy: %w", err)
-	}
-	d, err := florete.Read(dir, florete.DocPolicy)
+	d, err := florete.Read(p.dir, florete.DocPolicy)
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}

@@ -20,6 +20,7 @@
     local = { replicas = 2; port = 4; placement = { strategy = "locality"; near = [ "gamma" ]; }; };
     fitted = { replicas = 1; port = 5; placement = { tags = [ "europe" ]; capabilities = [ "ssd" ]; }; };
     grouped = { replicas = 1; port = 6; placement.group = "us"; };
+    every = { replicas = "all"; port = 7; scope = "node"; placement.group = "eu"; };
   };
-  roles.reader.services = [ "even-1" "even-2" "fitted" "grouped" "hashed" "local" "wiki" ];
+  roles.reader.services = [ "even-1" "even-2" "every" "fitted" "grouped" "hashed" "local" "wiki" ];
 }

@@ -140,15 +140,14 @@ func (s *Stream) Answer() error {
 	if err == nil {
 		err = fmt.Errorf("%s: answer %d, want %d", s.link.peer.ID, answer[0], wire.Connected)
 	}
-	// A refusal resets both directions. Which one is noticed first is chance, and
-	// this side may have reset the stream in turn.
-	var reset *quic.StreamError
-	if cause := context.Cause(s.Context()); errors.As(cause, &reset) && reset.Remote {
+	// A refusal ends both directions, of the stream or of all the connection's. Which
+	// one is noticed first is chance, and this side may have reset the stream in turn.
+	if cause := context.Cause(s.Context()); cause != nil && !givenUp(cause) {
 		err = cause
 	}
 	s.CancelRead(quic.StreamErrorCode(wire.Reset))
 	s.CancelWrite(quic.StreamErrorCode(wire.Reset))
-	if errors.As(err, &reset) && !reset.Remote {
+	if givenUp(err) {
 		return context.Canceled
 	}
 	err = s.Explain(err)
@@ -157,6 +156,12 @@ func (s *Stream) Answer() error {
 		s.pool.learn(s, false)
 	}
 	return err
+}
+
+// givenUp tells whether a stream has ended because this side is done with it.
+func givenUp(err error) bool {
+	var reset *quic.StreamError
+	return errors.Is(err, quic.ErrStreamClosed) || errors.As(err, &reset) && !reset.Remote
 }
 
 // Explain makes an error of the stream a RefusedError where the target's side said
@@ -200,7 +205,13 @@ func (p *Pool) acquire(ctx context.Context, r Route) (l *link, fresh bool, err e
 		return l, false, nil
 	}
 	key := r.Caller.String() + " " + r.Target.ID().String()
-	done := p.dials.DoChan(key, func() (any, error) { return p.connect(r, svid) })
+	done := p.dials.DoChan(key, func() (any, error) {
+		if l := p.current(r, svid); l != nil && l.acquire() { // made since it was looked for
+			l.release()
+			return l, nil
+		}
+		return p.connect(r, svid)
+	})
 	select {
 	case res := <-done:
 		if res.Err != nil {

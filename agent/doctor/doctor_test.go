@@ -309,6 +309,34 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "units: florete-provider.service failed", fix: "journalctl -u florete-provider.service -n 20; systemctl restart florete-provider.service",
 		},
+		"a unit of a membership": {
+			hurt: func(p *patient) {
+				p.Membership = "blue"
+				p.units["florete-agent.service"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "failed"}
+				p.units["florete_blue-need-cert-user-alice.path"] = dbus.UnitStatus{LoadState: "not-found", ActiveState: "inactive"}
+				p.units["florete_blue-need-cert-user-bob.path"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "failed"}
+			},
+			begin: "units: florete_blue-need-cert-user-bob.path failed", fix: "journalctl -u florete_blue-need-cert-user-bob.path -n 20; systemctl restart florete_blue-need-cert-user-bob.path",
+		},
+		"names of a membership": {
+			hurt: func(p *patient) {
+				p.Membership = "blue"
+				p.write(p.Hosts, "127.0.0.1 localhost\n", 0o644)
+				p.units["florete-names.service"] = dbus.UnitStatus{LoadState: "not-found", ActiveState: "inactive"}
+			},
+			begin: "names: ", fix: "systemctl restart florete_blue-names.service",
+		},
+		"a need of a membership": {
+			hurt: func(p *patient) {
+				p.Membership = "blue"
+				p.sh("rm " + p.Layout.NeedState("cert-node-laptop"))
+			},
+			begin: "needs: ", fix: "systemctl restart florete_blue-activate.service",
+		},
+		"the agent of a membership": {
+			hurt:  func(p *patient) { p.Membership = "blue"; p.stop["laptop"]() },
+			begin: "agent: agent at ", fix: "systemctl restart florete_blue-agent.service",
+		},
 		"open key":      {hurt: func(p *patient) { p.sh("chmod 644 " + p.file("key.pem")) }, begin: "permissions: ", run: true},
 		"closed SVID":   {hurt: func(p *patient) { p.sh("chmod 400 " + p.file("svid.pem")) }, begin: "permissions: ", run: true},
 		"open host key": {hurt: func(p *patient) { p.sh("chmod 644 " + p.HostKey) }, begin: "permissions: ", run: true},

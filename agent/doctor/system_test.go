@@ -1,10 +1,13 @@
 package doctor
 
 import (
+	"io/fs"
 	"net"
 	"os"
 	"strings"
 	"testing"
+
+	"florete"
 )
 
 func TestBuffers(t *testing.T) {
@@ -19,6 +22,29 @@ func TestBuffers(t *testing.T) {
 	found := (&host{}).buffers(conn, 1<<30)
 	if len(found) != 2 || !strings.Contains(found[0].Fix, "net.core.rmem_max=1073741824") || !strings.Contains(found[1].Fix, "net.core.wmem_max=") {
 		t.Errorf("1 GiB: %q", found)
+	}
+}
+
+// TestFixes: what is done outside of systemd names the membership too.
+func TestFixes(t *testing.T) {
+	conn, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for m, want := range map[florete.Membership][]string{
+		"":     {"sudo flor doctor", ">> /etc/sysctl.d/60-florete.conf &&"},
+		"blue": {"sudo flor_blue doctor", ">> /etc/sysctl.d/60-florete_blue.conf &&"},
+	} {
+		h := &host{Config: Config{Membership: m}}
+		if got := h.unreadable(fs.ErrPermission, "").Fix; got != want[0] {
+			t.Errorf("got %q, want %q", got, want[0])
+		}
+		for _, f := range h.buffers(conn, 1<<30) {
+			if !strings.Contains(f.Fix, want[1]) {
+				t.Errorf("got %q, want %q", f.Fix, want[1])
+			}
+		}
 	}
 }
 

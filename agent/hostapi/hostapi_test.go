@@ -127,6 +127,17 @@ func TestRefuses(t *testing.T) {
 	h.want(404, "", "POST", "/rotate?need=cert-node-ursula")
 }
 
+// TestMembership: journals of the host's other cluster are not for those of this one.
+func TestMembership(t *testing.T) {
+	h := newHost(t, `echo "$@"`)
+	h.Membership = "blue"
+	s := httptest.NewServer(hostapi.Look(h.Config))
+	t.Cleanup(s.Close)
+	h.url = s.URL
+	h.want(200, "--unit=florete_blue-agent.service ", "GET", "/journal/florete_blue-agent")
+	h.want(404, `unit "florete-agent": want one of florete_blue-activate, `, "GET", "/journal/florete-agent")
+}
+
 func TestJournalIsBounded(t *testing.T) {
 	cut := func(script string) {
 		t.Helper()

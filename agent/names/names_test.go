@@ -56,6 +56,10 @@ func TestBlock(t *testing.T) {
 	if got := block("", reach("service/wiki", "service/ursula/host")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	want = strings.ReplaceAll(want, "florete", "florete_blue")
+	if got := block("blue", reach("service/wiki", "service/ursula/host")); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
 }
 
 func TestRewrite(t *testing.T) {

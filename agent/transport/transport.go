@@ -29,6 +29,11 @@ const (
 	maxStreams       = 1 << 16 // TCP connections and UDP flows within one connection
 )
 
+// window is how many bytes of all streams of a connection may wait for those that
+// they are for. Each stream has its own, much smaller one: those that nobody reads
+// must not use up what all share, or none of the others goes on.
+const window = 1 << 30
+
 // Flush is how long to wait between a last stream's end and a connection's: QUIC
 // cannot tell whether the last bytes have arrived, and closing takes them back.
 const Flush = 200 * time.Millisecond
@@ -105,6 +110,9 @@ func quicConfig() *quic.Config {
 		KeepAlivePeriod:       keepAlive,
 		MaxIncomingUniStreams: -1,
 		EnableDatagrams:       true,
+
+		InitialConnectionReceiveWindow: window,
+		MaxConnectionReceiveWindow:     window,
 	}
 }
 

@@ -14,8 +14,8 @@ let
     key = "${prefix}/${baseNameOf file}";
     imports = imports ++ [
       ({ config, lib, pkgs, ... }@args: import file (args // {
-        inherit packages;
         florete = import ./lib.nix { inherit config lib membership; };
+        package = lib.mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" { pkgsText = "florete.packages.\${system}"; };
       }))
     ];
   };

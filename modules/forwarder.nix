@@ -1,8 +1,7 @@
 # The forwarder: connections between this host and its cluster.
-{ florete, config, lib, pkgs, packages, ... }:
+{ florete, package, lib, ... }:
 let
-  inherit (lib) elemAt filter groupBy listToAttrs literalExpression mapAttrs match mkDefault mkEnableOption mkIf mkOption mkPackageOption optional toInt types;
-  inherit (florete.cfg) host;
+  inherit (lib) elemAt filter groupBy head listToAttrs literalExpression mapAttrs match mkDefault mkEnableOption mkIf mkOption optional splitString types;
   inherit (florete.manifest) forwarder;
   cfg = florete.cfg.forwarder;
 
@@ -10,7 +9,6 @@ let
   dialled = id:
     let part = match "spiffe://([^/]+)/service/(([^/]+)/)?([^/]+)" id; in
     elemAt part 3 + (if elemAt part 2 == null then "" else "." + elemAt part 2) + ".${elemAt part 0}.rete";
-  split = match "(.*):([0-9]+)";
 in
 {
   options.services.${florete.prefix} = {
@@ -30,19 +28,13 @@ in
     };
 
     forwarder = {
-      enable = mkEnableOption "carrying connections between this host and its cluster" // {
-        default = host.enable;
-        defaultText = lib.literalExpression "config.${florete.option}.host.enable";
-      };
-      package = mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" { pkgsText = "florete.packages.\${system}"; }
-        // { default = host.package; defaultText = lib.literalExpression "config.${florete.option}.host.package"; };
+      enable = florete.asHost "enable" (mkEnableOption "carrying connections between this host and its cluster");
+      package = florete.asHost "package" package;
       settings = florete.flags "flor agent run" { socket = "${florete.run}/agent/other.sock"; };
-      openFirewall = mkOption {
+      openFirewall = florete.asHost "openFirewall" (mkOption {
         type = types.bool;
-        default = host.openFirewall;
-        defaultText = lib.literalExpression "config.${florete.option}.host.openFirewall";
         description = "Whether to open the UDP port on which other hosts reach the services of this one.";
-      };
+      });
       hosts = mkOption {
         type = types.bool;
         default = true;
@@ -59,9 +51,9 @@ in
       { inherit (cfg) package; settings.agent = cfg.settings; };
 
     networking.hosts = mkIf cfg.hosts (mapAttrs (_: map (r: dialled r.id))
-      (groupBy (r: elemAt (split r.listen) 0) forwarder.reach));
+      (groupBy (r: head (splitString ":" r.listen)) forwarder.reach));
     networking.firewall.allowedUDPPorts = mkIf cfg.openFirewall
-      (map (l: toInt (elemAt (split l) 1)) (optional (forwarder ? listen) forwarder.listen));
+      (optional (forwarder ? listen) (florete.port forwarder.listen));
 
     boot.kernel.sysctl = mapAttrs (_: mkDefault) florete.sysctl;
   };

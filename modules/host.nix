@@ -1,7 +1,7 @@
 # Activation: this host fetches what it needs and keeps it fulfilled.
-{ florete, config, lib, pkgs, packages, ... }:
+{ florete, package, lib, pkgs, ... }:
 let
-  inherit (lib) mapAttrs mkEnableOption mkIf mkOption mkPackageOption optional types;
+  inherit (lib) elem literalExpression mapAttrs mkEnableOption mkIf mkOption optional types;
   inherit (florete.cfg) cluster;
   cfg = florete.cfg.host;
   key = cfg.settings.ssh-host-key or "";
@@ -15,9 +15,9 @@ in
   options.services.${florete.prefix}.host = {
     enable = mkEnableOption "fetching what this host needs from its cluster's providers" // {
       default = cluster != null;
-      defaultText = lib.literalExpression "config.${florete.option}.cluster != null";
+      defaultText = literalExpression "config.${florete.option}.cluster != null";
     };
-    package = mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" { pkgsText = "florete.packages.\${system}"; };
+    inherit package;
     settings = florete.flags "flor activate" { backoff-max = "1m"; };
     openFirewall = mkOption {
       type = types.bool;
@@ -34,7 +34,7 @@ in
       ++ optional (florete.inStore key) (florete.refused "${florete.option}.host.settings.ssh-host-key" key);
 
     services.${florete.prefix}.units = mkIf florete.known (florete.defaults
-      (name: !builtins.elem name (map florete.unit [ "agent.service" "names.service" "provider.service" ]))
+      (name: !elem name (map florete.unit [ "agent.service" "names.service" "provider.service" ]))
       { inherit (cfg) package; settings.activate = cfg.settings; });
 
     environment = mkIf florete.known {

@@ -1,7 +1,7 @@
 # What the modules share: this host's part of its cluster, and options alike.
 { config, lib, membership }:
 let
-  inherit (lib) attrNames concatStringsSep head length mapAttrsRecursive mkDefault mkOption types;
+  inherit (lib) attrNames concatStringsSep head length literalExpression mapAttrsRecursive mkDefault mkOption types;
   units = import ../nix/units membership;
   inherit (units) prefix;
   option = "services.${prefix}";
@@ -54,6 +54,9 @@ in
       bin = "${package}/bin";
     }));
 
+  # "host:port" → port
+  port = address: lib.toInt (lib.last (lib.splitString ":" address));
+
   # Secrets that everybody could read.
   inStore = file: lib.hasPrefix builtins.storeDir (toString file);
   refused = option: file: {
@@ -61,6 +64,9 @@ in
     message = "${option} is in the Nix store, which everybody can read: ${toString file}; "
       + "keep it in a file outside, written as a string, such as \"/run/keys/users\"";
   };
+
+  # An option of another role, whose default is activation's.
+  asHost = name: o: o // { default = cfg.host.${name}; defaultText = literalExpression "config.${option}.host.${name}"; };
 
   # The settings of a program are the flags it has.
   flags = program: example: mkOption {

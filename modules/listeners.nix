@@ -1,4 +1,4 @@
-# Where the host listens as a member of this cluster, it does not as a member of another.
+# A member of several clusters listens on an address for one of them alone.
 { florete, config, lib, ... }:
 let
   inherit (lib) attrNames concatStringsSep filter groupBy hasPrefix intersectAttrs listToAttrs mapAttrsToList nameValuePair optional optionals removePrefix;

@@ -14,7 +14,6 @@ let
     head
     listToAttrs
     mapAttrs
-    mapAttrsToList
     mkDefault
     mkForce
     mkIf

@@ -1,9 +1,8 @@
 # A provider host: answers what the hosts of the cluster need.
-{ florete, config, lib, pkgs, packages, ... }:
+{ florete, package, lib, pkgs, ... }:
 let
-  inherit (lib) elemAt literalExpression match mkDefault mkEnableOption mkIf mkMerge mkOption mkPackageOption optional toInt types;
+  inherit (lib) literalExpression mkDefault mkEnableOption mkIf mkMerge mkOption optional types;
   inherit (florete) etc policy state;
-  inherit (florete.cfg) host;
   cfg = florete.cfg.provider;
   provides = kind: policy != null && policy.kinds ? ${kind};
   format = pkgs.formats.json { };
@@ -13,11 +12,10 @@ in
 {
   options.services.${florete.prefix}.provider = {
     enable = mkEnableOption "answering what the hosts of the cluster need" // {
-      default = host.enable && policy != null;
+      default = florete.cfg.host.enable && policy != null;
       defaultText = literalExpression "the cluster says that this host provides";
     };
-    package = mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" { pkgsText = "florete.packages.\${system}"; }
-      // { default = host.package; defaultText = literalExpression "config.${florete.option}.host.package"; };
+    package = florete.asHost "package" package;
     settings = mkOption {
       type = types.submodule { freeformType = format.type; };
       default = { };
@@ -38,12 +36,10 @@ in
         provider gets its content when it starts; the file may be root's alone.
       '';
     };
-    openFirewall = mkOption {
+    openFirewall = florete.asHost "openFirewall" (mkOption {
       type = types.bool;
-      default = host.openFirewall;
-      defaultText = literalExpression "config.${florete.option}.host.openFirewall";
       description = "Whether to open the TCP port on which hosts reach this provider.";
-    };
+    });
   };
 
   config = mkIf cfg.enable {
@@ -79,6 +75,6 @@ in
 
     environment.etc."${florete.prefix}/provider.hujson" = mkIf (policy != null) { source = format.generate "provider.hujson" cfg.settings; };
     networking.firewall.allowedTCPPorts = mkIf (policy != null && cfg.openFirewall)
-      [ (toInt (elemAt (match ".*:([0-9]+)" policy.provider.address) 0)) ];
+      [ (florete.port policy.provider.address) ];
   };
 }

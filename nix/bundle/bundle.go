@@ -9,6 +9,9 @@
 //	florete.sysusers      accounts, for systemd-sysusers
 //	florete.sysctl        settings of the kernel, for systemd-sysctl
 //	version               <serial>-<digest of the rest>
+//
+// What is called florete here is called florete_<membership> on a host that is a
+// member of another cluster too.
 package bundle
 
 import (
@@ -30,17 +33,21 @@ import (
 	"florete/nix/compile"
 )
 
-// Where the commands are on the host, for compile.ReadUnits.
-const (
-	BinTar = "/usr/local/bin"
-	BinDeb = "/usr/bin"
-)
+// BinTar is where the commands of a tar.gz are on the host, for compile.ReadUnits.
+func BinTar(m florete.Membership) string {
+	if m == "" {
+		return "/usr/local/bin"
+	}
+	return path.Join("/usr/local/lib", m.String(), "current/bin")
+}
 
-// The files of compile.Units that are no units.
-const (
-	sysusers = "florete.sysusers"
-	sysctl   = "florete.sysctl"
-)
+// BinDeb is where those of a package are.
+func BinDeb(m florete.Membership) string {
+	if m == "" {
+		return "/usr/bin"
+	}
+	return path.Join("/usr/lib", m.String(), "bin")
+}
 
 // Bundle is what one host runs on.
 type Bundle struct {
@@ -108,8 +115,10 @@ type file struct {
 	target string
 }
 
+// @NAME@ stands for what everything of the bundle is called on the host.
+//
 //go:embed install.sh
-var installer []byte
+var installer string
 
 // envelope is that of the manifest.
 func (b Bundle) envelope() florete.Envelope { return b.Documents[0].Envelope }
@@ -127,13 +136,16 @@ func (b Bundle) Version() string {
 	return fmt.Sprintf("%d-%x", b.envelope().Serial, sum.Sum(nil)[:6])
 }
 
+// name is what everything of the bundle is called on the host, "florete".
+func (b Bundle) name() string { return b.Units.Membership.String() }
+
 // files are all but the version.
 func (b Bundle) files() []file {
-	all := append(b.place("bin", "documents", "units"), file{path: "install.sh", data: installer, mode: 0o755})
-	for _, name := range []string{sysctl, sysusers} {
-		all = append(all, file{path: name, data: []byte(b.Units[name]), mode: 0o644})
-	}
-	return sorted(all)
+	return sorted(append(b.place("bin", "documents", "units"),
+		file{path: "install.sh", data: []byte(strings.ReplaceAll(installer, "@NAME@", b.name())), mode: 0o755},
+		file{path: b.name() + ".sysctl", data: []byte(b.Units.Sysctl), mode: 0o644},
+		file{path: b.name() + ".sysusers", data: []byte(b.Units.Sysusers), mode: 0o644},
+	))
 }
 
 // place puts programs, documents and units into directories.
@@ -151,10 +163,8 @@ func (b Bundle) place(bin, documents, units string) (all []file) {
 			all = append(all, file{path: path.Join(documents, d.Envelope.Kind+ext), data: data, mode: 0o644})
 		}
 	}
-	for name, text := range b.Units {
-		if name != sysusers && name != sysctl {
-			all = append(all, file{path: path.Join(units, name), data: []byte(text), mode: 0o644})
-		}
+	for name, text := range b.Units.Files {
+		all = append(all, file{path: path.Join(units, name), data: []byte(text), mode: 0o644})
 	}
 	return all
 }

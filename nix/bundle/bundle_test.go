@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,12 +63,43 @@ func example(t *testing.T, host, text string) Bundle {
 	if b.Programs, err = ReadPrograms(bin, Needed(b.Documents), "x86_64-linux"); err != nil {
 		t.Fatal(err)
 	}
-	b.Units = compile.Units{
-		sysctl:                             "-net.core.rmem_max = 1\n",
-		sysusers:                           "u florete -\n",
-		"florete-activate.service":         "[Service]\nExecStart=" + text + "\n\n[Install]\nWantedBy=multi-user.target\n",
-		"florete-need-" + text + ".path":   "[Path]\n\n[Install]\nWantedBy=paths.target\n",
-		"florete-need-" + text + ".target": "[Unit]\n",
+	b.Units = units("", text)
+	return b
+}
+
+func units(m florete.Membership, text string) compile.Units {
+	return compile.Units{
+		Membership: m,
+		Files: map[string]string{
+			m.Unit("activate.service"):         "[Service]\nExecStart=" + text + "\n\n[Install]\nWantedBy=multi-user.target\n",
+			m.Unit("need-" + text + ".path"):   "[Path]\n\n[Install]\nWantedBy=paths.target\n",
+			m.Unit("need-" + text + ".target"): "[Unit]\n",
+		},
+		Sysusers: "u " + m.String() + " -\n",
+		Sysctl:   "-net.core.rmem_max = 1\n",
+	}
+}
+
+// blue is the bundle of the same host in cluster blue, under this membership.
+func blue(t *testing.T, m florete.Membership, host, text string) Bundle {
+	t.Helper()
+	b := rename(t, example(t, host, text), `"cluster":"demo"`, `"cluster":"blue"`, "demo.flor", "blue.flor")
+	b.Units = units(m, text)
+	return b
+}
+
+// rename puts other words into the documents of a bundle.
+func rename(t *testing.T, b Bundle, oldnew ...string) Bundle {
+	t.Helper()
+	replacer := strings.NewReplacer(oldnew...)
+	for i, d := range b.Documents {
+		envelope, body, _ := d.Bytes()
+		body = []byte(replacer.Replace(string(body)))
+		text := strings.ReplaceAll(replacer.Replace(string(envelope)), d.Envelope.Digest, florete.Digest(body))
+		var err error
+		if b.Documents[i], err = florete.Open([]byte(text), body, ""); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return b
 }
@@ -143,70 +173,5 @@ func TestTar(t *testing.T) {
 	}
 	if other := example(t, "ursula", "two"); other.Version() == b.Version() {
 		t.Error("other programs have the same version")
-	}
-}
-
-// TestDeb asks dpkg what it makes of the package.
-func TestDeb(t *testing.T) {
-	if _, err := exec.LookPath("dpkg-deb"); err != nil {
-		t.Skip("NOT TESTED: no dpkg-deb here")
-	}
-	var out, again bytes.Buffer
-	if err := example(t, "drhorrible", "one").WriteDeb(&out); err != nil {
-		t.Fatal(err)
-	}
-	if err := example(t, "drhorrible", "one").WriteDeb(&again); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
-		t.Errorf("the same host gives other bytes: %v", err)
-	}
-	deb := filepath.Join(write(t, map[string][]byte{"florete.deb": out.Bytes()}), "florete.deb")
-	dpkg := func(args ...string) string {
-		b, err := exec.Command("dpkg-deb", args...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("dpkg-deb %s: %v\n%s", args, err, b)
-		}
-		return string(b)
-	}
-	if got := dpkg("--field", deb, "Package", "Architecture", "Depends", "Description"); got != `Package: florete
-Architecture: amd64
-Depends: systemd
-Description: host drhorrible of cluster demo
- The documents of this host, the programs that it runs on and their units.
-` {
-		t.Errorf("control:\n%s", got)
-	}
-	if got, want := strings.TrimSpace(dpkg("--field", deb, "Version")), strings.Replace(example(t, "drhorrible", "one").Version(), "-", "+", 1); got != want {
-		t.Errorf("version %s, want %s", got, want)
-	}
-	for _, want := range []string{
-		"./usr/bin/flor-provider\n", "./etc/florete/documents -> /usr/share/florete/documents\n", "./usr/share/florete/documents/policy.json\n",
-		"./usr/lib/systemd/system/florete-activate.service\n", "./usr/lib/sysusers.d/florete.conf\n", "./usr/lib/sysctl.d/60-florete.conf\n",
-	} {
-		if list := dpkg("--contents", deb); !strings.Contains(list, want) {
-			t.Errorf("no %q in\n%s", want, list)
-		}
-	}
-	dir := t.TempDir()
-	dpkg("--raw-extract", deb, dir)
-	check := exec.Command("md5sum", "--check", "--quiet", "DEBIAN/md5sums")
-	check.Dir = dir
-	if b, err := check.CombinedOutput(); err != nil {
-		t.Errorf("md5sums: %v\n%s", err, b)
-	}
-	for _, name := range []string{"postinst", "prerm", "postrm"} {
-		text, err := os.ReadFile(filepath.Join(dir, "DEBIAN", name))
-		if err != nil || bytes.Contains(text, []byte("@")) {
-			t.Errorf("%s: %v\n%s", name, err, text)
-		}
-		if b, err := exec.Command("sh", "-n", filepath.Join(dir, "DEBIAN", name)).CombinedOutput(); err != nil {
-			t.Errorf("%s: %s", name, b)
-		}
-		if name == "postinst" && !bytes.Contains(text, []byte("enable florete-activate.service florete-need-one.path\n")) {
-			t.Errorf("postinst enables something else:\n%s", text)
-		}
-	}
-	other := example(t, "ursula", "one")
-	other.Programs.Machine = elf.EM_68K
-	if err := other.WriteDeb(io.Discard); err == nil || !strings.Contains(err.Error(), "use the tar.gz") {
-		t.Errorf("an architecture that Debian has not: %v", err)
 	}
 }

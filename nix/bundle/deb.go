@@ -8,13 +8,17 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 )
 
-// The maintainer scripts (Debian Policy chapter 6). @UNITS@ stands for the units
-// that are enabled.
+// The maintainer scripts (Debian Policy chapter 6). @NAME@ stands for what everything of
+// the package is called on the host, @UNITS@ for the units that are enabled, @CLUSTER@
+// for the cluster and its trust domain.
 var (
+	//go:embed deb/preinst
+	preinst string
 	//go:embed deb/postinst
 	postinst string
 	//go:embed deb/prerm
@@ -26,19 +30,29 @@ var (
 // architectures are Debian's names.
 var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_RISCV: "riscv64", elf.EM_386: "i386", elf.EM_ARM: "armhf"}
 
-// WriteDeb writes the bundle as a Debian package named florete (deb(5)). Its units
-// have their commands in BinDeb.
+// WriteDeb writes the bundle as a Debian package (deb(5)) that is called florete, or
+// florete-<membership>. Its units have their commands in BinDeb.
 func (b Bundle) WriteDeb(w io.Writer) error {
 	arch, ok := architectures[b.Programs.Machine]
 	if !ok {
 		return fmt.Errorf("programs for %s: Debian has no such architecture: use the tar.gz", b.Programs.Machine)
 	}
-	data := append(b.place("usr/bin", "usr/share/florete/documents", "usr/lib/systemd/system"),
-		file{path: "etc/florete/documents", target: "/usr/share/florete/documents"},
-		file{path: "usr/lib/sysctl.d/60-florete.conf", data: []byte(b.Units[sysctl]), mode: 0o644},
-		file{path: "usr/lib/sysusers.d/florete.conf", data: []byte(b.Units[sysusers]), mode: 0o644},
+	m, err := b.Documents[0].Manifest()
+	if err != nil {
+		return err
+	}
+	name, bin, documents := b.name(), BinDeb(b.Units.Membership), path.Join("/usr/share", b.name(), "documents")
+	data := append(b.place(bin[1:], documents[1:], "usr/lib/systemd/system"),
+		file{path: "etc/" + name + "/documents", target: documents},
+		file{path: "usr/lib/sysctl.d/60-" + name + ".conf", data: []byte(b.Units.Sysctl), mode: 0o644},
+		file{path: "usr/lib/sysusers.d/" + name + ".conf", data: []byte(b.Units.Sysusers), mode: 0o644},
 	)
-	control := b.control(arch, sorted(data))
+	for program := range b.Programs.files {
+		if called := b.Units.Membership.Program(program); called != program {
+			data = append(data, file{path: "usr/bin/" + called, target: path.Join(bin, program)})
+		}
+	}
+	control := b.control(arch, m.TrustDomain, sorted(data))
 
 	var controlTar, dataTar bytes.Buffer
 	if err := writeTar(&controlTar, sorted(control), "./", b.time()); err != nil {
@@ -59,11 +73,11 @@ func (b Bundle) WriteDeb(w io.Writer) error {
 			out.WriteByte('\n')
 		}
 	}
-	_, err := out.WriteTo(w)
+	_, err = out.WriteTo(w)
 	return err
 }
 
-func (b Bundle) control(arch string, data []file) []file {
+func (b Bundle) control(arch, trustDomain string, data []file) []file {
 	e := b.envelope()
 	size, sums := 0, ""
 	for _, f := range data {
@@ -73,29 +87,34 @@ func (b Bundle) control(arch string, data []file) []file {
 		}
 	}
 	// A version begins with a digit and has no hyphen without a revision.
-	text := fmt.Sprintf(`Package: florete
+	text := fmt.Sprintf(`Package: %s
 Version: %s
 Architecture: %s
-Maintainer: operator of cluster %s <root@%[3]s>
+Maintainer: operator of cluster %s <root@%[4]s>
 Installed-Size: %d
 Depends: systemd
 Section: net
 Priority: optional
-Description: host %s of cluster %[3]s
+Description: host %s of cluster %[4]s
  The documents of this host, the programs that it runs on and their units.
-`, strings.ReplaceAll(b.Version(), "-", "+"), arch, e.Cluster, (size+1023)/1024, e.Host)
+`, strings.ReplaceAll(b.name(), "_", "-"), strings.ReplaceAll(b.Version(), "-", "+"), arch, e.Cluster, (size+1023)/1024, e.Host)
+	told := strings.NewReplacer(
+		"@NAME@", b.name(),
+		"@FLOR@", b.Units.Membership.Program("flor"),
+		"@UNITS@", strings.Join(b.enabled(), " "),
+		"@CLUSTER@", fmt.Sprintf("%s (%s)", e.Cluster, trustDomain))
 	script := func(name, text string) file {
-		return file{path: name, data: []byte(strings.ReplaceAll(text, "@UNITS@", strings.Join(b.enabled(), " "))), mode: 0o755}
+		return file{path: name, data: []byte(told.Replace(text)), mode: 0o755}
 	}
 	return []file{
 		{path: "control", data: []byte(text), mode: 0o644},
 		{path: "md5sums", data: []byte(sums), mode: 0o644},
-		script("postinst", postinst), script("prerm", prerm), script("postrm", postrm),
+		script("preinst", preinst), script("postinst", postinst), script("prerm", prerm), script("postrm", postrm),
 	}
 }
 
 // enabled are the units that something wants.
 func (b Bundle) enabled() []string {
-	names := slices.Sorted(maps.Keys(b.Units))
-	return slices.DeleteFunc(names, func(name string) bool { return !strings.Contains("\n"+b.Units[name], "\n[Install]\n") })
+	names := slices.Sorted(maps.Keys(b.Units.Files))
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.Contains("\n"+b.Units.Files[name], "\n[Install]\n") })
 }

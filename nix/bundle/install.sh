@@ -2,9 +2,11 @@
 # Installs this bundle on a Linux with systemd. See --help.
 set -eu
 umask 022
+# What everything is called here: another on a host that is a member of several clusters.
+name=@NAME@
 
 usage() {
-	cat <<'END'
+	cat <<END
 Usage: install.sh [--dry-run] [--root DIR] [--any-host]   install or upgrade
        install.sh --rollback [--dry-run] [--root DIR]     back to the version before
        install.sh --remove [--purge] [--dry-run] [--root DIR]
@@ -15,10 +17,10 @@ again does nothing, and a run that was cut short is finished by the next.
   --dry-run   print what would be done
   --root DIR  install below DIR, such as a chroot; starts nothing
   --any-host  also where the SSH host key is not the one that was declared
-  --purge     also remove what was fetched, /var/lib/florete. What a provider made
-              itself, its keys among it, and /etc/florete/provider.hujson always stay
+  --purge     also remove what was fetched, /var/lib/$name. What a provider made
+              itself, its keys among it, and /etc/$name/provider.hujson always stay
 
-Afterwards it is there as florete-install.
+Afterwards it is there as $name-install.
 END
 }
 
@@ -82,11 +84,11 @@ gone() {
 live() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
 
 # enabled prints the units in $1 that something wants.
-enabled() { grep -lx '\[Install\]' "$1"/florete-* | sed 's|.*/||'; }
+enabled() { grep -lx '\[Install\]' "$1/$name"-* | sed 's|.*/||'; }
 
 # forget takes out the units that are not in $1.
 forget() {
-	for path in "$units"/florete-*; do
+	for path in "$units/$name"-*; do
 		unit=${path##*/}
 		[ -f "$path" ] && [ ! -e "$1/$unit" ] || continue
 		changing
@@ -109,18 +111,18 @@ switch() {
 		old=$(readlink "$base/current" || :)
 	fi
 
-	put "$new/florete.sysusers" "$root/etc/sysusers.d/florete.conf"
-	[ -z "$changed" ] || act systemd-sysusers ${root:+--root="$root"} florete.conf
-	put "$new/florete.sysctl" "$root/etc/sysctl.d/60-florete.conf"
-	for name in flor flor-provider; do
-		if [ -e "$new/bin/$name" ]; then
-			link "/usr/local/lib/florete/current/bin/$name" "$root/usr/local/bin/$name"
+	put "$new/$name.sysusers" "$root/etc/sysusers.d/$name.conf"
+	[ -z "$changed" ] || act systemd-sysusers ${root:+--root="$root"} "$name.conf"
+	put "$new/$name.sysctl" "$root/etc/sysctl.d/60-$name.conf"
+	for program in flor flor-provider; do
+		if [ -e "$new/bin/$program" ]; then
+			link "/usr/local/lib/$name/current/bin/$program" "$root/usr/local/bin/$program$suffix"
 		else
-			gone "$root/usr/local/bin/$name"
+			gone "$root/usr/local/bin/$program$suffix"
 		fi
 	done
-	link /usr/local/lib/florete/current/install.sh "$root/usr/local/sbin/florete-install"
-	link /usr/local/lib/florete/current/documents "$root/etc/florete/documents"
+	link "/usr/local/lib/$name/current/install.sh" "$root/usr/local/sbin/$name-install"
+	link "/usr/local/lib/$name/current/documents" "$root/etc/$name/documents"
 	link "$version" "$base/current"
 	[ -z "$old" ] || [ "$old" = "$version" ] || link "$old" "$base/previous"
 	forget "$new/units"
@@ -129,7 +131,7 @@ switch() {
 	done
 
 	if [ -z "$changed" ]; then
-		echo "florete $version: nothing to do"
+		echo "$name $version: nothing to do"
 		return
 	fi
 	! live || act systemctl daemon-reload
@@ -138,18 +140,42 @@ switch() {
 		# All that others set too, in order: the last says it.
 		act systemctl restart systemd-sysctl.service || echo "the kernel gets its settings at the next boot"
 		act systemctl start $(enabled "$new/units" | grep -E '\.(path|socket|timer)$')
-		act systemctl restart florete-activate.service florete-names.service
-		act systemctl try-restart florete-agent.service
-		[ ! -e "$new/units/florete-host.service" ] || act systemctl try-restart florete-host.service
-		if [ -e /etc/florete/provider.hujson ] && [ -e "$new/units/florete-provider.service" ]; then
-			act systemctl --no-block restart florete-provider.service
+		act systemctl restart "$name-activate.service" "$name-names.service"
+		act systemctl try-restart "$name-agent.service"
+		[ ! -e "$new/units/$name-host.service" ] || act systemctl try-restart "$name-host.service"
+		if [ -e "/etc/$name/provider.hujson" ] && [ -e "$new/units/$name-provider.service" ]; then
+			act systemctl --no-block restart "$name-provider.service"
 		fi
 	fi
 	for path in "$base"/*-*; do
 		case ${path##*/} in "$version" | "$(readlink "$base/previous" || :)") ;; *) gone "$path" ;; esac
 	done
 	act rm -f "$base/unfinished"
-	echo "florete $version: installed"
+	echo "$name $version: installed"
+}
+
+# cluster prints whose the documents in $1 are, as "demo (demo.flor)", if there are any.
+cluster() {
+	sed -n 's/^{"cluster":"\([^"]*\)".*"trustDomain":"\([^"]*\)".*/\1 (\2)/p' "$1/manifest.json" 2>/dev/null || :
+}
+
+# alone sees that a name on the host is one cluster's, and that a cluster has one. The
+# trust domain tells clusters apart.
+alone() {
+	ours=$(cluster "$here/documents")
+	[ -n "$ours" ] || return 0
+	for etc in "$root"/etc/florete*; do
+		documents=$etc/documents
+		[ -z "$root" ] || [ ! -L "$documents" ] || documents=$root$(readlink "$documents")
+		there=$(cluster "$documents")
+		as=${etc##*/}
+		first="remove it here first, by $as-install --remove --purge or dpkg --purge"
+		case ${there#* }$as in
+		"${ours#* }$name") ;;
+		*")$name") die "cluster $there is here as $as, and so would be $ours: declare hosts.<name>.membership in the topology of one of them, or $first" ;;
+		"${ours#* }"*) [ "$do" != install ] || die "cluster $there is here as $as, and this bundle has it as $name: $first" ;;
+		esac
+	done
 }
 
 install() {
@@ -180,19 +206,20 @@ remove() {
 	old='' version=''
 	if live && [ -e "$base/current" ]; then
 		# Paths first: they would reach again the targets that are stopped.
-		act systemctl stop 'florete-*.path'
-		act systemctl stop 'florete-*'
-		act "$base/current/bin/flor" names --remove
+		act systemctl stop "$name-*.path"
+		act systemctl stop "$name-*"
+		act "$base/current/bin/flor" ${suffix:+--membership="${suffix#_}"} names --remove
 	fi
 	forget /nonexistent
-	gone "$root/usr/local/bin/flor" "$root/usr/local/bin/flor-provider" "$root/usr/local/sbin/florete-install" \
-		"$root/etc/florete/documents" "$root/etc/sysusers.d/florete.conf" "$root/etc/sysctl.d/60-florete.conf" "$base"
-	[ -z "$purge" ] || gone "$root/var/lib/florete"
+	# The version before first: without documents, another cluster may take this name.
+	gone "$base/previous" "$root/usr/local/bin/flor$suffix" "$root/usr/local/bin/flor-provider$suffix" "$root/usr/local/sbin/$name-install" \
+		"$root/etc/$name/documents" "$root/etc/sysusers.d/$name.conf" "$root/etc/sysctl.d/60-$name.conf" "$base"
+	[ -z "$purge" ] || gone "$root/var/lib/$name"
 	[ -z "$changed" ] || ! live || act systemctl daemon-reload
-	for path in "$root/var/lib/florete" "$root/var/lib/florete-provider" "$root/etc/florete/provider.hujson"; do
+	for path in "$root/var/lib/$name" "$root/var/lib/$name-provider" "$root/etc/$name/provider.hujson"; do
 		[ ! -e "$path" ] || echo "kept $path"
 	done
-	echo "florete: removed"
+	echo "$name: removed"
 }
 
 main() {
@@ -220,8 +247,10 @@ main() {
 	[ -z "$purge" ] || [ "$do" = remove ] || die "--purge: only with --remove"
 	[ "$(id -u)" = 0 ] || [ -n "$dry" ] || die "run it as root"
 	here=$(dirname "$(readlink -f "$0")")
-	base=$root/usr/local/lib/florete
+	base=$root/usr/local/lib/$name
+	suffix=${name#florete}
 	units=$root/etc/systemd/system
+	alone
 	"$do"
 }
 

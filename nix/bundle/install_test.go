@@ -8,8 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"florete"
 )
 
 // machine is a root that install.sh installs into. The programs it changes things
@@ -31,30 +34,32 @@ systemctl | systemd-sysusers) echo "$name $*" >>"$SHIMS/told" ;;
 esac
 `
 
-func newMachine(t *testing.T) *machine {
-	m := &machine{T: t, root: t.TempDir()}
-	shims := map[string][]byte{}
+func shims(t *testing.T) string {
+	files := map[string][]byte{}
 	for _, name := range []string{"mkdir", "cp", "mv", "ln", "rm", "systemctl", "systemd-sysusers"} {
-		shims[name] = []byte(shim)
+		files[name] = []byte(shim)
 	}
-	m.shims = write(t, shims)
-	manifest, err := example(t, "ursula", "").Documents[0].Manifest()
+	return write(t, files)
+}
+
+func newMachine(t *testing.T) *machine {
+	m := &machine{t, t.TempDir(), shims(t)}
+	manifest, err := example(t, "drhorrible", "").Documents[0].Manifest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.write("etc/ssh/ssh_host_ed25519_key.pub", manifest.Identity.SSHHostKey+" root@ursula\n")
+	m.write("etc/ssh/ssh_host_ed25519_key.pub", manifest.Identity.SSHHostKey+" root@drhorrible\n")
 	return m
 }
 
 // clone is another machine like m.
-func (m *machine) clone() *machine {
-	m.Helper()
-	c := *m
-	c.root = m.TempDir()
+func (m *machine) clone(t *testing.T) *machine {
+	t.Helper()
+	c := &machine{t, t.TempDir(), shims(t)}
 	if out, err := exec.Command("cp", "-a", m.root+"/.", c.root).CombinedOutput(); err != nil {
 		m.Fatalf("cp: %v\n%s", err, out)
 	}
-	return &c
+	return c
 }
 
 func (m *machine) write(path, text string) {
@@ -125,14 +130,13 @@ func (m *machine) tree() string {
 }
 
 // installed is where florete-install leads.
-func (m *machine) installed() string {
-	return filepath.Join(m.root, "usr/local/lib/florete/current/install.sh")
+func (m *machine) installed(of florete.Membership) string {
+	return filepath.Join(m.root, "usr/local/lib", of.String(), "current/install.sh")
 }
 
 // unpack is a bundle as it lies on a host: its install.sh, and its version.
-func unpack(t *testing.T, host, text string) (script, version string) {
+func unpack(t *testing.T, b Bundle) (script, version string) {
 	t.Helper()
-	b := example(t, host, text)
 	var out bytes.Buffer
 	if err := b.WriteTar(&out); err != nil {
 		t.Fatal(err)
@@ -143,7 +147,7 @@ func unpack(t *testing.T, host, text string) (script, version string) {
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("tar: %v\n%s", err, text)
 	}
-	return filepath.Join(dir, "florete-"+host, "install.sh"), b.Version()
+	return filepath.Join(dir, b.name()+"-"+b.envelope().Host, "install.sh"), b.Version()
 }
 
 func needRoot(t *testing.T) {
@@ -152,83 +156,115 @@ func needRoot(t *testing.T) {
 	}
 }
 
-func TestInstall(t *testing.T) {
+// memberships are those of a host, each with a function that makes its bundles.
+var memberships = map[florete.Membership]func(*testing.T, string) Bundle{
+	"":     func(t *testing.T, text string) Bundle { return example(t, "drhorrible", text) },
+	"blue": func(t *testing.T, text string) Bundle { return blue(t, "blue", "drhorrible", text) },
+}
+
+// beside runs a test for each membership of a host, on a machine where the other one
+// is installed.
+func beside(t *testing.T, test func(t *testing.T, m *machine, of florete.Membership)) {
 	needRoot(t)
-	m := newMachine(t)
-	one, v1 := unpack(t, "ursula", "one")
-	two, v2 := unpack(t, "ursula", "two")
+	for of := range memberships {
+		t.Run(of.String(), func(t *testing.T) {
+			m := newMachine(t)
+			for other, bundle := range memberships {
+				if other != of {
+					script, _ := unpack(t, bundle(t, "beside"))
+					m.want("installed", script)
+				}
+			}
+			test(t, m, of)
+		})
+	}
+}
+
+func TestInstall(t *testing.T) { beside(t, testInstall) }
+
+func testInstall(t *testing.T, m *machine, of florete.Membership) {
+	name, bundle := of.String(), memberships[of]
+	one, v1 := unpack(t, bundle(t, "one"))
+	two, v2 := unpack(t, bundle(t, "two"))
 	empty := m.tree()
 	m.want("+ point "+v1, one, "--dry-run")
 	if m.tree() != empty || m.told() != "" {
 		t.Errorf("a dry run changed\n%s%s", m.tree(), m.told())
 	}
 
-	m.want("florete "+v1+": installed", one)
+	m.want(name+" "+v1+": installed", one)
 	first := m.tree()
 	for _, want := range []string{
-		"/usr/local/bin/flor -> /usr/local/lib/florete/current/bin/flor\n",
-		"/usr/local/lib/florete/current -> " + v1 + "\n",
-		"/etc/florete/documents -> /usr/local/lib/florete/current/documents\n",
-		"/etc/systemd/system/florete-need-one.path -rw-r--r-- ",
-		"/etc/sysctl.d/60-florete.conf -rw-r--r-- ",
+		"/usr/local/bin/" + of.Program("flor") + " -> /usr/local/lib/" + name + "/current/bin/flor\n",
+		"/usr/local/lib/" + name + "/current -> " + v1 + "\n",
+		"/etc/" + name + "/documents -> /usr/local/lib/" + name + "/current/documents\n",
+		"/etc/systemd/system/" + name + "-need-one.path -rw-r--r-- ",
+		"/etc/sysctl.d/60-" + name + ".conf -rw-r--r-- ",
 	} {
 		if !strings.Contains(first, want) {
 			t.Errorf("no %q in\n%s", want, first)
 		}
 	}
-	if want := "systemd-sysusers --root=ROOT florete.conf\nsystemctl --quiet --root=ROOT enable florete-activate.service florete-need-one.path\n"; m.told() != want {
+	want := strings.ReplaceAll("systemd-sysusers --root=ROOT florete.conf\nsystemctl --quiet --root=ROOT enable florete-activate.service florete-need-one.path\n", "florete", name)
+	if m.told() != want {
 		t.Errorf("told systemd\n%s", m.told())
 	}
-	m.want("florete "+v1+": nothing to do", one)
-	m.want("florete "+v1+": nothing to do", m.installed())
+	m.want(name+" "+v1+": nothing to do", one)
+	m.want(name+" "+v1+": nothing to do", m.installed(of))
 	if m.calls() != 0 || m.tree() != first {
 		t.Errorf("the second time %d programs ran", m.calls())
 	}
 
-	m.want("florete "+v2+": installed", two)
+	m.want(name+" "+v2+": installed", two)
 	second := m.tree()
-	if strings.Contains(second, "system/florete-need-one.path") || !strings.Contains(second, "/previous -> "+v1+"\n") {
+	if strings.Contains(second, "system/"+name+"-need-one.path") || !strings.Contains(second, "/previous -> "+v1+"\n") {
 		t.Errorf("after the upgrade\n%s", second)
 	}
-	if !strings.Contains(m.told(), "disable florete-need-one.path\n") {
+	if !strings.Contains(m.told(), "disable "+name+"-need-one.path\n") {
 		t.Errorf("told systemd\n%s", m.told())
 	}
-	m.want("florete "+v1+": installed", m.installed(), "--rollback")
-	if !strings.Contains(m.tree(), "/current -> "+v1+"\n") || !strings.Contains(m.tree(), "system/florete-need-one.path") {
+	m.want(name+" "+v1+": installed", m.installed(of), "--rollback")
+	if !strings.Contains(m.tree(), "/current -> "+v1+"\n") || !strings.Contains(m.tree(), "system/"+name+"-need-one.path") {
 		t.Errorf("after going back\n%s", m.tree())
 	}
-	m.want("florete "+v2+": installed", m.installed(), "--rollback")
+	m.want(name+" "+v2+": installed", m.installed(of), "--rollback")
 	if m.tree() != second {
 		t.Errorf("going back twice is not where it was:\n%s\n%s", m.tree(), second)
 	}
-	three, v3 := unpack(t, "ursula", "three")
-	m.want("florete "+v3+": installed", three)
+	three, v3 := unpack(t, bundle(t, "three"))
+	m.want(name+" "+v3+": installed", three)
 	if strings.Contains(m.tree(), v1) {
 		t.Errorf("more than two versions are kept\n%s", m.tree())
 	}
 
-	m.write("var/lib/florete/needs/x", "")
-	m.write("var/lib/florete-provider/issuing.key", "")
-	m.want("kept "+m.root+"/var/lib/florete\nkept ", m.installed(), "--remove")
-	if strings.Contains(m.tree(), "/usr/") || strings.Contains(m.tree(), "systemd") || strings.Contains(m.tree(), "sysctl") {
+	m.write("var/lib/"+name+"/needs/x", "")
+	m.write("var/lib/"+of.Unit("provider")+"/issuing.key", "")
+	m.want("kept "+m.root+"/var/lib/"+name+"\nkept ", m.installed(of), "--remove")
+	if !strings.Contains(m.tree(), "/needs/x ") || without(m.tree(), "/var/lib/"+name) != empty {
 		t.Errorf("after removal\n%s", m.tree())
 	}
-	m.want("florete: removed", three, "--remove", "--purge")
-	if strings.Contains(m.tree(), "lib/florete/") || !strings.Contains(m.tree(), "issuing.key") {
+	m.want(name+": removed", three, "--remove", "--purge")
+	if !strings.Contains(m.tree(), "/issuing.key ") || without(m.tree(), "/var/lib/"+of.Unit("provider")) != empty {
 		t.Errorf("after the purge\n%s", m.tree())
 	}
-	m.want("florete: removed", three, "--remove")
+	m.want(name+": removed", three, "--remove")
 	if m.calls() != 0 {
 		t.Errorf("removing nothing ran %d programs", m.calls())
 	}
 }
 
+// without is a tree without what begins with a path.
+func without(tree, path string) string {
+	return regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(path)+`.*\n`).ReplaceAllString(tree, "")
+}
+
 // TestCutShort lets every program that a run calls fail, one at a time; the next
 // run must finish what was begun.
-func TestCutShort(t *testing.T) {
-	needRoot(t)
-	one, _ := unpack(t, "ursula", "one")
-	two, _ := unpack(t, "ursula", "two")
+func TestCutShort(t *testing.T) { beside(t, testCutShort) }
+
+func testCutShort(t *testing.T, fresh *machine, of florete.Membership) {
+	one, _ := unpack(t, memberships[of](t, "one"))
+	two, _ := unpack(t, memberships[of](t, "two"))
 	for name, c := range map[string]struct {
 		before []string // what is run first
 		script string   // empty for the one installed
@@ -241,19 +277,19 @@ func TestCutShort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before := newMachine(t)
+			before := fresh.clone(t)
 			for _, script := range c.before {
 				before.want("installed", script)
 			}
-			script := func(m *machine) string { return cmp.Or(c.script, m.installed()) }
-			whole := before.clone()
+			script := func(m *machine) string { return cmp.Or(c.script, m.installed(of)) }
+			whole := before.clone(t)
 			whole.want("", script(whole), c.args...)
 			steps, want := whole.calls(), whole.tree()
 			if steps < 10 {
 				t.Fatalf("only %d steps", steps)
 			}
 			for n := 1; n <= steps; n++ {
-				m := before.clone()
+				m := before.clone(t)
 				if out, err := m.run(script(m), n, c.args...); err == nil {
 					t.Fatalf("step %d: its failure was not noticed\n%s", n, out)
 				}
@@ -261,7 +297,7 @@ func TestCutShort(t *testing.T) {
 				if m.tree() != want {
 					t.Fatalf("cut at step %d, then finished:\n%s\nwant\n%s", n, m.tree(), want)
 				}
-				if name != "remove" && !strings.Contains(m.told(), "enable florete-") {
+				if name != "remove" && !strings.Contains(m.told(), "enable "+of.Unit("")) {
 					t.Errorf("cut at step %d: the second run told systemd %q", n, m.told())
 				}
 			}
@@ -272,8 +308,8 @@ func TestCutShort(t *testing.T) {
 func TestInstallRefuses(t *testing.T) {
 	needRoot(t)
 	m := newMachine(t)
-	script, _ := unpack(t, "ursula", "one")
-	other, _ := unpack(t, "raishan", "one")
+	script, _ := unpack(t, example(t, "drhorrible", "one"))
+	other, _ := unpack(t, example(t, "raishan", "one"))
 	for want, args := range map[string][]string{
 		"--twice: no such option":                        {script, "--twice"},
 		"--purge: only with --remove":                    {script, "--purge"},
@@ -292,4 +328,79 @@ func TestInstallRefuses(t *testing.T) {
 		os.RemoveAll(filepath.Join(m.root, "usr"))
 	}
 	m.want("installed", other, "--any-host")
+}
+
+// encounter is a bundle that comes to where another one is, and why it is refused if
+// it is.
+type encounter struct {
+	there, comes Bundle
+	refused      string
+}
+
+func encounters(t *testing.T) map[string]encounter {
+	demo := example(t, "drhorrible", "one")
+	return map[string]encounter{
+		"two clusters": {demo, blue(t, "blue", "drhorrible", "two"), ""},
+		"another cluster, of the same name": {demo, blue(t, "", "drhorrible", "two"),
+			"cluster demo (demo.flor) is here as florete, and so would be blue (blue.flor): declare hosts.<name>.membership in the topology of one of them, or remove it here first, by florete-install --remove --purge or dpkg --purge\n"},
+		"the same cluster, of another name": {blue(t, "", "drhorrible", "one"), blue(t, "blue", "drhorrible", "two"),
+			"cluster blue (blue.flor) is here as florete, "},
+		"the cluster under a new name": {blue(t, "", "drhorrible", "one"), rename(t, example(t, "drhorrible", "two"), "demo.flor", "blue.flor"), ""},
+	}
+}
+
+func TestInstallWhereAnotherIs(t *testing.T) {
+	needRoot(t)
+	for name, c := range encounters(t) {
+		m := newMachine(t)
+		there, _ := unpack(t, c.there)
+		m.want("installed", there)
+		before := m.tree()
+		comes, _ := unpack(t, c.comes)
+		if c.refused == "" {
+			m.want("installed", comes)
+			continue
+		}
+		for _, args := range [][]string{{}, {"--dry-run"}, {"--rollback"}, {"--remove", "--purge"}} {
+			if c.comes.name() != c.there.name() && len(args) > 0 && args[0] != "--dry-run" {
+				continue // nothing is there of that name
+			}
+			if out, err := m.run(comes, 0, args...); err == nil || !strings.Contains(out, c.refused) || m.tree() != before {
+				t.Errorf("%s: %q: %v, want %q\n%s%s", name, args, err, c.refused, out, m.tree())
+			}
+		}
+	}
+}
+
+// TestNameIsFree: where the removal of a cluster was cut short, another takes its name
+// or is refused, and never goes back to what was there before.
+func TestNameIsFree(t *testing.T) {
+	needRoot(t)
+	before := newMachine(t)
+	for _, text := range []string{"one", "two"} {
+		script, _ := unpack(t, example(t, "drhorrible", text))
+		before.want("installed", script)
+	}
+	other, _ := unpack(t, blue(t, "", "drhorrible", "one"))
+	whole := before.clone(t)
+	whole.want("removed", whole.installed(""), "--remove")
+	taken := 0
+	for n := 1; n <= whole.calls(); n++ {
+		m := before.clone(t)
+		m.run(m.installed(""), n, "--remove")
+		out, err := m.run(other, 0)
+		if err != nil {
+			if !strings.Contains(out, "cluster demo (demo.flor) is here") {
+				t.Errorf("cut at step %d: %s", n, out)
+			}
+			continue
+		}
+		taken++
+		if out, err := m.run(m.installed(""), 0, "--rollback"); err == nil {
+			t.Errorf("cut at step %d, another cluster, then back:\n%s", n, out)
+		}
+	}
+	if taken == 0 || taken == whole.calls() {
+		t.Errorf("taken after %d of %d steps", taken, whole.calls())
+	}
 }

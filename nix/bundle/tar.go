@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// WriteTar writes the bundle as tar.gz, in one directory florete-<host>.
+// WriteTar writes the bundle as tar.gz, in one directory florete-<host>. Its units have
+// their commands in BinTar.
 func (b Bundle) WriteTar(w io.Writer) error {
 	files := b.files()
 	files = append(files, file{path: "version", data: []byte(b.Version() + "\n"), mode: 0o644})
 	for i := range files {
-		files[i].path = path.Join("florete-"+b.envelope().Host, files[i].path)
+		files[i].path = path.Join(b.Units.Membership.Unit(b.envelope().Host), files[i].path)
 	}
 	return writeTar(w, sorted(files), "", b.time())
 }

@@ -98,6 +98,8 @@ type answer struct {
 	Memberships map[string]florete.Membership
 	Documents   map[string]map[string]Raw
 	Units       map[string]string
+	Sysusers    string
+	Sysctl      string
 }
 
 // Compile returns the documents of the named hosts, of every host when none is

@@ -1,7 +1,7 @@
 # What Go asks of the flake output `florete`, in one evaluation: the topology, and
 # the documents of some hosts, of all when none is named. Who asks for some hosts
 # hears of the faults that concern them, everyone else of all. Faults withhold the
-# rest, warnings do not. With `bin`, the directory of the commands, units too.
+# rest, warnings do not. With `bin`, the directory of the commands, the units of one.
 { cluster, validate ? false, topology ? false, documents ? false, hosts ? [ ], bin ? null }: clusters:
 let
   inherit (builtins) all attrNames concatMap filter head length listToAttrs;
@@ -23,6 +23,8 @@ in
       memberships = listToAttrs (map (h: { name = h; value = c.topology.hosts.${h}.membership; }) some);
       documents = if hosts == [ ] then c.compiled or c.documents else listToAttrs (map (h: { name = h; value = c.documents.${h}; }) some);
     }
-    // when (bin != null) (listToAttrs (map
-      (h: { name = "units"; value = (c.unitsIn bin).${h} // { "florete.sysctl" = c.sysctl; "florete.sysusers" = c.sysusers.${h}; }; })
-      some))))
+    // when (bin != null && some != [ ]) (let h = head some; in {
+      inherit (c) sysctl;
+      sysusers = c.sysusers.${h};
+      units = (c.unitsIn bin).${h};
+    })))

@@ -3,46 +3,57 @@ package compile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"florete"
 )
 
-// Units are the files of a host's systemd units by name; florete.sysusers, the
-// accounts they need; and florete.sysctl, what they ask of the kernel.
-type Units map[string]string
+// Units are what systemd is told of a host as a member of a cluster.
+type Units struct {
+	Membership florete.Membership
+	Files      map[string]string // by name, "florete-agent.service"
+	Sysusers   string            // the accounts they need, sysusers.d(5)
+	Sysctl     string            // what they ask of the kernel, sysctl.d(5)
+}
 
 // ReadUnits returns the units of a host whose commands are in directory bin.
 func ReadUnits(ctx context.Context, src Source, host, bin string) (Units, error) {
 	a, err := ask(ctx, src, "documents = true; hosts = [ "+quote(host)+" ]; bin = "+quote(bin)+";")
 	if err != nil {
-		return nil, err
+		return Units{}, err
 	}
 	if a.Units == nil {
-		return nil, fmt.Errorf("cluster %s has no host %q, it has %s", a.Name, host, strings.Join(a.Hosts, ", "))
+		return Units{}, fmt.Errorf("cluster %s has no host %q, it has %s", a.Name, host, strings.Join(a.Hosts, ", "))
 	}
-	return a.Units, nil
+	return Units{a.Memberships[host], a.Units, a.Sysusers, a.Sysctl}, nil
 }
 
-// Write puts the units in dir and removes those of an earlier call that are no
-// more. Nothing but files named florete-* is removed, so dir may hold others.
+// Write puts the units in dir, <membership>.sysusers and <membership>.sysctl beside
+// them, and removes units of an earlier call that are no more. Nothing but files named
+// <membership>-* is removed, so dir may hold others.
 func (u Units) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	old, err := filepath.Glob(filepath.Join(dir, "florete-*"))
+	old, err := filepath.Glob(filepath.Join(dir, u.Membership.Unit("*")))
 	if err != nil {
 		return err
 	}
 	for _, path := range old {
-		if info, err := os.Lstat(path); err != nil || u[filepath.Base(path)] != "" || !info.Mode().IsRegular() {
+		if info, err := os.Lstat(path); err != nil || u.Files[filepath.Base(path)] != "" || !info.Mode().IsRegular() {
 			continue
 		}
 		if err := os.Remove(path); err != nil {
 			return err
 		}
 	}
-	for name, text := range u {
+	files := maps.Clone(u.Files)
+	files[u.Membership.String()+".sysusers"] = u.Sysusers
+	files[u.Membership.String()+".sysctl"] = u.Sysctl
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,9 +12,13 @@ import (
 
 // various is a cluster whose hosts have all that units depend on: alpha issues
 // certificates, beta signs people in with one of those, has a listener that needs a
-// privilege and says how it is, gamma has nothing of its own.
+// privilege and says how it is, gamma has nothing of its own, nor has delta, which is a
+// member of another cluster too.
 const various = `{ one = mkCluster (base // {
-  hosts = base.hosts // { gamma = { sshHostKey = key "gamma"; }; };
+  hosts = base.hosts // {
+    gamma = { sshHostKey = key "gamma"; };
+    delta = { sshHostKey = key "delta"; membership = "blue"; };
+  };
   services.host = { host = "beta"; scope = "node"; upstream = "unix:/run/florete-host.sock"; listenPort = 80; };
   services.rotate = { host = "alpha"; scope = "node"; upstream = "unix:/run/florete-host-rotate.sock"; listenPort = 80; };
   services.wiki = { host = "beta"; port = 80; sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.example.org/cb" ]; }; };
@@ -26,7 +29,7 @@ func readVarious(t *testing.T) map[string]Units {
 	t.Helper()
 	src := flake(t, "let key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\" + builtins.substring 7 43 ((import ./nix/names.nix).sri name); in "+various)
 	all := map[string]Units{}
-	for _, host := range []string{"alpha", "beta", "gamma"} {
+	for _, host := range []string{"alpha", "beta", "gamma", "delta"} {
 		u, err := ReadUnits(t.Context(), src, host, "/opt/bin")
 		if err != nil {
 			t.Fatal(err)
@@ -56,31 +59,43 @@ func TestUnits(t *testing.T) {
 		{"alpha", "florete-host-rotate.socket", "Service=florete-host.service"},
 		{"beta", "florete-credentials.socket", "SocketMode=0600"},
 		{"gamma", "florete-names.service", `ExecStart=/opt/bin/flor names --state="/var/lib/florete"`},
-		{"gamma", "florete.sysctl", "-net.core.rmem_max = 7500000"},
-		{"gamma", "florete.sysctl", "-fs.inotify.max_user_instances = 524288"},
-		{"alpha", "florete.sysusers", `u florete - "Florete's forwarder" /var/lib/florete`},
-		{"beta", "florete.sysusers", `u florete-provider - "Florete's provider" /var/lib/florete-provider`},
+		{"delta", "florete_blue-agent.service", "User=florete_blue"},
+		{"delta", "florete_blue-need-cert-node.path", "PathExists=/var/lib/florete_blue/needs/cert-node/current"},
 	} {
-		if !slices.Contains(strings.Split(all[c.host][c.unit], "\n"), c.line) {
-			t.Errorf("%s: %s does not say %q:\n%s", c.host, c.unit, c.line, all[c.host][c.unit])
+		if !slices.Contains(strings.Split(all[c.host].Files[c.unit], "\n"), c.line) {
+			t.Errorf("%s: %s does not say %q:\n%s", c.host, c.unit, c.line, all[c.host].Files[c.unit])
 		}
 	}
-	if all["gamma"]["florete-provider.service"] != "" {
+	for _, line := range []string{"-net.core.rmem_max = 7500000\n", "-fs.inotify.max_user_instances = 524288\n"} {
+		if got := all["gamma"].Sysctl; !strings.Contains(got, line) {
+			t.Errorf("sysctl: no %q in\n%s", line, got)
+		}
+	}
+	for host, line := range map[string]string{
+		"alpha": "u florete - \"Florete's forwarder\" /var/lib/florete\n",
+		"beta":  "u florete-provider - \"Florete's provider\" /var/lib/florete-provider\n",
+		"delta": "u florete_blue - \"Florete's forwarder\" /var/lib/florete_blue\n",
+	} {
+		if got := all[host].Sysusers; !strings.Contains(got, line) {
+			t.Errorf("%s: sysusers: no %q in\n%s", host, line, got)
+		}
+	}
+	if all["gamma"].Files["florete-provider.service"] != "" {
 		t.Error("gamma has a provider's unit and provides nothing")
 	}
 	for host, unit := range map[string]string{"gamma": "florete-host.service", "alpha": "florete-host.socket", "beta": "florete-host-rotate.socket"} {
-		if all[host][unit] != "" {
+		if all[host].Files[unit] != "" {
 			t.Errorf("%s has %s, which nobody published", host, unit)
 		}
 	}
-	if all["gamma"]["florete-credentials.socket"] != "" {
+	if all["gamma"].Files["florete-credentials.socket"] != "" {
 		t.Error("gamma has a socket of credentials, and no service")
 	}
-	if strings.Contains(all["alpha"]["florete.sysusers"], "florete-provider") {
+	if strings.Contains(all["alpha"].Sysusers, "florete-provider") {
 		t.Error("alpha has an account for a provider whose account systemd makes up")
 	}
 	documents := regexp.MustCompile("(?m)^X-Documents=.*$")
-	if a, b := all["alpha"]["florete-activate.service"], all["beta"]["florete-activate.service"]; a == b ||
+	if a, b := all["alpha"].Files["florete-activate.service"], all["beta"].Files["florete-activate.service"]; a == b ||
 		documents.ReplaceAllString(a, "") != documents.ReplaceAllString(b, "") {
 		t.Error("activation's units of two hosts differ in more than their documents, or not in those")
 	}
@@ -97,7 +112,7 @@ func TestExposure(t *testing.T) {
 		if err := units.Write(dir); err != nil {
 			t.Fatal(err)
 		}
-		for name := range units {
+		for name := range units.Files {
 			if filepath.Ext(name) != ".service" {
 				continue
 			}
@@ -114,9 +129,14 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// TestUnitsWrite: over what an earlier call left, beside what others put there.
+// TestUnitsWrite: over what an earlier call left, beside what others put there and the
+// units of another membership.
 func TestUnitsWrite(t *testing.T) {
 	dir := t.TempDir()
+	blue := Units{Membership: "blue", Files: map[string]string{"florete_blue-agent.service": "blue"}}
+	if err := blue.Write(dir); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"florete-need-old.path", "florete-agent.service", "other.service"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o644); err != nil {
 			t.Fatal(err)
@@ -125,21 +145,28 @@ func TestUnitsWrite(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "florete-agent.service.d"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := (Units{"florete-agent.service": "new"}).Write(dir); err != nil {
+	units := Units{Files: map[string]string{"florete-agent.service": "new"}, Sysusers: "u florete"}
+	if err := units.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]bool{}
+	if err := blue.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		got[e.Name()] = true
+		got = append(got, e.Name())
 	}
-	if want := map[string]bool{"florete-agent.service": true, "florete-agent.service.d": true, "other.service": true}; !maps.Equal(got, want) {
+	want := strings.Fields("florete-agent.service florete-agent.service.d florete.sysctl florete.sysusers florete_blue-agent.service florete_blue.sysctl florete_blue.sysusers other.service")
+	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if b, err := os.ReadFile(filepath.Join(dir, "florete-agent.service")); err != nil || string(b) != "new" {
-		t.Errorf("got %q, %v", b, err)
+	for name, want := range map[string]string{"florete-agent.service": "new", "florete.sysusers": "u florete", "florete_blue-agent.service": "blue"} {
+		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
+			t.Errorf("%s: got %q, %v", name, b, err)
+		}
 	}
 }

@@ -22,15 +22,17 @@ type Topology struct {
 
 // Host is a machine.
 type Host struct {
-	ID       florete.ID
-	Address  string
-	Kind     string   // "server" or "device"
-	Group    string   // of the inventory, "eu/fra"
-	Roles    []string // of the node
-	Services []string // that run here
-	Users    []string // who may act here
-	Kinds    []string // of need that it provides
-	Tags     []string
+	ID      florete.ID
+	Address string
+	// Membership names the directories, units and accounts that it has there.
+	Membership florete.Membership
+	Kind       string   // "server" or "device"
+	Group      string   // of the inventory, "eu/fra"
+	Roles      []string // of the node
+	Services   []string // that run here
+	Users      []string // who may act here
+	Kinds      []string // of need that it provides
+	Tags       []string
 	// Capabilities are what it can do; with "ingress" it takes in strangers.
 	Capabilities []string
 }

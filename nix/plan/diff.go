@@ -13,7 +13,8 @@ import (
 
 // Change is one thing that a document says differently.
 type Change struct {
-	Document string `json:"document"` // "manifest" or "policy"
+	// Document is "manifest" or "policy"; "units" for how they are called on the host.
+	Document string `json:"document"`
 	// Path leads to it: names of fields, and for elements of lists what tells
 	// them apart, such as ["needs", "oidc-wiki", "renew"].
 	Path   []string `json:"path"`

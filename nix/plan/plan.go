@@ -71,12 +71,13 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 	work.SetLimit(8)
 	for name := range union(before.Documents, after.Documents) {
 		was, is := before.Documents[name], after.Documents[name]
-		if was[florete.DocManifest].Body == is[florete.DocManifest].Body && was[florete.DocPolicy].Body == is[florete.DocPolicy].Body {
+		moved := membership(before.Topology, after.Topology, name)
+		if was[florete.DocManifest].Body == is[florete.DocManifest].Body && was[florete.DocPolicy].Body == is[florete.DocPolicy].Body && moved == nil {
 			unchanged = append(unchanged, name)
 			continue
 		}
 		work.Go(func() error {
-			h, err := compareHost(name, was, is, rights)
+			h, err := compareHost(name, was, is, moved, rights)
 			changed.Lock()
 			defer changed.Unlock()
 			p.Hosts = append(p.Hosts, h)
@@ -101,7 +102,18 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 
 type documents = map[string]compile.Raw
 
-func compareHost(name string, was, is documents, rights *delta) (Host, error) {
+// membership tells that a host's directories, units and accounts are called otherwise,
+// which is in none of its documents.
+func membership(before, after compile.Topology, host string) *Change {
+	was, had := before.Hosts[host]
+	is, has := after.Hosts[host]
+	if !had || !has || was.Membership == is.Membership {
+		return nil
+	}
+	return &Change{Document: "units", Path: []string{"membership"}, Before: was.Membership.String(), After: is.Membership.String()}
+}
+
+func compareHost(name string, was, is documents, moved *Change, rights *delta) (Host, error) {
 	h := Host{Name: name, Change: "changed", Units: []Unit{}}
 	if len(was) == 0 {
 		h.Change = "added"
@@ -121,6 +133,10 @@ func compareHost(name string, was, is documents, rights *delta) (Host, error) {
 	var err error
 	if h.Changes, err = changes(h.Change, was, is); err != nil {
 		return h, fmt.Errorf("documents of %s: %w", name, err)
+	}
+	if moved != nil {
+		// Nothing is fulfilled there yet.
+		h.Changes, old.Needs = append(h.Changes, *moved), nil
 	}
 	if h.Change == "changed" {
 		h.Units = append(h.Units, told(old.Needs, now.Needs)...)

@@ -122,6 +122,20 @@ func equal(a, b []Right) bool {
 	return string(x) == string(y)
 }
 
+// What is a host's own is not what is another's whose name begins alike.
+func TestOwn(t *testing.T) {
+	for words, want := range map[string]string{
+		"publishes service/h1/wiki":             "publishes its own service/wiki",
+		"service/h10/wiki allows node/h1":       "service/h10/wiki allows its node",
+		"service/h1 allows node/h10":            "service/h1 allows node/h10",
+		"knows node/h1-b, node/h1 and node/h1x": "knows node/h1-b, its node and node/h1x",
+	} {
+		if got := own("h1", words); got != want {
+			t.Errorf("%s: got %s", words, got)
+		}
+	}
+}
+
 // No byte changes unseen: whatever value of a document is another, the plan has a
 // line for it.
 func TestEveryValueIsSeen(t *testing.T) {

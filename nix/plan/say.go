@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -64,12 +65,24 @@ func (c Change) say() (noun, words string) {
 		noun, words = "provider", "knows provider "+element
 	case section == "enrol" && whole:
 		noun, words = "enrolment", "enrols "+element
+	case section == "membership":
+		noun, words = "membership", "directories, units and accounts: "+value
 	case section == "kinds" && whole:
 		noun, words = "kind", "provides "+element
 	default:
 		noun, words = "other change", strings.Join(c.Path, ".")+": "+value
 	}
 	return noun, spiffe.ReplaceAllString(words, "")
+}
+
+// own is a sentence about a host without the host's name, so that many hosts say the same.
+func own(host, words string) string {
+	if host == "" || !strings.Contains(words, host) {
+		return words
+	}
+	words = strings.ReplaceAll(words, "service/"+host+"/", "its own service/")
+	node := regexp.MustCompile(`\bnode/` + regexp.QuoteMeta(host) + `($|[^a-z0-9-])`)
+	return node.ReplaceAllString(words, "its node$1")
 }
 
 // place is the part of a document that changes, which of its elements, and where
@@ -114,18 +127,37 @@ func publicly(c Change) string {
 	return ""
 }
 
+// home is the host that a principal or an account is on, "" of one that is on several.
+func home(who string) string {
+	kind, name, _ := strings.Cut(who, "/")
+	host, _, ofHost := strings.Cut(name, "/")
+	_, on, account := strings.Cut(who, " on ")
+	switch {
+	case kind == "node" || ofHost:
+		return host
+	case account:
+		return on
+	}
+	return ""
+}
+
 // sentences tell rights that share both ends together: who may do the same, and
-// what the same may do.
+// what the same may do. On several hosts, the same may be something of their own.
 func sentences(rights []Right, may string) []string {
 	type deed struct{ may, what string }
 	who := map[deed][]string{}
 	var deeds []deed
+	said := map[deed]string{}
 	for _, r := range rights {
-		d := deed{r.May, r.What}
+		d := deed{r.May, own(home(r.Who), r.What)}
+		said[d] = d.what
 		if who[d] == nil {
 			deeds = append(deeds, d)
 		}
 		who[d] = append(who[d], r.Who)
+		if len(who[d]) == 1 {
+			said[d] = r.What
+		}
 	}
 	type group struct{ may, who string }
 	what := map[group][]string{}
@@ -135,7 +167,7 @@ func sentences(rights []Right, may string) []string {
 		if what[g] == nil {
 			groups = append(groups, g)
 		}
-		what[g] = append(what[g], d.what)
+		what[g] = append(what[g], said[d])
 	}
 	var all []string
 	for _, g := range groups {
@@ -157,9 +189,30 @@ func some(names []string, n int) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
+// say is where the service runs, was and is. Of many hosts, those that differ.
+func (m Move) say() string {
+	const few = 6
+	if max(len(m.Before), len(m.After)) <= few+1 {
+		return fmt.Sprintf("service/%s: %s → %s", m.Service, place(m.Before), place(m.After))
+	}
+	words := fmt.Sprintf("service/%s: %d → %d hosts", m.Service, len(m.Before), len(m.After))
+	if came := without(m.After, m.Before); len(came) > 0 {
+		words += ", comes to " + some(came, few)
+	}
+	if left := without(m.Before, m.After); len(left) > 0 {
+		words += ", leaves " + some(left, few)
+	}
+	return words
+}
+
 func place(hosts []string) string {
 	if len(hosts) == 0 {
 		return "nowhere"
 	}
-	return some(hosts, 6)
+	return some(hosts, len(hosts))
+}
+
+// without are the elements of a that are none of b.
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(e string) bool { return slices.Contains(b, e) })
 }

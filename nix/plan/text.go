@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"florete"
 )
 
 // What a terminal shows in colour: green comes, red goes, yellow changes, and
@@ -52,7 +54,7 @@ func (p Plan) Text(w io.Writer, colour bool) error {
 	if len(p.Placement) > 0 {
 		t.section("Placement")
 		for _, m := range p.Placement {
-			t.line("  ", "~", fmt.Sprintf("service/%s: %s → %s", m.Service, place(m.Before), place(m.After)))
+			t.line("  ", "~", m.say())
 		}
 	}
 	if len(p.Opened)+len(p.Closed) > 0 {
@@ -119,6 +121,9 @@ func (t *text) changes(h Host) string {
 	var order []sort
 	for _, c := range h.Changes {
 		noun, s := c.say()
+		if c.Document == florete.DocManifest {
+			s = own(h.Name, s)
+		}
 		of := sort{c.mark(), noun}
 		if lines[of] == nil {
 			order = append(order, of)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,8 +40,34 @@ func accept(t *testing.T, ln net.Listener) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
+// here are addresses, less those of IPv6 where this machine has none.
+func here(t *testing.T, addrs ...string) []string {
+	t.Helper()
+	ln, err := net.ListenPacket("udp", "[::1]:0")
+	if err == nil {
+		ln.Close()
+		return addrs
+	}
+	t.Logf("NOT TESTED: IPv6: %v", err)
+	return slices.DeleteFunc(addrs, func(a string) bool { return strings.HasPrefix(a, "[") })
+}
+
+// inet6 is a socket of IPv6, which takes no address of it to speak IPv4.
+func inet6(t *testing.T, kind int) int {
+	t.Helper()
+	s, err := unix.Socket(unix.AF_INET6, kind|unix.SOCK_CLOEXEC, 0)
+	if errors.Is(err, unix.EAFNOSUPPORT) {
+		t.Skipf("NOT TESTED: IPv6: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(s) })
+	return s
+}
+
 func TestUIDOfThisProcess(t *testing.T) {
-	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
+	for _, addr := range here(t, "127.0.0.1:0", "[::1]:0") {
 		ln := listen(t, addr)
 		c, err := net.Dial("tcp", ln.Addr().String())
 		if err != nil {
@@ -57,11 +84,7 @@ func TestUIDOfThisProcess(t *testing.T) {
 // TestUIDOfAnIPv4ConnectionOnAnIPv6Socket is how some runtimes connect to IPv4.
 func TestUIDOfAnIPv4ConnectionOnAnIPv6Socket(t *testing.T) {
 	ln := listen(t, "127.0.0.1:0")
-	s, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(s)
+	s := inet6(t, unix.SOCK_STREAM)
 	to := &unix.SockaddrInet6{Port: ln.Addr().(*net.TCPAddr).Port, Addr: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}}
 	if err := unix.Connect(s, to); err != nil {
 		t.Fatal(err)
@@ -101,7 +124,7 @@ func TestGoneIsNotRoot(t *testing.T) {
 	}
 	c.Close()
 	end := accept(t, ln)
-	end.SetDeadline(time.Now().Add(5 * time.Second))
+	end.SetDeadline(time.Now().Add(10 * time.Second))
 	end.Read(make([]byte, 1)) // the client's FIN
 	if uid, err := caller.UID(end); !errors.Is(err, caller.ErrGone) {
 		t.Errorf("uid %d, %v, want ErrGone", uid, err)

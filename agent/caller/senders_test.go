@@ -56,7 +56,7 @@ func (r *receiver) wantMe(t *testing.T, what string) {
 }
 
 func TestSendersOfThisProcess(t *testing.T) {
-	for _, addr := range []string{"127.0.0.1:0", "127.7.7.7:0", "[::1]:0"} {
+	for _, addr := range here(t, "127.0.0.1:0", "127.7.7.7:0", "[::1]:0") {
 		r := receive(t, addr)
 		connected, err := net.Dial("udp", r.LocalAddr().String())
 		if err != nil {
@@ -65,7 +65,7 @@ func TestSendersOfThisProcess(t *testing.T) {
 		defer connected.Close()
 		connected.Write([]byte("x"))
 		r.wantMe(t, "connected to "+addr)
-		for _, from := range []string{":0", "127.0.0.1:0", "[::1]:0"} {
+		for _, from := range here(t, ":0", "127.0.0.1:0", "[::1]:0") {
 			free, err := net.ListenPacket("udp", from)
 			if err != nil {
 				t.Fatal(err)
@@ -81,11 +81,7 @@ func TestSendersOfThisProcess(t *testing.T) {
 // TestSenderOnAnIPv6Socket is how some runtimes send to IPv4.
 func TestSenderOnAnIPv6Socket(t *testing.T) {
 	r := receive(t, "127.0.0.1:0")
-	s, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(s)
+	s := inet6(t, unix.SOCK_DGRAM)
 	to := &unix.SockaddrInet6{Port: r.LocalAddr().(*net.UDPAddr).Port, Addr: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}}
 	if err := unix.Sendto(s, []byte("x"), 0, to); err != nil {
 		t.Fatal(err)

@@ -123,15 +123,20 @@ func (m *manager) start(what string) {
 func (m *manager) hear() {
 	m.Helper()
 	m.log = nil
-	b, oob := make([]byte, 4096), make([]byte, 4096)
-	for {
-		m.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-		n, oobn, _, _, err := m.conn.ReadMsgUnix(b, oob)
-		if err != nil {
-			return
-		}
-		m.take(string(b[:n]), oob[:oobn])
+	raw, err := m.conn.SyscallConn()
+	if err != nil {
+		m.Fatal(err)
 	}
+	b, oob := make([]byte, 4096), make([]byte, 4096)
+	raw.Control(func(fd uintptr) {
+		for {
+			n, oobn, _, _, err := unix.Recvmsg(int(fd), b, oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+			if err != nil {
+				return
+			}
+			m.take(string(b[:n]), oob[:oobn])
+		}
+	})
 }
 
 func (m *manager) take(message string, oob []byte) {
@@ -156,21 +161,10 @@ func (m *manager) take(message string, oob []byte) {
 	}
 }
 
-// free is an address that nobody listens on.
-func free(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 // Who connects while no process is there is served by the next.
 func TestRestart(t *testing.T) {
 	m := newManager(t)
-	a, b := free(t), free(t)
+	a, b := agenttest.Loopback().String(), agenttest.Loopback().String()
 	m.start("listen " + a + " " + b)
 	if len(m.held) != 2 || m.held["tcp-"+strings.ReplaceAll(a, ":", "-")] == nil {
 		t.Fatalf("held %v", m.held)

@@ -20,7 +20,7 @@ listToAttrs (map
     value = {
       Unit.Description = "${sockets.${name}.description}, for the forwarder";
       Socket = {
-        FileDescriptorName = "florete-${name}";
+        FileDescriptorName = unit name;
         ListenStream = sockets.${name}.path;
         Service = unit "host.service";
         SocketMode = "0600";

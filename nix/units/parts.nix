@@ -32,8 +32,10 @@ rec {
   etc = "/etc/${prefix}";
   current = need: "${state}/needs/${need}/current";
 
-  # A command line: the program, and a flag for each attribute.
-  command = program: set: concatStringsSep "" ([ program ] ++ map (n: " --${n}=${word set.${n}}") (attrNames set));
+  # A command line of ours: the program, and a flag for each attribute.
+  command = program: set:
+    let flags = set // (if membership == "" then { } else { inherit membership; }); in
+    concatStringsSep "" ([ program ] ++ map (n: " --${n}=${word flags.${n}}") (attrNames flags));
 
   # One argument of it, as systemd reads it.
   word = v: toJSON (replaceStrings [ "%" "$" ] [ "%%" "$$" ] (text v));

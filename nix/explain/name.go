@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -17,11 +18,12 @@ func (a *Access) Principal(name string) (Principal, error) {
 	return a.principals[id], err
 }
 
-// Service finds a service, written like a principal; of one that every host has
-// its own of, "service/forge/wiki" is meant as "wiki".
+// Service finds a service, written like a principal or as programs call it,
+// "wiki.demo.flor.rete" or a URL; of one that every host has its own of,
+// "service/forge/wiki" is meant as "wiki".
 func (a *Access) Service(name string) (string, error) {
-	if _, ok := a.t.Services[strings.TrimPrefix(strings.Replace(name, ":", "/", 1), "service/")]; ok {
-		return strings.TrimPrefix(strings.Replace(name, ":", "/", 1), "service/"), nil
+	if service := strings.TrimPrefix(a.short(name), "service/"); a.has(service) {
+		return service, nil
 	}
 	var ids []florete.ID
 	for _, s := range a.t.Services {
@@ -31,11 +33,28 @@ func (a *Access) Service(name string) (string, error) {
 	return id.Name(), err
 }
 
-func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
-	short := strings.TrimPrefix(name, "spiffe://"+a.t.TrustDomain+"/")
-	if short == name {
-		short = strings.Replace(name, ":", "/", 1)
+func (a *Access) has(service string) bool {
+	_, ok := a.t.Services[service]
+	return ok
+}
+
+// short is a name as florete.ID.Short has it, "service/forge/wiki", or a bare name as it is.
+func (a *Access) short(name string) string {
+	if short, ok := strings.CutPrefix(name, "spiffe://"+a.t.TrustDomain+"/"); ok {
+		return short
 	}
+	host := name
+	if u, err := url.Parse(name); err == nil && u.Host != "" {
+		host = u.Hostname()
+	}
+	if d, err := florete.Resolve(host, a.t.TrustDomain); err == nil {
+		return d.ID().Short()
+	}
+	return strings.Replace(name, ":", "/", 1)
+}
+
+func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
+	short := a.short(name)
 	var found []florete.ID
 	known := make([]string, 0, 2*len(among))
 	for _, id := range among {

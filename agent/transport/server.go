@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -54,18 +55,20 @@ type Incoming struct {
 // handshake is filled in while TLS runs and found again in the connection's
 // context.
 type handshake struct {
-	mu sync.Mutex
-	in Incoming
+	end func() // is over
+	mu  sync.Mutex
+	in  Incoming
 }
 
 type handshakeKey struct{}
 
 // Listener is a bound server.
 type Listener struct {
-	socket *net.UDPConn
-	quic   *quic.Transport
-	ln     *quic.Listener
-	flows  sync.WaitGroup
+	socket  *net.UDPConn
+	quic    *quic.Transport
+	ln      *quic.Listener
+	opening opening
+	flows   sync.WaitGroup
 }
 
 // Listen binds the server's address.
@@ -78,16 +81,23 @@ func (s *Server) Listen() (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("forwarder listen %q: %w", s.Addr, err)
 	}
-	t := &quic.Transport{
-		Conn:              socket,
-		StatelessResetKey: s.ResetKey,
+	l := &Listener{socket: socket}
+	l.quic = &quic.Transport{
+		Conn:                socket,
+		StatelessResetKey:   s.ResetKey,
+		VerifySourceAddress: l.opening.verify,
 		ConnContext: func(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
-			return context.WithValue(ctx, handshakeKey{}, &handshake{}), nil
+			end, ok := l.opening.begin()
+			if !ok {
+				return nil, errors.New("too many handshakes")
+			}
+			context.AfterFunc(ctx, end)
+			return context.WithValue(ctx, handshakeKey{}, &handshake{end: end}), nil
 		},
 	}
 	config := quicConfig()
 	config.MaxIncomingStreams = maxStreams
-	ln, err := t.Listen(&tls.Config{
+	l.ln, err = l.quic.Listen(&tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{wire.ALPN},
 		SessionTicketsDisabled: true,
@@ -97,7 +107,7 @@ func (s *Server) Listen() (*Listener, error) {
 		socket.Close()
 		return nil, err
 	}
-	return &Listener{socket: socket, quic: t, ln: ln}, nil
+	return l, nil
 }
 
 // Addr is the bound address.
@@ -154,6 +164,7 @@ func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			s.Rejected(r)
 			return err
 		}
+		h.end()
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.in = Incoming{Target: target, Peer: peer, until: earliest(svid, peer).Add(skew)}

@@ -102,6 +102,59 @@ func TestAroundNobody(t *testing.T) {
 	}
 }
 
+// Of what each host has its own of, others' are drawn where they matter.
+func TestAroundOwn(t *testing.T) {
+	c := Cluster{Topology: compile.Topology{
+		Hosts: map[string]compile.Host{
+			"a": {Services: []string{"exporter"}},
+			"b": {Services: []string{"exporter", "probe"}},
+			"c": {Services: []string{"exporter", "watch"}},
+			"d": {Services: []string{"exporter"}},
+		},
+		Services: map[string]compile.Service{
+			"exporter": {Scope: "node", Hosts: []string{"a", "b", "c", "d"}, Published: true},
+			"probe":    {Scope: "node", Hosts: []string{"b"}, Published: true, Roles: []string{"scrape"}},
+			"watch":    {Hosts: []string{"c"}, Published: true, Roles: []string{"scrape"}},
+		},
+		Roles: map[string]compile.Role{"scrape": {Services: []string{"exporter"}}},
+	}, nodes: 4}
+	for host, want := range map[string]string{
+		"a": "a[exporter] b[probe] c[watch]",
+		"d": "b[probe] c[watch] d[exporter]",
+		"c": "a[exporter] b[exporter probe] c[exporter watch] d[exporter]",
+	} {
+		part, err := c.Around(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for name, h := range part.Hosts {
+			got = append(got, fmt.Sprint(name, h.Services))
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("around %s: got %s", host, got)
+		}
+		if on := part.Services["exporter"].Hosts; host == "a" && (len(on) != 1 || on[0] != "a") {
+			t.Errorf("around a: exporter is on %v", on)
+		}
+	}
+}
+
+// In detail boxes are as wide as what is in them, and not too wide.
+func TestWidest(t *testing.T) {
+	for name, want := range map[string]int{"wiki": 210, strings.Repeat("n", 30): 260, strings.Repeat("n", 63): 320} {
+		c := Cluster{Topology: compile.Topology{
+			Hosts:    map[string]compile.Host{"a": {Services: []string{name}}},
+			Services: map[string]compile.Service{name: {Hosts: []string{"a"}}},
+		}, nodes: 1}
+		b := lay(c).boxes["a"]
+		if b.w != want || (want < 320) == strings.Contains(string(SVG(c)), "…") {
+			t.Errorf("%s: a box of %d pixels, want %d", name, b.w, want)
+		}
+	}
+}
+
 // What a name holds is told, not obeyed.
 func TestEscaped(t *testing.T) {
 	odd := "a\"]<b>&'\\\n#;--{}"

@@ -20,6 +20,7 @@ const (
 	pillGap  = 12
 	rowH     = 20
 	rowGap   = 4
+	rowPad   = 16 // beside rows, both sides together
 	headerH  = 24
 	gap      = 14 // between boxes
 	framePad = 14

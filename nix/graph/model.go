@@ -146,7 +146,10 @@ func (c Cluster) Around(host string) (Cluster, error) {
 	part.around = host
 	part.Needs = map[string]map[string][]string{host: c.Needs[host]}
 	part.Roles, part.drawn = map[string]compile.Role{}, map[string][]string{}
-	inward := map[string]bool{} // roles that reach this host
+	inward := set() // roles that reach this host
+	// Services that it reaches or that reach it. Of one that each host has its own of, that
+	// of another host matters when it is among these.
+	other := set()
 	for _, r := range c.roles() {
 		here := kept(r.services, set(h.Services...))
 		if len(here) > 0 {
@@ -154,10 +157,12 @@ func (c Cluster) Around(host string) (Cluster, error) {
 			add(users, r.users...)
 			add(hosts, r.nodes...)
 			add(services, r.by...)
+			add(other, r.by...)
 		}
 		switch {
 		case held[r.name]:
 			part.drawn[r.name] = r.services
+			add(other, r.services...)
 		case len(here) > 0:
 			part.drawn[r.name] = here
 		default:
@@ -166,8 +171,11 @@ func (c Cluster) Around(host string) (Cluster, error) {
 		add(services, part.drawn[r.name]...)
 		part.Roles[r.name] = c.Roles[r.name]
 	}
+	alone := func(s string) bool { return c.Services[s].Scope == "node" && !other[s] }
 	for s := range services {
-		add(hosts, c.Services[s].Hosts...)
+		if !alone(s) {
+			add(hosts, c.Services[s].Hosts...)
+		}
 	}
 	for u := range users {
 		if len(c.Users[u].Hosts) == 0 {
@@ -189,12 +197,16 @@ func (c Cluster) Around(host string) (Cluster, error) {
 	}
 	for name := range hosts {
 		o := c.Hosts[name]
-		o.Services, o.Users, o.Roles = kept(o.Services, services), kept(o.Users, users), relevant(o.Roles, name == host)
+		o.Services = slices.DeleteFunc(kept(o.Services, services), func(s string) bool { return name != host && alone(s) })
+		o.Users, o.Roles = kept(o.Users, users), relevant(o.Roles, name == host)
 		part.Hosts[name] = o
 	}
 	for name := range services {
 		s := c.Services[name]
 		s.Roles = relevant(s.Roles, slices.Contains(h.Services, name))
+		if alone(name) {
+			s.Hosts = []string{host}
+		}
 		part.Services[name] = s
 	}
 	for name := range users {

@@ -38,9 +38,9 @@ func (p *picture) place() {
 func (p *picture) try(leftCols, rightCols int) (w, h int) {
 	p.top = head + lane*(len(p.lanes)+1)
 	x := margin + lane*len(p.lanes) + 8
-	boxW := 210
-	if !p.detail {
-		boxW = 158
+	boxW := 158
+	if p.detail {
+		boxW = p.widest(210, 320)
 	}
 	leftW, leftH := stack(p.left, rect{x, p.top, boxW, 0}, leftCols)
 	pillX := x
@@ -64,6 +64,16 @@ func (p *picture) try(leftCols, rightCols int) (w, h int) {
 		y += step
 	}
 	return max(minW, rightX+rightW+lane*len(p.lanes)+8+margin), p.top + h + legendH
+}
+
+// widest is how wide boxes must be for nothing in them to be cut, within bounds.
+func (p *picture) widest(low, high int) int {
+	for _, b := range p.boxes {
+		for _, r := range b.rows {
+			low = max(low, rowPad+width(r.name+r.note, 12)+18)
+		}
+	}
+	return min(low, high)
 }
 
 // The legend takes two lines at least so wide, and what numbers are a third.
@@ -135,7 +145,7 @@ func (b *box) fill() {
 		y += 18
 	}
 	for _, r := range b.rows {
-		r.rect = rect{b.x + 8, y + rowGap, b.w - 16, rowH}
+		r.rect = rect{b.x + rowPad/2, y + rowGap, b.w - rowPad, rowH}
 		y += rowH + rowGap
 	}
 	b.h = y + 8 - b.y

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 //go:embed style.css
@@ -210,13 +211,34 @@ func text(s string) string {
 }
 
 // fit writes a text that takes about so many pixels at most; what is cut shows under a
-// pointer. No font is at hand to ask.
-func (s *svg) fit(class string, x, y int, v string, width, size int) {
-	runes := []rune(v)
-	n := max(1, width*100/(size*56))
-	if len(runes) <= n {
+// pointer.
+func (s *svg) fit(class string, x, y int, v string, room, size int) {
+	if width(v, size) <= room {
 		s.text(class, x, y, v)
 		return
 	}
-	s.printf(`<text class="%s" x="%d" y="%d">%s<title>%s</title></text>`, class, x, y, text(string(runes[:n-1])+"…"), text(v))
+	cut := []rune(v)
+	for len(cut) > 0 && width(string(cut)+"…", size) > room {
+		cut = cut[:len(cut)-1]
+	}
+	s.printf(`<text class="%s" x="%d" y="%d">%s<title>%s</title></text>`, class, x, y, text(string(cut)+"…"), text(v))
+}
+
+// width is about how many pixels a text takes in the widest of our fonts, DejaVu Sans.
+// No font is at hand to ask.
+func width(v string, size int) int {
+	hundredths := 0
+	for _, r := range v {
+		switch {
+		case strings.ContainsRune("ijl'|", r):
+			hundredths += 30
+		case strings.ContainsRune(" ,.:;-·/()[]tfr", r):
+			hundredths += 40
+		case strings.ContainsRune("mw@%…→", r) || unicode.IsUpper(r):
+			hundredths += 95
+		default:
+			hundredths += 63
+		}
+	}
+	return hundredths * size / 100
 }

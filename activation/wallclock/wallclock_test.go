@@ -7,7 +7,19 @@ import (
 )
 
 // That a jump is told is shown where there is a clock to set: tests/scenarios/clock.py.
+// Whoever sets this machine's clock meanwhile does so once.
 func TestWatchEndsAndTellsNoJumpThatWasNot(t *testing.T) {
+	for range 3 {
+		if !told(t) {
+			return
+		}
+	}
+	t.Fatal("tells a jump each time, although nobody sets the clock")
+}
+
+// told watches for a while.
+func told(t *testing.T) bool {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	jumped := make(chan struct{}, 1)
@@ -21,7 +33,5 @@ func TestWatchEndsAndTellsNoJumpThatWasNot(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("does not end")
 	}
-	if len(jumped) > 0 {
-		t.Fatal("tells a jump, although nobody has set the clock")
-	}
+	return len(jumped) > 0
 }

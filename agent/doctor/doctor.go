@@ -131,10 +131,22 @@ func (h *host) read() {
 }
 
 // restart is what starts units of this membership again.
-func (h *host) restart(units ...string) string {
+func (h *host) restart(units ...string) string { return restart(h.Membership, units) }
+
+// restartOn is that on any host, which may be itself. Another's membership is not in this
+// one's documents: most have none to tell apart.
+func (h *host) restartOn(name string, itself bool, units ...string) string {
+	var m florete.Membership
+	if itself {
+		m = h.Membership
+	}
+	return "on " + name + ": " + restart(m, units)
+}
+
+func restart(m florete.Membership, units []string) string {
 	command := "systemctl restart"
 	for _, u := range units {
-		command += " " + h.Membership.Unit(u+".service")
+		command += " " + m.Unit(u+".service")
 	}
 	return command
 }

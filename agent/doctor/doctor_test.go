@@ -326,6 +326,10 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "names: ", fix: "systemctl restart florete_blue-names.service",
 		},
+		"another host's provider": {
+			hurt:  func(p *patient) { p.Membership = "blue"; p.provider.Close() },
+			begin: "providers: ", fix: "on forge: systemctl restart florete-provider.service",
+		},
 		"a need of a membership": {
 			hurt: func(p *patient) {
 				p.Membership = "blue"

@@ -121,7 +121,7 @@ func (h *host) providers(context.Context) (string, []Finding) {
 		}
 		name, port, _ := net.SplitHostPort(a.Address)
 		var unknown *net.DNSError
-		f := Finding{fmt.Sprintf("provider %s at %s: %v", a.name, a.Address, a.err), fmt.Sprintf("on %s: systemctl restart florete-provider.service", a.name)}
+		f := Finding{fmt.Sprintf("provider %s at %s: %v", a.name, a.Address, a.err), h.restartOn(a.name, a.name == h.manifest.Host, "provider")}
 		switch {
 		case errors.As(a.err, &unknown):
 			f.Fix = h.resolve(name)
@@ -192,10 +192,11 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 		return nil
 	}
 	there, port, _ := net.SplitHostPort(r.Endpoints[0])
-	f := &Finding{fmt.Sprintf("forwarder: %v", err), fmt.Sprintf("on %s: systemctl restart florete-activate.service florete-agent.service", there)}
+	itself := r.Endpoints[0] == h.manifest.Forwarder.Listen
+	f := &Finding{fmt.Sprintf("forwarder: %v", err), h.restartOn(there, itself, "activate", "agent")}
 	if isTimeout(err) {
 		f.Problem = fmt.Sprintf("forwarder of %s at %s: no answer over UDP", r.Target.ID().Short(), r.Endpoints[0])
-		f.Fix = fmt.Sprintf("on %s: systemctl restart florete-agent.service; nft insert rule inet filter input udp dport %s accept", there, port)
+		f.Fix = h.restartOn(there, itself, "agent") + fmt.Sprintf("; nft insert rule inet filter input udp dport %s accept", port)
 	}
 	return f
 }

@@ -14,7 +14,7 @@ import (
 	"florete/agent/wire"
 )
 
-// openTimeout bounds what comes before the far side's answer.
+// openTimeout bounds each of what comes first: a stream, and the far side's answer.
 const openTimeout = 15 * time.Second
 
 // direct carries a connection to the service whose listener it came to. Bytes
@@ -35,7 +35,7 @@ func (s *Server) direct(ctx context.Context, conn *net.TCPConn, f flow) {
 	defer st.Release()
 	counted := s.Tally.Begin(tally.Out, f.target, f.as)
 	defer counted.Done()
-	err = splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Ready: st.Answer, FromLocal: counted.Sent, ToLocal: counted.Received})
+	err = splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Ready: func() error { return answer(ctx, st) }, FromLocal: counted.Sent, ToLocal: counted.Received})
 	if no := explain(err); no != nil {
 		s.refuse(f, no)
 	}
@@ -71,6 +71,13 @@ func (s *Server) dial(ctx context.Context, f flow) (*transport.Stream, error) {
 		as = wire.UDP
 	}
 	return s.Pool.Open(ctx, transport.Route{Caller: f.as, Target: target, Endpoints: s.rules.Load().reach[f.target].Endpoints}, as)
+}
+
+// answer waits for the far side's answer to a stream.
+func answer(ctx context.Context, st *transport.Stream) error {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	return st.Answer(ctx)
 }
 
 // explain puts an error in the words that refusals are counted by; nil when

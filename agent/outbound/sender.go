@@ -98,7 +98,7 @@ func (l *socket) carry(x *sender) error {
 	x.Attach(st.Flows(), st.Stream)
 	answered := false
 	err = st.Explain(x.Run(func() error {
-		err := st.Answer()
+		err := answer(x.Context(), st)
 		answered = err == nil
 		return err
 	}))

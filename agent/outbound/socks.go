@@ -92,16 +92,6 @@ func (s *Server) connect(ctx context.Context, conn *net.TCPConn, r *socks5.Reque
 	return splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Early: early, FromLocal: counted.Sent, ToLocal: counted.Received})
 }
 
-// answer waits for the far side's answer or the end of ctx.
-func answer(ctx context.Context, st *transport.Stream) error {
-	defer context.AfterFunc(ctx, func() { st.SetReadDeadline(time.Now()) })()
-	err := st.Answer()
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return err
-}
-
 // buffered is what the SOCKS5 reader has taken beyond the request.
 func buffered(r io.Reader) ([]byte, error) {
 	b, ok := r.(*bufio.Reader)

@@ -96,7 +96,7 @@ func (l *link) open(ctx context.Context, flow wire.Flow) (*quic.Stream, error) {
 
 // dial makes a link. Only target's own certificate will do.
 func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint string) (*link, error) {
-	addr, err := net.ResolveUDPAddr("udp", endpoint)
+	addr, err := resolve(ctx, endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("endpoint %q: %w", endpoint, err)
 	}
@@ -125,6 +125,17 @@ func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint 
 	l := &link{conn: conn, svid: svid, peer: peer, endpoint: endpoint, until: earliest(svid, peer), flows: datagram.Over(conn, &p.busy)}
 	l.idle = time.AfterFunc(linkIdle, l.closeIdle)
 	return l, nil
+}
+
+// resolve finds the address of an endpoint as long as ctx lives, which
+// net.ResolveUDPAddr does not heed. It is that of a socket which sends nothing.
+func resolve(ctx context.Context, endpoint string) (net.Addr, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "udp", endpoint)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.RemoteAddr(), nil
 }
 
 // ImpostorError says that what answers at an endpoint could not prove to be the

@@ -128,11 +128,15 @@ func (p *Pool) Probe(ctx context.Context, r Route) error {
 }
 
 // Answer waits until the target's side has connected to its upstream. The error
-// is a RefusedError when it said why not, and context.Canceled when this side gave
-// up. The stream is at its end then.
-func (s *Stream) Answer() error {
+// is a RefusedError when it said why not, context.DeadlineExceeded when it said
+// nothing, and context.Canceled when this side gave up. The stream is at its end then.
+func (s *Stream) Answer(ctx context.Context) error {
 	var answer [1]byte
+	stop := context.AfterFunc(ctx, func() { s.SetReadDeadline(time.Now()) })
 	_, err := s.Read(answer[:])
+	if !stop() {
+		err = fmt.Errorf("%s: no answer: %w", s.link.peer.ID, ctx.Err())
+	}
 	if err == nil && answer[0] == wire.Connected {
 		s.pool.learn(s, true)
 		return nil
@@ -147,7 +151,7 @@ func (s *Stream) Answer() error {
 	}
 	s.CancelRead(quic.StreamErrorCode(wire.Reset))
 	s.CancelWrite(quic.StreamErrorCode(wire.Reset))
-	if givenUp(err) {
+	if givenUp(err) || errors.Is(err, context.Canceled) {
 		return context.Canceled
 	}
 	err = s.Explain(err)

@@ -129,7 +129,7 @@ func try(t *testing.T, p *transport.Pool, r transport.Route) error {
 	}
 	defer st.Release()
 	defer st.Close()
-	return st.Answer()
+	return st.Answer(ctx)
 }
 
 func TestOneConnectionForManyStreams(t *testing.T) {
@@ -171,7 +171,7 @@ func TestRenewedSVIDGetsANewConnection(t *testing.T) {
 	if n := s.accepted.Load(); n != 2 {
 		t.Errorf("%d connections, want 2", n)
 	}
-	if err := old.Answer(); err != nil {
+	if err := old.Answer(t.Context()); err != nil {
 		t.Errorf("stream on the old connection: %v", err)
 	}
 	if s.ended.Load() != 0 {
@@ -205,7 +205,7 @@ func TestRefusalIsSeenWhicheverWay(t *testing.T) {
 			defer st.Release()
 			st.CancelRead(quic.StreamErrorCode(wire.Reset))
 			<-st.Context().Done()
-			err = st.Answer()
+			err = st.Answer(t.Context())
 			var refused *transport.RefusedError
 			if !errors.As(err, &refused) || refused.Code != wire.Unreachable {
 				t.Errorf("error %v, want upstream-unreachable", err)
@@ -226,7 +226,7 @@ func TestAnswerToAStreamGivenUp(t *testing.T) {
 	}
 	defer st.Release()
 	st.CancelRead(quic.StreamErrorCode(wire.Reset))
-	if err := st.Answer(); !errors.Is(err, context.Canceled) {
+	if err := st.Answer(t.Context()); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want context.Canceled", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	listen := freePort()
+	listen := providertest.Loopback()
 	providertest.Run(t, providertest.Suite{
 		Kind:     Name,
 		Need:     "oidc-outline",

@@ -200,7 +200,7 @@ func TestIssuerFollowsThePolicy(t *testing.T) {
 	f.serving(true)
 	f.service(f.register(1))
 	f.name("http://login.demo.flor.rete")
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		r, err := http.Get("http://" + f.listen + "/.well-known/openid-configuration")
 		if err == nil {
 			b, _ := io.ReadAll(r.Body)

@@ -14,6 +14,7 @@ import (
 
 	"florete"
 	"florete/providers/api"
+	"florete/providers/providertest"
 	"florete/providers/seal"
 	"florete/providers/server"
 	"florete/providers/store"
@@ -43,12 +44,6 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
-}
-
-func freePort() string {
-	l := must(net.Listen("tcp", "127.0.0.1:0"))
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // fixture is a provider host: what outlives a restart, and what runs now.
@@ -103,7 +98,7 @@ func (f *fixture) grant(redirectURIs ...string) {
 }
 
 func newFixture(t *testing.T) *fixture {
-	f := &fixture{t: t, dir: t.TempDir(), listen: freePort()}
+	f := &fixture{t: t, dir: t.TempDir(), listen: providertest.Loopback()}
 	f.grant(callback)
 	users := `[{"email": "Alice@demo.flor", "username": "alice", "userID": "u-1", "hash": "` + hash() + `"}, /* nobody else */]`
 	if err := os.WriteFile(filepath.Join(f.dir, "users"), []byte(users), 0o600); err != nil {
@@ -145,10 +140,13 @@ func (f *fixture) start() {
 	}
 }
 
+// patience is for an issuer that makes an RSA key on a slow machine.
+const patience = time.Minute
+
 // serving waits until the issuer's pages are up, or down.
 func (f *fixture) serving(up bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		c, err := net.Dial("tcp", f.listen)
 		if err == nil {
 			c.Close()

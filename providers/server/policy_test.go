@@ -32,16 +32,16 @@ func (b *buffer) Write(p []byte) (int, error) {
 // has waits until something is logged n times.
 func (b *buffer) has(t *testing.T, what string, n int) {
 	t.Helper()
-	for range 1000 {
+	text := ""
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		b.mu.Lock()
-		text := b.b.String()
+		text = b.b.String()
 		b.mu.Unlock()
 		if strings.Count(text, what) >= n {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("never logged %d times: %s; logged:\n%s", n, what, b.b.String())
+	t.Fatalf("never logged %d times: %s; logged:\n%s", n, what, text)
 }
 
 // TestReload: a host that is ahead waits for the new policy, a bad policy changes

@@ -114,14 +114,7 @@ func compaction(t *testing.T, s store.Store) {
 }
 
 func leaseEnds(t *testing.T, s store.Store) {
-	id, err := s.Lease(t.Context(), time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	revision := commit(t, s, store.Op{Key: "leased", Lease: id}, store.Put("kept", nil))
-	if err := s.KeepAlive(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	id, revision := leased(t, s)
 	if e := take(t, s, "", revision, 1)[0]; e.Key != "leased" || !e.Deleted {
 		t.Fatalf("got %v, want the deletion of the leased key", e)
 	}
@@ -132,6 +125,28 @@ func leaseEnds(t *testing.T, s store.Store) {
 	commit(t, s, store.Put("leased", nil)) // absent again for conditions too
 	if _, err := s.Get(t.Context(), "kept"); err != nil {
 		t.Error(err)
+	}
+}
+
+// leased makes a short lease, and a longer one when a slow disk did not let it be used
+// in time.
+func leased(t *testing.T, s store.Store) (id store.LeaseID, revision int64) {
+	t.Helper()
+	for ttl := time.Second; ; ttl *= 2 {
+		id, err := s.Lease(t.Context(), ttl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision, err = s.Commit(t.Context(), store.Txn{Then: []store.Op{{Key: "leased", Lease: id}, store.Put("kept", nil)}})
+		if err == nil {
+			err = s.KeepAlive(t.Context(), id)
+		}
+		if err == nil {
+			return id, revision
+		}
+		if !errors.Is(err, store.ErrNotFound) || ttl > time.Minute {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"unicode/utf8"
 
 	"florete"
 	"florete/providers/api"
@@ -85,8 +86,14 @@ func (f Files) read(ref string) (string, error) {
 		return "", err
 	}
 	b, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err == nil && len(b) > limit {
-		err = fmt.Errorf("file %q: longer than %d bytes", ref, limit)
+	switch {
+	case err != nil:
+		return "", err
+	case len(b) > limit:
+		return "", fmt.Errorf("file %q: longer than %d bytes", ref, limit)
+	case !utf8.Valid(b):
+		// JSON would change it on the way.
+		return "", fmt.Errorf("file %q: not text (UTF-8): keep it there in base64, and decode it where it is used", ref)
 	}
-	return string(b), err
+	return string(b), nil
 }

@@ -43,6 +43,7 @@ func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "smtp", secret, 0o600)
 	put(t, dir, "open", secret, 0o644)
+	put(t, dir, "keytab", secret+"\xff", 0o600)
 	put(t, dir, "long", strings.Repeat("x", limit+1), 0o600)
 	outside := filepath.Join(t.TempDir(), "outside")
 	put(t, filepath.Dir(outside), "outside", secret, 0o600)
@@ -61,6 +62,7 @@ func TestRefusals(t *testing.T) {
 		`{"ref":"smtp","more":"x"}`: {api.Invalid, "more"},
 		`{"ref":"open"}`:            {"", "chmod 0600"},
 		`{"ref":"long"}`:            {"", "longer than"},
+		`{"ref":"keytab"}`:          {"", "not text"},
 		`{"ref":"link"}`:            {"", "escapes"},
 	} {
 		_, err := Files{dir}.Answer(t.Context(), server.Call{

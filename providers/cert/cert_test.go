@@ -190,6 +190,15 @@ func TestOwn(t *testing.T) {
 			}
 			last = got.Leaf
 		}
+		root, err := ca.NewRoot(providertest.Domain, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Issuing = e.NewIssuing(root)
+		e.Policy.Trust.Roots = []string{string(ca.EncodeCertificates(root.Certificate))}
+		if got, err := issuer.Certificate(); err != nil || got.Leaf.CheckSignatureFrom(e.Issuing.Certificate) != nil {
+			t.Errorf("with another root: still by the former, %v", err)
+		}
 		time.Sleep(time.Until(e.Issuing.Certificate.NotAfter) - time.Hour)
 		got, err := issuer.Certificate()
 		if err != nil || got.Leaf.NotAfter.After(e.Issuing.Certificate.NotAfter) {

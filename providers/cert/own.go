@@ -3,6 +3,7 @@ package cert
 import (
 	"crypto/tls"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,19 +13,21 @@ import (
 
 // own is the provider's own SVID, which it issues to itself.
 type own struct {
-	mu   sync.Mutex
-	id   florete.ID
-	from time.Time
-	svid *tls.Certificate
+	mu    sync.Mutex
+	id    florete.ID
+	roots []string // of the policy it was made under
+	from  time.Time
+	svid  *tls.Certificate
 }
 
 // Certificate is the provider's own SVID: made at the first call, and anew when two
-// thirds of its life have passed or the clock was set back before it.
+// thirds of its life have passed, the clock was set back before it, or the policy has
+// other roots, which are all that hosts believe by then.
 func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	i.own.mu.Lock()
 	defer i.own.mu.Unlock()
 	p, now := i.Policy(), time.Now()
-	if c := i.own.svid; c != nil && i.own.id == p.Provider.ID {
+	if c := i.own.svid; c != nil && i.own.id == p.Provider.ID && slices.Equal(i.own.roots, p.Trust.Roots) {
 		age := now.Sub(i.own.from)
 		if age >= 0 && age < c.Leaf.NotAfter.Sub(i.own.from)*2/3 {
 			return c, nil
@@ -42,6 +45,6 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	for _, x := range chain {
 		c.Certificate = append(c.Certificate, x.Raw)
 	}
-	i.own.id, i.own.from, i.own.svid = p.Provider.ID, now, c
+	i.own.id, i.own.roots, i.own.from, i.own.svid = p.Provider.ID, p.Trust.Roots, now, c
 	return c, nil
 }

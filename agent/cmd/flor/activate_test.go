@@ -83,7 +83,7 @@ func TestActivateExits(t *testing.T) {
 	m := newMachine(t)
 	m.want(activation.ExitUsage, "unknown flag", "--twice")
 	m.want(activation.ExitUsage, "want 0 < initial <= max", "--backoff-initial", "1h")
-	m.want(activation.ExitUsage, "closure: open /nonexistent/manifest.json", "--closure", "/nonexistent")
+	m.want(activation.ExitUsage, "closure: lstat /nonexistent: no such file or directory", "--closure", "/nonexistent")
 	m.provider.SetRefuse(func(c activationtest.Call) *api.Error {
 		if c.Need == "oidc-outline" {
 			return api.Errorf(api.Transient, api.CodePolicyBehind, "the policy is older")

@@ -245,6 +245,29 @@ func TestAllowListChange(t *testing.T) {
 	refusals(t, c.Ursula, "denied", 1)
 }
 
+// TestAllowListChangeBesideAFault: what cannot be published keeps nothing else from
+// being denied, nor from being reached.
+func TestAllowListChangeBesideAFault(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
+	c.acceptUrsula(t)
+	c.start(t)
+	asBob, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
+	if code != 0 || ping(asBob) != nil {
+		t.Fatalf("SOCKS5 as bob: reply %d", code)
+	}
+	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
+	c.Publish.Publish = append(c.Publish.Publish, florete.Published{ID: agenttest.Ursula, Upstream: "127.0.0.1:1"})
+	c.acceptUrsula(t)
+	wantReset(t, asBob)
+	if !reaches(c.Local) {
+		t.Error("alice, who is still allowed, does not reach outline")
+	}
+	if p := report(t, c.Ursula).Problems; len(p) != 1 || !strings.Contains(p[0], "a node cannot be dialled") {
+		t.Errorf("problems %q", p)
+	}
+}
+
 func TestReachableChange(t *testing.T) {
 	c := newCluster(t, echo(t))
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}

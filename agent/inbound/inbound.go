@@ -5,6 +5,7 @@ package inbound
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -54,15 +55,12 @@ func New(c Config) *Server {
 }
 
 // Apply puts the manifest's rules and the identities in force. It closes what
-// they deny, keeps the rest, and listens where they say. With an error the rules
-// are in force as far as they go, and Apply may be called again.
+// they deny, keeps the rest, and listens where they say. With an error what they deny
+// is denied all the same, and Apply may be called again.
 func (s *Server) Apply(f florete.Forwarder) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	registry, err := transport.NewRegistry(f.Publish)
-	if err != nil {
-		return err
-	}
 	published := map[florete.ID]florete.Published{}
 	for _, p := range f.Publish {
 		published[p.ID] = p
@@ -73,7 +71,7 @@ func (s *Server) Apply(f florete.Forwarder) error {
 	s.gate.SetRule(func(in *transport.Incoming) bool {
 		return list.Allows(in.Target, in.Peer.ID, in.Peer.Leaf()) && in.Peer.TrustedBy(trust)
 	})
-	return s.listen(f.Listen)
+	return errors.Join(err, s.listen(f.Listen))
 }
 
 // listen moves the listener to addr, where it is not there already.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 
 	"florete"
@@ -10,21 +11,25 @@ import (
 // that is looked up and never parsed; what proves the target is its certificate.
 type Registry struct{ bySNI map[string]florete.ID }
 
-// NewRegistry makes the registry of what this host publishes.
+// NewRegistry makes the registry of what this host publishes. With an error it has
+// what can be looked up all the same.
 func NewRegistry(published []florete.Published) (Registry, error) {
 	r := Registry{map[string]florete.ID{}}
+	var errs []error
 	for _, p := range published {
 		d, err := florete.Dial(p.ID)
 		if err != nil {
-			return Registry{}, fmt.Errorf("publish: %w", err)
+			errs = append(errs, fmt.Errorf("publish: %w", err))
+			continue
 		}
 		sni := florete.SNI(d)
 		if other, ok := r.bySNI[sni]; ok {
-			return Registry{}, fmt.Errorf("publish: %s and %s share the SNI %q", other, p.ID, sni)
+			errs = append(errs, fmt.Errorf("publish: %s and %s share the SNI %q", other, p.ID, sni))
+			continue
 		}
 		r.bySNI[sni] = p.ID
 	}
-	return r, nil
+	return r, errors.Join(errs...)
 }
 
 // Lookup is the full identity behind an SNI.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // arrive deploys every host while its provider is down, then lets the provider
@@ -24,7 +23,7 @@ func (s *story) arrive(ctx context.Context) error {
 			return err
 		}
 	}
-	err := s.until(ctx, 10*time.Second, "three attempts of every host", func() bool {
+	err := s.until(ctx, "three attempts of every host", func() bool {
 		s.watch()
 		for _, name := range hostNames {
 			if s.attempts[name+"/cert-node"] < 3 {
@@ -55,7 +54,7 @@ func (s *story) arrive(ctx context.Context) error {
 		e := all["cert-node"].Error
 		return e != nil && e.Code == "policy-behind"
 	}
-	if err := s.until(ctx, 10*time.Second, newcomer+" being told policy-behind", behind); err != nil {
+	if err := s.until(ctx, newcomer+" being told policy-behind", behind); err != nil {
 		return err
 	}
 	all, _ := s.hosts[newcomer].needs()
@@ -74,7 +73,7 @@ func (s *story) arrive(ctx context.Context) error {
 		}
 		return true
 	}
-	if err := s.until(ctx, 15*time.Second, "every need fulfilled", done); err != nil {
+	if err := s.until(ctx, "every need fulfilled", done); err != nil {
 		return err
 	}
 	s.say("every need of every host is fulfilled")
@@ -105,7 +104,7 @@ func (s *story) talk(ctx context.Context) error {
 func (s *story) reaches(ctx context.Context, name, want string, try func() (string, error)) {
 	var got string
 	var err error
-	wait := s.until(ctx, 5*time.Second, name, func() bool {
+	wait := s.until(ctx, name, func() bool {
 		got, err = try()
 		return err == nil && strings.TrimSpace(got) == want
 	})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -92,10 +93,10 @@ func (h *host) stop(part string, sig syscall.Signal) error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		_ = p.cmd.Process.Kill()
 		<-p.done
-		return fmt.Errorf("%s: %s did not end within 10 s of %s; see %s", h.name, part, sig, h.log(part))
+		return fmt.Errorf("%s: %s did not end within %s of %s; see %s", h.name, part, patience, sig, h.log(part))
 	}
 }
 
@@ -134,6 +135,7 @@ type needState struct {
 	Total     int    `json:"total"`
 	Fulfilled int64  `json:"fulfilled"`
 	Provider  string `json:"provider"`
+	Told      int    `json:"told"`
 	Error     *struct {
 		Kind, Code, Message string
 	} `json:"error"`
@@ -159,14 +161,22 @@ func (h *host) needs() (map[string]needState, error) {
 	return all, nil
 }
 
+// fulfilled tells whether all needs are, and every unit that waits for one was told.
 func (h *host) fulfilled() bool {
 	all, err := h.needs()
-	for _, s := range all {
-		if s.State != "fulfilled" {
+	for _, n := range h.manifest.Needs {
+		if s := all[n.ID]; s.State != "fulfilled" || len(n.OnChange) > 0 && s.Told == 0 {
 			return false
 		}
 	}
 	return err == nil
+}
+
+// asking tells whether a request has no answer yet.
+func (h *host) asking() bool {
+	return slices.ContainsFunc(h.manifest.Needs, func(n florete.Need) bool {
+		return exists(filepath.Join(h.layout().Need(n.ID), "pending.json"))
+	})
 }
 
 // value is a delivered file.

@@ -48,7 +48,7 @@ func (s *story) strangers(ctx context.Context) error {
 	go func() { _ = proxy.Serve(l) }()
 	defer proxy.Close()
 
-	stranger := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+	stranger := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots},
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, l.Addr().String())

@@ -267,7 +267,7 @@ func (s *story) issuer(ctx context.Context) error {
 		return err
 	}
 	csr := filepath.Join(h.dir, "provider", "issuing.csr")
-	if err := s.until(ctx, 10*time.Second, "the provider's CSR", func() bool { _, err := os.Stat(csr); return err == nil }); err != nil {
+	if err := s.until(ctx, "the provider's CSR", func() bool { _, err := os.Stat(csr); return err == nil }); err != nil {
 		return err
 	}
 	if err := h.stop("provider", syscall.SIGTERM); err != nil {

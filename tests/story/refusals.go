@@ -106,7 +106,7 @@ func (h *host) svid(need string) (*tls.Certificate, error) {
 
 // knock connects to a service of ursula with a certificate and asks for a stream.
 func (s *story) knock(ctx context.Context, service string, svid *tls.Certificate) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	conn, err := quic.DialAddr(ctx, s.hosts["ursula"].manifest.Forwarder.Listen, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"florete/1"}, ServerName: service + "." + trustDomain + ".rete",
@@ -120,7 +120,7 @@ func (s *story) knock(ctx context.Context, service string, svid *tls.Certificate
 	if err != nil {
 		return err
 	}
-	_ = stream.SetDeadline(time.Now().Add(3 * time.Second))
+	_ = stream.SetDeadline(time.Now().Add(patience))
 	if _, err := stream.Write([]byte{1}); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"florete"
 )
@@ -70,7 +69,7 @@ func (s *story) rotate(ctx context.Context) error {
 	if err := s.hosts["ursula"].activate(); err != nil {
 		return err
 	}
-	err := s.until(ctx, 10*time.Second, "the new secret", func() bool {
+	err := s.until(ctx, "the new secret", func() bool {
 		now, _, err := s.wikisSecret()
 		return err == nil && now == "marlin" && s.told("wiki.service") > told
 	})

@@ -8,17 +8,20 @@ import (
 	"time"
 )
 
-// until asks again and again until ok holds, at most for limit. When it does not,
-// the error tells what is unfulfilled and which processes ended.
-func (s *story) until(ctx context.Context, limit time.Duration, what string, ok func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// patience is for what takes a second or two, on a machine that is slow or busy.
+const patience = time.Minute
+
+// until asks again and again until ok holds. When it does not, the error tells what is
+// unfulfilled and which processes ended.
+func (s *story) until(ctx context.Context, what string, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(30 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited %s in vain for: %s%s%s", limit, what, s.unfulfilled(), s.ended())
+			return fmt.Errorf("waited %s in vain for: %s%s%s", patience, what, s.unfulfilled(), s.ended())
 		case <-tick.C:
 		}
 	}

@@ -61,7 +61,7 @@ func (a *attempt) receive(body io.Reader, key string) error {
 	if len(r.Need) > maxNeed {
 		return malformed("need: a name of %d bytes, want at most %d", len(r.Need), maxNeed)
 	}
-	a.row.Need, a.row.Serial = r.Need, r.Serial
+	a.row.Need, a.row.Serial = plain(r.Need), r.Serial
 	claimed := a.caller
 	switch {
 	case r.Proof == nil && a.caller.IsZero():

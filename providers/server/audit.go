@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+	"unicode"
 
 	"florete/providers/api"
 	"florete/providers/store"
@@ -45,11 +46,22 @@ const maxMessage = 500
 
 // refuse makes the row one of a refusal.
 func (r Row) refuse(e *api.Error) Row {
-	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, e.Message
+	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, plain(e.Message)
 	if len(r.Message) > maxMessage {
 		r.Message = strings.ToValidUTF8(r.Message[:maxMessage], "") + "…"
 	}
 	return r
+}
+
+// plain is what a stranger wrote, as people can read it: without what would steer
+// their terminal.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
 }
 
 // op appends the row.

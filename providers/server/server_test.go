@@ -149,6 +149,7 @@ func TestMalformed(t *testing.T) {
 		"too long":      good + strings.Repeat(" ", api.MaxRequest),
 		"body absent":   `{"need":"echo","serial":1000,"generation":1}`,
 		"a long need":   strings.Replace(good, "echo", strings.Repeat("x", 64), 1),
+		"escapes":       strings.Replace(good, `{"say":"hello"}`, `{"\u001b[2J":null}`, 1),
 		"body a list":   strings.Replace(good, `{"say":"hello"}`, `[]`, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,9 +166,13 @@ func TestMalformed(t *testing.T) {
 			}
 		})
 	}
+	escapes := r
+	escapes.Need = "\x1b[2J"
+	_, err := e.Client(ursula).Do(t.Context(), api.PathRegister, escapes)
+	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 	for _, row := range e.Audit() {
-		if len(row.Message) > 510 || len(row.Need) > 63 {
-			t.Errorf("a caller wrote much into the audit log: %+v", row)
+		if len(row.Message) > 510 || len(row.Need) > 63 || strings.Contains(row.Message+row.Need, "\x1b") {
+			t.Errorf("a caller wrote much, or what steers a terminal, into the audit log: %+v", row)
 		}
 	}
 	t.Run("no such endpoint", func(t *testing.T) {

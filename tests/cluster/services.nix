@@ -7,7 +7,7 @@ facts: {
 
   metrics = {
     host = "mgmt01";
-    port = 9090;
+    port = 4657;
   };
 
   outline = {

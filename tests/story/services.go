@@ -21,7 +21,7 @@ func (s *story) serve(ctx context.Context) error {
 	for address, handler := range map[string]http.Handler{
 		"127.0.0.1:4654": outline,
 		"127.0.0.1:4655": says("wiki"),
-		"127.0.0.1:9090": says("metrics"),
+		"127.0.0.1:4657": says("metrics"),
 	} {
 		l, err := net.Listen("tcp", address)
 		if err != nil {

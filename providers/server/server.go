@@ -32,7 +32,8 @@ type Config struct {
 	// Zero for 32.
 	Parallel int
 
-	// Connections bounds how many are open; others wait. Zero for 1024.
+	// Connections bounds how many are open; others wait. A quarter may be from one
+	// network address. Zero for 1024.
 	Connections int
 
 	Logger *slog.Logger // nil for slog.Default()
@@ -78,7 +79,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		err := hs.Serve(tls.NewListener(netutil.LimitListener(l, s.Connections), s.tls()))
+		err := hs.Serve(tls.NewListener(netutil.LimitListener(newShare(l, max(s.Connections/4, 1)), s.Connections), s.tls()))
 		if errors.Is(err, http.ErrServerClosed) {
 			return nil
 		}

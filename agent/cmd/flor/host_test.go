@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/agent/agenttest"
+)
+
+// TestHostIsPassedSockets: systemd's socket is known by the name that the membership's unit
+// gives it, and answers of that membership.
+func TestHostIsPassedSockets(t *testing.T) {
+	layout := agenttest.NewCluster(t, "127.0.0.1:1").Ursula.Layout
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []florete.Membership{"", "blue"} {
+		dir := t.TempDir()
+		called, path := filepath.Join(dir, m.Program("flor")), filepath.Join(dir, "host.sock")
+		if err := os.Symlink(program, called); err != nil {
+			t.Fatal(err)
+		}
+		ln, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		socket, err := ln.(*net.UnixListener).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", `LISTEN_PID=$$ exec "$0" host run --state "$1"`, called, string(layout))
+		cmd.Env = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES="+m.Unit("host"))
+		cmd.ExtraFiles = []*os.File{socket}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ln.(*net.UnixListener).SetUnlinkOnClose(false)
+		ln.Close()
+		socket.Close()
+		client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return net.Dial("unix", path)
+		}}}
+		if res, err := client.Get("http://host/journal/none"); err != nil {
+			t.Errorf("%s: %v", called, err)
+		} else {
+			want := `unit "none": want one of ` + m.Unit("activate, ")
+			if text, err := io.ReadAll(res.Body); err != nil || !strings.HasPrefix(string(text), want) {
+				t.Errorf("%s: %q, %v, want %q", called, text, err, want)
+			}
+			res.Body.Close()
+		}
+		cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: %v", called, err)
+		}
+	}
+}

@@ -2,9 +2,11 @@ package publish_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -136,5 +138,34 @@ func TestRefused(t *testing.T) {
 		if err := first.Write(other); err == nil || !strings.Contains(err.Error(), "was not published") {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+// TestUmask: the provider is not who publishes, and reads all of it.
+func TestUmask(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o077))
+	dir := filepath.Join(t.TempDir(), "published")
+	next, err := tree(t, key(t), func(*florete.Envelope, *florete.Manifest) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	to, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := filepath.WalkDir(to, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.Mode().Perm()&0o044 != 0o044 {
+			t.Errorf("%s: mode %s", path, info.Mode())
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -72,11 +72,9 @@ func (t Tree) follows(dir string) error {
 	return nil
 }
 
-// fill writes the documents and flushes them, before anything points at them.
+// fill writes the documents and flushes them, before anything points at them. The
+// provider, another account, reads them, whatever the umask of who publishes.
 func (t Tree) fill(dir string) error {
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return err
-	}
 	for host, documents := range t {
 		at := filepath.Join(dir, host)
 		if err := os.Mkdir(at, 0o755); err != nil {
@@ -88,7 +86,7 @@ func (t Tree) fill(dir string) error {
 			}
 		}
 	}
-	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -96,7 +94,11 @@ func (t Tree) fill(dir string) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(f.Sync(), f.Close())
+		mode := fs.FileMode(0o644)
+		if e.IsDir() {
+			mode = 0o755
+		}
+		return errors.Join(f.Chmod(mode), f.Sync(), f.Close())
 	})
 }
 

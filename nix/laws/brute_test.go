@@ -13,8 +13,11 @@ type principal struct {
 
 // on are the hosts of a service, ids its identities there.
 func (s *service) on() []string {
-	if s.Host != "" {
+	switch {
+	case s.Host != "":
 		return []string{s.Host}
+	case s.Replicas != nil:
+		return s.placed
 	}
 	return s.Hosts
 }
@@ -49,8 +52,9 @@ func (c *cluster) filesOn(host string) bool {
 // principals are all who act, once for each host they act on.
 func (c *cluster) principals() (all []principal) {
 	for name, h := range c.Hosts {
-		all = append(all, principal{"spiffe://laws.flor/node/" + name, name, append([]string{"node"}, h.Roles...)})
-		for _, u := range h.Users {
+		has := c.all(h)
+		all = append(all, principal{"spiffe://laws.flor/node/" + name, name, append([]string{"node"}, has.Roles...)})
+		for _, u := range has.Users {
 			all = append(all, principal{"spiffe://laws.flor/user/" + u, name, c.Users[u].Roles})
 		}
 	}

@@ -11,13 +11,15 @@ import (
 
 // cluster is a topology as people write it. Names say what they name, so that a
 // mention in a document can be told: h3x is a host, s4x a service,
-// n4x what strangers know that by.
+// n4x what strangers know that by; i5x a group of hosts, t6x a tag, k7x a
+// capability, m8x a membership.
 type cluster struct {
 	Serial      int                 `json:"serial"`
 	Name        string              `json:"name"`
 	TrustDomain string              `json:"trustDomain"`
 	Trust       map[string][]string `json:"trust"`
 	Hosts       map[string]*host    `json:"hosts"`
+	Inventory   map[string]*group   `json:"inventory,omitempty"`
 	Services    map[string]*service `json:"services,omitempty"`
 	Users       map[string]*holder  `json:"users,omitempty"`
 	Roles       map[string]*role    `json:"roles,omitempty"`
@@ -26,34 +28,51 @@ type cluster struct {
 }
 
 type host struct {
-	Address      string           `json:"address"`
-	SSHHostKey   string           `json:"sshHostKey"`
-	Kind         string           `json:"kind,omitempty"`
-	Users        []string         `json:"users,omitempty"`
-	Roles        []string         `json:"roles,omitempty"`
-	Callers      map[string][]any `json:"callers,omitempty"`
-	Capabilities []string         `json:"capabilities,omitempty"`
-	Tags         []string         `json:"tags,omitempty"`
-	Loopback     string           `json:"loopback,omitempty"`
+	group
+	Address    string           `json:"address,omitempty"`
+	SSHHostKey string           `json:"sshHostKey"`
+	Kind       string           `json:"kind,omitempty"`
+	Group      string           `json:"group,omitempty"`
+	Callers    map[string][]any `json:"callers,omitempty"`
+	Loopback   string           `json:"loopback,omitempty"`
+	Deploy     string           `json:"deploy,omitempty"`
+	Membership string           `json:"membership,omitempty"`
+}
+
+// group is what a host has, and what a group of hosts gives it.
+type group struct {
+	Users        []string `json:"users,omitempty"`
+	Roles        []string `json:"roles,omitempty"`
+	Capabilities []string `json:"capabilities,omitempty"`
+	Tags         []string `json:"tags,omitempty"`
 }
 
 type service struct {
-	Host       string            `json:"host,omitempty"`
-	Hosts      []string          `json:"hosts,omitempty"`
-	Port       int               `json:"port"`
-	Visibility string            `json:"visibility,omitempty"`
-	TLSName    string            `json:"tlsName,omitempty"`
-	Files      map[string]file   `json:"files,omitempty"`
-	Scope      string            `json:"scope,omitempty"`
-	User       string            `json:"user,omitempty"`
-	Roles      []string          `json:"roles,omitempty"`
-	SSO        map[string]any    `json:"sso,omitempty"`
-	Replicas   int               `json:"replicas,omitempty"`
-	Placement  map[string]string `json:"placement,omitempty"`
+	Host       string          `json:"host,omitempty"`
+	Hosts      []string        `json:"hosts,omitempty"`
+	Replicas   any             `json:"replicas,omitempty"`
+	Placement  *placement      `json:"placement,omitempty"`
+	Port       int             `json:"port,omitempty"`
+	ListenPort int             `json:"listenPort,omitempty"`
+	Upstream   string          `json:"upstream,omitempty"`
+	Protocol   string          `json:"protocol,omitempty"`
+	Visibility string          `json:"visibility,omitempty"`
+	TLSName    string          `json:"tlsName,omitempty"`
+	Files      map[string]file `json:"files,omitempty"`
+	Scope      string          `json:"scope,omitempty"`
+	User       string          `json:"user,omitempty"`
+	Roles      []string        `json:"roles,omitempty"`
+	SSO        map[string]any  `json:"sso,omitempty"`
+
+	placed []string // where the compiler placed its replicas
 }
 
 type file struct {
-	Ref string `json:"ref"`
+	Ref        string   `json:"ref"`
+	Mode       string   `json:"mode,omitempty"`
+	Generation int      `json:"generation,omitempty"`
+	Restart    string   `json:"restart,omitempty"`
+	After      []string `json:"after,omitempty"`
 }
 
 type holder struct {
@@ -63,11 +82,13 @@ type holder struct {
 type role struct {
 	Services []string `json:"services,omitempty"`
 	Groups   []string `json:"groups,omitempty"`
+	Requires []string `json:"requires,omitempty"`
 }
 
 type provider struct {
-	Hosts  []string `json:"hosts"`
-	Issuer string   `json:"issuer,omitempty"`
+	Hosts    []string `json:"hosts"`
+	Issuer   string   `json:"issuer,omitempty"`
+	Requires []string `json:"requires,omitempty"`
 }
 
 // generator makes sound topologies: what they hold is random, and nothing in it
@@ -97,11 +118,13 @@ func (g generator) cluster() *cluster {
 	hosts := g.names("h", 2+g.IntN(8))
 	services := g.names("s", 1+g.IntN(9))
 	groups := g.names("g", g.IntN(4))
+	c.Inventory = g.inventory(users, roles)
 	for i, name := range hosts {
-		c.Hosts[name] = g.host(i, users, roles)
+		c.Hosts[name] = g.host(c, i, users, roles)
 	}
 	for i, name := range services {
 		c.Services[name] = g.service(i, hosts, roles)
+		g.place(c, c.Services[name])
 	}
 	// What roles and groups hold; a role reaches at least one service that is published.
 	published := slices.DeleteFunc(slices.Clone(services), func(s string) bool { return c.Services[s].Visibility == "host" })
@@ -118,7 +141,7 @@ func (g generator) cluster() *cluster {
 		c.Hosts[hosts[0]].Roles = append(c.Hosts[hosts[0]].Roles, "operator")
 	}
 	for _, name := range roles {
-		c.Roles[name] = &role{append(g.some(services, 3), published[g.IntN(len(published))]), g.some(groups, 2)}
+		c.Roles[name] = &role{append(g.some(services, 3), published[g.IntN(len(published))]), g.some(groups, 2), g.some([]string{everywhere}, 1)}
 		slices.Sort(c.Roles[name].Services)
 		c.Roles[name].Services = slices.Compact(c.Roles[name].Services)
 	}
@@ -133,28 +156,43 @@ func (g generator) cluster() *cluster {
 		}
 	}
 	c.Providers = map[string]provider{
-		"cert": {Hosts: hosts[:1+g.IntN(2)]},
-		"oidc": {Hosts: hosts[len(hosts)-1:], Issuer: "https://auth.example.org"},
+		"cert": {Hosts: hosts[:1+g.IntN(2)], Requires: g.some([]string{everywhere}, 1)},
+		"oidc": {Hosts: hosts[len(hosts)-1-g.IntN(2):], Issuer: "https://auth.example.org"},
 	}
 	if g.IntN(2) == 0 {
-		c.Providers["config"] = provider{Hosts: hosts[1:2]}
+		c.Providers["config"] = provider{Hosts: hosts[1:min(len(hosts), 2+g.IntN(2))]}
 	}
-	c.Providers["file"] = provider{Hosts: hosts[g.IntN(len(hosts)):][:1]}
+	c.Providers["file"] = provider{Hosts: hosts[g.IntN(len(hosts)-1):][:1+g.IntN(2)]}
 	for _, name := range services {
-		if g.IntN(4) == 0 {
-			c.Services[name].Files = map[string]file{"secret": {Ref: name + "/secret"}}
+		if s := c.Services[name]; g.IntN(4) == 0 {
+			s.Files = map[string]file{"secret": {Ref: name + "/secret"}, "config": {name + "/config", "0444", 2, "web.service", []string{"file-" + name + "-secret"}}}
 		}
 	}
 	g.publish(c)
+	c.unaddress()
 	return c
 }
 
-func (g generator) host(i int, users, roles []string) *host {
+// everywhere is a capability that every host has, so that whatever requires it may.
+const everywhere = "k0x"
+
+func (g generator) host(c *cluster, i int, users, roles []string) *host {
 	h := &host{
 		Address:    fmt.Sprintf("10.9.0.%d", i+1),
 		SSHHostKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + strings.Repeat(string(rune('A'+i)), 43),
-		Users:      g.some(users, 3),
-		Tags:       g.some([]string{"ssd", "gpu"}, 2),
+		group:      group{Users: g.some(users, 3), Tags: g.some(tags, 2), Capabilities: append(g.some(capabilities, 1), everywhere)},
+	}
+	if g.IntN(4) == 0 {
+		h.Address = fmt.Sprintf("fd09::%d", i+1)
+	}
+	if paths := slices.Sorted(maps.Keys(c.Inventory)); len(paths) > 0 && g.IntN(2) == 0 {
+		h.Group = paths[g.IntN(len(paths))]
+	}
+	if g.IntN(4) == 0 {
+		h.Deploy = "closure"
+	}
+	if g.IntN(4) == 0 {
+		h.Membership = "m0x"
 	}
 	if g.IntN(3) == 0 {
 		h.Kind = "device"
@@ -164,9 +202,12 @@ func (g generator) host(i int, users, roles []string) *host {
 	}
 	if g.IntN(4) == 0 {
 		h.Callers = map[string][]any{"node": {"root", "daemon", 1001}}
+		for _, u := range h.Users {
+			h.Callers["user/"+u] = []any{u, 2000 + i}
+		}
 	}
 	if g.IntN(3) == 0 {
-		h.Capabilities = []string{"ingress"}
+		h.Capabilities = append(h.Capabilities, "ingress")
 	}
 	if g.IntN(3) == 0 {
 		h.Loopback = fmt.Sprintf("127.%d.0.0/16", 100+i)
@@ -187,6 +228,18 @@ func (g generator) service(i int, hosts, roles []string) *service {
 	default:
 		s.Host = hosts[g.IntN(len(hosts))]
 	}
+	switch g.IntN(6) {
+	case 0:
+		s.Protocol = "udp"
+	case 1:
+		s.Protocol = "http"
+	case 2:
+		s.ListenPort = 7000 + i
+	case 3:
+		s.Port, s.ListenPort, s.Upstream = 0, 7000+i, fmt.Sprintf("unix:/run/web%d.sock", i)
+	case 4:
+		s.Upstream = fmt.Sprintf("203.0.113.%d:80", i)
+	}
 	if g.IntN(6) == 0 {
 		s.Visibility = "host"
 	}
@@ -197,7 +250,8 @@ func (g generator) service(i int, hosts, roles []string) *service {
 		s.Roles = g.some(roles, 2)
 	}
 	if g.IntN(3) == 0 {
-		s.SSO = map[string]any{"mode": "oidc", "redirectURIs": []string{"https://b.example.org/", "https://a.example.org/"}}
+		s.SSO = map[string]any{"mode": "oidc", "redirectURIs": []string{"https://b.example.org/", "https://a.example.org/"},
+			"restart": "web.service", "generation": 1 + g.IntN(2), "after": g.some([]string{"cert-node"}, 1)}
 	}
 	return s
 }
@@ -239,7 +293,7 @@ func (c *cluster) clone() *cluster {
 // service on it, new or known.
 func (g generator) withHost(c *cluster) (*cluster, string) {
 	d, name := c.clone(), "h99x"
-	d.Hosts[name] = g.host(25, slices.Sorted(maps.Keys(c.Users)), slices.Sorted(maps.Keys(c.Roles)))
+	d.Hosts[name] = g.host(d, 25, slices.Sorted(maps.Keys(c.Users)), slices.Sorted(maps.Keys(c.Roles)))
 	switch services := slices.Sorted(maps.Keys(d.Services)); g.IntN(3) {
 	case 0:
 		d.Services["s99x"] = g.service(99, []string{name}, nil)
@@ -248,7 +302,7 @@ func (g generator) withHost(c *cluster) (*cluster, string) {
 			d.Roles[r].Services = append(d.Roles[r].Services, "s99x")
 		}
 	case 1:
-		if s := d.Services[services[g.IntN(len(services))]]; s.Host == "" {
+		if s := d.Services[services[g.IntN(len(services))]]; s.Hosts != nil {
 			s.Hosts = append(s.Hosts, name)
 		}
 	}
@@ -266,7 +320,7 @@ func (g generator) withoutRole(c *cluster) *cluster {
 		i := g.IntN(len(list))
 		return slices.Delete(slices.Clone(list), i, i+1)
 	}
-	for _, i := range g.Perm(4) {
+	for _, i := range g.Perm(5) {
 		switch i {
 		case 0:
 			for _, name := range slices.Sorted(maps.Keys(d.Users)) {
@@ -293,6 +347,13 @@ func (g generator) withoutRole(c *cluster) *cluster {
 			for _, name := range slices.Sorted(maps.Keys(d.Roles)) {
 				if r := d.Roles[name]; len(r.Groups) > 0 {
 					r.Groups = drop(r.Groups)
+					return d.withdraw()
+				}
+			}
+		case 4:
+			for _, name := range slices.Sorted(maps.Keys(d.Inventory)) {
+				if i := d.Inventory[name]; len(i.Roles) > 0 {
+					i.Roles = drop(i.Roles)
 					return d.withdraw()
 				}
 			}

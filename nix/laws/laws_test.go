@@ -61,6 +61,9 @@ func samples(t *testing.T) []*sample {
 		got := evaluate(t, "nix-instantiate", all)
 		for i, s := range made.samples {
 			s.is, s.other, s.more, s.less = got[4*i], got[4*i+1], got[4*i+2], got[4*i+3]
+			s.c.settle(s.is)
+			s.grown.settle(s.more)
+			s.narrower.settle(s.less)
 		}
 	})
 	if len(made.samples) == 0 || made.samples[0].is.Documents == nil {
@@ -126,14 +129,15 @@ func TestAloneAsAmongAll(t *testing.T) {
 }
 
 // Adding a host changes no other host's body, but for those it has an access edge
-// with, and the policies of its providers.
+// with or that give replicas to it, and the policies of its providers.
 func TestAddedHostLeavesOthersAlone(t *testing.T) {
 	untouched := 0
 	for _, s := range samples(t) {
 		edges, manifests := s.grown.edges(), s.more.manifests(t)
 		for name, before := range s.is.Documents {
 			after := s.more.Documents[name]
-			if !edges[pair{name, s.added}] {
+			gives := len(s.c.runs(name)) > len(s.grown.runs(name))
+			if !edges[pair{name, s.added}] && !gives {
 				untouched++
 				if before[florete.DocManifest].Body != after[florete.DocManifest].Body {
 					t.Errorf("%s: the manifest of %s changes, which has no edge with %s", s, name, s.added)
@@ -149,8 +153,8 @@ func TestAddedHostLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// mention finds the generator's names, and the addresses of its hosts.
-var mention = regexp.MustCompile(`\b([hsurgn]\d+x|10\.9\.0\.\d+)\b`)
+// mention finds the generator's names, and the addresses of its hosts and of what is outside.
+var mention = regexp.MustCompile(`\b([hsurgnitkm]\d+x|10\.9\.0\.\d+|fd09::\d+|203\.0\.113\.\d+)\b`)
 
 // A manifest names no host, user, service, role or group that it does not need.
 func TestNeedToKnow(t *testing.T) {
@@ -187,14 +191,17 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	}
 	known(name)
 	for kind, p := range c.Providers {
-		if (kind != "oidc" || c.signsOn(name)) && (kind != "file" || c.filesOn(name)) {
+		if (kind != "oidc" || c.signsOn(name)) && (kind != "file" || c.filesOn(name)) && (kind != "config" || c.Hosts[name].Deploy == "") {
 			for _, h := range p.Hosts {
 				known(h)
 			}
 		}
 	}
-	for _, r := range c.Hosts[name].Roles {
+	for _, r := range c.all(c.Hosts[name]).Roles {
 		need[r] = true
+	}
+	for _, s := range c.runs(name) {
+		parts(c.Services[s].Upstream)
 	}
 	own := map[string]bool{}
 	for _, p := range c.principals() {

@@ -6,25 +6,117 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
+
+type placement struct {
+	Strategy     string   `json:"strategy,omitempty"`
+	Near         []string `json:"near,omitempty"`
+	Group        string   `json:"group,omitempty"`
+	Tags         []string `json:"tags,omitempty"`
+	Capabilities []string `json:"capabilities,omitempty"`
+}
+
+// place gives some services replicas instead of hosts, where enough fit.
+func (g generator) place(c *cluster, s *service) {
+	p := &placement{Tags: g.some(tags, 1), Capabilities: g.some(capabilities, 1)}
+	if paths := slices.Sorted(maps.Keys(c.Inventory)); len(paths) > 0 && g.IntN(3) == 0 {
+		p.Group = paths[g.IntN(len(paths))]
+	}
+	fit := len(c.fitting(p))
+	if fit == 0 || g.IntN(2) == 0 {
+		return
+	}
+	s.Host, s.Hosts, s.Placement, s.Replicas = "", nil, p, 1+g.IntN(min(3, fit))
+	switch g.IntN(3) {
+	case 0:
+		s.Replicas = "all"
+	case 1:
+		p.Strategy, p.Near = "locality", slices.Sorted(maps.Keys(c.Hosts))[:2]
+	}
+}
+
+// fitting are the servers that a placement allows, sorted.
+func (c *cluster) fitting(p *placement) (names []string) {
+	for name, h := range c.Hosts {
+		has := c.all(h)
+		lacks := func(list, of []string) bool {
+			return slices.ContainsFunc(list, func(e string) bool { return !slices.Contains(of, e) })
+		}
+		outside := p.Group != "" && h.Group != p.Group && !strings.HasPrefix(h.Group, p.Group+"/")
+		if h.Kind != "device" && !outside && !lacks(p.Tags, has.Tags) && !lacks(p.Capabilities, has.Capabilities) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// settle takes over where the compiler placed replicas.
+func (c *cluster) settle(docs compiled) {
+	for name, s := range c.Services {
+		s.placed = docs.Topology.Services[name].Hosts
+	}
+}
+
+// runs are the services on a host.
+func (c *cluster) runs(host string) (names []string) {
+	for name, s := range c.Services {
+		if slices.Contains(s.on(), host) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Replicas are as many as wanted, on hosts that fit; "all" are on all that do.
+func TestReplicasFit(t *testing.T) {
+	some, every := 0, 0
+	for _, s := range samples(t) {
+		for _, c := range []*cluster{s.c, s.grown, s.narrower} {
+			for name, service := range c.Services {
+				fitting := []string(nil)
+				if service.Replicas != nil {
+					fitting = c.fitting(service.Placement)
+				}
+				misfit := func(h string) bool { return !slices.Contains(fitting, h) }
+				switch wanted := service.Replicas.(type) {
+				case string:
+					every++
+					if !slices.Equal(service.placed, fitting) {
+						t.Errorf("%s: %s is on %v, want %v", s, name, service.placed, fitting)
+					}
+				case int, float64:
+					some++
+					if fmt.Sprint(len(service.placed)) != fmt.Sprint(wanted) || slices.ContainsFunc(service.placed, misfit) {
+						t.Errorf("%s: %s is on %v, want %v of %v", s, name, service.placed, wanted, fitting)
+					}
+				}
+			}
+		}
+	}
+	if min(some, every) < len(samples(t)) {
+		t.Errorf("only %d and %d services with replicas", some, every)
+	}
+}
 
 // fleet is a cluster of n hosts whose services are placed by the compiler.
 func (g generator) fleet(n int, strategy string) *cluster {
 	c := g.cluster()
 	c.Hosts, c.Services = map[string]*host{}, map[string]*service{}
 	for i := range n {
-		c.Hosts[fmt.Sprintf("h%dx", i)] = &host{Address: fmt.Sprintf("10.9.0.%d", i+1), SSHHostKey: g.host(i, nil, nil).SSHHostKey}
+		c.Hosts[fmt.Sprintf("h%dx", i)] = &host{Address: fmt.Sprintf("10.9.0.%d", i+1), SSHHostKey: g.host(c, i, nil, nil).SSHHostKey}
 	}
 	var all []string
 	for i := range 12 {
 		name := fmt.Sprintf("s%dx", i)
-		c.Services[name] = &service{Port: 8000 + i, Replicas: 1 + g.IntN(min(3, n)), Placement: map[string]string{"strategy": strategy}}
+		c.Services[name] = &service{Port: 8000 + i, Replicas: 1 + g.IntN(min(3, n)), Placement: &placement{Strategy: strategy}}
 		all = append(all, name)
 	}
 	c.Roles = map[string]*role{"node": {Services: all}, "operator": {Services: all}}
 	c.Groups = map[string][]string{"control-plane": {}, "control-plane-write": {}}
-	c.Users = nil
+	c.Users, c.Inventory = nil, nil
 	c.Providers = map[string]provider{"cert": {Hosts: []string{"h0x"}}}
 	return c
 }
@@ -38,7 +130,7 @@ func TestPlacement(t *testing.T) {
 		g := generator{rand.New(rand.NewPCG(*seed+i, 1))}
 		still := g.fleet(3+g.IntN(8), "minimize-movement")
 		grown := still.clone()
-		grown.Hosts["h99x"] = &host{Address: "10.9.0.99", SSHHostKey: g.host(25, nil, nil).SSHHostKey}
+		grown.Hosts["h99x"] = &host{Address: "10.9.0.99", SSHHostKey: g.host(grown, 25, nil, nil).SSHHostKey}
 		all = append(all, raw(still), raw(grown), raw(g.fleet(3+g.IntN(8), "balanced")))
 	}
 	got, moved := evaluate(t, "nix-instantiate", all), 0

@@ -37,7 +37,7 @@ func (c *cluster) withdraw() *cluster {
 func (c *cluster) ingress(service string) (hosts []string) {
 	for _, p := range c.principals() {
 		reaches := func(role string) bool { return c.may(role, service) }
-		if slices.Contains(c.Hosts[p.host].Capabilities, "ingress") && slices.ContainsFunc(p.roles, reaches) {
+		if slices.Contains(c.all(c.Hosts[p.host]).Capabilities, "ingress") && slices.ContainsFunc(p.roles, reaches) {
 			hosts = append(hosts, p.host)
 		}
 	}

@@ -1,0 +1,110 @@
+package laws
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"florete"
+)
+
+// port is what callers dial.
+func (s *service) port() int {
+	if s.ListenPort != 0 {
+		return s.ListenPort
+	}
+	return s.Port
+}
+
+// Both ends carry a service as it says, from the port that callers dial to where it listens.
+func TestCarried(t *testing.T) {
+	total := map[florete.Protocol]int{}
+	for _, s := range samples(t) {
+		for c, docs := range map[*cluster]compiled{s.c: s.is, s.grown: s.more} {
+			for host, m := range docs.manifests(t) {
+				for _, p := range m.Forwarder.Publish {
+					of := c.Services[p.ID.Name()]
+					upstream := of.Upstream
+					if upstream == "" {
+						upstream = fmt.Sprintf("127.0.0.1:%d", of.Port)
+					}
+					if p.Upstream != upstream || p.Protocol != of.carried() {
+						t.Errorf("%s: %s carries %s to %s as %q, it is at %s as %q", s, host, p.ID, p.Upstream, p.Protocol, upstream, of.carried())
+					}
+				}
+				for _, r := range m.Forwarder.Reach {
+					of := c.Services[r.ID.Name()]
+					if int(r.Listen.Port()) != of.port() || r.Protocol != of.carried() {
+						t.Errorf("%s: %s takes %s at %s as %q, it is %q", s, host, r.ID, r.Listen, r.Protocol, of.carried())
+					}
+					total[r.Protocol]++
+				}
+			}
+		}
+	}
+	if total[florete.TCP] < len(samples(t)) || total[florete.UDP] < len(samples(t)) {
+		t.Errorf("only %v listeners in all", total)
+	}
+}
+
+func (s *service) carried() florete.Protocol {
+	if s.Protocol == "udp" {
+		return florete.UDP
+	}
+	return florete.TCP
+}
+
+// Nothing of the language is left out of what the laws are held on.
+func TestGeneratesEverything(t *testing.T) {
+	count := map[string]int{}
+	see := func(what string, is bool) {
+		if is {
+			count[what]++
+		} else {
+			count[what] += 0
+		}
+	}
+	for _, s := range samples(t) {
+		c := s.c
+		for name, h := range c.Hosts {
+			has := c.all(h)
+			see("a host without address", h.Address == "")
+			see("an IPv6 address", strings.Contains(h.Address, ":"))
+			see("a further membership", h.Membership != "")
+			see("documents with the system", h.Deploy != "" && c.Providers["config"].Hosts != nil)
+			see("roles of a group of hosts", len(has.Roles) > len(h.Roles))
+			see("users of a group of hosts", len(has.Users) > len(h.Users))
+			see("callers of users", len(h.Callers) > 1)
+			see("an ingress", slices.Contains(has.Capabilities, "ingress"))
+			see("a host that nothing runs on", len(c.runs(name)) == 0)
+		}
+		for _, v := range c.Services {
+			see("a Unix socket", strings.HasPrefix(v.Upstream, "unix:"))
+			see("something outside", strings.HasPrefix(v.Upstream, "203."))
+			see("a port of its own for callers", v.ListenPort != 0 && v.Port != 0)
+			see("datagrams", v.Protocol == "udp")
+			see("datagrams of one service for each host", v.Protocol == "udp" && v.Scope == "node")
+			see("a public name of several hosts", v.TLSName != "" && len(v.on()) > 1)
+			see("a hidden service with roles", v.Visibility == "host" && len(v.Roles) > 0)
+			see("a service that reaches others from several hosts", len(v.Roles) > 0 && len(v.on()) > 1)
+			see("sso on several hosts", v.SSO != nil && len(v.on()) > 1)
+			see("files that wait for others", v.Files["config"].After != nil)
+			see("replicas near others", v.Placement != nil && v.Placement.Near != nil)
+			see("replicas in a group", v.Placement != nil && v.Placement.Group != "")
+		}
+		for kind, p := range c.Providers {
+			see("several providers of "+kind, len(p.Hosts) > 1)
+		}
+		see("a provider that requires", c.Providers["cert"].Requires != nil)
+		for _, r := range c.Roles {
+			see("a role that requires", len(r.Requires) > 0)
+			see("a role with groups", len(r.Groups) > 0)
+		}
+	}
+	for what, n := range count {
+		if n < 3 {
+			t.Errorf("%s: only %d in %d topologies", what, n, len(samples(t)))
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package laws
+
+import (
+	"slices"
+	"strings"
+)
+
+var (
+	tags         = []string{"t0x", "t1x"}
+	capabilities = []string{"k1x"}
+)
+
+// inventory are groups of hosts, some below others.
+func (g generator) inventory(users, roles []string) map[string]*group {
+	all := map[string]*group{}
+	for _, path := range g.some([]string{"i0x", "i0x/i1x", "i0x/i1x/i2x", "i3x"}, 4) {
+		all[path] = &group{Tags: g.some(tags, 1), Capabilities: g.some(append(capabilities, "ingress"), 1)}
+		if g.IntN(2) == 0 {
+			all[path].Users, all[path].Roles = g.some(users, 1), g.some(roles, 1)
+		}
+	}
+	return all
+}
+
+// all is what a host has, itself and from the groups it is in.
+func (c *cluster) all(h *host) (sum group) {
+	sum = h.group
+	for path, i := range c.Inventory {
+		if path == h.Group || strings.HasPrefix(h.Group, path+"/") {
+			sum.Users = slices.Concat(sum.Users, i.Users)
+			sum.Roles = slices.Concat(sum.Roles, i.Roles)
+			sum.Capabilities = slices.Concat(sum.Capabilities, i.Capabilities)
+			sum.Tags = slices.Concat(sum.Tags, i.Tags)
+		}
+	}
+	return sum
+}
+
+// unaddress takes the addresses of devices that nobody calls.
+func (c *cluster) unaddress() {
+	called := map[string]bool{}
+	for _, p := range c.Providers {
+		for _, h := range p.Hosts {
+			called[h] = true
+		}
+	}
+	for _, s := range c.Services {
+		for _, h := range s.on() {
+			called[h] = true
+		}
+	}
+	for name, h := range c.Hosts {
+		if h.Kind == "device" && !called[name] {
+			h.Address = ""
+		}
+	}
+}

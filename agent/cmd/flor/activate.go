@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"florete"
@@ -34,6 +35,8 @@ denied or invalid; 3 (--once) something still waits. Being stopped while waiting
 is no failure.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// What it keeps is for other accounts; each file has a mode of its own.
+			syscall.Umask(0o022)
 			c.Notify = notify.New(hook)
 			c.Report = report(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 			c.Status = tellSystemd

@@ -132,6 +132,19 @@ func TestActivateOwner(t *testing.T) {
 	}
 }
 
+// TestActivateUmask: a person's umask, which may be a strict one, is not for what other
+// accounts are to find.
+func TestActivateUmask(t *testing.T) {
+	m := newMachine(t)
+	defer syscall.Umask(syscall.Umask(0o077))
+	m.want(activation.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once")
+	for _, dir := range []string{"needs", "needs/cert-node", "needs/cert-node/current", "documents"} {
+		if info, err := os.Stat(filepath.Join(m.args[3], dir)); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: %v, mode %s, want 0755", dir, err, info.Mode())
+		}
+	}
+}
+
 func TestActivateJSON(t *testing.T) {
 	m := newMachine(t)
 	code, stdout, stderr := m.activate(t.Context(), "--once", "--json")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -72,10 +73,16 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Every rule of the topology has a directory that fires it, named for it, with a near miss.
+// Every rule of the topology has a directory that fires it, named for it, with a near miss,
+// and every such directory a rule.
 func TestEveryRuleHasACase(t *testing.T) {
-	cases := evaluate()
-	for id := range rules(t) {
+	cases, all := evaluate(), rules(t)
+	for name := range cases {
+		if id, _, _ := strings.Cut(strings.ToUpper(name), "-"); caseOfRule.MatchString(name) && all[id].Title == "" {
+			t.Errorf("%s: there is no rule %s", name, id)
+		}
+	}
+	for id := range all {
 		if id >= "FL050" { // found by florctl
 			continue
 		}
@@ -94,13 +101,19 @@ func TestEveryRuleHasACase(t *testing.T) {
 	}
 }
 
+var caseOfRule = regexp.MustCompile(`^fl[0-9]{3}-`)
+
 // The table of rules that people read is the one that programs read.
 func TestReadmeHasEveryRule(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, r := range rules(t) {
+	all := rules(t)
+	if rows := strings.Count(string(readme), "\n| FL"); rows != len(all) {
+		t.Errorf("nix/README.md has %d rows of rules, nix/rules.nix %d", rows, len(all))
+	}
+	for id, r := range all {
 		if row := "| " + id + " | " + r.Severity + " | " + r.Title + " |"; !strings.Contains(string(readme), row) {
 			t.Errorf("nix/README.md lacks the row %s", row)
 		}

@@ -121,7 +121,7 @@ func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) 
 	}
 	for _, h := range hosts {
 		if c.Documents[h] == nil {
-			return Cluster{}, fmt.Errorf("cluster %s has no host %q, it has %s", a.Name, h, strings.Join(a.Hosts, ", "))
+			return Cluster{}, NoHost(a.Name, h, a.Hosts)
 		}
 	}
 	return c, nil

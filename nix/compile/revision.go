@@ -21,7 +21,7 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	}
 	dir := s.ref()
 	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {
-		return s, fmt.Errorf("cannot look at revision %s of %s, which is no directory: give a flake reference instead", rev, dir)
+		return s, fmt.Errorf("cannot look at revision %s of %s, which is no directory: give the directory of the cluster, and revisions with --from and --to, or two flake references", rev, dir)
 	}
 	where, err := git(ctx, dir, "rev-parse", "--show-toplevel", "--show-prefix")
 	if err != nil {

@@ -2,11 +2,9 @@ package compile
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"florete"
 )
@@ -26,7 +24,7 @@ func ReadUnits(ctx context.Context, src Source, host, bin string) (Units, error)
 		return Units{}, err
 	}
 	if a.Units == nil {
-		return Units{}, fmt.Errorf("cluster %s has no host %q, it has %s", a.Name, host, strings.Join(a.Hosts, ", "))
+		return Units{}, NoHost(a.Name, host, a.Hosts)
 	}
 	return Units{a.Memberships[host], a.Units, a.Sysusers, a.Sysctl}, nil
 }

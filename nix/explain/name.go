@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"florete"
+	"florete/nix/compile"
 )
 
 // Principal finds one by its SPIFFE ID, by "user/alice" or "user:alice", or by
@@ -76,13 +77,7 @@ func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
 
 // suggest names what was probably meant.
 func suggest(name string, known []string) string {
-	slices.Sort(known)
-	best, nearest := "", 3
-	for _, k := range known {
-		if d := edits(name, k); d < nearest && d < len(name) {
-			best, nearest = k, d
-		}
-	}
+	best := compile.Nearest(name, known)
 	if kind, _, found := strings.Cut(name, "/"); best == "" && found {
 		of := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasPrefix(k, kind+"/") })
 		if n := len(of); n > 0 && n < 10 {
@@ -93,31 +88,6 @@ func suggest(name string, known []string) string {
 		return ", write for example user/alice, node/forge or service/wiki"
 	}
 	return fmt.Sprintf(", did you mean %q?", best)
-}
-
-// edits is how many letters must be inserted, dropped or replaced; 3 and more are
-// all the same.
-func edits(a, b string) int {
-	if d := len(a) - len(b); d > 2 || d < -2 {
-		return 3
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func compareID(a, b florete.ID) int { return cmp.Compare(a.Short(), b.Short()) }

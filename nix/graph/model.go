@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"florete"
 	"florete/nix/compile"
@@ -132,7 +131,7 @@ func (c Cluster) roles() []*role {
 func (c Cluster) Around(host string) (Cluster, error) {
 	h, ok := c.Hosts[host]
 	if !ok {
-		return c, fmt.Errorf("cluster %s has no host %q, it has %s", c.Name, host, strings.Join(slices.Sorted(maps.Keys(c.Hosts)), ", "))
+		return c, compile.NoHost(c.Name, host, slices.Collect(maps.Keys(c.Hosts)))
 	}
 	hosts, services, users := set(host), set(h.Services...), set(h.Users...)
 	held := set(h.Roles...)

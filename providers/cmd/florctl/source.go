@@ -36,8 +36,11 @@ func source(cmd *cobra.Command) func(args []string) (compile.Source, error) {
 // words wants so many arguments.
 func words(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if n := len(args); n < least || n > most {
-			return fmt.Errorf("found %d words, want %s", n, cmd.UseLine())
+		switch n := len(args); {
+		case n < least:
+			return fmt.Errorf("found too few words, want %s", cmd.UseLine())
+		case n > most:
+			return fmt.Errorf("found too many words, want %s", cmd.UseLine())
 		}
 		return nil
 	}

@@ -21,8 +21,9 @@ type need struct {
 	state  backoff.State
 	busy   bool // an attempt is running
 
-	telling  bool // units are being told
-	tells    int  // times that failed
+	telling  bool                   // units are being told
+	tells    int                    // times that failed
+	heard    map[florete.Action]int // the generation that a unit was told of in this run
 	nextTell time.Time
 }
 

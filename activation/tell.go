@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"florete"
 	"florete/activation/backoff"
 	"florete/activation/notify"
 	"florete/providers/api"
@@ -14,29 +15,34 @@ import (
 // codeNotify is transient: a unit could not be told.
 const codeNotify = "notify"
 
-// tellTimeout is how long the units of one need may take.
+// tellTimeout is how long one unit may take.
 const tellTimeout = 2 * time.Minute
 
 // tell tells the units of a need what is in force. It is on record afterwards, so
-// that whoever dies in between tells them again.
+// that whoever dies in between tells them again. Where one cannot be told, the others
+// are not told again.
 func (a *activation) tell(ctx context.Context, n *need, generation int) outcome {
 	var said []string
 	var failed error
-	limited, cancel := context.WithTimeout(ctx, tellTimeout)
-	defer cancel()
+	heard := map[florete.Action]int{}
 	for _, action := range n.OnChange {
-		err := a.Notify(limited, action)
+		if heard[action] = n.heard[action]; heard[action] == generation {
+			continue
+		}
+		err := a.tellOne(ctx, action)
 		switch {
 		case errors.Is(err, notify.ErrNobody):
 			said = append(said, fmt.Sprintf("nobody to tell: %s: %s: %v", action.Unit, action.Do, err))
 		case err != nil:
 			failed = errors.Join(failed, err)
+			continue
 		default:
 			said = append(said, fmt.Sprintf("told %s: %s", action.Unit, action.Do))
 		}
+		heard[action] = generation
 	}
 	return outcome{n, func() {
-		n.telling = false
+		n.telling, n.heard = false, heard
 		for _, text := range said {
 			a.report(Event{Event: EventTold, Need: n.ID, Message: text})
 		}
@@ -47,6 +53,12 @@ func (a *activation) tell(ctx context.Context, n *need, generation int) outcome 
 			a.toldNot(n, failed)
 		}
 	}}
+}
+
+func (a *activation) tellOne(ctx context.Context, action florete.Action) error {
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	return a.Notify(ctx, action)
 }
 
 func (a *activation) toldAll(n *need, generation int) {

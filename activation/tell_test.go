@@ -1,6 +1,7 @@
 package activation
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -57,6 +58,35 @@ func TestUntoldUnits(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		h.wantCalls(h.forge, "oidc-outline", 1)
+	})
+}
+
+// TestOneUnitOfTwo: a unit that cannot be told, or takes long, does not have the other
+// restarted again and again.
+func TestOneUnitOfTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.need("oidc-outline").OnChange = []florete.Action{
+			{Unit: "slow.service", Do: "restart"}, {Unit: "masked.service", Do: "restart"}, {Unit: "outline.service", Do: "restart"},
+		}
+		h.deploy()
+		count := map[string]int{}
+		h.config.Notify = func(ctx context.Context, a florete.Action) error {
+			count[a.Unit]++
+			switch a.Unit {
+			case "masked.service":
+				return errors.New("unit is masked")
+			case "slow.service":
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}
+		stop := h.run()
+		time.Sleep(time.Hour)
+		stop()
+		if count["masked.service"] < 10 || count["slow.service"] < 10 || count["outline.service"] != 1 {
+			t.Errorf("told %v", count)
+		}
 	})
 }
 

@@ -77,6 +77,7 @@ func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
 
 // suggest names what was probably meant.
 func suggest(name string, known []string) string {
+	slices.Sort(known)
 	best := compile.Nearest(name, known)
 	if kind, _, found := strings.Cut(name, "/"); best == "" && found {
 		of := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasPrefix(k, kind+"/") })

@@ -4,6 +4,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -22,13 +23,14 @@ import (
 	"florete/agent/wire"
 )
 
-// Config is what a Server needs; every field but ResetKey must be set.
+// Config is what a Server needs; every field but ResetKey and PerPeer must be set.
 type Config struct {
 	Identities func() *identity.Set // in force
 	Tally      *tally.Tally
 	Log        *slog.Logger
 	Grace      time.Duration // for live connections at Close
 	ResetKey   *quic.StatelessResetKey
+	PerPeer    int // bounds a peer's connections and flows together; zero for 16384
 }
 
 // Server publishes services. Apply says which.
@@ -36,6 +38,7 @@ type Server struct {
 	Config
 	rules atomic.Pointer[rules]
 	gate  acl.Gate[*transport.Incoming]
+	peers *budget
 
 	mu  sync.Mutex
 	run *running // nil while nothing is published
@@ -49,7 +52,7 @@ type rules struct {
 
 // New returns a server that publishes nothing.
 func New(c Config) *Server {
-	s := &Server{Config: c}
+	s := &Server{Config: c, peers: newBudget(cmp.Or(c.PerPeer, perPeer))}
 	s.rules.Store(&rules{})
 	return s
 }

@@ -88,13 +88,18 @@ enabled() { grep -lx '\[Install\]' "$1/$name"-* | sed 's|.*/||'; }
 
 # forget takes out the units that are not in $1.
 forget() {
+	going=''
 	for path in "$units/$name"-*; do
 		unit=${path##*/}
-		[ -f "$path" ] && [ ! -e "$1/$unit" ] || continue
-		changing
-		act systemctl --quiet ${root:+--root="$root"} disable "$unit"
+		[ ! -f "$path" ] || [ -e "$1/$unit" ] || going="$going $unit"
+	done
+	[ -n "$going" ] || return 0
+	changing
+	# At once, since systemd reads all its units again.
+	act systemctl --quiet ${root:+--root="$root"} disable $going
+	for unit in $going; do
 		! live || act systemctl stop "$unit"
-		gone "$path"
+		gone "$units/$unit"
 	done
 }
 

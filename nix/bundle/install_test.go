@@ -220,7 +220,7 @@ func testInstall(t *testing.T, m *machine, of florete.Membership) {
 	if strings.Contains(second, "system/"+name+"-need-one.path") || !strings.Contains(second, "/previous -> "+v1+"\n") {
 		t.Errorf("after the upgrade\n%s", second)
 	}
-	if !strings.Contains(m.told(), "disable "+name+"-need-one.path\n") {
+	if !strings.Contains(m.told(), "disable "+name+"-need-one.path "+name+"-need-one.target\n") {
 		t.Errorf("told systemd\n%s", m.told())
 	}
 	m.want(name+" "+v1+": installed", m.installed(of), "--rollback")

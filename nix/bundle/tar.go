@@ -21,10 +21,7 @@ func (b Bundle) WriteTar(w io.Writer) error {
 
 // writeTar writes files, sorted by path, and the directories they are in.
 func writeTar(w io.Writer, files []file, prefix string, at time.Time) error {
-	zip, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	zip := gzip.NewWriter(w) // the best compression takes twice as long, for a seven hundredth
 	out := tar.NewWriter(zip)
 	put := func(h tar.Header, data []byte) error {
 		h.Format, h.ModTime, h.Uname, h.Gname = tar.FormatUSTAR, at, "root", "root"

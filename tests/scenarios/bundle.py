@@ -1,5 +1,5 @@
 """On plain Debian a bundle installs, upgrades, goes back and is removed, as an archive and as a package; the agent works after each step."""
-# bundles: ursula
+# bundles: ursula/base.tar.gz ursula/base.deb ursula/without-wiki.tar.gz ursula/without-wiki.deb
 
 BUNDLES = "/root/bundles"
 INSTALL = f"{BUNDLES}/base/florete-ursula/install.sh"

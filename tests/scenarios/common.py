@@ -47,14 +47,14 @@ def wait_fulfilled(hosts=None, timeout=120):
         wait_until(lambda: fulfilled(host), lambda: f"{host.name} has what it needs: {needs(host)}", timeout)
 
 
-def reaches(host, service):
+def reaches(host, service, domain="demo.flor"):
     """Does an unmodified program of a host reach a service by its name?"""
-    code, out = host.execute(f"curl --silent --show-error --fail --max-time 5 http://{service}.demo.flor.rete/")
+    code, out = host.execute(f"curl --silent --show-error --fail --max-time 5 http://{service}.{domain}.rete/")
     return code == 0 and out == f"{service}\n"
 
 
-def wait_reaches(host, service, timeout=30):
-    wait_until(lambda: reaches(host, service), lambda: f"{host.name} reaches {service}", timeout)
+def wait_reaches(host, service, timeout=30, domain="demo.flor"):
+    wait_until(lambda: reaches(host, service, domain), lambda: f"{host.name} reaches {service}", timeout)
 
 
 def wait_started(host, unit):
@@ -97,10 +97,10 @@ def manifest(host):
 class Traffic:
     """Requests from a host to services, by programs that know nothing of Florete."""
 
-    def __init__(self, host, *services):
+    def __init__(self, host, *services, domain="demo.flor"):
         self.host, self.unit = host, "traffic-" + "-".join(services)
         self.out = f"/run/{self.unit}.json"
-        urls = [f"http://{s}.demo.flor.rete/" for s in services]
+        urls = [f"http://{s}.{domain}.rete/" for s in services]
         host.succeed(f"systemd-run --quiet --collect --unit={self.unit} {PROGRAMS}/traffic.py {self.out} {' '.join(urls)}")
         host.wait_for_file(self.out)
 

@@ -33,8 +33,10 @@ class Run:
             dir = self.dir / name
             h = UML(name, dir, self.base, net.tap(number)) if name in scenario.own_kernel else Container(name, dir, self.base, net.attach(name, number))
             self.cluster.furnish(h)
-            if name in scenario.bundles:
-                self.cluster.pack(h)
+            for bundle in scenario.bundles:
+                owner, _, file = bundle.partition("/")
+                if owner == name:
+                    self.cluster.pack(h, file)
             made.append(Machine(h, net, number))
         return made
 

@@ -17,8 +17,9 @@ DOMAIN = "demo.flor"
 # Where a host finds its own part of each revision; only the provider host holds
 # what is published, only the operator's the root key.
 REVISIONS, PUBLISHED, OPERATOR = "usr/share/revisions", "srv/published", "srv/operator"
-# And where some find their bundles of two revisions.
+# And where some find bundles, of revisions or of clusters of cluster/blue.
 BUNDLES = "root/bundles"
+BLUE = ["blue", "undeclared"]
 
 
 class Cluster:
@@ -37,9 +38,9 @@ class Cluster:
         shutil.copytree(self.here / "cluster", self.flake)
         for made in (self.operator, self.dir / "published"):
             made.mkdir()
-        for root, name in ((self.operator, "ca.crt"), (self.operator / "next", "next.crt")):
-            self._florctl("ca", "init", "--trust-domain", DOMAIN, "--out", root)
-            shutil.copy(root / "ca.crt", self.flake / name)
+        for domain, root, name in ((DOMAIN, "", "ca.crt"), (DOMAIN, "next", "next.crt"), ("blue.flor", "blue", "blue/ca.crt")):
+            self._florctl("ca", "init", "--trust-domain", domain, "--out", self.operator / root)
+            shutil.copy(self.operator / root / "ca.crt", self.flake / name)
         (self.flake / "facts.json").write_text(json.dumps(self._facts()))
         self._commit()
         for revision in self._revisions():
@@ -66,13 +67,13 @@ class Cluster:
         h.binds[self.bin] = "/usr/local/bin"
         h.binds[self.here.parent / "scenarios/programs"] = "/usr/local/lib/scenarios"
 
-    def pack(self, h: Host) -> None:
-        """Puts the bundles of a host where its operator would unpack them."""
-        bundles = h.upper / BUNDLES
-        bundles.mkdir(parents=True)
-        for revision in ("base", "without-wiki"):
-            for format in ("tar.gz", "deb"):
-                self._florctl("bundle", self._ref(), "--cluster", revision, "--host", h.name, "--format", format, "--out", bundles / f"{revision}.{format}")
+    def pack(self, h: Host, file: str) -> None:
+        """Puts a bundle of a host, "base.deb", where its operator would unpack it."""
+        cluster, _, format = file.partition(".")
+        out = h.upper / BUNDLES / file
+        out.parent.mkdir(parents=True, exist_ok=True)
+        ref = self._ref("?dir=blue" if cluster in BLUE else "")
+        self._florctl("bundle", ref, "--cluster", cluster, "--host", h.name, "--format", format, "--out", out)
 
     def _facts(self) -> dict[str, object]:
         self.keys.mkdir()
@@ -95,12 +96,13 @@ class Cluster:
         git = ["git", "-C", self.flake, "-c", "user.name=operator", "-c", f"user.email=operator@{DOMAIN}"]
         run(*git, "init", "--quiet", "--initial-branch=main", env=env)
         run(*git, "add", "--all", env=env)
-        run("nix", "flake", "lock", self._ref(), "--override-input", "florete", f"path:{self.dir / 'florete'}")
+        for within in ("", "?dir=blue"):
+            run("nix", "flake", "lock", self._ref(within), "--override-input", "florete", f"path:{self.dir / 'florete'}")
         run(*git, "add", "--all", env=env)
         run(*git, "commit", "--quiet", "--message", "the cluster", env=env)
 
-    def _ref(self) -> str:
-        return f"git+file://{self.flake}"
+    def _ref(self, within: str = "") -> str:
+        return f"git+file://{self.flake}{within}"
 
     def _florctl(self, *args: str | Path) -> str:
         return run(self.bin / "florctl", *args)

@@ -2,7 +2,7 @@
 
 A scenario's first line is a docstring that says what it proves. A line
 `# own kernel: ursula` names hosts that share neither clock nor memory with others,
-`# bundles: ursula` hosts that find what florctl packs for them in /root/bundles."""
+`# bundles: ursula/base.deb` what florctl packs for a host, into its /root/bundles."""
 
 import ast
 import shutil
@@ -26,7 +26,7 @@ class Scenario:
         self.own_kernel, self.bundles = self._named(OWN_KERNEL), self._named(BUNDLES)
 
     def _named(self, mark: str) -> list[str]:
-        """Hosts that lines with this mark name."""
+        """What lines with this mark name."""
         lines = [line.removeprefix(mark) for line in self.text.splitlines() if line.startswith(mark)]
         return " ".join(lines).split()
 

@@ -1,0 +1,16 @@
+{
+  description = "Another cluster, some hosts of which are members of the first";
+
+  inputs.florete.url = "path:../../../..";
+
+  outputs = { self, florete }:
+    let
+      topology = import ./topology.nix { facts = builtins.fromJSON (builtins.readFile ../facts.json); roots = [ ./ca.crt ]; };
+      cluster = change: florete.lib.mkCluster (topology // change // { inherit self; });
+    in
+    {
+      florete.blue = cluster { };
+      # By somebody who does not know of the first.
+      florete.undeclared = cluster { hosts = builtins.mapAttrs (_: h: removeAttrs h [ "membership" ]) topology.hosts; };
+    };
+}

@@ -1,0 +1,27 @@
+# Two hosts with a service each; one provides, as it does in the first cluster.
+{ facts, roots }:
+let
+  member = name: more: {
+    address = facts.addresses.${name};
+    sshHostKey = facts.sshHostKeys.${name};
+    membership = "blue";
+    forwarderPort = 4620;
+  } // more;
+in
+{
+  name = "blue";
+  trustDomain = "blue.flor";
+  trust = { inherit roots; inherit (facts) keys; };
+
+  hosts = builtins.mapAttrs member { drhorrible.providerPort = 4601; ursula = { }; };
+
+  services = {
+    ledger = { host = "ursula"; port = 4701; listenPort = 80; };
+    press = { host = "drhorrible"; port = 4702; listenPort = 80; };
+  };
+
+  roles = { node.groups = [ "apps" ]; operator.groups = [ "control-plane" ]; };
+  groups = { apps = [ "ledger" "press" ]; control-plane = [ "press" ]; control-plane-write = [ ]; };
+
+  providers.cert.hosts = [ "drhorrible" ];
+}

@@ -61,7 +61,7 @@ type issuerServer struct {
 // touches nothing: rotation and garbage collection are upkeep's.
 func (p *Provider) newIssuer(ctx context.Context, issuer string) (*issuerServer, error) {
 	s := &issuerServer{log: p.log.With("issuer", issuer)}
-	s.storage = directory{dexstore.New(p.cfg.Store, p.cfg.Key), p.clients, p.cfg.Policy}
+	s.storage = directory{pending{dexstore.New(p.cfg.Store, p.cfg.Key), &p.pending}, p.clients, p.cfg.Policy}
 	s.storage = storage.WithStaticPasswords(s.storage, p.users, s.log)
 	s.storage = storage.WithStaticConnectors(s.storage, []storage.Connector{
 		{ID: dex.LocalConnector, Name: "email and password", Type: dex.LocalConnector},

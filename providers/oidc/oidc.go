@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"sync/atomic"
 
 	"florete"
 	"florete/providers/seal"
@@ -54,6 +55,7 @@ type Provider struct {
 	log     *slog.Logger
 	clients clients
 	users   []storage.Password
+	pending atomic.Int64
 }
 
 var (

@@ -9,11 +9,16 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 const (
 	grace  = 5 * time.Second // for requests under way when serving ends
 	reread = time.Second     // how soon a new policy is noticed
+
+	// connections of people are no reason for hosts to find no room.
+	connections = 1024
 )
 
 // Run serves the issuer that the policy in force names, until ctx ends.
@@ -82,7 +87,7 @@ func (p *Provider) serve(ctx context.Context, issuer string) error {
 		}
 	})
 	s.log.Info("issuer serves", "listen", listener.Addr().String())
-	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := web.Serve(netutil.LimitListener(listener, connections)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("oidc listen: %w", err)
 	}
 	return nil

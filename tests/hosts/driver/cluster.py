@@ -38,9 +38,11 @@ class Cluster:
         shutil.copytree(self.here / "cluster", self.flake)
         for made in (self.operator, self.dir / "published"):
             made.mkdir()
-        for domain, root, name in ((DOMAIN, "", "ca.crt"), (DOMAIN, "next", "next.crt"), ("blue.flor", "blue", "blue/ca.crt")):
-            self._florctl("ca", "init", "--trust-domain", domain, "--out", self.operator / root)
-            shutil.copy(self.operator / root / "ca.crt", self.flake / name)
+        for root, name in ((self.operator, "ca.crt"), (self.operator / "next", "next.crt")):
+            self._florctl("ca", "init", "--trust-domain", DOMAIN, "--out", root)
+            shutil.copy(root / "ca.crt", self.flake / name)
+        self._florctl("ca", "init", "--trust-domain", "blue.flor", "--out", self.operator / "blue")
+        shutil.copy(self.operator / "blue/ca.crt", self.flake / "blue")
         (self.flake / "facts.json").write_text(json.dumps(self._facts()))
         self._commit()
         for revision in self._revisions():

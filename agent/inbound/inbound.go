@@ -16,6 +16,7 @@ import (
 
 	"florete"
 	"florete/agent/acl"
+	"florete/agent/budget"
 	"florete/agent/drain"
 	"florete/agent/identity"
 	"florete/agent/tally"
@@ -33,12 +34,15 @@ type Config struct {
 	PerPeer    int // bounds a peer's connections and flows together; zero for 16384
 }
 
+// perPeer is a quarter of the files that a forwarder may have open (LimitNOFILE=).
+const perPeer = 1 << 14
+
 // Server publishes services. Apply says which.
 type Server struct {
 	Config
 	rules atomic.Pointer[rules]
 	gate  acl.Gate[*transport.Incoming]
-	peers *budget
+	peers *budget.Budget[florete.ID]
 
 	mu  sync.Mutex
 	run *running // nil while nothing is published
@@ -52,7 +56,7 @@ type rules struct {
 
 // New returns a server that publishes nothing.
 func New(c Config) *Server {
-	s := &Server{Config: c, peers: newBudget(cmp.Or(c.PerPeer, perPeer))}
+	s := &Server{Config: c, peers: budget.New[florete.ID](cmp.Or(c.PerPeer, perPeer))}
 	s.rules.Store(&rules{})
 	return s
 }

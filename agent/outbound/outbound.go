@@ -5,6 +5,7 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"florete"
 	"florete/agent/acl"
+	"florete/agent/budget"
 	"florete/agent/caller"
 	"florete/agent/drain"
 	"florete/agent/fdstore"
@@ -26,20 +28,25 @@ import (
 	"florete/agent/transport"
 )
 
-// Config is what a Server needs; every field must be set.
+// Config is what a Server needs; every field but PerUser must be set.
 type Config struct {
 	Pool    *transport.Pool
 	Sockets *fdstore.Store
 	Tally   *tally.Tally
 	Log     *slog.Logger
 	Grace   time.Duration // for live connections at Close
+	PerUser int           // bounds a uid's connections; zero for 16384
 }
+
+// perUser is a quarter of the files that a forwarder may have open (LimitNOFILE=).
+const perUser = 1 << 14
 
 // Server listens for local processes. Apply says where and for whom.
 type Server struct {
 	Config
 	rules atomic.Pointer[rules]
 	gate  acl.Gate[flow]
+	users *budget.Budget[uint32]
 	flows *drain.Group
 
 	mu        sync.Mutex
@@ -50,7 +57,10 @@ type Server struct {
 
 // New returns a server that listens nowhere.
 func New(c Config) *Server {
-	s := &Server{Config: c, flows: drain.New(), listeners: map[netip.AddrPort]*net.TCPListener{}, sockets: map[netip.AddrPort]*socket{}}
+	s := &Server{
+		Config: c, users: budget.New[uint32](cmp.Or(c.PerUser, perUser)), flows: drain.New(),
+		listeners: map[netip.AddrPort]*net.TCPListener{}, sockets: map[netip.AddrPort]*socket{},
+	}
 	s.rules.Store(&rules{})
 	return s
 }
@@ -141,6 +151,13 @@ func (s *Server) serve(ctx context.Context, conn *net.TCPConn, addr netip.AddrPo
 		reset(conn)
 		return
 	}
+	give, ok := s.users.Take(uid)
+	if !ok {
+		s.refuse(flow{uid: uid}, &refusal{"too-many", fmt.Sprintf("has %d connections", s.users.Most())})
+		reset(conn)
+		return
+	}
+	defer give()
 	if reach, ok := r.reachAt[addr]; ok {
 		id, _ := r.callers.Identity(uid)
 		s.direct(ctx, conn, flow{uid: uid, as: id, target: reach.ID})

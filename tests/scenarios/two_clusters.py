@@ -32,6 +32,10 @@ def wrong(host, flor):
     return [f for c in json.loads(host.execute(f"{flor} doctor --json")[1])["checks"] for f in c["findings"]]
 
 
+def nothing_at(host, places):
+    assert host.execute(f"ls -d {places}")[1] == "", f"{host.name} still has some of {places}"
+
+
 def state(host, membership):
     """What a membership has on a host, but for programs."""
     return host.succeed(f"find -L /etc/{membership} /var/lib/{membership} -type f -exec sha256sum {{}} + | sort")
@@ -109,7 +113,7 @@ with subtest("the second stops, goes with all it had and comes again: the first 
     ursula.succeed("systemctl stop 'florete_blue-*'")
     ursula.fail("systemctl is-active florete_blue-agent.service")
     ursula.succeed("florete_blue-install --remove --purge")
-    ursula.fail("ls -d /var/lib/florete_blue /etc/florete_blue/documents /usr/local/lib/florete_blue /usr/local/bin/flor_blue")
+    nothing_at(ursula, "/var/lib/florete_blue /etc/florete_blue/documents /usr/local/lib/florete_blue /usr/local/bin/*_blue /etc/*/*florete_blue*")
     assert not ursula.succeed("systemctl list-units --no-legend 'florete_blue-*'") and "blue.flor" not in ursula.succeed("cat /etc/hosts")
     no_failure(traffic)
     assert state(ursula, "florete") == before
@@ -130,7 +134,7 @@ with subtest("the first goes likewise: the second works on, and is not taken for
 
 with subtest("the second's package goes, all but what its provider made: the first has nothing to mend"):
     drhorrible.succeed("dpkg --purge florete-blue", "test -s /var/lib/florete_blue-provider/issuing.key")
-    drhorrible.fail("ls -d /usr/bin/flor_blue /usr/lib/florete_blue /var/lib/florete_blue")
+    nothing_at(drhorrible, "/usr/bin/*_blue /usr/lib/florete_blue /usr/lib/*/*florete_blue* /var/lib/florete_blue")
     assert not drhorrible.succeed("systemctl list-units --no-legend 'florete_blue-*'")
     assert not wrong(drhorrible, "flor")
     drhorrible.succeed("systemctl --failed --no-legend | (! grep .)")

@@ -165,6 +165,7 @@ func TestOddAnswers(t *testing.T) {
 		"another answer": {text(200, `{"values":{},"more":1}`), api.Transient, api.CodeUnavailable, 0, `unknown field "more"`},
 		"no values":      {text(200, `{}`), api.Transient, api.CodeUnavailable, 0, "no values"},
 		"too long":       {text(200, strings.Repeat(" ", api.MaxAnswer+1)), api.Transient, api.CodeUnavailable, 0, "longer than 67108864 bytes"},
+		"a long header":  {text(200, `{"values":{"a":"b"}}`, "More", strings.Repeat("x", 20<<10)), api.Transient, api.CodeUnavailable, 0, "EOF"},
 		"a redirect":     {text(302, "", "Location", "/elsewhere"), api.Transient, api.CodeUnavailable, 0, "status 302"},
 		"hung up":        {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, api.Transient, api.CodeUnavailable, 0, "EOF"},
 	} {

@@ -1,28 +1,37 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"florete"
 )
 
-// session is one verified connection to a provider.
+// maxHeader is the longest header of an answer, in bytes.
+const maxHeader = 16 << 10
+
+// session is one verified connection to a provider. One request goes after the other,
+// on this connection alone, to which an enrolment is bound. That an http.Transport does
+// not promise: it leaves a connection whose writer has not been scheduled for a while.
 type session struct {
-	client    *Client
-	ctx       context.Context
-	cancel    context.CancelFunc
-	conn      *tls.Conn
-	transport *http.Transport
+	client  *Client
+	ctx     context.Context // ends the connection
+	cancel  context.CancelFunc
+	unwatch func() bool // no longer waits for ctx
+	conn    *tls.Conn
+	limit   *io.LimitedReader // of conn
+	answers *bufio.Reader     // of limit
 }
 
 func (c *Client) connect(ctx context.Context, svid *tls.Certificate) (*session, error) {
@@ -36,19 +45,10 @@ func (c *Client) connect(ctx context.Context, svid *tls.Certificate) (*session, 
 		cancel()
 		return nil, AsError(fmt.Errorf("provider %s at %s: %w", c.Provider.ID.Short(), c.Provider.Address, err))
 	}
-	var used atomic.Bool
-	return &session{
-		client: c, ctx: ctx, cancel: cancel, conn: conn,
-		transport: &http.Transport{
-			MaxResponseHeaderBytes: 16 << 10,
-			DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
-				if used.Swap(true) {
-					return nil, fmt.Errorf("the provider closed the connection")
-				}
-				return conn, nil
-			},
-		},
-	}, nil
+	limit := &io.LimitedReader{R: conn}
+	s := &session{client: c, ctx: ctx, cancel: cancel, conn: conn, limit: limit, answers: bufio.NewReader(limit)}
+	s.unwatch = context.AfterFunc(ctx, func() { conn.NetConn().Close() })
+	return s, nil
 }
 
 // handshake verifies the provider in VerifyConnection, which runs on every
@@ -91,8 +91,8 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate) (*tls.Con
 }
 
 func (s *session) close() {
+	s.unwatch()
 	s.cancel()
-	s.transport.CloseIdleConnections()
 	// Messages have lengths, so nothing is lost without TLS's goodbye, which could
 	// wait for a provider that does not read.
 	s.conn.NetConn().Close()
@@ -108,6 +108,23 @@ func (s *session) ask(path string, r Request) (Answer, error) {
 		return Answer{}, Errorf(Transient, CodeUnavailable, "need %s: %s answered with no values", r.Need, s.client.Provider.Address)
 	}
 	return a, nil
+}
+
+// exchange sends a request and reads what comes back, one byte more than an answer may
+// have at most. A provider may answer before it has read all.
+func (s *session) exchange(req *http.Request) (*http.Response, []byte, error) {
+	unsent := req.Write(s.conn)
+	s.limit.N = maxHeader
+	resp, err := http.ReadResponse(s.answers, req)
+	var b []byte
+	if err == nil {
+		s.limit.N = math.MaxInt64
+		b, err = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
+	}
+	if err != nil {
+		err = cmp.Or(s.ctx.Err(), unsent, err)
+	}
+	return resp, b, err
 }
 
 // call makes one exchange and decodes what comes back into answer.
@@ -132,12 +149,7 @@ func (s *session) call(method, path string, r *Request, answer any) error {
 		return AsError(err)
 	}
 	req.Header = header
-	resp, err := s.transport.RoundTrip(req)
-	if err != nil {
-		return AsError(fmt.Errorf("%s %s at %s: %w", method, path, s.client.Provider.Address, err))
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
+	resp, b, err := s.exchange(req)
 	if err != nil {
 		return AsError(fmt.Errorf("%s %s at %s: %w", method, path, s.client.Provider.Address, err))
 	}

@@ -3,14 +3,17 @@ package cert_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"florete"
 	"florete/providers/api"
@@ -228,6 +231,29 @@ func TestReplay(t *testing.T) {
 		w := dial(t, e)
 		providertest.WantError(t, w.enrol(w.prove(r, key, "AAAA", asIs)), api.Transient, api.CodeBadNonce)
 	})
+}
+
+// slow is a connection whose writer, on a busy machine, goes on long after what it wrote
+// has arrived, and may have been answered.
+type slow struct{ net.Conn }
+
+func (s slow) Write(b []byte) (int, error) {
+	n, err := s.Conn.Write(b)
+	time.Sleep(100 * time.Millisecond)
+	return n, err
+}
+
+// TestEnrolOnABusyMachine: both requests go over one connection however slow it is.
+func TestEnrolOnABusyMachine(t *testing.T) {
+	e, r := enrolment(t)
+	c := e.Stranger(ursula)
+	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := e.Dial(ctx, network, address)
+		return slow{conn}, err
+	}
+	if _, err := c.Enrol(t.Context(), r, e.HostKey(ursula)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestLostEnrolment: the answer is lost after the commit, so the nonce is used up,

@@ -25,9 +25,8 @@ const (
 
 // carry serves one stream. A UDP flow has no end of its own that could be waited for.
 func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st *quic.Stream) {
-	give, ok := s.peers.Take(in.Peer.ID)
+	give, ok := s.take(s.streams, in)
 	if !ok {
-		s.refuse(in, wire.Unreachable, fmt.Sprintf("has %d connections to this host", s.peers.Most()))
 		reset(st, wire.Unreachable)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -31,7 +32,7 @@ type Config struct {
 	Log        *slog.Logger
 	Grace      time.Duration // for live connections at Close
 	ResetKey   *quic.StatelessResetKey
-	PerPeer    int // bounds a peer's connections and flows together; zero for 16384
+	PerPeer    int // bounds a peer's connections of QUIC, and streams of all of them; zero for 16384
 }
 
 // perPeer is a quarter of the files that a forwarder may have open (LimitNOFILE=).
@@ -42,7 +43,8 @@ type Server struct {
 	Config
 	rules atomic.Pointer[rules]
 	gate  acl.Gate[*transport.Incoming]
-	peers *budget.Budget[florete.ID]
+
+	connections, streams *budget.Budget[florete.ID] // of each peer
 
 	mu  sync.Mutex
 	run *running // nil while nothing is published
@@ -56,7 +58,8 @@ type rules struct {
 
 // New returns a server that publishes nothing.
 func New(c Config) *Server {
-	s := &Server{Config: c, peers: budget.New[florete.ID](cmp.Or(c.PerPeer, perPeer))}
+	most := cmp.Or(c.PerPeer, perPeer)
+	s := &Server{Config: c, connections: budget.New[florete.ID](most), streams: budget.New[florete.ID](most)}
 	s.rules.Store(&rules{})
 	return s
 }
@@ -175,6 +178,12 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		return
 	}
 	defer release()
+	give, ok := s.take(s.connections, in)
+	if !ok {
+		in.Close(wire.Unreachable)
+		return
+	}
+	defer give()
 	for {
 		st, err := in.AcceptStream()
 		if err != nil {
@@ -184,6 +193,14 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 			reset(st, wire.Stopping)
 		}
 	}
+}
+
+// take counts one of a peer's in, unless there are too many.
+func (s *Server) take(b *budget.Budget[florete.ID], in *transport.Incoming) (give func(), ok bool) {
+	if give, ok = b.Take(in.Peer.ID); !ok {
+		s.refuse(in, wire.Unreachable, fmt.Sprintf("has %d connections to this host", b.Most()))
+	}
+	return give, ok
 }
 
 func reset(st *quic.Stream, code wire.Code) {

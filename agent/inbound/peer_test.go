@@ -20,13 +20,21 @@ import (
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
 
-// TestPeerTakesNoMore: a peer has as many connections as it may, and others have theirs.
-func TestPeerTakesNoMore(t *testing.T) {
+// cluster has a server of outline, an echo, that lets alice and bob have two of
+// everything.
+type cluster struct {
+	t *testing.T
+	*agenttest.Cluster
+	counted *tally.Tally
+}
+
+func start(t *testing.T) *cluster {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
+	t.Cleanup(func() { ln.Close() })
 	go func() {
 		for {
 			c, err := ln.Accept()
@@ -36,61 +44,113 @@ func TestPeerTakesNoMore(t *testing.T) {
 			go func() { io.Copy(c, c); c.Close() }()
 		}
 	}()
-	c := agenttest.NewCluster(t, ln.Addr().String())
+	c := &cluster{t, agenttest.NewCluster(t, ln.Addr().String()), &tally.Tally{}}
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: agenttest.Alice}, {ID: agenttest.Bob}}
-	ursula, laptop := c.Ursula.Identities(t), c.Laptop.Identities(t)
-	counted := &tally.Tally{}
+	ursula := c.Ursula.Identities(t)
 	s := inbound.New(inbound.Config{
-		Identities: func() *identity.Set { return ursula }, Tally: counted, Log: slog.New(slog.DiscardHandler), PerPeer: 2,
+		Identities: func() *identity.Set { return ursula }, Tally: c.counted, Log: slog.New(slog.DiscardHandler), PerPeer: 2,
 	})
-	defer s.Close()
+	t.Cleanup(s.Close)
 	if err := s.Apply(c.Publish); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := transport.NewPool(func() *identity.Set { return laptop })
+	return c
+}
+
+// pool makes connections of QUIC, one for each caller.
+func (c *cluster) pool() *transport.Pool {
+	c.t.Helper()
+	laptop := c.Laptop.Identities(c.t)
+	p, err := transport.NewPool(func() *identity.Set { return laptop })
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	defer pool.Close()
+	c.t.Cleanup(p.Close)
+	return p
+}
+
+// open opens a stream, and returns what is answered.
+func (c *cluster) open(p *transport.Pool, as florete.ID) (*transport.Stream, error) {
+	c.t.Helper()
 	outline, err := florete.Dial(agenttest.Outline)
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	open := func(as florete.ID) (*transport.Stream, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		st, err := pool.Open(ctx, transport.Route{Caller: as, Target: outline, Endpoints: []string{c.Publish.Listen}}, wire.TCP)
-		if err != nil {
-			t.Fatal(err)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+	defer cancel()
+	st, err := p.Open(ctx, transport.Route{Caller: as, Target: outline, Endpoints: []string{c.Publish.Listen}}, wire.TCP)
+	if err != nil {
+		return nil, err
+	}
+	c.t.Cleanup(st.Release)
+	return st, st.Answer(ctx)
+}
+
+func (c *cluster) wantRefused(err error) {
+	c.t.Helper()
+	var refused *transport.RefusedError
+	if !errors.As(err, &refused) || refused.Code != wire.Unreachable {
+		c.t.Errorf("a third: %v, want upstream-unreachable", err)
+	}
+	if last := c.counted.Summary().Last; len(last) != 1 || last[0].Peer != agenttest.Alice.String() {
+		c.t.Errorf("refusals: %+v", last)
+	}
+}
+
+// wantRoom waits until alice is let in again.
+func (c *cluster) wantRoom(p *transport.Pool) {
+	c.t.Helper()
+	for until := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		_, err := c.open(p, agenttest.Alice)
+		if err == nil {
+			return
 		}
-		t.Cleanup(st.Release)
-		return st, st.Answer(ctx)
+		if time.Now().After(until) {
+			c.t.Fatalf("after one has ended: %v", err)
+		}
 	}
-	first, err := open(agenttest.Alice)
+}
+
+// TestStreams: a peer has as many connections to services as it may, and others have
+// theirs.
+func TestStreams(t *testing.T) {
+	c := start(t)
+	p := c.pool()
+	first, err := c.open(p, agenttest.Alice)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(agenttest.Alice); err != nil {
+	if _, err := c.open(p, agenttest.Alice); err != nil {
 		t.Fatal(err)
 	}
-	_, err = open(agenttest.Alice)
-	var refused *transport.RefusedError
-	if !errors.As(err, &refused) || refused.Code != wire.Unreachable {
-		t.Errorf("a third: %v, want upstream-unreachable", err)
-	}
-	if last := counted.Summary().Last; len(last) != 1 || last[0].Peer != agenttest.Alice.String() {
-		t.Errorf("refusals: %+v", last)
-	}
-	if _, err := open(agenttest.Bob); err != nil {
+	_, err = c.open(p, agenttest.Alice)
+	c.wantRefused(err)
+	if _, err := c.open(p, agenttest.Bob); err != nil {
 		t.Errorf("another peer: %v", err)
 	}
 	first.Close()
-	for until := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := open(agenttest.Alice); err == nil {
-			break
+	c.wantRoom(p)
+}
+
+// TestConnections: the same of connections of QUIC, without anything in them.
+func TestConnections(t *testing.T) {
+	c := start(t)
+	var pools []*transport.Pool
+	for range 2 {
+		p := c.pool()
+		st, err := c.open(p, agenttest.Alice)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if time.Now().After(until) {
-			t.Fatal("refused after one has ended")
-		}
+		st.Close()
+		pools = append(pools, p)
 	}
+	third := c.pool()
+	_, err := c.open(third, agenttest.Alice)
+	c.wantRefused(err)
+	if _, err := c.open(third, agenttest.Bob); err != nil {
+		t.Errorf("another peer: %v", err)
+	}
+	pools[0].Close()
+	c.wantRoom(third)
 }

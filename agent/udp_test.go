@@ -192,7 +192,7 @@ func TestUDPCallers(t *testing.T) {
 	c.acceptLaptop(t)
 	c.start(t)
 	if err := agenttest.SendAs(t, alicesUID, c.Local); err != nil {
-		t.Errorf("alice: %v", err)
+		t.Fatalf("alice: %v", err)
 	}
 	<-senders
 	for uid, reason := range map[uint32]string{bobsUID: "denied", nobodysUID: "unknown-caller", 0: "unknown-caller"} {

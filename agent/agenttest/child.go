@@ -70,8 +70,13 @@ func never() bool { return false }
 // child runs this binary as another user. It waits no longer for an answer when enough
 // holds.
 func child(uid uint32, what string, enough func() bool) error {
-	// By this name the other user can run a binary in a directory it cannot enter.
-	cmd := exec.Command("/proc/self/exe")
+	// By this name the other user can run a binary in a directory it cannot enter, if its
+	// mode is what it is with the usual umask.
+	const self = "/proc/self/exe"
+	if err := os.Chmod(self, 0o755); err != nil {
+		return err
+	}
+	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), childEnv+"="+what)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}

@@ -32,6 +32,7 @@ func listen(t *testing.T, addr string) net.Listener {
 
 func accept(t *testing.T, ln net.Listener) *net.TCPConn {
 	t.Helper()
+	ln.(*net.TCPListener).SetDeadline(time.Now().Add(10 * time.Second))
 	c, err := ln.Accept()
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,9 @@ func put(t *testing.T, dir, ref, content string, mode os.FileMode) {
 	if err := os.WriteFile(path, []byte(content), mode); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Chmod(path, mode); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
 }
 
 func TestConformance(t *testing.T) {

@@ -89,7 +89,7 @@ func plain(s string) string {
 }
 
 func (e Event) then() string {
-	if e.Kind == api.Invalid {
+	if e.Kind == api.Invalid && e.Next.IsZero() {
 		return "; not asked again until the need or the manifest changes"
 	}
 	return e.in("next")

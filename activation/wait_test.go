@@ -116,6 +116,44 @@ func TestDeniedIsAskedHourly(t *testing.T) {
 	})
 }
 
+// TestInvalidToOneProvider: what one provider cannot make out, of an older release for
+// one, another is asked for; when neither can, that is the end of it, but not while one
+// of them is down.
+func TestInvalidToOneProvider(t *testing.T) {
+	odd := api.Errorf(api.Invalid, api.CodeUnknownMethod, "no such endpoint")
+	down := api.Errorf(api.Transient, api.CodeUnavailable, "down")
+	for name, c := range map[string]struct {
+		forge, spare *api.Error
+		want         backoff.Status
+		calls        int // of the spare, at most
+	}{
+		"another answers":    {odd, nil, backoff.Fulfilled, 1},
+		"neither":            {odd, odd, backoff.Invalid, 1},
+		"the second is down": {odd, down, backoff.Waiting, 10_000},
+		"the first is down":  {down, odd, backoff.Waiting, 10_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHost(t)
+				h.need("oidc-outline").Providers = []string{"forge", "spare"}
+				h.deploy()
+				for p, e := range map[*Provider]*api.Error{h.forge: c.forge, h.spare: c.spare} {
+					if e != nil {
+						refuse(p, "oidc-outline", e)
+					}
+				}
+				stop := h.run()
+				time.Sleep(24 * time.Hour)
+				stop()
+				s, calls := h.state("oidc-outline"), len(h.spare.Calls("oidc-outline"))
+				if s.State != c.want || calls == 0 || calls > c.calls || c.calls > 1 && calls < 100 {
+					t.Errorf("%s after %d calls of the spare, want %s", s.State, calls, c.want)
+				}
+			})
+		})
+	}
+}
+
 func TestInvalidStopsUntilSomethingChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

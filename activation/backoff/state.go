@@ -20,7 +20,7 @@ const (
 	Fulfilled Status = "fulfilled"
 	Waiting   Status = "waiting" // asked again at Next
 	Denied    Status = "denied"  // asked again at Next, an hour or more later
-	Invalid   Status = "invalid" // not asked until the need or the manifest changes
+	Invalid   Status = "invalid" // to each provider: not asked until the need or the manifest changes
 	Blocked   Status = "blocked" // by a need that comes first
 )
 
@@ -36,6 +36,7 @@ type State struct {
 	Since      Time   `json:"since"`    // when State became what it is
 	Provider   string `json:"provider"` // of the last attempt, empty when it did not get that far
 	Error      *Error `json:"error,omitempty"`
+	Invalids   int    `json:"invalids,omitempty"` // providers in a row that found the request invalid
 	Digest     string `json:"digest"`
 	Generation int    `json:"generation"`
 	Fulfilled  Time   `json:"fulfilled"`
@@ -86,7 +87,7 @@ func parse(b []byte) (State, error) {
 	default:
 		return State{}, fmt.Errorf("state %q: not a state of a need", s.State)
 	}
-	if s.Attempts < 0 || s.Total < 0 || s.Told < 0 {
+	if s.Attempts < 0 || s.Total < 0 || s.Told < 0 || s.Invalids < 0 {
 		return State{}, fmt.Errorf("a count below zero")
 	}
 	return s, nil

@@ -54,7 +54,7 @@ func (s *State) Jump(now time.Time) {
 // again starts a new effort now.
 func (s *State) again(now time.Time) {
 	s.become(Waiting, now)
-	s.Attempts, s.Next, s.Error = 0, Time{}, nil
+	s.Attempts, s.Next, s.Error, s.Invalids = 0, Time{}, nil, 0
 }
 
 // rewind keeps the waits as long as they were meant when the clock was set back
@@ -135,16 +135,23 @@ func (s *State) Begin(v View) int {
 	return s.Attempts
 }
 
-// Fail records why an attempt failed and when the next one is.
+// Fail records why an attempt failed and when the next one is. What one provider finds
+// invalid another may answer, of a newer release for one: each is asked before that is
+// the end of it. What this host finds so itself is.
 func (s *State) Fail(v View, provider string, e *api.Error, b Backoff) {
 	s.Provider = provider
 	s.Error = &Error{e.Kind, e.Code, e.Message}
 	s.Next = Time{}
-	switch e.Kind {
-	case api.Invalid:
+	if e.Kind == api.Invalid {
+		s.Invalids++
+	} else {
+		s.Invalids = 0
+	}
+	switch {
+	case s.Invalids > 0 && (provider == "" || s.Invalids >= len(v.Need.Providers)):
 		s.become(Invalid, v.Now)
 		return
-	case api.Denied:
+	case e.Kind == api.Denied:
 		s.become(Denied, v.Now)
 	default:
 		s.become(Waiting, v.Now)
@@ -156,7 +163,7 @@ func (s *State) Fail(v View, provider string, e *api.Error, b Backoff) {
 // a twentieth earlier than asked for, so that hosts do not renew together.
 func (s *State) Fulfil(v View, provider string, expires int64) {
 	s.become(Fulfilled, v.Now)
-	s.Provider, s.Error = provider, nil
+	s.Provider, s.Error, s.Invalids = provider, nil, 0
 	s.Digest, s.Generation = v.Digest, v.Need.Generation
 	s.Fulfilled, s.Expires, s.Next = At(v.Now.Truncate(time.Second)), Unix(expires), Time{}
 	if at := exact(s.Fulfilled, s.Expires, v.Need.Renew); !at.IsZero() {

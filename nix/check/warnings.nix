@@ -12,6 +12,7 @@ let
     filter
     groupBy
     head
+    length
     listToAttrs
     map
     mapAttrs
@@ -85,9 +86,10 @@ let
   # wrote that it acts under that one meant it.
   accounts = n: h:
     let
-      identities = access.identities.${n};
+      identities = access.acting.${n};
       of = i: filter (a: a != "") i.users ++ map toString i.uids;
-      first = listToAttrs (concatMap (i: map (name: { inherit name; value = i; }) (of i)) identities);
+      claims = concatMap (i: map (name: { inherit name; value = i; }) (of i)) identities;
+      first = listToAttrs claims;
       lost = i: account:
         let acts = first.${account}; in
         when (!h.callers ? ${acts.key} && removeAttrs i.reach (attrNames acts.reach) != { }) [
@@ -100,7 +102,7 @@ let
           })
         ];
     in
-    concatMap (i: concatMap (lost i) (of i)) identities;
+    when (length (attrNames first) < length claims) (concatMap (i: concatMap (lost i) (of i)) identities);
 
   # That a role reaches nothing at all is an error.
   hidden = n: r:

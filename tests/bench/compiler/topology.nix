@@ -39,7 +39,7 @@ in
   services = listToAttrs (concatLists (genList
     (each (i: k: {
       name = name i k;
-      value = { host = host i; port = 8000 + services * mod i 1000 + k; user = "service"; }
+      value = { host = host i; port = 8000 + services * mod i 1000 + k; user = "service-${toString k}"; }
         // (if k == 1 then { roles = [ "client" ]; } else { })
         // (if k == 2 then { sso = { mode = "oidc"; redirectURIs = [ "https://${name i k}.example.org/callback" ]; }; } else { });
     }))

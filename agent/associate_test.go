@@ -45,9 +45,10 @@ func TestAssociate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if p := report(t, c.Laptop).Paths; len(p) != 1 || p[0].Total != 1 || p[0].Sent != 60_004 {
-		t.Errorf("counted %+v", p)
-	}
+	waitFor(t, "the laptop to count", func() bool {
+		p := report(t, c.Laptop).Paths
+		return len(p) == 1 && p[0].Total == 1 && p[0].Sent == 60_004
+	})
 	control.Close()
 	waitFor(t, "the flow to end", func() bool { return report(t, c.Laptop).Connections == 0 })
 	waitFor(t, "a closed port", func() bool { return refusesUDP(relay) })

@@ -156,6 +156,10 @@ func TestListenMoves(t *testing.T) {
 	c.Publish.Listen = agenttest.Loopback().String()
 	c.Reach.Reach[0].Endpoints = []string{c.Publish.Listen}
 	c.acceptUrsula(t)
+	if l, err := net.ListenPacket("udp", c.Publish.Listen); err == nil {
+		l.Close()
+		t.Error("the status tells a manifest before it is in force")
+	}
 	c.acceptLaptop(t)
 	waitFor(t, "outline at its new address", func() bool { return reaches(c.Local) })
 	c.Publish.Listen, c.Publish.Publish = "", nil

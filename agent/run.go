@@ -29,7 +29,8 @@ import (
 type agent struct {
 	Config
 	tally    *tally.Tally
-	snapshot atomic.Pointer[snapshot]
+	proofs   atomic.Pointer[identity.Set] // what new connections prove and believe
+	snapshot atomic.Pointer[snapshot]     // in force
 	pool     *transport.Pool
 	sockets  *fdstore.Store
 	watched  bool // systemd wants to hear of every turn
@@ -37,7 +38,8 @@ type agent struct {
 	out      *outbound.Server
 }
 
-// snapshot is what was on disk, and what could not be used of it.
+// snapshot is what was on disk, and what could not be used of it. It is told when it
+// is in force.
 type snapshot struct {
 	envelope   florete.Envelope
 	manifest   florete.Manifest
@@ -64,6 +66,7 @@ func (a *agent) run(ctx context.Context) error {
 		ln.Close()
 		return err
 	}
+	a.proofs.Store(&identity.Set{})
 	a.snapshot.Store(&snapshot{identities: &identity.Set{}})
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
@@ -123,16 +126,15 @@ func (a *agent) turn() error {
 			return err
 		}
 	}
-	s.running = old.running
-	a.snapshot.Store(s)
+	a.proofs.Store(s.identities)
 	if a.in != nil {
 		if s.identities.Trust != old.identities.Trust {
 			a.pool.Recheck()
 		}
 		s = s.with(a.in.Apply(s.manifest.Forwarder)).with(a.out.Apply(s.manifest)...)
 		s.running = true
-		a.snapshot.Store(s)
 	}
+	a.snapshot.Store(s)
 	a.tell(old, s)
 	return nil
 }
@@ -179,7 +181,7 @@ func (a *agent) start(node *identity.SVID) error {
 	return nil
 }
 
-func (a *agent) identities() *identity.Set { return a.snapshot.Load().identities }
+func (a *agent) identities() *identity.Set { return a.proofs.Load() }
 
 // resetKey survives a restart, so that the peers of a killed agent learn from the
 // next one that their connections are gone. A renewal in between loses that.

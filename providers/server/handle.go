@@ -72,15 +72,33 @@ func (a *attempt) reply(w http.ResponseWriter, r *http.Request, decide func() (a
 	reply(w, answer, err)
 }
 
-// slotted decides in one of the server's slots.
+// slotted decides in one of the server's slots, of which one caller has its share alone.
 func (a *attempt) slotted(ctx context.Context, decide func() (any, change, error)) (any, error) {
+	busy := func(n int, of string) error {
+		return api.Errorf(api.Transient, api.CodeBusy, "%d requests%s are being decided: ask again", n, of).After(time.Second)
+	}
+	free, ok := a.callers.take(a.who())
+	if !ok {
+		return nil, busy(a.callers.most, " of yours")
+	}
+	defer free()
 	select {
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
 		return a.conclude(ctx, decide)
 	default:
-		return nil, api.Errorf(api.Transient, api.CodeBusy, "%d requests are being decided: ask again", cap(a.slots)).After(time.Second)
+		return nil, busy(cap(a.slots), "")
 	}
+}
+
+// who is whose request it is: a node's, or where nothing but a proof says so, that of an
+// address.
+func (a *attempt) who() string {
+	if a.svid != nil {
+		return a.caller.String()
+	}
+	at, _ := source(a.row.From)
+	return at.String()
 }
 
 // reply writes an answer or, when err is not nil, a refusal.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"florete/providers/seal"
@@ -29,7 +30,7 @@ type Config struct {
 	Certificate func() (*tls.Certificate, error)
 
 	// Parallel bounds how many requests are decided at once; others hear busy.
-	// Zero for 32.
+	// Half may be of one caller. Zero for 32.
 	Parallel int
 
 	// Connections bounds how many are open; others wait. A quarter may be from one
@@ -42,8 +43,9 @@ type Config struct {
 // Server answers hosts.
 type Server struct {
 	Config
-	slots chan struct{}
-	mux   *http.ServeMux
+	slots   chan struct{}
+	callers *places[string]
+	mux     *http.ServeMux
 }
 
 // New checks that the policy can be served.
@@ -60,7 +62,7 @@ func New(c Config) (*Server, error) {
 	if err := c.Policies.use(c.Kinds); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, slots: make(chan struct{}, c.Parallel)}
+	s := &Server{Config: c, slots: make(chan struct{}, c.Parallel), callers: newPlaces[string](c.Parallel / 2)}
 	s.mux = s.routes()
 	return s, nil
 }
@@ -79,7 +81,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		err := hs.Serve(tls.NewListener(netutil.LimitListener(newShare(l, max(s.Connections/4, 1)), s.Connections), s.tls()))
+		err := hs.Serve(tls.NewListener(netutil.LimitListener(&share{l, newPlaces[netip.Prefix](s.Connections / 4)}, s.Connections), s.tls()))
 		if errors.Is(err, http.ErrServerClosed) {
 			return nil
 		}

@@ -184,28 +184,48 @@ func TestMalformed(t *testing.T) {
 func TestBusy(t *testing.T) {
 	k := &echo{hold: make(chan struct{})}
 	e, r := start(t, k)
+	raishan := providertest.ID("node/raishan")
+	e.Grant(raishan, "echo", "oidc", map[string]any{"say": "hello"})
+	e.Publish(providertest.Serial)
+	e.Restart()
 	results := make(chan error)
-	const held = 32
-	ask := func(generation int) {
+	const share = 16
+	generation := 0
+	ask := func(node florete.ID) {
+		generation++
 		q := r
 		q.Generation = generation
-		_, err := e.Client(ursula).Do(t.Context(), api.PathRegister, q)
-		results <- err
+		c := e.Client(node)
+		go func() {
+			_, err := c.Do(t.Context(), api.PathRegister, q)
+			results <- err
+		}()
 	}
-	for i := range held {
-		go ask(i + 1)
+	fill := func(node florete.ID) {
+		until := k.calls.Load() + share
+		for range share {
+			ask(node)
+		}
+		for k.calls.Load() < until {
+			time.Sleep(time.Millisecond)
+		}
 	}
-	for k.calls.Load() < held {
-		time.Sleep(time.Millisecond)
+	wantBusy := func(node florete.ID, says string) {
+		t.Helper()
+		ask(node)
+		err := <-results
+		providertest.WantError(t, err, api.Transient, api.CodeBusy)
+		if e := api.AsError(err); e.RetryAfter != 1 || !strings.Contains(e.Message, says) {
+			t.Errorf("%v, Retry-After %d, want …%s… and 1", err, e.RetryAfter, says)
+		}
 	}
-	go ask(held + 1)
-	err := <-results
-	providertest.WantError(t, err, api.Transient, api.CodeBusy)
-	if e := api.AsError(err); e.RetryAfter != 1 {
-		t.Errorf("Retry-After %d, want 1", e.RetryAfter)
-	}
+	fill(ursula)
+	wantBusy(ursula, "16 requests of yours")
+	fill(raishan) // has the other half
+	r.Need = "cert-node"
+	wantBusy(providertest.ID("node/outline"), "32 requests are")
 	close(k.hold)
-	for range held {
+	for range 2 * share {
 		<-results
 	}
 }

@@ -104,9 +104,12 @@ func report(t *testing.T, h *agenttest.Host) status.Report {
 	return r
 }
 
+// patience is for what takes milliseconds, on a machine that is slow or busy.
+const patience = 30 * time.Second
+
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -124,7 +127,7 @@ func hello(t *testing.T) string {
 
 // get asks over one connection of its own.
 func get(addr string) (string, error) {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	res, err := client.Get("http://" + addr + "/docs")
 	if err != nil {
 		return "", err

@@ -239,7 +239,7 @@ func TestDrain(t *testing.T) {
 	second.Deliver(t, c.CA, laptop, time.Hour)
 	second.Deliver(t, c.CA, alice, time.Hour)
 	go func() {
-		done <- agent.Run(ctx, agent.Config{Layout: second.Layout, Socket: second.Socket(), Grace: 10 * time.Second, Log: slog.New(slog.DiscardHandler)})
+		done <- agent.Run(ctx, agent.Config{Layout: second.Layout, Socket: second.Socket(), Grace: 2 * patience, Log: slog.New(slog.DiscardHandler)})
 	}()
 	waitFor(t, "the agent", func() bool { return reaches(addr.String()) })
 	conn := dial(t, addr.String())
@@ -258,7 +258,7 @@ func TestDrain(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Error("the agent waits longer than its last connection")
 	}
 }
@@ -312,7 +312,7 @@ func leavesNothing(t *testing.T, c *cluster, use func() (live net.Conn)) {
 	for range 3 {
 		cycle()
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for runtime.NumGoroutine() > goroutines || openFiles(t) > files {
 		if time.Now().After(deadline) {
 			pprof.Lookup("goroutine").WriteTo(t.Output(), 1)

@@ -51,7 +51,7 @@ func TestHTTPThroughSOCKS(t *testing.T) {
 	c := newCluster(t, hello(t))
 	c.start(t)
 	proxy := &url.URL{Scheme: "socks5h", Host: c.SOCKS[alice]}
-	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}, Timeout: patience}
 	res, err := client.Get("http://outline.demo.flor.rete:" + netipPort(c.Local) + "/docs")
 	if err != nil {
 		t.Fatal(err)

@@ -23,10 +23,10 @@ func open(t *testing.T) (process, service *net.TCPConn) {
 	process = dial(t, c.Local)
 	select {
 	case service = <-ends:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("no connection at the upstream")
 	}
-	service.SetDeadline(time.Now().Add(10 * time.Second))
+	service.SetDeadline(time.Now().Add(patience))
 	return process, service
 }
 

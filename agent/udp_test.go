@@ -83,7 +83,7 @@ func dialUDP(t *testing.T, addr string) net.Conn {
 }
 
 // exchange sends a datagram and wants it back.
-func exchange(c net.Conn, payload []byte) error { return exchangeIn(10*time.Second, c, payload) }
+func exchange(c net.Conn, payload []byte) error { return exchangeIn(patience, c, payload) }
 
 // exchangeIn reads over what was sent earlier and comes late.
 func exchangeIn(limit time.Duration, c net.Conn, payload []byte) error {
@@ -174,7 +174,7 @@ func TestUnconnectedSender(t *testing.T) {
 	defer conn.Close()
 	to := net.UDPAddrFromAddrPort(c.Reach.Reach[0].Listen)
 	conn.WriteTo([]byte("ping"), to)
-	conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(patience))
 	b := make([]byte, 16)
 	n, from, err := conn.ReadFrom(b)
 	if err != nil || string(b[:n]) != "ping" || from.String() != to.String() {
@@ -279,7 +279,7 @@ func TestManySenders(t *testing.T) {
 		if _, _, err := conn.WriteMsgUDP([]byte{1}, from, to); err != nil {
 			return err
 		}
-		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		conn.SetReadDeadline(time.Now().Add(patience))
 		_, err := conn.Read(make([]byte, 16))
 		return err
 	}
@@ -361,7 +361,7 @@ func TestUDPRestart(t *testing.T) {
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		began := time.Now()
 		stops[h]()
-		if took := time.Since(began); took > 30*time.Second {
+		if took := time.Since(began); took > patience {
 			t.Errorf("%s took %s to stop, and has a minute for what must not be cut", h.Name, took)
 		}
 		waitFor(t, "the flow to end", func() bool { return report(t, c.Laptop).Connections == 0 })

@@ -20,13 +20,13 @@ func openUnix(t *testing.T) (process *net.TCPConn, service *net.UnixConn) {
 	c := newCluster(t, "unix:"+path)
 	c.start(t)
 	process = dial(t, c.Local)
-	l.SetDeadline(time.Now().Add(10 * time.Second))
+	l.SetDeadline(time.Now().Add(patience))
 	service, err = l.AcceptUnix()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { service.Close() })
-	service.SetDeadline(time.Now().Add(10 * time.Second))
+	service.SetDeadline(time.Now().Add(patience))
 	return process, service
 }
 

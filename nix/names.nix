@@ -50,7 +50,7 @@ in
     let part = match "\\[?([^]]*)]?:[0-9]+" upstream; in
     if part == null || match "127\\..*|0\\.0\\.0\\.0|::1?|localhost|unix:.*" (head part) != null then null else head part;
 
-  # An IPv6 address in its longest form, so that one has one spelling; others as they are.
+  # An IPv6 address in its longest form, so that one has one spelling.
   spelled = address:
     let
       lower = replaceStrings [ "A" "B" "C" "D" "E" "F" ] [ "a" "b" "c" "d" "e" "f" ] address;
@@ -58,8 +58,7 @@ in
       halves = map groups (filter isString (split "::" lower));
       zeros = genList (_: "0") (8 - length (concatLists halves));
     in
-    if match ".*:.*" address == null then address
-    else concatStringsSep ":" (head halves ++ zeros ++ concatLists (tail halves));
+    concatStringsSep ":" (head halves ++ zeros ++ concatLists (tail halves));
 
   # "127.64.0.0/10" → its first address as a number, how many addresses, and
   # whether the bits after the prefix are zero.

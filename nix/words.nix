@@ -40,14 +40,16 @@ let
   # The last label of a name is not a number: 10.0.0.300 is a mistake, no name.
   isName = matches "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?";
 
-  # No machine has it: the address of none or of several, or a name that leads back here.
-  isNoMachine = matches "0\\..*|2(2[4-9]|3[0-9])\\..*|255\\.255\\.255\\.255|[0:]+|[Ff][Ff][0-9A-Fa-f]{2}:.*|.*\\.rete";
+  # Addresses of one machine, RFC 6890: not of none, of many or of all.
+  isUnicast = v:
+    matches "(25[0-4]|24[0-9]|22[0-3]|2[01][0-9]|1[0-9][0-9]|[1-9][0-9]?)(\\.${octet}){3}" v
+    || isV6 v && !matches "[0:]+|[Ff][Ff][0-9A-Fa-f]{2}:.*" v;
 
   address = scalar {
     want = "the IP address or lower-case DNS name of a machine, without a port and not below .rete";
     hint = "write for example \"192.0.2.1\" or \"forge.example.org\"; ports have attributes of their own";
     unsound = "?";
-    ok = v: (isV4 v || isV6 v || isName v) && !isNoMachine v;
+    ok = v: isUnicast v || isName v && !matches ".*\\.rete" v;
   };
 
   isHostPort = v:

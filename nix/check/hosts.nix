@@ -19,8 +19,8 @@ let
     listToAttrs
     map
     mapAttrs
-    match
     sort
+    substring
     ;
   inherit (tools) fault role show twice unknown user when;
   names = import ../names.nix;
@@ -38,9 +38,10 @@ let
     else listToAttrs (concatMap others (attrValues groups));
 
   addressed = filter (h: h.address != "" && h.address != "?") (attrValues t.hosts);
-  at = port: h: names.hostPort (names.spelled h.address) port;
-  sameAddress = earlier (h: at h.forwarderPort h) addressed;
-  sameProvider = earlier (h: at h.providerPort h) (filter (h: h.kinds != [ ]) addressed);
+  spelled = h: address: port:
+    if substring 0 1 address == "[" then names.hostPort (names.spelled h.address) port else address;
+  sameAddress = earlier (h: spelled h h.forwarderAddress h.forwarderPort) addressed;
+  sameProvider = earlier (h: spelled h h.providerAddress h.providerPort) (filter (h: h.kinds != [ ]) addressed);
   sameKey = earlier (h: h.sshHostKey) (filter (h: h.sshHostKey != "") (attrValues t.hosts));
 
   taken = { id, others, place, what, value, remedy }: n: when (others ? ${n}) [
@@ -78,7 +79,7 @@ let
   };
 
   # Where all are so, all hosts are one machine.
-  loops = h: match "127\\..*|::1|localhost|.*\\.localhost" h.address != null;
+  loops = h: substring 0 4 h.address == "127." || elem h.address [ "::1" "localhost" ];
   apart = any (h: !loops h) addressed;
   loop = n: h: when (apart && h.address != "" && loops h) [
     (fault {

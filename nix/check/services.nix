@@ -28,12 +28,13 @@ let
   where = n: s:
     let
       inherit (s.placement) capabilities group strategy tags;
-      some = filter (e: e != "");
-      near = some s.placement.near;
+      near = filter (h: h != "") s.placement.near;
       chosen = s.replicas != null && s.replicas != -1;
       given = s.host != "" || s.hosts != [ ];
       naming = if s.host != "" then "host = ${show s.host}" else "hosts";
-      placed = strategy != "minimize-movement" || group != "" || some (capabilities ++ tags) ++ near != [ ];
+      # A wrong one was reported.
+      placed = (strategy != "minimize-movement" || group != "" || tags != [ ] || capabilities != [ ] || near != [ ])
+        && shapes.services.${n} == [ ];
     in
     when (s.host != "" && s.hosts != [ ]) (both "services.${n}.hosts" naming)
     ++ when (chosen && given) (both "services.${n}.replicas" naming)

@@ -29,7 +29,7 @@
   services.eleven = { replicas = "every"; port = 11; };
   services.wiki.tlsName = "wiki";
   services.four = { host = "beta"; port = 4; tlsName = "wiki.golden.flor.rete"; };
-  services.five = { host = "beta"; port = 5; tlsName = "Wiki.example.org"; };
+  services.five = { host = "beta"; port = 5; placement = "near"; tlsName = "Wiki.example.org"; };
   services.six = { lib }: { host = "beta"; port = 6; };
   services.seven = { host = "beta"; listenPort = 7; upstream = "http://192.0.2.77"; };
   services.eight = { host = "beta"; upstream = "192.0.2.77"; };

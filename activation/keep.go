@@ -138,7 +138,8 @@ func (a *activation) wanted(n *need, now time.Time) (at time.Time, ok bool) {
 	if a.Rotate == "" {
 		return at, false
 	}
-	fi, err := os.Stat(filepath.Join(a.Rotate, n.ID))
+	// Another account's directory: where a link leads is none of our business.
+	fi, err := os.Lstat(filepath.Join(a.Rotate, n.ID))
 	if err != nil || !fi.ModTime().After(n.state.Asked.Time) || fi.ModTime().After(now) {
 		return at, false
 	}

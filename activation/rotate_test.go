@@ -1,6 +1,7 @@
 package activation
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -11,6 +12,8 @@ import (
 	"florete"
 	. "florete/activation/activationtest"
 	"florete/providers/api"
+
+	"golang.org/x/sys/unix"
 )
 
 // A touched file asks for a need again: soon, once, and no more than every ten seconds.
@@ -59,5 +62,26 @@ func TestRotate(t *testing.T) {
 			t.Errorf("%d requests after another minute", n)
 		}
 		h.wantExit(stop(), ExitFulfilled)
+	})
+}
+
+// Where a link leads is not looked at: it may be where looking takes for ever.
+func TestRotateFollowsNoLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.config.Rotate = t.TempDir()
+		stop := h.run()
+		time.Sleep(time.Minute)
+		touched, link := filepath.Join(t.TempDir(), "touched"), filepath.Join(h.config.Rotate, "oidc-outline")
+		if err := errors.Join(os.WriteFile(touched, nil, 0o644), os.Chtimes(touched, time.Now(), time.Now()), os.Symlink(touched, link)); err != nil {
+			t.Fatal(err)
+		}
+		past := unix.NsecToTimespec(time.Now().Add(-time.Hour).UnixNano())
+		if err := unix.UtimesNanoAt(unix.AT_FDCWD, link, []unix.Timespec{past, past}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		h.wantExit(stop(), ExitFulfilled)
+		h.wantCalls(h.forge, "oidc-outline", 1)
 	})
 }

@@ -106,6 +106,23 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestRotateFollowsNoLinkOut: root may be who asks, and the directory is not root's.
+func TestRotateFollowsNoLinkOut(t *testing.T) {
+	outside, dir := filepath.Join(t.TempDir(), "shadow"), t.TempDir()
+	if err := os.WriteFile(outside, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, "cert-node")); err != nil {
+		t.Fatal(err)
+	}
+	if err := hostapi.Rotate(florete.Manifest{Needs: []florete.Need{{ID: "cert-node"}}}, dir, "cert-node"); err == nil {
+		t.Error("a link that leads out was followed")
+	}
+	if b, err := os.ReadFile(outside); err != nil || string(b) != "kept" {
+		t.Errorf("outside is %q, %v", b, err)
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	h := newHost(t, `echo never`)
 	h.want(404, `unit "sshd": want one of florete-activate, florete-agent, florete-credentials, florete-host, florete-names, florete-provider, outline`, "GET", "/journal/sshd")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,8 @@ import (
 var ErrNoNeed = errors.New("no such need")
 
 // Rotate has activation ask for a need again, within ten seconds: it leaves a file in
-// dir that activation sees.
+// dir that activation sees. Root may be who calls, and dir another account's: no link
+// there leads out of it.
 func Rotate(m florete.Manifest, dir, need string) error {
 	var ids []string
 	for _, n := range m.Needs {
@@ -26,8 +26,13 @@ func Rotate(m florete.Manifest, dir, need string) error {
 	if !slices.Contains(ids, need) {
 		return fmt.Errorf("%w %q: this host has %s", ErrNoNeed, need, strings.Join(ids, ", "))
 	}
-	path, now := filepath.Join(dir, need), time.Now()
-	return errors.Join(os.WriteFile(path, nil, 0o644), os.Chtimes(path, now, now))
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	now := time.Now()
+	return errors.Join(root.WriteFile(need, nil, 0o644), root.Chtimes(need, now, now))
 }
 
 func (h *handler) rotate(w http.ResponseWriter, r *http.Request) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"syscall"
 
 	"florete"
 
@@ -90,7 +91,7 @@ func (t Tree) fill(dir string) error {
 		if err != nil {
 			return err
 		}
-		f, err := os.Open(path)
+		f, err := os.OpenFile(path, syscall.O_NOFOLLOW, 0)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@
 # What starts with a dot or an underscore is left alone; at the top flake.nix, default.nix
 # and folders called otherwise too. A folder called almost like one of these is taken
 # for the attribute of its name, which mkCluster then refuses.
+root:
 let
   inherit (builtins)
     any
@@ -27,10 +28,15 @@ let
     pathExists
     readDir
     removeAttrs
+    stringLength
+    substring
     ;
   inherit (import ./text.nix) within;
   kinds = [ "hosts" ] ++ flatly;
   flatly = attrNames (removeAttrs (import ./shape.nix).entries [ "hosts" ]) ++ [ "inventory" "providers" ];
+
+  # As people know it, who do not know the store.
+  place = path: substring (stringLength (toString root) + 1) (-1) (toString path);
 
   files = path: filter (f: f.name != null) (map
     (file: { path = path + "/${file}"; name = match "([^._].*)\\.nix" file; })
@@ -42,11 +48,11 @@ let
   # Below the top a file has the name of what it describes.
   things = path:
     if !pathExists (path + "/default.nix") then entries path
-    else throw "${toString path}/default.nix: a file has the name of what is in it: call it ${toString path}.nix";
+    else throw "${place path}/default.nix: a file has the name of what is in it: call it ${place path}.nix";
   # Hosts alone are in groups: what lies deeper elsewhere would have no effect.
   flat = path:
     if folders path == [ ] then things path
-    else throw "${toString path}/${head (folders path)}: only hosts are in folders of folders: put its files into ${toString path}";
+    else throw "${place path}/${head (folders path)}: only hosts are in folders of folders: put its files into ${place path}";
 
   inside = group: name: if group == "" then name else "${group}/${name}";
   # Every group below a path, itself not.
@@ -61,37 +67,35 @@ let
 
   pairs = set: map (name: { inherit name; value = set.${name}; }) (attrNames set);
   # One name in two places would hide one of them.
-  set = path: foldl'
+  set = place: foldl'
     (all: p:
-      if all ? ${p.name} then throw "${toString path}: there are two of the name ${p.name}: keep one of them"
+      if all ? ${p.name} then throw "${place}: there are two of the name ${p.name}: keep one of them"
       else all // { ${p.name} = p.value; })
     { };
-in
-path:
-let
-  top = removeAttrs (listToAttrs (entries path)) [ "default" "flake" ];
+
+  top = removeAttrs (listToAttrs (entries root)) [ "default" "flake" ];
   cluster = top.cluster or { };
   # What no folder adds to.
   written =
-    if isAttrs cluster then set path (pairs cluster ++ pairs (removeAttrs top [ "cluster" ]))
-    else throw "${toString path}/cluster.nix: want a set: write { name = …; }";
+    if isAttrs cluster then set "cluster.nix" (pairs cluster ++ pairs (removeAttrs top [ "cluster" ]))
+    else throw "cluster.nix: want a set: write { name = …; }";
 
-  meant = name: elem name kinds || any (within 1 name) kinds && holding (path + "/${name}");
+  meant = name: elem name kinds || any (within 1 name) kinds && holding (root + "/${name}");
   # With what is no set there is nothing to add to; mkCluster refuses it.
   below = name:
     let
-      dir = path + "/${name}";
+      dir = root + "/${name}";
       already = written.${name} or { };
     in
     {
       inherit name;
       value =
         if !isAttrs already then already
-        else set dir (pairs already ++ (if elem name flatly then flat else hosts "") dir);
+        else set name (pairs already ++ (if elem name flatly then flat else hosts "") dir);
     };
-  all = written // listToAttrs (map below (filter meant (folders path)));
+  all = written // listToAttrs (map below (filter meant (folders root)));
 
-  found = if pathExists (path + "/hosts") then groups "" (path + "/hosts") else [ ];
+  found = if pathExists (root + "/hosts") then groups "" (root + "/hosts") else [ ];
   known = all.inventory or { };
 in
 if found == [ ] || !isAttrs known then all

@@ -145,13 +145,13 @@ func TestFolder(t *testing.T) {
 // What a folder would hide is refused, what it misspells is a fault among the others.
 func TestFolderRefuses(t *testing.T) {
 	for file, want := range map[string]string{
-		"hosts/eu/a.nix":      "/hosts: there are two of the name a: keep one of them",
-		"users/bob.nix":       "/users: there are two of the name bob: keep one of them",
-		"users.nix":           ": there are two of the name users: keep one of them",
-		"services/web/t.nix":  "/services/web: only hosts are in folders of folders: put its files into ",
-		"hosts/b/default.nix": "/hosts/b/default.nix: a file has the name of what is in it: call it ",
-		"users/default.nix":   "/users/default.nix: a file has the name of what is in it: call it ",
-		"cluster.nix":         "/cluster.nix: want a set: write { name = …; }",
+		"hosts/eu/a.nix":      "error: hosts: there are two of the name a: keep one of them",
+		"users/bob.nix":       "error: users: there are two of the name bob: keep one of them",
+		"users.nix":           "error: cluster.nix: there are two of the name users: keep one of them",
+		"services/web/t.nix":  "error: services/web: only hosts are in folders of folders: put its files into services\n",
+		"hosts/b/default.nix": "error: hosts/b/default.nix: a file has the name of what is in it: call it hosts/b.nix\n",
+		"users/default.nix":   "error: users/default.nix: a file has the name of what is in it: call it users.nix\n",
+		"cluster.nix":         "error: cluster.nix: want a set: write { name = …; }",
 		"service/web.nix":     `FL001 service: mkCluster has no attribute service; did you mean "services"?`,
 		"host/eu/web.nix":     `FL001 host: mkCluster has no attribute host; did you mean "hosts"?`,
 		"provider/cert.nix":   `FL001 provider: mkCluster has no attribute provider; did you mean "providers"?`,

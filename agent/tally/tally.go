@@ -41,8 +41,12 @@ type Path struct {
 	Dropped  int64      `json:"dropped"`  // datagrams of the local end that found a queue full
 }
 
-// lastKept is how many refusals are kept in full.
-const lastKept = 32
+const (
+	lastKept = 32 // refusals that are kept in full
+	// maxReasons is well over the words there are. Peers give codes, any of 2^62; what
+	// is beyond is counted as "other".
+	maxReasons = 64
+)
 
 // Tally counts. The zero Tally is empty and ready.
 type Tally struct {
@@ -94,7 +98,11 @@ func (t *Tally) Refuse(r Refusal) {
 	if t.reasons == nil {
 		t.reasons = map[string]int64{}
 	}
-	t.reasons[r.Reason]++
+	reason := r.Reason
+	if _, ok := t.reasons[reason]; !ok && len(t.reasons) >= maxReasons {
+		reason = "other"
+	}
+	t.reasons[reason]++
 	if len(t.last) == lastKept {
 		t.last = t.last[1:]
 	}

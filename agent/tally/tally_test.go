@@ -41,3 +41,17 @@ func TestLast(t *testing.T) {
 		t.Errorf("%d refusals, %d kept, last %+v", s.Refusals["denied"], len(s.Last), s.Last)
 	}
 }
+
+// TestReasons: a peer that makes up codes does not make the tally grow.
+func TestReasons(t *testing.T) {
+	var c tally.Tally
+	c.Refuse(tally.Refusal{Reason: "denied"})
+	for i := range 1000 {
+		c.Refuse(tally.Refusal{Reason: fmt.Sprint("code-", i)})
+	}
+	c.Refuse(tally.Refusal{Reason: "denied"})
+	s := c.Summary()
+	if len(s.Refusals) != 65 || s.Refusals["denied"] != 2 || s.Refusals["other"] != 937 || s.Last[30].Reason != "code-999" {
+		t.Errorf("%d reasons: %v", len(s.Refusals), s.Refusals)
+	}
+}

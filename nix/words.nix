@@ -40,7 +40,7 @@ let
   # The last label of a name is not a number: 10.0.0.300 is a mistake, no name.
   isName = matches "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?";
 
-  # Addresses of one machine, RFC 6890: not of none, of many or of all.
+  # Addresses of one machine: not of none, of many or of all.
   isUnicast = v:
     matches "(25[0-4]|24[0-9]|22[0-3]|2[01][0-9]|1[0-9][0-9]|[1-9][0-9]?)(\\.${octet}){3}" v
     || isV6 v && !matches "[0:]+|[Ff][Ff][0-9A-Fa-f]{2}:.*" v;

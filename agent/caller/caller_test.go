@@ -140,7 +140,8 @@ func TestGoneIsNotRoot(t *testing.T) {
 // that of the user who connects from the same address next.
 func TestNextAtTheSameAddress(t *testing.T) {
 	ln := listen(t, "127.0.0.1:0")
-	dial := func(from net.Addr) *net.TCPConn {
+	from := net.TCPAddrFromAddrPort(agenttest.Loopback())
+	dial := func() *net.TCPConn {
 		c, err := (&net.Dialer{LocalAddr: from}).Dial("tcp", ln.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -148,13 +149,13 @@ func TestNextAtTheSameAddress(t *testing.T) {
 		t.Cleanup(func() { c.Close() })
 		return c.(*net.TCPConn)
 	}
-	first := dial(nil)
+	first := dial()
 	if _, err := first.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	first.SetLinger(0)
 	first.Close()
-	dial(first.LocalAddr())
+	dial()
 
 	c := accept(t, ln)
 	if uid, err := caller.UID(c); !errors.Is(err, caller.ErrGone) {

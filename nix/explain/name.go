@@ -31,6 +31,9 @@ func (a *Access) Service(name string) (string, error) {
 		ids = append(ids, s.IDs...)
 	}
 	id, err := a.find(name, ids)
+	if h, ok := a.t.Hosts[strings.TrimPrefix(a.short(name), "node/")]; ok && err != nil && len(h.Services) > 0 {
+		return "", fmt.Errorf("cluster %s has no service %q, it is a host with %s", a.t.Name, name, strings.Join(h.Services, ", "))
+	}
 	return id.Name(), err
 }
 

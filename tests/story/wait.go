@@ -9,7 +9,7 @@ import (
 )
 
 // patience is for what takes a second or two, on a machine that is slow or busy.
-const patience = time.Minute
+const patience = 30 * time.Second
 
 // until asks again and again until ok holds. When it does not, the error tells what is
 // unfulfilled and which processes ended.

@@ -50,8 +50,11 @@ func TestNetworkManifestInOnePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.forge.SetRefuse(func(c Call) *api.Error {
-			if c.Need == "oidc-outline" {
+			switch c.Need {
+			case "oidc-outline":
 				time.Sleep(time.Second) // longer than the documents take
+			case "config-documents":
+				time.Sleep(time.Second / 2) // until the other is under way
 			}
 			return nil
 		})

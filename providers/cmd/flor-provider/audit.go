@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"florete/providers/server"
 	"florete/providers/settings"
 	"florete/providers/store"
+	"florete/providers/store/sqlite"
 
 	"github.com/spf13/cobra"
 )
@@ -21,7 +23,11 @@ func auditCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Print every decision, oldest first"}
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
 	return t.withSettings(cmd, func(cmd *cobra.Command, s *settings.Settings) error {
-		db, err := openStore(s)
+		// What looks does not make: the provider's own account has to.
+		if _, err := os.Stat(storePath(s)); err != nil {
+			return fmt.Errorf("%w: this provider has not run yet", err)
+		}
+		db, err := sqlite.Open(storePath(s), sqlite.Options{})
 		if err != nil {
 			return err
 		}

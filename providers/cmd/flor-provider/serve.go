@@ -50,7 +50,7 @@ func serve(ctx context.Context, h *host) error {
 	if err := os.MkdirAll(h.State, 0o700); err != nil {
 		return err
 	}
-	db, err := openStore(h.Settings)
+	db, err := sqlite.Open(storePath(h.Settings), sqlite.Options{})
 	if err != nil {
 		return err
 	}
@@ -91,9 +91,7 @@ func serve(ctx context.Context, h *host) error {
 	return srv.Serve(ctx, l)
 }
 
-func openStore(s *settings.Settings) (*sqlite.Store, error) {
-	return sqlite.Open(filepath.Join(s.State, "state.db"), sqlite.Options{})
-}
+func storePath(s *settings.Settings) string { return filepath.Join(s.State, "state.db") }
 
 // ready tells systemd that the start is over: also when a person has something to
 // do first, so that neither boot nor a deployment waits for that.

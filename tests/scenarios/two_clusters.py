@@ -32,13 +32,18 @@ def wrong(host, flor):
     return [f for c in json.loads(host.execute(f"{flor} doctor --json")[1])["checks"] for f in c["findings"]]
 
 
+def wait_well(host, flor):
+    wait_until(lambda: not wrong(host, flor), lambda: f"{flor} on {host.name} finds nothing wrong: {wrong(host, flor)}", timeout=30)
+
+
 def nothing_at(host, places):
     assert host.execute(f"ls -d {places}")[1] == "", f"{host.name} still has some of {places}"
 
 
 def state(host, membership):
-    """What a membership has on a host, but for programs."""
-    return host.succeed(f"find -L /etc/{membership} /var/lib/{membership} -type f -exec sha256sum {{}} + | sort")
+    """What a membership has on a host, but for programs, once nothing is under way any more."""
+    wait_well(host, "flor" if membership == "florete" else "flor_blue")
+    return host.succeed(f"find -L /etc/{membership} /var/lib/{membership} -type f ! -name state.json -exec sha256sum {{}} + | sort")
 
 
 for host in (drhorrible, ursula, mgmt01):
@@ -88,12 +93,12 @@ END""",
 with subtest("doctor finds nothing wrong with either, and what is hurt in the one it is asked about"):
     for host in shared:
         for flor in ("flor", "flor_blue"):
-            wait_until(lambda: not wrong(host, flor), lambda: f"{flor} on {host.name}: {wrong(host, flor)}", timeout=20)
+            wait_well(host, flor)
     ursula.succeed("systemctl stop florete_blue-activate.service")
     for finding in (found := wrong(ursula, "flor_blue")):
         ursula.succeed(finding["fix"])
     assert found and not wrong(ursula, "flor"), found
-    wait_until(lambda: not wrong(ursula, "flor_blue"), lambda: wrong(ursula, "flor_blue"), timeout=20)
+    wait_well(ursula, "flor_blue")
 
 with subtest("neither has anything of the other in documents or state"):
     for host in shared:
@@ -136,5 +141,5 @@ with subtest("the second's package goes, all but what its provider made: the fir
     drhorrible.succeed("dpkg --purge florete-blue", "test -s /var/lib/florete_blue-provider/issuing.key")
     nothing_at(drhorrible, "/usr/bin/*_blue /usr/lib/florete_blue /usr/lib/*/*florete_blue* /var/lib/florete_blue")
     assert not drhorrible.succeed("systemctl list-units --no-legend 'florete_blue-*'")
-    assert not wrong(drhorrible, "flor")
+    wait_well(drhorrible, "flor")
     drhorrible.succeed("systemctl --failed --no-legend | (! grep .)")

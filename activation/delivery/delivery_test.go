@@ -63,11 +63,11 @@ func TestReaderKeepsItsGeneration(t *testing.T) {
 
 func TestModesAndOwners(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give files away")
+		t.Skip("NOT RUN: only root can give files away")
 	}
 	uid, gid, err := Owner(florete.Deliver{Owner: "daemon", Group: "games"})
 	if err != nil {
-		t.Skipf("this host lacks an account: %v", err)
+		t.Skipf("NOT RUN: this host lacks an account: %v", err)
 	}
 	d := Dir{Path: t.TempDir()}
 	var early []string
@@ -100,7 +100,7 @@ func TestModesAndOwners(t *testing.T) {
 
 func TestOwnerRefuses(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give files away")
+		t.Skip("NOT RUN: only root can give files away")
 	}
 	for want, d := range map[string]florete.Deliver{
 		`owner "no-such": no such account on this host: create it`: {Owner: "no-such"},

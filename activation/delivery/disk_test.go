@@ -34,11 +34,11 @@ func TestDisk(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	for _, no := range []error{syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EINVAL} {
 		if errors.Is(err, no) {
-			t.Skipf("NOT TESTED: no user namespaces here: %v", err)
+			t.Skipf("NOT RUN: no user namespaces here: %v", err)
 		}
 	}
 	if strings.Contains(string(out), noMount) {
-		t.Skipf("NOT TESTED: user namespaces here have no rights\n%s", out)
+		t.Skipf("NOT RUN: user namespaces here have no rights\n%s", out)
 	}
 	if err != nil || strings.Count(string(out), "--- PASS: TestOnDisk") != 2 {
 		t.Fatalf("%v\n%s", err, out)

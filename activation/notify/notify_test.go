@@ -50,7 +50,7 @@ func TestHook(t *testing.T) {
 
 func TestWithoutSystemd(t *testing.T) {
 	if util.IsRunningSystemd() {
-		t.Skip("systemd runs here, and its units are not for tests")
+		t.Skip("NOT RUN: systemd runs here, and its units are not for tests")
 	}
 	if err := New("")(t.Context(), restart); !errors.Is(err, ErrNobody) {
 		t.Errorf("error %v", err)

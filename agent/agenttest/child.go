@@ -34,7 +34,7 @@ func Main(m *testing.M) {
 func Root(t testing.TB, does string) {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("NOT TESTED: only root " + does)
+		t.Skip("NOT RUN: only root " + does)
 	}
 }
 

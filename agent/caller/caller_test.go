@@ -49,7 +49,7 @@ func here(t *testing.T, addrs ...string) []string {
 		ln.Close()
 		return addrs
 	}
-	t.Logf("NOT TESTED: IPv6: %v", err)
+	t.Logf("NOT RUN: IPv6: %v", err)
 	return slices.DeleteFunc(addrs, func(a string) bool { return strings.HasPrefix(a, "[") })
 }
 
@@ -58,7 +58,7 @@ func inet6(t *testing.T, kind int) int {
 	t.Helper()
 	s, err := unix.Socket(unix.AF_INET6, kind|unix.SOCK_CLOEXEC, 0)
 	if errors.Is(err, unix.EAFNOSUPPORT) {
-		t.Skipf("NOT TESTED: IPv6: %v", err)
+		t.Skipf("NOT RUN: IPv6: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 func pack(t *testing.T, b Bundle) (path string) {
 	t.Helper()
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
-		t.Skip("NOT TESTED: no dpkg-deb here")
+		t.Skip("NOT RUN: no dpkg-deb here")
 	}
 	var out, again bytes.Buffer
 	if err := b.WriteDeb(&out); err != nil {

@@ -152,7 +152,7 @@ func unpack(t *testing.T, b Bundle) (script, version string) {
 
 func needRoot(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("NOT TESTED: install.sh wants root")
+		t.Skip("NOT RUN: install.sh wants root")
 	}
 }
 

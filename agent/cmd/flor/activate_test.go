@@ -113,7 +113,7 @@ func TestActivateExits(t *testing.T) {
 // privileges, and nothing else.
 func TestActivateOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root gives files away")
+		t.Skip("NOT RUN: only root can give files away")
 	}
 	m := newMachine(t)
 	m.want(activation.ExitWaiting, `owner "no-such-account": no such account on this host: create it`, "--once", "--owner", "no-such-account")

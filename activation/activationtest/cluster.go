@@ -104,7 +104,8 @@ func (c *Cluster) issue(id florete.ID, key crypto.PublicKey, lifetime time.Durat
 	c.must(err)
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: serial, URIs: []*url.URL{uri}, KeyUsage: x509.KeyUsageDigitalSignature,
-		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(lifetime),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		NotBefore:   time.Now().Add(-time.Minute), NotAfter: time.Now().Add(lifetime),
 	}, c.ca, key, c.caKey)
 	c.must(err)
 	return block("CERTIFICATE", der)

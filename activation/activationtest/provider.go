@@ -177,10 +177,10 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // authenticate checks the node's SVID or, at enrolment, its proof.
 func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request) *api.Error {
-	roots, err := api.Roots(Domain, florete.Trust{Roots: []string{p.cluster.Root}})
+	roots, err := florete.NewRoots(Domain, []string{p.cluster.Root})
 	p.cluster.must(err)
 	if q.Proof == nil {
-		id, err := api.Peer(cs.PeerCertificates, roots)
+		id, err := api.Peer(cs.PeerCertificates, roots, x509.ExtKeyUsageClientAuth)
 		if err == nil && id != Node {
 			err = fmt.Errorf("%s is a stranger", id)
 		}

@@ -21,17 +21,15 @@ import (
 
 	"florete"
 	"florete/activation/delivery"
-	"florete/providers/api"
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
-	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 )
 
 // Set is the documents in force.
 type Set struct {
 	Document florete.Document // of the manifest
 	Manifest florete.Manifest
-	Roots    *x509bundle.Bundle
+	Roots    *florete.Roots
 	Policy   *florete.Document // on a provider host
 
 	// Generation is the number of the set below Layout.Documents.
@@ -151,7 +149,7 @@ func newSet(manifest florete.Document, policy *florete.Document) (Set, error) {
 	if err != nil {
 		return Set{}, err
 	}
-	roots, err := api.Roots(m.TrustDomain, m.Trust)
+	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		return Set{}, fmt.Errorf("manifest of %s: %w", m.Host, err)
 	}

@@ -63,7 +63,7 @@ func (h *Host) complete(a Ask, p pending, answer *api.Answer) *api.Error {
 	if err != nil {
 		return api.Errorf(api.Invalid, api.CodeMalformed, "answer: svid: %v", err)
 	}
-	id, err := api.Peer(chain(&cert), h.Roots)
+	id, err := h.verify(&cert)
 	if err != nil {
 		return api.AsError(fmt.Errorf("answer: svid: %w", err))
 	}
@@ -74,6 +74,11 @@ func (h *Host) complete(a Ask, p pending, answer *api.Answer) *api.Error {
 	answer.Values["key"] = p.PrivateKey
 	answer.Values["bundle"] = bundle(h.Manifest.Trust.Roots)
 	return nil
+}
+
+// verify checks an SVID of this host, as its peers will, whichever side they are on.
+func (h *Host) verify(c *tls.Certificate) (florete.ID, error) {
+	return api.Peer(chain(c), h.Roots, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 }
 
 // bundle joins PEM texts, each on lines of its own.

@@ -11,8 +11,6 @@ import (
 	"florete"
 	"florete/activation/backoff"
 	"florete/providers/api"
-
-	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 )
 
 // Codes of what stands in the way on this host itself. Nobody was asked.
@@ -28,7 +26,7 @@ type Host struct {
 	Layout   florete.Layout
 	Manifest florete.Manifest
 	Serial   int64 // of the manifest
-	Roots    *x509bundle.Bundle
+	Roots    *florete.Roots
 
 	// HostKey is the file of the SSH private key that proves the node at enrolment.
 	HostKey string

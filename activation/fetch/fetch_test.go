@@ -17,7 +17,7 @@ import (
 func newHost(t *testing.T) (*Host, Ask) {
 	c := NewCluster(t)
 	m := c.Manifest()
-	roots, err := api.Roots(m.TrustDomain, m.Trust)
+	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		t.Fatal(err)
 	}

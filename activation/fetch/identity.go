@@ -30,7 +30,7 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 		}
 		cert, err := h.load(h.Layout.Need(n.ID))
 		if err == nil {
-			id, err := api.Peer(chain(cert), h.Roots)
+			id, err := h.verify(cert)
 			if err == nil && id == h.Manifest.Identity.ID {
 				return cert, nil
 			}
@@ -51,7 +51,7 @@ func (h *Host) Trusts(n florete.Need) bool {
 	if err != nil {
 		return false
 	}
-	_, err = api.Peer(chain(cert), h.Roots)
+	_, err = h.verify(cert)
 	return err == nil || api.AsError(err).Code == api.CodeClock
 }
 

@@ -33,6 +33,8 @@ func ID(short string) florete.ID {
 // CA is an operator root with one issuing certificate.
 type CA struct {
 	Root            string // PEM
+	RootCertificate *x509.Certificate
+	RootKey         *ecdsa.PrivateKey
 	issuing         *x509.Certificate
 	key             *ecdsa.PrivateKey
 	intermediatePEM []byte
@@ -47,8 +49,9 @@ func NewCA(t testing.TB) *CA {
 	}, nil, &rootKey.PublicKey, rootKey)
 	issuing := sign(t, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "issuing"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		PermittedURIDomains: []string{Domain}, PermittedDNSDomainsCritical: true,
 	}, root, &key.PublicKey, rootKey)
-	return &CA{Root: string(certPEM(root)), issuing: issuing, key: key, intermediatePEM: certPEM(issuing)}
+	return &CA{Root: string(certPEM(root)), RootCertificate: root, RootKey: rootKey, issuing: issuing, key: key, intermediatePEM: certPEM(issuing)}
 }
 
 // Issue makes an SVID and its key, as PEM, valid until now+lifetime, which may be

@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -31,7 +33,7 @@ type answer struct {
 // ask asks all providers at once.
 func (h *host) ask(ctx context.Context) []answer {
 	answers := make([]answer, len(h.manifest.Providers))
-	trust, err := identity.NewTrust(h.manifest.TrustDomain, h.manifest.Trust.Roots)
+	trust, err := florete.NewRoots(h.manifest.TrustDomain, h.manifest.Trust.Roots)
 	var all sync.WaitGroup
 	for i, name := range slices.Sorted(maps.Keys(h.manifest.Providers)) {
 		a := &answers[i]
@@ -44,18 +46,17 @@ func (h *host) ask(ctx context.Context) []answer {
 	return answers
 }
 
-func (a *answer) ask(ctx context.Context, trust *identity.Trust) {
+func (a *answer) ask(ctx context.Context, trust *florete.Roots) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
 		MinVersion:         tls.VersionTLS13,
 		InsecureSkipVerify: true, // host names; VerifyConnection checks chain and SPIFFE ID
 		VerifyConnection: func(cs tls.ConnectionState) error {
-			leaf, at := cs.PeerCertificates[0], time.Now()
-			if at.Before(leaf.NotBefore) || at.After(leaf.NotAfter) {
-				at = leaf.NotBefore // a wrong clock is another finding
+			id, err := trust.Verify(cs.PeerCertificates, time.Now(), x509.ExtKeyUsageServerAuth)
+			if late := new(florete.ValidityError); errors.As(err, &late) {
+				err = nil // a wrong clock is another finding
 			}
-			id, err := trust.Verify(cs.PeerCertificates, at)
 			if err == nil && id != a.ID {
 				err = fmt.Errorf("certificate is for %s, want %s", id, a.ID)
 			}

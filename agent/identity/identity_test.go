@@ -154,14 +154,3 @@ func TestNeedWithoutID(t *testing.T) {
 		}
 	}
 }
-
-func TestTrustRefuses(t *testing.T) {
-	for root, want := range map[string]string{
-		"":           "trust roots of demo.flor: none",
-		"not a cert": "trust roots of demo.flor: ",
-	} {
-		if _, err := identity.NewTrust("demo.flor", []string{root}); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("root %q: error %v, want %q", root, err, want)
-		}
-	}
-}

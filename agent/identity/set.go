@@ -1,3 +1,5 @@
+// Package identity holds what proves who this host's parts are: its X.509-SVIDs as
+// activation delivered them, and the roots of its manifest, which verify its peers'.
 package identity
 
 import (
@@ -15,7 +17,7 @@ import (
 // Set is the SVIDs of one host at one moment. It does not change. The zero Set
 // has none.
 type Set struct {
-	Trust *Trust
+	Trust *florete.Roots
 	svids map[florete.ID]*SVID
 }
 
@@ -26,9 +28,9 @@ func (s *Set) SVID(id florete.ID) *SVID { return s.svids[id] }
 // as in previous; one that cannot be used is left as it was in previous and is
 // among the problems. previous may be the zero Set.
 func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []error) {
-	trust, err := NewTrust(m.TrustDomain, m.Trust.Roots)
+	trust, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
-		return previous, []error{err}
+		return previous, []error{fmt.Errorf("manifest of %s: %w", m.Host, err)}
 	}
 	if previous.Trust != nil && trust.Equal(previous.Trust) {
 		trust = previous.Trust
@@ -45,7 +47,7 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 			continue
 		}
 		old := previous.SVID(id)
-		svid, err := trust.load(layout.Need(n.ID), id)
+		svid, err := load(trust, layout.Need(n.ID), id)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && old == nil:
 			continue
@@ -83,7 +85,7 @@ func CertID(n florete.Need) (florete.ID, error) {
 // check refuses what would be of no use to a peer at any time. An SVID that has
 // expired, or by a wrong clock is not valid yet, is accepted: it is said as such
 // where it is used, and nothing is to be read again when the clock is set.
-func (t *Trust) check(cert tls.Certificate, id florete.ID) error {
+func check(trust *florete.Roots, cert tls.Certificate, id florete.ID) error {
 	chain := []*x509.Certificate{cert.Leaf}
 	for _, der := range cert.Certificate[1:] {
 		c, err := x509.ParseCertificate(der)
@@ -92,17 +94,8 @@ func (t *Trust) check(cert tls.Certificate, id florete.ID) error {
 		}
 		chain = append(chain, c)
 	}
-	at := time.Now()
-	for _, c := range chain {
-		if at.Before(c.NotBefore) {
-			at = c.NotBefore
-		}
-	}
-	if at.After(cert.Leaf.NotAfter) {
-		at = cert.Leaf.NotAfter
-	}
-	found, err := t.Verify(chain, at)
-	if err != nil {
+	found, err := trust.Verify(chain, time.Now(), x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+	if late := new(florete.ValidityError); err != nil && !errors.As(err, &late) {
 		return err
 	}
 	if found != id {

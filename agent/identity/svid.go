@@ -29,7 +29,7 @@ func (s *SVID) equal(o *SVID) bool { return o != nil && s.Cert.Leaf.Equal(o.Cert
 
 // load reads the SVID of id from the generation in force of a need. The error is
 // fs.ErrNotExist when nothing is delivered yet.
-func (t *Trust) load(dir string, id florete.ID) (*SVID, error) {
+func load(trust *florete.Roots, dir string, id florete.ID) (*SVID, error) {
 	gen, err := florete.OpenCurrent(dir)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (t *Trust) load(dir string, id florete.ID) (*SVID, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	if err := t.check(cert, id); err != nil {
+	if err := check(trust, cert, id); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return &SVID{ID: id, Cert: cert}, nil

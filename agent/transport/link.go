@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"sync"
@@ -105,7 +106,7 @@ func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint 
 	var peer Peer
 	config := tlsConfig(svid, func(cs tls.ConnectionState) error {
 		var err error
-		peer, err = verify(trust, cs)
+		peer, err = verify(trust, cs, x509.ExtKeyUsageServerAuth)
 		if err == nil && peer.ID != want {
 			err = fmt.Errorf("certificate is for %s", peer.ID)
 		}

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -158,7 +159,7 @@ func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	}
 	h := hello.Context().Value(handshakeKey{}).(*handshake)
 	config := tlsConfig(svid, func(cs tls.ConnectionState) error {
-		peer, err := verify(set.Trust, cs)
+		peer, err := verify(set.Trust, cs, x509.ExtKeyUsageClientAuth)
 		if err != nil {
 			r.Reason, r.Claims, r.Err = "bad-certificate", peer.ID, err
 			s.Rejected(r)

@@ -50,25 +50,26 @@ const skew = time.Minute
 type Peer struct {
 	ID    florete.ID
 	Chain []*x509.Certificate // leaf first
-	trust *identity.Trust     // that Chain was verified against
+	trust *florete.Roots      // that Chain was verified against
+	side  x509.ExtKeyUsage    // that the peer is on
 	at    time.Time
 }
 
 // TrustedBy tells whether t would have let the peer in when it connected.
-func (p Peer) TrustedBy(t *identity.Trust) bool {
+func (p Peer) TrustedBy(t *florete.Roots) bool {
 	if t.Equal(p.trust) {
 		return true
 	}
-	_, err := t.Verify(p.Chain, p.at)
+	_, err := t.Verify(p.Chain, p.at, p.side)
 	return err == nil
 }
 
 // verify checks the other side's certificates. With an error, the peer's ID is
 // what it claims.
-func verify(t *identity.Trust, cs tls.ConnectionState) (Peer, error) {
+func verify(t *florete.Roots, cs tls.ConnectionState, side x509.ExtKeyUsage) (Peer, error) {
 	at := time.Now()
-	id, err := t.Verify(cs.PeerCertificates, at)
-	return Peer{ID: id, Chain: cs.PeerCertificates, trust: t, at: at}, err
+	id, err := t.Verify(cs.PeerCertificates, at, side)
+	return Peer{ID: id, Chain: cs.PeerCertificates, trust: t, side: side, at: at}, err
 }
 
 // Leaf is the peer's own certificate.

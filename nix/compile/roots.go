@@ -2,9 +2,10 @@ package compile
 
 import (
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"time"
+
+	"florete"
 )
 
 // checkRoots finds what is wrong with the root certificates of a trust domain: they
@@ -18,7 +19,7 @@ func checkRoots(roots []string, trustDomain string, now time.Time) []Fault {
 		refuse := func(id, problem, value, remedy string) {
 			faults = append(faults, Fault{id, "error", fmt.Sprintf("trust.roots[%d]", i), problem, value, remedy})
 		}
-		certificates, err := parseRoots(text)
+		certificates, err := florete.ParseCertificates([]byte(text))
 		if err != nil {
 			refuse("FL050", "not a certificate:", err.Error(), "write the ca.crt that florctl ca init made")
 		}
@@ -41,27 +42,4 @@ func checkRoots(roots []string, trustDomain string, now time.Time) []Fault {
 		}
 	}
 	return faults
-}
-
-func parseRoots(text string) ([]*x509.Certificate, error) {
-	var certificates []*x509.Certificate
-	for rest := []byte(text); ; {
-		block, more := pem.Decode(rest)
-		if block == nil {
-			break
-		}
-		rest = more
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return certificates, err
-		}
-		certificates = append(certificates, c)
-	}
-	if certificates == nil {
-		return nil, fmt.Errorf("no PEM block CERTIFICATE in it")
-	}
-	return certificates, nil
 }

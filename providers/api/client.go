@@ -11,7 +11,6 @@ import (
 
 	"florete"
 
-	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -43,7 +42,7 @@ const (
 type Client struct {
 	Node     florete.ID       // who asks
 	Provider florete.Provider // whom, and exactly the identity it must present
-	Roots    *x509bundle.Bundle
+	Roots    *florete.Roots
 
 	// Serial is the node's manifest's, for Artifact: a provider with an older
 	// policy then says so. Requests carry their own.

@@ -58,7 +58,7 @@ func (d domain) svid(id florete.ID, until time.Time) tls.Certificate {
 // client asks a server that presents a certificate and answers with h.
 func (d domain) client(server tls.Certificate, h http.HandlerFunc) *api.Client {
 	d.t.Helper()
-	roots, err := api.Roots(providertest.Domain, florete.Trust{Roots: []string{string(ca.EncodeCertificates(d.root.Certificate))}})
+	roots, err := florete.NewRoots(providertest.Domain, []string{string(ca.EncodeCertificates(d.root.Certificate))})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestProviders(t *testing.T) {
 		"another's node":  {d.svid(providertest.ID("service/raishan/florete-provider"), hour), api.Denied, api.CodeUntrusted, "check its address"},
 		"a stranger":      {stranger.svid(provider, hour), api.Denied, api.CodeUntrusted, "unknown authority"},
 		"an expired one":  {d.svid(provider, time.Now().Add(-time.Second)), api.Transient, api.CodeClock, "renew it or set the clock"},
-		"the root itself": {tls.Certificate{Certificate: [][]byte{d.root.Certificate.Raw}, PrivateKey: d.root.Key}, api.Denied, api.CodeUntrusted, "CA flag"},
+		"the root itself": {tls.Certificate{Certificate: [][]byte{d.root.Certificate.Raw}, PrivateKey: d.root.Key}, api.Denied, api.CodeUntrusted, "want spiffe://<trust-domain>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := d.client(c.presents, func(http.ResponseWriter, *http.Request) { t.Error("the request was sent") })

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -69,7 +70,7 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate) (*tls.Con
 		SessionTicketsDisabled: true,
 		InsecureSkipVerify:     true, // by host name; Peer verifies the SVID
 		VerifyConnection: func(cs tls.ConnectionState) error {
-			id, err := Peer(cs.PeerCertificates, c.Roots)
+			id, err := Peer(cs.PeerCertificates, c.Roots, x509.ExtKeyUsageServerAuth)
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@
 //
 //	root      spiffe://<trust-domain>, CA, path length 1; key kept offline
 //	issuing   spiffe://<trust-domain>, CA, path length 0; key made at the provider
+//	both      a critical name constraint: URIs of the trust domain alone (RFC 5280 section 4.2.1.10)
 //	leaf      exactly one URI SAN, digital signature, server and client, no CA
 package ca
 
@@ -104,6 +105,9 @@ func authority(trustDomain *url.URL, what string, until time.Time) *x509.Certifi
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
+
+		PermittedURIDomains:         []string{trustDomain.Host},
+		PermittedDNSDomainsCritical: true, // the extension is
 	}
 }
 

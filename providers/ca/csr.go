@@ -3,11 +3,7 @@ package ca
 import (
 	"bytes"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -67,31 +63,13 @@ func parseCSR(b []byte) (*x509.CertificateRequest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificate request: %w", err)
 	}
-	if err := strong(r.PublicKey); err != nil {
+	if err := florete.CheckKey(r.PublicKey); err != nil {
 		return nil, fmt.Errorf("certificate request: %w", err)
 	}
 	if err := r.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("certificate request: %w: it must be signed by the key that it is for", err)
 	}
 	return r, nil
-}
-
-func strong(key crypto.PublicKey) error {
-	const want = "want ECDSA P-256 or P-384, Ed25519, or RSA of 2048 to 4096 bits"
-	switch k := key.(type) {
-	case ed25519.PublicKey:
-	case *ecdsa.PublicKey:
-		if k.Curve != elliptic.P256() && k.Curve != elliptic.P384() {
-			return fmt.Errorf("key is ECDSA %s, %s", k.Params().Name, want)
-		}
-	case *rsa.PublicKey:
-		if n := k.N.BitLen(); n < 2048 || n > 4096 {
-			return fmt.Errorf("key is RSA of %d bits, %s", n, want)
-		}
-	default:
-		return fmt.Errorf("key is %T, %s", key, want)
-	}
-	return nil
 }
 
 // one is the content of the only PEM block in b.

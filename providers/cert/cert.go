@@ -108,19 +108,15 @@ func (i *Issuer) authority(p florete.Policy) (*ca.Authority, error) {
 	return a, Trusted(a, p)
 }
 
-// Trusted refuses an issuing CA whose certificate leads to no root of a policy.
+// Trusted refuses an issuing CA whose SVIDs hosts would refuse: its certificate leads to no
+// root of a policy, or is not constrained to its trust domain.
 func Trusted(a *ca.Authority, p florete.Policy) error {
-	bundle, err := api.Roots(p.TrustDomain, p.Trust)
+	roots, err := florete.NewRoots(p.TrustDomain, p.Trust.Roots)
 	if err != nil {
 		return err
 	}
-	roots := x509.NewCertPool()
-	for _, c := range bundle.X509Authorities() {
-		roots.AddCert(c)
-	}
-	_, err = a.Certificate.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
-	if err != nil {
-		return fmt.Errorf("issuing certificate: %w: sign it with a root that the policy of %s trusts", err, p.Host)
+	if err := roots.CheckIssuing(a.Certificate, time.Now()); err != nil {
+		return fmt.Errorf("%w: sign it with a root that the policy of %s trusts", err, p.Host)
 	}
 	return nil
 }
@@ -152,7 +148,7 @@ func (i *Issuer) Answer(_ context.Context, c server.Call) (server.Decision, erro
 	if err != nil {
 		return server.Decision{}, err
 	}
-	roots, err := api.Roots(c.Policy.TrustDomain, c.Policy.Trust)
+	roots, err := florete.NewRoots(c.Policy.TrustDomain, c.Policy.Trust.Roots)
 	if err != nil {
 		return server.Decision{}, err
 	}
@@ -160,7 +156,7 @@ func (i *Issuer) Answer(_ context.Context, c server.Call) (server.Decision, erro
 		Answer: api.Answer{
 			Values: map[string]string{
 				"svid":   string(ca.EncodeCertificates(chain...)),
-				"bundle": string(ca.EncodeCertificates(roots.X509Authorities()...)),
+				"bundle": string(ca.EncodeCertificates(roots.Certificates()...)),
 			},
 			Expires: chain[0].NotAfter.Unix(),
 		},

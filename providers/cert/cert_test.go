@@ -68,12 +68,12 @@ func TestAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	roots, err := api.Roots(providertest.Domain, florete.Trust{Roots: []string{a.Values["bundle"]}})
+	roots, err := florete.NewRoots(providertest.Domain, []string{a.Values["bundle"]})
 	if err != nil {
 		t.Fatal(err)
 	}
 	certs := chain(t, a)
-	id, err := api.Peer(certs, roots)
+	id, err := api.Peer(certs, roots, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	if err != nil || id != outline {
 		t.Fatalf("got %v, %v", id, err)
 	}

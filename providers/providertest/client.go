@@ -66,7 +66,7 @@ func (e *Env) Client(node florete.ID) *api.Client {
 // Stranger asks for a node that has no SVID.
 func (e *Env) Stranger(node florete.ID) *api.Client {
 	e.t.Helper()
-	roots, err := api.Roots(Domain, e.Policy.Trust)
+	roots, err := florete.NewRoots(Domain, e.Policy.Trust.Roots)
 	if err != nil {
 		e.t.Fatal(err)
 	}

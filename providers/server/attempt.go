@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -24,7 +25,7 @@ type attempt struct {
 
 // identify verifies the caller's certificate: chain, time, and exactly one SPIFFE
 // ID, which is a node's. A caller without one is let through when it may enrol.
-func (a *attempt) identify(cs *tls.ConnectionState, mayEnrol bool) error {
+func (a *attempt) identify(ctx context.Context, cs *tls.ConnectionState, mayEnrol bool) error {
 	if len(cs.PeerCertificates) == 0 {
 		if !mayEnrol {
 			return api.Errorf(api.Denied, api.CodeUntrusted, "no client certificate: enrol first, then ask with the node's SVID")
@@ -33,7 +34,7 @@ func (a *attempt) identify(cs *tls.ConnectionState, mayEnrol bool) error {
 		a.binding, err = api.ChannelBinding(cs)
 		return err
 	}
-	id, err := api.Peer(cs.PeerCertificates, a.Policies.now.Load().roots)
+	id, err := peerOf(ctx).verify(cs.PeerCertificates, a.Policies.now.Load().roots)
 	if err != nil {
 		return err
 	}

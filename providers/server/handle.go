@@ -37,7 +37,7 @@ func (s *Server) routes() *http.ServeMux {
 func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
 	a := attempt{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
 	enroller, _ := k.(Enroller)
-	err := a.identify(r.TLS, enroller != nil)
+	err := a.identify(r.Context(), r.TLS, enroller != nil)
 	if err == nil {
 		err = a.receive(http.MaxBytesReader(w, r.Body, api.MaxRequest), r.Header.Get(api.HeaderKey))
 	}
@@ -52,7 +52,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
 // get answers a node that reads its documents.
 func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 	a := attempt{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
-	err := a.identify(r.TLS, false)
+	err := a.identify(r.Context(), r.TLS, false)
 	if text := r.URL.Query().Get("serial"); err == nil && text != "" {
 		if a.row.Serial, err = strconv.ParseInt(text, 10, 64); err != nil {
 			err = api.Errorf(api.Invalid, api.CodeMalformed, "serial %q: not a number", text)

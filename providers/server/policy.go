@@ -13,8 +13,6 @@ import (
 
 	"florete"
 	"florete/providers/api"
-
-	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 )
 
 // pollEvery is how often the policy's directory is looked at. The envelope names
@@ -36,7 +34,7 @@ type inForce struct {
 	florete.Policy
 	serial   int64
 	envelope []byte
-	roots    *x509bundle.Bundle
+	roots    *florete.Roots
 	grants   map[asked]florete.Grant
 	requests map[asked]string        // the canonical JSON of each grant's request
 	reads    map[asked]florete.Grant // by kind instead of need
@@ -83,7 +81,7 @@ func (p *Policies) read() (*inForce, error) {
 	f := &inForce{Policy: policy, serial: d.Envelope.Serial, grants: map[asked]florete.Grant{},
 		requests: map[asked]string{}, reads: map[asked]florete.Grant{}}
 	f.envelope, _, _ = d.Bytes()
-	if f.roots, err = api.Roots(policy.TrustDomain, policy.Trust); err != nil {
+	if f.roots, err = florete.NewRoots(policy.TrustDomain, policy.Trust.Roots); err != nil {
 		return nil, fmt.Errorf("policy of %s: %w", policy.Host, err)
 	}
 	if id := policy.Provider.ID; id.Kind() != florete.KindService || id.Name() != florete.ProviderService || id.TrustDomain() != policy.TrustDomain {

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"time"
 
+	"florete"
 	"florete/providers/seal"
 	"florete/providers/store"
 
@@ -72,6 +73,7 @@ func New(c Config) (*Server, error) {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	hs := &http.Server{
 		Handler:           s.mux,
+		ConnContext:       withPeer,
 		ReadHeaderTimeout: 10 * time.Second, // bounds the TLS handshake too
 		ReadTimeout:       20 * time.Second,
 		WriteTimeout:      40 * time.Second,
@@ -110,14 +112,16 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return g.Wait()
 }
 
-// tls asks for a client certificate and leaves its verification to the handler,
-// which can say what is wrong with it. Sessions are never resumed.
+// tls requests a client certificate and leaves its verification to the handler, which
+// can return what is wrong with it. Before that, and before any signature of the client
+// is verified, CheckChain bounds what it costs. Sessions are never resumed.
 func (s *Server) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{"http/1.1"},
 		ClientAuth:             tls.RequestClientCert,
 		SessionTicketsDisabled: true,
+		VerifyConnection:       func(cs tls.ConnectionState) error { return florete.CheckChain(cs.PeerCertificates) },
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			c, err := s.Certificate()
 			if err != nil {

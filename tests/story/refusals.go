@@ -19,8 +19,6 @@ import (
 	"florete/providers/api"
 
 	"github.com/quic-go/quic-go"
-	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
-	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -86,7 +84,7 @@ func (s *story) refused(name string, err error, about ...string) {
 // client speaks to the provider as a host does.
 func (s *story) client(host string) (*api.Client, error) {
 	h := s.hosts[host]
-	roots, err := x509bundle.Parse(spiffeid.RequireTrustDomainFromString(trustDomain), []byte(strings.Join(h.manifest.Trust.Roots, "\n")))
+	roots, err := florete.NewRoots(trustDomain, h.manifest.Trust.Roots)
 	if err != nil {
 		return nil, err
 	}

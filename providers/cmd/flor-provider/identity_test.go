@@ -86,7 +86,7 @@ func TestDelivered(t *testing.T) {
 	}()
 	log.wait(t, "SVID of spiffe://demo.flor/service/outline, this provider is spiffe://demo.flor/service/drhorrible/florete-provider")
 
-	roots, err := api.Roots(p.TrustDomain, p.Trust)
+	roots, err := florete.NewRoots(p.TrustDomain, p.Trust.Roots)
 	if err != nil {
 		t.Fatal(err)
 	}

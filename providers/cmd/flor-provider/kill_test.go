@@ -49,7 +49,7 @@ func TestKill(t *testing.T) {
 	must(sign(dir))
 
 	ursula := providertest.ID("node/ursula")
-	roots, err := api.Roots(p.TrustDomain, p.Trust)
+	roots, err := florete.NewRoots(p.TrustDomain, p.Trust.Roots)
 	must(err)
 	ask := func() *api.Client { return &api.Client{Node: ursula, Provider: p.Provider, Roots: roots} }
 	key, err := ca.NewKey()

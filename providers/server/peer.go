@@ -1,0 +1,45 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"net"
+	"sync"
+	"time"
+
+	"florete"
+	"florete/providers/api"
+)
+
+// peer is what was found of the client certificate of one connection, so that its
+// requests do not verify it again while roots and time allow no other result.
+type peer struct {
+	mu            sync.Mutex
+	roots         *florete.Roots // that the rest was found with; nil for none yet
+	id            florete.ID
+	err           error
+	begin, expiry time.Time // within which it holds; an untrusted chain never becomes good
+}
+
+type peerKey struct{}
+
+func withPeer(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, peerKey{}, &peer{})
+}
+
+func peerOf(ctx context.Context) *peer { return ctx.Value(peerKey{}).(*peer) }
+
+// verify is api.Peer of a client, once per connection and roots.
+func (p *peer) verify(chain []*x509.Certificate, roots *florete.Roots) (florete.ID, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	untrusted := p.err != nil && api.AsError(p.err).Code != api.CodeClock
+	valid := p.err == nil && !now.Before(p.begin) && !now.After(p.expiry)
+	if p.roots != roots || !untrusted && !valid {
+		p.id, p.err = api.Peer(chain, roots, x509.ExtKeyUsageClientAuth)
+		p.roots = roots
+		p.begin, p.expiry = florete.Window(chain)
+	}
+	return p.id, p.err
+}

@@ -1,0 +1,103 @@
+package florete
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+)
+
+// Roots verify the X.509-SVIDs of one trust domain. They do not change.
+type Roots struct {
+	domain       string
+	certificates []*x509.Certificate
+	pool         *x509.CertPool
+}
+
+// NewRoots reads root certificates: PEM, one or several in each text.
+func NewRoots(trustDomain string, texts []string) (*Roots, error) {
+	td, err := spiffeid.TrustDomainFromString(trustDomain)
+	if err != nil || td.Name() != trustDomain {
+		return nil, fmt.Errorf("trust domain %q: not a SPIFFE trust domain", trustDomain)
+	}
+	r := &Roots{domain: trustDomain, pool: x509.NewCertPool()}
+	for i, text := range texts {
+		certificates, err := ParseCertificates([]byte(text))
+		if err != nil {
+			return nil, fmt.Errorf("trust root %d: %w", i, err)
+		}
+		for _, c := range certificates {
+			if err := CheckKey(c.PublicKey); err != nil {
+				return nil, fmt.Errorf("trust root %d: %w", i, err)
+			}
+			r.certificates = append(r.certificates, c)
+			r.pool.AddCert(c)
+		}
+	}
+	if len(r.certificates) == 0 {
+		return nil, fmt.Errorf("trust domain %s: no trust roots", trustDomain)
+	}
+	return r, nil
+}
+
+// ParseCertificates reads PEM blocks CERTIFICATE, at least one, and text around them.
+func ParseCertificates(text []byte) (all []*x509.Certificate, err error) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return all, fmt.Errorf("a PEM block %q, want CERTIFICATE", block.Type)
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, c)
+	}
+	if all == nil {
+		err = errors.New("no PEM block CERTIFICATE in it")
+	}
+	return all, err
+}
+
+// TrustDomain is the only one whose SVIDs are verified.
+func (r *Roots) TrustDomain() string { return r.domain }
+
+// Certificates are the roots, in the order in which they were read.
+func (r *Roots) Certificates() []*x509.Certificate { return slices.Clone(r.certificates) }
+
+// Equal tells whether r and o trust the same.
+func (r *Roots) Equal(o *Roots) bool {
+	return r == o || r.domain == o.domain && slices.EqualFunc(r.certificates, o.certificates, (*x509.Certificate).Equal)
+}
+
+// CheckIssuing refuses an issuing certificate, of a key of ours or from a peer's chain,
+// that no verifier would accept at the given time.
+func (r *Roots) CheckIssuing(c *x509.Certificate, at time.Time) error {
+	if err := r.checkIssuer(c); err != nil {
+		return err
+	}
+	_, err := c.Verify(x509.VerifyOptions{Roots: r.pool, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	if err != nil {
+		return fmt.Errorf("issuing certificate: %w", err)
+	}
+	return nil
+}
+
+// checkIssuer wants what keeps a CA to this trust domain: a critical constraint of URI
+// names (RFC 5280 section 4.2.1.10) that permits nothing else.
+func (r *Roots) checkIssuer(c *x509.Certificate) error {
+	switch {
+	case !c.BasicConstraintsValid || !c.IsCA:
+		return fmt.Errorf("issuing certificate %q: not the certificate of a CA", c.Subject.CommonName)
+	case len(c.PermittedURIDomains) == 0:
+		return fmt.Errorf("issuing certificate %q: no name constraint, want one for %s: sign it anew with florctl ca sign", c.Subject.CommonName, r.domain)
+	case !slices.Equal(c.PermittedURIDomains, []string{r.domain}) || !c.PermittedDNSDomainsCritical:
+		return fmt.Errorf("issuing certificate %q: its name constraint is for %s, want a critical one for %s",
+			c.Subject.CommonName, strings.Join(c.PermittedURIDomains, " "), r.domain)
+	}
+	return CheckKey(c.PublicKey)
+}

@@ -1,0 +1,165 @@
+package florete
+
+import (
+	"crypto/x509"
+	"encoding/asn1"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// What a peer's chain may have at most. Ours are of two certificates, under 2 KB.
+const (
+	maxChain      = 4
+	maxChainBytes = 16 << 10
+)
+
+// ValidityError says that nothing but the time is wrong with a chain.
+type ValidityError struct {
+	ID            ID
+	At            time.Time
+	Begin, Expiry time.Time // when all of the chain is valid
+}
+
+func (e *ValidityError) Error() string {
+	return fmt.Sprintf("certificate of %s is valid from %s to %s, here it is %s: renew it or set the clock", e.ID,
+		e.Begin.UTC().Format(time.RFC3339), e.Expiry.UTC().Format(time.RFC3339), e.At.UTC().Format(time.RFC3339))
+}
+
+// CheckChain bounds what verifying a chain costs: how many certificates, their bytes,
+// and keys. A TLS endpoint calls it before it verifies any signature of the peer's.
+func CheckChain(chain []*x509.Certificate) error {
+	if len(chain) > maxChain {
+		return fmt.Errorf("chain of %d certificates, want at most %d", len(chain), maxChain)
+	}
+	size := 0
+	for i, c := range chain {
+		size += len(c.Raw)
+		if err := CheckKey(c.PublicKey); err != nil {
+			return fmt.Errorf("certificate %d of the chain: %w", i, err)
+		}
+	}
+	if size > maxChainBytes {
+		return fmt.Errorf("chain of %d bytes, want at most %d", size, maxChainBytes)
+	}
+	return nil
+}
+
+// Verify checks that chain, leaf first, is an X.509-SVID of the trust domain for each of
+// the usages, at the given time, and returns its identity. With an error, the identity is
+// what the leaf claims, if anything. The error is a *ValidityError when the chain would
+// be accepted at another time.
+func (r *Roots) Verify(chain []*x509.Certificate, at time.Time, usages ...x509.ExtKeyUsage) (ID, error) {
+	if len(chain) == 0 {
+		return ID{}, errors.New("no certificate")
+	}
+	id, err := LeafID(chain[0])
+	if err == nil {
+		err = CheckChain(chain)
+	}
+	if err == nil {
+		err = r.checkPurpose(chain, id, usages)
+	}
+	if err != nil {
+		return id, err
+	}
+	begin, expiry := Window(chain)
+	if err = r.verify(chain, at); err != nil && (at.Before(begin) || at.After(expiry)) && r.verify(chain, begin) == nil {
+		err = &ValidityError{id, at, begin, expiry}
+	}
+	return id, err
+}
+
+// verify checks signatures and times.
+func (r *Roots) verify(chain []*x509.Certificate, at time.Time) error {
+	intermediates := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		intermediates.AddCert(c)
+	}
+	_, err := chain[0].Verify(x509.VerifyOptions{
+		Roots: r.pool, Intermediates: intermediates, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+	return err
+}
+
+// checkPurpose refuses a leaf, or an issuer of one, that is for something else.
+func (r *Roots) checkPurpose(chain []*x509.Certificate, id ID, usages []x509.ExtKeyUsage) error {
+	leaf := chain[0]
+	switch {
+	case id.TrustDomain() != r.domain:
+		return fmt.Errorf("certificate of %s: want one of trust domain %s", id, r.domain)
+	case leaf.IsCA || leaf.KeyUsage&(x509.KeyUsageCertSign|x509.KeyUsageCRLSign) != 0:
+		return fmt.Errorf("certificate of %s: it is a CA's, which is no SVID", id)
+	case leaf.KeyUsage&x509.KeyUsageDigitalSignature == 0:
+		return fmt.Errorf("certificate of %s: lacks the key usage digitalSignature", id)
+	}
+	for _, u := range usages {
+		if !slices.Contains(leaf.ExtKeyUsage, u) {
+			return fmt.Errorf("certificate of %s: lacks the extended key usage %s", id, usageName(u))
+		}
+	}
+	for _, c := range chain[1:] {
+		if err := r.checkIssuer(c); err != nil {
+			return err
+		}
+		for _, u := range usages {
+			if len(c.ExtKeyUsage)+len(c.UnknownExtKeyUsage) > 0 && !slices.Contains(c.ExtKeyUsage, u) {
+				return fmt.Errorf("issuing certificate %q: lacks the extended key usage %s", c.Subject.CommonName, usageName(u))
+			}
+		}
+	}
+	return nil
+}
+
+func usageName(u x509.ExtKeyUsage) string {
+	if u == x509.ExtKeyUsageServerAuth {
+		return "serverAuth"
+	}
+	return "clientAuth"
+}
+
+// Window is when every certificate of a chain is valid.
+func Window(chain []*x509.Certificate) (begin, expiry time.Time) {
+	expiry = chain[0].NotAfter
+	for _, c := range chain {
+		if c.NotBefore.After(begin) {
+			begin = c.NotBefore
+		}
+		if c.NotAfter.Before(expiry) {
+			expiry = c.NotAfter
+		}
+	}
+	return begin, expiry
+}
+
+var oidSubjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17}
+
+// LeafID is the identity in a certificate's only URI SAN, which must be written exactly
+// as the identity is: a URL drops an empty fragment, and letter case, when it is parsed.
+func LeafID(c *x509.Certificate) (ID, error) {
+	const uriTag = 6 // uniformResourceIdentifier of GeneralName (RFC 5280 section 4.2.1.6)
+	var uris []string
+	for _, e := range c.Extensions {
+		var names []asn1.RawValue
+		if !e.Id.Equal(oidSubjectAltName) {
+			continue
+		}
+		if _, err := asn1.Unmarshal(e.Value, &names); err != nil {
+			return ID{}, fmt.Errorf("subject alternative names: %w", err)
+		}
+		for _, n := range names {
+			if n.Class == asn1.ClassContextSpecific && n.Tag == uriTag {
+				uris = append(uris, string(n.Bytes))
+			}
+		}
+	}
+	if len(uris) != 1 {
+		return ID{}, fmt.Errorf("certificate with %d URI SANs, want exactly one", len(uris))
+	}
+	id, err := ParseID(uris[0])
+	if err == nil && id.String() != uris[0] {
+		return ID{}, fmt.Errorf("URI SAN %q: want it written as %s", uris[0], id)
+	}
+	return id, err
+}

@@ -1,0 +1,3 @@
+// Package chains shows odd certificate chains to every part that verifies one, in real
+// handshakes.
+package chains

@@ -1,0 +1,206 @@
+package chains
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/agent/agenttest"
+	"florete/agent/identity"
+	"florete/agent/transport"
+	"florete/agent/wire"
+	"florete/providers/api"
+	"florete/providers/config"
+	"florete/providers/providertest"
+	"florete/providers/server"
+
+	"github.com/quic-go/quic-go"
+)
+
+var (
+	node     = agenttest.ID("node/ursula")
+	alice    = agenttest.ID("user/alice")
+	outline  = agenttest.ID("service/outline")
+	provider = agenttest.ID("service/drhorrible/florete-provider")
+)
+
+// verifier is one of the four ends of a connection that believe a chain.
+type verifier struct {
+	name   string
+	client bool       // the peer is a TLS client
+	peer   florete.ID // whom it would let in
+	// present shows the chain in a real handshake and returns why it was refused, as
+	// either side knows it; empty when it was not.
+	present func(t *testing.T, c tls.Certificate) string
+}
+
+func verifiers(t *testing.T, ca *agenttest.CA) []verifier {
+	return []verifier{
+		{"provider", true, node, providerServer(t, ca)},
+		{"provider's client", false, provider, providerClient(t, ca)},
+		{"forwarder, inbound", true, alice, inbound(t, ca)},
+		{"forwarder, outbound", false, outline, outbound(t, ca)},
+	}
+}
+
+// providerServer is a provider that has published nothing: who is let in reads that.
+func providerServer(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) string {
+	e := providertest.NewEnv(t, "ursula")
+	var log logs
+	e.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	e.Policy.Trust.Roots = append(e.Policy.Trust.Roots, ca.Root)
+	e.Policy.Kinds[config.Name] = providertest.JSON(struct{}{})
+	e.Grant(node, "config-documents", config.Name, struct{}{})
+	e.Kinds = func(*providertest.Env) []server.Kind { return []server.Kind{config.Artifacts(t.TempDir())} }
+	e.Start()
+	return func(t *testing.T, c tls.Certificate) string {
+		log.take()
+		client := e.Stranger(node)
+		client.SVID = &c
+		_, err := client.Artifact(t.Context())
+		if e := api.AsError(err); e.Code == api.CodeUnavailable && strings.Contains(e.Message, "published here yet") {
+			return ""
+		}
+		if !strings.Contains(err.Error(), "remote error: tls: ") {
+			return err.Error()
+		}
+		for { // the alert comes before the line
+			if line := log.take(); strings.Contains(line, "TLS handshake error") {
+				return line
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// providerClient is a host that calls its provider.
+func providerClient(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) string {
+	roots, err := florete.NewRoots(agenttest.Domain, []string{ca.Root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	svid := host(t, ca, alice).SVID(alice).Cert
+	return func(t *testing.T, c tls.Certificate) string {
+		l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{c}, ClientAuth: tls.RequestClientCert})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"documents":[]}`)) })}
+		go s.Serve(l)
+		defer s.Close()
+		client := &api.Client{Node: node, Provider: florete.Provider{ID: provider, Address: l.Addr().String()}, Roots: roots, SVID: &svid}
+		if _, err := client.Artifact(t.Context()); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+}
+
+func host(t *testing.T, ca *agenttest.CA, id florete.ID) *identity.Set {
+	h := agenttest.NewHost(t, id.Name(), ca)
+	h.Accept(t, florete.Forwarder{}, id)
+	h.Deliver(t, ca, id, time.Hour)
+	return h.Identities(t)
+}
+
+// inbound is a forwarder that publishes outline.
+func inbound(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) string {
+	set := host(t, ca, outline)
+	registry, err := transport.NewRegistry([]florete.Published{{ID: outline}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rejected := make(chan transport.Rejection, 1)
+	s := transport.Server{Addr: "127.0.0.1:0", Lookup: registry.Lookup, Identities: func() *identity.Set { return set }, Rejected: func(r transport.Rejection) { rejected <- r }}
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan *transport.Incoming)
+	go func() {
+		defer close(accepted)
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- in
+		}
+	}()
+	t.Cleanup(func() { l.Stop(); <-accepted; l.Close() })
+	return func(t *testing.T, c tls.Certificate) string {
+		conn, err := quic.DialAddr(t.Context(), l.Addr().String(), &tls.Config{
+			ServerName: "outline.demo.flor.rete", InsecureSkipVerify: true, NextProtos: []string{wire.ALPN}, Certificates: []tls.Certificate{c},
+		}, nil)
+		if err != nil {
+			return err.Error()
+		}
+		defer conn.CloseWithError(0, "")
+		select {
+		case <-conn.Context().Done():
+			select {
+			case r := <-rejected:
+				return r.Err.Error()
+			default:
+				return context.Cause(conn.Context()).Error()
+			}
+		case <-accepted:
+			return ""
+		}
+	}
+}
+
+// outbound is a forwarder that connects to outline for alice.
+func outbound(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) string {
+	set := host(t, ca, alice)
+	target, err := florete.Dial(outline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(t *testing.T, c tls.Certificate) string {
+		l, err := quic.ListenAddr("127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{c}, NextProtos: []string{wire.ALPN}, ClientAuth: tls.RequestClientCert}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		p, err := transport.NewPool(func() *identity.Set { return set })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		err = p.Probe(t.Context(), transport.Route{Caller: alice, Target: target, Endpoints: []string{l.Addr().String()}})
+		if wrong := new(transport.ImpostorError); errors.As(err, &wrong) {
+			return wrong.Err.Error()
+		} else if err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+}
+
+// logs are lines that a part of the test takes.
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logs) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.b.Reset()
+	return l.b.String()
+}

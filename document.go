@@ -49,7 +49,8 @@ func Open(envelope, body []byte, signature string) (Document, error) {
 	return d, nil
 }
 
-// Verify checks the signature against pinned keys ("name:base64").
+// Verify checks the signature against pinned keys ("name:base64"). One that anybody can
+// sign for verifies nothing.
 func (d Document) Verify(keys []string) error {
 	what := fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial)
 	if d.signature == "" {
@@ -59,15 +60,23 @@ func (d Document) Verify(keys []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: signature: %w", what, err)
 	}
+	var weak error
 	for _, k := range keys {
 		pin, err := signature.ParsePublicKey(k)
 		if err != nil {
 			return fmt.Errorf("pinned key %q: %w", k, err)
 		}
+		if err := CheckEd25519(pin.Data); err != nil {
+			weak = fmt.Errorf(", and %q is no key: %w", k, err)
+			continue
+		}
 		// Each pin, not signature.VerifyFirst: two pins may share a name while keys rotate.
 		if pin.Verify(SignedText(d.raw), sig) {
 			return nil
 		}
+	}
+	if weak != nil {
+		return fmt.Errorf("%s: signature by %q does not verify with any other pinned key%w", what, sig.Name, weak)
 	}
 	return fmt.Errorf("%s: signature by %q does not verify with any pinned key", what, sig.Name)
 }

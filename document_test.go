@@ -2,6 +2,7 @@ package florete_test
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -164,6 +165,20 @@ func TestVerify(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: verified", name)
 		}
+	}
+	// A key of small order: signatures of one message in four are made by nobody.
+	zero := signature.PublicKey{Name: "demo-1", Data: make([]byte, ed25519.PublicKeySize)}
+	forged := signature.Signature{Name: "demo-1", Data: append([]byte{1}, make([]byte, ed25519.SignatureSize-1)...)}
+	serial := int64(4000000000)
+	forgery := func() []byte { return envelope(t, text, func(e *florete.Envelope) { e.Serial = serial }) }
+	for !zero.Verify(florete.SignedText(forgery()), forged) {
+		serial++
+	}
+	if err := open(forgery(), forged.String()).Verify([]string{zero.String(), public.String()}); err == nil || !strings.Contains(err.Error(), "small order") {
+		t.Errorf("a document that nobody signed: got %v", err)
+	}
+	if err := good.Verify([]string{zero.String(), public.String()}); err != nil {
+		t.Errorf("beside a key that anybody can sign for: %v", err)
 	}
 	dir := t.TempDir()
 	if err := good.Write(dir); err != nil {

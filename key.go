@@ -33,6 +33,19 @@ func CheckKey(key crypto.PublicKey) error {
 	return nil
 }
 
+// CheckHostKey refuses keys of SSH hosts that somebody else may sign with.
+func CheckHostKey(key crypto.PublicKey) error {
+	switch k := key.(type) {
+	case ed25519.PublicKey:
+		return CheckEd25519(k)
+	case *rsa.PublicKey:
+		if n := k.N.BitLen(); n < 2048 {
+			return fmt.Errorf("RSA key of %d bits, want at least 2048, or better an Ed25519 key", n)
+		}
+	}
+	return nil
+}
+
 // smallOrder are the y coordinates of the points of order 1, 2, 4 and 8, which anybody
 // can sign for, in little endian without the sign bit.
 var smallOrder = [][]byte{

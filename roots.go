@@ -94,7 +94,7 @@ func (r *Roots) checkIssuer(c *x509.Certificate) error {
 	case !c.BasicConstraintsValid || !c.IsCA:
 		return fmt.Errorf("issuing certificate %q: not the certificate of a CA", c.Subject.CommonName)
 	case len(c.PermittedURIDomains) == 0:
-		return fmt.Errorf("issuing certificate %q: no name constraint, want one for %s: sign it anew with florctl ca sign", c.Subject.CommonName, r.domain)
+		return fmt.Errorf("issuing certificate %q: no name constraint, want one for %s", c.Subject.CommonName, r.domain)
 	case !slices.Equal(c.PermittedURIDomains, []string{r.domain}) || !c.PermittedDNSDomainsCritical:
 		return fmt.Errorf("issuing certificate %q: its name constraint is for %s, want a critical one for %s",
 			c.Subject.CommonName, strings.Join(c.PermittedURIDomains, " "), r.domain)

@@ -101,7 +101,7 @@ func (r *Roots) checkPurpose(chain []*x509.Certificate, id ID, usages []x509.Ext
 	}
 	for _, c := range chain[1:] {
 		if err := r.checkIssuer(c); err != nil {
-			return err
+			return fmt.Errorf("%w: sign it anew with florctl ca sign", err)
 		}
 		for _, u := range usages {
 			if len(c.ExtKeyUsage)+len(c.UnknownExtKeyUsage) > 0 && !slices.Contains(c.ExtKeyUsage, u) {

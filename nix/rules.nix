@@ -60,4 +60,5 @@ severity "error"
   FL046 = "group of hosts that no host is in";
   FL047 = "identity that its account does not act under";
   FL048 = "role that names a service nobody may reach";
+  FL049 = "key or root of the template";
 }

@@ -13,6 +13,7 @@ let
     ;
   inherit (import ./text.nix) contains;
   inherit (import ./types.nix) between isFile listOf matches scalar;
+  inherit (import ./keys.nix) isSmallOrder isStrong;
   inherit (import ./names.nix) range;
   defaultLoopback = (import ./names.nix).loopback;
 
@@ -70,17 +71,21 @@ let
   };
 
   # Authorized-keys form; comment and line end are dropped.
-  sshKey = word {
-    want = "an SSH host public key";
+  sshKey = scalar {
+    want = "an SSH host public key, not of RSA under 2048 bits nor one that anybody can sign for";
     hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\", or builtins.readFile of a copy";
-    re = "(ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}|(ssh-rsa|ecdsa-sha2-nistp(256|384|521)) AAAA[A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?";
+    ok = v:
+      matches "(ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}|(ssh-rsa|ecdsa-sha2-nistp(256|384|521)) AAAA[A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v
+      && isStrong v;
     to = v: head (match "([^ ]+ [^[:space:]]+).*" v);
   };
 
-  signingKey = word {
-    want = "a public key in Nix format, name:base64";
+  signingKey = scalar {
+    want = "a public key in Nix format, name:base64, not one that anybody can sign for";
     hint = "print it with: nix key convert-secret-to-public < secret-key";
-    re = "[^:[:space:]]+:[A-Za-z0-9+/]{43}=[[:space:]]*";
+    ok = v:
+      matches "[^:[:space:]]+:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=[[:space:]]*" v
+      && !isSmallOrder (head (match "[^:]+:([^[:space:]]+).*" v));
     to = v: head (match "([^[:space:]]+).*" v);
   };
 

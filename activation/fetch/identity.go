@@ -97,7 +97,7 @@ func (h *Host) hostKey() (ssh.Signer, *Error) {
 	if err != nil {
 		return nil, local(api.Invalid, CodeHostKey, fmt.Errorf("SSH host key %s: %w", h.HostKey, err))
 	}
-	declared, _, _, _, err := ssh.ParseAuthorizedKey([]byte(h.Manifest.Identity.SSHHostKey))
+	declared, err := api.ParseHostKey(h.Manifest.Identity.SSHHostKey)
 	if err != nil {
 		return nil, local(api.Invalid, CodeHostKey, fmt.Errorf("manifest of %s: sshHostKey %q: %w", h.Manifest.Host, h.Manifest.Identity.SSHHostKey, err))
 	}

@@ -1,6 +1,6 @@
 # What is probably not meant. No host waits for it, so none looks at it. What concerns
 # no entry is at the top.
-{ access, clean, shapes, t, tools, ... }:
+{ access, clean, shapes, t, tools, ... }@arguments:
 let
   inherit (builtins)
     any
@@ -20,6 +20,7 @@ let
     ;
   inherit (tools) attribute fault serviceOf show suggest when;
   names = import ../names.nix;
+  template = import ./template.nix arguments;
   set = list: listToAttrs (map (name: { inherit name; value = null; }) list);
 
   # What is on another host is that host's to publish: forwarders encrypt, an upstream does not.
@@ -141,8 +142,8 @@ let
     ]);
 in
 {
-  top = inventory;
-  hosts = mapAttrs accounts clean.hosts;
+  top = inventory ++ template.top;
+  hosts = mapAttrs (n: h: accounts n h ++ template.host n h) clean.hosts;
   roles = mapAttrs hidden clean.roles;
   services = mapAttrs (n: s: upstream n s ++ signsIn n s ++ reachable n s) clean.services;
   users = mapAttrs user clean.users;

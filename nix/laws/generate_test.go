@@ -102,7 +102,7 @@ func (g generator) cluster() *cluster {
 		TrustDomain: "laws.flor",
 		Trust: map[string][]string{
 			"roots": {"-----BEGIN CERTIFICATE-----\nbGF3cw==\n-----END CERTIFICATE-----\n"},
-			"keys":  {"laws-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
+			"keys":  {"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="},
 		},
 		Hosts:    map[string]*host{},
 		Services: map[string]*service{},
@@ -179,7 +179,7 @@ const everywhere = "k0x"
 func (g generator) host(c *cluster, i int, users, roles []string) *host {
 	h := &host{
 		Address:    fmt.Sprintf("10.9.0.%d", i+1),
-		SSHHostKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + strings.Repeat(string(rune('A'+i)), 43),
+		SSHHostKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + strings.Repeat(string(rune('A'+i)), 42) + "E",
 		group:      group{Users: g.some(users, 3), Tags: g.some(tags, 2), Capabilities: append(g.some(capabilities, 1), everywhere)},
 	}
 	if g.IntN(4) == 0 {

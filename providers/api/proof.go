@@ -55,8 +55,28 @@ func (s Statement) Sign(hostKey ssh.Signer) (*Proof, error) {
 	return &Proof{Node: s.Node, Nonce: s.Nonce, Signature: string(sshsig.Armor(sig))}, nil
 }
 
+// ParseHostKey reads a host key in authorized_keys form, and refuses one that proves nothing.
+func ParseHostKey(line string) (ssh.PublicKey, error) {
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+	if err != nil {
+		return nil, err
+	}
+	return key, checkHostKey(key)
+}
+
+func checkHostKey(key ssh.PublicKey) error {
+	k, ok := key.(ssh.CryptoPublicKey)
+	if !ok {
+		return fmt.Errorf("key of type %s, want a plain one", key.Type())
+	}
+	return florete.CheckHostKey(k.CryptoPublicKey())
+}
+
 // Verify checks a proof's signature by a host key.
 func (s Statement) Verify(p *Proof, hostKey ssh.PublicKey) error {
+	if err := checkHostKey(hostKey); err != nil {
+		return fmt.Errorf("enrolment proof: %w", err)
+	}
 	sig, err := sshsig.Unarmor([]byte(p.Signature))
 	if err != nil {
 		return fmt.Errorf("enrolment proof: %w", err)

@@ -24,8 +24,6 @@ import (
 	"florete/providers/seal"
 	"florete/providers/server"
 	"florete/providers/store"
-
-	"golang.org/x/crypto/ssh"
 )
 
 // Name of the kind.
@@ -79,7 +77,7 @@ func (i *Issuer) Check(p florete.Policy) error {
 		return err
 	}
 	for _, e := range p.Enrol {
-		if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(e.SSHHostKey)); err != nil {
+		if _, err := api.ParseHostKey(e.SSHHostKey); err != nil {
 			return fmt.Errorf("policy of %s: host key of %s: %w", p.Host, e.ID, err)
 		}
 	}

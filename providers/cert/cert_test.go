@@ -144,6 +144,9 @@ func TestCheck(t *testing.T) {
 		`lifetime 9000000000000000000, want`:                            func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":9000000000000000000}`) },
 		`unknown field "life"`:                                          func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"life":9}`) },
 		`host key of spiffe://demo.flor/node/ursula: ssh: no key found`: func(p *florete.Policy) { p.Enrol[0].SSHHostKey = "ssh-ed25519 x" },
+		`host key of spiffe://demo.flor/node/ursula: Ed25519 key of small order`: func(p *florete.Policy) {
+			p.Enrol[0].SSHHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+		},
 		`sign it with a root that the policy of drhorrible trusts`: func(p *florete.Policy) {
 			p.Trust.Roots = []string{string(ca.EncodeCertificates(stranger.Certificate))}
 		},

@@ -51,7 +51,7 @@ func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte
 	if text == "" {
 		return none, api.Errorf(api.Denied, api.CodeNotGranted, "enrolment of %s: not among the nodes that the policy lets enrol", proof.Node)
 	}
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(text))
+	key, err := api.ParseHostKey(text)
 	if err != nil {
 		return none, err
 	}

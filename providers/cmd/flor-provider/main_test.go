@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/rand"
+	"crypto/x509"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,7 +26,7 @@ func TestScripts(t *testing.T) {
 		Setup: listen,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"root":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(root(ts.Getenv("WORK"))) },
-			"sign":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(sign(ts.Getenv("WORK"))) },
+			"sign":   func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(sign(ts.Getenv("WORK"), args...)) },
 			"policy": func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(policy(ts.Getenv("WORK"), args)) },
 			"ready":  heard,
 		},
@@ -43,8 +45,9 @@ func root(dir string) error {
 	return ca.Save(filepath.Join(dir, "ca.crt"), ca.EncodeCertificates(r.Certificate))
 }
 
-// sign signs the issuing CA of the provider whose state is in dir/state.
-func sign(dir string) error {
+// sign signs the issuing CA of the provider whose state is in dir/state; one that is old
+// as it was signed before it had a name constraint.
+func sign(dir string, old ...string) error {
 	r, err := ca.Load(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
 	if err != nil {
 		return err
@@ -56,6 +59,17 @@ func sign(dir string) error {
 	c, err := r.SignIssuing(csr, time.Now())
 	if err != nil {
 		return err
+	}
+	if len(old) > 0 {
+		t := *c
+		t.PermittedURIDomains = nil
+		der, err := x509.CreateCertificate(rand.Reader, &t, r.Certificate, c.PublicKey, r.Key)
+		if err != nil {
+			return err
+		}
+		if c, err = x509.ParseCertificate(der); err != nil {
+			return err
+		}
 	}
 	return ca.Save(filepath.Join(dir, "issuing.crt"), ca.EncodeCertificates(c))
 }

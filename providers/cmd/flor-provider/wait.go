@@ -10,7 +10,9 @@ import (
 
 	"florete"
 	"florete/providers/ca"
+	"florete/providers/cert"
 	"florete/providers/private"
+	"florete/providers/server"
 	"florete/providers/settings"
 
 	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
@@ -31,11 +33,27 @@ func (h *host) issuing(ctx context.Context) error {
 		return err
 	}
 	return h.wait(ctx, "the issuing certificate", func() error {
-		if _, err := h.authority(); err != nil {
+		if err := h.trusted(); err != nil {
 			return fmt.Errorf("%w: where the root's key is, run: ssh %s cat %s | florctl ca sign | ssh %[2]s %[4]s certify", err, h.policies.Current().Host, csr, h.membership.Program("flor-provider"))
 		}
 		return nil
 	})
+}
+
+// trusted refuses an issuing certificate that hosts would refuse: under the policy read
+// at the start, and the one that has come since.
+func (h *host) trusted() error {
+	a, err := h.authority()
+	if err != nil {
+		return err
+	}
+	if cert.Trusted(a, h.policies.Current()) == nil {
+		return nil
+	}
+	if h.policies, err = server.OpenPolicies(h.Policy, h.log); err != nil {
+		return err
+	}
+	return cert.Trusted(a, h.policies.Current())
 }
 
 // delivered waits until activation has delivered this provider's SVID.

@@ -3,7 +3,7 @@
   serial = -1;
   rev = 7;
   self = "here";
-  trust = { roots = [ ./missing.crt ./topology.nix "ca.crt" ]; keys = [ "golden-1:short" ]; };
+  trust = { roots = [ ./missing.crt ./topology.nix "ca.crt" ]; keys = [ "golden-1:short" "golden-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" ]; };
   hosts.alpha = { address = "10.0.0.300"; kind = "servr"; loopback = "127.64.0.1/10"; };
   hosts.beta = { sshHostKey = "ssh-ed25519 AAAA"; providerPort = "4600"; users = "ann"; tags = [ 1 ]; };
   hosts.beta.callers = { node = "root"; "user/ann" = [ "an n" (-1) ]; };
@@ -25,6 +25,8 @@
   hosts.mu = { address = "ff02::1"; sshHostKey = key "mu"; membership = "blue-"; };
   hosts.nu = { address = "nu.golden.flor.rete"; sshHostKey = key "nu"; };
   hosts.xi = { address = "255.255.255.255"; sshHostKey = key "xi"; };
+  hosts.omicron.sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMcXanA9TdhPujwLdg0QZw8qIFP6LDnMxk7H/XeSrAN6";
+  hosts.pi.sshHostKey = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC+DxDI9P37bsh/pNmqksk2c9dJO07qrIvEoupcns78fJ6FKqU/Kxu+qALdCVa599nEBXH+3GBVB0sPw2BjIFtLaJbcVBE1yGb/J7S3dEHMklh2zFfaNuehVFyWy9CUDCshnZDCGVwXNyU4my6tqze6oTFQ02MNT4TadMD+um7mXQ==";
   services.ten = { host = "beta"; listenPort = 10; upstream = "wiki.golden.flor.rete:80"; };
   services.eleven = { replicas = "every"; port = 11; };
   services.wiki.tlsName = "wiki";

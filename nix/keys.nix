@@ -1,0 +1,51 @@
+# Public keys by their base64 text, of which Nix has no decoder. Go refuses the same (key.go).
+let
+  inherit (builtins) bitAnd elemAt genList head listToAttrs match stringLength substring;
+
+  # Ed25519 keys that anybody can sign for: points of order 1, 2, 4 and 8, with either sign,
+  # and every encoding that is not canonical. The first byte of p is ed, all others are ff.
+  small = {
+    ssh = "A[AE]A{39}[AC]A|CbolY/CsiewRcP0ifLvmPDV36wF08YzObE4AohtU/[wy]F|McXanA9TdhPujwLdg0QZw8qIFP6LDnMxk7H/XeSrA[NP]6|(O[z37/]|P[DHLPTXbfjnrvz37/])/{39}[9/]/";
+    nix = "A[AQ]A{39}[AI]A=|JuiVj8KyJ7BFw/SJ8u[+]Y8NXfrAXTxjM5sTgCiG1T/[AI]U=|xxdqcD1N2E[+]6PAt2DRBnDyogU/osOczGTsf9d5KsA[3/]o=|[789+/][Pfv/]/{39}[3/]8=";
+  };
+
+  alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  value = listToAttrs (genList (i: { name = substring i 1 alphabet; value = i; }) 64);
+
+  # The number in the n bytes of a base64 text from byte i.
+  number = text: i: n:
+    let
+      six = k: value.${substring k 1 text} or 0;
+      byte = i:
+        let q = i / 3 * 4; in
+        bitAnd 255 ((six q * 262144 + six (q + 1) * 4096 + six (q + 2) * 64 + six (q + 3)) / elemAt [ 65536 256 1 ] (i - i / 3 * 3));
+    in
+    if n == 0 then 0 else number text i (n - 1) * 256 + byte (i + n - 1);
+
+  # RFC 4253 section 6.6: "ssh-rsa", then exponent and modulus, each after its length.
+  isRSA = text:
+    let
+      e = number text 11 4;
+      n = number text (15 + e) 4;
+      first = number text (19 + e) 1;
+      second = number text (20 + e) 1;
+    in
+    match "AAAAB3NzaC1yc2E.*" text != null
+    && e > 0 && e <= 8 && n > 256 && n < 4096
+    && (first > 0 || second > 127)
+    && stringLength text == (19 + e + n + 2) / 3 * 4;
+in
+{
+  # Is the key of an authorized_keys line, of the right form, good enough?
+  isStrong = line:
+    let
+      key = match "([^ ]+) ([^[:space:]]+).*" line;
+      kind = head key;
+      text = elemAt key 1;
+    in
+    if kind == "ssh-rsa" then isRSA text
+    else kind != "ssh-ed25519" || match small.ssh (substring 25 43 text) == null;
+
+  # Is the base64 of a Nix key such a one?
+  isSmallOrder = text: match small.nix text != null;
+}

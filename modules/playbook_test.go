@@ -81,7 +81,7 @@ func read(t *testing.T, path ...string) string {
 func commands(text string) (all []string) {
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		line = strings.TrimSpace(line)
-		line = strings.NewReplacer("; do ", " | ", "; done", "", "cd next; ", "").Replace(comment.ReplaceAllString(line, ""))
+		line = strings.NewReplacer("; do ", " | ", "; done", "", "cd ~/next; ", "").Replace(comment.ReplaceAllString(line, ""))
 		for _, c := range strings.Split(line, " | ") {
 			if !strings.HasPrefix(c, "for ") {
 				all = append(all, c)

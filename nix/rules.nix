@@ -49,6 +49,7 @@ severity "error"
     FL052 = "root certificate that is not valid yet";
     FL053 = "root certificate that is no authority";
     FL054 = "root certificate of another trust domain";
+    FL055 = "private key in the files of the flake";
   }
 // severity "warning" {
   FL040 = "user without roles";

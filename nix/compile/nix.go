@@ -22,15 +22,6 @@ func eval(ctx context.Context, src Source, function string, v any) error {
 	return run(ctx, []string{"eval", src.ref() + "#florete"}, append([]string{"--apply", function}, src.Args...), v)
 }
 
-// Revision is the commit that the flake is at, empty when its tree has changes
-// that are not committed or is in no repository. Envelopes cannot tell: Nix hides
-// self.rev from a flake whose inputs are overridden.
-func Revision(ctx context.Context, src Source) (string, error) {
-	var metadata struct{ Revision string }
-	err := run(ctx, []string{"flake", "metadata", src.ref()}, src.Args, &metadata)
-	return metadata.Revision, err
-}
-
 // run runs a Nix command with arguments and decodes the JSON that it prints.
 func run(ctx context.Context, command, args []string, v any) error {
 	all := append([]string{"--extra-experimental-features", "nix-command flakes"}, command...)

@@ -2,8 +2,10 @@
 package private
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +22,40 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	return io.ReadAll(f)
+}
+
+// RefuseTree refuses a place for a private key inside a git work tree or a flake, from which
+// the next commit publishes it and Nix copies it to where everybody can read it. Path need
+// not exist.
+func RefuseTree(path string) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	for dir := abs; ; dir = filepath.Dir(dir) {
+		// A link leads to where the key really is.
+		real, err := filepath.EvalSymlinks(dir)
+		if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return refuseBelow(path, real)
+	}
+}
+
+func refuseBelow(path, dir string) error {
+	for ; ; dir = filepath.Dir(dir) {
+		for _, mark := range []string{".git", "flake.nix"} {
+			if _, err := os.Lstat(filepath.Join(dir, mark)); err == nil {
+				return fmt.Errorf("%s: a private key in the tree of %s, where the next commit would publish it: keep it outside", path, dir)
+			}
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
 }
 
 // Check refuses a secret file that group or others can use, and one in the Nix

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"florete/providers/ca"
+	"florete/providers/private"
 
 	"github.com/spf13/cobra"
 )
@@ -38,6 +39,9 @@ which is kept offline and signs with florctl ca sign.`,
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
 			}
+		}
+		if err := private.RefuseTree(key); err != nil {
+			return fmt.Errorf("%w, such as --out ~/%s", err, *trustDomain)
 		}
 		root, err := ca.NewRoot(*trustDomain, time.Now())
 		if err != nil {
@@ -74,6 +78,9 @@ output, so that one line does all of it:
 	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
 	out := cmd.Flags().String("out", "", "`FILE` for the issuing certificate")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := private.RefuseTree(*key); err != nil {
+			return err
+		}
 		root, err := ca.Load(*crt, *key)
 		if err != nil {
 			return err

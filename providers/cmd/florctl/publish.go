@@ -35,6 +35,9 @@ Readers of DIR see the old documents or the new ones, whole.`,
 		if err != nil {
 			return err
 		}
+		if err := private.RefuseTree(*keyFile); err != nil {
+			return err
+		}
 		secret, err := private.ReadFile(*keyFile)
 		if err != nil {
 			return err
@@ -43,31 +46,43 @@ Readers of DIR see the old documents or the new ones, whole.`,
 		if err != nil {
 			return fmt.Errorf("%s: not a secret key as nix key generate-secret makes it: %w", *keyFile, err)
 		}
-		rev, err := compile.Revision(cmd.Context(), src)
+		tree, err := compile.ReadTree(cmd.Context(), src)
 		if err != nil {
 			return err
 		}
-		if rev == "" {
+		if tree.Revision == "" {
 			return errors.New("the flake's tree has uncommitted changes: commit them and publish that")
 		}
 		c, err := compile.Compile(cmd.Context(), src)
 		if err != nil {
 			return err
 		}
-		tree, err := publish.Sign(c.Documents, key, time.Now())
+		if err := refuseKeys(c.Name, tree); err != nil {
+			return err
+		}
+		documents, err := publish.Sign(c.Documents, key, time.Now())
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
-		told := fmt.Sprintf("cluster %s, %d hosts, serial %d, signed by %s", c.Name, len(tree), tree.Serial(), key.ToPublicKey().Name)
+		told := fmt.Sprintf("cluster %s, %d hosts, serial %d, signed by %s", c.Name, len(documents), documents.Serial(), key.ToPublicKey().Name)
 		if *to == "" {
 			fmt.Fprintln(cmd.ErrOrStderr(), told)
-			return tree.Encode(cmd.OutOrStdout())
+			return documents.Encode(cmd.OutOrStdout())
 		}
-		if err := tree.Write(*to); err != nil {
+		if err := documents.Write(*to); err != nil {
 			return err
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", *to, told)
 		return nil
 	}
 	return cmd
+}
+
+// refuseKeys is an error when the tree that is about to be published holds private keys.
+func refuseKeys(cluster string, t compile.Tree) error {
+	faults, err := t.PrivateKeys()
+	if err == nil && len(faults) > 0 {
+		err = &compile.FaultsError{Cluster: cluster, Faults: faults}
+	}
+	return err
 }

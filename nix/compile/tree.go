@@ -1,0 +1,105 @@
+package compile
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// Tree is what Nix copies of a flake to its store, where everybody can read it.
+type Tree struct {
+	// Revision is the commit that the flake is at, empty when its tree has changes that
+	// are not committed or is in no repository. Envelopes cannot tell: Nix hides self.rev
+	// from a flake whose inputs are overridden.
+	Revision string
+	Path     string // of the whole repository
+	Locked   struct {
+		Dir string // of the flake in it
+	}
+}
+
+// ReadTree fetches the flake as Nix does.
+func ReadTree(ctx context.Context, src Source) (Tree, error) {
+	var t Tree
+	if err := src.exists(); err != nil {
+		return t, err
+	}
+	err := run(ctx, []string{"flake", "metadata", src.ref()}, src.Args, &t)
+	return t, err
+}
+
+// What is looked at: a key is short, and looking must not take longer than compiling.
+const (
+	maxKeyFile = 1 << 20
+	maxKeyTree = 64 << 20
+)
+
+// PrivateKeys are faults, one for each file of the flake with a private key in it. Files
+// over 1 MiB are not looked at, nor more than 64 MiB altogether.
+func (t Tree) PrivateKeys() ([]Fault, error) {
+	root := filepath.Join(t.Path, t.Locked.Dir)
+	var faults []Fault
+	read := int64(0)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil || info.Size() > maxKeyFile || read+info.Size() > maxKeyTree {
+			return err
+		}
+		read += info.Size()
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		at := privateKey(b)
+		if at < 0 {
+			return nil
+		}
+		place, err := filepath.Rel(root, path)
+		faults = append(faults, Fault{
+			"FL055", "error", fmt.Sprintf("%s:%d", place, 1+bytes.Count(b[:at], []byte("\n"))), "everybody can read, in the Nix store,", "a private key (not shown)",
+			"take it out of the repository and its history, keep it outside, and replace it where somebody else has seen it",
+		})
+		return err
+	})
+	return faults, err
+}
+
+var (
+	armored = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----(\s|\\[nr])+([A-Za-z-]+:[^\n]*\n\s*)*[A-Za-z0-9+/=]{40}`)
+	age     = regexp.MustCompile(`AGE-SECRET-KEY-(PQ-)?1[02-9AC-HJ-NP-Z]{58}`)
+	nixKey  = regexp.MustCompile(`[^\s:"']:([A-Za-z0-9+/]{86}==)`)
+)
+
+// privateKey is where the first private key begins in a text, -1 where there is none:
+// PEM, OpenSSH and PGP, age identities, and secret keys of Nix, which unlike its signatures
+// are a seed with its public key.
+func privateKey(b []byte) int {
+	if bytes.Contains(b, []byte("PRIVATE KEY")) {
+		if found := armored.FindIndex(b); found != nil {
+			return found[0]
+		}
+	}
+	if bytes.Contains(b, []byte("AGE-SECRET-KEY-")) {
+		if found := age.FindIndex(b); found != nil {
+			return found[0]
+		}
+	}
+	if bytes.Contains(b, []byte("==")) {
+		for _, found := range nixKey.FindAllSubmatchIndex(b, -1) {
+			key, err := base64.StdEncoding.DecodeString(string(b[found[2]:found[3]]))
+			if err == nil && bytes.Equal(ed25519.NewKeyFromSeed(key[:ed25519.SeedSize]), key) {
+				return found[2]
+			}
+		}
+	}
+	return -1
+}

@@ -22,6 +22,6 @@ What the provider decided:
   %s audit --settings %s
 Interrupt (Ctrl-C) to stop everything.
 `, s.work, socks, trustDomain, alicesMail, s.password,
-		filepath.Join(s.bin, "flor"), s.hosts["ursula"].socket(),
-		filepath.Join(s.bin, "flor-provider"), filepath.Join(s.hosts[forge].dir, "provider.hujson"))
+		filepath.Join(s.bin, "flor"), s.hosts["ursula"].Socket(),
+		filepath.Join(s.bin, "flor-provider"), filepath.Join(s.hosts[forge].Dir, "provider.hujson"))
 }

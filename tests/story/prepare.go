@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,9 +13,9 @@ import (
 	"time"
 
 	"florete"
+	"florete/tests/local"
 
 	"golang.org/x/crypto/bcrypt"
-	"golang.org/x/crypto/ssh"
 )
 
 const (
@@ -66,26 +62,11 @@ func (s *story) flake(ctx context.Context) error {
 		if _, err := os.Stat(from); err != nil {
 			continue
 		}
-		if err := copyTree(from, s.path("florete", part)); err != nil {
+		if err := local.Copy(from, s.path("florete", part)); err != nil {
 			return err
 		}
 	}
-	return copyTree(filepath.Join(s.repo, "tests", "cluster"), s.path("cluster"))
-}
-
-func copyTree(from, to string) error {
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	if info.IsDir() {
-		return os.CopyFS(to, os.DirFS(from))
-	}
-	b, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, b, 0o644)
+	return local.Copy(filepath.Join(s.repo, "tests", "cluster"), s.path("cluster"))
 }
 
 // keys makes what each machine has of its own and puts the public halves where
@@ -118,14 +99,14 @@ func (s *story) keys(ctx context.Context) error {
 
 	for _, name := range hostNames {
 		h := s.hosts[name]
-		if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		if err := os.MkdirAll(h.Dir, 0o700); err != nil {
 			return err
 		}
-		if facts.SSHHostKeys[name], err = sshHostKey(h.hostKey()); err != nil {
+		if facts.SSHHostKeys[name], err = local.MakeHostKey(h.HostKey()); err != nil {
 			return err
 		}
-		hook := "#!/bin/sh\necho \"$@\" >> \"" + h.log("hook") + "\"\n"
-		if err := os.WriteFile(filepath.Join(h.dir, "hook"), []byte(hook), 0o700); err != nil {
+		hook := "#!/bin/sh\necho \"$@\" >> \"" + h.Log("hook") + "\"\n"
+		if err := os.WriteFile(filepath.Join(h.Dir, "hook"), []byte(hook), 0o700); err != nil {
 			return err
 		}
 	}
@@ -136,27 +117,7 @@ func (s *story) keys(ctx context.Context) error {
 	if err := os.WriteFile(s.path("cluster", "facts.json"), b, 0o644); err != nil {
 		return err
 	}
-	return copyTree(s.path("operator", "ca.crt"), s.path("cluster", "ca.crt"))
-}
-
-// sshHostKey makes an SSH host key at path and returns its public half.
-func sshHostKey(path string) (string, error) {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return "", err
-	}
-	block, err := ssh.MarshalPrivateKey(private, "")
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-		return "", err
-	}
-	key, err := ssh.NewPublicKey(public)
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))), nil
+	return local.Copy(s.path("operator", "ca.crt"), s.path("cluster", "ca.crt"))
 }
 
 // revisions commits the cluster, first without the newcomer, last with a raised
@@ -233,7 +194,7 @@ func (s *story) git(ctx context.Context, at time.Time, args ...string) error {
 // issuer lets the provider make its issuing key and signs its CSR with the root.
 func (s *story) issuer(ctx context.Context) error {
 	h := s.hosts[forge]
-	if err := h.deploy(s.path("older", forge)); err != nil {
+	if err := h.Deploy(s.path("older", forge)); err != nil {
 		return err
 	}
 	hash, err := bcrypt.GenerateFromPassword([]byte(s.password), bcrypt.DefaultCost)
@@ -244,7 +205,7 @@ func (s *story) issuer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(h.dir, "users.hujson"), users, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(h.Dir, "users.hujson"), users, 0o600); err != nil {
 		return err
 	}
 	if err := s.putPassword("swordfish"); err != nil {
@@ -259,36 +220,25 @@ func (s *story) issuer(ctx context.Context) error {
   "config": {"artifacts": %q},
   "file": {"dir": "files"},
 }
-`, h.closure(), s.path("published"))
-	if err := os.WriteFile(filepath.Join(h.dir, "provider.hujson"), []byte(settings), 0o600); err != nil {
+`, h.Closure(), s.path("published"))
+	if err := os.WriteFile(filepath.Join(h.Dir, "provider.hujson"), []byte(settings), 0o600); err != nil {
 		return err
 	}
-	if err := h.provider(); err != nil {
+	if err := h.Provider(); err != nil {
 		return err
 	}
-	csr := filepath.Join(h.dir, "provider", "issuing.csr")
+	csr := filepath.Join(h.Dir, "provider", "issuing.csr")
 	if err := s.until(ctx, "the provider's CSR", func() bool { _, err := os.Stat(csr); return err == nil }); err != nil {
 		return err
 	}
-	if err := h.stop("provider", syscall.SIGTERM); err != nil {
+	if err := h.Stop("provider", syscall.SIGTERM); err != nil {
 		return err
 	}
-	_, err = s.run(ctx, "florctl", "ca", "sign", csr, "--ca-cert", s.path("operator", "ca.crt"), "--ca-key", s.path("operator", "ca.key"), "--out", filepath.Join(h.dir, "issuing.crt"))
+	_, err = s.run(ctx, "florctl", "ca", "sign", csr, "--ca-cert", s.path("operator", "ca.crt"), "--ca-key", s.path("operator", "ca.key"), "--out", filepath.Join(h.Dir, "issuing.crt"))
 	return err
 }
 
 // run runs one of ours, or a command of the machine, and returns what it printed.
 func (s *story) run(ctx context.Context, name string, args ...string) (string, error) {
-	if own := filepath.Join(s.bin, name); exists(own) {
-		name = own
-	}
-	cmd := exec.CommandContext(ctx, name, args...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args[:min(2, len(args))], " "), err, errs.String())
-	}
-	return out.String(), nil
+	return local.Run(ctx, s.bin, name, args...)
 }
-
-func exists(path string) bool { _, err := os.Stat(path); return err == nil }

@@ -11,12 +11,12 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"florete"
 	"florete/providers/api"
+	"florete/tests/local"
 
 	"github.com/quic-go/quic-go"
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
@@ -30,7 +30,7 @@ func (s *story) refuse(ctx context.Context) error {
 	_, err := s.curlSOCKS(ctx, "raishan", "user/bob", "wiki")
 	s.refused("bob to wiki", err, "SOCKS5")
 
-	bob, err := s.hosts["raishan"].svid("cert-user-bob")
+	bob, err := s.hosts["raishan"].SVID("cert-user-bob")
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (s *story) refuse(ctx context.Context) error {
 		return err
 	}
 	nosy := *raishan
-	nosy.Node = s.hosts["ursula"].manifest.Identity.ID
+	nosy.Node = s.hosts["ursula"].Manifest.Identity.ID
 	_, err = nosy.Artifact(ctx)
 	s.refused("raishan asks for ursula's documents", err, string(api.Denied))
 
@@ -86,29 +86,22 @@ func (s *story) refused(name string, err error, about ...string) {
 // client speaks to the provider as a host does.
 func (s *story) client(host string) (*api.Client, error) {
 	h := s.hosts[host]
-	roots, err := x509bundle.Parse(spiffeid.RequireTrustDomainFromString(trustDomain), []byte(strings.Join(h.manifest.Trust.Roots, "\n")))
+	roots, err := x509bundle.Parse(spiffeid.RequireTrustDomainFromString(trustDomain), []byte(strings.Join(h.Manifest.Trust.Roots, "\n")))
 	if err != nil {
 		return nil, err
 	}
-	svid, err := h.svid("cert-node")
+	svid, err := h.SVID("cert-node")
 	if err != nil {
 		return nil, err
 	}
-	return &api.Client{Node: h.manifest.Identity.ID, Provider: h.manifest.Providers[forge], Roots: roots, SVID: svid}, nil
-}
-
-// svid is a delivered certificate with its key.
-func (h *host) svid(need string) (*tls.Certificate, error) {
-	dir := florete.Current(h.layout().Need(need))
-	c, err := tls.LoadX509KeyPair(filepath.Join(dir, florete.FileSVID), filepath.Join(dir, florete.FileKey))
-	return &c, err
+	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[forge], Roots: roots, SVID: svid}, nil
 }
 
 // knock connects to a service of ursula with a certificate and asks for a stream.
 func (s *story) knock(ctx context.Context, service string, svid *tls.Certificate) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, local.Limit)
 	defer cancel()
-	conn, err := quic.DialAddr(ctx, s.hosts["ursula"].manifest.Forwarder.Listen, &tls.Config{
+	conn, err := quic.DialAddr(ctx, s.hosts["ursula"].Manifest.Forwarder.Listen, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"florete/1"}, ServerName: service + "." + trustDomain + ".rete",
 		Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true, // it is the caller who is on trial
 	}, nil)
@@ -120,7 +113,7 @@ func (s *story) knock(ctx context.Context, service string, svid *tls.Certificate
 	if err != nil {
 		return err
 	}
-	_ = stream.SetDeadline(time.Now().Add(patience))
+	_ = stream.SetDeadline(time.Now().Add(local.Limit))
 	if _, err := stream.Write([]byte{1}); err != nil {
 		return err
 	}
@@ -132,7 +125,7 @@ func (s *story) knock(ctx context.Context, service string, svid *tls.Certificate
 // connection.
 func (s *story) replay(ctx context.Context) error {
 	h := s.hosts["raishan"]
-	client, err := s.client(h.name)
+	client, err := s.client(h.Name)
 	if err != nil {
 		return err
 	}
@@ -179,7 +172,7 @@ func (s *story) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secret, err := os.ReadFile(h.hostKey())
+	secret, err := os.ReadFile(h.HostKey())
 	if err != nil {
 		return err
 	}

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"florete/tests/local"
 )
 
 // story is the cluster and what was found out about it so far.
 type story struct {
 	options
-	hosts    map[string]*host
+	hosts    map[string]*local.Host
 	password string // of alice at the OIDC provider
 	started  time.Time
 	took     map[string]float64 // host/need → seconds from start to fulfilled
@@ -53,9 +55,9 @@ func tell(ctx context.Context, o options) (ok bool, err error) {
 			}
 		}()
 	}
-	s := &story{options: o, hosts: map[string]*host{}, password: rand.Text(), took: map[string]float64{}, attempts: map[string]int{}}
+	s := &story{options: o, hosts: map[string]*local.Host{}, password: rand.Text(), took: map[string]float64{}, attempts: map[string]int{}}
 	for _, name := range hostNames {
-		s.hosts[name] = &host{name: name, dir: s.path("hosts", name), bin: s.bin, running: map[string]*process{}}
+		s.hosts[name] = &local.Host{Name: name, Dir: s.path("hosts", name), Bin: s.bin}
 	}
 	defer s.stopAll()
 
@@ -102,7 +104,7 @@ func (s *story) held(list *[]check, name string, ok bool, found string) {
 func (s *story) stopAll() {
 	for _, part := range []string{"agent", "activate", "provider"} {
 		for _, h := range s.hosts {
-			if err := h.stop(part, syscall.SIGTERM); err != nil {
+			if err := h.Stop(part, syscall.SIGTERM); err != nil {
 				fmt.Fprintln(os.Stderr, "demo:", err)
 			}
 		}

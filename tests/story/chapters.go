@@ -13,7 +13,7 @@ func (s *story) arrive(ctx context.Context) error {
 	s.say("five hosts activate; the provider is down")
 	for _, name := range hostNames {
 		h := s.hosts[name]
-		if err := h.Deploy(s.path("newer", name)); err != nil {
+		if err := h.Deploy(s.Path("newer", name)); err != nil {
 			return err
 		}
 		if err := h.Activate(); err != nil {
@@ -42,7 +42,7 @@ func (s *story) arrive(ctx context.Context) error {
 	if err := s.publish("newer"); err != nil {
 		return err
 	}
-	if err := forge.Deploy(s.path("older", forge.Name)); err != nil {
+	if err := forge.Deploy(s.Path("older", forge.Name)); err != nil {
 		return err
 	}
 	if err := forge.Provider(); err != nil {
@@ -61,7 +61,7 @@ func (s *story) arrive(ctx context.Context) error {
 	s.held(&s.laws, "a host ahead of its provider is told to wait", true, all["cert-node"].Error.Message)
 
 	s.say("the provider is given the policy of the new revision; nobody touches a host")
-	if err := forge.Deploy(s.path("newer", forge.Name)); err != nil {
+	if err := forge.Deploy(s.Path("newer", forge.Name)); err != nil {
 		return err
 	}
 	done := func() bool {

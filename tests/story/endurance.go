@@ -26,7 +26,7 @@ type decision struct {
 
 // audit reads what the provider decided so far.
 func (s *story) audit(ctx context.Context) ([]decision, error) {
-	out, err := s.run(ctx, "flor-provider", "audit", "--settings", filepath.Join(s.hosts[forge].Dir, "provider.hujson"), "--json")
+	out, err := s.Run(ctx, "flor-provider", "audit", "--settings", filepath.Join(s.hosts[forge].Dir, "provider.hujson"), "--json")
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (s *story) wipe(ctx context.Context) error {
 func (s *story) rollBack(ctx context.Context) error {
 	s.say("ursula is switched back to its previous generation, from before %s", newcomer)
 	h := s.hosts["ursula"]
-	if err := h.Deploy(s.path("older", h.Name)); err != nil {
+	if err := h.Deploy(s.Path("older", h.Name)); err != nil {
 		return err
 	}
 	if err := h.Activate(); err != nil {
@@ -172,7 +172,7 @@ func (s *story) rollBack(ctx context.Context) error {
 	s.reaches(ctx, "mgmt01 to outline on the previous generation", "outline", func() (string, error) { return s.curlSOCKS(ctx, "mgmt01", "node/mgmt01", "outline") })
 
 	s.say("ursula is switched forward; an attacker serves the older document over the network")
-	if err := h.Deploy(s.path("newer", h.Name)); err != nil {
+	if err := h.Deploy(s.Path("newer", h.Name)); err != nil {
 		return err
 	}
 	if err := h.Activate(); err != nil {

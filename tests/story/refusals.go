@@ -213,10 +213,10 @@ func (s *story) replay(ctx context.Context) error {
 // tamper lets a config provider that was broken into serve a manifest with another
 // role: digest and all, but the signature is the old one.
 func (s *story) tamper(ctx context.Context) error {
-	if err := os.CopyFS(s.path("published-tampered"), os.DirFS(s.path("published-newer"))); err != nil {
+	if err := os.CopyFS(s.Path("published-tampered"), os.DirFS(s.Path("published-newer"))); err != nil {
 		return err
 	}
-	dir := s.path("published-tampered", "raishan")
+	dir := s.Path("published-tampered", "raishan")
 	d, err := florete.Read(dir, florete.DocManifest)
 	if err != nil {
 		return err

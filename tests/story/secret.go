@@ -62,7 +62,7 @@ func (s *story) rotate(ctx context.Context) error {
 		return err
 	}
 	for _, name := range []string{forge, "ursula"} {
-		if err := s.hosts[name].Deploy(s.path("rotated", name)); err != nil {
+		if err := s.hosts[name].Deploy(s.Path("rotated", name)); err != nil {
 			return err
 		}
 	}

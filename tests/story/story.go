@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -35,29 +34,25 @@ type check struct {
 	Found string `json:"found"`
 }
 
-func (s *story) path(parts ...string) string {
-	return filepath.Join(append([]string{s.work}, parts...)...)
-}
-
 // tell runs the story and tells whether all of it held.
 func tell(ctx context.Context, o options) (ok bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if o.work == "" {
-		if o.work, err = os.MkdirTemp("", "florete-demo-"); err != nil {
+	if o.Work == "" {
+		if o.Work, err = os.MkdirTemp("", "florete-demo-"); err != nil {
 			return false, err
 		}
 		defer func() {
 			if ok && err == nil {
-				_ = os.RemoveAll(o.work)
+				_ = os.RemoveAll(o.Work)
 			} else {
-				fmt.Println("demo: what happened is in", o.work)
+				fmt.Println("demo: what happened is in", o.Work)
 			}
 		}()
 	}
 	s := &story{options: o, hosts: map[string]*local.Host{}, password: rand.Text(), took: map[string]float64{}, attempts: map[string]int{}}
 	for _, name := range hostNames {
-		s.hosts[name] = &local.Host{Name: name, Dir: s.path("hosts", name), Bin: s.bin}
+		s.hosts[name] = &local.Host{Name: name, Dir: s.Path("hosts", name), Bin: s.Bin}
 	}
 	defer s.stopAll()
 
@@ -113,12 +108,12 @@ func (s *story) stopAll() {
 
 // publish makes a revision what the config provider serves.
 func (s *story) publish(name string) error {
-	tmp := s.path("published.new")
+	tmp := s.Path("published.new")
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.Symlink(s.path("published-"+name), tmp); err != nil {
+	if err := os.Symlink(s.Path("published-"+name), tmp); err != nil {
 		return err
 	}
-	return os.Rename(tmp, s.path("published"))
+	return os.Rename(tmp, s.Path("published"))
 }

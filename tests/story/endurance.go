@@ -2,43 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"florete/tests/local"
 )
 
-// decision is a row of the provider's audit log.
-type decision struct {
-	Caller   string `json:"caller"`
-	Need     string `json:"need"`
-	Decision string `json:"decision"`
-	Code     string `json:"code"`
-	Key      string `json:"key"`
-	Again    bool   `json:"again"` // the recorded answer, given once more
-}
-
 // audit reads what the provider decided so far.
-func (s *story) audit(ctx context.Context) ([]decision, error) {
-	out, err := s.Run(ctx, "flor-provider", "audit", "--settings", filepath.Join(s.hosts[forge].Dir, "provider.hujson"), "--json")
-	if err != nil {
-		return nil, err
-	}
-	var all []decision
-	for line := range strings.Lines(out) {
-		var d decision
-		if err := json.Unmarshal([]byte(line), &d); err != nil {
-			return nil, fmt.Errorf("audit: %w: %s", err, line)
-		}
-		all = append(all, d)
-	}
-	return all, nil
+func (s *story) audit(ctx context.Context) ([]local.Decision, error) {
+	return s.Audit(ctx, s.hosts[forge])
 }
 
 // crash kills the provider while hosts are asking, three times, and starts it

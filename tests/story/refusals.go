@@ -12,13 +12,11 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"florete"
 	"florete/providers/api"
 	"florete/tests/local"
 
-	"github.com/quic-go/quic-go"
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"golang.org/x/crypto/ssh"
@@ -97,28 +95,13 @@ func (s *story) client(host string) (*api.Client, error) {
 	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[forge], Roots: roots, SVID: svid}, nil
 }
 
-// knock connects to a service of ursula with a certificate and asks for a stream.
+// knock connects to a service of ursula with a certificate and opens a stream.
 func (s *story) knock(ctx context.Context, service string, svid *tls.Certificate) error {
-	ctx, cancel := context.WithTimeout(ctx, local.Limit)
-	defer cancel()
-	conn, err := quic.DialAddr(ctx, s.hosts["ursula"].Manifest.Forwarder.Listen, &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{"florete/1"}, ServerName: service + "." + trustDomain + ".rete",
-		Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true, // it is the caller who is on trial
-	}, nil)
+	target, err := florete.NewID(trustDomain, florete.KindService, "", service)
 	if err != nil {
 		return err
 	}
-	defer conn.CloseWithError(0, "")
-	stream, err := conn.OpenStreamSync(ctx)
-	if err != nil {
-		return err
-	}
-	_ = stream.SetDeadline(time.Now().Add(local.Limit))
-	if _, err := stream.Write([]byte{1}); err != nil {
-		return err
-	}
-	_, err = stream.Read(make([]byte, 1))
-	return err
+	return local.Knock(ctx, s.hosts["ursula"].Manifest.Forwarder.Listen, target, svid)
 }
 
 // replay enrols with a proof, then sends the same proof once more on the same

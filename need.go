@@ -38,8 +38,10 @@ type Action struct {
 }
 
 // Renew says when a fulfilled need is fetched again: Percent of what was issued
-// has passed, or Every seconds have. Zero values mean never.
+// has passed, or Every seconds have. Zero values mean never. After StaleAfter seconds
+// without an answer, the host raises an alarm: it may miss what was decided since.
 type Renew struct {
-	Percent int `json:"percent,omitempty"`
-	Every   int `json:"every,omitempty"`
+	Percent    int `json:"percent,omitempty"`
+	Every      int `json:"every,omitempty"`
+	StaleAfter int `json:"staleAfter,omitempty"`
 }

@@ -120,6 +120,7 @@ type activation struct {
 	needs    []*need
 	tried    map[string]bool // in a single pass
 	settled  bool            // was reported
+	stale    time.Duration   // how long nobody has answered about the documents, when that is too long
 }
 
 // open begins with the documents in force.

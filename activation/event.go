@@ -20,6 +20,7 @@ const (
 	EventBlocked   = "blocked"   // a need waits for others
 	EventTold      = "told"      // a unit was reloaded or restarted, or there is nobody to ask for it
 	EventUntold    = "untold"    // a unit could not be
+	EventStale     = "stale"     // nobody has answered about the documents for too long
 	EventDisk      = "disk"      // the state directory cannot be read or written
 	EventSummary   = "summary"   // how all needs stand
 )
@@ -71,7 +72,7 @@ func (e Event) String() string {
 	case EventDisk:
 		return fmt.Sprintf("%s: state: %s", e.Need, e.Message)
 	case EventSummary:
-		return Summary{e.Needs}.Table()
+		return Summary{Needs: e.Needs}.Table()
 	}
 	return e.Event + ": " + e.Message
 }

@@ -40,6 +40,7 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 	defer cancel()
 	for {
 		ending := ctx.Err() != nil
+		a.checkFreshness()
 		next := time.Now().Add(glance)
 		if !ending {
 			next = a.begin(begin)
@@ -66,6 +67,19 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 		}
 		timer.Stop()
 	}
+}
+
+// checkFreshness raises the alarm when documents have become stale, and ends it.
+func (a *activation) checkFreshness() {
+	before := a.stale
+	a.stale = a.State.Stale(a.set.Manifest, time.Now().Round(0))
+	if (a.stale > 0) == (before > 0) {
+		return
+	}
+	if a.stale > 0 {
+		a.report(Event{Event: EventStale, Message: staleText(a.stale)})
+	}
+	a.Status(a.summary())
 }
 
 // done is ctx's end, until it is known.

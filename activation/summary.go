@@ -12,6 +12,8 @@ import (
 // Summary is how the needs of a host stand, in the manifest's order.
 type Summary struct {
 	Needs []NeedStatus `json:"needs"`
+	// Stale is how long nobody has answered about the documents, when that is too long.
+	Stale time.Duration `json:"-"`
 }
 
 // NeedStatus is how one need stands.
@@ -67,6 +69,9 @@ func (s Summary) Exit() int {
 // and when it is tried next.
 func (s Summary) Line() string {
 	var open []string
+	if s.Stale > 0 {
+		open = append(open, staleText(s.Stale))
+	}
 	for _, n := range s.Needs {
 		if n.State == backoff.Fulfilled && n.Error == nil {
 			continue
@@ -116,7 +121,7 @@ func (s Summary) Table() string {
 func (s Summary) event() Event { return Event{Event: EventSummary, Needs: s.Needs} }
 
 func (a *activation) summary() Summary {
-	var s Summary
+	s := Summary{Stale: a.stale}
 	for _, n := range a.needs {
 		s.Needs = append(s.Needs, NeedStatus{
 			ID: n.ID, Kind: n.Kind, State: n.state.State, Attempts: n.state.Attempts, Total: n.state.Total,
@@ -124,4 +129,9 @@ func (a *activation) summary() Summary {
 		})
 	}
 	return s
+}
+
+// staleText is the alarm. What was decided meanwhile, of access above all, does not hold here.
+func staleText(d time.Duration) string {
+	return fmt.Sprintf("no provider has answered about this host's documents for %s: they may be outdated", wait(d))
 }

@@ -28,6 +28,7 @@ func (a *agent) report() status.Report {
 	if m.Host != "" {
 		r.Manifest = &status.Version{Serial: s.envelope.Serial, Digest: s.envelope.Digest, Rev: s.envelope.Rev}
 	}
+	r.Stale = int64(a.Layout.Stale(m, time.Now()).Seconds())
 	for _, p := range r.Paths {
 		r.Connections += p.Live
 	}

@@ -101,7 +101,7 @@ let
     }
     // foldl' (all: s: all // files s) { } services
     // when (t.providers.config.hosts != [ ] && host.deploy == "network") {
-      config-documents = need "config" { } { renew.every = t.providers.config.every; };
+      config-documents = need "config" { } { renew = { inherit (t.providers.config) every staleAfter; }; };
     };
 in
 # host → its needs, sorted by id

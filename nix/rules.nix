@@ -50,6 +50,7 @@ severity "error"
     FL053 = "root certificate that is no authority";
     FL054 = "root certificate of another trust domain";
     FL055 = "private key in the files of the flake";
+    FL057 = "root certificate of a key that is refused";
   }
 // severity "warning" {
   FL040 = "user without roles";
@@ -62,4 +63,5 @@ severity "error"
   FL047 = "identity that its account does not act under";
   FL048 = "role that names a service nobody may reach";
   FL049 = "key or root of the template";
+  FL056 = "root certificate that ends soon";
 }

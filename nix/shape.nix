@@ -148,7 +148,10 @@ let
     groups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there" entries.groups;
     providers = of "who answers needs, by kind" (record "providers" {
       cert = provider "issues certificates; every cluster needs it" { lifetime = default "of certificates, in seconds" 86400 seconds; };
-      config = provider "hands hosts their documents" { every = default "hosts ask again after so many seconds" 900 seconds; };
+      config = provider "hands hosts their documents" {
+        every = default "hosts ask again after so many seconds" 900 seconds;
+        staleAfter = default "a host that received no answer for so many seconds raises an alarm; more than `every`" 86400 seconds;
+      };
       file = provider "hands hosts files that do not belong in a repository" { };
       oidc = provider "signs people in" { issuer = required "its address for browsers and services" "\"https://auth.example.org\"" issuer; };
     });

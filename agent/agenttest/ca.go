@@ -54,6 +54,15 @@ func NewCA(t testing.TB) *CA {
 	return &CA{Root: string(certPEM(root)), RootCertificate: root, RootKey: rootKey, issuing: issuing, key: key, intermediatePEM: certPEM(issuing)}
 }
 
+// Renew signs the issuing certificate anew, for so long.
+func (ca *CA) Renew(t testing.TB, lifetime time.Duration) {
+	t.Helper()
+	c := *ca.issuing
+	c.NotAfter = time.Now().Add(lifetime)
+	ca.issuing = sign(t, &c, ca.RootCertificate, &ca.key.PublicKey, ca.RootKey)
+	ca.intermediatePEM = certPEM(ca.issuing)
+}
+
 // Issue makes an SVID and its key, as PEM, valid until now+lifetime, which may be
 // negative.
 func (ca *CA) Issue(t testing.TB, id florete.ID, lifetime time.Duration) (svid, key []byte) {

@@ -21,6 +21,9 @@ type Host struct {
 	Roots    []string // of its manifests
 	Serial   int64    // of the manifest in force
 	Provider string   // address in its manifests; nobody is there
+
+	// StaleAfter, when set, is that of the need for documents, which its manifests then have.
+	StaleAfter int
 }
 
 // files are what a cert need delivers.
@@ -61,6 +64,13 @@ func (h *Host) Accept(t testing.TB, f florete.Forwarder, certs ...florete.ID) {
 			ID: CertNeed(id), Kind: "cert", Providers: []string{"forge"}, Request: json.RawMessage(fmt.Sprintf(`{"id":%q}`, id)),
 			Deliver:  florete.Deliver{Files: files},
 			OnChange: []florete.Action{}, After: []string{}, Generation: 1,
+		})
+	}
+	if h.StaleAfter > 0 {
+		m.Needs = append(m.Needs, florete.Need{
+			ID: "config-documents", Kind: "config", Providers: []string{"forge"}, Request: json.RawMessage("{}"),
+			OnChange: []florete.Action{}, After: []string{}, Renew: florete.Renew{StaleAfter: h.StaleAfter}, Generation: 1,
+			Deliver: florete.Deliver{Files: map[string]florete.File{}},
 		})
 	}
 	body := withoutNulls(t, m)

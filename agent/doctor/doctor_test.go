@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -199,6 +200,16 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "documents: ", fix: "systemctl restart florete-activate.service",
 		},
+		"stale documents": {
+			hurt: func(p *patient) {
+				p.Laptop.StaleAfter = 3600
+				p.AcceptLaptop(p)
+				p.sh("mkdir " + p.Layout.Need("config-documents"))
+				p.state("config-documents", fmt.Sprintf(`{"state":"fulfilled","fulfilled":%d}`, time.Now().Add(-2*time.Hour).Unix()))
+				p.sh("touch --date=@" + fmt.Sprint(time.Now().Add(-3*time.Hour).Unix()) + " " + florete.Current(p.Layout.Documents()) + "/")
+			},
+			begin: "documents: no provider has answered about this host's documents for 2h0m", fix: "see why need config-documents is not fulfilled, below, and on forge: flor doctor; or deploy this host's documents",
+		},
 		"clock behind": {
 			hurt:  func(p *patient) { p.date = time.Hour + 2*time.Second },
 			begin: "clock: this host's clock is 1h0m", fix: "timedatectl set-ntp true",
@@ -249,6 +260,14 @@ func TestDoctor(t *testing.T) {
 		"SVID expired": {
 			hurt:  func(p *patient) { p.Laptop.Deliver(p, p.CA, agenttest.Bob, -time.Minute) },
 			begin: "identity: the SVID of user/bob expired 1m", fix: "systemctl restart florete-activate.service",
+		},
+		"issuing certificate that ends soon": {
+			hurt: func(p *patient) {
+				p.CA.Renew(p, 5*time.Minute) // of 65
+				p.Laptop.Deliver(p, p.CA, agenttest.Alice, time.Minute)
+				p.Laptop.Deliver(p, p.CA, agenttest.Bob, time.Minute)
+			},
+			begin: `identity: the issuing certificate "issuing" ends on `, fix: "where the root's key is, run: ssh forge cat /var/lib/florete-provider/issuing.csr | florctl ca sign | ssh forge flor-provider certify",
 		},
 		"host key another": {
 			hurt:  func(p *patient) { p.write(p.HostKey+".pub", "ssh-ed25519 BBBB", 0o644) },

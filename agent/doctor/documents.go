@@ -14,13 +14,30 @@ import (
 
 func (h *host) documents(context.Context) (string, []Finding) {
 	if h.unread == nil {
-		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), nil
+		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), h.stale()
 	}
 	if errors.Is(h.unread, fs.ErrNotExist) {
 		return "none accepted", []Finding{fix(
 			fmt.Sprintf("no manifest accepted yet in %s", h.Layout.Documents()), h.restart("activate"))}
 	}
 	return "unreadable", []Finding{h.unreadable(h.unread, h.restart("activate"))}
+}
+
+// stale is the alarm of a host that may miss what was decided.
+func (h *host) stale() []Finding {
+	d := h.Layout.Stale(h.manifest, h.now)
+	if d == 0 {
+		return nil
+	}
+	var on []string
+	for _, n := range h.manifest.Needs {
+		if n.Renew.StaleAfter > 0 {
+			on = append(on, n.Providers...)
+		}
+	}
+	return []Finding{do(
+		fmt.Sprintf("no provider has answered about this host's documents for %s: they may be outdated", d),
+		fmt.Sprintf("see why need config-documents is not fulfilled, below, and on %s: flor doctor; or deploy this host's documents", strings.Join(on, ", ")))}
 }
 
 // unreadable is the finding of an error while reading, which may only be that
@@ -59,7 +76,7 @@ func (h *host) identity(context.Context) (string, []Finding) {
 	if f, ok := h.hostKey(); !ok {
 		found = append(found, f)
 	}
-	return fmt.Sprintf("%d valid SVIDs, SSH host key %s", good, h.HostKey), found
+	return fmt.Sprintf("%d valid SVIDs, SSH host key %s", good, h.HostKey), append(found, h.ends()...)
 }
 
 // hostKey must be the one that the manifest declares: enrolment proves it.

@@ -22,7 +22,10 @@ func Print(w io.Writer, r Report, now time.Time) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s: %s, %d connections\n", cmp.Or(r.Host, "no manifest"), r.State, r.Connections)
 	if r.Manifest != nil {
-		fmt.Fprintln(&out, strings.TrimSpace(fmt.Sprintf("cluster %s, manifest %d %s", r.Cluster, r.Manifest.Serial, r.Manifest.Rev)))
+		fmt.Fprintln(&out, strings.TrimSpace(fmt.Sprintf("cluster %s, manifest %d %s", r.Cluster, r.Manifest.Serial, r.Manifest.Rev))+age(r.Manifest.Serial, now))
+	}
+	if r.Stale > 0 {
+		fmt.Fprintf(&out, "stale: no provider has answered about this host's documents for %s: they may be outdated: flor doctor\n", time.Duration(r.Stale)*time.Second)
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(&out, "problem: %s\n", Printable(p))
@@ -32,6 +35,16 @@ func Print(w io.Writer, r Report, now time.Time) error {
 	}
 	_, err := out.WriteTo(w)
 	return err
+}
+
+// age is when the manifest's commit was made. A serial is that time, unless the topology
+// has one of its own.
+func age(serial int64, now time.Time) string {
+	const year2001 = 1e9
+	if serial < year2001 {
+		return ""
+	}
+	return ", of " + relative(time.Unix(serial, 0), now)
 }
 
 type table struct {

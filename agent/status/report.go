@@ -17,7 +17,8 @@ type Report struct {
 	Cluster     string      `json:"cluster"`
 	State       string      `json:"state"` // "waiting" until the node's identity is there, then "running"
 	Manifest    *Version    `json:"manifest,omitempty"`
-	Problems    []string    `json:"problems"` // what could not be put in force
+	Problems    []string    `json:"problems"`        // what could not be put in force
+	Stale       int64       `json:"stale,omitempty"` // seconds without an answer about the documents, when too many
 	Identities  []Identity  `json:"identities"`
 	Needs       []Need      `json:"needs"`
 	Listen      string      `json:"listen,omitempty"` // UDP

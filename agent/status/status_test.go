@@ -92,6 +92,20 @@ func TestPrintOfAnAgentThatWaits(t *testing.T) {
 	}
 }
 
+// A serial that is a commit's time says how old the documents are.
+func TestPrintAge(t *testing.T) {
+	for serial, want := range map[int64]string{
+		now.Add(-72 * time.Hour).Unix(): "cluster demo, manifest 1785326400 8eeec93, of 72h0m0s ago\n",
+		7:                               "cluster demo, manifest 7 8eeec93\n",
+	} {
+		var out bytes.Buffer
+		status.Print(&out, status.Report{Cluster: "demo", Manifest: &status.Version{Serial: serial, Rev: "8eeec93"}}, now)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("got %q, want %q", out.String(), want)
+		}
+	}
+}
+
 // serve answers with r until the test ends.
 func serve(t *testing.T, socket string, r status.Report) {
 	t.Helper()

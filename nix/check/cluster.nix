@@ -23,7 +23,7 @@ let
     })
   ];
   services = attrValues clean.services;
-  inherit (clean.providers) oidc;
+  inherit (clean.providers) config oidc;
 
   providers =
     concatMap (n: host "providers.${n}.hosts" clean.providers.${n}.hosts) (attrNames clean.providers)
@@ -35,6 +35,17 @@ let
       (s: "services.${s}.files needs it") "{ hosts = [ \"…\" ]; }"
     ++ missing "oidc" (filter (s: s.sso.mode == "oidc") services)
       (s: "services.${s}.sso needs it") "{ hosts = [ \"…\" ]; issuer = \"https://…\"; }";
+
+  # What was written wrongly is below zero, and was reported.
+  freshness = when (config.staleAfter >= 0 && config.staleAfter <= config.every) [
+    (fault {
+      id = "FL009";
+      place = "providers.config.staleAfter";
+      problem = "hosts would raise the alarm between two requests, which come every ${toString config.every} seconds: found";
+      value = toString config.staleAfter;
+      remedy = "write more than providers.config.every, 86400 for a day";
+    })
+  ];
 
   trust =
     when (clean.trust.roots == [ ]) [
@@ -76,7 +87,7 @@ let
     ])
     (attrNames value);
 in
-providers ++ trust ++ inventory
+providers ++ freshness ++ trust ++ inventory
 ++ names "role" clean.roles {
   node = "{ groups = [ \"control-plane\" ]; }";
   operator = "{ groups = [ \"control-plane\" \"control-plane-write\" ]; }";

@@ -3,6 +3,7 @@ package compile
 import (
 	"crypto/x509"
 	"fmt"
+	"slices"
 	"time"
 
 	"florete"
@@ -30,14 +31,25 @@ func checkRoots(roots []string, trustDomain string, now time.Time) []Fault {
 			case now.Before(c.NotBefore):
 				refuse("FL052", "the certificate is not valid before", c.NotBefore.Format(day), "look at this machine's clock, or list it later")
 			}
+			if !now.After(c.NotAfter) && florete.EndsSoon(c, now) {
+				faults = append(faults, Fault{"FL056", "warning", fmt.Sprintf("trust.roots[%d]", i), "the certificate ends on", c.NotAfter.Format(time.DateOnly),
+					"make a new root with florctl ca init, and list both while hosts change over"})
+			}
+			if err := florete.CheckKey(c.PublicKey); err != nil {
+				refuse("FL057", "no host trusts the certificate:", err.Error(), "make a new root with florctl ca init")
+			}
 			if !c.BasicConstraintsValid || !c.IsCA || c.KeyUsage != 0 && c.KeyUsage&x509.KeyUsageCertSign == 0 {
 				refuse("FL053", "no certificate authority:", fmt.Sprintf("%q", c.Subject.String()), "write the ca.crt that florctl ca init made")
 			}
+			domains := slices.Clone(c.PermittedURIDomains)
 			for _, u := range c.URIs {
-				if u.Scheme == "spiffe" && trustDomain != "" && u.Host != trustDomain {
-					refuse("FL054", "the certificate is of trust domain", fmt.Sprintf("%q", u.Host),
-						fmt.Sprintf("make one with florctl ca init --trust-domain %s", trustDomain))
+				if u.Scheme == "spiffe" {
+					domains = append(domains, u.Host)
 				}
+			}
+			if i := slices.IndexFunc(domains, func(d string) bool { return d != trustDomain }); i >= 0 && trustDomain != "" {
+				refuse("FL054", "the certificate is of trust domain", fmt.Sprintf("%q", domains[i]),
+					fmt.Sprintf("make one with florctl ca init --trust-domain %s", trustDomain))
 			}
 		}
 	}

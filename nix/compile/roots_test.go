@@ -1,9 +1,11 @@
 package compile
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -21,6 +23,20 @@ func root(t *testing.T, change func(*x509.Certificate)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return rootOf(t, key, change)
+}
+
+func weakRoot(t *testing.T) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rootOf(t, key, func(*x509.Certificate) {})
+}
+
+func rootOf(t *testing.T, key crypto.Signer, change func(*x509.Certificate)) string {
+	t.Helper()
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "demo.flor root"},
 		NotBefore: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -44,22 +60,28 @@ func TestRoots(t *testing.T) {
 		pem string
 		ids []string
 	}{
-		"good":                 {good, nil},
-		"two":                  {good + good, nil},
-		"text around":          {"# root\n" + good, nil},
-		"nothing":              {"-----BEGIN CERTIFICATE-----", []string{"FL050"}},
-		"not DER":              {"-----BEGIN CERTIFICATE-----\nZ29sZGVu\n-----END CERTIFICATE-----\n", []string{"FL050"}},
-		"second is not DER":    {good + "-----BEGIN CERTIFICATE-----\nZ29sZGVu\n-----END CERTIFICATE-----\n", []string{"FL050"}},
-		"expired":              {root(t, func(c *x509.Certificate) { c.NotAfter = now.Add(-day) }), []string{"FL051"}},
-		"expires tomorrow":     {root(t, func(c *x509.Certificate) { c.NotAfter = now.Add(day) }), nil},
-		"not yet valid":        {root(t, func(c *x509.Certificate) { c.NotBefore = now.Add(day) }), []string{"FL052"}},
-		"valid since today":    {root(t, func(c *x509.Certificate) { c.NotBefore = now }), nil},
-		"no authority":         {root(t, func(c *x509.Certificate) { c.IsCA = false }), []string{"FL053"}},
-		"may not sign":         {root(t, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }), []string{"FL053"}},
-		"usage not limited":    {root(t, func(c *x509.Certificate) { c.KeyUsage = 0 }), nil},
-		"another trust domain": {root(t, func(c *x509.Certificate) { c.URIs[0].Host = "demo.flora" }), []string{"FL054"}},
-		"reported as missing":  {"", nil},
-		"no trust domain":      {root(t, func(c *x509.Certificate) { c.URIs = nil }), nil},
+		"good":                   {good, nil},
+		"two":                    {good + good, nil},
+		"text around":            {"# root\n" + good, nil},
+		"nothing":                {"-----BEGIN CERTIFICATE-----", []string{"FL050"}},
+		"not DER":                {"-----BEGIN CERTIFICATE-----\nZ29sZGVu\n-----END CERTIFICATE-----\n", []string{"FL050"}},
+		"second is not DER":      {good + "-----BEGIN CERTIFICATE-----\nZ29sZGVu\n-----END CERTIFICATE-----\n", []string{"FL050"}},
+		"expired":                {root(t, func(c *x509.Certificate) { c.NotAfter = now.Add(-day) }), []string{"FL051"}},
+		"expires tomorrow":       {root(t, func(c *x509.Certificate) { c.NotAfter = now.Add(day) }), []string{"FL056"}},
+		"expires next month":     {root(t, func(c *x509.Certificate) { c.NotAfter = now.Add(31 * day) }), nil},
+		"lives a week":           {root(t, func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-5*day), now.Add(2*day) }), nil},
+		"lived a week":           {root(t, func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-6*day), now.Add(day) }), []string{"FL056"}},
+		"weak key":               {weakRoot(t), []string{"FL057"}},
+		"constrained":            {root(t, func(c *x509.Certificate) { c.PermittedURIDomains = []string{"demo.flor"} }), nil},
+		"constrained to another": {root(t, func(c *x509.Certificate) { c.PermittedURIDomains = []string{"other.flor"} }), []string{"FL054"}},
+		"not yet valid":          {root(t, func(c *x509.Certificate) { c.NotBefore = now.Add(day) }), []string{"FL052"}},
+		"valid since today":      {root(t, func(c *x509.Certificate) { c.NotBefore = now }), nil},
+		"no authority":           {root(t, func(c *x509.Certificate) { c.IsCA = false }), []string{"FL053"}},
+		"may not sign":           {root(t, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }), []string{"FL053"}},
+		"usage not limited":      {root(t, func(c *x509.Certificate) { c.KeyUsage = 0 }), nil},
+		"another trust domain":   {root(t, func(c *x509.Certificate) { c.URIs[0].Host = "demo.flora" }), []string{"FL054"}},
+		"reported as missing":    {"", nil},
+		"no trust domain":        {root(t, func(c *x509.Certificate) { c.URIs = nil }), nil},
 		"all at once": {root(t, func(c *x509.Certificate) {
 			c.NotAfter, c.IsCA, c.URIs[0].Host = now.Add(-day), false, "x"
 		}), []string{"FL051", "FL053", "FL054"}},

@@ -60,8 +60,9 @@ func NewRoot(trustDomain string, now time.Time) (*Authority, error) {
 // TrustDomain is the trust domain that an authority's certificate names.
 func (a *Authority) TrustDomain() string { return a.Certificate.URIs[0].Host }
 
-// SignIssuing signs the request of an issuing CA in the root's trust domain.
-func (a *Authority) SignIssuing(csr []byte, now time.Time) (*x509.Certificate, error) {
+// SignIssuing signs the request of an issuing CA in the root's trust domain. It does not
+// outlive the root.
+func (a *Authority) SignIssuing(csr []byte, lifetime time.Duration, now time.Time) (*x509.Certificate, error) {
 	r, err := parseCSR(csr)
 	if err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func (a *Authority) SignIssuing(csr []byte, now time.Time) (*x509.Certificate, e
 	if len(r.URIs) != 1 || r.URIs[0].String() != name.String() {
 		return nil, fmt.Errorf("certificate request: for %v, this root is of %s: sign it with that trust domain's root", r.URIs, name)
 	}
-	t := authority(name, "issuing", now.Add(IssuingLifetime))
+	t := authority(name, "issuing", now.Add(lifetime))
 	t.MaxPathLenZero = true
 	return create(t, a.Certificate, r.PublicKey, a.Key, now)
 }

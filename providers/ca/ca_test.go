@@ -52,7 +52,7 @@ func authorities(t testing.TB) (root, issuing *ca.Authority) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := root.SignIssuing(csr, now)
+	c, err := root.SignIssuing(csr, ca.IssuingLifetime, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestSignIssuingRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, csr := range [][]byte{other, leaf, request(t, key, x509.CertificateRequest{})} {
-		if _, err := root.SignIssuing(csr, now); err == nil || !strings.Contains(err.Error(), "this root is of spiffe://demo.flor: sign it with that trust domain's root") {
+		if _, err := root.SignIssuing(csr, ca.IssuingLifetime, now); err == nil || !strings.Contains(err.Error(), "this root is of spiffe://demo.flor: sign it with that trust domain's root") {
 			t.Errorf("got %v", err)
 		}
 	}

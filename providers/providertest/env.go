@@ -102,7 +102,7 @@ func (e *Env) NewIssuing(root *ca.Authority) *ca.Authority {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	c, err := root.SignIssuing(csr, time.Now())
+	c, err := root.SignIssuing(csr, ca.IssuingLifetime, time.Now())
 	if err != nil {
 		e.t.Fatal(err)
 	}

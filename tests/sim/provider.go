@@ -44,7 +44,7 @@ func newProvider(f *Fleet, name string) *Provider {
 	f.must(err)
 	csr, err := ca.NewIssuingCSR(domain, key)
 	f.must(err)
-	c, err := f.root.SignIssuing(csr, f.root.Certificate.NotBefore.Add(ca.Skew))
+	c, err := f.root.SignIssuing(csr, ca.IssuingLifetime, f.root.Certificate.NotBefore.Add(ca.Skew))
 	f.must(err)
 	p.issuing = &ca.Authority{Certificate: c, Key: key}
 	return p

@@ -56,7 +56,7 @@ func sign(dir string, old ...string) error {
 	if err != nil {
 		return err
 	}
-	c, err := r.SignIssuing(csr, time.Now())
+	c, err := r.SignIssuing(csr, ca.IssuingLifetime, time.Now())
 	if err != nil {
 		return err
 	}

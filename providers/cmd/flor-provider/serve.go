@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"florete"
@@ -88,6 +89,11 @@ func serve(ctx context.Context, h *host) error {
 	}
 	h.log.Info("serving", "as", provider.ID, "at", provider.Address)
 	ready("serving")
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { h.warnOfEnds(ctx) })
+	defer watch.Wait()
+	defer cancel()
 	return srv.Serve(ctx, l)
 }
 

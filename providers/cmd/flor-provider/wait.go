@@ -28,16 +28,22 @@ func (h *host) authority() (*ca.Authority, error) {
 // issuing makes the issuing key and its certificate request, and waits until a
 // person has signed that.
 func (h *host) issuing(ctx context.Context) error {
-	csr := filepath.Join(h.State, "issuing.csr")
-	if err := ca.Request(h.policies.Current().TrustDomain, issuingKey(h.Settings), csr); err != nil {
+	if err := ca.Request(h.policies.Current().TrustDomain, issuingKey(h.Settings), h.csr()); err != nil {
 		return err
 	}
 	return h.wait(ctx, "the issuing certificate", func() error {
 		if err := h.trusted(); err != nil {
-			return fmt.Errorf("%w: where the root's key is, run: ssh %s cat %s | florctl ca sign | ssh %[2]s %[4]s certify", err, h.policies.Current().Host, csr, h.membership.Program("flor-provider"))
+			return fmt.Errorf("%w: where the root's key is, run: %s", err, h.sign())
 		}
 		return nil
 	})
+}
+
+func (h *host) csr() string { return filepath.Join(h.State, "issuing.csr") }
+
+// sign is the command that has the issuing certificate signed.
+func (h *host) sign() string {
+	return fmt.Sprintf("ssh %s cat %s | florctl ca sign | ssh %[1]s %[3]s certify", h.policies.Current().Host, h.csr(), h.membership.Program("flor-provider"))
 }
 
 // trusted refuses an issuing certificate that hosts would refuse: under the policy read

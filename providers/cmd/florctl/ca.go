@@ -77,7 +77,11 @@ output, so that one line does all of it:
 	crt := cmd.Flags().String("ca-cert", "ca.crt", "root certificate `FILE`")
 	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
 	out := cmd.Flags().String("out", "", "`FILE` for the issuing certificate")
+	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "of the certificate, but no longer than the root's")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *lifetime < time.Hour {
+			return fmt.Errorf("--lifetime %s: want an hour at least, such as 2160h for 90 days", *lifetime)
+		}
 		if err := private.RefuseTree(*key); err != nil {
 			return err
 		}
@@ -89,7 +93,7 @@ output, so that one line does all of it:
 		if err != nil {
 			return err
 		}
-		issuing, err := root.SignIssuing(csr, time.Now())
+		issuing, err := root.SignIssuing(csr, *lifetime, time.Now())
 		if err != nil {
 			return fmt.Errorf("%s: %w", from, err)
 		}

@@ -1,0 +1,42 @@
+package activation
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A host that nobody answers about its documents raises an alarm, once, and ends it.
+func TestStaleDocuments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.need("config-documents").Renew.StaleAfter = 2 * 60 * 60
+		h.deploy()
+		var line string
+		h.config.Status = func(s Summary) { line = s.Line() }
+		alarm := func(want bool) {
+			t.Helper()
+			synctest.Wait()
+			if got := strings.Contains(line, "no provider has answered about this host's documents for 2h"); got != want {
+				t.Errorf("status %q: alarm %v, want %v", line, got, want)
+			}
+		}
+		stop := h.run()
+		time.Sleep(4 * time.Hour) // what is unchanged is an answer
+		alarm(false)
+		h.forge.SetDown(true)
+		time.Sleep(time.Hour + 30*time.Minute)
+		alarm(false)
+		time.Sleep(time.Hour)
+		alarm(true)
+		time.Sleep(time.Hour)
+		h.forge.SetDown(false)
+		time.Sleep(30 * time.Minute)
+		alarm(false)
+		stop()
+		if n := strings.Count(h.lines(), "stale: no provider has answered"); n != 1 {
+			t.Errorf("the alarm was raised %d times\n%s", n, h.lines())
+		}
+	})
+}

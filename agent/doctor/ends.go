@@ -1,0 +1,50 @@
+package doctor
+
+import (
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"time"
+
+	"florete"
+	"florete/agent/identity"
+)
+
+// ends finds what a person must sign anew soon: the issuing certificates of this host's
+// SVIDs, and the roots that it trusts. Nothing here can.
+func (h *host) ends() (found []Finding) {
+	var seen []*x509.Certificate
+	soon := func(c *x509.Certificate) bool {
+		if !florete.EndsSoon(c, h.now) || slices.ContainsFunc(seen, c.Equal) {
+			return false
+		}
+		seen = append(seen, c)
+		return true
+	}
+	problem := func(what string, c *x509.Certificate) string {
+		return fmt.Sprintf("the %s certificate %q ends on %s", what, c.Subject.CommonName, c.NotAfter.Format(time.DateOnly))
+	}
+	for _, n := range h.manifest.Needs {
+		id, err := identity.CertID(n)
+		svid := h.identities.SVID(id)
+		if !identity.Delivers(n) || err != nil || svid == nil {
+			continue
+		}
+		for _, der := range svid.Cert.Certificate[1:] {
+			if c, err := x509.ParseCertificate(der); err == nil && soon(c) {
+				found = append(found, do(problem("issuing", c), fmt.Sprintf(
+					"where the root's key is, run: ssh %s cat /var/lib/florete-provider/issuing.csr | florctl ca sign | ssh %[1]s flor-provider certify", n.Providers[0])))
+			}
+		}
+	}
+	roots, err := florete.NewRoots(h.manifest.TrustDomain, h.manifest.Trust.Roots)
+	if err != nil {
+		return found // there are no identities then, which is said
+	}
+	for _, c := range roots.Certificates() {
+		if soon(c) {
+			found = append(found, do(problem("root", c), "make a new root with florctl ca init, and list both in trust.roots while hosts change over"))
+		}
+	}
+	return found
+}

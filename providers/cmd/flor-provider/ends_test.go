@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/providers/ca"
+	"florete/providers/providertest"
+	"florete/providers/server"
+	"florete/providers/settings"
+)
+
+// TestEnds: who reads the log knows in time what to sign anew.
+func TestEnds(t *testing.T) {
+	dir := t.TempDir()
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	must(root(dir))
+	p, err := document(dir, "127.0.0.1:4600", providertest.Authorized(providertest.NewHostKey(t)), []string{"cert"})
+	must(err)
+	must(providertest.WriteDocument(filepath.Join(dir, "policy"), florete.DocPolicy, p, 1000))
+	must(os.Mkdir(filepath.Join(dir, "state"), 0o700))
+	var log bytes.Buffer
+	h := &host{
+		Settings: &settings.Settings{State: filepath.Join(dir, "state"), Cert: &settings.Cert{IssuingCertificate: filepath.Join(dir, "issuing.crt")}},
+		log:      slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	h.policies, err = server.OpenPolicies(filepath.Join(dir, "policy"), h.log)
+	must(err)
+	must(ca.Request(providertest.Domain, issuingKey(h.Settings), h.csr()))
+	must(sign(dir))
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		in   time.Duration
+		want []string
+	}{
+		{0, nil},
+		{ca.IssuingLifetime - 31*day, nil},
+		{ca.IssuingLifetime - 29*day, []string{"the issuing certificate ends soon", "run", "ssh drhorrible cat "}},
+		{ca.RootLifetime - 29*day, []string{"the issuing certificate ends soon", "a root certificate ends soon", "florctl ca init"}},
+	} {
+		log.Reset()
+		h.logEnds(time.Now().Add(c.in))
+		if c.want == nil && log.Len() > 0 {
+			t.Errorf("in %s: %s", c.in, &log)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("in %s: %s, want %q", c.in, &log, want)
+			}
+		}
+	}
+}

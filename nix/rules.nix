@@ -1,6 +1,6 @@
 # Every rule: id → what it refuses, in a few words. Warnings may be acknowledged in the
-# topology, errors may not. Ids are stable and never reused. FL050 and on need a clock or a
-# parser of certificates: florctl finds those.
+# topology, errors may not. Ids are stable and never reused. FL050 and on need a clock, a
+# parser of certificates or the flake's other files: florctl finds those.
 let
   inherit (builtins) mapAttrs;
 

@@ -22,7 +22,7 @@ func TestNetworkManifestReloads(t *testing.T) {
 		next := h.manifest
 		next.Needs = append(append([]florete.Need{}, next.Needs...), OIDCNeed("oidc-late"))
 		h.publish(2, next)
-		time.Sleep(15 * time.Minute)
+		time.Sleep(31 * time.Minute)
 		if s := h.state("oidc-late"); s.State != backoff.Fulfilled {
 			t.Fatalf("oidc-late: %+v\n%s", s, h.lines())
 		}
@@ -38,6 +38,9 @@ func TestNetworkManifestReloads(t *testing.T) {
 			if c.Serial != 2 {
 				t.Errorf("asked with serial %d", c.Serial)
 			}
+		}
+		if calls := h.forge.Calls("config-documents"); calls[0].Serial != 1 || calls[len(calls)-1].Serial != 2 {
+			t.Errorf("documents asked for with serials %d to %d, want 1 to 2", calls[0].Serial, calls[len(calls)-1].Serial)
 		}
 		h.wantExit(h.once(), ExitFulfilled) // the closure did not change: the network's stays
 		h.wantCalls(h.forge, "oidc-late", 1)

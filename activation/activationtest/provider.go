@@ -15,6 +15,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -144,6 +145,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q api.Request
 	if r.Method == http.MethodGet {
 		call.Need = "config-documents"
+		call.Serial, _ = strconv.ParseInt(r.URL.Query().Get("serial"), 10, 64)
 	} else if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 		reply(w, nil, api.Errorf(api.Invalid, api.CodeMalformed, "%v", err))
 		return

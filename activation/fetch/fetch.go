@@ -120,5 +120,5 @@ func asked(err error) *Error {
 }
 
 func (h *Host) client(provider string, svid *tls.Certificate) *api.Client {
-	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[provider], Roots: h.Roots, SVID: svid, Dial: h.Dial}
+	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[provider], Roots: h.Roots, Serial: h.Serial, SVID: svid, Dial: h.Dial}
 }

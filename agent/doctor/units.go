@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,8 +129,8 @@ func (h *host) units(ctx context.Context) (string, []Finding) {
 // unit is what is wrong with one, if anything.
 func (h *host) unit(u Unit) (Finding, bool) {
 	problem := fmt.Sprintf("%s is %s (%s)", u.Name, u.Active, u.Sub)
-	if cause := cmp.Or(u.Text, u.Log); cause != "" {
-		problem += ": " + cause
+	if u.Active != "inactive" && u.Log != "" { // a person stopped what is inactive
+		problem += ": " + u.Log
 	}
 	settings := filepath.Join(h.Etc, "provider.hujson")
 	switch {

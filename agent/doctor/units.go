@@ -138,12 +138,12 @@ func (h *host) unit(u Unit) (Finding, bool) {
 		return do(u.Name+" is not installed", "run install.sh of this host's bundle (florctl bundle)"), false
 	case u.Load == "masked":
 		return fix(u.Name+" is masked", fmt.Sprintf("systemctl unmask %s && systemctl start %[1]s", u.Name)), false
+	case strings.HasPrefix(u.Text, "waiting for ") && (u.Active == "active" || u.Active == "activating"):
+		return do(u.Name+" is "+u.Text, "what that says"), false
 	case u.Active == "active" && u.File == "disabled":
 		return fix(u.Name+" does not start at boot", "systemctl enable "+u.Name), false
 	case u.Active == "active" || u.Active == "reloading":
 		return Finding{}, true
-	case u.Active == "activating" && u.Text != "":
-		return do(u.Name+" waits: "+u.Text, "what it waits for"), false
 	case u.Active == "activating":
 		return do(problem, "mend what it reports; all of it: journalctl -u "+u.Name), false
 	case u.Name == h.Membership.Unit("provider.service") && !exists(settings):

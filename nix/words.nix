@@ -146,7 +146,7 @@ let
     want = "a trust domain";
     hint = "use lower-case DNS labels with dots between them, such as \"demo.flor\"";
     ok = v:
-      matches "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*" v && stringLength v <= 180;
+      matches "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*" v && stringLength v <= 180 && !isV4 v;
   };
 
   clusterName = word {

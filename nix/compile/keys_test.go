@@ -121,3 +121,10 @@ func sound(t *testing.T, word string, texts []string) (ok []bool) {
 	}
 	return ok
 }
+
+// TestTrustDomains: a name constraint cannot hold an address.
+func TestTrustDomains(t *testing.T) {
+	if got := sound(t, "trustDomain", []string{"demo.flor", "cluster", "1.2.3", "10.0.0.1", "demo..flor"}); !slices.Equal(got, []bool{true, true, true, false, false}) {
+		t.Errorf("got %v", got)
+	}
+}

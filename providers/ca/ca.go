@@ -15,6 +15,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -138,6 +139,9 @@ func domain(trustDomain string) (*url.URL, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil || td.Name() != trustDomain {
 		return nil, fmt.Errorf("trust domain %q: want a name such as \"demo.flor\"", trustDomain)
+	}
+	if _, err := netip.ParseAddr(trustDomain); err == nil {
+		return nil, fmt.Errorf("trust domain %q: an IP address, which name constraints cannot hold: want a name such as \"demo.flor\"", trustDomain)
 	}
 	return url.Parse(td.IDString())
 }

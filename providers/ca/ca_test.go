@@ -89,6 +89,11 @@ func TestIssue(t *testing.T) {
 	if !i.IsCA || i.MaxPathLen != 0 || !i.MaxPathLenZero || i.KeyUsage != x509.KeyUsageCertSign|x509.KeyUsageCRLSign || i.URIs[0].String() != "spiffe://demo.flor" {
 		t.Errorf("issuing: CA %v, path %d, usage %v, URIs %v", i.IsCA, i.MaxPathLen, i.KeyUsage, i.URIs)
 	}
+	for what, c := range map[string]*x509.Certificate{"issuing": i, "root": r} {
+		if len(c.PermittedURIDomains) != 1 || c.PermittedURIDomains[0] != "demo.flor" || !c.PermittedDNSDomainsCritical {
+			t.Errorf("%s: constrained to %v, critical %v", what, c.PermittedURIDomains, c.PermittedDNSDomainsCritical)
+		}
+	}
 	if !r.IsCA || r.MaxPathLen != 1 || r.URIs[0].String() != "spiffe://demo.flor" {
 		t.Errorf("root: CA %v, path %d, URIs %v", r.IsCA, r.MaxPathLen, r.URIs)
 	}
@@ -195,6 +200,9 @@ func TestSignIssuingRefused(t *testing.T) {
 		if _, err := root.SignIssuing(csr, ca.IssuingLifetime, now); err == nil || !strings.Contains(err.Error(), "this root is of spiffe://demo.flor: sign it with that trust domain's root") {
 			t.Errorf("got %v", err)
 		}
+	}
+	if _, err := ca.NewRoot("10.0.0.1", now); err == nil || !strings.Contains(err.Error(), `trust domain "10.0.0.1": an IP address`) {
+		t.Errorf("got %v", err)
 	}
 	if _, err := ca.NewRoot("Demo Flor", now); err == nil || !strings.Contains(err.Error(), `want a name such as "demo.flor"`) {
 		t.Errorf("got %v", err)

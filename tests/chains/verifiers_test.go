@@ -66,7 +66,7 @@ func providerServer(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certifi
 		client := e.Stranger(node)
 		client.SVID = &c
 		_, err := client.Artifact(t.Context())
-		if e := api.AsError(err); e.Code == api.CodeUnavailable && strings.Contains(e.Message, "published here yet") {
+		if e := api.AsError(err); e.Code == api.CodeMissing && strings.Contains(e.Message, "published here yet") {
 			return ""
 		}
 		if api.AsError(err).Code != api.CodeUnavailable {

@@ -32,7 +32,7 @@ with subtest("stolen: with the key anybody is anyone, for as long as the issuing
     laptop.succeed(f"mkdir {THIEF}", f"cat > {THIEF}/ca.pem <<'END'\n{stolen}END")
     laptop.succeed(
         f"cd {THIEF}; openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -subj / -out csr.pem",
-        f"cd {THIEF}; printf 'subjectAltName=URI:spiffe://demo.flor/node/mgmt01\nkeyUsage=digitalSignature\nbasicConstraints=CA:FALSE' > extensions",
+        f"cd {THIEF}; printf 'subjectAltName=URI:spiffe://demo.flor/node/mgmt01\nkeyUsage=digitalSignature\nextendedKeyUsage=clientAuth,serverAuth\nbasicConstraints=CA:FALSE' > extensions",
         f"cd {THIEF}; openssl x509 -req -in csr.pem -CA ca.pem -CAkey ca.pem -CAcreateserial -days 90 -extfile extensions -out leaf.pem",
         f"cd {THIEF}; cat leaf.pem ca.pem > chain.pem",
     )

@@ -1,7 +1,7 @@
 // Package florete is the vocabulary that every part of Florete shares: SPIFFE IDs
 // and the names made from them, the two documents (manifest and policy) with
-// their envelope, how a document is opened and verified, and where things lie on
-// a host's disk.
+// their envelope, how a document is opened and verified, which certificate chains and
+// keys are believed, and where things lie on a host's disk.
 //
 // A document is a body and an envelope. The body's bytes are exactly what
 // builtins.toJSON wrote; they are hashed and decoded as they are and never

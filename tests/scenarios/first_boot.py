@@ -1,4 +1,5 @@
 """Five hosts boot from nothing and become a cluster, with one act of the operator."""
+# systemd: every unit starts
 
 with subtest("hosts without anything boot, and no unit waits for the network"):
     start_all()

@@ -2,7 +2,8 @@
 
 A scenario's first line is a docstring that says what it proves. A line
 `# own kernel: ursula` names hosts that share neither clock nor memory with others,
-`# bundles: ursula/base.deb` what florctl packs for a host, into its /root/bundles."""
+`# bundles: ursula/base.deb` what florctl packs for a host, into its /root/bundles, and
+`# systemd: ` says why it runs on each version of that, not on the newest alone."""
 
 import ast
 import shutil
@@ -15,7 +16,7 @@ from .machine import Machine
 from .uml import KERNEL
 
 COMMON = "common.py"
-OWN_KERNEL, BUNDLES = "# own kernel: ", "# bundles: "
+OWN_KERNEL, BUNDLES, SYSTEMD = "# own kernel: ", "# bundles: ", "# systemd: "
 
 
 class Scenario:
@@ -24,6 +25,7 @@ class Scenario:
         self.text = path.read_text()
         self.proves = (ast.get_docstring(ast.parse(self.text)) or "").split("\n")[0]
         self.own_kernel, self.bundles = self._named(OWN_KERNEL), self._named(BUNDLES)
+        self.every_systemd = bool(self._named(SYSTEMD))
 
     def _named(self, mark: str) -> list[str]:
         """What lines with this mark name."""

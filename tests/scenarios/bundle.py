@@ -34,7 +34,7 @@ start_all()
 deploy("base", [drhorrible, raishan, mgmt01, laptop])
 sign_issuer()
 # The host as its distribution made it: none of our commands, units or names.
-ursula.succeed("umount /usr/local/bin", "rm -r /etc/sysusers.d/florete.conf /etc/florete", "! command -v flor")
+ursula.succeed("umount /usr/local/bin", "rm -rf /etc/sysusers.d/florete.conf /etc/florete", "! command -v flor")
 for revision in ("base", "without-wiki"):
     ursula.succeed(f"mkdir {BUNDLES}/{revision}", f"tar xzf {BUNDLES}/{revision}.tar.gz -C {BUNDLES}/{revision}")
 ursula.succeed("printf '127.0.0.1 localhost\\n10.0.0.9 printer # mine' > /etc/hosts")

@@ -31,9 +31,9 @@ let
   };
 
   # Names need no nixpkgs, so that the flake's other checks do not either.
-  # Bundles are for any Linux but NixOS.
+  # Bundles, and what an operator types where they are, are for any Linux but NixOS.
   scripts = builtins.filter
-    (f: builtins.match ".*\\.py" f != null && f != "common.py" && builtins.match ".*\n# bundles: .*" (builtins.readFile (scenarios + "/${f}")) == null)
+    (f: builtins.match ".*\\.py" f != null && f != "common.py" && builtins.match ".*\n# (bundles|operator): .*" (builtins.readFile (scenarios + "/${f}")) == null)
     (builtins.attrNames (builtins.readDir scenarios));
   name = script: builtins.replaceStrings [ "_" ".py" ] [ "-" "" ] script;
 in

@@ -16,6 +16,7 @@ from .debian import SUITES, base
 from .jobs import Jobs
 from .machine import Machine
 from .network import Network
+from .operator import Operator
 from .scenario import Scenario, scenarios
 from .uml import UML
 
@@ -27,7 +28,7 @@ class Run:
     def __init__(self, dir: Path, prefix: str, base: Path, cluster: Cluster) -> None:
         self.dir, self.prefix, self.base, self.cluster = dir, prefix, base, cluster
 
-    def machines(self, scenario: Scenario) -> list[Machine]:
+    def machines(self, scenario: Scenario) -> tuple[list[Machine], Operator | None]:
         net = Network(self.prefix)
         made = []
         for number, name in enumerate(HOSTS, 1):
@@ -39,7 +40,9 @@ class Run:
                 if owner == name:
                     self.cluster.pack(h, file)
             made.append(Machine(h, net, number))
-        return made
+        if not scenario.pages:
+            return made, None
+        return made, Operator(self.dir / "operator", self.cluster.bin, self.cluster.dir / "florete", self.cluster.here.parent / "scenarios/programs", net, {m.name: m.number for m in made})
 
     def close(self) -> None:
         remove_hosts(self.dir, self.prefix)
@@ -68,8 +71,8 @@ def attempt(scenario: Scenario, suite: str, run: Run) -> bool:
     began = time.monotonic()
     machines = []
     try:
-        machines = run.machines(scenario)
-        scenario.run(machines)
+        machines, operator = run.machines(scenario)
+        scenario.run(machines, operator)
     except Exception:
         traceback.print_exc()
         for m in machines:

@@ -34,7 +34,7 @@ def renewed():
 # Debian as it is installed: an SSH server, and nothing of ours.
 hosts = [drhorrible, ursula, mgmt01]
 for host in hosts:
-    host.start()
+    host.start(allow_reboot=True)
 for host in hosts:
     host.wait_for_unit("multi-user.target")
     host.execute("systemctl disable --now wiki.service metrics.service whole.service")

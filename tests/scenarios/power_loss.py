@@ -29,7 +29,7 @@ def lose_power(round):
         host.succeed(FROM_NOTHING)
     host.succeed(f"python3 -c '{HOLD.format(delay=delay)}'")
     host.crash()
-    host.start()
+    host.start(allow_reboot=True)
     host.wait_for_unit("whole.service")
     return json.loads(host.succeed("cat /run/whole.json")) | {"round": round, "host": host.name, "delay": delay}
 
@@ -51,7 +51,7 @@ with subtest("they came in the middle of things"):
 with subtest("the provider lost power too, while hosts asked"):
     for _ in range(3):
         drhorrible.crash()
-        drhorrible.start()
+        drhorrible.start(allow_reboot=True)
         drhorrible.wait_for_unit("florete-provider.service")
         time.sleep(random.uniform(0, 3))
 

@@ -19,11 +19,12 @@ let
     roots = [ (builtins.readFile "${keys}/operator/ca.crt") ];
     nextRoots = [ (builtins.readFile "${keys}/operator/next/ca.crt") ];
   };
-  host = import ./host.nix { inherit florete revisions keys facts programs; };
-
   test = script: pkgs.testers.runNixOSTest {
     name = "florete-${name script}";
-    nodes = lib.genAttrs (builtins.attrNames facts.addresses) host;
+    nodes = lib.genAttrs (builtins.attrNames facts.addresses) (import ./host.nix {
+      inherit florete revisions keys facts programs;
+      named = import ./named.nix (builtins.attrNames revisions) (builtins.readFile (scenarios + "/${script}"));
+    });
     testScript = lib.concatMapStrings builtins.readFile [ (scenarios + "/common.py") (scenarios + "/${script}") ];
     # The scripts are typed where they run, not by what one of them leaves unused.
     skipTypeCheck = true;

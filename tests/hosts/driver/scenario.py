@@ -9,7 +9,8 @@ A scenario's first line is a docstring that says what it proves. A line
 import ast
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,11 +45,7 @@ class Scenario:
     def run(self, machines: list[Machine], operator: Operator | None) -> None:
         """The script sees what the NixOS test driver shows it; with pages, operator and
         their commands too."""
-        def start_all() -> None:
-            for m in machines:
-                m.start()
-
-        symbols = {m.name: m for m in machines} | {"machines": machines, "start_all": start_all, "subtest": subtest}
+        symbols = {m.name: m for m in machines} | {"machines": machines, "subtest": subtest, "at_once": at_once}
         if operator:
             symbols |= {"operator": operator, "blocks": {h: b for page in self.pages for h, b in blocks(self.path.parents[2] / page).items()}}
         for path in (self.path.with_name(COMMON), self.path):
@@ -58,6 +55,11 @@ class Scenario:
 def scenarios(dir: Path) -> dict[str, Scenario]:
     found = [Scenario(p) for p in sorted(dir.glob("*.py")) if p.name != COMMON]
     return {s.name: s for s in found}
+
+
+def at_once(do: Callable[[Machine], object], hosts: list[Machine]) -> list[object]:
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(do, hosts))
 
 
 @contextmanager

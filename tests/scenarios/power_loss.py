@@ -37,10 +37,8 @@ def lose_power(round):
 delays = [random.uniform(0, 0.05) for _ in range(ROUNDS)]
 with subtest(f"{ROUNDS} losses of power: whatever is in force is whole at the next boot"):
     found = []
-    with ThreadPoolExecutor() as pool:
-        queues = [range(i, ROUNDS, len(victims)) for i in range(len(victims))]
-        for results in pool.map(lambda queue: [lose_power(round) for round in queue], queues):
-            found += results
+    for results in everywhere(lambda victim: [lose_power(round) for round in range(victims.index(victim), ROUNDS, len(victims))], victims):
+        found += results
     assert len(found) == ROUNDS and not any(f["broken"] for f in found), [f for f in found if f["broken"]]
 
 with subtest("they came in the middle of things"):

@@ -68,12 +68,12 @@ with subtest("it works"):
 with subtest("Ann signs in with her password, by the client that the wiki has"):
     password = operator.succeed("cat ~/demo-ca/ann.password").strip()
     client = ursula.succeed("cd /var/lib/florete/needs/oidc-wiki/current; cat client-id; echo; cat client-secret").split()
-    mgmt01.copy_from_host(operator.florete_programs + "/sign_in.py", "/usr/local/lib/sign_in.py")
+    mgmt01.copy_from_host(operator.programs + "/sign_in.py", "/usr/local/lib/sign_in.py")
     sign_in = "runuser -u ann -- python3 /usr/local/lib/sign_in.py http://auth.demo.flor.rete http://wiki.demo.flor.rete/callback"
     assert mgmt01.succeed(f"{sign_in} {' '.join(client)} ann@example.org '{password}'").strip() == "ann@example.org"
     mgmt01.fail(f"{sign_in} {' '.join(client)} ann@example.org 'not {password}'")
 
-mgmt01.copy_from_host(operator.florete_programs + "/traffic.py", "/usr/local/lib/scenarios/traffic.py")
+mgmt01.copy_from_host(operator.programs + "/traffic.py", "/usr/local/lib/scenarios/traffic.py")
 mgmt01.succeed("systemd-run --quiet --collect --unit=traffic --uid=ann --property=RuntimeDirectory=traffic /usr/local/lib/scenarios/traffic.py /run/traffic/out.json http://wiki.demo.flor.rete/")
 mgmt01.wait_for_file("/run/traffic/out.json")
 requests = lambda: json.loads(mgmt01.succeed("cat /run/traffic/out.json"))

@@ -14,10 +14,11 @@ NUMBER = 254  # of its address
 
 
 class Operator:
-    """dir is for it alone; florete is the flake that clusters have as an input."""
+    """dir is for it alone; florete is the flake that clusters have as an input, programs
+    the directory of those that scenarios bring."""
 
     def __init__(self, dir: Path, bin: Path, florete: Path, programs: Path, network: Network, hosts: dict[str, int]) -> None:
-        self.network, self.florete, self.florete_programs = network, f"path:{florete}", str(programs)
+        self.network, self.florete, self.programs = network, f"path:{florete}", str(programs)
         self.home, commands, config = dir / "home", dir / "bin", dir / "ssh"
         self.cwd = self.home
         for d in (self.home, commands):

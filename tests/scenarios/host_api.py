@@ -62,3 +62,8 @@ with subtest("what was asked for is fetched again, once ten seconds have passed 
     ursula.succeed("systemctl stop florete-activate.service", f"sed -i -E 's/\"asked\": ?[0-9]+/\"asked\":1/' {STATE}/needs/cert-service-wiki/state.json")
     ursula.succeed("systemctl start florete-activate.service")
     wait_until(lambda: serial(ursula, "cert-service-wiki") != before, lambda: "another certificate is there", timeout=20)
+
+with subtest("a socket stops and starts again while its service runs"):
+    for socket in ("florete-host.socket", "florete-host-rotate.socket"):
+        ursula.succeed(f"systemctl stop {socket}", f"systemctl start {socket}")
+        wait_until(lambda: ask(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan looks again", timeout=20)

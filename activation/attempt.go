@@ -25,7 +25,7 @@ func (a *activation) attempt(n *need) func(context.Context) outcome {
 	last := n.state.Error
 	number := n.state.Begin(a.view(n))
 	ask := fetch.Ask{
-		Need: n.Need, Digest: n.digest, Since: n.state.Fulfilled,
+		Need: n.Need, Digest: n.digest, Answers: n.state.Answers,
 		Provider: n.Providers[(number-1)%len(n.Providers)],
 		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted),
 	}

@@ -3,6 +3,7 @@ package activation
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 	"unicode"
@@ -38,6 +39,18 @@ type Event struct {
 	After    []string      `json:"after,omitempty"` // the needs that block this one
 	Next     time.Time     `json:"next,omitzero"`   // attempt or renewal
 	Needs    []NeedStatus  `json:"needs,omitempty"` // of a summary
+}
+
+// Level is how serious the event is: a failed attempt is a warning, since what lasts
+// is made of them.
+func (e Event) Level() slog.Level {
+	switch e.Event {
+	case EventDisk:
+		return slog.LevelError
+	case EventFailed, EventUntold:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
 }
 
 // JSON is the event on one line.

@@ -1,6 +1,7 @@
 package activation
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 )
@@ -12,6 +13,17 @@ func TestWaitsAreReadable(t *testing.T) {
 	} {
 		if got := wait(d); got != want {
 			t.Errorf("%d: %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestLevels(t *testing.T) {
+	for event, want := range map[string]slog.Level{
+		EventFulfilled: slog.LevelInfo, EventSummary: slog.LevelInfo, EventTold: slog.LevelInfo,
+		EventFailed: slog.LevelWarn, EventUntold: slog.LevelWarn, EventDisk: slog.LevelError,
+	} {
+		if got := (Event{Event: event}).Level(); got != want {
+			t.Errorf("%s: level %s, want %s", event, got, want)
 		}
 	}
 }

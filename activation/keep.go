@@ -126,7 +126,8 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 		}
 		n.state.Settle(a.view(n))
 		due, ok := n.state.Due(n.Renew)
-		if at, wanted := a.wanted(n, now); wanted && (!ok || at.Before(due)) {
+		rotation := a.rotation(n)
+		if at := n.state.Asked.Add(heed).Time; rotation != n.state.Rotation && rotation != 0 && (!ok || at.Before(due)) {
 			due, ok = at, true
 		}
 		if !ok {
@@ -141,23 +142,25 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 			continue
 		}
 		n.busy, a.tried[n.ID] = true, true
+		n.state.Rotation = rotation
 		start(a.attempt(n))
 	}
 	return next
 }
 
-// wanted tells whether someone has asked for a need since it was last asked for,
-// and when it is to be asked for then.
-func (a *activation) wanted(n *need, now time.Time) (at time.Time, ok bool) {
+// rotation identifies the newest request to fetch a need again, zero for none. It is
+// compared for equality alone, with the one that the last attempt serves: no order of
+// clocks can lose a request that came while that attempt was under way.
+func (a *activation) rotation(n *need) int64 {
 	if a.Rotate == "" {
-		return at, false
+		return 0
 	}
-	// Another account's directory: where a link leads is none of our business.
+	// Another account's directory: a link there is no request.
 	fi, err := os.Lstat(filepath.Join(a.Rotate, n.ID))
-	if err != nil || !fi.ModTime().After(n.state.Asked.Time) || fi.ModTime().After(now) {
-		return at, false
+	if err != nil || !fi.Mode().IsRegular() {
+		return 0
 	}
-	return n.state.Asked.Add(heed).Time, true
+	return fi.ModTime().UnixNano()
 }
 
 func (a *activation) block(n *need, by []string, now time.Time) {

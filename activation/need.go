@@ -59,7 +59,7 @@ func (a *activation) load(n florete.Need) *need {
 	if n.Kind == kindCert && !a.host.Trusts(n) { // the roots are others now
 		l.state.Digest = ""
 	}
-	if a.host.Answered(n.ID, l.state.Fulfilled) {
+	if a.host.Answered(n.ID, l.state.Answers) {
 		a.forget(l)
 	}
 	v := a.view(l)

@@ -21,17 +21,8 @@ func TestRotate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.config.Rotate = t.TempDir()
-		touch := func(id string, at time.Time) {
-			path := filepath.Join(h.config.Rotate, id)
-			if err := os.WriteFile(path, nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chtimes(path, at, at); err != nil {
-				t.Fatal(err)
-			}
-		}
-		touch("oidc-outline", time.Now().Add(-time.Hour))
-		touch("cert-node", time.Now().Add(365*24*time.Hour)) // a clock that was wrong
+		h.touch("oidc-outline", time.Now().Add(-time.Hour))
+		h.touch("cert-node", time.Now().Add(365*24*time.Hour)) // a clock that was wrong
 		var granted atomic.Bool
 		h.forge.SetRefuse(func(c Call) *api.Error {
 			if c.Need == "oidc-outline" && !granted.Load() {
@@ -45,8 +36,8 @@ func TestRotate(t *testing.T) {
 		h.wantCalls(h.forge, "oidc-outline", 1)
 
 		key := h.file("cert-node", florete.FileKey)
-		touch("cert-node", time.Now())
-		touch("oidc-outline", time.Now())
+		h.touch("cert-node", time.Now())
+		h.touch("oidc-outline", time.Now())
 		granted.Store(true)
 		time.Sleep(heed + time.Second)
 		h.wantCalls(h.forge, "cert-node", 2)
@@ -55,7 +46,7 @@ func TestRotate(t *testing.T) {
 			t.Error("the same key again")
 		}
 		for range 60 {
-			touch("cert-node", time.Now())
+			h.touch("cert-node", time.Now())
 			time.Sleep(time.Second)
 		}
 		if n := len(h.forge.Calls("cert-node")); n < 6 || n > 9 {
@@ -63,6 +54,53 @@ func TestRotate(t *testing.T) {
 		}
 		h.wantExit(stop(), ExitFulfilled)
 	})
+}
+
+// A request that comes at whatever instant after the last attempt began is served, also
+// one of the same second, and although new documents have state read from disk again.
+func TestRotateLosesNoRequest(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Nanosecond, 10 * time.Millisecond, 990 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHost(t)
+			h.config.Rotate = t.TempDir()
+			time.Sleep(123 * time.Millisecond) // so that state on disk has other times than this
+			stop := h.run()
+			time.Sleep(time.Minute)
+			for serial := int64(2); serial < 8; serial++ {
+				h.publish(serial, h.manifest)
+				h.touch("config-documents", time.Now())
+				for range 2 * heed / (20 * time.Millisecond) {
+					if time.Sleep(20 * time.Millisecond); h.inForce() == serial {
+						break
+					}
+				}
+				if got := h.inForce(); got != serial {
+					t.Fatalf("%s after the last documents: serial %d in force, want %d\n%s", after, got, serial, h.lines())
+				}
+				time.Sleep(after)
+			}
+			h.wantExit(stop(), ExitFulfilled)
+		})
+	}
+}
+
+// inForce is the serial of the documents in force.
+func (h *host) inForce() int64 {
+	h.t.Helper()
+	d, err := florete.Read(florete.Current(h.config.State.Documents()), florete.DocManifest)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return d.Envelope.Serial
+}
+
+// touch requests a need, at a time.
+func (h *host) touch(id string, at time.Time) {
+	h.t.Helper()
+	path := filepath.Join(h.config.Rotate, id)
+	if err := errors.Join(os.WriteFile(path, nil, 0o644), os.Chtimes(path, at, at)); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 // Where a link leads is not looked at: it may be where looking takes for ever.

@@ -43,6 +43,8 @@ type State struct {
 	Expires    Time   `json:"expires"`
 	Manifest   string `json:"manifest"` // digest of the one in force at the last attempt
 	Told       int    `json:"told"`     // newest gen-N that the units of onChange know of
+	Answers    int    `json:"answers"`  // times it was fulfilled
+	Rotation   int64  `json:"rotation"` // identity of the request to fetch it again that the last attempt serves
 }
 
 // Error is why the last attempt failed.
@@ -87,7 +89,7 @@ func parse(b []byte) (State, error) {
 	default:
 		return State{}, fmt.Errorf("state %q: not a state of a need", s.State)
 	}
-	if s.Attempts < 0 || s.Total < 0 || s.Told < 0 || s.Invalids < 0 {
+	if s.Attempts < 0 || s.Total < 0 || s.Told < 0 || s.Invalids < 0 || s.Answers < 0 {
 		return State{}, fmt.Errorf("a count below zero")
 	}
 	return s, nil

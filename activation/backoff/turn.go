@@ -163,6 +163,7 @@ func (s *State) Fail(v View, provider string, e *api.Error, b Backoff) {
 // a twentieth earlier than asked for, so that hosts do not renew together.
 func (s *State) Fulfil(v View, provider string, expires int64) {
 	s.become(Fulfilled, v.Now)
+	s.Answers++
 	s.Provider, s.Error, s.Invalids = provider, nil, 0
 	s.Digest, s.Generation = v.Digest, v.Need.Generation
 	s.Fulfilled, s.Expires, s.Next = At(v.Now.Truncate(time.Second)), Unix(expires), Time{}

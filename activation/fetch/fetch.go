@@ -9,7 +9,6 @@ import (
 	"net"
 
 	"florete"
-	"florete/activation/backoff"
 	"florete/providers/api"
 )
 
@@ -38,9 +37,9 @@ type Host struct {
 // Ask is one attempt.
 type Ask struct {
 	Need     florete.Need
-	Provider string       // host name
-	Digest   string       // of the need
-	Since    backoff.Time // when the need was last fulfilled: what was pending before is answered
+	Provider string // host name
+	Digest   string // of the need
+	Answers  int    // so far: what was pending before the last is answered
 
 	// Enrol asks for the node's SVID by proof even when there is one that seems
 	// good.

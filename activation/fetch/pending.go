@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"florete"
-	"florete/activation/backoff"
 	"florete/activation/delivery"
 	"florete/providers/api"
 )
@@ -16,9 +15,9 @@ import (
 // pending is a request that has no answer yet, on disk before it is sent. Body
 // and PrivateKey are made once, and Key is the same each time it is sent.
 type pending struct {
-	Key        string          `json:"key"`    // idempotency key
-	Digest     string          `json:"digest"` // of the need
-	Since      int64           `json:"since"`  // when the need was fulfilled before
+	Key        string          `json:"key"`     // idempotency key
+	Digest     string          `json:"digest"`  // of the need
+	Answers    int             `json:"answers"` // to the need before this one
 	Body       json.RawMessage `json:"body"`
 	PrivateKey string          `json:"privateKey,omitempty"` // PEM, PKCS #8 (RFC 5958)
 }
@@ -44,10 +43,10 @@ func (h *Host) readPending(need string) (p pending, found bool, err error) {
 // there is belongs to another need, or to an effort that has ended.
 func (h *Host) pending(a Ask) (pending, error) {
 	p, found, err := h.readPending(a.Need.ID)
-	if err != nil || found && p.Digest == a.Digest && p.Since == a.Since.Seconds() {
+	if err != nil || found && p.Digest == a.Digest && p.Answers == a.Answers {
 		return p, err
 	}
-	p = pending{Digest: a.Digest, Since: a.Since.Seconds(), Body: a.Need.Request}
+	p = pending{Digest: a.Digest, Answers: a.Answers, Body: a.Need.Request}
 	if a.Need.Kind == "cert" {
 		if p.Body, p.PrivateKey, err = certRequest(a.Need); err != nil {
 			return pending{}, err
@@ -64,10 +63,10 @@ func (h *Host) pending(a Ask) (pending, error) {
 	return p, delivery.WriteFile(h.pendingPath(a.Need.ID), b, 0o600)
 }
 
-// Answered tells whether what is pending was answered by what was fulfilled since.
-func (h *Host) Answered(need string, fulfilled backoff.Time) bool {
+// Answered tells whether what is pending has its answer among so many.
+func (h *Host) Answered(need string, answers int) bool {
 	p, found, err := h.readPending(need)
-	return err == nil && found && p.Since != fulfilled.Seconds()
+	return err == nil && found && p.Answers != answers
 }
 
 // Forget drops what is pending for a need, when its answer is delivered.

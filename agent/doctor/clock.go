@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +20,14 @@ import (
 // tolerance is how far clocks may be apart: enrolment proofs live a minute.
 const tolerance = 30 * time.Second
 
-const setClock = "timedatectl set-ntp true"
+// setClock is the command that has a service set the clock. NixOS, where timedatectl may
+// change no unit, has timesyncd unless it is told otherwise.
+func setClock() string {
+	if _, err := os.Stat("/etc/NIXOS"); err == nil {
+		return "systemctl restart systemd-timesyncd.service"
+	}
+	return "timedatectl set-ntp true"
+}
 
 // answer is what a provider said to a request that asks for nothing.
 type answer struct {
@@ -96,14 +104,14 @@ func (h *host) clock(context.Context) (string, []Finding) {
 			if a.ahead < 0 {
 				way = "ahead of"
 			}
-			found = append(found, fix(fmt.Sprintf("this host's clock is %s %s that of %s", a.ahead.Abs(), way, a.name), setClock))
+			found = append(found, fix(fmt.Sprintf("this host's clock is %s %s that of %s", a.ahead.Abs(), way, a.name), setClock()))
 		}
 	}
 	for _, n := range h.manifest.Needs {
 		id, err := identity.CertID(n)
 		if svid := h.identities.SVID(id); identity.Delivers(n) && err == nil && svid != nil && h.now.Before(svid.Cert.Leaf.NotBefore) {
 			found = append(found, fix(
-				fmt.Sprintf("the SVID of %s begins %s after this host's clock", id.Short(), svid.Cert.Leaf.NotBefore.Sub(h.now).Round(time.Second)), setClock))
+				fmt.Sprintf("the SVID of %s begins %s after this host's clock", id.Short(), svid.Cert.Leaf.NotBefore.Sub(h.now).Round(time.Second)), setClock()))
 		}
 	}
 	return fmt.Sprintf("compared with %d providers", compared), found

@@ -57,7 +57,7 @@ func (h *host) cure(n florete.Need, s status.NeedState) (f Finding, ok bool) {
 		_, found := h.disk(context.Background())
 		return retry, len(found) == 0
 	case "clock":
-		return fix("", setClock), true
+		return fix("", setClock()), true
 	case "missing":
 		if n.Kind == "config" {
 			return publish, true

@@ -39,6 +39,9 @@ func (c Config) rewrite(block string) (changed bool, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return false, err
 	}
+	if text == "" { // none but ours, where there was no file before
+		return true, os.Remove(c.Hosts)
+	}
 	return true, c.replace([]byte(text), mode)
 }
 

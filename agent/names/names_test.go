@@ -3,6 +3,8 @@ package names
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -186,6 +188,16 @@ func TestRun(t *testing.T) {
 	}
 	if err := Remove(Config{Hosts: path}); err != nil || read(t, path) != "127.0.0.1 localhost\n" {
 		t.Errorf("removed: %v, %q", err, read(t, path))
+	}
+	none := Config{Hosts: filepath.Join(t.TempDir(), "hosts")}
+	if _, err := none.rewrite("# florete: what cluster demo reaches\n" + ends + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(none); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(none.Hosts); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("where there was no file one is left: %v", err)
 	}
 }
 

@@ -144,3 +144,26 @@ func TestPreinst(t *testing.T) {
 		}
 	}
 }
+
+// TestPostinst: a unit that does not start leaves no half configured package, and the
+// others are started all the same.
+func TestPostinst(t *testing.T) {
+	b := example(t, "drhorrible", "one")
+	control := b.control("amd64", "demo.flor", nil)
+	script := control[slices.IndexFunc(control, func(f file) bool { return f.path == "postinst" })]
+	dir := write(t, map[string][]byte{
+		"systemctl":        []byte("#!/bin/sh\necho \"$*\" >>\"$0.told\"\ncase $* in *restart*activate*) exit 1 ;; esac\n"),
+		"systemd-sysusers": []byte("#!/bin/sh\n"),
+	})
+	text := strings.NewReplacer("/run/systemd/system", dir, "/etc/systemd/system", dir).Replace(string(script.data))
+	cmd := exec.Command("sh", "-c", text, "postinst", "configure")
+	cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "florete: systemctl restart florete-activate.service florete-names.service: not all have started: systemctl --failed, and flor doctor, say why\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	told, err := os.ReadFile(filepath.Join(dir, "systemctl.told"))
+	if err != nil || !strings.Contains(string(told), "try-restart florete-agent.service\n") {
+		t.Errorf("%v: after a unit that did not start:\n%s", err, told)
+	}
+}

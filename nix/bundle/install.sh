@@ -8,11 +8,14 @@ name=@NAME@
 usage() {
 	cat <<END
 Usage: install.sh [--dry-run] [--root DIR] [--any-host]   install or upgrade
-       install.sh --rollback [--dry-run] [--root DIR]     back to the version before
+       install.sh --rollback [--dry-run] [--root DIR]     back to the programs before
        install.sh --remove [--purge] [--dry-run] [--root DIR]
 
 Every step looks first and acts where something is to be done, so that doing it
 again does nothing, and a run that was cut short is finished by the next.
+
+--rollback keeps the documents in force: those of the version before may be months
+old. Where they are wanted, /usr/local/lib/$name/previous/install.sh installs it anew.
 
   --dry-run   print what would be done
   --root DIR  install below DIR, such as a chroot; starts nothing
@@ -37,6 +40,10 @@ act() {
 
 # mark remembers what is under way until it is finished.
 mark() { echo "${old:--} $version" >"$base/unfinished"; }
+
+# start starts or restarts units. One that does not start is no reason to leave the
+# rest undone.
+start() { act systemctl "$@" || failed=1; }
 
 # changing comes before the first change.
 changing() {
@@ -80,6 +87,17 @@ gone() {
 	done
 }
 
+# purged removes a directory; where it is a mount point, what is in it.
+purged() {
+	[ -e "$1" ] || [ -L "$1" ] || return 0
+	changing
+	if mountpoint -q "$1"; then
+		act find "$1" -mindepth 1 -delete
+	else
+		act rm -rf "$1"
+	fi
+}
+
 # live tells whether there is a systemd to talk to.
 live() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
 
@@ -103,13 +121,14 @@ forget() {
 	done
 }
 
-# switch puts the version $1, which is in $base, in force.
+# switch puts the version $1, which is in $base, in force, with the documents of the
+# version $2.
 switch() {
-	version=$1
+	version=$1 tried=
 	new=$base/$version
 	[ -z "$dry" ] || [ -d "$new" ] || new=$here
 	if [ -e "$base/unfinished" ]; then
-		read -r old _ <"$base/unfinished"
+		read -r old tried <"$base/unfinished"
 		[ "$old" != - ] || old=
 		changing
 	else
@@ -127,9 +146,9 @@ switch() {
 		fi
 	done
 	link "/usr/local/lib/$name/current/install.sh" "$root/usr/local/sbin/$name-install"
-	link "/usr/local/lib/$name/current/documents" "$root/etc/$name/documents"
+	link "$2/documents" "$base/documents"
+	link "/usr/local/lib/$name/documents" "$root/etc/$name/documents"
 	link "$version" "$base/current"
-	[ -z "$old" ] || [ "$old" = "$version" ] || link "$old" "$base/previous"
 	forget "$new/units"
 	for path in "$new"/units/*; do
 		put "$path" "$units/${path##*/}"
@@ -142,20 +161,28 @@ switch() {
 	! live || act systemctl daemon-reload
 	act systemctl --quiet ${root:+--root="$root"} enable $(enabled "$new/units")
 	if live; then
-		# All that others set too, in order: the last says it.
+		# All that others set too, in order: the last says it. How often that was is no matter.
+		act systemctl reset-failed systemd-sysctl.service || :
 		act systemctl restart systemd-sysctl.service || echo "the kernel gets its settings at the next boot"
-		act systemctl start $(enabled "$new/units" | grep -E '\.(path|socket|timer)$')
-		act systemctl restart "$name-activate.service" "$name-names.service"
-		act systemctl try-restart "$name-agent.service"
-		[ ! -e "$new/units/$name-host.service" ] || act systemctl try-restart "$name-host.service"
+		start start $(enabled "$new/units" | grep -E '\.(path|socket|timer)$')
+		start restart "$name-activate.service" "$name-names.service"
+		# The agent is there when it has an identity, which may be never.
+		start --no-block try-restart "$name-agent.service"
+		[ ! -e "$new/units/$name-host.service" ] || start try-restart "$name-host.service"
 		if [ -e "/etc/$name/provider.hujson" ] && [ -e "$new/units/$name-provider.service" ]; then
-			act systemctl --no-block restart "$name-provider.service"
+			start --no-block restart "$name-provider.service"
 		fi
 	fi
+	# Last, so that a run that was cut short and undone has not lost it. Never itself.
+	before=$(readlink "$base/previous" || :)
+	[ -z "$old" ] || [ "$old" = "$version" ] || before=$old
+	[ "$before" != "$version" ] || before=$tried
+	[ -z "$before" ] || [ "$before" = "$version" ] || link "$before" "$base/previous"
 	for path in "$base"/*-*; do
 		case ${path##*/} in "$version" | "$(readlink "$base/previous" || :)") ;; *) gone "$path" ;; esac
 	done
 	act rm -f "$base/unfinished"
+	[ -z "$failed" ] || die "$version is installed, but not all units of it have started: systemctl --failed, and flor doctor, say why"
 	echo "$name $version: installed"
 }
 
@@ -195,7 +222,7 @@ install() {
 		act cp -R "$here" "$base/unpacked"
 		act mv -T "$base/unpacked" "$base/$version"
 	fi
-	switch "$version"
+	switch "$version" "$version"
 }
 
 rollback() {
@@ -204,7 +231,8 @@ rollback() {
 	else
 		version=$(readlink "$base/previous") || die "there is no version before the present one"
 	fi
-	switch "$version"
+	documents=$(readlink "$base/documents") || documents=$(readlink "$base/current")/documents
+	switch "$version" "${documents%/documents}"
 }
 
 remove() {
@@ -219,16 +247,17 @@ remove() {
 	# The version before first: without documents, another cluster may take this name.
 	gone "$base/previous" "$root/usr/local/bin/flor$suffix" "$root/usr/local/bin/flor-provider$suffix" "$root/usr/local/sbin/$name-install" \
 		"$root/etc/$name/documents" "$root/etc/sysusers.d/$name.conf" "$root/etc/sysctl.d/60-$name.conf" "$base"
-	[ -z "$purge" ] || gone "$root/var/lib/$name"
+	rmdir "$root/etc/$name" 2>/dev/null || :
+	[ -z "$purge" ] || purged "$root/var/lib/$name"
 	[ -z "$changed" ] || ! live || act systemctl daemon-reload
 	for path in "$root/var/lib/$name" "$root/var/lib/$name-provider" "$root/etc/$name/provider.hujson"; do
 		[ ! -e "$path" ] || echo "kept $path"
 	done
-	echo "$name: removed"
+	echo "$name: removed; rm -r removes what is kept"
 }
 
 main() {
-	do=install dry='' root='' any='' purge='' changed='' old=''
+	do=install dry='' root='' any='' purge='' changed='' failed='' old=''
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--dry-run) dry=1 ;;

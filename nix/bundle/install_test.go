@@ -197,7 +197,8 @@ func testInstall(t *testing.T, m *machine, of florete.Membership) {
 	for _, want := range []string{
 		"/usr/local/bin/" + of.Program("flor") + " -> /usr/local/lib/" + name + "/current/bin/flor\n",
 		"/usr/local/lib/" + name + "/current -> " + v1 + "\n",
-		"/etc/" + name + "/documents -> /usr/local/lib/" + name + "/current/documents\n",
+		"/etc/" + name + "/documents -> /usr/local/lib/" + name + "/documents\n",
+		"/usr/local/lib/" + name + "/documents -> " + v1 + "/documents\n",
 		"/etc/systemd/system/" + name + "-need-one.path -rw-r--r-- ",
 		"/etc/sysctl.d/60-" + name + ".conf -rw-r--r-- ",
 	} {
@@ -227,6 +228,9 @@ func testInstall(t *testing.T, m *machine, of florete.Membership) {
 	if !strings.Contains(m.tree(), "/current -> "+v1+"\n") || !strings.Contains(m.tree(), "system/"+name+"-need-one.path") {
 		t.Errorf("after going back\n%s", m.tree())
 	}
+	if !strings.Contains(m.tree(), "/documents -> "+v2+"/documents\n") || !strings.Contains(m.tree(), "/previous -> "+v2+"\n") {
+		t.Errorf("going back brought other documents\n%s", m.tree())
+	}
 	m.want(name+" "+v2+": installed", m.installed(of), "--rollback")
 	if m.tree() != second {
 		t.Errorf("going back twice is not where it was:\n%s\n%s", m.tree(), second)
@@ -235,6 +239,11 @@ func testInstall(t *testing.T, m *machine, of florete.Membership) {
 	m.want(name+" "+v3+": installed", three)
 	if strings.Contains(m.tree(), v1) {
 		t.Errorf("more than two versions are kept\n%s", m.tree())
+	}
+
+	m.want(name+" "+v2+": installed", filepath.Join(m.root, "usr/local/lib", name, "previous/install.sh"))
+	if !strings.Contains(m.tree(), "/documents -> "+v2+"/documents\n") {
+		t.Errorf("the version before was installed anew, with other documents\n%s", m.tree())
 	}
 
 	m.write("var/lib/"+name+"/needs/x", "")
@@ -299,6 +308,43 @@ func testCutShort(t *testing.T, fresh *machine, of florete.Membership) {
 				}
 				if name != "remove" && !strings.Contains(m.told(), "enable "+of.Unit("")) {
 					t.Errorf("cut at step %d: the second run told systemd %q", n, m.told())
+				}
+			}
+		})
+	}
+}
+
+// TestUndoneAfterCut: a run that was cut short at any step and undone, by installing what
+// was there, leaves something else to go back to.
+func TestUndoneAfterCut(t *testing.T) {
+	needRoot(t)
+	before := newMachine(t)
+	scripts, versions := map[string]string{}, map[string]string{}
+	for _, text := range []string{"one", "two", "three"} {
+		scripts[text], versions[text] = unpack(t, example(t, "drhorrible", text))
+	}
+	before.want("installed", scripts["one"])
+	before.want("installed", scripts["two"])
+	for name, args := range map[string][]string{
+		"rollback": {before.installed(""), "--rollback"},
+		"upgrade":  {scripts["three"]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			whole := before.clone(t)
+			script := func(m *machine) string { return strings.Replace(args[0], before.root, m.root, 1) }
+			whole.want("installed", script(whole), args[1:]...)
+			for n := 1; n <= whole.calls(); n++ {
+				m := before.clone(t)
+				m.run(script(m), n, args[1:]...)
+				m.want("", scripts["two"])
+				current, _ := os.Readlink(filepath.Join(m.root, "usr/local/lib/florete/current"))
+				previous, err := os.Readlink(filepath.Join(m.root, "usr/local/lib/florete/previous"))
+				if err != nil || current != versions["two"] || previous == current {
+					t.Errorf("cut at step %d, then undone: version %s, %s before that, %v", n, current, previous, err)
+				}
+				if _, err := os.Stat(filepath.Join(m.root, "usr/local/lib/florete/previous/install.sh")); err != nil {
+					t.Errorf("cut at step %d, then undone: nothing to go back to: %v", n, err)
 				}
 			}
 		})

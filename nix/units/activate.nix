@@ -3,7 +3,7 @@
 parts:
 let
   inherit (builtins) toJSON;
-  inherit (parts) command confined etc prefix run service state unit;
+  inherit (parts) command confined etc prefix service state unit;
   names = import ../names.nix;
 in
 { documents, bin, settings }:
@@ -23,19 +23,20 @@ in
         owner = prefix;
       } // settings);
       # It may read every file, so it sees few.
+      BindPaths = state;
       BindReadOnlyPaths = [ "/etc" "/run" "-/nix/store" "-/usr" bin ]
         ++ (if settings ? ssh-host-key then [ settings.ssh-host-key ] else [ ]);
       CapabilityBoundingSet = "CAP_CHOWN CAP_DAC_READ_SEARCH";
       Environment = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket";
-      MountAPIVFS = true;
       ProcSubset = "pid";
       RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
-      RootDirectory = "${run}-activate";
-      RuntimeDirectory = unit "activate";
       StateDirectory = prefix;
       StateDirectoryMode = "0755";
       SuccessExitStatus = 2;
       SystemCallFilter = confined.SystemCallFilter ++ [ "@chown" ];
+      # Not a RootDirectory: to such a root, where /run/host is another's, systemd 257
+      # cannot add what it adds to each.
+      TemporaryFileSystem = "/:ro";
       UMask = "0022";
     };
     Install.WantedBy = [ "multi-user.target" ];

@@ -2,7 +2,7 @@
 parts:
 let
   inherit (builtins) match;
-  inherit (parts) command offline prefix run service simple state unit;
+  inherit (parts) command ofSocket offline prefix run service simple state unit;
 in
 {
   # Is a need that of a service?
@@ -15,7 +15,7 @@ in
       Install.WantedBy = [ "sockets.target" ];
     };
     ${unit "credentials.service"} = {
-      Unit.Description = "Give services their credentials when these are there";
+      Unit = { Description = "Give services their credentials when these are there"; } // ofSocket [ "credentials.socket" ];
       Service = simple // offline // {
         inherit (service) NotifyAccess; # to keep descriptors
         ExecStart = command "${bin}/flor credentials" { inherit state; };

@@ -3,7 +3,7 @@
 parts:
 let
   inherit (builtins) any attrNames filter listToAttrs map;
-  inherit (parts) command offline prefix run simple state unit;
+  inherit (parts) command ofSocket offline prefix run simple state unit;
 
   sockets = {
     host = { description = "What this host says of itself"; path = "${run}-host.sock"; };
@@ -32,7 +32,7 @@ listToAttrs (map
   published)
 // (if published == [ ] then { } else {
   ${unit "host.service"} = {
-    Unit.Description = "Answer about this host";
+    Unit = { Description = "Answer about this host"; } // ofSocket (map (name: "${name}.socket") published);
     Service = simple // offline // {
       ExecStart = command "${bin}/flor host run" { inherit state; };
       DynamicUser = true;

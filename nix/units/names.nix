@@ -6,7 +6,7 @@ in
 { bin }:
 {
   ${unit "names.service"} = {
-    Unit.Description = "Keep the names of the cluster's services in /etc/hosts";
+    Unit = { Description = "Keep the names of the cluster's services in /etc/hosts"; StartLimitIntervalSec = 0; };
     Service = simple // offline // {
       ExecStart = command "${bin}/flor names" { inherit state; };
       # Of all files it sees these; one of /etc is replaced in its directory.

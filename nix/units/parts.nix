@@ -18,6 +18,10 @@ rec {
   # Those that nothing has to wait for.
   simple = service // { NotifyAccess = "none"; Type = "exec"; };
 
+  # What sockets start: it starts however often it ended, and stops with them, since a
+  # socket does not start while its service runs.
+  ofSocket = names: { PartOf = map unit names; StartLimitIntervalSec = 0; };
+
   # Nothing but Unix sockets.
   offline = {
     IPAddressDeny = "any";

@@ -1,4 +1,5 @@
 """On plain Debian a bundle installs, upgrades, goes back and is removed, as an archive and as a package; the agent works after each step."""
+# systemd: sandboxes of units, packages, what a start that fails leaves
 # bundles: ursula/base.tar.gz ursula/base.deb ursula/without-wiki.tar.gz ursula/without-wiki.deb
 
 BUNDLES = "/root/bundles"
@@ -33,7 +34,7 @@ start_all()
 deploy("base", [drhorrible, raishan, mgmt01, laptop])
 sign_issuer()
 # The host as its distribution made it: none of our commands, units or names.
-ursula.succeed("umount /usr/local/bin", "rm -f /etc/sysusers.d/florete.conf", "! command -v flor")
+ursula.succeed("umount /usr/local/bin", "rm -rf /etc/sysusers.d/florete.conf /etc/florete", "! command -v flor")
 for revision in ("base", "without-wiki"):
     ursula.succeed(f"mkdir {BUNDLES}/{revision}", f"tar xzf {BUNDLES}/{revision}.tar.gz -C {BUNDLES}/{revision}")
 ursula.succeed("printf '127.0.0.1 localhost\\n10.0.0.9 printer # mine' > /etc/hosts")
@@ -65,18 +66,52 @@ with subtest("another bundle is an upgrade; the certificate stays"):
     ursula.fail("systemctl cat florete-need-cert-service-wiki.path")
     assert serial(ursula, "cert-node") == certificate
 
-with subtest("it goes back, also after a reboot"):
-    ursula.succeed("florete-install --rollback")
-    works()
-    runs("base")
+with subtest("it goes back to the programs before, again and again, and keeps the documents in force, also after a reboot"):
+    second = ursula.succeed("readlink /usr/local/lib/florete/current")
+    for version in (first, second, first):
+        ursula.succeed("florete-install --rollback")
+        works()
+        runs("without-wiki")
+        assert ursula.succeed("readlink /usr/local/lib/florete/current") == version
     ursula.reboot()
     ursula.execute("umount /usr/local/bin")
     ursula.wait_for_unit("multi-user.target")
     works()
+    runs("without-wiki")
     assert ursula.succeed("readlink /usr/local/lib/florete/current") == first and serial(ursula, "cert-node") == certificate
+
+with subtest("without an identity, nothing of it blocks, and it goes back all the same"):
+    ursula.succeed("systemctl stop florete-activate.service", f"mv {STATE}/needs/cert-node/current/svid.pem /root/")
+    began = time.time()
+    for version in (second, first):
+        ursula.succeed("florete-install --rollback")
+        assert ursula.succeed("readlink /usr/local/lib/florete/current /usr/local/lib/florete/previous").split() == [version.strip(), (first + second).replace(version, "").strip()]
+        ursula.fail("test -e /usr/local/lib/florete/unfinished")
+    print(f"       {time.time() - began:.0f} s for both")
+    ursula.succeed(f"test -e {STATE}/needs/cert-node/current/svid.pem || mv /root/svid.pem {STATE}/needs/cert-node/current/", "systemctl restart florete-activate.service")
+    works()
+    certificate = serial(ursula, "cert-node")
+
+with subtest("the version before is there whole: installed anew, it brings its documents too"):
+    ursula.succeed("florete-install --rollback")
+    ursula.succeed("/usr/local/lib/florete/previous/install.sh")
+    works()
+    runs("base")
+    assert ursula.succeed("readlink /usr/local/lib/florete/current") == first
+
+DROP = "/run/systemd/system/florete-activate.service.d"
+REFUSE = f"mkdir -p {DROP}; printf '[Service]\\nExecStartPre=/bin/false\\n' > {DROP}/refuse.conf; systemctl daemon-reload"
+with subtest("a unit that does not start is named, and nothing is left half done"):
+    ursula.succeed(REFUSE)
+    code, said = ursula.execute(f"{BUNDLES}/without-wiki/florete-ursula/install.sh 2>&1")
+    assert code == 1 and "is installed, but not all units of it have started" in said, said
+    ursula.fail("test -e /usr/local/lib/florete/unfinished")
+    ursula.succeed(f"rm -r {DROP}", "systemctl daemon-reload", "systemctl restart florete-activate.service")
+    works()
 
 with subtest("removed, nothing of it is left but keys and what was fetched; purged, nothing at all"):
     print("       " + ursula.succeed("florete-install --remove | grep kept").strip().split("\n")[0])
+    ursula.fail("test -e /etc/florete")
     left = tree() ^ empty
     assert left and all(line.startswith("var/lib/florete/") for line in left), left
     assert ursula.succeed("cat /etc/hosts") == hosts + "\n"
@@ -92,6 +127,13 @@ with subtest("the package installs, upgrades and goes back likewise"):
         runs(revision)
     certificate = serial(ursula, "cert-node")
 
+with subtest("the package is whole where a unit does not start"):
+    ursula.succeed(REFUSE)
+    said = ursula.succeed(f"dpkg --install {BUNDLES}/without-wiki.deb 2>&1")
+    assert "not all have started" in said and ursula.succeed("dpkg --audit") == "", said
+    ursula.succeed(f"rm -r {DROP}", "systemctl daemon-reload", "systemctl restart florete-activate.service", f"dpkg --install {BUNDLES}/base.deb")
+    works()
+
 with subtest("the package removed keeps the identity, and has it when it comes back"):
     ursula.succeed("dpkg --remove florete")
     ursula.fail("pgrep -x flor")
@@ -105,3 +147,10 @@ with subtest("the package purged leaves nothing"):
     ursula.succeed("dpkg --purge florete")
     assert tree() == empty, tree() ^ empty
     ursula.succeed("systemctl list-unit-files --no-legend | (! grep florete)")
+
+with subtest("purged where its directory is a mount point, and where there were no hosts before"):
+    ursula.succeed("rm /etc/hosts", f"mkdir {STATE}", f"mount -t tmpfs tmpfs {STATE}", INSTALL)
+    works()
+    ursula.succeed("florete-install --remove --purge")
+    assert ursula.succeed(f"ls -A {STATE}") == ""
+    ursula.fail("test -e /etc/hosts")

@@ -5,7 +5,7 @@ HOUR, DAY = 3600, 86400
 CERTIFICATES = ["cert-node", "cert-service-outline", "cert-service-wiki"]
 AT_ONCE = 10  # seconds; activation alone would look at the clock within a minute
 
-ursula.start()  # before those who would wait for it
+ursula.start(allow_reboot=True)  # before those who would wait for it
 ursula.wait_for_unit("multi-user.target")
 bring_up("base")
 ursula.succeed("systemctl stop systemd-timesyncd.service")

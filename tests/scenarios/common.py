@@ -1,9 +1,8 @@
-# Put before every scenario. Uses of the NixOS test driver: machines by name,
-# start_all, subtest. Of the hosts: the command `deploy REVISION`, the services
+# Put before every scenario. Uses of the NixOS test driver: machines by name, subtest.
+# Of the hosts: the command `deploy REVISION`, the services
 # outline, wiki and metrics, and the programs in PROGRAMS.
 import json
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 PROGRAMS = "/usr/local/lib/scenarios"
 STATE = "/var/lib/florete"
@@ -11,9 +10,14 @@ PROVIDER = "/var/lib/florete-provider"
 
 
 def everywhere(do, hosts=None):
-    """Does something on all hosts at once."""
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(do, hosts or machines))
+    """Does something on all hosts: at once where the driver can, which the one of NixOS cannot."""
+    return list(globals().get("at_once", map)(do, hosts or machines))
+
+
+def start_all():
+    """Hosts of NixOS are asked beforehand whether they may reboot."""
+    for host in machines:
+        host.start(allow_reboot=True)
 
 
 def deploy(revision, hosts=None):
@@ -79,7 +83,7 @@ def sign_issuer(root="/srv/operator"):
 def bring_up(revision="base", hosts=None):
     """From hosts that are off to a cluster at work."""
     for host in hosts or machines:
-        host.start()
+        host.start(allow_reboot=True)
     deploy(revision, hosts)
     sign_issuer()
     wait_fulfilled(hosts)

@@ -1,10 +1,12 @@
 """A service loads its secret from the credential socket: it waits for it, gets its own and no other, and never an empty one."""
+# systemd: credentials from a socket
 
 SOCKET = "/run/florete/credentials.sock"
 SECRET = f"{STATE}/needs/oidc-outline/current/client-secret"
 # As its author would write it: an account that systemd makes up, one secret, no file.
 OUTLINE = f"""[Unit]
 ConditionPathExists=
+StartLimitIntervalSec=0
 [Service]
 Type=exec
 User=
@@ -92,6 +94,17 @@ with subtest("the need is fulfilled: the unit that waits gets it and starts"):
     ursula.wait_until_succeeds(f"cmp {SECRET} /run/outline/oidc_client-secret", timeout=20)
     whole = json.loads(ursula.succeed("cat /run/outline/oidc"))
     assert sorted(whole) == ["client-id", "client-secret", "issuer"] and whole["client-secret"] == ursula.succeed(f"cat {SECRET}")
+
+with subtest("however often it is killed, units get their credentials"):
+    for _ in range(8):
+        ursula.succeed("systemctl restart outline.service")
+        ursula.execute("systemctl kill --signal=KILL florete-credentials.service")
+    assert state() == "active" and ursula.succeed("systemctl is-active florete-credentials.socket") == "active\n"
+
+with subtest("the socket stops and starts, and its service with it"):
+    ursula.succeed("systemctl start florete-credentials.service", "systemctl stop florete-credentials.socket")
+    assert state("florete-credentials.service") == "inactive", state("florete-credentials.service")
+    ursula.succeed("systemctl start florete-credentials.socket", "systemctl restart outline.service")
 
 with subtest("another service is refused it, and says what it could have"):
     override("wiki.service", THIEF)

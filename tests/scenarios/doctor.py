@@ -2,7 +2,7 @@
 # own kernel: raishan
 import re
 
-raishan.start()  # which takes longest
+raishan.start(allow_reboot=True)  # which takes longest
 raishan.wait_for_unit("multi-user.target")
 bring_up("base")
 

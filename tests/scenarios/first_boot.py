@@ -1,4 +1,5 @@
 """Five hosts boot from nothing and become a cluster, with one act of the operator."""
+# systemd: every unit starts
 
 with subtest("hosts without anything boot, and no unit waits for the network"):
     start_all()
@@ -11,6 +12,11 @@ with subtest("while the provider has no issuing certificate, status lines say wh
     ursula.wait_until_succeeds("systemctl show --property=StatusText florete-activate.service | grep 'cert-node.*drhorrible'")
     ursula.fail("systemctl is-active florete-agent.service")
     ursula.fail("systemctl is-active florete-need-cert-node.target")
+
+with subtest("journals have priorities, and no second time"):
+    ursula.succeed("journalctl --priority=warning --unit=florete-activate.service | grep 'cert-node: attempt'")
+    ursula.fail("journalctl --priority=warning --unit=florete-activate.service | grep 'documents: taken'")
+    drhorrible.fail("journalctl --output=cat --unit='florete-*' | grep -E '^<|^(time=)?20[0-9][0-9]'")
 
 with subtest("once the operator has signed the issuing certificate, every need of every host is fulfilled"):
     sign_issuer()

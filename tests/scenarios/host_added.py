@@ -5,7 +5,7 @@ bring_up("without-raishan", others)
 traffic = Traffic(mgmt01, "outline", "wiki")
 
 with subtest("deployed before its provider, the new host is told so, and waits"):
-    raishan.start()
+    raishan.start(allow_reboot=True)
     deploy("polled-again", [raishan])
     wait_until(lambda: (needs(raishan)["cert-node"].get("error") or {}).get("code") == "policy-behind", lambda: f"raishan is told: {needs(raishan)}")
     print(f"       {needs(raishan)['cert-node']['error']['message']}")

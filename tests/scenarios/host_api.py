@@ -15,7 +15,7 @@ bring_up("base")
 with subtest("by default nothing is there to ask, nor a name to ask for"):
     ursula.fail("systemctl cat florete-host.service")
     ursula.succeed("! ls /run/florete-host.sock && ! ls /run/florete-host-rotate.sock")
-    mgmt01.fail("grep ursula /etc/hosts")
+    mgmt01.fail(r"grep 'ursula\.demo' /etc/hosts")
 
 deploy("host-api")
 wait_fulfilled([ursula])
@@ -52,7 +52,7 @@ with subtest("a journal is followed line by line"):
 with subtest("who may look may not act, and others may do neither"):
     assert ask(raishan, f"{LOOK}/rotate?need=cert-service-wiki", "--request POST")[0] == 404
     raishan.fail("grep rotate.ursula /etc/hosts")
-    laptop.fail("grep ursula /etc/hosts")
+    laptop.fail(r"grep 'ursula\.demo' /etc/hosts")
     address = ursula.succeed("stat --format=%U:%a /run/florete-host.sock /run/florete-host-rotate.sock").split()
     assert address == ["florete:600"] * 2, address
 
@@ -62,3 +62,8 @@ with subtest("what was asked for is fetched again, once ten seconds have passed 
     ursula.succeed("systemctl stop florete-activate.service", f"sed -i -E 's/\"asked\": ?[0-9]+/\"asked\":1/' {STATE}/needs/cert-service-wiki/state.json")
     ursula.succeed("systemctl start florete-activate.service")
     wait_until(lambda: serial(ursula, "cert-service-wiki") != before, lambda: "another certificate is there", timeout=20)
+
+with subtest("a socket stops and starts again while its service runs"):
+    for socket in ("florete-host.socket", "florete-host-rotate.socket"):
+        ursula.succeed(f"systemctl stop {socket}", f"systemctl start {socket}")
+        wait_until(lambda: ask(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan looks again", timeout=20)

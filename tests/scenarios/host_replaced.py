@@ -26,7 +26,7 @@ with subtest("the new machine of that name has another SSH host key, and nothing
     began = time.time()
     ursula.succeed("systemctl stop florete-activate.service florete-agent.service", f"rm -r {STATE}/*")
     ursula.crash()
-    ursula.start()
+    ursula.start(allow_reboot=True)
     ursula.succeed("mv /etc/ssh/next /etc/ssh/ssh_host_ed25519_key", "mv /etc/ssh/next.pub /etc/ssh/ssh_host_ed25519_key.pub")
 
 with subtest("once the provider is deployed the old machine does not renew its own certificate"):

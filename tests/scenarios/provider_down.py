@@ -17,7 +17,7 @@ with subtest("a need that is lost meanwhile waits, says why, and delays no other
     ursula.succeed("systemctl show --property=StatusText florete-activate.service | grep 'cert-service-wiki'")
 
 with subtest("the provider is back; ursula has what it lacked, and no request to outline failed"):
-    drhorrible.start()
+    drhorrible.start(allow_reboot=True)
     wait_fulfilled([ursula])
     wait_reaches(mgmt01, "wiki")
     result = traffic.end()

@@ -10,7 +10,7 @@ def lose():
     drhorrible.succeed("systemctl stop florete-provider.service florete-activate.service florete-agent.service")
     drhorrible.succeed(f"rm -rf {STATE}/* {PROVIDER}/* /srv/florete")
     drhorrible.crash()
-    drhorrible.start()
+    drhorrible.start(allow_reboot=True)
 
 
 def secret():

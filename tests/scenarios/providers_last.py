@@ -3,7 +3,7 @@
 others = [raishan, ursula, mgmt01, laptop]
 with subtest("without any provider hosts boot and keep asking, ever more slowly"):
     for host in others:
-        host.start()
+        host.start(allow_reboot=True)
     deploy("base", others)
     for host in others:
         wait_until(lambda: needs(host)["cert-node"].get("attempts", 0) >= 4, lambda: f"{host.name} asked four times: {needs(host)}")
@@ -18,7 +18,7 @@ with subtest("hosts wait different times: they will not come back as a herd"):
     print(f"       waits in seconds: {sorted(waits)}")
 
 with subtest("the provider comes up; nobody touches a host, and every need is fulfilled"):
-    drhorrible.start()
+    drhorrible.start(allow_reboot=True)
     deploy("base", [drhorrible])
     sign_issuer()
     wait_fulfilled()

@@ -47,7 +47,7 @@ def state(host, membership):
 
 
 for host in (drhorrible, ursula, mgmt01):
-    host.start()
+    host.start(allow_reboot=True)
 deploy("base", [drhorrible, mgmt01])
 sign_issuer()
 for host, service, port in [(ursula, "ledger", 4701), (drhorrible, "press", 4702)]:

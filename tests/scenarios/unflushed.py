@@ -6,7 +6,7 @@ LOSSES = 4
 FROM_NOTHING = f"mv {STATE}/needs {STATE}/former; rm -r {STATE}/former; systemctl restart --no-block florete-activate.service"
 RENEWAL = "date --set=@$(( $(date +%s) + 16 * 3600 ))"
 
-ursula.start()  # before those who would wait for it
+ursula.start(allow_reboot=True)  # before those who would wait for it
 ursula.wait_for_unit("multi-user.target")
 bring_up("base")
 ursula.succeed("sync")
@@ -19,7 +19,7 @@ def lose_power(round):
     time.sleep(random.uniform(0, 5))
     ursula.succeed("echo written > /var/tmp/unflushed")
     ursula.crash()
-    ursula.start()
+    ursula.start(allow_reboot=True)
     ursula.wait_for_unit("whole.service")
     ursula.fail("grep written /var/tmp/unflushed")
     return json.loads(ursula.succeed("cat /run/whole.json"))

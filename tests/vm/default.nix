@@ -19,11 +19,12 @@ let
     roots = [ (builtins.readFile "${keys}/operator/ca.crt") ];
     nextRoots = [ (builtins.readFile "${keys}/operator/next/ca.crt") ];
   };
-  host = import ./host.nix { inherit florete revisions keys facts programs; };
-
   test = script: pkgs.testers.runNixOSTest {
     name = "florete-${name script}";
-    nodes = lib.genAttrs (builtins.attrNames facts.addresses) host;
+    nodes = lib.genAttrs (builtins.attrNames facts.addresses) (import ./host.nix {
+      inherit florete revisions keys facts programs;
+      named = import ./named.nix (builtins.attrNames revisions) (builtins.readFile (scenarios + "/${script}"));
+    });
     testScript = lib.concatMapStrings builtins.readFile [ (scenarios + "/common.py") (scenarios + "/${script}") ];
     # The scripts are typed where they run, not by what one of them leaves unused.
     skipTypeCheck = true;
@@ -31,9 +32,9 @@ let
   };
 
   # Names need no nixpkgs, so that the flake's other checks do not either.
-  # Bundles are for any Linux but NixOS.
+  # Bundles, and what an operator types where they are, are for any Linux but NixOS.
   scripts = builtins.filter
-    (f: builtins.match ".*\\.py" f != null && f != "common.py" && builtins.match ".*\n# bundles: .*" (builtins.readFile (scenarios + "/${f}")) == null)
+    (f: builtins.match ".*\\.py" f != null && f != "common.py" && builtins.match ".*\n# (bundles|operator): .*" (builtins.readFile (scenarios + "/${f}")) == null)
     (builtins.attrNames (builtins.readDir scenarios));
   name = script: builtins.replaceStrings [ "_" ".py" ] [ "-" "" ] script;
 in

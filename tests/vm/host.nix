@@ -1,9 +1,10 @@
-# A host of the scenarios: the product's module, and what a script finds on it.
-{ florete, revisions, keys, facts, programs }:
+# A host of the scenarios: the product's module, and what a script finds on it. named are
+# the revisions that the script names: the host begins with the first that it is part of.
+{ florete, revisions, named, keys, facts, programs }:
 name:
 { config, lib, pkgs, ... }:
 let
-  inherit (lib) mapAttrs mkDefault mkIf optionalAttrs;
+  inherit (lib) filter genAttrs head mkDefault mkIf optionalAttrs tail;
   python = "${pkgs.python3}/bin/python3";
 
   answers = port: user: {
@@ -12,11 +13,14 @@ let
   };
   name' = "%p";
 
+  mine = filter (revision: revisions.${revision}.manifests ? ${name}) named;
+  first = head mine;
+
   deploy = pkgs.writeShellScriptBin "deploy" ''
     set -eu
     [ ! -d /srv/published ] || flor-provider publish < "/srv/published/$1.json" 2> /run/publish || grep 'hosts never go back' /run/publish
     system=/run/booted-system
-    [ "$1" = base ] || system=$system/specialisation/$1
+    [ "$1" = ${first} ] || system=$system/specialisation/$1
     exec $system/bin/switch-to-configuration test
   '';
 in
@@ -24,12 +28,13 @@ in
   imports = [ florete.nixosModules.default ];
 
   services.florete = {
-    cluster = mkDefault revisions.base;
+    cluster = mkDefault revisions.${first};
     host.openFirewall = true;
-    provider = mkIf (name == "drhorrible") { settings.oidc.users = "/var/lib/florete-provider/users.hujson"; };
+    # Root's: the provider's directory belongs to an account that systemd makes up.
+    provider = mkIf (name == "drhorrible") { usersFile = "/var/lib/users.hujson"; };
     needs = mkIf (name == "ursula") { outline.oidc.units = [ "outline.service" ]; };
   };
-  specialisation = mapAttrs (_: cluster: { configuration.services.florete.cluster = cluster; }) (lib.filterAttrs (revision: cluster: revision != "base" && cluster.manifests ? ${name}) revisions);
+  specialisation = genAttrs (tail mine) (revision: { configuration.services.florete.cluster = revisions.${revision}; });
 
   networking = {
     hostName = name;
@@ -56,7 +61,7 @@ in
   ]
   ++ lib.optionals (name == "mgmt01") [ "C /srv/operator - - - - ${keys}/operator" "Z /srv/operator ~0700 root root" ]
   ++ lib.optional (name == "drhorrible") "L+ /srv/published - - - - ${keys}/published"
-  ++ lib.optional (name == "drhorrible") "f /var/lib/florete-provider/users.hujson 0600 root root - []";
+  ++ lib.optional (name == "drhorrible") "f /var/lib/users.hujson 0600 root root - []";
 
   systemd.services = {
     whole = {

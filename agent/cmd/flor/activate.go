@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
+	"log/slog"
 	"sync"
 	"syscall"
 	"time"
@@ -13,6 +13,7 @@ import (
 	"florete/activation"
 	"florete/activation/notify"
 	"florete/activation/wallclock"
+	"florete/providers/journal"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
@@ -85,7 +86,7 @@ func runWatchingClock(ctx context.Context, c activation.Config) (activation.Summ
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		if err := wallclock.Watch(ctx, jumped); err != nil {
-			fmt.Fprintln(os.Stderr, "watch the clock:", err)
+			slog.Warn("the clock is not watched", "err", err)
 		}
 	})
 	defer watch.Wait()
@@ -100,7 +101,7 @@ func report(stdout, stderr io.Writer, asJSON bool) func(activation.Event) {
 			stdout.Write(e.JSON())
 			return
 		}
-		fmt.Fprintln(stderr, e)
+		fmt.Fprintf(stderr, "%s%s\n", journal.Prefix(stderr, e.Level()), e)
 	}
 }
 
@@ -108,6 +109,6 @@ func report(stdout, stderr io.Writer, asJSON bool) func(activation.Event) {
 // and how the needs stand.
 func tellSystemd(s activation.Summary) {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+s.Line()); err != nil {
-		fmt.Fprintln(os.Stderr, "notify systemd:", err)
+		slog.Warn("systemd is not notified", "err", err)
 	}
 }

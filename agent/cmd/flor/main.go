@@ -6,10 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
+
+	"florete"
+	"florete/providers/journal"
 
 	"github.com/spf13/cobra"
 )
@@ -24,10 +28,12 @@ func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	slog.SetDefault(journal.New(os.Stderr))
 	m := &membership{}
 	root := &cobra.Command{
 		Use:           filepath.Base(os.Args[0]),
 		Short:         "Runs a host of a Florete cluster",
+		Version:       florete.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -41,6 +47,6 @@ func run() int {
 	case errors.As(err, &code):
 		return int(code)
 	}
-	fmt.Fprintf(os.Stderr, "flor: %v\n", err)
+	fmt.Fprintf(os.Stderr, "%sflor: %v\n", journal.Prefix(os.Stderr, slog.LevelError), err)
 	return 1
 }

@@ -5,10 +5,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
+
+	"florete"
+	"florete/providers/journal"
 
 	"github.com/spf13/cobra"
 )
@@ -22,13 +26,14 @@ func run() int {
 	root := &cobra.Command{
 		Use:           filepath.Base(os.Args[0]),
 		Short:         "Answer what hosts of a Florete cluster need",
+		Version:       florete.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	t.flags(root)
 	root.AddCommand(runCmd(t), certifyCmd(t), publishCmd(t), auditCmd(t))
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintf(os.Stderr, "%serror: %v\n", journal.Prefix(os.Stderr, slog.LevelError), err)
 		return 1
 	}
 	return 0

@@ -15,6 +15,7 @@ import (
 	"florete/providers/cert"
 	"florete/providers/config"
 	"florete/providers/file"
+	"florete/providers/journal"
 	"florete/providers/oidc"
 	"florete/providers/seal"
 	"florete/providers/server"
@@ -41,8 +42,7 @@ type host struct {
 
 func runCmd(t *target) *cobra.Command {
 	return t.withSettings(&cobra.Command{Use: "run", Short: "Serve until told to stop"}, func(cmd *cobra.Command, s *settings.Settings) error {
-		log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-		return serve(cmd.Context(), &host{Settings: s, membership: t.Membership, log: log})
+		return serve(cmd.Context(), &host{Settings: s, membership: t.Membership, log: journal.New(cmd.ErrOrStderr())})
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"florete"
+
 	"github.com/spf13/cobra"
 )
 
@@ -21,6 +23,7 @@ func run() int {
 	root := &cobra.Command{
 		Use:           "florctl",
 		Short:         "Operate a Florete cluster",
+		Version:       florete.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -1,4 +1,4 @@
-"""Runs scenarios and tells what each proved."""
+"""Runs scenarios and reports what each proved."""
 
 import argparse
 import os
@@ -12,21 +12,23 @@ from pathlib import Path
 from . import host, network
 from .cluster import Cluster, HOSTS
 from .container import Container, remove_cgroup
-from .debian import base
+from .debian import SUITES, base
+from .jobs import Jobs
 from .machine import Machine
 from .network import Network
+from .operator import Operator
 from .scenario import Scenario, scenarios
 from .uml import UML
 
 
 class Run:
-    """The hosts of one scenario at a time, below dir, and everything they leave on
-    this machine; prefix begins its names."""
+    """The hosts of one scenario, below dir, and everything they leave on this
+    machine; prefix begins its names."""
 
     def __init__(self, dir: Path, prefix: str, base: Path, cluster: Cluster) -> None:
         self.dir, self.prefix, self.base, self.cluster = dir, prefix, base, cluster
 
-    def machines(self, scenario: Scenario) -> list[Machine]:
+    def machines(self, scenario: Scenario) -> tuple[list[Machine], Operator | None]:
         net = Network(self.prefix)
         made = []
         for number, name in enumerate(HOSTS, 1):
@@ -38,7 +40,9 @@ class Run:
                 if owner == name:
                     self.cluster.pack(h, file)
             made.append(Machine(h, net, number))
-        return made
+        if not scenario.pages:
+            return made, None
+        return made, Operator(self.dir / "operator", self.cluster.bin, self.cluster.dir / "florete", self.cluster.here.parent / "scenarios/programs", net, {m.name: m.number for m in made})
 
     def close(self) -> None:
         remove_hosts(self.dir, self.prefix)
@@ -57,17 +61,18 @@ def sweep(cache: Path) -> None:
     for dir in cache.glob("run-*"):
         pid = dir.name.removeprefix("run-")
         if not Path(f"/proc/{pid}").exists():
-            remove_hosts(dir / "hosts", f"fl{pid}")
+            for hosts in dir.glob("hosts-*"):
+                remove_hosts(hosts, f"fl{pid}-{hosts.name.removeprefix('hosts-')}")
             shutil.rmtree(dir)
 
 
-def attempt(scenario: Scenario, run: Run) -> bool:
-    print(f"\n== {scenario.name}: {scenario.proves}", flush=True)
+def attempt(scenario: Scenario, suite: str, run: Run) -> bool:
+    print(f"\n== {scenario.name} ({suite}): {scenario.proves}", flush=True)
     began = time.monotonic()
     machines = []
     try:
-        machines = run.machines(scenario)
-        scenario.run(machines)
+        machines, operator = run.machines(scenario)
+        scenario.run(machines, operator)
     except Exception:
         traceback.print_exc()
         for m in machines:
@@ -87,12 +92,22 @@ def last_words(m: Machine) -> str:
         return f"{e}; its console:\n{m.host.console.read_text(errors='replace')[-2000:]}"
 
 
+def chosen(all: dict[str, Scenario], names: list[str], suite: str) -> list[tuple[str, Scenario]]:
+    """What runs, and on which suite: a scenario on the newest, and on the others where
+    it depends on systemd; on the suite that is named, if one is."""
+    newest, named = next(iter(SUITES)), bool(suite and names)
+    return [(s, all[name]) for s in ([suite] if suite else SUITES) for name in names or all
+            if named or s == newest or all[name].every_systemd]
+
+
 def main() -> int:
     here = Path(__file__).resolve().parent.parent
     all = scenarios(here.parent / "scenarios")
     p = argparse.ArgumentParser(prog="tests/hosts/run", description="Runs scenarios on hosts with systemd, all by default.")
     p.add_argument("scenario", nargs="*", metavar="SCENARIO")
     p.add_argument("--list", action="store_true", help="list the scenarios")
+    p.add_argument("--suite", choices=SUITES, default="", help="run on this release of Debian alone: " + ", ".join(f"{s} ({v})" for s, v in SUITES.items()))
+    p.add_argument("--jobs", type=int, default=1, help="so many at once; each prints when it ends")
     p.add_argument("--bin", type=Path, help=argparse.SUPPRESS)
     options = p.parse_args()
     for name in options.scenario:
@@ -106,30 +121,49 @@ def main() -> int:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "florete/hosts"
     cache.mkdir(parents=True, exist_ok=True)
     sweep(cache)
-    verdicts: dict[str, bool] = {}
     dir = cache / f"run-{os.getpid()}"
+    jobs = Jobs(dir, options.jobs)
     cluster = Cluster(here, options.bin, dir / "prepared")
-    run = Run(dir / "hosts", f"fl{os.getpid()}", base(cache), cluster)
+    prefix = f"fl{os.getpid()}"
 
     def stop(number: int, _: object) -> None:
-        run.close()  # first, so that whoever waits for a host ends
+        jobs.stop()  # each removes its hosts
         sys.exit(128 + number)
 
-    for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    def begin(suite: str, scenario: Scenario) -> None:
+        root = base(cache, suite)
+
+        def work(room: int) -> bool:
+            run = Run(dir / f"hosts-{room}", f"{prefix}-{room}", root, cluster)
+
+            def stop(number: int, _: object) -> None:
+                run.close()  # first, so that whoever waits for a host ends
+                os._exit(128 + number)
+
+            for signum in SIGNALS:
+                signal.signal(signum, stop)
+            return attempt(scenario, suite, run)
+
+        jobs.start(f"{scenario.name} ({suite})", work)
+
+    for signum in SIGNALS:
         signal.signal(signum, stop)
     try:
         cluster.prepare()
-        for name in options.scenario or all:
-            if why := all[name].missing():
-                print(f"\n== {name}: NOT RUN here: {why}", flush=True)
+        for suite, scenario in chosen(all, options.scenario, options.suite):
+            if why := scenario.missing():
+                print(f"\n== {scenario.name}: NOT RUN here: {why}", flush=True)
             else:
-                verdicts[name] = attempt(all[name], run)
+                begin(suite, scenario)
+        verdicts = jobs.finish()
     finally:
-        run.close()
+        jobs.stop()
         shutil.rmtree(dir, ignore_errors=True)
     failed = [name for name, ok in verdicts.items() if not ok]
-    print(f"\n{len(verdicts) - len(failed)} passed, {len(failed)} failed{': ' if failed else ''}{' '.join(failed)}")
+    print(f"\n{len(verdicts) - len(failed)} passed, {len(failed)} failed{': ' if failed else ''}{', '.join(failed)}")
     return 1 if failed else 0
 
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 sys.exit(main())

@@ -7,32 +7,34 @@ from pathlib import Path
 
 from .command import run
 
-SUITE = "bookworm"
-PACKAGES = "systemd systemd-sysv systemd-timesyncd dbus libnss-systemd iproute2 iputils-ping procps python3 curl openssl nftables".split()
+# Of each release, with its version of systemd: the first runs all scenarios, the
+# others those that say that they depend on it.
+SUITES = {"trixie": "systemd 257", "bookworm": "systemd 252"}
+PACKAGES = "systemd systemd-sysv systemd-timesyncd dbus libnss-systemd iproute2 iputils-ping procps python3 curl openssl nftables openssh-server".split()
 # What hosts cannot have, and what would make their first minutes differ.
 MASKED = """systemd-udevd.service systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-logind.service
 kmod-static-nodes.service modprobe@.service systemd-modules-load.service systemd-binfmt.service proc-sys-fs-binfmt_misc.automount
 console-getty.service getty.target apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer""".split()
-DISABLED = ["systemd-timesyncd.service"]
+DISABLED = ["systemd-timesyncd.service", "ssh.service"]
 
 
-def base(cache: Path) -> Path:
-    """The root file system, in cache; a change of what is in it makes another."""
-    recipe = "\n".join([SUITE, *PACKAGES, *MASKED, *DISABLED])
-    root = cache / f"{SUITE}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+def base(cache: Path, suite: str) -> Path:
+    """The root file system of a suite, in cache; a change of what is in it makes another."""
+    recipe = "\n".join([suite, *PACKAGES, *MASKED, *DISABLED])
+    root = cache / f"{suite}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two runs at once make it once
         if not root.exists():
             print(f"hosts: making {root}, once", flush=True)
-            make(root)
+            make(root, suite)
     return root
 
 
-def make(root: Path) -> None:
+def make(root: Path, suite: str) -> None:
     new = root.with_suffix(".new")
     shutil.rmtree(new, ignore_errors=True)
-    run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, new)
+    run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, new)
     run("chroot", new, "systemctl", "mask", *MASKED)
     run("chroot", new, "systemctl", "disable", *DISABLED)
     run("chroot", new, "systemctl", "set-default", "multi-user.target")

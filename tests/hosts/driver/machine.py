@@ -23,7 +23,8 @@ class Machine:
 
     # Power.
 
-    def start(self) -> None:
+    def start(self, allow_reboot: bool = False) -> None:
+        """Boots the host, unless it runs. All may reboot here."""
         if not self.host.running:
             self.host.boot()
 

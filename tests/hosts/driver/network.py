@@ -39,6 +39,10 @@ class Network:
         self._ip(namespace, "link set eth1 up")
         return namespace
 
+    def join(self, number: int) -> None:
+        """Gives the switch an address, for who works there."""
+        self._ip(self.switch, f"addr add {address(number)} dev br0")
+
     def tap(self, number: int) -> Tap:
         """Makes the card of a host with a kernel of its own."""
         device = f"v{number}"

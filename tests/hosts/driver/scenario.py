@@ -2,20 +2,24 @@
 
 A scenario's first line is a docstring that says what it proves. A line
 `# own kernel: ursula` names hosts that share neither clock nor memory with others,
-`# bundles: ursula/base.deb` what florctl packs for a host, into its /root/bundles."""
+`# bundles: ursula/base.deb` what florctl packs for a host, into its /root/bundles,
+`# operator: modules/BOOTSTRAP.md` a page whose commands an operator types, and
+`# systemd: ` says why it runs on each version of that, not on the newest alone."""
 
 import ast
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from .machine import Machine
+from .operator import Operator, blocks
 from .uml import KERNEL
 
 COMMON = "common.py"
-OWN_KERNEL, BUNDLES = "# own kernel: ", "# bundles: "
+OWN_KERNEL, BUNDLES, OPERATOR, SYSTEMD = "# own kernel: ", "# bundles: ", "# operator: ", "# systemd: "
 
 
 class Scenario:
@@ -24,6 +28,8 @@ class Scenario:
         self.text = path.read_text()
         self.proves = (ast.get_docstring(ast.parse(self.text)) or "").split("\n")[0]
         self.own_kernel, self.bundles = self._named(OWN_KERNEL), self._named(BUNDLES)
+        self.pages = self._named(OPERATOR)
+        self.every_systemd = bool(self._named(SYSTEMD))
 
     def _named(self, mark: str) -> list[str]:
         """What lines with this mark name."""
@@ -36,13 +42,12 @@ class Scenario:
             return f"a kernel of its own for {' and '.join(self.own_kernel)} needs {KERNEL}, which Debian has for x86-64 (user-mode-linux)"
         return ""
 
-    def run(self, machines: list[Machine]) -> None:
-        """The script sees what the NixOS test driver shows it."""
-        def start_all() -> None:
-            for m in machines:
-                m.start()
-
-        symbols = {m.name: m for m in machines} | {"machines": machines, "start_all": start_all, "subtest": subtest}
+    def run(self, machines: list[Machine], operator: Operator | None) -> None:
+        """The script sees what the NixOS test driver shows it; with pages, operator and
+        their commands too."""
+        symbols = {m.name: m for m in machines} | {"machines": machines, "subtest": subtest, "at_once": at_once}
+        if operator:
+            symbols |= {"operator": operator, "blocks": {h: b for page in self.pages for h, b in blocks(self.path.parents[2] / page).items()}}
         for path in (self.path.with_name(COMMON), self.path):
             exec(compile(path.read_text(), str(path), "exec"), symbols)
 
@@ -50,6 +55,11 @@ class Scenario:
 def scenarios(dir: Path) -> dict[str, Scenario]:
     found = [Scenario(p) for p in sorted(dir.glob("*.py")) if p.name != COMMON]
     return {s.name: s for s in found}
+
+
+def at_once(do: Callable[[Machine], object], hosts: list[Machine]) -> list[object]:
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(do, hosts))
 
 
 @contextmanager

@@ -1,0 +1,68 @@
+package modules_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const vm = "../tests/vm"
+
+var deployed = regexp.MustCompile(`\b(?:deploy|bring_up)\("([\w-]+)"`)
+
+// TestVM evaluates what of the VM tests needs no nixpkgs: that they are Nix, and that each
+// has the revisions that its script deploys, in that order.
+func TestVM(t *testing.T) {
+	if _, err := exec.LookPath("nix-instantiate"); err != nil {
+		t.Skip("NOT RUN: no nix-instantiate in PATH")
+	}
+	files, err := filepath.Glob(filepath.Join(vm, "*.nix"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if out, err := exec.Command("nix-instantiate", "--parse", file).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", file, err, out)
+		}
+	}
+	const expr = `dir: names: builtins.listToAttrs (map (n: {
+	  name = n; value = import (dir + "/vm/named.nix") names (builtins.readFile (dir + "/scenarios/${n}"));
+	}) (builtins.filter (n: builtins.match ".*\\.py" n != null) (builtins.attrNames (builtins.readDir (dir + "/scenarios")))))`
+	revisions := regexp.MustCompile(`\{ name = "([\w-]+)"; change`).FindAllStringSubmatch(read(t, "../tests/hosts/cluster/revisions.nix"), -1)
+	names := ""
+	for _, r := range revisions {
+		names += ` "` + r[1] + `"`
+	}
+	tests, err := filepath.Abs("../tests")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "--expr", "("+expr+") "+tests+" ["+names+" ]").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named map[string][]string
+	if err := json.Unmarshal(out, &named); err != nil {
+		t.Fatal(err)
+	}
+	for script, got := range named {
+		text, at := read(t, scenarios, script), -1
+		if script == "common.py" || regexp.MustCompile("(?m)^# (bundles|operator): ").MatchString(text) {
+			continue
+		}
+		for _, d := range deployed.FindAllStringSubmatch(text, -1) {
+			i := slices.Index(got, d[1])
+			if i < 0 || at < 0 && i != 0 {
+				t.Errorf("%s: deploys %s, and has revisions %s", script, d[1], strings.Join(got, ", "))
+			}
+			at = max(at, i)
+		}
+		if at < 0 {
+			t.Errorf("%s: deploys nothing", script)
+		}
+	}
+}

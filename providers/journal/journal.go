@@ -1,0 +1,127 @@
+// Package journal is how our programs log: a line for each event, its message and then
+// key=value. Where standard error is systemd's journal, a line begins with its priority
+// (sd-daemon(3)) and has no time of its own; elsewhere it begins with time and level:
+//
+//	<4>no access source=10.77.0.3 service=wiki
+//	2026-11-22T00:36:37Z WARN no access source=10.77.0.3 service=wiki
+package journal
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// New makes a logger that writes to w, each line by one call.
+func New(w io.Writer) *slog.Logger {
+	h := &handler{out: &output{w: w, journal: isJournal(w)}}
+	h.text = slog.NewTextHandler(&h.out.attrs, &slog.HandlerOptions{ReplaceAttr: withoutHead})
+	return slog.New(h)
+}
+
+// Prefix is what a line that says so much begins with on w: the priority where that is
+// the journal, else nothing.
+func Prefix(w io.Writer, level slog.Level) string {
+	if !isJournal(w) {
+		return ""
+	}
+	return priority(level)
+}
+
+func priority(level slog.Level) string {
+	switch {
+	case level >= slog.LevelError:
+		return "<3>"
+	case level >= slog.LevelWarn:
+		return "<4>"
+	case level >= slog.LevelInfo:
+		return "<6>"
+	}
+	return "<7>"
+}
+
+// handler prints attributes as slog.TextHandler does, which keeps them and their groups,
+// and the rest itself.
+type handler struct {
+	out  *output
+	text slog.Handler
+}
+
+// output is what a logger and those made from it share.
+type output struct {
+	w       io.Writer
+	journal bool
+
+	mu    sync.Mutex
+	attrs bytes.Buffer // of the record under way
+}
+
+func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	o := h.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.attrs.Reset()
+	only := slog.NewRecord(time.Time{}, headLevel, headMessage, 0)
+	r.Attrs(func(a slog.Attr) bool { only.AddAttrs(a); return true })
+	if err := h.text.Handle(ctx, only); err != nil {
+		return err
+	}
+	head := priority(r.Level)
+	if !o.journal {
+		head = fmt.Sprintf("%s %s ", r.Time.UTC().Format(time.RFC3339), r.Level)
+	}
+	line := head + strings.ReplaceAll(r.Message, "\n", " ")
+	if attrs := o.attrs.String(); attrs != "\n" {
+		line += " " + attrs
+	} else {
+		line += attrs
+	}
+	_, err := io.WriteString(o.w, line)
+	return err
+}
+
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &handler{h.out, h.text.WithAttrs(attrs)}
+}
+
+func (h *handler) WithGroup(name string) slog.Handler {
+	return &handler{h.out, h.text.WithGroup(name)}
+}
+
+// What the handler of attributes is given in place of what handler prints itself, and
+// leaves out: no attribute has these values.
+const (
+	headLevel   = slog.Level(-1 << 20)
+	headMessage = "\x00"
+)
+
+func withoutHead(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Any() == headLevel || a.Value.Kind() == slog.KindString && a.Value.String() == headMessage {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// isJournal tells whether w leads to the journal, as systemd.exec(5) has it of
+// $JOURNAL_STREAM.
+func isJournal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && os.Getenv("JOURNAL_STREAM") == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+}

@@ -1,0 +1,70 @@
+"""Runs several pieces of work at once, each in a process of its own."""
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+
+class Jobs:
+    """At most most at once. What a job prints appears when it ends, or at once where
+    there is only one. dir is for that."""
+
+    def __init__(self, dir: Path, most: int) -> None:
+        self.dir, self.most = dir, most
+        self.running: dict[int, tuple[str, int]] = {}
+        self.verdicts: dict[str, bool] = {}
+
+    def start(self, name: str, work: Callable[[int], bool]) -> None:
+        """Runs work, once there is room, with the number of the room: two that run at
+        once have different ones."""
+        if len(self.running) == self.most:
+            self._wait()
+        number = min(set(range(self.most)) - {n for _, n in self.running.values()})
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            self._run(number, work)
+        self.running[pid] = (name, number)
+
+    def finish(self) -> dict[str, bool]:
+        """Waits for all; how each ended."""
+        while self.running:
+            self._wait()
+        return self.verdicts
+
+    def stop(self) -> None:
+        """Ends what runs, and waits for it."""
+        for pid in self.running:
+            os.kill(pid, signal.SIGTERM)
+        for pid in self.running:
+            os.waitpid(pid, 0)
+        self.running.clear()
+
+    def _run(self, number: int, work: Callable[[int], bool]) -> None:
+        self.running.clear()  # another process's
+        code = 1
+        try:
+            if self.most > 1:
+                out = os.open(self._out(number), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+                os.dup2(out, 1)
+                os.dup2(out, 2)
+            code = 0 if work(number) else 1
+        except Exception:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def _wait(self) -> None:
+        pid, status = os.wait()
+        name, number = self.running.pop(pid)
+        if self.most > 1:
+            print(self._out(number).read_text(errors="replace"), end="", flush=True)
+        self.verdicts[name] = status == 0
+
+    def _out(self, number: int) -> Path:
+        return self.dir / f"out-{number}"

@@ -24,8 +24,6 @@ import (
 	"florete/providers/seal"
 	"florete/providers/server"
 	"florete/providers/store"
-
-	"golang.org/x/crypto/ssh"
 )
 
 // Name of the kind.
@@ -72,16 +70,11 @@ func New(c Config) *Issuer {
 // Name of the kind.
 func (i *Issuer) Name() string { return Name }
 
-// Check refuses lifetimes out of range, host keys that cannot be read, and roots
-// that the issuing certificate does not lead to.
+// Check refuses lifetimes out of range and roots that the issuing certificate does not
+// lead to.
 func (i *Issuer) Check(p florete.Policy) error {
 	if _, err := lifetime(p); err != nil {
 		return err
-	}
-	for _, e := range p.Enrol {
-		if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(e.SSHHostKey)); err != nil {
-			return fmt.Errorf("policy of %s: host key of %s: %w", p.Host, e.ID, err)
-		}
 	}
 	_, err := i.authority(p)
 	return err
@@ -156,20 +149,20 @@ func (i *Issuer) Answer(_ context.Context, c server.Call) (server.Decision, erro
 	if err != nil {
 		return server.Decision{}, err
 	}
-	return server.Decision{
-		Answer: api.Answer{
-			Values: map[string]string{
-				"svid":   string(ca.EncodeCertificates(chain...)),
-				"bundle": string(ca.EncodeCertificates(roots.X509Authorities()...)),
-			},
-			Expires: chain[0].NotAfter.Unix(),
+	var d server.Decision
+	d.Answer = api.Answer{
+		Values: map[string]string{
+			"svid":   string(ca.EncodeCertificates(chain...)),
+			"bundle": string(ca.EncodeCertificates(roots.X509Authorities()...)),
 		},
-		Detail: map[string]string{
-			"id":          body.ID.String(),
-			"certificate": fmt.Sprintf("%x", chain[0].SerialNumber),
-			"until":       chain[0].NotAfter.Format(time.RFC3339),
-		},
-	}, nil
+		Expires: chain[0].NotAfter.Unix(),
+	}
+	d.Detail = map[string]string{
+		"id":          body.ID.String(),
+		"certificate": fmt.Sprintf("%x", chain[0].SerialNumber),
+		"until":       chain[0].NotAfter.Format(time.RFC3339),
+	}
+	return d, nil
 }
 
 // parse reads the body of a request: what it asks for, the key and the CSR's DER.

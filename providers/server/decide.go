@@ -74,7 +74,12 @@ func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	f := a.Policies.now.Load()
 	call := Call{Caller: a.caller, SVID: a.svid, Request: a.request, Policy: f.Policy, Now: a.row.Time}
 	var c change
-	if a.request.Proof != nil {
+	if a.request.Proof == nil {
+		if err := a.verifyDevice(f); err != nil {
+			return nil, c, f.behind(err, a.request.Serial)
+		}
+	} else {
+		call.HostKey = f.hostKeys[a.request.Proof.Node]
 		d, err := enroller.Authenticate(ctx, call, a.binding)
 		if err != nil {
 			return nil, c, f.behind(err, a.request.Serial)
@@ -94,9 +99,6 @@ func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	switch {
 	case err != nil:
 		return nil, c, err
-	case last.Generation > a.request.Generation:
-		return nil, c, api.Errorf(api.Denied, api.CodeRotated, "need %q: generation %d was asked for, generation %d was answered: deploy the host's newest manifest",
-			a.request.Need, a.request.Generation, last.Generation)
 	case last.same(a.row.Key, call.Now):
 		a.row.Again = true
 		answer, err := a.open(at, last)
@@ -161,6 +163,13 @@ func (f *inForce) grant(caller florete.ID, kind string, r api.Request) (florete.
 	}
 	if string(want) != f.requests[at] {
 		return g, api.Errorf(api.Denied, api.CodeMismatch, "need %q: asked for %s, the policy grants %s to %s", r.Need, want, f.requests[at], caller)
+	}
+	switch {
+	case r.Generation < g.Generation:
+		return g, api.Errorf(api.Denied, api.CodeRotated, "need %q: generation %d asked for, the policy grants generation %d to %s: deploy the host's newest manifest",
+			r.Need, r.Generation, g.Generation, caller)
+	case r.Generation > g.Generation:
+		return g, api.Errorf(api.Denied, api.CodeMismatch, "need %q: generation %d asked for, the policy grants generation %d to %s", r.Need, r.Generation, g.Generation, caller)
 	}
 	return g, nil
 }

@@ -15,6 +15,7 @@ import (
 	"florete/providers/api"
 
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
+	"golang.org/x/crypto/ssh"
 )
 
 // pollEvery is how often the policy's directory is looked at. The envelope names
@@ -40,6 +41,7 @@ type inForce struct {
 	grants   map[asked]florete.Grant
 	requests map[asked]string        // the canonical JSON of each grant's request
 	reads    map[asked]florete.Grant // by kind instead of need
+	hostKeys map[florete.ID]ssh.PublicKey
 }
 
 // asked is what a grant is found by.
@@ -83,6 +85,9 @@ func (p *Policies) read() (*inForce, error) {
 	f := &inForce{Policy: policy, serial: d.Envelope.Serial, grants: map[asked]florete.Grant{},
 		requests: map[asked]string{}, reads: map[asked]florete.Grant{}}
 	f.envelope, _, _ = d.Bytes()
+	if f.hostKeys, err = hostKeys(policy); err != nil {
+		return nil, err
+	}
 	if f.roots, err = api.Roots(policy.TrustDomain, policy.Trust); err != nil {
 		return nil, fmt.Errorf("policy of %s: %w", policy.Host, err)
 	}

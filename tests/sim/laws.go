@@ -169,7 +169,7 @@ func (h *Host) event(e activation.Event) {
 		switch e.Code {
 		case api.CodeClock, api.CodeUntrusted: // what was answered is of no use
 			delete(f.asking, at)
-		case api.CodePolicyBehind, api.CodeNotGranted, api.CodeMismatch, api.CodeRotated, api.CodeReplayed, api.CodeBadNonce:
+		case api.CodePolicyBehind, api.CodeDeviceKey, api.CodeNotGranted, api.CodeMismatch, api.CodeRotated, api.CodeReplayed, api.CodeBadNonce:
 			f.told[at+" "+string(e.Kind)+e.Code]++
 		}
 	case activation.EventFulfilled, activation.EventKept:

@@ -60,7 +60,10 @@ type Issuer struct {
 	own    own
 }
 
-var _ server.Enroller = (*Issuer)(nil)
+var (
+	_ server.Enroller = (*Issuer)(nil)
+	_ server.Deployed = (*Issuer)(nil)
+)
 
 // New makes an Issuer.
 func New(c Config) *Issuer {
@@ -136,7 +139,7 @@ func (i *Issuer) issue(p florete.Policy, id florete.ID, key crypto.PublicKey, no
 }
 
 // Answer issues an SVID that the policy grants.
-func (i *Issuer) Answer(_ context.Context, c server.Call) (server.Decision, error) {
+func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
 	body, key, _, err := parse(c.Request)
 	if err != nil {
 		return server.Decision{}, err
@@ -150,6 +153,11 @@ func (i *Issuer) Answer(_ context.Context, c server.Call) (server.Decision, erro
 		return server.Decision{}, err
 	}
 	var d server.Decision
+	if body.ID == c.Caller {
+		if d, err = i.extendLine(ctx, c, chain[0], chain[1]); err != nil {
+			return d, err
+		}
+	}
 	d.Answer = api.Answer{
 		Values: map[string]string{
 			"svid":   string(ca.EncodeCertificates(chain...)),
@@ -159,10 +167,22 @@ func (i *Issuer) Answer(_ context.Context, c server.Call) (server.Decision, erro
 	}
 	d.Detail = map[string]string{
 		"id":          body.ID.String(),
-		"certificate": fmt.Sprintf("%x", chain[0].SerialNumber),
+		"certificate": number(chain[0]),
 		"until":       chain[0].NotAfter.Format(time.RFC3339),
 	}
 	return d, nil
+}
+
+// InForce is the issuing certificate.
+func (i *Issuer) InForce(florete.Policy) server.Version {
+	a, err := i.Authority()
+	if err != nil { // which requests report
+		return server.Version{}
+	}
+	return server.Version{
+		Name: "the issuing certificate", Digest: number(a.Certificate),
+		Detail: map[string]string{"issuer": a.Certificate.Issuer.CommonName, "until": a.Certificate.NotAfter.Format(time.RFC3339)},
+	}
 }
 
 // parse reads the body of a request: what it asks for, the key and the CSR's DER.

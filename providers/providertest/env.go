@@ -5,6 +5,7 @@ package providertest
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -218,6 +219,7 @@ func (e *Env) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- e.Server.Serve(ctx, l) }()
+	e.connected()
 	e.stop = func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -225,6 +227,16 @@ func (e *Env) Start() {
 		}
 		db.Close()
 	}
+}
+
+// connected waits until the provider accepts connections: what is in force is on record.
+func (e *Env) connected() {
+	e.t.Helper()
+	c, err := tls.Dial("tcp", e.address, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	c.Close()
 }
 
 // Stop ends the provider.
@@ -242,8 +254,13 @@ func (e *Env) Restart() {
 	e.Start()
 }
 
-// Audit reads the audit rows in order.
-func (e *Env) Audit() (rows []server.Row) {
+// Audit reads the audit rows of decisions in order.
+func (e *Env) Audit() []server.Row {
+	return slices.DeleteFunc(e.Rows(), func(r server.Row) bool { return r.Outcome == server.Changed || r.Outcome == server.Alarmed })
+}
+
+// Rows reads all audit rows in order.
+func (e *Env) Rows() (rows []server.Row) {
 	e.t.Helper()
 	entries, _, err := e.Store.List(context.Background(), server.AuditPrefix)
 	if err != nil {

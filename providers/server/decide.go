@@ -13,8 +13,9 @@ import (
 
 // change is what a decision does to the state.
 type change struct {
-	If   []store.Cond
-	Then []store.Op
+	If     []store.Cond
+	Then   []store.Op
+	alarms []Row // among Then, to be logged
 }
 
 func (c *change) add(d Decision) {
@@ -51,6 +52,9 @@ func (a *attempt) conclude(ctx context.Context, decide func() (any, change, erro
 			return nil, a.accident(ctx, err)
 		}
 		a.row.log(ctx, a.Logger)
+		for _, row := range c.alarms {
+			row.log(ctx, a.Logger)
+		}
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -114,6 +118,7 @@ func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	}
 	c.add(d)
 	c.add(Decision{If: []store.Cond{{Key: at, Modified: revision}}, Then: []store.Op{op}})
+	c.alarm(a.row, d.Alarm)
 	a.row.Detail = d.Detail
 	return d.Answer, c, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"florete/providers/api"
 	"florete/providers/providertest"
+	"florete/providers/server"
 )
 
 // conn is one connection on which a node's SVID sends requests as they are.
@@ -175,5 +176,24 @@ func TestGeneration(t *testing.T) {
 	providertest.WantError(t, do(providertest.Serial, 1), api.Denied, api.CodeRotated)
 	if err := do(providertest.Serial, 2); err != nil {
 		t.Errorf("rotated: %v", err)
+	}
+}
+
+// TestUnknownEndpoint: it has an audit row, and says whose request it was.
+func TestUnknownEndpoint(t *testing.T) {
+	e, _ := start(t, new(echo))
+	svid := e.Client(ursula).SVID
+	_, err := e.Post(t, svid, "/tls/order%1b", "", nil)
+	providertest.WantError(t, err, api.Invalid, api.CodeUnknownMethod)
+	_, err = e.Post(t, nil, "/admin", "", nil)
+	providertest.WantError(t, err, api.Invalid, api.CodeUnknownMethod)
+	rows := e.Audit()
+	if len(rows) != 2 || rows[0].Caller != ursula.String() || rows[1].Caller != "" {
+		t.Fatalf("audit: %+v", rows)
+	}
+	for _, row := range rows {
+		if row.Outcome != server.Outcome(api.Invalid) || row.Code != api.CodeUnknownMethod || row.From == "" || strings.Contains(row.Message, "\x1b") {
+			t.Errorf("audit: %+v", row)
+		}
 	}
 }

@@ -104,4 +104,5 @@ type Decision struct {
 	If     []store.Cond
 	Then   []store.Op
 	Detail map[string]string // for the audit row; no secrets
+	Alarm  *Alarm            // nil for none
 }

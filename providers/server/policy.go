@@ -36,6 +36,7 @@ type Policies struct {
 type inForce struct {
 	florete.Policy
 	serial   int64
+	rev      string
 	envelope []byte
 	roots    *x509bundle.Bundle
 	grants   map[asked]florete.Grant
@@ -85,6 +86,7 @@ func (p *Policies) read() (*inForce, error) {
 	f := &inForce{Policy: policy, serial: d.Envelope.Serial, grants: map[asked]florete.Grant{},
 		requests: map[asked]string{}, reads: map[asked]florete.Grant{}}
 	f.envelope, _, _ = d.Bytes()
+	f.rev = d.Envelope.Rev
 	if f.hostKeys, err = hostKeys(policy); err != nil {
 		return nil, err
 	}
@@ -140,8 +142,9 @@ func (p *Policies) check(f *inForce) error {
 	return nil
 }
 
-// run keeps the policy in force up to date until ctx ends.
-func (p *Policies) run(ctx context.Context) {
+// run keeps the policy in force up to date until ctx ends, and calls each after every look
+// at it.
+func (p *Policies) run(ctx context.Context, each func()) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
@@ -150,6 +153,7 @@ func (p *Policies) run(ctx context.Context) {
 			return
 		case <-tick.C:
 			p.poll()
+			each()
 		}
 	}
 }

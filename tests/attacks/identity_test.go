@@ -46,6 +46,15 @@ func TestIdentity(t *testing.T) {
 				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: api.CodeMismatch, Message: "generation 9223372036854775807"},
 			})
 	}
+	table = append(table, attack{
+		name: "unknown endpoint",
+		try: func(t *testing.T, c *cluster) error {
+			_, err := c.client(t, c.b).Do(t.Context(), "/admin", api.Request{Need: "x", Body: json.RawMessage(`{}`)})
+			return err
+		},
+		refusal: "unknown-method",
+		row:     local.Decision{Caller: b, Decision: "invalid", Code: api.CodeUnknownMethod, Message: "/admin"},
+	})
 	run(t, table)
 }
 

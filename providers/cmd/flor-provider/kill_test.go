@@ -122,6 +122,9 @@ func TestKill(t *testing.T) {
 
 	granted := map[string]int{}
 	for _, row := range audit(t, settings) {
+		if row.Outcome == server.Changed {
+			continue
+		}
 		if row.Outcome != server.Granted {
 			t.Errorf("audit: %+v", row)
 		}

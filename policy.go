@@ -10,22 +10,24 @@ type Policy struct {
 	TrustDomain string                     `json:"trustDomain"`
 	Trust       Trust                      `json:"trust"`
 	Provider    Provider                   `json:"provider"` // itself: Address is where it listens
-	Enrol       []Enrollee                 `json:"enrol"`    // sorted by ID; empty without kind "cert"
+	Devices     []Device                   `json:"devices"`  // of the nodes that grants name, sorted by ID
 	Kinds       map[string]json.RawMessage `json:"kinds"`    // settings of each kind it runs
 	Grants      []Grant                    `json:"grants"`   // sorted by caller, need
 }
 
-// Enrollee is a node that may enrol, and the SSH host key (authorized_keys form)
-// that its proof must be made with.
-type Enrollee struct {
+// Device is a node and its SSH host key (authorized_keys form), with which it proves
+// itself when it enrols and whenever it requests certificates or secrets.
+type Device struct {
 	ID         ID     `json:"id"`
 	SSHHostKey string `json:"sshHostKey"`
 }
 
-// Grant lets Caller ask for one need with exactly these parameters.
+// Grant lets Caller request one need, with exactly these parameters and in exactly this
+// generation.
 type Grant struct {
-	Caller  ID              `json:"caller"`
-	Need    string          `json:"need"`
-	Kind    string          `json:"kind"`
-	Request json.RawMessage `json:"request"`
+	Caller     ID              `json:"caller"`
+	Need       string          `json:"need"`
+	Kind       string          `json:"kind"`
+	Request    json.RawMessage `json:"request"`
+	Generation int             `json:"generation"`
 }

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"encoding/json"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	. "florete/activation/activationtest"
 	"florete/activation/backoff"
 	"florete/activation/documents"
+	"florete/activation/fetch"
 	"florete/providers/api"
 )
 
@@ -44,6 +46,83 @@ func TestNetworkManifestReloads(t *testing.T) {
 		}
 		h.wantExit(h.once(), ExitFulfilled) // the closure did not change: the network's stays
 		h.wantCalls(h.forge, "oidc-late", 1)
+	})
+}
+
+// Documents are requested with the serial of the manifest in force.
+func TestDocumentsRequestSerial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.publish(7, h.manifest)
+		time.Sleep(40 * time.Minute)
+		h.wantExit(stop(), ExitFulfilled)
+		calls := h.forge.Calls("config-documents")
+		if first, last := calls[0].Serial, calls[len(calls)-1].Serial; first != 1 || last != 7 {
+			t.Errorf("requested with serial %d, then %d, want 1, then 7", first, last)
+		}
+	})
+}
+
+// The SSH host key of a running host changes. What is renewed waits until the flake declares
+// the new one: the manifest with it comes by the certificate alone, and nobody restarts anything.
+func TestHostKeyChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		stop := h.run()
+		time.Sleep(time.Hour)
+		key := h.ReplaceHostKey()
+		time.Sleep(17 * time.Hour) // certificates are due
+		for _, need := range []string{"cert-node"} {
+			if s := h.state(need); s.State != backoff.Denied || s.Error.Code != fetch.CodeHostKey {
+				t.Errorf("%s: %+v", need, s)
+			}
+		}
+		h.Declare(key)
+		next := h.Manifest()
+		h.publish(2, next)
+		time.Sleep(20 * time.Minute)
+		h.wantExit(stop(), ExitFulfilled)
+		if calls := h.forge.Calls("cert-node"); len(calls) != 2 || calls[1].Enrols {
+			t.Errorf("%+v", calls)
+		}
+	})
+}
+
+// The flake declares another SSH host key before the host has it: with the former one the
+// host receives documents and nothing else.
+func TestHostKeyDeclaredBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		stop := h.run()
+		time.Sleep(time.Hour)
+		file, err := os.ReadFile(h.HostKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Declare(h.ReplaceHostKey())
+		next, err := os.ReadFile(h.HostKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(h.HostKey, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(17 * time.Hour)
+		if s := h.state("cert-node"); s.State != backoff.Denied || s.Error.Code != api.CodeDeviceKey {
+			t.Errorf("with the former manifest: %+v", s)
+		}
+		h.publish(2, h.Manifest())
+		time.Sleep(20 * time.Minute)
+		if s := h.state("cert-node"); s.State != backoff.Denied || s.Error.Code != fetch.CodeHostKey {
+			t.Errorf("with the new manifest: %+v", s)
+		}
+		if err := os.WriteFile(h.HostKey, next, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		h.wantExit(stop(), ExitFulfilled)
 	})
 }
 

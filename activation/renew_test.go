@@ -266,7 +266,7 @@ func TestHostKeyOfAnotherHost(t *testing.T) {
 		h.config.HostKey = NewCluster(t).HostKey
 		h.wantExit(h.once(), ExitRefused)
 		h.wantLine("but the manifest of ursula declares")
-		h.wantLine("cert-node: attempt 1 failed: invalid (host-key)")
+		h.wantLine("cert-node: attempt 1 failed: denied (host-key)")
 		h.config.HostKey = own + ".missing"
 		h.wantExit(h.once(), ExitRefused) // asks itself again at each start
 		h.wantLine("give the host's private key with --ssh-host-key")

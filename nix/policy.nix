@@ -1,11 +1,12 @@
 # The policy of a provider host: every need that names it, as a grant to the node
-# that has the need, with the need's very request.
+# that has the need, with the need's very request and generation, and the SSH host keys
+# of those nodes.
 { topology, needs }:
 let
   inherit (builtins)
+    attrNames
     attrValues
     concatMap
-    elem
     groupBy
     listToAttrs
     map
@@ -19,10 +20,17 @@ let
       (need: map
         (provider: {
           inherit provider;
-          grant = { caller = host.id; need = need.id; inherit (need) kind request; };
+          grant = { caller = host.id; need = need.id; inherit (need) kind request generation; };
         })
         need.providers)
       needs.${host.name})
+    (attrValues t.hosts)));
+
+  # provider → nodes that it grants something.
+  devices = mapAttrs (_: map (d: d.device)) (groupBy (d: d.provider) (concatMap
+    (host: map
+      (provider: { inherit provider; device = { inherit (host) id sshHostKey; }; })
+      (attrNames (groupBy (provider: provider) (concatMap (need: need.providers) needs.${host.name}))))
     (attrValues t.hosts)));
 
   settings = {
@@ -44,9 +52,7 @@ in
       host = name;
       inherit (t) trustDomain trust;
       provider = { id = host.providerID; address = host.providerAddress; };
-      enrol =
-        if elem "cert" host.kinds then map (h: { inherit (h) id sshHostKey; }) (attrValues t.hosts)
-        else [ ];
+      devices = devices.${name} or [ ];
       kinds = listToAttrs (map (kind: { name = kind; value = settings.${kind}; }) host.kinds);
       grants = grants.${name} or [ ];
     };

@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,21 +54,43 @@ type Cluster struct {
 	Root    string              // PEM
 	Signing signature.SecretKey // of documents
 	HostKey string              // file of the host's SSH key
-	hostPub ssh.PublicKey
+
+	mu      sync.Mutex
+	hostPub ssh.PublicKey // that the providers' policies have
 }
 
 // NewCluster makes a cluster of one host.
 func NewCluster(t testing.TB) *Cluster {
 	c := &Cluster{t: t, Signing: SigningKey(t, "demo-1"), HostKey: filepath.Join(t.TempDir(), "ssh_host_ed25519_key")}
 	c.NewCA()
+	c.Declare(c.ReplaceHostKey())
+	return c
+}
+
+// ReplaceHostKey gives the host another SSH key.
+func (c *Cluster) ReplaceHostKey() ssh.PublicKey {
 	_, private, err := ed25519.GenerateKey(nil)
 	c.must(err)
 	block, err := ssh.MarshalPrivateKey(private, "")
 	c.must(err)
 	c.must(os.WriteFile(c.HostKey, pem.EncodeToMemory(block), 0o600))
-	c.hostPub, err = ssh.NewPublicKey(private.Public())
+	public, err := ssh.NewPublicKey(private.Public())
 	c.must(err)
-	return c
+	return public
+}
+
+// Declare is the flake that declares the host's SSH key: it is in manifests from now on,
+// and providers know no other.
+func (c *Cluster) Declare(hostKey ssh.PublicKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hostPub = hostKey
+}
+
+func (c *Cluster) declared() ssh.PublicKey {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hostPub
 }
 
 // SigningKey makes a key that signs documents.
@@ -117,7 +140,7 @@ func (c *Cluster) Manifest() florete.Manifest {
 	m := florete.Manifest{
 		Cluster: "demo", Host: Node.Name(), TrustDomain: Domain,
 		Trust:     florete.Trust{Roots: []string{c.Root}, Keys: []string{c.Signing.ToPublicKey().String()}},
-		Identity:  florete.Identity{ID: Node, SSHHostKey: string(ssh.MarshalAuthorizedKey(c.hostPub))},
+		Identity:  florete.Identity{ID: Node, SSHHostKey: string(ssh.MarshalAuthorizedKey(c.declared()))},
 		Roles:     []string{},
 		Providers: map[string]florete.Provider{},
 		Needs:     []florete.Need{CertNeed("cert-node", Node), OIDCNeed("oidc-outline"), ConfigNeed()},

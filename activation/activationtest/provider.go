@@ -156,7 +156,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.calls = append(p.calls, call)
 	refuse := p.refuse
 	p.mu.Unlock()
-	if e := p.authenticate(r.TLS, q); e != nil {
+	if e := p.authenticate(r.TLS, q, r.Method != http.MethodGet); e != nil {
 		reply(w, nil, e)
 		return
 	}
@@ -177,9 +177,11 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, answer, err)
 }
 
-// authenticate checks the node's SVID or, at enrolment, its proof.
-func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request) *api.Error {
+// authenticate checks the node's SVID, and its device proof, or at enrolment its proof.
+func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request, device bool) *api.Error {
 	roots, err := florete.NewRoots(Domain, []string{p.cluster.Root})
+	p.cluster.must(err)
+	binding, err := api.ChannelBinding(cs)
 	p.cluster.must(err)
 	if q.Proof == nil {
 		id, err := api.Peer(cs.PeerCertificates, roots, x509.ExtKeyUsageClientAuth)
@@ -189,6 +191,10 @@ func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request) *api.Err
 		if err != nil {
 			return api.AsError(err)
 		}
+		statement := api.DeviceStatement{Node: Node, Provider: p.id, Binding: binding}
+		if err := statement.Verify(q.Device, p.cluster.declared()); device && err != nil {
+			return api.Errorf(api.Denied, api.CodeDeviceKey, "%v", err)
+		}
 		return nil
 	}
 	var body api.CertBody
@@ -196,10 +202,8 @@ func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request) *api.Err
 		return api.Errorf(api.Invalid, api.CodeMalformed, "%v", err)
 	}
 	csr, _ := pem.Decode([]byte(body.CSR))
-	binding, err := api.ChannelBinding(cs)
-	p.cluster.must(err)
 	statement := api.Statement{Node: Node, Provider: p.id, Nonce: "once", CSR: csr.Bytes, Binding: binding}
-	if err := statement.Verify(q.Proof, p.cluster.hostPub); err != nil {
+	if err := statement.Verify(q.Proof, p.cluster.declared()); err != nil {
 		return api.Errorf(api.Denied, api.CodeUntrusted, "%v", err)
 	}
 	return nil

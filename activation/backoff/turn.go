@@ -38,7 +38,7 @@ func (s *State) Settle(v View) {
 // Restart lets a need be asked for at once when it was this host that stood in
 // the way: no provider was asked, and what was wrong may be mended.
 func (s *State) Restart(now time.Time) {
-	if s.State == Invalid && s.Provider == "" {
+	if (s.State == Invalid || s.State == Denied) && s.Provider == "" {
 		s.again(now)
 	}
 }

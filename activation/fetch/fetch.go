@@ -10,12 +10,14 @@ import (
 
 	"florete"
 	"florete/providers/api"
+
+	"golang.org/x/crypto/ssh"
 )
 
 // Codes of what stands in the way on this host itself. Nobody was asked.
 const (
 	CodeDisk    = "disk"     // transient: the state directory cannot be read or written
-	CodeHostKey = "host-key" // invalid: the SSH host key is not the one declared
+	CodeHostKey = "host-key" // denied: the SSH host key is not the one declared
 	CodeNoNode  = "no-node"  // invalid: no need of the manifest is for the node's own SVID
 	CodeKind    = "kind"     // invalid: this release does not know the kind of need
 )
@@ -27,7 +29,8 @@ type Host struct {
 	Serial   int64 // of the manifest
 	Roots    *florete.Roots
 
-	// HostKey is the file of the SSH private key that proves the node at enrolment.
+	// HostKey is the file of the SSH private key that proves the node, at enrolment and
+	// in every request but that for documents.
 	HostKey string
 
 	// Dial connects to a provider's address; nil for TCP.
@@ -86,7 +89,7 @@ func (h *Host) Artifact(ctx context.Context, a Ask) (api.Artifact, *Error) {
 	if failed != nil {
 		return api.Artifact{}, failed
 	}
-	artifact, err := h.client(a.Provider, svid).Artifact(ctx)
+	artifact, err := h.client(a.Provider, svid, nil).Artifact(ctx)
 	if err != nil {
 		return api.Artifact{}, &Error{Error: api.AsError(err), Asked: true}
 	}
@@ -94,20 +97,20 @@ func (h *Host) Artifact(ctx context.Context, a Ask) (api.Artifact, *Error) {
 }
 
 func (h *Host) send(ctx context.Context, a Ask, path string, r api.Request) (api.Answer, *Error) {
-	own := h.isOwn(a.Need)
 	svid, failed := h.svid()
-	if own && (failed != nil || a.Enrol) {
-		key, failed := h.hostKey()
-		if failed != nil {
-			return api.Answer{}, failed
-		}
-		answer, err := h.client(a.Provider, nil).Enrol(ctx, r, key)
-		return answer, asked(err)
+	enrol := h.isOwn(a.Need) && (failed != nil || a.Enrol)
+	if failed != nil && !enrol {
+		return api.Answer{}, failed
 	}
+	key, failed := h.hostKey()
 	if failed != nil {
 		return api.Answer{}, failed
 	}
-	answer, err := h.client(a.Provider, svid).Do(ctx, path, r)
+	if enrol {
+		answer, err := h.client(a.Provider, nil, key).Enrol(ctx, r)
+		return answer, asked(err)
+	}
+	answer, err := h.client(a.Provider, svid, key).Do(ctx, path, r)
 	return answer, asked(err)
 }
 
@@ -118,6 +121,9 @@ func asked(err error) *Error {
 	return &Error{Error: api.AsError(err), Asked: true}
 }
 
-func (h *Host) client(provider string, svid *tls.Certificate) *api.Client {
-	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[provider], Roots: h.Roots, Serial: h.Serial, SVID: svid, Dial: h.Dial}
+func (h *Host) client(provider string, svid *tls.Certificate, key ssh.Signer) *api.Client {
+	return &api.Client{
+		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[provider], Roots: h.Roots,
+		Serial: h.Serial, SVID: svid, HostKey: key, Dial: h.Dial,
+	}
 }

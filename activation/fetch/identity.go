@@ -86,24 +86,25 @@ func read(gen *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// hostKey is the SSH host key, which must be the one that the manifest declares:
-// with any other the provider would refuse the proof.
+// hostKey is the SSH host key, which must be the one that the manifest declares: with any
+// other the provider would refuse the proof. It is read for each request, and tried again
+// while it is wrong, since either may change: the file, or by newer documents the other.
 func (h *Host) hostKey() (ssh.Signer, *Error) {
 	text, err := os.ReadFile(h.HostKey)
 	if err != nil {
-		return nil, local(api.Invalid, CodeHostKey, fmt.Errorf("SSH host key: %w: give the host's private key with --ssh-host-key", err))
+		return nil, local(api.Denied, CodeHostKey, fmt.Errorf("SSH host key: %w: give the host's private key with --ssh-host-key", err))
 	}
 	signer, err := ssh.ParsePrivateKey(text)
 	if err != nil {
-		return nil, local(api.Invalid, CodeHostKey, fmt.Errorf("SSH host key %s: %w", h.HostKey, err))
+		return nil, local(api.Denied, CodeHostKey, fmt.Errorf("SSH host key %s: %w", h.HostKey, err))
 	}
 	declared, err := api.ParseHostKey(h.Manifest.Identity.SSHHostKey)
 	if err != nil {
-		return nil, local(api.Invalid, CodeHostKey, fmt.Errorf("manifest of %s: sshHostKey %q: %w", h.Manifest.Host, h.Manifest.Identity.SSHHostKey, err))
+		return nil, local(api.Denied, CodeHostKey, fmt.Errorf("manifest of %s: sshHostKey %q: %w", h.Manifest.Host, h.Manifest.Identity.SSHHostKey, err))
 	}
 	if !bytes.Equal(signer.PublicKey().Marshal(), declared.Marshal()) {
 		found := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
-		return nil, local(api.Invalid, CodeHostKey, fmt.Errorf("SSH host key %s is %q, but the manifest of %s declares %q: declare this host's key in the flake, or name the right file with --ssh-host-key",
+		return nil, local(api.Denied, CodeHostKey, fmt.Errorf("SSH host key %s is %q, but the manifest of %s declares %q: declare this host's key in the flake, or name the right file with --ssh-host-key",
 			h.HostKey, found, h.Manifest.Host, h.Manifest.Identity.SSHHostKey))
 	}
 	return signer, nil

@@ -63,8 +63,8 @@ func (c Change) say() (noun, words string) {
 		noun, words = "SOCKS5 listener", "has a SOCKS5 listener for "+element
 	case section == "providers" && whole:
 		noun, words = "provider", "knows provider "+element
-	case section == "enrol" && whole:
-		noun, words = "enrolment", "enrols "+element
+	case section == "devices" && whole:
+		noun, words = "device", "knows the SSH host key of "+element
 	case section == "membership":
 		noun, words = "membership", "directories, units and accounts: "+value
 	case section == "kinds" && whole:

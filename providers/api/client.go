@@ -51,6 +51,10 @@ type Client struct {
 	// SVID is the node's certificate; nil before enrolment.
 	SVID *tls.Certificate
 
+	// HostKey is the node's SSH host key, which proves the node at enrolment and in
+	// every request. Documents are read without it.
+	HostKey ssh.Signer
+
 	// Dial connects to the provider's address; nil for TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -68,12 +72,21 @@ func (c *Client) Do(ctx context.Context, path string, r Request) (Answer, error)
 		return Answer{}, err
 	}
 	defer s.close()
+	if c.HostKey != nil {
+		binding, err := s.binding()
+		if err != nil {
+			return Answer{}, err
+		}
+		if r.Device, err = (DeviceStatement{c.Node, c.Provider.ID, binding}).Sign(c.HostKey); err != nil {
+			return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
+		}
+	}
 	return s.ask(path, r)
 }
 
 // Enrol asks for the node's own SVID without having one. Nonce and request travel
-// on one connection, to which the proof by hostKey is bound. r.Body is a CertBody.
-func (c *Client) Enrol(ctx context.Context, r Request, hostKey ssh.Signer) (Answer, error) {
+// on one connection, to which the proof by HostKey is bound. r.Body is a CertBody.
+func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	var body CertBody
 	if err := florete.Decode(r.Body, &body); err != nil {
 		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: body: %v", r.Need, err)
@@ -91,12 +104,11 @@ func (c *Client) Enrol(ctx context.Context, r Request, hostKey ssh.Signer) (Answ
 	if err := s.call(http.MethodPost, PathNonce, nil, &nonce); err != nil {
 		return Answer{}, err
 	}
-	state := s.conn.ConnectionState()
-	binding, err := ChannelBinding(&state)
+	binding, err := s.binding()
 	if err != nil {
-		return Answer{}, AsError(err)
+		return Answer{}, err
 	}
-	r.Proof, err = Statement{Node: c.Node, Provider: c.Provider.ID, Nonce: nonce.Nonce, CSR: block.Bytes, Binding: binding}.Sign(hostKey)
+	r.Proof, err = Statement{Node: c.Node, Provider: c.Provider.ID, Nonce: nonce.Nonce, CSR: block.Bytes, Binding: binding}.Sign(c.HostKey)
 	if err != nil {
 		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
 	}

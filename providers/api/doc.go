@@ -5,7 +5,8 @@
 //	POST /oidc/register
 //	Idempotency-Key: 9f86d0…
 //	{"need":"oidc-outline","serial":1784011430,"generation":1,
-//	 "body":{"redirectURIs":["http://…"],"service":"spiffe://demo.flor/service/outline"}}
+//	 "body":{"redirectURIs":["http://…"],"service":"spiffe://demo.flor/service/outline"},
+//	 "device":"-----BEGIN SSH SIGNATURE-----…"}
 //
 // and gets an answer of named values,
 //
@@ -18,7 +19,8 @@
 // The same request twice gives the same answer. A request with the key of another
 // request is invalid.
 //
-// A host is authenticated by its node SVID in the TLS handshake. Only POST
-// /cert/nonce and the enrolment form of POST /cert/svid come without one; the
-// latter carries a Proof.
+// A host is authenticated by its node SVID in the TLS handshake, and in a request for a
+// need also by its SSH host key, which signs the connection (DeviceStatement). Only POST
+// /cert/nonce and the enrolment form of POST /cert/svid come without an SVID; the latter
+// carries a Proof.
 package api

@@ -13,6 +13,7 @@ import (
 	"florete"
 	"florete/providers/api"
 
+	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -87,8 +88,8 @@ func TestErrorVectors(t *testing.T) {
 		}
 		seen[e.Code] = true
 	}
-	if len(seen) != 15 {
-		t.Errorf("%d codes, want all 15: %v", len(seen), seen)
+	if len(seen) != 16 {
+		t.Errorf("%d codes, want all 16: %v", len(seen), seen)
 	}
 }
 
@@ -143,6 +144,57 @@ func TestProofVector(t *testing.T) {
 	}
 	if err := st.Verify(&api.Proof{Signature: "x"}, public); err == nil {
 		t.Error("a signature that is none is taken")
+	}
+}
+
+func TestDeviceVector(t *testing.T) {
+	var v struct {
+		Node, Provider                                 florete.ID
+		Binding, HostKey, PrivateKey, Statement, Proof string
+	}
+	vectors(t, "device.json", &v)
+	binding, err := hex.DecodeString(v.Binding)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := api.DeviceStatement{Node: v.Node, Provider: v.Provider, Binding: binding}
+	if string(st.Bytes()) != v.Statement {
+		t.Errorf("got %q, want %q", st.Bytes(), v.Statement)
+	}
+	public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(v.HostKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Verify(v.Proof, public); err != nil {
+		t.Error(err)
+	}
+	private, err := ssh.ParsePrivateKey([]byte(v.PrivateKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proof, err := st.Sign(private)
+	if err != nil || proof != v.Proof {
+		t.Errorf("got %s, %v, want %s", proof, err, v.Proof)
+	}
+	for name, change := range map[string]func(*api.DeviceStatement){
+		"node":     func(s *api.DeviceStatement) { s.Node = s.Provider },
+		"provider": func(s *api.DeviceStatement) { s.Provider = s.Node },
+		"binding":  func(s *api.DeviceStatement) { s.Binding = nil },
+	} {
+		other := st
+		change(&other)
+		if err := other.Verify(v.Proof, public); err == nil || !strings.HasPrefix(err.Error(), "device proof: ") {
+			t.Errorf("another %s: got %v", name, err)
+		}
+	}
+	enrolment, err := sshsig.Sign(strings.NewReader(v.Statement), private, sshsig.HashSHA512, api.ProofNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, proof := range map[string]string{"nothing": "", "no signature": "x", "a signature for enrolment": string(sshsig.Armor(enrolment))} {
+		if err := st.Verify(proof, public); err == nil || !strings.HasPrefix(err.Error(), "device proof: ") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 

@@ -11,14 +11,15 @@ import (
 )
 
 // Request asks for one need. Body is the need's request with what the host adds
-// to it, such as a CSR. Proof is set on enrolment alone and is no part of what
-// makes two requests the same.
+// to it, such as a CSR. Proof is set on enrolment, Device on every other request; they
+// are no part of what makes two requests the same.
 type Request struct {
 	Need       string          `json:"need"`
 	Serial     int64           `json:"serial"` // of the host's manifest
 	Generation int             `json:"generation"`
 	Body       json.RawMessage `json:"body"`
 	Proof      *Proof          `json:"proof,omitempty"`
+	Device     string          `json:"device,omitempty"` // proof of a DeviceStatement
 }
 
 // CertBody is the body of a request for an SVID.

@@ -99,6 +99,16 @@ func (s *session) close() {
 	s.conn.NetConn().Close()
 }
 
+// binding is what proofs are bound to.
+func (s *session) binding() ([]byte, error) {
+	state := s.conn.ConnectionState()
+	b, err := ChannelBinding(&state)
+	if err != nil {
+		return nil, AsError(err)
+	}
+	return b, nil
+}
+
 // ask sends a request with its idempotency key.
 func (s *session) ask(path string, r Request) (Answer, error) {
 	var a Answer

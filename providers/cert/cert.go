@@ -60,7 +60,10 @@ type Issuer struct {
 	own    own
 }
 
-var _ server.Enroller = (*Issuer)(nil)
+var (
+	_ server.Enroller = (*Issuer)(nil)
+	_ server.Deployed = (*Issuer)(nil)
+)
 
 // New makes an Issuer.
 func New(c Config) *Issuer {
@@ -70,16 +73,11 @@ func New(c Config) *Issuer {
 // Name of the kind.
 func (i *Issuer) Name() string { return Name }
 
-// Check refuses lifetimes out of range, host keys that cannot be read, and roots
-// that the issuing certificate does not lead to.
+// Check refuses lifetimes out of range and roots that the issuing certificate does not
+// lead to.
 func (i *Issuer) Check(p florete.Policy) error {
 	if _, err := lifetime(p); err != nil {
 		return err
-	}
-	for _, e := range p.Enrol {
-		if _, err := api.ParseHostKey(e.SSHHostKey); err != nil {
-			return fmt.Errorf("policy of %s: host key of %s: %w", p.Host, e.ID, err)
-		}
 	}
 	_, err := i.authority(p)
 	return err
@@ -137,7 +135,7 @@ func (i *Issuer) issue(p florete.Policy, id florete.ID, key crypto.PublicKey, no
 }
 
 // Answer issues an SVID that the policy grants.
-func (i *Issuer) Answer(_ context.Context, c server.Call) (server.Decision, error) {
+func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
 	body, key, _, err := parse(c.Request)
 	if err != nil {
 		return server.Decision{}, err
@@ -150,20 +148,37 @@ func (i *Issuer) Answer(_ context.Context, c server.Call) (server.Decision, erro
 	if err != nil {
 		return server.Decision{}, err
 	}
-	return server.Decision{
-		Answer: api.Answer{
-			Values: map[string]string{
-				"svid":   string(ca.EncodeCertificates(chain...)),
-				"bundle": string(ca.EncodeCertificates(roots.Certificates()...)),
-			},
-			Expires: chain[0].NotAfter.Unix(),
+	var d server.Decision
+	if body.ID == c.Caller {
+		if d, err = i.extendLine(ctx, c, chain[0], chain[1]); err != nil {
+			return d, err
+		}
+	}
+	d.Answer = api.Answer{
+		Values: map[string]string{
+			"svid":   string(ca.EncodeCertificates(chain...)),
+			"bundle": string(ca.EncodeCertificates(roots.Certificates()...)),
 		},
-		Detail: map[string]string{
-			"id":          body.ID.String(),
-			"certificate": fmt.Sprintf("%x", chain[0].SerialNumber),
-			"until":       chain[0].NotAfter.Format(time.RFC3339),
-		},
-	}, nil
+		Expires: chain[0].NotAfter.Unix(),
+	}
+	d.Detail = map[string]string{
+		"id":          body.ID.String(),
+		"certificate": number(chain[0]),
+		"until":       chain[0].NotAfter.Format(time.RFC3339),
+	}
+	return d, nil
+}
+
+// InForce is the issuing certificate.
+func (i *Issuer) InForce(florete.Policy) server.Version {
+	a, err := i.Authority()
+	if err != nil { // which requests report
+		return server.Version{}
+	}
+	return server.Version{
+		Name: "the issuing certificate", Digest: number(a.Certificate),
+		Detail: map[string]string{"issuer": a.Certificate.Issuer.CommonName, "until": a.Certificate.NotAfter.Format(time.RFC3339)},
+	}
 }
 
 // parse reads the body of a request: what it asks for, the key and the CSR's DER.

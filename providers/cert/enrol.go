@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"florete"
@@ -47,19 +48,14 @@ func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte
 	if body.ID != proof.Node {
 		return none, api.Errorf(api.Denied, api.CodeUntrusted, "enrolment of %s: asks for %s: ask for that with the node's SVID", proof.Node, body.ID)
 	}
-	text := hostKey(c.Policy, proof.Node)
-	if text == "" {
+	if c.HostKey == nil {
 		return none, api.Errorf(api.Denied, api.CodeNotGranted, "enrolment of %s: not among the nodes that the policy lets enrol", proof.Node)
 	}
-	key, err := api.ParseHostKey(text)
-	if err != nil {
-		return none, err
-	}
 	st := api.Statement{Node: proof.Node, Provider: provider, Nonce: proof.Nonce, CSR: csr, Binding: binding}
-	if err := st.Verify(proof, key); err != nil {
-		return none, api.Errorf(api.Denied, api.CodeUntrusted, "enrolment of %s: %v: want one by host key %s, for this connection", proof.Node, err, ssh.FingerprintSHA256(key))
+	if err := st.Verify(proof, c.HostKey); err != nil {
+		return none, api.Errorf(api.Denied, api.CodeUntrusted, "enrolment of %s: %v: want one by host key %s, for this connection", proof.Node, err, ssh.FingerprintSHA256(c.HostKey))
 	}
-	return i.consume(ctx, proof, text, c.Now)
+	return i.consume(ctx, proof, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.HostKey))), c.Now)
 }
 
 // consume uses the nonce up and remembers the device.
@@ -97,10 +93,9 @@ func (i *Issuer) consume(ctx context.Context, proof *api.Proof, hostKey string, 
 	}, nil
 }
 
-// Admit refuses a machine that was replaced. Its SVID was issued before a machine
-// with another host key enrolled as the node; and once the policy has another key,
-// the node must prove that before its own SVID is renewed. Both pass when the
-// machine that is meant enrols again, so they are transient.
+// Admit refuses an SVID that was issued before a machine with another host key enrolled as
+// the node: with it a replaced machine could still read documents, which need no device
+// proof. It passes when the machine that is meant enrols again, so it is transient.
 func (i *Issuer) Admit(ctx context.Context, c server.Call) error {
 	d, _, err := i.device(ctx, c.Caller)
 	if err != nil || d.SSHHostKey == "" { // enrolled at another provider, or the state was lost
@@ -109,11 +104,6 @@ func (i *Issuer) Admit(ctx context.Context, c server.Call) error {
 	if since, issued := time.Unix(d.Since, 0), c.SVID.NotBefore.Add(ca.Skew); issued.Before(since) {
 		return api.Errorf(api.Transient, api.CodeUntrusted, "certificate of %s: issued %s, before another machine enrolled as it, %s: enrol again with its host key",
 			c.Caller, issued.Format(time.RFC3339), since.UTC().Format(time.RFC3339))
-	}
-	var want struct{ ID florete.ID }
-	own := json.Unmarshal(c.Grant.Request, &want) == nil && want.ID == c.Caller
-	if key := hostKey(c.Policy, c.Caller); own && key != "" && key != d.SSHHostKey {
-		return api.Errorf(api.Transient, api.CodeUntrusted, "%s enrolled with another host key than the policy has now: enrol again with that", c.Caller)
 	}
 	return nil
 }
@@ -132,14 +122,4 @@ func (i *Issuer) device(ctx context.Context, node florete.ID) (d Device, modifie
 		return d, 0, fmt.Errorf("%s: %w", e.Key, err)
 	}
 	return d, e.Modified, nil
-}
-
-// hostKey is the key that the policy has for a node, empty when it may not enrol.
-func hostKey(p florete.Policy, node florete.ID) string {
-	for _, e := range p.Enrol {
-		if e.ID == node {
-			return e.SSHHostKey
-		}
-	}
-	return ""
 }

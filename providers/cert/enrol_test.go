@@ -33,11 +33,11 @@ func enrolment(t *testing.T) (*providertest.Env, api.Request) {
 // and a host that lost the answer gets it again with a new proof.
 func TestEnrol(t *testing.T) {
 	e, r := enrolment(t)
-	first, err := e.Stranger(ursula).Enrol(t.Context(), r, e.HostKey(ursula))
+	first, err := e.Stranger(ursula).Enrol(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := e.Stranger(ursula).Enrol(t.Context(), r, e.HostKey(ursula))
+	again, err := e.Stranger(ursula).Enrol(t.Context(), r)
 	if err != nil || again.Values["svid"] != first.Values["svid"] {
 		t.Fatalf("the same again: %v", err)
 	}
@@ -51,7 +51,7 @@ func TestEnrol(t *testing.T) {
 	}
 	wiped := r
 	wiped.Body = body(t, ursula)
-	other, err := e.Stranger(ursula).Enrol(t.Context(), wiped, e.HostKey(ursula))
+	other, err := e.Stranger(ursula).Enrol(t.Context(), wiped)
 	if err != nil || other.Values["svid"] == first.Values["svid"] {
 		t.Fatalf("a wiped host: %v", err)
 	}
@@ -60,26 +60,30 @@ func TestEnrol(t *testing.T) {
 func TestEnrolRefused(t *testing.T) {
 	e, r := enrolment(t)
 	t.Run("another host key", func(t *testing.T) {
-		_, err := e.Stranger(ursula).Enrol(t.Context(), r, providertest.NewHostKey(t))
+		c := e.Stranger(ursula)
+		c.HostKey = providertest.NewHostKey(t)
+		_, err := c.Enrol(t.Context(), r)
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 	})
 	t.Run("another host key on a newer host", func(t *testing.T) {
 		newer := r
 		newer.Serial++
-		_, err := e.Stranger(ursula).Enrol(t.Context(), newer, providertest.NewHostKey(t))
+		c := e.Stranger(ursula)
+		c.HostKey = providertest.NewHostKey(t)
+		_, err := c.Enrol(t.Context(), newer)
 		providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
 	})
 	t.Run("unknown node", func(t *testing.T) {
 		unknown := providertest.ID("node/unknown")
 		q := r
 		q.Body = body(t, unknown)
-		_, err := e.Stranger(unknown).Enrol(t.Context(), q, providertest.NewHostKey(t))
+		_, err := e.Stranger(unknown).Enrol(t.Context(), q)
 		providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 	})
 	t.Run("the SVID of another", func(t *testing.T) {
 		q := r
 		q.Body = body(t, providertest.ID("node/raishan"))
-		_, err := e.Stranger(ursula).Enrol(t.Context(), q, e.HostKey(ursula))
+		_, err := e.Stranger(ursula).Enrol(t.Context(), q)
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 	})
 	t.Run("no proof", func(t *testing.T) {
@@ -251,7 +255,7 @@ func TestEnrolOnABusyMachine(t *testing.T) {
 		conn, err := e.Dial(ctx, network, address)
 		return slow{conn}, err
 	}
-	if _, err := c.Enrol(t.Context(), r, e.HostKey(ursula)); err != nil {
+	if _, err := c.Enrol(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -265,7 +269,7 @@ func TestLostEnrolment(t *testing.T) {
 	e.Store.Lose(errors.New("killed"))
 	providertest.WantError(t, w.enrol(proven), api.Transient, api.CodeInternal)
 	providertest.WantError(t, w.enrol(proven), api.Denied, api.CodeReplayed)
-	if _, err := e.Stranger(ursula).Enrol(t.Context(), r, e.HostKey(ursula)); err != nil {
+	if _, err := e.Stranger(ursula).Enrol(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	if rows := e.Audit(); len(rows) != 3 || rows[0].Again || rows[1].Code != api.CodeReplayed || !rows[2].Again {
@@ -279,8 +283,8 @@ func TestNonceOnce(t *testing.T) {
 	e.Grant(ursula, "cert-again", "cert", map[string]any{"id": ursula})
 	e.Start()
 	// Two needs, so that nothing but the nonce is in both transactions.
-	r := api.Request{Need: "cert-node", Serial: providertest.Serial, Body: body(t, ursula)}
-	other := api.Request{Need: "cert-again", Serial: providertest.Serial, Body: body(t, ursula)}
+	r := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)}
+	other := api.Request{Need: "cert-again", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)}
 	asIs := func(*api.Statement) {}
 	first, second := dial(t, e), dial(t, e)
 	nonce := first.nonce()

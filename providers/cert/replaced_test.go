@@ -1,65 +1,165 @@
 package cert_test
 
 import (
+	"context"
+	"crypto/tls"
 	"testing"
 	"time"
 
 	"florete"
 	"florete/providers/api"
+	"florete/providers/ca"
+	"florete/providers/config"
 	"florete/providers/providertest"
+	"florete/providers/server"
 )
 
-// TestReplaced: a node is replaced by another machine, with another host key. The
-// former one, whose certificate is good for hours, gets nothing any more.
+// renew requests c's own SVID with a key pair of its own, and uses what it receives.
+func renew(t *testing.T, c *api.Client) error {
+	t.Helper()
+	next, err := obtain(t, c, "cert-node", c.Node, c.Do)
+	if err == nil {
+		c.SVID = next
+	}
+	return err
+}
+
+// enrol is the same by a proof.
+func enrol(t *testing.T, c *api.Client) {
+	t.Helper()
+	next, err := obtain(t, c, "cert-node", c.Node, func(ctx context.Context, _ string, r api.Request) (api.Answer, error) { return c.Enrol(ctx, r) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SVID = next
+}
+
+func obtain(t *testing.T, c *api.Client, need string, id florete.ID, do func(context.Context, string, api.Request) (api.Answer, error)) (*tls.Certificate, error) {
+	t.Helper()
+	key, err := ca.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, err := ca.NewCSR(id, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: providertest.JSON(api.CertBody{ID: id, CSR: string(csr)})}
+	a, err := do(t.Context(), api.PathSVID, r)
+	if err != nil {
+		return nil, err
+	}
+	svid := &tls.Certificate{PrivateKey: key}
+	for _, x := range chain(t, a) {
+		svid.Certificate = append(svid.Certificate, x.Raw)
+	}
+	svid.Leaf = chain(t, a)[0]
+	return svid, nil
+}
+
+// service requests the SVID of a service.
+func service(t *testing.T, c *api.Client) error {
+	t.Helper()
+	_, err := obtain(t, c, "cert-service-outline", outline, c.Do)
+	return err
+}
+
+// TestReplaced: a node is replaced by another machine, with another host key. From the
+// moment a provider's policy has that key, the former machine, whose certificate is good
+// for hours, obtains nothing, whether or not the other has enrolled, and at whichever
+// provider.
 func TestReplaced(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula", "raishan")
 	e.Grant(ursula, "cert-service-outline", "cert", map[string]any{"id": outline})
+	e.Grant(ursula, "config-documents", "config", map[string]any{})
+	e.Policy.Kinds["config"] = []byte(`{}`)
+	e.Kinds = func(*providertest.Env) []server.Kind { return []server.Kind{config.Artifacts("/nowhere")} }
+	second := e.Beside("horrible")
 	e.Start()
-	ask := func(c *api.Client, need string, id florete.ID) error {
-		_, err := c.Do(t.Context(), api.PathSVID, api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: body(t, id)})
-		return err
-	}
-	enrol := func() {
-		t.Helper()
-		r := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)}
-		if _, err := e.Stranger(ursula).Enrol(t.Context(), r, e.HostKey(ursula)); err != nil {
-			t.Fatal(err)
-		}
+	second.Start()
+	at := func(e *providertest.Env, c *api.Client) *api.Client {
+		there := *c
+		there.Provider, there.Dial = e.Policy.Provider, e.Dial
+		return &there
 	}
 	good := func(c *api.Client, what string) {
 		t.Helper()
-		if err := ask(c, "cert-node", ursula); err != nil {
-			t.Errorf("%s: its own: %v", what, err)
+		for _, p := range []*providertest.Env{e, second} {
+			c := at(p, c)
+			if err := renew(t, c); err != nil {
+				t.Errorf("%s: its own at %s: %v", what, p.Policy.Host, err)
+			}
+			if err := service(t, c); err != nil {
+				t.Errorf("%s: its service's at %s: %v", what, p.Policy.Host, err)
+			}
 		}
-		if err := ask(c, "cert-service-outline", outline); err != nil {
-			t.Errorf("%s: its service's: %v", what, err)
+	}
+	refused := func(c *api.Client) {
+		t.Helper()
+		for _, p := range []*providertest.Env{e, second} {
+			c := at(p, c)
+			providertest.WantError(t, renew(t, c), api.Denied, api.CodeDeviceKey)
+			providertest.WantError(t, service(t, c), api.Denied, api.CodeDeviceKey)
 		}
+	}
+	documents := func(c *api.Client) error {
+		_, err := c.Artifact(t.Context())
+		return err
 	}
 
 	former := e.Client(ursula)
 	good(former, "a node that never enrolled here")
-	enrol()
-	former = e.Client(ursula)
-	time.Sleep(time.Second) // certificates count seconds
-	enrol()
+	enrol(t, former)
+	good(former, "a node that enrolled")
+	former = e.Client(ursula) // another SVID, not of that line
+	time.Sleep(time.Second)   // certificates count seconds
+	enrol(t, e.Stranger(ursula))
 	good(former, "a node that enrolled twice with one host key")
 
 	e.ReplaceHostKey(ursula)
-	e.Publish(providertest.Serial + 1)
-	e.Restart()
-	providertest.WantError(t, ask(former, "cert-node", ursula), api.Transient, api.CodeUntrusted)
-	if err := ask(former, "cert-service-outline", outline); err != nil {
-		t.Errorf("the other machine is not there yet: %v", err)
+	for i := range second.Policy.Devices {
+		second.Policy.Devices[i] = e.Policy.Devices[i]
 	}
+	for _, p := range []*providertest.Env{e, second} {
+		p.Publish(providertest.Serial + 1)
+		p.Restart()
+	}
+	refused(former)
+	providertest.WantError(t, documents(former), api.Transient, api.CodeMissing) // granted, but none are published
 
 	time.Sleep(time.Second)
-	enrol()
-	providertest.WantError(t, ask(former, "cert-node", ursula), api.Transient, api.CodeUntrusted)
-	providertest.WantError(t, ask(former, "cert-service-outline", outline), api.Transient, api.CodeUntrusted)
+	enrol(t, e.Stranger(ursula))
+	refused(former)
+	providertest.WantError(t, documents(former), api.Transient, api.CodeUntrusted)
 	good(e.Client(ursula), "the machine in its place")
 
-	raishan := providertest.ID("node/raishan")
-	if err := ask(e.Client(raishan), "cert-node", raishan); err != nil {
+	rekeyed := *former // the same machine with the other key
+	rekeyed.HostKey = e.HostKey(ursula)
+	providertest.WantError(t, renew(t, &rekeyed), api.Transient, api.CodeUntrusted) // so it enrols again
+	enrol(t, &rekeyed)
+	good(&rekeyed, "the machine with its new key")
+
+	if err := renew(t, e.Client(providertest.ID("node/raishan"))); err != nil {
 		t.Errorf("another node: %v", err)
+	}
+}
+
+// TestStolen: a copied SVID does not renew itself, not even once.
+func TestStolen(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula")
+	e.Start()
+	lawful := e.Stranger(ursula)
+	enrol(t, lawful)
+	thief := *lawful
+	thief.HostKey = nil
+	providertest.WantError(t, renew(t, &thief), api.Denied, api.CodeDeviceKey)
+	thief.HostKey = providertest.NewHostKey(t)
+	providertest.WantError(t, renew(t, &thief), api.Denied, api.CodeDeviceKey)
+	if err := renew(t, lawful); err != nil {
+		t.Error(err)
+	}
+	rows := e.Audit()
+	if len(rows) != 4 || rows[1].Code != api.CodeDeviceKey || rows[1].Caller != ursula.String() || rows[1].From == "" {
+		t.Errorf("audit: %+v", rows)
 	}
 }

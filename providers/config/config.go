@@ -16,6 +16,7 @@ import (
 
 	"florete"
 	"florete/providers/api"
+	"florete/providers/publish"
 	"florete/providers/server"
 )
 
@@ -25,13 +26,25 @@ const Name = "config"
 // Artifacts is the kind "config": a directory with one of documents per node.
 type Artifacts string
 
-var _ server.Reader = Artifacts("")
+var (
+	_ server.Reader   = Artifacts("")
+	_ server.Deployed = Artifacts("")
+)
 
 // Name of the kind.
 func (a Artifacts) Name() string { return Name }
 
 // Check refuses settings, of which there are none.
 func (a Artifacts) Check(p florete.Policy) error { return server.Settings(p, Name, &struct{}{}) }
+
+// InForce is the publication.
+func (a Artifacts) InForce(florete.Policy) server.Version {
+	tree, err := filepath.EvalSymlinks(string(a))
+	if err != nil {
+		return server.Version{}
+	}
+	return server.Version{Name: "the publication", Digest: filepath.Base(tree), Serial: publish.SerialOf(tree)}
+}
 
 // Read reads the documents of the calling node. All are of one publication: see
 // Publish.

@@ -42,7 +42,7 @@ func documents(t *testing.T, serial int64, hosts ...string) map[string][]florete
 			Cluster: "demo", Host: h, TrustDomain: providertest.Domain,
 			Trust:    florete.Trust{Roots: []string{}, Keys: []string{}},
 			Provider: florete.Provider{ID: providertest.ID("service/" + h + "/florete-provider"), Address: "127.0.0.1:1"},
-			Enrol:    []florete.Enrollee{}, Kinds: map[string]json.RawMessage{}, Grants: []florete.Grant{},
+			Devices:  []florete.Device{}, Kinds: map[string]json.RawMessage{}, Grants: []florete.Grant{},
 		}
 		if err := providertest.WriteDocument(dir, florete.DocPolicy, p, serial); err != nil {
 			t.Fatal(err)

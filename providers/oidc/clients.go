@@ -17,7 +17,7 @@ import (
 type registration struct {
 	Service      florete.ID `json:"service"`
 	RedirectURIs []string   `json:"redirectURIs"`
-	Generation   int        `json:"generation"` // the highest asked for
+	Generation   int        `json:"generation"` // the last that the policy granted
 }
 
 // client is the client id of the service: its user-facing name.

@@ -27,26 +27,28 @@ func (d directory) GetClient(ctx context.Context, id string) (storage.Client, er
 	if err != nil {
 		return storage.Client{}, err
 	}
-	if r.Service.IsZero() || !granted(d.policy(), r.Service) {
+	most, ok := granted(d.policy(), r.Service)
+	if r.Service.IsZero() || !ok {
 		return storage.Client{}, storage.ErrNotFound
 	}
 	return storage.Client{
 		ID:           id,
-		Secret:       d.clients.secret(id, r.Generation),
+		Secret:       d.clients.secret(id, min(r.Generation, most)),
 		RedirectURIs: r.RedirectURIs,
 		Name:         r.Service.Name(),
 	}, nil
 }
 
-// granted tells whether the policy lets anybody register the service.
-func granted(p florete.Policy, service florete.ID) bool {
+// granted tells whether the policy lets anybody register the service, and in which
+// generation. A record may be of a higher one, from before an older policy came into force.
+func granted(p florete.Policy, service florete.ID) (generation int, ok bool) {
 	for _, g := range p.Grants {
 		var body api.OIDCBody
 		if g.Kind == Name && json.Unmarshal(g.Request, &body) == nil && body.Service == service {
-			return true
+			generation, ok = max(generation, g.Generation), true
 		}
 	}
-	return false
+	return generation, ok
 }
 
 func (d directory) ListClients(ctx context.Context) ([]storage.Client, error) {

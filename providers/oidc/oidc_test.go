@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -93,7 +94,7 @@ func (f *fixture) grant(redirectURIs ...string) {
 	defer f.mu.Unlock()
 	if len(redirectURIs) > 0 {
 		body := must(json.Marshal(api.OIDCBody{Issuer: issuerURL, Service: outline, RedirectURIs: redirectURIs}))
-		f.policy.Grants = []florete.Grant{{Caller: ursula, Need: "oidc-outline", Kind: Name, Request: body}}
+		f.policy.Grants = []florete.Grant{{Caller: ursula, Need: "oidc-outline", Kind: Name, Request: body, Generation: 1}}
 	}
 }
 
@@ -165,8 +166,17 @@ func (f *fixture) restart() {
 	f.start()
 }
 
-// decide asks for the client of outline as the policy in force grants it.
+// rotate puts a policy in force that grants another generation.
+func (f *fixture) rotate(generation int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.policy.Grants = slices.Clone(f.policy.Grants)
+	f.policy.Grants[0].Generation = generation
+}
+
+// decide asks for the client of outline in a generation, which the policy grants from now on.
 func (f *fixture) decide(generation int) (server.Decision, error) {
+	f.rotate(generation)
 	policy := f.inForce()
 	grant := policy.Grants[0]
 	return f.p.Answer(f.t.Context(), server.Call{

@@ -26,11 +26,6 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 	if err != nil {
 		return server.Decision{}, err
 	}
-	if want.Generation < have.Generation {
-		return server.Decision{}, api.Errorf(api.Denied, api.CodeRotated,
-			"client %s: generation %d asked for, generation %d is in force: deploy a manifest that has it to this host",
-			id, want.Generation, have.Generation)
-	}
 	d := server.Decision{
 		Answer: api.Answer{Values: map[string]string{
 			"issuer":       issuer,

@@ -11,6 +11,8 @@ import (
 	"florete/providers/api"
 	"florete/providers/server"
 	"florete/providers/store"
+
+	"golang.org/x/oauth2"
 )
 
 // denied wants an api.Error of a kind and code whose message says parts.
@@ -66,14 +68,29 @@ func TestOneRegistration(t *testing.T) {
 	}
 }
 
-func TestLowerGeneration(t *testing.T) {
+// A record of a generation that the policy does not grant, as requests could make it that
+// were believed, ends no secret and is replaced by the next request.
+func TestPoisonedGeneration(t *testing.T) {
+	const highest = 1<<63 - 1
 	f := newFixture(t)
-	f.register(1)
-	second := f.register(2)
-	_, err := f.decide(1)
-	denied(t, err, api.Denied, api.CodeRotated, "outline.demo.flor.rete", "generation 1", "generation 2")
-	if got := f.register(2); !maps.Equal(got, second) {
-		t.Errorf("after the refusal the answer is %v, was %v", got, second)
+	first := f.register(1)
+	poison := f.register(highest)
+	signsIn := func(delivered map[string]string) error {
+		s := f.service(delivered)
+		_, err := s.Exchange(s.ctx(), s.signIn("state", "verifier"), oauth2.VerifierOption("verifier"))
+		return err
+	}
+	f.rotate(1)
+	if err := signsIn(first); err != nil {
+		t.Errorf("the secret that the policy grants: %v", err)
+	}
+	refused(t, "the secret of another generation", signsIn(poison), "invalid_client")
+	if got := f.register(1); !maps.Equal(got, first) {
+		t.Errorf("the answer is %v, was %v", got, first)
+	}
+	r, _, err := f.p.clients.get(t.Context(), first["clientId"])
+	if err != nil || r.Generation != 1 {
+		t.Errorf("generation %d is on record, %v, want 1", r.Generation, err)
 	}
 }
 

@@ -25,13 +25,13 @@ func (e *Env) HostKey(node florete.ID) ssh.Signer {
 	return e.keys[node]
 }
 
-// ReplaceHostKey gives a node another SSH host key, also in the policy.
+// ReplaceHostKey gives a node another SSH host key, from the next Publish also in the policy.
 func (e *Env) ReplaceHostKey(node florete.ID) {
 	e.t.Helper()
 	e.keys[node] = NewHostKey(e.t)
-	for i := range e.Policy.Enrol {
-		if e.Policy.Enrol[i].ID == node {
-			e.Policy.Enrol[i].SSHHostKey = Authorized(e.keys[node])
+	for i := range e.Policy.Devices {
+		if e.Policy.Devices[i].ID == node {
+			e.Policy.Devices[i].SSHHostKey = Authorized(e.keys[node])
 		}
 	}
 }
@@ -70,7 +70,7 @@ func (e *Env) Stranger(node florete.ID) *api.Client {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	return &api.Client{Node: node, Provider: e.Policy.Provider, Roots: roots, Dial: e.Dial}
+	return &api.Client{Node: node, Provider: e.Policy.Provider, Roots: roots, HostKey: e.HostKey(node), Dial: e.Dial}
 }
 
 // Dial connects to the provider wherever it listens.

@@ -5,6 +5,7 @@ package providertest
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -69,17 +70,31 @@ func NewEnv(t *testing.T, nodes ...string) *Env {
 		Cluster: "demo", Host: "drhorrible", TrustDomain: Domain,
 		Trust:    florete.Trust{Roots: []string{string(ca.EncodeCertificates(e.Root.Certificate))}, Keys: []string{}},
 		Provider: florete.Provider{ID: ID("service/drhorrible/florete-provider"), Address: "127.0.0.1:4600"},
-		Enrol:    []florete.Enrollee{},
+		Devices:  []florete.Device{},
 		Kinds:    map[string]json.RawMessage{"cert": json.RawMessage(`{"lifetime":86400}`)},
 		Grants:   []florete.Grant{},
 	}
 	for _, n := range nodes {
 		id := ID("node/" + n)
-		e.Policy.Enrol = append(e.Policy.Enrol, florete.Enrollee{ID: id, SSHHostKey: Authorized(e.HostKey(id))})
+		e.Policy.Devices = append(e.Policy.Devices, florete.Device{ID: id, SSHHostKey: Authorized(e.HostKey(id))})
 		e.Grant(id, "cert-node", "cert", map[string]any{"id": id})
 	}
 	t.Cleanup(func() { e.Stop() })
 	return e
+}
+
+// Beside makes another provider host of e's trust domain, which grants the same and has
+// an issuing CA and a state of its own.
+func (e *Env) Beside(host string) *Env {
+	e.t.Helper()
+	b := &Env{t: e.t, Dir: e.t.TempDir(), Root: e.Root, Issuing: e.NewIssuing(e.Root), keys: e.keys, Kinds: e.Kinds, Logger: e.Logger}
+	if err := json.Unmarshal(JSON(e.Policy), &b.Policy); err != nil {
+		e.t.Fatal(err)
+	}
+	b.Policy.Host = host
+	b.Policy.Provider.ID = ID("service/" + host + "/florete-provider")
+	e.t.Cleanup(func() { b.Stop() })
+	return b
 }
 
 // ID is one of the trust domain.
@@ -118,12 +133,21 @@ func JSON(v any) json.RawMessage {
 	return b
 }
 
-// Grant adds a grant to the policy.
+// Grant adds a grant of generation 1 to the policy.
 func (e *Env) Grant(caller florete.ID, need, kind string, request any) {
-	e.Policy.Grants = append(e.Policy.Grants, florete.Grant{Caller: caller, Need: need, Kind: kind, Request: JSON(request)})
+	e.Policy.Grants = append(e.Policy.Grants, florete.Grant{Caller: caller, Need: need, Kind: kind, Request: JSON(request), Generation: 1})
 	slices.SortFunc(e.Policy.Grants, func(a, b florete.Grant) int {
 		return strings.Compare(a.Caller.String()+" "+a.Need, b.Caller.String()+" "+b.Need)
 	})
+}
+
+// Rotate grants a need in another generation, from the next Publish.
+func (e *Env) Rotate(caller florete.ID, need string, generation int) {
+	for i, g := range e.Policy.Grants {
+		if g.Caller == caller && g.Need == need {
+			e.Policy.Grants[i].Generation = generation
+		}
+	}
 }
 
 // PolicyDir is where the policy lies.
@@ -195,6 +219,7 @@ func (e *Env) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- e.Server.Serve(ctx, l) }()
+	e.connected()
 	e.stop = func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -202,6 +227,16 @@ func (e *Env) Start() {
 		}
 		db.Close()
 	}
+}
+
+// connected waits until the provider accepts connections: what is in force is on record.
+func (e *Env) connected() {
+	e.t.Helper()
+	c, err := tls.Dial("tcp", e.address, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	c.Close()
 }
 
 // Stop ends the provider.
@@ -219,8 +254,13 @@ func (e *Env) Restart() {
 	e.Start()
 }
 
-// Audit reads the audit rows in order.
-func (e *Env) Audit() (rows []server.Row) {
+// Audit reads the audit rows of decisions in order.
+func (e *Env) Audit() []server.Row {
+	return slices.DeleteFunc(e.Rows(), func(r server.Row) bool { return r.Outcome == server.Changed || r.Outcome == server.Alarmed })
+}
+
+// Rows reads all audit rows in order.
+func (e *Env) Rows() (rows []server.Row) {
 	e.t.Helper()
 	entries, _, err := e.Store.List(context.Background(), server.AuditPrefix)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"florete/providers/api"
 	"florete/providers/server"
+
+	"golang.org/x/crypto/ssh"
 )
 
 // Suite is one kind under test.
@@ -46,6 +49,8 @@ func Run(t *testing.T, s Suite) {
 		"denied":                      denied,
 		"key of another request":      otherKey,
 		"rotation":                    rotation,
+		"a poisoned generation":       poisoned,
+		"a copied SVID":               copied,
 		"secrets":                     secrets,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s.start(t)) })
@@ -218,14 +223,56 @@ func otherKey(t *testing.T, f *fixture) {
 func rotation(t *testing.T, f *fixture) {
 	first, old := f.ask(t), f.request
 	f.request.Generation = 2
+	_, err := f.client.Do(t.Context(), api.Paths[f.Kind], f.request)
+	WantError(t, err, api.Denied, api.CodeMismatch)
+	f.rotateTo(2)
 	second := f.ask(t)
 	if maps.Equal(first.Values, second.Values) {
 		t.Error("a higher generation has the answer of the lower one")
 	}
-	_, err := f.client.Do(t.Context(), api.Paths[f.Kind], old)
+	_, err = f.client.Do(t.Context(), api.Paths[f.Kind], old)
 	WantError(t, err, api.Denied, api.CodeRotated)
 	same(t, f.ask(t), second)
-	f.rows(t, "granted", "granted", "rotated", "again")
+	f.rows(t, "granted", "mismatch", "granted", "rotated", "again")
+}
+
+// rotateTo makes the policy grant a generation of the need.
+func (f *fixture) rotateTo(generation int) {
+	f.Rotate(f.client.Node, f.Need, generation)
+	f.Publish(Serial)
+	f.Restart()
+}
+
+// poisoned: a request cannot raise the generation, and a record of a higher one, as
+// releases made it that believed requests, shuts the need to nobody.
+func poisoned(t *testing.T, f *fixture) {
+	lawful, poison := f.request, f.request
+	poison.Generation = math.MaxInt
+	first := f.ask(t)
+	_, err := f.client.Do(t.Context(), api.Paths[f.Kind], poison)
+	WantError(t, err, api.Denied, api.CodeMismatch)
+	same(t, f.ask(t), first)
+
+	f.rotateTo(math.MaxInt)
+	f.request = poison
+	f.ask(t)
+	f.rotateTo(lawful.Generation)
+	f.request = lawful
+	again := f.ask(t)
+	same(t, f.ask(t), again)
+	f.rows(t, "granted", "mismatch", "again", "granted", "granted", "again")
+}
+
+// copied: an SVID without the SSH host key obtains nothing.
+func copied(t *testing.T, f *fixture) {
+	for _, key := range []ssh.Signer{nil, NewHostKey(t)} {
+		thief := *f.client
+		thief.HostKey = key
+		_, err := thief.Do(t.Context(), api.Paths[f.Kind], f.request)
+		WantError(t, err, api.Denied, api.CodeDeviceKey)
+	}
+	f.ask(t)
+	f.rows(t, "device-key", "device-key", "granted")
 }
 
 func secrets(t *testing.T, f *fixture) {

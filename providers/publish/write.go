@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"syscall"
 
 	"florete"
@@ -101,6 +102,16 @@ func (t Tree) fill(dir string) error {
 		}
 		return errors.Join(f.Chmod(mode), f.Sync(), f.Close())
 	})
+}
+
+// SerialOf is the serial of a directory that Write made, zero of any other.
+func SerialOf(dir string) int64 {
+	found := regexp.MustCompile(`@([0-9]+)-[0-9]+$`).FindStringSubmatch(dir)
+	if found == nil {
+		return 0
+	}
+	serial, _ := strconv.ParseInt(found[1], 10, 64)
+	return serial
 }
 
 // prune removes the trees of base that nothing points at any more.

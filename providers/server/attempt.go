@@ -20,19 +20,21 @@ type attempt struct {
 	caller  florete.ID // zero when it has no certificate and may enrol
 	svid    *x509.Certificate
 	request api.Request
-	binding []byte
+	binding []byte // of the connection
 }
 
 // identify verifies the caller's certificate: chain, time, and exactly one SPIFFE
 // ID, which is a node's. A caller without one is let through when it may enrol.
 func (a *attempt) identify(ctx context.Context, cs *tls.ConnectionState, mayEnrol bool) error {
+	var err error
+	if a.binding, err = api.ChannelBinding(cs); err != nil {
+		return err
+	}
 	if len(cs.PeerCertificates) == 0 {
 		if !mayEnrol {
 			return api.Errorf(api.Denied, api.CodeUntrusted, "no client certificate: enrol first, then ask with the node's SVID")
 		}
-		var err error
-		a.binding, err = api.ChannelBinding(cs)
-		return err
+		return nil
 	}
 	id, err := peerOf(ctx).verify(cs.PeerCertificates, a.Policies.now.Load().roots)
 	if err != nil {

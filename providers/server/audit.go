@@ -74,10 +74,6 @@ func (r Row) op() store.Op {
 }
 
 func (r Row) log(ctx context.Context, l *slog.Logger) {
-	level := slog.LevelInfo
-	if r.Outcome != Granted {
-		level = slog.LevelWarn
-	}
-	l.Log(ctx, level, string(r.Outcome), "from", r.From, "caller", r.Caller, "kind", r.Kind, "need", r.Need,
+	l.Log(ctx, r.level(), string(r.Outcome), "from", r.From, "caller", r.Caller, "kind", r.Kind, "need", r.Need,
 		"serial", r.Serial, "code", r.Code, "message", r.Message, "enrols", r.Enrols, "again", r.Again, "detail", r.Detail)
 }

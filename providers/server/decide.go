@@ -13,8 +13,9 @@ import (
 
 // change is what a decision does to the state.
 type change struct {
-	If   []store.Cond
-	Then []store.Op
+	If     []store.Cond
+	Then   []store.Op
+	alarms []Row // among Then, to be logged
 }
 
 func (c *change) add(d Decision) {
@@ -51,6 +52,9 @@ func (a *attempt) conclude(ctx context.Context, decide func() (any, change, erro
 			return nil, a.accident(ctx, err)
 		}
 		a.row.log(ctx, a.Logger)
+		for _, row := range c.alarms {
+			row.log(ctx, a.Logger)
+		}
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -74,7 +78,12 @@ func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	f := a.Policies.now.Load()
 	call := Call{Caller: a.caller, SVID: a.svid, Request: a.request, Policy: f.Policy, Now: a.row.Time}
 	var c change
-	if a.request.Proof != nil {
+	if a.request.Proof == nil {
+		if err := a.verifyDevice(f); err != nil {
+			return nil, c, f.behind(err, a.request.Serial)
+		}
+	} else {
+		call.HostKey = f.hostKeys[a.request.Proof.Node]
 		d, err := enroller.Authenticate(ctx, call, a.binding)
 		if err != nil {
 			return nil, c, f.behind(err, a.request.Serial)
@@ -94,9 +103,6 @@ func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	switch {
 	case err != nil:
 		return nil, c, err
-	case last.Generation > a.request.Generation:
-		return nil, c, api.Errorf(api.Denied, api.CodeRotated, "need %q: generation %d was asked for, generation %d was answered: deploy the host's newest manifest",
-			a.request.Need, a.request.Generation, last.Generation)
 	case last.same(a.row.Key, call.Now):
 		a.row.Again = true
 		answer, err := a.open(at, last)
@@ -112,6 +118,7 @@ func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	}
 	c.add(d)
 	c.add(Decision{If: []store.Cond{{Key: at, Modified: revision}}, Then: []store.Op{op}})
+	c.alarm(a.row, d.Alarm)
 	a.row.Detail = d.Detail
 	return d.Answer, c, nil
 }
@@ -161,6 +168,13 @@ func (f *inForce) grant(caller florete.ID, kind string, r api.Request) (florete.
 	}
 	if string(want) != f.requests[at] {
 		return g, api.Errorf(api.Denied, api.CodeMismatch, "need %q: asked for %s, the policy grants %s to %s", r.Need, want, f.requests[at], caller)
+	}
+	switch {
+	case r.Generation < g.Generation:
+		return g, api.Errorf(api.Denied, api.CodeRotated, "need %q: generation %d asked for, the policy grants generation %d to %s: deploy the host's newest manifest",
+			r.Need, r.Generation, g.Generation, caller)
+	case r.Generation > g.Generation:
+		return g, api.Errorf(api.Denied, api.CodeMismatch, "need %q: generation %d asked for, the policy grants generation %d to %s", r.Need, r.Generation, g.Generation, caller)
 	}
 	return g, nil
 }

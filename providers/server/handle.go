@@ -27,10 +27,17 @@ func (s *Server) routes() *http.ServeMux {
 			mux.HandleFunc("GET /"+k.Name()+"/artifact/{node}", func(w http.ResponseWriter, r *http.Request) { s.get(w, r, rd) })
 		}
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		reply(w, nil, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s %q: no such endpoint at this provider", r.Method, r.URL.Path))
-	})
+	mux.HandleFunc("/", s.unknown)
 	return mux
+}
+
+// unknown refuses a request for which there is no endpoint.
+func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
+	a := attempt{Server: s, row: Row{From: r.RemoteAddr}}
+	_ = a.identify(r.Context(), r.TLS, true) // whoever it is
+	a.reply(w, r, func() (any, change, error) {
+		return nil, change{}, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s %q: no such endpoint at this provider", r.Method, r.URL.Path)
+	})
 }
 
 // post answers a request for a need. Who asks is settled before the body is read.

@@ -9,6 +9,8 @@ import (
 	"florete"
 	"florete/providers/api"
 	"florete/providers/store"
+
+	"golang.org/x/crypto/ssh"
 )
 
 // Kind is one kind of need that a provider host runs. What it does beyond having
@@ -73,6 +75,7 @@ type Runner interface {
 type Call struct {
 	Caller  florete.ID        // the node that asks
 	SVID    *x509.Certificate // its own; nil where it proves itself otherwise
+	HostKey ssh.PublicKey     // that the policy has for a node that enrols; nil for none
 	Request api.Request       // as it came; the zero Request for a Reader
 	Grant   florete.Grant     // what Request asks for, from the policy in force
 	Policy  florete.Policy
@@ -101,4 +104,5 @@ type Decision struct {
 	If     []store.Cond
 	Then   []store.Op
 	Detail map[string]string // for the audit row; no secrets
+	Alarm  *Alarm            // nil for none
 }

@@ -13,6 +13,8 @@ import (
 
 	"florete"
 	"florete/providers/api"
+
+	"golang.org/x/crypto/ssh"
 )
 
 // pollEvery is how often the policy's directory is looked at. The envelope names
@@ -33,11 +35,13 @@ type Policies struct {
 type inForce struct {
 	florete.Policy
 	serial   int64
+	rev      string
 	envelope []byte
 	roots    *florete.Roots
 	grants   map[asked]florete.Grant
 	requests map[asked]string        // the canonical JSON of each grant's request
 	reads    map[asked]florete.Grant // by kind instead of need
+	hostKeys map[florete.ID]ssh.PublicKey
 }
 
 // asked is what a grant is found by.
@@ -81,6 +85,10 @@ func (p *Policies) read() (*inForce, error) {
 	f := &inForce{Policy: policy, serial: d.Envelope.Serial, grants: map[asked]florete.Grant{},
 		requests: map[asked]string{}, reads: map[asked]florete.Grant{}}
 	f.envelope, _, _ = d.Bytes()
+	f.rev = d.Envelope.Rev
+	if f.hostKeys, err = hostKeys(policy); err != nil {
+		return nil, err
+	}
 	if f.roots, err = florete.NewRoots(policy.TrustDomain, policy.Trust.Roots); err != nil {
 		return nil, fmt.Errorf("policy of %s: %w", policy.Host, err)
 	}
@@ -133,8 +141,9 @@ func (p *Policies) check(f *inForce) error {
 	return nil
 }
 
-// run keeps the policy in force up to date until ctx ends.
-func (p *Policies) run(ctx context.Context) {
+// run keeps the policy in force up to date until ctx ends, and calls each after every look
+// at it.
+func (p *Policies) run(ctx context.Context, each func()) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
@@ -143,6 +152,7 @@ func (p *Policies) run(ctx context.Context) {
 			return
 		case <-tick.C:
 			p.poll()
+			each()
 		}
 	}
 }

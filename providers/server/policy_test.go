@@ -54,7 +54,7 @@ func TestReload(t *testing.T) {
 	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	e.Start()
 	c := e.Client(ursula)
-	r := api.Request{Need: "echo", Serial: providertest.Serial + 1, Body: json.RawMessage(`{"say":"hello"}`)}
+	r := api.Request{Need: "echo", Serial: providertest.Serial + 1, Generation: 1, Body: json.RawMessage(`{"say":"hello"}`)}
 	_, err := c.Do(t.Context(), api.PathRegister, r)
 	providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
 
@@ -95,9 +95,13 @@ func TestPolicyRefused(t *testing.T) {
 		`need "cert-node" of spiffe://demo.flor/node/ursula: granted twice`:                 func(p *florete.Policy) { p.Grants = append(p.Grants, p.Grants[0]) },
 		`runs kind "tls", for which this provider has no settings: add "tls"`:               func(p *florete.Policy) { p.Kinds["tls"] = json.RawMessage(`{}`) },
 		`need "cert-node" of spiffe://demo.flor/node/ursula: kind "oidc" is not among`:      func(p *florete.Policy) { p.Grants[0].Kind = "oidc" },
-		`trust domain demo.flor: no trust roots`:                                            func(p *florete.Policy) { p.Trust.Roots = []string{} },
-		`trust root 0: no PEM block CERTIFICATE in it`:                                      func(p *florete.Policy) { p.Trust.Roots = []string{"x"} },
-		`lifetime 0, want 10 to`: func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":0}`) },
+		`host key of spiffe://demo.flor/node/ursula: ssh: no key found`:                     func(p *florete.Policy) { p.Devices[0].SSHHostKey = "ssh-ed25519 x" },
+		`host key of spiffe://demo.flor/node/ursula: Ed25519 key of small order`: func(p *florete.Policy) {
+			p.Devices[0].SSHHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+		},
+		`trust domain demo.flor: no trust roots`:       func(p *florete.Policy) { p.Trust.Roots = []string{} },
+		`trust root 0: no PEM block CERTIFICATE in it`: func(p *florete.Policy) { p.Trust.Roots = []string{"x"} },
+		`lifetime 0, want 10 to`:                       func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":0}`) },
 	} {
 		e := providertest.NewEnv(t, "ursula")
 		change(&e.Policy)

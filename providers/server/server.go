@@ -81,6 +81,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 	}
+	versions := &inForceRecorder{Server: s, recorded: map[string]string{}}
+	versions.record(context.WithoutCancel(ctx)) // before anything is decided on it
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		err := hs.Serve(tls.NewListener(netutil.LimitListener(&share{l, newPlaces[netip.Prefix](s.Connections / 4)}, s.Connections), s.tls()))
@@ -98,7 +100,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 		return nil
 	})
-	g.Go(func() error { s.Policies.run(ctx); return nil })
+	g.Go(func() error { s.Policies.run(ctx, func() { versions.record(ctx) }); return nil })
 	for _, k := range s.Kinds {
 		if r, ok := k.(Runner); ok {
 			g.Go(func() error {

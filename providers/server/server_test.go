@@ -46,7 +46,7 @@ func (k *echo) Answer(ctx context.Context, c server.Call) (server.Decision, erro
 		<-k.hold
 	}
 	var d server.Decision
-	d.Answer.Values = map[string]string{"asked": string(c.Request.Body), "n": string(rune('0' + n))}
+	d.Answer.Values = map[string]string{"asked": string(c.Request.Body), "n": string(rune('0' + n)), "generation": fmt.Sprint(c.Request.Generation)}
 	if int(n) <= len(k.fails) {
 		return d, k.fails[n-1]
 	}
@@ -150,25 +150,22 @@ func TestMalformed(t *testing.T) {
 		"body absent":   `{"need":"echo","serial":1000,"generation":1}`,
 		"a long need":   strings.Replace(good, "echo", strings.Repeat("x", 64), 1),
 		"escapes":       strings.Replace(good, `{"say":"hello"}`, `{"\u001b[2J":null}`, 1),
-		"body a list":   strings.Replace(good, `{"say":"hello"}`, `[]`, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			key := ""
-			if name == "body a list" {
-				r := r
-				r.Body = json.RawMessage(`[]`)
-				key, _ = r.Key(ursula)
-			}
-			status, err := e.Post(t, svid, api.PathRegister, key, []byte(body))
+			status, err := e.Post(t, svid, api.PathRegister, "", []byte(body))
 			providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 			if status != http.StatusBadRequest {
 				t.Errorf("status %d", status)
 			}
 		})
 	}
+	list := r
+	list.Body = json.RawMessage(`[]`)
+	_, err := e.Client(ursula).Do(t.Context(), api.PathRegister, list)
+	providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 	escapes := r
 	escapes.Need = "\x1b[2J"
-	_, err := e.Client(ursula).Do(t.Context(), api.PathRegister, escapes)
+	_, err = e.Client(ursula).Do(t.Context(), api.PathRegister, escapes)
 	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 	for _, row := range e.Audit() {
 		if len(row.Message) > 510 || len(row.Need) > 63 || strings.Contains(row.Message+row.Need, "\x1b") {
@@ -190,12 +187,8 @@ func TestBusy(t *testing.T) {
 	e.Restart()
 	results := make(chan error)
 	const share = 16
-	generation := 0
 	ask := func(node florete.ID) {
-		generation++
-		q := r
-		q.Generation = generation
-		c := e.Client(node)
+		c, q := e.Client(node), r
 		go func() {
 			_, err := c.Do(t.Context(), api.PathRegister, q)
 			results <- err

@@ -26,6 +26,7 @@ import (
 	"florete/tests/local"
 
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/crypto/ssh"
 )
 
 // Accounts that nobody has: processes of alice, of bob, and of neither.
@@ -277,14 +278,22 @@ func (c *cluster) audit(t *testing.T) []local.Decision {
 	return all
 }
 
-// client speaks to p as a host does, with the host's own certificate.
+// client speaks to p as a host does, with the host's own certificate and SSH host key.
 func (c *cluster) client(t *testing.T, h *local.Host) *api.Client {
 	t.Helper()
 	roots, err := florete.NewRoots(trustDomain, h.Manifest.Trust.Roots)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers["p"], Roots: roots, SVID: c.svid(t, h, "cert-node")}
+	secret, err := os.ReadFile(h.HostKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ssh.ParsePrivateKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers["p"], Roots: roots, SVID: c.svid(t, h, "cert-node"), HostKey: key}
 }
 
 // svid is what a thief copied from a host.

@@ -148,4 +148,4 @@ def serial(host, need):
 
 def decisions():
     """How many requests the provider has decided."""
-    return int(drhorrible.succeed("flor-provider audit --json --settings /etc/florete/provider.hujson | wc -l"))
+    return int(drhorrible.succeed("flor-provider audit --json --settings /etc/florete/provider.hujson | grep -vc '\"decision\":\"changed\"'"))

@@ -29,11 +29,14 @@ with subtest("the new machine of that name has another SSH host key, and nothing
     ursula.start(allow_reboot=True)
     ursula.succeed("mv /etc/ssh/next /etc/ssh/ssh_host_ed25519_key", "mv /etc/ssh/next.pub /etc/ssh/ssh_host_ed25519_key.pub")
 
-with subtest("once the provider is deployed the old machine does not renew its own certificate"):
+with subtest("once the provider is deployed the old machine obtains no certificate and no secret, before the new one has enrolled"):
     deploy("new-host-key", [drhorrible])
     wait_until(lambda: former_asks("cert-node")["event"] == "failed", lambda: "the old machine is refused", timeout=10)
     heard = former_asks("cert-node")
     assert heard["kind"] == "denied", heard
+    for need in ("cert-service-wiki", "oidc-outline"):
+        heard = former_asks(need)
+        assert (heard["kind"], heard["code"]) == ("denied", "device-key"), heard
     print(f"       {heard['message']}")
 
 with subtest("the new machine is deployed: it enrols, has all that its services need, and callers notice nothing else"):

@@ -103,17 +103,17 @@ func (f *Fleet) manifest(h *Host) florete.Manifest {
 func (f *Fleet) policy(p *Provider) florete.Policy {
 	policy := florete.Policy{
 		Cluster: "sim", Host: p.name, TrustDomain: domain, Trust: f.trust(), Provider: p.self(),
-		Enrol: []florete.Enrollee{}, Grants: []florete.Grant{},
+		Devices: []florete.Device{}, Grants: []florete.Grant{},
 		Kinds: map[string]json.RawMessage{
 			"cert": raw(map[string]int{"lifetime": int(f.Lifetime.Seconds())}), "config": raw(struct{}{}),
 			"oidc": raw(map[string]string{"issuer": issuerURL}),
 		},
 	}
 	for _, h := range f.Hosts {
-		policy.Enrol = append(policy.Enrol, florete.Enrollee{ID: h.id, SSHHostKey: h.publicKey})
+		policy.Devices = append(policy.Devices, florete.Device{ID: h.id, SSHHostKey: h.publicKey})
 		for _, n := range h.needs {
 			if !strings.HasPrefix(n.ID, ungranted) {
-				policy.Grants = append(policy.Grants, florete.Grant{Caller: h.id, Need: n.ID, Kind: n.Kind, Request: n.Request})
+				policy.Grants = append(policy.Grants, florete.Grant{Caller: h.id, Need: n.ID, Kind: n.Kind, Request: n.Request, Generation: n.Generation})
 			}
 		}
 	}
@@ -149,11 +149,12 @@ func (f *Fleet) Commit(change func(host string, needs []florete.Need) []florete.
 	f.log("commit %d", f.serial)
 }
 
-// Rotate is a commit that raises the generation of every need but the documents.
+// Rotate is a commit that raises the generation of every need that can have another:
+// certificates are renewed instead, and documents have serials.
 func (f *Fleet) Rotate() {
 	f.Commit(func(_ string, needs []florete.Need) []florete.Need {
 		for i := range needs {
-			if needs[i].Kind != "config" {
+			if needs[i].Kind == "oidc" {
 				needs[i].Generation++
 			}
 		}

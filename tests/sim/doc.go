@@ -26,6 +26,7 @@
 //	rotated    what is delivered is of the generation asked for
 //	bounded    connections are as rare as backoff makes them
 //	audit      what a host was told is in the audit log
+//	alone      no host is taken for two machines
 //	forward    the documents in force never go back
 //	disk       activation can read what it wrote
 //

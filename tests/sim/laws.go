@@ -97,8 +97,8 @@ func (p *Provider) answered(op store.Op) {
 func expired(unix int64) bool { return unix != 0 && time.Now().Unix() >= unix }
 
 // decided holds the laws "once", for answers that are not on record, "same": what has
-// no answer yet is asked again with the same key, and "quiet": no request for a need
-// that is fulfilled.
+// no answer yet is asked again with the same key, "quiet": no request for a need that is
+// fulfilled, and "alone": no host is taken for two.
 func (f *Fleet) decided(p *Provider, row server.Row) {
 	caller, need := host(row.Caller), row.Need
 	outcome := string(row.Outcome) + row.Code
@@ -106,6 +106,13 @@ func (f *Fleet) decided(p *Provider, row server.Row) {
 		f.count("again")
 	}
 	f.log("%s: %s %s for %s by %s, again: %v, enrols: %v %s", p.name, outcome, need, caller, row.From, row.Again, row.Enrols, row.Message)
+	switch row.Outcome {
+	case server.Changed:
+		return
+	case server.Alarmed:
+		f.violated("alone", "%s: %s", p.name, row.Message)
+		return
+	}
 	at := f.net.when(row.From)
 	f.lawsMu.Lock()
 	f.rows[caller+" "+need+" "+outcome]++
@@ -169,7 +176,7 @@ func (h *Host) event(e activation.Event) {
 		switch e.Code {
 		case api.CodeClock, api.CodeUntrusted: // what was answered is of no use
 			delete(f.asking, at)
-		case api.CodePolicyBehind, api.CodeNotGranted, api.CodeMismatch, api.CodeRotated, api.CodeReplayed, api.CodeBadNonce:
+		case api.CodePolicyBehind, api.CodeDeviceKey, api.CodeNotGranted, api.CodeMismatch, api.CodeRotated, api.CodeReplayed, api.CodeBadNonce:
 			f.told[at+" "+string(e.Kind)+e.Code]++
 		}
 	case activation.EventFulfilled, activation.EventKept:

@@ -48,6 +48,13 @@ func (s *story) refuse(ctx context.Context) error {
 	r := api.Request{Need: "oidc-wiki", Serial: s.serial, Generation: 1, Body: json.RawMessage(`{"service":"spiffe://demo.flor/service/wiki","redirectURIs":[]}`)}
 	_, err = ursula.Do(ctx, api.PathRegister, r)
 	s.refused("an OIDC client for a service the policy does not have", err, api.CodeNotGranted)
+	thief := *ursula
+	thief.HostKey = nil
+	_, err = thief.Do(ctx, api.PathRegister, r)
+	s.refused("a copy of ursula's SVID without her SSH host key", err, api.CodeDeviceKey)
+	thief.HostKey = raishan.HostKey
+	_, err = thief.Do(ctx, api.PathRegister, r)
+	s.refused("a copy of ursula's SVID with another SSH host key", err, api.CodeDeviceKey)
 
 	stranger, err := s.stranger(florete.KindNode, "mgmt01")
 	if err != nil {
@@ -90,7 +97,15 @@ func (s *story) client(host string) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[forge], Roots: roots, SVID: svid}, nil
+	secret, err := os.ReadFile(h.HostKey())
+	if err != nil {
+		return nil, err
+	}
+	key, err := ssh.ParsePrivateKey(secret)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[forge], Roots: roots, SVID: svid, HostKey: key}, nil
 }
 
 // knock connects to a service of ursula with a certificate and opens a stream.
@@ -153,14 +168,6 @@ func (s *story) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secret, err := os.ReadFile(h.HostKey())
-	if err != nil {
-		return err
-	}
-	signer, err := ssh.ParsePrivateKey(secret)
-	if err != nil {
-		return err
-	}
 	state := conn.ConnectionState()
 	binding, err := api.ChannelBinding(&state)
 	if err != nil {
@@ -172,7 +179,7 @@ func (s *story) replay(ctx context.Context) error {
 			return err
 		}
 		r := api.Request{Need: "cert-node", Serial: s.serial, Generation: 1, Body: body}
-		if r.Proof, err = (api.Statement{Node: client.Node, Provider: client.Provider.ID, Nonce: nonce.Nonce, CSR: csr, Binding: binding}).Sign(signer); err != nil {
+		if r.Proof, err = (api.Statement{Node: client.Node, Provider: client.Provider.ID, Nonce: nonce.Nonce, CSR: csr, Binding: binding}).Sign(client.HostKey); err != nil {
 			return err
 		}
 		key, err := r.Key(client.Node)

@@ -21,7 +21,7 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 		Cluster: "demo", Host: "drhorrible", TrustDomain: providertest.Domain,
 		Trust:    florete.Trust{Roots: []string{string(crt)}, Keys: []string{}},
 		Provider: florete.Provider{ID: providertest.ID("service/drhorrible/florete-provider"), Address: address},
-		Enrol:    []florete.Enrollee{},
+		Devices:  []florete.Device{},
 		Kinds:    map[string]json.RawMessage{},
 		Grants:   []florete.Grant{},
 	}
@@ -32,11 +32,11 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 	}
 	if hostKey != "" {
 		ursula := providertest.ID("node/ursula")
-		p.Enrol = append(p.Enrol, florete.Enrollee{ID: ursula, SSHHostKey: hostKey})
-		p.Grants = append(p.Grants, florete.Grant{Caller: ursula, Need: "cert-node", Kind: "cert", Request: providertest.JSON(map[string]any{"id": ursula})})
+		p.Devices = append(p.Devices, florete.Device{ID: ursula, SSHHostKey: hostKey})
+		p.Grants = append(p.Grants, florete.Grant{Caller: ursula, Need: "cert-node", Kind: "cert", Request: providertest.JSON(map[string]any{"id": ursula}), Generation: 1})
 		for i := range 8 {
 			p.Grants = append(p.Grants, florete.Grant{Caller: ursula, Need: fmt.Sprintf("cert-service-s%d", i), Kind: "cert",
-				Request: providertest.JSON(map[string]any{"id": providertest.ID(fmt.Sprintf("service/s%d", i))})})
+				Request: providertest.JSON(map[string]any{"id": providertest.ID(fmt.Sprintf("service/s%d", i))}), Generation: 1})
 		}
 	}
 	return p, nil

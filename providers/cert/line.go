@@ -1,0 +1,67 @@
+package cert
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"florete/providers/server"
+	"florete/providers/store"
+)
+
+// codeTwoMachines is of the alarm that two machines act as one node.
+const codeTwoMachines = "two-machines"
+
+const linePrefix = "cert/line/"
+
+// line is what is remembered of the SVIDs that a node received for itself here, at
+// cert/line/<node>. Each is requested with the one before it, so a machine presents the
+// newest, or when the answer was lost the one before. What presents an older one has
+// parted from that line: two machines hold the node's SSH host key.
+type line struct {
+	Newest string `json:"newest"` // serial number in hex, also in the audit log
+	Before string `json:"before"` // of the SVID that requested it; empty when the node enrolled
+	Since  int64  `json:"since"`  // the newest is valid, Unix seconds
+}
+
+// extendLine records that a node receives leaf for itself. SVIDs of other providers, and
+// those that are newer than what is on record since the state was restored, belong to
+// any line.
+func (i *Issuer) extendLine(ctx context.Context, c server.Call, leaf, issuing *x509.Certificate) (d server.Decision, err error) {
+	key := linePrefix + c.Caller.Name()
+	var was line
+	e, err := i.Store.Get(ctx, key)
+	if err == nil {
+		err = json.Unmarshal(e.Value, &was)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return d, fmt.Errorf("%s: %w", key, err)
+	}
+	is := line{Newest: number(leaf), Since: leaf.NotBefore.Unix()}
+	if c.SVID != nil {
+		is.Before = number(c.SVID)
+		ours := bytes.Equal(c.SVID.AuthorityKeyId, issuing.SubjectKeyId)
+		if ours && is.Before != was.Newest && is.Before != was.Before && c.SVID.NotBefore.Unix() <= was.Since {
+			d.Alarm = &server.Alarm{
+				Code: codeTwoMachines,
+				Message: fmt.Sprintf("certificate %s of %s, of %s, requests the next one, want certificate %s: two machines hold its SSH host key, or it was restored from a copy: give the right machine a new key and declare that in the flake",
+					is.Before, c.Caller, c.SVID.NotBefore.Format(time.RFC3339), was.Newest),
+				Detail: map[string]string{"presented": is.Before, "newest": was.Newest, "before": was.Before},
+			}
+		}
+	}
+	value, err := json.Marshal(is)
+	if err != nil {
+		return d, err
+	}
+	d.If = []store.Cond{{Key: key, Modified: e.Modified}}
+	d.Then = []store.Op{store.Put(key, value)}
+	return d, nil
+}
+
+// number is a certificate's serial number as rows have it.
+func number(c *x509.Certificate) string { return fmt.Sprintf("%x", c.SerialNumber) }

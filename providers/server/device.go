@@ -1,0 +1,42 @@
+package server
+
+import (
+	"fmt"
+
+	"florete"
+	"florete/providers/api"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// hostKeys parses the SSH host keys of a policy, by node.
+func hostKeys(p florete.Policy) (map[florete.ID]ssh.PublicKey, error) {
+	keys := map[florete.ID]ssh.PublicKey{}
+	for _, d := range p.Devices {
+		key, err := api.ParseHostKey(d.SSHHostKey)
+		if err != nil {
+			return nil, fmt.Errorf("policy of %s: host key of %s: %w", p.Host, d.ID, err)
+		}
+		keys[d.ID] = key
+	}
+	return keys, nil
+}
+
+// verifyDevice refuses a request with an SVID unless the SSH host key that the policy has
+// for the node signed the connection: a copied SVID obtains nothing, and a machine whose
+// successor has another key nothing more from the moment the policy has that key.
+func (a *attempt) verifyDevice(f *inForce) error {
+	key, ok := f.hostKeys[a.caller]
+	if !ok {
+		return api.Errorf(api.Denied, api.CodeNotGranted, "the policy grants nothing to %s", a.caller)
+	}
+	if a.request.Device == "" {
+		return api.Errorf(api.Denied, api.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its SSH host key %s", a.caller, ssh.FingerprintSHA256(key))
+	}
+	st := api.DeviceStatement{Node: a.caller, Provider: f.Provider.ID, Binding: a.binding}
+	if err := st.Verify(a.request.Device, key); err != nil {
+		return api.Errorf(api.Denied, api.CodeDeviceKey, "%s: %v: want one by its SSH host key %s, for this connection and %s: declare the host's key in the flake if it is another",
+			a.caller, err, ssh.FingerprintSHA256(key), f.Provider.ID)
+	}
+	return nil
+}

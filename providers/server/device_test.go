@@ -1,0 +1,199 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"florete/providers/api"
+	"florete/providers/providertest"
+	"florete/providers/server"
+)
+
+// conn is one connection on which a node's SVID sends requests as they are.
+type conn struct {
+	t  *testing.T
+	e  *providertest.Env
+	c  *tls.Conn
+	in *bufio.Reader
+}
+
+func connect(t *testing.T, e *providertest.Env, svid *tls.Certificate) *conn {
+	t.Helper()
+	raw, err := e.Dial(t.Context(), "tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*svid}})
+	t.Cleanup(func() { c.Close() })
+	if err := c.HandshakeContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return &conn{t, e, c, bufio.NewReader(c)}
+}
+
+// proof is one by ursula's host key for this connection, of a statement that is changed
+// before it is signed.
+func (c *conn) proof(change func(*api.DeviceStatement)) string {
+	c.t.Helper()
+	state := c.c.ConnectionState()
+	binding, err := api.ChannelBinding(&state)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	st := api.DeviceStatement{Node: ursula, Provider: c.e.Policy.Provider.ID, Binding: binding}
+	if change != nil {
+		change(&st)
+	}
+	proof, err := st.Sign(c.e.HostKey(ursula))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return proof
+}
+
+func (c *conn) post(r api.Request, proof string) error {
+	c.t.Helper()
+	key, err := r.Key(ursula)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Device = proof
+	req, err := http.NewRequest(http.MethodPost, "https://provider"+api.PathRegister, bytes.NewReader(providertest.JSON(r)))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set(api.HeaderKey, key)
+	if err := req.Write(c.c); err != nil {
+		c.t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(c.in, req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		var a api.Answer
+		if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
+			c.t.Fatal(err)
+		}
+		return nil
+	}
+	var refusal api.Error
+	if err := json.NewDecoder(resp.Body).Decode(&refusal); err != nil {
+		c.t.Fatal(err)
+	}
+	return &refusal
+}
+
+// TestDevice: an SVID alone obtains no secret. The SSH host key that the policy has signs
+// each connection anew, for that provider.
+func TestDevice(t *testing.T) {
+	k := new(echo)
+	e, r := start(t, k)
+	svid := e.Client(ursula).SVID
+	refused := func(name string, err error) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) { providertest.WantError(t, err, api.Denied, api.CodeDeviceKey) })
+	}
+
+	thief := connect(t, e, svid)
+	refused("no proof, as the forwarder's account requests with the node's SVID", thief.post(r, ""))
+	refused("what is no proof", thief.post(r, "x"))
+	lawful := connect(t, e, svid)
+	refused("a proof of another connection", thief.post(r, lawful.proof(nil)))
+	for name, change := range map[string]func(*api.DeviceStatement){
+		"provider": func(s *api.DeviceStatement) { s.Provider = providertest.ID("service/raishan/florete-provider") },
+		"node":     func(s *api.DeviceStatement) { s.Node = providertest.ID("node/raishan") },
+		"binding":  func(s *api.DeviceStatement) { s.Binding = make([]byte, 32) },
+	} {
+		refused("a proof for another "+name, lawful.post(r, lawful.proof(change)))
+	}
+	c := e.Client(ursula)
+	c.HostKey = e.HostKey(providertest.ID("node/raishan"))
+	_, err := c.Do(t.Context(), api.PathRegister, r)
+	refused("a proof by another host's key", err)
+	if !strings.Contains(err.Error(), "want one by its SSH host key SHA256:") {
+		t.Error(err)
+	}
+
+	ahead := r
+	ahead.Serial++
+	_, err = c.Do(t.Context(), api.PathRegister, ahead)
+	providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
+	if n := k.calls.Load(); n != 0 {
+		t.Fatalf("the kind was asked %d times", n)
+	}
+	for _, row := range e.Audit() {
+		if row.Caller != ursula.String() || row.Code != api.CodeDeviceKey && row.Code != api.CodePolicyBehind {
+			t.Errorf("audit: %+v", row)
+		}
+	}
+
+	if err := lawful.post(r, lawful.proof(nil)); err != nil {
+		t.Errorf("its own proof: %v", err)
+	}
+	if err := lawful.post(r, lawful.proof(nil)); err != nil {
+		t.Errorf("its own proof on the same connection: %v", err)
+	}
+}
+
+// TestNoDevice: a policy without a node's key grants the node nothing, whatever else is in it.
+func TestNoDevice(t *testing.T) {
+	e, r := start(t, new(echo))
+	e.Policy.Devices = e.Policy.Devices[1:]
+	e.Publish(providertest.Serial)
+	e.Restart()
+	_, err := e.Client(ursula).Do(t.Context(), api.PathRegister, r)
+	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+}
+
+// TestGeneration: the policy says it, and a host that is ahead of it waits.
+func TestGeneration(t *testing.T) {
+	e, r := start(t, new(echo))
+	c := e.Client(ursula)
+	do := func(serial int64, generation int) error {
+		q := r
+		q.Serial, q.Generation = serial, generation
+		_, err := c.Do(t.Context(), api.PathRegister, q)
+		return err
+	}
+	const highest = 1<<63 - 1
+	providertest.WantError(t, do(providertest.Serial, highest), api.Denied, api.CodeMismatch)
+	providertest.WantError(t, do(providertest.Serial, 0), api.Denied, api.CodeRotated)
+	providertest.WantError(t, do(providertest.Serial+1, 2), api.Transient, api.CodePolicyBehind)
+	if err := do(providertest.Serial, 1); err != nil {
+		t.Fatal(err)
+	}
+
+	e.Rotate(ursula, r.Need, 2)
+	e.Publish(providertest.Serial + 1)
+	e.Restart()
+	providertest.WantError(t, do(providertest.Serial, 1), api.Denied, api.CodeRotated)
+	if err := do(providertest.Serial, 2); err != nil {
+		t.Errorf("rotated: %v", err)
+	}
+}
+
+// TestUnknownEndpoint: it has an audit row, and says whose request it was.
+func TestUnknownEndpoint(t *testing.T) {
+	e, _ := start(t, new(echo))
+	svid := e.Client(ursula).SVID
+	_, err := e.Post(t, svid, "/tls/order%1b", "", nil)
+	providertest.WantError(t, err, api.Invalid, api.CodeUnknownMethod)
+	_, err = e.Post(t, nil, "/admin", "", nil)
+	providertest.WantError(t, err, api.Invalid, api.CodeUnknownMethod)
+	rows := e.Audit()
+	if len(rows) != 2 || rows[0].Caller != ursula.String() || rows[1].Caller != "" {
+		t.Fatalf("audit: %+v", rows)
+	}
+	for _, row := range rows {
+		if row.Outcome != server.Outcome(api.Invalid) || row.Code != api.CodeUnknownMethod || row.From == "" || strings.Contains(row.Message, "\x1b") {
+			t.Errorf("audit: %+v", row)
+		}
+	}
+}

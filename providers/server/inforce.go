@@ -1,0 +1,152 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"florete"
+	"florete/providers/store"
+)
+
+// Outcomes of audit rows that are no decision on a request.
+const (
+	Changed Outcome = "changed" // something else came into force here
+	Alarmed Outcome = "alarm"   // an operator must look at it
+)
+
+// Codes of rows with outcome Changed.
+const (
+	CodeInForce  = "in-force"
+	CodeRollback = "rollback" // of a lower serial than what was in force before
+)
+
+// Alarm is what an operator must look at. It has an audit row of its own.
+type Alarm struct {
+	Code, Message string
+	Detail        map[string]string
+}
+
+// Deployed is a Kind that serves what a person puts in place beside the policy. Each
+// change of that has an audit row.
+type Deployed interface {
+	Kind
+
+	// InForce is what the kind serves now, zero while there is nothing.
+	InForce(p florete.Policy) Version
+}
+
+// Version is one version of something that a person puts in place.
+type Version struct {
+	Name   string            `json:"-"`      // what it is a version of
+	Digest string            `json:"digest"` // tells it from any other
+	Serial int64             `json:"serial"` // orders versions; zero where nothing does
+	Detail map[string]string `json:"-"`      // for the audit row; no secrets
+}
+
+// alarm adds to a change the row of what came to light by the decision on r.
+func (c *change) alarm(r Row, a *Alarm) {
+	if a == nil {
+		return
+	}
+	r.Outcome, r.Code, r.Message, r.Detail = Alarmed, a.Code, a.Message, a.Detail
+	c.Then = append(c.Then, r.op())
+	c.alarms = append(c.alarms, r)
+}
+
+func (r Row) level() slog.Level {
+	switch {
+	case r.Outcome == Alarmed:
+		return slog.LevelError
+	case r.Outcome == Granted, r.Outcome == Changed && r.Code != CodeRollback:
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
+}
+
+// inForceRecorder records each change of what is in force.
+type inForceRecorder struct {
+	*Server
+	recorded map[string]string // digests by kind
+	failure  string            // that was logged last
+}
+
+// record records what is not on record yet, at the next call again if it cannot now.
+func (s *inForceRecorder) record(ctx context.Context) {
+	err := s.recordAll(ctx)
+	if err == nil {
+		s.failure = ""
+	} else if ctx.Err() == nil && err.Error() != s.failure {
+		s.Logger.Error("cannot record what is in force", "error", err)
+		s.failure = err.Error()
+	}
+}
+
+func (s *inForceRecorder) recordAll(ctx context.Context) error {
+	f := s.Policies.now.Load()
+	versions := map[string]Version{"policy": {
+		Name: "the policy", Digest: florete.Digest(f.envelope), Serial: f.serial, Detail: map[string]string{"rev": f.rev, "grants": fmt.Sprint(len(f.Grants))},
+	}}
+	for _, k := range s.Kinds {
+		if d, ok := k.(Deployed); ok {
+			versions[k.Name()] = d.InForce(f.Policy)
+		}
+	}
+	for kind, v := range versions {
+		if v.Digest == "" || v.Digest == s.recorded[kind] {
+			continue
+		}
+		if err := s.recordVersion(ctx, "inforce/"+f.Host+"/"+kind, kind, v); err != nil {
+			return err
+		}
+		s.recorded[kind] = v.Digest
+	}
+	return nil
+}
+
+// recordVersion records at key that v is in force, with an audit row unless it was before.
+func (s *inForceRecorder) recordVersion(ctx context.Context, key, kind string, v Version) error {
+	var was Version
+	e, err := s.Store.Get(ctx, key)
+	if err == nil {
+		err = json.Unmarshal(e.Value, &was)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	if was.Digest == v.Digest {
+		return nil
+	}
+	row := Row{Time: time.Now().UTC(), Kind: kind, Outcome: Changed, Code: CodeInForce, Serial: v.Serial, Detail: v.Detail}
+	row.Message = v.describe() + " came into force"
+	if was.Name = v.Name; was.Digest != "" {
+		row.Message += ", before it " + was.describe()
+	}
+	if v.Serial < was.Serial {
+		row.Code = CodeRollback
+	}
+	value, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = s.Store.Commit(ctx, store.Txn{
+		If:   []store.Cond{{Key: key, Modified: e.Modified}},
+		Then: []store.Op{store.Put(key, value), row.op()},
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	row.log(ctx, s.Logger)
+	return nil
+}
+
+// describe is the version as a row has it.
+func (v Version) describe() string {
+	if v.Serial == 0 {
+		return fmt.Sprintf("%s %s", v.Name, v.Digest)
+	}
+	return fmt.Sprintf("%s of serial %d", v.Name, v.Serial)
+}

@@ -1,0 +1,94 @@
+package server_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"florete/providers/config"
+	"florete/providers/providertest"
+	"florete/providers/server"
+)
+
+// changes waits until there are n rows about what came into force, and returns them.
+func changes(t *testing.T, e *providertest.Env, n int) (rows []server.Row) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		rows = nil
+		for _, r := range e.Rows() {
+			if r.Outcome == server.Changed {
+				rows = append(rows, r)
+			}
+		}
+		if len(rows) >= n {
+			break
+		}
+	}
+	if len(rows) != n {
+		t.Fatalf("%d rows about changes, want %d: %+v", len(rows), n, rows)
+	}
+	return rows
+}
+
+// TestInForce: another policy, an older one, another issuing certificate and another
+// publication have audit rows, once each, also when they changed while nothing ran.
+func TestInForce(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula")
+	artifacts := filepath.Join(t.TempDir(), "published")
+	e.Policy.Kinds["config"] = []byte(`{}`)
+	e.Kinds = func(*providertest.Env) []server.Kind { return []server.Kind{config.Artifacts(artifacts)} }
+	e.Start()
+	rows := changes(t, e, 2) // nothing is published yet
+
+	last := func(n int, kind, code string, serial int64, says string) {
+		t.Helper()
+		rows = changes(t, e, n)
+		r := rows[n-1]
+		if r.Kind != kind || r.Code != code || r.Serial != serial || !strings.Contains(r.Message, says) {
+			t.Errorf("got %+v, want kind %s, code %s, serial %d, …%s…", r, kind, code, serial, says)
+		}
+	}
+	e.Publish(providertest.Serial + 5)
+	last(3, "policy", server.CodeInForce, 1005, "the policy of serial 1005 came into force, before it the policy of serial 1000")
+	e.Stop()
+	e.Publish(providertest.Serial + 1)
+	e.Start()
+	last(4, "policy", server.CodeRollback, 1001, "before it the policy of serial 1005")
+
+	for i, serial := range []string{"7", "9"} {
+		name := ".published@" + serial + "-123"
+		if err := os.Mkdir(filepath.Join(filepath.Dir(artifacts), name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(artifacts); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(name, artifacts); err != nil {
+			t.Fatal(err)
+		}
+		last(5+i, "config", server.CodeInForce, []int64{7, 9}[i], "the publication of serial "+serial+" came into force")
+	}
+
+	e.Stop()
+	e.Issuing = e.NewIssuing(e.Root)
+	e.Start()
+	last(7, "cert", server.CodeInForce, 0, "the issuing certificate ")
+	if r := rows[6]; r.Detail["until"] == "" || !strings.Contains(r.Message, ", before it the issuing certificate ") {
+		t.Errorf("%+v", r)
+	}
+	e.Restart()
+	changes(t, e, 7)
+}
+
+// TestInForceOnABadDisk: a row that cannot be written is written later.
+func TestInForceOnABadDisk(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula")
+	e.Start()
+	changes(t, e, 2)
+	e.Store.Fail(errors.New("disk full"))
+	e.Publish(providertest.Serial + 1)
+	changes(t, e, 3)
+}

@@ -1,0 +1,96 @@
+package attacks
+
+import (
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"math"
+	"net/url"
+	"slices"
+	"testing"
+
+	"florete"
+	"florete/providers/api"
+	"florete/tests/local"
+)
+
+// TestIdentity attacks p with what a host's accounts can copy of the host's identity.
+func TestIdentity(t *testing.T) {
+	const b = "spiffe://sec.flor/node/b"
+	var table []attack
+	for _, need := range []string{"cert-node", "cert-service-wiki", "file-wiki-password", "oidc-wiki"} {
+		table = append(table,
+			attack{
+				name: "copied SVID without the SSH host key: " + need,
+				try: func(t *testing.T, c *cluster) error {
+					return c.need(t, c.b, need, func(client *api.Client, _ *api.Request) { client.HostKey = nil })
+				},
+				refusal: "device-key",
+				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: api.CodeDeviceKey, Message: "no device proof"},
+			},
+			attack{
+				name: "copied SVID with the SSH host key of another host: " + need,
+				try: func(t *testing.T, c *cluster) error {
+					return c.need(t, c.b, need, func(client *api.Client, _ *api.Request) { client.HostKey = c.client(t, c.c).HostKey })
+				},
+				refusal: "device-key",
+				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: api.CodeDeviceKey, Message: "want one by its SSH host key"},
+			},
+			attack{
+				name: "highest generation: " + need,
+				try: func(t *testing.T, c *cluster) error {
+					return c.need(t, c.b, need, func(_ *api.Client, r *api.Request) { r.Generation = math.MaxInt })
+				},
+				refusal: "mismatch",
+				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: api.CodeMismatch, Message: "generation 9223372036854775807"},
+			})
+	}
+	table = append(table, attack{
+		name: "unknown endpoint",
+		try: func(t *testing.T, c *cluster) error {
+			_, err := c.client(t, c.b).Do(t.Context(), "/admin", api.Request{Need: "x", Body: json.RawMessage(`{}`)})
+			return err
+		},
+		refusal: "unknown-method",
+		row:     local.Decision{Caller: b, Decision: "invalid", Code: api.CodeUnknownMethod, Message: "/admin"},
+	})
+	run(t, table)
+}
+
+// need requests a need of h as its manifest has it, changed before it is sent.
+func (c *cluster) need(t *testing.T, h *local.Host, name string, change func(*api.Client, *api.Request)) error {
+	t.Helper()
+	i := slices.IndexFunc(h.Manifest.Needs, func(n florete.Need) bool { return n.ID == name })
+	if i < 0 {
+		t.Fatalf("%s has no need %s", h.Name, name)
+	}
+	n := h.Manifest.Needs[i]
+	r := api.Request{Need: n.ID, Generation: n.Generation, Body: n.Request}
+	if n.Kind == "cert" {
+		var body api.CertBody
+		if err := json.Unmarshal(n.Request, &body); err != nil {
+			t.Fatal(err)
+		}
+		body.CSR = csrOf(t, body.ID)
+		r.Body, _ = json.Marshal(body)
+	}
+	client := c.client(t, h)
+	change(client, &r)
+	_, err := client.Do(t.Context(), api.Paths[n.Kind], r)
+	return err
+}
+
+// csrOf is a certificate request (PKCS #10) of a new key for id, as PEM.
+func csrOf(t *testing.T, id florete.ID) string {
+	t.Helper()
+	uri, err := url.Parse(id.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{uri}}, newKey(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+}

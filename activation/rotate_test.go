@@ -97,8 +97,8 @@ func (h *host) inForce() int64 {
 // touch requests a need, at a time.
 func (h *host) touch(id string, at time.Time) {
 	h.t.Helper()
-	path := filepath.Join(h.config.Rotate, id)
-	if err := errors.Join(os.WriteFile(path, nil, 0o644), os.Chtimes(path, at, at)); err != nil {
+	made := filepath.Join(h.t.TempDir(), id) // with its time before anybody sees it
+	if err := errors.Join(os.WriteFile(made, nil, 0o644), os.Chtimes(made, at, at), os.Rename(made, filepath.Join(h.config.Rotate, id))); err != nil {
 		h.t.Fatal(err)
 	}
 }

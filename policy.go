@@ -9,10 +9,17 @@ type Policy struct {
 	Host        string                     `json:"host"`
 	TrustDomain string                     `json:"trustDomain"`
 	Trust       Trust                      `json:"trust"`
-	Provider    Provider                   `json:"provider"` // itself: Address is where it listens
+	Provider    Listening                  `json:"provider"` // itself
 	Enrol       []Enrollee                 `json:"enrol"`    // sorted by ID; empty without kind "cert"
 	Kinds       map[string]json.RawMessage `json:"kinds"`    // settings of each kind it runs
 	Grants      []Grant                    `json:"grants"`   // sorted by caller, need
+}
+
+// Listening is who a provider is, and the TCP host:port, or :port of all addresses, on
+// which it listens.
+type Listening struct {
+	ID     ID       `json:"id"`
+	Listen []string `json:"listen"`
 }
 
 // Enrollee is a node that may enrol, and the SSH host key (authorized_keys form)

@@ -43,7 +43,7 @@ in
       cluster = t.name;
       host = name;
       inherit (t) trustDomain trust;
-      provider = { id = host.providerID; address = host.providerAddress; };
+      provider = { id = host.providerID; inherit (host.provider) listen; };
       enrol =
         if elem "cert" host.kinds then map (h: { inherit (h) id sshHostKey; }) (attrValues t.hosts)
         else [ ];

@@ -1,5 +1,5 @@
 # Every rule: id → what it refuses, in a few words. Warnings may be acknowledged in the
-# topology, errors may not. Ids are stable and never reused. FL050 and on need a clock or a
+# topology, errors may not. Ids are stable and never reused. FL050 to FL059 need a clock or a
 # parser of certificates: florctl finds those.
 let
   inherit (builtins) mapAttrs;
@@ -44,11 +44,13 @@ severity "error"
     FL036 = "public service without an ingress";
     FL037 = "protocol that is not carried";
     FL038 = "address at which callers reach themselves";
+    FL039 = "addresses to listen on that exclude each other";
     FL050 = "root certificate that cannot be read";
     FL051 = "root certificate that expired";
     FL052 = "root certificate that is not valid yet";
     FL053 = "root certificate that is no authority";
     FL054 = "root certificate of another trust domain";
+    FL060 = "host that a caller has no address of";
   }
 // severity "warning" {
   FL040 = "user without roles";
@@ -60,4 +62,5 @@ severity "error"
   FL046 = "group of hosts that no host is in";
   FL047 = "identity that its account does not act under";
   FL048 = "role that names a service nobody may reach";
+  FL061 = "network with one host";
 }

@@ -23,20 +23,22 @@ import (
 func (h *host) names(ctx context.Context) (string, []Finding) {
 	var found []Finding
 	looked := map[string]bool{}
-	look := func(hostport string) {
-		name, literal := isAddress(hostport)
-		if literal || looked[name] {
-			return
-		}
-		looked[name] = true
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		if _, err := net.DefaultResolver.LookupHost(ctx, name); err != nil {
-			found = append(found, Finding{err.Error(), h.resolve(name)})
+	look := func(addresses florete.Addresses) {
+		for _, a := range addresses {
+			name, literal := isAddress(a)
+			if literal || looked[name] {
+				continue
+			}
+			looked[name] = true
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			if _, err := net.DefaultResolver.LookupHost(ctx, name); err != nil {
+				found = append(found, Finding{err.Error(), h.resolve(name)})
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.manifest.Providers)) {
-		look(h.manifest.Providers[name].Address)
+		look(h.manifest.Providers[name].Addresses)
 	}
 	listeners := map[string]string{}
 	for _, r := range h.manifest.Forwarder.Reach {
@@ -119,9 +121,9 @@ func (h *host) providers(context.Context) (string, []Finding) {
 		if a.err == nil {
 			continue
 		}
-		name, port, _ := net.SplitHostPort(a.Address)
+		name, port, _ := net.SplitHostPort(a.Addresses[0])
 		var unknown *net.DNSError
-		f := Finding{fmt.Sprintf("provider %s at %s: %v", a.name, a.Address, a.err), h.restartOn(a.name, a.name == h.manifest.Host, "provider")}
+		f := Finding{fmt.Sprintf("provider %s at %s: %v", a.name, strings.Join(a.Addresses, ", "), a.err), h.restartOn(a.name, a.name == h.manifest.Host, "provider")}
 		switch {
 		case errors.As(a.err, &unknown):
 			f.Fix = h.resolve(name)
@@ -138,8 +140,8 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout() || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
-// forwarders must answer over UDP: a handshake is made with each endpoint, and
-// nothing is sent to the service behind it.
+// forwarders must answer over UDP: a handshake is made with each, at the address where it
+// answers first, and nothing is sent to the service behind it.
 func (h *host) forwarders(ctx context.Context) (string, []Finding) {
 	routes := h.routes()
 	problems := make([]*Finding, len(routes))
@@ -157,7 +159,7 @@ func (h *host) forwarders(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d of %d answer", len(routes)-len(found), len(routes)), found
 }
 
-// routes has one for each endpoint that an identity of this host may reach.
+// routes has one for each forwarder that an identity of this host may reach.
 func (h *host) routes() (routes []transport.Route) {
 	seen := map[string]bool{}
 	for _, r := range h.manifest.Forwarder.Reach {
@@ -170,10 +172,10 @@ func (h *host) routes() (routes []transport.Route) {
 			continue
 		}
 		for _, e := range r.Endpoints {
-			if !seen[e] {
-				routes = append(routes, transport.Route{Caller: r.As[caller], Target: target, Endpoints: []string{e}})
+			if key := strings.Join(e, " "); !seen[key] {
+				seen[key] = true
+				routes = append(routes, transport.Route{Caller: r.As[caller], Target: target, Endpoints: []florete.Addresses{e}})
 			}
-			seen[e] = true
 		}
 	}
 	return routes
@@ -191,12 +193,25 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 	if err == nil {
 		return nil
 	}
-	there, port, _ := net.SplitHostPort(r.Endpoints[0])
-	itself := r.Endpoints[0] == h.manifest.Forwarder.Listen
+	there, port, _ := net.SplitHostPort(r.Endpoints[0][0])
+	itself := h.isOwn(r.Endpoints[0][0])
+	if itself {
+		there = h.manifest.Host
+	}
 	f := &Finding{fmt.Sprintf("forwarder: %v", err), h.restartOn(there, itself, "activate", "agent")}
 	if isTimeout(err) {
-		f.Problem = fmt.Sprintf("forwarder of %s at %s: no answer over UDP", r.Target.ID().Short(), r.Endpoints[0])
+		f.Problem = fmt.Sprintf("forwarder of %s at %s: no answer over UDP", r.Target.ID().Short(), strings.Join(r.Endpoints[0], ", "))
 		f.Fix = h.restartOn(there, itself, "agent") + fmt.Sprintf("; nft insert rule inet filter input udp dport %s accept", port)
 	}
 	return f
+}
+
+// isOwn tells whether the forwarder of this host is what it calls at an address.
+func (h *host) isOwn(address string) bool {
+	ip, port, _ := net.SplitHostPort(address)
+	return slices.ContainsFunc(h.manifest.Forwarder.Listen, func(listen string) bool {
+		on, at, _ := net.SplitHostPort(listen)
+		bound := net.ParseIP(on)
+		return at == port && (on == ip || (bound == nil || bound.IsUnspecified()) && net.ParseIP(ip).IsLoopback())
+	})
 }

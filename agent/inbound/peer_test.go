@@ -78,7 +78,7 @@ func (c *cluster) open(p *transport.Pool, as florete.ID) (*transport.Stream, err
 	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
 	defer cancel()
-	st, err := p.Open(ctx, transport.Route{Caller: as, Target: outline, Endpoints: []string{c.Publish.Listen}}, wire.TCP)
+	st, err := p.Open(ctx, transport.Route{Caller: as, Target: outline, Endpoints: []florete.Addresses{c.Publish.Listen}}, wire.TCP)
 	if err != nil {
 		return nil, err
 	}

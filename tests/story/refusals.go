@@ -108,7 +108,7 @@ func (h *host) svid(need string) (*tls.Certificate, error) {
 func (s *story) knock(ctx context.Context, service string, svid *tls.Certificate) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	conn, err := quic.DialAddr(ctx, s.hosts["ursula"].manifest.Forwarder.Listen, &tls.Config{
+	conn, err := quic.DialAddr(ctx, s.hosts["ursula"].manifest.Forwarder.Listen[0], &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"florete/1"}, ServerName: service + "." + trustDomain + ".rete",
 		Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true, // it is the caller who is on trial
 	}, nil)
@@ -136,7 +136,7 @@ func (s *story) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := tls.Dial("tcp", client.Provider.Address, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true})
+	conn, err := tls.Dial("tcp", client.Provider.Addresses[0], &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true})
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,9 @@ func TestKill(t *testing.T) {
 	ursula := providertest.ID("node/ursula")
 	roots, err := api.Roots(p.TrustDomain, p.Trust)
 	must(err)
-	ask := func() *api.Client { return &api.Client{Node: ursula, Provider: p.Provider, Roots: roots} }
+	ask := func() *api.Client {
+		return &api.Client{Node: ursula, Provider: florete.Provider{ID: p.Provider.ID, Addresses: p.Provider.Listen}, Roots: roots}
+	}
 	key, err := ca.NewKey()
 	must(err)
 	run := start(t, settings)

@@ -43,6 +43,7 @@ func TestAddresses(t *testing.T) {
 	nobody := closed.Addr().String()
 	closed.Close()
 	_, port, _ := net.SplitHostPort(real)
+	_, otherPort, _ := net.SplitHostPort(elsewhere)
 	racetest.Names(t, map[string][]string{"forge.example.org": {"127.0.1.1", "127.0.0.1"}})
 
 	for name, c := range map[string]struct {
@@ -58,6 +59,7 @@ func TestAddresses(t *testing.T) {
 		"behind a name that is not":      {addresses: []string{"none.example.org:" + port, real}},
 		"another's alone":                {[]string{elsewhere}, api.Denied, api.CodeUntrusted},
 		"another's, and one is no way":   {[]string{elsewhere, nobody}, api.Transient, api.CodeUnavailable},
+		"another's, and silence, of one": {[]string{"forge.example.org:" + otherPort}, api.Transient, api.CodeUnavailable},
 		"another's at both of them":      {[]string{elsewhere, elsewhere}, api.Denied, api.CodeUntrusted},
 		"a name that does not exist now": {[]string{"none.example.org:" + port}, api.Transient, api.CodeUnavailable},
 	} {

@@ -66,45 +66,49 @@ type way struct {
 // another machine says at one of them says nothing while another address is silent.
 func (c *Client) dial(ctx context.Context, svid *tls.Certificate) (way, error) {
 	var silent atomic.Bool
-	discard := func(w way) { w.conn.NetConn().Close() }
-	w, err := race.First(ctx, c.Provider.Addresses, func(ctx context.Context, address string) (way, error) {
-		var w way
-		var err error
-		if c.Dial != nil {
-			w, err = c.handshake(ctx, svid, address, c.Dial, address)
-		} else if at, failed := race.Resolve(ctx, address); failed != nil {
-			err = failed
-		} else {
-			w, err = race.First(ctx, at, func(ctx context.Context, at netip.AddrPort) (way, error) {
-				return c.handshake(ctx, svid, address, new(net.Dialer).DialContext, at.String())
-			}, discard)
-		}
-		if err == nil {
-			return w, nil
-		}
+	failed := func(address string, err error) (way, error) {
 		var refused *Error
 		if !errors.As(err, &refused) {
 			silent.Store(true)
 		}
 		return way{}, fmt.Errorf("provider %s at %s: %w", c.Provider.ID.Short(), address, err)
+	}
+	handshake := func(ctx context.Context, address string, dial dialer, at string) (way, error) {
+		conn, err := c.handshake(ctx, svid, dial, at)
+		if err != nil {
+			return failed(address, err)
+		}
+		return way{address, conn}, nil
+	}
+	discard := func(w way) { w.conn.NetConn().Close() }
+	w, err := race.First(ctx, c.Provider.Addresses, func(ctx context.Context, address string) (way, error) {
+		if c.Dial != nil {
+			return handshake(ctx, address, c.Dial, address)
+		}
+		found, err := race.Resolve(ctx, address)
+		if err != nil {
+			return failed(address, err)
+		}
+		return race.First(ctx, found, func(ctx context.Context, at netip.AddrPort) (way, error) {
+			return handshake(ctx, address, new(net.Dialer).DialContext, at.String())
+		}, discard)
 	}, discard)
-	switch {
-	case err == nil:
-		return w, nil
-	case silent.Load():
+	if err != nil && silent.Load() {
 		return way{}, Errorf(Transient, CodeUnavailable, "%v", err)
-	default:
+	}
+	if err != nil {
 		return way{}, AsError(err)
 	}
+	return w, nil
 }
 
 // handshake verifies the provider in VerifyConnection, which runs on every
 // handshake, and never resumes a session (RFC 8446 section 2.2): a resumed one
 // would keep a certificate that has since expired.
-func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, address string, dial dialer, at string) (way, error) {
+func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dialer, at string) (*tls.Conn, error) {
 	raw, err := dial(ctx, "tcp", at)
 	if err != nil {
-		return way{}, err
+		return nil, err
 	}
 	config := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -128,9 +132,9 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, address s
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		raw.Close()
-		return way{}, err
+		return nil, err
 	}
-	return way{address, conn}, nil
+	return conn, nil
 }
 
 func (s *session) close() {

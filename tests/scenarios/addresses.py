@@ -18,6 +18,8 @@ raishan.succeed(
     "nft add rule ip nat after ip saddr 10.88.0.0/24 ip daddr 10.77.0.0/24 masquerade",
     "nft add rule ip nat after ip daddr 10.77.0.1 masquerade",
 )
+# Who calls it hears nothing.
+raishan.succeed("ip route add blackhole 203.0.113.9", f"ip route add {CLOUD} via 10.77.0.1")
 ursula.succeed(f"ip addr add {HOME[1]}/24 dev eth1", "ip addr del 10.77.0.3/24 dev eth1", f"ip route add default via {HOME[0]}")
 for host in (mgmt01, laptop):
     host.succeed("ip route add 203.0.113.0/24 via 10.77.0.2")

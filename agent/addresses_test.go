@@ -31,7 +31,12 @@ func TestBehindNAT(t *testing.T) {
 // hosts(5), or to several addresses, decides nothing about what is listened on.
 func TestNameOfTheOwnMachine(t *testing.T) {
 	c := newCluster(t, echo(t))
-	_, port, _ := net.SplitHostPort(c.Publish.Listen[0])
+	free, err := net.ListenPacket("udp", ":0") // ports of agenttest are those of one address, here and in other processes
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(free.LocalAddr().String())
+	free.Close()
 	racetest.Names(t, map[string][]string{"ursula.example.org": {"127.0.1.1", "::1"}})
 	c.Publish.Listen = []string{":" + port}
 	c.Reach.Reach[0].Endpoints = []florete.Addresses{{"ursula.example.org:" + port}}
@@ -52,11 +57,11 @@ func TestNameOfTheOwnMachine(t *testing.T) {
 // TestAddressThatIsNotTheHosts: it is a problem, and keeps no other from being listened on.
 func TestAddressThatIsNotTheHosts(t *testing.T) {
 	c := newCluster(t, echo(t))
-	c.Publish.Listen = append([]string{"203.0.113.5:4611"}, c.Publish.Listen...)
+	c.Publish.Listen = append([]string{"203.0.113.5:4611", "203.0.113.6:4611"}, c.Publish.Listen...)
 	c.acceptUrsula(t)
 	c.start(t)
-	if p := report(t, c.Ursula).Problems; len(p) != 1 || !strings.Contains(p[0], "203.0.113.5:4611") {
-		t.Errorf("problems %v, want one with 203.0.113.5:4611", p)
+	if p := report(t, c.Ursula).Problems; len(p) != 2 || !strings.Contains(p[0], "203.0.113.5:4611") || !strings.Contains(p[1], "203.0.113.6:4611") {
+		t.Errorf("problems %q, want one for each of 203.0.113.5 and 203.0.113.6", p)
 	}
 	if !reaches(c.Local) {
 		t.Error("not reachable at the other address")

@@ -6,7 +6,6 @@ package inbound
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -66,9 +65,9 @@ func New(c Config) *Server {
 }
 
 // Apply puts the manifest's rules and the identities in force. It closes what
-// they deny, keeps the rest, and listens where they say. With an error what they deny
-// is denied all the same, and Apply may be called again.
-func (s *Server) Apply(f florete.Forwarder) error {
+// they deny, keeps the rest, and listens where they say. Errors are of single services or
+// addresses; what is denied is denied all the same, and Apply may be called again.
+func (s *Server) Apply(f florete.Forwarder) []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	registry, err := transport.NewRegistry(f.Publish)
@@ -82,14 +81,17 @@ func (s *Server) Apply(f florete.Forwarder) error {
 	s.gate.SetRule(func(in *transport.Incoming) bool {
 		return list.Allows(in.Target, in.Peer.ID, in.Peer.Leaf()) && in.Peer.TrustedBy(trust)
 	})
-	return errors.Join(err, s.listen(f.Listen))
+	errs := s.listen(f.Listen)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	return errs
 }
 
 // listen settles on which addresses there are listeners. One that cannot be had does not
 // keep others waiting.
-func (s *Server) listen(addrs []string) error {
+func (s *Server) listen(addrs []string) (errs []error) {
 	s.close(func(addr string) bool { return !slices.Contains(addrs, addr) }, 0)
-	var errs []error
 	for _, addr := range addrs {
 		if s.running[addr] != nil {
 			continue
@@ -101,7 +103,7 @@ func (s *Server) listen(addrs []string) error {
 		}
 		s.running[addr] = s.start(ln)
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // close ends listeners, all at once.

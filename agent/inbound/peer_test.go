@@ -51,8 +51,8 @@ func start(t *testing.T) *cluster {
 		Identities: func() *identity.Set { return ursula }, Tally: c.counted, Log: slog.New(slog.DiscardHandler), PerPeer: 2,
 	})
 	t.Cleanup(s.Close)
-	if err := s.Apply(c.Publish); err != nil {
-		t.Fatal(err)
+	if errs := s.Apply(c.Publish); len(errs) > 0 {
+		t.Fatal(errs)
 	}
 	return c
 }

@@ -1,7 +1,7 @@
 # A member of several clusters listens on an address for one of them alone.
 { florete, config, lib, ... }:
 let
-  inherit (lib) any attrNames concatMap concatStringsSep elem filter groupBy hasPrefix intersectAttrs listToAttrs map mapAttrsToList nameValuePair optional optionals removePrefix unique;
+  inherit (lib) any attrNames concatMap concatStringsSep elem filter groupBy hasPrefix intersectAttrs listToAttrs map mapAttrsToList nameValuePair optional optionals removePrefix;
 
   # Address, with its protocol → the attribute that says so, of one membership.
   listeners = { cfg, known, manifest, option, policy, ... }:

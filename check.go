@@ -2,6 +2,8 @@ package florete
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,6 +28,11 @@ func (m Manifest) check() error {
 			}
 		}
 	}
+	for name, p := range m.Providers {
+		if err := p.Addresses.check(); err != nil {
+			return fmt.Errorf("provider %q: %w", name, err)
+		}
+	}
 	if err := m.Forwarder.check(); err != nil {
 		return err
 	}
@@ -40,6 +47,11 @@ func (m Manifest) check() error {
 }
 
 func (f Forwarder) check() error {
+	for _, l := range f.Listen {
+		if err := checkListen(l); err != nil {
+			return err
+		}
+	}
 	for _, p := range f.Publish {
 		if err := p.Protocol.check(); err != nil {
 			return fmt.Errorf("publish %s: %w", p.ID, err)
@@ -52,8 +64,43 @@ func (f Forwarder) check() error {
 		if err := r.Protocol.check(); err != nil {
 			return fmt.Errorf("reach %s: %w", r.ID, err)
 		}
+		for _, e := range r.Endpoints {
+			if err := e.check(); err != nil {
+				return fmt.Errorf("reach %s: %w", r.ID, err)
+			}
+		}
 	}
 	return nil
+}
+
+func (a Addresses) check() error {
+	if len(a) == 0 {
+		return fmt.Errorf("no address")
+	}
+	for _, hostport := range a {
+		if host, port, err := net.SplitHostPort(hostport); err != nil || host == "" || !isPort(port) {
+			return fmt.Errorf("address %q, want host:port", hostport)
+		}
+	}
+	return nil
+}
+
+// checkListen refuses names: where they lead decides about callers, not about a host's own
+// sockets.
+func checkListen(hostport string) error {
+	host, port, err := net.SplitHostPort(hostport)
+	if err == nil && host != "" {
+		_, err = netip.ParseAddr(host)
+	}
+	if err != nil || !isPort(port) {
+		return fmt.Errorf("listen %q, want an IP address and a port, or :port", hostport)
+	}
+	return nil
+}
+
+func isPort(s string) bool {
+	port, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && port != 0
 }
 
 func (p Protocol) check() error {

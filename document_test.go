@@ -18,9 +18,9 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 )
 
-const body = `{"cluster":"demo","forwarder":{"callers":[],"publish":[],"reach":[],"socks":[]},"host":"ursula",` +
+const body = `{"cluster":"demo","forwarder":{"callers":[],"listen":[],"publish":[],"reach":[],"socks":[]},"host":"ursula",` +
 	`"identity":{"id":"spiffe://demo.flor/node/ursula","sshHostKey":"ssh-ed25519 AAAA"},"needs":[%s],` +
-	`"providers":{"forge":{"address":"127.0.0.1:1","id":"spiffe://demo.flor/service/forge/florete-provider"}},` +
+	`"providers":{"forge":{"addresses":["127.0.0.1:1"],"id":"spiffe://demo.flor/service/forge/florete-provider"}},` +
 	`"roles":["node"],"trust":{"keys":[],"roots":[]},"trustDomain":"demo.flor"}`
 
 func need(id, extra string) string {
@@ -69,6 +69,12 @@ func TestOpenRefuses(t *testing.T) {
 		"unknown field":    {fmt.Sprintf(body, need("a", `,"extra":1`)), nil, `unknown field "extra"`},
 		"other protocol":   {forwarder(`{"id":"spiffe://demo.flor/service/dns","protocol":"sctp","upstream":"[::1]:53","allow":[]}`, ""), nil, `service/dns: protocol "sctp", want "udp" or none`},
 		"protocol written": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","protocol":"tcp","as":[],"listen":"127.0.0.1:53","endpoints":[]}`), nil, `service/dns: protocol "tcp"`},
+		"provider nowhere": {strings.Replace(plain, `["127.0.0.1:1"]`, `[]`, 1), nil, `provider "forge": no address`},
+		"address, no port": {strings.Replace(plain, `["127.0.0.1:1"]`, `["127.0.0.1"]`, 1), nil, `provider "forge": address "127.0.0.1", want host:port`},
+		"endpoint nowhere": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","as":[],"listen":"127.0.0.1:53","endpoints":[[]]}`), nil, `reach spiffe://demo.flor/service/dns: no address`},
+		"endpoint, port 0": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","as":[],"listen":"127.0.0.1:53","endpoints":[["a:0"]]}`), nil, `address "a:0", want host:port`},
+		"listen on a name": {strings.Replace(plain, `"listen":[]`, `"listen":["ursula:4610"]`, 1), nil, `listen "ursula:4610", want an IP address and a port, or :port`},
+		"listen, no port":  {strings.Replace(plain, `"listen":[]`, `"listen":[":70000"]`, 1), nil, `listen ":70000", want`},
 		"socket over UDP":  {forwarder(`{"id":"spiffe://demo.flor/service/dns","protocol":"udp","upstream":"unix:/run/dns","allow":[]}`, ""), nil, `upstream "unix:/run/dns" takes no datagrams`},
 	} {
 		_, err := florete.Open(envelope(t, c.body, c.change), []byte(c.body), "")

@@ -29,20 +29,23 @@ type Identity struct {
 	SSHHostKey string `json:"sshHostKey"`
 }
 
-// Provider is where a provider listens (TLS 1.3 over TCP, host:port) and the
-// SPIFFE ID it must present.
+// Provider is where this host calls a provider (TLS 1.3 over TCP) and the SPIFFE ID it
+// must present.
 type Provider struct {
-	ID      ID     `json:"id"`
-	Address string `json:"address"`
+	ID        ID        `json:"id"`
+	Addresses Addresses `json:"addresses"`
 }
+
+// Addresses are all host:port of one program, in the order in which they are tried.
+type Addresses []string
 
 // Forwarder is the forwarder's part of the manifest.
 type Forwarder struct {
-	Listen  string      `json:"listen,omitempty"` // UDP host:port; empty when nothing is published
-	Publish []Published `json:"publish"`          // sorted by ID
-	Reach   []Reachable `json:"reach"`            // sorted by ID
-	Callers []Caller    `json:"callers"`          // the first that matches a uid is its identity
-	SOCKS   []SOCKS     `json:"socks"`            // sorted by ID
+	Listen  []string    `json:"listen"`  // UDP host:port, or :port of all addresses; none when nothing is published
+	Publish []Published `json:"publish"` // sorted by ID
+	Reach   []Reachable `json:"reach"`   // sorted by ID
+	Callers []Caller    `json:"callers"` // the first that matches a uid is its identity
+	SOCKS   []SOCKS     `json:"socks"`   // sorted by ID
 }
 
 // Protocol is what a service is carried as.
@@ -75,7 +78,7 @@ type Reachable struct {
 	Protocol  Protocol       `json:"protocol,omitempty"`
 	As        []ID           `json:"as"`        // the local identities that may, sorted
 	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
-	Endpoints []string       `json:"endpoints"` // UDP host:port of forwarders that publish it, sorted
+	Endpoints []Addresses    `json:"endpoints"` // UDP, of each forwarder that publishes it
 	// TLSName is the name that strangers know it by, told to an ingress: a DNS name
 	// (RFC 1035) for certificates and server name indication (RFC 6066).
 	TLSName string `json:"tlsName,omitempty"`

@@ -9,10 +9,17 @@ type Policy struct {
 	Host        string                     `json:"host"`
 	TrustDomain string                     `json:"trustDomain"`
 	Trust       Trust                      `json:"trust"`
-	Provider    Provider                   `json:"provider"` // itself: Address is where it listens
+	Provider    Listening                  `json:"provider"` // itself
 	Devices     []Device                   `json:"devices"`  // of the nodes that grants name, sorted by ID
 	Kinds       map[string]json.RawMessage `json:"kinds"`    // settings of each kind it runs
 	Grants      []Grant                    `json:"grants"`   // sorted by caller, need
+}
+
+// Listening is who a provider is, and the TCP host:port, or :port of all addresses, on
+// which it listens.
+type Listening struct {
+	ID     ID       `json:"id"`
+	Listen []string `json:"listen"`
 }
 
 // Device is a node and its SSH host key (authorized_keys form), with which it proves

@@ -153,19 +153,20 @@ func TestListenMoves(t *testing.T) {
 	if !reaches(c.Local) {
 		t.Fatal("not reachable")
 	}
-	c.Publish.Listen = agenttest.Loopback().String()
-	c.Reach.Reach[0].Endpoints = []string{c.Publish.Listen}
+	moved := agenttest.Loopback().String()
+	c.Publish.Listen = []string{moved}
+	c.Reach.Reach[0].Endpoints = []florete.Addresses{{moved}}
 	c.acceptUrsula(t)
-	if l, err := net.ListenPacket("udp", c.Publish.Listen); err == nil {
+	if l, err := net.ListenPacket("udp", moved); err == nil {
 		l.Close()
 		t.Error("the status tells a manifest before it is in force")
 	}
 	c.acceptLaptop(t)
 	waitFor(t, "outline at its new address", func() bool { return reaches(c.Local) })
-	c.Publish.Listen, c.Publish.Publish = "", nil
+	c.Publish.Listen, c.Publish.Publish = nil, nil
 	c.acceptUrsula(t)
 	waitFor(t, "the listener to go", func() bool {
-		l, err := net.ListenPacket("udp", c.Reach.Reach[0].Endpoints[0])
+		l, err := net.ListenPacket("udp", moved)
 		if err == nil {
 			l.Close()
 		}

@@ -131,7 +131,7 @@ func (a *agent) turn() error {
 		if s.identities.Trust != old.identities.Trust {
 			a.pool.Recheck()
 		}
-		s = s.with(a.in.Apply(s.manifest.Forwarder)).with(a.out.Apply(s.manifest)...)
+		s = s.with(a.in.Apply(s.manifest.Forwarder)...).with(a.out.Apply(s.manifest)...)
 		s.running = true
 	}
 	a.snapshot.Store(s)

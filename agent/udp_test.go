@@ -387,8 +387,8 @@ func TestNothingIsLeftOfUDP(t *testing.T) {
 func TestLoss(t *testing.T) {
 	upstream, senders := echoUDP(t)
 	c := newUDPCluster(t, upstream)
-	there, back := newLossy(t, c.Publish.Listen)
-	c.Reach.Reach[0].Endpoints = []string{there.addr}
+	there, back := newLossy(t, c.Publish.Listen[0])
+	c.Reach.Reach[0].Endpoints = []florete.Addresses{{there.addr}}
 	c.acceptLaptop(t)
 	c.start(t)
 	conn := dialUDP(t, c.Local)

@@ -1,7 +1,7 @@
 # The forwarder: connections between this host and its cluster.
 { florete, package, lib, ... }:
 let
-  inherit (lib) elemAt filter groupBy head listToAttrs literalExpression mapAttrs match mkDefault mkEnableOption mkIf mkOption optional splitString types;
+  inherit (lib) elemAt filter groupBy head listToAttrs literalExpression mapAttrs match mkDefault mkEnableOption mkIf mkOption splitString types;
   inherit (florete.manifest) forwarder;
   cfg = florete.cfg.forwarder;
 
@@ -53,7 +53,7 @@ in
     networking.hosts = mkIf cfg.hosts (mapAttrs (_: map (r: dialled r.id))
       (groupBy (r: head (splitString ":" r.listen)) forwarder.reach));
     networking.firewall.allowedUDPPorts = mkIf cfg.openFirewall
-      (optional (forwarder ? listen) (florete.port forwarder.listen));
+      (lib.unique (map florete.port forwarder.listen));
 
     boot.kernel.sysctl = mapAttrs (_: mkDefault) florete.sysctl;
   };

@@ -54,7 +54,7 @@ in
       bin = "${package}/bin";
     }));
 
-  # "host:port" → port
+  # "host:port" or ":port" → port
   port = address: lib.toInt (lib.last (lib.splitString ":" address));
 
   # Secrets that everybody could read.

@@ -1,9 +1,9 @@
 # A member of several clusters listens on an address for one of them alone.
 { florete, config, lib, ... }:
 let
-  inherit (lib) attrNames concatStringsSep filter groupBy hasPrefix intersectAttrs listToAttrs mapAttrsToList nameValuePair optional optionals removePrefix;
+  inherit (lib) any attrNames concatMap concatStringsSep elem filter groupBy hasPrefix intersectAttrs listToAttrs map mapAttrsToList nameValuePair optional optionals removePrefix;
 
-  # Address → the attribute that says so, of one membership.
+  # Address, with its protocol → the attribute that says so, of one membership.
   listeners = { cfg, known, manifest, option, policy, ... }:
     let
       inherit (manifest) forwarder;
@@ -11,22 +11,33 @@ let
     in
     listToAttrs (
       optionals (known && cfg.forwarder.enable or false)
-        (map (l: says "loopback" l.listen) (forwarder.reach ++ forwarder.socks)
-          ++ optional (forwarder ? listen) (says "forwarderPort" "${forwarder.listen}/udp"))
+        (map (l: says "loopback" "${l.listen}/${l.protocol or "tcp"}") (forwarder.reach ++ forwarder.socks)
+          ++ map (l: says "forwarderPort" "${l}/udp") forwarder.listen)
       ++ optionals (policy != null && cfg.provider.enable or false)
-        ([ (says "providerPort" policy.provider.address) ]
+        (map (l: says "providerPort" "${l}/tcp") policy.provider.listen
           ++ optional (cfg.provider.settings ? oidc.listen)
-            (nameValuePair cfg.provider.settings.oidc.listen "${option}.provider.settings.oidc.listen"))
+            (nameValuePair "${cfg.provider.settings.oidc.listen}/tcp" "${option}.provider.settings.oidc.listen"))
     );
+
+  # What listens on all addresses of the host has its port of each.
+  port = address: lib.last (lib.splitString ":" address);
+  isAny = address: any (all: address == "${all}:${port address}") [ "" "0.0.0.0" "[::]" ];
+  covered = by: all:
+    let ports = map port (filter isAny (attrNames by)); in
+    listToAttrs (map (a: nameValuePair a all.${a}) (filter (a: elem (port a) ports) (if ports == [ ] then [ ] else attrNames all)));
 
   # Memberships before this one, so that of each two one looks.
   others = map (prefix: import ./lib.nix { inherit config lib; membership = removePrefix "_" (removePrefix "florete" prefix); })
     (filter (n: (n == "florete" || hasPrefix "florete_" n) && n < florete.prefix) (attrNames config.services));
 in
 {
-  assertions = lib.concatMap
+  assertions = concatMap
     (other:
-      let both = intersectAttrs (listeners other) (listeners florete); in
+      let
+        theirs = listeners other;
+        ours = listeners florete;
+        both = covered theirs ours // covered ours theirs // intersectAttrs theirs ours;
+      in
       mapAttrsToList
         (attribute: addresses: {
           assertion = false;

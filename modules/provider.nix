@@ -75,6 +75,6 @@ in
 
     environment.etc."${florete.prefix}/provider.hujson" = mkIf (policy != null) { source = format.generate "provider.hujson" cfg.settings; };
     networking.firewall.allowedTCPPorts = mkIf (policy != null && cfg.openFirewall)
-      [ (florete.port policy.provider.address) ];
+      (lib.unique (map florete.port policy.provider.listen));
   };
 }

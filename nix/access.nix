@@ -11,6 +11,7 @@ let
     attrNames
     attrValues
     concatMap
+    elem
     filter
     foldl'
     groupBy
@@ -27,6 +28,7 @@ let
     tail
     toJSON
     ;
+  address = import ./address.nix;
   index = import ./index.nix;
   names = import ./names.nix;
 
@@ -113,11 +115,15 @@ in
       reachOfID = listToAttrs (map (i: { name = i.id; value = i.reach; }) reaching);
       everyone = { as = ids; };
       as = if length ids < 2 then _: everyone else i: { as = filter (id: reachOfID.${id} ? ${i.entry.id}) ids; };
+      # Where this host calls what is not called alike by all, itself above all.
+      endpoints = i:
+        if !(elem host.name i.on) && (host.networks == { } || !i.networked) then { }
+        else { endpoints = filter (e: e != [ ]) (map (on: address.called "forwarder" host t.hosts.${on}) i.on); };
       listen =
         if host.loopback == names.loopback then _: { }
         else i: { listen = names.listen (spot host i); };
     in
-    map (i: i.entry // listen i // as i) (attrValues reached.${host.name});
+    map (i: i.entry // endpoints i // listen i // as i) (attrValues reached.${host.name});
 
   # host → a SOCKS5 listener for each acting identity, sorted by ID
   socks = host: map (s: { inherit (s) id; listen = names.listen s.spot; }) (proxies host);

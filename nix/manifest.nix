@@ -11,6 +11,7 @@ let
     mapAttrs
     sort
     ;
+  address = import ./address.nix;
   t = topology;
 
   # Entries for all who may connect, made once for each service.
@@ -34,7 +35,8 @@ let
 
   forwarder = host:
     let published = publish host; in
-    (if published == [ ] then { } else { listen = host.forwarderAddress; }) // {
+    {
+      listen = if published == [ ] then [ ] else host.forwarder.listen;
       publish = published;
       reach = reach host;
       callers = map (i: { inherit (i) id users uids; }) access.acting.${host.name};
@@ -50,7 +52,7 @@ let host = t.hosts.${name}; in
   identity = { inherit (host) id sshHostKey; };
   inherit (host) roles;
   providers = listToAttrs (map
-    (p: { name = p; value = { id = t.hosts.${p}.providerID; address = t.hosts.${p}.providerAddress; }; })
+    (p: { name = p; value = { id = t.hosts.${p}.providerID; addresses = address.called "provider" host t.hosts.${p}; }; })
     (concatMap (n: n.providers) needs.${name}));
   needs = needs.${name};
   forwarder = forwarder host;

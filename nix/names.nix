@@ -87,6 +87,8 @@ in
   # at the range's first or last address.
   spot = range: hash: port: (range.first + 1 + mod hash (range.size - 2)) * 65536 + port;
 
+  port = spot: mod spot 65536;
+
   # A spot as host:port.
   listen = spot:
     let

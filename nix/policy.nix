@@ -51,7 +51,7 @@ in
       cluster = t.name;
       host = name;
       inherit (t) trustDomain trust;
-      provider = { id = host.providerID; address = host.providerAddress; };
+      provider = { id = host.providerID; inherit (host.provider) listen; };
       devices = devices.${name} or [ ];
       kinds = listToAttrs (map (kind: { name = kind; value = settings.${kind}; }) host.kinds);
       grants = grants.${name} or [ ];

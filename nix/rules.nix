@@ -1,5 +1,5 @@
 # Every rule: id → what it refuses, in a few words. Warnings may be acknowledged in the
-# topology, errors may not. Ids are stable and never reused. FL050 and on need a clock, a
+# topology, errors may not. Ids are stable and never reused. FL050 to FL059 need a clock, a
 # parser of certificates or the flake's other files: florctl finds those.
 let
   inherit (builtins) mapAttrs;
@@ -44,6 +44,7 @@ severity "error"
     FL036 = "public service without an ingress";
     FL037 = "protocol that is not carried";
     FL038 = "address at which callers reach themselves";
+    FL039 = "addresses to listen on that exclude each other";
     FL050 = "root certificate that cannot be read";
     FL051 = "root certificate that expired";
     FL052 = "root certificate that is not valid yet";
@@ -51,6 +52,7 @@ severity "error"
     FL054 = "root certificate of another trust domain";
     FL055 = "private key in the files of the flake";
     FL057 = "root certificate of a key that is refused";
+    FL060 = "host that a caller has no address of";
   }
 // severity "warning" {
   FL040 = "user without roles";
@@ -64,4 +66,5 @@ severity "error"
   FL048 = "role that names a service nobody may reach";
   FL049 = "key or root of the template";
   FL056 = "root certificate that ends soon";
+  FL061 = "network with one host";
 }

@@ -10,10 +10,11 @@ let
     listToAttrs
     mapAttrs
     ;
-  inherit (import ./types.nix) attrsOf between enum listOf named record scalar;
+  inherit (import ./types.nix) attrsOf between enum listOf named oneOrMore record scalar;
   inherit (import ./words.nix)
     account
     address
+    bind
     caller
     clusterName
     groupPath
@@ -45,7 +46,9 @@ let
 
   host = record "a host" {
     # A host that nobody calls, such as a laptop, needs no address.
-    address = of "IP address or DNS name at which others call this host; one that nobody calls, such as a laptop, needs none" address;
+    address = of "where others call this host, from anywhere: IP addresses and DNS names, tried one beside the other. Behind a NAT that forwards another port to the forwarder, with that port" (oneOrMore address);
+    networks = of "networks that this host is on, and where the others on them call it, which they try first: `networks.lan = \"10.0.0.5\";`. On one where nobody calls it: `[ ]`" (named { what = "network"; } (oneOrMore address));
+    bind = of "addresses of its own on which forwarder and provider listen; all, unless written" (oneOrMore bind);
     sshHostKey = required "public half of the key that proves the host when it enrols: the line of /etc/ssh/ssh_host_ed25519_key.pub" "\"ssh-ed25519 AAAA…\"" sshKey;
     kind = of "services with replicas are placed on servers alone" (enum [ "server" "device" ]);
     system = default "what it runs: programs for anything else are not bundled, and a NixOS host that is another is a fault" null (enum [ "x86_64-linux" "aarch64-linux" ]);

@@ -5,6 +5,7 @@
 clean:
 let
   inherit (builtins)
+    any
     attrNames
     attrValues
     concatLists
@@ -27,6 +28,7 @@ let
     ;
   index = import ./index.nix;
   names = import ./names.nix;
+  address = import ./address.nix;
   id = names.id clean.trustDomain;
 
   usual = names.range names.loopback;
@@ -39,10 +41,12 @@ let
       name = id;
       value = {
         inherit hash on port service spot;
+        networked = any (h: hosts.${h}.networks != { }) on;
         # What a manifest says of it, on hosts with the usual range.
         entry = {
           inherit id;
-          endpoints = sort lessThan (map (h: hosts.${h}.forwarderAddress) on);
+          # Those of a host on several networks differ from caller to caller.
+          endpoints = filter (e: e != [ ]) (map (h: hosts.${h}.forwarder.anywhere) on);
           listen = names.listen spot;
         } // services.${service}.carried;
       };
@@ -104,8 +108,9 @@ let
       kinds = kinds.${name} or [ ];
       range = if host.loopback == names.loopback then usual else names.range host.loopback;
       providerID = id "service/${name}/florete-provider";
-      providerAddress = names.hostPort host.address host.providerPort;
-      forwarderAddress = names.hostPort host.address host.forwarderPort;
+      forwarder = address.program host host.forwarderPort (address.at host.forwarderPort);
+      provider = address.program host host.providerPort (a: names.hostPort (address.machine a) host.providerPort);
+      machines = address.machines host;
     })
     written;
 

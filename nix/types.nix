@@ -88,9 +88,22 @@ let
   attrs = what: hint: each: place: v:
     if isAttrs v then concatMap (n: each n (join place n) v.${n}) (attrNames v)
     else bad { want = what; inherit hint; } (if place == "" then "mkCluster" else place) v;
+
+  listOf = type: {
+    about = { kind = "list"; of = type.about; };
+    zero = [ ];
+    unsound = [ type.unsound ];
+    faults = place: v:
+      if isList v then concatLists (genList (i: type.faults "${place}[${toString i}]" (elemAt v i)) (length v))
+      else bad { want = "a list"; hint = "put it in brackets: [ … ]"; } place v;
+    clean = v:
+      if !isList v then [ type.unsound ]
+      else if type ? sound && all type.sound v then v
+      else map type.clean v;
+  };
 in
 {
-  inherit scalar matches isFile;
+  inherit scalar matches isFile listOf;
 
   enum = choices: (scalar {
     want = "one of ${concatStringsSep ", " (map toJSON choices)}";
@@ -107,18 +120,17 @@ in
     ok = v: isInt v && v >= low && v <= high;
   };
 
-  listOf = type: {
-    about = { kind = "list"; of = type.about; };
-    zero = [ ];
-    unsound = [ type.unsound ];
-    faults = place: v:
-      if isList v then concatLists (genList (i: type.faults "${place}[${toString i}]" (elemAt v i)) (length v))
-      else bad { want = "a list"; hint = "put it in brackets: [ … ]"; } place v;
-    clean = v:
-      if !isList v then [ type.unsound ]
-      else if type ? sound && all type.sound v then v
-      else map type.clean v;
-  };
+  # A list of them; one needs no brackets.
+  oneOrMore = type:
+    let
+      list = listOf type;
+      inherit (type.about) ok;
+    in
+    list // {
+      about = { kind = "scalar"; want = "${type.about.want}; or a list of them"; ok = v: if isList v then all ok v else ok v; };
+      faults = place: v: (if isList v then list else type).faults place v;
+      clean = v: list.clean (if isList v then v else [ v ]);
+    };
 
   # Free names, any number of them.
   attrsOf = type: {

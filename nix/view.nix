@@ -2,7 +2,7 @@
 # programs read it (florctl plan, explain, graph), so names here are stable.
 t:
 let
-  inherit (builtins) any filter intersectAttrs listToAttrs map mapAttrs;
+  inherit (builtins) any elem filter intersectAttrs listToAttrs map mapAttrs;
 
   names = import ./names.nix;
   only = names:
@@ -11,17 +11,16 @@ let
   # Where a service leads out of its hosts, "" for those that run there.
   outside = s:
     let machine = names.machine s.upstream; in
-    if machine == null || any (h: t.hosts.${h}.address == machine) s.hosts then "" else s.upstream;
+    if machine == null || any (h: elem machine t.hosts.${h}.machines) s.hosts then "" else s.upstream;
   known = set: filter (n: set ? ${n});
 in
 {
   inherit (t) name trustDomain;
   trust = { domain = t.trustDomain; inherit (t.trust) keys roots; };
 
-  # A host without an address is called by nobody.
+  # A host without addresses is called by nobody.
   hosts = mapAttrs
-    (_: h: only [ "address" "capabilities" "deploy" "forwarderAddress" "group" "id" "kind" "kinds" "membership" "providerAddress" "roles" "services" "system" "tags" "users" ] h
-      // (if h.address == "" then { forwarderAddress = ""; providerAddress = ""; } else { }))
+    (_: only [ "address" "bind" "capabilities" "deploy" "group" "id" "kind" "kinds" "membership" "networks" "roles" "services" "system" "tags" "users" ])
     t.hosts;
 
   services = mapAttrs

@@ -1,6 +1,8 @@
 # The words of the topology language: what can stand for an attribute's value.
 let
   inherit (builtins)
+    elem
+    fromJSON
     head
     isInt
     isPath
@@ -14,6 +16,7 @@ let
   inherit (import ./text.nix) contains;
   inherit (import ./types.nix) between isFile listOf matches scalar;
   inherit (import ./keys.nix) isSmallOrder isStrong;
+  inherit (import ./address.nix) machine;
   inherit (import ./names.nix) range;
   defaultLoopback = (import ./names.nix).loopback;
 
@@ -46,11 +49,23 @@ let
     matches "(25[0-4]|24[0-9]|22[0-3]|2[01][0-9]|1[0-9][0-9]|[1-9][0-9]?)(\\.${octet}){3}" v
     || isV6 v && !matches "[0:]+|[Ff][Ff][0-9A-Fa-f]{2}:.*" v;
 
+  # Of a link-local one nobody knows on which link.
+  isMachine = v:
+    isUnicast v && !matches "[Ff][Ee][89AaBb].:.*" v
+    || isName v && stringLength v <= 253 && !matches ".*\\.rete" v;
+
   address = scalar {
-    want = "the IP address or lower-case DNS name of a machine, without a port and not below .rete";
-    hint = "write for example \"192.0.2.1\" or \"forge.example.org\"; ports have attributes of their own";
+    want = "the IP address or lower-case DNS name of a machine, not below .rete, with a port only where a NAT forwards another";
+    hint = "write for example \"192.0.2.1\", \"forge.example.org\" or, behind a NAT, \"203.0.113.5:14610\"";
     unsound = "?";
-    ok = v: isUnicast v || isName v && !matches ".*\\.rete" v;
+    ok = v: isMachine v || isHostPort v && isMachine (machine v) && fromJSON (head (match ".*:([0-9]+)" v)) < 65536;
+  };
+
+  bind = scalar {
+    want = "an IP address that the host has itself, without a port; 0.0.0.0 and :: are all";
+    hint = "write for example \"10.0.0.5\", or nothing: then it listens on all of its addresses";
+    unsound = "?";
+    ok = v: isMachine v && !isName v || elem v [ "0.0.0.0" "::" ];
   };
 
   isHostPort = v:
@@ -188,6 +203,7 @@ in
   inherit
     account
     address
+    bind
     caller
     clusterName
     groupPath

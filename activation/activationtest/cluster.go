@@ -145,10 +145,10 @@ func (c *Cluster) Manifest() florete.Manifest {
 		Providers: map[string]florete.Provider{},
 		Needs:     []florete.Need{CertNeed("cert-node", Node), OIDCNeed("oidc-outline"), ConfigNeed()},
 	}
-	m.Forwarder.Publish, m.Forwarder.Reach = []florete.Published{}, []florete.Reachable{}
+	m.Forwarder.Listen, m.Forwarder.Publish, m.Forwarder.Reach = []string{}, []florete.Published{}, []florete.Reachable{}
 	m.Forwarder.Callers, m.Forwarder.SOCKS = []florete.Caller{}, []florete.SOCKS{}
 	for _, name := range []string{"forge", "spare"} {
-		m.Providers[name] = florete.Provider{ID: ProviderID(name), Address: name + ":1"}
+		m.Providers[name] = florete.Provider{ID: ProviderID(name), Addresses: florete.Addresses{name + ":1"}}
 	}
 	return m
 }

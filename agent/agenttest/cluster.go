@@ -40,14 +40,14 @@ func NewCluster(t testing.TB, upstream string) *Cluster {
 	c := &Cluster{CA: ca, Ursula: NewHost(t, "ursula", ca), Laptop: NewHost(t, "laptop", ca)}
 	endpoint := Loopback().String()
 	c.Publish = florete.Forwarder{
-		Listen:  endpoint,
+		Listen:  []string{endpoint},
 		Publish: []florete.Published{{ID: Outline, Upstream: upstream, Allow: []florete.Allow{{ID: Alice}}}},
 	}
 	local, a, b := Loopback(), Loopback(), Loopback()
 	c.Local, c.SOCKS = local.String(), map[florete.ID]string{Alice: a.String(), Bob: b.String()}
 	me := uint32(os.Getuid())
 	c.Reach = florete.Forwarder{
-		Reach:   []florete.Reachable{{ID: Outline, As: []florete.ID{Alice, Bob}, Listen: local, Endpoints: []string{endpoint}}},
+		Reach:   []florete.Reachable{{ID: Outline, As: []florete.ID{Alice, Bob}, Listen: local, Endpoints: []florete.Addresses{{endpoint}}}},
 		Callers: []florete.Caller{{ID: Alice, UIDs: []uint32{me}}, {ID: Bob, UIDs: []uint32{me}}},
 		SOCKS:   []florete.SOCKS{{ID: Alice, Listen: a}, {ID: Bob, Listen: b}},
 	}

@@ -55,7 +55,7 @@ func (h *Host) Accept(t testing.TB, f florete.Forwarder, certs ...florete.ID) {
 		Identity: florete.Identity{ID: node, SSHHostKey: "ssh-ed25519 AAAA"},
 		Roles:    []string{"node"},
 		Providers: map[string]florete.Provider{
-			"forge": {ID: ID("service/forge/florete-provider"), Address: h.Provider},
+			"forge": {ID: ID("service/forge/florete-provider"), Addresses: florete.Addresses{h.Provider}},
 		},
 		Forwarder: f,
 	}

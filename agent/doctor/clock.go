@@ -15,6 +15,7 @@ import (
 
 	"florete"
 	"florete/agent/identity"
+	"florete/providers/api/race"
 )
 
 // tolerance is how far clocks may be apart: enrolment proofs live a minute.
@@ -72,22 +73,28 @@ func (a *answer) ask(ctx context.Context, trust *florete.Roots) {
 		},
 	}}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+a.Address+"/", nil)
-	if err != nil {
-		a.err = err
-		return
+	type clock struct {
+		ahead time.Duration
+		known bool
 	}
-	sent := time.Now()
-	res, err := transport.RoundTrip(req)
-	if err != nil {
-		a.err = err
-		return
-	}
-	res.Body.Close()
-	took := time.Since(sent)
-	if date, err := http.ParseTime(res.Header.Get("Date")); err == nil {
-		a.ahead, a.dated = date.Sub(sent.Add(took/2)).Round(time.Second), true
-	}
+	c, err := race.First(ctx, a.Addresses, func(ctx context.Context, address string) (c clock, err error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/", nil)
+		if err != nil {
+			return c, err
+		}
+		sent := time.Now()
+		res, err := transport.RoundTrip(req)
+		if err != nil {
+			return c, err
+		}
+		res.Body.Close()
+		took := time.Since(sent)
+		if date, err := http.ParseTime(res.Header.Get("Date")); err == nil {
+			c = clock{date.Sub(sent.Add(took / 2)).Round(time.Second), true}
+		}
+		return c, nil
+	}, func(clock) {})
+	a.ahead, a.dated, a.err = c.ahead, c.known, err
 }
 
 // clock compares this host's with the providers', and with what they issued.

@@ -23,20 +23,22 @@ import (
 func (h *host) names(ctx context.Context) (string, []Finding) {
 	var found []Finding
 	looked := map[string]bool{}
-	look := func(hostport string) {
-		name, literal := isAddress(hostport)
-		if literal || looked[name] {
-			return
-		}
-		looked[name] = true
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		if _, err := net.DefaultResolver.LookupHost(ctx, name); err != nil {
-			found = append(found, do(err.Error(), h.resolve(name)))
+	look := func(addresses florete.Addresses) {
+		for _, a := range addresses {
+			name, literal := isAddress(a)
+			if literal || looked[name] {
+				continue
+			}
+			looked[name] = true
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			if _, err := net.DefaultResolver.LookupHost(ctx, name); err != nil {
+				found = append(found, do(err.Error(), h.resolve(name)))
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.manifest.Providers)) {
-		look(h.manifest.Providers[name].Address)
+		look(h.manifest.Providers[name].Addresses)
 	}
 	listeners := map[string]string{}
 	for _, r := range h.manifest.Forwarder.Reach {
@@ -119,12 +121,12 @@ func (h *host) providers(context.Context) (string, []Finding) {
 		if a.err == nil {
 			continue
 		}
-		name, port, _ := net.SplitHostPort(a.Address)
-		problem := fmt.Sprintf("provider %s at %s: %v", a.name, a.Address, a.err)
+		_, port, _ := net.SplitHostPort(a.Addresses[0])
+		problem := fmt.Sprintf("provider %s at %s: %v", a.name, strings.Join(a.Addresses, ", "), a.err)
 		var unknown *net.DNSError
 		switch {
 		case errors.As(a.err, &unknown):
-			found = append(found, do(problem, h.resolve(name)))
+			found = append(found, do(problem, h.resolve(unknown.Name)))
 		case isTimeout(a.err):
 			found = append(found, do(problem, fmt.Sprintf("on %s: let TCP port %s in; nft list ruleset shows what drops it", a.name, port)))
 		case a.name == h.manifest.Host:
@@ -141,8 +143,8 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout() || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
-// forwarders must answer over UDP: a handshake is made with each endpoint, and
-// nothing is sent to the service behind it.
+// forwarders must answer over UDP: a handshake is made with each, at the address where it
+// answers first, and nothing is sent to the service behind it.
 func (h *host) forwarders(ctx context.Context) (string, []Finding) {
 	routes := h.routes()
 	problems := make([]*Finding, len(routes))
@@ -160,7 +162,7 @@ func (h *host) forwarders(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d of %d answer", len(routes)-len(found), len(routes)), found
 }
 
-// routes has one for each endpoint that an identity of this host may reach.
+// routes has one for each forwarder that an identity of this host may reach.
 func (h *host) routes() (routes []transport.Route) {
 	seen := map[string]bool{}
 	for _, r := range h.manifest.Forwarder.Reach {
@@ -173,10 +175,10 @@ func (h *host) routes() (routes []transport.Route) {
 			continue
 		}
 		for _, e := range r.Endpoints {
-			if !seen[e] {
-				routes = append(routes, transport.Route{Caller: r.As[caller], Target: target, Endpoints: []string{e}})
+			if key := strings.Join(e, " "); !seen[key] {
+				seen[key] = true
+				routes = append(routes, transport.Route{Caller: r.As[caller], Target: target, Endpoints: []florete.Addresses{e}})
 			}
-			seen[e] = true
 		}
 	}
 	return routes
@@ -195,15 +197,25 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 	if err == nil {
 		return nil
 	}
-	there, port, _ := net.SplitHostPort(r.Endpoints[0])
+	there, port, _ := net.SplitHostPort(r.Endpoints[0][0])
 	cure := examineOn(there)
-	if r.Endpoints[0] == h.manifest.Forwarder.Listen {
+	if h.isOwn(r.Endpoints[0][0]) {
 		cure = "mend " + h.Membership.Unit("agent.service") + ", see agent and units"
 	}
 	f := do(fmt.Sprintf("forwarder: %v", err), cure)
 	if isTimeout(err) {
-		f = do(fmt.Sprintf("forwarder of %s at %s: no answer over UDP", r.Target.ID().Short(), r.Endpoints[0]),
+		f = do(fmt.Sprintf("forwarder of %s at %s: no answer over UDP", r.Target.ID().Short(), strings.Join(r.Endpoints[0], ", ")),
 			fmt.Sprintf("%s; and let UDP port %s in there: nft list ruleset shows what drops it", cure, port))
 	}
 	return &f
+}
+
+// isOwn tells whether the forwarder of this host is what it calls at an address.
+func (h *host) isOwn(address string) bool {
+	ip, port, _ := net.SplitHostPort(address)
+	return slices.ContainsFunc(h.manifest.Forwarder.Listen, func(listen string) bool {
+		on, at, _ := net.SplitHostPort(listen)
+		bound := net.ParseIP(on)
+		return at == port && (on == ip || (bound == nil || bound.IsUnspecified()) && net.ParseIP(ip).IsLoopback())
+	})
 }

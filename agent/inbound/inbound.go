@@ -6,9 +6,9 @@ package inbound
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,8 +46,8 @@ type Server struct {
 
 	connections, streams *budget.Budget[florete.ID] // of each peer
 
-	mu  sync.Mutex
-	run *running // nil while nothing is published
+	mu      sync.Mutex
+	running map[string]*running // by address; none while nothing is published
 }
 
 // rules are what is published, compiled.
@@ -59,15 +59,15 @@ type rules struct {
 // New returns a server that publishes nothing.
 func New(c Config) *Server {
 	most := cmp.Or(c.PerPeer, perPeer)
-	s := &Server{Config: c, connections: budget.New[florete.ID](most), streams: budget.New[florete.ID](most)}
+	s := &Server{Config: c, connections: budget.New[florete.ID](most), streams: budget.New[florete.ID](most), running: map[string]*running{}}
 	s.rules.Store(&rules{})
 	return s
 }
 
 // Apply puts the manifest's rules and the identities in force. It closes what
-// they deny, keeps the rest, and listens where they say. With an error what they deny
-// is denied all the same, and Apply may be called again.
-func (s *Server) Apply(f florete.Forwarder) error {
+// they deny, keeps the rest, and listens where they say. Errors are of single services or
+// addresses; what is denied is denied all the same, and Apply may be called again.
+func (s *Server) Apply(f florete.Forwarder) []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	registry, err := transport.NewRegistry(f.Publish)
@@ -81,21 +81,44 @@ func (s *Server) Apply(f florete.Forwarder) error {
 	s.gate.SetRule(func(in *transport.Incoming) bool {
 		return list.Allows(in.Target, in.Peer.ID, in.Peer.Leaf()) && in.Peer.TrustedBy(trust)
 	})
-	return errors.Join(err, s.listen(f.Listen))
+	errs := s.listen(f.Listen)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	return errs
 }
 
-// listen moves the listener to addr, where it is not there already.
-func (s *Server) listen(addr string) error {
-	if s.run != nil && s.run.addr == addr {
-		return nil
+// listen settles on which addresses there are listeners. One that cannot be had does not
+// keep others waiting.
+func (s *Server) listen(addrs []string) (errs []error) {
+	s.close(func(addr string) bool { return !slices.Contains(addrs, addr) }, 0)
+	for _, addr := range addrs {
+		if s.running[addr] != nil {
+			continue
+		}
+		ln, err := s.bind(addr)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		s.running[addr] = s.start(ln)
 	}
-	if s.run != nil {
-		s.run.close(0)
-		s.run = nil
+	return errs
+}
+
+// close ends listeners, all at once.
+func (s *Server) close(which func(addr string) bool, grace time.Duration) {
+	var closing sync.WaitGroup
+	for addr, r := range s.running {
+		if which(addr) {
+			closing.Go(func() { r.close(grace) })
+			delete(s.running, addr)
+		}
 	}
-	if addr == "" {
-		return nil
-	}
+	closing.Wait()
+}
+
+func (s *Server) bind(addr string) (*transport.Listener, error) {
 	t := transport.Server{
 		Addr:       addr,
 		Lookup:     func(sni string) (florete.ID, bool) { return s.rules.Load().registry.Lookup(sni) },
@@ -103,12 +126,7 @@ func (s *Server) listen(addr string) error {
 		Rejected:   s.rejected,
 		ResetKey:   s.ResetKey,
 	}
-	ln, err := t.Listen()
-	if err != nil {
-		return err
-	}
-	s.run = s.start(addr, ln)
-	return nil
+	return t.Listen()
 }
 
 // Close stops taking connections, gives the live ones the server's grace, and
@@ -116,16 +134,12 @@ func (s *Server) listen(addr string) error {
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.run != nil {
-		s.run.close(s.Grace)
-		s.run = nil
-	}
+	s.close(func(string) bool { return true }, s.Grace)
 }
 
 // running is a bound listener with its goroutines: one that accepts, one for
 // each connection, and one for each stream.
 type running struct {
-	addr      string
 	ln        *transport.Listener
 	accepting context.Context
 	stop      context.CancelFunc // takes no more connections
@@ -135,8 +149,8 @@ type running struct {
 	streams   *drain.Group
 }
 
-func (s *Server) start(addr string, ln *transport.Listener) *running {
-	r := &running{addr: addr, ln: ln, streams: drain.New()}
+func (s *Server) start(ln *transport.Listener) *running {
+	r := &running{ln: ln, streams: drain.New()}
 	r.accepting, r.stop = context.WithCancel(context.Background())
 	r.ended, r.end = context.WithCancel(context.Background())
 	r.conns.Go(func() {

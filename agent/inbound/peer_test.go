@@ -51,8 +51,8 @@ func start(t *testing.T) *cluster {
 		Identities: func() *identity.Set { return ursula }, Tally: c.counted, Log: slog.New(slog.DiscardHandler), PerPeer: 2,
 	})
 	t.Cleanup(s.Close)
-	if err := s.Apply(c.Publish); err != nil {
-		t.Fatal(err)
+	if errs := s.Apply(c.Publish); len(errs) > 0 {
+		t.Fatal(errs)
 	}
 	return c
 }
@@ -78,7 +78,7 @@ func (c *cluster) open(p *transport.Pool, as florete.ID) (*transport.Stream, err
 	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
 	defer cancel()
-	st, err := p.Open(ctx, transport.Route{Caller: as, Target: outline, Endpoints: []string{c.Publish.Listen}}, wire.TCP)
+	st, err := p.Open(ctx, transport.Route{Caller: as, Target: outline, Endpoints: []florete.Addresses{c.Publish.Listen}}, wire.TCP)
 	if err != nil {
 		return nil, err
 	}

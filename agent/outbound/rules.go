@@ -3,6 +3,8 @@ package outbound
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
+	"math/bits"
 	"net/netip"
 	"slices"
 
@@ -33,6 +35,7 @@ func compile(m florete.Manifest) (*rules, []error) {
 			problems = append(problems, fmt.Errorf("reach: %w", err))
 			continue
 		}
+		x.Endpoints = spread(m.Identity.ID, x.Endpoints)
 		r.reach[x.ID] = x
 		r.reachAt[x.Listen] = x
 	}
@@ -40,6 +43,18 @@ func compile(m florete.Manifest) (*rules, []error) {
 		r.socksAt[x.Listen] = x.ID
 	}
 	return r, problems
+}
+
+// spread orders forwarders as this host tries them: each host has an order of its own
+// (rendezvous hashing), so that one that comes or goes moves only its share of callers.
+func spread(host florete.ID, endpoints []florete.Addresses) []florete.Addresses {
+	score := func(e florete.Addresses) uint64 {
+		h := fnv.New64a()
+		fmt.Fprint(h, host, e)
+		// FNV leaves what differs at the end in the low bits.
+		return bits.Reverse64(h.Sum64())
+	}
+	return slices.SortedStableFunc(slices.Values(endpoints), func(a, b florete.Addresses) int { return cmp.Compare(score(a), score(b)) })
 }
 
 // addresses are where TCP listens, and where UDP does.

@@ -43,8 +43,8 @@ func TestUserTakesNoMore(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	in := inbound.New(inbound.Config{Identities: func() *identity.Set { return ursula }, Tally: &tally.Tally{}, Log: log})
 	defer in.Close()
-	if err := in.Apply(c.Publish); err != nil {
-		t.Fatal(err)
+	if errs := in.Apply(c.Publish); len(errs) > 0 {
+		t.Fatal(errs)
 	}
 	pool, err := transport.NewPool(func() *identity.Set { return laptop })
 	if err != nil {

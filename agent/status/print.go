@@ -105,13 +105,22 @@ func tables(r Report, now time.Time) []*table {
 	}
 	reachable := &table{head: []string{"REACHABLE", "LISTENER", "AS", "ENDPOINTS"}}
 	for _, x := range r.Reachable {
-		reachable.row(x.Name, over(x.Listen, x.Protocol), shorts(x.As), strings.Join(x.Endpoints, " "))
+		reachable.row(x.Name, over(x.Listen, x.Protocol), shorts(x.As), endpoints(x.Endpoints))
 	}
 	socks := &table{head: []string{"SOCKS5 AS", "LISTENER"}}
 	for _, x := range r.SOCKS {
 		socks.row(x.ID.Short(), x.Listen)
 	}
 	return append([]*table{identities, needs, published, reachable, socks}, traffic(r.Summary, now)...)
+}
+
+// endpoints are apart by blanks, the addresses of one by bars.
+func endpoints(all []florete.Addresses) string {
+	var words []string
+	for _, a := range all {
+		words = append(words, strings.Join(a, "|"))
+	}
+	return strings.Join(words, " ")
 }
 
 func traffic(s tally.Summary, now time.Time) []*table {

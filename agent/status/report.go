@@ -21,7 +21,7 @@ type Report struct {
 	Stale       int64       `json:"stale,omitempty"` // seconds without an answer about the documents, when too many
 	Identities  []Identity  `json:"identities"`
 	Needs       []Need      `json:"needs"`
-	Listen      string      `json:"listen,omitempty"` // UDP
+	Listen      []string    `json:"listen"` // UDP
 	Published   []Published `json:"published"`
 	Reachable   []Reachable `json:"reachable"`
 	SOCKS       []SOCKS     `json:"socks"`
@@ -83,12 +83,12 @@ type Published struct {
 
 // Reachable is a service that identities of this host may reach.
 type Reachable struct {
-	ID        florete.ID       `json:"id"`
-	Protocol  florete.Protocol `json:"protocol,omitempty"`
-	Name      string           `json:"name"` // for SOCKS5
-	Listen    string           `json:"listen"`
-	As        []florete.ID     `json:"as"`
-	Endpoints []string         `json:"endpoints"`
+	ID        florete.ID          `json:"id"`
+	Protocol  florete.Protocol    `json:"protocol,omitempty"`
+	Name      string              `json:"name"` // for SOCKS5
+	Listen    string              `json:"listen"`
+	As        []florete.ID        `json:"as"`
+	Endpoints []florete.Addresses `json:"endpoints"`
 }
 
 // SOCKS is a SOCKS5 listener.

@@ -4,16 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
-	"time"
 
+	"florete"
 	"florete/agent/identity"
 	"florete/agent/wire"
+	"florete/providers/api/race"
 )
 
-// connect makes a new link for a route and makes it current. Endpoints are tried in order, each a
-// little after the one before or as soon as that one fails; the first to connect
-// wins.
+// connect makes a new link for a route and makes it current. All addresses of all
+// endpoints are raced.
 func (p *Pool) connect(r Route, svid *identity.SVID) (*link, error) {
 	if len(r.Endpoints) == 0 {
 		return nil, fmt.Errorf("%s: no endpoint", r.Target.ID())
@@ -24,56 +25,20 @@ func (p *Pool) connect(r Route, svid *identity.SVID) (*link, error) {
 	defer p.busy.Done()
 	ctx, cancel := context.WithTimeout(p.ctx, dialTimeout)
 	defer cancel()
-	endpoints := p.order(r)
-	type result struct {
-		link *link
-		err  error
-	}
-	results := make(chan result)
-	next := time.NewTimer(0)
-	defer next.Stop()
-	var won *link
-	var failed error
-	for running := 0; running > 0 || (won == nil && len(endpoints) > 0); {
-		select {
-		case <-next.C:
-			if won != nil || len(endpoints) == 0 {
-				continue
-			}
-			endpoint := endpoints[0]
-			endpoints = endpoints[1:]
-			running++
-			go func() {
-				l, err := p.dial(ctx, r, svid, endpoint)
-				results <- result{l, err}
-			}()
-			next.Reset(stagger)
-		case res := <-results:
-			running--
-			switch {
-			case res.err != nil:
-				failed = and(failed, res.err)
-				next.Reset(0)
-			case won == nil:
-				won = res.link
-				cancel()
-			default:
-				closeWith(res.link.conn, wire.Done)
-			}
+	discard := func(l *link) { closeWith(l.conn, wire.Done) }
+	won, err := race.First(ctx, p.order(r), func(ctx context.Context, endpoint string) (*link, error) {
+		found, err := race.Resolve(ctx, endpoint)
+		if err != nil {
+			return nil, fmt.Errorf("endpoint %q: %w", endpoint, err)
 		}
-	}
-	if won == nil {
-		return nil, failed
+		return race.First(ctx, p.sort(r, found), func(ctx context.Context, at netip.AddrPort) (*link, error) {
+			return p.dial(ctx, r, svid, endpoint, at)
+		}, discard)
+	}, discard)
+	if err != nil {
+		return nil, err
 	}
 	return won, p.install(r, won)
-}
-
-// and is errors.Join in one line.
-func and(a, b error) error {
-	if a == nil {
-		return b
-	}
-	return fmt.Errorf("%w; %w", a, b)
 }
 
 // begin counts a dial in, unless the pool is closed.
@@ -87,27 +52,41 @@ func (p *Pool) begin() bool {
 	return true
 }
 
-// order puts the endpoint that worked last first and the one that failed last
-// last.
+// order lists all addresses, those of the forwarder that worked last first and of the one
+// that failed last last; of each forwarder the address that worked last first.
 func (p *Pool) order(r Route) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	endpoints := slices.Clone(r.Endpoints)
-	s := p.slots[slotKey{r.Caller, r.Target.ID()}]
-	if s == nil {
-		return endpoints
-	}
-	rank := func(e string) int {
-		switch e {
-		case s.good:
-			return 0
-		case s.avoid:
-			return 2
+	hosts := slices.Clone(r.Endpoints)
+	if s := p.slots[slotKey{r.Caller, r.Target.ID()}]; s != nil {
+		slices.SortStableFunc(hosts, func(a, b florete.Addresses) int {
+			return cmp.Or(contain(b, s.good)-contain(a, s.good), contain(a, s.avoid)-contain(b, s.avoid))
+		})
+		if i := slices.Index(hosts[0], s.good); i > 0 {
+			hosts[0] = slices.Insert(slices.Delete(slices.Clone(hosts[0]), i, i+1), 0, s.good)
 		}
+	}
+	return slices.Concat(hosts...)
+}
+
+// contain is 1 where they do.
+func contain(addresses florete.Addresses, address string) int {
+	if slices.Contains(addresses, address) {
 		return 1
 	}
-	slices.SortStableFunc(endpoints, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
-	return endpoints
+	return 0
+}
+
+// sort puts where a name led to that worked last first.
+func (p *Pool) sort(r Route, found []netip.AddrPort) []netip.AddrPort {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.slots[slotKey{r.Caller, r.Target.ID()}]; s != nil {
+		if i := slices.Index(found, s.at); i > 0 {
+			found = slices.Insert(slices.Delete(found, i, i+1), 0, s.at)
+		}
+	}
+	return found
 }
 
 // install makes l current for its route, unless the pool or the trust it was made

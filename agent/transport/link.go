@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -22,7 +23,8 @@ type link struct {
 	conn     *quic.Conn
 	svid     *identity.SVID
 	peer     Peer
-	endpoint string
+	endpoint string         // as the route has it
+	at       netip.AddrPort // where that led
 	until    time.Time
 	flows    *datagram.Conn
 
@@ -96,9 +98,8 @@ func (l *link) open(ctx context.Context, flow wire.Flow) (*quic.Stream, error) {
 }
 
 // dial makes a link. Only target's own certificate will do.
-func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint string) (*link, error) {
-	addr, err := resolve(ctx, endpoint)
-	if err != nil {
+func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint string, at netip.AddrPort) (*link, error) {
+	if err := routed(ctx, at); err != nil {
 		return nil, fmt.Errorf("endpoint %q: %w", endpoint, err)
 	}
 	want := r.Target.ID()
@@ -119,24 +120,23 @@ func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint 
 	config.InsecureSkipVerify = true // host names; VerifyConnection checks chain and SPIFFE ID
 	conf := quicConfig()
 	conf.MaxIncomingStreams = -1
-	conn, err := p.quic.Dial(ctx, addr, config, conf)
+	conn, err := p.quic.Dial(ctx, net.UDPAddrFromAddrPort(at), config, conf)
 	if err != nil {
 		return nil, fmt.Errorf("%s at %s: %w", want, endpoint, explain(err, want))
 	}
-	l := &link{conn: conn, svid: svid, peer: peer, endpoint: endpoint, until: earliest(svid, peer), flows: datagram.Over(conn, &p.busy)}
+	l := &link{conn: conn, svid: svid, peer: peer, endpoint: endpoint, at: at, until: earliest(svid, peer), flows: datagram.Over(conn, &p.busy)}
 	l.idle = time.AfterFunc(linkIdle, l.closeIdle)
 	return l, nil
 }
 
-// resolve finds the address of an endpoint as long as ctx lives, which
-// net.ResolveUDPAddr does not heed. It is that of a socket which sends nothing.
-func resolve(ctx context.Context, endpoint string) (net.Addr, error) {
-	c, err := new(net.Dialer).DialContext(ctx, "udp", endpoint)
+// routed fails where the host has no route to an address, such as all of IPv6. It makes a
+// socket which sends nothing.
+func routed(ctx context.Context, at netip.AddrPort) error {
+	c, err := new(net.Dialer).DialContext(ctx, "udp", at.String())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer c.Close()
-	return c.RemoteAddr(), nil
+	return c.Close()
 }
 
 // ImpostorError says that what answers at an endpoint could not prove to be the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -19,17 +20,16 @@ import (
 )
 
 const (
-	linkIdle    = 5 * time.Minute        // a link without streams is closed after it
-	linger      = 2 * time.Second        // the same, of a link that is retired
-	dialTimeout = 10 * time.Second       // for all endpoints of a target together
-	stagger     = 250 * time.Millisecond // until the next endpoint is tried beside the first
+	linkIdle    = 5 * time.Minute  // a link without streams is closed after it
+	linger      = 2 * time.Second  // the same, of a link that is retired
+	dialTimeout = 10 * time.Second // for all endpoints of a target together
 )
 
 // Route is who wants to reach what, and where it is published.
 type Route struct {
 	Caller    florete.ID
 	Target    florete.Dialable
-	Endpoints []string // UDP host:port
+	Endpoints []florete.Addresses // UDP, of each forwarder that publishes it
 }
 
 // Pool keeps the connections that this host's identities use: one per caller
@@ -54,8 +54,9 @@ type slotKey struct{ caller, target florete.ID }
 // slot is what is known of one caller's way to one target.
 type slot struct {
 	current *link
-	good    string // endpoint that connected last
-	avoid   string // endpoint that failed last
+	good    string         // address that connected last
+	at      netip.AddrPort // where that led
+	avoid   string         // address that failed last
 }
 
 // NewPool makes an empty pool on a UDP socket of its own.
@@ -185,7 +186,7 @@ func (p *Pool) learn(s *Stream, connected bool) {
 	defer p.mu.Unlock()
 	slot := p.slots[s.key]
 	if connected {
-		slot.good = s.link.endpoint
+		slot.good, slot.at = s.link.endpoint, s.link.at
 		return
 	}
 	slot.good, slot.avoid = "", s.link.endpoint
@@ -245,7 +246,7 @@ func (p *Pool) current(r Route, svid *identity.SVID) *link {
 	if s == nil || s.current == nil {
 		return nil
 	}
-	if s.current.usable(svid) && slices.Contains(r.Endpoints, s.current.endpoint) {
+	if s.current.usable(svid) && slices.Contains(slices.Concat(r.Endpoints...), s.current.endpoint) {
 		return s.current
 	}
 	s.current.retire()

@@ -20,7 +20,8 @@ import (
 
 // Server accepts connections for what this host publishes.
 type Server struct {
-	// Addr is the UDP host:port to listen on.
+	// Addr is the UDP host:port to listen on, or :port of all addresses, where each peer is
+	// answered from the one that it called.
 	Addr string
 	// Lookup finds what an SNI stands for.
 	Lookup func(sni string) (florete.ID, bool)

@@ -115,7 +115,11 @@ func route(t *testing.T, target florete.ID, endpoints ...string) transport.Route
 	if err != nil {
 		t.Fatal(err)
 	}
-	return transport.Route{Caller: alice, Target: d, Endpoints: endpoints}
+	r := transport.Route{Caller: alice, Target: d}
+	for _, e := range endpoints {
+		r.Endpoints = append(r.Endpoints, florete.Addresses{e})
+	}
+	return r
 }
 
 // try opens a stream and waits for the answer.

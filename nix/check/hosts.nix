@@ -1,5 +1,5 @@
 # Faults of each host.
-{ access, clean, needs, t, tools, ... }:
+{ access, clean, needs, t, tools, ... }@arguments:
 let
   inherit (builtins)
     any
@@ -19,10 +19,12 @@ let
     listToAttrs
     map
     mapAttrs
+    match
     sort
-    substring
     ;
   inherit (tools) fault role show twice unknown user when;
+  address = import ../address.nix;
+  addresses = import ./addresses.nix arguments;
   names = import ../names.nix;
 
   set = list: listToAttrs (map (name: { inherit name; value = null; }) list);
@@ -37,70 +39,35 @@ let
     if length (attrNames groups) == length hosts then { }
     else listToAttrs (concatMap others (attrValues groups));
 
-  addressed = filter (h: h.address != "" && h.address != "?") (attrValues t.hosts);
-  spelled = h: address: port:
-    if substring 0 1 address == "[" then names.hostPort (names.spelled h.address) port else address;
-  sameAddress = earlier (h: spelled h h.forwarderAddress h.forwarderPort) addressed;
-  sameProvider = earlier (h: spelled h h.providerAddress h.providerPort) (filter (h: h.kinds != [ ]) addressed);
   sameKey = earlier (h: h.sshHostKey) (filter (h: h.sshHostKey != "") (attrValues t.hosts));
 
-  taken = { id, others, place, what, value, remedy }: n: when (others ? ${n}) [
+  key = n: when (sameKey ? ${n}) [
     (fault {
-      inherit id remedy;
-      place = "hosts.${n}.${place}";
-      problem = "${what} ${others.${n}} already has";
-      value = value t.hosts.${n};
+      id = "FL021";
+      place = "hosts.${n}.sshHostKey";
+      problem = "host ${sameKey.${n}} already has";
+      value = t.hosts.${n}.sshHostKey;
+      remedy = "each host proves itself with a key of its own: remove the copied keys in /etc/ssh and run ssh-keygen -A";
     })
   ];
 
-  address = taken {
-    id = "FL020";
-    others = sameAddress;
-    place = "address";
-    what = "host";
-    value = h: h.forwarderAddress;
-    remedy = "give one of them another address, or, behind one address, another forwarderPort";
-  };
-  provider = taken {
-    id = "FL020";
-    others = sameProvider;
-    place = "providerPort";
-    what = "provider";
-    value = h: h.providerAddress;
-    remedy = "give one of them another address, or, behind one address, another providerPort";
-  };
-  key = taken {
-    id = "FL021";
-    others = sameKey;
-    place = "sshHostKey";
-    what = "host";
-    value = h: h.sshHostKey;
-    remedy = "each host proves itself with a key of its own: remove the copied keys in /etc/ssh and run ssh-keygen -A";
-  };
-
-  # Where all are so, all hosts are one machine.
-  loops = h: substring 0 4 h.address == "127." || elem h.address [ "::1" "localhost" ];
-  apart = any (h: !loops h) addressed;
-  loop = n: h: when (apart && h.address != "" && loops h) [
-    (fault {
-      id = "FL038";
-      place = "hosts.${n}.address";
-      problem = "other hosts would reach themselves at";
-      value = show h.address;
-      remedy = "write the address or name at which they reach this one";
-    })
-  ];
+  # What listens on a port of all addresses, which nothing else then has.
+  programs = h: when (address.listensOnAll h) (
+    when (h.kinds != [ ]) [ { what = "the provider"; attribute = "providerPort"; protocol = "tcp"; port = h.providerPort; } ]
+    ++ when (any (s: t.services.${s}.published) h.services) [ { what = "the forwarder"; attribute = "forwarderPort"; protocol = "udp"; port = h.forwarderPort; } ]
+  );
 
   # Services that rely on their port of 127.0.0.1.
   ports = n: h: twice
     {
       id = "FL022";
       key = s: toString s.port + (if s.protocol == "udp" then "/udp" else "");
+      what = s: s.what or "service ${s.name}";
       place = s: "services.${s.name}.port";
-      problem = other: "on host ${n}, service ${other} already has";
+      problem = other: "on host ${n}, ${other} already has";
       remedy = "give one of them another port, or, where one program answers for both, write its upstream";
     }
-    (filter (s: s.port != null && s.port != -1 && clean.services.${s.name}.upstream == "") (map (s: t.services.${s}) h.services));
+    (programs h ++ filter (s: s.port != null && s.port != -1 && clean.services.${s.name}.upstream == "") (map (s: t.services.${s}) h.services));
 
   # Does a number stand twice in a sorted list?
   repeats = list: any (i: elemAt list i == elemAt list (i + 1)) (genList (i: i) (length list - 1));
@@ -116,6 +83,20 @@ let
       remedy = "give the host another or a wider loopback range, or one service another listenPort";
     }
     (access.reachable h ++ access.socks h));
+
+  covered = n: h: concatMap
+    (p:
+      let of = l: l.protocol or "tcp" == p.protocol && match ".*:${toString p.port}" l.listen != null; in
+      map
+        (l: fault {
+          id = "FL023";
+          place = "hosts.${n}.${p.attribute}";
+          problem = "${p.what} would have the port of the local listener";
+          value = "${l.listen} of ${l.id}";
+          remedy = "write another ${p.attribute}, or, in hosts.${n}.bind, the addresses on which others call this host";
+        })
+        (filter of (access.reachable h ++ access.socks h)))
+    (filter (p: any (spot: names.port spot == p.port) access.spots.${n}) (programs h));
 
   # Need → the needs it waits for. Only files and sso say so themselves.
   waiting = n: h:
@@ -191,16 +172,6 @@ let
       (unknown "FL015" "identity of this host" identities "hosts.${n}.callers" (attrNames h.callers));
 
   grouped = n: h: when (h.group != "") (unknown "FL016" "group of hosts" clean.inventory "hosts.${n}.group" [ h.group ]);
-
-  absent = n: h: when (h.address == "" && (h.kinds != [ ] || any (s: t.services.${s}.published) h.services)) [
-    (fault {
-      id = "FL003";
-      place = "hosts.${n}";
-      problem = "missing attribute";
-      value = "address";
-      remedy = "others call this host: write address = \"192.0.2.1\"; or its DNS name";
-    })
-  ];
 in
 mapAttrs
   (n: written:
@@ -209,8 +180,7 @@ mapAttrs
     ++ role "hosts.${n}.roles" written.roles
     ++ grouped n written
     ++ callers n written
-    ++ loop n h ++ address n ++ provider n ++ key n
-    ++ ports n h ++ listeners n h ++ sameNeed n h ++ waiting n h
-    ++ capabilities n h
-    ++ absent n h)
+    ++ addresses n h ++ key n
+    ++ ports n h ++ listeners n h ++ covered n h ++ sameNeed n h ++ waiting n h
+    ++ capabilities n h)
   clean.hosts

@@ -19,24 +19,25 @@ let
     removeAttrs
     ;
   inherit (tools) attribute fault serviceOf show suggest when;
+  index = import ../index.nix;
   names = import ../names.nix;
   template = import ./template.nix arguments;
   set = list: listToAttrs (map (name: { inherit name; value = null; }) list);
 
   # What is on another host is that host's to publish: forwarders encrypt, an upstream does not.
-  at = groupBy (h: h.address) (filter (h: h.address != "") (attrValues t.hosts));
+  at = index (h: h.machines) (attrValues t.hosts);
   upstream = n: s:
     let
       machine = if s.upstream == "" then null else names.machine s.upstream;
-      there = at.${machine} or (if t.hosts ? ${machine} then [ t.hosts.${machine} ] else [ ]);
+      there = at.${machine} or (if t.hosts ? ${machine} then [ machine ] else [ ]);
     in
-    when (machine != null && there != [ ] && !any (h: elem h.name t.services.${n}.hosts) there) [
+    when (machine != null && there != [ ] && !any (h: elem h t.services.${n}.hosts) there) [
       (fault {
         id = "FL043";
         place = "services.${n}.upstream";
-        problem = "bytes would leave the forwarder in the clear for host ${(head there).name}, at";
+        problem = "bytes would leave the forwarder in the clear for host ${head there}, at";
         value = show s.upstream;
-        remedy = "write host = ${show (head there).name};, which carries them encrypted, or acknowledge this";
+        remedy = "write host = ${show (head there)};, which carries them encrypted, or acknowledge this";
       })
     ];
 
@@ -105,6 +106,18 @@ let
     in
     when (length (attrNames first) < length claims) (concatMap (i: concatMap (lost i) (of i)) identities);
 
+  # What others are on has a name that they all write.
+  members = index (h: attrNames h.networks) (attrValues t.hosts);
+  networks = n: h: map
+    (network: fault {
+      id = "FL061";
+      place = "hosts.${n}.networks.${attribute network}";
+      problem = "no other host is on the network";
+      value = show network;
+      remedy = suggest "other network" network (attrNames (removeAttrs members [ network ]));
+    })
+    (filter (network: length members.${network} == 1) (attrNames h.networks));
+
   # That a role reaches nothing at all is an error.
   hidden = n: r:
     let
@@ -143,7 +156,7 @@ let
 in
 {
   top = inventory ++ template.top;
-  hosts = mapAttrs (n: h: accounts n h ++ template.host n h) clean.hosts;
+  hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ template.host n h) clean.hosts;
   roles = mapAttrs hidden clean.roles;
   services = mapAttrs (n: s: upstream n s ++ signsIn n s ++ reachable n s) clean.services;
   users = mapAttrs user clean.users;

@@ -22,8 +22,7 @@ type Topology struct {
 
 // Host is a machine.
 type Host struct {
-	ID      florete.ID
-	Address string
+	ID florete.ID
 	// Membership names the directories, units and accounts that it has there.
 	Membership florete.Membership
 	Kind       string   // "server" or "device"

@@ -70,6 +70,8 @@ func TestGeneratesEverything(t *testing.T) {
 		for name, h := range c.Hosts {
 			has := c.all(h)
 			see("a host without address", h.Address == "")
+			see("a network", h.Networks != nil)
+			see("an address to listen on", h.Bind != "")
 			see("an IPv6 address", strings.Contains(h.Address, ":"))
 			see("a further membership", h.Membership != "")
 			see("documents with the system", h.Deploy != "" && c.Providers["config"].Hosts != nil)

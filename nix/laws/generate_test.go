@@ -29,14 +29,16 @@ type cluster struct {
 
 type host struct {
 	group
-	Address    string           `json:"address,omitempty"`
-	SSHHostKey string           `json:"sshHostKey"`
-	Kind       string           `json:"kind,omitempty"`
-	Group      string           `json:"group,omitempty"`
-	Callers    map[string][]any `json:"callers,omitempty"`
-	Loopback   string           `json:"loopback,omitempty"`
-	Deploy     string           `json:"deploy,omitempty"`
-	Membership string           `json:"membership,omitempty"`
+	Address    string            `json:"address,omitempty"`
+	Networks   map[string]string `json:"networks,omitempty"`
+	Bind       string            `json:"bind,omitempty"`
+	SSHHostKey string            `json:"sshHostKey"`
+	Kind       string            `json:"kind,omitempty"`
+	Group      string            `json:"group,omitempty"`
+	Callers    map[string][]any  `json:"callers,omitempty"`
+	Loopback   string            `json:"loopback,omitempty"`
+	Deploy     string            `json:"deploy,omitempty"`
+	Membership string            `json:"membership,omitempty"`
 }
 
 // group is what a host has, and what a group of hosts gives it.
@@ -184,6 +186,17 @@ func (g generator) host(c *cluster, i int, users, roles []string) *host {
 	}
 	if g.IntN(4) == 0 {
 		h.Address = fmt.Sprintf("fd09::%d", i+1)
+	}
+	for n, network := range []string{"cellar", "attic"} {
+		if g.IntN(3) == 0 {
+			if h.Networks == nil {
+				h.Networks = map[string]string{}
+			}
+			h.Networks[network] = fmt.Sprintf("10.8.%d.%d", n, i+1)
+		}
+	}
+	if g.IntN(3) == 0 {
+		h.Bind = h.Address
 	}
 	if paths := slices.Sorted(maps.Keys(c.Inventory)); len(paths) > 0 && g.IntN(2) == 0 {
 		h.Group = paths[g.IntN(len(paths))]

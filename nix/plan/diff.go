@@ -141,6 +141,8 @@ func name(e any) string {
 		return e
 	case float64:
 		return fmt.Sprint(e)
+	case []any: // the addresses of one program
+		return fmt.Sprint(e)
 	case map[string]any:
 		if id, ok := e["id"].(string); ok {
 			return id

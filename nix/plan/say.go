@@ -48,9 +48,11 @@ func (c Change) say() (noun, words string) {
 	case section == "reach" && len(rest) > 0 && rest[0] == "as":
 		noun, words = "caller", "reaches "+element+" as "+value
 	case section == "reach" && len(rest) > 0 && rest[0] == "endpoints":
-		noun, words = "endpoint", "reaches "+element+" at "+value
+		noun, words = "endpoint", "reaches "+element+" at "+addresses(c, value)
 	case section == "reach" && len(rest) > 0 && rest[0] == "tlsName":
 		noun, words = "public name", "takes in strangers for "+element+" as "+value
+	case section == "listen":
+		noun, words = "address to listen on", "listens on "+value
 	case section == "grants" && whole:
 		noun, words = "grant", "grants "+strings.Replace(element, " ", " its need ", 1)
 	case section == "grants" && element != "":
@@ -63,6 +65,8 @@ func (c Change) say() (noun, words string) {
 		noun, words = "SOCKS5 listener", "has a SOCKS5 listener for "+element
 	case section == "providers" && whole:
 		noun, words = "provider", "knows provider "+element
+	case section == "providers" && len(rest) > 0 && rest[0] == "addresses":
+		noun, words = "address of a provider", "calls provider "+element+" at "+value
 	case section == "devices" && whole:
 		noun, words = "device", "knows the SSH host key of "+element
 	case section == "membership":
@@ -117,6 +121,19 @@ func from(c Change) string {
 		}
 	}
 	return fmt.Sprintf(" (%v from %s)", need["kind"], some(hosts, 4))
+}
+
+// addresses are those of one forwarder, of a change that brings or removes them.
+func addresses(c Change, value string) string {
+	list, ok := cmp.Or(c.After, c.Before).([]any)
+	if !ok || c.Before != nil && c.After != nil {
+		return value
+	}
+	var words []string
+	for _, a := range list {
+		words = append(words, compact(a))
+	}
+	return strings.Join(words, " or ")
 }
 
 // publicly tells the name under which an ingress takes in strangers for a service.

@@ -1,13 +1,13 @@
 # The forwarder, which starts when the node's certificate is there.
 parts:
 let
-  inherit (builtins) any filter map;
+  inherit (builtins) any map;
   inherit (parts) bind command current prefix privileged run service state unit;
 in
 { manifest, bin, settings }:
 let
   f = manifest.forwarder;
-  listeners = map (r: r.listen) (f.reach ++ f.socks) ++ filter (l: l != "") [ (f.listen or "") ];
+  listeners = map (r: r.listen) (f.reach ++ f.socks) ++ f.listen;
   # Documents from the network can bring any listener.
   capability = bind (privileged listeners || any (n: n.kind == "config") manifest.needs);
 in

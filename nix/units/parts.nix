@@ -45,7 +45,7 @@ rec {
   word = v: toJSON (replaceStrings [ "%" "$" ] [ "%%" "$$" ] (text v));
   text = v: if isBool v then (if v then "true" else "false") else toString v;
 
-  # Of "host:port" addresses, does one need a privilege to listen?
+  # Of addresses to listen on, host:port or :port, does one need a privilege to listen?
   privileged = any (address: fromJSON (elemAt (match ".*:([0-9]+)" address) 0) < 1024);
   bind = needed: if needed then "CAP_NET_BIND_SERVICE" else "";
 }

@@ -11,7 +11,7 @@ rec {
   alone = policy: policy.kinds ? cert && !policy.kinds ? file;
 
   units = { policy, bin, settings, credentials }:
-    let capability = bind (privileged [ policy.provider.address ]); in
+    let capability = bind (privileged policy.provider.listen); in
     {
       ${unit "provider.service"} = {
         Unit = {

@@ -55,12 +55,15 @@ type Client struct {
 	// every request. Documents are read without it.
 	HostKey ssh.Signer
 
-	// Dial connects to the provider's address; nil for TCP.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Dial connects to an address of the provider as it is written; nil for TCP, to each
+	// address that it resolves to.
+	Dial dialer
 
 	// Timeout bounds one call; zero for 30 seconds.
 	Timeout time.Duration
 }
+
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Do sends a request and returns its answer.
 func (c *Client) Do(ctx context.Context, path string, r Request) (Answer, error) {

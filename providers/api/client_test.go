@@ -64,7 +64,7 @@ func (d domain) client(server tls.Certificate, h http.HandlerFunc) *api.Client {
 	}
 	own := d.svid(ursula, time.Now().Add(time.Hour))
 	return &api.Client{
-		Node: ursula, Provider: florete.Provider{ID: provider, Address: "127.0.0.1:1"}, Roots: roots, SVID: &own,
+		Node: ursula, Provider: florete.Provider{ID: provider, Addresses: florete.Addresses{"127.0.0.1:1"}}, Roots: roots, SVID: &own,
 		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {

@@ -8,15 +8,19 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"florete"
+	"florete/providers/api/race"
 )
 
 // maxHeader is the longest header of an answer, in bytes.
@@ -27,6 +31,7 @@ const maxHeader = 16 << 10
 // not promise: it leaves a connection whose writer has not been scheduled for a while.
 type session struct {
 	client  *Client
+	address string          // of the provider, as the manifest has it
 	ctx     context.Context // ends the connection
 	cancel  context.CancelFunc
 	unwatch func() bool // no longer waits for ctx
@@ -41,26 +46,68 @@ func (c *Client) connect(ctx context.Context, svid *tls.Certificate) (*session, 
 		timeout = 30 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
-	conn, err := c.handshake(ctx, svid)
+	w, err := c.dial(ctx, svid)
 	if err != nil {
 		cancel()
-		return nil, AsError(fmt.Errorf("provider %s at %s: %w", c.Provider.ID.Short(), c.Provider.Address, err))
+		return nil, err
 	}
-	limit := &io.LimitedReader{R: conn}
-	s := &session{client: c, ctx: ctx, cancel: cancel, conn: conn, limit: limit, answers: bufio.NewReader(limit)}
-	s.unwatch = context.AfterFunc(ctx, func() { conn.NetConn().Close() })
+	limit := &io.LimitedReader{R: w.conn}
+	s := &session{client: c, address: w.address, ctx: ctx, cancel: cancel, conn: w.conn, limit: limit, answers: bufio.NewReader(limit)}
+	s.unwatch = context.AfterFunc(ctx, func() { w.conn.NetConn().Close() })
 	return s, nil
+}
+
+// way is a verified connection, and the address it was made to.
+type way struct {
+	address string
+	conn    *tls.Conn
+}
+
+// dial connects to the address at which the provider is the first to prove itself. What
+// another machine says at one of them says nothing while another address is silent.
+func (c *Client) dial(ctx context.Context, svid *tls.Certificate) (way, error) {
+	var silent atomic.Bool
+	failed := func(address string, err error) (way, error) {
+		var refused *Error
+		if !errors.As(err, &refused) {
+			silent.Store(true)
+		}
+		return way{}, fmt.Errorf("provider %s at %s: %w", c.Provider.ID.Short(), address, err)
+	}
+	handshake := func(ctx context.Context, address string, dial dialer, at string) (way, error) {
+		conn, err := c.handshake(ctx, svid, dial, at)
+		if err != nil {
+			return failed(address, err)
+		}
+		return way{address, conn}, nil
+	}
+	discard := func(w way) { w.conn.NetConn().Close() }
+	w, err := race.First(ctx, c.Provider.Addresses, func(ctx context.Context, address string) (way, error) {
+		if c.Dial != nil {
+			return handshake(ctx, address, c.Dial, address)
+		}
+		found, err := race.Resolve(ctx, address)
+		if err != nil {
+			return failed(address, err)
+		}
+		return race.First(ctx, found, func(ctx context.Context, at netip.AddrPort) (way, error) {
+			return handshake(ctx, address, new(net.Dialer).DialContext, at.String())
+		}, discard)
+	}, discard)
+	if err != nil && silent.Load() {
+		return way{}, Errorf(Transient, CodeUnavailable, "%v", err)
+	}
+	if err != nil {
+		return way{}, AsError(err)
+	}
+	return w, nil
 }
 
 // handshake verifies the provider in VerifyConnection, which runs on every
 // handshake, and never resumes a session (RFC 8446 section 2.2): a resumed one
 // would keep a certificate that has since expired.
-func (c *Client) handshake(ctx context.Context, svid *tls.Certificate) (*tls.Conn, error) {
-	dial := c.Dial
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	raw, err := dial(ctx, "tcp", c.Provider.Address)
+func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dialer, at string) (*tls.Conn, error) {
+	raw, err := dial(ctx, "tcp", at)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +163,7 @@ func (s *session) ask(path string, r Request) (Answer, error) {
 		return Answer{}, err
 	}
 	if len(a.Values) == 0 {
-		return Answer{}, Errorf(Transient, CodeUnavailable, "need %s: %s answered with no values", r.Need, s.client.Provider.Address)
+		return Answer{}, Errorf(Transient, CodeUnavailable, "need %s: %s answered with no values", r.Need, s.address)
 	}
 	return a, nil
 }
@@ -155,18 +202,18 @@ func (s *session) call(method, path string, r *Request, answer any) error {
 		header.Set("Content-Type", "application/json")
 		body = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(s.ctx, method, "https://"+s.client.Provider.Address+path, body)
+	req, err := http.NewRequestWithContext(s.ctx, method, "https://"+s.address+path, body)
 	if err != nil {
 		return AsError(err)
 	}
 	req.Header = header
 	resp, b, err := s.exchange(req)
 	if err != nil {
-		return AsError(fmt.Errorf("%s %s at %s: %w", method, path, s.client.Provider.Address, err))
+		return AsError(fmt.Errorf("%s %s at %s: %w", method, path, s.address, err))
 	}
 	odd := func(why any) error {
 		return Errorf(Transient, CodeUnavailable, "%s %s: %s answered with status %d and what is no answer: %v",
-			method, path, s.client.Provider.Address, resp.StatusCode, why)
+			method, path, s.address, resp.StatusCode, why)
 	}
 	switch {
 	case len(b) > MaxAnswer:

@@ -115,7 +115,7 @@ func TestOneMachine(t *testing.T) {
 	must(c, "after the same request three times")
 
 	there := *c
-	there.Provider, there.Dial = second.Policy.Provider, second.Dial
+	there.Provider, there.Dial = florete.Provider{ID: second.Policy.Provider.ID, Addresses: second.Policy.Provider.Listen}, second.Dial
 	for range 3 {
 		must(&there, "at the other provider")
 		c.SVID = there.SVID

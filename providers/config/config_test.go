@@ -41,7 +41,7 @@ func documents(t *testing.T, serial int64, hosts ...string) map[string][]florete
 		p := florete.Policy{
 			Cluster: "demo", Host: h, TrustDomain: providertest.Domain,
 			Trust:    florete.Trust{Roots: []string{}, Keys: []string{}},
-			Provider: florete.Provider{ID: providertest.ID("service/" + h + "/florete-provider"), Address: "127.0.0.1:1"},
+			Provider: florete.Listening{ID: providertest.ID("service/" + h + "/florete-provider"), Listen: []string{"127.0.0.1:1"}},
 			Devices:  []florete.Device{}, Kinds: map[string]json.RawMessage{}, Grants: []florete.Grant{},
 		}
 		if err := providertest.WriteDocument(dir, florete.DocPolicy, p, serial); err != nil {

@@ -70,7 +70,7 @@ func (e *Env) Stranger(node florete.ID) *api.Client {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	return &api.Client{Node: node, Provider: e.Policy.Provider, Roots: roots, HostKey: e.HostKey(node), Dial: e.Dial}
+	return &api.Client{Node: node, Provider: florete.Provider{ID: e.Policy.Provider.ID, Addresses: e.Policy.Provider.Listen}, Roots: roots, HostKey: e.HostKey(node), Dial: e.Dial}
 }
 
 // Dial connects to the provider wherever it listens.

@@ -69,7 +69,7 @@ func NewEnv(t *testing.T, nodes ...string) *Env {
 	e.Policy = florete.Policy{
 		Cluster: "demo", Host: "drhorrible", TrustDomain: Domain,
 		Trust:    florete.Trust{Roots: []string{string(ca.EncodeCertificates(e.Root.Certificate))}, Keys: []string{}},
-		Provider: florete.Provider{ID: ID("service/drhorrible/florete-provider"), Address: "127.0.0.1:4600"},
+		Provider: florete.Listening{ID: ID("service/drhorrible/florete-provider"), Listen: []string{"127.0.0.1:4600"}},
 		Devices:  []florete.Device{},
 		Kinds:    map[string]json.RawMessage{"cert": json.RawMessage(`{"lifetime":86400}`)},
 		Grants:   []florete.Grant{},

@@ -28,7 +28,7 @@ func manifest(t *testing.T, host string, change func(*florete.Envelope, *florete
 		Trust:     florete.Trust{Roots: []string{}, Keys: []string{}},
 		Roles:     []string{},
 		Providers: map[string]florete.Provider{}, Needs: []florete.Need{},
-		Forwarder: florete.Forwarder{Publish: []florete.Published{}, Reach: []florete.Reachable{}, Callers: []florete.Caller{}, SOCKS: []florete.SOCKS{}},
+		Forwarder: florete.Forwarder{Listen: []string{}, Publish: []florete.Published{}, Reach: []florete.Reachable{}, Callers: []florete.Caller{}, SOCKS: []florete.SOCKS{}},
 	}
 	e := florete.Envelope{Schema: florete.EnvelopeSchema, Kind: florete.DocManifest, Serial: now.Unix(), Rev: "8eeec93"}
 	change(&e, &m)

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -111,9 +113,9 @@ func (p *Policies) read() (*inForce, error) {
 
 // check refuses what this provider, with its kinds, cannot serve.
 func (p *Policies) check(f *inForce) error {
-	if old := p.now.Load(); old != nil && old.Provider != f.Provider {
+	if old := p.now.Load(); old != nil && (old.Provider.ID != f.Provider.ID || !slices.Equal(old.Provider.Listen, f.Provider.Listen)) {
 		return fmt.Errorf("policy of %s: this provider becomes %s at %s, and was %s at %s: restart it",
-			f.Host, f.Provider.ID, f.Provider.Address, old.Provider.ID, old.Provider.Address)
+			f.Host, f.Provider.ID, strings.Join(f.Provider.Listen, ", "), old.Provider.ID, strings.Join(old.Provider.Listen, ", "))
 	}
 	if p.kinds == nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -122,10 +123,10 @@ func TestMoved(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	e.Start()
-	e.Policy.Provider.Address = "127.0.0.1:4601"
+	e.Policy.Provider.Listen = []string{"127.0.0.1:4601"}
 	e.Publish(providertest.Serial + 1)
 	log.has(t, "and was spiffe://demo.flor/service/drhorrible/florete-provider at 127.0.0.1:4600: restart it", 1)
-	if a := e.Policies.Current().Provider.Address; a != "127.0.0.1:4600" {
+	if a := e.Policies.Current().Provider.Listen; !slices.Equal(a, []string{"127.0.0.1:4600"}) {
 		t.Errorf("moved to %s", a)
 	}
 }

@@ -312,7 +312,7 @@ func (c *cluster) knock(ctx context.Context, service string, svid *tls.Certifica
 	if err != nil {
 		return err
 	}
-	return local.Knock(ctx, c.b.Manifest.Forwarder.Listen, target, svid)
+	return local.Knock(ctx, c.b.Manifest.Forwarder.Listen[0], target, svid)
 }
 
 // listener is where a service is reached on c.

@@ -96,7 +96,7 @@ func providerClient(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certifi
 		s := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"documents":[]}`)) })}
 		go s.Serve(l)
 		defer s.Close()
-		client := &api.Client{Node: node, Provider: florete.Provider{ID: provider, Address: l.Addr().String()}, Roots: roots, SVID: &svid}
+		client := &api.Client{Node: node, Provider: florete.Provider{ID: provider, Addresses: []string{l.Addr().String()}}, Roots: roots, SVID: &svid}
 		if _, err := client.Artifact(t.Context()); err != nil {
 			return err.Error()
 		}

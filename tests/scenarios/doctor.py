@@ -79,13 +79,13 @@ with subtest("names: one that leads past its local listener, and none at all"):
 
 with subtest("providers: stopped; shut off by a packet filter, over TCP, in a table of any name"):
     cure(ursula, "providers", "systemctl stop florete-provider.service", drhorrible)
-    port = manifest(ursula)["providers"]["drhorrible"]["address"].rpartition(":")[2]
+    port = manifest(ursula)["providers"]["drhorrible"]["addresses"][0].rpartition(":")[2]
     FILTER = "nft add table ip mine; nft add chain ip mine front '{ type filter hook input priority 0; }'; nft add rule ip mine front"
     OPEN = "nft delete table ip mine"
     cure(ursula, "providers", f"{FILTER} tcp dport {port} drop", drhorrible, person=lambda: drhorrible.succeed(OPEN), says=f"let TCP port {port} in")
 
 with subtest("forwarders: shut off by a packet filter, over UDP; their port taken by another program"):
-    reach = {r["id"].rpartition("/")[2]: r["endpoints"][0] for r in manifest(mgmt01)["forwarder"]["reach"]}
+    reach = {r["id"].rpartition("/")[2]: r["endpoints"][0][0] for r in manifest(mgmt01)["forwarder"]["reach"]}
     port = reach["wiki"].rpartition(":")[2]
     cure(mgmt01, "forwarders", f"{FILTER} udp dport {port} drop", ursula, person=lambda: ursula.succeed(OPEN), says=f"let UDP port {port} in")
     TAKE = f"systemctl stop florete-agent.service; systemd-run --quiet --collect --unit=squatter python3 -c 'import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((\"0.0.0.0\", {port})); time.sleep(3600)'; sleep 1; systemctl start --no-block florete-agent.service"

@@ -1,7 +1,7 @@
 """The key of the issuing CA is lost, and another is signed; it is stolen, and a new root shuts the thief out."""
 
 bring_up("base")
-address = manifest(mgmt01)["providers"]["drhorrible"]["address"]
+address = manifest(mgmt01)["providers"]["drhorrible"]["addresses"][0]
 THIEF = "/run/thief"
 SECRET = f"cat {STATE}/needs/oidc-outline/current/client-secret"
 

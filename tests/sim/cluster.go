@@ -91,7 +91,7 @@ func (f *Fleet) manifest(h *Host) florete.Manifest {
 		Cluster: "sim", Host: h.name, TrustDomain: domain, Trust: f.trust(),
 		Identity: florete.Identity{ID: h.id, SSHHostKey: h.publicKey},
 		Roles:    []string{}, Providers: map[string]florete.Provider{}, Needs: h.needs,
-		Forwarder: florete.Forwarder{Publish: []florete.Published{}, Reach: []florete.Reachable{}, Callers: []florete.Caller{}, SOCKS: []florete.SOCKS{}},
+		Forwarder: florete.Forwarder{Listen: []string{}, Publish: []florete.Published{}, Reach: []florete.Reachable{}, Callers: []florete.Caller{}, SOCKS: []florete.SOCKS{}},
 	}
 	for _, p := range f.Providers {
 		m.Providers[p.name] = p.self()
@@ -102,7 +102,7 @@ func (f *Fleet) manifest(h *Host) florete.Manifest {
 // policy is the newest one of a provider.
 func (f *Fleet) policy(p *Provider) florete.Policy {
 	policy := florete.Policy{
-		Cluster: "sim", Host: p.name, TrustDomain: domain, Trust: f.trust(), Provider: p.self(),
+		Cluster: "sim", Host: p.name, TrustDomain: domain, Trust: f.trust(), Provider: florete.Listening{ID: p.self().ID, Listen: []string{":4600"}},
 		Devices: []florete.Device{}, Grants: []florete.Grant{},
 		Kinds: map[string]json.RawMessage{
 			"cert": raw(map[string]int{"lifetime": int(f.Lifetime.Seconds())}), "config": raw(struct{}{}),

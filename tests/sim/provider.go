@@ -53,7 +53,7 @@ func newProvider(f *Fleet, name string) *Provider {
 func (p *Provider) path(name string) string { return filepath.Join(p.dir, name) }
 
 func (p *Provider) self() florete.Provider {
-	return florete.Provider{ID: id(florete.KindService, p.name, florete.ProviderService), Address: p.name + ":4600"}
+	return florete.Provider{ID: id(florete.KindService, p.name, florete.ProviderService), Addresses: florete.Addresses{p.name + ":4600"}}
 }
 
 // Skew sets the clock by which the provider issues: certificates, its own too, and

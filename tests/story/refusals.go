@@ -114,7 +114,7 @@ func (s *story) knock(ctx context.Context, service string, svid *tls.Certificate
 	if err != nil {
 		return err
 	}
-	return local.Knock(ctx, s.hosts["ursula"].Manifest.Forwarder.Listen, target, svid)
+	return local.Knock(ctx, s.hosts["ursula"].Manifest.Forwarder.Listen[0], target, svid)
 }
 
 // replay enrols with a proof, then sends the same proof once more on the same
@@ -125,7 +125,7 @@ func (s *story) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := tls.Dial("tcp", client.Provider.Address, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true})
+	conn, err := tls.Dial("tcp", client.Provider.Addresses[0], &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true})
 	if err != nil {
 		return err
 	}

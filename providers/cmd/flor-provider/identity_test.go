@@ -93,7 +93,7 @@ func TestDelivered(t *testing.T) {
 	for _, generation := range []string{"gen-2", "gen-3"} {
 		leaf := deliver(t, r, need, generation, p.Provider.ID)
 		log.wait(t, "msg=serving")
-		conn, err := tls.Dial("tcp", p.Provider.Address, &tls.Config{InsecureSkipVerify: true})
+		conn, err := tls.Dial("tcp", p.Provider.Listen[0], &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestDelivered(t *testing.T) {
 		}
 		conn.Close()
 	}
-	c := &api.Client{Node: providertest.ID("node/ursula"), Provider: p.Provider, Roots: roots}
+	c := &api.Client{Node: providertest.ID("node/ursula"), Provider: florete.Provider{ID: p.Provider.ID, Addresses: p.Provider.Listen}, Roots: roots}
 	leaf, key := deliver(t, r, filepath.Join(dir, "ursula"), "gen-1", c.Node), filepath.Join(dir, "ursula", "current", florete.FileKey)
 	signer, err := ca.LoadKey(key)
 	if err != nil {

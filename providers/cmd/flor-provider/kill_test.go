@@ -52,7 +52,7 @@ func TestKill(t *testing.T) {
 	roots, err := florete.NewRoots(p.TrustDomain, p.Trust.Roots)
 	must(err)
 	ask := func() *api.Client {
-		return &api.Client{Node: ursula, Provider: p.Provider, Roots: roots, HostKey: hostKey}
+		return &api.Client{Node: ursula, Provider: florete.Provider{ID: p.Provider.ID, Addresses: p.Provider.Listen}, Roots: roots, HostKey: hostKey}
 	}
 	key, err := ca.NewKey()
 	must(err)

@@ -20,7 +20,7 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 	p := florete.Policy{
 		Cluster: "demo", Host: "drhorrible", TrustDomain: providertest.Domain,
 		Trust:    florete.Trust{Roots: []string{string(crt)}, Keys: []string{}},
-		Provider: florete.Provider{ID: providertest.ID("service/drhorrible/florete-provider"), Address: address},
+		Provider: florete.Listening{ID: providertest.ID("service/drhorrible/florete-provider"), Listen: []string{address}},
 		Devices:  []florete.Device{},
 		Kinds:    map[string]json.RawMessage{},
 		Grants:   []florete.Grant{},

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -83,11 +82,11 @@ func serve(ctx context.Context, h *host) error {
 		return err
 	}
 	provider := h.policies.Current().Provider
-	l, err := net.Listen("tcp", provider.Address)
+	l, err := server.Listen(provider.Listen)
 	if err != nil {
 		return fmt.Errorf("provider %s: %w", provider.ID.Short(), err)
 	}
-	h.log.Info("serving", "as", provider.ID, "at", provider.Address)
+	h.log.Info("serving", "as", provider.ID, "at", provider.Listen)
 	ready("serving")
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup

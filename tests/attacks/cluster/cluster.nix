@@ -4,6 +4,7 @@ let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
   host = number: name: more: {
     address = "${facts.loopback}.0.${toString number}";
+    bind = "${facts.loopback}.0.${toString number}";
     loopback = "${facts.loopback}.${toString (64 * number)}.0/18";
     sshHostKey = facts.sshHostKeys.${name};
   } // more;

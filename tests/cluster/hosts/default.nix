@@ -1,11 +1,12 @@
 # A file for each host. All five of the example run on one machine, under one
-# account: each has an address of its own, its local listeners in a range of their
-# own, and says that the account acts as it. On machines of their own none of this
-# is written, only the address and the key.
+# account: each has an address of its own, which is all that it listens on, its local
+# listeners in a range of their own, and says that the account acts as it. On machines
+# of their own none of this is written, only the address and the key.
 facts:
 let
   on = number: host: name: host // {
     address = "127.77.0.${toString number}";
+    bind = "127.77.0.${toString number}";
     loopback = "127.${toString (100 + number)}.0.0/16";
     sshHostKey = facts.sshHostKeys.${name};
     callers = { node = me; } // host.callers or { };

@@ -39,6 +39,18 @@ let
   };
   replaced = name: { hosts = base.hosts // { ${name} = base.hosts.${name} // { sshHostKey = facts.nextHostKey; }; }; };
 
+  # What is called is on no host: ursula is at home behind raishan, which forwards one port
+  # to her, as it does with all of an address to the provider; mgmt01 has a name.
+  addresses = {
+    hosts = base.hosts // {
+      drhorrible = base.hosts.drhorrible // { address = [ "203.0.113.9" "203.0.113.1" ]; };
+      raishan = base.hosts.raishan // { networks.home = [ ]; };
+      ursula = base.hosts.ursula // { address = "${facts.addresses.raishan}:14610"; networks.home = "10.88.0.3"; };
+      mgmt01 = base.hosts.mgmt01 // { address = "mgmt01.example.org"; };
+      laptop = base.hosts.laptop // { networks.home = [ ]; };
+    };
+  };
+
   # Ursula tells of herself to those who read, and does what operators ask.
   published = upstream: { host = "ursula"; scope = "node"; inherit upstream; listenPort = 80; };
   hostAPI = {
@@ -69,6 +81,7 @@ let
     { name = "new-root"; change = afterTheft; }
     { name = "host-api"; change = hostAPI; }
     { name = "datagrams"; change = datagrams; }
+    { name = "addresses"; change = addresses; }
   ];
   numbered = builtins.genList (i: builtins.elemAt revisions i // { inherit i; }) (builtins.length revisions);
 in

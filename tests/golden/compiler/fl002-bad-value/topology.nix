@@ -17,6 +17,7 @@
     sso = { mode = "oidc"; restart = "wiki"; redirectURIs = [ "wiki.example.org" ]; };
   };
   hosts.zeta = { address = "1:::2"; sshHostKey = key "zeta"; };
+  hosts.omicron = { address = [ "192.0.2.9" "192.0.2.9:70000" "::1:x" "fe80::1" 7 ]; networks = { Home = "10.0.0.1"; lan = { }; }; bind = [ "omicron" "10.0.0.1:4610" "ff02::1" ]; sshHostKey = key "omicron"; };
   hosts.eta = { address = ":1::2"; sshHostKey = key "eta"; };
   hosts.theta = { address = "1:2:3"; sshHostKey = key "theta"; };
   hosts.iota = { address = "0.0.0.0"; sshHostKey = key "iota"; membership = "Blue"; };

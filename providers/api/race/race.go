@@ -1,0 +1,121 @@
+// Package race connects to a program that has several addresses, as RFC 8305 has it: they
+// are tried in order, each a little after the one before or as soon as that one fails, and
+// the first that succeeds wins.
+package race
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+)
+
+// Stagger is until the next address is tried beside those before (RFC 8305 section 5).
+const Stagger = 250 * time.Millisecond
+
+// First returns what the first successful connect does. The others are canceled, and what
+// they return all the same is given to discard; none runs any more when First returns. An
+// error has those of all addresses.
+func First[A, C any](ctx context.Context, addresses []A, connect func(context.Context, A) (C, error), discard func(C)) (won C, err error) {
+	switch len(addresses) {
+	case 0:
+		return won, errors.New("no address")
+	case 1:
+		return connect(ctx, addresses[0])
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		conn C
+		err  error
+	}
+	results := make(chan result)
+	next := time.NewTimer(0)
+	defer next.Stop()
+	finished := false
+	for running := 0; running > 0 || (!finished && len(addresses) > 0); {
+		select {
+		case <-next.C:
+			if finished || len(addresses) == 0 {
+				continue
+			}
+			address := addresses[0]
+			addresses = addresses[1:]
+			running++
+			go func() {
+				conn, err := connect(ctx, address)
+				results <- result{conn, err}
+			}()
+			next.Reset(Stagger)
+		case r := <-results:
+			running--
+			switch {
+			case r.err == nil && !finished:
+				won, finished = r.conn, true
+				cancel()
+			case r.err == nil:
+				discard(r.conn)
+			default:
+				err = join(err, r.err)
+				next.Reset(0)
+			}
+		}
+	}
+	if finished {
+		return won, nil
+	}
+	return won, err
+}
+
+// join is errors.Join in one line.
+func join(a, b error) error {
+	if a == nil {
+		return b
+	}
+	return fmt.Errorf("%w; %w", a, b)
+}
+
+// Resolve returns the addresses that host:port has now, IPv6 and IPv4 by turns (RFC 8305
+// section 4).
+func Resolve(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("address %s: port %q, want a number up to 65535", hostport, service)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return []netip.AddrPort{netip.AddrPortFrom(ip, uint16(port))}, nil
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	return byTurns(found, uint16(port)), nil
+}
+
+// byTurns begins with the family that the resolver has first (RFC 6724).
+func byTurns(found []netip.Addr, port uint16) (all []netip.AddrPort) {
+	var families [2][]netip.AddrPort
+	for _, ip := range found {
+		ip = ip.Unmap()
+		family := 0
+		if ip.Is4() != found[0].Unmap().Is4() {
+			family = 1
+		}
+		families[family] = append(families[family], netip.AddrPortFrom(ip, port))
+	}
+	for i := range found {
+		for _, f := range families {
+			if i < len(f) {
+				all = append(all, f[i])
+			}
+		}
+	}
+	return all
+}

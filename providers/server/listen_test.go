@@ -1,0 +1,67 @@
+package server_test
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"florete/providers/server"
+)
+
+// TestListen: on all addresses, until it is closed, and on none when one cannot be had.
+func TestListen(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(free.Addr().String())
+	addresses := []string{"127.0.0.1:" + port, "127.0.0.2:" + port, "[::1]:" + port}
+	if l, err := server.Listen(addresses); err == nil {
+		l.Close()
+		t.Fatal("listens on an address that is taken")
+	}
+	free.Close()
+	l, err := server.Listen(addresses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		near, err := net.Dial("tcp", a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		far, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := far.LocalAddr().String(); got != a {
+			t.Errorf("what was dialed at %s is accepted at %s", a, got)
+		}
+		near.Close()
+		far.Close()
+	}
+	left, err := net.Dial("tcp", addresses[1]) // nobody accepts it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer left.Close()
+	l.Close()
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after Close: %v, want net.ErrClosed", err)
+	}
+	if _, err := left.Read(make([]byte, 1)); err == nil {
+		t.Error("what nobody accepted stays open")
+	}
+	again, err := server.Listen(addresses[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+	for _, bad := range [][]string{nil, {"203.0.113.5:4600"}} {
+		if l, err := server.Listen(bad); err == nil {
+			l.Close()
+			t.Errorf("listens on %s", strings.Join(bad, ", "))
+		}
+	}
+}

@@ -45,6 +45,7 @@ type Service struct {
 	Published  bool
 	Scope      string
 	Visibility string
+	Protocol   string   // "tcp", "http" or "udp"
 	TLSName    string   // what strangers know it by, where it is public
 	Outside    string   // host:port outside the cluster that it leads to; empty for most
 	Roles      []string // what the service itself may reach

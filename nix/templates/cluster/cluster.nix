@@ -5,7 +5,7 @@
     # Replace it with your own: florctl ca init --trust-domain example.flor --out ~/example
     # and copy ca.crt here; ca.key stays out of this repository, offline.
     roots = [ ./ca.crt ];
-    # And this: nix key generate-secret --key-name example-1 > ~/example/signing.key
+    # And this: (umask 077; nix key generate-secret --key-name example-1 > ~/example/signing.key)
     # and nix key convert-secret-to-public < ~/example/signing.key
     keys = [ "example-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" ];
   };

@@ -1,6 +1,6 @@
 # Every rule: id → what it refuses, in a few words. Warnings may be acknowledged in the
-# topology, errors may not. Ids are stable and never reused. FL050 and on need a clock or a
-# parser of certificates: florctl finds those.
+# topology, errors may not. Ids are stable and never reused. Errors from FL050 on need a
+# clock, a parser of certificates or several clusters: florctl finds those.
 let
   inherit (builtins) mapAttrs;
 
@@ -35,6 +35,7 @@ severity "error"
     FL025 = "name too long";
     FL026 = "password or token";
     FL027 = "TLS name taken";
+    FL028 = "issuer or callback at which nothing answers";
     FL030 = "role that reaches nothing";
     FL031 = "needed kind without provider";
     FL032 = "more replicas than hosts that fit";
@@ -49,6 +50,7 @@ severity "error"
     FL052 = "root certificate that is not valid yet";
     FL053 = "root certificate that is no authority";
     FL054 = "root certificate of another trust domain";
+    FL059 = "host that clusters of a flake describe differently";
   }
 // severity "warning" {
   FL040 = "user without roles";
@@ -60,4 +62,5 @@ severity "error"
   FL046 = "group of hosts that no host is in";
   FL047 = "identity that its account does not act under";
   FL048 = "role that names a service nobody may reach";
+  FL058 = "provider on a device";
 }

@@ -33,8 +33,10 @@ let
     pathExists
     readDir
     readFile
+    storeDir
     stringLength
     toJSON
+    tryEval
     ;
   inherit (import ./text.nix) confidential password secret show suggest;
   inherit (import ./fault.nix) fault;
@@ -42,13 +44,13 @@ let
   # The length bound keeps the regular expression engine away from whole files.
   matches = re: v: isString v && stringLength v < 4096 && match re v != null;
 
-  bad = { id ? "FL002", want, hint, ... }: place: v:
+  bad = { id ? "FL002", want, hint, hidden ? false, ... }: place: v:
     let leaked = leaks place v; in
     if leaked != [ ] then leaked else [
       (fault {
         inherit id place;
         problem = "want ${want}, found";
-        value = show v;
+        value = if hidden && isString v then "something else (not shown)" else show v;
         remedy = hint;
       })
     ];
@@ -69,8 +71,24 @@ let
         "take it out of the repository and its history, replace it, and deliver the new one with services.<name>.files"
     else [ ];
 
+  # What lies directly in the store is the flake itself, whose neighbours Nix does not show.
   isFile = v:
-    isPath v && pathExists v && (readDir (dirOf v)).${baseNameOf v} or "directory" != "directory";
+    isPath v && pathExists v && toString (dirOf v) != storeDir
+    && (readDir (dirOf v)).${baseNameOf v} or "directory" != "directory";
+
+  # f of a value, or `other` when evaluating that throws. Nix does not say what it throws.
+  guarded = other: f: v: let try = tryEval v; in if try.success then f try.value else other;
+  throws = place: [
+    (fault {
+      id = "FL002";
+      inherit place;
+      problem = "evaluating it ends with";
+      value = "a throw or a failed assertion";
+      remedy = "look for it in what is written there, which says more when evaluated alone";
+    })
+  ];
+  # The faults of a value that may throw.
+  checked = faults: place: guarded (throws place) (faults place);
 
   scalar = { ok, zero ? "", unsound ? zero, ... }@type: {
     inherit zero unsound;
@@ -86,7 +104,7 @@ let
     if place == "" then key else "${place}.${key}";
 
   attrs = what: hint: each: place: v:
-    if isAttrs v then concatMap (n: each n (join place n) v.${n}) (attrNames v)
+    if isAttrs v then concatMap (n: checked (each n) (join place n) v.${n}) (attrNames v)
     else bad { want = what; inherit hint; } (if place == "" then "mkCluster" else place) v;
 in
 {
@@ -112,12 +130,12 @@ in
     zero = [ ];
     unsound = [ type.unsound ];
     faults = place: v:
-      if isList v then concatLists (genList (i: type.faults "${place}[${toString i}]" (elemAt v i)) (length v))
+      if isList v then concatLists (genList (i: checked type.faults "${place}[${toString i}]" (elemAt v i)) (length v))
       else bad { want = "a list"; hint = "put it in brackets: [ … ]"; } place v;
     clean = v:
       if !isList v then [ type.unsound ]
-      else if type ? sound && all type.sound v then v
-      else map type.clean v;
+      else if type ? sound && all (guarded false type.sound) v then v
+      else map (guarded type.unsound type.clean) v;
   };
 
   # Free names, any number of them.
@@ -126,7 +144,7 @@ in
     zero = { };
     unsound = { };
     faults = attrs "a set" "write { name = …; }" (_: type.faults);
-    clean = v: if isAttrs v then mapAttrs (_: type.clean) v else { };
+    clean = v: if isAttrs v then mapAttrs (_: guarded type.unsound type.clean) v else { };
   };
 
   # Names that become parts of IDs; longer ones than max would break the names made from
@@ -152,7 +170,7 @@ in
             remedy = "choose another name for this ${what}";
           })
         ])
-        ++ type.faults place v;
+        ++ checked type.faults place v;
     in
     {
       about = { kind = "attrs"; of = type.about; };
@@ -161,17 +179,20 @@ in
       entry = place: n: check n (join place n);
       faults = attrs "a set of ${what}s" "write { name = { … }; }" check;
       # Records are told their names.
-      clean = v: if isAttrs v then mapAttrs type.named or (_: type.clean) v else { };
+      clean = v: if isAttrs v then mapAttrs (n: guarded ((type.lost or (_: type.unsound)) n) (type.named or (_: type.clean) n)) v else { };
     };
 
   # fields.<name> = { doc; type; default ? type.zero; } or { doc; type; required = true; hint; }
-  # Where the default is null, null may be written.
+  # Where there is no default, null may be written for it.
   record = what: fields:
     let
       names = attrNames fields;
       types = mapAttrs (_: f: f.type) fields;
       required = filter (n: fields.${n} ? required) names;
-      cleaned = mapAttrs (n: type: if nullable ? ${n} then v: if v == null then null else type.clean v else type.clean) types;
+      cleaned = mapAttrs
+        (n: type: guarded type.unsound (
+          if nullable ? ${n} then v: if v == null then absent.${n} else type.clean v else type.clean))
+        types;
       # With more attributes that are known already.
       known = more: v:
         if isAttrs v then absent // (mapAttrs (n: cleaned.${n}) (intersectAttrs cleaned v) // more)
@@ -179,7 +200,7 @@ in
       # What stands for the attributes that a set does not have.
       absent = mapAttrs (_: f: if f ? required then f.type.unsound else f.default or f.type.zero) fields;
       unsound = mapAttrs (_: f: f.type.unsound) fields;
-      nullable = listToAttrs (map (name: { inherit name; value = null; }) (filter (n: fields.${n}.default or 0 == null) names));
+      nullable = listToAttrs (map (name: { inherit name; value = null; }) (filter (n: !fields.${n} ? required && (absent.${n} == null || absent.${n} == "")) names));
       hidden = n: at: value:
         let leaked = leaks at value; in
         if leaked == [ ] && isString value && confidential n then [
@@ -229,5 +250,6 @@ in
           (filter (n: !v ? ${n}) required));
       clean = known { };
       named = name: known { inherit name; };
+      lost = name: unsound // { inherit name; };
     };
 }

@@ -5,7 +5,7 @@
   trust.keys = [ "golden-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n" ];
   hosts.alpha = { address = "a1.example.org"; loopback = "127.0.0.0/8"; };
   hosts.beta = { sshHostKey = key "beta" + " root@beta\n"; providerPort = 65535; };
-  hosts.beta.callers = { node = [ "root" 0 4294967295 ]; };
+  hosts.beta.callers = { node = [ "root" 0 4294967294 ]; };
   hosts.gamma = { address = "2001:db8::1"; sshHostKey = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="; };
   hosts.epsilon = { address = "223.255.255.254"; sshHostKey = key "epsilon"; };
   hosts.zeta = { address = "rete.example"; sshHostKey = key "zeta"; };

@@ -23,23 +23,19 @@ let
     isAttrs
     isInt
     isList
-    isPath
     isString
     length
     listToAttrs
     map
     mapAttrs
     match
-    pathExists
-    readDir
-    readFile
-    storeDir
     stringLength
     toJSON
     tryEval
     ;
-  inherit (import ./text.nix) confidential password secret show suggest;
+  inherit (import ./text.nix) confidential show suggest;
   inherit (import ./fault.nix) fault;
+  inherit (import ./leaks.nix) isFile leaks;
 
   # The length bound keeps the regular expression engine away from whole files.
   matches = re: v: isString v && stringLength v < 4096 && match re v != null;
@@ -55,29 +51,7 @@ let
       })
     ];
 
-  # A private key or a password directly in v, a string, a file, or a list of them.
-  leaks = place: v:
-    let
-      found = id: value: remedy: [ (fault { inherit id place value remedy; problem = "found"; }) ];
-      text = if isFile v then readFile v else v;
-    in
-    if isList v then concatLists (genList (i: leaks "${place}[${toString i}]" (elemAt v i)) (length v))
-    else if !isString text then [ ]
-    else if secret text then
-      found "FL006" "a private key (not shown)"
-        "take it out of the repository and its history, replace the key, and write the public half here"
-    else if password text then
-      found "FL026" "a password or token (not shown)"
-        "take it out of the repository and its history, replace it, and deliver the new one with services.<name>.files"
-    else [ ];
-
-  # What lies directly in the store is the flake itself, whose neighbours Nix does not show.
-  isFile = v:
-    isPath v && pathExists v && toString (dirOf v) != storeDir
-    && (readDir (dirOf v)).${baseNameOf v} or "directory" != "directory";
-
-  # f of a value, or `other` when evaluating that throws. Nix does not say what it throws.
-  guarded = other: f: v: let try = tryEval v; in if try.success then f try.value else other;
+  # Of a value that throws. Nix does not say what it throws.
   throws = place: [
     (fault {
       id = "FL002";
@@ -87,8 +61,14 @@ let
       remedy = "look for it in what is written there, which says more when evaluated alone";
     })
   ];
-  # The faults of a value that may throw.
-  checked = faults: place: guarded (throws place) (faults place);
+
+  # All faults of several parts. Only where one throws is each tried alone.
+  together = faults: at: parts:
+    let
+      all = concatMap faults parts;
+      alone = part: let try = tryEval (faults part == [ ]); in if try.success then faults part else throws (at part);
+    in
+    if (tryEval (all == [ ])).success then all else concatMap alone parts;
 
   scalar = { ok, zero ? "", unsound ? zero, ... }@type: {
     inherit zero unsound;
@@ -104,7 +84,7 @@ let
     if place == "" then key else "${place}.${key}";
 
   attrs = what: hint: each: place: v:
-    if isAttrs v then concatMap (n: checked (each n) (join place n) v.${n}) (attrNames v)
+    if isAttrs v then together (n: each n (join place n) v.${n}) (join place) (attrNames v)
     else bad { want = what; inherit hint; } (if place == "" then "mkCluster" else place) v;
 in
 {
@@ -130,12 +110,14 @@ in
     zero = [ ];
     unsound = [ type.unsound ];
     faults = place: v:
-      if isList v then concatLists (genList (i: checked type.faults "${place}[${toString i}]" (elemAt v i)) (length v))
+      if isList v then
+        let at = i: "${place}[${toString i}]"; in
+        together (i: type.faults (at i) (elemAt v i)) at (genList (i: i) (length v))
       else bad { want = "a list"; hint = "put it in brackets: [ … ]"; } place v;
     clean = v:
       if !isList v then [ type.unsound ]
-      else if type ? sound && all (guarded false type.sound) v then v
-      else map (guarded type.unsound type.clean) v;
+      else if type ? sound && (tryEval (all type.sound v)).value then v
+      else map (e: let try = tryEval e; in if try.success then type.clean try.value else type.unsound) v;
   };
 
   # Free names, any number of them.
@@ -144,7 +126,7 @@ in
     zero = { };
     unsound = { };
     faults = attrs "a set" "write { name = …; }" (_: type.faults);
-    clean = v: if isAttrs v then mapAttrs (_: guarded type.unsound type.clean) v else { };
+    clean = v: if isAttrs v then mapAttrs (_: e: let try = tryEval e; in if try.success then type.clean try.value else type.unsound) v else { };
   };
 
   # Names that become parts of IDs; longer ones than max would break the names made from
@@ -170,16 +152,22 @@ in
             remedy = "choose another name for this ${what}";
           })
         ])
-        ++ checked type.faults place v;
+        ++ type.faults place v;
     in
     {
       about = { kind = "attrs"; of = type.about; };
       zero = { };
       unsound = { };
-      entry = place: n: check n (join place n);
+      entry = place: n: v: together (_: check n (join place n) v) (join place) [ n ];
       faults = attrs "a set of ${what}s" "write { name = { … }; }" check;
       # Records are told their names.
-      clean = v: if isAttrs v then mapAttrs (n: guarded ((type.lost or (_: type.unsound)) n) (type.named or (_: type.clean) n)) v else { };
+      clean = v: if !isAttrs v then { } else mapAttrs
+        (n: e:
+          let try = tryEval e; in
+          if !try.success then (type.lost or (_: type.unsound)) n
+          else if type ? named then type.named n try.value
+          else type.clean try.value)
+        v;
     };
 
   # fields.<name> = { doc; type; default ? type.zero; } or { doc; type; required = true; hint; }
@@ -190,8 +178,9 @@ in
       types = mapAttrs (_: f: f.type) fields;
       required = filter (n: fields.${n} ? required) names;
       cleaned = mapAttrs
-        (n: type: guarded type.unsound (
-          if nullable ? ${n} then v: if v == null then absent.${n} else type.clean v else type.clean))
+        (n: type: if nullable ? ${n}
+          then v: let try = tryEval v; in if !try.success then type.unsound else if try.value == null then absent.${n} else type.clean try.value
+          else v: let try = tryEval v; in if try.success then type.clean try.value else type.unsound)
         types;
       # With more attributes that are known already.
       known = more: v:

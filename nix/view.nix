@@ -20,7 +20,7 @@ in
 
   # A host without an address is called by nobody.
   hosts = mapAttrs
-    (_: h: only [ "address" "capabilities" "deploy" "forwarderAddress" "group" "id" "kind" "kinds" "membership" "providerAddress" "roles" "services" "system" "tags" "users" ] h
+    (_: h: only [ "address" "capabilities" "deploy" "forwarderAddress" "forwarderPort" "group" "id" "kind" "kinds" "membership" "providerAddress" "providerPort" "roles" "services" "sshHostKey" "system" "tags" "users" ] h
       // (if h.address == "" then { forwarderAddress = ""; providerAddress = ""; } else { }))
     t.hosts;
 

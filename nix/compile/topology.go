@@ -24,6 +24,9 @@ type Topology struct {
 type Host struct {
 	ID      florete.ID
 	Address string
+	// SSHHostKey and ports tell whether two clusters mean the same machine, and can both be on it.
+	SSHHostKey                  string
+	ForwarderPort, ProviderPort int
 	// Membership names the directories, units and accounts that it has there.
 	Membership florete.Membership
 	Kind       string   // "server" or "device"

@@ -13,6 +13,6 @@
       sso.redirectURIs = [ "https://evil.example/callback" "https://wiki.example.org/callback" ];
     };
     providers.oidc.issuer = "https://login.evil.example";
-    providers.cert.lifetime = 31536000;
+    providers.cert.lifetime = 7776000;
   };
 }

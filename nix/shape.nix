@@ -148,7 +148,7 @@ let
     roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
     groups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there" entries.groups;
     providers = of "who answers needs, by kind" (record "providers" {
-      cert = provider "issues certificates; every cluster needs it" { lifetime = default "of certificates, in seconds; a third of it is left when a host renews" 86400 (between 60 7776000 "seconds"); };
+      cert = provider "issues certificates; every cluster needs it" { lifetime = default "of certificates, in seconds; a third of it is left when a host renews" 86400 (between 10 7776000 "seconds"); };
       config = provider "hands hosts their documents" { every = default "hosts ask again after so many seconds" 900 seconds; };
       file = provider "hands hosts files that do not belong in a repository" { };
       oidc = provider "signs people in" { issuer = required "its address for browsers and services" "\"https://auth.example.org\"" issuer; };

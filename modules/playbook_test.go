@@ -95,8 +95,7 @@ func commands(text string) (all []string) {
 func prepared(command string) (string, bool) {
 	for begin, made := range map[string]string{
 		"florctl ca init":         `self._florctl("ca", "init", "--trust-domain", DOMAIN, "--out", root)`,
-		"nix key generate-secret": `run("nix", "key", "generate-secret", "--key-name", "demo-1")`,
-		"chmod 600":               `(self.operator / "signing.key").chmod(0o600)`,
+		"(umask 077; nix key generate-secret": `run("nix", "key", "generate-secret", "--key-name", "demo-1")`,
 		"florctl publish":         `self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key")`,
 	} {
 		if strings.HasPrefix(command, begin) {

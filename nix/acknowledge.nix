@@ -2,11 +2,13 @@
 # not there is a warning itself: it would hide the next one.
 clean:
 let
-  inherit (builtins) any concatLists elemAt filter genList length;
+  inherit (builtins) any concatLists elemAt filter genList head length;
   inherit (import ./fault.nix) fault;
   inherit (import ./text.nix) show;
 
-  list = clean.acknowledge;
+  # What has no id or place was reported as that.
+  list = filter (a: a.id != "" && a.place != "") clean.acknowledge;
+  index = a: head (filter (i: elemAt clean.acknowledge i == a) (genList (i: i) (length clean.acknowledge)));
   meets = f: a: a.id == f.id && a.place == f.place;
 in
 faults:
@@ -26,7 +28,7 @@ else
       if problem == null then [ ] else [
         (fault {
           id = "FL042";
-          place = "acknowledge[${toString i}]";
+          place = "acknowledge[${toString (index a)}]";
           inherit problem;
           value = a.id;
           remedy = "take the acknowledgement out";

@@ -8,7 +8,9 @@ let
     concatMap
     derivation
     intersectAttrs
+    isAttrs
     mapAttrs
+    removeAttrs
     toFile
     toJSON
     ;
@@ -39,15 +41,18 @@ in
   #   sysctl           what these ask of the kernel, as text of sysctl.d
   #   compiled         the documents of all hosts; throws every fault
   #   check SYSTEM     a derivation for the checks of a flake; throws every fault
-  mkCluster = args:
+  mkCluster = given:
     let
+      # What a folder of files has wrong, folder.nix tells besides.
+      args = if isAttrs given then removeAttrs given [ "_faults" ] else given;
+      folder = if isAttrs given then given._faults or [ ] else [ ];
       clean = shape.clean args;
       topology = import ./topology.nix clean;
       access = import ./access.nix topology;
       needs = import ./needs.nix { inherit topology access; };
       concern = import ./concern.nix { inherit clean topology access; };
 
-      shapes = shape.faults args;
+      shapes = let s = shape.faults args; in s // { top = folder ++ s.top; };
       checks = import ./check { inherit clean shapes topology access needs; };
       kinds = attrNames shape.entries;
       everything = part: concatMap (kind: concatLists (attrValues part.${kind} or { })) kinds;

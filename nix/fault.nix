@@ -2,6 +2,7 @@
 # ids. All faults of a topology are told together, by default.nix.
 let
   inherit (builtins) concatStringsSep filter length sort;
+  inherit (import ./text.nix) escape;
   rules = import ./rules.nix;
 
   line = f: "${f.id} ${if f.severity == "error" then "" else "${f.severity}: "}${f.place}: ${f.problem} ${f.value}; ${f.remedy}";
@@ -14,8 +15,13 @@ let
   count = n: noun: "${toString n} ${noun}${if n == 1 then "" else "s"}";
 in
 {
+  # Names that people wrote are in all of it: no terminal obeys them.
   fault = { id, place, problem, value, remedy }: {
-    inherit id place problem value remedy;
+    inherit id;
+    place = escape place;
+    problem = escape problem;
+    value = escape value;
+    remedy = escape remedy;
     inherit (rules.${id}) severity;
   };
 

@@ -8,6 +8,8 @@
 #   hosts/eu/fra/web.nix  the host `web` in the group "eu/fra" of the inventory, which is
 #                         there because the folder is
 #
+# What is wrong with the files is in `_faults`, for mkCluster to tell with all others.
+#
 # What starts with a dot or an underscore is left alone; at the top flake.nix, default.nix
 # and folders called otherwise too. A folder called almost like one of these is taken
 # for the attribute of its name, which mkCluster then refuses.
@@ -16,21 +18,24 @@ let
   inherit (builtins)
     any
     attrNames
+    attrValues
     concatMap
+    concatStringsSep
     elem
     filter
-    foldl'
+    groupBy
     head
     isAttrs
+    length
     listToAttrs
     map
     match
     pathExists
     readDir
-    removeAttrs
     stringLength
     substring
     ;
+  inherit (import ./fault.nix) fault;
   inherit (import ./text.nix) within;
   kinds = [ "hosts" ] ++ flatly;
   flatly = attrNames (removeAttrs (import ./shape.nix).entries [ "hosts" ]) ++ [ "inventory" "providers" ];
@@ -41,18 +46,29 @@ let
   files = path: filter (f: f.name != null) (map
     (file: { path = path + "/${file}"; name = match "([^._].*)\\.nix" file; })
     (filter (f: (readDir path).${f} != "directory") (attrNames (readDir path))));
-  entries = path: map (f: { name = head f.name; value = import f.path; }) (files path);
+  entries = path: map (f: { name = head f.name; file = place f.path; value = import f.path; }) (files path);
   folders = path: filter (f: (readDir path).${f} == "directory" && match "[._].*" f == null) (attrNames (readDir path));
   holding = path: files path != [ ] || any (f: holding (path + "/${f}")) (folders path);
 
+  wrong = id: place: problem: value: remedy: fault { inherit id place problem value remedy; };
+
   # Below the top a file has the name of what it describes.
-  things = path:
-    if !pathExists (path + "/default.nix") then entries path
-    else throw "${place path}/default.nix: a file has the name of what is in it: call it ${place path}.nix";
-  # Hosts alone are in groups: what lies deeper elsewhere would have no effect.
-  flat = path:
-    if folders path == [ ] then things path
-    else throw "${place path}/${head (folders path)}: only hosts are in folders of folders: put its files into ${place path}";
+  things = path: filter (e: e.name != "default") (entries path);
+  # What looks like part of it, and is none: a file of another sort, and, where only hosts
+  # are in groups, what lies deeper.
+  ignored = path:
+    (if !pathExists (path + "/default.nix") then [ ] else [
+      (wrong "FL001" (place path) "a file has the name of what is in it, not" "default.nix" "call it ${place path}.nix")
+    ])
+    ++ map
+      (f: wrong "FL001" (place path) "a file that is not read:" f "write it in Nix, or call it _${f} if it is no part of the cluster")
+      (filter (f: (readDir path).${f} != "directory" && match "[^._].*(\\.(json|ya?ml|toml|nix[.~].*)|\\.nix~)" f != null) (attrNames (readDir path)));
+  deeper = path: map
+    (f: wrong "FL001" (place path) "only hosts are in folders of folders, not" f "put its files into ${place path}")
+    (folders path);
+  within' = name: path:
+    ignored path
+    ++ (if elem name flatly then deeper path else concatMap (f: within' name (path + "/${f}")) (folders path));
 
   inside = group: name: if group == "" then name else "${group}/${name}";
   # Every group below a path, itself not.
@@ -65,20 +81,20 @@ let
       (things path)
     ++ concatMap (name: hosts (inside group name) (path + "/${name}")) (folders path);
 
-  pairs = set: map (name: { inherit name; value = set.${name}; }) (attrNames set);
+  pairs = file: set: map (name: { inherit file name; value = set.${name}; }) (attrNames set);
   # One name in two places would hide one of them.
-  set = place: foldl'
-    (all: p:
-      if all ? ${p.name} then throw "${place}: there are two of the name ${p.name}: keep one of them"
-      else all // { ${p.name} = p.value; })
-    { };
+  set = all: listToAttrs all;
+  twice = prefix: all: concatMap
+    (same: if length same == 1 then [ ] else [
+      (wrong "FL009" "${prefix}${(head same).name}" "written in several files:" (concatStringsSep ", " (map (e: e.file) same)) "keep one of them")
+    ])
+    (attrValues (groupBy (e: e.name) all));
 
-  top = removeAttrs (listToAttrs (entries root)) [ "default" "flake" ];
-  cluster = top.cluster or { };
+  files' = filter (e: !elem e.name [ "default" "flake" ]) (entries root);
+  cluster = (listToAttrs files').cluster or { };
   # What no folder adds to.
-  written =
-    if isAttrs cluster then set "cluster.nix" (pairs cluster ++ pairs (removeAttrs top [ "cluster" ]))
-    else throw "cluster.nix: want a set: write { name = …; }";
+  parts = (if isAttrs cluster then pairs "cluster.nix" cluster else [ ]) ++ filter (e: e.name != "cluster") files';
+  written = set parts;
 
   meant = name: elem name kinds || any (within 1 name) kinds && holding (root + "/${name}");
   # With what is no set there is nothing to add to; mkCluster refuses it.
@@ -86,14 +102,20 @@ let
     let
       dir = root + "/${name}";
       already = written.${name} or { };
+      one = (listToAttrs (map (e: { inherit (e) name; value = e.file; }) parts)).${name} or "cluster.nix";
+      all = pairs one already ++ (if elem name flatly then things dir else hosts "" dir);
     in
     {
       inherit name;
-      value =
-        if !isAttrs already then already
-        else set name (pairs already ++ (if elem name flatly then flat else hosts "") dir);
+      value = if isAttrs already then set all else already;
+      faults = within' name dir ++ (if isAttrs already then twice "${name}." all else [ ]);
     };
-  all = written // listToAttrs (map below (filter meant (folders root)));
+  added = map below (filter meant (folders root));
+  all = written // listToAttrs added // (if faults == [ ] then { } else { _faults = faults; });
+  faults =
+    (if isAttrs cluster then [ ] else [ (wrong "FL002" "cluster.nix" "want a set, found" "something else" "write { name = …; }") ])
+    ++ twice "" parts
+    ++ concatMap (b: b.faults) added;
 
   found = if pathExists (root + "/hosts") then groups "" (root + "/hosts") else [ ];
   known = all.inventory or { };

@@ -41,6 +41,9 @@ in
   # "spiffe://<trust domain>/<kind>/[<node>/]<name>"
   id = trustDomain: path: "spiffe://${trustDomain}/${path}";
 
+  # "service/wiki" of such an ID.
+  short = id: head (match "spiffe://[^/]*/(.*)" id);
+
   # host:port, an IPv6 address in brackets.
   hostPort = address: port:
     if match ".*:.*" address == null then "${address}:${toString port}" else "[${address}]:${toString port}";

@@ -1,6 +1,7 @@
 # Every rule: id → what it refuses, in a few words. Warnings may be acknowledged in the
-# topology, errors may not. Ids are stable and never reused. FL050 to FL059 need a clock, a
-# parser of certificates or the flake's other files: florctl finds those.
+# topology, errors may not. Ids are stable and never reused. FL050 to FL059 but FL058 need a
+# clock, a parser of certificates, the flake's other files or several clusters: florctl
+# finds those.
 let
   inherit (builtins) mapAttrs;
 
@@ -35,6 +36,7 @@ severity "error"
     FL025 = "name too long";
     FL026 = "password or token";
     FL027 = "TLS name taken";
+    FL028 = "issuer or callback at which nothing answers";
     FL030 = "role that reaches nothing";
     FL031 = "needed kind without provider";
     FL032 = "more replicas than hosts that fit";
@@ -52,6 +54,7 @@ severity "error"
     FL054 = "root certificate of another trust domain";
     FL055 = "private key in the files of the flake";
     FL057 = "root certificate of a key that is refused";
+    FL059 = "host that clusters of a flake describe differently";
     FL060 = "host that a caller has no address of";
   }
 // severity "warning" {
@@ -66,5 +69,6 @@ severity "error"
   FL048 = "role that names a service nobody may reach";
   FL049 = "key or root of the template";
   FL056 = "root certificate that ends soon";
+  FL058 = "provider on a device";
   FL061 = "network with one host";
 }

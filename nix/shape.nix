@@ -9,6 +9,7 @@ let
     isString
     listToAttrs
     mapAttrs
+    tryEval
     ;
   inherit (import ./types.nix) attrsOf between enum listOf named oneOrMore record scalar;
   inherit (import ./words.nix)
@@ -67,7 +68,7 @@ let
 
   file = record "a file" {
     ref = required "name of the file below the directory of files at providers.file" "\"wiki/smtp-password\"" reference;
-    mode = default "its permissions here" "0400" (word { want = "permissions"; hint = "write for example \"0400\""; re = "0[0-7]{3}"; });
+    mode = default "its permissions here" "0400" (word { want = "permissions that let its owner alone change it"; hint = "write for example \"0400\""; re = "0[0-7][0145]{2}"; });
     generation = default "raised when the file at the provider has changed: hosts fetch it anew" 1 (between 1 1000000 "a generation");
     restart = of "unit to restart when it was fetched anew" unit;
     after = of "needs of this host that must be fulfilled first" strings;
@@ -150,7 +151,7 @@ let
     roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
     groups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there" entries.groups;
     providers = of "who answers needs, by kind" (record "providers" {
-      cert = provider "issues certificates; every cluster needs it" { lifetime = default "of certificates, in seconds" 86400 seconds; };
+      cert = provider "issues certificates; every cluster needs it" { lifetime = default "of certificates, in seconds; a third of it is left when a host renews" 86400 (between 10 7776000 "seconds"); };
       config = provider "hands hosts their documents" {
         every = default "hosts ask again after so many seconds" 900 seconds;
         staleAfter = default "a host that received no answer for so many seconds raises an alarm; more than `every`" 86400 seconds;
@@ -170,7 +171,7 @@ in
     let
       # What is no set is a fault of the whole.
       sets = if !isAttrs args then { } else
-      listToAttrs (filter (p: isAttrs p.value) (attrValues (mapAttrs (name: value: { inherit name value; }) (intersectAttrs entries args))));
+      listToAttrs (filter (p: (tryEval (isAttrs p.value)).value) (attrValues (mapAttrs (name: value: { inherit name value; }) (intersectAttrs entries args))));
     in
     {
       top = cluster.faults "" (if isAttrs args then args // mapAttrs (_: _: { }) sets else args);

@@ -6,6 +6,8 @@ let
     concatStringsSep
     elemAt
     filter
+    fromJSON
+    genList
     isInt
     isBool
     isPath
@@ -38,9 +40,9 @@ let
 
   contains = part: s: replaceStrings [ part ] [ "" ] s != s;
 
-  # PEM and OpenSSH keys, age identities, Nix secret keys (64 bytes where a public key has 32).
+  # PEM and OpenSSH keys, with their first line or without, age identities, Nix secret keys (64 bytes where a public key has 32).
   secret = s: stringLength s > 16 && (
-    any (part: contains part s) [ "PRIVATE KEY-----" "AGE-SECRET-KEY-1" ]
+    any (part: contains part s) [ "PRIVATE KEY-----" "AGE-SECRET-KEY-1" "b3BlbnNzaC1rZXktdjE" ]
     || stringLength s >= 88 && stringLength s < 512
       && match "[^:[:space:]]+:[A-Za-z0-9+/]{86}==[[:space:]]*" s != null
   );
@@ -51,16 +53,26 @@ let
     replaceStrings [ "$" "gh" "glpat-" "xox" "sk_" "AKIA" "eyJ" "://" ] [ "" "" "" "" "" "" "" "" ] s != s
     && stringLength s > 12 && stringLength s < 2048
     && match "\\$([0-9]|2[abxy]|y|gy|sha1|argon2[id]+)\\$.+|(gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk_(live|test)_)[A-Za-z0-9_-]+|AKIA[A-Z0-9]{16}|eyJ[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*|[a-z][a-z0-9+.-]*://[^/@[:space:]]*:[^/@[:space:]]+@.*" s != null;
+
+  # Control characters, and those that change the direction of text or end a line, as JSON
+  # writes them.
+  digit = i: substring i 1 "0123456789abcdef";
+  code = n: "\\u${digit (n / 4096)}${digit (n / 256 - n / 4096 * 16)}${digit (n / 16 - n / 256 * 16)}${digit (n - n / 16 * 16)}";
+  codes = map code (genList (i: i + 1) 31 ++ genList (i: i + 127) 33 ++ [ 8206 8207 ] ++ genList (i: i + 8232) 7 ++ genList (i: i + 8294) 4);
+  escape = replaceStrings (map (c: fromJSON "\"${c}\"") codes) codes;
+
+  # user:password@host, as URLs have it.
+  userinfo = s: replaceStrings [ "@" ] [ "" ] s != s && match "([^@[:space:]]*/)?[^/@[:space:]]*:[^/@[:space:]]*@.*" s != null;
 in
 {
-  inherit contains password secret within;
+  inherit contains escape password secret within;
 
   # Does a name speak of something that does not belong in a topology?
   confidential = n: match ".*([Pp]assw(or)?d|[Pp]assphrase|[Ss]ecret|[Tt]oken|api[Kk]ey|[Pp]rivateKey).*" n != null;
 
   show = v:
     if isString v && secret v then "a private key (not shown)"
-    else if isString v && password v then "a password or token (not shown)"
+    else if isString v && (password v || stringLength v < 2048 && userinfo v) then "a password or token (not shown)"
     else if isString v then
       let s = unsafeDiscardStringContext v; in
       toJSON (if stringLength s > 60 then substring 0 57 s + "..." else s)
@@ -69,14 +81,14 @@ in
     else { null = "null"; list = "a list"; set = "a set"; lambda = "a function"; float = "a fraction"; }.${typeOf v};
 
   # The remedy for a name that is none of `known`.
-  suggest = what: name: known:
+  suggest = what: name: all:
     let
+      known = filter (n: n != "") all;
       near = k: filter (within k name) known;
       best = near 1 ++ (if stringLength name > 3 then near 2 else [ ]);
-      some = filter (n: n != "") known;
     in
     if best != [ ] then "did you mean ${toJSON (elemAt best 0)}?"
-    else if some == [ ] then "there is no ${what} yet"
-    else if length some > 20 then "it is none of the ${toString (length some)} that exist"
-    else "choose from ${concatStringsSep ", " some}";
+    else if known == [ ] then "there is no ${what} yet"
+    else if length known > 20 then "it is none of the ${toString (length known)} that exist"
+    else "choose from ${concatStringsSep ", " known}";
 }

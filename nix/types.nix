@@ -23,54 +23,52 @@ let
     isAttrs
     isInt
     isList
-    isPath
     isString
     length
     listToAttrs
     map
     mapAttrs
     match
-    pathExists
-    readDir
-    readFile
     stringLength
     toJSON
+    tryEval
     ;
-  inherit (import ./text.nix) confidential password secret show suggest;
+  inherit (import ./text.nix) confidential show suggest;
   inherit (import ./fault.nix) fault;
+  inherit (import ./leaks.nix) isFile leaks;
 
   # The length bound keeps the regular expression engine away from whole files.
   matches = re: v: isString v && stringLength v < 4096 && match re v != null;
 
-  bad = { id ? "FL002", want, hint, ... }: place: v:
+  bad = { id ? "FL002", want, hint, hidden ? false, ... }: place: v:
     let leaked = leaks place v; in
     if leaked != [ ] then leaked else [
       (fault {
         inherit id place;
         problem = "want ${want}, found";
-        value = show v;
+        value = if hidden && isString v then "something else (not shown)" else show v;
         remedy = hint;
       })
     ];
 
-  # A private key or a password directly in v, a string, a file, or a list of them.
-  leaks = place: v:
-    let
-      found = id: value: remedy: [ (fault { inherit id place value remedy; problem = "found"; }) ];
-      text = if isFile v then readFile v else v;
-    in
-    if isList v then concatLists (genList (i: leaks "${place}[${toString i}]" (elemAt v i)) (length v))
-    else if !isString text then [ ]
-    else if secret text then
-      found "FL006" "a private key (not shown)"
-        "take it out of the repository and its history, replace the key, and write the public half here"
-    else if password text then
-      found "FL026" "a password or token (not shown)"
-        "take it out of the repository and its history, replace it, and deliver the new one with services.<name>.files"
-    else [ ];
+  # Of a value that throws. Nix does not say what it throws.
+  throws = place: [
+    (fault {
+      id = "FL002";
+      inherit place;
+      problem = "evaluating it ends with";
+      value = "a throw or a failed assertion";
+      remedy = "look for it in what is written there, which says more when evaluated alone";
+    })
+  ];
 
-  isFile = v:
-    isPath v && pathExists v && (readDir (dirOf v)).${baseNameOf v} or "directory" != "directory";
+  # All faults of several parts. Only where one throws is each tried alone.
+  together = faults: at: parts:
+    let
+      all = concatMap faults parts;
+      alone = part: let try = tryEval (faults part == [ ]); in if try.success then faults part else throws (at part);
+    in
+    if (tryEval (all == [ ])).success then all else concatMap alone parts;
 
   scalar = { ok, zero ? "", unsound ? zero, ... }@type: {
     inherit zero unsound;
@@ -86,7 +84,7 @@ let
     if place == "" then key else "${place}.${key}";
 
   attrs = what: hint: each: place: v:
-    if isAttrs v then concatMap (n: each n (join place n) v.${n}) (attrNames v)
+    if isAttrs v then together (n: each n (join place n) v.${n}) (join place) (attrNames v)
     else bad { want = what; inherit hint; } (if place == "" then "mkCluster" else place) v;
 
   listOf = type: {
@@ -94,12 +92,14 @@ let
     zero = [ ];
     unsound = [ type.unsound ];
     faults = place: v:
-      if isList v then concatLists (genList (i: type.faults "${place}[${toString i}]" (elemAt v i)) (length v))
+      if isList v then
+        let at = i: "${place}[${toString i}]"; in
+        together (i: type.faults (at i) (elemAt v i)) at (genList (i: i) (length v))
       else bad { want = "a list"; hint = "put it in brackets: [ … ]"; } place v;
     clean = v:
       if !isList v then [ type.unsound ]
-      else if type ? sound && all type.sound v then v
-      else map type.clean v;
+      else if type ? sound && (tryEval (all type.sound v)).value then v
+      else map (e: let try = tryEval e; in if try.success then type.clean try.value else type.unsound) v;
   };
 in
 {
@@ -138,7 +138,7 @@ in
     zero = { };
     unsound = { };
     faults = attrs "a set" "write { name = …; }" (_: type.faults);
-    clean = v: if isAttrs v then mapAttrs (_: type.clean) v else { };
+    clean = v: if isAttrs v then mapAttrs (_: e: let try = tryEval e; in if try.success then type.clean try.value else type.unsound) v else { };
   };
 
   # Names that become parts of IDs; longer ones than max would break the names made from
@@ -170,20 +170,30 @@ in
       about = { kind = "attrs"; of = type.about; };
       zero = { };
       unsound = { };
-      entry = place: n: check n (join place n);
+      entry = place: n: v: together (_: check n (join place n) v) (join place) [ n ];
       faults = attrs "a set of ${what}s" "write { name = { … }; }" check;
       # Records are told their names.
-      clean = v: if isAttrs v then mapAttrs type.named or (_: type.clean) v else { };
+      clean = v: if !isAttrs v then { } else mapAttrs
+        (n: e:
+          let try = tryEval e; in
+          if !try.success then (type.lost or (_: type.unsound)) n
+          else if type ? named then type.named n try.value
+          else type.clean try.value)
+        v;
     };
 
   # fields.<name> = { doc; type; default ? type.zero; } or { doc; type; required = true; hint; }
-  # Where the default is null, null may be written.
+  # Where there is no default, null may be written for it.
   record = what: fields:
     let
       names = attrNames fields;
       types = mapAttrs (_: f: f.type) fields;
       required = filter (n: fields.${n} ? required) names;
-      cleaned = mapAttrs (n: type: if nullable ? ${n} then v: if v == null then null else type.clean v else type.clean) types;
+      cleaned = mapAttrs
+        (n: type: if nullable ? ${n}
+          then v: let try = tryEval v; in if !try.success then type.unsound else if try.value == null then absent.${n} else type.clean try.value
+          else v: let try = tryEval v; in if try.success then type.clean try.value else type.unsound)
+        types;
       # With more attributes that are known already.
       known = more: v:
         if isAttrs v then absent // (mapAttrs (n: cleaned.${n}) (intersectAttrs cleaned v) // more)
@@ -191,7 +201,7 @@ in
       # What stands for the attributes that a set does not have.
       absent = mapAttrs (_: f: if f ? required then f.type.unsound else f.default or f.type.zero) fields;
       unsound = mapAttrs (_: f: f.type.unsound) fields;
-      nullable = listToAttrs (map (name: { inherit name; value = null; }) (filter (n: fields.${n}.default or 0 == null) names));
+      nullable = listToAttrs (map (name: { inherit name; value = null; }) (filter (n: !fields.${n} ? required && (absent.${n} == null || absent.${n} == "")) names));
       hidden = n: at: value:
         let leaked = leaks at value; in
         if leaked == [ ] && isString value && confidential n then [
@@ -241,5 +251,6 @@ in
           (filter (n: !v ? ${n}) required));
       clean = known { };
       named = name: known { inherit name; };
+      lost = name: unsound // { inherit name; };
     };
 }

@@ -20,7 +20,7 @@ in
 
   # A host without addresses is called by nobody.
   hosts = mapAttrs
-    (_: only [ "address" "bind" "capabilities" "deploy" "group" "id" "kind" "kinds" "membership" "networks" "roles" "services" "system" "tags" "users" ])
+    (_: only [ "address" "bind" "capabilities" "deploy" "forwarderPort" "group" "id" "kind" "kinds" "membership" "networks" "providerPort" "roles" "services" "sshHostKey" "system" "tags" "users" ])
     t.hosts;
 
   services = mapAttrs

@@ -17,7 +17,7 @@ let
   inherit (import ./types.nix) between isFile listOf matches scalar;
   inherit (import ./keys.nix) isSmallOrder isStrong;
   inherit (import ./address.nix) machine;
-  inherit (import ./names.nix) range;
+  inherit (import ./names.nix) range spelled;
   defaultLoopback = (import ./names.nix).loopback;
 
   string = scalar { want = "a string"; hint = "put it in double quotes"; ok = isString; };
@@ -47,7 +47,8 @@ let
   # Addresses of one machine: not of none, of many or of all.
   isUnicast = v:
     matches "(25[0-4]|24[0-9]|22[0-3]|2[01][0-9]|1[0-9][0-9]|[1-9][0-9]?)(\\.${octet}){3}" v
-    || isV6 v && !matches "[0:]+|[Ff][Ff][0-9A-Fa-f]{2}:.*" v;
+    || isV6 v && !matches "[0:]+|[Ff]([Ff][0-9A-Fa-f]|[Ee][89ABab])[0-9A-Fa-f]:.*" v
+      && (v == "::1" || !matches "(0:){5}(0|ffff):.*" (spelled v) || matches "(0:){7}1" (spelled v));
 
   # Of a link-local one nobody knows on which link.
   isMachine = v:
@@ -101,6 +102,8 @@ let
     ok = v:
       matches "[^:[:space:]]+:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=[[:space:]]*" v
       && !isSmallOrder (head (match "[^:]+:([^[:space:]]+).*" v));
+    # Part of a secret key looks like a wrong public one.
+    hidden = true;
     to = v: head (match "([^[:space:]]+).*" v);
   };
 
@@ -111,17 +114,19 @@ let
     ok = v: isName v && stringLength v <= 253 && matches ".*\\..*" v && !matches ".*\\.rete" v;
   };
 
+  # RFC 6749, section 3.1.2: compared letter by letter, without a fragment.
+  authority = "https?://[]A-Za-z0-9.:_[-]+";
   url = word {
-    want = "an http or https URL";
+    want = "an http or https URL of one host, without fragment";
     hint = "write for example \"https://wiki.example.org\"";
-    re = "https?://[^[:space:]]+";
+    re = "${authority}([/?][^[:space:]#]*)?";
   };
 
   # OpenID Connect Discovery 1.0, section 3.
   issuer = word {
     want = "an http or https URL without query and fragment";
     hint = "write for example \"https://auth.example.org\"";
-    re = "https?://[^[:space:]?#]+";
+    re = "${authority}(/[^[:space:]?#]*)?";
   };
 
   replicas = scalar {
@@ -131,22 +136,25 @@ let
     ok = v: isInt v && v >= 1 && v <= 1000 || v == "all";
   };
 
-  account = word {
-    want = "an account name";
+  # Florete's own read the keys of the whole host.
+  account = scalar {
+    want = "an account name, none of Florete's own";
     hint = "write the name as in /etc/passwd";
-    re = "[A-Za-z_][A-Za-z0-9_.-]{0,31}";
+    ok = v: matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v && !matches "florete([_-].*)?" v;
   };
 
   caller = scalar {
     want = "an account name or a uid";
     hint = "write a name in quotes or a number without them";
-    ok = v: isInt v && v >= 0 && v < 4294967296 || matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v;
+    ok = v: isInt v && v >= 0 && v < 4294967295 || matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v;
   };
 
-  unit = word {
-    want = "a systemd unit";
+  # Restarting some takes the whole host down.
+  unit = scalar {
+    want = "a systemd unit that the host outlives";
     hint = "write its full name, such as \"wiki.service\"";
-    re = "[A-Za-z0-9:_.@\\-]+\\.(service|socket|target|timer|path)";
+    ok = v: matches "[A-Za-z0-9:_.@\\-]+\\.(service|socket|target|timer|path)" v
+      && !matches "(systemd-)?(basic|default|emergency|exit|graphical|halt|hibernate|hybrid-sleep|kexec|multi-user|poweroff|reboot|rescue|shutdown|sleep|soft-reboot|suspend|suspend-then-hibernate|sysinit|umount|runlevel[0-6]|ctrl-alt-del)\\.(service|target)" v;
   };
 
   loopback = scalar {

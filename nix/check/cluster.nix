@@ -1,17 +1,19 @@
 # Faults of the cluster as a whole: its providers, trust, inventory and reserved names.
-{ clean, tools, ... }:
+{ clean, t, tools, ... }:
 let
   inherit (builtins)
     any
     attrNames
     attrValues
     concatMap
+    concatStringsSep
     elem
     filter
     head
     map
+    match
     ;
-  inherit (tools) attribute fault host named reserved role serviceOf show user when;
+  inherit (tools) answers attribute fault host named reserved role serviceOf show user when;
 
   missing = kind: needing: why: write: when (clean.providers.${kind}.hosts == [ ] && needing != [ ]) [
     (fault {
@@ -23,13 +25,30 @@ let
     })
   ];
   services = attrValues clean.services;
+
+  # The provider serves its pages on the host, unless something else takes them there.
+  issuer = serviceOf oidc.issuer;
+  pages =
+    let service = t.services.${issuer}; in
+    when (issuer != null && t.services ? ${issuer} && service.hosts != [ ] && clean.services.${issuer}.upstream == ""
+      && oidc.hosts != [ ] && !any (h: elem h oidc.hosts) service.hosts) [
+      (fault {
+        id = "FL028";
+        place = "services.${issuer}";
+        problem = "the pages of the issuer are where providers.oidc is, not on";
+        value = concatStringsSep ", " service.hosts;
+        remedy = "write services.${issuer}.host = ${show (head oidc.hosts)};";
+      })
+    ];
   inherit (clean.providers) config oidc;
 
   providers =
     concatMap (n: host "providers.${n}.hosts" clean.providers.${n}.hosts) (attrNames clean.providers)
     ++ map
-      (f: f // { remedy = "declare the pages of the issuer, services.${serviceOf oidc.issuer} = { host = ${show (head (oidc.hosts ++ [ "…" ]))}; port = 5556; };"; })
+      (f: f // { remedy = "declare the pages of the issuer, services.${serviceOf oidc.issuer} = { host = ${show (head (oidc.hosts ++ [ "…" ]))}; port = 5556; listenPort = ${if match "https.*" oidc.issuer == null then "80" else "443"}; };"; })
       (named "providers.oidc.issuer" oidc.issuer)
+    ++ answers "providers.oidc.issuer" oidc.issuer
+    ++ pages
     ++ missing "cert" (attrValues clean.hosts) (_: "every host needs a certificate") "{ hosts = [ \"…\" ]; }"
     ++ missing "file" (filter (s: s.files != { }) services)
       (s: "services.${s}.files needs it") "{ hosts = [ \"…\" ]; }"

@@ -21,6 +21,7 @@ let
     mapAttrs
     match
     sort
+    substring
     ;
   inherit (tools) fault role show twice unknown user when;
   address = import ../address.nix;
@@ -76,10 +77,10 @@ let
     {
       id = "FL023";
       key = l: l.listen;
-      what = l: l.id;
+      what = l: names.short l.id;
       place = l: "hosts.${n}.loopback";
       problem = other: "${other} already has the listener";
-      show = l: "${l.listen} of ${l.id}";
+      show = l: "${l.listen} of ${names.short l.id}";
       remedy = "give the host another or a wider loopback range, or one service another listenPort";
     }
     (access.reachable h ++ access.socks h));
@@ -171,7 +172,10 @@ let
     when (h.callers != { } && !elem "" h.users)
       (unknown "FL015" "identity of this host" identities "hosts.${n}.callers" (attrNames h.callers));
 
-  grouped = n: h: when (h.group != "") (unknown "FL016" "group of hosts" clean.inventory "hosts.${n}.group" [ h.group ]);
+  grouped = n: h: when (h.group != "") (map
+    (f: if substring 0 12 f.remedy == "did you mean" then f
+      else f // { remedy = "${f.remedy}: write inventory.${tools.attribute h.group} = { }; for a new one"; })
+    (unknown "FL016" "group of hosts" clean.inventory "hosts.${n}.group" [ h.group ]));
 in
 mapAttrs
   (n: written:

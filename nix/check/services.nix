@@ -18,7 +18,7 @@ let
     substring
     toJSON
     ;
-  inherit (tools) fault host named role show when;
+  inherit (tools) answers fault host named role show when;
 
   missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
   excluded = remedy: place: value: [ (fault { id = "FL009"; inherit place value remedy; problem = "given together with"; }) ];
@@ -88,7 +88,8 @@ let
   ++ when (s.sso.mode == "oidc") (
     when (s.sso.redirectURIs == [ ])
       (missing "services.${n}.sso" "redirectURIs" "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback")
-    ++ concatMap (named "services.${n}.sso.redirectURIs") s.sso.redirectURIs);
+    ++ concatMap (named "services.${n}.sso.redirectURIs") s.sso.redirectURIs
+    ++ concatMap (answers "services.${n}.sso.redirectURIs") s.sso.redirectURIs);
 
   files = n: s: concatMap
     (f: when (stringLength n + stringLength f > 57) [
@@ -125,6 +126,7 @@ let
       when (s.visibility != "public")
         (excluded "write visibility = \"public\";, or take the name out" "services.${n}.tlsName" "visibility = ${show s.visibility}")
       ++ when (s.scope == "node") (both "services.${n}.tlsName" "scope = \"node\"")
+      ++ when (s.protocol == "udp") (excluded "take the name out: strangers who send datagrams name nobody" "services.${n}.tlsName" "protocol = \"udp\"")
       ++ when (first != n) [
         (fault {
           id = "FL027";

@@ -5,6 +5,7 @@ let
     attrNames
     attrValues
     concatMap
+    elemAt
     filter
     groupBy
     head
@@ -33,6 +34,15 @@ let
       })
       missing;
 
+  # A role names services as a whole, where people may have meant one host's.
+  whole = f: n:
+    let
+      part = match "([a-z0-9-]+)\\.[a-z0-9.-]+|[a-z0-9-]+/([a-z0-9-]+)" n;
+      base = if part == null then null else if head part != null then head part else elemAt part 1;
+    in
+    if base == null || !t.services ? ${base} then f
+    else f // { remedy = "${toJSON base} is the service on all of its hosts: write that if all are meant, or make a service of the one"; };
+
   serviceOf = url:
     let
       domain = replaceStrings [ "." ] [ "\\." ] t.trustDomain;
@@ -60,6 +70,26 @@ in
 
   when = condition: faults: if condition then faults else [ ];
 
+  # A URL below the trust domain leads to its service's port on all hosts but through SOCKS5,
+  # which takes any.
+  answers = place: url:
+    let
+      name = serviceOf url;
+      part = match "(https?)://[^/?#:]+(:([0-9]+))?([/?].*)?" url;
+      port = if elemAt part 2 != null then elemAt part 2 else if head part == "https" then "443" else "80";
+      service = t.services.${name};
+    in
+    if name == null || part == null || !t.services ? ${name} || service.listenPort == -1 || toString service.listenPort == port then [ ]
+    else [
+      (fault {
+        id = "FL028";
+        inherit place;
+        problem = "service ${name} has the port ${toString service.listenPort} for callers, not";
+        value = port;
+        remedy = "write services.${name}.listenPort = ${port};, or that port in the URL";
+      })
+    ];
+
   # The service that a URL names below the trust domain, null when it is elsewhere.
   inherit serviceOf;
   named = place: url:
@@ -67,7 +97,7 @@ in
     if name == null then [ ] else unknown "FL011" "service" t.services place [ name ];
 
   host = unknown "FL010" "host" t.hosts;
-  service = unknown "FL011" "service" t.services;
+  service = place: concatMap (n: map (f: whole f n) (unknown "FL011" "service" t.services place [ n ]));
   user = unknown "FL012" "user" t.users;
   role = unknown "FL013" "role" t.roles;
   group = unknown "FL014" "group" t.groups;

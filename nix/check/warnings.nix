@@ -84,6 +84,19 @@ let
     })
     (filter (g: !inhabited ? ${g}) (attrNames clean.inventory));
 
+  # Others wait for a provider.
+  devices = concatMap
+    (kind: map
+      (h: fault {
+        id = "FL058";
+        place = "providers.${kind}.hosts";
+        problem = "others wait for what comes and goes, a device:";
+        value = "host ${h}";
+        remedy = "name a server, or write hosts.${h}.kind = \"server\"; if it is always there";
+      })
+      (filter (h: t.hosts.${h}.kind == "device") t.providers.${kind}.hosts))
+    (attrNames t.providers);
+
   # An account acts under the first of its identities, whatever the others reach. Who
   # wrote that it acts under that one meant it.
   accounts = n: h:
@@ -155,7 +168,7 @@ let
     ]);
 in
 {
-  top = inventory ++ template.top;
+  top = inventory ++ devices ++ template.top;
   hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ template.host n h) clean.hosts;
   roles = mapAttrs hidden clean.roles;
   services = mapAttrs (n: s: upstream n s ++ signsIn n s ++ reachable n s) clean.services;

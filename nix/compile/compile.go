@@ -86,6 +86,8 @@ var selectNix string
 // answer is what select.nix returns.
 type answer struct {
 	Clusters []string
+	Unnamed  bool   // the output is a cluster itself
+	Foreign  string // the cluster that mkCluster did not make
 	Name     string
 	Faults   []Fault
 	Trust    struct {
@@ -136,6 +138,10 @@ func ask(ctx context.Context, src Source, wanted string) (answer, error) {
 		return a, err
 	}
 	switch {
+	case a.Unnamed:
+		return a, fmt.Errorf("%s: the output florete is a cluster itself, want one with a name: write florete.<name> = florete.lib.mkCluster { … };", src.ref())
+	case a.Foreign != "":
+		return a, fmt.Errorf("%s: florete.%s is not what mkCluster returned: write florete.%[2]s = florete.lib.mkCluster { … };", src.ref(), a.Foreign)
 	case len(errorsOf(a.Faults)) > 0:
 		return a, &FaultsError{a.Name, errorsOf(a.Faults)}
 	case a.Name != "":

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -86,11 +87,17 @@ func explain(err error, stderr string) error {
 	if strings.Contains(said, "could not find a flake.nix") {
 		said = "there is no flake.nix here: start a cluster with nix flake init -t github:florete/florete"
 	}
+	if untracked.MatchString(said) {
+		said = "git does not know flake.nix, so neither does Nix: git add it, and all that belongs to the cluster"
+	}
 	if said == "" {
 		return err
 	}
 	return errors.New(said)
 }
+
+// untracked is what Nix says of a flake in a repository that has no flake.nix in its index.
+var untracked = regexp.MustCompile(`(?s)/flake\.nix'.*(No such file|does not exist|not tracked)|not tracked by Git`)
 
 // cause is the last error that Nix names. Newer ones tell how they came there first, and
 // indent the rest.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -29,6 +30,9 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	}
 	commit, err := git(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
 	if err != nil {
+		if _, err := git(ctx, dir, "rev-parse", "--verify", "--quiet", "HEAD"); err != nil {
+			return s, fmt.Errorf("cannot look at revision %s of %s: there is no commit yet to compare with: git commit what was right before", rev, dir)
+		}
 		return s, fmt.Errorf("cannot look at revision %s of %s: git knows no such commit", rev, dir)
 	}
 	top, prefix, _ := strings.Cut(where, "\n")
@@ -40,10 +44,42 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	return s, nil
 }
 
+// LockCommand pins the inputs of a flake, as Nix pins nothing for florctl.
+const LockCommand = "nix flake lock && git add flake.lock && git commit -m 'pin inputs' flake.lock"
+
+// Unlocked tells whether a committed cluster has inputs that its flake.lock does not pin: Nix
+// gives such a flake no revision. With inputs replaced by hand it cannot be known.
+func (c Cluster) Unlocked(src Source) bool {
+	for _, documents := range c.Documents {
+		for _, d := range documents {
+			return d.Envelope.Rev == "" && len(src.Args) == 0
+		}
+	}
+	return false
+}
+
+// NoteLock is a warning where the flake has inputs and no flake.lock, "" otherwise.
+func (s Source) NoteLock(ctx context.Context) string {
+	dir := s.ref()
+	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || len(s.Args) > 0 {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Join(dir, "flake.lock")); err == nil {
+		return ""
+	}
+	var metadata struct {
+		Locks struct{ Nodes map[string]any }
+	}
+	if err := run(ctx, []string{"flake", "metadata", dir}, nil, &metadata); err != nil || len(metadata.Locks.Nodes) < 2 {
+		return ""
+	}
+	return "there is no flake.lock, so Florete is whatever its repository has today: " + LockCommand
+}
+
 // Unseen are files below the flake that git does not know and Nix therefore does
 // not see: one forgotten is a change that has no effect.
 func (s Source) Unseen(ctx context.Context) []string {
-	out, err := git(ctx, s.ref(), "ls-files", "--others", "--exclude-standard", "--", "*.nix")
+	out, err := git(ctx, s.ref(), "ls-files", "--others", "--exclude-standard", "--", "*.nix", "*.crt", "*.pem", "*.pub", "flake.lock")
 	if err != nil || out == "" {
 		return nil
 	}

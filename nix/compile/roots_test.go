@@ -113,15 +113,16 @@ func TestValidate(t *testing.T) {
 	}`)
 	for cluster, want := range map[string][]string{"one": {"FL050", "FL040"}, "bad": {"FL041", "FL050", "FL013", "FL040"}} {
 		src.Cluster = cluster
-		r, err := Validate(t.Context(), src, time.Now())
+		reports, err := Validate(t.Context(), src, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
+		r := reports[0]
 		var ids []string
 		for _, f := range r.Faults {
 			ids = append(ids, f.ID)
 		}
-		if !slices.Equal(ids, want) || r.Hosts != 2 || r.Err() == nil {
+		if !slices.Equal(ids, want) || r.Hosts != 2 || r.Err(false) == nil {
 			t.Errorf("%s: got %v of %d hosts, want %v", cluster, ids, r.Hosts, want)
 		}
 	}

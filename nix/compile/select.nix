@@ -4,17 +4,20 @@
 # rest, warnings do not. With `bin`, the directory of the commands, the units of one.
 { cluster, validate ? false, topology ? false, documents ? false, hosts ? [ ], bin ? null }: clusters:
 let
-  inherit (builtins) all attrNames concatMap filter head length listToAttrs;
+  inherit (builtins) all attrNames concatMap filter head isAttrs length listToAttrs;
   names = attrNames clusters;
   chosen = if cluster == "" && length names == 1 then head names else cluster;
   c = clusters.${chosen};
   when = condition: set: if condition then set else { };
   some = filter (h: c.documents ? ${h}) hosts;
+  # What mkCluster returned, and not what somebody wrote instead.
+  isCluster = v: isAttrs v && v ? faults && v ? documents && v ? topology;
   faults = if documents && hosts != [ ] then concatMap (h: c.faultsOf.${h} or c.faults) some else c.faults;
 in
-{ clusters = names; } // when (clusters ? ${chosen}) (
+if isCluster clusters then { unnamed = true; } else
+{ clusters = names; } // when (clusters ? ${chosen} && !isCluster c) { foreign = chosen; } // when (clusters ? ${chosen} && isCluster c) (
   { inherit (c) name; inherit faults; }
-  // when validate { hosts = attrNames c.documents; inherit (c.topology) trust; }
+  // when validate { hosts = attrNames c.documents; inherit (c.topology) trust; topology = { inherit (c.topology) hosts trustDomain; }; }
   // when (all (f: f.severity != "error") faults) (
     when topology { inherit (c) topology; }
     // when documents {

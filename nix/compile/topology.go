@@ -23,6 +23,10 @@ type Topology struct {
 // Host is a machine.
 type Host struct {
 	ID florete.ID
+	// Addresses, SSHHostKey and ports tell whether two clusters mean the same machine, and can both be on it.
+	Address                     []string
+	SSHHostKey                  string
+	ForwarderPort, ProviderPort int
 	// Membership names the directories, units and accounts that it has there.
 	Membership florete.Membership
 	Kind       string   // "server" or "device"
@@ -44,6 +48,7 @@ type Service struct {
 	Published  bool
 	Scope      string
 	Visibility string
+	Protocol   string   // "tcp", "http" or "udp"
 	TLSName    string   // what strangers know it by, where it is public
 	Outside    string   // host:port outside the cluster that it leads to; empty for most
 	Roles      []string // what the service itself may reach

@@ -126,11 +126,11 @@ func TestValidateFindsKeys(t *testing.T) {
 		}
 	}
 	found := func() bool {
-		r, err := Validate(t.Context(), src, time.Now())
+		all, err := Validate(t.Context(), src, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range r.Faults {
+		for _, f := range all[0].Faults {
 			if f.ID == "FL055" && f.Place == "ca.key:1" {
 				return true
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -13,34 +14,56 @@ type Report struct {
 	Cluster string
 	Hosts   int
 	Faults  []Fault // errors and warnings, sorted by place
+	members Topology
 }
 
-// Err is a *FaultsError when some of the faults are errors.
-func (r Report) Err() error {
-	if found := errorsOf(r.Faults); len(found) > 0 {
+// Err is a *FaultsError when some of the faults are errors; when strict, when there are any.
+func (r Report) Err(strict bool) error {
+	found := errorsOf(r.Faults)
+	if strict {
+		found = r.Faults
+	}
+	if len(found) > 0 {
 		return &FaultsError{r.Cluster, found}
 	}
 	return nil
 }
 
-// Validate tells everything that is wrong with a cluster, without compiling it. What
-// Nix cannot know, because it takes a clock and a parser, is known here: whether its
-// roots are any good now, and whether the flake's own files hold private keys.
-func Validate(ctx context.Context, src Source, now time.Time) (Report, error) {
+// Validate tells everything that is wrong with a cluster, without compiling it, or, where
+// none of several is named, with each of them and with what they say of the same host. What
+// Nix cannot know, because it takes a clock and a parser, is known here: whether roots are
+// any good now, and whether the flake's own files hold private keys.
+func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) {
 	a, err := ask(ctx, src, "validate = true;")
+	if src.Cluster == "" && len(a.Clusters) > 1 && a.Name == "" {
+		var all []Report
+		for _, src.Cluster = range a.Clusters {
+			one, err := Validate(ctx, src, now)
+			if err != nil {
+				return nil, fmt.Errorf("cluster %s: %w", src.Cluster, err)
+			}
+			all = append(all, one...)
+		}
+		compareClusters(all)
+		return all, nil
+	}
 	var found *FaultsError
 	if err != nil && !errors.As(err, &found) {
-		return Report{}, err
+		return nil, err
 	}
 	tree, err := ReadTree(ctx, src)
 	if err != nil {
-		return Report{}, err
+		return nil, err
 	}
 	keys, err := tree.PrivateKeys()
 	if err != nil {
-		return Report{}, err
+		return nil, err
 	}
 	faults := append(append(a.Faults, keys...), checkRoots(a.Trust.Roots, a.Trust.Domain, now)...)
+	order(faults)
+	return []Report{{a.Name, len(a.Hosts), faults, a.Topology}}, nil
+}
+
+func order(faults []Fault) {
 	slices.SortStableFunc(faults, func(a, b Fault) int { return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.ID, b.ID)) })
-	return Report{a.Name, len(a.Hosts), faults}, nil
 }

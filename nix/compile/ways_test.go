@@ -145,13 +145,17 @@ func TestFolder(t *testing.T) {
 // What a folder would hide is refused, what it misspells is a fault among the others.
 func TestFolderRefuses(t *testing.T) {
 	for file, want := range map[string]string{
-		"hosts/eu/a.nix":      "error: hosts: there are two of the name a: keep one of them",
-		"users/bob.nix":       "error: users: there are two of the name bob: keep one of them",
-		"users.nix":           "error: cluster.nix: there are two of the name users: keep one of them",
-		"services/web/t.nix":  "error: services/web: only hosts are in folders of folders: put its files into services\n",
-		"hosts/b/default.nix": "error: hosts/b/default.nix: a file has the name of what is in it: call it hosts/b.nix\n",
-		"users/default.nix":   "error: users/default.nix: a file has the name of what is in it: call it users.nix\n",
-		"cluster.nix":         "error: cluster.nix: want a set: write { name = …; }",
+		"hosts/eu/a.nix":      "FL009 hosts.a: written in several files: hosts/a.nix, hosts/eu/a.nix; keep one of them",
+		"users/bob.nix":       "FL009 users.bob: written in several files: cluster.nix, users/bob.nix; keep one of them",
+		"users.nix":           "FL009 users: written in several files: cluster.nix, users.nix; keep one of them",
+		"services/web/t.nix":  "FL001 services: only hosts are in folders of folders, not web; put its files into services\n",
+		"hosts/b/default.nix": "FL001 hosts/b: a file has the name of what is in it, not default.nix; call it hosts/b.nix\n",
+		"users/default.nix":   "FL001 users: a file has the name of what is in it, not default.nix; call it users.nix\n",
+		"users/ann.json":      "FL001 users: a file that is not read: ann.json; write it in Nix, or call it _ann.json if it is no part of the cluster\n",
+		"services/x.yaml":     "FL001 services: a file that is not read: x.yaml;",
+		"hosts/eu/x.nix.bak":  "FL001 hosts/eu: a file that is not read: x.nix.bak;",
+		"hosts/eu/x.nix~":     "FL001 hosts/eu: a file that is not read: x.nix~;",
+		"cluster.nix":         "FL002 cluster.nix: want a set, found something else; write { name = …; }",
 		"service/web.nix":     `FL001 service: mkCluster has no attribute service; did you mean "services"?`,
 		"host/eu/web.nix":     `FL001 host: mkCluster has no attribute host; did you mean "hosts"?`,
 		"provider/cert.nix":   `FL001 provider: mkCluster has no attribute provider; did you mean "providers"?`,
@@ -170,8 +174,9 @@ func TestFolderRefuses(t *testing.T) {
 				"services/wiki.nix": `{ host = "a"; port = 1; }`,
 			})
 			writeFiles(t, dir, map[string]string{file: text})
-			out, _ := exec.Command("nix-instantiate", "--eval", "--strict", "-E", `((import ../.).mkCluster ((import ../folder.nix) `+dir+`)).compiled`).CombinedOutput()
-			if !strings.Contains(string(out), want) {
+			out, _ := exec.Command("nix-instantiate", "--eval", "--strict", "-E", `((import ../.).mkCluster ((import ../folder.nix) (/. + "`+dir+`"))).compiled`).CombinedOutput()
+			// What else is wrong is told with it.
+			if !strings.Contains(string(out), want) || !strings.Contains(string(out), "FL017") {
 				t.Errorf("got %s", out)
 			}
 		})

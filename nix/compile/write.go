@@ -5,9 +5,38 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"florete"
 )
+
+// WriteAll puts the documents of each host in dir/<host>, and removes those of hosts that an
+// earlier compilation had. What is not a host's documents stays.
+func WriteAll(dir string, hosts map[string][]florete.Document) error {
+	for host, documents := range hosts {
+		if err := Write(filepath.Join(dir, host), documents); err != nil {
+			return err
+		}
+	}
+	old, err := filepath.Glob(filepath.Join(dir, "*", florete.DocManifest+".envelope.json"))
+	if err != nil {
+		return err
+	}
+	for _, path := range old {
+		gone := filepath.Dir(path)
+		if hosts[filepath.Base(gone)] != nil {
+			continue
+		}
+		if err := Write(gone, nil); err != nil {
+			return err
+		}
+		// Something else of somebody's may be in it.
+		if err := os.Remove(gone); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
+			return err
+		}
+	}
+	return nil
+}
 
 // Write puts the documents of one host in dir, as florete.Read finds them, and
 // removes those of an earlier compilation. Nobody may read dir meanwhile.

@@ -71,7 +71,7 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 	}
 	if len(e.Chains) == 0 {
 		e.Ways = a.Ways(service)
-		e.Remedies = a.without(p, service).remedies(p, service)
+		e.Remedies = append(e.Remedies, a.without(p, service).remedies(p, service)...)
 	}
 	e.Allowed = len(e.Chains) > 0 && len(e.Obstacles) == 0
 	return e

@@ -54,7 +54,26 @@ func (a *Access) short(name string) string {
 	if d, err := florete.Resolve(host, a.t.TrustDomain); err == nil {
 		return d.ID().Short()
 	}
-	return strings.Replace(name, ":", "/", 1)
+	return a.service(host, strings.Replace(name, ":", "/", 1))
+}
+
+// service is a name that only services have: "forge/shell" and "shell.forge" are one host's
+// own, a public name is known to strangers.
+func (a *Access) service(host, name string) string {
+	for service, s := range a.t.Services {
+		if s.TLSName != "" && s.TLSName == host {
+			return "service/" + service
+		}
+	}
+	short := strings.TrimPrefix(name, "service/")
+	on, own, found := strings.Cut(short, "/")
+	if !found {
+		own, on, found = strings.Cut(short, ".")
+	}
+	if s, known := a.t.Services[own]; found && known && s.Scope == "node" && slices.Contains(s.Hosts, on) {
+		return "service/" + on + "/" + own
+	}
+	return name
 }
 
 func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
@@ -89,7 +108,13 @@ func suggest(name string, known []string) string {
 		}
 	}
 	if best == "" {
-		return ", write for example user/alice, node/forge or service/wiki"
+		var some []string
+		for _, kind := range []string{"user/", "node/", "service/"} {
+			if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, kind) }); i >= 0 {
+				some = append(some, known[i])
+			}
+		}
+		return ", write for example " + strings.Join(some, " or ")
 	}
 	return fmt.Sprintf(", did you mean %q?", best)
 }

@@ -14,13 +14,18 @@ type Edge struct {
 	// TLSName is what strangers know it by.
 	TLSName string `json:"tlsName,omitempty"`
 	// Outside is the host:port that it leads to, when it does not run in the cluster.
-	Outside string   `json:"outside,omitempty"`
-	hosts   []string // that lead there
+	Outside string `json:"outside,omitempty"`
+	// Each are the hosts that have one of their own.
+	Each  []string `json:"each,omitempty"`
+	hosts []string // that lead there
 }
 
 func (a *Access) edge(name string) Edge {
 	s := a.t.Services[name]
 	e := Edge{TLSName: s.TLSName, Outside: s.Outside, hosts: s.Hosts}
+	if s.Scope == "node" {
+		e.Each = s.Hosts
+	}
 	if s.Visibility != "public" {
 		return e
 	}
@@ -46,6 +51,9 @@ func (a *Access) reachedFrom(host, service string) bool {
 // String is a line for each side, none for most services.
 func (e Edge) String() string {
 	var b strings.Builder
+	if len(e.Each) > 0 {
+		fmt.Fprintf(&b, "each of its hosts has its own: %s\n", strings.Join(e.Each, ", "))
+	}
 	if len(e.Ingress) > 0 {
 		fmt.Fprintf(&b, "it is public: anyone reaches it through %s", strings.Join(e.Ingress, ", "))
 		if e.TLSName != "" {

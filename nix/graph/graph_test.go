@@ -84,12 +84,55 @@ func TestNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(c.Needs); got != "map[a:map[b:[cert] c:[oidc]]]" {
+	if got := fmt.Sprint(c.Needs); got != "map[a:map[b:[cert] c:[cert oidc]]]" {
 		t.Error(got)
 	}
 	if _, err := New(compile.Snapshot{Documents: map[string]map[string]compile.Raw{"a": {"manifest": {Body: body + " ", Envelope: envelope}}}}); err == nil {
 		t.Error("a changed body is drawn")
 	}
+}
+
+// What a large picture shows of services that hold roles, of strangers and of datagrams,
+// and that a provider alone has no line to itself.
+func TestMarks(t *testing.T) {
+	c := Cluster{Topology: compile.Topology{
+		Hosts: map[string]compile.Host{"gate": {Services: []string{"proxy"}, Capabilities: []string{"ingress"}, Kinds: []string{"cert"}}},
+		Services: map[string]compile.Service{
+			"proxy": {Hosts: []string{"gate"}, Roles: []string{"reader"}, Visibility: "host"},
+			"blog":  {Hosts: []string{"h9"}, Published: true, Visibility: "public", TLSName: "blog.example.org"},
+			"time":  {Hosts: []string{"h9"}, Published: true, Protocol: "udp"},
+		},
+		Roles: map[string]compile.Role{"reader": {Services: []string{"blog", "time"}}},
+	}, Needs: map[string]map[string][]string{"gate": {"gate": {"cert"}}}}
+	for i := range 70 {
+		c.Hosts[fmt.Sprint("h", i)] = compile.Host{Services: []string{"blog", "time"}[:2*btoi(i == 9)]}
+	}
+	c.nodes = len(c.Hosts)
+	drawn := string(SVG(c))
+	for _, want := range []string{`class="ring"`, "strangers → blog", `class="stranger"`, "time · udp"} {
+		if !strings.Contains(drawn, want) {
+			t.Errorf("no %s in the picture", want)
+		}
+	}
+	if strings.Contains(drawn, "is provided for by") {
+		t.Error("a line to who provides, from nowhere")
+	}
+	c.Needs["h1"] = map[string][]string{"gate": {"cert"}, "h2": {"cert"}}
+	if got := lay(c).lanes; !slices.Equal(got, []string{"gate", "h2"}) {
+		t.Errorf("lines to %v", got)
+	}
+	for name, text := range map[string][]byte{"DOT": DOT(c), "Mermaid": Mermaid(c)} {
+		if !strings.Contains(string(text), "strangers") {
+			t.Errorf("%s: no strangers", name)
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func need(id, kind, providers string) string {
@@ -143,13 +186,13 @@ func TestAroundOwn(t *testing.T) {
 
 // In detail boxes are as wide as what is in them, and not too wide.
 func TestWidest(t *testing.T) {
-	for name, want := range map[string]int{"wiki": 210, strings.Repeat("n", 30): 260, strings.Repeat("n", 63): 320} {
+	for name, want := range map[string]int{"wiki": 210, strings.Repeat("n", 30): 260, strings.Repeat("n", 63): 420} {
 		c := Cluster{Topology: compile.Topology{
 			Hosts:    map[string]compile.Host{"a": {Services: []string{name}}},
 			Services: map[string]compile.Service{name: {Hosts: []string{"a"}}},
 		}, nodes: 1}
 		b := lay(c).boxes["a"]
-		if b.w != want || (want < 320) == strings.Contains(string(SVG(c)), "…") {
+		if b.w != want || (want < 420) == strings.Contains(string(SVG(c)), "…") {
 			t.Errorf("%s: a box of %d pixels, want %d", name, b.w, want)
 		}
 	}
@@ -342,7 +385,7 @@ func TestGraphvizReadsIt(t *testing.T) { graphviz(t, DOT(team(t))) }
 var label = `"[^"<>\n]*"`
 
 var mermaidLine = regexp.MustCompile(`^(flowchart LR|  subgraph n\d+ \[` + label + `\]|  end|    n\d+\(\(node\)\)|    n\d+\[` + label + `\]|    n\d+\(\[` + label + `\]\)|` +
-	`  n\d+\{\{` + label + `\}\}|  n\d+ (--o|-->|-\. ` + label + ` \.->) n\d+|  n\d+ --> n\d+>` + label + `\])$`)
+	`  n\d+\{\{` + label + `\}\}|  n\d+ (--o|-->|-\. ` + label + ` \.->) n\d+|  n\d+ --> n\d+>` + label + `\]|  n\d+>"strangers"\] -\. ` + label + ` \.-> n\d+)$`)
 
 // mermaid checks that each line is one of those that we write.
 func mermaid(t *testing.T, text []byte) {

@@ -79,6 +79,9 @@ func (p *picture) legend(s *svg) {
 	if p.marked("outside") {
 		item(30, func(x int) { s.rect("service outside", rect{x, y - 8, 30, 16}, 3) }, "leads outside")
 	}
+	if p.strangers() {
+		item(30, func(x int) { s.rect("stranger", rect{x, y - 8, 30, 16}, 3) }, "strangers come in")
+	}
 	for _, reaches := range []bool{false, true} {
 		item(34, func(x int) {
 			s.printf(`<g stroke="%s" fill="%s">`, colour(1), colour(1))
@@ -86,11 +89,13 @@ func (p *picture) legend(s *svg) {
 			s.printf(`</g>`)
 		}, map[bool]string{false: "role held by", true: "role reaches"}[reaches])
 	}
-	item(34, func(x int) {
-		s.printf(`<g class="needs"><path d="M%d %dH%d"/><path class="end" d="M%d %dl-8 -4v8z"/></g>`, x, y, x+26, x+34, y)
-	}, "is provided for by")
+	if len(p.lanes) > 0 {
+		item(34, func(x int) {
+			s.printf(`<g class="needs"><path d="M%d %dH%d"/><path class="end" d="M%d %dl-8 -4v8z"/></g>`, x, y, x+26, x+34, y)
+		}, "is provided for by")
+	}
 	if !p.detail {
-		s.text("dim", margin, y+26, "Numbers are roles: what a user or host holds, and who reaches a service. Wider edges stand for more.")
+		s.text("dim", margin, y+26, "Numbers are roles: what a user or host holds, and who reaches a service; in rings, what a service holds. Wider edges stand for more.")
 	}
 }
 
@@ -98,6 +103,16 @@ func (p *picture) legend(s *svg) {
 func (p *picture) marked(mark string) bool {
 	for _, b := range p.boxes {
 		if slices.ContainsFunc(b.rows, func(r *row) bool { return strings.Contains(r.mark, mark) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// strangers tells whether an ingress is drawn.
+func (p *picture) strangers() bool {
+	for name := range p.Hosts {
+		if len(p.entered(name)) > 0 {
 			return true
 		}
 	}

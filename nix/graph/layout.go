@@ -15,7 +15,7 @@ import (
 const (
 	margin   = 28
 	gutter   = 150 // beside the roles, for edges
-	pillW    = 184
+	pillW    = 184 // and more where a role has much to say
 	pillH    = 34
 	pillGap  = 12
 	rowH     = 20
@@ -33,10 +33,11 @@ type rect struct{ x, y, w, h int }
 
 type row struct {
 	rect
-	name, class string // class is "service" or "user"
+	name, class string // class is "service", "user" or "stranger"
 	mark        string // visibility, and "outside"
 	note        string // what people read of that
-	dots        []int  // numbers of its roles
+	dots        []int  // numbers of its roles; of those that lead to a service
+	holds       []int  // numbers of roles that a service holds
 }
 
 type box struct {
@@ -70,6 +71,7 @@ type picture struct {
 	lanes       []string // hosts that provide, sorted
 	joined      []*edge
 	w, h, top   int
+	pillW       int
 }
 
 func lay(c Cluster) *picture {
@@ -77,11 +79,18 @@ func lay(c Cluster) *picture {
 	roles := c.roles()
 	numbers := map[string]int{}
 	for i, r := range roles {
-		p.pills = append(p.pills, &pill{role: r, number: i + 1, rect: rect{w: pillW, h: pillH}})
+		p.pills = append(p.pills, &pill{role: r, number: i + 1})
 		numbers[r.name] = i + 1
+		p.pillW = min(max(p.pillW, pillW, width(r.name, 13)+46, width(r.under(), 11)+46), 2*pillW)
 	}
-	for _, kinds := range c.Needs {
+	for _, pill := range p.pills {
+		pill.rect = rect{w: p.pillW, h: pillH}
+	}
+	for host, kinds := range c.Needs {
 		for provider := range kinds {
+			if host == provider {
+				continue
+			}
 			if _, drawn := c.Hosts[provider]; drawn && !slices.Contains(p.lanes, provider) {
 				p.lanes = append(p.lanes, provider)
 			}
@@ -91,7 +100,7 @@ func lay(c Cluster) *picture {
 	left, right := map[string]*frame{}, map[string]*frame{}
 	for name, h := range c.Hosts {
 		side := left
-		if len(h.Services) > 0 || slices.Contains(p.lanes, name) {
+		if len(h.Services) > 0 || len(c.entered(name)) > 0 || slices.Contains(p.lanes, name) {
 			side = right
 		}
 		if side[h.Group] == nil {
@@ -133,9 +142,12 @@ func (p *picture) box(name string, numbers map[string]int) *box {
 		}
 	}
 	slices.Sort(b.dots)
+	if entered := p.entered(name); len(entered) > 0 {
+		b.rows = append(b.rows, &row{name: "strangers", class: "stranger", note: " → " + strings.Join(entered, ", ")})
+	}
 	for _, s := range h.Services {
 		service := p.Services[s]
-		r := &row{name: s, class: "service", mark: service.Visibility, note: seen(service)}
+		r := &row{name: s, class: "service", mark: service.Visibility, note: seen(service), holds: dots(service.Roles, numbers)}
 		if service.Outside != "" {
 			r.mark += " outside"
 			r.note += " → " + service.Outside
@@ -153,12 +165,16 @@ func (p *picture) box(name string, numbers map[string]int) *box {
 	return b
 }
 
-// seen says how far a service is seen, where that is not the cluster.
-func seen(s compile.Service) string {
-	if s.Visibility != "public" && s.Visibility != "host" {
-		return ""
+// seen says how far a service is seen, where that is not the cluster, and that it takes
+// datagrams.
+func seen(s compile.Service) (note string) {
+	if s.Protocol == "udp" {
+		note = " · udp"
 	}
-	return " · " + cmp.Or(s.TLSName, s.Visibility)
+	if s.Visibility == "public" || s.Visibility == "host" {
+		note += " · " + cmp.Or(s.TLSName, s.Visibility)
+	}
+	return note
 }
 
 func dots(roles []string, numbers map[string]int) (list []int) {

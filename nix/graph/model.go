@@ -19,7 +19,7 @@ import (
 // Cluster is what is drawn.
 type Cluster struct {
 	compile.Topology
-	// Needs are the kinds of need, by host, then by the provider that is asked first.
+	// Needs are the kinds of need, by host, then by provider.
 	Needs map[string]map[string][]string
 	// around is the host that the others are drawn for, empty for all.
 	around string
@@ -43,8 +43,10 @@ func New(s compile.Snapshot) (Cluster, error) {
 		}
 		c.Needs[host] = map[string][]string{}
 		for _, n := range m.Needs {
-			if first := n.Providers[0]; !slices.Contains(c.Needs[host][first], n.Kind) {
-				c.Needs[host][first] = append(c.Needs[host][first], n.Kind)
+			for _, p := range n.Providers {
+				if !slices.Contains(c.Needs[host][p], n.Kind) {
+					c.Needs[host][p] = append(c.Needs[host][p], n.Kind)
+				}
 			}
 		}
 		for _, kinds := range c.Needs[host] {
@@ -123,6 +125,29 @@ func (c Cluster) roles() []*role {
 	}
 	slices.SortFunc(all, func(a, b *role) int { return cmp.Compare(a.name, b.name) })
 	return all
+}
+
+// entered are the public services that strangers reach through a host, sorted: those that
+// its node or a service on it reaches, where it is an ingress.
+func (c Cluster) entered(host string) (services []string) {
+	h := c.Hosts[host]
+	if !slices.Contains(h.Capabilities, "ingress") {
+		return nil
+	}
+	held := slices.Clone(h.Roles)
+	for _, s := range h.Services {
+		held = append(held, c.Services[s].Roles...)
+	}
+	for _, role := range held {
+		r := c.Roles[role]
+		services = append(services, r.Services...)
+		for _, g := range r.Groups {
+			services = append(services, c.Groups[g]...)
+		}
+	}
+	services = slices.DeleteFunc(services, func(s string) bool { return c.Services[s].Visibility != "public" })
+	slices.Sort(services)
+	return slices.Compact(services)
 }
 
 // Around is the part of a cluster that one host has to do with: what its

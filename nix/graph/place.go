@@ -38,16 +38,16 @@ func (p *picture) place() {
 func (p *picture) try(leftCols, rightCols int) (w, h int) {
 	p.top = head + lane*(len(p.lanes)+1)
 	x := margin + lane*len(p.lanes) + 8
-	boxW := 158
+	boxW := p.widest(158, 210)
 	if p.detail {
-		boxW = p.widest(210, 320)
+		boxW = p.widest(210, 420)
 	}
 	leftW, leftH := stack(p.left, rect{x, p.top, boxW, 0}, leftCols)
 	pillX := x
 	if leftW > 0 {
 		pillX += leftW + gutter
 	}
-	rightX := pillX + pillW + gutter
+	rightX := pillX + p.pillW + gutter
 	if len(p.pills) == 0 {
 		rightX = pillX
 	}
@@ -70,7 +70,7 @@ func (p *picture) try(leftCols, rightCols int) (w, h int) {
 func (p *picture) widest(low, high int) int {
 	for _, b := range p.boxes {
 		for _, r := range b.rows {
-			low = max(low, rowPad+width(r.name+r.note, 12)+18)
+			low = max(low, rowPad+width(r.name+r.note, 12)+18+p.badges(r))
 		}
 	}
 	return min(low, high)

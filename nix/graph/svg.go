@@ -88,34 +88,53 @@ func (p *picture) host(s *svg, b *box) {
 			corner = rowH / 2
 		}
 		s.rect(strings.TrimSpace(r.class+" "+r.mark), r.rect, corner)
-		room := r.w - 18
-		if !p.detail {
-			room -= 14 * min(len(r.dots), most)
-		}
-		s.fit("row", r.x+9, r.y+14, r.name+r.note, room, 12)
-		if !p.detail {
-			p.dots(s, r.x+r.w-4, r.y+rowH/2, r.dots)
+		s.fit("row", r.x+9, r.y+14, r.name+r.note, r.w-18-p.badges(r), 12)
+		x := r.x + r.w - 4
+		x -= p.dots(s, x, r.y+rowH/2, r.dots)
+		p.rings(s, x, r.y+rowH/2, r.holds)
+		if r.class == "stranger" {
+			s.printf(`<path class="way" d="M%d %dh12l-6 -4m6 4l-6 4"/>`, b.x-6, r.y+rowH/2)
 		}
 	}
+}
+
+// badges is how wide the numbers of roles on a row are.
+func (p *picture) badges(r *row) int {
+	if p.detail {
+		return 0
+	}
+	return 14 * (min(len(r.dots), most) + min(len(r.holds), most))
 }
 
 // most is how many numbers of roles are shown on one thing.
 const most = 4
 
-// dots are numbers of roles, the last of them at x. In detail, edges say it.
-func (p *picture) dots(s *svg, x, y int, roles []int) {
+// dots are numbers of roles, the last of them at x, and how wide they are. In detail,
+// edges say it.
+func (p *picture) dots(s *svg, x, y int, roles []int) int {
+	return p.numbers(s, x, y, roles, s.dot)
+}
+
+// rings are numbers of roles that a service holds, beside those that lead to it.
+func (p *picture) rings(s *svg, x, y int, roles []int) int {
+	return p.numbers(s, x, y, roles, s.ring)
+}
+
+func (p *picture) numbers(s *svg, x, y int, roles []int, number func(x, y, role int)) int {
 	if p.detail {
-		return
+		return 0
 	}
+	start := x
 	if more := len(roles) - most; more > 0 {
 		s.printf(`<text class="more" x="%d" y="%d" text-anchor="end">+%d</text>`, x, y+3, more+1)
 		x -= 16
 		roles = roles[:most-1]
 	}
 	for i := len(roles) - 1; i >= 0; i-- {
-		s.dot(x-6, y, roles[i])
+		number(x-6, y, roles[i])
 		x -= 14
 	}
+	return start - x
 }
 
 // role is a role with its edges: a thin line to each that holds it, an arrow to
@@ -142,16 +161,7 @@ func (p *picture) role(s *svg, r *pill) {
 		s.dot(x+4, r.y+r.h/2, r.number)
 		x += 18
 	}
-	under := ""
-	if r.every {
-		under = "every node"
-	}
-	if len(r.groups) > 0 {
-		if under != "" {
-			under += " · "
-		}
-		under += "via " + strings.Join(r.groups, ", ")
-	}
+	under := r.under()
 	room := r.x + r.w - 12 - x
 	if under == "" {
 		s.fit("name", x, r.y+22, r.name, room, 13)
@@ -160,6 +170,18 @@ func (p *picture) role(s *svg, r *pill) {
 		s.fit("dim", x, r.y+28, under, room, 11)
 	}
 	s.printf(`</g>`)
+}
+
+// under is what a role's pill says below its name.
+func (r *role) under() string {
+	var parts []string
+	if r.every {
+		parts = append(parts, "every node")
+	}
+	if len(r.groups) > 0 {
+		parts = append(parts, "via "+strings.Join(r.groups, ", "))
+	}
+	return strings.Join(parts, " · ")
 }
 
 type svg struct{ strings.Builder }
@@ -178,6 +200,10 @@ func (s *svg) text(class string, x, y int, v string) {
 
 func (s *svg) dot(x, y, role int) {
 	s.printf(`<circle class="dot" cx="%d" cy="%d" r="6.5" fill="%s" stroke="none"/><text class="number" x="%d" y="%d">%d</text>`, x, y, colour(role), x, y+3, role)
+}
+
+func (s *svg) ring(x, y, role int) {
+	s.printf(`<circle class="ring" cx="%d" cy="%d" r="6" stroke="%s"/><text class="more" x="%d" y="%d" text-anchor="middle">%d</text>`, x, y, colour(role), x, y+3, role)
 }
 
 // join draws an edge, level at both ends: with a dot at what holds a role, or an

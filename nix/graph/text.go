@@ -39,6 +39,9 @@ func DOT(c Cluster) []byte {
 		outside: func(from, to string) string {
 			return fmt.Sprintf("  %s [shape=plaintext]; %s -> %s [style=dotted];\n", quoted(to), quoted(from), quoted(to))
 		},
+		strangers: func(to, services string) string {
+			return fmt.Sprintf("  strangers [shape=plaintext]; strangers -> %s [label=%s color=orange penwidth=2];\n", quoted(to), quoted(services))
+		},
 		needs: func(from, to, kinds string) string {
 			return fmt.Sprintf("  %s -> %s [label=%s style=dashed constraint=false];\n", quoted(from), quoted(to), quoted(kinds))
 		},
@@ -80,6 +83,9 @@ func Mermaid(c Cluster) []byte {
 		outside: func(from, to string) string {
 			return fmt.Sprintf("  %s --> %s>%s]\n", id(from), id("outside "+to), escaped(to))
 		},
+		strangers: func(to, services string) string {
+			return fmt.Sprintf("  %s>%s] -. %s .-> %s\n", id("strangers"), escaped("strangers"), escaped(services), id(to))
+		},
 		needs: func(from, to, kinds string) string {
 			return fmt.Sprintf("  %s -. %s .-> %s\n", id(from), escaped(kinds), id(to))
 		},
@@ -94,7 +100,8 @@ type form struct {
 	service, user  func(id, name string) string
 	role           func(id, label string) string
 	holds, reaches func(from, to string) string
-	outside        func(from, to string) string // from a service to where it leads
+	outside        func(from, to string) string     // from a service to where it leads
+	strangers      func(to, services string) string // through an ingress
 	needs          func(from, to, kinds string) string
 }
 
@@ -145,6 +152,11 @@ func (c Cluster) write(f *form) {
 			if to := c.Services[s].Outside; to != "" {
 				f.WriteString(f.outside("service/"+name+"/"+s, to))
 			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Hosts)) {
+		if entered := c.entered(name); len(entered) > 0 {
+			f.WriteString(f.strangers("node/"+name, strings.Join(entered, ", ")))
 		}
 	}
 	for _, host := range slices.Sorted(maps.Keys(c.Needs)) {

@@ -90,6 +90,8 @@ type role struct {
 type provider struct {
 	Hosts    []string `json:"hosts"`
 	Issuer   string   `json:"issuer,omitempty"`
+	Lifetime int      `json:"lifetime,omitempty"`
+	Every    int      `json:"every,omitempty"`
 	Requires []string `json:"requires,omitempty"`
 }
 

@@ -18,7 +18,9 @@ func (g generator) publish(c *cluster) {
 		}
 		s.Visibility = "public"
 		if s.Scope == "" && g.IntN(4) > 0 {
-			s.TLSName = strings.Replace(name, "s", "n", 1) + ".example.org"
+			if s.Protocol != "udp" {
+				s.TLSName = strings.Replace(name, "s", "n", 1) + ".example.org"
+			}
 		}
 	}
 }

@@ -161,7 +161,7 @@ func name(e any) string {
 func compact(v any) string {
 	if s, ok := v.(string); ok {
 		if strings.Contains(s, "\n") {
-			return certificate(s)
+			return strings.Join(certificates(s), ", ")
 		}
 		return s
 	}

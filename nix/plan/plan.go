@@ -64,7 +64,7 @@ type Unit struct {
 func Compare(before, after compile.Snapshot) (Plan, error) {
 	p := Plan{Cluster: after.Topology.Name, Hosts: []Host{}, Placement: moves(before.Topology, after.Topology)}
 	rights := newDelta()
-	rights.public(before.Topology, after.Topology)
+	rights.topology(before.Topology, after.Topology)
 	var unchanged []string
 	var changed sync.Mutex
 	var work errgroup.Group
@@ -127,7 +127,7 @@ func compareHost(name string, was, is documents, moved *Change, rights *delta) (
 	if err := read(is[florete.DocManifest], &now); err != nil {
 		return h, fmt.Errorf("manifest of %s: %w", name, err)
 	}
-	if err := rights.host(was, is, old, now); err != nil {
+	if err := rights.host(name, was, is); err != nil {
 		return h, err
 	}
 	var err error

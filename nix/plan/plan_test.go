@@ -219,18 +219,3 @@ func altered(v any) any {
 	}
 	return nil
 }
-
-// A need whose request says nothing of an identity is not taken for harmless.
-func TestCertificateForNobody(t *testing.T) {
-	c := cases()["service-moves.nix"]
-	docs := map[string]documents{}
-	for host, d := range c.After.Documents {
-		m := d["manifest"]
-		m.Body = strings.ReplaceAll(m.Body, `"id":"spiffe://golden.flor/service/wiki"`, `"name":"spiffe://golden.flor/service/wiki"`)
-		docs[host] = documents{"manifest": m}
-	}
-	_, err := Compare(c.Before, compile.Snapshot{Topology: c.After.Topology, Documents: docs})
-	if err == nil || !strings.Contains(err.Error(), "need cert-service-wiki: a certificate for nobody") {
-		t.Errorf("got %v", err)
-	}
-}

@@ -2,13 +2,8 @@ package plan
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
-	"encoding/pem"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -17,11 +12,14 @@ import (
 	"florete/nix/compile"
 )
 
-// Right is something that someone may do. All that makes access wider is one:
+// Right is something that someone may do. All that makes access wider is one, and so is
+// what lies behind it: rules has the whole list, and what no rule explains is one too.
 //
 //	user/alice             reach       service/wiki     a service allows a principal
 //	anyone                 reach       service/wiki     it is public
+//	service/wiki           lead to     192.0.2.7:80     its connections go there
 //	node/laptop            act as      user/alice       a host has another's certificate
+//	node/forge             fetch       file root/key
 //	account www on ursula  act as      service/wiki     the forwarder takes it for one
 //	SSH key SHA256:…       enrol as    node/ursula
 //	node/forge             provide     cert
@@ -37,190 +35,190 @@ func compareRights(a, b Right) int {
 	return cmp.Or(cmp.Compare(a.May, b.May), cmp.Compare(a.What, b.What), cmp.Compare(a.Who, b.Who))
 }
 
-// delta is the rights that change: on which side each was seen.
+// fact is a right that documents give.
+type fact struct {
+	Right
+	// for so many seconds; a right without What is wider the longer it is.
+	seconds int64
+	// because of other rights: who reads of those need not read of this.
+	because []Right
+}
+
+// ever is the length of what never ends.
+const ever = math.MaxInt64
+
+// delta is the rights that change: how much of each was seen on both sides.
 type delta struct {
 	mu   sync.Mutex
-	seen map[Right]side
+	seen map[Right]*extent
+}
+
+type extent struct {
+	on      [2]int64 // by side; 0 is not at all
+	because []Right
 }
 
 type side int
 
 const (
-	before side = 1 << iota
+	before side = iota
 	after
 )
 
-func newDelta() *delta { return &delta{seen: map[Right]side{}} }
+func newDelta() *delta { return &delta{seen: map[Right]*extent{}} }
 
-func (d *delta) note(s side, rights []Right) {
+func (d *delta) note(s side, facts []fact) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, r := range rights {
-		d.seen[r] |= s
+	for _, f := range facts {
+		e := d.seen[f.Right]
+		if e == nil {
+			e = &extent{}
+			d.seen[f.Right] = e
+		}
+		e.on[s] = max(e.on[s], f.seconds, 1)
+		for _, r := range f.because {
+			if !slices.Contains(e.because, r) {
+				e.because = append(e.because, r)
+			}
+		}
 	}
 }
 
-// keep drops rights that a host gives which does not change: a service may run on
-// several hosts, and stay reachable when it leaves one.
+// keep notes what a host gives that does not change, where others change it: a service may
+// run on several hosts, and stay reachable when it leaves one.
 func (d *delta) keep(docs documents) error {
-	var m florete.Manifest
-	if err := read(docs[florete.DocManifest], &m); err != nil {
+	facts, _, err := granted(docs)
+	if err != nil {
 		return err
 	}
-	rights := append(published(m), trust(m.Trust)...)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, r := range rights {
-		delete(d.seen, r)
+	for _, f := range facts {
+		if e := d.seen[f.Right]; e != nil {
+			for s := range e.on {
+				e.on[s] = max(e.on[s], f.seconds, 1)
+			}
+		}
 	}
 	return nil
 }
 
+// sorted leaves out what comes with another right that changes the same way.
 func (d *delta) sorted() (opened, closed []Right) {
-	opened, closed = []Right{}, []Right{}
-	for r, s := range d.seen {
-		switch s {
-		case after:
-			opened = append(opened, r)
-		case before:
-			closed = append(closed, r)
+	pick := func(from, to side) []Right {
+		changes := func(r Right) bool {
+			e := d.seen[r]
+			return e != nil && e.on[to] > e.on[from]
 		}
-	}
-	slices.SortFunc(opened, compareRights)
-	slices.SortFunc(closed, compareRights)
-	return opened, closed
-}
-
-func (d *delta) public(was, is compile.Topology) {
-	for s, t := range map[side]compile.Topology{before: was, after: is} {
-		for name, service := range t.Services {
-			if service.Visibility == "public" {
-				d.note(s, []Right{{"anyone", "reach", "service/" + name}})
+		list := []Right{}
+		for r, e := range d.seen {
+			if changes(r) && !slices.ContainsFunc(e.because, changes) {
+				if r.What == "" {
+					r.What = duration(e.on[to])
+				}
+				list = append(list, r)
 			}
 		}
+		slices.SortFunc(list, compareRights)
+		return list
+	}
+	return pick(before, after), pick(after, before)
+}
+
+// duration is a number of seconds for people.
+func duration(seconds int64) string {
+	if seconds == ever {
+		return "ever"
+	}
+	n, unit := seconds, "second"
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{86400, "day"}, {3600, "hour"}, {60, "minute"}} {
+		if seconds%u.size == 0 {
+			n, unit = seconds/u.size, u.name
+			break
+		}
+	}
+	if n != 1 {
+		unit += "s"
+	}
+	return fmt.Sprintf("%d %s", n, unit)
+}
+
+// topology notes what no document says.
+func (d *delta) topology(was, is compile.Topology) {
+	for s, t := range map[side]compile.Topology{before: was, after: is} {
+		var facts []fact
+		for name, service := range t.Services {
+			if service.Visibility != "public" {
+				continue
+			}
+			facts = append(facts, fact{Right: Right{"anyone", "reach", "service/" + name}})
+			for host, h := range t.Hosts {
+				if slices.Contains(h.Capabilities, "ingress") {
+					facts = append(facts, fact{Right: Right{"anyone", "come in through", "host " + host}})
+				}
+			}
+		}
+		for name, h := range t.Hosts {
+			node := "node/" + name
+			facts = append(facts, fact{
+				Right:   Right{"account " + h.Membership.String() + " on " + name, "hold", "the keys of " + node},
+				because: []Right{join(node)},
+			})
+		}
+		d.note(s, facts)
 	}
 }
 
-// host notes what one host's documents grant.
-func (d *delta) host(was, is documents, old, now florete.Manifest) error {
-	hadCerts, err := certificates(old)
-	if err != nil {
-		return err
-	}
-	hasCerts, err := certificates(now)
-	if err != nil {
-		return err
-	}
-	for _, v := range []struct {
-		side        side
-		docs        documents
-		m           florete.Manifest
-		certs, then map[florete.ID]bool // on this side, on the other
-	}{{before, was, old, hadCerts, hasCerts}, {after, is, now, hasCerts, hadCerts}} {
-		var policy florete.Policy
-		if err := read(v.docs[florete.DocPolicy], &policy); err != nil {
-			return fmt.Errorf("policy of %s: %w", v.m.Host, err)
+// host notes what one host's documents grant. Where only one side has what no rule
+// explains, the other goes without: it may have been what kept someone out.
+func (d *delta) host(name string, was, is documents) error {
+	var loose [2]map[string]string
+	var kinds [2]map[string]bool
+	for s, docs := range []documents{was, is} {
+		facts, rest, err := granted(docs)
+		if err != nil {
+			return fmt.Errorf("host %s: %w", name, err)
 		}
-		rights := slices.Concat(published(v.m), trust(v.m.Trust), acting(v.m, v.certs), accounts(v.m, v.then))
-		for kind := range policy.Kinds {
-			rights = append(rights, Right{"node/" + policy.Host, "provide", kind})
+		d.note(side(s), facts)
+		loose[s], kinds[s] = rest, map[string]bool{}
+		for kind, raw := range docs {
+			kinds[s][kind] = raw.Body != ""
 		}
-		d.note(v.side, rights)
+	}
+	for s, rest := range loose {
+		other := side(1 - s)
+		for path, value := range rest {
+			d.note(side(s), []fact{{Right: Right{"node/" + name, "go by", path + " = " + value}}})
+			kind, _, _ := strings.Cut(path, " ")
+			if _, there := loose[other][path]; !there && kinds[other][kind] {
+				d.note(other, []fact{{Right: Right{"node/" + name, "go without", path}}})
+			}
+		}
 	}
 	return nil
 }
 
-// published is who may reach what this host publishes.
-func published(m florete.Manifest) (rights []Right) {
-	for _, p := range m.Forwarder.Publish {
-		for _, a := range p.Allow {
-			who := a.ID.Short()
-			if a.Fingerprint != "" {
-				who += " with certificate " + a.Fingerprint
-			}
-			rights = append(rights, Right{who, "reach", p.ID.Short()})
-		}
-	}
-	return rights
-}
+// join is the right of a host that comes.
+func join(node string) Right { return Right{node, "join", "the cluster"} }
 
-// acting is whose certificates the host has, besides its own.
-func acting(m florete.Manifest, certificates map[florete.ID]bool) (rights []Right) {
-	for id := range certificates {
-		if id != m.Identity.ID {
-			rights = append(rights, Right{m.Identity.ID.Short(), "act as", id.Short()})
+// granted is what the documents of a host grant, and what no rule explains: by where it is.
+func granted(docs documents) (facts []fact, loose map[string]string, err error) {
+	loose = map[string]string{}
+	for _, kind := range []string{florete.DocManifest, florete.DocPolicy} {
+		var body map[string]any
+		if err := read(docs[kind], &body); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", kind, err)
 		}
-	}
-	return rights
-}
-
-// certificates are the identities that a host has certificates for.
-func certificates(m florete.Manifest) (map[florete.ID]bool, error) {
-	ids := map[florete.ID]bool{}
-	for _, n := range m.Needs {
-		if n.Kind != "cert" {
+		if body == nil {
 			continue
 		}
-		var request struct {
-			ID florete.ID `json:"id"`
-		}
-		if err := json.Unmarshal(n.Request, &request); err != nil || request.ID.IsZero() {
-			return nil, fmt.Errorf("host %s: need %s: a certificate for nobody: %s", m.Host, n.ID, n.Request)
-		}
-		ids[request.ID] = true
+		w := walk{loose: loose, root: body, doc: kind}
+		w.value(kind, nil, nil, body)
+		facts = append(facts, w.facts...)
 	}
-	return ids, nil
-}
-
-// accounts is who acts as what on the host, and which key it enrols with. What
-// the host had no certificate for before, its own rights tell.
-func accounts(m florete.Manifest, had map[florete.ID]bool) (rights []Right) {
-	if had[m.Identity.ID] {
-		rights = append(rights, Right{"SSH key " + fingerprint(m.Identity.SSHHostKey), "enrol as", m.Identity.ID.Short()})
-	}
-	for _, c := range m.Forwarder.Callers {
-		if !had[c.ID] {
-			continue
-		}
-		for _, user := range c.Users {
-			rights = append(rights, Right{"account " + user + " on " + m.Host, "act as", c.ID.Short()})
-		}
-		for _, uid := range c.UIDs {
-			rights = append(rights, Right{fmt.Sprintf("uid %d on %s", uid, m.Host), "act as", c.ID.Short()})
-		}
-	}
-	return rights
-}
-
-func trust(t florete.Trust) (rights []Right) {
-	for _, root := range t.Roots {
-		rights = append(rights, Right{"root " + certificate(root), "vouch for", "every identity"})
-	}
-	for _, key := range t.Keys {
-		rights = append(rights, Right{"key " + key, "sign", "every document"})
-	}
-	return rights
-}
-
-// fingerprint is that of ssh-keygen -l.
-func fingerprint(key string) string {
-	_, data, _ := strings.Cut(key, " ")
-	b, _ := base64.StdEncoding.DecodeString(data)
-	sum := sha256.Sum256(b)
-	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
-}
-
-// certificate names one by its subject and the digest that openssl x509
-// -fingerprint -sha256 prints.
-func certificate(text string) string {
-	block, _ := pem.Decode([]byte(text))
-	if block == nil {
-		block = &pem.Block{Bytes: []byte(text)}
-	}
-	sum := sha256.Sum256(block.Bytes)
-	name := "SHA256:" + hex.EncodeToString(sum[:])
-	if c, err := x509.ParseCertificate(block.Bytes); err == nil {
-		return c.Subject.String() + " " + name
-	}
-	return name
+	return facts, loose, nil
 }

@@ -26,11 +26,11 @@ func (p Plan) Text(w io.Writer, colour bool) error {
 		_, err := fmt.Fprintf(w, "cluster %s: nothing changes on any of %d hosts\n", p.Cluster, p.Unchanged)
 		return err
 	}
-	t := &text{colour: colour}
+	t := &page{colour: colour}
 	var order []string
 	alike := map[string][]Host{}
 	for _, h := range p.Hosts {
-		key := h.Change + "\n" + (&text{colour: colour}).changes(h)
+		key := h.Change + "\n" + (&page{colour: colour}).changes(h)
 		if alike[key] == nil {
 			order = append(order, key)
 		}
@@ -93,12 +93,12 @@ func (p Plan) summary() string {
 	return fmt.Sprintf("Hosts: %s; %s", strings.Join(parts, ", "), access)
 }
 
-type text struct {
+type page struct {
 	b      strings.Builder
 	colour bool
 }
 
-func (t *text) line(indent, mark, s string) {
+func (t *page) line(indent, mark, s string) {
 	if t.colour {
 		code := map[string]string{"+": green, "-": red, "~": yellow, "!": bold}[mark]
 		t.b.WriteString(indent + code + mark + " " + s + plain + "\n")
@@ -107,7 +107,7 @@ func (t *text) line(indent, mark, s string) {
 	t.b.WriteString(indent + mark + " " + s + "\n")
 }
 
-func (t *text) section(title string) {
+func (t *page) section(title string) {
 	if t.b.Len() > 0 {
 		t.b.WriteString("\n")
 	}
@@ -115,7 +115,7 @@ func (t *text) section(title string) {
 }
 
 // changes of one host. Many of a sort are counted.
-func (t *text) changes(h Host) string {
+func (t *page) changes(h Host) string {
 	type sort struct{ mark, noun string }
 	lines := map[sort][]string{}
 	var order []sort

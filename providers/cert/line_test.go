@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"florete"
 	"florete/providers/api"
 	"florete/providers/providertest"
 	"florete/providers/server"

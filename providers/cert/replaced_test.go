@@ -79,7 +79,7 @@ func TestReplaced(t *testing.T) {
 	second.Start()
 	at := func(e *providertest.Env, c *api.Client) *api.Client {
 		there := *c
-		there.Provider, there.Dial = e.Policy.Provider, e.Dial
+		there.Provider, there.Dial = florete.Provider{ID: e.Policy.Provider.ID, Addresses: e.Policy.Provider.Listen}, e.Dial
 		return &there
 	}
 	good := func(c *api.Client, what string) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"florete"
@@ -44,6 +45,27 @@ func Sign(hosts map[string][]florete.Document, key signature.SecretKey, now time
 		}
 	}
 	return tree, nil
+}
+
+// RejectUnpinned refuses a key that a host's manifest does not have among its trust.keys: the
+// host would refuse the documents. While keys change over, both are there.
+func RejectUnpinned(hosts map[string][]florete.Document, key signature.PublicKey) error {
+	for _, host := range slices.Sorted(maps.Keys(hosts)) {
+		for _, d := range hosts[host] {
+			if d.Envelope.Kind != florete.DocManifest {
+				continue
+			}
+			m, err := d.Manifest()
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(m.Trust.Keys, key.String()) {
+				return fmt.Errorf("key %s: not among trust.keys, so host %s would refuse what it signs, want one of %s: "+
+					"add the key there, and publish that signed by one of those", key, host, strings.Join(m.Trust.Keys, ", "))
+			}
+		}
+	}
+	return nil
 }
 
 func publishable(e florete.Envelope, now time.Time) error {

@@ -176,7 +176,7 @@ func outbound(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) 
 			t.Fatal(err)
 		}
 		defer p.Close()
-		err = p.Probe(t.Context(), transport.Route{Caller: alice, Target: target, Endpoints: []string{l.Addr().String()}})
+		err = p.Probe(t.Context(), transport.Route{Caller: alice, Target: target, Endpoints: []florete.Addresses{{l.Addr().String()}}})
 		if wrong := new(transport.ImpostorError); errors.As(err, &wrong) {
 			return wrong.Err.Error()
 		} else if err != nil {

@@ -4,6 +4,6 @@
   file.hosts = [ "drhorrible" ];
   oidc = {
     hosts = [ "drhorrible" ];
-    issuer = "http://auth.demo.flor.rete";
+    issuer = "http://auth.demo.flor.rete:5556";
   };
 }

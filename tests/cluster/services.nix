@@ -1,5 +1,6 @@
 facts: {
-  # The pages of the OIDC issuer, see providers.nix.
+  # The pages of the OIDC issuer, see providers.nix: 5556 is where the provider serves them
+  # unless its settings say otherwise.
   auth = {
     host = "drhorrible";
     port = 5556;
@@ -20,7 +21,7 @@ facts: {
     sso = {
       mode = "oidc";
       restart = "outline.service";
-      redirectURIs = [ "http://outline.demo.flor.rete/auth/oidc.callback" ];
+      redirectURIs = [ "http://outline.demo.flor.rete:4654/auth/oidc.callback" ];
     };
   };
 

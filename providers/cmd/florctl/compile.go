@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -13,15 +12,15 @@ import (
 
 func newCompileCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "compile [FLAKE] {--node NAME [--kind policy] | --out DIR}",
+		Use:   "compile [FLAKE] {--host NAME [--kind policy] | --out DIR}",
 		Short: "Compile a cluster into its hosts' documents",
 		Long: `Compile a cluster into its hosts' documents: manifests, and policies of the
-hosts that provide. With --node alone the body is printed, byte for byte. With
---out documents are written: those of --node into DIR, else those of every host
-into DIR/<host>.`,
+hosts that provide. With --host alone the body is printed, byte for byte. With
+--out documents are written: those of --host into DIR, else those of every host
+into DIR/<host>; directories of hosts that are no more go.`,
 	}
 	from := source(cmd)
-	node := cmd.Flags().String("node", "", "only the documents of this host")
+	host := cmd.Flags().String("host", "", "only the documents of the host `NAME`")
 	kind := cmd.Flags().String("kind", florete.DocManifest, "document to print, manifest or policy")
 	out := cmd.Flags().String("out", "", "write documents into this directory")
 	cmd.MarkFlagsMutuallyExclusive("kind", "out")
@@ -30,12 +29,12 @@ into DIR/<host>.`,
 		if err != nil {
 			return err
 		}
-		if *node == "" && *out == "" {
-			return errors.New("give --node NAME to print one host's document, or --out DIR to write all")
+		if *host == "" && *out == "" {
+			return errors.New("give --host NAME to print one host's document, or --out DIR to write all")
 		}
 		var hosts []string
-		if *node != "" {
-			hosts = []string{*node}
+		if *host != "" {
+			hosts = []string{*host}
 		}
 		c, err := compile.Compile(cmd.Context(), src, hosts...)
 		if err != nil {
@@ -43,16 +42,11 @@ into DIR/<host>.`,
 		}
 		switch {
 		case *out == "":
-			return printBody(cmd, c.Documents[*node], *kind)
-		case *node != "":
-			return compile.Write(*out, c.Documents[*node])
+			return printBody(cmd, c.Documents[*host], *kind)
+		case *host != "":
+			return compile.Write(*out, c.Documents[*host])
 		}
-		for host, documents := range c.Documents {
-			if err := compile.Write(filepath.Join(*out, host), documents); err != nil {
-				return err
-			}
-		}
-		return nil
+		return compile.WriteAll(*out, c.Documents)
 	}
 	return cmd
 }

@@ -56,7 +56,7 @@ otherwise.`,
 		work, ctx := errgroup.WithContext(cmd.Context())
 		work.Go(func() (err error) {
 			if before, err = compile.Read(ctx, old); err != nil {
-				err = fmt.Errorf("at %s: %w", *rev, err)
+				err = fmt.Errorf("at %s: %w\ncompare with a commit that had no faults, such as --from %s~1", *rev, err, *rev)
 			}
 			return err
 		})

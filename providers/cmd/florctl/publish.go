@@ -60,6 +60,12 @@ Readers of DIR see the old documents or the new ones, whole.`,
 		if err := refuseKeys(c.Name, tree); err != nil {
 			return err
 		}
+		if err := publish.RejectUnpinned(c.Documents, key.ToPublicKey()); err != nil {
+			return fmt.Errorf("cluster %s: %s: %w", c.Name, *keyFile, err)
+		}
+		if c.Unlocked(src) {
+			return fmt.Errorf("cluster %s: flake.lock is missing or lacks an input, so nothing says which Florete compiled it: %s", c.Name, compile.LockCommand)
+		}
 		documents, err := publish.Sign(c.Documents, key, time.Now())
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)

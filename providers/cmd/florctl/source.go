@@ -46,9 +46,12 @@ func words(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// noteUnseen tells of files that have no effect.
+// noteUnseen tells of files that have no effect, and of inputs that nothing pins.
 func noteUnseen(ctx context.Context, src compile.Source) {
 	if unseen := src.Unseen(ctx); len(unseen) > 0 {
 		fmt.Fprintf(os.Stderr, "note: git does not know %s, so neither does Nix: git add it\n", strings.Join(unseen, ", "))
+	}
+	if note := src.NoteLock(ctx); note != "" {
+		fmt.Fprintln(os.Stderr, "note:", note)
 	}
 }

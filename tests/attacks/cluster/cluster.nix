@@ -34,7 +34,7 @@ in
       secret = on "b" 8903 { };
       wiki = on "b" 8904 {
         roles = [ "oidc-client" ];
-        sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.sec.flor.rete/callback" ]; };
+        sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.sec.flor.rete:8904/callback" ]; };
         files.password = { ref = "wiki/password"; restart = "wiki.service"; };
       };
     };

@@ -26,7 +26,7 @@
   hosts.mu = { address = "ff02::1"; sshHostKey = key "mu"; membership = "blue-"; };
   hosts.nu = { address = "nu.golden.flor.rete"; sshHostKey = key "nu"; };
   hosts.xi = { address = "255.255.255.255"; sshHostKey = key "xi"; };
-  hosts.omicron.sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMcXanA9TdhPujwLdg0QZw8qIFP6LDnMxk7H/XeSrAN6";
+  hosts.rho.sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMcXanA9TdhPujwLdg0QZw8qIFP6LDnMxk7H/XeSrAN6";
   hosts.pi.sshHostKey = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC+DxDI9P37bsh/pNmqksk2c9dJO07qrIvEoupcns78fJ6FKqU/Kxu+qALdCVa599nEBXH+3GBVB0sPw2BjIFtLaJbcVBE1yGb/J7S3dEHMklh2zFfaNuehVFyWy9CUDCshnZDCGVwXNyU4my6tqze6oTFQ02MNT4TadMD+um7mXQ==";
   services.ten = { host = "beta"; listenPort = 10; upstream = "wiki.golden.flor.rete:80"; };
   services.eleven = { replicas = "every"; port = 11; };

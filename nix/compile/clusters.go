@@ -1,0 +1,71 @@
+package compile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// compareClusters finds what clusters of one flake say of a host that they cannot both mean.
+// They mean the same machine by its SSH host key, and the same identity by its SPIFFE ID.
+func compareClusters(all []Report) {
+	for i := range all {
+		r := &all[i]
+		for _, other := range all[:i] {
+			marked := map[string]string{} // what marks a host of the other cluster → its name
+			for name, h := range other.members.Hosts {
+				for _, mark := range marks(h) {
+					marked[mark] = name
+				}
+			}
+			for _, name := range slices.Sorted(maps.Keys(r.members.Hosts)) {
+				var met []string
+				for _, mark := range marks(r.members.Hosts[name]) {
+					if theirs := marked[mark]; theirs != "" && !slices.Contains(met, theirs) {
+						met = append(met, theirs)
+						r.Faults = append(r.Faults, compareHosts(name, r.members.Hosts[name], other.Cluster, other.members.Hosts[theirs])...)
+					}
+				}
+			}
+		}
+		order(r.Faults)
+	}
+}
+
+// marks are what no two hosts have in common.
+func marks(h Host) []string {
+	all := []string{h.ID.String()}
+	if h.SSHHostKey != "" {
+		all = append(all, h.SSHHostKey)
+	}
+	for _, address := range h.Address {
+		all = append(all, fmt.Sprint(address, " ", h.ForwarderPort))
+	}
+	return all
+}
+
+func compareHosts(name string, h Host, cluster string, o Host) (faults []Fault) {
+	differ := func(attribute, problem string, value any, remedy string) {
+		faults = append(faults, Fault{
+			ID: "FL059", Severity: "error", Place: "hosts." + name + "." + attribute,
+			Problem: problem, Value: fmt.Sprint(value), Remedy: remedy,
+		})
+	}
+	machine := h.SSHHostKey == o.SSHHostKey && h.SSHHostKey != ""
+	if !machine {
+		differ("sshHostKey", "cluster "+cluster+" has another key of this host, not", h.SSHHostKey,
+			"write the key that the machine has in both, or, of two machines, give one another name, address or port")
+		return faults
+	}
+	if h.Membership == o.Membership {
+		differ("membership", "in cluster "+cluster+" the same machine has as well", fmt.Sprintf("%q", string(h.Membership)),
+			"say which of them is the further one, membership = \"…\";")
+	}
+	if h.ForwarderPort == o.ForwarderPort {
+		differ("forwarderPort", "in cluster "+cluster+" the same machine has as well", h.ForwarderPort, "write another in one of them")
+	}
+	if h.ProviderPort == o.ProviderPort && len(h.Kinds) > 0 && len(o.Kinds) > 0 {
+		differ("providerPort", "in cluster "+cluster+" the same machine has as well", h.ProviderPort, "write another in one of them")
+	}
+	return faults
+}

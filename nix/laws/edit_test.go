@@ -1,0 +1,197 @@
+package laws
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// edits are changes of one thing that someone may make; each tells whether it found what to
+// change. What they make may have faults, and is then no edit.
+var edits = map[string]func(g generator, c *cluster) bool{
+	"upstream elsewhere": onService(func(g generator, s *service) bool {
+		s.Upstream = []string{"10.0.0.5:22", "127.0.0.1:22", "unix:/run/docker.sock"}[g.IntN(3)]
+		if s.ListenPort == 0 {
+			s.ListenPort = s.Port
+		}
+		s.Port = 0
+		return true
+	}),
+	"another port":             onService(func(g generator, s *service) bool { s.Port += 1000; return s.Port > 1000 }),
+	"another port for callers": onService(func(g generator, s *service) bool { s.ListenPort += 1000; return s.ListenPort > 1000 }),
+	"another account":          onService(func(g generator, s *service) bool { s.User = "other"; return true }),
+	"no account":               onService(func(g generator, s *service) bool { had := s.User != ""; s.User = ""; return had }),
+	"hidden":                   onService(func(g generator, s *service) bool { s.Visibility = "host"; return true }),
+	"published":                onService(func(g generator, s *service) bool { had := s.Visibility == "host"; s.Visibility = ""; return had }),
+	"datagrams":                onService(func(g generator, s *service) bool { s.Protocol = "udp"; return true }),
+	"another public name": onService(func(g generator, s *service) bool {
+		s.TLSName = "other.example.org"
+		return s.Visibility == "public"
+	}),
+	"another secret":     onFile(func(f *file) { f.Ref = "root/key" }),
+	"another mode":       onFile(func(f *file) { f.Mode = "0640" }),
+	"own mode":           onFile(func(f *file) { f.Mode = "0400" }),
+	"another generation": onFile(func(f *file) { f.Generation = 7 }),
+	"another unit":       onFile(func(f *file) { f.Restart = "ssh.service" }),
+	"a file more": onService(func(g generator, s *service) bool {
+		s.Files = maps.Clone(s.Files)
+		if s.Files == nil {
+			s.Files = map[string]file{}
+		}
+		s.Files["more"] = file{Ref: "more/" + fmt.Sprint(g.IntN(2))}
+		return true
+	}),
+	"no files": onService(func(g generator, s *service) bool { had := s.Files != nil; s.Files = nil; return had }),
+	"callback more": onSSO(func(sso map[string]any) {
+		sso["redirectURIs"] = []string{"https://a.example.org/", "https://b.example.org/", "https://evil.example/"}
+	}),
+	"callback less": onSSO(func(sso map[string]any) { sso["redirectURIs"] = []string{"https://a.example.org/"} }),
+	"sign-in": onService(func(g generator, s *service) bool {
+		had := s.SSO != nil
+		s.SSO = map[string]any{"mode": "oidc", "redirectURIs": []string{"https://a.example.org/"}}
+		return !had
+	}),
+	"no sign-in": onService(func(g generator, s *service) bool { had := s.SSO != nil; s.SSO = nil; return had }),
+	"role of a service": func(g generator, c *cluster) bool {
+		roles := slices.Sorted(maps.Keys(c.Roles))
+		s := pick(g, c.Services)
+		s.Roles = append(slices.Clone(s.Roles), roles[g.IntN(len(roles))])
+		return true
+	},
+	"role of a host": func(g generator, c *cluster) bool {
+		roles := slices.Sorted(maps.Keys(c.Roles))
+		h := pick(g, c.Hosts)
+		h.Roles = append(slices.Clone(h.Roles), roles[g.IntN(len(roles))])
+		return true
+	},
+	"service of a role": func(g generator, c *cluster) bool {
+		services := slices.Sorted(maps.Keys(c.Services))
+		r := pick(g, c.Roles)
+		r.Services = append(slices.Clone(r.Services), services[g.IntN(len(services))])
+		return true
+	},
+	"user of a host": func(g generator, c *cluster) bool {
+		users := slices.Sorted(maps.Keys(c.Users))
+		if len(users) == 0 {
+			return false
+		}
+		h := pick(g, c.Hosts)
+		h.Users = append(slices.Clone(h.Users), users[g.IntN(len(users))])
+		return true
+	},
+	"account of a host": func(g generator, c *cluster) bool {
+		pick(g, c.Hosts).Callers = map[string][]any{"node": {"root", "backup", g.IntN(3)}}
+		return true
+	},
+	"no users of a host": func(g generator, c *cluster) bool {
+		h := pick(g, c.Hosts)
+		had := len(h.Users) > 0
+		h.Users = nil
+		return had
+	},
+	"key of a host": func(g generator, c *cluster) bool {
+		h := pick(g, c.Hosts)
+		h.SSHHostKey = h.SSHHostKey[:40] + "zzzz" + h.SSHHostKey[44:]
+		return true
+	},
+	"address of a host": func(g generator, c *cluster) bool {
+		h := pick(g, c.Hosts)
+		had := h.Address != ""
+		h.Address = "10.77.0.1"
+		return had
+	},
+	"ingress": func(g generator, c *cluster) bool {
+		h := pick(g, c.Hosts)
+		h.Capabilities = append(slices.Clone(h.Capabilities), "ingress")
+		return true
+	},
+	"membership": func(g generator, c *cluster) bool { pick(g, c.Hosts).Membership = "m1x"; return true },
+	"tags":       func(g generator, c *cluster) bool { pick(g, c.Hosts).Tags = []string{"t7x"}; return true },
+	"loopback":   func(g generator, c *cluster) bool { pick(g, c.Hosts).Loopback = "127.200.0.0/16"; return true },
+	"deploy":     func(g generator, c *cluster) bool { pick(g, c.Hosts).Deploy = "closure"; return true },
+	"root": func(g generator, c *cluster) bool {
+		c.Trust["roots"] = append(c.Trust["roots"], "-----BEGIN CERTIFICATE-----\nbW9yZQ==\n-----END CERTIFICATE-----\n")
+		return true
+	},
+	"key": func(g generator, c *cluster) bool {
+		c.Trust["keys"] = append(c.Trust["keys"], "laws-2:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+		return true
+	},
+	"issuer":           onProvider("oidc", func(g generator, p *provider) { p.Issuer = "https://login.evil.example" }),
+	"longer lifetime":  onProvider("cert", func(g generator, p *provider) { p.Lifetime = 864000 }),
+	"shorter lifetime": onProvider("cert", func(g generator, p *provider) { p.Lifetime = 3600 }),
+	"less often":       onProvider("config", func(g generator, p *provider) { p.Every = 9000 }),
+	"more often":       onProvider("config", func(g generator, p *provider) { p.Every = 90 }),
+	"fewer providers":  onProvider("cert", func(g generator, p *provider) { p.Hosts = p.Hosts[:1] }),
+	"providers in another order": onProvider("cert", func(g generator, p *provider) {
+		p.Hosts = slices.Clone(p.Hosts)
+		slices.Reverse(p.Hosts)
+	}),
+	"a provider more": func(g generator, c *cluster) bool {
+		hosts := slices.Sorted(maps.Keys(c.Hosts))
+		return onProvider("file", func(g generator, p *provider) { p.Hosts = append(slices.Clone(p.Hosts), hosts[g.IntN(len(hosts))]) })(g, c)
+	},
+	"a host more": func(g generator, c *cluster) bool { d, _ := g.withHost(c); *c = *d; return true },
+	"a role less": func(g generator, c *cluster) bool { *c = *g.withoutRole(c); return true },
+	"a service less": func(g generator, c *cluster) bool {
+		services := slices.Sorted(maps.Keys(c.Services))
+		c.drop(services[g.IntN(len(services))])
+		return true
+	},
+}
+
+// drop takes a service out, and out of all that names it.
+func (c *cluster) drop(name string) {
+	is := func(s string) bool { return s == name }
+	delete(c.Services, name)
+	for _, r := range c.Roles {
+		r.Services = slices.DeleteFunc(slices.Clone(r.Services), is)
+	}
+	for g, list := range c.Groups {
+		c.Groups[g] = slices.DeleteFunc(slices.Clone(list), is)
+	}
+}
+
+func pick[T any](g generator, set map[string]T) T {
+	names := slices.Sorted(maps.Keys(set))
+	return set[names[g.IntN(len(names))]]
+}
+
+func onService(edit func(generator, *service) bool) func(generator, *cluster) bool {
+	return func(g generator, c *cluster) bool { return edit(g, pick(g, c.Services)) }
+}
+
+func onFile(edit func(*file)) func(generator, *cluster) bool {
+	return func(g generator, c *cluster) bool {
+		for _, name := range slices.Sorted(maps.Keys(c.Services)) {
+			for _, f := range slices.Sorted(maps.Keys(c.Services[name].Files)) {
+				changed := c.Services[name].Files[f]
+				edit(&changed)
+				c.Services[name].Files[f] = changed
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func onSSO(edit func(map[string]any)) func(generator, *cluster) bool {
+	return func(g generator, c *cluster) bool {
+		for _, name := range slices.Sorted(maps.Keys(c.Services)) {
+			if sso := c.Services[name].SSO; sso != nil {
+				edit(sso)
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func onProvider(kind string, edit func(generator, *provider)) func(generator, *cluster) bool {
+	return func(g generator, c *cluster) bool {
+		p, ok := c.Providers[kind]
+		edit(g, &p)
+		c.Providers[kind] = p
+		return ok
+	}
+}

@@ -1,0 +1,176 @@
+package laws
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"florete/nix/plan"
+)
+
+// harmless are the places of documents whose values open nothing, with the reason.
+var harmless = map[string]*regexp.Regexp{
+	"peers prove who they are, wherever they are": regexp.MustCompile(`/(reach/\S+/endpoints/|providers/\w+/address$)`),
+	"loopback listeners look up who calls":        regexp.MustCompile(`^manifest/forwarder/(reach|socks)/\S+/listen$`),
+	"the publishing host decides what is carried": regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
+	"the same again": regexp.MustCompile(`^manifest/needs/[\w-]+/generation$`),
+	"order alone":    regexp.MustCompile(`^manifest/needs/[\w-]+/after/`),
+	"an operator's words for the same, not a value": regexp.MustCompile(`^\w+/host$`),
+}
+
+// longer are numbers that open something when they grow.
+var longer = regexp.MustCompile(`/(lifetime|every)$`)
+
+// leaves are all that documents say, one by one: where, and what. Those of numbers that may
+// shrink are kept apart.
+func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
+	said, lengths = map[string]bool{}, map[string]float64{}
+	for host, docs := range c.Documents {
+		for kind, raw := range docs {
+			var body any
+			if err := json.Unmarshal([]byte(raw.Body), &body); err != nil {
+				panic(err)
+			}
+			spread(kind, body, func(place string, v any) {
+				for _, re := range harmless {
+					if re.MatchString(place) {
+						return
+					}
+				}
+				where := host + " " + place
+				switch {
+				case longer.MatchString(place):
+					lengths[where] = v.(float64)
+				case strings.HasSuffix(place, "/mode"):
+					for i, digit := range v.(string) {
+						for bit := range 3 {
+							if (digit-'0')>>bit&1 == 1 {
+								said[fmt.Sprintf("%s %d %d", where, i, bit)] = true
+							}
+						}
+					}
+				default:
+					said[fmt.Sprintf("%s = %v", where, v)] = true
+				}
+			})
+		}
+	}
+	for name, h := range c.Topology.Hosts {
+		said[name+" is "+string(h.Membership)] = true
+	}
+	for name, s := range c.Topology.Services {
+		if s.Visibility != "public" {
+			continue
+		}
+		said[name+" is public"] = true
+		for host, h := range c.Topology.Hosts {
+			if slices.Contains(h.Capabilities, "ingress") {
+				said["strangers at "+host] = true
+			}
+		}
+	}
+	return said, lengths
+}
+
+// spread calls with every value that is not made of others. Elements of lists are told
+// apart by what names them, not by where they are.
+func spread(place string, v any, leaf func(string, any)) {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			leaf(place, "{}")
+		}
+		for key, value := range v {
+			spread(place+"/"+key, value, leaf)
+		}
+	case []any:
+		for _, e := range v {
+			key := fmt.Sprint(e)
+			if o, ok := e.(map[string]any); ok {
+				key = strings.ReplaceAll(fmt.Sprintf("%v%v%v%v", o["id"], o["caller"], o["need"], o["unit"]), "<nil>", "")
+			}
+			spread(place+"/"+key, e, leaf)
+		}
+	default:
+		leaf(place, v)
+	}
+}
+
+// Exit 0 of a plan means that nobody may do, read or be more: what the documents say is what
+// they said before, or less. And it opens nothing when that is so.
+func TestPlanWidensWhenAnythingMore(t *testing.T) {
+	type try struct {
+		edit          string
+		before, after *cluster
+		seed          uint64
+	}
+	var tries []try
+	var all []json.RawMessage
+	names := []string{}
+	for name := range edits {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for i := range *count {
+		g := generator{rand.New(rand.NewPCG(*seed+uint64(i), 1))}
+		c := g.cluster()
+		all = append(all, raw(c))
+		tries = append(tries, try{"", nil, c, *seed + uint64(i)})
+		for range 8 {
+			name := names[g.IntN(len(names))]
+			d := c.clone()
+			if edits[name](g, d) {
+				all = append(all, raw(d))
+				tries = append(tries, try{name, c, d, *seed + uint64(i)})
+			}
+		}
+	}
+	got := tryAll(t, "nix-instantiate", all)
+	var was compiled
+	wider, same, faulty := 0, 0, 0
+	for i, try := range tries {
+		switch {
+		case try.before == nil:
+			was = got[i]
+			continue
+		case was.Report != "" || got[i].Report != "":
+			faulty++
+			continue
+		}
+		p, err := plan.Compare(was.snapshot(), got[i].snapshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, lengths := leaves(was)
+		now, nowLengths := leaves(got[i])
+		var more []string
+		for s := range now {
+			if !said[s] {
+				more = append(more, s)
+			}
+		}
+		for s, n := range nowLengths {
+			if had, ok := lengths[s]; n > had || !ok && n < math.MaxInt {
+				more = append(more, s)
+			}
+		}
+		if len(more) > 0 {
+			wider++
+		} else {
+			same++
+		}
+		if p.Widens != (len(more) > 0) {
+			slices.Sort(more)
+			t.Errorf("-seed %d -topologies 1: %s: the plan opens %v, the documents say more: %v", try.seed, try.edit, p.Opened, more[:min(5, len(more))])
+		}
+	}
+	t.Logf("%d edits say more, %d do not, %d have faults", wider, same, faulty)
+	if wider < *count || same < *count/4 || faulty > wider+same {
+		t.Errorf("%d edits say more, %d do not, %d have faults", wider, same, faulty)
+	}
+}

@@ -1,0 +1,202 @@
+package plan
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+func one(r Right, because ...Right) []fact { return []fact{{Right: r, because: because}} }
+
+func cluster(a at) []fact { return one(Right{"every host", "belong to", "cluster " + short(a.v)}) }
+
+func trustDomain(a at) []fact {
+	return one(Right{"every identity", "belong to", "trust domain " + short(a.v)})
+}
+
+func root(a at) (facts []fact) {
+	for _, name := range certificates(text(a.v)) {
+		facts = append(facts, fact{Right: Right{"root " + name, "vouch for", "every identity"}})
+	}
+	return facts
+}
+
+func key(a at) []fact { return one(Right{"key " + text(a.v), "sign", "every document"}) }
+
+func enrol(a at) []fact {
+	node := short(a.up[0]["id"])
+	return append(one(Right{"SSH key " + fingerprint(text(a.v)), "enrol as", node}, join(node)), fact{Right: join(node)})
+}
+
+func role(a at) []fact { return one(Right{a.node(), "hold", "role/" + short(a.v)}, join(a.node())) }
+
+// request is what one caller may have of providers, by kind.
+func (a at) request(caller string, kind any) (facts []fact) {
+	request := object(a.v)
+	if request == nil {
+		a.loosen(a.path, a.v)
+	}
+	switch kind {
+	case "cert":
+		a.rest(request, "id")
+		if id := short(request["id"]); id != caller && id != "" {
+			facts = one(Right{caller, "act as", id})
+		} else {
+			facts = one(join(caller))
+		}
+	case "file":
+		a.rest(request, "ref")
+		facts = one(Right{caller, "fetch", "file " + short(request["ref"])})
+	case "oidc":
+		a.rest(request, "issuer", "redirectURIs", "service")
+		service := short(request["service"])
+		facts = one(Right{caller, "sign people in for", service}, Right{caller, "act as", service})
+		facts = append(facts, fact{Right: Right{"issuer " + short(request["issuer"]), "vouch for", "the users of " + service}})
+		for _, uri := range list(request["redirectURIs"]) {
+			facts = append(facts, fact{Right: Right{"sign-ins of " + service, "redirect to", short(uri)}})
+		}
+	default:
+		a.rest(request)
+		facts = one(Right{caller, "fetch", "its " + short(kind)}, join(caller))
+	}
+	return facts
+}
+
+// requested are the rights that a need comes with.
+func (a at) requested() (rights []Right) {
+	need := a.up[len(a.up)-2]
+	request := at{&walk{root: a.root, loose: map[string]string{}}, nil, nil, need["request"]}
+	for _, f := range request.request(a.node(), need["kind"]) {
+		rights = append(append(rights, f.Right), f.because...)
+	}
+	return rights
+}
+
+// open is what everyone may read of what providers give.
+var open = map[string]bool{"svid": true, "bundle": true, "clientId": true, "issuer": true}
+
+// files is who reads, changes or runs a file that a need delivers.
+func files(a at) (facts []fact) {
+	file, deliver := a.up[0], a.up[2]
+	need := a.up[len(a.up)-2]
+	owner, group, from := short(deliver["owner"]), short(deliver["group"]), short(file["from"])
+	what := short(need["id"]) + "/" + a.path[len(a.path)-2] + " (" + from + ")"
+	mode, err := strconv.ParseUint(short(a.v), 8, 32)
+	if err != nil {
+		mode = 0o777
+	}
+	for _, who := range []struct {
+		name  string
+		shift int
+		usual bool // goes without saying where the need does
+	}{
+		{"account " + owner, 6, true},
+		{"group " + group, 3, group == owner || group == ""},
+		{"every account", 0, open[from]},
+	} {
+		name := who.name + " on " + a.host()
+		if strings.HasSuffix(who.name, " ") {
+			name = a.node() + "'s own " + who.name[:len(who.name)-1]
+		}
+		for bit, may := range map[uint64]string{4: "read", 2: "change", 1: "run"} {
+			if mode>>who.shift&bit == 0 {
+				continue
+			}
+			f := fact{Right: Right{name, may, what}}
+			if who.usual && may == "read" {
+				f.because = a.requested()
+			}
+			facts = append(facts, f)
+		}
+	}
+	return facts
+}
+
+// owner is part of who reads a need's files; where a need names none, a right of its own.
+func owner(a at, kind string) []fact {
+	if len(object(a.up[0]["files"])) > 0 || a.v == "" {
+		return nil
+	}
+	return one(Right{kind + short(a.v) + " on " + a.host(), "own", "what comes of " + short(a.up[1]["id"])})
+}
+
+// renewal is for how long a host goes without fetching again.
+func renewal(a at) []fact {
+	renew := object(a.v)
+	every, ok := renew["every"].(float64)
+	switch {
+	case renew["percent"] != nil:
+		return nil
+	case !ok || every <= 0:
+		every = ever
+	}
+	return []fact{{Right: Right{Who: a.node(), May: "keep " + short(a.up[0]["id"]) + " without asking again for"}, seconds: seconds(every), because: a.requested()}}
+}
+
+func seconds(n float64) int64 {
+	if n >= ever {
+		return ever
+	}
+	return int64(n)
+}
+
+// upstream is where connections of a service go, and who takes them there.
+func upstream(a at) []fact {
+	p := a.up[0]
+	service, to := short(p["id"]), short(a.v)
+	if here(to) {
+		to += " of its host"
+	}
+	if protocol := short(p["protocol"]); protocol != "" {
+		to = protocol + " " + to
+	}
+	who := "every account on " + a.host()
+	if p["user"] != nil && p["user"] != "" {
+		who = "account " + short(p["user"]) + " on " + a.host()
+	}
+	return []fact{
+		{Right: Right{service, "lead to", to}},
+		{Right: Right{who, "answer for", service}, because: []Right{{a.node(), "act as", service}}},
+	}
+}
+
+func here(upstream string) bool {
+	if strings.HasPrefix(upstream, "unix:") || strings.HasPrefix(upstream, "localhost:") {
+		return true
+	}
+	to, err := netip.ParseAddrPort(upstream)
+	return err == nil && (to.Addr().IsLoopback() || to.Addr().IsUnspecified())
+}
+
+func allow(a at) []fact {
+	who := short(a.v)
+	if print := short(a.up[0]["fingerprint"]); print != "" {
+		who += " with certificate " + print
+	}
+	return one(Right{who, "reach", short(a.up[1]["id"])})
+}
+
+// account acts as one of the host's identities; the name of one is a string.
+func account(a at, v any) Right {
+	who := "account " + short(v)
+	if _, uid := v.(float64); uid {
+		who = "uid " + short(v)
+	}
+	return Right{who + " on " + a.host(), "act as", short(a.up[0]["id"])}
+}
+
+// socks is a listener at which an account chooses an identity that is not its first.
+func socks(a at) []fact {
+	f := fact{Right: Right{short(a.v) + " on " + a.host(), "be chosen at", "a SOCKS5 listener"}, because: []Right{a.holds(a.v)}}
+	for _, c := range list(object(a.root["forwarder"])["callers"]) {
+		caller := object(c)
+		for _, v := range append(list(caller["users"]), list(caller["uids"])...) {
+			if caller["id"] == a.v {
+				of := a
+				of.up = []map[string]any{caller}
+				f.because = append(f.because, account(of, v))
+			}
+		}
+	}
+	return []fact{f}
+}

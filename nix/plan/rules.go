@@ -1,0 +1,111 @@
+package plan
+
+// rule says what a value of a document grants. Without grants it grants nothing: it is part
+// of what another value grants, or harmless, and why says so.
+type rule struct {
+	why    string
+	grants func(at) []fact
+	deeper bool // what is in it has rules of its own
+}
+
+// rules are by the place of a value: "[]" is an element of a list, "*" any name. What has
+// none is a right of its own, so that nothing opens unseen.
+var rules = map[string]rule{
+	"manifest.host": {why: "the document's own name"},
+	"policy.host":   {why: "the document's own name"},
+
+	"manifest.cluster":       {grants: cluster},
+	"policy.cluster":         {grants: cluster},
+	"manifest.trustDomain":   {grants: trustDomain},
+	"policy.trustDomain":     {grants: trustDomain},
+	"manifest.trust.roots[]": {grants: root},
+	"policy.trust.roots[]":   {grants: root},
+	"manifest.trust.keys[]":  {grants: key},
+	"policy.trust.keys[]":    {grants: key},
+
+	"manifest.identity.id":         {why: "part of who enrols"},
+	"manifest.identity.sshHostKey": {grants: enrol},
+	"policy.enrol[].id":            {why: "part of who enrols"},
+	"policy.enrol[].sshHostKey":    {grants: enrol},
+	"manifest.roles[]":             {grants: role},
+
+	"manifest.providers.*.id": {grants: func(a at) []fact {
+		node := "node/" + a.path[1]
+		return one(Right{short(a.v), "provide from", "host " + a.path[1]}, join(node), Right{node, "act as", short(a.v)}, Right{node, "provide", "cert"})
+	}},
+	"manifest.providers.*.address": {why: "whoever answers there must present the provider's identity"},
+	"policy.provider.id":           {why: "its name follows from its host's, and its certificate is a right"},
+	"policy.provider.address": {grants: func(a at) []fact {
+		return one(Right{"anyone", "connect to", "the provider of " + a.host() + " at " + short(a.v)}, join(a.node()))
+	}},
+	"policy.kinds": {deeper: true, grants: func(a at) (facts []fact) {
+		for kind := range object(a.v) {
+			facts = append(facts, fact{Right: Right{a.node(), "provide", kind}})
+		}
+		return facts
+	}},
+	"policy.kinds.*": {why: "that it provides is a right; some kinds have no settings", deeper: true},
+	"policy.kinds.*.lifetime": {grants: func(a at) []fact {
+		n, ok := a.v.(float64)
+		if !ok {
+			n = ever
+		}
+		return []fact{{Right: Right{May: "be valid for", Who: "what " + a.node() + " issues"}, seconds: int64(n), because: []Right{{a.node(), "provide", a.path[1]}}}}
+	}},
+	"policy.kinds.*.issuer": {grants: func(a at) []fact {
+		return one(Right{a.node(), "sign people in as", "issuer " + short(a.v)})
+	}},
+
+	"policy.grants[].caller":     {why: "part of the request"},
+	"policy.grants[].need":       {why: "what the caller calls the request"},
+	"policy.grants[].kind":       {why: "part of the request"},
+	"policy.grants[].generation": {why: "a higher one gives the same caller another of the same"},
+	"policy.grants[].request":    {grants: func(a at) []fact { return a.request(short(a.up[0]["caller"]), a.up[0]["kind"]) }},
+
+	"manifest.needs[].id":         {why: "part of what is read"},
+	"manifest.needs[].kind":       {why: "part of the request"},
+	"manifest.needs[].after":      {why: "order alone: nothing more is fetched"},
+	"manifest.needs[].generation": {why: "a higher one gives the same host another of the same"},
+	"manifest.needs[].request":    {grants: func(a at) []fact { return a.request(a.node(), a.up[0]["kind"]) }},
+	"manifest.needs[].providers[]": {grants: func(a at) []fact {
+		return one(Right{"node/" + short(a.v), "provide", short(a.up[0]["kind"])})
+	}},
+	"manifest.needs[].deliver.owner":        {grants: func(a at) []fact { return owner(a, "account ") }},
+	"manifest.needs[].deliver.group":        {grants: func(a at) []fact { return owner(a, "group ") }},
+	"manifest.needs[].deliver.files.*.from": {why: "part of what is read"},
+	"manifest.needs[].deliver.files.*.mode": {grants: files},
+	"manifest.needs[].onChange[].do":        {why: "part of what happens to the unit"},
+	"manifest.needs[].onChange[].unit": {grants: func(a at) []fact {
+		return one(Right{a.node(), short(a.up[0]["do"]), short(a.v)})
+	}},
+	"manifest.needs[].renew.percent": {why: "of a lifetime, which is a right"},
+	"manifest.needs[].renew":         {deeper: true, grants: renewal},
+	"manifest.needs[].renew.every":   {why: "part of how often it is fetched"},
+
+	"manifest.forwarder.listen": {grants: func(a at) []fact {
+		return one(Right{"anyone", "connect to", "the forwarder of " + a.host() + " at " + short(a.v)}, join(a.node()))
+	}},
+	"manifest.forwarder.publish[].id":                  {why: "part of who reaches it and where it leads"},
+	"manifest.forwarder.publish[].protocol":            {why: "part of where it leads"},
+	"manifest.forwarder.publish[].user":                {why: "part of who answers for it"},
+	"manifest.forwarder.publish[].upstream":            {grants: upstream},
+	"manifest.forwarder.publish[].allow[].id":          {grants: allow},
+	"manifest.forwarder.publish[].allow[].fingerprint": {why: "part of who reaches it"},
+
+	"manifest.forwarder.reach[].id":        {why: "part of who reaches it"},
+	"manifest.forwarder.reach[].protocol":  {why: "the host that publishes it decides"},
+	"manifest.forwarder.reach[].listen":    {why: "a loopback address: who connects there is looked up, wherever it is"},
+	"manifest.forwarder.reach[].endpoints": {why: "whoever answers there must present the service's identity"},
+	"manifest.forwarder.reach[].as[]": {grants: func(a at) []fact {
+		return one(Right{short(a.v), "reach", short(a.up[0]["id"])})
+	}},
+	"manifest.forwarder.reach[].tlsName": {grants: func(a at) []fact {
+		service := short(a.up[0]["id"])
+		return one(Right{"anyone", "come in through", "host " + a.host() + " as " + short(a.v) + " to " + service}, Right{"anyone", "reach", service})
+	}},
+	"manifest.forwarder.callers[].id":      {why: "part of who acts"},
+	"manifest.forwarder.callers[].users[]": {grants: func(a at) []fact { return one(account(a, a.v), a.holds(a.up[0]["id"])) }},
+	"manifest.forwarder.callers[].uids[]":  {grants: func(a at) []fact { return one(account(a, a.v), a.holds(a.up[0]["id"])) }},
+	"manifest.forwarder.socks[].listen":    {why: "a loopback address: who connects there is looked up, wherever it is"},
+	"manifest.forwarder.socks[].id":        {grants: socks},
+}

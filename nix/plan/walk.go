@@ -1,0 +1,179 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// walk goes through a document and has rules say what each of its values grants.
+type walk struct {
+	doc   string
+	root  map[string]any
+	facts []fact
+	loose map[string]string // what no rule knows, by where it is
+}
+
+// at is where a value is.
+type at struct {
+	*walk
+	path []string         // names of fields, and of elements of lists what tells them apart
+	up   []map[string]any // the objects that it is in, the innermost first
+	v    any
+}
+
+// known are the patterns of rules and of all that they are in.
+var known = func() map[string]bool {
+	all := map[string]bool{}
+	for pattern := range rules {
+		for p := pattern; ; {
+			all[p] = true
+			i := max(strings.LastIndex(p, "."), strings.LastIndex(p, "[]"))
+			if i < 0 {
+				break
+			}
+			p = p[:i]
+		}
+	}
+	return all
+}()
+
+func (w *walk) value(pattern string, path []string, up []map[string]any, v any) {
+	if r, ok := rules[pattern]; ok {
+		if r.grants != nil {
+			w.facts = append(w.facts, r.grants(at{w, path, up, v})...)
+		}
+		if !r.deeper {
+			return
+		}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			next := pattern + "." + key
+			if !known[next] && known[pattern+".*"] {
+				next = pattern + ".*"
+			}
+			w.value(next, append(slices.Clone(path), key), append([]map[string]any{v}, up...), v[key])
+		}
+		if _, may := rules[pattern]; len(v) > 0 || known[pattern] && (may || !element(pattern)) {
+			return
+		}
+	case []any:
+		seen := map[string]int{}
+		for _, e := range v {
+			key := name(e)
+			if seen[key]++; seen[key] > 1 {
+				key = fmt.Sprintf("%s %d", key, seen[key])
+			}
+			w.value(pattern+"[]", append(slices.Clone(path), key), up, e)
+		}
+		if len(v) > 0 || known[pattern] {
+			return
+		}
+	}
+	w.loosen(path, v)
+}
+
+// element tells whether a pattern is of one of several, which is not empty unless a rule
+// says so.
+func element(pattern string) bool {
+	return strings.HasSuffix(pattern, ".*") || strings.HasSuffix(pattern, "[]")
+}
+
+// loosen notes what no rule explains.
+func (w *walk) loosen(path []string, v any) {
+	w.loose[w.doc+" "+strings.Join(path, ".")] = compact(v)
+}
+
+// rest notes fields of an object besides those that are explained.
+func (a at) rest(object map[string]any, explained ...string) {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains(explained, key) {
+			a.loosen(append(slices.Clone(a.path), key), object[key])
+		}
+	}
+}
+
+// object is a field that should be one, nothing when it is not.
+func object(v any) map[string]any {
+	o, _ := v.(map[string]any)
+	return o
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+// text is a field as it is written.
+func text(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return compact(v)
+}
+
+// short is a field for people: an ID without scheme and trust domain, "" of none.
+func short(v any) string {
+	if v == nil {
+		return ""
+	}
+	return spiffe.ReplaceAllString(compact(v), "")
+}
+
+// node is whose document it is.
+func (a at) node() string { return "node/" + a.host() }
+
+func (a at) host() string { return short(a.root["host"]) }
+
+// holds are the rights that make the host one of those who are id: to be that node, or to
+// act as another.
+func (a at) holds(id any) Right {
+	if who := short(id); who != a.node() {
+		return Right{a.node(), "act as", who}
+	}
+	return join(a.node())
+}
+
+// fingerprint is that of ssh-keygen -l.
+func fingerprint(key string) string {
+	_, data, _ := strings.Cut(key, " ")
+	b, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return key
+	}
+	sum := sha256.Sum256(b)
+	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
+}
+
+// certificates names those of a PEM text by their subject and the digest that openssl x509
+// -fingerprint -sha256 prints; what is none by its digest.
+func certificates(text string) (names []string) {
+	for rest := []byte(text); ; {
+		block, more := pem.Decode(rest)
+		if block == nil {
+			break
+		}
+		names, rest = append(names, certificate(block.Bytes)), more
+	}
+	if names == nil {
+		names = []string{certificate([]byte(text))}
+	}
+	return names
+}
+
+func certificate(der []byte) string {
+	sum := sha256.Sum256(der)
+	name := "SHA256:" + hex.EncodeToString(sum[:])
+	if c, err := x509.ParseCertificate(der); err == nil {
+		return c.Subject.String() + " " + name
+	}
+	return name
+}

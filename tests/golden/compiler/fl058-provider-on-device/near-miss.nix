@@ -1,0 +1,3 @@
+{ base, merge, ... }: merge base {
+  hosts.beta.kind = "device";
+}

@@ -1,0 +1,10 @@
+# What throws has a place, and hides nothing else.
+{ base, key, merge, ... }: merge base {
+  hosts.alpha.address = throw "no address yet";
+  hosts.beta.users = [ "ann" (throw "who?") ];
+  hosts.gamma = throw "not today";
+  services.wiki.sso = assert 1 == 2; { mode = "oidc"; };
+  services.blog = { host = "betta"; port = 1; };
+  users = throw "nobody";
+  trust.roots = [ (throw "no root") ];
+}

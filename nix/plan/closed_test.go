@@ -13,10 +13,10 @@ import (
 // reason. This list is the test's own: what a rule forgets is in neither.
 var harmless = map[string]*regexp.Regexp{
 	"what another calls it, or the document itself": regexp.MustCompile(`^(policy\.)?(host|grants\.\[\]\.need)$`),
-	"order and repetition alone":                    regexp.MustCompile(`^needs\.\[\]\.(after|generation)`),
+	"order and repetition alone":                    regexp.MustCompile(`^(needs\.\[\]\.(after|generation|renew\.staleAfter)|policy\.grants\.\[\]\.generation)`),
 	"a share of a lifetime that is a right":         regexp.MustCompile(`^needs\.\[\]\.renew\.percent$`),
 	"a group reads where a mode lets it":            regexp.MustCompile(`^needs\.\[\]\.deliver\.group$`),
-	"peers prove who they are":                      regexp.MustCompile(`^(providers\..*\.address|forwarder\.reach\.\[\]\.endpoints.*|policy\.provider\.id)$`),
+	"peers prove who they are":                      regexp.MustCompile(`^(providers\..*\.addresses.*|forwarder\.reach\.\[\]\.endpoints.*|policy\.provider\.id)$`),
 	"loopback listeners look up who calls":          regexp.MustCompile(`^forwarder\.(reach|socks)\.\[\]\.listen$`),
 	"the publishing host decides":                   regexp.MustCompile(`^forwarder\.reach\.\[\]\.protocol$`),
 }

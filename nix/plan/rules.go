@@ -25,17 +25,17 @@ var rules = map[string]rule{
 
 	"manifest.identity.id":         {why: "part of who enrols"},
 	"manifest.identity.sshHostKey": {grants: enrol},
-	"policy.enrol[].id":            {why: "part of who enrols"},
-	"policy.enrol[].sshHostKey":    {grants: enrol},
+	"policy.devices[].id":          {why: "part of who enrols"},
+	"policy.devices[].sshHostKey":  {grants: enrol},
 	"manifest.roles[]":             {grants: role},
 
 	"manifest.providers.*.id": {grants: func(a at) []fact {
 		node := "node/" + a.path[1]
 		return one(Right{short(a.v), "provide from", "host " + a.path[1]}, join(node), Right{node, "act as", short(a.v)}, Right{node, "provide", "cert"})
 	}},
-	"manifest.providers.*.address": {why: "whoever answers there must present the provider's identity"},
-	"policy.provider.id":           {why: "its name follows from its host's, and its certificate is a right"},
-	"policy.provider.address": {grants: func(a at) []fact {
+	"manifest.providers.*.addresses": {why: "whoever answers there must present the provider's identity"},
+	"policy.provider.id":             {why: "its name follows from its host's, and its certificate is a right"},
+	"policy.provider.listen[]": {grants: func(a at) []fact {
 		return one(Right{"anyone", "connect to", "the provider of " + a.host() + " at " + short(a.v)}, join(a.node()))
 	}},
 	"policy.kinds": {deeper: true, grants: func(a at) (facts []fact) {
@@ -78,11 +78,12 @@ var rules = map[string]rule{
 	"manifest.needs[].onChange[].unit": {grants: func(a at) []fact {
 		return one(Right{a.node(), short(a.up[0]["do"]), short(a.v)})
 	}},
-	"manifest.needs[].renew.percent": {why: "of a lifetime, which is a right"},
-	"manifest.needs[].renew":         {deeper: true, grants: renewal},
-	"manifest.needs[].renew.every":   {why: "part of how often it is fetched"},
+	"manifest.needs[].renew.percent":    {why: "of a lifetime, which is a right"},
+	"manifest.needs[].renew":            {deeper: true, grants: renewal},
+	"manifest.needs[].renew.every":      {why: "part of how often it is fetched"},
+	"manifest.needs[].renew.staleAfter": {why: "when an alarm is raised: what is in force stays"},
 
-	"manifest.forwarder.listen": {grants: func(a at) []fact {
+	"manifest.forwarder.listen[]": {grants: func(a at) []fact {
 		return one(Right{"anyone", "connect to", "the forwarder of " + a.host() + " at " + short(a.v)}, join(a.node()))
 	}},
 	"manifest.forwarder.publish[].id":                  {why: "part of who reaches it and where it leads"},

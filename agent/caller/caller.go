@@ -27,7 +27,7 @@ func NewTable(callers []florete.Caller) (Table, []error) {
 	for _, c := range callers {
 		r := row{c.ID, slices.Clone(c.UIDs)}
 		for _, name := range c.Users {
-			uid, err := lookup(name)
+			uid, err := LookupUser(name)
 			if err != nil {
 				problems = append(problems, fmt.Errorf("caller %s: %w", c.ID, err))
 				continue
@@ -39,7 +39,8 @@ func NewTable(callers []florete.Caller) (Table, []error) {
 	return t, problems
 }
 
-func lookup(name string) (uint32, error) {
+// LookupUser is the uid of an account of this host.
+func LookupUser(name string) (uint32, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		return 0, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"syscall"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"florete/agent/splice"
 	"florete/agent/tally"
 	"florete/agent/transport"
+	"florete/agent/upstream"
 	"florete/agent/wire"
 )
 
@@ -31,63 +31,69 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 		return
 	}
 	defer give()
-	conn, code, err := s.connect(in, st)
+	conn, owner, code, err := s.connect(in, st)
 	if err != nil {
 		s.refuse(in, code, err.Error())
 		reset(st, code)
 		return
 	}
 	if udp, ok := conn.(*net.UDPConn); ok {
-		s.carryDatagrams(r.accepting, in, st, udp)
+		s.carryDatagrams(r.accepting, in, st, udp, owner)
 		return
 	}
 	flow := s.Tally.Begin(tally.In, in.Target, in.Peer.ID)
 	defer flow.Done()
-	upstream := conn.(splice.Conn)
+	local := conn.(splice.Conn)
 	if _, err := st.Write([]byte{wire.Connected}); err != nil {
-		splice.Reset(upstream)
+		splice.Reset(local)
 		reset(st, wire.Reset)
 		return
 	}
-	splice.Run(ctx, splice.Pair{Local: upstream, Stream: st, FromLocal: flow.Received, ToLocal: flow.Sent})
+	splice.Run(ctx, splice.Pair{Local: local, Stream: st, FromLocal: flow.Received, ToLocal: flow.Sent})
 }
 
 // connect checks what the stream asks for and connects to its upstream. The code
 // goes with the error.
-func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (net.Conn, wire.Code, error) {
-	published, ok := s.rules.Load().published[in.Target]
+func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (net.Conn, upstream.Owner, wire.Code, error) {
+	service, ok := s.rules.Load().published[in.Target]
+	owner := service.owner
 	if !ok {
-		return nil, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
+		return nil, owner, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
 	}
-	kind, network := wire.TCP, "tcp"
-	if published.Protocol == florete.UDP {
-		kind, network = wire.UDP, "udp"
+	kind := wire.TCP
+	if service.Protocol == florete.UDP {
+		kind = wire.UDP
 	}
 	st.SetReadDeadline(time.Now().Add(preambleTimeout))
 	p, err := wire.Read(st, kind)
 	if err != nil {
-		return nil, wire.BadPreamble, err
+		return nil, owner, wire.BadPreamble, err
 	}
 	st.SetReadDeadline(time.Time{})
 	switch {
 	case p.Target != in.Target:
-		return nil, wire.NotPublished, fmt.Errorf("stream asks for %s on a connection to %s", p.Target, in.Target)
+		return nil, owner, wire.NotPublished, fmt.Errorf("stream asks for %s on a connection to %s", p.Target, in.Target)
 	case in.Expired():
-		return nil, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
+		return nil, owner, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
 	}
-	dialer := net.Dialer{Timeout: upstreamTimeout}
-	addr := published.Upstream
-	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		network, addr = "unix", path
+	ctx, cancel := context.WithTimeout(st.Context(), upstreamTimeout)
+	defer cancel()
+	conn, err := upstream.Dial(ctx, service.Published, owner)
+	return conn, owner, failure(err), err
+}
+
+// failure is the code for an upstream that cannot be reached; Done when it can.
+func failure(err error) wire.Code {
+	var foreign *upstream.ForeignError
+	switch {
+	case err == nil:
+		return wire.Done
+	case errors.As(err, &foreign):
+		return wire.Foreign
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return wire.Refused
 	}
-	conn, err := dialer.DialContext(st.Context(), network, addr)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, wire.Refused, err
-	}
-	if err != nil {
-		return nil, wire.Unreachable, err
-	}
-	return conn, wire.Done, nil
+	return wire.Unreachable
 }
 
 // refuse counts a refusal of a verified peer.

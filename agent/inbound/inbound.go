@@ -22,6 +22,7 @@ import (
 	"florete/agent/identity"
 	"florete/agent/tally"
 	"florete/agent/transport"
+	"florete/agent/upstream"
 	"florete/agent/wire"
 )
 
@@ -53,7 +54,13 @@ type Server struct {
 // rules are what is published, compiled.
 type rules struct {
 	registry  transport.Registry
-	published map[florete.ID]florete.Published
+	published map[florete.ID]published
+}
+
+// published is a service, and whose its upstream may be.
+type published struct {
+	florete.Published
+	owner upstream.Owner
 }
 
 // New returns a server that publishes nothing.
@@ -71,11 +78,15 @@ func (s *Server) Apply(f florete.Forwarder) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	registry, err := transport.NewRegistry(f.Publish)
-	published := map[florete.ID]florete.Published{}
+	services := map[florete.ID]published{}
 	for _, p := range f.Publish {
-		published[p.ID] = p
+		owner, unknown := upstream.NewOwner(p.User)
+		if unknown != nil {
+			err = errors.Join(err, fmt.Errorf("owner of the upstream of %s: %w", p.ID, unknown))
+		}
+		services[p.ID] = published{p, owner}
 	}
-	s.rules.Store(&rules{registry, published})
+	s.rules.Store(&rules{registry, services})
 
 	list, trust := acl.Compile(f.Publish), s.Identities().Trust
 	s.gate.SetRule(func(in *transport.Incoming) bool {

@@ -24,6 +24,9 @@ const (
 	silence = time.Second
 )
 
+// upstreamFailed are why a flow ends that was let through, and begins no other at once.
+var upstreamFailed = []wire.Code{wire.Refused, wire.Unreachable, wire.Foreign}
+
 // sender is who sends from one address to one service.
 type sender struct {
 	way way
@@ -103,7 +106,7 @@ func (l *socket) carry(x *sender) error {
 		return err
 	}))
 	var refused *transport.RefusedError
-	if answered && !(errors.As(err, &refused) && (refused.Code == wire.Refused || refused.Code == wire.Unreachable)) {
+	if answered && !(errors.As(err, &refused) && slices.Contains(upstreamFailed, refused.Code)) {
 		return nil // it was let through; with the next datagram another begins
 	}
 	return err

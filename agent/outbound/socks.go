@@ -132,7 +132,7 @@ func replyTo(err error) uint8 {
 		return statute.RepRuleFailure
 	case wire.Refused:
 		return statute.RepConnectionRefused
-	case wire.NotPublished, wire.Unreachable:
+	case wire.NotPublished, wire.Unreachable, wire.Foreign:
 		return statute.RepHostUnreachable
 	}
 	return statute.RepServerFailure

@@ -59,6 +59,21 @@ func (t Table) Identity(uid uint32) (florete.ID, bool) {
 	return florete.ID{}, false
 }
 
+// UIDs are those that may act as one of ids: as those whose first caller it is, or, with
+// all, as any that names them.
+func (t Table) UIDs(ids []florete.ID, all bool) (uids []uint32) {
+	for _, r := range t.rows {
+		for _, uid := range r.uids {
+			first, _ := t.Identity(uid)
+			if slices.Contains(ids, r.id) && (all || first == r.id) {
+				uids = append(uids, uid)
+			}
+		}
+	}
+	slices.Sort(uids)
+	return slices.Compact(uids)
+}
+
 // MayAct tells whether the uid is among the callers of id.
 func (t Table) MayAct(uid uint32, id florete.ID) bool {
 	return slices.ContainsFunc(t.rows, func(r row) bool {

@@ -25,6 +25,9 @@ type Config struct {
 	// Units tells how units stand; default: the systemd that runs this host, if
 	// one does.
 	Units Units
+
+	// Guards tells whether the table of package guard is there; default: as nft says.
+	Guards func(ctx context.Context) bool
 }
 
 // DefaultHostKey is where OpenSSH keeps a host's ed25519 key.
@@ -76,6 +79,7 @@ var checks = []struct {
 	{"agent", false, (*host).agent},
 	{"units", true, (*host).units},
 	{"permissions", false, (*host).permissions},
+	{"guard", false, (*host).guard},
 	{"kernel", true, (*host).kernel},
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -47,8 +46,8 @@ func (x *sender) used() time.Duration {
 }
 
 // begin lets a sender in, or not. The caller holds the lock.
-func (l *socket) begin(from netip.AddrPort, d destination) *sender {
-	x := &sender{way: way{from, d.target}, flow: d.flow}
+func (l *socket) begin(w way, d destination) *sender {
+	x := &sender{way: w, flow: d.flow}
 	l.makeRoom(d.uid)
 	l.flows[x.way] = x
 	ctx, release, ok := l.server.admit(l.ctx, x.flow)
@@ -63,7 +62,7 @@ func (l *socket) begin(from netip.AddrPort, d destination) *sender {
 			if len(head) > 0 {
 				b = slices.Concat(head, b)
 			}
-			l.conn.WriteToUDPAddrPort(b, from) // loopback takes it at once or not at all
+			l.conn.WriteToUDPAddrPort(b, w.from) // loopback takes it at once or not at all
 		},
 		Idle:      datagram.Idle,
 		FromLocal: counted.Sent,

@@ -172,19 +172,20 @@ func (s *snapshot) with(errs ...error) *snapshot {
 
 // start makes both sides, as soon as the node has an identity.
 func (a *agent) start(node *identity.SVID) error {
-	key, err := resetKey(node)
+	fresh, err := resetKey(node)
 	if err != nil {
 		return err
 	}
-	a.in = inbound.New(inbound.Config{Identities: a.identities, Tally: a.tally, Log: a.Log, Grace: a.Grace, ResetKey: key})
+	key := (*quic.StatelessResetKey)(a.sockets.Secret("reset-key", fresh[:]))
+	a.in = inbound.New(inbound.Config{Identities: a.identities, Tally: a.tally, Log: a.Log, Grace: a.Grace, ResetKey: key, Sockets: a.sockets})
 	a.out = outbound.New(outbound.Config{Pool: a.pool, Sockets: a.sockets, Tally: a.tally, Log: a.Log, Grace: a.Grace})
 	return nil
 }
 
 func (a *agent) identities() *identity.Set { return a.proofs.Load() }
 
-// resetKey survives a restart, so that the peers of a killed agent learn from the
-// next one that their connections are gone. A renewal in between loses that.
+// resetKey lets the peers of a killed agent learn from the next one that their connections
+// are gone. Where systemd keeps it for that one, a renewal in between changes nothing.
 func resetKey(node *identity.SVID) (*quic.StatelessResetKey, error) {
 	secret, err := x509.MarshalPKCS8PrivateKey(node.Cert.PrivateKey)
 	if err != nil {

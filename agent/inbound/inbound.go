@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"florete/agent/acl"
 	"florete/agent/budget"
 	"florete/agent/drain"
+	"florete/agent/fdstore"
 	"florete/agent/identity"
 	"florete/agent/tally"
 	"florete/agent/transport"
@@ -26,13 +28,14 @@ import (
 	"florete/agent/wire"
 )
 
-// Config is what a Server needs; every field but ResetKey and PerPeer must be set.
+// Config is what a Server needs; every field but ResetKey, Sockets and PerPeer must be set.
 type Config struct {
 	Identities func() *identity.Set // in force
 	Tally      *tally.Tally
 	Log        *slog.Logger
 	Grace      time.Duration // for live connections at Close
 	ResetKey   *quic.StatelessResetKey
+	Sockets    *fdstore.Store
 	PerPeer    int // bounds a peer's connections of QUIC, and streams of all of them; zero for 16384
 }
 
@@ -104,6 +107,11 @@ func (s *Server) listen(addr string) error {
 		s.run.close(0)
 		s.run = nil
 	}
+	if s.Sockets != nil {
+		if err := s.retain(addr); err != nil {
+			return err
+		}
+	}
 	if addr == "" {
 		return nil
 	}
@@ -114,11 +122,28 @@ func (s *Server) listen(addr string) error {
 		Rejected:   s.rejected,
 		ResetKey:   s.ResetKey,
 	}
+	if s.Sockets != nil {
+		t.Bind = s.Sockets.ListenQUIC
+	}
 	ln, err := t.Listen()
 	if err != nil {
 		return err
 	}
 	s.run = s.start(addr, ln)
+	return nil
+}
+
+// retain lets go of sockets at other addresses than this one.
+func (s *Server) retain(addr string) error {
+	if addr == "" {
+		s.Sockets.RetainQUIC()
+		return nil
+	}
+	at, err := net.ResolveUDPAddr("udp", addr)
+	if err != nil {
+		return fmt.Errorf("forwarder listen %q: %w", addr, err)
+	}
+	s.Sockets.RetainQUIC(at.AddrPort())
 	return nil
 }
 
@@ -166,19 +191,38 @@ func (s *Server) start(addr string, ln *transport.Listener) *running {
 	return r
 }
 
+// close refuses new streams and connections, so that peers try again until the next
+// process is there, while those that are being served have the time of grace.
 func (r *running) close(grace time.Duration) {
 	r.stop()
-	r.conns.Go(r.ln.Stop)
 	r.streams.Close(grace)
 	time.Sleep(transport.Flush)
 	r.end()
-	r.conns.Wait()
+	stopped := make(chan struct{})
+	r.conns.Go(func() { r.ln.Stop(); close(stopped) })
+	select {
+	case <-stopped:
+	case <-time.After(handshakes):
+	}
+	time.Sleep(transport.Flush)
 	r.ln.Close()
+	r.conns.Wait()
 }
+
+// handshakes is how long close waits for those that are under way.
+const handshakes = time.Second
 
 // serve takes the streams of one connection.
 func (s *Server) serve(r *running, in *transport.Incoming) {
-	defer context.AfterFunc(r.ended, func() { in.Close(wire.Stopping) })()
+	// Stopping says that no stream without an answer was served: its caller tries again.
+	var cut atomic.Bool
+	defer context.AfterFunc(r.ended, func() {
+		if cut.Load() {
+			in.Close(wire.Reset)
+		} else {
+			in.Close(wire.Stopping)
+		}
+	})()
 	release, ok := s.gate.Admit(in, func() {
 		s.refuse(in, wire.Denied, "the allow list changed")
 		in.Close(wire.Denied)
@@ -200,7 +244,12 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		if err != nil {
 			return
 		}
-		if !r.streams.Go(func(ctx context.Context) { s.carry(ctx, r, in, st) }) {
+		if !r.streams.Go(func(ctx context.Context) {
+			s.carry(ctx, r, in, st)
+			if ctx.Err() != nil {
+				cut.Store(true)
+			}
+		}) {
 			reset(st, wire.Stopping)
 		}
 	}

@@ -26,19 +26,20 @@ func (s *Server) direct(ctx context.Context, conn *net.TCPConn, f flow) {
 		return
 	}
 	defer end()
-	st, err := s.dial(ctx, f)
+	counted := s.Tally.Begin(tally.Out, f.target, f.as)
+	defer counted.Done()
+	e := newEarly(conn)
+	defer e.release()
+	st, err := s.request(ctx, f, e)
 	if err != nil {
 		s.refuse(f, explain(err))
 		reset(conn)
 		return
 	}
 	defer st.Release()
-	counted := s.Tally.Begin(tally.Out, f.target, f.as)
-	defer counted.Done()
-	err = splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Ready: func() error { return answer(ctx, st) }, FromLocal: counted.Sent, ToLocal: counted.Received})
-	if no := explain(err); no != nil {
-		s.refuse(f, no)
-	}
+	counted.Sent.Add(int64(len(e.kept)))
+	e.release()
+	splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, FromLocal: counted.Sent, ToLocal: counted.Received})
 }
 
 // admit asks the gate; a new rule that denies the flow ends the context.

@@ -71,15 +71,12 @@ func (s *Server) connect(ctx context.Context, conn *net.TCPConn, r *socks5.Reque
 		return reply(conn, statute.RepRuleFailure)
 	}
 	defer end()
-	st, err := s.dial(ctx, f)
-	if err == nil {
-		defer st.Release()
-		err = answer(ctx, st)
-	}
+	st, err := s.request(ctx, f, nil)
 	if err != nil {
 		s.refuse(f, explain(err))
 		return reply(conn, replyTo(err))
 	}
+	defer st.Release()
 	if err := reply(conn, statute.RepSuccess); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ type Pair struct {
 func Run(ctx context.Context, p Pair) error {
 	s := &session{Pair: p}
 	defer p.Local.Close()
-	stopped := context.AfterFunc(ctx, func() { s.abort(wire.Stopping) })
+	stopped := context.AfterFunc(ctx, func() { s.abort(wire.Reset) })
 	defer stopped()
 	// STOP_SENDING and the end of the connection are seen at once here, and else
 	// only by the next write.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -31,6 +32,8 @@ type Server struct {
 	// ResetKey, when set, lets a restarted server tell its old peers at once that
 	// their connections are gone (RFC 9000 section 10.3).
 	ResetKey *quic.StatelessResetKey
+	// Bind, when set, is net.ListenUDP of a socket that may be there already.
+	Bind func(netip.AddrPort) (*net.UDPConn, error)
 }
 
 // Rejection is a handshake that failed.
@@ -77,7 +80,11 @@ func (s *Server) Listen() (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("forwarder listen %q: %w", s.Addr, err)
 	}
-	socket, err := net.ListenUDP("udp", addr)
+	bind := s.Bind
+	if bind == nil {
+		bind = func(a netip.AddrPort) (*net.UDPConn, error) { return net.ListenUDP("udp", net.UDPAddrFromAddrPort(a)) }
+	}
+	socket, err := bind(addr.AddrPort())
 	if err != nil {
 		return nil, fmt.Errorf("forwarder listen %q: %w", s.Addr, err)
 	}
@@ -129,8 +136,8 @@ func (l *Listener) Accept() (*Incoming, error) {
 }
 
 // Stop lets no more peers in. Those who were about to connect either are, and Accept
-// returns them, or hear nothing and try until the next process is there. It returns when
-// it is clear who is.
+// returns them, or are refused, or hear nothing and try until the next process is there.
+// It returns when it is clear who is.
 func (l *Listener) Stop() { l.ln.Close() }
 
 // Close ends the listener and what is left of its connections, without a word to

@@ -25,8 +25,8 @@ import (
 const (
 	handshakeTimeout = 5 * time.Second
 	idleTimeout      = 15 * time.Second
-	keepAlive        = 5 * time.Second
-	maxStreams       = 1 << 16 // TCP connections and UDP flows within one connection
+	keepAlive        = time.Second // after a crash, the next process answers that the connection is gone
+	maxStreams       = 1 << 16     // TCP connections and UDP flows within one connection
 )
 
 // window is how many bytes of all streams of a connection may wait for those that
@@ -92,6 +92,10 @@ func explain(err error, peer florete.ID) error {
 	var stream *quic.StreamError
 	if errors.As(err, &stream) && stream.Remote {
 		return &RefusedError{wire.Code(stream.ErrorCode), peer}
+	}
+	var refused *quic.TransportError
+	if errors.As(err, &refused) && refused.Remote && refused.ErrorCode == quic.ConnectionRefused {
+		return &RefusedError{wire.Stopping, peer}
 	}
 	var tlsErr *quic.TransportError
 	if errors.As(err, &tlsErr) && tlsErr.Remote && tlsErr.ErrorCode.IsCryptoError() {

@@ -15,7 +15,7 @@ const (
 	Unreachable  Code = 5  // the upstream could not be reached in time
 	BadPreamble  Code = 6  // the preamble is malformed or of an unknown version
 	Expired      Code = 7  // an SVID of the connection has expired: connect again
-	Stopping     Code = 8  // the forwarder is stopping
+	Stopping     Code = 8  // the forwarder is stopping, and did not serve this: try again
 	Untrusted    Code = 9  // the peer's certificate is not, or no longer, trusted
 	Foreign      Code = 10 // the upstream's socket belongs to another account than the service's
 )

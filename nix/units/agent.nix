@@ -27,6 +27,8 @@ in
       CapabilityBoundingSet = capability;
       FileDescriptorStoreMax = 4096; # local listeners, for the next agent
       LimitNOFILE = 65536;
+      # What comes meanwhile waits in sockets that systemd holds.
+      RestartSec = "200ms";
       RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX";
       # The directory above is root's: services get their credentials there.
       RuntimeDirectory = "${prefix}/agent";

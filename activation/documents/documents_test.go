@@ -212,7 +212,7 @@ func TestRefusedFromTheNetwork(t *testing.T) {
 		code string
 		text string
 	}{
-		"nothing":         {nil, api.Transient, api.CodeUnavailable, "no manifest for ursula yet: publish it"},
+		"nothing":         {nil, api.Transient, api.CodeMissing, "no manifest for ursula yet: publish it"},
 		"unsigned":        {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Signature = "" })}, api.Denied, CodeTampered, "not signed"},
 		"no signature":    {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Signature = "demo-1" })}, api.Denied, CodeTampered, "signature"},
 		"body":            {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Body += "\n" })}, api.Denied, CodeTampered, "the body was changed"},
@@ -222,7 +222,7 @@ func TestRefusedFromTheNetwork(t *testing.T) {
 		"another cluster": {[]api.SignedDocument{o.Signed(2, elsewhere, o.Signing)}, api.Denied, CodeForeign, "manifest is for other/ursula"},
 		"no roots":        {[]api.SignedDocument{o.Signed(2, rootless, o.Signing)}, api.Denied, api.CodeMalformed, "no trust roots"},
 		"not a key":       {[]api.SignedDocument{o.Signed(2, unpinned, o.Signing)}, api.Denied, api.CodeMalformed, `trust key "demo-1"`},
-		"policy alone":    {[]api.SignedDocument{o.Signed(2, o.policy("cert"), o.Signing)}, api.Transient, api.CodeUnavailable, "no manifest"},
+		"policy alone":    {[]api.SignedDocument{o.Signed(2, o.policy("cert"), o.Signing)}, api.Transient, api.CodeMissing, "no manifest"},
 		"good manifest, bad policy": {[]api.SignedDocument{good, o.Signed(2, o.policy("cert"), SigningKey(t, "demo-1"))},
 			api.Denied, CodeTampered, "policy of ursula"},
 	} {

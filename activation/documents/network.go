@@ -30,7 +30,7 @@ func (s *Store) Accept(a api.Artifact) *api.Error {
 	}
 	manifest, ok := byKind[florete.DocManifest]
 	if !ok {
-		return api.Errorf(api.Transient, api.CodeUnavailable, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
+		return api.Errorf(api.Transient, api.CodeMissing, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
 	}
 	set := s.set
 	pins := s.set.Manifest.Trust.Keys

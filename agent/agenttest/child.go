@@ -15,11 +15,17 @@ import (
 	"time"
 )
 
-// childEnv makes a test binary that calls Main the child of DialAs.
+// childEnv makes a test binary that calls Child the child of DialAs.
 const childEnv = "FLORETE_TEST_DIAL"
 
 // Main runs the tests, or what DialAs wants of its child.
 func Main(m *testing.M) {
+	Child()
+	os.Exit(m.Run())
+}
+
+// Child does what DialAs wants where this process is its child, and ends it.
+func Child() {
 	if what := strings.Fields(os.Getenv(childEnv)); len(what) > 0 {
 		if err := pingOnce(what[0], what[1], what[2:]); err != nil {
 			fmt.Println(err)
@@ -27,7 +33,6 @@ func Main(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
 }
 
 // Root skips a test that needs root, which tests/run says when it is not.

@@ -95,15 +95,14 @@ func (h *host) clock(context.Context) (string, []Finding) {
 			if a.ahead < 0 {
 				way = "ahead of"
 			}
-			found = append(found, Finding{fmt.Sprintf("this host's clock is %s %s that of %s", a.ahead.Abs(), way, a.name), setClock})
+			found = append(found, fix(fmt.Sprintf("this host's clock is %s %s that of %s", a.ahead.Abs(), way, a.name), setClock))
 		}
 	}
 	for _, n := range h.manifest.Needs {
 		id, err := identity.CertID(n)
 		if svid := h.identities.SVID(id); identity.Delivers(n) && err == nil && svid != nil && h.now.Before(svid.Cert.Leaf.NotBefore) {
-			found = append(found, Finding{
-				fmt.Sprintf("the SVID of %s begins %s after this host's clock", id.Short(), svid.Cert.Leaf.NotBefore.Sub(h.now).Round(time.Second)), setClock,
-			})
+			found = append(found, fix(
+				fmt.Sprintf("the SVID of %s begins %s after this host's clock", id.Short(), svid.Cert.Leaf.NotBefore.Sub(h.now).Round(time.Second)), setClock))
 		}
 	}
 	return fmt.Sprintf("compared with %d providers", compared), found

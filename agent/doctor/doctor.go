@@ -21,6 +21,7 @@ type Config struct {
 	Socket     string         // of the agent
 	HostKey    string         // SSH host key; default DefaultHostKey
 	Hosts      string         // hosts(5); default /etc/hosts
+	Etc        string         // where a provider's settings are; default Membership.Etc
 
 	// Units tells how units stand; default: the systemd that runs this host, if
 	// one does.
@@ -49,11 +50,16 @@ type Check struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Finding is something wrong, and a command that fixes it.
+// Finding is something wrong, with what cures it: a command, or what a person must do
+// where no command can.
 type Finding struct {
 	Problem string `json:"problem"`
-	Fix     string `json:"fix"`
+	Fix     string `json:"fix,omitempty"` // run on this host, or, "on HOST: …", on another
+	Do      string `json:"do,omitempty"`
 }
+
+func fix(problem, command string) Finding { return Finding{Problem: problem, Fix: command} }
+func do(problem, what string) Finding     { return Finding{Problem: problem, Do: what} }
 
 // Findings is how many there are in all.
 func (r Report) Findings() (n int) {
@@ -69,14 +75,17 @@ var checks = []struct {
 	without bool // examined without a manifest too
 	examine func(*host, context.Context) (seen string, findings []Finding)
 }{
+	{"disk", true, (*host).disk},
 	{"documents", true, (*host).documents},
 	{"clock", false, (*host).clock},
 	{"names", false, (*host).names},
 	{"providers", false, (*host).providers},
+	{"accounts", false, (*host).accounts},
 	{"needs", false, (*host).needs},
 	{"identity", false, (*host).identity},
 	{"forwarders", false, (*host).forwarders},
 	{"agent", false, (*host).agent},
+	{"upstreams", false, (*host).upstreams},
 	{"units", true, (*host).units},
 	{"permissions", false, (*host).permissions},
 	{"guard", false, (*host).guard},
@@ -100,6 +109,7 @@ func Run(ctx context.Context, c Config) Report {
 	h := &host{Config: c, identities: &identity.Set{}, now: time.Now()}
 	h.HostKey = cmp.Or(c.HostKey, DefaultHostKey)
 	h.Hosts = cmp.Or(c.Hosts, "/etc/hosts")
+	h.Etc = cmp.Or(c.Etc, c.Membership.Etc())
 	if h.Units == nil {
 		h.Units = systemd
 	}
@@ -134,26 +144,14 @@ func (h *host) read() {
 	h.identities, h.unloaded = identity.Load(h.Layout, h.manifest, h.identities)
 }
 
-// restart is what starts units of this membership again.
-func (h *host) restart(units ...string) string { return restart(h.Membership, units) }
-
-// restartOn is that on any host, which may be itself. Another's membership is not in this
-// one's documents: most have none to tell apart.
-func (h *host) restartOn(name string, itself bool, units ...string) string {
-	var m florete.Membership
-	if itself {
-		m = h.Membership
-	}
-	return "on " + name + ": " + restart(m, units)
+// restart is the command that restarts a unit of this membership.
+func (h *host) restart(unit string) string {
+	return "systemctl restart " + h.Membership.Unit(unit+".service")
 }
 
-func restart(m florete.Membership, units []string) string {
-	command := "systemctl restart"
-	for _, u := range units {
-		command += " " + m.Unit(u+".service")
-	}
-	return command
-}
+// examineOn sends a person to the doctor of another host, who knows what this one
+// cannot see. Another's membership is not in this one's documents.
+func examineOn(name string) string { return "on " + name + ": flor doctor" }
 
 // state is what activation says of a need.
 func (h *host) state(id string) status.NeedState { return status.ReadNeed(h.Layout, id) }

@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/dbus"
-
 	"florete"
 	"florete/agent"
 	"florete/agent/agenttest"
@@ -38,21 +36,21 @@ type patient struct {
 	doctor.Config
 	provider *httptest.Server
 	date     time.Duration // what the provider's clock is ahead
-	units    map[string]dbus.UnitStatus
+	units    map[string]doctor.Unit
 	stop     map[string]func() // agents
 }
 
 func newPatient(t *testing.T) *patient {
-	p := &patient{T: t, Cluster: agenttest.NewCluster(t, agenttest.RefusingTCP(t)), units: map[string]dbus.UnitStatus{}, stop: map[string]func(){}}
+	p := &patient{T: t, Cluster: agenttest.NewCluster(t, agenttest.RefusingTCP(t)), units: map[string]doctor.Unit{}, stop: map[string]func(){}}
 	p.serve("service/forge/florete-provider")
 	dir := t.TempDir()
 	p.Config = doctor.Config{
-		Layout: p.Laptop.Layout, Socket: p.Laptop.Socket(), HostKey: filepath.Join(dir, "key"), Hosts: filepath.Join(dir, "hosts"),
-		Units: func(_ context.Context, names []string) (all []dbus.UnitStatus, err error) {
+		Layout: p.Laptop.Layout, Socket: p.Laptop.Socket(), HostKey: filepath.Join(dir, "key"), Hosts: filepath.Join(dir, "hosts"), Etc: dir,
+		Units: func(_ context.Context, names []string) (all []doctor.Unit, err error) {
 			for _, n := range names {
 				u, ok := p.units[n]
 				if !ok {
-					u = dbus.UnitStatus{LoadState: "loaded", ActiveState: "active", SubState: "running"}
+					u = doctor.Unit{Load: "loaded", Active: "active", Sub: "running"}
 				}
 				u.Name = n
 				all = append(all, u)
@@ -60,6 +58,7 @@ func newPatient(t *testing.T) *patient {
 			return all, nil
 		},
 	}
+	p.write(filepath.Join(p.Etc, "provider.hujson"), "{}", 0o600)
 	p.write(p.HostKey, "secret", 0o600)
 	p.write(p.HostKey+".pub", "ssh-ed25519 AAAA root@laptop\n", 0o644)
 	p.write(p.Hosts, "127.0.0.1 localhost # outline.demo.flor.rete\n"+ursula+" other outline.demo.flor.rete\n", 0o644)
@@ -154,7 +153,7 @@ func (p *patient) findings() (found []string) {
 	for _, c := range doctor.Run(p.Context(), p.Config).Checks {
 		for _, f := range c.Findings {
 			if c.Name != "kernel" {
-				found = append(found, c.Name+": "+f.Problem+" => "+f.Fix)
+				found = append(found, c.Name+": "+f.Problem+" => "+f.Fix+f.Do)
 			}
 		}
 	}
@@ -166,7 +165,7 @@ func (p *patient) findings() (found []string) {
 func (p *patient) finds(begin, fix string) {
 	p.Helper()
 	found := slices.DeleteFunc(p.findings(), func(f string) bool { return strings.HasPrefix(f, "agent: agent: need ") })
-	if len(found) != 1 || !strings.HasPrefix(found[0], begin) || !strings.HasSuffix(found[0], " => "+fix) {
+	if len(found) != 1 || !strings.HasPrefix(found[0], begin) || fix != "" && !strings.HasSuffix(found[0], " => "+fix) {
 		p.Errorf("want %s … => %s\ngot %q", begin, fix, found)
 	}
 }
@@ -210,11 +209,11 @@ func TestDoctor(t *testing.T) {
 		},
 		"provider down": {
 			hurt:  func(p *patient) { p.provider.Close() },
-			begin: "providers: provider forge at 127.0.0.1:", fix: "on forge: systemctl restart florete-provider.service",
+			begin: "providers: provider forge at 127.0.0.1:", fix: "on forge: flor doctor",
 		},
 		"provider another": {
 			hurt:  func(p *patient) { p.serve("service/other/florete-provider") },
-			begin: "providers: provider forge at 127.0.0.1:", fix: "on forge: systemctl restart florete-provider.service",
+			begin: "providers: provider forge at 127.0.0.1:", fix: "on forge: flor doctor",
 		},
 		"stale hosts": {
 			hurt: func(p *patient) {
@@ -229,7 +228,7 @@ func TestDoctor(t *testing.T) {
 		"names that nobody keeps": {
 			hurt: func(p *patient) {
 				p.write(p.Hosts, "127.0.0.1 localhost\n", 0o644)
-				p.units["florete-names.service"] = dbus.UnitStatus{LoadState: "not-found", ActiveState: "inactive"}
+				p.units["florete-names.service"] = doctor.Unit{Load: "not-found", Active: "inactive"}
 			},
 		},
 		"need denied": {
@@ -237,11 +236,11 @@ func TestDoctor(t *testing.T) {
 				p.state("cert-user-alice", `{"state":"blocked"}`)
 				p.state("cert-user-bob", `{"state":"denied","error":{"kind":"denied","code":"not-granted","message":"no grant"}}`)
 			},
-			begin: "needs: need cert-user-bob is denied: denied (not-granted): no grant", fix: "deploy forge, whose policy must grant it; then systemctl restart florete-activate.service",
+			begin: "needs: need cert-user-bob is denied: denied (not-granted): no grant", fix: "deploy forge and this host from one revision of the flake",
 		},
 		"need new": {
 			hurt:  func(p *patient) { p.sh("rm " + p.Layout.NeedState("cert-node-laptop")) },
-			begin: "needs: need cert-node-laptop was never asked for", fix: "systemctl restart florete-activate.service",
+			begin: "needs: need cert-node-laptop was never requested", fix: "systemctl restart florete-activate.service",
 		},
 		"SVID gone": {
 			hurt:  func(p *patient) { p.sh("rm -r " + p.Layout.Need("cert-user-bob") + "/current") },
@@ -253,7 +252,7 @@ func TestDoctor(t *testing.T) {
 		},
 		"host key another": {
 			hurt:  func(p *patient) { p.write(p.HostKey+".pub", "ssh-ed25519 BBBB", 0o644) },
-			begin: "identity: SSH host key ", fix: `in the flake: hosts.laptop.sshHostKey = "ssh-ed25519 BBBB";`,
+			begin: "identity: SSH host key ", fix: `in the flake: hosts.laptop.sshHostKey = "ssh-ed25519 BBBB"; then deploy its providers and this host`,
 		},
 		"host key gone": {
 			hurt:  func(p *patient) { p.sh("rm " + p.HostKey + "*") },
@@ -265,7 +264,7 @@ func TestDoctor(t *testing.T) {
 				p.stop["ursula"]()
 				p.start(p.Ursula)
 			},
-			begin: "forwarders: forwarder: spiffe://demo.flor/service/outline at " + ursula + ":", fix: "on " + ursula + ": systemctl restart florete-activate.service florete-agent.service",
+			begin: "forwarders: forwarder: spiffe://demo.flor/service/outline at " + ursula + ":", fix: "on " + ursula + ": flor doctor",
 		},
 		"agent down": {
 			hurt:  func(p *patient) { p.stop["laptop"]() },
@@ -273,62 +272,116 @@ func TestDoctor(t *testing.T) {
 		},
 		"unit failed": {
 			hurt: func(p *patient) {
-				p.units["florete-agent.service"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "failed"}
+				p.units["florete-agent.service"] = doctor.Unit{Load: "loaded", Active: "failed"}
 			},
-			begin: "units: florete-agent.service failed", fix: "journalctl -u florete-agent.service -n 20; systemctl restart florete-agent.service",
+			begin: "units: florete-agent.service is failed", fix: "systemctl reset-failed florete-agent.service; systemctl restart florete-agent.service",
 		},
 		"nobody waits for a need": { // as when there are too many inotify instances
 			hurt: func(p *patient) {
-				p.units["florete-need-cert-user-bob.path"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "failed"}
-				p.units["florete-need-cert-user-alice.path"] = dbus.UnitStatus{LoadState: "not-found", ActiveState: "inactive"}
+				p.units["florete-need-cert-user-bob.path"] = doctor.Unit{Load: "loaded", Active: "failed"}
+				p.units["florete-need-cert-user-alice.path"] = doctor.Unit{Load: "not-found", Active: "inactive"}
 			},
-			begin: "units: florete-need-cert-user-bob.path failed", fix: "journalctl -u florete-need-cert-user-bob.path -n 20; systemctl restart florete-need-cert-user-bob.path",
+			begin: "units: florete-need-cert-user-bob.path is failed", fix: "systemctl reset-failed florete-need-cert-user-bob.path; systemctl restart florete-need-cert-user-bob.path",
 		},
 		"unit stopped": {
 			hurt: func(p *patient) {
-				p.units["florete-activate.service"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "inactive", SubState: "dead"}
+				p.units["florete-activate.service"] = doctor.Unit{Load: "loaded", Active: "inactive", Sub: "dead"}
 			},
 			begin: "units: florete-activate.service is inactive (dead)", fix: "systemctl enable --now florete-activate.service",
 		},
 		"unit masked": {
 			hurt: func(p *patient) {
-				p.units["florete-activate.service"] = dbus.UnitStatus{LoadState: "masked", ActiveState: "inactive"}
+				p.units["florete-activate.service"] = doctor.Unit{Load: "masked", Active: "inactive"}
 			},
 			begin: "units: florete-activate.service is masked", fix: "systemctl unmask florete-activate.service && systemctl start florete-activate.service",
 		},
 		"unit unknown": {
 			hurt: func(p *patient) {
-				p.units["florete-activate.service"] = dbus.UnitStatus{LoadState: "not-found", ActiveState: "inactive"}
+				p.units["florete-activate.service"] = doctor.Unit{Load: "not-found", Active: "inactive"}
 			},
 			begin: "units: florete-activate.service is not installed", fix: "run install.sh of this host's bundle (florctl bundle)",
 		},
 		"provider host": {
 			hurt: func(p *patient) {
 				p.write(filepath.Join(florete.Current(p.Layout.Documents()), "policy.json"), "", 0o644)
-				p.units["florete-provider.service"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "failed"}
+				p.units["florete-provider.service"] = doctor.Unit{Load: "loaded", Active: "failed"}
 			},
-			begin: "units: florete-provider.service failed", fix: "journalctl -u florete-provider.service -n 20; systemctl restart florete-provider.service",
+			begin: "units: florete-provider.service is failed", fix: "systemctl reset-failed florete-provider.service; systemctl restart florete-provider.service",
+		},
+		"a provider without settings": {
+			hurt: func(p *patient) {
+				p.write(filepath.Join(florete.Current(p.Layout.Documents()), "policy.json"), "", 0o644)
+				p.sh("rm " + filepath.Join(p.Etc, "provider.hujson"))
+				p.units["florete-provider.service"] = doctor.Unit{Load: "loaded", Active: "inactive"}
+			},
+			begin: "units: florete-provider.service does not run: there is no ", fix: "write that file, as modules/README.md has it; then: systemctl start florete-provider.service",
+		},
+		"a provider that waits": {
+			hurt: func(p *patient) {
+				p.write(filepath.Join(florete.Current(p.Layout.Documents()), "policy.json"), "", 0o644)
+				p.units["florete-provider.service"] = doctor.Unit{Load: "loaded", Active: "activating", Text: "waiting for the issuing certificate: run this"}
+			},
+			begin: "units: florete-provider.service waits: waiting for the issuing certificate: run this", fix: "what it waits for",
+		},
+		"a unit that fails again and again": {
+			hurt: func(p *patient) {
+				p.units["florete-activate.service"] = doctor.Unit{Load: "loaded", Active: "activating", Sub: "auto-restart", Log: "it is broken"}
+			},
+			begin: "units: florete-activate.service is activating (auto-restart): it is broken", fix: "mend what it reports; all of it: journalctl -u florete-activate.service",
+		},
+		"a timer that is off at the next boot": {
+			hurt: func(p *patient) {
+				p.units["florete-refresh.timer"] = doctor.Unit{Load: "loaded", Active: "active", File: "disabled"}
+			},
+			begin: "units: florete-refresh.timer does not start at boot", fix: "systemctl enable florete-refresh.timer",
+		},
+		"an upstream that is down": {
+			hurt: func(p *patient) {
+				p.Reach.Publish = []florete.Published{{ID: agenttest.ID("service/local"), Upstream: agenttest.RefusingTCP(t), Allow: []florete.Allow{}}}
+				p.AcceptLaptop(p)
+				p.units["local.service"] = doctor.Unit{Load: "not-found"}
+			},
+			begin: "upstreams: behind service/local: dial tcp ", fix: "", // the address is not known here
+		},
+		"an account that is missing": {
+			hurt: func(p *patient) {
+				p.Reach.Callers = append(p.Reach.Callers, florete.Caller{ID: agenttest.Bob, Users: []string{"no-such-account"}, UIDs: []uint32{}})
+				p.AcceptLaptop(p)
+			},
+			begin: "accounts: there is no account no-such-account, which is of user/bob", fix: "useradd --system --user-group no-such-account",
+		},
+		"a file that an operator has not put there": {
+			hurt: func(p *patient) {
+				p.state("cert-user-bob", `{"state":"waiting","error":{"kind":"transient","code":"missing","message":"put it in /srv"}}`)
+			},
+			begin: "needs: need cert-user-bob is waiting: transient (missing): put it in /srv", fix: "what the message says, on forge",
+		},
+		"a need whose provider answers again": {
+			hurt: func(p *patient) {
+				p.state("cert-user-bob", `{"state":"waiting","error":{"kind":"transient","code":"unavailable","message":"connection refused"}}`)
+			},
+			begin: "needs: need cert-user-bob is waiting: transient (unavailable)", fix: "systemctl restart florete-activate.service",
 		},
 		"a unit of a membership": {
 			hurt: func(p *patient) {
 				p.Membership = "blue"
-				p.units["florete-agent.service"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "failed"}
-				p.units["florete_blue-need-cert-user-alice.path"] = dbus.UnitStatus{LoadState: "not-found", ActiveState: "inactive"}
-				p.units["florete_blue-need-cert-user-bob.path"] = dbus.UnitStatus{LoadState: "loaded", ActiveState: "failed"}
+				p.units["florete-agent.service"] = doctor.Unit{Load: "loaded", Active: "failed"}
+				p.units["florete_blue-need-cert-user-alice.path"] = doctor.Unit{Load: "not-found", Active: "inactive"}
+				p.units["florete_blue-need-cert-user-bob.path"] = doctor.Unit{Load: "loaded", Active: "failed"}
 			},
-			begin: "units: florete_blue-need-cert-user-bob.path failed", fix: "journalctl -u florete_blue-need-cert-user-bob.path -n 20; systemctl restart florete_blue-need-cert-user-bob.path",
+			begin: "units: florete_blue-need-cert-user-bob.path is failed", fix: "systemctl reset-failed florete_blue-need-cert-user-bob.path; systemctl restart florete_blue-need-cert-user-bob.path",
 		},
 		"names of a membership": {
 			hurt: func(p *patient) {
 				p.Membership = "blue"
 				p.write(p.Hosts, "127.0.0.1 localhost\n", 0o644)
-				p.units["florete-names.service"] = dbus.UnitStatus{LoadState: "not-found", ActiveState: "inactive"}
+				p.units["florete-names.service"] = doctor.Unit{Load: "not-found", Active: "inactive"}
 			},
 			begin: "names: ", fix: "systemctl restart florete_blue-names.service",
 		},
 		"another host's provider": {
 			hurt:  func(p *patient) { p.Membership = "blue"; p.provider.Close() },
-			begin: "providers: ", fix: "on forge: systemctl restart florete-provider.service",
+			begin: "providers: ", fix: "on forge: flor doctor",
 		},
 		"a need of a membership": {
 			hurt: func(p *patient) {
@@ -376,10 +429,10 @@ func TestSilence(t *testing.T) {
 	p.AcceptLaptop(t)
 	found := strings.Join(p.findings(), "\n")
 	for _, want := range []string{
-		"names: lookup " + name + ": no such host => echo 'ADDRESS " + name + "' >> " + p.Hosts,
-		"no such host => echo 'ADDRESS " + name + "' >> " + p.Hosts + ", or name its IP address in the flake\nproviders: provider forge at " + name,
+		"names: lookup " + name + ": no such host => write ADDRESS " + name + " into " + p.Hosts,
+		"providers: provider forge at " + name,
 		"forwarders: forwarder of service/outline at " + ursula + ":",
-		"no answer over UDP => on " + ursula + ": systemctl restart florete-agent.service; nft insert rule",
+		"no answer over UDP => on " + ursula + ": flor doctor; and let UDP port ",
 	} {
 		if !strings.Contains(found, want) {
 			t.Errorf("no %q in\n%s", want, found)

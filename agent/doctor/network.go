@@ -32,7 +32,7 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		if _, err := net.DefaultResolver.LookupHost(ctx, name); err != nil {
-			found = append(found, Finding{err.Error(), h.resolve(name)})
+			found = append(found, do(err.Error(), h.resolve(name)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.manifest.Providers)) {
@@ -62,14 +62,15 @@ func (h *host) local(ctx context.Context, listeners map[string]string) []Finding
 		}
 	}
 	slices.Sort(missing)
-	fix := fmt.Sprintf("deploy %s: names come with its system", h.manifest.Host)
-	if units, err := h.Units(ctx, []string{h.namesUnit()}); err == nil && len(units) == 1 && units[0].LoadState == "loaded" {
-		fix = h.restart("names")
-	} else if len(entries) == 0 {
-		return found
-	}
-	if len(missing) > 0 {
-		found = append(found, Finding{fmt.Sprintf("%s does not have %s", h.Hosts, strings.Join(missing, ", ")), fix})
+	problem := fmt.Sprintf("%s does not have %s", h.Hosts, strings.Join(missing, ", "))
+	units, err := h.Units(ctx, []string{h.namesUnit()})
+	kept := err == nil && len(units) == 1 && units[0].Load == "loaded"
+	switch {
+	case len(missing) == 0:
+	case kept:
+		found = append(found, fix(problem, h.restart("names")))
+	case len(entries) > 0:
+		found = append(found, do(problem, fmt.Sprintf("deploy %s: names come with its system", h.manifest.Host)))
 	}
 	return found
 }
@@ -79,7 +80,7 @@ func (h *host) namesUnit() string { return h.Membership.Unit("names.service") }
 
 // resolve makes a name known.
 func (h *host) resolve(name string) string {
-	return fmt.Sprintf("echo 'ADDRESS %s' >> %s, or name its IP address in the flake", name, h.Hosts)
+	return fmt.Sprintf("write ADDRESS %s into %s, or its IP address into the flake", name, h.Hosts)
 }
 
 // entries are the names of listeners that hosts(5) has, and what is wrong with them.
@@ -99,10 +100,9 @@ func (h *host) entries(listeners map[string]string) (names []string, found []Fin
 			}
 			names = append(names, name)
 			if words[0] != want {
-				found = append(found, Finding{
-					fmt.Sprintf("%s says %s is %s, its listener is at %s", h.Hosts, name, words[0], want),
-					fmt.Sprintf("sed -i 's/^%s\\(.*%s\\)/%s\\1/' %s", quoted(words[0]), quoted(name), want, h.Hosts),
-				})
+				found = append(found, fix(
+					fmt.Sprintf("%s has %s for %s, its listener is at %s", h.Hosts, words[0], name, want),
+					fmt.Sprintf("sed -i 's/^%s\\(.*%s\\)/%s\\1/' %s", quoted(words[0]), quoted(name), want, h.Hosts)))
 			}
 		}
 	}
@@ -120,15 +120,18 @@ func (h *host) providers(context.Context) (string, []Finding) {
 			continue
 		}
 		name, port, _ := net.SplitHostPort(a.Address)
+		problem := fmt.Sprintf("provider %s at %s: %v", a.name, a.Address, a.err)
 		var unknown *net.DNSError
-		f := Finding{fmt.Sprintf("provider %s at %s: %v", a.name, a.Address, a.err), h.restartOn(a.name, a.name == h.manifest.Host, "provider")}
 		switch {
 		case errors.As(a.err, &unknown):
-			f.Fix = h.resolve(name)
+			found = append(found, do(problem, h.resolve(name)))
 		case isTimeout(a.err):
-			f.Fix = fmt.Sprintf("on %s: nft insert rule inet filter input tcp dport %s accept", a.name, port)
+			found = append(found, do(problem, fmt.Sprintf("on %s: let TCP port %s in; nft list ruleset shows what drops it", a.name, port)))
+		case a.name == h.manifest.Host:
+			found = append(found, do(problem, "mend "+h.Membership.Unit("provider.service")+", see units"))
+		default:
+			found = append(found, do(problem, examineOn(a.name)))
 		}
-		found = append(found, f)
 	}
 	return fmt.Sprintf("%d of %d answer", len(h.answers)-len(found), len(h.answers)), found
 }
@@ -182,7 +185,8 @@ func (h *host) routes() (routes []transport.Route) {
 func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 	pool, err := transport.NewPool(func() *identity.Set { return h.identities })
 	if err != nil {
-		return &Finding{err.Error(), h.restart("agent")}
+		f := fix(err.Error(), h.restart("agent"))
+		return &f
 	}
 	defer pool.Close()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -192,11 +196,14 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 		return nil
 	}
 	there, port, _ := net.SplitHostPort(r.Endpoints[0])
-	itself := r.Endpoints[0] == h.manifest.Forwarder.Listen
-	f := &Finding{fmt.Sprintf("forwarder: %v", err), h.restartOn(there, itself, "activate", "agent")}
-	if isTimeout(err) {
-		f.Problem = fmt.Sprintf("forwarder of %s at %s: no answer over UDP", r.Target.ID().Short(), r.Endpoints[0])
-		f.Fix = h.restartOn(there, itself, "agent") + fmt.Sprintf("; nft insert rule inet filter input udp dport %s accept", port)
+	cure := examineOn(there)
+	if r.Endpoints[0] == h.manifest.Forwarder.Listen {
+		cure = "mend " + h.Membership.Unit("agent.service") + ", see agent and units"
 	}
-	return f
+	f := do(fmt.Sprintf("forwarder: %v", err), cure)
+	if isTimeout(err) {
+		f = do(fmt.Sprintf("forwarder of %s at %s: no answer over UDP", r.Target.ID().Short(), r.Endpoints[0]),
+			fmt.Sprintf("%s; and let UDP port %s in there: nft list ruleset shows what drops it", cure, port))
+	}
+	return &f
 }

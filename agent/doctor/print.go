@@ -9,7 +9,8 @@ import (
 )
 
 // Print writes the report for people: a line for each check, and for each finding
-// what is wrong and what fixes it.
+// what is wrong, and the command
+// that fixes it or what a person must do.
 func Print(w io.Writer, r Report) error {
 	var out bytes.Buffer
 	for _, c := range r.Checks {
@@ -19,7 +20,11 @@ func Print(w io.Writer, r Report) error {
 		}
 		fmt.Fprintf(&out, "%s  %-11s  %s\n", mark, c.Name, status.Printable(c.Seen))
 		for _, f := range c.Findings {
-			fmt.Fprintf(&out, "    %s\n      fix: %s\n", status.Printable(f.Problem), status.Printable(f.Fix))
+			kind, cure := "fix", f.Fix
+			if cure == "" {
+				kind, cure = "do", f.Do
+			}
+			fmt.Fprintf(&out, "    %s\n      %s: %s\n", status.Printable(f.Problem), kind, status.Printable(cure))
 		}
 	}
 	switch n := r.Findings(); n {

@@ -2,18 +2,12 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"github.com/coreos/go-systemd/v22/dbus"
-	"github.com/coreos/go-systemd/v22/util"
 	"golang.org/x/sys/unix"
 
-	"florete"
 	"florete/agent/status"
 )
 
@@ -28,72 +22,24 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 	}
 	var found []Finding
 	for _, p := range r.Problems {
-		found = append(found, Finding{"agent: " + p, h.restart("agent")})
+		found = append(found, h.agentProblem(p))
 	}
 	if r.State != "running" {
-		found = append(found, Finding{fmt.Sprintf("agent is %s although the node's identity is there", r.State), h.restart("agent")})
+		found = append(found, fix(fmt.Sprintf("agent is %s although the node's identity is there", r.State), h.restart("agent")))
 	}
 	return fmt.Sprintf("%s, %d connections", r.State, r.Connections), found
 }
 
-// Units tells how systemd units stand. ErrNoSystemd says that none can.
-type Units func(ctx context.Context, names []string) ([]dbus.UnitStatus, error)
-
-// ErrNoSystemd is the error where systemd does not run the host.
-var ErrNoSystemd = errors.New("no systemd runs here")
-
-func systemd(ctx context.Context, names []string) ([]dbus.UnitStatus, error) {
-	if !util.IsRunningSystemd() {
-		return nil, ErrNoSystemd
+// agentProblem is what the agent cannot put in force, with what stands in the way.
+func (h *host) agentProblem(text string) Finding {
+	problem := "agent: " + text
+	switch {
+	case strings.Contains(text, unix.EADDRINUSE.Error()):
+		return do(problem, "stop what has the address; it is among: ss --listening --processes --numeric --tcp --udp")
+	case strings.Contains(text, unix.EACCES.Error()):
+		return do(problem, "give the agent's account what it may not read, see permissions")
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	conn, err := dbus.NewSystemConnectionContext(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("D-Bus: %w", err)
-	}
-	defer conn.Close()
-	return conn.ListUnitsByNamesContext(ctx, names)
-}
-
-func (h *host) units(ctx context.Context) (string, []Finding) {
-	unit, namesUnit, needUnit := h.Membership.Unit, h.namesUnit(), h.Membership.Unit("need-")
-	names := []string{unit("activate.service"), namesUnit}
-	if h.identities.SVID(h.manifest.Identity.ID) != nil {
-		names = append(names, unit("agent.service"))
-	}
-	if _, err := os.Stat(filepath.Join(florete.Current(h.Layout.Documents()), florete.DocPolicy+".json")); err == nil {
-		names = append(names, unit("provider.service"))
-	}
-	for _, n := range h.manifest.Needs {
-		if len(n.Deliver.Files) > 0 {
-			names = append(names, needUnit+n.ID+".path")
-		}
-	}
-	units, err := h.Units(ctx, names)
-	if errors.Is(err, ErrNoSystemd) {
-		return err.Error(), nil
-	}
-	if err != nil {
-		return "no answer", []Finding{{err.Error(), "systemctl start dbus.service"}}
-	}
-	var found []Finding
-	known := len(units)
-	for _, u := range units {
-		switch {
-		case u.LoadState == "not-found" && (u.Name == namesUnit || strings.HasPrefix(u.Name, needUnit)):
-			known-- // NixOS keeps names itself; needs from the network bring no units
-		case u.LoadState == "not-found":
-			found = append(found, Finding{u.Name + " is not installed", "run install.sh of this host's bundle (florctl bundle)"})
-		case u.LoadState == "masked":
-			found = append(found, Finding{u.Name + " is masked", fmt.Sprintf("systemctl unmask %s && systemctl start %[1]s", u.Name)})
-		case u.ActiveState == "failed":
-			found = append(found, Finding{u.Name + " failed", fmt.Sprintf("journalctl -u %s -n 20; systemctl restart %[1]s", u.Name)})
-		case u.ActiveState != "active" && u.ActiveState != "reloading":
-			found = append(found, Finding{fmt.Sprintf("%s is %s (%s)", u.Name, u.ActiveState, u.SubState), "systemctl enable --now " + u.Name})
-		}
-	}
-	return fmt.Sprintf("%d of %d active", known-len(found), known), found
+	return fix(problem, h.restart("agent"))
 }
 
 // wantBuffer is what quic-go asks the kernel for, each way.
@@ -102,7 +48,7 @@ const wantBuffer = 7 << 20
 func (h *host) kernel(context.Context) (string, []Finding) {
 	conn, err := net.ListenUDP("udp", nil)
 	if err != nil {
-		return "no UDP", []Finding{{err.Error(), "sysctl -w net.ipv4.ip_local_port_range='32768 60999'"}}
+		return "no UDP", []Finding{fix(err.Error(), "sysctl -w net.ipv4.ip_local_port_range='32768 60999'")}
 	}
 	defer conn.Close()
 	return "UDP buffers, GSO", append(h.buffers(conn, wantBuffer), offload(conn)...)
@@ -117,10 +63,9 @@ func (h *host) buffers(conn *net.UDPConn, want int) (found []Finding) {
 		option    int
 	}{{"receive", "rmem_max", unix.SO_RCVBUF}, {"send", "wmem_max", unix.SO_SNDBUF}} {
 		if got, err := option(conn, unix.SOL_SOCKET, b.option); err != nil || got < want {
-			found = append(found, Finding{
+			found = append(found, fix(
 				fmt.Sprintf("UDP %s buffers are at most %d KiB, QUIC wants %d KiB: it is slow", b.name, got>>10, want>>10),
-				fmt.Sprintf("echo net.core.%s=%d >> /etc/sysctl.d/60-%s.conf && sysctl --system", b.key, want, h.Membership),
-			})
+				fmt.Sprintf("echo net.core.%s=%d >> /etc/sysctl.d/60-%s.conf && sysctl --system", b.key, want, h.Membership)))
 		}
 	}
 	return found
@@ -133,7 +78,7 @@ func offload(conn *net.UDPConn) (found []Finding) {
 		option int
 	}{{"GSO (UDP_SEGMENT)", unix.UDP_SEGMENT}, {"GRO (UDP_GRO)", unix.UDP_GRO}} {
 		if _, err := option(conn, unix.IPPROTO_UDP, o.option); err != nil {
-			found = append(found, Finding{fmt.Sprintf("the kernel has no %s: %v: QUIC is slow", o.name, err), "upgrade to Linux 5.0 or newer: apt install linux-image-amd64"})
+			found = append(found, do(fmt.Sprintf("the kernel has no %s: %v: QUIC is slow", o.name, err), "upgrade to Linux 5.0 or newer"))
 		}
 	}
 	return found

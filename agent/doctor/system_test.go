@@ -40,7 +40,7 @@ func TestFixes(t *testing.T) {
 		if got := h.unreadable(fs.ErrPermission, "").Fix; got != want[0] {
 			t.Errorf("got %q, want %q", got, want[0])
 		}
-		if got := h.restartOn("x", true, "activate", "agent"); got != "on x: systemctl restart "+m.Unit("activate.service")+" "+m.Unit("agent.service") {
+		if got := h.restart("agent"); got != "systemctl restart "+m.Unit("agent.service") {
 			t.Errorf("got %q", got)
 		}
 		for _, f := range h.buffers(conn, 1<<30) {

@@ -120,7 +120,8 @@ func TestSerialAndRevComeFromTheFlake(t *testing.T) {
 	}
 }
 
-// The directory in the store holds the very documents.
+// The directory in the store holds the very documents. Nix reads them: a store may
+// lie elsewhere than its paths say.
 func TestDirectory(t *testing.T) {
 	src := flake(t, `{ one = mkCluster base; }`)
 	c, err := Compile(t.Context(), src)
@@ -128,21 +129,15 @@ func TestDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for host, documents := range c.Documents {
-		build := exec.CommandContext(t.Context(), "nix", "--extra-experimental-features", "nix-command flakes",
-			"build", "--no-link", "--json", "--option", "build-users-group", "", "--option", "substituters", "",
-			src.Flake+"#florete.one.directory."+host)
-		var stderr strings.Builder
-		build.Stderr = &stderr
-		out, err := build.Output()
-		if err != nil {
-			t.Fatal(err, stderr.String())
-		}
 		var built []struct{ Outputs struct{ Out string } }
+		out := runNix(t, "build", "--no-link", "--json", "--option", "build-users-group", "", "--option", "substituters", "",
+			src.Flake+"#florete.one.directory."+host)
 		if err := json.Unmarshal(out, &built); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range documents {
-			got, err := florete.Read(filepath.Join(built[0].Outputs.Out, "documents"), want.Envelope.Kind)
+			base := built[0].Outputs.Out + "/documents/" + want.Envelope.Kind
+			got, err := florete.Open(runNix(t, "store", "cat", base+".envelope.json"), runNix(t, "store", "cat", base+".json"), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,6 +146,19 @@ func TestDirectory(t *testing.T) {
 			}
 		}
 	}
+}
+
+// runNix is what a command of Nix prints.
+func runNix(t *testing.T, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "nix", append([]string{"--extra-experimental-features", "nix-command flakes"}, args...)...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err, stderr.String())
+	}
+	return out
 }
 
 // Of what Nix says, what is no news to the reader is left out.

@@ -24,7 +24,9 @@ const (
 const (
 	CodePolicyBehind  = "policy-behind"  // transient: the host was deployed before its provider
 	CodeClock         = "clock"          // transient: a certificate fails by time alone
-	CodeUnavailable   = "unavailable"    // transient: the provider cannot answer now
+	CodeUnavailable   = "unavailable"    // transient: the provider cannot be reached, or cannot answer now
+	CodeInternal      = "internal"       // transient: something failed at the provider, whose log has it
+	CodeMissing       = "missing"        // transient: an operator has not put there what is requested
 	CodeBusy          = "busy"           // transient: too many requests
 	CodeBadNonce      = "bad-nonce"      // transient: the nonce expired or was of another provider
 	CodeUntrusted     = "untrusted"      // denied: the peer's certificate or proof does not verify

@@ -87,8 +87,8 @@ func TestErrorVectors(t *testing.T) {
 		}
 		seen[e.Code] = true
 	}
-	if len(seen) != 13 {
-		t.Errorf("%d codes, want all 13: %v", len(seen), seen)
+	if len(seen) != 15 {
+		t.Errorf("%d codes, want all 15: %v", len(seen), seen)
 	}
 }
 

@@ -263,7 +263,7 @@ func TestLostEnrolment(t *testing.T) {
 	w := dial(t, e)
 	proven := w.prove(r, e.HostKey(ursula), w.nonce(), func(*api.Statement) {})
 	e.Store.Lose(errors.New("killed"))
-	providertest.WantError(t, w.enrol(proven), api.Transient, api.CodeUnavailable)
+	providertest.WantError(t, w.enrol(proven), api.Transient, api.CodeInternal)
 	providertest.WantError(t, w.enrol(proven), api.Denied, api.CodeReplayed)
 	if _, err := e.Stranger(ursula).Enrol(t.Context(), r, e.HostKey(ursula)); err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func (a Artifacts) Read(_ context.Context, c server.Call) (api.Artifact, error) 
 	none := api.Artifact{}
 	tree, err := filepath.EvalSymlinks(string(a))
 	if err != nil {
-		return none, api.Errorf(api.Transient, api.CodeUnavailable, "documents of %s: nothing is published here yet", c.Caller.Short())
+		return none, api.Errorf(api.Transient, api.CodeMissing, "documents of %s: nothing is published here yet", c.Caller.Short())
 	}
 	dir := filepath.Join(tree, c.Caller.Name())
 	var artifact api.Artifact
@@ -61,7 +61,7 @@ func (a Artifacts) Read(_ context.Context, c server.Call) (api.Artifact, error) 
 		artifact.Documents = append(artifact.Documents, api.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: signature})
 	}
 	if len(artifact.Documents) == 0 {
-		return none, api.Errorf(api.Transient, api.CodeUnavailable, "documents of %s: none are published here yet", c.Caller.Short())
+		return none, api.Errorf(api.Transient, api.CodeMissing, "documents of %s: none are published here yet", c.Caller.Short())
 	}
 	return artifact, nil
 }

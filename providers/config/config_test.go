@@ -65,7 +65,7 @@ func TestArtifact(t *testing.T) {
 	e := start(t, dir)
 	c := e.Client(ursula)
 	_, err = c.Artifact(t.Context())
-	providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
+	providertest.WantError(t, err, api.Transient, api.CodeMissing)
 
 	for serial := range int64(3) {
 		tree, err := publish.Sign(documents(t, 1000+serial, "ursula", "raishan"), secret, time.Now())
@@ -125,12 +125,12 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	_, err = e.Client(ursula).Artifact(t.Context())
-	providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
+	providertest.WantError(t, err, api.Transient, api.CodeInternal)
 	if err := os.WriteFile(filepath.Join(dir, "ursula", "policy.sig"), []byte("demo-1:AAAA"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	_, err = e.Client(ursula).Artifact(t.Context())
-	providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
+	providertest.WantError(t, err, api.Transient, api.CodeInternal)
 	for _, row := range e.Audit() {
 		if row.Outcome == server.Granted {
 			t.Errorf("granted: %+v", row)

@@ -55,7 +55,7 @@ func (f Files) Answer(_ context.Context, c server.Call) (server.Decision, error)
 	}
 	content, err := f.read(body.Ref)
 	if errors.Is(err, fs.ErrNotExist) {
-		return server.Decision{}, api.Errorf(api.Transient, api.CodeUnavailable, "file %q: nobody has put it at this provider yet: it belongs in %s there", body.Ref, f.Dir)
+		return server.Decision{}, api.Errorf(api.Transient, api.CodeMissing, "file %q: not on this provider yet: put it in %s", body.Ref, f.Dir)
 	}
 	if err != nil {
 		return server.Decision{}, err

@@ -57,7 +57,7 @@ func TestRefusals(t *testing.T) {
 		kind api.ErrorKind // empty for an accident of ours
 		part string
 	}{
-		`{"ref":"none"}`:            {api.Transient, "nobody has put it"},
+		`{"ref":"none"}`:            {api.Transient, "not on this provider yet"},
 		`{"ref":"../outside"}`:      {api.Invalid, "not the name of a file"},
 		`{"ref":"/etc/passwd"}`:     {api.Invalid, "not the name of a file"},
 		`{"ref":"."}`:               {api.Invalid, "not the name of a file"},

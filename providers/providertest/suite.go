@@ -140,7 +140,7 @@ func restart(t *testing.T, f *fixture) {
 func lostReply(t *testing.T, f *fixture) {
 	f.Store.Lose(errors.New("killed"))
 	_, err := f.client.Do(t.Context(), api.Paths[f.Kind], f.request)
-	WantError(t, err, api.Transient, api.CodeUnavailable)
+	WantError(t, err, api.Transient, api.CodeInternal)
 	f.rows(t, "granted")
 	f.Restart()
 	first := f.ask(t)
@@ -151,7 +151,7 @@ func lostReply(t *testing.T, f *fixture) {
 func failedCommit(t *testing.T, f *fixture) {
 	f.Store.Fail(errors.New("disk full"))
 	_, err := f.client.Do(t.Context(), api.Paths[f.Kind], f.request)
-	WantError(t, err, api.Transient, api.CodeUnavailable)
+	WantError(t, err, api.Transient, api.CodeInternal)
 	if strings.Contains(err.Error(), "disk full") {
 		t.Errorf("%v: tells the caller about our insides", err)
 	}

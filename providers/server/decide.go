@@ -66,7 +66,7 @@ func (a *attempt) accident(ctx context.Context, err error) error {
 		level = slog.LevelInfo
 	}
 	a.Logger.Log(ctx, level, "cannot answer", "error", err, "caller", a.row.Caller, "kind", a.row.Kind, "need", a.row.Need)
-	return api.Errorf(api.Transient, api.CodeUnavailable, "the provider cannot answer now: its log says why")
+	return api.Errorf(api.Transient, api.CodeInternal, "the provider failed: its log has the reason")
 }
 
 // answer decides on a request for a need.

@@ -235,7 +235,7 @@ func TestAccident(t *testing.T) {
 	k := &echo{fails: []error{errors.New("the password is swordfish"), api.Errorf(api.Denied, api.CodeMismatch, "not that")}}
 	e, r := start(t, k)
 	_, err := e.Client(ursula).Do(t.Context(), api.PathRegister, r)
-	providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
+	providertest.WantError(t, err, api.Transient, api.CodeInternal)
 	if strings.Contains(err.Error(), "swordfish") {
 		t.Error(err)
 	}

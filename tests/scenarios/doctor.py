@@ -13,27 +13,39 @@ def examine(host):
     return {c["name"]: c["findings"] for c in report["checks"] if c["findings"]}
 
 
-def carry_out(fix, host):
-    """Runs the command of a finding, on the host that it names: "on drhorrible: …", "on 10.77.0.1: …"."""
-    named = re.match("on ([^:]+): (.*)", fix)
-    if named:
-        at = {m.name: m for m in machines} | {json.loads(m.succeed("ip -json address show eth1"))[0]["addr_info"][0]["local"]: m for m in machines}
-        host, fix = at[named[1]], named[2]
-    host.succeed(fix)
+def cures(host):
+    """[(host, finding, command)]: what is wrong with a host, or, where its doctor sends to another's, with that one."""
+    found = []
+    for finding in [f for findings in examine(host).values() for f in findings]:
+        elsewhere = re.match("on ([^:]+): flor doctor", finding.get("do", ""))
+        if elsewhere:
+            found += cures(named(elsewhere[1]))
+        found.append((host, finding, finding.get("fix")))
+    return found
 
 
-def cure(host, check, hurt, hurt_host=None):
-    """Hurts a host, or another that it needs; there is a finding, and what it names sets it right."""
+def named(name):
+    """A host by its name or address."""
+    at = {m.name: m for m in machines} | {json.loads(m.succeed("ip -json address show eth1"))[0]["addr_info"][0]["local"]: m for m in machines}
+    return at[name]
+
+
+def cure(host, check, hurt, hurt_host=None, person=None, says=""):
+    """Hurts a host, or another that it needs: there is a finding. Its commands cure it, run here and nothing else;
+    or, where a person must act, its text says what, and what the person does cures it."""
     (hurt_host or host).succeed(hurt)
-    end = time.time() + 20
-    found = examine(host)
-    while check not in found and time.time() < end:
-        found = examine(host)
-    assert check in found, found
-    for finding in found[check]:
-        print(f"       {finding['problem'][:110]}\n         {finding['fix'][:150]}")
-        carry_out(finding["fix"], host)
-    wait_until(lambda: not examine(host), lambda: f"{host.name} is well: {examine(host)}", timeout=60)
+    wait_until(lambda: check in examine(host), lambda: f"{check} of {host.name}: {examine(host)}", timeout=60)
+    done = set()
+    for at, finding, fix in cures(host):
+        print(f"       {at.name}: {finding['problem'][:110]}\n         {(fix or 'DO: ' + finding['do'])[:150]}")
+        if fix and (at.name, fix) not in done:
+            done.add((at.name, fix))
+            at.succeed(fix)
+    if person:
+        texts = [f["problem"] + " " + f.get("do", "") for at, f, fix in cures(host) if not fix]
+        assert any(re.search(says, text) for text in texts), (says, texts)
+        person()
+    wait_until(lambda: not examine(host), lambda: f"{host.name} is well: {examine(host)}", timeout=90)
 
 
 with subtest("kernel: UDP buffers too small for QUIC"):
@@ -65,16 +77,58 @@ with subtest("names: one that leads past its local listener, and none at all"):
     if mgmt01.execute("systemctl cat florete-names.service")[0] == 0:  # NixOS writes them
         cure(mgmt01, "names", "systemctl stop florete-names.service; sed -i '/rete$/d' /etc/hosts")
 
-with subtest("providers: stopped; shut off by a packet filter, over TCP"):
+with subtest("providers: stopped; shut off by a packet filter, over TCP, in a table of any name"):
     cure(ursula, "providers", "systemctl stop florete-provider.service", drhorrible)
     port = manifest(ursula)["providers"]["drhorrible"]["address"].rpartition(":")[2]
-    FILTER = "nft add table inet filter; nft add chain inet filter input '{ type filter hook input priority 0; }'"
-    cure(ursula, "providers", f"{FILTER}; nft add rule inet filter input tcp dport {port} drop", drhorrible)
+    FILTER = "nft add table ip mine; nft add chain ip mine all '{ type filter hook input priority 0; }'; nft add rule ip mine all"
+    OPEN = "nft delete table ip mine"
+    cure(ursula, "providers", f"{FILTER} tcp dport {port} drop", drhorrible, person=lambda: drhorrible.succeed(OPEN), says=f"let TCP port {port} in")
 
-with subtest("forwarders: shut off by a packet filter, over UDP"):
+with subtest("forwarders: shut off by a packet filter, over UDP; their port taken by another program"):
     reach = {r["id"].rpartition("/")[2]: r["endpoints"][0] for r in manifest(mgmt01)["forwarder"]["reach"]}
     port = reach["wiki"].rpartition(":")[2]
-    cure(mgmt01, "forwarders", f"{FILTER}; nft add rule inet filter input udp dport {port} drop", ursula)
+    cure(mgmt01, "forwarders", f"{FILTER} udp dport {port} drop", ursula, person=lambda: ursula.succeed(OPEN), says=f"let UDP port {port} in")
+    TAKE = f"systemctl stop florete-agent.service; systemd-run --quiet --collect --unit=squatter socat UDP-RECVFROM:{port},fork EXEC:true; sleep 1; systemctl start --no-block florete-agent.service"
+    cure(ursula, "agent", TAKE, person=lambda: ursula.succeed("systemctl stop squatter"), says="stop what has the address")
+
+with subtest("upstreams: the program behind a service is down"):
+    cure(ursula, "upstreams", "systemctl stop wiki.service")
+
+with subtest("accounts: that of a service is gone"):
+    cure(ursula, "accounts", f"userdel outline; systemctl stop florete-activate.service; rm -r {NEEDS}/oidc-outline; systemctl start florete-activate.service")
+
+with subtest("units: credentials that nobody gives, a timer that is off"):
+    cure(ursula, "units", "systemctl stop florete-credentials.socket")
+    cure(ursula, "units", "systemctl disable --now florete-refresh.timer")
+
+with subtest("the provider: no settings, wrong ones, a users file that it cannot read, waiting for its certificate"):
+    HUJSON = "/etc/florete/provider.hujson"
+    BACK = f"mv /root/kept {HUJSON}; systemctl restart florete-provider.service"
+    KEEP = f"cp -p {HUJSON} /root/kept"
+    cure(drhorrible, "units", f"{KEEP}; systemctl stop florete-provider.service; rm {HUJSON}", person=lambda: drhorrible.succeed(BACK), says="write that file")
+    cure(drhorrible, "units", f"{KEEP}; echo '{{' > {HUJSON}; systemctl restart --no-block florete-provider.service", person=lambda: drhorrible.succeed(BACK), says="provider.hujson")
+    CRT = f"{PROVIDER}/issuing.crt"
+    cure(drhorrible, "units", f"mv {CRT} /root/kept.crt; systemctl restart --no-block florete-provider.service",
+         person=lambda: drhorrible.succeed(f"mv /root/kept.crt {CRT}"), says="florctl ca sign")
+
+with subtest("needs: a file that nobody has put at the provider, documents that nobody published"):
+    ARTIFACTS = drhorrible.succeed(f"readlink -f {PROVIDER}/artifacts").strip()
+    cure(ursula, "needs", f"mv {ARTIFACTS} /root/artifacts", drhorrible,
+         person=lambda: (drhorrible.succeed(f"mv /root/artifacts {ARTIFACTS}"), ursula.succeed("flor host rotate config-documents")), says="florctl publish")
+
+with subtest("disk: full, and read-only"):
+    SMALL = f"systemctl stop 'florete-*'; cp -a {STATE} /root/state; mount -t tmpfs -o size=20m,mode=755 tmpfs {STATE}; cp -a /root/state/. {STATE}/; systemctl start florete-activate.service florete-agent.service florete-names.service"
+    ursula.succeed(SMALL)
+    cure(ursula, "disk", f"fallocate -l 15m {STATE}/filler", person=lambda: ursula.succeed(f"rm {STATE}/filler"), says="is full")
+    cure(ursula, "disk", f"mount -o remount,ro {STATE}")
+
+with subtest("the state belongs to another account"):
+    cure(ursula, "permissions", f"chown -R nobody {STATE}")
+
+with subtest("the SSH host key is not the one that the flake has"):
+    KEY = "/etc/ssh/ssh_host_ed25519_key"
+    cure(mgmt01, "identity", f"mkdir /root/key; cp -p {KEY}* /root/key; rm {KEY}*; ssh-keygen -q -t ed25519 -N '' -f {KEY}",
+         person=lambda: mgmt01.succeed(f"cp -p /root/key/* /etc/ssh/"), says="in the flake: hosts.mgmt01.sshHostKey")
 
 with subtest("the cluster works as before"):
     for host in machines:

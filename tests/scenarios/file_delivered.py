@@ -26,7 +26,7 @@ with subtest("while nobody has put the file at the provider, the host says just 
     wait_until(lambda: "error" in needs(ursula)[NEED], lambda: f"ursula is told why: {needs(ursula)}")
     wait_until(lambda: all(n["state"] == "fulfilled" for i, n in needs(ursula).items() if i != NEED), lambda: "the rest")
     told = needs(ursula)[NEED]["error"]
-    assert told["kind"] == "transient" and f'file "{REF}": nobody has put it at this provider yet' in told["message"], told
+    assert told["kind"] == "transient" and f'file "{REF}": not on this provider yet' in told["message"], told
     print(f"       {told['message']}")
 
 with subtest("once it is there it is delivered with owner and mode, and outline is started again with it"):

@@ -20,7 +20,7 @@ import (
 
 // socks is the SOCKS5 address of an identity on a host.
 func (s *story) socks(host, identity string) (netip.AddrPort, error) {
-	for _, l := range s.hosts[host].manifest.Forwarder.SOCKS {
+	for _, l := range s.hosts[host].Manifest.Forwarder.SOCKS {
 		if l.ID.Short() == identity {
 			return l.Listen, nil
 		}
@@ -30,7 +30,7 @@ func (s *story) socks(host, identity string) (netip.AddrPort, error) {
 
 // local is the local listener of a service on a host.
 func (s *story) local(host, service string) (netip.AddrPort, error) {
-	for _, r := range s.hosts[host].manifest.Forwarder.Reach {
+	for _, r := range s.hosts[host].Manifest.Forwarder.Reach {
 		if r.ID.Short() == service {
 			return r.Listen, nil
 		}

@@ -13,13 +13,13 @@ func (s *story) arrive(ctx context.Context) error {
 	s.say("five hosts activate; the provider is down")
 	for _, name := range hostNames {
 		h := s.hosts[name]
-		if err := h.deploy(s.path("newer", name)); err != nil {
+		if err := h.Deploy(s.Path("newer", name)); err != nil {
 			return err
 		}
-		if err := h.activate(); err != nil {
+		if err := h.Activate(); err != nil {
 			return err
 		}
-		if err := h.agent(); err != nil {
+		if err := h.Agent(); err != nil {
 			return err
 		}
 	}
@@ -35,39 +35,39 @@ func (s *story) arrive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.say("ursula waits at random, below a bound that doubles from 200ms to 2s: %s", waits(s.hosts["ursula"].log("activate"), "cert-node"))
+	s.say("ursula waits at random, below a bound that doubles from 200ms to 2s: %s", waits(s.hosts["ursula"].Log("activate"), "cert-node"))
 
 	s.say("the provider comes up with the policy of the revision before, which has no %s", newcomer)
 	forge := s.hosts[forge]
 	if err := s.publish("newer"); err != nil {
 		return err
 	}
-	if err := forge.deploy(s.path("older", forge.name)); err != nil {
+	if err := forge.Deploy(s.Path("older", forge.Name)); err != nil {
 		return err
 	}
-	if err := forge.provider(); err != nil {
+	if err := forge.Provider(); err != nil {
 		return err
 	}
 	behind := func() bool {
 		s.watch()
-		all, _ := s.hosts[newcomer].needs()
+		all, _ := s.hosts[newcomer].Needs()
 		e := all["cert-node"].Error
 		return e != nil && e.Code == "policy-behind"
 	}
 	if err := s.until(ctx, newcomer+" being told policy-behind", behind); err != nil {
 		return err
 	}
-	all, _ := s.hosts[newcomer].needs()
+	all, _ := s.hosts[newcomer].Needs()
 	s.held(&s.laws, "a host ahead of its provider is told to wait", true, all["cert-node"].Error.Message)
 
 	s.say("the provider is given the policy of the new revision; nobody touches a host")
-	if err := forge.deploy(s.path("newer", forge.name)); err != nil {
+	if err := forge.Deploy(s.Path("newer", forge.Name)); err != nil {
 		return err
 	}
 	done := func() bool {
 		s.watch()
 		for _, h := range s.hosts {
-			if !h.fulfilled() {
+			if !h.Fulfilled() {
 				return false
 			}
 		}
@@ -130,15 +130,15 @@ func (s *story) again(ctx context.Context) error {
 		return err
 	}
 	for _, h := range s.hosts {
-		if err := h.stop("activate", syscall.SIGTERM); err != nil {
+		if err := h.Stop("activate", syscall.SIGTERM); err != nil {
 			return err
 		}
-		code, out, err := h.once(ctx)
+		code, out, err := h.Once(ctx)
 		if err != nil {
 			return err
 		}
 		if code != 0 {
-			return fmt.Errorf("%s: second activation exits %d: %s", h.name, code, out)
+			return fmt.Errorf("%s: second activation exits %d: %s", h.Name, code, out)
 		}
 	}
 	after, err := s.audit(ctx)

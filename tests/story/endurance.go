@@ -2,41 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
+
+	"florete/tests/local"
 )
 
-// decision is a row of the provider's audit log.
-type decision struct {
-	Caller   string `json:"caller"`
-	Need     string `json:"need"`
-	Decision string `json:"decision"`
-	Code     string `json:"code"`
-	Key      string `json:"key"`
-	Again    bool   `json:"again"` // the recorded answer, given once more
-}
-
 // audit reads what the provider decided so far.
-func (s *story) audit(ctx context.Context) ([]decision, error) {
-	out, err := s.run(ctx, "flor-provider", "audit", "--settings", filepath.Join(s.hosts[forge].dir, "provider.hujson"), "--json")
-	if err != nil {
-		return nil, err
-	}
-	var all []decision
-	for line := range strings.Lines(out) {
-		var d decision
-		if err := json.Unmarshal([]byte(line), &d); err != nil {
-			return nil, fmt.Errorf("audit: %w: %s", err, line)
-		}
-		all = append(all, d)
-	}
-	return all, nil
+func (s *story) audit(ctx context.Context) ([]local.Decision, error) {
+	return s.Audit(ctx, s.hosts[forge])
 }
 
 // crash kills the provider while hosts are asking, three times, and starts it
@@ -52,41 +29,43 @@ func (s *story) crash(ctx context.Context) error {
 		return err
 	}
 	h := s.hosts[forge]
-	asking := []*host{s.hosts["raishan"], s.hosts["ursula"], s.hosts["mgmt01"]}
-	done := func() bool { return !slices.ContainsFunc(asking, func(host *host) bool { return !host.fulfilled() }) }
+	asking := []*local.Host{s.hosts["raishan"], s.hosts["ursula"], s.hosts["mgmt01"]}
+	done := func() bool {
+		return !slices.ContainsFunc(asking, func(host *local.Host) bool { return !host.Fulfilled() })
+	}
 	const kills = 3
 	struck := 0
 	for i := range kills {
 		for _, host := range asking {
-			for _, n := range host.manifest.Needs {
+			for _, n := range host.Manifest.Needs {
 				if n.Kind == "cert" && n.ID != "cert-node" || n.Kind == "oidc" {
-					if err := os.RemoveAll(host.layout().Need(n.ID)); err != nil {
+					if err := os.RemoveAll(host.Layout().Need(n.ID)); err != nil {
 						return err
 					}
 				}
 			}
-			if err := host.activate(); err != nil {
+			if err := host.Activate(); err != nil {
 				return err
 			}
 		}
-		for end := time.Now().Add(patience); time.Now().Before(end) && !slices.ContainsFunc(asking, (*host).asking) && !done(); {
+		for end := time.Now().Add(local.Limit); time.Now().Before(end) && !slices.ContainsFunc(asking, (*local.Host).Requesting) && !done(); {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Duration(5*i) * time.Millisecond) // each time a little later
-		if err := h.stop("provider", syscall.SIGKILL); err != nil {
+		if err := h.Stop("provider", syscall.SIGKILL); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(asking, (*host).asking) {
+		if slices.ContainsFunc(asking, (*local.Host).Requesting) {
 			struck++
 		}
-		if err := h.provider(); err != nil {
+		if err := h.Provider(); err != nil {
 			return err
 		}
 		if err := s.until(ctx, "needs fulfilled after the kill", done); err != nil {
 			return err
 		}
 		for _, host := range asking {
-			if err := host.stop("activate", syscall.SIGTERM); err != nil {
+			if err := host.Stop("activate", syscall.SIGTERM); err != nil {
 				return err
 			}
 		}
@@ -117,26 +96,26 @@ func (s *story) crash(ctx context.Context) error {
 func (s *story) wipe(ctx context.Context) error {
 	s.say("ursula loses its disk and enrols again")
 	h := s.hosts["ursula"]
-	before, err := s.credentials(h.name)
+	before, err := s.credentials(h.Name)
 	if err != nil {
 		return err
 	}
-	if err := h.stop("agent", syscall.SIGTERM); err != nil {
+	if err := h.Stop("agent", syscall.SIGTERM); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(string(h.layout())); err != nil {
+	if err := os.RemoveAll(string(h.Layout())); err != nil {
 		return err
 	}
-	if err := h.activate(); err != nil {
+	if err := h.Activate(); err != nil {
 		return err
 	}
-	if err := h.agent(); err != nil {
+	if err := h.Agent(); err != nil {
 		return err
 	}
-	if err := s.until(ctx, "ursula's needs fulfilled again", h.fulfilled); err != nil {
+	if err := s.until(ctx, "ursula's needs fulfilled again", h.Fulfilled); err != nil {
 		return err
 	}
-	after, err := s.credentials(h.name)
+	after, err := s.credentials(h.Name)
 	if err != nil {
 		return err
 	}
@@ -150,10 +129,10 @@ func (s *story) wipe(ctx context.Context) error {
 func (s *story) rollBack(ctx context.Context) error {
 	s.say("ursula is switched back to its previous generation, from before %s", newcomer)
 	h := s.hosts["ursula"]
-	if err := h.deploy(s.path("older", h.name)); err != nil {
+	if err := h.Deploy(s.Path("older", h.Name)); err != nil {
 		return err
 	}
-	if err := h.activate(); err != nil {
+	if err := h.Activate(); err != nil {
 		return err
 	}
 	var refusal error
@@ -168,22 +147,22 @@ func (s *story) rollBack(ctx context.Context) error {
 	s.reaches(ctx, "mgmt01 to outline on the previous generation", "outline", func() (string, error) { return s.curlSOCKS(ctx, "mgmt01", "node/mgmt01", "outline") })
 
 	s.say("ursula is switched forward; an attacker serves the older document over the network")
-	if err := h.deploy(s.path("newer", h.name)); err != nil {
+	if err := h.Deploy(s.Path("newer", h.Name)); err != nil {
 		return err
 	}
-	if err := h.activate(); err != nil {
+	if err := h.Activate(); err != nil {
 		return err
 	}
 	s.reaches(ctx, "alice to outline again", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
 	if err := s.publish("older"); err != nil {
 		return err
 	}
-	s.refused("the older document over the network", s.refetch(ctx, h.name), "older")
+	s.refused("the older document over the network", s.refetch(ctx, h.Name), "older")
 	s.reaches(ctx, "alice to outline after that", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
 	if err := s.publish("newer"); err != nil {
 		return err
 	}
-	if err := s.refetch(ctx, h.name); err != nil {
+	if err := s.refetch(ctx, h.Name); err != nil {
 		return fmt.Errorf("the newest documents once more: %w", err)
 	}
 	return nil
@@ -192,17 +171,17 @@ func (s *story) rollBack(ctx context.Context) error {
 // refetch makes a host ask for its documents now, and returns why it refused them.
 func (s *story) refetch(ctx context.Context, host string) error {
 	h := s.hosts[host]
-	if err := h.stop("activate", syscall.SIGTERM); err != nil {
+	if err := h.Stop("activate", syscall.SIGTERM); err != nil {
 		return err
 	}
 	const need = "config-documents"
-	if err := os.RemoveAll(h.layout().Need(need)); err != nil {
+	if err := os.RemoveAll(h.Layout().Need(need)); err != nil {
 		return err
 	}
-	if _, _, err := h.once(ctx); err != nil {
+	if _, _, err := h.Once(ctx); err != nil {
 		return err
 	}
-	all, err := h.needs()
+	all, err := h.Needs()
 	if err != nil {
 		return err
 	}

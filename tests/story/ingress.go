@@ -24,7 +24,7 @@ import (
 func (s *story) strangers(ctx context.Context) error {
 	s.say("strangers come to the ingress on raishan")
 	names := map[string]string{}
-	for _, r := range s.hosts["raishan"].manifest.Forwarder.Reach {
+	for _, r := range s.hosts["raishan"].Manifest.Forwarder.Reach {
 		if r.TLSName != "" {
 			names[r.TLSName] = r.Listen.String()
 		}

@@ -21,7 +21,7 @@ What a host's forwarder does:
 What the provider decided:
   %s audit --settings %s
 Interrupt (Ctrl-C) to stop everything.
-`, s.work, socks, trustDomain, alicesMail, s.password,
-		filepath.Join(s.bin, "flor"), s.hosts["ursula"].socket(),
-		filepath.Join(s.bin, "flor-provider"), filepath.Join(s.hosts[forge].dir, "provider.hujson"))
+`, s.Work, socks, trustDomain, alicesMail, s.password,
+		filepath.Join(s.Bin, "flor"), s.hosts["ursula"].Socket(),
+		filepath.Join(s.Bin, "flor-provider"), filepath.Join(s.hosts[forge].Dir, "provider.hujson"))
 }

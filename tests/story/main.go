@@ -10,13 +10,15 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"florete/tests/local"
 )
 
 func main() {
 	var o options
-	flag.StringVar(&o.repo, "repo", ".", "checkout of Florete")
-	flag.StringVar(&o.bin, "bin", ".", "directory with flor, florctl and flor-provider")
-	flag.StringVar(&o.work, "work", "", "directory to work in, made and removed when not given")
+	flag.StringVar(&o.Repo, "repo", ".", "checkout of Florete")
+	flag.StringVar(&o.Bin, "bin", ".", "directory with flor, florctl and flor-provider")
+	flag.StringVar(&o.Work, "work", "", "directory to work in, made and removed when not given")
 	flag.StringVar(&o.json, "json", "", "also write the result to this `file`")
 	flag.BoolVar(&o.keep, "keep", false, "leave the cluster running until interrupted")
 	flag.Parse()
@@ -34,6 +36,7 @@ func main() {
 
 // options are the command line.
 type options struct {
-	repo, bin, work, json string
-	keep                  bool
+	local.Operator
+	json string
+	keep bool
 }

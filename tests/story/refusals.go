@@ -11,14 +11,12 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"florete"
 	"florete/providers/api"
+	"florete/tests/local"
 
-	"github.com/quic-go/quic-go"
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"golang.org/x/crypto/ssh"
@@ -30,7 +28,7 @@ func (s *story) refuse(ctx context.Context) error {
 	_, err := s.curlSOCKS(ctx, "raishan", "user/bob", "wiki")
 	s.refused("bob to wiki", err, "SOCKS5")
 
-	bob, err := s.hosts["raishan"].svid("cert-user-bob")
+	bob, err := s.hosts["raishan"].SVID("cert-user-bob")
 	if err != nil {
 		return err
 	}
@@ -41,7 +39,7 @@ func (s *story) refuse(ctx context.Context) error {
 		return err
 	}
 	nosy := *raishan
-	nosy.Node = s.hosts["ursula"].manifest.Identity.ID
+	nosy.Node = s.hosts["ursula"].Manifest.Identity.ID
 	_, err = nosy.Artifact(ctx)
 	s.refused("raishan asks for ursula's documents", err, string(api.Denied))
 
@@ -86,53 +84,31 @@ func (s *story) refused(name string, err error, about ...string) {
 // client speaks to the provider as a host does.
 func (s *story) client(host string) (*api.Client, error) {
 	h := s.hosts[host]
-	roots, err := x509bundle.Parse(spiffeid.RequireTrustDomainFromString(trustDomain), []byte(strings.Join(h.manifest.Trust.Roots, "\n")))
+	roots, err := x509bundle.Parse(spiffeid.RequireTrustDomainFromString(trustDomain), []byte(strings.Join(h.Manifest.Trust.Roots, "\n")))
 	if err != nil {
 		return nil, err
 	}
-	svid, err := h.svid("cert-node")
+	svid, err := h.SVID("cert-node")
 	if err != nil {
 		return nil, err
 	}
-	return &api.Client{Node: h.manifest.Identity.ID, Provider: h.manifest.Providers[forge], Roots: roots, SVID: svid}, nil
+	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[forge], Roots: roots, SVID: svid}, nil
 }
 
-// svid is a delivered certificate with its key.
-func (h *host) svid(need string) (*tls.Certificate, error) {
-	dir := florete.Current(h.layout().Need(need))
-	c, err := tls.LoadX509KeyPair(filepath.Join(dir, florete.FileSVID), filepath.Join(dir, florete.FileKey))
-	return &c, err
-}
-
-// knock connects to a service of ursula with a certificate and asks for a stream.
+// knock connects to a service of ursula with a certificate and opens a stream.
 func (s *story) knock(ctx context.Context, service string, svid *tls.Certificate) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	conn, err := quic.DialAddr(ctx, s.hosts["ursula"].manifest.Forwarder.Listen, &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{"florete/1"}, ServerName: service + "." + trustDomain + ".rete",
-		Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true, // it is the caller who is on trial
-	}, nil)
+	target, err := florete.NewID(trustDomain, florete.KindService, "", service)
 	if err != nil {
 		return err
 	}
-	defer conn.CloseWithError(0, "")
-	stream, err := conn.OpenStreamSync(ctx)
-	if err != nil {
-		return err
-	}
-	_ = stream.SetDeadline(time.Now().Add(patience))
-	if _, err := stream.Write([]byte{1}); err != nil {
-		return err
-	}
-	_, err = stream.Read(make([]byte, 1))
-	return err
+	return local.Knock(ctx, s.hosts["ursula"].Manifest.Forwarder.Listen, target, svid)
 }
 
 // replay enrols with a proof, then sends the same proof once more on the same
 // connection.
 func (s *story) replay(ctx context.Context) error {
 	h := s.hosts["raishan"]
-	client, err := s.client(h.name)
+	client, err := s.client(h.Name)
 	if err != nil {
 		return err
 	}
@@ -179,7 +155,7 @@ func (s *story) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secret, err := os.ReadFile(h.hostKey())
+	secret, err := os.ReadFile(h.HostKey())
 	if err != nil {
 		return err
 	}
@@ -220,10 +196,10 @@ func (s *story) replay(ctx context.Context) error {
 // tamper lets a config provider that was broken into serve a manifest with another
 // role: digest and all, but the signature is the old one.
 func (s *story) tamper(ctx context.Context) error {
-	if err := os.CopyFS(s.path("published-tampered"), os.DirFS(s.path("published-newer"))); err != nil {
+	if err := os.CopyFS(s.Path("published-tampered"), os.DirFS(s.Path("published-newer"))); err != nil {
 		return err
 	}
-	dir := s.path("published-tampered", "raishan")
+	dir := s.Path("published-tampered", "raishan")
 	d, err := florete.Read(dir, florete.DocManifest)
 	if err != nil {
 		return err

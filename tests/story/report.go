@@ -13,12 +13,12 @@ import (
 // watch notes when needs become fulfilled and how often they were asked for.
 func (s *story) watch() {
 	for _, h := range s.hosts {
-		all, err := h.needs()
+		all, err := h.Needs()
 		if err != nil {
 			continue
 		}
 		for id, n := range all {
-			key := h.name + "/" + id
+			key := h.Name + "/" + id
 			s.attempts[key] = max(s.attempts[key], n.Attempts)
 			if _, seen := s.took[key]; n.State == "fulfilled" && !seen {
 				s.took[key] = time.Since(s.started).Seconds()
@@ -31,7 +31,7 @@ func (s *story) watch() {
 func (s *story) unfulfilled() string {
 	var b strings.Builder
 	for _, name := range hostNames {
-		all, err := s.hosts[name].needs()
+		all, err := s.hosts[name].Needs()
 		if err != nil {
 			fmt.Fprintf(&b, "\n  %v", err)
 		}
@@ -80,11 +80,11 @@ func (s *story) report() (bool, error) {
 	fulfilled := 0
 	for _, name := range hostNames {
 		h := s.hosts[name]
-		all, err := h.needs()
+		all, err := h.Needs()
 		if err != nil {
 			return false, err
 		}
-		for _, n := range h.manifest.Needs {
+		for _, n := range h.Manifest.Needs {
 			key := name + "/" + n.ID
 			r := row{name, n.ID, all[n.ID].State, s.attempts[key], s.took[key]}
 			if r.State == "fulfilled" {

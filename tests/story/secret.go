@@ -15,7 +15,7 @@ const wikisPassword, wikisFile = "file-wiki-smtp-password", "smtp-password"
 
 // putPassword is the operator's act: the secret lies at the provider, for it alone.
 func (s *story) putPassword(secret string) error {
-	at := filepath.Join(s.hosts[forge].dir, "files", "wiki", wikisFile)
+	at := filepath.Join(s.hosts[forge].Dir, "files", "wiki", wikisFile)
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 		return err
 	}
@@ -25,17 +25,17 @@ func (s *story) putPassword(secret string) error {
 // wikisSecret is what wiki would read, and whether that is the account's alone.
 func (s *story) wikisSecret() (secret string, private bool, err error) {
 	h := s.hosts["ursula"]
-	info, err := os.Stat(filepath.Join(florete.Current(h.layout().Need(wikisPassword)), wikisFile))
+	info, err := os.Stat(filepath.Join(florete.Current(h.Layout().Need(wikisPassword)), wikisFile))
 	if err != nil {
 		return "", false, err
 	}
-	secret, err = h.value(wikisPassword, wikisFile)
+	secret, err = h.Value(wikisPassword, wikisFile)
 	return secret, info.Mode().Perm() == 0o400, err
 }
 
 // told is how often a unit of ursula was told that something came for it.
 func (s *story) told(unit string) int {
-	b, _ := os.ReadFile(s.hosts["ursula"].log("hook"))
+	b, _ := os.ReadFile(s.hosts["ursula"].Log("hook"))
 	return strings.Count(string(b), unit)
 }
 
@@ -62,11 +62,11 @@ func (s *story) rotate(ctx context.Context) error {
 		return err
 	}
 	for _, name := range []string{forge, "ursula"} {
-		if err := s.hosts[name].deploy(s.path("rotated", name)); err != nil {
+		if err := s.hosts[name].Deploy(s.Path("rotated", name)); err != nil {
 			return err
 		}
 	}
-	if err := s.hosts["ursula"].activate(); err != nil {
+	if err := s.hosts["ursula"].Activate(); err != nil {
 		return err
 	}
 	err := s.until(ctx, "the new secret", func() bool {

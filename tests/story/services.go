@@ -42,7 +42,7 @@ func says(what string) http.Handler {
 func (s *story) credentials(host string) (map[string]string, error) {
 	c := map[string]string{}
 	for _, file := range []string{"client-id", "client-secret", "issuer"} {
-		v, err := s.hosts[host].value("oidc-outline", file)
+		v, err := s.hosts[host].Value("oidc-outline", file)
 		if err != nil {
 			return nil, err
 		}

@@ -6,15 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
+
+	"florete/tests/local"
 )
 
 // story is the cluster and what was found out about it so far.
 type story struct {
 	options
-	hosts    map[string]*host
+	hosts    map[string]*local.Host
 	password string // of alice at the OIDC provider
 	started  time.Time
 	took     map[string]float64 // host/need → seconds from start to fulfilled
@@ -33,29 +34,25 @@ type check struct {
 	Found string `json:"found"`
 }
 
-func (s *story) path(parts ...string) string {
-	return filepath.Join(append([]string{s.work}, parts...)...)
-}
-
 // tell runs the story and tells whether all of it held.
 func tell(ctx context.Context, o options) (ok bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if o.work == "" {
-		if o.work, err = os.MkdirTemp("", "florete-demo-"); err != nil {
+	if o.Work == "" {
+		if o.Work, err = os.MkdirTemp("", "florete-demo-"); err != nil {
 			return false, err
 		}
 		defer func() {
 			if ok && err == nil {
-				_ = os.RemoveAll(o.work)
+				_ = os.RemoveAll(o.Work)
 			} else {
-				fmt.Println("demo: what happened is in", o.work)
+				fmt.Println("demo: what happened is in", o.Work)
 			}
 		}()
 	}
-	s := &story{options: o, hosts: map[string]*host{}, password: rand.Text(), took: map[string]float64{}, attempts: map[string]int{}}
+	s := &story{options: o, hosts: map[string]*local.Host{}, password: rand.Text(), took: map[string]float64{}, attempts: map[string]int{}}
 	for _, name := range hostNames {
-		s.hosts[name] = &host{name: name, dir: s.path("hosts", name), bin: s.bin, running: map[string]*process{}}
+		s.hosts[name] = &local.Host{Name: name, Dir: s.Path("hosts", name), Bin: s.Bin}
 	}
 	defer s.stopAll()
 
@@ -102,7 +99,7 @@ func (s *story) held(list *[]check, name string, ok bool, found string) {
 func (s *story) stopAll() {
 	for _, part := range []string{"agent", "activate", "provider"} {
 		for _, h := range s.hosts {
-			if err := h.stop(part, syscall.SIGTERM); err != nil {
+			if err := h.Stop(part, syscall.SIGTERM); err != nil {
 				fmt.Fprintln(os.Stderr, "demo:", err)
 			}
 		}
@@ -111,12 +108,12 @@ func (s *story) stopAll() {
 
 // publish makes a revision what the config provider serves.
 func (s *story) publish(name string) error {
-	tmp := s.path("published.new")
+	tmp := s.Path("published.new")
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.Symlink(s.path("published-"+name), tmp); err != nil {
+	if err := os.Symlink(s.Path("published-"+name), tmp); err != nil {
 		return err
 	}
-	return os.Rename(tmp, s.path("published"))
+	return os.Rename(tmp, s.Path("published"))
 }

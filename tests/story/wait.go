@@ -3,25 +3,23 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
-)
 
-// patience is for what takes a second or two, on a machine that is slow or busy.
-const patience = 30 * time.Second
+	"florete/tests/local"
+)
 
 // until asks again and again until ok holds. When it does not, the error tells what is
 // unfulfilled and which processes ended.
 func (s *story) until(ctx context.Context, what string, ok func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, local.Limit)
 	defer cancel()
 	tick := time.NewTicker(30 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited %s in vain for: %s%s%s", patience, what, s.unfulfilled(), s.ended())
+			return fmt.Errorf("waited %s in vain for: %s%s%s", local.Limit, what, s.unfulfilled(), s.ended())
 		case <-tick.C:
 		}
 	}
@@ -32,18 +30,9 @@ func (s *story) until(ctx context.Context, what string, ok func() bool) error {
 func (s *story) ended() string {
 	var b strings.Builder
 	for _, name := range hostNames {
-		h := s.hosts[name]
-		h.mu.Lock()
-		for part, p := range h.running {
-			select {
-			case <-p.done:
-				log, _ := os.ReadFile(h.log(part))
-				lines := strings.Split(strings.TrimSpace(string(log)), "\n")
-				fmt.Fprintf(&b, "\n  %s: %s ended: %s", name, part, lines[len(lines)-1])
-			default:
-			}
+		for part, line := range s.hosts[name].Ended() {
+			fmt.Fprintf(&b, "\n  %s: %s ended: %s", name, part, line)
 		}
-		h.mu.Unlock()
 	}
 	return b.String()
 }

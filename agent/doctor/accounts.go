@@ -1,0 +1,39 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os/user"
+	"slices"
+)
+
+// accounts are those of this host that the manifest names, of services and of people:
+// whom files are delivered to, and who acts under which identity.
+func (h *host) accounts(context.Context) (string, []Finding) {
+	var found []Finding
+	missing := h.missing()
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		found = append(found, fix(fmt.Sprintf("there is no account %s, which is of %s", name, missing[name]), "useradd --system --user-group "+name))
+	}
+	return fmt.Sprintf("%d missing", len(missing)), found
+}
+
+// missing are names of accounts that do not exist, with what they are for.
+func (h *host) missing() map[string]string {
+	missing := map[string]string{}
+	want := func(name, of string) {
+		if _, err := user.Lookup(name); name != "" && err != nil {
+			missing[name] = of
+		}
+	}
+	for _, n := range h.manifest.Needs {
+		want(n.Deliver.Owner, "need "+n.ID)
+	}
+	for _, c := range h.manifest.Forwarder.Callers {
+		for _, name := range c.Users {
+			want(name, c.ID.Short())
+		}
+	}
+	return missing
+}

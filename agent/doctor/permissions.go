@@ -1,0 +1,78 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"florete"
+)
+
+// permissions are who may read what was delivered, and who may change it.
+func (h *host) permissions(context.Context) (string, []Finding) {
+	var found []Finding
+	dirs := []string{string(h.Layout), h.Layout.Documents(), h.Layout.Need("")}
+	files := 0
+	if fi, err := os.Stat(h.HostKey); err == nil && fi.Mode()&0o077 != 0 {
+		found = append(found, fix(fmt.Sprintf("%s has mode %04o: others than root can read it", h.HostKey, fi.Mode().Perm()), "chmod 600 "+h.HostKey))
+	}
+	for _, n := range h.manifest.Needs {
+		current := florete.Current(h.Layout.Need(n.ID))
+		if gen, err := filepath.EvalSymlinks(current); err == nil {
+			dirs = append(dirs, h.Layout.Need(n.ID), gen)
+		}
+		for _, name := range slices.Sorted(maps.Keys(n.Deliver.Files)) {
+			path := filepath.Join(current, name)
+			fi, err := os.Stat(path)
+			if err != nil {
+				continue
+			}
+			files++
+			if want, err := n.Deliver.Files[name].Perm(); err == nil && uint32(fi.Mode().Perm()) != want {
+				found = append(found, fix(fmt.Sprintf("%s has mode %04o, want %04o", path, fi.Mode().Perm(), want), fmt.Sprintf("chmod %04o %s", want, path)))
+			}
+			if owner := h.owner(n); owner != "" && !owns(owner, fi) {
+				found = append(found, fix(fmt.Sprintf("%s is not of %s", path, owner), fmt.Sprintf("chown %s %s", owner, path)))
+			}
+		}
+	}
+	for _, dir := range dirs {
+		fi, err := os.Stat(dir)
+		if err != nil {
+			continue
+		}
+		if fi.Mode()&0o022 != 0 {
+			found = append(found, fix(fmt.Sprintf("%s has mode %04o: others can replace what is in it", dir, fi.Mode().Perm()), "chmod go-w "+dir))
+		}
+		if h.installed() && !owns("root", fi) {
+			found = append(found, fix(fmt.Sprintf("%s is not of root: its owner can replace what is in it", dir), "chown root "+dir))
+		}
+	}
+	return fmt.Sprintf("%d files, %d directories", files, len(dirs)), found
+}
+
+// owner is whose the files of a need must be: the account that is declared, else, where
+// units run activation, the forwarder's.
+func (h *host) owner(n florete.Need) string {
+	if n.Deliver.Owner == "" && h.installed() {
+		return h.Membership.String()
+	}
+	return n.Deliver.Owner
+}
+
+// installed is whether the state is that of this membership's units.
+func (h *host) installed() bool { return h.Layout == h.Membership.State() }
+
+// owns tells whether a file is an account's. An account that does not exist is
+// another finding.
+func owns(account string, fi fs.FileInfo) bool {
+	u, err := user.Lookup(account)
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return err != nil || !ok || u.Uid == fmt.Sprint(st.Uid)
+}

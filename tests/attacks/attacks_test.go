@@ -1,0 +1,74 @@
+package attacks
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"florete/agent/agenttest"
+	"florete/tests/local"
+)
+
+// attack is a row of the table. It passes when what was tried is refused as it should
+// be, and whoever reads the audit log later can see it.
+type attack struct {
+	name string
+
+	// try is the attack. Its error is how it was refused; without one it succeeded.
+	try func(t *testing.T, c *cluster) error
+
+	// refusal is what the error must say.
+	refusal string
+
+	// row, unless it is zero, is what a row of the provider's audit log since then must
+	// have, in each field that is set.
+	row local.Decision
+
+	// root says what of the attack only root can do, if anything.
+	root string
+}
+
+// run tries each attack in turn on the cluster that all tables share.
+func run(t *testing.T, table []attack) {
+	c := start(t)
+	for _, a := range table {
+		t.Run(strings.ReplaceAll(a.name, " ", "-"), func(t *testing.T) {
+			if a.root != "" {
+				agenttest.Root(t, a.root)
+			}
+			before := len(c.audit(t))
+			err := a.try(t, c)
+			switch {
+			case err == nil:
+				t.Fatal("was not refused")
+			case !strings.Contains(err.Error(), a.refusal):
+				t.Errorf("was refused, but not as it should be: %v: want %q", err, a.refusal)
+			}
+			if a.row == (local.Decision{}) {
+				return
+			}
+			var since []local.Decision
+			for end := time.Now().Add(local.Limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+				since = c.audit(t)[before:]
+				if slices.ContainsFunc(since, func(d local.Decision) bool { return matches(d, a.row) }) {
+					return
+				}
+			}
+			t.Errorf("no audit row %s; since then came %+v", describe(a.row), since)
+		})
+	}
+}
+
+// matches tells whether a row has what the fields of want say that are set.
+func matches(row, want local.Decision) bool {
+	same := func(got, want string) bool { return want == "" || got == want }
+	return same(row.Caller, want.Caller) && same(row.Kind, want.Kind) && same(row.Need, want.Need) &&
+		same(row.Decision, want.Decision) && same(row.Code, want.Code) && strings.Contains(row.Message, want.Message)
+}
+
+func describe(d local.Decision) string {
+	return fmt.Sprintf("%s %s of %s for %s", d.Decision, d.Code, cmp.Or(d.Caller, "anybody"), cmp.Or(d.Need, d.Kind))
+}

@@ -1,0 +1,60 @@
+# Three hosts: `p` provides, services run on `b`, people are at `c`. Alice may reach
+# `echo` and `wiki`, bob nothing but the issuer; nobody may reach `secret`.
+let
+  facts = builtins.fromJSON (builtins.readFile ./facts.json);
+  host = number: name: more: {
+    address = "${facts.loopback}.0.${toString number}";
+    loopback = "${facts.loopback}.${toString (64 * number)}.0/18";
+    sshHostKey = facts.sshHostKeys.${name};
+  } // more;
+in
+{
+  name = "sec";
+  trustDomain = "sec.flor";
+  trust = { roots = [ ./ca.crt ]; inherit (facts) keys; };
+
+  hosts = {
+    p = host 1 "p" { };
+    b = host 2 "b" { callers = { "service/wiki" = [ facts.account ]; }; };
+    c = host 3 "c" {
+      users = [ "alice" "bob" ];
+      callers = { "user/alice" = [ facts.alice ]; "user/bob" = [ facts.bob ]; };
+    };
+  };
+
+  services =
+    let
+      on = name: port: more: { host = name; inherit port; upstream = "${facts.loopback}.0.2:${toString port}"; user = facts.account; } // more;
+    in
+    {
+      auth = { host = "p"; port = 5556; listenPort = 80; upstream = "${facts.loopback}.0.1:5556"; };
+      echo = on "b" 8901 { };
+      heard = on "b" 8902 { protocol = "udp"; };
+      secret = on "b" 8903 { };
+      wiki = on "b" 8904 {
+        roles = [ "oidc-client" ];
+        sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.sec.flor.rete/callback" ]; };
+        files.password = { ref = "wiki/password"; restart = "wiki.service"; };
+      };
+    };
+
+  users = { alice.roles = [ "writer" ]; bob.roles = [ "reader" ]; };
+
+  roles = {
+    node.services = [ "echo" ];
+    writer.services = [ "auth" "echo" "heard" "wiki" ];
+    reader.services = [ "auth" ];
+    oidc-client.services = [ "auth" ];
+    operator.groups = [ "control-plane" "control-plane-write" ];
+  };
+  groups = { control-plane = [ ]; control-plane-write = [ ]; };
+
+  providers = {
+    cert.hosts = [ "p" ];
+    config.hosts = [ "p" ];
+    file.hosts = [ "p" ];
+    oidc = { hosts = [ "p" ]; issuer = "http://auth.sec.flor.rete"; };
+  };
+
+  acknowledge = [ { id = "FL041"; place = "services.secret"; reason = "what is behind it must not be reached"; } ];
+}

@@ -1,0 +1,319 @@
+// Package attacks tries on a cluster of real processes what nobody may do: a table of
+// attacks, each with the refusal and the audit row that it must meet. The cluster is in
+// the folder cluster; p, b and c are its hosts.
+package attacks
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/agent/agenttest"
+	"florete/providers/api"
+	"florete/tests/local"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// Accounts that nobody has: processes of alice, of bob, and of neither.
+const (
+	uidAlice    = 64001
+	uidBob      = 64002
+	uidStranger = 64003
+)
+
+// What is secret in the cluster.
+const (
+	password = "correct horse" // of alice and of bob, at the issuer
+	secret   = "swordfish"     // the file that wiki is given
+)
+
+const trustDomain = "sec.flor"
+
+// cluster is what the attacks are tried on.
+type cluster struct {
+	local.Operator
+	p, b, c  *local.Host
+	loopback string // the first two numbers of all addresses
+}
+
+var shared struct {
+	once sync.Once
+	*cluster
+	err error
+}
+
+func TestMain(m *testing.M) {
+	agenttest.Child()
+	code := m.Run()
+	if shared.cluster != nil {
+		shared.stop()
+	}
+	os.Exit(code)
+}
+
+// start brings the cluster up, once for all tables.
+func start(t *testing.T) *cluster {
+	t.Helper()
+	shared.once.Do(func() { shared.cluster, shared.err = bringUp(context.Background()) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.cluster
+}
+
+func bringUp(ctx context.Context) (*cluster, error) {
+	work, err := os.MkdirTemp("", "florete-attacks-")
+	if err != nil {
+		return nil, err
+	}
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{Operator: local.Operator{Repo: repo, Bin: filepath.Join(work, "bin"), Work: work},
+		loopback: fmt.Sprintf("127.%d", 192+os.Getpid()%63)}
+	for name, h := range map[string]**local.Host{"p": &c.p, "b": &c.b, "c": &c.c} {
+		*h = &local.Host{Name: name, Dir: c.Path("hosts", name), Bin: c.Bin}
+	}
+	for _, step := range []func(context.Context) error{c.build, c.prepare, c.provide, c.serve, c.activate} {
+		if err := step(ctx); err != nil {
+			c.stop()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *cluster) hosts() []*local.Host { return []*local.Host{c.p, c.b, c.c} }
+
+func (c *cluster) build(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", c.Bin+"/", "./agent/cmd/flor", "./providers/cmd/florctl", "./providers/cmd/flor-provider")
+	cmd.Dir = c.Repo
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return nil
+}
+
+// prepare does what an operator does once: root, keys, the flake and its documents.
+func (c *cluster) prepare(ctx context.Context) error {
+	if err := c.Checkout("cluster"); err != nil {
+		return err
+	}
+	if _, err := c.Run(ctx, "florctl", "ca", "init", "--trust-domain", trustDomain, "--out", c.Path("operator")); err != nil {
+		return err
+	}
+	public, err := c.SigningKey(ctx, "sec-1")
+	if err != nil {
+		return err
+	}
+	account, err := user.Current()
+	if err != nil {
+		return err
+	}
+	facts := map[string]any{"account": account.Username, "alice": uidAlice, "bob": uidBob, "keys": []string{public}, "loopback": c.loopback}
+	keys := map[string]string{}
+	for _, h := range c.hosts() {
+		if err := os.MkdirAll(h.Dir, 0o700); err != nil {
+			return err
+		}
+		if keys[h.Name], err = local.MakeHostKey(h.HostKey()); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(h.Dir, "hook"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+			return err
+		}
+	}
+	facts["sshHostKeys"] = keys
+	b, err := json.Marshal(facts)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.Path("cluster", "facts.json"), b, 0o644); err != nil {
+		return err
+	}
+	if err := local.Copy(c.Path("operator", "ca.crt"), c.Path("cluster", "ca.crt")); err != nil {
+		return err
+	}
+	if err := c.Lock(ctx); err != nil {
+		return err
+	}
+	return c.Commit(ctx, time.Now(), "the cluster", "documents")
+}
+
+// provide starts every provider on p.
+func (c *cluster) provide(ctx context.Context) error {
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+	if err != nil {
+		return err
+	}
+	var users []map[string]string
+	for _, name := range []string{"alice", "bob"} {
+		users = append(users, map[string]string{"email": name + "@" + trustDomain, "username": name, "userID": name, "hash": string(hash)})
+	}
+	listed, err := json.Marshal(users)
+	if err != nil {
+		return err
+	}
+	settings, err := json.Marshal(map[string]any{
+		"policy": c.p.Closure(), "state": "provider",
+		"cert":   map[string]string{"issuingCertificate": "issuing.crt"},
+		"oidc":   map[string]string{"listen": c.loopback + ".0.1:5556", "users": "users.hujson"},
+		"config": map[string]string{"artifacts": c.Path("published-documents")},
+		"file":   map[string]string{"dir": "files"},
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(c.p.Dir, "files", "wiki"), 0o700); err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"users.hujson": listed, "provider.hujson": settings, "files/wiki/password": []byte(secret)} {
+		if err := os.WriteFile(filepath.Join(c.p.Dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	for _, h := range c.hosts() {
+		if err := h.Deploy(c.Path("documents", h.Name)); err != nil {
+			return err
+		}
+	}
+	if err := c.Issue(ctx, c.p); err != nil {
+		return err
+	}
+	return c.p.Provider()
+}
+
+// serve runs what the services of b stand for: each sends back what it gets.
+func (c *cluster) serve(context.Context) error {
+	for _, port := range []int{8901, 8903, 8904} {
+		l, err := net.Listen("tcp", fmt.Sprintf("%s.0.2:%d", c.loopback, port))
+		if err != nil {
+			return err
+		}
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer conn.Close()
+					_, _ = io.Copy(conn, conn)
+				}()
+			}
+		}()
+	}
+	return nil
+}
+
+// activate waits until every host has what it needs and its forwarder is up.
+func (c *cluster) activate(ctx context.Context) error {
+	for _, h := range c.hosts() {
+		if err := h.Activate(); err != nil {
+			return err
+		}
+		if err := h.Agent(); err != nil {
+			return err
+		}
+	}
+	for end := time.Now().Add(local.Limit); ; time.Sleep(20 * time.Millisecond) {
+		missing := ""
+		for _, h := range c.hosts() {
+			if !h.Fulfilled() {
+				missing += " " + h.Name
+			}
+		}
+		if missing == "" {
+			break
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("needs of%s are not fulfilled after %s: p %v, b %v, c %v", missing, local.Limit, c.p.Ended(), c.b.Ended(), c.c.Ended())
+		}
+	}
+	svid, err := c.c.SVID("cert-user-alice")
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(local.Limit); ; time.Sleep(20 * time.Millisecond) {
+		if err = c.knock(ctx, "echo", svid); err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func (c *cluster) stop() {
+	for _, part := range []string{"agent", "activate", "provider"} {
+		for _, h := range c.hosts() {
+			if err := h.Stop(part, syscall.SIGTERM); err != nil {
+				fmt.Fprintln(os.Stderr, "attacks:", err)
+			}
+		}
+	}
+	_ = os.RemoveAll(c.Work)
+}
+
+// audit is what p decided so far.
+func (c *cluster) audit(t *testing.T) []local.Decision {
+	t.Helper()
+	all, err := c.Audit(t.Context(), c.p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// client speaks to p as a host does, with the host's own certificate.
+func (c *cluster) client(t *testing.T, h *local.Host) *api.Client {
+	t.Helper()
+	roots, err := api.Roots(trustDomain, h.Manifest.Trust)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers["p"], Roots: roots, SVID: c.svid(t, h, "cert-node")}
+}
+
+// svid is what a thief copied from a host.
+func (c *cluster) svid(t *testing.T, h *local.Host, need string) *tls.Certificate {
+	t.Helper()
+	svid, err := h.SVID(need)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return svid
+}
+
+// knock opens a stream to a service of b with an SVID, past the forwarder of the caller.
+func (c *cluster) knock(ctx context.Context, service string, svid *tls.Certificate) error {
+	target, err := florete.NewID(trustDomain, florete.KindService, "", service)
+	if err != nil {
+		return err
+	}
+	return local.Knock(ctx, c.b.Manifest.Forwarder.Listen, target, svid)
+}
+
+// listener is where a service is reached on c.
+func (c *cluster) listener(t *testing.T, service string) string {
+	t.Helper()
+	for _, r := range c.c.Manifest.Forwarder.Reach {
+		if strings.HasSuffix(r.ID.String(), "/"+service) {
+			return r.Listen.String()
+		}
+	}
+	t.Fatalf("c does not reach %s", service)
+	return ""
+}

@@ -1,0 +1,56 @@
+package attacks
+
+import (
+	"testing"
+
+	"florete/agent/agenttest"
+)
+
+// TestForwarder attacks the forwarder of b past that of c, and that of c from
+// processes of other users.
+func TestForwarder(t *testing.T) {
+	t.Run("alice herself is let through", func(t *testing.T) {
+		agenttest.Root(t, "can run processes of another user")
+		if err := agenttest.DialAs(t, uidAlice, start(t).listener(t, "wiki")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	run(t, []attack{
+		{
+			name: "bob at a service that he may not reach",
+			try: func(t *testing.T, c *cluster) error {
+				return c.knock(t.Context(), "echo", c.svid(t, c.c, "cert-user-bob"))
+			},
+			refusal: "Application error 0x",
+		},
+		{
+			name: "alice at a service that nobody may reach",
+			try: func(t *testing.T, c *cluster) error {
+				return c.knock(t.Context(), "secret", c.svid(t, c.c, "cert-user-alice"))
+			},
+			refusal: "Application error 0x",
+		},
+		{
+			name: "alice of another CA",
+			try: func(t *testing.T, c *cluster) error {
+				return c.knock(t.Context(), "echo", newCA(t, nil).issue(t, id(t, "user/alice")))
+			},
+			refusal: "CRYPTO_ERROR",
+		},
+		{
+			name: "alice signed by bob's key",
+			try: func(t *testing.T, c *cluster) error {
+				return c.knock(t.Context(), "echo", newCA(t, c.svid(t, c.c, "cert-user-bob")).issue(t, id(t, "user/alice")))
+			},
+			refusal: "CRYPTO_ERROR",
+		},
+		{
+			name: "process of another user at alice's listener",
+			try: func(t *testing.T, c *cluster) error {
+				return agenttest.DialAs(t, uidStranger, c.listener(t, "wiki"))
+			},
+			refusal: "reset",
+			root:    "can run processes of another user",
+		},
+	})
+}

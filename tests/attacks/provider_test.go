@@ -1,0 +1,106 @@
+package attacks
+
+import (
+	"encoding/json"
+	"testing"
+
+	"florete"
+	"florete/providers/api"
+	"florete/tests/local"
+)
+
+// TestProvider attacks p as one who reaches its port.
+func TestProvider(t *testing.T) {
+	run(t, []attack{
+		{
+			name: "documents of another host",
+			try: func(t *testing.T, c *cluster) error {
+				client := c.client(t, c.c)
+				client.Node = c.b.Manifest.Identity.ID
+				_, err := client.Artifact(t.Context())
+				return err
+			},
+			refusal: "not-granted",
+			row:     local.Decision{Caller: "spiffe://sec.flor/node/c", Kind: "config", Code: api.CodeNotGranted},
+		},
+		{
+			name: "certificate of a service on another host",
+			try: func(t *testing.T, c *cluster) error {
+				return c.request(t, c.c, "cert-service-echo", api.PathSVID, api.CertBody{ID: id(t, "service/echo"), CSR: csr(t)})
+			},
+			refusal: "not-granted",
+			row:     local.Decision{Caller: "spiffe://sec.flor/node/c", Need: "cert-service-echo", Code: api.CodeNotGranted},
+		},
+		{
+			name: "certificate of another identity under a need of its own",
+			try: func(t *testing.T, c *cluster) error {
+				return c.request(t, c.c, "cert-user-alice", api.PathSVID, api.CertBody{ID: id(t, "service/echo"), CSR: csr(t)})
+			},
+			refusal: "mismatch",
+			row:     local.Decision{Caller: "spiffe://sec.flor/node/c", Need: "cert-user-alice", Code: api.CodeMismatch},
+		},
+		{
+			name: "secret file of another host",
+			try: func(t *testing.T, c *cluster) error {
+				return c.request(t, c.c, "file-wiki-password", api.Paths["file"], map[string]string{"ref": "wiki/password"})
+			},
+			refusal: "not-granted",
+			row:     local.Decision{Caller: "spiffe://sec.flor/node/c", Need: "file-wiki-password", Code: api.CodeNotGranted},
+		},
+		{
+			name: "node certificate of another CA",
+			try: func(t *testing.T, c *cluster) error {
+				client := c.client(t, c.b)
+				client.SVID = newCA(t, nil).issue(t, id(t, "node/b"))
+				_, err := client.Artifact(t.Context())
+				return err
+			},
+			refusal: "untrusted",
+			row:     local.Decision{Code: api.CodeUntrusted},
+		},
+		{
+			name: "node certificate that a user's key signed",
+			try: func(t *testing.T, c *cluster) error {
+				alice := c.svid(t, c.c, "cert-user-alice")
+				client := c.client(t, c.b)
+				client.SVID = newCA(t, alice).issue(t, id(t, "node/b"))
+				_, err := client.Artifact(t.Context())
+				return err
+			},
+			refusal: "untrusted",
+			row:     local.Decision{Code: api.CodeUntrusted},
+		},
+		{
+			name: "user's certificate at a provider",
+			try: func(t *testing.T, c *cluster) error {
+				client := c.client(t, c.c)
+				client.SVID = c.svid(t, c.c, "cert-user-alice")
+				_, err := client.Artifact(t.Context())
+				return err
+			},
+			refusal: "denied",
+			row:     local.Decision{Decision: "denied"},
+		},
+	})
+}
+
+// request is one for a need of h, with h's own certificate.
+func (c *cluster) request(t *testing.T, h *local.Host, need, path string, body any) error {
+	t.Helper()
+	b, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.client(t, h).Do(t.Context(), path, api.Request{Need: need, Generation: 1, Body: b})
+	return err
+}
+
+// id makes the ID "kind/name" of the cluster.
+func id(t *testing.T, short string) florete.ID {
+	t.Helper()
+	id, err := florete.ParseID("spiffe://" + trustDomain + "/" + short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}

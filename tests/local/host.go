@@ -1,0 +1,227 @@
+// Package local runs the hosts of a cluster on this machine: each has files and
+// processes of its own, and a loopback address.
+package local
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"florete"
+)
+
+// Limit is how long anything that takes a second or two may take, on a machine that is
+// slow or busy.
+const Limit = 30 * time.Second
+
+// Host is one machine of the cluster: its files below Dir, and its processes, whose
+// programs are in Bin.
+type Host struct {
+	Name, Dir, Bin string
+	Manifest       florete.Manifest // of the documents that were deployed last
+
+	mu      sync.Mutex
+	running map[string]*process
+}
+
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+}
+
+// Where a host has what is its own.
+func (h *Host) Layout() florete.Layout { return florete.Layout(filepath.Join(h.Dir, "state")) }
+func (h *Host) Closure() string        { return filepath.Join(h.Dir, "closure") }
+func (h *Host) HostKey() string        { return filepath.Join(h.Dir, "ssh_host_ed25519_key") }
+func (h *Host) Socket() string         { return filepath.Join(h.Dir, "agent.sock") }
+func (h *Host) Log(part string) string { return filepath.Join(h.Dir, part+".log") }
+
+// Deploy does what nixos-rebuild switch does: the host's closure is now this set of
+// documents.
+func (h *Host) Deploy(documents string) error {
+	d, err := florete.Read(documents, florete.DocManifest)
+	if err != nil {
+		return err
+	}
+	if h.Manifest, err = d.Manifest(); err != nil {
+		return err
+	}
+	tmp := h.Closure() + ".new"
+	_ = os.Remove(tmp)
+	if err := os.Symlink(documents, tmp); err != nil {
+		return err
+	}
+	return os.Rename(tmp, h.Closure())
+}
+
+// Start runs a program of ours as a part of the host, such as "agent", and logs what
+// it prints to Log(part). Stop ends one that runs already.
+func (h *Host) Start(part string, args ...string) error {
+	if err := h.Stop(part, syscall.SIGTERM); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(h.Log(part), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(filepath.Join(h.Bin, args[0]), args[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = h.Dir, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p := &process{cmd, make(chan struct{})}
+	go func() {
+		_ = cmd.Wait()
+		close(p.done)
+	}()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running == nil {
+		h.running = map[string]*process{}
+	}
+	h.running[part] = p
+	return nil
+}
+
+// Stop signals a part of the host and waits until it has ended.
+func (h *Host) Stop(part string, sig syscall.Signal) error {
+	h.mu.Lock()
+	p := h.running[part]
+	delete(h.running, part)
+	h.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	_ = p.cmd.Process.Signal(sig)
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(Limit):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		return fmt.Errorf("%s: %s did not end within %s of %s; see %s", h.Name, part, Limit, sig, h.Log(part))
+	}
+}
+
+func (h *Host) activateArgs(more ...string) []string {
+	return append([]string{"flor", "activate", "--closure", h.Closure(), "--state", string(h.Layout()),
+		"--ssh-host-key", h.HostKey(), "--hook", filepath.Join(h.Dir, "hook"),
+		"--backoff-initial", "200ms", "--backoff-max", "2s"}, more...)
+}
+
+// Activate, Agent and Provider start what the units of a host run.
+func (h *Host) Activate() error { return h.Start("activate", h.activateArgs()...) }
+
+func (h *Host) Agent() error {
+	return h.Start("agent", "flor", "agent", "run", "--state", string(h.Layout()), "--socket", h.Socket())
+}
+
+func (h *Host) Provider() error {
+	return h.Start("provider", "flor-provider", "run", "--settings", filepath.Join(h.Dir, "provider.hujson"))
+}
+
+// Once makes one pass of activation and returns its exit code and output.
+func (h *Host) Once(ctx context.Context) (int, string, error) {
+	args := h.activateArgs("--once")
+	cmd := exec.CommandContext(ctx, filepath.Join(h.Bin, args[0]), args[1:]...)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = nil
+	}
+	return cmd.ProcessState.ExitCode(), string(out), err
+}
+
+// NeedState is what activation records of a need.
+type NeedState struct {
+	State     string `json:"state"`
+	Attempts  int    `json:"attempts"`
+	Total     int    `json:"total"`
+	Fulfilled int64  `json:"fulfilled"`
+	Provider  string `json:"provider"`
+	Told      int    `json:"told"`
+	Error     *struct {
+		Kind, Code, Message string
+	} `json:"error"`
+}
+
+// Needs reads the state of every need of the host.
+func (h *Host) Needs() (map[string]NeedState, error) {
+	all := map[string]NeedState{}
+	for _, n := range h.Manifest.Needs {
+		var s NeedState
+		b, err := os.ReadFile(h.Layout().NeedState(n.ID))
+		if err == nil {
+			err = json.Unmarshal(b, &s)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: need %s: %w", h.Name, n.ID, err)
+		}
+		if s.State == "" {
+			s.State = "waiting"
+		}
+		all[n.ID] = s
+	}
+	return all, nil
+}
+
+// Fulfilled tells whether all needs are, and every unit that waits for one was told.
+func (h *Host) Fulfilled() bool {
+	all, err := h.Needs()
+	for _, n := range h.Manifest.Needs {
+		if s := all[n.ID]; s.State != "fulfilled" || len(n.OnChange) > 0 && s.Told == 0 {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// Requesting tells whether a request has no answer yet.
+func (h *Host) Requesting() bool {
+	return slices.ContainsFunc(h.Manifest.Needs, func(n florete.Need) bool {
+		return exists(filepath.Join(h.Layout().Need(n.ID), "pending.json"))
+	})
+}
+
+// Value is a delivered file.
+func (h *Host) Value(need, file string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(florete.Current(h.Layout().Need(need)), file))
+	return string(b), err
+}
+
+// SVID is a delivered certificate with its key.
+func (h *Host) SVID(need string) (*tls.Certificate, error) {
+	dir := florete.Current(h.Layout().Need(need))
+	c, err := tls.LoadX509KeyPair(filepath.Join(dir, florete.FileSVID), filepath.Join(dir, florete.FileKey))
+	return &c, err
+}
+
+// Ended is the last line of each process that ended by itself, by part.
+func (h *Host) Ended() map[string]string {
+	last := map[string]string{}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for part, p := range h.running {
+		select {
+		case <-p.done:
+			log, _ := os.ReadFile(h.Log(part))
+			lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+			last[part] = lines[len(lines)-1]
+		default:
+		}
+	}
+	return last
+}

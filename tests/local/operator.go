@@ -1,0 +1,182 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Operator does what people do with a cluster, in the directory Work: the flake is in
+// cluster, what is theirs alone in operator, and the documents of each revision in a
+// directory of its name.
+type Operator struct {
+	Repo string // checkout of Florete
+	Bin  string // directory with flor, florctl and flor-provider
+	Work string
+}
+
+// Path is below the directory that the operator works in.
+func (o Operator) Path(parts ...string) string {
+	return filepath.Join(append([]string{o.Work}, parts...)...)
+}
+
+// Checkout copies a cluster's flake and the flake that it builds on.
+func (o Operator) Checkout(cluster string) error {
+	for _, dir := range []string{"florete", "operator"} {
+		if err := os.MkdirAll(o.Path(dir), 0o700); err != nil {
+			return err
+		}
+	}
+	for _, part := range []string{"flake.nix", "flake.lock", "nix", "modules"} {
+		from := filepath.Join(o.Repo, part)
+		if !exists(from) {
+			continue
+		}
+		if err := Copy(from, o.Path("florete", part)); err != nil {
+			return err
+		}
+	}
+	return Copy(cluster, o.Path("cluster"))
+}
+
+// SigningKey makes the key that signs documents, operator/signing.key, and returns its
+// public half.
+func (o Operator) SigningKey(ctx context.Context, name string) (string, error) {
+	secret, err := o.Run(ctx, "nix", "key", "generate-secret", "--key-name", name)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(o.Path("operator", "signing.key"), []byte(secret), 0o600); err != nil {
+		return "", err
+	}
+	convert := exec.CommandContext(ctx, "nix", "key", "convert-secret-to-public")
+	convert.Stdin = strings.NewReader(secret)
+	public, err := convert.Output()
+	if err != nil {
+		return "", fmt.Errorf("nix key convert-secret-to-public: %w", err)
+	}
+	return strings.TrimSpace(string(public)), nil
+}
+
+// Lock begins the repository of the cluster and pins the flake that it builds on: an
+// override on each command would make the tree count as changed.
+func (o Operator) Lock(ctx context.Context) error {
+	if err := o.git(ctx, time.Now(), "init", "--quiet", "--initial-branch=main"); err != nil {
+		return err
+	}
+	if err := o.git(ctx, time.Now(), "add", "--all"); err != nil {
+		return err
+	}
+	_, err := o.Run(ctx, "nix", "flake", "lock", o.flakeRef(), "--override-input", "florete", "path:"+o.Path("florete"))
+	return err
+}
+
+// Commit commits the cluster as of a time, compiles it to the directory of the
+// revision's name, and publishes it to published-NAME.
+func (o Operator) Commit(ctx context.Context, at time.Time, message, name string) error {
+	if err := o.git(ctx, at, "add", "--all"); err != nil {
+		return err
+	}
+	if err := o.git(ctx, at, "commit", "--quiet", "--message", message); err != nil {
+		return err
+	}
+	if _, err := o.Run(ctx, "florctl", "compile", o.flakeRef(), "--out", o.Path(name)); err != nil {
+		return err
+	}
+	_, err := o.Run(ctx, "florctl", "publish", o.flakeRef(), "--key", o.Path("operator", "signing.key"), "--to", o.Path("published-"+name))
+	return err
+}
+
+func (o Operator) flakeRef() string { return "git+file://" + o.Path("cluster") }
+
+func (o Operator) git(ctx context.Context, at time.Time, args ...string) error {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", o.Path("cluster"), "-c", "user.name=operator", "-c", "user.email=operator@demo.flor", "-c", "commit.gpgsign=false"}, args...)...)
+	stamp := at.Format(time.RFC3339)
+	cmd.Env = append(os.Environ(), "GIT_AUTHOR_DATE="+stamp, "GIT_COMMITTER_DATE="+stamp, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("git %s: %w: %s", args[0], err, out)
+	}
+	return nil
+}
+
+// Issue lets a provider make its issuing key and signs its CSR with the root. The
+// provider is stopped then; its settings name DIR/issuing.crt and the state DIR/provider.
+func (o Operator) Issue(ctx context.Context, h *Host) error {
+	if err := h.Provider(); err != nil {
+		return err
+	}
+	csr := filepath.Join(h.Dir, "provider", "issuing.csr")
+	for end := time.Now().Add(Limit); !exists(csr); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("%s: no issuing.csr within %s: %v", h.Name, Limit, h.Ended())
+		}
+	}
+	if err := h.Stop("provider", syscall.SIGTERM); err != nil {
+		return err
+	}
+	_, err := o.Run(ctx, "florctl", "ca", "sign", csr, "--ca-cert", o.Path("operator", "ca.crt"), "--ca-key", o.Path("operator", "ca.key"), "--out", filepath.Join(h.Dir, "issuing.crt"))
+	return err
+}
+
+// Copy copies a file or a directory.
+func Copy(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return os.CopyFS(to, os.DirFS(from))
+	}
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o644)
+}
+
+// MakeHostKey makes an SSH host key at path and returns its public half.
+func MakeHostKey(path string) (string, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+		return "", err
+	}
+	key, err := ssh.NewPublicKey(public)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))), nil
+}
+
+// Run runs one of ours or a command of the machine, and returns what it printed.
+func (o Operator) Run(ctx context.Context, name string, args ...string) (string, error) {
+	if own := filepath.Join(o.Bin, name); exists(own) {
+		name = own
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args[:min(2, len(args))], " "), err, errs.String())
+	}
+	return out.String(), nil
+}
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }

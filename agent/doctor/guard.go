@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 
 	"florete/agent/guard"
 	"florete/agent/upstream"
@@ -36,12 +37,13 @@ func (h *host) guard(ctx context.Context) (string, []Finding) {
 	if h.Guards(ctx) {
 		return seen, nil
 	}
+	command := h.restart("guard")
+	if _, err := exec.LookPath("nft"); err != nil {
+		command = "apt install nftables && " + command
+	}
 	var found []Finding
 	for _, o := range open {
-		found = append(found, Finding{
-			"every account of this host connects to upstream " + o + " past the allow list",
-			"apt install nftables; " + h.restart("guard"),
-		})
+		found = append(found, fix("every account of this host connects to upstream "+o+" past the allow list", command))
 	}
 	return seen, found
 }

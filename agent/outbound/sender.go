@@ -105,7 +105,8 @@ func (l *socket) carry(x *sender) error {
 		return err
 	}))
 	var refused *transport.RefusedError
-	if answered && !(errors.As(err, &refused) && slices.Contains(upstreamFailed, refused.Code)) {
+	was := errors.As(err, &refused)
+	if answered && !(was && slices.Contains(upstreamFailed, refused.Code)) || was && refused.Code == wire.Stopping {
 		return nil // it was let through; with the next datagram another begins
 	}
 	return err

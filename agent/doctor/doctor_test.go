@@ -320,9 +320,9 @@ func TestDoctor(t *testing.T) {
 		"a provider that waits": {
 			hurt: func(p *patient) {
 				p.write(filepath.Join(florete.Current(p.Layout.Documents()), "policy.json"), "", 0o644)
-				p.units["florete-provider.service"] = doctor.Unit{Load: "loaded", Active: "activating", Text: "waiting for the issuing certificate: run this"}
+				p.units["florete-provider.service"] = doctor.Unit{Load: "loaded", Active: "active", Text: "waiting for the issuing certificate: run this"}
 			},
-			begin: "units: florete-provider.service waits: waiting for the issuing certificate: run this", fix: "what it waits for",
+			begin: "units: florete-provider.service is waiting for the issuing certificate: run this", fix: "what that says",
 		},
 		"a unit that fails again and again": {
 			hurt: func(p *patient) {

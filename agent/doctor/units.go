@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,8 +129,8 @@ func (h *host) units(ctx context.Context) (string, []Finding) {
 // unit is what is wrong with one, if anything.
 func (h *host) unit(u Unit) (Finding, bool) {
 	problem := fmt.Sprintf("%s is %s (%s)", u.Name, u.Active, u.Sub)
-	if cause := cmp.Or(u.Text, u.Log); cause != "" {
-		problem += ": " + cause
+	if u.Active != "inactive" && u.Log != "" { // a person stopped what is inactive
+		problem += ": " + u.Log
 	}
 	settings := filepath.Join(h.Etc, "provider.hujson")
 	switch {
@@ -139,12 +138,12 @@ func (h *host) unit(u Unit) (Finding, bool) {
 		return do(u.Name+" is not installed", "run install.sh of this host's bundle (florctl bundle)"), false
 	case u.Load == "masked":
 		return fix(u.Name+" is masked", fmt.Sprintf("systemctl unmask %s && systemctl start %[1]s", u.Name)), false
+	case strings.HasPrefix(u.Text, "waiting for ") && (u.Active == "active" || u.Active == "activating"):
+		return do(u.Name+" is "+u.Text, "what that says"), false
 	case u.Active == "active" && u.File == "disabled":
 		return fix(u.Name+" does not start at boot", "systemctl enable "+u.Name), false
 	case u.Active == "active" || u.Active == "reloading":
 		return Finding{}, true
-	case u.Active == "activating" && u.Text != "":
-		return do(u.Name+" waits: "+u.Text, "what it waits for"), false
 	case u.Active == "activating":
 		return do(problem, "mend what it reports; all of it: journalctl -u "+u.Name), false
 	case u.Name == h.Membership.Unit("provider.service") && !exists(settings):

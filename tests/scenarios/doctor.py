@@ -42,8 +42,8 @@ def cure(host, check, hurt, hurt_host=None, person=None, says=""):
             done.add((at.name, fix))
             at.succeed(fix)
     if person:
-        texts = [f["problem"] + " " + f.get("do", "") for at, f, fix in cures(host) if not fix]
-        assert any(re.search(says, text) for text in texts), (says, texts)
+        texts = lambda: [f["problem"] + " " + f.get("do", "") for _, f, fix in cures(host) if not fix]
+        wait_until(lambda: any(re.search(says, text) for text in texts()), lambda: f"doctor says {says!r}: {texts()}", timeout=60)
         person()
     wait_until(lambda: not examine(host), lambda: f"{host.name} is well: {examine(host)}", timeout=90)
 
@@ -80,7 +80,7 @@ with subtest("names: one that leads past its local listener, and none at all"):
 with subtest("providers: stopped; shut off by a packet filter, over TCP, in a table of any name"):
     cure(ursula, "providers", "systemctl stop florete-provider.service", drhorrible)
     port = manifest(ursula)["providers"]["drhorrible"]["address"].rpartition(":")[2]
-    FILTER = "nft add table ip mine; nft add chain ip mine all '{ type filter hook input priority 0; }'; nft add rule ip mine all"
+    FILTER = "nft add table ip mine; nft add chain ip mine front '{ type filter hook input priority 0; }'; nft add rule ip mine front"
     OPEN = "nft delete table ip mine"
     cure(ursula, "providers", f"{FILTER} tcp dport {port} drop", drhorrible, person=lambda: drhorrible.succeed(OPEN), says=f"let TCP port {port} in")
 
@@ -88,14 +88,14 @@ with subtest("forwarders: shut off by a packet filter, over UDP; their port take
     reach = {r["id"].rpartition("/")[2]: r["endpoints"][0] for r in manifest(mgmt01)["forwarder"]["reach"]}
     port = reach["wiki"].rpartition(":")[2]
     cure(mgmt01, "forwarders", f"{FILTER} udp dport {port} drop", ursula, person=lambda: ursula.succeed(OPEN), says=f"let UDP port {port} in")
-    TAKE = f"systemctl stop florete-agent.service; systemd-run --quiet --collect --unit=squatter socat UDP-RECVFROM:{port},fork EXEC:true; sleep 1; systemctl start --no-block florete-agent.service"
+    TAKE = f"systemctl stop florete-agent.service; systemd-run --quiet --collect --unit=squatter python3 -c 'import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((\"0.0.0.0\", {port})); time.sleep(3600)'; sleep 1; systemctl start --no-block florete-agent.service"
     cure(ursula, "agent", TAKE, person=lambda: ursula.succeed("systemctl stop squatter"), says="stop what has the address")
 
 with subtest("upstreams: the program behind a service is down"):
     cure(ursula, "upstreams", "systemctl stop wiki.service")
 
 with subtest("accounts: that of a service is gone"):
-    cure(ursula, "accounts", f"userdel outline; systemctl stop florete-activate.service; rm -r {NEEDS}/oidc-outline; systemctl start florete-activate.service")
+    cure(ursula, "accounts", f"userdel --force outline; systemctl stop florete-activate.service; rm -r {NEEDS}/oidc-outline; systemctl start florete-activate.service")
 
 with subtest("units: credentials that nobody gives, a timer that is off"):
     cure(ursula, "units", "systemctl stop florete-credentials.socket")
@@ -111,10 +111,10 @@ with subtest("the provider: no settings, wrong ones, a users file that it cannot
     cure(drhorrible, "units", f"mv {CRT} /root/kept.crt; systemctl restart --no-block florete-provider.service",
          person=lambda: drhorrible.succeed(f"mv /root/kept.crt {CRT}"), says="florctl ca sign")
 
-with subtest("needs: a file that nobody has put at the provider, documents that nobody published"):
-    ARTIFACTS = drhorrible.succeed(f"readlink -f {PROVIDER}/artifacts").strip()
-    cure(ursula, "needs", f"mv {ARTIFACTS} /root/artifacts", drhorrible,
-         person=lambda: (drhorrible.succeed(f"mv /root/artifacts {ARTIFACTS}"), ursula.succeed("flor host rotate config-documents")), says="florctl publish")
+with subtest("needs: documents that nobody published"):
+    drhorrible.succeed("mv /srv/florete /srv/kept")
+    cure(ursula, "needs", "flor host rotate config-documents",
+         person=lambda: (drhorrible.succeed("mv /srv/kept /srv/florete"), ursula.succeed("flor host rotate config-documents")), says="florctl publish")
 
 with subtest("disk: full, and read-only"):
     SMALL = f"systemctl stop 'florete-*'; cp -a {STATE} /root/state; mount -t tmpfs -o size=20m,mode=755 tmpfs {STATE}; cp -a /root/state/. {STATE}/; systemctl start florete-activate.service florete-agent.service florete-names.service"

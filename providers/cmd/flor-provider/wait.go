@@ -98,7 +98,7 @@ func (h *host) wait(ctx context.Context, what string, there func() error) error 
 		if err.Error() != said {
 			said = err.Error()
 			h.log.Warn("waiting for "+what, "reason", said)
-			ready("waiting for " + what)
+			ready("waiting for " + what + ": " + said)
 		}
 		select {
 		case <-ctx.Done():

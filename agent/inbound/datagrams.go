@@ -21,13 +21,14 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 	defer conn.Close()
 	peer, err := upstream.NewPeer(conn, owner)
 	if err != nil {
-		reset(st, wire.Unreachable)
+		transport.Reset(st, wire.Unreachable)
 		return
 	}
 	defer peer.Close()
 	socket, err := datagram.NewSocket(conn)
 	if err != nil {
-		reset(st, wire.Unreachable)
+		conn.Close()
+		transport.Reset(st, wire.Unreachable)
 		return
 	}
 	counted := s.Tally.Begin(tally.In, in.Target, in.Peer.ID)
@@ -47,6 +48,7 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 		FromLocal: counted.Received,
 		ToLocal:   counted.Sent,
 		Dropped:   counted.Dropped,
+		Held:      &s.peers.of(in.Peer.ID).held,
 	})
 	f.Attach(in.Flows, st)
 	var receiving sync.WaitGroup

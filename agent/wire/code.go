@@ -17,7 +17,8 @@ const (
 	Expired      Code = 7  // an SVID of the connection has expired: connect again
 	Stopping     Code = 8  // the forwarder is stopping, and did not serve this: try again
 	Untrusted    Code = 9  // the peer's certificate is not, or no longer, trusted
-	Foreign      Code = 10 // the upstream's socket belongs to another account than the service's
+	Overloaded   Code = 10 // the caller has, or holds, more than it may
+	Foreign      Code = 11 // the upstream's socket belongs to another account than the service's
 )
 
 var names = [...]string{
@@ -31,6 +32,7 @@ var names = [...]string{
 	Expired:      "expired",
 	Stopping:     "stopping",
 	Untrusted:    "untrusted",
+	Overloaded:   "overloaded",
 	Foreign:      "upstream-foreign",
 }
 

@@ -62,7 +62,10 @@ type Published struct {
 	ID       ID       `json:"id"`
 	Protocol Protocol `json:"protocol,omitempty"`
 	Upstream string   `json:"upstream"` // host:port, or, of TCP, unix: and the path of a socket
-	Allow    []Allow  `json:"allow"`    // sorted by ID
+	// User is the account of this host that the upstream's socket must belong to. Without
+	// one any account of the system will do, and none that people log in with.
+	User  string  `json:"user,omitempty"`
+	Allow []Allow `json:"allow"` // sorted by ID
 }
 
 // Allow lets one identity connect. Fingerprint, when set, is the lower-case hex

@@ -25,7 +25,7 @@ type Config struct {
 	Socket string         // of status
 	Log    *slog.Logger   // default slog.Default()
 	Poll   time.Duration  // reads the disk at least this often; default 10 s
-	Grace  time.Duration  // for live connections when stopping; default 5 s
+	Grace  time.Duration  // for live connections when stopping; default 2 s
 }
 
 func (c Config) withDefaults() Config {
@@ -36,7 +36,7 @@ func (c Config) withDefaults() Config {
 		c.Poll = 10 * time.Second
 	}
 	if c.Grace == 0 {
-		c.Grace = 5 * time.Second
+		c.Grace = 2 * time.Second
 	}
 	return c
 }

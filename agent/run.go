@@ -21,6 +21,7 @@ import (
 	"florete/agent/status"
 	"florete/agent/tally"
 	"florete/agent/transport"
+	"florete/agent/usage"
 	"florete/agent/watch"
 )
 
@@ -29,6 +30,7 @@ import (
 type agent struct {
 	Config
 	tally    *tally.Tally
+	usage    usage.Table
 	proofs   atomic.Pointer[identity.Set] // what new connections prove and believe
 	snapshot atomic.Pointer[snapshot]     // in force
 	pool     *transport.Pool
@@ -61,7 +63,7 @@ func (a *agent) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.pool, err = transport.NewPool(a.identities)
+	a.pool, err = transport.NewPool(a.identities, &a.usage)
 	if err != nil {
 		ln.Close()
 		return err
@@ -72,6 +74,7 @@ func (a *agent) run(ctx context.Context) error {
 	defer stopServing()
 	parallel(
 		func() { status.Serve(serving, ln, a.report) },
+		func() { a.usage.Shed(serving) },
 		func() {
 			defer stopServing()
 			err = a.loop(ctx)
@@ -172,19 +175,20 @@ func (s *snapshot) with(errs ...error) *snapshot {
 
 // start makes both sides, as soon as the node has an identity.
 func (a *agent) start(node *identity.SVID) error {
-	key, err := resetKey(node)
+	fresh, err := resetKey(node)
 	if err != nil {
 		return err
 	}
-	a.in = inbound.New(inbound.Config{Identities: a.identities, Tally: a.tally, Log: a.Log, Grace: a.Grace, ResetKey: key})
+	key := (*quic.StatelessResetKey)(a.sockets.Secret("reset-key", fresh[:]))
+	a.in = inbound.New(inbound.Config{Identities: a.identities, Tally: a.tally, Usage: &a.usage, Log: a.Log, Grace: a.Grace, ResetKey: key, Sockets: a.sockets})
 	a.out = outbound.New(outbound.Config{Pool: a.pool, Sockets: a.sockets, Tally: a.tally, Log: a.Log, Grace: a.Grace})
 	return nil
 }
 
 func (a *agent) identities() *identity.Set { return a.proofs.Load() }
 
-// resetKey survives a restart, so that the peers of a killed agent learn from the
-// next one that their connections are gone. A renewal in between loses that.
+// resetKey lets the peers of a killed agent learn from the next one that their connections
+// are gone. Where systemd keeps it for that one, a renewal in between changes nothing.
 func resetKey(node *identity.SVID) (*quic.StatelessResetKey, error) {
 	secret, err := x509.MarshalPKCS8PrivateKey(node.Cert.PrivateKey)
 	if err != nil {

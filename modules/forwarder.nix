@@ -1,5 +1,5 @@
 # The forwarder: connections between this host and its cluster.
-{ florete, package, lib, ... }:
+{ florete, package, lib, pkgs, ... }:
 let
   inherit (lib) elemAt filter groupBy head listToAttrs literalExpression mapAttrs match mkDefault mkEnableOption mkIf mkOption splitString types;
   inherit (florete.manifest) forwarder;
@@ -35,6 +35,15 @@ in
         type = types.bool;
         description = "Whether to open the UDP port on which other hosts reach the services of this one.";
       });
+      guard = mkOption {
+        type = types.bool;
+        default = true;
+        description = ''
+          Whether nftables keeps other accounts of this host from connecting to the
+          upstreams of published services on loopback, where no allow list is asked, and
+          proves which account sends a datagram. It has a table of its own.
+        '';
+      };
       hosts = mkOption {
         type = types.bool;
         default = true;
@@ -47,7 +56,8 @@ in
   };
 
   config = mkIf (cfg.enable && florete.known) {
-    services.${florete.prefix}.units = florete.defaults (name: name == florete.unit "agent.service")
+    services.${florete.prefix}.units = florete.defaults
+      (name: name == florete.unit "agent.service" || cfg.guard && name == florete.unit "guard.service")
       { inherit (cfg) package; settings.agent = cfg.settings; };
 
     networking.hosts = mkIf cfg.hosts (mapAttrs (_: map (r: dialled r.id))
@@ -55,6 +65,7 @@ in
     networking.firewall.allowedUDPPorts = mkIf cfg.openFirewall
       (lib.unique (map florete.port forwarder.listen));
 
+    environment.systemPackages = optional cfg.guard pkgs.nftables;
     boot.kernel.sysctl = mapAttrs (_: mkDefault) florete.sysctl;
   };
 }

@@ -30,7 +30,7 @@ let
       id = s.idOn host.name;
       inherit (s) upstream;
       allow = allow.${s.name};
-    } // s.carried)
+    } // s.carried // s.owned)
     (filter (s: s.published) (map (s: t.services.${s}) host.services)));
 
   forwarder = host:

@@ -92,7 +92,7 @@ let
     visibility = of "`public`: an ingress must reach it; `host`: not published, nobody reaches it" (enum [ "cluster" "public" "host" ]);
     tlsName = of "where it is `public`: the name that strangers know it by; every ingress is told" tlsName;
     scope = of "`node`: one service for each of its hosts, `wiki.forge.demo.flor.rete`" (enum [ "cluster" "node" ]);
-    user = of "account it runs as: acts under its identity, owns what is delivered for it" account;
+    user = of "account it runs as: acts under its identity, owns what is delivered for it, and what listens at its upstream" account;
     roles = of "what the service itself may reach" strings;
     files = of "files it needs, secret or not, fetched from providers.file; delivered as `needs/file-<service>-<file>/current/<file>`" (named { what = "file"; } file);
     sso = of "how its users sign in" (record "sso" {

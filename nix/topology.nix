@@ -136,6 +136,8 @@ let
         published = service.visibility != "host";
         # What its entries in manifests say when it is not carried as TCP.
         carried = if service.protocol == "udp" then { inherit (service) protocol; } else { };
+        # What its entry in the manifest of its own host says of the upstream's owner.
+        owned = if service.user != "" then { inherit (service) user; } else { };
         roles = rolesOf service;
         listenPort = port;
         upstream = if service.upstream == "" then "127.0.0.1:${toString service.port}" else service.upstream;

@@ -27,7 +27,7 @@ func NewTable(callers []florete.Caller) (Table, []error) {
 	for _, c := range callers {
 		r := row{c.ID, slices.Clone(c.UIDs)}
 		for _, name := range c.Users {
-			uid, err := lookup(name)
+			uid, err := LookupUser(name)
 			if err != nil {
 				problems = append(problems, fmt.Errorf("caller %s: %w", c.ID, err))
 				continue
@@ -39,7 +39,8 @@ func NewTable(callers []florete.Caller) (Table, []error) {
 	return t, problems
 }
 
-func lookup(name string) (uint32, error) {
+// LookupUser is the uid of an account of this host.
+func LookupUser(name string) (uint32, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		return 0, err
@@ -56,6 +57,21 @@ func (t Table) Identity(uid uint32) (florete.ID, bool) {
 		}
 	}
 	return florete.ID{}, false
+}
+
+// UIDs are those that may act as one of ids: as those whose first caller it is, or, with
+// all, as any that names them.
+func (t Table) UIDs(ids []florete.ID, all bool) (uids []uint32) {
+	for _, r := range t.rows {
+		for _, uid := range r.uids {
+			first, _ := t.Identity(uid)
+			if slices.Contains(ids, r.id) && (all || first == r.id) {
+				uids = append(uids, uid)
+			}
+		}
+	}
+	slices.Sort(uids)
+	return slices.Compact(uids)
 }
 
 // MayAct tells whether the uid is among the callers of id.

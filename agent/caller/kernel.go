@@ -96,6 +96,9 @@ func parse(b []byte) (m message, err error) {
 	}
 }
 
+// socket tells one socket from every other that there ever was.
+type socket [2]uint32
+
 // source is the socket's own address, destination that of its peer.
 func (m message) source() netip.AddrPort      { return m.address(m.id.src, m.id.sport) }
 func (m message) destination() netip.AddrPort { return m.address(m.id.dst, m.id.dport) }

@@ -26,6 +26,9 @@ type Config struct {
 	// Units tells how units stand; default: the systemd that runs this host, if
 	// one does.
 	Units Units
+
+	// Guards tells whether the table of package guard is there; default: as nft says.
+	Guards func(ctx context.Context) bool
 }
 
 // DefaultHostKey is where OpenSSH keeps a host's ed25519 key.
@@ -85,6 +88,7 @@ var checks = []struct {
 	{"upstreams", false, (*host).upstreams},
 	{"units", true, (*host).units},
 	{"permissions", false, (*host).permissions},
+	{"guard", false, (*host).guard},
 	{"kernel", true, (*host).kernel},
 }
 

@@ -47,6 +47,7 @@ func newPatient(t *testing.T) *patient {
 	dir := t.TempDir()
 	p.Config = doctor.Config{
 		Layout: p.Laptop.Layout, Socket: p.Laptop.Socket(), HostKey: filepath.Join(dir, "key"), Hosts: filepath.Join(dir, "hosts"), Etc: dir,
+		Guards: func(context.Context) bool { return true },
 		Units: func(_ context.Context, names []string) (all []doctor.Unit, err error) {
 			for _, n := range names {
 				u, ok := p.units[n]

@@ -2,11 +2,11 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
-	"strings"
 
 	"florete"
+	"florete/agent/upstream"
 )
 
 // upstreams are the programs behind what this host publishes, which must accept
@@ -19,24 +19,36 @@ func (h *host) upstreams(ctx context.Context) (string, []Finding) {
 			continue // what takes datagrams does not answer
 		}
 		tried++
-		network, address := "tcp", p.Upstream
-		if path, ok := strings.CutPrefix(p.Upstream, "unix:"); ok {
-			network, address = "unix", path
+		if err := connect(ctx, p); err != nil {
+			found = append(found, h.start(ctx, p, err))
 		}
-		conn, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, address)
-		if err == nil {
-			conn.Close()
-			continue
-		}
-		found = append(found, h.start(ctx, p, err))
 	}
 	return fmt.Sprintf("%d of %d accept connections", tried-len(found), tried), found
+}
+
+// connect connects as the forwarder does, and to the same accounts' sockets alone.
+func connect(ctx context.Context, p florete.Published) error {
+	owner, err := upstream.NewOwner(p.User)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := upstream.Dial(ctx, p, owner)
+	if err == nil {
+		conn.Close()
+	}
+	return err
 }
 
 // start is the finding of an upstream that does not accept connections: its unit, if one
 // is called like the service, or a person starts it.
 func (h *host) start(ctx context.Context, p florete.Published, err error) Finding {
 	problem := fmt.Sprintf("behind %s: %v", p.ID.Short(), err)
+	var foreign *upstream.ForeignError
+	if errors.As(err, &foreign) {
+		return do(problem, fmt.Sprintf("stop the program at %s, or write its account as the service's user in the topology", p.Upstream))
+	}
 	unit := p.ID.Name() + ".service"
 	if units, err := h.Units(ctx, []string{unit}); err == nil && len(units) == 1 && units[0].Load == "loaded" && units[0].Active != "active" {
 		return fix(problem, "systemctl restart "+unit)

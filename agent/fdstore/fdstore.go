@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,19 +24,23 @@ type Store struct {
 	mu     sync.Mutex
 	passed map[place]io.Closer // not taken yet
 	held   map[place]bool
+
+	secrets map[string][]byte // of the process before
 }
 
 // place is where a socket listens.
 type place struct {
-	network string // "tcp" or "udp"
+	network string // "tcp", "udp", or "quic" for UDP that other hosts send to
 	addr    netip.AddrPort
 }
 
 // Open takes over what systemd passes to this process, which it does once.
 func Open() *Store {
-	s := &Store{passed: map[place]io.Closer{}, held: map[place]bool{}}
+	s := &Store{passed: map[place]io.Closer{}, held: map[place]bool{}, secrets: map[string][]byte{}}
 	for _, f := range activation.Files(true) {
-		if p, socket := listening(f); socket != nil {
+		if name, ok := strings.CutPrefix(f.Name(), secretPrefix); ok {
+			s.secrets[name] = readSecret(f)
+		} else if p, socket := listening(f); socket != nil {
 			s.passed[p], s.held[p] = socket, true
 		}
 		f.Close()
@@ -52,6 +57,9 @@ func listening(f *os.File) (place, io.Closer) {
 		ln.Close()
 	} else if c, err := net.FilePacketConn(f); err == nil {
 		if addr, ok := c.LocalAddr().(*net.UDPAddr); ok {
+			if strings.HasPrefix(f.Name(), "quic-") {
+				return quicPlace(addr.AddrPort()), c
+			}
 			return place{"udp", addr.AddrPort()}, c
 		}
 		c.Close()
@@ -75,6 +83,24 @@ func (s *Store) ListenUDP(addr netip.AddrPort) (*net.UDPConn, error) {
 	})
 }
 
+// ListenQUIC is ListenUDP for what other hosts send to: what comes while no process is
+// there waits for the next one.
+func (s *Store) ListenQUIC(addr netip.AddrPort) (*net.UDPConn, error) {
+	return take(s, quicPlace(addr), func() (*net.UDPConn, error) {
+		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(addr))
+	})
+}
+
+// quicPlace is an address as the socket has it: one that is bound to all addresses is
+// bound to those of both families.
+func quicPlace(addr netip.AddrPort) place {
+	ip := addr.Addr().Unmap()
+	if ip.IsUnspecified() {
+		ip = netip.IPv6Unspecified()
+	}
+	return place{"quic", netip.AddrPortFrom(ip, addr.Port())}
+}
+
 func take[S interface {
 	io.Closer
 	syscall.Conn
@@ -96,13 +122,26 @@ func take[S interface {
 	return socket, nil
 }
 
-// Retain drops all that is not wanted. Sockets that were taken are the caller's to
-// close.
+// Retain drops all local listeners that are not wanted. Sockets that were taken are the
+// caller's to close.
 func (s *Store) Retain(tcp, udp map[netip.AddrPort]bool) {
+	s.retain(func(p place) bool {
+		return p.network == "quic" || tcp[p.addr] && p.network == "tcp" || udp[p.addr] && p.network == "udp"
+	})
+}
+
+// RetainQUIC is Retain for what other hosts send to.
+func (s *Store) RetainQUIC(addrs ...netip.AddrPort) {
+	s.retain(func(p place) bool {
+		return p.network != "quic" || slices.ContainsFunc(addrs, func(a netip.AddrPort) bool { return p == quicPlace(a) })
+	})
+}
+
+func (s *Store) retain(wanted func(place) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p := range s.held {
-		if tcp[p.addr] && p.network == "tcp" || udp[p.addr] && p.network == "udp" {
+		if wanted(p) {
 			continue
 		}
 		if socket, ok := s.passed[p]; ok {

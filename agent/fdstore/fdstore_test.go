@@ -40,6 +40,16 @@ func child(args []string) error {
 	s := fdstore.Open()
 	tcp, udp := map[netip.AddrPort]bool{}, map[netip.AddrPort]bool{}
 	for _, a := range args[1:] {
+		if text, ok := strings.CutSuffix(a, "/quic"); ok {
+			addr := netip.MustParseAddrPort(text)
+			s.RetainQUIC(addr)
+			c, err := s.ListenQUIC(addr)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%s has secret %s\n", c.LocalAddr(), s.Secret("test", fmt.Appendf(nil, "%08d", os.Getpid())))
+			continue
+		}
 		text, isUDP := strings.CutSuffix(a, "/udp")
 		addr := netip.MustParseAddrPort(text)
 		serve, wanted := serveTCP, tcp
@@ -100,23 +110,27 @@ func newManager(t *testing.T) *manager {
 }
 
 // start runs a process to its end with what is held, and takes its messages.
-func (m *manager) start(what string) {
+func (m *manager) start(what string) (output string) {
 	m.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		m.Fatal(err)
 	}
 	cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ exec "$0"`, self)
-	cmd.Env = append(os.Environ(), childEnv+"="+what, "NOTIFY_SOCKET="+m.conn.LocalAddr().String(), fmt.Sprintf("LISTEN_FDS=%d", len(m.held)))
-	for _, f := range m.held {
+	var names []string
+	for name, f := range m.held {
+		names = append(names, name)
 		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 	}
+	cmd.Env = append(os.Environ(), childEnv+"="+what, "NOTIFY_SOCKET="+m.conn.LocalAddr().String(),
+		fmt.Sprintf("LISTEN_FDS=%d", len(m.held)), "LISTEN_FDNAMES="+strings.Join(names, ":"))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
 		m.Fatalf("%s: %v\n%s", what, err, out.String())
 	}
 	m.hear()
+	return out.String()
 }
 
 // hear takes the messages that were sent.
@@ -154,6 +168,9 @@ func (m *manager) take(message string, oob []byte) {
 		}
 		m.held[name] = os.NewFile(uintptr(fds[0]), name)
 	case "FDSTOREREMOVE=1":
+		if m.held[name] == nil {
+			return // as systemd does
+		}
 		m.held[name].Close()
 		delete(m.held, name)
 	default:
@@ -227,6 +244,36 @@ func TestRestartOverUDP(t *testing.T) {
 			continue
 		}
 		ln.Close()
+	}
+}
+
+// What other hosts send to is the next process's too, at all addresses or one, and so is a
+// secret; local listeners come and go without it.
+func TestRestartOverQUIC(t *testing.T) {
+	for _, ip := range []string{"0.0.0.0", "[::]", agenttest.LoopbackIP.String()} {
+		m := newManager(t)
+		free, err := net.ListenPacket("udp", ip+":0")
+		if err != nil {
+			t.Logf("NOT RUN: %s: %v", ip, err)
+			continue
+		}
+		at := fmt.Sprintf("%s:%d/quic", ip, free.LocalAddr().(*net.UDPAddr).Port)
+		free.Close()
+		first := m.start("listen " + at)
+		if len(m.held) != 2 {
+			t.Fatalf("held %v", m.held)
+		}
+		if second := m.start("listen " + at); second != first {
+			t.Errorf("%q then, %q before", second, first)
+		}
+		m.start("listen")
+		if len(m.held) != 2 {
+			t.Errorf("held %v after listeners were dropped", m.held)
+		}
+		m.start("listen " + agenttest.Loopback().String() + "/quic")
+		if len(m.held) != 2 || m.held["secret-test"] == nil {
+			t.Errorf("held %v after it moved", m.held)
+		}
 	}
 }
 

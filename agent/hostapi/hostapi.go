@@ -13,7 +13,8 @@
 //
 // It reads the journals of Florete's units, of services that this host publishes
 // and of units that its needs tell, and no others. Who may connect is the
-// forwarder's to decide: two services, so that a role can have one of them.
+// forwarder's to decide: two services, so that a role can have one of them. Requests must
+// name the service as its callers do, host.ursula.demo.flor.rete.
 package hostapi
 
 import (
@@ -66,7 +67,7 @@ func Look(c Config) http.Handler {
 	mux.HandleFunc("GET /manifest", h.manifest)
 	mux.HandleFunc("GET /status", h.status)
 	mux.HandleFunc("GET /journal/{unit}", h.journal)
-	return mux
+	return h.named(mux)
 }
 
 // Act answers who may act. It refuses what a page of another origin asks in a browser.
@@ -74,7 +75,7 @@ func Act(c Config) http.Handler {
 	h := &handler{Config: c}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /rotate", h.rotate)
-	return http.NewCrossOriginProtection().Handler(mux)
+	return h.named(http.NewCrossOriginProtection().Handler(mux))
 }
 
 type handler struct {

@@ -31,7 +31,7 @@ type host struct {
 
 // newHost is Ursula, whose journals are a script's.
 func newHost(t *testing.T, journal string) *host {
-	c := agenttest.NewCluster(t, "127.0.0.1:1")
+	c := agenttest.NewCluster(t, "unix:/run/florete-host.sock")
 	dir := t.TempDir()
 	program := filepath.Join(dir, "journal")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+journal), 0o755); err != nil {
@@ -56,7 +56,11 @@ func (h *host) ask(method, path string, header ...string) (int, string, error) {
 	if err != nil {
 		h.Fatal(err)
 	}
+	req.Host = "outline.demo.flor.rete"
 	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+		}
 		req.Header.Set(header[i], header[i+1])
 	}
 	res, err := http.DefaultClient.Do(req)
@@ -106,6 +110,32 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestNames: a page whose own name leads here is refused, whatever it asks.
+func TestNames(t *testing.T) {
+	h := newHost(t, "echo here")
+	for _, host := range []string{"evil.example", "evil.example:80", "127.0.0.1", "localhost", "outline.demo.flor.rete.evil.example", "demo.flor.rete", "[::1]:80"} {
+		h.want(421, "want the name of this service", "GET", "/manifest", "Host", host)
+		h.want(421, "want the name of this service", "GET", "/status", "Host", host)
+		h.want(421, "want the name of this service", "GET", "/journal/outline", "Host", host)
+		h.want(421, "want the name of this service", "POST", "/rotate?need=cert-node-ursula", "Host", host, "Origin", "http://"+host)
+	}
+	for _, origin := range []string{"http://evil.example", "null", "http://127.0.0.1", "http://wiki.demo.flor.rete"} {
+		h.want(403, "", "GET", "/journal/outline", "Origin", origin)
+		h.want(403, "", "POST", "/rotate?need=cert-node-ursula", "Origin", origin)
+	}
+	if _, err := os.Stat(filepath.Join(h.Rotate, "cert-node-ursula")); err == nil {
+		t.Error("a refused request was carried out")
+	}
+	for _, host := range []string{"outline.demo.flor.rete:80", "Outline.Demo.flor.rete", "outline.demo.flor.rete."} {
+		h.want(200, "here", "GET", "/journal/outline", "Host", host, "Origin", "http://outline.demo.flor.rete")
+		h.want(202, "", "POST", "/rotate?need=cert-node-ursula", "Host", host)
+	}
+	// A name of what is not behind a Unix socket leads elsewhere.
+	h.Publish.Publish[0].Upstream = "127.0.0.1:1"
+	h.AcceptUrsula(t)
+	h.want(421, "", "GET", "/manifest")
+}
+
 // TestRotateFollowsNoLinkOut: root may be who asks, and the directory is not root's.
 func TestRotateFollowsNoLinkOut(t *testing.T) {
 	outside, dir := filepath.Join(t.TempDir(), "shadow"), t.TempDir()
@@ -137,6 +167,9 @@ func TestRefuses(t *testing.T) {
 	newHost(t, "exit 1").want(503, "journal: exit status 1", "GET", "/journal/outline")
 	os.RemoveAll(string(h.Layout))
 	h.want(503, "no such file", "GET", "/manifest")
+	h.want(503, "no such file", "POST", "/rotate?need=cert-node-ursula")
+
+	h = newHost(t, `echo never`)
 	h.url, h.act = h.act, h.url
 	for _, path := range []string{"/manifest", "/status", "/journal/outline"} {
 		h.want(404, "", "GET", path)
@@ -172,6 +205,7 @@ func TestJournalIsBounded(t *testing.T) {
 	for range 4 {
 		go func() {
 			req, _ := http.NewRequestWithContext(ctx, "GET", h.url+"/journal/outline", nil)
+			req.Host = "outline.demo.flor.rete"
 			if res, err := http.DefaultClient.Do(req); err == nil {
 				res.Body.Close()
 			}
@@ -192,6 +226,7 @@ func TestFollow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, "GET", h.url+"/journal/outline?follow=1", nil)
+	req.Host = "outline.demo.flor.rete"
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +279,7 @@ func TestThroughTheForwarder(t *testing.T) {
 			t.Fatalf("got %q", text)
 		}
 		if c, err := net.Dial("tcp", h.Local); err == nil {
-			fmt.Fprint(c, "GET /status HTTP/1.0\r\n\r\n")
+			fmt.Fprint(c, "GET /status HTTP/1.0\r\nHost: outline.demo.flor.rete\r\n\r\n")
 			b, _ := io.ReadAll(c)
 			c.Close()
 			text = string(b)

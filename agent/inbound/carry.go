@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/quic-go/quic-go"
 
 	"florete"
+	"florete/agent/logsum"
 	"florete/agent/splice"
 	"florete/agent/tally"
 	"florete/agent/transport"
+	"florete/agent/upstream"
 	"florete/agent/wire"
 )
 
@@ -23,77 +24,80 @@ const (
 	upstreamTimeout = 10 * time.Second
 )
 
-// carry serves one stream. A UDP flow has no end of its own that could be waited for.
-func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st *quic.Stream) {
-	give, ok := s.take(s.streams, in)
-	if !ok {
-		reset(st, wire.Unreachable)
-		return
-	}
-	defer give()
-	conn, code, err := s.connect(in, st)
+// carry serves one stream, and calls done once its service is connected, or is not. A UDP
+// flow has no end of its own that could be waited for.
+func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st *quic.Stream, done func(opened bool)) {
+	conn, owner, code, err := s.connect(in, st)
+	done(err == nil)
 	if err != nil {
 		s.refuse(in, code, err.Error())
-		reset(st, code)
+		transport.Reset(st, code)
 		return
 	}
 	if udp, ok := conn.(*net.UDPConn); ok {
-		s.carryDatagrams(r.accepting, in, st, udp)
+		s.carryDatagrams(r.accepting, in, st, udp, owner)
 		return
 	}
 	flow := s.Tally.Begin(tally.In, in.Target, in.Peer.ID)
 	defer flow.Done()
-	upstream := conn.(splice.Conn)
+	local := conn.(splice.Conn)
 	if _, err := st.Write([]byte{wire.Connected}); err != nil {
-		splice.Reset(upstream)
-		reset(st, wire.Reset)
+		splice.Reset(local)
+		transport.Reset(st, wire.Reset)
 		return
 	}
-	splice.Run(ctx, splice.Pair{Local: upstream, Stream: st, FromLocal: flow.Received, ToLocal: flow.Sent})
+	splice.Run(ctx, splice.Pair{Local: local, Stream: st, FromLocal: flow.Received, ToLocal: flow.Sent, Read: &in.Usage.Read})
 }
 
 // connect checks what the stream asks for and connects to its upstream. The code
 // goes with the error.
-func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (net.Conn, wire.Code, error) {
-	published, ok := s.rules.Load().published[in.Target]
+func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (net.Conn, upstream.Owner, wire.Code, error) {
+	service, ok := s.rules.Load().published[in.Target]
+	owner := service.owner
 	if !ok {
-		return nil, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
+		return nil, owner, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
 	}
-	kind, network := wire.TCP, "tcp"
-	if published.Protocol == florete.UDP {
-		kind, network = wire.UDP, "udp"
+	kind := wire.TCP
+	if service.Protocol == florete.UDP {
+		kind = wire.UDP
 	}
 	st.SetReadDeadline(time.Now().Add(preambleTimeout))
 	p, err := wire.Read(st, kind)
 	if err != nil {
-		return nil, wire.BadPreamble, err
+		return nil, owner, wire.BadPreamble, err
 	}
 	st.SetReadDeadline(time.Time{})
 	switch {
 	case p.Target != in.Target:
-		return nil, wire.NotPublished, fmt.Errorf("stream asks for %s on a connection to %s", p.Target, in.Target)
+		return nil, owner, wire.NotPublished, fmt.Errorf("stream asks for %s on a connection to %s", p.Target, in.Target)
 	case in.Expired():
-		return nil, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
+		return nil, owner, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
 	}
-	dialer := net.Dialer{Timeout: upstreamTimeout}
-	addr := published.Upstream
-	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		network, addr = "unix", path
+	ctx, cancel := context.WithTimeout(st.Context(), upstreamTimeout)
+	defer cancel()
+	conn, err := upstream.Dial(ctx, service.Published, owner)
+	return conn, owner, failure(err), err
+}
+
+// failure is the code for an upstream that cannot be reached; Done when it can.
+func failure(err error) wire.Code {
+	var foreign *upstream.ForeignError
+	switch {
+	case err == nil:
+		return wire.Done
+	case errors.As(err, &foreign):
+		return wire.Foreign
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return wire.Refused
 	}
-	conn, err := dialer.DialContext(st.Context(), network, addr)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, wire.Refused, err
-	}
-	if err != nil {
-		return nil, wire.Unreachable, err
-	}
-	return conn, wire.Done, nil
+	return wire.Unreachable
 }
 
 // refuse counts a refusal of a verified peer.
 func (s *Server) refuse(in *transport.Incoming, code wire.Code, detail string) {
-	s.count(tally.Refusal{
-		Reason: code.String(), Target: in.Target.String(), Peer: in.Peer.ID.String(),
+	peer := in.Peer.ID.String()
+	s.count(logsum.Key{Who: peer, Known: true}, tally.Refusal{
+		Reason: code.String(), Target: in.Target.String(), Peer: peer,
 		Detail: fmt.Sprintf("from %s: %s", in.RemoteAddr(), detail),
 	})
 }
@@ -105,11 +109,16 @@ func (s *Server) rejected(r transport.Rejection) {
 	if !r.Claims.IsZero() {
 		detail = fmt.Sprintf("from %s, claims to be %s: %v", r.Remote, r.Claims, r.Err)
 	}
-	s.count(tally.Refusal{Reason: r.Reason, Target: r.Target.String(), Detail: detail})
+	var who string
+	if addr, ok := r.Remote.(*net.UDPAddr); ok {
+		who = logsum.Address(addr.AddrPort())
+	}
+	s.count(logsum.Key{Who: who}, tally.Refusal{Reason: r.Reason, Target: r.Target.String(), Detail: detail})
 }
 
-func (s *Server) count(r tally.Refusal) {
+func (s *Server) count(k logsum.Key, r tally.Refusal) {
 	r.Side, r.Time = tally.In, time.Now()
 	s.Tally.Refuse(r)
-	s.Log.Warn("refused", "side", r.Side, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
+	k.Reason = r.Reason
+	s.refused.Warn(k, "refused", "side", r.Side, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
 }

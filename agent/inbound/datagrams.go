@@ -12,14 +12,23 @@ import (
 	"florete/agent/datagram"
 	"florete/agent/tally"
 	"florete/agent/transport"
+	"florete/agent/upstream"
 	"florete/agent/wire"
 )
 
 // carryDatagrams joins a UDP flow to a socket of its own.
-func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st *quic.Stream, conn *net.UDPConn) {
-	upstream, err := datagram.NewSocket(conn)
+func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st *quic.Stream, conn *net.UDPConn, owner upstream.Owner) {
+	defer conn.Close()
+	peer, err := upstream.NewPeer(conn, owner)
 	if err != nil {
-		reset(st, wire.Unreachable)
+		transport.Reset(st, wire.Unreachable)
+		return
+	}
+	defer peer.Close()
+	socket, err := datagram.NewSocket(conn)
+	if err != nil {
+		conn.Close()
+		transport.Reset(st, wire.Unreachable)
 		return
 	}
 	counted := s.Tally.Begin(tally.In, in.Target, in.Peer.ID)
@@ -27,7 +36,11 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 	var f *datagram.Flow
 	f = datagram.New(ctx, datagram.Local{
 		Deliver: func(b []byte) {
-			if code := lost(upstream.Send(b)); code != wire.Done {
+			err := peer.Check()
+			if err == nil {
+				err = socket.Send(b)
+			}
+			if code := lost(err); code != wire.Done {
 				f.End(code)
 			}
 		},
@@ -35,6 +48,7 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 		FromLocal: counted.Received,
 		ToLocal:   counted.Sent,
 		Dropped:   counted.Dropped,
+		Held:      &s.peers.of(in.Peer.ID).held,
 	})
 	f.Attach(in.Flows, st)
 	var receiving sync.WaitGroup
@@ -44,16 +58,16 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 		}
 		receiving.Go(func() {
 			for f.Context().Err() == nil {
-				if err := upstream.Receive(f.Send); err != nil {
+				if err := socket.Receive(f.Send); err != nil {
 					f.End(lost(err))
 				}
 			}
 		})
 		return nil
 	})
-	upstream.Close()
+	socket.Close()
 	receiving.Wait()
-	if code := f.Code(); code == wire.Refused || code == wire.Unreachable {
+	if code := f.Code(); code == wire.Refused || code == wire.Unreachable || code == wire.Foreign {
 		s.refuse(in, code, conn.RemoteAddr().String())
 	}
 }
@@ -61,7 +75,10 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 // lost is the code that says why an upstream can no longer be reached; Done when it
 // can, and only a datagram was lost.
 func lost(err error) wire.Code {
+	var foreign *upstream.ForeignError
 	switch {
+	case errors.As(err, &foreign):
+		return wire.Foreign
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return wire.Refused
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

@@ -4,10 +4,12 @@
 package inbound
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,24 +21,27 @@ import (
 	"florete/agent/acl"
 	"florete/agent/budget"
 	"florete/agent/drain"
+	"florete/agent/fdstore"
 	"florete/agent/identity"
+	"florete/agent/logsum"
 	"florete/agent/tally"
 	"florete/agent/transport"
+	"florete/agent/upstream"
+	"florete/agent/usage"
 	"florete/agent/wire"
 )
 
-// Config is what a Server needs; every field but ResetKey and PerPeer must be set.
+// Config is what a Server needs; every field but ResetKey, Sockets and Limits must be set.
 type Config struct {
 	Identities func() *identity.Set // in force
 	Tally      *tally.Tally
+	Usage      *usage.Table
 	Log        *slog.Logger
 	Grace      time.Duration // for live connections at Close
 	ResetKey   *quic.StatelessResetKey
-	PerPeer    int // bounds a peer's connections of QUIC, and streams of all of them; zero for 16384
+	Sockets    *fdstore.Store
+	Limits     Limits
 }
-
-// perPeer is a quarter of the files that a forwarder may have open (LimitNOFILE=).
-const perPeer = 1 << 14
 
 // Server publishes services. Apply says which.
 type Server struct {
@@ -44,7 +49,10 @@ type Server struct {
 	rules atomic.Pointer[rules]
 	gate  acl.Gate[*transport.Incoming]
 
+	refused              *logsum.Log
+	total                *budget.Budget[struct{}]   // connections of all peers
 	connections, streams *budget.Budget[florete.ID] // of each peer
+	peers                peers
 
 	mu      sync.Mutex
 	running map[string]*running // by address; none while nothing is published
@@ -53,13 +61,23 @@ type Server struct {
 // rules are what is published, compiled.
 type rules struct {
 	registry  transport.Registry
-	published map[florete.ID]florete.Published
+	published map[florete.ID]published
+}
+
+// published is a service, and whose its upstream may be.
+type published struct {
+	florete.Published
+	owner upstream.Owner
 }
 
 // New returns a server that publishes nothing.
 func New(c Config) *Server {
-	most := cmp.Or(c.PerPeer, perPeer)
-	s := &Server{Config: c, connections: budget.New[florete.ID](most), streams: budget.New[florete.ID](most), running: map[string]*running{}}
+	c.Limits = c.Limits.orDefaults()
+	s := &Server{
+		Config: c, refused: logsum.New(c.Log, logsum.Interval), total: budget.New[struct{}](c.Limits.Total),
+		connections: budget.New[florete.ID](c.Limits.Connections), streams: budget.New[florete.ID](c.Limits.Streams),
+		peers: peers{limits: c.Limits}, running: map[string]*running{},
+	}
 	s.rules.Store(&rules{})
 	return s
 }
@@ -71,11 +89,15 @@ func (s *Server) Apply(f florete.Forwarder) []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	registry, err := transport.NewRegistry(f.Publish)
-	published := map[florete.ID]florete.Published{}
+	services := map[florete.ID]published{}
 	for _, p := range f.Publish {
-		published[p.ID] = p
+		owner, unknown := upstream.NewOwner(p.User)
+		if unknown != nil {
+			err = errors.Join(err, fmt.Errorf("owner of the upstream of %s: %w", p.ID, unknown))
+		}
+		services[p.ID] = published{p, owner}
 	}
-	s.rules.Store(&rules{registry, published})
+	s.rules.Store(&rules{registry, services})
 
 	list, trust := acl.Compile(f.Publish), s.Identities().Trust
 	s.gate.SetRule(func(in *transport.Incoming) bool {
@@ -92,6 +114,9 @@ func (s *Server) Apply(f florete.Forwarder) []error {
 // keep others waiting.
 func (s *Server) listen(addrs []string) (errs []error) {
 	s.close(func(addr string) bool { return !slices.Contains(addrs, addr) }, 0)
+	if s.Sockets != nil {
+		errs = s.retain(addrs)
+	}
 	for _, addr := range addrs {
 		if s.running[addr] != nil {
 			continue
@@ -126,7 +151,25 @@ func (s *Server) bind(addr string) (*transport.Listener, error) {
 		Rejected:   s.rejected,
 		ResetKey:   s.ResetKey,
 	}
+	if s.Sockets != nil {
+		t.Bind = s.Sockets.ListenQUIC
+	}
 	return t.Listen()
+}
+
+// retain lets go of sockets at other addresses than these.
+func (s *Server) retain(addrs []string) (errs []error) {
+	var at []netip.AddrPort
+	for _, addr := range addrs {
+		udp, err := net.ResolveUDPAddr("udp", addr)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("forwarder listen %q: %w", addr, err))
+			continue
+		}
+		at = append(at, udp.AddrPort())
+	}
+	s.Sockets.RetainQUIC(at...)
+	return errs
 }
 
 // Close stops taking connections, gives the live ones the server's grace, and
@@ -135,6 +178,7 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.close(func(string) bool { return true }, s.Grace)
+	s.refused.Close()
 }
 
 // running is a bound listener with its goroutines: one that accepts, one for
@@ -169,19 +213,38 @@ func (s *Server) start(ln *transport.Listener) *running {
 	return r
 }
 
+// close refuses new streams and connections, so that peers try again until the next
+// process is there, while those that are being served have the time of grace.
 func (r *running) close(grace time.Duration) {
 	r.stop()
-	r.conns.Go(r.ln.Stop)
 	r.streams.Close(grace)
 	time.Sleep(transport.Flush)
 	r.end()
-	r.conns.Wait()
+	stopped := make(chan struct{})
+	r.conns.Go(func() { r.ln.Stop(); close(stopped) })
+	select {
+	case <-stopped:
+	case <-time.After(handshakes):
+	}
+	time.Sleep(transport.Flush)
 	r.ln.Close()
+	r.conns.Wait()
 }
+
+// handshakes is how long close waits for those that are under way.
+const handshakes = time.Second
 
 // serve takes the streams of one connection.
 func (s *Server) serve(r *running, in *transport.Incoming) {
-	defer context.AfterFunc(r.ended, func() { in.Close(wire.Stopping) })()
+	// Stopping says that no stream without an answer was served: its caller tries again.
+	var cut atomic.Bool
+	defer context.AfterFunc(r.ended, func() {
+		if cut.Load() {
+			in.Close(wire.Reset)
+		} else {
+			in.Close(wire.Stopping)
+		}
+	})()
 	release, ok := s.gate.Admit(in, func() {
 		s.refuse(in, wire.Denied, "the allow list changed")
 		in.Close(wire.Denied)
@@ -192,32 +255,61 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		return
 	}
 	defer release()
-	give, ok := s.take(s.connections, in)
-	if !ok {
-		in.Close(wire.Unreachable)
+	give, err := s.takeConnection(in.Peer.ID)
+	if err != nil {
+		s.refuse(in, wire.Overloaded, err.Error())
+		in.Close(wire.Overloaded)
 		return
 	}
 	defer give()
+	defer in.Register(s.Usage, func() {
+		s.refuse(in, wire.Overloaded, "memory is short, and nobody holds more of it")
+		in.Close(wire.Overloaded)
+	})()
+	peer := s.peers.of(in.Peer.ID)
 	for {
 		st, err := in.AcceptStream()
 		if err != nil {
 			return
 		}
-		if !r.streams.Go(func(ctx context.Context) { s.carry(ctx, r, in, st) }) {
-			reset(st, wire.Stopping)
+		done, err := peer.begin(in.Context())
+		if err != nil {
+			return
+		}
+		in.Usage.Opened.Add(1)
+		give, ok := s.streams.Take(in.Peer.ID)
+		if !ok {
+			done(false)
+			s.refuse(in, wire.Overloaded, fmt.Sprintf("has %d TCP connections and UDP flows to this host", s.streams.Most()))
+			transport.Reset(st, wire.Overloaded)
+			continue
+		}
+		if !r.streams.Go(func(ctx context.Context) {
+			defer give()
+			in.Usage.Streams.Add(1)
+			defer in.Usage.Streams.Add(-1)
+			s.carry(ctx, r, in, st, done)
+			if ctx.Err() != nil {
+				cut.Store(true)
+			}
+		}) {
+			give()
+			done(false)
+			transport.Reset(st, wire.Stopping)
 		}
 	}
 }
 
-// take counts one of a peer's in, unless there are too many.
-func (s *Server) take(b *budget.Budget[florete.ID], in *transport.Incoming) (give func(), ok bool) {
-	if give, ok = b.Take(in.Peer.ID); !ok {
-		s.refuse(in, wire.Unreachable, fmt.Sprintf("has %d connections to this host", b.Most()))
+// takeConnection counts a connection of a peer in, unless there are too many.
+func (s *Server) takeConnection(peer florete.ID) (give func(), err error) {
+	giveOwn, ok := s.connections.Take(peer)
+	if !ok {
+		return nil, fmt.Errorf("has %d connections to this host", s.connections.Most())
 	}
-	return give, ok
-}
-
-func reset(st *quic.Stream, code wire.Code) {
-	st.CancelRead(quic.StreamErrorCode(code))
-	st.CancelWrite(quic.StreamErrorCode(code))
+	giveTotal, ok := s.total.Take(struct{}{})
+	if !ok {
+		giveOwn()
+		return nil, fmt.Errorf("this host has %d connections", s.total.Most())
+	}
+	return func() { giveTotal(); giveOwn() }, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"florete"
+	"florete/agent/logsum"
 	"florete/agent/splice"
 	"florete/agent/tally"
 	"florete/agent/transport"
@@ -26,19 +27,20 @@ func (s *Server) direct(ctx context.Context, conn *net.TCPConn, f flow) {
 		return
 	}
 	defer end()
-	st, err := s.dial(ctx, f)
+	counted := s.Tally.Begin(tally.Out, f.target, f.as)
+	defer counted.Done()
+	e := newEarly(conn)
+	defer e.release()
+	st, err := s.request(ctx, f, e)
 	if err != nil {
 		s.refuse(f, explain(err))
 		reset(conn)
 		return
 	}
 	defer st.Release()
-	counted := s.Tally.Begin(tally.Out, f.target, f.as)
-	defer counted.Done()
-	err = splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Ready: func() error { return answer(ctx, st) }, FromLocal: counted.Sent, ToLocal: counted.Received})
-	if no := explain(err); no != nil {
-		s.refuse(f, no)
-	}
+	counted.Sent.Add(int64(len(e.kept)))
+	e.release()
+	splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read})
 }
 
 // admit asks the gate; a new rule that denies the flow ends the context.
@@ -96,6 +98,8 @@ func explain(err error) *refusal {
 		return &refusal{"impostor", err.Error()}
 	case errors.Is(err, transport.ErrNoIdentity):
 		return &refusal{"no-identity", err.Error()}
+	case errors.Is(err, transport.ErrFull):
+		return &refusal{"no-stream", err.Error()}
 	case errors.Is(err, transport.ErrExpired):
 		return &refusal{"expired", err.Error()}
 	}
@@ -112,5 +116,6 @@ func (s *Server) refuse(f flow, no *refusal) {
 		Target: f.target.String(), Peer: f.as.String(), Detail: fmt.Sprintf("uid %d: %s", f.uid, no.detail),
 	}
 	s.Tally.Refuse(r)
-	s.Log.Warn("refused", "side", r.Side, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
+	_, known := s.rules.Load().callers.Identity(f.uid)
+	s.refused.Warn(logsum.Key{Reason: no.reason, Who: fmt.Sprintf("uid %d", f.uid), Known: known}, "refused", "side", r.Side, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
 }

@@ -19,6 +19,8 @@ type rules struct {
 	reach       map[florete.ID]florete.Reachable
 	reachAt     map[netip.AddrPort]florete.Reachable // of either protocol
 	socksAt     map[netip.AddrPort]florete.ID
+	aloneTo     map[florete.ID]bool // services that one account reaches at the listener
+	aloneAs     map[florete.ID]bool // identities that one account acts under over SOCKS
 }
 
 func compile(m florete.Manifest) (*rules, []error) {
@@ -27,6 +29,8 @@ func compile(m florete.Manifest) (*rules, []error) {
 		reach:       map[florete.ID]florete.Reachable{},
 		reachAt:     map[netip.AddrPort]florete.Reachable{},
 		socksAt:     map[netip.AddrPort]florete.ID{},
+		aloneTo:     map[florete.ID]bool{},
+		aloneAs:     map[florete.ID]bool{},
 	}
 	callers, problems := caller.NewTable(m.Forwarder.Callers)
 	r.callers = callers
@@ -38,9 +42,11 @@ func compile(m florete.Manifest) (*rules, []error) {
 		x.Endpoints = spread(m.Identity.ID, x.Endpoints)
 		r.reach[x.ID] = x
 		r.reachAt[x.Listen] = x
+		r.aloneTo[x.ID] = len(callers.UIDs(x.As, false)) == 1
 	}
 	for _, x := range m.Forwarder.SOCKS {
 		r.socksAt[x.Listen] = x.ID
+		r.aloneAs[x.ID] = len(callers.UIDs([]florete.ID{x.ID}, true)) == 1
 	}
 	return r, problems
 }
@@ -81,6 +87,25 @@ type flow struct {
 	target   florete.ID
 	protocol florete.Protocol
 	socks    bool // the listener decided the identity
+	doubt    doubt
+}
+
+// doubt is why the uid may not be who sent a datagram.
+type doubt string
+
+const (
+	// notSender: the kernel has marked it with another uid than that of the address's owner.
+	notSender doubt = "not-sender"
+	// unproven: several accounts may send there, and the kernel does not mark who does.
+	unproven doubt = "unproven-sender"
+)
+
+// sole tells whether one account alone may send what the flow is.
+func (r *rules) sole(f flow) bool {
+	if f.socks {
+		return r.aloneAs[f.as]
+	}
+	return r.aloneTo[f.target]
 }
 
 // refusal says why a local process is not let through.
@@ -118,6 +143,12 @@ func (r *rules) check(f flow) *refusal {
 	}
 	if reach.Protocol != f.protocol {
 		return &refusal{"not-reachable", fmt.Sprintf("%s is not reached over %s", f.target, cmp.Or(f.protocol, "tcp"))}
+	}
+	switch f.doubt {
+	case notSender:
+		return &refusal{string(f.doubt), "another account has sent what comes from its address"}
+	case unproven:
+		return &refusal{string(f.doubt), "several accounts may send there, and nothing proves which of them did: flor guard does"}
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,6 +22,9 @@ const (
 	// told, and would ask with each datagram.
 	silence = time.Second
 )
+
+// upstreamFailed are why a flow ends that was let through, and begins no other at once.
+var upstreamFailed = []wire.Code{wire.Refused, wire.Unreachable, wire.Foreign}
 
 // sender is who sends from one address to one service.
 type sender struct {
@@ -44,8 +46,8 @@ func (x *sender) used() time.Duration {
 }
 
 // begin lets a sender in, or not. The caller holds the lock.
-func (l *socket) begin(from netip.AddrPort, d destination) *sender {
-	x := &sender{way: way{from, d.target}, flow: d.flow}
+func (l *socket) begin(w way, d destination) *sender {
+	x := &sender{way: w, flow: d.flow}
 	l.makeRoom(d.uid)
 	l.flows[x.way] = x
 	ctx, release, ok := l.server.admit(l.ctx, x.flow)
@@ -60,12 +62,13 @@ func (l *socket) begin(from netip.AddrPort, d destination) *sender {
 			if len(head) > 0 {
 				b = slices.Concat(head, b)
 			}
-			l.conn.WriteToUDPAddrPort(b, from) // loopback takes it at once or not at all
+			l.conn.WriteToUDPAddrPort(b, w.from) // loopback takes it at once or not at all
 		},
 		Idle:      datagram.Idle,
 		FromLocal: counted.Sent,
 		ToLocal:   counted.Received,
 		Dropped:   counted.Dropped,
+		Held:      l.server.heldBy(d.uid),
 	})
 	end := func() { release(); counted.Done() }
 	if !l.server.flows.Go(func(ctx context.Context) {
@@ -76,6 +79,12 @@ func (l *socket) begin(from netip.AddrPort, d destination) *sender {
 		end()
 	}
 	return x
+}
+
+// heldBy is what all flows of a user hold. Only those are counted that the documents name.
+func (s *Server) heldBy(uid uint32) *datagram.Held {
+	held, _ := s.held.LoadOrStore(uid, new(datagram.Held))
+	return held.(*datagram.Held)
 }
 
 // run carries a flow to its end.
@@ -103,7 +112,8 @@ func (l *socket) carry(x *sender) error {
 		return err
 	}))
 	var refused *transport.RefusedError
-	if answered && !(errors.As(err, &refused) && (refused.Code == wire.Refused || refused.Code == wire.Unreachable)) {
+	was := errors.As(err, &refused)
+	if answered && !(was && slices.Contains(upstreamFailed, refused.Code)) || was && refused.Code == wire.Stopping {
 		return nil // it was let through; with the next datagram another begins
 	}
 	return err

@@ -40,6 +40,7 @@ type destination struct {
 type way struct {
 	from   netip.AddrPort
 	target florete.ID
+	doubt  doubt // what nobody is let through for must not end another's flow
 }
 
 // open listens for one service.
@@ -60,6 +61,9 @@ func (s *Server) open(addr netip.AddrPort) (*socket, error) {
 // newSocket takes over conn.
 func (s *Server) newSocket(conn *net.UDPConn, find func(*rules, []byte) (destination, *refusal)) (*socket, error) {
 	conn.SetReadBuffer(datagram.BufferSize)
+	if raw, err := conn.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { caller.ReceiveMarks(fd) }) // without, nothing is marked
+	}
 	senders, err := caller.OpenSenders()
 	if err != nil {
 		conn.Close()
@@ -78,9 +82,9 @@ func (l *socket) Close() error {
 
 func (l *socket) receive() {
 	defer l.senders.Close()
-	b := make([]byte, 1<<16)
+	b, oob := make([]byte, 1<<16), make([]byte, caller.MarksSpace)
 	for {
-		n, from, err := l.conn.ReadFromUDPAddrPort(b)
+		n, marks, _, from, err := l.conn.ReadMsgUDPAddrPort(b, oob)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -89,13 +93,15 @@ func (l *socket) receive() {
 			time.Sleep(acceptPause)
 			continue
 		}
-		l.take(from, b[:n])
+		l.take(from, b[:n], oob[:marks])
 	}
 }
 
 // take carries a datagram under the identity of whoever has its source address now:
-// UDP has no connections, so who had it before says nothing.
-func (l *socket) take(from netip.AddrPort, payload []byte) {
+// UDP has no connections, so who had it before says nothing. Where the kernel marks who
+// has sent it, that must be the same account; where it does not, one account alone may
+// send there.
+func (l *socket) take(from netip.AddrPort, payload, marks []byte) {
 	uid, err := l.senders.UID(from, l.addr)
 	if err != nil {
 		l.server.refuse(flow{}, &refusal{reason: "caller-gone", detail: err.Error()})
@@ -108,14 +114,20 @@ func (l *socket) take(from netip.AddrPort, payload []byte) {
 		l.server.refuse(d.flow, no)
 		return
 	}
-	if !d.socks {
-		d.as, _ = r.callers.Identity(uid)
+	if sent, marked := caller.MarkedUID(marks); marked && sent != uid {
+		d.doubt = notSender
+	} else if !marked && !r.sole(d.flow) {
+		d.doubt = unproven
 	}
+	if !d.socks {
+		d.as, _ = r.callers.Identity(d.uid)
+	}
+	w := way{from, d.target, d.doubt}
 	l.mu.Lock()
-	x := l.flows[way{from, d.target}]
-	if x == nil || x.uid != uid || x.over() {
+	x := l.flows[w]
+	if x == nil || x.uid != d.uid || x.over() {
 		l.drop(x)
-		x = l.begin(from, d)
+		x = l.begin(w, d)
 	}
 	l.mu.Unlock()
 	if x.Flow != nil {

@@ -71,25 +71,23 @@ func (s *Server) connect(ctx context.Context, conn *net.TCPConn, r *socks5.Reque
 		return reply(conn, statute.RepRuleFailure)
 	}
 	defer end()
-	st, err := s.dial(ctx, f)
-	if err == nil {
-		defer st.Release()
-		err = answer(ctx, st)
-	}
+	st, err := s.request(ctx, f, nil)
 	if err != nil {
 		s.refuse(f, explain(err))
 		return reply(conn, replyTo(err))
 	}
-	if err := reply(conn, statute.RepSuccess); err != nil {
-		return err
-	}
+	defer st.Release()
 	early, err := buffered(r.Reader)
+	if err == nil {
+		err = reply(conn, statute.RepSuccess)
+	}
 	if err != nil {
+		transport.Reset(st.Stream, wire.Reset)
 		return err
 	}
 	counted := s.Tally.Begin(tally.Out, f.target, f.as)
 	defer counted.Done()
-	return splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Early: early, FromLocal: counted.Sent, ToLocal: counted.Received})
+	return splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Early: early, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read})
 }
 
 // buffered is what the SOCKS5 reader has taken beyond the request.
@@ -132,7 +130,7 @@ func replyTo(err error) uint8 {
 		return statute.RepRuleFailure
 	case wire.Refused:
 		return statute.RepConnectionRefused
-	case wire.NotPublished, wire.Unreachable:
+	case wire.NotPublished, wire.Unreachable, wire.Foreign:
 		return statute.RepHostUnreachable
 	}
 	return statute.RepServerFailure

@@ -38,7 +38,8 @@ func Listen(socket string) (net.Listener, error) {
 // Serve answers on ln until ctx ends, and removes the socket.
 func Serve(ctx context.Context, ln net.Listener, report func() Report) {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+	// By this name alone: published by mistake, it is not what a page in a browser reaches.
+	mux.HandleFunc("GET agent/status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(report())
 	})

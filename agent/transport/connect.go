@@ -9,6 +9,8 @@ import (
 
 	"florete"
 	"florete/agent/identity"
+	"florete/agent/tally"
+	"florete/agent/usage"
 	"florete/agent/wire"
 	"florete/providers/api/race"
 )
@@ -111,10 +113,16 @@ func (p *Pool) install(r Route, l *link) error {
 	if s.current != nil {
 		s.current.retire()
 	}
+	row := usage.Row{Side: tally.Out, Target: l.peer.ID, Caller: r.Caller, Remote: l.endpoint, Allowed: MaxStreams}
+	var remove func()
+	l.usage, remove = p.usage.Add(row, l.conn, &l.flows.Read, func() { closeWith(l.conn, wire.Overloaded) })
 	s.current = l
 	p.links[l] = struct{}{}
 	p.busy.Add(1)
-	context.AfterFunc(l.conn.Context(), func() { p.forget(key, l) })
+	context.AfterFunc(l.conn.Context(), func() {
+		remove()
+		p.forget(key, l)
+	})
 	return nil
 }
 

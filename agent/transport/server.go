@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"florete"
 	"florete/agent/datagram"
 	"florete/agent/identity"
+	"florete/agent/tally"
+	"florete/agent/usage"
 	"florete/agent/wire"
 )
 
@@ -33,6 +36,8 @@ type Server struct {
 	// ResetKey, when set, lets a restarted server tell its old peers at once that
 	// their connections are gone (RFC 9000 section 10.3).
 	ResetKey *quic.StatelessResetKey
+	// Bind, when set, is net.ListenUDP of a socket that may be there already.
+	Bind func(netip.AddrPort) (*net.UDPConn, error)
 }
 
 // Rejection is a handshake that failed.
@@ -50,6 +55,7 @@ type Incoming struct {
 	Target florete.ID
 	Peer   Peer
 	Flows  *datagram.Conn
+	Usage  *usage.Conn // once it is registered
 	conn   *quic.Conn
 	until  time.Time
 }
@@ -79,7 +85,11 @@ func (s *Server) Listen() (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("forwarder listen %q: %w", s.Addr, err)
 	}
-	socket, err := net.ListenUDP("udp", addr)
+	bind := s.Bind
+	if bind == nil {
+		bind = func(a netip.AddrPort) (*net.UDPConn, error) { return net.ListenUDP("udp", net.UDPAddrFromAddrPort(a)) }
+	}
+	socket, err := bind(addr.AddrPort())
 	if err != nil {
 		return nil, fmt.Errorf("forwarder listen %q: %w", s.Addr, err)
 	}
@@ -98,7 +108,7 @@ func (s *Server) Listen() (*Listener, error) {
 		},
 	}
 	config := quicConfig()
-	config.MaxIncomingStreams = maxStreams
+	config.MaxIncomingStreams = MaxStreams
 	l.ln, err = l.quic.Listen(&tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{wire.ALPN},
@@ -131,8 +141,8 @@ func (l *Listener) Accept() (*Incoming, error) {
 }
 
 // Stop lets no more peers in. Those who were about to connect either are, and Accept
-// returns them, or hear nothing and try until the next process is there. It returns when
-// it is clear who is.
+// returns them, or are refused, or hear nothing and try until the next process is there.
+// It returns when it is clear who is.
 func (l *Listener) Stop() { l.ln.Close() }
 
 // Close ends the listener and what is left of its connections, without a word to
@@ -184,10 +194,20 @@ func earliest(svid *identity.SVID, peer Peer) time.Time {
 	return a
 }
 
+// Register counts the connection in a table until remove is called. See usage.Table.Add.
+func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
+	row := usage.Row{Side: tally.In, Target: in.Target, Caller: in.Peer.ID, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
+	in.Usage, remove = t.Add(row, in.conn, &in.Flows.Read, shed)
+	return remove
+}
+
 // AcceptStream waits for the next stream, as long as the connection lives.
 func (in *Incoming) AcceptStream() (*quic.Stream, error) {
 	return in.conn.AcceptStream(in.conn.Context())
 }
+
+// Context ends with the connection.
+func (in *Incoming) Context() context.Context { return in.conn.Context() }
 
 // Expired tells whether the connection must take no more streams.
 func (in *Incoming) Expired() bool { return time.Now().After(in.until) }

@@ -93,6 +93,7 @@ Architecture: %s
 Maintainer: operator of cluster %s <root@%[4]s>
 Installed-Size: %d
 Depends: systemd
+Recommends: nftables
 Section: net
 Priority: optional
 Description: host %s of cluster %[4]s

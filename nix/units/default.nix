@@ -12,6 +12,7 @@ let
   inherit (parts) current etc prefix run state text unit;
   activate = import ./activate.nix parts;
   agent = import ./agent.nix parts;
+  guard = import ./guard.nix parts;
   credential = import ./credentials.nix parts;
   host = import ./host.nix parts;
   names = import ./names.nix parts;
@@ -42,6 +43,7 @@ in
       (activate { inherit documents bin; settings = settings.activate or { }; }
         // agent { inherit manifest bin; settings = settings.agent or { }; }
         // names { inherit bin; }
+        // guard { inherit bin; }
         // host { inherit manifest bin; }
         // when (policy != null) (provider.units { inherit policy bin credentials; settings = settings.provider or null; })
         // when (any credential.ofService manifest.needs) (credential.units { inherit bin; }))

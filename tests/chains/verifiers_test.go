@@ -16,6 +16,7 @@ import (
 	"florete/agent/agenttest"
 	"florete/agent/identity"
 	"florete/agent/transport"
+	"florete/agent/usage"
 	"florete/agent/wire"
 	"florete/providers/api"
 	"florete/providers/config"
@@ -171,7 +172,7 @@ func outbound(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) 
 			t.Fatal(err)
 		}
 		defer l.Close()
-		p, err := transport.NewPool(func() *identity.Set { return set })
+		p, err := transport.NewPool(func() *identity.Set { return set }, &usage.Table{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ func newAgentCmd(m *membership) *cobra.Command {
 		Short: "Carry connections between local processes and services of the cluster",
 		Long: `Run the forwarder until it is told to stop (SIGTERM, SIGINT). It waits for the
 manifest and the node's certificate that flor activate delivers, follows every
-later change of them, and lets live connections end for 5 seconds when stopping.`,
+later change of them, and lets live connections end for 2 seconds when stopping.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return agent.Run(cmd.Context(), c) },
 	}

@@ -19,7 +19,7 @@ import (
 // TestHostIsPassedSockets: systemd's socket is known by the name that the membership's unit
 // gives it, and answers of that membership.
 func TestHostIsPassedSockets(t *testing.T) {
-	layout := agenttest.NewCluster(t, "127.0.0.1:1").Ursula.Layout
+	layout := agenttest.NewCluster(t, "unix:/run/florete-host.sock").Ursula.Layout
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestHostIsPassedSockets(t *testing.T) {
 		client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			return net.Dial("unix", path)
 		}}}
-		if res, err := client.Get("http://host/journal/none"); err != nil {
+		if res, err := client.Get("http://outline.demo.flor.rete/journal/none"); err != nil {
 			t.Errorf("%s: %v", called, err)
 		} else {
 			want := `unit "none": want one of ` + m.Unit("activate, ")

@@ -38,7 +38,7 @@ func run() int {
 		SilenceErrors: true,
 	}
 	m.flag(root)
-	root.AddCommand(newActivateCmd(m), newAgentCmd(m), newStatusCmd(m), newDoctorCmd(m), newHostCmd(m), newCredentialsCmd(m), newNamesCmd(m))
+	root.AddCommand(newActivateCmd(m), newAgentCmd(m), newStatusCmd(m), newDoctorCmd(m), newHostCmd(m), newCredentialsCmd(m), newNamesCmd(m), newGuardCmd(m))
 	err := root.ExecuteContext(ctx)
 	var code exit
 	switch {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"florete"
 	"florete/agent/agenttest"
 	agentstatus "florete/agent/status"
 )
@@ -35,6 +36,10 @@ func TestScripts(t *testing.T) {
 			}))
 			e.Defer(upstream.Close)
 			c := agenttest.NewCluster(t, strings.TrimPrefix(upstream.URL, "http://"))
+			// A host of its own, so that ursula is as she is everywhere.
+			api := agenttest.NewHost(t, "ursula", c.CA)
+			api.Accept(t, florete.Forwarder{Publish: []florete.Published{{ID: agenttest.ID("service/ursula/host"), Upstream: "unix:/run/florete-host.sock", Allow: []florete.Allow{}}}})
+			e.Setenv("API", string(api.Layout))
 			e.Setenv("URSULA", string(c.Ursula.Layout))
 			e.Setenv("LAPTOP", string(c.Laptop.Layout))
 			e.Setenv("LOCAL", c.Local)
@@ -68,7 +73,7 @@ func unixget() {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}}}
-	res, err := client.Get("http://host" + os.Args[2])
+	res, err := client.Get("http://host.ursula.demo.flor.rete" + os.Args[2])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -1,5 +1,5 @@
 # Three hosts: `p` provides, services run on `b`, people are at `c`. Alice may reach
-# `echo` and `wiki`, bob nothing but the issuer; nobody may reach `secret`.
+# `echo`, `wiki`, and `down`, which is not there, bob nothing but the issuer; nobody may reach `secret`.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
   host = number: name: more: {
@@ -29,6 +29,7 @@ in
     in
     {
       auth = { host = "p"; port = 5556; listenPort = 80; upstream = "${facts.loopback}.0.1:5556"; };
+      down = on "b" 8905 { };
       echo = on "b" 8901 { };
       heard = on "b" 8902 { protocol = "udp"; };
       secret = on "b" 8903 { };
@@ -43,7 +44,7 @@ in
 
   roles = {
     node.services = [ "echo" ];
-    writer.services = [ "auth" "echo" "heard" "wiki" ];
+    writer.services = [ "auth" "down" "echo" "heard" "wiki" ];
     reader.services = [ "auth" ];
     oidc-client.services = [ "auth" ];
     operator.groups = [ "control-plane" "control-plane-write" ];

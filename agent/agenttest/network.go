@@ -1,0 +1,47 @@
+package agenttest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// networkEnv is set in a process that OwnNetwork has started.
+const networkEnv = "FLORETE_TEST_NETWORK"
+
+// OwnNetwork runs the calling test in a process of its own that has a network namespace
+// of its own, with loopback alone, which needs root. It returns true there, and false,
+// once that process has ended, where the test must return.
+func OwnNetwork(t *testing.T) bool {
+	t.Helper()
+	Root(t, "can make a network namespace")
+	if os.Getenv(networkEnv) != "" {
+		s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(s)
+		lo, err := unix.NewIfreq("lo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+		if err := unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, lo); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", fmt.Sprintf("-test.timeout=%s", "5m"))
+	cmd.Env = append(os.Environ(), networkEnv+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	return false
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"florete/agent/agenttest"
+	agentstatus "florete/agent/status"
+)
+
+// service runs flor agent run as systemd does, and keeps its files from one process to
+// the next.
+type service struct {
+	*testing.T
+	host   *agenttest.Host
+	notify *net.UnixConn
+	cmd    *exec.Cmd
+
+	mu   sync.Mutex
+	held map[string]*os.File
+}
+
+func newService(t *testing.T, h *agenttest.Host) *service {
+	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &service{T: t, host: h, notify: notify, held: map[string]*os.File{}}
+	go s.keep()
+	t.Cleanup(func() {
+		s.end(syscall.SIGKILL)
+		notify.Close()
+	})
+	return s
+}
+
+// keep takes the files that the process hands over.
+func (s *service) keep() {
+	b, oob := make([]byte, 4096), make([]byte, 4096)
+	for {
+		n, oobn, _, _, err := s.notify.ReadMsgUnix(b, oob)
+		if err != nil {
+			return
+		}
+		do, name, _ := strings.Cut(string(b[:n]), "\nFDNAME=")
+		s.mu.Lock()
+		if old := s.held[name]; old != nil && strings.HasPrefix(do, "FDSTORE") {
+			old.Close()
+			delete(s.held, name)
+		}
+		if all, err := unix.ParseSocketControlMessage(oob[:oobn]); do == "FDSTORE=1" && err == nil && len(all) == 1 {
+			if fds, err := unix.ParseUnixRights(&all[0]); err == nil && len(fds) == 1 {
+				unix.CloseOnExec(fds[0])
+				s.held[name] = os.NewFile(uintptr(fds[0]), name)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *service) start() {
+	s.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		s.Fatal(err)
+	}
+	called := filepath.Join(s.TempDir(), "flor")
+	if err := os.Symlink(program, called); err != nil {
+		s.Fatal(err)
+	}
+	s.cmd = exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0" agent run --state "$1" --socket "$2"`, called, string(s.host.Layout), s.host.Socket())
+	var names []string
+	s.mu.Lock()
+	for name, f := range s.held {
+		names = append(names, name)
+		s.cmd.ExtraFiles = append(s.cmd.ExtraFiles, f)
+	}
+	s.mu.Unlock()
+	s.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.notify.LocalAddr().String(),
+		fmt.Sprintf("LISTEN_FDS=%d", len(names)), "LISTEN_FDNAMES="+strings.Join(names, ":"))
+	if err := s.cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if r, _, err := agentstatus.Fetch(s.Context(), s.host.Socket()); err == nil && r.State == "running" {
+			return
+		}
+		if time.Now().After(until) {
+			s.Fatalf("%s does not run", s.host.Name)
+		}
+	}
+}
+
+func (s *service) end(how syscall.Signal) {
+	if s.cmd != nil {
+		s.cmd.Process.Signal(how)
+		s.cmd.Wait()
+		s.cmd = nil
+	}
+}
+
+// echoing is the address of an echo.
+func echoing(t *testing.T) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() { io.Copy(c, c); c.Close() }()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+// exchange wants an answer on a connection of its own.
+func exchange(addr string) error {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return ping(c)
+}
+
+func ping(c net.Conn) error {
+	c.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := c.Write([]byte("x")); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(c, make([]byte, 1))
+	return err
+}
+
+// TestRestartUnderLoad: the agent of a busy service's host is started again, while one of
+// its connections stays open, and no new one fails.
+func TestRestartUnderLoad(t *testing.T) {
+	c := agenttest.NewCluster(t, echoing(t))
+	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)
+	ursula.start()
+	laptop.start()
+
+	var done, failed atomic.Int64
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	for range 4 {
+		load.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := exchange(c.Local); err != nil {
+					t.Logf("after %d: %v", done.Load(), err)
+					failed.Add(1)
+				}
+				done.Add(1)
+			}
+		})
+	}
+	reach := func(n int64) {
+		t.Helper()
+		for until := time.Now().Add(time.Minute); done.Load() < n; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatalf("%d of %d connections after a minute", done.Load(), n)
+			}
+		}
+	}
+	for range 2 {
+		reach(done.Load() + 500)
+		long, err := net.Dial("tcp", c.Local)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ping(long); err != nil {
+			t.Fatal(err)
+		}
+		begun, before := time.Now(), done.Load()
+		ursula.end(syscall.SIGTERM)
+		if err := ping(long); err == nil {
+			t.Error("a connection outlived the agent")
+		}
+		long.Close()
+		ursula.start()
+		t.Logf("started again after %v, %d connections meanwhile", time.Since(begun), done.Load()-before)
+		reach(done.Load() + 500)
+	}
+	close(stop)
+	load.Wait()
+	if failed.Load() > 0 {
+		t.Errorf("%d of %d connections failed", failed.Load(), done.Load())
+	}
+}
+
+// TestKilled: who waits for an answer when the agent is killed is told by the next one,
+// though the node's certificate was renewed meanwhile, and does not wait until QUIC gives
+// up.
+func TestKilled(t *testing.T) {
+	c := agenttest.NewCluster(t, echoing(t))
+	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)
+	ursula.start()
+	laptop.start()
+	long, err := net.Dial("tcp", c.Local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer long.Close()
+	if err := ping(long); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	ursula.end(syscall.SIGKILL)
+	c.Ursula.Deliver(t, c.CA, agenttest.Ursula, time.Hour)
+	ursula.start()
+	long.SetDeadline(killed.Add(14 * time.Second)) // QUIC's idle timeout is 15
+	if _, err := long.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+		t.Errorf("got %v, want a reset", err)
+	}
+	t.Logf("reset after %v", time.Since(killed))
+	if err := exchange(c.Local); err != nil {
+		t.Error(err)
+	}
+}

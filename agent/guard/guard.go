@@ -1,0 +1,122 @@
+// Package guard keeps a table of nftables in which the kernel holds what the forwarder
+// alone cannot: that other accounts of a host do not connect past the allow list to the
+// upstream of a published service on loopback, and who sends each datagram to a local
+// listener of UDP (package caller). It follows the documents in force, and touches no
+// other table.
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"florete"
+	"florete/agent/caller"
+	"florete/agent/watch"
+)
+
+// Config says which host is guarded.
+type Config struct {
+	Membership florete.Membership
+	Layout     florete.Layout
+	Account    string // the forwarder's
+	Log        *slog.Logger
+}
+
+// poll is how often documents and accounts are read anyway, and the table is put back
+// where something else has taken it out.
+const poll = 10 * time.Second
+
+// Run guards until ctx ends, and takes the table out then. What fails is logged, and
+// tried again: nft may be installed later.
+func Run(ctx context.Context, c Config) error {
+	w := watch.New(c.Log)
+	defer w.Close()
+	g := guard{Config: c}
+	for {
+		g.report(g.apply(ctx))
+		daemon.SdNotify(false, daemon.SdNotifyReady)
+		if w.Watch([]string{c.Layout.Documents()}) {
+			continue // read again what may have changed since
+		}
+		if !w.Wait(ctx, poll) {
+			return g.remove()
+		}
+	}
+}
+
+type guard struct {
+	Config
+	applied  string // what the table is made from
+	reported string
+}
+
+// apply makes the table what the documents in force say.
+func (g *guard) apply(ctx context.Context) error {
+	doc, err := florete.Read(florete.Current(g.Layout.Documents()), florete.DocManifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // no documents yet
+	}
+	if err != nil {
+		return err
+	}
+	m, err := doc.Manifest()
+	if err != nil {
+		return err
+	}
+	forwarder, err := caller.LookupUser(g.Account)
+	if err != nil {
+		return fmt.Errorf("the forwarder's account: %w", err)
+	}
+	rules, errs := ruleset(g.Membership.String(), forwarder, m.Forwarder)
+	if rules != g.applied || !Guards(ctx, g.Membership) {
+		if err := nft(ctx, rules, "-f", "-"); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		g.applied = rules
+		g.Log.Info("guard is up to date", "published", len(m.Forwarder.Publish), "reachable", len(m.Forwarder.Reach))
+	}
+	return errors.Join(errs...)
+}
+
+// report logs an error once.
+func (g *guard) report(err error) {
+	said := ""
+	if err != nil {
+		said = err.Error()
+	}
+	if said != "" && said != g.reported {
+		g.Log.Warn("not all is guarded", "error", err)
+	}
+	g.reported = said
+}
+
+func (g *guard) remove() error {
+	if g.applied == "" {
+		return nil
+	}
+	table := g.Membership.String()
+	return nft(context.Background(), fmt.Sprintf("table inet %s\ndelete table inet %[1]s\n", table), "-f", "-")
+}
+
+// Guards tells whether the table of a membership is there, which root alone can see.
+func Guards(ctx context.Context, m florete.Membership) bool {
+	return nft(ctx, "", "list", "table", "inet", m.String()) == nil
+}
+
+func nft(ctx context.Context, input string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "nft", args...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("nft %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return err
+}

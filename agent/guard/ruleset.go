@@ -1,0 +1,138 @@
+package guard
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"florete"
+	"florete/agent/caller"
+	"florete/agent/upstream"
+)
+
+// ruleset is the table of a host, as nft(8) reads it, in place of the one that is there.
+// Errors are of accounts that the host does not have; they get no access.
+func ruleset(table string, forwarder uint32, f florete.Forwarder) (string, []error) {
+	services, errs := upstreams(forwarder, f.Publish)
+	senders, problems := datagrams(f)
+	var b strings.Builder
+	fmt.Fprintf(&b, "table inet %s\ndelete table inet %[1]s\ntable inet %[1]s {\n\tchain output {\n", table)
+	b.WriteString("\t\ttype filter hook output priority 300; policy accept;\n\t\toifname != \"lo\" accept\n")
+	for _, rule := range slices.Concat(services, senders) {
+		b.WriteString("\t\t" + rule + "\n")
+	}
+	b.WriteString("\t}\n}\n")
+	return b.String(), append(errs, problems...)
+}
+
+// upstreams let the forwarder, root and the service's own account connect to what is
+// published, and send from there, and nobody else.
+func upstreams(forwarder uint32, published []florete.Published) (rules []string, errs []error) {
+	type at struct {
+		addr     netip.AddrPort
+		protocol string
+	}
+	allowed := map[at][]upstream.Range{}
+	for _, p := range published {
+		owner, err := upstream.NewOwner(p.User)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("upstream of %s: %w", p.ID, err))
+		}
+		for _, addr := range upstream.Loopback(p) {
+			a := at{addr, "tcp"}
+			if p.Protocol == florete.UDP {
+				a.protocol = "udp"
+			}
+			allowed[a] = append(allowed[a], owner.UIDs(forwarder)...)
+		}
+	}
+	for a, uids := range allowed {
+		to, others := match(a.addr, "daddr", a.protocol, "dport"), "meta skuid != "+set(uids)
+		if a.protocol == "tcp" {
+			rules = append(rules, fmt.Sprintf("%s tcp flags & (syn | ack) == syn %s reject with tcp reset", to, others))
+			continue
+		}
+		from := match(a.addr, "saddr", a.protocol, "sport")
+		rules = append(rules, fmt.Sprintf("%s %s reject", to, others), fmt.Sprintf("%s %s drop", from, others))
+	}
+	slices.Sort(rules)
+	return rules, errs
+}
+
+// datagrams has each datagram to a local listener marked with the account that sends it,
+// where that is a caller, and as another's where it is not.
+func datagrams(f florete.Forwarder) (rules []string, errs []error) {
+	callers, errs := caller.NewTable(f.Callers)
+	for _, r := range f.Reach {
+		if r.Protocol == florete.UDP {
+			rules = append(rules, mark(match(r.Listen, "daddr", "udp", "dport"), callers.UIDs(r.As, false))...)
+		}
+	}
+	// Each request UDP ASSOCIATE has a port of its own.
+	for _, s := range f.SOCKS {
+		rules = append(rules, mark(family(s.Listen.Addr(), "daddr")+" meta l4proto udp", callers.UIDs([]florete.ID{s.ID}, true))...)
+	}
+	return rules, errs
+}
+
+// mark is the rules for datagrams to a place where these accounts may send. One whose
+// uid is too large has no mark.
+func mark(to string, uids []uint32) (rules []string) {
+	marks := make([]string, 0, len(uids))
+	for _, uid := range uids {
+		if m, ok := caller.Mark(uid); ok {
+			marks = append(marks, fmt.Sprintf("%d : %#x", uid, m))
+		}
+	}
+	others := ""
+	if len(uids) > 0 {
+		others = " meta skuid != " + set(single(uids))
+	}
+	rules = append(rules, fmt.Sprintf("%s%s meta mark set %#x accept", to, others, caller.MarkOthers))
+	if len(marks) > 0 {
+		rules = append(rules, fmt.Sprintf("%s meta mark set meta skuid map { %s } accept", to, strings.Join(marks, ", ")))
+	}
+	return rules
+}
+
+func single(uids []uint32) (ranges []upstream.Range) {
+	for _, uid := range uids {
+		ranges = append(ranges, upstream.Range{First: uid, Last: uid})
+	}
+	return ranges
+}
+
+func match(a netip.AddrPort, address, protocol, port string) string {
+	return fmt.Sprintf("%s %s %s %d", family(a.Addr(), address), protocol, port, a.Port())
+}
+
+func family(a netip.Addr, address string) string {
+	if a.Is4() {
+		return fmt.Sprintf("ip %s %s", address, a)
+	}
+	return fmt.Sprintf("ip6 %s %s", address, a)
+}
+
+// set is uids as nft has them, which takes none twice.
+func set(uids []upstream.Range) string {
+	uids = slices.Clone(uids)
+	slices.SortFunc(uids, func(a, b upstream.Range) int { return int(int64(a.First) - int64(b.First)) })
+	var merged []upstream.Range
+	for _, r := range uids {
+		if n := len(merged); n > 0 && uint64(r.First) <= uint64(merged[n-1].Last)+1 {
+			merged[n-1].Last = max(merged[n-1].Last, r.Last)
+			continue
+		}
+		merged = append(merged, r)
+	}
+	var parts []string
+	for _, r := range merged {
+		if r.First == r.Last {
+			parts = append(parts, fmt.Sprint(r.First))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", r.First, r.Last))
+		}
+	}
+	return "{ " + strings.Join(parts, ", ") + " }"
+}

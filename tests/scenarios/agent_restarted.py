@@ -1,0 +1,33 @@
+"""The forwarder of a busy service's host is started again, and killed: no new connection fails, and who waits learns of it."""
+
+bring_up()
+traffic = Traffic(mgmt01, "outline", "wiki")
+
+
+def hold():
+    """A connection of its own, which ends with its first error."""
+    mgmt01.succeed("rm -f /run/held-wiki.json")
+    return Held(mgmt01, "wiki")
+
+
+with subtest("started again while a connection stays open, it fails none"):
+    for _ in range(3):
+        held = hold()
+        before = traffic.so_far()
+        ursula.succeed("systemctl restart florete-agent")
+        wait_until(lambda: traffic.so_far()["requests"] >= before["requests"] + 40, lambda: f"requests go on: {traffic.so_far()}")
+        assert not traffic.so_far()["failed"], traffic.so_far()
+    print(f"       {traffic.so_far()['requests']} requests, none failed")
+
+with subtest("killed, it is there again, and only requests that it had begun fail"):
+    for _ in range(3):
+        held = hold()
+        before = traffic.so_far()
+        ursula.succeed("systemctl kill --signal=KILL florete-agent")
+        began = time.time()
+        wait_until(lambda: held.so_far()["error"], lambda: f"the connection is reset: {held.so_far()}", timeout=14)  # QUIC's own limit is 15
+        print(f"       reset after {time.time() - began:.1f} s, the slowest answer took {held.so_far()['longest']:.1f} s")
+        wait_until(lambda: traffic.so_far()["requests"] >= before["requests"] + 40, lambda: f"requests go on: {traffic.so_far()}")
+        assert len(traffic.so_far()["failed"]) <= len(before["failed"]) + 2, traffic.so_far()
+    result = traffic.end()
+    print(f"       {result['requests']} requests, failed: {[what for _, what in result['failed']]}")

@@ -109,7 +109,7 @@ func (a *attacked) open(t *testing.T, p *transport.Pool, as florete.ID) (*transp
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	return p.Open(ctx, transport.Route{Caller: as, Target: target, Endpoints: []string{a.Publish.Listen}}, wire.TCP)
+	return p.Open(ctx, transport.Route{Caller: as, Target: target, Endpoints: []florete.Addresses{{a.Publish.Listen[0]}}}, wire.TCP)
 }
 
 // others are let in until stop is called, which logs how long they waited.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,31 @@ import (
 	"florete/agent/logsum"
 )
 
-func lines(b *bytes.Buffer, with string) (n int) {
+// output is what a log writes, from any goroutine.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+func (o *output) Reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.b.Reset()
+}
+
+func lines(b *output, with string) (n int) {
 	for line := range strings.Lines(b.String()) {
 		if strings.Contains(line, with) {
 			n++
@@ -26,7 +51,7 @@ func lines(b *bytes.Buffer, with string) (n int) {
 // comes at once beside them, and nothing is kept when they are gone.
 func TestStrangersAndPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out output
 		l := logsum.New(slog.New(slog.NewTextHandler(&out, nil)), time.Minute)
 		for i := range 100_000 {
 			l.Warn(logsum.Key{Reason: "unknown-name", Who: fmt.Sprint("192.0.2.", i%5000)}, "refused", "detail", i)
@@ -54,7 +79,7 @@ func TestStrangersAndPeers(t *testing.T) {
 // TestFew: what comes rarely is written each time that an interval has gone by without it.
 func TestFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out output
 		l := logsum.New(slog.New(slog.NewTextHandler(&out, nil)), time.Minute)
 		k := logsum.Key{Reason: "upstream-refused", Who: "user/alice", Known: true}
 		for range 3 {
@@ -69,7 +94,7 @@ func TestFew(t *testing.T) {
 
 // TestClose: what was counted is not lost.
 func TestClose(t *testing.T) {
-	var out bytes.Buffer
+	var out output
 	l := logsum.New(slog.New(slog.NewTextHandler(&out, nil)), time.Hour)
 	for range 5 {
 		l.Warn(logsum.Key{Reason: "denied", Who: "user/alice", Known: true}, "refused")

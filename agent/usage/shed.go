@@ -100,6 +100,14 @@ func received(c *Conn) int64 { return c.last.received }
 // close closes the connections of the caller with the most of something, if it is not
 // negligible.
 func (t *Table) close(of func(*Conn) int64) bool {
+	heaviest := t.heaviest(of)
+	for _, c := range heaviest {
+		c.close()
+	}
+	return len(heaviest) > 0
+}
+
+func (t *Table) heaviest(of func(*Conn) int64) (conns []*Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	callers := map[florete.ID]int64{}
@@ -111,12 +119,12 @@ func (t *Table) close(of func(*Conn) int64) bool {
 		}
 	}
 	if callers[most] < negligible {
-		return false
+		return nil
 	}
 	for c := range t.conns {
 		if c.row.Caller == most {
-			c.close()
+			conns = append(conns, c)
 		}
 	}
-	return true
+	return conns
 }

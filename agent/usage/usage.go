@@ -48,8 +48,7 @@ type Row struct {
 }
 
 // Add counts a connection in until remove is called. What row counts is ignored;
-// datagrams are bytes that leave its receive buffers too. To shed it, close is called; it
-// must not block.
+// datagrams are bytes that leave its receive buffers too. close is called to shed it.
 func (t *Table) Add(row Row, c *quic.Conn, datagrams *atomic.Int64, close func()) (conn *Conn, remove func()) {
 	conn = &Conn{row: row, quic: c, datagrams: datagrams, close: close}
 	t.mu.Lock()

@@ -1,0 +1,43 @@
+package usage
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// group is the directory of a control group (cgroup v2), "" where there is none.
+type group string
+
+// ownGroup is that of this process.
+func ownGroup() group {
+	b, err := os.ReadFile("/proc/self/cgroup")
+	path, ok := strings.CutPrefix(strings.TrimSpace(string(b)), "0::")
+	if err != nil || !ok {
+		return ""
+	}
+	return group(filepath.Join("/sys/fs/cgroup", path))
+}
+
+// short tells whether three quarters of the memory that it may have are taken.
+func (g group) short() bool {
+	most, ok := g.read("memory.max")
+	if !ok {
+		return false
+	}
+	now, ok := g.read("memory.current")
+	return ok && now > most/4*3
+}
+
+func (g group) read(name string) (int64, bool) {
+	if g == "" {
+		return 0, false
+	}
+	b, err := os.ReadFile(filepath.Join(string(g), name))
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	return n, err == nil // "max" is no number
+}

@@ -20,7 +20,7 @@ func (a *agent) report() status.Report {
 		Host: m.Host, Cluster: m.Cluster, State: "waiting", Problems: slices.Concat([]string{}, s.problems),
 		Identities: []status.Identity{}, Needs: []status.Need{}, Listen: m.Forwarder.Listen,
 		Published: []status.Published{}, Reachable: []status.Reachable{}, SOCKS: []status.SOCKS{},
-		Summary: a.tally.Summary(),
+		Links: a.usage.Rows(), Summary: a.tally.Summary(),
 	}
 	if s.running {
 		r.State = "running"

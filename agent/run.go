@@ -21,6 +21,7 @@ import (
 	"florete/agent/status"
 	"florete/agent/tally"
 	"florete/agent/transport"
+	"florete/agent/usage"
 	"florete/agent/watch"
 )
 
@@ -29,6 +30,7 @@ import (
 type agent struct {
 	Config
 	tally    *tally.Tally
+	usage    usage.Table
 	proofs   atomic.Pointer[identity.Set] // what new connections prove and believe
 	snapshot atomic.Pointer[snapshot]     // in force
 	pool     *transport.Pool
@@ -61,7 +63,7 @@ func (a *agent) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.pool, err = transport.NewPool(a.identities)
+	a.pool, err = transport.NewPool(a.identities, &a.usage)
 	if err != nil {
 		ln.Close()
 		return err
@@ -72,6 +74,7 @@ func (a *agent) run(ctx context.Context) error {
 	defer stopServing()
 	parallel(
 		func() { status.Serve(serving, ln, a.report) },
+		func() { a.usage.Shed(serving) },
 		func() {
 			defer stopServing()
 			err = a.loop(ctx)
@@ -176,7 +179,7 @@ func (a *agent) start(node *identity.SVID) error {
 	if err != nil {
 		return err
 	}
-	a.in = inbound.New(inbound.Config{Identities: a.identities, Tally: a.tally, Log: a.Log, Grace: a.Grace, ResetKey: key})
+	a.in = inbound.New(inbound.Config{Identities: a.identities, Tally: a.tally, Usage: &a.usage, Log: a.Log, Grace: a.Grace, ResetKey: key})
 	a.out = outbound.New(outbound.Config{Pool: a.pool, Sockets: a.sockets, Tally: a.tally, Log: a.Log, Grace: a.Grace})
 	return nil
 }

@@ -5,6 +5,7 @@ package datagram
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/quic-go/quic-go"
 
@@ -15,12 +16,15 @@ import (
 const (
 	MaxFlows = 4096      // of a connection; with one more the one that is idle longest ends
 	maxHeld  = 256 << 10 // bytes of a flow that wait to be sent, see packet.cost
+	maxAll   = 16 << 20  // the same, of all flows that share a Held
 	maxAside = 64        // datagrams of a flow that wait for its stream
 	maxOut   = 1024      // datagrams of all flows of a connection that wait for frames
 )
 
 // Conn is the part of a QUIC connection that its flows share.
 type Conn struct {
+	Read atomic.Int64 // bytes of datagrams that came
+
 	quic  *quic.Conn
 	tasks *sync.WaitGroup
 	out   chan outgoing // nil until there is a flow
@@ -33,6 +37,9 @@ type outgoing struct {
 	flow   *Flow
 	packet packet
 }
+
+// Held is the cost of what waits to be sent in several flows.
+type Held struct{ cost atomic.Int64 }
 
 // Over is for the flows of one connection. What it starts, with the first of them,
 // is among tasks and ends with the connection.
@@ -75,8 +82,23 @@ func (c *Conn) idlest() (idlest *Flow) {
 func (c *Conn) frame(f *Flow, p packet) {
 	select {
 	case c.out <- outgoing{f, p}:
+		if c.quic.Context().Err() != nil {
+			c.dropAll()
+		}
 	default:
 		f.drop(p)
+	}
+}
+
+// dropAll gives back what flows of an ended connection held.
+func (c *Conn) dropAll() {
+	for {
+		select {
+		case o := <-c.out:
+			o.flow.drop(o.packet)
+		default:
+			return
+		}
 	}
 }
 
@@ -92,6 +114,7 @@ func (c *Conn) send() {
 				o.flow.aside(o.packet)
 			}
 		case <-c.quic.Context().Done():
+			c.dropAll()
 			return
 		}
 	}
@@ -103,6 +126,7 @@ func (c *Conn) receive() {
 		if err != nil {
 			return
 		}
+		c.Read.Add(int64(len(b)))
 		id, payload, err := wire.CutFlow(b)
 		if err != nil {
 			continue

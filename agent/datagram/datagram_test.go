@@ -107,7 +107,7 @@ func (e *end) flow(t *testing.T, st *quic.Stream, idle time.Duration, answer fun
 	f.Flow = datagram.New(t.Context(), datagram.Local{
 		Deliver:   func(b []byte) { f.got <- bytes.Clone(b) },
 		Idle:      idle,
-		FromLocal: &f.fromLocal, ToLocal: &f.toLocal, Dropped: &f.dropped,
+		FromLocal: &f.fromLocal, ToLocal: &f.toLocal, Dropped: &f.dropped, Held: new(datagram.Held),
 	})
 	f.Attach(e.conn, st)
 	go func() { f.ended <- f.Run(answer) }()

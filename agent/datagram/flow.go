@@ -21,6 +21,7 @@ const Idle = 2 * time.Minute
 type Local struct {
 	Deliver func(payload []byte) // sends to it; must neither wait nor keep the payload
 	Idle    time.Duration
+	Held    *Held // with the other flows of the same peer or user
 
 	FromLocal, ToLocal *atomic.Int64 // bytes
 	Dropped            *atomic.Int64 // datagrams that came from the local end and found a queue full
@@ -47,6 +48,7 @@ type Flow struct {
 func New(ctx context.Context, l Local) *Flow {
 	f := &Flow{Local: l, side: make(chan packet, maxAside)}
 	f.ctx, f.end = context.WithCancelCause(ctx)
+	context.AfterFunc(f.ctx, f.dropAside)
 	f.touch()
 	return f
 }
@@ -128,8 +130,8 @@ func (f *Flow) reset() {
 func (f *Flow) Send(payload []byte) {
 	f.touch()
 	p := newPacket(payload)
-	switch held := f.held.Add(p.cost()); {
-	case len(payload) > wire.MaxPayload, held > maxHeld:
+	switch held, all := f.held.Add(p.cost()), f.Held.cost.Add(p.cost()); {
+	case len(payload) > wire.MaxPayload, held > maxHeld, all > maxAll:
 		f.drop(p)
 	case f.answered.Load():
 		f.conn.frame(f, p)
@@ -140,21 +142,41 @@ func (f *Flow) Send(payload []byte) {
 
 // sent and drop are the two ends of a packet that was held.
 func (f *Flow) sent(p packet) {
-	f.held.Add(-p.cost())
+	f.release(p.cost())
 	f.FromLocal.Add(p.size())
 }
 
 func (f *Flow) drop(p packet) {
-	f.held.Add(-p.cost())
+	f.release(p.cost())
 	f.Dropped.Add(1)
+}
+
+func (f *Flow) release(cost int64) {
+	f.held.Add(-cost)
+	f.Held.cost.Add(-cost)
 }
 
 // aside sends a packet over the stream.
 func (f *Flow) aside(p packet) {
 	select {
 	case f.side <- p:
+		if f.ctx.Err() != nil {
+			f.dropAside()
+		}
 	default:
 		f.drop(p)
+	}
+}
+
+// dropAside gives back what an ended flow held.
+func (f *Flow) dropAside() {
+	for {
+		select {
+		case p := <-f.side:
+			f.drop(p)
+		default:
+			return
+		}
 	}
 }
 
@@ -190,6 +212,7 @@ func (f *Flow) fromStream() error {
 		}
 		b := buffers.get()
 		if _, err = io.ReadFull(f.stream, b[:n]); err == nil {
+			f.conn.Read.Add(int64(n))
 			f.fromPeer(b[:n])
 		}
 		buffers.put(b)

@@ -16,6 +16,7 @@ import (
 	"florete"
 	"florete/agent/identity"
 	"florete/agent/transport"
+	"florete/agent/usage"
 )
 
 // names are those of providers and forwarders, which must resolve, and those of what
@@ -183,7 +184,7 @@ func (h *host) routes() (routes []transport.Route) {
 }
 
 func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
-	pool, err := transport.NewPool(func() *identity.Set { return h.identities })
+	pool, err := transport.NewPool(func() *identity.Set { return h.identities }, &usage.Table{})
 	if err != nil {
 		f := fix(err.Error(), h.restart("agent"))
 		return &f

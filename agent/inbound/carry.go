@@ -12,6 +12,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"florete"
+	"florete/agent/logsum"
 	"florete/agent/splice"
 	"florete/agent/tally"
 	"florete/agent/transport"
@@ -23,18 +24,14 @@ const (
 	upstreamTimeout = 10 * time.Second
 )
 
-// carry serves one stream. A UDP flow has no end of its own that could be waited for.
-func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st *quic.Stream) {
-	give, ok := s.take(s.streams, in)
-	if !ok {
-		reset(st, wire.Unreachable)
-		return
-	}
-	defer give()
+// carry serves one stream, and calls done once its service is connected, or is not. A UDP
+// flow has no end of its own that could be waited for.
+func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st *quic.Stream, done func(opened bool)) {
 	conn, code, err := s.connect(in, st)
+	done(err == nil)
 	if err != nil {
 		s.refuse(in, code, err.Error())
-		reset(st, code)
+		transport.Reset(st, code)
 		return
 	}
 	if udp, ok := conn.(*net.UDPConn); ok {
@@ -46,10 +43,10 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 	upstream := conn.(splice.Conn)
 	if _, err := st.Write([]byte{wire.Connected}); err != nil {
 		splice.Reset(upstream)
-		reset(st, wire.Reset)
+		transport.Reset(st, wire.Reset)
 		return
 	}
-	splice.Run(ctx, splice.Pair{Local: upstream, Stream: st, FromLocal: flow.Received, ToLocal: flow.Sent})
+	splice.Run(ctx, splice.Pair{Local: upstream, Stream: st, FromLocal: flow.Received, ToLocal: flow.Sent, Read: &in.Usage.Read})
 }
 
 // connect checks what the stream asks for and connects to its upstream. The code
@@ -92,8 +89,9 @@ func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (net.Conn, wir
 
 // refuse counts a refusal of a verified peer.
 func (s *Server) refuse(in *transport.Incoming, code wire.Code, detail string) {
-	s.count(tally.Refusal{
-		Reason: code.String(), Target: in.Target.String(), Peer: in.Peer.ID.String(),
+	peer := in.Peer.ID.String()
+	s.count(logsum.Key{Who: peer, Known: true}, tally.Refusal{
+		Reason: code.String(), Target: in.Target.String(), Peer: peer,
 		Detail: fmt.Sprintf("from %s: %s", in.RemoteAddr(), detail),
 	})
 }
@@ -105,11 +103,16 @@ func (s *Server) rejected(r transport.Rejection) {
 	if !r.Claims.IsZero() {
 		detail = fmt.Sprintf("from %s, claims to be %s: %v", r.Remote, r.Claims, r.Err)
 	}
-	s.count(tally.Refusal{Reason: r.Reason, Target: r.Target.String(), Detail: detail})
+	var who string
+	if addr, ok := r.Remote.(*net.UDPAddr); ok {
+		who = logsum.Address(addr.AddrPort())
+	}
+	s.count(logsum.Key{Who: who}, tally.Refusal{Reason: r.Reason, Target: r.Target.String(), Detail: detail})
 }
 
-func (s *Server) count(r tally.Refusal) {
+func (s *Server) count(k logsum.Key, r tally.Refusal) {
 	r.Side, r.Time = tally.In, time.Now()
 	s.Tally.Refuse(r)
-	s.Log.Warn("refused", "side", r.Side, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
+	k.Reason = r.Reason
+	s.refused.Warn(k, "refused", "side", r.Side, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
 }

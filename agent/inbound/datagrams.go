@@ -19,7 +19,8 @@ import (
 func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st *quic.Stream, conn *net.UDPConn) {
 	upstream, err := datagram.NewSocket(conn)
 	if err != nil {
-		reset(st, wire.Unreachable)
+		conn.Close()
+		transport.Reset(st, wire.Unreachable)
 		return
 	}
 	counted := s.Tally.Begin(tally.In, in.Target, in.Peer.ID)
@@ -35,6 +36,7 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 		FromLocal: counted.Received,
 		ToLocal:   counted.Sent,
 		Dropped:   counted.Dropped,
+		Held:      &s.peers.of(in.Peer.ID).held,
 	})
 	f.Attach(in.Flows, st)
 	var receiving sync.WaitGroup

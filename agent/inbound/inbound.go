@@ -4,7 +4,6 @@
 package inbound
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,23 +19,23 @@ import (
 	"florete/agent/budget"
 	"florete/agent/drain"
 	"florete/agent/identity"
+	"florete/agent/logsum"
 	"florete/agent/tally"
 	"florete/agent/transport"
+	"florete/agent/usage"
 	"florete/agent/wire"
 )
 
-// Config is what a Server needs; every field but ResetKey and PerPeer must be set.
+// Config is what a Server needs; every field but ResetKey and Limits must be set.
 type Config struct {
 	Identities func() *identity.Set // in force
 	Tally      *tally.Tally
+	Usage      *usage.Table
 	Log        *slog.Logger
 	Grace      time.Duration // for live connections at Close
 	ResetKey   *quic.StatelessResetKey
-	PerPeer    int // bounds a peer's connections of QUIC, and streams of all of them; zero for 16384
+	Limits     Limits
 }
-
-// perPeer is a quarter of the files that a forwarder may have open (LimitNOFILE=).
-const perPeer = 1 << 14
 
 // Server publishes services. Apply says which.
 type Server struct {
@@ -44,7 +43,10 @@ type Server struct {
 	rules atomic.Pointer[rules]
 	gate  acl.Gate[*transport.Incoming]
 
+	refused              *logsum.Log
+	total                *budget.Budget[struct{}]   // connections of all peers
 	connections, streams *budget.Budget[florete.ID] // of each peer
+	peers                peers
 
 	mu  sync.Mutex
 	run *running // nil while nothing is published
@@ -58,8 +60,12 @@ type rules struct {
 
 // New returns a server that publishes nothing.
 func New(c Config) *Server {
-	most := cmp.Or(c.PerPeer, perPeer)
-	s := &Server{Config: c, connections: budget.New[florete.ID](most), streams: budget.New[florete.ID](most)}
+	c.Limits = c.Limits.orDefaults()
+	s := &Server{
+		Config: c, refused: logsum.New(c.Log, logsum.Interval), total: budget.New[struct{}](c.Limits.Total),
+		connections: budget.New[florete.ID](c.Limits.Connections), streams: budget.New[florete.ID](c.Limits.Streams),
+		peers: peers{limits: c.Limits},
+	}
 	s.rules.Store(&rules{})
 	return s
 }
@@ -120,6 +126,7 @@ func (s *Server) Close() {
 		s.run.close(s.Grace)
 		s.run = nil
 	}
+	s.refused.Close()
 }
 
 // running is a bound listener with its goroutines: one that accepts, one for
@@ -178,32 +185,58 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		return
 	}
 	defer release()
-	give, ok := s.take(s.connections, in)
-	if !ok {
-		in.Close(wire.Unreachable)
+	give, err := s.takeConnection(in.Peer.ID)
+	if err != nil {
+		s.refuse(in, wire.Overloaded, err.Error())
+		in.Close(wire.Overloaded)
 		return
 	}
 	defer give()
+	defer in.Register(s.Usage, func() {
+		s.refuse(in, wire.Overloaded, "memory is short, and nobody holds more of it")
+		in.Close(wire.Overloaded)
+	})()
+	peer := s.peers.of(in.Peer.ID)
 	for {
 		st, err := in.AcceptStream()
 		if err != nil {
 			return
 		}
-		if !r.streams.Go(func(ctx context.Context) { s.carry(ctx, r, in, st) }) {
-			reset(st, wire.Stopping)
+		done, err := peer.begin(in.Context())
+		if err != nil {
+			return
+		}
+		in.Usage.Opened.Add(1)
+		give, ok := s.streams.Take(in.Peer.ID)
+		if !ok {
+			done(false)
+			s.refuse(in, wire.Overloaded, fmt.Sprintf("has %d TCP connections and UDP flows to this host", s.streams.Most()))
+			transport.Reset(st, wire.Overloaded)
+			continue
+		}
+		if !r.streams.Go(func(ctx context.Context) {
+			defer give()
+			in.Usage.Streams.Add(1)
+			defer in.Usage.Streams.Add(-1)
+			s.carry(ctx, r, in, st, done)
+		}) {
+			give()
+			done(false)
+			transport.Reset(st, wire.Stopping)
 		}
 	}
 }
 
-// take counts one of a peer's in, unless there are too many.
-func (s *Server) take(b *budget.Budget[florete.ID], in *transport.Incoming) (give func(), ok bool) {
-	if give, ok = b.Take(in.Peer.ID); !ok {
-		s.refuse(in, wire.Unreachable, fmt.Sprintf("has %d connections to this host", b.Most()))
+// takeConnection counts a connection of a peer in, unless there are too many.
+func (s *Server) takeConnection(peer florete.ID) (give func(), err error) {
+	giveOwn, ok := s.connections.Take(peer)
+	if !ok {
+		return nil, fmt.Errorf("has %d connections to this host", s.connections.Most())
 	}
-	return give, ok
-}
-
-func reset(st *quic.Stream, code wire.Code) {
-	st.CancelRead(quic.StreamErrorCode(code))
-	st.CancelWrite(quic.StreamErrorCode(code))
+	giveTotal, ok := s.total.Take(struct{}{})
+	if !ok {
+		giveOwn()
+		return nil, fmt.Errorf("this host has %d connections", s.total.Most())
+	}
+	return func() { giveTotal(); giveOwn() }, nil
 }

@@ -15,6 +15,7 @@ import (
 	"florete/agent/inbound"
 	"florete/agent/tally"
 	"florete/agent/transport"
+	"florete/agent/usage"
 	"florete/agent/wire"
 )
 
@@ -48,7 +49,7 @@ func start(t *testing.T) *cluster {
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: agenttest.Alice}, {ID: agenttest.Bob}}
 	ursula := c.Ursula.Identities(t)
 	s := inbound.New(inbound.Config{
-		Identities: func() *identity.Set { return ursula }, Tally: c.counted, Log: slog.New(slog.DiscardHandler), PerPeer: 2,
+		Identities: func() *identity.Set { return ursula }, Tally: c.counted, Log: slog.New(slog.DiscardHandler), Limits: inbound.Limits{Connections: 2, Streams: 2}, Usage: &usage.Table{},
 	})
 	t.Cleanup(s.Close)
 	if err := s.Apply(c.Publish); err != nil {
@@ -61,7 +62,7 @@ func start(t *testing.T) *cluster {
 func (c *cluster) pool() *transport.Pool {
 	c.t.Helper()
 	laptop := c.Laptop.Identities(c.t)
-	p, err := transport.NewPool(func() *identity.Set { return laptop })
+	p, err := transport.NewPool(func() *identity.Set { return laptop }, &usage.Table{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -89,8 +90,8 @@ func (c *cluster) open(p *transport.Pool, as florete.ID) (*transport.Stream, err
 func (c *cluster) wantRefused(err error) {
 	c.t.Helper()
 	var refused *transport.RefusedError
-	if !errors.As(err, &refused) || refused.Code != wire.Unreachable {
-		c.t.Errorf("a third: %v, want upstream-unreachable", err)
+	if !errors.As(err, &refused) || refused.Code != wire.Overloaded {
+		c.t.Errorf("a third: %v, want overloaded", err)
 	}
 	if last := c.counted.Summary().Last; len(last) != 1 || last[0].Peer != agenttest.Alice.String() {
 		c.t.Errorf("refusals: %+v", last)

@@ -16,6 +16,12 @@ import (
 // socket for its datagrams for as long as its connection lives. Who sends to it must be
 // a caller of the listener's identity too.
 func (s *Server) associate(conn *net.TCPConn, f flow) error {
+	give, ok := s.associations.Take(f.uid)
+	if !ok {
+		s.refuse(f, &refusal{"too-many", fmt.Sprintf("has %d sockets through SOCKS5", s.associations.Most())})
+		return reply(conn, statute.RepServerFailure)
+	}
+	defer give()
 	relay, err := net.ListenUDP("udp", &net.UDPAddr{IP: conn.LocalAddr().(*net.TCPAddr).IP})
 	if err != nil {
 		return reply(conn, statute.RepServerFailure)

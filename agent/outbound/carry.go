@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"florete"
+	"florete/agent/logsum"
 	"florete/agent/splice"
 	"florete/agent/tally"
 	"florete/agent/transport"
@@ -35,7 +36,7 @@ func (s *Server) direct(ctx context.Context, conn *net.TCPConn, f flow) {
 	defer st.Release()
 	counted := s.Tally.Begin(tally.Out, f.target, f.as)
 	defer counted.Done()
-	err = splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Ready: func() error { return answer(ctx, st) }, FromLocal: counted.Sent, ToLocal: counted.Received})
+	err = splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Ready: func() error { return answer(ctx, st) }, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read})
 	if no := explain(err); no != nil {
 		s.refuse(f, no)
 	}
@@ -96,6 +97,8 @@ func explain(err error) *refusal {
 		return &refusal{"impostor", err.Error()}
 	case errors.Is(err, transport.ErrNoIdentity):
 		return &refusal{"no-identity", err.Error()}
+	case errors.Is(err, transport.ErrFull):
+		return &refusal{"no-stream", err.Error()}
 	case errors.Is(err, transport.ErrExpired):
 		return &refusal{"expired", err.Error()}
 	}
@@ -112,5 +115,6 @@ func (s *Server) refuse(f flow, no *refusal) {
 		Target: f.target.String(), Peer: f.as.String(), Detail: fmt.Sprintf("uid %d: %s", f.uid, no.detail),
 	}
 	s.Tally.Refuse(r)
-	s.Log.Warn("refused", "side", r.Side, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
+	_, known := s.rules.Load().callers.Identity(f.uid)
+	s.refused.Warn(logsum.Key{Reason: no.reason, Who: fmt.Sprintf("uid %d", f.uid), Known: known}, "refused", "side", r.Side, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
 }

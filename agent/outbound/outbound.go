@@ -24,6 +24,7 @@ import (
 	"florete/agent/caller"
 	"florete/agent/drain"
 	"florete/agent/fdstore"
+	"florete/agent/logsum"
 	"florete/agent/tally"
 	"florete/agent/transport"
 )
@@ -41,13 +42,20 @@ type Config struct {
 // perUser is a quarter of the files that a forwarder may have open (LimitNOFILE=).
 const perUser = 1 << 14
 
+// perUserAssociations bounds a uid's UDP ASSOCIATE: each takes three files and 64 KiB.
+const perUserAssociations = 256
+
 // Server listens for local processes. Apply says where and for whom.
 type Server struct {
 	Config
 	rules atomic.Pointer[rules]
 	gate  acl.Gate[flow]
 	users *budget.Budget[uint32]
-	flows *drain.Group
+
+	refused      *logsum.Log
+	associations *budget.Budget[uint32]
+	held         sync.Map // uid → *datagram.Held
+	flows        *drain.Group
 
 	mu        sync.Mutex
 	listeners map[netip.AddrPort]*net.TCPListener
@@ -59,6 +67,7 @@ type Server struct {
 func New(c Config) *Server {
 	s := &Server{
 		Config: c, users: budget.New[uint32](cmp.Or(c.PerUser, perUser)), flows: drain.New(),
+		refused: logsum.New(c.Log, logsum.Interval), associations: budget.New[uint32](perUserAssociations),
 		listeners: map[netip.AddrPort]*net.TCPListener{}, sockets: map[netip.AddrPort]*socket{},
 	}
 	s.rules.Store(&rules{})
@@ -111,6 +120,7 @@ func (s *Server) Close() {
 	settle(s.sockets, nil, s.open)
 	s.accepts.Wait()
 	s.flows.Close(s.Grace)
+	s.refused.Close()
 	time.Sleep(transport.Flush)
 }
 

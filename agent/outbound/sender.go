@@ -66,6 +66,7 @@ func (l *socket) begin(from netip.AddrPort, d destination) *sender {
 		FromLocal: counted.Sent,
 		ToLocal:   counted.Received,
 		Dropped:   counted.Dropped,
+		Held:      l.server.heldBy(d.uid),
 	})
 	end := func() { release(); counted.Done() }
 	if !l.server.flows.Go(func(ctx context.Context) {
@@ -76,6 +77,12 @@ func (l *socket) begin(from netip.AddrPort, d destination) *sender {
 		end()
 	}
 	return x
+}
+
+// heldBy is what all flows of a user hold. Only those are counted that the documents name.
+func (s *Server) heldBy(uid uint32) *datagram.Held {
+	held, _ := s.held.LoadOrStore(uid, new(datagram.Held))
+	return held.(*datagram.Held)
 }
 
 // run carries a flow to its end.

@@ -80,16 +80,17 @@ func (s *Server) connect(ctx context.Context, conn *net.TCPConn, r *socks5.Reque
 		s.refuse(f, explain(err))
 		return reply(conn, replyTo(err))
 	}
-	if err := reply(conn, statute.RepSuccess); err != nil {
-		return err
-	}
 	early, err := buffered(r.Reader)
+	if err == nil {
+		err = reply(conn, statute.RepSuccess)
+	}
 	if err != nil {
+		transport.Reset(st.Stream, wire.Reset)
 		return err
 	}
 	counted := s.Tally.Begin(tally.Out, f.target, f.as)
 	defer counted.Done()
-	return splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Early: early, FromLocal: counted.Sent, ToLocal: counted.Received})
+	return splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Early: early, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read})
 }
 
 // buffered is what the SOCKS5 reader has taken beyond the request.

@@ -16,6 +16,7 @@ import (
 	"florete/agent/outbound"
 	"florete/agent/tally"
 	"florete/agent/transport"
+	"florete/agent/usage"
 )
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
@@ -41,12 +42,12 @@ func TestUserTakesNoMore(t *testing.T) {
 	c := agenttest.NewCluster(t, ln.Addr().String())
 	ursula, laptop := c.Ursula.Identities(t), c.Laptop.Identities(t)
 	log := slog.New(slog.DiscardHandler)
-	in := inbound.New(inbound.Config{Identities: func() *identity.Set { return ursula }, Tally: &tally.Tally{}, Log: log})
+	in := inbound.New(inbound.Config{Usage: &usage.Table{}, Identities: func() *identity.Set { return ursula }, Tally: &tally.Tally{}, Log: log})
 	defer in.Close()
 	if err := in.Apply(c.Publish); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := transport.NewPool(func() *identity.Set { return laptop })
+	pool, err := transport.NewPool(func() *identity.Set { return laptop }, &usage.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,19 +2,33 @@ package splice
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// bufferSize is what measured best for bulk; an idle direction holds none.
-const bufferSize = 256 << 10
+const (
+	// bufferSize is what measured best for bulk; an idle direction holds none.
+	bufferSize = 256 << 10
+	// maxBuffers is how many there are at most. Connections that stand still keep theirs:
+	// with more of them, others get a small one.
+	maxBuffers  = 128
+	smallBuffer = 8 << 10
+)
 
 var buffers pool
 
-type pool struct{ free sync.Pool }
+type pool struct {
+	free  sync.Pool
+	taken atomic.Int64
+}
 
 func (p *pool) Get() []byte {
+	if p.taken.Add(1) > maxBuffers {
+		p.taken.Add(-1)
+		return make([]byte, smallBuffer)
+	}
 	if b, ok := p.free.Get().(*[bufferSize]byte); ok {
 		return b[:]
 	}
@@ -23,8 +37,20 @@ func (p *pool) Get() []byte {
 
 // Put takes back what Get gave; nil is nothing.
 func (p *pool) Put(b []byte) {
-	if b != nil {
+	if len(b) == bufferSize {
+		p.taken.Add(-1)
 		p.free.Put((*[bufferSize]byte)(b))
+	}
+}
+
+// maxUnsent bounds what waits in the kernel for a peer that does not read. What is on its
+// way to one that does is not bounded by it.
+const maxUnsent = 64 << 10
+
+// boundUnsent does so, where the kernel can: a Unix socket has a bound of its own.
+func boundUnsent(c syscall.Conn) {
+	if raw, err := c.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent) })
 	}
 }
 

@@ -44,8 +44,9 @@ type Pair struct {
 	// while bytes from Local already flow. Its error ends both ends with a reset.
 	Ready func() error
 
-	// FromLocal and ToLocal, when set, count bytes as they pass.
-	FromLocal, ToLocal *atomic.Int64
+	// FromLocal and ToLocal, when set, count bytes as they pass; Read counts those that
+	// were taken off the stream.
+	FromLocal, ToLocal, Read *atomic.Int64
 }
 
 // Run carries both directions until both have ended or either end was reset. When
@@ -54,6 +55,7 @@ type Pair struct {
 func Run(ctx context.Context, p Pair) error {
 	s := &session{Pair: p}
 	defer p.Local.Close()
+	boundUnsent(p.Local)
 	stopped := context.AfterFunc(ctx, func() { s.abort(wire.Stopping) })
 	defer stopped()
 	// STOP_SENDING and the end of the connection are seen at once here, and else
@@ -141,13 +143,16 @@ func (s *session) carryToLocal() error {
 	for {
 		// An idle stream holds no buffer.
 		if _, err := s.Stream.Peek(one[:]); err != nil {
-			if errors.Is(err, io.EOF) {
-				return s.Local.CloseWrite()
+			if !errors.Is(err, io.EOF) {
+				return err
 			}
-			return err
+			// Only a Read that meets the end gives the stream back (quic-go).
+			s.Stream.Read(one[:])
+			return s.Local.CloseWrite()
 		}
 		b := buffers.Get()
 		n, err := s.Stream.Read(b)
+		count(s.Read, n)
 		if n > 0 {
 			n, werr := s.Local.Write(b[:n])
 			count(s.ToLocal, n)

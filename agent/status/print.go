@@ -14,6 +14,7 @@ import (
 
 	"florete"
 	"florete/agent/tally"
+	"florete/agent/usage"
 )
 
 // Print writes the report as tables. IDs are without their trust domain; times
@@ -98,7 +99,19 @@ func tables(r Report, now time.Time) []*table {
 	for _, x := range r.SOCKS {
 		socks.row(x.ID.Short(), x.Listen)
 	}
-	return append([]*table{identities, needs, published, reachable, socks}, traffic(r.Summary, now)...)
+	return append([]*table{identities, needs, published, reachable, socks, links(r.Links)}, traffic(r.Summary, now)...)
+}
+
+func links(rows []usage.Row) *table {
+	t := &table{head: []string{"", "CONNECTION TO", "OF", "FORWARDER", "STREAMS", "EVER"}}
+	for _, l := range rows {
+		used := fmt.Sprintf("%d of %d", l.Streams, l.Allowed)
+		if l.Full {
+			used += ", no more are let in"
+		}
+		t.row(string(l.Side), l.Target.Short(), l.Caller.Short(), l.Remote, used, fmt.Sprint(l.Opened))
+	}
+	return t
 }
 
 func traffic(s tally.Summary, now time.Time) []*table {

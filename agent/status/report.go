@@ -9,6 +9,7 @@ import (
 
 	"florete"
 	"florete/agent/tally"
+	"florete/agent/usage"
 )
 
 // Report is the answer to GET /status. Fields are only ever added.
@@ -25,6 +26,7 @@ type Report struct {
 	Reachable   []Reachable `json:"reachable"`
 	SOCKS       []SOCKS     `json:"socks"`
 	Connections int64       `json:"connections"` // live, and UDP flows, both sides
+	Links       []usage.Row `json:"links"`       // connections between forwarders
 	tally.Summary
 }
 

@@ -16,6 +16,7 @@ import (
 	"florete/agent/agenttest"
 	"florete/agent/status"
 	"florete/agent/tally"
+	"florete/agent/usage"
 )
 
 var now = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
@@ -36,6 +37,10 @@ func full() status.Report {
 		Reachable: []status.Reachable{
 			{ID: agenttest.ID("service/dns"), Protocol: florete.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", As: []florete.ID{agenttest.Alice}, Endpoints: []string{"192.0.2.1:4610"}},
 		},
+	}
+	r.Links = []usage.Row{
+		{Side: tally.In, Target: agenttest.Outline, Caller: agenttest.Bob, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
+		{Side: tally.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
 	}
 	r.Summary = tally.Summary{
 		Paths:    []tally.Path{{Side: tally.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
@@ -62,6 +67,10 @@ service/outline  127.0.0.1:4654  false    user/alice user/bob
 
 REACHABLE           LISTENER           AS          ENDPOINTS
 dns.demo.flor.rete  127.64.0.1:53/udp  user/alice  192.0.2.1:4610
+
+     CONNECTION TO    OF          FORWARDER       STREAMS                           EVER
+in   service/outline  user/bob    192.0.2.7:4610  2 of 4096                         70
+out  service/outline  user/alice  192.0.2.1:4610  4096 of 4096, no more are let in  5000
 
      TARGET           CALLER      LIVE  TOTAL  SENT   RECEIVED  DROPPED
 out  service/outline  user/alice  1     3      900 B  5.0 MiB   2

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"florete/agent/identity"
+	"florete/agent/tally"
+	"florete/agent/usage"
 	"florete/agent/wire"
 )
 
@@ -132,10 +134,16 @@ func (p *Pool) install(r Route, l *link) error {
 	if s.current != nil {
 		s.current.retire()
 	}
+	row := usage.Row{Side: tally.Out, Target: l.peer.ID, Caller: r.Caller, Remote: l.endpoint, Allowed: MaxStreams}
+	var remove func()
+	l.usage, remove = p.usage.Add(row, l.conn, &l.flows.Read, func() { closeWith(l.conn, wire.Overloaded) })
 	s.current = l
 	p.links[l] = struct{}{}
 	p.busy.Add(1)
-	context.AfterFunc(l.conn.Context(), func() { p.forget(key, l) })
+	context.AfterFunc(l.conn.Context(), func() {
+		remove()
+		p.forget(key, l)
+	})
 	return nil
 }
 

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"florete"
 	"florete/agent/datagram"
 	"florete/agent/identity"
+	"florete/agent/usage"
 	"florete/agent/wire"
 )
 
@@ -24,6 +26,7 @@ type link struct {
 	endpoint string
 	until    time.Time
 	flows    *datagram.Conn
+	usage    *usage.Conn // once it is installed
 
 	mu      sync.Mutex
 	streams int
@@ -44,6 +47,7 @@ func (l *link) acquire() bool {
 		return false
 	}
 	l.streams++
+	l.usage.Streams.Add(1)
 	l.idle.Stop()
 	return true
 }
@@ -51,6 +55,7 @@ func (l *link) acquire() bool {
 func (l *link) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.usage.Streams.Add(-1)
 	if l.streams--; l.streams == 0 {
 		l.idle.Reset(l.patience())
 	}
@@ -85,13 +90,25 @@ func (l *link) closeIdle() {
 	}
 }
 
-// open begins a stream to the target.
-func (l *link) open(ctx context.Context, flow wire.Flow) (*quic.Stream, error) {
-	st, err := l.conn.OpenStreamSync(ctx)
-	if err == nil {
-		_, err = st.Write(wire.Preamble{Flow: flow, Target: l.peer.ID}.Append(nil))
+// open begins a stream to the target. It does not wait for others to end.
+func (l *link) open(flow wire.Flow) (*quic.Stream, error) {
+	st, err := l.conn.OpenStream()
+	var limit *quic.StreamLimitReachedError
+	full := errors.As(err, &limit)
+	l.usage.Full.Store(full)
+	if full {
+		return nil, fmt.Errorf("%s: %w on the connection to %s: %d are in use, %d allowed: flor status shows them",
+			l.peer.ID, ErrFull, l.endpoint, l.usage.Streams.Load()-1, MaxStreams)
 	}
-	return st, explain(err, l.peer.ID)
+	if err != nil {
+		return nil, explain(err, l.peer.ID)
+	}
+	if _, err = st.Write(wire.Preamble{Flow: flow, Target: l.peer.ID}.Append(nil)); err != nil {
+		Reset(st, wire.Reset)
+		return nil, explain(err, l.peer.ID)
+	}
+	l.usage.Opened.Add(1)
+	return st, nil
 }
 
 // dial makes a link. Only target's own certificate will do.

@@ -15,6 +15,7 @@ import (
 	"florete"
 	"florete/agent/datagram"
 	"florete/agent/identity"
+	"florete/agent/usage"
 	"florete/agent/wire"
 )
 
@@ -42,6 +43,7 @@ type Pool struct {
 	ctx        context.Context
 	cancel     context.CancelFunc
 	dials      singleflight.Group
+	usage      *usage.Table
 
 	mu    sync.Mutex
 	slots map[slotKey]*slot
@@ -58,8 +60,9 @@ type slot struct {
 	avoid   string // endpoint that failed last
 }
 
-// NewPool makes an empty pool on a UDP socket of its own.
-func NewPool(identities func() *identity.Set) (*Pool, error) {
+// NewPool makes an empty pool on a UDP socket of its own. Its connections are in the
+// table.
+func NewPool(identities func() *identity.Set, connections *usage.Table) (*Pool, error) {
 	socket, err := net.ListenUDP("udp", nil)
 	if err != nil {
 		return nil, fmt.Errorf("forwarder: %w", err)
@@ -71,6 +74,7 @@ func NewPool(identities func() *identity.Set) (*Pool, error) {
 		quic:       &quic.Transport{Conn: socket},
 		ctx:        ctx,
 		cancel:     cancel,
+		usage:      connections,
 		slots:      map[slotKey]*slot{},
 		links:      map[*link]struct{}{},
 	}, nil
@@ -95,6 +99,7 @@ type Stream struct {
 	pool *Pool
 	link *link
 	key  slotKey
+	only bool // the route has no other endpoint
 	once sync.Once
 }
 
@@ -106,13 +111,13 @@ func (p *Pool) Open(ctx context.Context, r Route, flow wire.Flow) (*Stream, erro
 		if err != nil {
 			return nil, err
 		}
-		st, err := l.open(ctx, flow)
+		st, err := l.open(flow)
 		if err == nil {
-			return &Stream{Stream: st, pool: p, link: l, key: slotKey{r.Caller, r.Target.ID()}}, nil
+			return &Stream{Stream: st, pool: p, link: l, key: slotKey{r.Caller, r.Target.ID()}, only: len(r.Endpoints) == 1}, nil
 		}
 		l.release()
 		// A connection kept from earlier may have gone; one just made says why.
-		if fresh || ctx.Err() != nil {
+		if fresh || ctx.Err() != nil || errors.Is(err, ErrFull) {
 			return nil, err
 		}
 	}
@@ -133,7 +138,10 @@ func (p *Pool) Probe(ctx context.Context, r Route) error {
 func (s *Stream) Answer(ctx context.Context) error {
 	var answer [1]byte
 	stop := context.AfterFunc(ctx, func() { s.SetReadDeadline(time.Now()) })
-	_, err := s.Read(answer[:])
+	n, err := s.Read(answer[:])
+	if n == 1 {
+		err = nil // the end of the stream may come with it
+	}
 	if !stop() {
 		err = fmt.Errorf("%s: no answer: %w", s.link.peer.ID, ctx.Err())
 	}
@@ -149,8 +157,7 @@ func (s *Stream) Answer(ctx context.Context) error {
 	if cause := context.Cause(s.Context()); cause != nil && !givenUp(cause) {
 		err = cause
 	}
-	s.CancelRead(quic.StreamErrorCode(wire.Reset))
-	s.CancelWrite(quic.StreamErrorCode(wire.Reset))
+	Reset(s.Stream, wire.Reset)
 	if givenUp(err) || errors.Is(err, context.Canceled) {
 		return context.Canceled
 	}
@@ -172,6 +179,9 @@ func givenUp(err error) bool {
 // why.
 func (s *Stream) Explain(err error) error { return explain(err, s.link.peer.ID) }
 
+// Usage counts what the stream's connection holds.
+func (s *Stream) Usage() *usage.Conn { return s.link.usage }
+
 // Flows are the connection's, for datagrams of a UDP flow.
 func (s *Stream) Flows() *datagram.Conn { return s.link.flows }
 
@@ -187,6 +197,9 @@ func (p *Pool) learn(s *Stream, connected bool) {
 	if connected {
 		slot.good = s.link.endpoint
 		return
+	}
+	if s.only {
+		return // another connection would go to the same forwarder
 	}
 	slot.good, slot.avoid = "", s.link.endpoint
 	if slot.current == s.link {
@@ -235,6 +248,7 @@ func (p *Pool) acquire(ctx context.Context, r Route) (l *link, fresh bool, err e
 var (
 	ErrNoIdentity = errors.New("no SVID delivered yet")
 	ErrExpired    = errors.New("SVID not valid now")
+	ErrFull       = errors.New("no further stream")
 )
 
 // current is the link in use; one that must not be used any more is retired.

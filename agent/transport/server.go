@@ -14,6 +14,8 @@ import (
 	"florete"
 	"florete/agent/datagram"
 	"florete/agent/identity"
+	"florete/agent/tally"
+	"florete/agent/usage"
 	"florete/agent/wire"
 )
 
@@ -48,6 +50,7 @@ type Incoming struct {
 	Target florete.ID
 	Peer   Peer
 	Flows  *datagram.Conn
+	Usage  *usage.Conn // once it is registered
 	conn   *quic.Conn
 	until  time.Time
 }
@@ -96,7 +99,7 @@ func (s *Server) Listen() (*Listener, error) {
 		},
 	}
 	config := quicConfig()
-	config.MaxIncomingStreams = maxStreams
+	config.MaxIncomingStreams = MaxStreams
 	l.ln, err = l.quic.Listen(&tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{wire.ALPN},
@@ -182,10 +185,20 @@ func earliest(svid *identity.SVID, peer Peer) time.Time {
 	return a
 }
 
+// Register counts the connection in a table until remove is called. See usage.Table.Add.
+func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
+	row := usage.Row{Side: tally.In, Target: in.Target, Caller: in.Peer.ID, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
+	in.Usage, remove = t.Add(row, in.conn, &in.Flows.Read, shed)
+	return remove
+}
+
 // AcceptStream waits for the next stream, as long as the connection lives.
 func (in *Incoming) AcceptStream() (*quic.Stream, error) {
 	return in.conn.AcceptStream(in.conn.Context())
 }
+
+// Context ends with the connection.
+func (in *Incoming) Context() context.Context { return in.conn.Context() }
 
 // Expired tells whether the connection must take no more streams.
 func (in *Incoming) Expired() bool { return time.Now().After(in.until) }

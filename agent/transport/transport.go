@@ -26,13 +26,17 @@ const (
 	handshakeTimeout = 5 * time.Second
 	idleTimeout      = 15 * time.Second
 	keepAlive        = 5 * time.Second
-	maxStreams       = 1 << 16 // TCP connections and UDP flows within one connection
 )
+
+// MaxStreams is how many TCP connections and UDP flows a connection carries at a time.
+// Each takes 4 KiB before anybody has looked at it.
+const MaxStreams = 4096
 
 // window is how many bytes of all streams of a connection may wait for those that
 // they are for. Each stream has its own, much smaller one: those that nobody reads
-// must not use up what all share, or none of the others goes on.
-const window = 1 << 30
+// must not use up what all share, or none of the others goes on. Package usage looks
+// after what all connections hold together.
+const window = 256 << 20
 
 // Flush is how long to wait between a last stream's end and a connection's: QUIC
 // cannot tell whether the last bytes have arrived, and closing takes them back.
@@ -129,4 +133,10 @@ func tlsConfig(svid *identity.SVID, verify func(tls.ConnectionState) error) *tls
 
 func closeWith(c *quic.Conn, code wire.Code) {
 	c.CloseWithError(quic.ApplicationErrorCode(code), code.String())
+}
+
+// Reset ends both directions of a stream and gives it back.
+func Reset(st *quic.Stream, code wire.Code) {
+	st.CancelRead(quic.StreamErrorCode(code))
+	st.CancelWrite(quic.StreamErrorCode(code))
 }

@@ -16,6 +16,7 @@ import (
 	"florete/agent/agenttest"
 	"florete/agent/identity"
 	"florete/agent/transport"
+	"florete/agent/usage"
 	"florete/agent/wire"
 )
 
@@ -101,7 +102,7 @@ func (s *server) start(t *testing.T, set *identity.Set) {
 
 func pool(t *testing.T, set func() *identity.Set) *transport.Pool {
 	t.Helper()
-	p, err := transport.NewPool(set)
+	p, err := transport.NewPool(set, &usage.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}

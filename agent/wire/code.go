@@ -7,16 +7,17 @@ import "fmt"
 type Code uint64
 
 const (
-	Done         Code = 0 // nothing is wrong: the connection is no longer used
-	Reset        Code = 1 // the TCP connection at the other end was reset
-	Denied       Code = 2 // the allow list does not let the caller connect
-	NotPublished Code = 3 // the target is not published here
-	Refused      Code = 4 // the upstream refused the connection
-	Unreachable  Code = 5 // the upstream could not be reached in time
-	BadPreamble  Code = 6 // the preamble is malformed or of an unknown version
-	Expired      Code = 7 // an SVID of the connection has expired: connect again
-	Stopping     Code = 8 // the forwarder is stopping
-	Untrusted    Code = 9 // the peer's certificate is not, or no longer, trusted
+	Done         Code = 0  // nothing is wrong: the connection is no longer used
+	Reset        Code = 1  // the TCP connection at the other end was reset
+	Denied       Code = 2  // the allow list does not let the caller connect
+	NotPublished Code = 3  // the target is not published here
+	Refused      Code = 4  // the upstream refused the connection
+	Unreachable  Code = 5  // the upstream could not be reached in time
+	BadPreamble  Code = 6  // the preamble is malformed or of an unknown version
+	Expired      Code = 7  // an SVID of the connection has expired: connect again
+	Stopping     Code = 8  // the forwarder is stopping
+	Untrusted    Code = 9  // the peer's certificate is not, or no longer, trusted
+	Overloaded   Code = 10 // the caller has, or holds, more than it may
 )
 
 var names = [...]string{
@@ -30,6 +31,7 @@ var names = [...]string{
 	Expired:      "expired",
 	Stopping:     "stopping",
 	Untrusted:    "untrusted",
+	Overloaded:   "overloaded",
 }
 
 // String is the code's name in logs and counters.

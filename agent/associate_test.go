@@ -106,3 +106,29 @@ func TestAssociateChange(t *testing.T) {
 	sendInVain(t, relay, to("outline.demo.flor.rete", "ping"))
 	refusals(t, c.Laptop, "not-caller", 1)
 }
+
+// TestAssociations: a user has so many and no more, and another when one has ended.
+func TestAssociations(t *testing.T) {
+	upstream, _ := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	c.start(t)
+	code := func() (net.Conn, byte) {
+		return socksRequest(t, c.SOCKS[alice], []byte{5, 3, 0, 1, 0, 0, 0, 0, 0, 0})
+	}
+	var first net.Conn
+	for i := range 256 {
+		conn, reply := code()
+		if reply != 0 {
+			t.Fatalf("reply %d to association %d", reply, i)
+		}
+		if first == nil {
+			first = conn
+		}
+	}
+	if _, reply := code(); reply != 1 {
+		t.Errorf("reply %d to one more, want 1", reply)
+	}
+	refusals(t, c.Laptop, "too-many", 1)
+	first.Close()
+	waitFor(t, "room", func() bool { _, reply := code(); return reply == 0 })
+}

@@ -27,6 +27,7 @@ in
         ++ (if settings ? ssh-host-key then [ settings.ssh-host-key ] else [ ]);
       CapabilityBoundingSet = "CAP_CHOWN CAP_DAC_READ_SEARCH";
       Environment = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket";
+      MemoryMax = "1G";
       MountAPIVFS = true;
       ProcSubset = "pid";
       RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";

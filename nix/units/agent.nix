@@ -27,6 +27,7 @@ in
       CapabilityBoundingSet = capability;
       FileDescriptorStoreMax = 4096; # local listeners, for the next agent
       LimitNOFILE = 65536;
+      MemoryMax = "1G"; # twice what agent/usage lets it take: buffers of the kernel count too
       RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX";
       # The directory above is root's: services get their credentials there.
       RuntimeDirectory = "${prefix}/agent";

@@ -23,6 +23,7 @@ in
         BindReadOnlyPaths = [ "-/nix/store" "-/usr" bin state "-/run/dbus" "/run/systemd/notify" ];
         CapabilityBoundingSet = "CAP_DAC_READ_SEARCH";
         Environment = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket";
+        MemoryMax = "256M";
         FileDescriptorStoreMax = 256; # who waits, for the next process
         ProcSubset = "pid";
         RestartSec = 1;

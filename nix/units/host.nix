@@ -38,6 +38,7 @@ listToAttrs (map
       DynamicUser = true;
       SupplementaryGroups = "${prefix} systemd-journal";
       CapabilityBoundingSet = "";
+      MemoryMax = "512M";
       Environment = "PATH=/run/current-system/sw/bin:/usr/bin:/bin"; # of journalctl
       PrivateUsers = true;
       RuntimeDirectory = unit "host";

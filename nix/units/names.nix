@@ -13,6 +13,7 @@ in
       BindPaths = "/etc";
       BindReadOnlyPaths = [ "-/usr" bin state ];
       CapabilityBoundingSet = "";
+      MemoryMax = "256M";
       PrivateUsers = true;
       ProcSubset = "pid";
       StateDirectory = prefix;

@@ -27,6 +27,7 @@ rec {
           AmbientCapabilities = capability;
           CapabilityBoundingSet = capability;
           LimitNOFILE = 65536;
+          MemoryMax = "2G";
           PrivateUsers = capability == "";
           RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
           StateDirectory = unit "provider";

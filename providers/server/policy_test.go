@@ -93,11 +93,9 @@ func TestPolicyRefused(t *testing.T) {
 	for want, change := range map[string]func(*florete.Policy){
 		`provider spiffe://demo.flor/service/outline, want service/<node>/florete-provider`: func(p *florete.Policy) { p.Provider.ID = providertest.ID("service/outline") },
 		`need "cert-node" of spiffe://demo.flor/node/ursula: granted twice`:                 func(p *florete.Policy) { p.Grants = append(p.Grants, p.Grants[0]) },
-		`runs kind "tls", for which this provider has no settings: add "tls"`:               func(p *florete.Policy) { p.Kinds["tls"] = json.RawMessage(`{}`) },
 		`need "cert-node" of spiffe://demo.flor/node/ursula: kind "oidc" is not among`:      func(p *florete.Policy) { p.Grants[0].Kind = "oidc" },
 		`trust domain demo.flor: no trust roots`:                                            func(p *florete.Policy) { p.Trust.Roots = []string{} },
 		`trust root 0: not a PEM certificate`:                                               func(p *florete.Policy) { p.Trust.Roots = []string{"x"} },
-		`lifetime 0, want 10 to`:                                                            func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":0}`) },
 	} {
 		e := providertest.NewEnv(t, "ursula")
 		change(&e.Policy)

@@ -1,0 +1,60 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"florete/providers/api"
+)
+
+// token exchanges a code or a refresh token for tokens.
+func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":"invalid_request","error_description":"want a form of at most %d bytes"}`, maxBody)
+		return
+	}
+	x := &exchange{from: r.RemoteAddr}
+	x.refresh, x.secret = presented(r.PostFormValue("refresh_token"))
+	out := &answer{ResponseWriter: w, status: http.StatusOK}
+	s.dex.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	if out.status == http.StatusOK {
+		return
+	}
+	var refused struct {
+		Code string `json:"error"`
+		Text string `json:"error_description"`
+	}
+	json.Unmarshal(out.body, &refused) // an answer of Dex without them is refused as well
+	write := s.audit.Stranger
+	if x.replayed {
+		write = s.audit.Write
+		refused.Code, refused.Text = api.CodeReplayed, "presented a second time: all tokens that came of it have ended"
+	}
+	row := refusal(x.from, "tokens", x.account, x.client, refused.Code, refused.Text)
+	if err := write(context.WithoutCancel(r.Context()), row); err != nil {
+		s.log.Error("a refusal of tokens is not in the audit log", "error", err)
+	}
+}
+
+// answer remembers the beginning of what it writes.
+type answer struct {
+	http.ResponseWriter
+	status int
+	body   []byte
+}
+
+func (a *answer) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	if a.status != http.StatusOK && len(a.body)+len(b) <= 4096 {
+		a.body = append(a.body, b...)
+	}
+	return a.ResponseWriter.Write(b)
+}

@@ -40,6 +40,7 @@ type issuerServer struct {
 	dex     http.Handler
 	storage storage.Storage
 	signIns signIns
+	tokens  tokens
 	guard   *guard
 	account func(email string) bool // whether it is somebody's
 	signer  signer.Signer
@@ -59,7 +60,8 @@ func (p *Provider) newIssuer(ctx context.Context, issuer string, users []storage
 	people := accounts{users: users, secret: p.cfg.Key.Derive("florete oidc unknown accounts v1", 32)}
 	s := &issuerServer{issuer: u, guard: newGuard(), audit: p.cfg.Audit, log: log,
 		account: func(email string) bool { _, ok := people.find(email); return ok }}
-	s.signIns = signIns{tokens{dexstore.New(p.cfg.Store, p.cfg.Key), p.cfg.Store, p.cfg.Key}, cookies{p.cfg.Key, u.Scheme == "https"}}
+	s.tokens = tokens{dexstore.New(p.cfg.Store, p.cfg.Key), p.cfg.Store, p.cfg.Key}
+	s.signIns = signIns{s.tokens, cookies{p.cfg.Key, u.Scheme == "https"}}
 	people.Storage = directory{s.signIns, p.clients, p.cfg.Policy}
 	s.storage = storage.WithStaticConnectors(audited{people, p.cfg.Audit}, []storage.Connector{
 		{ID: dex.LocalConnector, Name: "email and password", Type: dex.LocalConnector},

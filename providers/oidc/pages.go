@@ -16,7 +16,7 @@ const maxBody = 16 << 10
 // flow and introspection answer, and write to the store, without knowing the caller.
 func (s *issuerServer) routes(assets fs.FS, discovery []byte) http.Handler {
 	mux := http.NewServeMux()
-	for _, page := range []string{"GET /keys", "GET /userinfo", "POST /userinfo", "GET /static/", "GET /robots.txt"} {
+	for _, page := range []string{"GET /keys", "GET /static/", "GET /robots.txt"} {
 		mux.Handle(page, s.dex)
 	}
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
@@ -25,6 +25,8 @@ func (s *issuerServer) routes(assets fs.FS, discovery []byte) http.Handler {
 	})
 	for page, handler := range map[string]http.HandlerFunc{
 		"POST /token":                  s.token,
+		"GET /userinfo":                s.userinfo,
+		"POST /userinfo":               s.userinfo,
 		"GET /auth":                    s.authorize,
 		"POST /auth":                   s.authorize,
 		"GET /auth/{connector}":        s.begin,

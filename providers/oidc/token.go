@@ -2,9 +2,12 @@ package oidc
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
+	"time"
 
 	"florete/providers/api"
 )
@@ -37,6 +40,33 @@ func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
 	row := refusal(x.from, "tokens", x.account, x.client, refused.Code, refused.Text)
 	if err := write(context.WithoutCancel(r.Context()), row); err != nil {
 		s.log.Error("a refusal of tokens is not in the audit log", "error", err)
+	}
+}
+
+// userinfo says who an access token is about, unless that was ended. Dex verifies the
+// token; what is read of it before can only refuse.
+func (s *issuerServer) userinfo(w http.ResponseWriter, r *http.Request) {
+	var claims struct {
+		Subject  string `json:"sub"`
+		Audience string `json:"aud"`
+		Issued   int64  `json:"iat"`
+	}
+	if _, rest, ok := strings.Cut(r.Header.Get("Authorization"), "."); ok {
+		payload, _, _ := strings.Cut(rest, ".")
+		b, _ := base64.RawURLEncoding.DecodeString(payload)
+		json.Unmarshal(b, &claims) // Dex refuses what cannot be read
+	}
+	user, _ := presented(claims.Subject)
+	ended, err := s.tokens.ended(r.Context(), claims.Audience, user, time.Unix(claims.Issued, 0))
+	switch {
+	case err != nil:
+		s.log.Error("cannot tell whether a token was ended", "error", err)
+		http.Error(w, "the provider failed: its log has the reason", http.StatusInternalServerError)
+	case ended:
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		http.Error(w, "the token was ended", http.StatusUnauthorized)
+	default:
+		s.dex.ServeHTTP(w, r)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"florete/providers/seal"
@@ -24,6 +25,7 @@ type exchange struct {
 	refresh, secret string // of the refresh token: which one it is, and its newest part
 	code            string // that it exchanges now
 	account, client string // whose tokens they are
+	user            string // the account's, for ever
 	replayed        bool
 }
 
@@ -50,6 +52,8 @@ type tokens struct {
 type spent struct {
 	Refresh  string `json:"refresh"` // the token that it brought; empty before, and where it brought none
 	Replayed bool   `json:"replayed"`
+	Client   string `json:"client"`
+	User     string `json:"user"`
 }
 
 func spentAt(code string) string {
@@ -65,7 +69,7 @@ func (t tokens) CreateAuthCode(ctx context.Context, c storage.AuthCode) error {
 func (t tokens) GetAuthCode(ctx context.Context, code string) (storage.AuthCode, error) {
 	c, err := t.Storage.GetAuthCode(ctx, code)
 	x := exchangeOf(ctx)
-	x.account, x.client = c.Claims.Email, c.ClientID
+	x.account, x.client, x.user = c.Claims.Email, c.ClientID, c.Claims.UserID
 	if err == storage.ErrNotFound {
 		if replay := t.replay(ctx, code, false); replay != nil {
 			return c, replay
@@ -83,8 +87,12 @@ func (t tokens) DeleteAuthCode(ctx context.Context, code string) error {
 	if err != nil {
 		return err
 	}
-	exchangeOf(ctx).code = code
-	return t.spend(ctx, code, func(s spent) spent { return s })
+	x := exchangeOf(ctx)
+	x.code = code
+	return t.spend(ctx, code, func(s spent) spent {
+		s.Client, s.User = x.client, x.user
+		return s
+	})
 }
 
 // CreateRefresh notes which code brought the token.
@@ -115,29 +123,64 @@ func (t tokens) replay(ctx context.Context, code string, was bool) error {
 	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	refresh := ""
+	var had spent
 	err := t.spend(ctx, code, func(s spent) spent {
-		refresh, s.Replayed = s.Refresh, true
+		had = s
+		s.Replayed = true
 		return s
 	})
 	exchangeOf(ctx).replayed = true
-	if err != nil || refresh == "" {
+	if err != nil {
 		return err
 	}
-	return t.end(ctx, refresh)
+	return t.end(ctx, had.Refresh, had.Client, had.User)
 }
 
-// end ends a refresh token and with it all that came or could come of it.
-func (t tokens) end(ctx context.Context, refresh string) error {
+// end ends what a client has of a user: a refresh token, if any, and at /userinfo the
+// access tokens of before.
+func (t tokens) end(ctx context.Context, refresh, client, user string) error {
+	lease, err := t.db.Lease(ctx, tokensLive)
+	if err != nil {
+		return err
+	}
+	now, err := time.Now().UTC().MarshalText()
+	if err != nil {
+		return err
+	}
+	if _, err := t.db.Commit(ctx, store.Txn{Then: []store.Op{{Key: endedAt(client, user), Value: now, Lease: lease}}}); err != nil {
+		return err
+	}
+	if refresh == "" {
+		return nil
+	}
 	x := exchangeOf(ctx)
 	if r, err := t.Storage.GetRefresh(ctx, refresh); err == nil {
 		x.account, x.client = r.Claims.Email, r.ClientID
 	}
-	err := t.Storage.DeleteRefresh(ctx, refresh)
-	if err == storage.ErrNotFound {
-		return nil
+	if err := t.Storage.DeleteRefresh(ctx, refresh); err != storage.ErrNotFound {
+		return err
 	}
-	return err
+	return nil
+}
+
+func endedAt(client, user string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", client, user))
+	return "oidc/ended/" + hex.EncodeToString(sum[:])
+}
+
+// ended tells whether what a client got of a user at a time has been ended since. Times of
+// tokens are whole seconds.
+func (t tokens) ended(ctx context.Context, client, user string, issued time.Time) (bool, error) {
+	e, err := t.db.Get(ctx, endedAt(client, user))
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var at time.Time
+	err = at.UnmarshalText(e.Value)
+	return !issued.After(at), err
 }
 
 // spend changes the record of a code, and makes it when there is none.
@@ -192,13 +235,13 @@ func (t tokens) GetRefresh(ctx context.Context, id string) (storage.RefreshToken
 		return r, nil
 	}
 	x.replayed = true
-	if err := t.end(ctx, id); err != nil {
+	if err := t.end(ctx, id, r.ClientID, r.Claims.UserID); err != nil {
 		return r, err
 	}
 	return storage.RefreshToken{}, storage.ErrNotFound
 }
 
-// presented reads a refresh token as Dex writes them: base64 of a protobuf message with
+// presented reads a refresh token, or a subject, as Dex writes them: base64 of a protobuf message with
 // the strings 1, which one it is, and 2, its newest part. As to Dex, what is no such
 // message is the first of them.
 func presented(token string) (id, secret string) {

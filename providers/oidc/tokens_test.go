@@ -34,16 +34,39 @@ func TestReplayedCode(t *testing.T) {
 	}
 	_, err = s.Exchange(s.ctx(), strings.Repeat("x", 25), oauth2.VerifierOption("verifier"))
 	refused(t, "no code", err, "invalid_grant")
+	first := token
 	if token, err = s.refresh(token.RefreshToken); err != nil {
 		t.Fatal(err)
+	}
+	about := func(token *oauth2.Token) error {
+		_, err := s.provider.UserInfo(s.ctx(), oauth2.StaticTokenSource(token))
+		return err
+	}
+	if err := about(first); err != nil {
+		t.Errorf("access token: %v", err)
 	}
 	_, err = s.Exchange(s.ctx(), code, oauth2.VerifierOption("verifier"))
 	refused(t, "code a second time", err, "invalid_grant")
 	if _, err := s.refresh(token.RefreshToken); err == nil {
 		t.Error("tokens of a code that was presented twice go on")
 	}
+	for _, token := range []*oauth2.Token{first, token} {
+		if err := about(token); err == nil || !strings.Contains(err.Error(), "401") {
+			t.Errorf("access token of a code that was presented twice: %v", err)
+		}
+	}
+	// Times of tokens are whole seconds.
+	for second := time.Now().Unix(); time.Now().Unix() == second; time.Sleep(10 * time.Millisecond) {
+	}
 	f.rows(`granted sign-in`, `granted tokens`, `denied tokens invalid_grant`, `granted refreshed tokens`,
 		`denied tokens replayed`, `denied tokens invalid_request`)
+	again, err := s.Exchange(s.ctx(), s.signIn("state", "verifier"), oauth2.VerifierOption("verifier"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := about(again); err != nil {
+		t.Errorf("another sign-in after that: %v", err)
+	}
 }
 
 // TestCodeAtOnce: of those who present a code at the same time one gets tokens at most,

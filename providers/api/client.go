@@ -29,11 +29,12 @@ var Paths = map[string]string{"cert": PathSVID, "file": PathFile, "oidc": PathRe
 // HeaderKey carries the idempotency key of a request.
 const HeaderKey = "Idempotency-Key"
 
-// The longest request and answer, in bytes. The longest answers are documents of a
-// provider's host: 5 MB with 3,000 hosts.
+// The longest request and answers, in bytes. A need's longest answer is a file of a MiB,
+// escaped. The longest documents are those of a provider's host: 17 MB with 10,000 hosts.
 const (
-	MaxRequest = 64 << 10
-	MaxAnswer  = 64 << 20
+	MaxRequest  = 64 << 10
+	MaxAnswer   = 8 << 20
+	MaxArtifact = 32 << 20
 )
 
 // Client asks one provider on behalf of one node. Each call is a TLS connection

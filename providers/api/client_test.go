@@ -164,7 +164,7 @@ func TestOddAnswers(t *testing.T) {
 		"nothing":        {text(200, ""), api.Transient, api.CodeUnavailable, 0, "EOF"},
 		"another answer": {text(200, `{"values":{},"more":1}`), api.Transient, api.CodeUnavailable, 0, `unknown field "more"`},
 		"no values":      {text(200, `{}`), api.Transient, api.CodeUnavailable, 0, "no values"},
-		"too long":       {text(200, strings.Repeat(" ", api.MaxAnswer+1)), api.Transient, api.CodeUnavailable, 0, "longer than 67108864 bytes"},
+		"too long":       {text(200, strings.Repeat(" ", api.MaxAnswer+1)), api.Transient, api.CodeUnavailable, 0, "longer than 8388608 bytes"},
 		"a long header":  {text(200, `{"values":{"a":"b"}}`, "More", strings.Repeat("x", 20<<10)), api.Transient, api.CodeUnavailable, 0, "EOF"},
 		"a redirect":     {text(302, "", "Location", "/elsewhere"), api.Transient, api.CodeUnavailable, 0, "status 302"},
 		"hung up":        {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, api.Transient, api.CodeUnavailable, 0, "EOF"},
@@ -177,6 +177,26 @@ func TestOddAnswers(t *testing.T) {
 				t.Errorf("got %v after %d, want …%s… after %d", err, e.RetryAfter, c.says, c.after)
 			}
 		})
+	}
+}
+
+// TestLongDocuments: documents may be long, and have a bound; what follows them counts.
+func TestLongDocuments(t *testing.T) {
+	d := newDomain(t)
+	long := func(n int) error {
+		c := d.client(d.svid(provider, time.Now().Add(time.Hour)), func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, `{"documents":[]}`+strings.Repeat(" ", n-16))
+		})
+		_, err := c.Artifact(t.Context())
+		return err
+	}
+	if err := long(api.MaxArtifact); err != nil {
+		t.Error(err)
+	}
+	err := long(api.MaxArtifact + 1)
+	providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
+	if !strings.Contains(err.Error(), "longer than 33554432 bytes") {
+		t.Error(err)
 	}
 }
 

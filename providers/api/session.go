@@ -168,16 +168,16 @@ func (s *session) ask(path string, r Request) (Answer, error) {
 	return a, nil
 }
 
-// exchange sends a request and reads what comes back, one byte more than an answer may
-// have at most. A provider may answer before it has read all.
-func (s *session) exchange(req *http.Request) (*http.Response, []byte, error) {
+// exchange sends a request and reads what comes back, one byte more than most at most. A
+// provider may answer before it has read all.
+func (s *session) exchange(req *http.Request, most int64) (*http.Response, []byte, error) {
 	unsent := req.Write(s.conn)
 	s.limit.N = maxHeader
 	resp, err := http.ReadResponse(s.answers, req)
 	var b []byte
 	if err == nil {
 		s.limit.N = math.MaxInt64
-		b, err = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
+		b, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
 	}
 	if err != nil {
 		err = cmp.Or(s.ctx.Err(), unsent, err)
@@ -207,7 +207,11 @@ func (s *session) call(method, path string, r *Request, answer any) error {
 		return AsError(err)
 	}
 	req.Header = header
-	resp, b, err := s.exchange(req)
+	most := MaxAnswer
+	if _, ok := answer.(*Artifact); ok {
+		most = MaxArtifact
+	}
+	resp, b, err := s.exchange(req, int64(most))
 	if err != nil {
 		return AsError(fmt.Errorf("%s %s at %s: %w", method, path, s.address, err))
 	}
@@ -216,8 +220,8 @@ func (s *session) call(method, path string, r *Request, answer any) error {
 			method, path, s.address, resp.StatusCode, why)
 	}
 	switch {
-	case len(b) > MaxAnswer:
-		return odd(fmt.Sprintf("longer than %d bytes", MaxAnswer))
+	case len(b) > most:
+		return odd(fmt.Sprintf("longer than %d bytes", most))
 	case resp.StatusCode == http.StatusOK:
 		if err := florete.Decode(b, answer); err != nil {
 			return odd(err)

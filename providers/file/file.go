@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"syscall"
 	"unicode/utf8"
 
 	"florete"
@@ -67,20 +68,29 @@ func (f Files) Answer(_ context.Context, c server.Call) (server.Decision, error)
 	}, nil
 }
 
-// read returns a file below the directory, wherever links lead.
+// read returns a file below the directory: no link, soft or hard, leads out of it, and
+// nothing there can keep the open waiting, as a fifo would.
 func (f Files) read(ref string) (string, error) {
 	root, err := os.OpenRoot(f.Dir)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	file, err := root.Open(ref)
+	file, err := root.OpenFile(ref, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
-		return "", fmt.Errorf("file %q: not a regular file: %v", ref, err)
+	st, err := file.Stat()
+	switch {
+	case err != nil:
+		return "", err
+	case !st.Mode().IsRegular():
+		return "", fmt.Errorf("file %q: %s, want a regular file: put a copy there", ref, st.Mode().Type())
+	case st.Sys().(*syscall.Stat_t).Nlink != 1:
+		return "", fmt.Errorf("file %q: has another name, which may be outside of %s, want one name alone: put a copy there", ref, f.Dir)
+	case st.Size() > limit:
+		return "", fmt.Errorf("file %q: %d bytes, want at most %d", ref, st.Size(), limit)
 	}
 	if err := private.Check(file); err != nil {
 		return "", err
@@ -90,7 +100,7 @@ func (f Files) read(ref string) (string, error) {
 	case err != nil:
 		return "", err
 	case len(b) > limit:
-		return "", fmt.Errorf("file %q: longer than %d bytes", ref, limit)
+		return "", fmt.Errorf("file %q: grew beyond %d bytes while it was read", ref, limit)
 	case !utf8.Valid(b):
 		// JSON would change it on the way.
 		return "", fmt.Errorf("file %q: not text (UTF-8): keep it there in base64, and decode it where it is used", ref)

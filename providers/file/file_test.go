@@ -3,9 +3,11 @@ package file
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"florete/providers/api"
@@ -45,6 +47,7 @@ func TestConformance(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "smtp", secret, 0o600)
+	put(t, dir, "dir/smtp", secret, 0o600)
 	put(t, dir, "open", secret, 0o644)
 	put(t, dir, "keytab", secret+"\xff", 0o600)
 	put(t, dir, "long", strings.Repeat("x", limit+1), 0o600)
@@ -53,6 +56,17 @@ func TestRefusals(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Link(outside, filepath.Join(dir, "hard")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.Listen("unix", filepath.Join(dir, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
 	for body, want := range map[string]struct {
 		kind api.ErrorKind // empty for an accident of ours
 		part string
@@ -64,9 +78,13 @@ func TestRefusals(t *testing.T) {
 		`{"ref":""}`:                {api.Invalid, "not the name of a file"},
 		`{"ref":"smtp","more":"x"}`: {api.Invalid, "more"},
 		`{"ref":"open"}`:            {"", "chmod 0600"},
-		`{"ref":"long"}`:            {"", "longer than"},
+		`{"ref":"long"}`:            {"", "want at most"},
 		`{"ref":"keytab"}`:          {"", "not text"},
 		`{"ref":"link"}`:            {"", "escapes"},
+		`{"ref":"hard"}`:            {"", "has another name"},
+		`{"ref":"fifo"}`:            {"", "want a regular file"},
+		`{"ref":"socket"}`:          {"", "no such device"},
+		`{"ref":"dir"}`:             {"", "want a regular file"},
 	} {
 		_, err := Files{dir}.Answer(t.Context(), server.Call{
 			Caller:  providertest.ID("node/ursula"),

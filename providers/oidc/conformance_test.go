@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,9 +24,10 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The faults are for what the server commits, not for keys of the issuer.
-			return []server.Kind{must(New(Config{
+			return []server.Kind{New(Config{
 				Store: e.Store.Store, Key: e.Key, Policy: e.Policies.Current, Listen: listen, Users: users,
-			}))}
+				Audit: server.NewAudit(e.Store.Store, slog.Default()),
+			})}
 		},
 		Secret: []string{"clientSecret"},
 	})

@@ -4,13 +4,16 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"html/template"
 	"io/fs"
 	"log/slog"
 	"math"
 	"net/http"
+	"net/url"
 	"time"
 
 	"florete/providers/oidc/dexstore"
+	"florete/providers/server"
 
 	dex "github.com/dexidp/dex/server"
 	"github.com/dexidp/dex/server/signer"
@@ -22,62 +25,59 @@ const (
 	loginsLive   = 15 * time.Minute // from the service's redirect to the password
 	upkeepEvery  = 5 * time.Minute
 	keysRotate   = "24h"
-	refreshIdle  = "720h"  // a refresh token unused for so long ends
-	refreshEnds  = "2160h" // and so does one of this age
-	refreshAgain = "3s"    // an answer that got lost can be asked for again
+	refreshIdle  = "720h"          // a refresh token unused for so long ends
+	refreshEnds  = "2160h"         // and so does one of this age
+	refreshAgain = 3 * time.Second // an answer that got lost can be asked for again
 )
 
 //go:embed web
 var web embed.FS
 
-// pages are the paths of Dex that are served. Its device flow and introspection
-// are not: they answer, and write to the store, without knowing the caller.
-var pages = []string{
-	"GET /.well-known/openid-configuration",
-	"GET /keys",
-	"POST /token",
-	"GET /userinfo",
-	"POST /userinfo",
-	"GET /auth",
-	"POST /auth",
-	"GET /auth/{connector}",
-	"GET /auth/{connector}/login",
-	"POST /auth/{connector}/login",
-	"GET /approval",
-	"POST /approval",
-	"GET /static/",
-	"GET /robots.txt",
-}
-
-// issuerServer is one Dex.
+// issuerServer is one Dex, and what stands before it.
 type issuerServer struct {
 	http.Handler
+	issuer  *url.URL
+	dex     http.Handler
 	storage storage.Storage
+	signIns signIns
+	tokens  tokens
+	guard   *guard
+	account func(email string) bool // whether it is somebody's
 	signer  signer.Signer
+	audit   *server.Audit
+	pages   *template.Template
 	log     *slog.Logger
 }
 
 // newIssuer makes the Dex of an issuer. What Dex leaves running ends with ctx and
 // touches nothing: rotation and garbage collection are upkeep's.
-func (p *Provider) newIssuer(ctx context.Context, issuer string) (*issuerServer, error) {
-	s := &issuerServer{log: p.log.With("issuer", issuer)}
-	s.storage = directory{pending{dexstore.New(p.cfg.Store, p.cfg.Key), &p.pending}, p.clients, p.cfg.Policy}
-	s.storage = storage.WithStaticPasswords(s.storage, p.users, s.log)
-	s.storage = storage.WithStaticConnectors(s.storage, []storage.Connector{
+func (p *Provider) newIssuer(ctx context.Context, issuer string, users []storage.Password) (*issuerServer, error) {
+	u, err := url.Parse(issuer)
+	if err != nil {
+		return nil, err
+	}
+	log := slog.New(&sparing{Handler: p.log.Handler(), said: &said{}}).With("issuer", issuer)
+	people := accounts{users: users, secret: p.cfg.Key.Derive("florete oidc unknown accounts v1", 32)}
+	s := &issuerServer{issuer: u, guard: newGuard(), audit: p.cfg.Audit, log: log,
+		account: func(email string) bool { _, ok := people.find(email); return ok }}
+	s.tokens = tokens{dexstore.New(p.cfg.Store, p.cfg.Key), p.cfg.Store, p.cfg.Key}
+	s.signIns = signIns{s.tokens, cookies{p.cfg.Key, u.Scheme == "https"}}
+	people.Storage = directory{s.signIns, p.clients, p.cfg.Policy}
+	s.storage = storage.WithStaticConnectors(audited{people, p.cfg.Audit}, []storage.Connector{
 		{ID: dex.LocalConnector, Name: "email and password", Type: dex.LocalConnector},
 	})
-	var err error
 	s.signer, err = (&signer.LocalConfig{KeysRotationPeriod: keysRotate}).Open(ctx, s.storage, tokensLive, time.Now, s.log)
 	if err != nil {
 		return nil, err
 	}
 	s.rotate() // before Dex asks which algorithm to announce
-	if _, err := s.signer.Algorithm(ctx); err != nil {
+	algorithm, err := s.signer.Algorithm(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("issuer %s: %w", issuer, err)
 	}
 	// The second argument turns rotation off, whatever its name says. The logger
 	// would only repeat the constants.
-	refresh, err := dex.NewRefreshTokenPolicy(slog.New(slog.DiscardHandler), false, refreshIdle, refreshEnds, refreshAgain)
+	refresh, err := dex.NewRefreshTokenPolicy(slog.New(slog.DiscardHandler), false, refreshIdle, refreshEnds, refreshAgain.String())
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,12 @@ func (p *Provider) newIssuer(ctx context.Context, issuer string) (*issuerServer,
 	if err != nil {
 		return nil, err
 	}
-	d, err := dex.NewServer(ctx, dex.Config{
+	name := p.cfg.Policy().Cluster
+	s.pages, err = template.New("").Funcs(template.FuncMap{"issuer": func() string { return name }}).ParseFS(assets, "templates/*")
+	if err != nil {
+		return nil, err
+	}
+	s.dex, err = dex.NewServer(ctx, dex.Config{
 		Issuer:               issuer,
 		Storage:              s.storage,
 		AllowedGrantTypes:    []string{"authorization_code", "refresh_token"},
@@ -94,34 +99,15 @@ func (p *Provider) newIssuer(ctx context.Context, issuer string) (*issuerServer,
 		AuthRequestsValidFor: loginsLive,
 		RefreshTokenPolicy:   refresh,
 		GCFrequency:          math.MaxInt64,
-		Web:                  dex.WebConfig{WebFS: assets, Issuer: p.cfg.Policy().Cluster},
+		Web:                  dex.WebConfig{WebFS: assets, Issuer: name},
 		Logger:               s.log,
 		Signer:               manual{s.signer},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("issuer %s: %w", issuer, err)
 	}
-	s.Handler = routes(d, assets)
+	s.Handler = s.routes(assets, discovery(issuer, string(algorithm)))
 	return s, nil
-}
-
-// routes serves the pages of Dex and nothing else of it.
-func routes(dex http.Handler, assets fs.FS) http.Handler {
-	mux := http.NewServeMux()
-	for _, page := range pages {
-		mux.Handle(page, dex)
-	}
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		http.ServeFileFS(w, r, assets, "static/welcome.html")
-	})
-	return http.MaxBytesHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		// No form-action: browsers apply it to where signing in leads back to.
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		mux.ServeHTTP(w, r)
-	}), 64<<10)
 }
 
 // manual is a signer whose keys somebody else rotates.

@@ -17,14 +17,11 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"sync/atomic"
 
 	"florete"
 	"florete/providers/seal"
 	"florete/providers/server"
 	"florete/providers/store"
-
-	"github.com/dexidp/dex/storage"
 )
 
 // Name of the kind.
@@ -46,6 +43,9 @@ type Config struct {
 	// [{"email": …, "username": …, "userID": …, "hash": bcrypt}]
 	Users string
 
+	// Audit is where sign-ins and tokens are written.
+	Audit *server.Audit
+
 	Logger *slog.Logger // nil for slog.Default()
 }
 
@@ -54,8 +54,6 @@ type Provider struct {
 	cfg     Config
 	log     *slog.Logger
 	clients clients
-	users   []storage.Password
-	pending atomic.Int64
 }
 
 var (
@@ -63,25 +61,26 @@ var (
 	_ server.Runner   = (*Provider)(nil)
 )
 
-// New checks the configuration and reads the users.
-func New(cfg Config) (*Provider, error) {
-	host, _, err := net.SplitHostPort(cfg.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("oidc listen: %w", err)
-	}
-	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-		return nil, fmt.Errorf("oidc listen %q: passwords would cross the network in clear: "+
-			"listen on a loopback address and publish that as a service", cfg.Listen)
-	}
-	users, err := readUsers(cfg.Users)
-	if err != nil {
-		return nil, err
-	}
-	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}, users: users}
+// New makes a Provider. What it needs from elsewhere Run looks for.
+func New(cfg Config) *Provider {
+	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}}
 	if p.log == nil {
 		p.log = slog.Default()
 	}
-	return p, nil
+	return p
+}
+
+// checkListen refuses to serve where passwords would cross the network in clear.
+func checkListen(listen string) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return fmt.Errorf("oidc listen: %w", err)
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+		return fmt.Errorf("oidc listen %q: passwords would cross the network in clear: "+
+			"listen on a loopback address and publish that as a service", listen)
+	}
+	return nil
 }
 
 // Name of the kind.

@@ -114,21 +114,20 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) start() {
 	f.t.Helper()
 	f.db = must(sqlite.Open(filepath.Join(f.dir, "state.db"), sqlite.Options{}))
-	p, err := New(Config{
+	log := slog.New(slog.NewJSONHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	p := New(Config{
 		Store:  f.db,
 		Key:    must(seal.Load(filepath.Join(f.dir, "seal.key"))),
 		Policy: f.inForce,
 		Listen: f.listen,
 		Users:  filepath.Join(f.dir, "users"),
-		Logger: slog.New(slog.NewJSONHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Audit:  server.NewAudit(f.db, log),
+		Logger: log,
 	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
 	f.p = p
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
+	go func() { ended <- p.Run(ctx, func() {}) }()
 	f.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {

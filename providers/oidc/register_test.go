@@ -175,7 +175,7 @@ func TestListen(t *testing.T) {
 		"192.0.2.1:5556": "in clear",
 		"localhost:5556": "in clear",
 	} {
-		if _, err := New(Config{Listen: listen}); err == nil || !strings.Contains(err.Error(), part) {
+		if err := New(Config{Listen: listen}).Run(t.Context(), t.FailNow); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q: error is %v, want %q in it", listen, err, part)
 		}
 	}
@@ -183,8 +183,7 @@ func TestListen(t *testing.T) {
 
 func TestListenTaken(t *testing.T) {
 	f := newFixture(t)
-	p := must(New(f.p.cfg))
-	if err := p.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "oidc listen: ") || !strings.Contains(err.Error(), f.listen) {
+	if err := New(f.p.cfg).Run(t.Context(), t.FailNow); err == nil || !strings.Contains(err.Error(), "oidc listen: ") || !strings.Contains(err.Error(), f.listen) {
 		t.Errorf("error is %v, want oidc listen and %s in it", err, f.listen)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
+	"florete/providers/conns"
 )
 
 const (
@@ -19,16 +19,22 @@ const (
 
 	// connections of people are no reason for hosts to find no room.
 	connections = 1024
+	maxHeader   = 32 << 10
 )
 
 // Run serves the issuer that the policy in force names, until ctx ends.
-func (p *Provider) Run(ctx context.Context) error {
+func (p *Provider) Run(ctx context.Context, up func()) error {
+	if err := checkListen(p.cfg.Listen); err != nil {
+		return err
+	}
 	for {
 		named := p.named()
 		if named != "" {
-			if err := p.serve(ctx, named); err != nil {
+			if err := p.serve(ctx, named, up); err != nil {
 				return err
 			}
+		} else {
+			up()
 		}
 		if p.changed(ctx, named); ctx.Err() != nil {
 			return nil
@@ -56,12 +62,16 @@ func (p *Provider) changed(ctx context.Context, issuer string) {
 }
 
 // serve serves one issuer while it is in force.
-func (p *Provider) serve(ctx context.Context, issuer string) error {
+func (p *Provider) serve(ctx context.Context, issuer string, up func()) error {
+	users, err := readUsers(p.cfg.Users)
+	if err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancel(ctx)
 	var owned sync.WaitGroup
 	defer owned.Wait()
 	defer stop()
-	s, err := p.newIssuer(ctx, issuer)
+	s, err := p.newIssuer(ctx, issuer, users)
 	if err != nil {
 		return err
 	}
@@ -75,6 +85,9 @@ func (p *Provider) serve(ctx context.Context, issuer string) error {
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    maxHeader,
+		ConnContext:       conns.Context,
+		ConnState:         conns.State,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	owned.Go(func() { s.upkeep(ctx) })
@@ -87,7 +100,10 @@ func (p *Provider) serve(ctx context.Context, issuer string) error {
 		}
 	})
 	s.log.Info("issuer serves", "listen", listener.Addr().String())
-	if err := web.Serve(netutil.LimitListener(listener, connections)); !errors.Is(err, http.ErrServerClosed) {
+	up()
+	// They all come from the forwarder's address, which has no share of its own.
+	limit := conns.Limit{Total: connections, Prefix: connections}
+	if err := web.Serve(conns.Listen(listener, limit)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("oidc listen: %w", err)
 	}
 	return nil

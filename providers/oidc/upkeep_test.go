@@ -4,36 +4,33 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"florete/providers/seal"
+	"florete/providers/server"
 	"florete/providers/store/sqlite"
 
 	"github.com/dexidp/dex/storage"
 )
 
-// Over a day keys are rotated, the old ones still verify, and logins that nobody
-// finished are gone. The bubble fails when a goroutine outlives its context.
+// Over a day keys are rotated, the old ones still verify, and codes that nobody
+// exchanged are gone. The bubble fails when a goroutine outlives its context.
 func TestUpkeep(t *testing.T) {
 	f := &fixture{t: t}
 	f.grant(callback)
-	users := filepath.Join(t.TempDir(), "users")
-	if err := os.WriteFile(users, []byte(`[]`), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	synctest.Test(t, func(t *testing.T) {
 		db := must(sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{}))
 		defer db.Close()
-		p := must(New(Config{
+		p := New(Config{
 			Store: db, Key: must(seal.New(bytes.Repeat([]byte{1}, 32))),
-			Policy: f.inForce, Listen: "127.0.0.1:0", Users: users, Logger: slog.New(slog.DiscardHandler),
-		}))
+			Policy: f.inForce, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+			Audit: server.NewAudit(db, slog.New(slog.DiscardHandler)),
+		})
 		ctx, cancel := context.WithCancel(t.Context())
-		s, err := p.newIssuer(ctx, issuerURL)
+		s, err := p.newIssuer(ctx, issuerURL, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,16 +39,16 @@ func TestUpkeep(t *testing.T) {
 		defer func() { cancel(); <-ended }()
 
 		first := must(s.signer.ValidationKeys(ctx))
-		if err := s.storage.CreateAuthRequest(ctx, storage.AuthRequest{ID: "left", Expiry: time.Now().Add(loginsLive)}); err != nil {
+		if err := s.storage.CreateAuthCode(ctx, storage.AuthCode{ID: "left"}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(loginsLive - time.Minute)
-		if _, err := s.storage.GetAuthRequest(ctx, "left"); err != nil {
-			t.Errorf("login that may still be finished: %v", err)
+		time.Sleep(codesLive - time.Minute)
+		if _, err := s.storage.GetAuthCode(ctx, "left"); err != nil {
+			t.Errorf("code that may still be exchanged: %v", err)
 		}
 		time.Sleep(time.Minute + upkeepEvery + time.Second)
-		if _, err := s.storage.GetAuthRequest(ctx, "left"); err != storage.ErrNotFound {
-			t.Errorf("login that was left: error is %v, want %v", err, storage.ErrNotFound)
+		if _, err := s.storage.GetAuthCode(ctx, "left"); err != storage.ErrNotFound {
+			t.Errorf("code that was left: error is %v, want %v", err, storage.ErrNotFound)
 		}
 		time.Sleep(24 * time.Hour)
 		keys := must(s.signer.ValidationKeys(ctx))

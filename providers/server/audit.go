@@ -21,13 +21,22 @@ const AuditPrefix = "audit/"
 // Outcome of a decision.
 type Outcome string
 
-// Granted is an outcome; the others are kinds of error.
-const Granted Outcome = "granted"
+// Granted and Summed are outcomes; the others are kinds of error.
+const (
+	Granted Outcome = "granted"
+	Summed  Outcome = "summed" // what one network was answered beyond the rows of its own, by code in Detail
+)
+
+// Codes of what is no request, and has no code on the wire.
+const (
+	CodeNonce     = "nonce"     // a nonce that was given out; counted alone
+	CodeHandshake = "handshake" // denied: no TLS handshake, or none that this provider takes
+)
 
 // Row is one decision in the audit log, written in the transaction that makes it.
 type Row struct {
 	Time    time.Time         `json:"time"`
-	From    string            `json:"from"`   // network address
+	From    string            `json:"from"`   // network address; of Summed the network
 	Caller  string            `json:"caller"` // SPIFFE ID, empty when unknown
 	Kind    string            `json:"kind"`
 	Need    string            `json:"need"`
@@ -39,13 +48,15 @@ type Row struct {
 	Enrols  bool              `json:"enrols,omitempty"` // known by a proof, not a certificate
 	Again   bool              `json:"again,omitempty"`  // the recorded answer of the same request
 	Detail  map[string]string `json:"detail,omitempty"`
+
+	CountAs string `json:"-"` // what a stranger's row is counted as; empty for Code
 }
 
 // maxMessage bounds what a caller can have written into a row by having it refused.
 const maxMessage = 500
 
-// refuse makes the row one of a refusal.
-func (r Row) refuse(e *api.Error) Row {
+// Refuse makes the row one of a refusal.
+func (r Row) Refuse(e *api.Error) Row {
 	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, plain(e.Message)
 	if len(r.Message) > maxMessage {
 		r.Message = strings.ToValidUTF8(r.Message[:maxMessage], "") + "…"
@@ -64,6 +75,12 @@ func plain(s string) string {
 	}, s)
 }
 
+// known tells whether the row is about a caller whom its certificate names, or one that
+// was granted something. Others are strangers.
+func (r Row) known() bool {
+	return r.Outcome == Granted || r.Caller != "" && !r.Enrols
+}
+
 // op appends the row.
 func (r Row) op() store.Op {
 	b, err := json.Marshal(r)
@@ -73,7 +90,23 @@ func (r Row) op() store.Op {
 	return store.Put(fmt.Sprintf("%s%016x-%s", AuditPrefix, r.Time.UnixNano(), rand.Text()[:8]), b)
 }
 
+// log writes what is set in the row.
 func (r Row) log(ctx context.Context, l *slog.Logger) {
-	l.Log(ctx, r.level(), string(r.Outcome), "from", r.From, "caller", r.Caller, "kind", r.Kind, "need", r.Need,
-		"serial", r.Serial, "code", r.Code, "message", r.Message, "enrols", r.Enrols, "again", r.Again, "detail", r.Detail)
+	var set []slog.Attr
+	add := func(a slog.Attr, is bool) {
+		if is {
+			set = append(set, a)
+		}
+	}
+	add(slog.String("from", r.From), r.From != "")
+	add(slog.String("caller", r.Caller), r.Caller != "")
+	add(slog.String("kind", r.Kind), r.Kind != "")
+	add(slog.String("need", r.Need), r.Need != "")
+	add(slog.Int64("serial", r.Serial), r.Serial != 0)
+	add(slog.String("code", r.Code), r.Code != "")
+	add(slog.String("message", r.Message), r.Message != "")
+	add(slog.Bool("enrols", true), r.Enrols)
+	add(slog.Bool("again", true), r.Again)
+	add(slog.Any("detail", r.Detail), len(r.Detail) > 0)
+	l.LogAttrs(ctx, r.level(), string(r.Outcome), set...)
 }

@@ -40,18 +40,17 @@ func (a *attempt) conclude(ctx context.Context, decide func() (any, change, erro
 			a.row.Outcome = Granted
 		case errors.As(err, &refusal):
 			answer, c = nil, change{}
-			a.row = a.row.refuse(refusal)
+			a.row = a.row.Refuse(refusal)
 		default:
 			return nil, a.accident(ctx, err)
 		}
-		_, err = a.Store.Commit(ctx, store.Txn{If: c.If, Then: append(c.Then, a.row.op())})
+		err = a.Audit.commit(ctx, c, a.row, a.row.known())
 		switch {
 		case errors.Is(err, store.ErrConflict):
 			continue
 		case err != nil:
 			return nil, a.accident(ctx, err)
 		}
-		a.row.log(ctx, a.Logger)
 		for _, row := range c.alarms {
 			row.log(ctx, a.Logger)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"florete/providers/api"
+	"florete/providers/conns"
 )
 
 // routes are the endpoints of the kinds.
@@ -16,11 +17,9 @@ func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, k := range s.Kinds {
 		if e, ok := k.(Enroller); ok {
-			mux.HandleFunc("POST /"+k.Name()+"/nonce", func(w http.ResponseWriter, _ *http.Request) {
-				write(w, http.StatusOK, api.Nonce{Nonce: e.Nonce(time.Now())})
-			})
+			mux.HandleFunc("POST /"+k.Name()+"/nonce", func(w http.ResponseWriter, r *http.Request) { s.nonce(w, r, e) })
 		}
-		if a, ok := k.(Answerer); ok {
+		if a, ok := k.(Answerer); ok && api.Paths[k.Name()] != "" {
 			mux.HandleFunc("POST "+api.Paths[k.Name()], func(w http.ResponseWriter, r *http.Request) { s.post(w, r, a) })
 		}
 		if rd, ok := k.(Reader); ok {
@@ -40,13 +39,26 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// nonce gives a nonce to whoever wants one.
+func (s *Server) nonce(w http.ResponseWriter, r *http.Request, k Enroller) {
+	now := time.Now()
+	s.Audit.count(r.RemoteAddr, CodeNonce, now)
+	write(w, http.StatusOK, api.Nonce{Nonce: k.Nonce(now)})
+}
+
 // post answers a request for a need. Who asks is settled before the body is read.
 func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
 	a := attempt{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
 	enroller, _ := k.(Enroller)
 	err := a.identify(r.Context(), r.TLS, enroller != nil)
 	if err == nil {
+		if a.svid != nil {
+			conns.Vouch(r.Context())
+		}
 		err = a.receive(http.MaxBytesReader(w, r.Body, api.MaxRequest), r.Header.Get(api.HeaderKey))
+	}
+	if err == nil {
+		err = s.failing.refuse(k.Name())
 	}
 	a.reply(w, r, func() (any, change, error) {
 		if err != nil {
@@ -60,6 +72,10 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
 func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 	a := attempt{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
 	err := a.identify(r.Context(), r.TLS, false)
+	if err == nil {
+		conns.Vouch(r.Context())
+		err = s.failing.refuse(k.Name())
+	}
 	if text := r.URL.Query().Get("serial"); err == nil && text != "" {
 		if a.row.Serial, err = strconv.ParseInt(text, 10, 64); err != nil {
 			err = api.Errorf(api.Invalid, api.CodeMalformed, "serial %q: not a number", text)
@@ -104,8 +120,7 @@ func (a *attempt) who() string {
 	if a.svid != nil {
 		return a.caller.String()
 	}
-	at, _ := source(a.row.From)
-	return at.String()
+	return conns.Prefix(a.row.From).String()
 }
 
 // reply writes an answer or, when err is not nil, a refusal.

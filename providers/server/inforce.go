@@ -61,7 +61,7 @@ func (r Row) level() slog.Level {
 	switch {
 	case r.Outcome == Alarmed:
 		return slog.LevelError
-	case r.Outcome == Granted, r.Outcome == Changed && r.Code != CodeRollback:
+	case r.Outcome == Granted, r.Outcome == Summed, r.Outcome == Changed && r.Code != CodeRollback:
 		return slog.LevelInfo
 	}
 	return slog.LevelWarn

@@ -64,11 +64,14 @@ type Enroller interface {
 	Admit(ctx context.Context, c Call) error
 }
 
-// Runner is a Kind with work of its own. The server runs it beside its listener
-// and ends when it fails.
+// Runner is a Kind with work of its own, which the server runs beside its listener.
 type Runner interface {
 	Kind
-	Run(ctx context.Context) error
+
+	// Run works until ctx ends, and calls up whenever it has begun to. What it needs
+	// from elsewhere, such as a file, it looks for here: when it fails, requests for
+	// the kind are transient, the others are served, and Run is called again.
+	Run(ctx context.Context, up func()) error
 }
 
 // Call is one authenticated request that the policy grants.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,7 @@ type Policies struct {
 	log     *slog.Logger
 	now     atomic.Pointer[inForce]
 	refused []byte // the envelope that was refused last, to say so once
+	failing *failing
 }
 
 // inForce is a policy with what is looked up in it.
@@ -69,10 +71,39 @@ func OpenPolicies(dir string, log *slog.Logger) (*Policies, error) {
 // Current is the policy in force.
 func (p *Policies) Current() florete.Policy { return p.now.Load().Policy }
 
-// use checks the policy in force, and every one after it, with the kinds.
-func (p *Policies) use(kinds []Kind) error {
-	p.kinds = kinds
-	return p.check(p.now.Load())
+// use checks the policy in force, and every one after it, with the kinds. A kind that
+// cannot serve the policy in force fails, and the others are served; it is among those
+// that use returns also where this provider has no settings for it.
+func (p *Policies) use(kinds []Kind, f *failing) ([]Kind, error) {
+	now := p.now.Load()
+	for _, name := range slices.Sorted(maps.Keys(now.Kinds)) {
+		if !slices.ContainsFunc(kinds, func(k Kind) bool { return k.Name() == name }) {
+			kinds = append(kinds, missing(name))
+		}
+	}
+	p.kinds, p.failing = kinds, f
+	for _, k := range kinds {
+		f.set(failure{k.Name(), true}, checkKind(k, now))
+	}
+	return kinds, p.check(now)
+}
+
+// recheck checks again the kinds that could not serve the policy in force: it is another
+// now, or a person has mended what they need.
+func (p *Policies) recheck() {
+	for _, k := range p.kinds {
+		if of := (failure{k.Name(), true}); p.failing.has(of) {
+			p.failing.set(of, checkKind(k, p.now.Load()))
+		}
+	}
+}
+
+// checkKind refuses a policy that runs a kind which cannot serve it.
+func checkKind(k Kind, f *inForce) error {
+	if _, ok := f.Kinds[k.Name()]; !ok {
+		return nil
+	}
+	return k.Check(f.Policy)
 }
 
 func (p *Policies) read() (*inForce, error) {
@@ -111,33 +142,32 @@ func (p *Policies) read() (*inForce, error) {
 	return f, p.check(f)
 }
 
-// check refuses what this provider, with its kinds, cannot serve.
+// check refuses what no provider can serve, and for another provider than this.
 func (p *Policies) check(f *inForce) error {
 	if old := p.now.Load(); old != nil && (old.Provider.ID != f.Provider.ID || !slices.Equal(old.Provider.Listen, f.Provider.Listen)) {
 		return fmt.Errorf("policy of %s: this provider becomes %s at %s, and was %s at %s: restart it",
 			f.Host, f.Provider.ID, strings.Join(f.Provider.Listen, ", "), old.Provider.ID, strings.Join(old.Provider.Listen, ", "))
 	}
-	if p.kinds == nil {
-		return nil
+	for _, g := range f.Grants {
+		if _, ok := f.Kinds[g.Kind]; !ok {
+			return fmt.Errorf("policy of %s: need %q of %s: kind %q is not among those it runs", f.Host, g.Need, g.Caller, g.Kind)
+		}
 	}
+	return nil
+}
+
+// checkNext refuses a policy in place of the one in force that a kind cannot serve.
+func (p *Policies) checkNext(f *inForce) error {
 	here := map[string]bool{}
 	for _, k := range p.kinds {
 		here[k.Name()] = true
-		if _, ok := f.Kinds[k.Name()]; !ok {
-			continue
-		}
-		if err := k.Check(f.Policy); err != nil {
+		if err := checkKind(k, f); err != nil {
 			return err
 		}
 	}
 	for name := range f.Kinds {
 		if !here[name] {
-			return fmt.Errorf("policy of %s: runs kind %q, for which this provider has no settings: add %q to its settings and restart it", f.Host, name, name)
-		}
-	}
-	for _, g := range f.Grants {
-		if _, ok := f.Kinds[g.Kind]; !ok {
-			return fmt.Errorf("policy of %s: need %q of %s: kind %q is not among those it runs", f.Host, g.Need, g.Caller, g.Kind)
+			return missing(name).Check(f.Policy)
 		}
 	}
 	return nil
@@ -167,9 +197,13 @@ func (p *Policies) poll() {
 	}
 	if bytes.Equal(envelope, old.envelope) {
 		p.refused = nil
+		p.recheck()
 		return
 	}
 	f, err := p.read()
+	if err == nil {
+		err = p.checkNext(f)
+	}
 	if err != nil {
 		if p.refused == nil || !bytes.Equal(p.refused, envelope) {
 			p.log.Error("the new policy is refused, the old one stays in force", "error", err, "serial", old.serial)
@@ -179,5 +213,6 @@ func (p *Policies) poll() {
 	}
 	p.refused = nil
 	p.now.Store(f)
+	p.recheck()
 	p.log.Info("policy in force", "serial", f.serial, "grants", len(f.Grants))
 }

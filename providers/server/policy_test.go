@@ -94,7 +94,6 @@ func TestPolicyRefused(t *testing.T) {
 	for want, change := range map[string]func(*florete.Policy){
 		`provider spiffe://demo.flor/service/outline, want service/<node>/florete-provider`: func(p *florete.Policy) { p.Provider.ID = providertest.ID("service/outline") },
 		`need "cert-node" of spiffe://demo.flor/node/ursula: granted twice`:                 func(p *florete.Policy) { p.Grants = append(p.Grants, p.Grants[0]) },
-		`runs kind "tls", for which this provider has no settings: add "tls"`:               func(p *florete.Policy) { p.Kinds["tls"] = json.RawMessage(`{}`) },
 		`need "cert-node" of spiffe://demo.flor/node/ursula: kind "oidc" is not among`:      func(p *florete.Policy) { p.Grants[0].Kind = "oidc" },
 		`host key of spiffe://demo.flor/node/ursula: ssh: no key found`:                     func(p *florete.Policy) { p.Devices[0].SSHHostKey = "ssh-ed25519 x" },
 		`host key of spiffe://demo.flor/node/ursula: Ed25519 key of small order`: func(p *florete.Policy) {
@@ -102,7 +101,6 @@ func TestPolicyRefused(t *testing.T) {
 		},
 		`trust domain demo.flor: no trust roots`:       func(p *florete.Policy) { p.Trust.Roots = []string{} },
 		`trust root 0: no PEM block CERTIFICATE in it`: func(p *florete.Policy) { p.Trust.Roots = []string{"x"} },
-		`lifetime 0, want 10 to`:                       func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":0}`) },
 	} {
 		e := providertest.NewEnv(t, "ursula")
 		change(&e.Policy)

@@ -4,18 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"florete"
+	"florete/providers/conns"
 	"florete/providers/seal"
 	"florete/providers/store"
 
-	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -34,9 +32,16 @@ type Config struct {
 	// Half may be of one caller. Zero for 32.
 	Parallel int
 
-	// Connections bounds how many are open; others wait. A quarter may be from one
-	// network address. Zero for 1024.
+	// Connections bounds how many are open. A quarter may be from one network address.
+	// New ones take the room of those that no verified caller made. Zero for 1024.
 	Connections int
+
+	// Audit is where decisions are written; nil for NewAudit of the store.
+	Audit *Audit
+
+	// Status gets what the service manager shows: first when the server serves, then
+	// when it changes. It may be nil.
+	Status func(string)
 
 	Logger *slog.Logger // nil for slog.Default()
 }
@@ -46,6 +51,7 @@ type Server struct {
 	Config
 	slots   chan struct{}
 	callers *places[string]
+	failing *failing
 	mux     *http.ServeMux
 }
 
@@ -60,32 +66,43 @@ func New(c Config) (*Server, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if err := c.Policies.use(c.Kinds); err != nil {
+	if c.Audit == nil {
+		c.Audit = NewAudit(c.Store, c.Logger)
+	}
+	if c.Status == nil {
+		c.Status = func(string) {}
+	}
+	f := &failing{log: c.Logger, why: map[failure]error{}}
+	var err error
+	if c.Kinds, err = c.Policies.use(c.Kinds, f); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, slots: make(chan struct{}, c.Parallel), callers: newPlaces[string](c.Parallel / 2)}
+	s := &Server{Config: c, slots: make(chan struct{}, c.Parallel), callers: newPlaces[string](c.Parallel / 2), failing: f}
 	s.mux = s.routes()
 	return s, nil
 }
 
 // Serve answers on l, keeps the policy up to date and runs what the kinds run,
-// until ctx ends or one of them fails. It closes l.
+// until ctx ends or the listener fails. A kind that fails is run again. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	hs := &http.Server{
 		Handler:           s.mux,
-		ConnContext:       withPeer,
 		ReadHeaderTimeout: 10 * time.Second, // bounds the TLS handshake too
 		ReadTimeout:       20 * time.Second,
 		WriteTimeout:      40 * time.Second,
 		IdleTimeout:       30 * time.Second,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
+		ErrorLog:          handshakes{s.Audit, s.Logger}.log(),
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return withPeer(conns.Context(ctx, c), c) },
+		ConnState:         conns.State,
 	}
 	versions := &inForceRecorder{Server: s, recorded: map[string]string{}}
 	versions.record(context.WithoutCancel(ctx)) // before anything is decided on it
+	s.failing.report(s.Status)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		err := hs.Serve(tls.NewListener(netutil.LimitListener(&share{l, newPlaces[netip.Prefix](s.Connections / 4)}, s.Connections), s.tls()))
+		limit := conns.Limit{Total: s.Connections, Prefix: max(s.Connections/4, 1)}
+		err := hs.Serve(tls.NewListener(conns.Listen(l, limit), s.tls()))
 		if errors.Is(err, http.ErrServerClosed) {
 			return nil
 		}
@@ -101,14 +118,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return nil
 	})
 	g.Go(func() error { s.Policies.run(ctx, func() { versions.record(ctx) }); return nil })
+	g.Go(func() error { s.Audit.run(ctx); return nil })
 	for _, k := range s.Kinds {
 		if r, ok := k.(Runner); ok {
-			g.Go(func() error {
-				if err := r.Run(ctx); err != nil && ctx.Err() == nil {
-					return fmt.Errorf("kind %q: %w", k.Name(), err)
-				}
-				return nil
-			})
+			g.Go(func() error { s.failing.run(ctx, r); return nil })
 		}
 	}
 	return g.Wait()

@@ -27,6 +27,10 @@ type Store interface {
 	// it returns.
 	List(ctx context.Context, prefix string) ([]Entry, int64, error)
 
+	// Page reads at most so many of the keys that start with prefix and come after
+	// another, sorted. Who goes through many keys holds few of them at a time.
+	Page(ctx context.Context, prefix, after string, most int) ([]Entry, error)
+
 	// Commit makes all changes of the transaction at once and durably, and
 	// returns its revision. The error is ErrConflict when a condition does not
 	// hold; then nothing changed.

@@ -94,12 +94,10 @@ func (p *Provider) server(ctx context.Context, l *life) error {
 		Store: state, Key: p.key, Policy: policies.Current,
 		Authority: func() (*ca.Authority, error) { return p.issuing, nil },
 	})
-	clients, err := oidc.New(oidc.Config{
-		Store: state, Key: p.key, Policy: policies.Current, Listen: "127.0.0.1:0", Users: p.path("users"), Logger: log,
+	clients := oidc.New(oidc.Config{
+		Store: state, Key: p.key, Policy: policies.Current, Listen: "127.0.0.1:0", Users: p.path("users"),
+		Audit: server.NewAudit(state, log), Logger: log,
 	})
-	if err != nil {
-		return err
-	}
 	s, err := server.New(server.Config{
 		Policies: policies, Store: state, Key: p.key, Logger: log,
 		Kinds:       []server.Kind{skewed{issuer, p}, config.Artifacts(p.path("artifacts")), struct{ server.Answerer }{clients}},

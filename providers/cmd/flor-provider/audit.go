@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,10 +18,35 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// auditPage is how many rows are read at once.
+const auditPage = 1000
+
+// filter says which rows are printed. What is not set lets all pass.
+type filter struct {
+	since                 time.Duration
+	caller, kind, outcome string
+}
+
+func (f *filter) flags(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&f.since, "since", 0, "only what was decided within this `TIME`, such as 30m or 24h")
+	cmd.Flags().StringVar(&f.caller, "caller", "", "only callers whose SPIFFE `ID` ends with this, such as node/ursula")
+	cmd.Flags().StringVar(&f.kind, "kind", "", "only needs of this `KIND`")
+	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only this `OUTCOME`: granted, denied, invalid, transient or summed")
+}
+
+func (f *filter) match(r server.Row, now time.Time) bool {
+	return (f.since == 0 || now.Sub(r.Time) <= f.since) &&
+		(f.caller == "" || r.Caller == f.caller || strings.HasSuffix(r.Caller, "/"+f.caller)) &&
+		(f.kind == "" || r.Kind == f.kind) &&
+		(f.outcome == "" || string(r.Outcome) == f.outcome)
+}
+
 // auditCmd prints what this provider decided, oldest first. It may run beside the
 // provider.
 func auditCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Print every decision, oldest first"}
+	var f filter
+	f.flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
 	return t.withSettings(cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		// What looks does not make: the provider's own account has to.
@@ -32,23 +58,65 @@ func auditCmd(t *target) *cobra.Command {
 			return err
 		}
 		defer db.Close()
-		entries, _, err := db.List(cmd.Context(), server.AuditPrefix)
+		rows, err := audited(cmd, db, f)
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(entries, func(a, b store.Entry) int { return cmp.Compare(a.Created, b.Created) })
 		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		for _, e := range entries {
+		for _, r := range rows {
 			if *asJSON {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s\n", e.Value)
+				fmt.Fprintf(cmd.OutOrStdout(), "%s\n", r.text)
 				continue
 			}
-			var r server.Row
-			if err := json.Unmarshal(e.Value, &r); err != nil {
-				return fmt.Errorf("%s: %w", e.Key, err)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Time.Format(time.RFC3339), r.Outcome, r.Code, r.Caller, r.Need, r.Message)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Time.Format(time.RFC3339), r.Outcome, r.Code,
+				cmp.Or(r.Caller, r.Detail["account"], r.From), cmp.Or(r.Need, r.Detail["what"], r.Kind), cmp.Or(r.Message, r.counts()))
 		}
 		return w.Flush()
 	})
+}
+
+// auditRow is a row as it was written, and when.
+type auditRow struct {
+	server.Row
+	text     []byte
+	revision int64
+}
+
+// counts are those of a sum.
+func (r auditRow) counts() string {
+	if r.Outcome != server.Summed {
+		return ""
+	}
+	var all []string
+	for code, n := range r.Detail {
+		all = append(all, code+" "+n)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// audited reads the rows that pass, in the order of the revisions that made them.
+func audited(cmd *cobra.Command, db store.Store, f filter) (rows []auditRow, err error) {
+	now := time.Now()
+	for after := ""; ; {
+		entries, err := db.Page(cmd.Context(), server.AuditPrefix, after, auditPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			r := auditRow{text: e.Value, revision: e.Created}
+			if err := json.Unmarshal(e.Value, &r.Row); err != nil {
+				return nil, fmt.Errorf("%s: %w", e.Key, err)
+			}
+			if f.match(r.Row, now) {
+				rows = append(rows, r)
+			}
+		}
+		if len(entries) < auditPage {
+			break
+		}
+		after = entries[len(entries)-1].Key
+	}
+	slices.SortStableFunc(rows, func(a, b auditRow) int { return cmp.Compare(a.revision, b.revision) })
+	return rows, nil
 }

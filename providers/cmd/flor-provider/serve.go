@@ -37,6 +37,7 @@ type host struct {
 	store      store.Store
 	key        *seal.Key
 	policies   *server.Policies
+	audit      *server.Audit
 }
 
 func runCmd(t *target) *cobra.Command {
@@ -55,7 +56,7 @@ func serve(ctx context.Context, h *host) error {
 		return err
 	}
 	defer db.Close()
-	h.store = db
+	h.store, h.audit = db, server.NewAudit(db, h.log)
 	if h.key, err = seal.Load(filepath.Join(h.State, "seal.key")); err != nil {
 		return err
 	}
@@ -77,6 +78,7 @@ func serve(ctx context.Context, h *host) error {
 	}
 	srv, err := server.New(server.Config{
 		Policies: h.policies, Kinds: kinds, Store: db, Key: h.key, Certificate: certificate, Logger: h.log,
+		Audit: h.audit, Status: ready,
 	})
 	if err != nil {
 		return err
@@ -87,7 +89,6 @@ func serve(ctx context.Context, h *host) error {
 		return fmt.Errorf("provider %s: %w", provider.ID.Short(), err)
 	}
 	h.log.Info("serving", "as", provider.ID, "at", provider.Listen)
-	ready("serving")
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() { h.warnOfEnds(ctx) })
@@ -128,13 +129,9 @@ func (h *host) kinds(ctx context.Context) ([]server.Kind, func() (*tls.Certifica
 		kinds = append(kinds, file.Files{Dir: h.File.Dir})
 	}
 	if h.OIDC != nil {
-		provider, err := oidc.New(oidc.Config{
-			Store: h.store, Key: h.key, Policy: h.policies.Current, Listen: h.OIDC.Listen, Users: h.OIDC.Users, Logger: h.log,
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		kinds = append(kinds, provider)
+		kinds = append(kinds, oidc.New(oidc.Config{
+			Store: h.store, Key: h.key, Policy: h.policies.Current, Listen: h.OIDC.Listen, Users: h.OIDC.Users, Audit: h.audit, Logger: h.log,
+		}))
 	}
 	return kinds, certificate, nil
 }

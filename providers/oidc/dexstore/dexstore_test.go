@@ -2,6 +2,8 @@ package dexstore_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -139,8 +141,32 @@ func TestIDsOfTwoParts(t *testing.T) {
 	}
 }
 
-func TestCollectsInBatches(t *testing.T) {
-	_, s := open(t)
+// paged is a store whose readers hold a few entries at a time.
+type paged struct {
+	store.Store
+	t *testing.T
+}
+
+func (p paged) List(_ context.Context, prefix string) ([]store.Entry, int64, error) {
+	p.t.Errorf("all of %s are read at once", prefix)
+	return nil, 0, errors.New("too many")
+}
+
+func (p paged) Page(ctx context.Context, prefix, after string, most int) ([]store.Entry, error) {
+	if most > 50 {
+		p.t.Errorf("%d of %s are read at once", most, prefix)
+	}
+	return p.Store.Page(ctx, prefix, after, most)
+}
+
+// However many records there are, and of whatever length, few are in memory at a time.
+func TestCollectsInPages(t *testing.T) {
+	db, _ := open(t)
+	key, err := seal.New(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := dexstore.New(paged{db, t}, key)
 	ctx := t.Context()
 	now := time.Now()
 	const old = 150

@@ -2,7 +2,6 @@ package dexstore
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"florete/providers/store"
@@ -10,8 +9,8 @@ import (
 	"github.com/dexidp/dex/storage"
 )
 
-// batch is how many records one transaction of the garbage collection deletes.
-const batch = 100
+// page is how many records the garbage collection holds, and deletes in one transaction.
+const page = 20
 
 // GarbageCollect deletes what expired before now.
 func (s *Store) GarbageCollect(ctx context.Context, now time.Time) (r storage.GCResult, err error) {
@@ -31,25 +30,27 @@ func (s *Store) GarbageCollect(ctx context.Context, now time.Time) (r storage.GC
 // expire deletes without conditions: no update moves an expiry, and a record
 // that is gone already needs nothing.
 func expire[T any](ctx context.Context, s *Store, t table[T], expired func(T) bool) (n int64, err error) {
-	entries, _, err := s.db.List(ctx, t.prefix())
-	if err != nil {
-		return 0, err
-	}
-	var ops []store.Op
-	for _, e := range entries {
-		v, err := t.decode(s, e)
-		if err != nil {
-			return 0, err
-		}
-		if expired(v) {
-			ops = append(ops, store.Delete(e.Key))
-		}
-	}
-	for some := range slices.Chunk(ops, batch) {
-		if _, err := s.db.Commit(ctx, store.Txn{Then: some}); err != nil {
+	for after := ""; ; {
+		entries, err := s.db.Page(ctx, t.prefix(), after, page)
+		if err != nil || len(entries) == 0 {
 			return n, err
 		}
-		n += int64(len(some))
+		var ops []store.Op
+		for _, e := range entries {
+			v, err := t.decode(s, e)
+			if err != nil {
+				return n, err
+			}
+			if expired(v) {
+				ops = append(ops, store.Delete(e.Key))
+			}
+		}
+		if len(ops) > 0 {
+			if _, err := s.db.Commit(ctx, store.Txn{Then: ops}); err != nil {
+				return n, err
+			}
+		}
+		n += int64(len(ops))
+		after = entries[len(entries)-1].Key
 	}
-	return n, nil
 }

@@ -47,6 +47,21 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, int64, 
 	return entries, revision, err
 }
 
+func (s *Store) Page(ctx context.Context, prefix, after string, most int) ([]store.Entry, error) {
+	from := prefix
+	if after >= prefix {
+		from = after + "\x00"
+	}
+	rows, err := s.read.QueryContext(ctx, "SELECT key, value, created, modified FROM kv WHERE key >= ? AND "+below+" AND "+live+" ORDER BY key LIMIT ?",
+		[]byte(from), end(prefix), end(prefix), time.Now().UnixMilli(), most)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(r *sql.Rows) (e store.Entry, err error) {
+		return e, r.Scan(&e.Key, &e.Value, &e.Created, &e.Modified)
+	})
+}
+
 // below holds for keys before the end of a range, which is null when there is none.
 const below = "(? IS NULL OR key < ?)"
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for name, test := range map[string]func(*testing.T, store.Store){
 		"keys":         keys,
 		"list":         list,
+		"page":         page,
 		"conditions":   conditions,
 		"refusals":     refusals,
 		"counter":      counter,
@@ -41,6 +43,27 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 			t.Cleanup(func() { s.Close() })
 			test(t, s)
 		})
+	}
+}
+
+func page(t *testing.T, s store.Store) {
+	commit(t, s, store.Put("a", nil), store.Put("b/", nil), store.Put("b/1", nil), store.Put("b/2", nil), store.Put("c", nil))
+	for _, c := range []struct {
+		prefix, after string
+		most          int
+		want          string
+	}{
+		{"b/", "", 2, "b/ b/1"}, {"b/", "a", 1, "b/"}, {"b/", "b/", 9, "b/1 b/2"}, {"b/", "b/1", 2, "b/2"},
+		{"b/", "b/2", 2, ""}, {"b/", "c", 2, ""}, {"", "", 3, "a b/ b/1"}, {"", "b/2", 3, "c"},
+	} {
+		entries, err := s.Page(t.Context(), c.prefix, c.after, c.most)
+		var keys []string
+		for _, e := range entries {
+			keys = append(keys, e.Key)
+		}
+		if got := strings.Join(keys, " "); err != nil || got != c.want {
+			t.Errorf("%d of %q after %q: got %q, %v, want %q", c.most, c.prefix, c.after, got, err, c.want)
+		}
 	}
 }
 

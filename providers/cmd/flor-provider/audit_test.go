@@ -1,0 +1,73 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"florete/providers/api"
+	"florete/providers/server"
+	"florete/providers/store/sqlite"
+)
+
+// TestAuditFilters: what is asked for is printed, as text and as JSON.
+func TestAuditFilters(t *testing.T) {
+	dir := t.TempDir()
+	settings := filepath.Join(dir, "provider.hujson")
+	if err := os.WriteFile(settings, []byte(`{"policy":"policy","state":".","cert":{"issuingCertificate":"issuing.crt"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlite.Open(filepath.Join(dir, "state.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	audit := server.NewAudit(db, slog.New(slog.DiscardHandler))
+	write := func(ago time.Duration, caller, kind, need string, refusal *api.Error) {
+		r := server.Row{Time: time.Now().Add(-ago).UTC(), From: "192.0.2.1:1", Caller: caller, Kind: kind, Need: need, Outcome: server.Granted}
+		if refusal != nil {
+			r = r.Refuse(refusal)
+		}
+		if err := audit.Write(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(time.Hour, "spiffe://demo.flor/node/ursula", "cert", "first", nil)
+	write(time.Minute, "spiffe://demo.flor/node/ursula", "oidc", "second", api.Errorf(api.Denied, api.CodeMismatch, "no"))
+	write(time.Second, "spiffe://demo.flor/node/raishan", "cert", "third", nil)
+	// More than are read at once.
+	for range auditPage {
+		write(2*time.Hour, "spiffe://demo.flor/node/old", "config", "before", nil)
+	}
+	for flags, want := range map[string]string{
+		"--since 30m":                            "second third",
+		"--caller node/ursula":                   "first second",
+		"--caller spiffe://demo.flor/node/old x": "", // too many arguments
+		"--caller ursula --kind cert":            "first",
+		"--kind cert":                            "first third",
+		"--outcome denied":                       "second",
+		"--outcome denied --json":                "second",
+		"--since 30m --kind cert --json":         "third",
+		"--outcome invalid":                      "",
+	} {
+		out, err := exec.Command("flor-provider", append([]string{"audit", "--settings", settings}, strings.Fields(flags)...)...).Output()
+		var got []string
+		for line := range strings.Lines(string(out)) {
+			for _, need := range []string{"first", "second", "third", "before"} {
+				if strings.Contains(line, need) {
+					got = append(got, need)
+				}
+			}
+			if strings.HasPrefix(line, "{") != strings.Contains(flags, "--json") {
+				t.Errorf("%s: %s", flags, line)
+			}
+		}
+		if strings.Join(got, " ") != want || (err != nil) != strings.HasSuffix(flags, " x") {
+			t.Errorf("%s: got %q, %v, want %q", flags, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package conns_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"florete/providers/conns"
+)
+
+// site is an HTTP server within a limit. Requests for /vouched are of verified callers;
+// those for /held wait.
+type site struct {
+	*testing.T
+	address string
+	held    chan struct{}
+}
+
+func serve(t *testing.T, limit conns.Limit) *site {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t, l.Addr().String(), make(chan struct{})}
+	hs := &http.Server{
+		ConnContext: conns.Context,
+		ConnState:   conns.State,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/vouched":
+				conns.Vouch(r.Context())
+			case "/held":
+				<-s.held
+			}
+		}),
+	}
+	go hs.Serve(conns.Listen(l, limit))
+	t.Cleanup(func() { close(s.held); hs.Close() })
+	return s
+}
+
+// open connects from an address and sends what it says.
+func (s *site) open(from, says string) net.Conn {
+	s.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	c, err := d.DialContext(s.Context(), "tcp", s.address)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { c.Close() })
+	if _, err := io.WriteString(c, says); err != nil {
+		s.Fatal(err)
+	}
+	return c
+}
+
+func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n" }
+
+// answered wants an answer on a connection.
+func (s *site) answered(what string, c net.Conn) {
+	s.Helper()
+	c.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := c.Read(make([]byte, 4096)); err != nil {
+		s.Errorf("%s: %v, want an answer", what, err)
+	}
+}
+
+// closed wants the end of a connection.
+func (s *site) closed(what string, c net.Conn) {
+	s.Helper()
+	c.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		s.Errorf("%s: %v, want its end", what, err)
+	}
+}
+
+// kept wants a connection that is still served.
+func (s *site) kept(what string, c net.Conn) {
+	s.Helper()
+	if _, err := io.WriteString(c, get("/")); err != nil {
+		s.Errorf("%s: %v", what, err)
+		return
+	}
+	s.answered(what, c)
+}
+
+// TestSilent: who says nothing, half a request or one whose answer takes long makes room,
+// in the order of their last progress.
+func TestSilent(t *testing.T) {
+	s := serve(t, conns.Limit{Total: 4, Prefix: 4})
+	for _, c := range []struct{ what, says string }{
+		{"silent", ""}, {"half a request", "GET / HTTP/1.1\r\nHo"}, {"idle", get("/")}, {"held", get("/held")},
+	} {
+		slow := s.open("127.0.0.1", c.says)
+		if c.what == "idle" {
+			s.answered(c.what, slow)
+		}
+		for range 4 {
+			s.answered("new", s.open("127.0.0.1", get("/")))
+		}
+		s.closed(c.what, slow)
+	}
+}
+
+// TestGreedy: the network with the most connections makes room, however new they are.
+func TestGreedy(t *testing.T) {
+	s := serve(t, conns.Limit{Total: 4, Prefix: 4})
+	old := s.open("127.0.0.2", "")
+	first := s.open("127.0.0.1", "")
+	s.open("127.0.0.1", "")
+	s.open("127.0.0.1", "")
+	s.answered("new", s.open("127.0.0.3", get("/")))
+	s.closed("first of three", first)
+	s.kept("alone of its network", old)
+}
+
+// TestPrefix: beyond its share a network makes room itself.
+func TestPrefix(t *testing.T) {
+	s := serve(t, conns.Limit{Total: 8, Prefix: 2})
+	other := s.open("127.0.0.2", "")
+	first := s.open("127.0.0.1", "")
+	second := s.open("127.0.0.1", "")
+	s.answered("third", s.open("127.0.0.1", get("/")))
+	s.closed("first", first)
+	s.kept("second", second)
+	s.kept("other", other)
+}
+
+// TestVouched: nobody takes the room of a verified caller, and it is free after it ends.
+func TestVouched(t *testing.T) {
+	s := serve(t, conns.Limit{Total: 2, Prefix: 2})
+	a, b := s.open("127.0.0.1", get("/vouched")), s.open("127.0.0.1", get("/vouched"))
+	s.answered("a", a)
+	s.answered("b", b)
+	s.closed("beyond", s.open("127.0.0.1", ""))
+	s.closed("beyond, another", s.open("127.0.0.2", ""))
+	s.kept("a", a)
+	s.kept("b", b)
+	a.Close()
+	for until := time.Now().Add(time.Minute); ; {
+		c := s.open("127.0.0.1", get("/"))
+		c.SetDeadline(time.Now().Add(time.Minute))
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("no room after one was closed")
+		}
+	}
+}
+
+func TestPrefixOf(t *testing.T) {
+	for peer, want := range map[string]string{
+		"192.0.2.1:4600": "192.0.2.1/32", "[::ffff:192.0.2.1]:4600": "192.0.2.1/32",
+		"[2001:db8::1]:4600": "2001:db8::/64", "[fe80::1%eth0]:4600": "fe80::/64", "@": "invalid Prefix", "": "invalid Prefix",
+	} {
+		if got := conns.Prefix(peer).String(); got != want {
+			t.Errorf("%q: %s, want %s", peer, got, want)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package oidc
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"strings"
+
+	"github.com/dexidp/dex/storage"
+)
+
+// accounts is a storage with those who can sign in, by email in lower case.
+type accounts struct {
+	storage.Storage
+	users  []storage.Password
+	secret []byte // decides whose work an account costs that is nobody's
+}
+
+func (a accounts) find(email string) (storage.Password, bool) {
+	for _, u := range a.users {
+		if u.Email == strings.ToLower(email) {
+			return u, true
+		}
+	}
+	return storage.Password{}, false
+}
+
+// GetPassword also answers a sign-in for an account that is nobody's: with a hash that no
+// password has, and that costs as much to check as somebody's.
+func (a accounts) GetPassword(ctx context.Context, email string) (storage.Password, error) {
+	u, ok := a.find(email)
+	switch {
+	case ok:
+		return u, nil
+	case signInOf(ctx) == nil:
+		return u, storage.ErrNotFound
+	}
+	hash := []byte("$2a$10$" + strings.Repeat(".", 53))
+	h := hmac.New(sha256.New, a.secret)
+	h.Write([]byte(strings.ToLower(email)))
+	if n := uint64(len(a.users)); n > 0 {
+		hash = bytes.Clone(a.users[binary.BigEndian.Uint64(h.Sum(nil))%n].Hash)
+	}
+	// The sum is the last 31 characters; the chance that a password has this one is 2^-184.
+	copy(hash[len(hash)-31:], strings.Repeat(".", 31))
+	return storage.Password{Hash: hash}, nil
+}

@@ -1,0 +1,67 @@
+package oidc
+
+import (
+	"context"
+	"time"
+
+	"florete/providers/api"
+	"florete/providers/server"
+
+	"github.com/dexidp/dex/storage"
+)
+
+// Codes of what the issuer refuses. A refusal of /token has OAuth's (RFC 6749 section 5.2).
+const (
+	codePassword = "wrong-password"
+	codeSlowed   = "slowed"
+)
+
+// row is one about what an account does, or what is done in its name.
+func row(from, what, account, client string) server.Row {
+	r := server.Row{Time: time.Now().UTC(), From: from, Kind: Name, Outcome: server.Granted, Detail: map[string]string{"what": what}}
+	if account != "" {
+		r.Detail["account"] = account
+	}
+	if client != "" {
+		r.Detail["client"] = client
+	}
+	return r
+}
+
+// refusal is a row of what is refused.
+func refusal(from, what, account, client, code, message string) server.Row {
+	return row(from, what, account, client).Refuse(api.Errorf(api.Denied, code, "%s", message))
+}
+
+// audited is a storage that writes an audit row before anybody gets a code or tokens.
+type audited struct {
+	storage.Storage
+	audit *server.Audit
+}
+
+func (a audited) CreateAuthCode(ctx context.Context, c storage.AuthCode) error {
+	if err := a.Storage.CreateAuthCode(ctx, c); err != nil {
+		return err
+	}
+	from := ""
+	if in := signInOf(ctx); in != nil {
+		from = in.from
+	}
+	return a.audit.Write(ctx, row(from, "sign-in", c.Claims.Email, c.ClientID))
+}
+
+func (a audited) DeleteAuthCode(ctx context.Context, code string) error {
+	if err := a.Storage.DeleteAuthCode(ctx, code); err != nil {
+		return err
+	}
+	x := exchangeOf(ctx)
+	return a.audit.Write(ctx, row(x.from, "tokens", x.account, x.client))
+}
+
+func (a audited) UpdateRefreshToken(ctx context.Context, id string, change func(storage.RefreshToken) (storage.RefreshToken, error)) error {
+	if err := a.Storage.UpdateRefreshToken(ctx, id, change); err != nil {
+		return err
+	}
+	x := exchangeOf(ctx)
+	return a.audit.Write(ctx, row(x.from, "refreshed tokens", x.account, x.client))
+}

@@ -1,0 +1,98 @@
+package oidc
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+)
+
+// longest are the parameters of a sign-in, and how long each may be. They travel in a URL.
+var longest = map[string]int{
+	"client_id": 256, "redirect_uri": 2048, "scope": 1024, "state": 2048, "nonce": 512, "response_type": 64,
+	"response_mode": 64, "code_challenge": 128, "code_challenge_method": 16, "connector_id": 64,
+	"prompt": 64, "login_hint": 256, "id_token_hint": 4096, "max_age": 16, "display": 16, "ui_locales": 256, "acr_values": 256,
+}
+
+const longestOther = 256
+
+// bounded refuses parameters of a sign-in that are too long, and lets pass what Dex needs.
+func (s *issuerServer) bounded(w http.ResponseWriter, r *http.Request) bool {
+	if err := r.ParseForm(); err != nil {
+		s.page(w, http.StatusBadRequest, "Bad request", fmt.Sprintf("The request cannot be read, want a form of at most %d bytes.", maxBody))
+		return false
+	}
+	for name, values := range r.Form {
+		most, ok := longest[name]
+		if !ok {
+			most = longestOther
+		}
+		if len(name) > longestOther || len(values) > 1 || len(values[0]) > most {
+			s.page(w, http.StatusBadRequest, "Bad request",
+				fmt.Sprintf("Parameter %.40q has %d values, the first of %d bytes, want one of at most %d.", name, len(values), len(values[0]), most))
+			return false
+		}
+	}
+	// Signing in is consent: services and users are of one cluster.
+	r.Form.Del("approval_prompt")
+	return true
+}
+
+// authorize is where a service sends a browser.
+func (s *issuerServer) authorize(w http.ResponseWriter, r *http.Request) {
+	if s.bounded(w, r) {
+		s.dex.ServeHTTP(w, r)
+	}
+}
+
+// begin begins a sign-in, of this browser alone, and shows its page.
+func (s *issuerServer) begin(w http.ResponseWriter, r *http.Request) {
+	if !s.bounded(w, r) || !s.challenged(w, r) {
+		return
+	}
+	in := &signIn{from: r.RemoteAddr, browser: s.signIns.browser(r)}
+	if in.browser == "" {
+		in.browser = rand.Text()
+		s.signIns.set(w, browserCookie, in.browser)
+	}
+	s.dex.ServeHTTP(&redirect{w, in}, r.WithContext(context.WithValue(r.Context(), signInKey{}, in)))
+}
+
+// redirect replaces the id of the sign-in that is begun by all of it, sealed.
+type redirect struct {
+	http.ResponseWriter
+	in *signIn
+}
+
+func (w *redirect) WriteHeader(status int) {
+	if u, err := url.Parse(w.Header().Get("Location")); err == nil && w.in.sealed != "" {
+		q := u.Query()
+		q.Set("state", w.in.sealed)
+		u.RawQuery = q.Encode()
+		w.Header().Set("Location", u.String())
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// s256 is what a code challenge of method S256 looks like (RFC 7636 section 4.2).
+var s256 = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
+
+// challenged refuses code challenges of other methods than S256, and none at all from
+// clients that have no secret. Without a method Dex would take the challenge for the
+// verifier itself.
+func (s *issuerServer) challenged(w http.ResponseWriter, r *http.Request) bool {
+	challenge, method := r.Form.Get("code_challenge"), r.Form.Get("code_challenge_method")
+	client, err := s.storage.GetClient(r.Context(), r.Form.Get("client_id"))
+	redirectURI, bad := url.QueryUnescape(r.Form.Get("redirect_uri"))
+	if err != nil || bad != nil || !slices.Contains(client.RedirectURIs, redirectURI) {
+		return true // Dex says what is wrong, and leads nobody there
+	}
+	if challenge == "" && method == "" && !client.Public || method == "S256" && s256.MatchString(challenge) {
+		return true
+	}
+	back(w, r, redirectURI, r.Form.Get("state"), "invalid_request", "want code_challenge_method=S256 and a code_challenge of 43 characters (RFC 7636)")
+	return false
+}

@@ -1,0 +1,171 @@
+package oidc
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dexidp/dex/storage"
+	"golang.org/x/crypto/bcrypt"
+)
+
+// TestGuessing: a password is guessed a few times, then slowly, the right one too. That
+// tells nobody who exists, and locks nobody out of a browser that signed in before.
+func TestGuessing(t *testing.T) {
+	f := newFixture(t)
+	delivered := f.register(1)
+	alice, stranger := f.service(delivered), f.service(delivered)
+	alice.signIn("state", "verifier")
+	page := stranger.begin("state", "verifier")
+	for _, account := range []string{"nobody@demo.flor", email} {
+		for i := range freeGuesses {
+			if p := stranger.submit(page, account, "wrong"); p.status != http.StatusUnauthorized {
+				t.Errorf("guess %d of %s: status %d", i, account, p.status)
+			}
+		}
+		stranger.slowed(page, account, "wrong")
+	}
+	stranger.slowed(page, email, password)
+	alice.signIn("state", "verifier")
+	for until := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		if p := stranger.submit(page, email, password); p.location != nil {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("the right password is refused after the delay")
+		}
+	}
+}
+
+// slowed wants a guess refused for coming too early. On a slow machine the first delays
+// may pass before the next guess.
+func (s *service) slowed(p page, account, guess string) {
+	s.t.Helper()
+	got := page{}
+	for range 2 * freeGuesses {
+		if got = s.submit(p, account, guess); got.status == http.StatusTooManyRequests && got.location == nil {
+			return
+		}
+	}
+	s.t.Errorf("%s is guessed without delay: status %d", account, got.status)
+}
+
+func TestGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuard()
+		alice, bob := guesser{"account", "alice"}, guesser{"account", "bob"}
+		for range freeGuesses {
+			if wait := g.guess(alice); wait > 0 {
+				t.Fatalf("wait %s", wait)
+			}
+		}
+		for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+			want *= time.Second
+			for range 3 { // what comes too early makes nothing worse
+				if wait := g.guess(alice); wait != want {
+					t.Fatalf("wait %s, want %s", wait, want)
+				}
+			}
+			time.Sleep(want)
+			if wait := g.guess(alice); wait > 0 {
+				t.Fatalf("wait %s after the delay", wait)
+			}
+		}
+		if wait := g.guess(bob); wait > 0 {
+			t.Errorf("bob waits %s", wait)
+		}
+		g.right(alice)
+		if wait := g.guess(alice); wait > 0 {
+			t.Errorf("wait %s after the right password", wait)
+		}
+		for range freeGuesses {
+			g.guess(bob)
+		}
+		time.Sleep(forgetGuesses + time.Second)
+		for range freeGuesses {
+			if wait := g.guess(bob); wait > 0 {
+				t.Errorf("wait %s after all was forgotten", wait)
+			}
+		}
+		for i := range maxGuessed + 100 {
+			g.guess(guesser{"account", fmt.Sprint(i)})
+		}
+		if len(g.guessed) > maxGuessed {
+			t.Errorf("%d guessers are remembered, want at most %d", len(g.guessed), maxGuessed)
+		}
+		for range freeGuessesNetwork + 1 {
+			g.guess(guesser{"network", "192.0.2.1/32"})
+		}
+		if wait := g.guess(guesser{"network", "192.0.2.1/32"}); wait <= 0 {
+			t.Error("a network guesses without delay")
+		}
+	})
+}
+
+// TestChecks: so many passwords are checked at once; who signed in before does not wait
+// for strangers.
+func TestChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuard()
+		var all []func()
+		for range cap(g.checks) {
+			done, ok := g.check(t.Context(), false)
+			if !ok {
+				t.Fatal("no room")
+			}
+			all = append(all, done)
+		}
+		if _, ok := g.check(t.Context(), false); ok {
+			t.Error("one more is checked")
+		}
+		if done, ok := g.check(t.Context(), true); !ok {
+			t.Error("a known browser waits for others")
+		} else {
+			done()
+		}
+		all[0]()
+		if _, ok := g.check(t.Context(), false); !ok {
+			t.Error("no room after one was done")
+		}
+	})
+}
+
+// TestUnknownAccount: a password for nobody's account costs what one for somebody's does,
+// and is never right.
+func TestUnknownAccount(t *testing.T) {
+	var users []storage.Password
+	for i, cost := range []int{10, 12} {
+		h := must(bcrypt.GenerateFromPassword([]byte(password), cost))
+		users = append(users, storage.Password{Email: fmt.Sprintf("u%d@demo.flor", i), Hash: h})
+	}
+	a := accounts{users: users, secret: []byte("s")}
+	in := context.WithValue(t.Context(), signInKey{}, &signIn{})
+	costs := map[int]bool{}
+	for i := range 32 {
+		name := fmt.Sprintf("nobody%d@demo.flor", i)
+		p := must(a.GetPassword(in, name))
+		costs[must(bcrypt.Cost(p.Hash))] = true
+		if again := must(a.GetPassword(in, name)); string(again.Hash) != string(p.Hash) {
+			t.Errorf("%s costs something else the second time", name)
+		}
+	}
+	if !costs[10] || !costs[12] || len(costs) != 2 {
+		t.Errorf("costs %v, want those of users", costs)
+	}
+	p := must(accounts{users: users[:1]}.GetPassword(in, "nobody"))
+	if err := bcrypt.CompareHashAndPassword(p.Hash, []byte(password)); err != bcrypt.ErrMismatchedHashAndPassword {
+		t.Errorf("somebody's password for nobody: %v", err)
+	}
+	if err := bcrypt.CompareHashAndPassword(must(accounts{}.GetPassword(in, "nobody")).Hash, nil); err != bcrypt.ErrMismatchedHashAndPassword {
+		t.Errorf("without users: %v", err)
+	}
+	if string(users[0].Hash) != string(must(a.GetPassword(in, "U0@demo.flor")).Hash) {
+		t.Error("a user's hash was changed")
+	}
+	if _, err := a.GetPassword(t.Context(), "nobody"); err != storage.ErrNotFound {
+		t.Errorf("outside of a sign-in: %v", err)
+	}
+}

@@ -1,0 +1,51 @@
+package oidc
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// linesEach is how often the same message is logged in an hour. Dex logs a line for each
+// request that it refuses, and anybody can make those.
+const linesEach = 20
+
+// sparing is a handler that leaves out what is logged too often. What there was of it the
+// audit log counts.
+type sparing struct {
+	slog.Handler
+	said *said
+}
+
+// said is how often each message was logged in this hour. Messages are constants of Dex.
+type said struct {
+	mu    sync.Mutex
+	since time.Time
+	times map[string]int
+}
+
+func (s *sparing) Handle(ctx context.Context, r slog.Record) error {
+	s.said.mu.Lock()
+	if r.Time.Sub(s.said.since) > time.Hour {
+		s.said.since, s.said.times = r.Time, map[string]int{}
+	}
+	s.said.times[r.Message]++
+	n := s.said.times[r.Message]
+	s.said.mu.Unlock()
+	switch {
+	case n > linesEach:
+		return nil
+	case n == linesEach:
+		r.Add("more", "left out for an hour")
+	}
+	return s.Handler.Handle(ctx, r)
+}
+
+func (s *sparing) WithAttrs(a []slog.Attr) slog.Handler {
+	return &sparing{s.Handler.WithAttrs(a), s.said}
+}
+
+func (s *sparing) WithGroup(name string) slog.Handler {
+	return &sparing{s.Handler.WithGroup(name), s.said}
+}

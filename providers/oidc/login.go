@@ -1,0 +1,92 @@
+package oidc
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"florete/providers/conns"
+)
+
+const longestEmail, longestPassword = 254, 1024
+
+// login shows the page of a sign-in, and takes email and password there.
+func (s *issuerServer) login(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	in := &signIn{from: r.RemoteAddr, browser: s.signIns.browser(r), signed: func() {}}
+	if _, ok := s.signIns.open(r.URL.Query().Get("state"), in.browser); !ok {
+		s.page(w, http.StatusBadRequest, "Sign in again",
+			"This sign-in was begun in another browser, or too long ago, or the browser takes no cookies. Go back to the service and sign in from there.")
+		return
+	}
+	ctx := context.WithValue(r.Context(), signInKey{}, in)
+	if r.Method != http.MethodPost {
+		s.dex.ServeHTTP(w, r.WithContext(ctx))
+		return
+	}
+	if err := http.NewCrossOriginProtection().Check(r); err != nil {
+		s.page(w, http.StatusForbidden, "Not from here", "This form was sent by a page of another site.")
+		return
+	}
+	// What Dex reads: the body's, or else the URL's.
+	account, password := strings.ToLower(r.FormValue("login")), r.FormValue("password")
+	if len(account) > longestEmail || len(password) > longestPassword {
+		s.page(w, http.StatusBadRequest, "Bad request",
+			fmt.Sprintf("Want an email address of at most %d bytes and a password of at most %d.", longestEmail, longestPassword))
+		return
+	}
+	known := s.signIns.known(r, in.browser, account)
+	by := []guesser{{"account", account}}
+	if known {
+		by = []guesser{{"browser", in.browser}}
+	} else if from := conns.Prefix(in.from); from.IsValid() && !from.Addr().IsLoopback() {
+		// The forwarder's own address is everybody's.
+		by = append(by, guesser{"network", from.String()})
+	}
+	s.checkPassword(w, r.WithContext(ctx), in, account, known, by)
+}
+
+// checkPassword lets Dex check a password, unless too many were guessed.
+func (s *issuerServer) checkPassword(w http.ResponseWriter, r *http.Request, in *signIn, account string, known bool, by []guesser) {
+	if wait := s.guard.guess(by...); wait > 0 {
+		seconds := int(math.Ceil(wait.Seconds()))
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
+		s.page(w, http.StatusTooManyRequests, "Wait a moment",
+			fmt.Sprintf("Too many wrong passwords. Wait %d seconds, then go back and try again. A browser in which you signed in before need not wait.", seconds))
+		s.refused(r, in, account, codeSlowed, fmt.Sprintf("%d seconds before the next guess", seconds))
+		return
+	}
+	done, ok := s.guard.check(r.Context(), known)
+	if !ok {
+		s.guard.undo(by...)
+		w.Header().Set("Retry-After", "5")
+		s.page(w, http.StatusServiceUnavailable, "Busy", "Many people sign in just now. Wait some seconds, then go back and try again.")
+		return
+	}
+	defer done()
+	right := false
+	in.signed = func() {
+		right = true
+		s.guard.right(by[0]) // a network may guess at other accounts
+		s.signIns.signedIn(w, in.browser, account)
+	}
+	s.dex.ServeHTTP(w, r)
+	if !right {
+		s.refused(r, in, account, codePassword, "email and password do not match")
+	}
+}
+
+// refused writes a row about a password that was refused. It takes as long for an account
+// that is nobody's, which is counted with all others.
+func (s *issuerServer) refused(r *http.Request, in *signIn, account, code, message string) {
+	row := refusal(in.from, "sign-in", account, "", code, message)
+	if s.account(account) {
+		row.CountAs = code + " " + account
+	}
+	if err := s.audit.Stranger(context.WithoutCancel(r.Context()), row); err != nil {
+		s.log.Error("a refused sign-in is not in the audit log", "error", err)
+	}
+}

@@ -1,0 +1,111 @@
+package oidc
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// maxBody is the longest body of a request to the pages.
+const maxBody = 16 << 10
+
+// routes serves the pages of Dex that signing in needs, and nothing else of it. Its device
+// flow and introspection answer, and write to the store, without knowing the caller.
+func (s *issuerServer) routes(assets fs.FS, discovery []byte) http.Handler {
+	mux := http.NewServeMux()
+	for _, page := range []string{"GET /keys", "GET /static/", "GET /robots.txt"} {
+		mux.Handle(page, s.dex)
+	}
+	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(discovery)
+	})
+	for page, handler := range map[string]http.HandlerFunc{
+		"POST /token":                  s.token,
+		"GET /userinfo":                s.userinfo,
+		"POST /userinfo":               s.userinfo,
+		"GET /auth":                    s.authorize,
+		"POST /auth":                   s.authorize,
+		"GET /auth/{connector}":        s.begin,
+		"GET /auth/{connector}/login":  s.login,
+		"POST /auth/{connector}/login": s.login,
+	} {
+		mux.HandleFunc(page, handler)
+	}
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFileFS(w, r, assets, "static/welcome.html")
+	})
+	return http.MaxBytesHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		// No form-action: browsers apply it to where signing in leads back to.
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		// With no-referrer browsers would send our own form with Origin: null.
+		h.Set("Referrer-Policy", "same-origin")
+		if !s.at(r.Host) {
+			s.page(w, http.StatusMisdirectedRequest, "Not here", fmt.Sprintf("This is %s, and not %q.", s.issuer, r.Host))
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}), maxBody)
+}
+
+// at tells whether the issuer has a Host. Another's name that leads here, as DNS rebinding
+// makes it, is none of ours.
+func (s *issuerServer) at(host string) bool {
+	port := map[string]string{"http": ":80", "https": ":443"}[s.issuer.Scheme]
+	return strings.EqualFold(strings.TrimSuffix(host, port), strings.TrimSuffix(s.issuer.Host, port))
+}
+
+// page is one that says what is wrong.
+func (s *issuerServer) page(w http.ResponseWriter, status int, title, text string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	if err := s.pages.ExecuteTemplate(w, "error.html", struct{ ErrType, ErrMsg string }{title, text}); err != nil {
+		s.log.Debug("page not sent", "error", err)
+	}
+}
+
+// discovery is the document at /.well-known/openid-configuration (OpenID Connect Discovery
+// 1.0 section 3). Dex's own names endpoints that are not served, and a challenge method
+// that is refused.
+func discovery(issuer, algorithm string) []byte {
+	b, err := json.MarshalIndent(map[string]any{
+		"issuer":                                issuer,
+		"authorization_endpoint":                issuer + "/auth",
+		"token_endpoint":                        issuer + "/token",
+		"jwks_uri":                              issuer + "/keys",
+		"userinfo_endpoint":                     issuer + "/userinfo",
+		"response_types_supported":              []string{"code"},
+		"grant_types_supported":                 []string{"authorization_code", "refresh_token"},
+		"subject_types_supported":               []string{"public"},
+		"id_token_signing_alg_values_supported": []string{algorithm},
+		"code_challenge_methods_supported":      []string{"S256"},
+		"scopes_supported":                      []string{"openid", "email", "groups", "profile", "offline_access"},
+		"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "client_secret_post"},
+		"claims_supported": []string{"iss", "sub", "aud", "iat", "exp", "email", "email_verified",
+			"locale", "name", "preferred_username", "at_hash"},
+	}, "", "  ")
+	if err != nil {
+		panic(err) // strings
+	}
+	return b
+}
+
+// back leads a browser back to a service with an error (RFC 6749 section 4.1.2.1).
+func back(w http.ResponseWriter, r *http.Request, redirectURI, state, code, text string) {
+	u, err := url.Parse(redirectURI)
+	if err != nil {
+		panic(err) // it is registered
+	}
+	q := u.Query()
+	q.Set("error", code)
+	q.Set("error_description", text)
+	q.Set("state", state)
+	u.RawQuery = q.Encode()
+	http.Redirect(w, r, u.String(), http.StatusSeeOther)
+}

@@ -1,0 +1,171 @@
+package oidc
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"florete/providers/seal"
+
+	"github.com/dexidp/dex/storage"
+)
+
+const (
+	browserCookie = "florete-browser" // which browser it is
+	knownCookie   = "florete-known"   // that somebody signed in with it
+	cookiesLive   = 90 * 24 * time.Hour
+)
+
+// signIn is a sign-in as one HTTP request goes on with it.
+type signIn struct {
+	from    string // network address
+	browser string
+	request *storage.AuthRequest // nil before it is begun or found, and once it is finished
+	sealed  string               // what stands for request in URLs, when this HTTP request began it
+	signed  func()               // is called when the password was right, before anything is sent
+}
+
+type signInKey struct{}
+
+func signInOf(ctx context.Context) *signIn {
+	in, _ := ctx.Value(signInKey{}).(*signIn)
+	return in
+}
+
+// signIns is a storage that keeps no sign-in before the password was right, so that
+// whoever begins many of them takes nothing from anybody: all of a sign-in is in the URL
+// of its page, sealed with a key of the browser that began it. No other browser finishes
+// it, and nothing is left of it after.
+type signIns struct {
+	storage.Storage
+	cookies
+}
+
+func (s signIns) CreateAuthRequest(ctx context.Context, a storage.AuthRequest) error {
+	in := signInOf(ctx)
+	if in == nil {
+		return errors.New("oidc: a sign-in without a browser")
+	}
+	plain, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	in.sealed = base64.RawURLEncoding.EncodeToString(s.sealing(in.browser).Seal("sign-in", plain))
+	return nil
+}
+
+func (s signIns) GetAuthRequest(ctx context.Context, id string) (storage.AuthRequest, error) {
+	in := signInOf(ctx)
+	if in == nil {
+		return storage.AuthRequest{}, storage.ErrNotFound
+	}
+	if in.request == nil || in.request.ID != id {
+		a, ok := s.open(id, in.browser)
+		if !ok {
+			return a, storage.ErrNotFound
+		}
+		in.request = &a
+	}
+	return *in.request, nil
+}
+
+// open is the sign-in that a browser began, unless it is too old.
+func (s signIns) open(sealed, browser string) (a storage.AuthRequest, ok bool) {
+	b, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil || browser == "" {
+		return a, false
+	}
+	plain, err := s.sealing(browser).Open("sign-in", b)
+	if err != nil || json.Unmarshal(plain, &a) != nil {
+		return a, false
+	}
+	a.ID = sealed
+	return a, time.Now().Before(a.Expiry)
+}
+
+func (s signIns) UpdateAuthRequest(ctx context.Context, id string, change func(storage.AuthRequest) (storage.AuthRequest, error)) error {
+	a, err := s.GetAuthRequest(ctx, id)
+	if err != nil {
+		return err
+	}
+	if a, err = change(a); err != nil {
+		return err
+	}
+	in := signInOf(ctx)
+	in.request = &a
+	if a.LoggedIn {
+		in.signed()
+	}
+	return nil
+}
+
+func (s signIns) DeleteAuthRequest(ctx context.Context, id string) error {
+	if _, err := s.GetAuthRequest(ctx, id); err != nil {
+		return err
+	}
+	signInOf(ctx).request = nil
+	return nil
+}
+
+// cookies make browsers known again. They are no proof of who uses one.
+type cookies struct {
+	key   *seal.Key
+	https bool
+}
+
+func (c cookies) name(of string) string {
+	if c.https {
+		return "__Host-" + of
+	}
+	return of
+}
+
+func (c cookies) set(w http.ResponseWriter, of, value string) {
+	http.SetCookie(w, &http.Cookie{
+		Name: c.name(of), Value: value, Path: "/", MaxAge: int(cookiesLive.Seconds()),
+		HttpOnly: true, Secure: c.https, SameSite: http.SameSiteLaxMode, // Strict would not come along from the service
+	})
+}
+
+// browser is which browser a request is from, empty when it was never here.
+func (c cookies) browser(r *http.Request) string {
+	k, err := r.Cookie(c.name(browserCookie))
+	if err != nil || len(k.Value) != len(rand.Text()) || strings.Trim(k.Value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
+		return ""
+	}
+	return k.Value
+}
+
+// sealing is the key of a browser's sign-ins: what one makes with it is its own alone.
+func (c cookies) sealing(browser string) *seal.Key {
+	k, err := seal.New(c.key.Derive("florete oidc sign-in v1\n"+browser, 32))
+	if err != nil {
+		panic(err) // of that length
+	}
+	return k
+}
+
+// known tells whether an account signed in with the browser last.
+func (c cookies) known(r *http.Request, browser, account string) bool {
+	k, err := r.Cookie(c.name(knownCookie))
+	return err == nil && browser != "" && hmac.Equal([]byte(k.Value), []byte(c.mark(browser, account)))
+}
+
+// signedIn makes an account known with the browser.
+func (c cookies) signedIn(w http.ResponseWriter, browser, account string) {
+	c.set(w, browserCookie, browser)
+	c.set(w, knownCookie, c.mark(browser, account))
+}
+
+func (c cookies) mark(browser, account string) string {
+	h := hmac.New(sha256.New, c.key.Derive("florete oidc known browser v1", 32))
+	h.Write([]byte(browser + "\n" + account))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}

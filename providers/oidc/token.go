@@ -1,0 +1,90 @@
+package oidc
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"florete/providers/api"
+)
+
+// token exchanges a code or a refresh token for tokens.
+func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":"invalid_request","error_description":"want a form of at most %d bytes"}`, maxBody)
+		return
+	}
+	x := &exchange{from: r.RemoteAddr}
+	x.refresh, x.secret = presented(r.PostFormValue("refresh_token"))
+	out := &answer{ResponseWriter: w, status: http.StatusOK}
+	s.dex.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	if out.status == http.StatusOK {
+		return
+	}
+	var refused struct {
+		Code string `json:"error"`
+		Text string `json:"error_description"`
+	}
+	json.Unmarshal(out.body, &refused) // an answer of Dex without them is refused as well
+	write := s.audit.Stranger
+	if x.replayed {
+		write = s.audit.Write
+		refused.Code, refused.Text = api.CodeReplayed, "presented a second time: all tokens that came of it have ended"
+	}
+	row := refusal(x.from, "tokens", x.account, x.client, refused.Code, refused.Text)
+	if err := write(context.WithoutCancel(r.Context()), row); err != nil {
+		s.log.Error("a refusal of tokens is not in the audit log", "error", err)
+	}
+}
+
+// userinfo says who an access token is about, unless that was ended. Dex verifies the
+// token; what is read of it before can only refuse.
+func (s *issuerServer) userinfo(w http.ResponseWriter, r *http.Request) {
+	var claims struct {
+		Subject  string `json:"sub"`
+		Audience string `json:"aud"`
+		Issued   int64  `json:"iat"`
+	}
+	if _, rest, ok := strings.Cut(r.Header.Get("Authorization"), "."); ok {
+		payload, _, _ := strings.Cut(rest, ".")
+		b, _ := base64.RawURLEncoding.DecodeString(payload)
+		json.Unmarshal(b, &claims) // Dex refuses what cannot be read
+	}
+	user, _ := presented(claims.Subject)
+	ended, err := s.tokens.ended(r.Context(), claims.Audience, user, time.Unix(claims.Issued, 0))
+	switch {
+	case err != nil:
+		s.log.Error("cannot tell whether a token was ended", "error", err)
+		http.Error(w, "the provider failed: its log has the reason", http.StatusInternalServerError)
+	case ended:
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		http.Error(w, "the token was ended", http.StatusUnauthorized)
+	default:
+		s.dex.ServeHTTP(w, r)
+	}
+}
+
+// answer remembers the beginning of what it writes.
+type answer struct {
+	http.ResponseWriter
+	status int
+	body   []byte
+}
+
+func (a *answer) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	if a.status != http.StatusOK && len(a.body)+len(b) <= 4096 {
+		a.body = append(a.body, b...)
+	}
+	return a.ResponseWriter.Write(b)
+}

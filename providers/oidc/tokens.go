@@ -1,0 +1,257 @@
+package oidc
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"florete/providers/seal"
+	"florete/providers/store"
+
+	"github.com/dexidp/dex/storage"
+)
+
+// codesLive is how long a code can be exchanged, and is known after that it was.
+const codesLive = 5 * time.Minute
+
+// exchange is what one request to /token presents and gets.
+type exchange struct {
+	from            string // network address
+	refresh, secret string // of the refresh token: which one it is, and its newest part
+	code            string // that it exchanges now
+	account, client string // whose tokens they are
+	user            string // the account's, for ever
+	replayed        bool
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	if x == nil {
+		x = &exchange{}
+	}
+	return x
+}
+
+// tokens is a storage in which a code that is presented twice ends the tokens that it
+// brought, and so does a refresh token in whose place another was given (RFC 9700 sections
+// 2.1.1 and 4.14.2).
+type tokens struct {
+	storage.Storage
+	db  store.Store
+	key *seal.Key
+}
+
+// spent is the record of a code that was exchanged.
+type spent struct {
+	Refresh  string `json:"refresh"` // the token that it brought; empty before, and where it brought none
+	Replayed bool   `json:"replayed"`
+	Client   string `json:"client"`
+	User     string `json:"user"`
+}
+
+func spentAt(code string) string {
+	sum := sha256.Sum256([]byte(code))
+	return "oidc/spent/" + hex.EncodeToString(sum[:])
+}
+
+func (t tokens) CreateAuthCode(ctx context.Context, c storage.AuthCode) error {
+	c.Expiry = time.Now().Add(codesLive)
+	return t.Storage.CreateAuthCode(ctx, c)
+}
+
+func (t tokens) GetAuthCode(ctx context.Context, code string) (storage.AuthCode, error) {
+	c, err := t.Storage.GetAuthCode(ctx, code)
+	x := exchangeOf(ctx)
+	x.account, x.client, x.user = c.Claims.Email, c.ClientID, c.Claims.UserID
+	if err == storage.ErrNotFound {
+		if replay := t.replay(ctx, code, false); replay != nil {
+			return c, replay
+		}
+	}
+	return c, err
+}
+
+// DeleteAuthCode spends a code. Of several who try, one gets to.
+func (t tokens) DeleteAuthCode(ctx context.Context, code string) error {
+	err := t.Storage.DeleteAuthCode(ctx, code)
+	if err == storage.ErrNotFound {
+		return errors.Join(err, t.replay(ctx, code, true))
+	}
+	if err != nil {
+		return err
+	}
+	x := exchangeOf(ctx)
+	x.code = code
+	return t.spend(ctx, code, func(s spent) spent {
+		s.Client, s.User = x.client, x.user
+		return s
+	})
+}
+
+// CreateRefresh notes which code brought the token.
+func (t tokens) CreateRefresh(ctx context.Context, r storage.RefreshToken) error {
+	if err := t.Storage.CreateRefresh(ctx, r); err != nil {
+		return err
+	}
+	code, replayed := exchangeOf(ctx).code, false
+	err := t.spend(ctx, code, func(s spent) spent {
+		replayed = s.Replayed
+		s.Refresh = r.ID
+		return s
+	})
+	if err == nil && replayed {
+		err = errors.New("oidc: the code was exchanged twice at once")
+	}
+	if err != nil {
+		return errors.Join(err, t.Storage.DeleteRefresh(ctx, r.ID))
+	}
+	return nil
+}
+
+// replay ends what a code brought that is presented again. A code that nobody knows is
+// none, unless it is known to have been one.
+func (t tokens) replay(ctx context.Context, code string, was bool) error {
+	if _, err := t.db.Get(ctx, spentAt(code)); !was && errors.Is(err, store.ErrNotFound) {
+		return nil
+	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	var had spent
+	err := t.spend(ctx, code, func(s spent) spent {
+		had = s
+		s.Replayed = true
+		return s
+	})
+	exchangeOf(ctx).replayed = true
+	if err != nil {
+		return err
+	}
+	return t.end(ctx, had.Refresh, had.Client, had.User)
+}
+
+// end ends what a client has of a user: a refresh token, if any, and at /userinfo the
+// access tokens of before.
+func (t tokens) end(ctx context.Context, refresh, client, user string) error {
+	lease, err := t.db.Lease(ctx, tokensLive)
+	if err != nil {
+		return err
+	}
+	now, err := time.Now().UTC().MarshalText()
+	if err != nil {
+		return err
+	}
+	if _, err := t.db.Commit(ctx, store.Txn{Then: []store.Op{{Key: endedAt(client, user), Value: now, Lease: lease}}}); err != nil {
+		return err
+	}
+	if refresh == "" {
+		return nil
+	}
+	x := exchangeOf(ctx)
+	if r, err := t.Storage.GetRefresh(ctx, refresh); err == nil {
+		x.account, x.client = r.Claims.Email, r.ClientID
+	}
+	if err := t.Storage.DeleteRefresh(ctx, refresh); err != storage.ErrNotFound {
+		return err
+	}
+	return nil
+}
+
+func endedAt(client, user string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", client, user))
+	return "oidc/ended/" + hex.EncodeToString(sum[:])
+}
+
+// ended tells whether what a client got of a user at a time has been ended since. Times of
+// tokens are whole seconds.
+func (t tokens) ended(ctx context.Context, client, user string, issued time.Time) (bool, error) {
+	e, err := t.db.Get(ctx, endedAt(client, user))
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var at time.Time
+	err = at.UnmarshalText(e.Value)
+	return !issued.After(at), err
+}
+
+// spend changes the record of a code, and makes it when there is none.
+func (t tokens) spend(ctx context.Context, code string, change func(spent) spent) error {
+	for {
+		at := spentAt(code)
+		var s spent
+		e, err := t.db.Get(ctx, at)
+		if err == nil {
+			var plain []byte
+			if plain, err = t.key.Open(at, e.Value); err == nil {
+				err = json.Unmarshal(plain, &s)
+			}
+		} else if errors.Is(err, store.ErrNotFound) {
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+		plain, err := json.Marshal(change(s))
+		if err != nil {
+			return err
+		}
+		lease, err := t.db.Lease(ctx, codesLive)
+		if err != nil {
+			return err
+		}
+		_, err = t.db.Commit(ctx, store.Txn{
+			If:   []store.Cond{{Key: at, Modified: e.Modified}},
+			Then: []store.Op{{Key: at, Value: t.key.Seal(at, plain), Lease: lease}},
+		})
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+		if err := t.db.Revoke(ctx, lease); err != nil {
+			return err
+		}
+	}
+}
+
+// GetRefresh ends the token when what is presented is not its newest part, and no answer
+// that was lost can be the reason.
+func (t tokens) GetRefresh(ctx context.Context, id string) (storage.RefreshToken, error) {
+	r, err := t.Storage.GetRefresh(ctx, id)
+	x := exchangeOf(ctx)
+	if err != nil || x.refresh != id {
+		return r, err
+	}
+	x.account, x.client = r.Claims.Email, r.ClientID
+	lost := x.secret != "" && x.secret == r.ObsoleteToken && time.Since(r.LastUsed) <= refreshAgain
+	if x.secret == r.Token || lost {
+		return r, nil
+	}
+	x.replayed = true
+	if err := t.end(ctx, id, r.ClientID, r.Claims.UserID); err != nil {
+		return r, err
+	}
+	return storage.RefreshToken{}, storage.ErrNotFound
+}
+
+// presented reads a refresh token, or a subject, as Dex writes them: base64 of a protobuf message with
+// the strings 1, which one it is, and 2, its newest part. As to Dex, what is no such
+// message is the first of them.
+func presented(token string) (id, secret string) {
+	b, err := base64.RawURLEncoding.DecodeString(token)
+	var field [2]string
+	for i := range field {
+		if err != nil || len(b) < 2 || b[0] != byte(i+1)<<3|2 || b[1] > 0x7f || len(b) < 2+int(b[1]) {
+			return token, ""
+		}
+		field[i], b = string(b[2:2+b[1]]), b[2+b[1]:]
+	}
+	return field[0], field[1]
+}

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"log"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"florete/providers/api"
+)
+
+// handshakes is where an http.Server logs connections that came to no request. It is the
+// only place where that says who could make no TLS handshake, and why.
+type handshakes struct {
+	audit  *Audit
+	logger *slog.Logger
+}
+
+var (
+	handshake = regexp.MustCompile(`^http: TLS handshake error from (\S+): (.*)\n$`)
+
+	// silent are connections that just ended, as a monitor's do and those that made room.
+	silent = regexp.MustCompile(`(^EOF|i/o timeout|use of closed network connection|connection reset by peer|broken pipe)$`)
+)
+
+func (h handshakes) Write(line []byte) (int, error) {
+	m := handshake.FindSubmatch(line)
+	switch {
+	case bytes.HasPrefix(line, []byte("http: panic")):
+		h.logger.Error(plain(string(line)))
+		return len(line), nil
+	case m == nil || silent.Match(m[2]):
+		h.logger.Debug(plain(string(line)))
+		return len(line), nil
+	}
+	row := Row{Time: time.Now().UTC(), From: string(m[1])}.Refuse(api.Errorf(api.Denied, CodeHandshake, "%s", m[2]))
+	if err := h.audit.Stranger(context.Background(), row); err != nil {
+		h.logger.Error("a failed handshake is not in the audit log", "error", err)
+	}
+	return len(line), nil
+}
+
+func (h handshakes) log() *log.Logger { return log.New(h, "", 0) }

@@ -1,0 +1,169 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"florete/providers/conns"
+	"florete/providers/store"
+)
+
+// What strangers can have written: in each interval so many rows of each network, and in
+// all, then one row for each of so many networks at the interval's end, and one for all
+// other networks.
+const (
+	sumEvery      = time.Hour
+	rowsOfNetwork = 100
+	rowsOfAll     = 1000
+	maxNetworks   = 1024
+)
+
+// batch is how many rows one transaction writes.
+const batch = 100
+
+// Audit is the log of decisions: rows in the store, and a line for each in the logger.
+// Rows about callers whose certificate verified are written whole, always. Those about
+// strangers have a bound, beyond which they are counted by network.
+type Audit struct {
+	store  store.Store
+	logger *slog.Logger
+
+	mu       sync.Mutex
+	since    time.Time // of the interval; zero before its first row
+	rows     int       // of strangers, in the interval
+	networks map[netip.Prefix]*network
+}
+
+// network is what was answered to strangers from one network in an interval.
+type network struct {
+	rows   int            // written whole
+	counts map[string]int // of those that were not, by code
+}
+
+// NewAudit makes the audit log in a store.
+func NewAudit(s store.Store, l *slog.Logger) *Audit {
+	return &Audit{store: s, logger: l, networks: map[netip.Prefix]*network{}}
+}
+
+// Write writes a row about a known caller.
+func (a *Audit) Write(ctx context.Context, r Row) error { return a.commit(ctx, change{}, r, true) }
+
+// Stranger writes a row about somebody who may be anyone, or counts it.
+func (a *Audit) Stranger(ctx context.Context, r Row) error {
+	for k, v := range r.Detail {
+		r.Detail[k] = plain(v)
+	}
+	return a.commit(ctx, change{}, r, false)
+}
+
+// commit makes a change of state together with its row.
+func (a *Audit) commit(ctx context.Context, c change, r Row, known bool) error {
+	whole := known || a.admit(r)
+	if whole {
+		c.Then = append(c.Then, r.op())
+	}
+	if len(c.Then) > 0 || len(c.If) > 0 {
+		if _, err := a.store.Commit(ctx, store.Txn{If: c.If, Then: c.Then}); err != nil {
+			return err
+		}
+	}
+	if whole {
+		r.log(ctx, a.logger)
+	}
+	return nil
+}
+
+// admit tells whether a row about a stranger is written whole, and counts it otherwise.
+func (a *Audit) admit(r Row) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := a.network(r.From, r.Time)
+	if n.rows < rowsOfNetwork && a.rows < rowsOfAll {
+		n.rows++
+		a.rows++
+		return true
+	}
+	n.counts[cmp.Or(r.CountAs, r.Code, string(r.Outcome))]++
+	return false
+}
+
+// count counts what has no row of its own.
+func (a *Audit) count(peer, code string, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.network(peer, now).counts[code]++
+}
+
+// network is that of a peer, or of all others when there are too many. a.mu is held.
+func (a *Audit) network(peer string, now time.Time) *network {
+	if a.since.IsZero() {
+		a.since = now
+	}
+	from := conns.Prefix(peer)
+	if a.networks[from] == nil && len(a.networks) >= maxNetworks {
+		from = netip.Prefix{}
+	}
+	if a.networks[from] == nil {
+		a.networks[from] = &network{counts: map[string]int{}}
+	}
+	return a.networks[from]
+}
+
+// run writes what was counted at the end of each interval, and at its own.
+func (a *Audit) run(ctx context.Context) {
+	tick := time.NewTicker(sumEvery / 60)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			a.Sum(context.WithoutCancel(ctx), time.Now())
+			return
+		case now := <-tick.C:
+			a.mu.Lock()
+			due := !a.since.IsZero() && now.Sub(a.since) >= sumEvery
+			a.mu.Unlock()
+			if due {
+				a.Sum(ctx, now)
+			}
+		}
+	}
+}
+
+// Sum ends the interval and writes its sums.
+func (a *Audit) Sum(ctx context.Context, now time.Time) {
+	a.mu.Lock()
+	networks, since := a.networks, a.since
+	a.networks, a.since, a.rows = map[netip.Prefix]*network{}, time.Time{}, 0
+	a.mu.Unlock()
+	var rows []Row
+	for from, n := range networks {
+		if len(n.counts) == 0 {
+			continue
+		}
+		r := Row{Time: now.UTC(), From: "other networks", Outcome: Summed, Detail: map[string]string{"since": since.UTC().Format(time.RFC3339)}}
+		if from.IsValid() {
+			r.From = from.String()
+		}
+		for code, count := range n.counts {
+			r.Detail[code] = strconv.Itoa(count)
+		}
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(x, y Row) int { return cmp.Compare(x.From, y.From) })
+	for some := range slices.Chunk(rows, batch) {
+		var txn store.Txn
+		for _, r := range some {
+			txn.Then = append(txn.Then, r.op())
+			r.log(ctx, a.logger)
+		}
+		if _, err := a.store.Commit(ctx, txn); err != nil {
+			a.logger.Error("sums of strangers' requests are in this log alone", "error", err)
+		}
+	}
+}

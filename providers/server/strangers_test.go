@@ -1,0 +1,168 @@
+package server_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"florete/providers/api"
+	"florete/providers/ca"
+	"florete/providers/providertest"
+	"florete/providers/server"
+)
+
+// renewal asks for ursula's SVID.
+func renewal(t *testing.T) api.Request {
+	t.Helper()
+	key, err := ca.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, err := ca.NewCSR(ursula, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1,
+		Body: providertest.JSON(api.CertBody{ID: ursula, CSR: string(csr)})}
+}
+
+// TestStrangersAreSummed: however often strangers are refused, rows and log lines stay
+// few; what a known caller is answered has its row, always.
+func TestStrangersAreSummed(t *testing.T) {
+	var log buffer
+	e, r := start(t, new(echo))
+	e.Stop()
+	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	e.Start()
+	const whole, many = 100, 150
+	for range many {
+		_, err := e.Post(t, nil, api.PathSVID, "", []byte(`{`))
+		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+	}
+	svid := e.Client(ursula).SVID
+	for range many {
+		_, err := e.Post(t, svid, api.PathRegister, "", []byte(`{`))
+		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+	}
+	for range 3 {
+		e.Post(t, nil, api.PathNonce, "", nil)
+	}
+	if _, err := e.Client(ursula).Do(t.Context(), api.PathRegister, r); err != nil {
+		t.Fatal(err)
+	}
+	e.Restart()
+	strangers, known, granted := 0, 0, 0
+	var sums []server.Row
+	for _, row := range e.Audit() {
+		switch {
+		case row.Outcome == server.Summed:
+			sums = append(sums, row)
+		case row.Outcome == server.Granted:
+			granted++
+		case row.Caller == "":
+			strangers++
+		default:
+			known++
+		}
+	}
+	if strangers != whole || known != many || granted != 1 {
+		t.Errorf("%d rows of strangers, %d and %d of ursula, want %d, %d and 1", strangers, known, granted, whole, many)
+	}
+	if len(sums) != 1 || sums[0].From != "127.0.0.1/32" || sums[0].Detail["malformed"] != "50" || sums[0].Detail["nonce"] != "3" || sums[0].Detail["since"] == "" {
+		t.Errorf("sums: %+v", sums)
+	}
+	log.has(t, "level=INFO msg=summed from=127.0.0.1/32", 1)
+	if n := strings.Count(log.b.String(), "code=malformed"); n != whole+many {
+		t.Errorf("%d lines, want %d", n, whole+many)
+	}
+	for _, empty := range []string{`=""`, "serial=0", "enrols=false", "again=false", "map[]"} {
+		if strings.Contains(log.b.String(), empty) {
+			t.Errorf("an empty field is logged: %s", empty)
+		}
+	}
+}
+
+// TestManyNetworks: strangers from any number of networks have a bound, in rows and in
+// memory, and are counted all.
+func TestManyNetworks(t *testing.T) {
+	e, _ := start(t, new(echo))
+	audit := server.NewAudit(e.Store, slog.New(slog.DiscardHandler))
+	const many = 3000
+	for i := range many {
+		row := server.Row{Time: time.Now(), From: fmt.Sprintf("[2001:db8:0:%x::%x]:1", i, i)}
+		if err := audit.Stranger(t.Context(), row.Refuse(api.Errorf(api.Denied, api.CodeUntrusted, "no"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	audit.Sum(t.Context(), time.Now())
+	whole, counted, others := 0, 0, 0
+	for _, row := range e.Audit() {
+		var n int
+		fmt.Sscan(row.Detail[api.CodeUntrusted], &n)
+		switch {
+		case row.Outcome != server.Summed:
+			whole++
+		case row.From == "other networks":
+			others += n
+		default:
+			counted += n
+		}
+	}
+	if whole != 1000 || counted != 1024-1000 || others != many-1024 {
+		t.Errorf("%d rows, %d counted by network and %d of others, want 1000, 24 and %d", whole, counted, others, many-1024)
+	}
+}
+
+// TestHandshakes: what comes to no request leaves a trace, except a connection that says
+// nothing.
+func TestHandshakes(t *testing.T) {
+	e, _ := start(t, new(echo))
+	dial := func() net.Conn {
+		c, err := e.Dial(t.Context(), "tcp", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetDeadline(time.Now().Add(time.Minute))
+		return c
+	}
+	dial().Close()
+	plain := dial()
+	io.WriteString(plain, "GET / HTTP/1.1\r\nHost: provider\r\n\r\n")
+	io.ReadAll(plain)
+	old := dial()
+	if err := tls.Client(old, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}).HandshakeContext(t.Context()); err == nil {
+		t.Error("TLS 1.2 is spoken")
+	}
+	old.Close()
+	odd := tls.Client(dial(), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{{
+		Certificate: [][]byte{[]byte("no certificate")}, PrivateKey: e.SVID(e.Issuing, ursula).PrivateKey,
+	}}})
+	io.WriteString(odd, "GET / HTTP/1.1\r\nHost: provider\r\n\r\n")
+	if _, err := http.ReadResponse(bufio.NewReader(odd), nil); err == nil {
+		t.Error("a certificate that does not parse is taken")
+	}
+	odd.Close()
+	var messages []string
+	for until := time.Now().Add(time.Minute); len(messages) < 3 && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		messages = nil
+		for _, row := range e.Audit() {
+			if row.Code != server.CodeHandshake || row.Outcome != "denied" || !strings.HasPrefix(row.From, "127.0.0.1:") {
+				t.Errorf("%+v", row)
+			}
+			messages = append(messages, row.Message)
+		}
+	}
+	all := strings.Join(messages, "\n")
+	for _, part := range []string{"client sent an HTTP request to an HTTPS server", "unsupported versions", "failed to parse"} {
+		if len(messages) != 3 || !strings.Contains(all, part) {
+			t.Errorf("got %q, want …%s… among three", messages, part)
+		}
+	}
+}

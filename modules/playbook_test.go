@@ -96,9 +96,9 @@ func commands(text string) (all []string) {
 // prepared is what the driver of the scenarios does for a command, before there are hosts.
 func prepared(command string) (string, bool) {
 	for begin, made := range map[string]string{
-		"florctl ca init":         `self._florctl("ca", "init", "--trust-domain", DOMAIN, "--out", root)`,
+		"florctl ca init":                     `self._florctl("ca", "init", "--trust-domain", DOMAIN, "--out", root)`,
 		"(umask 077; nix key generate-secret": `run("nix", "key", "generate-secret", "--key-name", "demo-1")`,
-		"florctl publish":         `self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key")`,
+		"florctl publish":                     `self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key")`,
 	} {
 		if strings.HasPrefix(command, begin) {
 			return made, true

@@ -74,7 +74,7 @@ func providerServer(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certifi
 			return err.Error()
 		}
 		for { // the connection ends before the line is written
-			if line := log.take(); strings.Contains(line, "TLS handshake error") {
+			if line := log.take(); strings.Contains(line, "code="+server.CodeHandshake) {
 				return line
 			}
 			time.Sleep(time.Millisecond)
@@ -120,7 +120,12 @@ func inbound(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) s
 		t.Fatal(err)
 	}
 	rejected := make(chan transport.Rejection, 1)
-	s := transport.Server{Addr: "127.0.0.1:0", Lookup: registry.Lookup, Identities: func() *identity.Set { return set }, Rejected: func(r transport.Rejection) { rejected <- r }}
+	s := transport.Server{Addr: "127.0.0.1:0", Lookup: registry.Lookup, Identities: func() *identity.Set { return set }, Rejected: func(r transport.Rejection) {
+		select {
+		case rejected <- r:
+		default: // of an attempt before
+		}
+	}}
 	l, err := s.Listen()
 	if err != nil {
 		t.Fatal(err)
@@ -138,6 +143,10 @@ func inbound(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) s
 	}()
 	t.Cleanup(func() { l.Stop(); <-accepted; l.Close() })
 	return func(t *testing.T, c tls.Certificate) string {
+		select {
+		case <-rejected:
+		default:
+		}
 		conn, err := quic.DialAddr(t.Context(), l.Addr().String(), &tls.Config{
 			ServerName: "outline.demo.flor.rete", InsecureSkipVerify: true, NextProtos: []string{wire.ALPN}, Certificates: []tls.Certificate{c},
 		}, nil)

@@ -36,6 +36,9 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 			if err := json.Unmarshal([]byte(raw.Body), &body); err != nil {
 				panic(err)
 			}
+			for _, id := range ownerless(body) {
+				said[host+" any account answers for "+id] = true
+			}
 			spread(kind, body, func(place string, v any) {
 				for _, re := range harmless {
 					if re.MatchString(place) {
@@ -75,6 +78,18 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 		}
 	}
 	return said, lengths
+}
+
+// ownerless are the services that a manifest publishes of no account.
+func ownerless(body any) (ids []string) {
+	forwarder, _ := body.(map[string]any)["forwarder"].(map[string]any)
+	publish, _ := forwarder["publish"].([]any)
+	for _, p := range publish {
+		if p := p.(map[string]any); p["user"] == nil {
+			ids = append(ids, fmt.Sprint(p["id"]))
+		}
+	}
+	return ids
 }
 
 // spread calls with every value that is not made of others. Elements of lists are told

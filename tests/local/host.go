@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -79,7 +80,7 @@ func (h *Host) Start(part string, args ...string) error {
 	cmd := exec.Command(filepath.Join(h.Bin, args[0]), args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = h.Dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	if err := onThread(cmd.Start); err != nil {
 		return err
 	}
 	p := &process{cmd, make(chan struct{})}
@@ -94,6 +95,24 @@ func (h *Host) Start(part string, args ...string) error {
 	}
 	h.running[part] = p
 	return nil
+}
+
+// starts are run on a thread that lasts: a child whose parent's thread ends is killed.
+var starts = sync.OnceValue(func() chan func() {
+	c := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for f := range c {
+			f()
+		}
+	}()
+	return c
+})
+
+func onThread(f func() error) error {
+	done := make(chan error)
+	starts() <- func() { done <- f() }
+	return <-done
 }
 
 // Stop signals a part of the host and waits until it has ended.

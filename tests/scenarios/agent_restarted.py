@@ -1,6 +1,6 @@
 """The forwarder of a busy service's host is started again, and killed: no new connection fails, and who waits learns of it."""
 
-bring_up()
+bring_up("base")
 traffic = Traffic(mgmt01, "outline", "wiki")
 
 

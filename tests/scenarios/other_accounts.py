@@ -1,6 +1,6 @@
 """Other accounts of a service's host neither connect past the allow list nor take the service's place."""
 
-bring_up()
+bring_up("base")
 ursula.succeed("id mallory || useradd --create-home mallory")
 UPSTREAM = next(p["upstream"] for p in manifest(ursula)["forwarder"]["publish"] if p["id"].endswith("/service/wiki"))
 PORT = UPSTREAM.split(":")[1]

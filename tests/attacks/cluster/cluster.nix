@@ -34,8 +34,9 @@ in
       heard = on "b" 8902 { protocol = "udp"; };
       secret = on "b" 8903 { };
       wiki = on "b" 8904 {
+        listenPort = 80;
         roles = [ "oidc-client" ];
-        sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.sec.flor.rete:8904/callback" ]; };
+        sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.sec.flor.rete/callback" ]; };
         files.password = { ref = "wiki/password"; restart = "wiki.service"; };
       };
     };

@@ -36,6 +36,7 @@ let
   inherit (import ./text.nix) confidential show suggest;
   inherit (import ./fault.nix) fault;
   inherit (import ./leaks.nix) isFile leaks;
+  inherit (import ./thrown.nix) together;
 
   # The length bound keeps the regular expression engine away from whole files.
   matches = re: v: isString v && stringLength v < 4096 && match re v != null;
@@ -50,25 +51,6 @@ let
         remedy = hint;
       })
     ];
-
-  # Of a value that throws. Nix does not say what it throws.
-  throws = place: [
-    (fault {
-      id = "FL002";
-      inherit place;
-      problem = "evaluating it ends with";
-      value = "a throw or a failed assertion";
-      remedy = "look for it in what is written there, which says more when evaluated alone";
-    })
-  ];
-
-  # All faults of several parts. Only where one throws is each tried alone.
-  together = faults: at: parts:
-    let
-      all = concatMap faults parts;
-      alone = part: let try = tryEval (faults part == [ ]); in if try.success then faults part else throws (at part);
-    in
-    if (tryEval (all == [ ])).success then all else concatMap alone parts;
 
   scalar = { ok, zero ? "", unsound ? zero, ... }@type: {
     inherit zero unsound;

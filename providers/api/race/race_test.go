@@ -23,7 +23,7 @@ type attempt struct {
 }
 
 // run races in virtual time and returns who was tried when, and who was discarded.
-func run(t *testing.T, addresses []string, plan map[string]attempt) (won string, err error, began map[string]time.Duration, discarded []string) {
+func run(t *testing.T, addresses []string, plan map[string]attempt) (won string, began map[string]time.Duration, discarded []string, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -55,7 +55,7 @@ func run(t *testing.T, addresses []string, plan map[string]attempt) (won string,
 			began[<-tried] = <-at
 		}
 	})
-	return won, err, began, discarded
+	return won, began, discarded, err
 }
 
 func TestFirst(t *testing.T) {
@@ -86,7 +86,7 @@ func TestFirst(t *testing.T) {
 		for a, p := range c.plan {
 			plan[a] = p
 		}
-		won, err, began, discarded := run(t, []string{"a", "b", "c"}, plan)
+		won, began, discarded, err := run(t, []string{"a", "b", "c"}, plan)
 		if err != nil || won != c.won || !slices.Equal(discarded, c.discarded) {
 			t.Errorf("%s: %q wins, %v are discarded, %v", name, won, discarded, err)
 		}
@@ -103,11 +103,11 @@ func TestFirst(t *testing.T) {
 
 func TestFirstFails(t *testing.T) {
 	one, two := errors.New("one is refused"), errors.New("two is refused")
-	_, err, _, _ := run(t, []string{"a", "b"}, map[string]attempt{"a": {err: one, after: time.Second}, "b": {err: two}})
+	_, _, _, err := run(t, []string{"a", "b"}, map[string]attempt{"a": {err: one, after: time.Second}, "b": {err: two}})
 	if !errors.Is(err, one) || !errors.Is(err, two) || !strings.Contains(err.Error(), "; ") {
 		t.Errorf("error %v, want both", err)
 	}
-	if _, err, _, _ := run(t, nil, nil); err == nil {
+	if _, _, _, err := run(t, nil, nil); err == nil {
 		t.Error("no error although there is no address")
 	}
 }

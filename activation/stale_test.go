@@ -2,6 +2,7 @@ package activation
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,13 +14,14 @@ func TestStaleDocuments(t *testing.T) {
 		h := newHost(t)
 		h.need("config-documents").Renew.StaleAfter = 2 * 60 * 60
 		h.deploy()
-		var line string
-		h.config.Status = func(s Summary) { line = s.Line() }
+		var line atomic.Value
+		line.Store("")
+		h.config.Status = func(s Summary) { line.Store(s.Line()) }
 		alarm := func(want bool) {
 			t.Helper()
 			synctest.Wait()
-			if got := strings.Contains(line, "no provider has answered about this host's documents for 2h"); got != want {
-				t.Errorf("status %q: alarm %v, want %v", line, got, want)
+			if got := strings.Contains(line.Load().(string), "no provider has answered about this host's documents for 2h"); got != want {
+				t.Errorf("status %q: alarm %v, want %v", line.Load(), got, want)
 			}
 		}
 		stop := h.run()

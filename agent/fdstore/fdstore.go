@@ -95,7 +95,7 @@ func (s *Store) ListenQUIC(addr netip.AddrPort) (*net.UDPConn, error) {
 // bound to those of both families.
 func quicPlace(addr netip.AddrPort) place {
 	ip := addr.Addr().Unmap()
-	if ip.IsUnspecified() {
+	if !ip.IsValid() || ip.IsUnspecified() {
 		ip = netip.IPv6Unspecified()
 	}
 	return place{"quic", netip.AddrPortFrom(ip, addr.Port())}

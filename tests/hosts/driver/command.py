@@ -12,5 +12,5 @@ def run(*args: str | Path, stdin: str = "", cwd: Path | None = None, env: dict[s
     """Runs a command and returns what it printed."""
     done = subprocess.run([str(a) for a in args], input=stdin, capture_output=True, text=True, cwd=cwd, env=env)
     if done.returncode != 0:
-        raise CommandFailed(f"{' '.join(str(a) for a in args)}: exit {done.returncode}: {done.stderr.strip()[-2000:]}")
+        raise CommandFailed(f"{' '.join(str(a) for a in args)}: exit {done.returncode}: {done.stdout.strip()[-2000:]} {done.stderr.strip()[-2000:]}")
     return done.stdout

@@ -120,7 +120,8 @@ with subtest("disk: full, and read-only"):
     SMALL = f"systemctl stop 'florete-*'; cp -a {STATE} /root/state; mount -t tmpfs -o size=20m,mode=755 tmpfs {STATE}; cp -a /root/state/. {STATE}/; systemctl start florete-activate.service florete-agent.service florete-names.service"
     ursula.succeed(SMALL)
     cure(ursula, "disk", f"fallocate -l 15m {STATE}/filler", person=lambda: ursula.succeed(f"rm {STATE}/filler"), says="is full")
-    cure(ursula, "disk", f"mount -o remount,ro {STATE}")
+    # Activation holds its lock open, with which no file system becomes read-only.
+    cure(ursula, "disk", f"systemctl stop florete-activate.service; mount -o remount,ro {STATE}; systemctl start --no-block florete-activate.service")
 
 with subtest("the state belongs to another account"):
     cure(ursula, "permissions", f"chown -R nobody {STATE}")

@@ -76,6 +76,7 @@ func (g *guard) apply(ctx context.Context) error {
 		return fmt.Errorf("the forwarder's account: %w", err)
 	}
 	rules, errs := ruleset(g.Membership.String(), forwarder, m.Forwarder)
+	ctx = context.WithoutCancel(ctx) // one that is killed may have made the table all the same
 	if rules != g.applied || !Guards(ctx, g.Membership) {
 		if err := nft(ctx, rules, "-f", "-"); err != nil {
 			return errors.Join(append(errs, err)...)

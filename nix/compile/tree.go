@@ -6,10 +6,12 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"io"
+	"os/exec"
 	"regexp"
+	"strings"
+
+	"github.com/nix-community/go-nix/pkg/nar"
 )
 
 // Tree is what Nix copies of a flake to its store, where everybody can read it.
@@ -41,36 +43,65 @@ const (
 )
 
 // PrivateKeys are faults, one for each file of the flake with a private key in it. Files
-// over 1 MiB are not looked at, nor more than 64 MiB altogether.
-func (t Tree) PrivateKeys() ([]Fault, error) {
-	root := filepath.Join(t.Path, t.Locked.Dir)
-	var faults []Fault
+// over 1 MiB are not looked at, nor more than 64 MiB altogether. Nix reads them: its store
+// may lie elsewhere than its paths say.
+func (t Tree) PrivateKeys(ctx context.Context) ([]Fault, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "nix", "--extra-experimental-features", "nix-command", "store", "dump-path", t.Path)
+	cmd.Env = Environ()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	archive, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	faults, unread := findKeys(archive, t.Locked.Dir)
+	if unread != nil {
+		cancel()
+	}
+	if err := cmd.Wait(); err != nil && stderr.Len() > 0 {
+		return nil, fmt.Errorf("nix store dump-path: %w", explain(err, stderr.String()))
+	}
+	return faults, unread
+}
+
+// findKeys looks for private keys in a directory of an archive (NAR).
+func findKeys(archive io.Reader, dir string) (faults []Fault, err error) {
+	r, err := nar.NewReader(archive)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	root := strings.TrimSuffix("/"+dir, "/") + "/"
 	read := int64(0)
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
+	for {
+		h, err := r.Next()
+		if err == io.EOF {
+			return faults, nil
 		}
-		info, err := d.Info()
-		if err != nil || info.Size() > maxKeyFile || read+info.Size() > maxKeyTree {
-			return err
-		}
-		read += info.Size()
-		b, err := os.ReadFile(path)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		at := privateKey(b)
-		if at < 0 {
-			return nil
+		place, inside := strings.CutPrefix(h.Path, root)
+		if !inside || h.Type != nar.TypeRegular || h.Size > maxKeyFile || read+h.Size > maxKeyTree {
+			continue
 		}
-		place, err := filepath.Rel(root, path)
-		faults = append(faults, Fault{
-			"FL055", "error", fmt.Sprintf("%s:%d", place, 1+bytes.Count(b[:at], []byte("\n"))), "everybody can read, in the Nix store,", "a private key (not shown)",
-			"take it out of the repository and its history, keep it outside, and replace it where somebody else has seen it",
-		})
-		return err
-	})
-	return faults, err
+		read += h.Size
+		b, err := io.ReadAll(r)
+		if err != nil {
+			return nil, err
+		}
+		if at := privateKey(b); at >= 0 {
+			faults = append(faults, Fault{
+				"FL055", "error", fmt.Sprintf("%s:%d", place, 1+bytes.Count(b[:at], []byte("\n"))), "everybody can read, in the Nix store,", "a private key (not shown)",
+				"take it out of the repository and its history, keep it outside, and replace it where somebody else has seen it",
+			})
+		}
+	}
 }
 
 var (

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nix-community/go-nix/pkg/nar"
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 )
@@ -93,7 +95,11 @@ func TestPrivateKeys(t *testing.T) {
 	if err := os.Symlink("/etc/shadow", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	faults, err := Tree{Path: dir}.PrivateKeys()
+	var archive bytes.Buffer
+	if err := nar.DumpPath(&archive, dir); err != nil {
+		t.Fatal(err)
+	}
+	faults, err := findKeys(&archive, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	keys, err := tree.PrivateKeys()
+	keys, err := tree.PrivateKeys(ctx)
 	if err != nil {
 		return nil, err
 	}

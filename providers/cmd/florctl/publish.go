@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -57,7 +58,7 @@ Readers of DIR see the old documents or the new ones, whole.`,
 		if err != nil {
 			return err
 		}
-		if err := refuseKeys(c.Name, tree); err != nil {
+		if err := refuseKeys(cmd.Context(), c.Name, tree); err != nil {
 			return err
 		}
 		if err := publish.RejectUnpinned(c.Documents, key.ToPublicKey()); err != nil {
@@ -85,8 +86,8 @@ Readers of DIR see the old documents or the new ones, whole.`,
 }
 
 // refuseKeys is an error when the tree that is about to be published holds private keys.
-func refuseKeys(cluster string, t compile.Tree) error {
-	faults, err := t.PrivateKeys()
+func refuseKeys(ctx context.Context, cluster string, t compile.Tree) error {
+	faults, err := t.PrivateKeys(ctx)
 	if err == nil && len(faults) > 0 {
 		err = &compile.FaultsError{Cluster: cluster, Faults: faults}
 	}

@@ -18,6 +18,7 @@ in
       CapabilityBoundingSet = "CAP_NET_ADMIN";
       Environment = "PATH=/run/current-system/sw/bin:/usr/sbin:/usr/bin:/sbin:/bin"; # of nft
       IPAddressDeny = "any";
+      KillMode = "mixed"; # the nft that takes the table out lives
       RestrictAddressFamilies = "AF_NETLINK AF_UNIX";
     };
     Install.WantedBy = [ "multi-user.target" ];

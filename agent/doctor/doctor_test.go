@@ -343,6 +343,13 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "units: florete-provider.service is waiting for the issuing certificate: run this", fix: "what that says",
 		},
+		"a provider without one of its kinds": {
+			hurt: func(p *patient) {
+				p.write(filepath.Join(florete.Current(p.Layout.Documents()), "policy.json"), "", 0o644)
+				p.units["florete-provider.service"] = doctor.Unit{Load: "loaded", Active: "active", Text: `serving, but kind "oidc" does not run: no such file`}
+			},
+			begin: `units: florete-provider.service is serving, but kind "oidc" does not run: no such file`, fix: "mend what that says; it is tried again by itself",
+		},
 		"a unit that fails again and again": {
 			hurt: func(p *patient) {
 				p.units["florete-activate.service"] = doctor.Unit{Load: "loaded", Active: "activating", Sub: "auto-restart", Log: "it is broken"}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"florete/agent/status"
+	"florete/agent/usage"
 )
 
 // agent must run once the node's identity is there, and have no problems.
@@ -24,10 +25,24 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 	for _, p := range r.Problems {
 		found = append(found, h.agentProblem(p))
 	}
+	found = append(found, h.exhausted(r.Links)...)
 	if r.State != "running" {
 		found = append(found, fix(fmt.Sprintf("agent is %s although the node's identity is there", r.State), h.restart("agent")))
 	}
 	return fmt.Sprintf("%s, %d connections", r.State, r.Connections), found
+}
+
+// exhausted are connections between forwarders on which no further stream is let in:
+// programs hold what they opened, or do not read it.
+func (h *host) exhausted(links []usage.Row) (found []Finding) {
+	for _, l := range links {
+		if l.Full || l.Allowed > 0 && l.Streams >= l.Allowed {
+			found = append(found, do(
+				fmt.Sprintf("%s has all of its %d streams to %s at %s open: further connections are refused", l.Caller.Short(), l.Allowed, l.Target.Short(), l.Remote),
+				fmt.Sprintf("end what holds them; all at once: %s", h.restart("agent"))))
+		}
+	}
+	return found
 }
 
 // agentProblem is what the agent cannot put in force, with what stands in the way.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"florete"
+	"florete/agent/usage"
 )
 
 func TestBuffers(t *testing.T) {
@@ -61,5 +62,19 @@ func TestOwns(t *testing.T) {
 	}
 	if os.Getuid() == 0 && owns("nobody", fi) {
 		t.Error("nobody owns it")
+	}
+}
+
+func TestExhausted(t *testing.T) {
+	service, err := florete.ParseID("spiffe://demo.flor/service/outline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(streams int64, full bool) usage.Row {
+		return usage.Row{Target: service, Caller: service, Remote: "192.0.2.1:4610", Streams: streams, Allowed: 4096, Full: full}
+	}
+	if found := (&host{}).exhausted([]usage.Row{row(4095, false), row(4096, false), row(3, true)}); len(found) != 2 ||
+		!strings.Contains(found[0].Problem, "all of its 4096 streams to service/outline") || !strings.Contains(found[0].Do, "systemctl restart florete-agent.service") {
+		t.Errorf("found %q", found)
 	}
 }

@@ -140,6 +140,8 @@ func (h *host) unit(u Unit) (Finding, bool) {
 		return fix(u.Name+" is masked", fmt.Sprintf("systemctl unmask %s && systemctl start %[1]s", u.Name)), false
 	case strings.HasPrefix(u.Text, "waiting for ") && (u.Active == "active" || u.Active == "activating"):
 		return do(u.Name+" is "+u.Text, "what that says"), false
+	case strings.HasPrefix(u.Text, "serving, but ") && u.Active == "active":
+		return do(u.Name+" is "+u.Text, "mend what that says; it is tried again by itself"), false
 	case u.Active == "active" && u.File == "disabled":
 		return fix(u.Name+" does not start at boot", "systemctl enable "+u.Name), false
 	case u.Active == "active" || u.Active == "reloading":

@@ -107,6 +107,9 @@ with subtest("the provider: no settings, wrong ones, a users file that it cannot
     KEEP = f"cp -p {HUJSON} /root/kept"
     cure(drhorrible, "units", f"{KEEP}; systemctl stop florete-provider.service; rm {HUJSON}", person=lambda: drhorrible.succeed(BACK), says="write that file")
     cure(drhorrible, "units", f"{KEEP}; echo '{{' > {HUJSON}; systemctl restart --no-block florete-provider.service", person=lambda: drhorrible.succeed(BACK), says="provider.hujson")
+    USERS = f"{PROVIDER}/users.hujson"
+    cure(drhorrible, "units", f"mv {USERS} /root/users; systemctl restart florete-provider.service",
+         person=lambda: drhorrible.succeed(f"mv /root/users {USERS}"), says="users.hujson")
     CRT = f"{PROVIDER}/issuing.crt"
     cure(drhorrible, "units", f"mv {CRT} /root/kept.crt; systemctl restart --no-block florete-provider.service",
          person=lambda: drhorrible.succeed(f"mv /root/kept.crt {CRT}"), says="florctl ca sign")

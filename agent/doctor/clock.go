@@ -78,7 +78,7 @@ func (a *answer) ask(ctx context.Context, trust *florete.Roots) {
 		known bool
 	}
 	c, err := race.First(ctx, a.Addresses, func(ctx context.Context, address string) (c clock, err error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/health", nil)
 		if err != nil {
 			return c, err
 		}

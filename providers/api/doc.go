@@ -20,7 +20,7 @@
 // request is invalid.
 //
 // A host is authenticated by its node SVID in the TLS handshake, and in a request for a
-// need also by its SSH host key, which signs the connection (DeviceStatement). Only POST
-// /cert/nonce and the enrolment form of POST /cert/svid come without an SVID; the latter
-// carries a Proof.
+// need also by its SSH host key, which signs the connection (DeviceStatement). Only
+// /health, POST /cert/nonce and the enrolment form of POST /cert/svid come without an
+// SVID; the last carries a Proof.
 package api

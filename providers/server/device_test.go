@@ -187,6 +187,9 @@ func TestUnknownEndpoint(t *testing.T) {
 	providertest.WantError(t, err, api.Invalid, api.CodeUnknownMethod)
 	_, err = e.Post(t, nil, "/admin", "", nil)
 	providertest.WantError(t, err, api.Invalid, api.CodeUnknownMethod)
+	if status, err := e.Post(t, nil, "/health", "", nil); err != nil || status != 200 {
+		t.Errorf("health: %d, %v", status, err)
+	}
 	rows := e.Audit()
 	if len(rows) != 2 || rows[0].Caller != ursula.String() || rows[1].Caller != "" {
 		t.Fatalf("audit: %+v", rows)

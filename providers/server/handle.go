@@ -26,6 +26,8 @@ func (s *Server) routes() *http.ServeMux {
 			mux.HandleFunc("GET /"+k.Name()+"/artifact/{node}", func(w http.ResponseWriter, r *http.Request) { s.get(w, r, rd) })
 		}
 	}
+	// That an answer comes, and its date, is all there is to it.
+	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, struct{}{}) })
 	mux.HandleFunc("/", s.unknown)
 	return mux
 }

@@ -29,11 +29,12 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Accounts that nobody has: processes of alice, of bob, and of neither.
+// Accounts that nobody has: processes of alice, of bob, of carol, and of none of them.
 const (
 	uidAlice    = 64001
 	uidBob      = 64002
 	uidStranger = 64003
+	uidCarol    = 64004
 )
 
 // What is secret in the cluster.
@@ -126,7 +127,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	facts := map[string]any{"account": account.Username, "alice": uidAlice, "bob": uidBob, "keys": []string{public}, "loopback": c.loopback}
+	facts := map[string]any{"account": account.Username, "alice": uidAlice, "bob": uidBob, "carol": uidCarol, "keys": []string{public}, "loopback": c.loopback}
 	keys := map[string]string{}
 	for _, h := range c.hosts() {
 		if err := os.MkdirAll(h.Dir, 0o700); err != nil {
@@ -199,8 +200,24 @@ func (c *cluster) provide(ctx context.Context) error {
 	return c.p.Provider()
 }
 
-// serve runs what the services of b stand for: each sends back what it gets.
+// serve runs what the services of b stand for: each sends back what it gets, except one
+// that does not even read it.
 func (c *cluster) serve(context.Context) error {
+	deaf, err := net.Listen("tcp", c.loopback+".0.2:8906")
+	if err != nil {
+		return err
+	}
+	go func() {
+		var unread []net.Conn // or the garbage collector would close them
+		for {
+			conn, err := deaf.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.(*net.TCPConn).SetReadBuffer(4096)
+			unread = append(unread, conn)
+		}
+	}()
 	for _, port := range []int{8901, 8903, 8904} {
 		l, err := net.Listen("tcp", fmt.Sprintf("%s.0.2:%d", c.loopback, port))
 		if err != nil {

@@ -115,6 +115,13 @@ func onThread(f func() error) error {
 	return <-done
 }
 
+// PID is the process of a part that was started.
+func (h *Host) PID(part string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.running[part].cmd.Process.Pid
+}
+
 // Stop signals a part of the host and waits until it has ended.
 func (h *Host) Stop(part string, sig syscall.Signal) error {
 	h.mu.Lock()

@@ -1,5 +1,6 @@
-# Three hosts: `p` provides, services run on `b`, people are at `c`. Alice may reach
-# `echo`, `wiki`, and `down`, which is not there, bob nothing but the issuer; nobody may reach `secret`.
+# Three hosts: `p` provides, services run on `b`, people are at `c`. Alice and carol may
+# reach `echo`, `wiki`, `deaf`, which does not read, and `down`, which is not there, bob
+# nothing but the issuer; nobody may reach `secret`.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
   host = number: name: more: {
@@ -18,8 +19,8 @@ in
     p = host 1 "p" { };
     b = host 2 "b" { callers = { "service/wiki" = [ facts.account ]; }; };
     c = host 3 "c" {
-      users = [ "alice" "bob" ];
-      callers = { "user/alice" = [ facts.alice ]; "user/bob" = [ facts.bob ]; };
+      users = [ "alice" "bob" "carol" ];
+      callers = { "user/alice" = [ facts.alice ]; "user/bob" = [ facts.bob ]; "user/carol" = [ facts.carol ]; };
     };
   };
 
@@ -29,6 +30,7 @@ in
     in
     {
       auth = { host = "p"; port = 5556; listenPort = 80; upstream = "${facts.loopback}.0.1:5556"; };
+      deaf = on "b" 8906 { };
       down = on "b" 8905 { };
       echo = on "b" 8901 { };
       heard = on "b" 8902 { protocol = "udp"; };
@@ -41,11 +43,11 @@ in
       };
     };
 
-  users = { alice.roles = [ "writer" ]; bob.roles = [ "reader" ]; };
+  users = { alice.roles = [ "writer" ]; bob.roles = [ "reader" ]; carol.roles = [ "writer" ]; };
 
   roles = {
     node.services = [ "echo" ];
-    writer.services = [ "auth" "down" "echo" "heard" "wiki" ];
+    writer.services = [ "auth" "deaf" "down" "echo" "heard" "wiki" ];
     reader.services = [ "auth" ];
     oidc-client.services = [ "auth" ];
     operator.groups = [ "control-plane" "control-plane-write" ];

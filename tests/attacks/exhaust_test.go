@@ -1,0 +1,265 @@
+//go:build !race
+
+// Under the race detector the attacker is too slow to be one: tests/run runs these
+// without.
+
+package attacks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"florete"
+	"florete/agent/identity"
+	"florete/agent/transport"
+	"florete/agent/usage"
+	"florete/agent/wire"
+	"florete/tests/local"
+)
+
+// TestExhaustion: alice, who is let in, takes as much of b's forwarder as she can. In the
+// meantime others are served, and in the end the memory is given back.
+func TestExhaustion(t *testing.T) {
+	run(t, []attack{
+		{
+			name:    "4500 streams full of bytes to a service that does not read",
+			try:     bounded(560, 80, stall),
+			refusal: "refused: overloaded",
+		},
+		{
+			name:    "streams opened and reset as fast as can be",
+			try:     bounded(240, 80, churn),
+			refusal: transport.ErrFull.Error(),
+		},
+		{
+			name:    "700 connections that do nothing",
+			try:     bounded(160, 80, idle),
+			refusal: "refused: overloaded",
+		},
+	})
+}
+
+// stall sends as much as it can to a service that does not read.
+func stall(t *testing.T, c *cluster) error {
+	const most = 4 << 30
+	var sent atomic.Int64
+	var refused atomic.Pointer[error] // the first
+	var all sync.WaitGroup
+	b := make([]byte, 32<<10)
+	for range 3 {
+		p := c.pool(t)
+		for range 1500 {
+			st, err := c.open(t, p, "user/alice", "deaf")
+			if err != nil {
+				refused.CompareAndSwap(nil, &err)
+				break
+			}
+			all.Go(func() {
+				defer st.Release()
+				for sent.Load() < most {
+					n, err := st.Write(b)
+					sent.Add(int64(n))
+					if err != nil {
+						err = st.Explain(err)
+						refused.CompareAndSwap(nil, &err)
+						return
+					}
+				}
+			})
+		}
+		defer p.Close()
+	}
+	for last := int64(-1); last != sent.Load() && sent.Load() < most; time.Sleep(3 * time.Second) {
+		last = sent.Load()
+	}
+	t.Logf("%d MB sent", sent.Load()>>20)
+	if err := refused.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// churn opens streams and resets them, for a while.
+func churn(t *testing.T, c *cluster) error {
+	const (
+		connections = 12
+		lasting     = 15 * time.Second
+		rate        = 2048 // of a caller's streams that are ended before the answer, in a second
+	)
+	var refused atomic.Pointer[error] // the first
+	var opened atomic.Int64
+	var all sync.WaitGroup
+	began := time.Now()
+	for range connections {
+		p := c.pool(t)
+		all.Go(func() {
+			defer p.Close()
+			for time.Since(began) < lasting {
+				st, err := c.open(t, p, "user/alice", "echo")
+				if err == nil {
+					transport.Reset(st.Stream, wire.Reset)
+					st.Release()
+					opened.Add(1)
+					continue
+				}
+				refused.CompareAndSwap(nil, &err)
+				if !errors.Is(err, transport.ErrFull) {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d streams in %s", opened.Load(), lasting)
+	if most := int64(connections*transport.MaxStreams + rate*(lasting/time.Second+2)); opened.Load() > most {
+		t.Errorf("%d streams, want at most %d", opened.Load(), most)
+	}
+	if err := refused.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// idle makes connections and does nothing with them.
+func idle(t *testing.T, c *cluster) (refused error) {
+	in := 0
+	for range 700 {
+		p := c.pool(t)
+		defer p.Close()
+		st, err := c.open(t, p, "user/alice", "echo")
+		if err == nil {
+			err = st.Answer(t.Context())
+		}
+		if err != nil {
+			refused = err
+			continue
+		}
+		in++
+		transport.Reset(st.Stream, wire.Reset)
+		st.Release()
+	}
+	if in != 512 {
+		t.Errorf("%d connections, want 512", in)
+	}
+	return refused
+}
+
+// pool makes connections as c's forwarder does.
+func (c *cluster) pool(t *testing.T) *transport.Pool {
+	t.Helper()
+	known, problems := identity.Load(c.c.Layout(), c.c.Manifest, &identity.Set{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	p, err := transport.NewPool(func() *identity.Set { return known }, &usage.Table{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (c *cluster) open(t *testing.T, p *transport.Pool, caller, service string) (*transport.Stream, error) {
+	t.Helper()
+	target, err := florete.Dial(id(t, "service/"+service))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), local.Limit)
+	defer cancel()
+	return p.Open(ctx, transport.Route{Caller: id(t, caller), Target: target, Endpoints: []florete.Addresses{c.b.Manifest.Forwarder.Listen}}, wire.TCP)
+}
+
+// bounded tries an attack, in which b's forwarder may take so many MiB, and afterwards.
+func bounded(peak, after int64, try func(*testing.T, *cluster) error) func(*testing.T, *cluster) error {
+	return func(t *testing.T, c *cluster) error {
+		before, highest := c.logged(t), int64(0)
+		ctx, cancel := context.WithCancel(t.Context())
+		var watching sync.WaitGroup
+		watching.Go(func() {
+			for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+				highest = max(highest, c.rss(t))
+			}
+		})
+		watching.Go(func() { c.others(ctx, t) })
+		err := try(t, c)
+		cancel()
+		watching.Wait()
+		if highest > peak {
+			t.Errorf("peak %d MiB, want at most %d", highest, peak)
+		}
+		ended := time.Now()
+		for c.rss(t) > after {
+			if time.Since(ended) > 2*local.Limit {
+				t.Errorf("%d MiB after %s, want %d", c.rss(t), time.Since(ended), after)
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := c.logged(t) - before; n > 64<<10 {
+			t.Errorf("b's forwarder logged %d bytes, want few", n)
+		}
+		t.Logf("peak %d MiB, %d MiB %s afterwards", highest, c.rss(t), time.Since(ended).Round(time.Second))
+		return err
+	}
+}
+
+// others are let in until ctx ends.
+func (c *cluster) others(ctx context.Context, t *testing.T) {
+	p := c.pool(t)
+	defer p.Close()
+	var slowest time.Duration
+	times := 0
+	for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+		began := time.Now()
+		st, err := c.open(t, p, "user/carol", "echo")
+		if err == nil {
+			err = st.Answer(t.Context())
+			transport.Reset(st.Stream, wire.Reset)
+			st.Release()
+		}
+		if err != nil {
+			t.Errorf("another caller, after %d that were let in: %v", times, err)
+			return
+		}
+		slowest = max(slowest, time.Since(began))
+		times++
+	}
+	t.Logf("another caller: %d times, slowest %s", times, slowest)
+	if times == 0 {
+		t.Error("no other caller was let in")
+	}
+}
+
+// logged is how many bytes b's forwarder has logged.
+func (c *cluster) logged(t *testing.T) int64 {
+	t.Helper()
+	info, err := os.Stat(c.b.Log("agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// rss is the memory of b's forwarder, in MiB.
+func (c *cluster) rss(t *testing.T) (kib int64) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.b.PID("agent")))
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kib); n == 1 {
+			return kib >> 10
+		}
+	}
+	return 0
+}

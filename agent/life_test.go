@@ -20,20 +20,7 @@ import (
 	"florete/agent/agenttest"
 )
 
-// agentEnv makes the test binary the forwarder of a state directory.
-const agentEnv = "FLORETE_TEST_AGENT"
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(agentEnv); dir != "" {
-		layout := florete.Layout(dir)
-		if err := agent.Run(context.Background(), agent.Config{Layout: layout, Socket: filepath.Join(dir, "agent.sock")}); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	agenttest.Main(m)
-}
+func TestMain(m *testing.M) { agenttest.Main(m) }
 
 // TestUIDs: the process's user decides, and root is no exception.
 func TestUIDs(t *testing.T) {

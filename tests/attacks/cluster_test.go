@@ -49,7 +49,8 @@ const trustDomain = "sec.flor"
 type cluster struct {
 	local.Operator
 	p, b, c  *local.Host
-	loopback string // the first two numbers of all addresses
+	loopback string     // the first two numbers of all addresses
+	unread   []net.Conn // or the garbage collector would close them
 }
 
 var shared struct {
@@ -208,14 +209,13 @@ func (c *cluster) serve(context.Context) error {
 		return err
 	}
 	go func() {
-		var unread []net.Conn // or the garbage collector would close them
 		for {
 			conn, err := deaf.Accept()
 			if err != nil {
 				return
 			}
 			_ = conn.(*net.TCPConn).SetReadBuffer(4096)
-			unread = append(unread, conn)
+			c.unread = append(c.unread, conn)
 		}
 	}()
 	for _, port := range []int{8901, 8903, 8904} {

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"testing"
 
-	"florete"
-
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+
+	"github.com/florete/florete"
 )
 
 const body = `{"cluster":"demo","forwarder":{"callers":[],"listen":[],"publish":[],"reach":[],"socks":[]},"host":"ursula",` +

@@ -1,4 +1,4 @@
-module florete
+module github.com/florete/florete
 
 go 1.26.0
 

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 type vectors struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 func TestStale(t *testing.T) {

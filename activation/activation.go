@@ -12,11 +12,11 @@ import (
 	"net"
 	"time"
 
-	"florete"
-	"florete/activation/backoff"
-	"florete/activation/documents"
-	"florete/activation/fetch"
-	"florete/activation/notify"
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/activation/notify"
 )
 
 // Config is what Run works on.
@@ -44,7 +44,7 @@ type Config struct {
 	// find out within a minute.
 	Jumped <-chan struct{}
 
-	Backoff backoff.Backoff
+	Backoff needstate.Backoff
 	Notify  notify.Func // nil for notify.New("")
 
 	// Dial connects to providers; nil for TCP.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"florete/activation/delivery"
+	"github.com/florete/florete/activation/delivery"
 )
 
 // adopt takes needs over from whatever has delivered them so far: the files in a

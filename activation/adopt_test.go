@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-	"florete/activation/backoff"
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/needstate"
 )
 
 // pushed is a directory as something else has delivered it.
@@ -83,7 +83,7 @@ func TestAdoptAfterDying(t *testing.T) {
 	}
 	h.wantExit(h.once(), ExitFulfilled)
 	h.wantCalls(h.forge, "oidc-outline", 0)
-	if s := h.state("oidc-outline"); s.State != backoff.Fulfilled || s.Told != 1 {
+	if s := h.state("oidc-outline"); s.State != needstate.Fulfilled || s.Told != 1 {
 		t.Errorf("%+v", s)
 	}
 }

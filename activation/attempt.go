@@ -5,10 +5,10 @@ import (
 	"context"
 	"io/fs"
 
-	"florete"
-	"florete/activation/delivery"
-	"florete/activation/fetch"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/providers/api"
 )
 
 // kindConfig is the kind of need whose answer is the documents themselves.

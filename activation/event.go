@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode"
 
-	"florete/providers/api"
+	"github.com/florete/florete/providers/api"
 )
 
 // The kinds of event.

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"florete"
-	. "florete/activation/activationtest"
-	"florete/activation/backoff"
+	"github.com/florete/florete"
+	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/needstate"
 )
 
 // host is one under test, with its cluster and its providers forge and spare.
@@ -105,9 +105,9 @@ func (h *host) need(id string) *florete.Need {
 	return &h.manifest.Needs[i]
 }
 
-func (h *host) state(id string) backoff.State {
+func (h *host) state(id string) needstate.State {
 	h.t.Helper()
-	s, err := backoff.Load(h.config.State.NeedState(id))
+	s, err := needstate.Load(h.config.State.NeedState(id))
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"florete/activation/backoff"
+	"github.com/florete/florete/activation/needstate"
 )
 
 // glance is the longest sleep: someone may ask for a need again, and where nothing
@@ -164,7 +164,7 @@ func (a *activation) rotation(n *need) int64 {
 }
 
 func (a *activation) block(n *need, by []string, now time.Time) {
-	if n.state.State == backoff.Blocked {
+	if n.state.State == needstate.Blocked {
 		return
 	}
 	n.state.Block(now)

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"florete"
-	. "florete/activation/activationtest"
+	"github.com/florete/florete"
+	. "github.com/florete/florete/activation/activationtest"
 )
 
 // victimConfig tells a copy of this test binary to make one pass, and to die by

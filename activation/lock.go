@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"florete"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete"
 )
 
 // lock makes this the only activation of a state directory. The kernel gives the

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // TestLockIsOurs: who cannot open the file cannot keep activation from running.

@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"florete"
-	"florete/activation/backoff"
-	"florete/activation/delivery"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/providers/api"
 )
 
 // need is a need with how it stands.
@@ -18,7 +18,7 @@ type need struct {
 	florete.Need
 	digest string
 	dir    delivery.Dir // of what it delivers
-	state  backoff.State
+	state  needstate.State
 	busy   bool // an attempt is running
 
 	telling  bool                   // units are being told
@@ -53,7 +53,7 @@ func (a *activation) load(n florete.Need) *need {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
 	}
 	var err error
-	if l.state, err = backoff.Load(a.State.NeedState(n.ID)); err != nil {
+	if l.state, err = needstate.Load(a.State.NeedState(n.ID)); err != nil {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error() + ": begins anew"})
 	}
 	if n.Kind == kindCert && !a.host.Trusts(n) { // the roots are others now
@@ -65,15 +65,15 @@ func (a *activation) load(n florete.Need) *need {
 	v := a.view(l)
 	l.state.Restart(v.Now)
 	l.state.Settle(v)
-	if due, ok := l.state.Due(n.Renew); l.state.State == backoff.Fulfilled && (!ok || due.After(v.Now)) {
+	if due, ok := l.state.Due(n.Renew); l.state.State == needstate.Fulfilled && (!ok || due.After(v.Now)) {
 		a.report(Event{Event: EventKept, Need: n.ID, Provider: l.state.Provider, Next: due})
 	}
 	return l
 }
 
 // view is what the need's state is judged against now.
-func (a *activation) view(n *need) backoff.View {
-	return backoff.View{Need: n.Need, Digest: n.digest, Manifest: a.manifest, Present: a.present(n), Now: time.Now().Round(0)}
+func (a *activation) view(n *need) needstate.View {
+	return needstate.View{Need: n.Need, Digest: n.digest, Manifest: a.manifest, Present: a.present(n), Now: time.Now().Round(0)}
 }
 
 // present tells whether the files that a need delivers are there.

@@ -7,12 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"florete"
-	. "florete/activation/activationtest"
-	"florete/activation/backoff"
-	"florete/activation/documents"
-	"florete/activation/fetch"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/providers/api"
 )
 
 // A newer manifest from the network is in force without a restart.
@@ -25,7 +25,7 @@ func TestNetworkManifestReloads(t *testing.T) {
 		next.Needs = append(append([]florete.Need{}, next.Needs...), OIDCNeed("oidc-late"))
 		h.publish(2, next)
 		time.Sleep(31 * time.Minute)
-		if s := h.state("oidc-late"); s.State != backoff.Fulfilled {
+		if s := h.state("oidc-late"); s.State != needstate.Fulfilled {
 			t.Fatalf("oidc-late: %+v\n%s", s, h.lines())
 		}
 		s := stop()
@@ -75,7 +75,7 @@ func TestHostKeyChanges(t *testing.T) {
 		key := h.ReplaceHostKey()
 		time.Sleep(17 * time.Hour) // certificates are due
 		for _, need := range []string{"cert-node"} {
-			if s := h.state(need); s.State != backoff.Denied || s.Error.Code != fetch.CodeHostKey {
+			if s := h.state(need); s.State != needstate.Denied || s.Error.Code != fetch.CodeHostKey {
 				t.Errorf("%s: %+v", need, s)
 			}
 		}
@@ -110,12 +110,12 @@ func TestHostKeyDeclaredBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(17 * time.Hour)
-		if s := h.state("cert-node"); s.State != backoff.Denied || s.Error.Code != api.CodeDeviceKey {
+		if s := h.state("cert-node"); s.State != needstate.Denied || s.Error.Code != api.CodeDeviceKey {
 			t.Errorf("with the former manifest: %+v", s)
 		}
 		h.publish(2, h.Manifest())
 		time.Sleep(20 * time.Minute)
-		if s := h.state("cert-node"); s.State != backoff.Denied || s.Error.Code != fetch.CodeHostKey {
+		if s := h.state("cert-node"); s.State != needstate.Denied || s.Error.Code != fetch.CodeHostKey {
 			t.Errorf("with the new manifest: %+v", s)
 		}
 		if err := os.WriteFile(h.HostKey, next, 0o600); err != nil {
@@ -191,7 +191,7 @@ func TestRefusedDocuments(t *testing.T) {
 				if err != nil || d.Envelope.Serial != 5 {
 					t.Errorf("serial %d is in force: %v", d.Envelope.Serial, err)
 				}
-				if s := h.state("oidc-outline"); s.State != backoff.Fulfilled {
+				if s := h.state("oidc-outline"); s.State != needstate.Fulfilled {
 					t.Errorf("oidc-outline: %+v", s)
 				}
 			})

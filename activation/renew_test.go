@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"florete"
-	. "florete/activation/activationtest"
-	"florete/activation/backoff"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/providers/api"
 )
 
 func TestRenewal(t *testing.T) {
@@ -59,10 +59,10 @@ func TestRenewalFailsWhileTheOldIsGood(t *testing.T) {
 		h.serial++
 		h.deploy()
 		h.wantExit(h.once(), ExitWaiting)
-		if s := h.state("cert-node"); s.State != backoff.Waiting || s.Digest == "" {
+		if s := h.state("cert-node"); s.State != needstate.Waiting || s.Digest == "" {
 			t.Errorf("cert-node: %+v", s)
 		}
-		if s := h.state("oidc-late"); s.State != backoff.Fulfilled {
+		if s := h.state("oidc-late"); s.State != needstate.Fulfilled {
 			t.Errorf("oidc-late: %+v", s)
 		}
 	})

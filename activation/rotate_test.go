@@ -9,11 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"florete"
-	. "florete/activation/activationtest"
-	"florete/providers/api"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete"
+	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/providers/api"
 )
 
 // A touched file asks for a need again: soon, once, and no more than every ten seconds.

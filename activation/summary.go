@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"florete/activation/backoff"
+	"github.com/florete/florete/activation/needstate"
 )
 
 // Summary is how the needs of a host stand, in the manifest's order.
@@ -18,22 +18,24 @@ type Summary struct {
 
 // NeedStatus is how one need stands.
 type NeedStatus struct {
-	ID       string         `json:"id"`
-	Kind     string         `json:"kind"`
-	State    backoff.Status `json:"state"`
-	Attempts int            `json:"attempts"`
-	Total    int            `json:"total"`
-	Provider string         `json:"provider,omitempty"`
-	Error    *backoff.Error `json:"error,omitempty"`
-	Next     backoff.Time   `json:"next"`
+	ID       string           `json:"id"`
+	Kind     string           `json:"kind"`
+	State    needstate.Status `json:"state"`
+	Attempts int              `json:"attempts"`
+	Total    int              `json:"total"`
+	Provider string           `json:"provider,omitempty"`
+	Error    *needstate.Error `json:"error,omitempty"`
+	Next     needstate.Time   `json:"next"`
 }
 
 // waits tells whether something is still to come that nobody has to cause.
 func (n NeedStatus) waits() bool {
-	return n.State == backoff.Waiting || n.State == backoff.Blocked || n.State == backoff.Fulfilled && n.Error != nil
+	return n.State == needstate.Waiting || n.State == needstate.Blocked || n.State == needstate.Fulfilled && n.Error != nil
 }
 
-func (n NeedStatus) refused() bool { return n.State == backoff.Denied || n.State == backoff.Invalid }
+func (n NeedStatus) refused() bool {
+	return n.State == needstate.Denied || n.State == needstate.Invalid
+}
 
 // reason is why the need is not fulfilled.
 func (n NeedStatus) reason() string {
@@ -73,7 +75,7 @@ func (s Summary) Line() string {
 		open = append(open, staleText(s.Stale))
 	}
 	for _, n := range s.Needs {
-		if n.State == backoff.Fulfilled && n.Error == nil {
+		if n.State == needstate.Fulfilled && n.Error == nil {
 			continue
 		}
 		text := fmt.Sprintf("%s %s", n.ID, n.State)
@@ -83,7 +85,7 @@ func (s Summary) Line() string {
 		if n.Error != nil {
 			text += ": " + n.reason()
 		}
-		if !n.Next.IsZero() && n.State != backoff.Fulfilled {
+		if !n.Next.IsZero() && n.State != needstate.Fulfilled {
 			text += ", next " + n.Next.UTC().Format(time.TimeOnly) + "Z"
 		}
 		open = append(open, text)
@@ -94,7 +96,7 @@ func (s Summary) Line() string {
 func (s Summary) count() string {
 	fulfilled := 0
 	for _, n := range s.Needs {
-		if n.State == backoff.Fulfilled {
+		if n.State == needstate.Fulfilled {
 			fulfilled++
 		}
 	}

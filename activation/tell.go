@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"florete"
-	"florete/activation/backoff"
-	"florete/activation/notify"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/activation/notify"
+	"github.com/florete/florete/providers/api"
 )
 
 // codeNotify is transient: a unit could not be told.
@@ -73,8 +73,8 @@ func (a *activation) toldNot(n *need, failed error) {
 	n.tells++
 	e := api.Errorf(api.Transient, codeNotify, "%v", failed)
 	n.nextTell = time.Now().Round(0).Add(a.Backoff.Wait(n.tells, e))
-	if n.state.State == backoff.Fulfilled {
-		n.state.Error = &backoff.Error{Kind: e.Kind, Code: e.Code, Message: e.Message}
+	if n.state.State == needstate.Fulfilled {
+		n.state.Error = &needstate.Error{Kind: e.Kind, Code: e.Code, Message: e.Message}
 	}
 	a.save(n)
 	a.report(Event{Event: EventUntold, Need: n.ID, Attempt: n.tells, Kind: e.Kind, Code: e.Code, Message: e.Message, Next: n.nextTell})

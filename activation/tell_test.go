@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"florete"
-	"florete/activation/notify"
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/notify"
 )
 
 func TestUnitsAreToldOfChangesAlone(t *testing.T) {

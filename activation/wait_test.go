@@ -6,10 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"florete"
-	. "florete/activation/activationtest"
-	"florete/activation/backoff"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/providers/api"
 )
 
 // gaps are the times between calls.
@@ -49,12 +49,12 @@ func TestProviderDownForHours(t *testing.T) {
 		}
 		h.wantLine("cert-node: attempt 3 to forge failed: transient (unavailable): provider service/forge/florete-provider at forge:1: dial tcp: connection refused; next in ")
 		h.wantLine("oidc-outline: waits for cert-node")
-		if s := h.state("oidc-outline"); s.State != backoff.Blocked || s.Total != 0 {
+		if s := h.state("oidc-outline"); s.State != needstate.Blocked || s.Total != 0 {
 			t.Fatalf("oidc-outline is %s after %d attempts, want blocked after none", s.State, s.Total)
 		}
 		h.forge.SetDown(false)
 		time.Sleep(5 * time.Minute)
-		if s := h.state("cert-node"); s.State != backoff.Fulfilled || s.Total != len(calls)+1 && s.Total < len(calls) {
+		if s := h.state("cert-node"); s.State != needstate.Fulfilled || s.Total != len(calls)+1 && s.Total < len(calls) {
 			t.Fatalf("%+v", s)
 		}
 		h.wantExit(stop(), ExitFulfilled)
@@ -64,7 +64,7 @@ func TestProviderDownForHours(t *testing.T) {
 func TestFirstWaitsGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.config.Backoff = backoff.Backoff{Initial: 200 * time.Millisecond, Max: 2 * time.Second}
+		h.config.Backoff = needstate.Backoff{Initial: 200 * time.Millisecond, Max: 2 * time.Second}
 		h.forge.SetDown(true)
 		stop := h.run()
 		time.Sleep(time.Minute)
@@ -124,13 +124,13 @@ func TestInvalidToOneProvider(t *testing.T) {
 	down := api.Errorf(api.Transient, api.CodeUnavailable, "down")
 	for name, c := range map[string]struct {
 		forge, spare *api.Error
-		want         backoff.Status
+		want         needstate.Status
 		calls        int // of the spare, at most
 	}{
-		"another answers":    {odd, nil, backoff.Fulfilled, 1},
-		"neither":            {odd, odd, backoff.Invalid, 1},
-		"the second is down": {odd, down, backoff.Waiting, 10_000},
-		"the first is down":  {down, odd, backoff.Waiting, 10_000},
+		"another answers":    {odd, nil, needstate.Fulfilled, 1},
+		"neither":            {odd, odd, needstate.Invalid, 1},
+		"the second is down": {odd, down, needstate.Waiting, 10_000},
+		"the first is down":  {down, odd, needstate.Waiting, 10_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -251,12 +251,12 @@ func TestOneBadNeedDelaysNoOther(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Second)
 		for _, id := range []string{"cert-node", "oidc-outline", "config-documents"} {
-			if s := h.state(id); s.State != backoff.Fulfilled || s.Fulfilled.Sub(begin) > time.Second {
+			if s := h.state(id); s.State != needstate.Fulfilled || s.Fulfilled.Sub(begin) > time.Second {
 				t.Errorf("%s: %s at %s", id, s.State, s.Fulfilled.Sub(begin))
 			}
 		}
 		time.Sleep(40 * time.Second) // beyond the client's timeout
-		if s := h.state("oidc-slow"); s.State != backoff.Waiting || !strings.Contains(s.Error.Message, "deadline") {
+		if s := h.state("oidc-slow"); s.State != needstate.Waiting || !strings.Contains(s.Error.Message, "deadline") {
 			t.Errorf("oidc-slow: %+v", s)
 		}
 		close(release)
@@ -292,7 +292,7 @@ func TestProvidersTakeTurns(t *testing.T) {
 		stop := h.run()
 		time.Sleep(10 * time.Second)
 		for _, id := range []string{"cert-node", "oidc-outline"} {
-			if s := h.state(id); s.State != backoff.Fulfilled || s.Provider != "spare" || s.Attempts != 2 {
+			if s := h.state(id); s.State != needstate.Fulfilled || s.Provider != "spare" || s.Attempts != 2 {
 				t.Errorf("%s: %+v", id, s)
 			}
 		}
@@ -312,7 +312,7 @@ func TestClockIsSet(t *testing.T) {
 		h.forge.SetRefuse(nil)
 		jumped <- struct{}{}
 		time.Sleep(time.Second)
-		if s := h.state("cert-node"); s.State != backoff.Fulfilled || s.Attempts != 1 {
+		if s := h.state("cert-node"); s.State != needstate.Fulfilled || s.Attempts != 1 {
 			t.Fatalf("%s after %d attempts: %+v", s.State, s.Attempts, s.Error)
 		}
 		h.wantExit(stop(), ExitFulfilled)

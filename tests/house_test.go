@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -21,38 +22,42 @@ type pkg struct {
 	GoFiles               []string
 }
 
-// may says, for each part, which other parts its libraries import. A reader of
-// one part need not read what is not listed.
-var may = []struct{ from, to string }{
-	{"florete/nix/", "florete florete/nix/"},
-	{"florete/providers/", "florete florete/providers/"},
-	{"florete/activation/", "florete florete/activation/ florete/providers/api/"},
-	{"florete/agent/", "florete florete/agent/ florete/providers/api/race/"}, // both sides race a host's addresses
-	{"florete/tests/", "florete florete/nix/ florete/providers/ florete/activation/ florete/agent/ florete/tests/"},
-	{"florete/", ""},
+const module = "github.com/florete/florete"
+
+// layers are the parts, lowest first: a part imports its own packages, the root package,
+// and of lower parts what shared lists. Mains and tests put all of them together.
+var layers = []string{"nix", "providers", "activation", "agent", "tests"}
+
+// shared are the packages that higher parts import, and why.
+var shared = []struct{ from, to, reason string }{
+	{"activation", "providers/api", "the wire that a host and its provider speak"},
+	{"agent", "providers/api/race", "providers and peers are connected to at the first of their addresses that answers"},
+	{"agent", "providers/limit", "a resource that callers share is capped for each"},
 }
 
 func allowed(from, to string) bool {
-	if isCmd(to) {
+	from, to = strings.TrimPrefix(from, module+"/"), strings.TrimPrefix(to, module+"/")
+	fromPart, toPart := part(from), part(to)
+	switch {
+	case isCmd(to) || from == module:
 		return false
-	}
-	if isCmd(from) {
+	case isCmd(from) || to == module || fromPart == toPart:
 		return true
+	case fromPart == "tests":
+		return slices.Contains(layers, toPart)
 	}
-	for _, rule := range may {
-		if !strings.HasPrefix(from+"/", rule.from) {
-			continue
-		}
-		return slices.ContainsFunc(strings.Fields(rule.to), func(t string) bool {
-			return to == t || strings.HasSuffix(t, "/") && strings.HasPrefix(to+"/", t)
-		})
-	}
-	return false
+	return slices.Index(layers, fromPart) > slices.Index(layers, toPart) &&
+		slices.ContainsFunc(shared, func(s struct{ from, to, reason string }) bool { return s.from == fromPart && s.to == to })
+}
+
+func part(importPath string) string {
+	first, _, _ := strings.Cut(importPath, "/")
+	return first
 }
 
 func isCmd(path string) bool { return strings.Contains(path+"/", "/cmd/") }
 
-func ours(path string) bool { return path == "florete" || strings.HasPrefix(path, "florete/") }
+func ours(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
 
 func TestImports(t *testing.T) {
 	for _, p := range packages(t) {
@@ -69,20 +74,22 @@ func TestImportRule(t *testing.T) {
 		from, to string
 		want     bool
 	}{
-		{"florete", "florete/agent", false},
-		{"florete/agent", "florete", true},
-		{"florete/agent/acl", "florete/agent/wire", true},
-		{"florete/agent", "florete/providers/api", false},
-		{"florete/agent/transport", "florete/providers/api/race", true},
-		{"florete/activation", "florete/providers/api", true},
-		{"florete/activation", "florete/providers/apiary", false},
-		{"florete/activation", "florete/providers/server", false},
-		{"florete/agent/cmd/flor", "florete/activation", true},
-		{"florete/tests/sim", "florete/agent/cmd/flor", false},
-		{"florete/nix/plan", "florete/nix/compile", true},
-		{"florete/nix/compile", "florete/providers/ca", false},
+		{"", "agent", false},
+		{"agent", "", true},
+		{"agent/forward/acl", "agent/forward/wire", true},
+		{"agent", "providers/api", false},
+		{"agent/forward/transport", "providers/api/race", true},
+		{"activation", "providers/api", true},
+		{"activation", "providers/apiary", false},
+		{"activation", "providers/server", false},
+		{"providers/server", "activation/fetch", false},
+		{"agent/cmd/flor", "activation", true},
+		{"nix/cmd/florctl", "providers/publish", true},
+		{"tests/sim", "agent/cmd/flor", false},
+		{"nix/plan", "nix/compile", true},
+		{"nix/compile", "providers/ca", false},
 	} {
-		if allowed(c.from, c.to) != c.want {
+		if allowed(path.Join(module, c.from), path.Join(module, c.to)) != c.want {
 			t.Errorf("%s importing %s: allowed is %v", c.from, c.to, !c.want)
 		}
 	}
@@ -112,7 +119,7 @@ func TestTopLevel(t *testing.T) {
 
 func packages(t *testing.T) (all []pkg) {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Name,Doc,Imports,GoFiles", "florete/...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Name,Doc,Imports,GoFiles", module+"/...")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -21,11 +21,11 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // Domain is the trust domain of every cluster here.

@@ -20,8 +20,8 @@ import (
 	"syscall"
 	"time"
 
-	"florete"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // Provider answers any request that is proven, and the same request twice the

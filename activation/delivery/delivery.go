@@ -22,7 +22,7 @@ import (
 	"strconv"
 	"strings"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Dir is a directory of generations.

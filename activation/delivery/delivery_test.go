@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 func TestGenerations(t *testing.T) {

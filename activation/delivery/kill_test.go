@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // killStep and killDir tell a copy of this test binary to deliver generation

@@ -6,7 +6,7 @@ import (
 	"os/user"
 	"strconv"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Owner is whom the files of a delivery belong to, -1 for the user that runs

@@ -19,10 +19,10 @@ import (
 	"fmt"
 	"io/fs"
 
-	"florete"
-	"florete/activation/delivery"
-
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/delivery"
 )
 
 // Set is the documents in force.

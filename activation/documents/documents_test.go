@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-	. "florete/activation/activationtest"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/providers/api"
 )
 
 // origins are the two origins of one host, and its store.

@@ -1,8 +1,8 @@
 package documents
 
 import (
-	"florete"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // Codes of documents from the network that are refused.

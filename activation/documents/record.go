@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"os"
 
-	"florete"
-	"florete/activation/delivery"
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/delivery"
 )
 
 // record is Layout.State: what was seen of each origin.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"florete"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // certRequest makes the key of an SVID and asks for its certificate.

@@ -8,10 +8,10 @@ import (
 	"crypto/tls"
 	"net"
 
-	"florete"
-	"florete/providers/api"
-
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // Codes of what stands in the way on this host itself. Nobody was asked.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-	. "florete/activation/activationtest"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/providers/api"
 )
 
 func newHost(t *testing.T) (*Host, Ask) {

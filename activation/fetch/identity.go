@@ -9,10 +9,10 @@ import (
 	"os"
 	"strings"
 
-	"florete"
-	"florete/providers/api"
-
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // isOwn tells whether a need is for the SVID of the node itself, which is what

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"florete"
-	"florete/activation/delivery"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/providers/api"
 )
 
 // pending is a request that has no answer yet, on disk before it is sent. Body

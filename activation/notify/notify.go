@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"florete"
-
 	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/coreos/go-systemd/v22/util"
+
+	"github.com/florete/florete"
 )
 
 // Func makes one action happen and returns when it has.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-
 	"github.com/coreos/go-systemd/v22/util"
+
+	"github.com/florete/florete"
 )
 
 var restart = florete.Action{Unit: "outline.service", Do: "restart"}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Domain is the trust domain of test clusters.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // The identities of a Cluster.

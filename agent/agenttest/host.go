@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/agent/identity"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/identity"
 )
 
 // Host is a state directory, written as activation writes it.

@@ -8,8 +8,8 @@ import (
 	"net"
 	"time"
 
-	"florete"
-	"florete/agent/fdstore"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/fdstore"
 )
 
 const (

@@ -27,7 +27,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Config is what a host gives credentials from.

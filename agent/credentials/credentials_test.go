@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"florete"
-	"florete/agent/agenttest"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
 )
 
 // lines is a log that a test reads while it grows.

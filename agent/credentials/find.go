@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Found is a credential: delivered files.

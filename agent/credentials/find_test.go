@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // need delivers files for a service; told are units that hear of a change.

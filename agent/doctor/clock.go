@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"florete"
-	"florete/agent/identity"
-	"florete/providers/api/race"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/providers/api/race"
 )
 
 // tolerance is how far clocks may be apart: enrolment proofs live a minute.

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"florete"
-	"florete/agent/identity"
-	"florete/agent/status"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/status"
 )
 
 // Config says which host is examined.

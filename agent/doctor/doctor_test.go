@@ -20,11 +20,11 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/agent"
-	"florete/agent/agenttest"
-	"florete/agent/doctor"
-	"florete/agent/status"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/doctor"
+	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/agent/status"
 )
 
 // ursula is her address.
@@ -105,7 +105,7 @@ func (p *patient) start(h *agenttest.Host) {
 	ctx, cancel := context.WithCancel(p.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- agent.Run(ctx, agent.Config{Layout: h.Layout, Socket: h.Socket(), Log: slog.New(slog.DiscardHandler), Grace: time.Millisecond})
+		done <- forward.Run(ctx, forward.Config{Layout: h.Layout, Socket: h.Socket(), Log: slog.New(slog.DiscardHandler), Grace: time.Millisecond})
 	}()
 	p.stop[h.Name] = func() {
 		cancel()

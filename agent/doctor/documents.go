@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"florete/agent/identity"
+	"github.com/florete/florete/agent/forward/identity"
 )
 
 func (h *host) documents(context.Context) (string, []Finding) {

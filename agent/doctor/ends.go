@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"florete"
-	"florete/agent/identity"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/identity"
 )
 
 // ends finds what a person must sign anew soon: the issuing certificates of this host's

@@ -6,8 +6,8 @@ import (
 	"os"
 	"os/exec"
 
-	"florete/agent/guard"
-	"florete/agent/upstream"
+	"github.com/florete/florete/agent/forward/upstream"
+	"github.com/florete/florete/agent/guard"
 )
 
 // guard must keep other accounts of the host from upstreams on loopback, where the allow

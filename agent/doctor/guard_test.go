@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-	"florete/agent/agenttest"
-	"florete/agent/doctor"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/doctor"
 )
 
 // TestGuard: what every account of the host can connect to is named, unless it is

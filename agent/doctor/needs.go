@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"florete"
-	"florete/agent/status"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/status"
 )
 
 // needs are those that activation has not fulfilled, or not renewed in time. What only

@@ -13,10 +13,10 @@ import (
 	"sync"
 	"syscall"
 
-	"florete"
-	"florete/agent/identity"
-	"florete/agent/transport"
-	"florete/agent/usage"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/usage"
 )
 
 // names are those of providers and forwarders, which must resolve, and those of what

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"syscall"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // permissions are who may read what was delivered, and who may change it.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"florete/agent/status"
+	"github.com/florete/florete/agent/status"
 )
 
 // Print writes the report for people: a line for each check, and for each finding

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"florete/agent/status"
-	"florete/agent/usage"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/status"
 )
 
 // agent must run once the node's identity is there, and have no problems.

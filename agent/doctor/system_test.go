@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-	"florete/agent/usage"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/usage"
 )
 
 func TestBuffers(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/coreos/go-systemd/v22/util"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Unit is how a systemd unit stands.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"florete"
-	"florete/agent/upstream"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/upstream"
 )
 
 // upstreams are the programs behind what this host publishes, which must accept

@@ -17,9 +17,9 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"florete"
-	"florete/agent/caller"
-	"florete/agent/watch"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/agent/watch"
 )
 
 // Config says which host is guarded.

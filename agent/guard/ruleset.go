@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"florete"
-	"florete/agent/caller"
-	"florete/agent/upstream"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/agent/forward/upstream"
 )
 
 // ruleset is the table of a host, as nft(8) reads it, in place of the one that is there.

@@ -23,8 +23,8 @@ import (
 	"net/http"
 	"time"
 
-	"florete"
-	"florete/agent/status"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/status"
 )
 
 // Config says which host answers.

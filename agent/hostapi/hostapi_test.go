@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/agent"
-	"florete/agent/agenttest"
-	"florete/agent/hostapi"
-	"florete/agent/status"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/agent/hostapi"
+	"github.com/florete/florete/agent/status"
 )
 
 type host struct {
@@ -269,7 +269,7 @@ func TestThroughTheForwarder(t *testing.T) {
 	agents := make(chan error, 2)
 	for _, x := range []*agenttest.Host{h.Ursula, h.Laptop} {
 		go func() {
-			agents <- agent.Run(ctx, agent.Config{Layout: x.Layout, Socket: x.Socket(), Log: slog.New(slog.DiscardHandler), Grace: time.Millisecond})
+			agents <- forward.Run(ctx, forward.Config{Layout: x.Layout, Socket: x.Socket(), Log: slog.New(slog.DiscardHandler), Grace: time.Millisecond})
 		}()
 	}
 	h.url = "http://" + h.Local

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Limits of one answer from a journal.

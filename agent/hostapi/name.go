@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // named answers requests to the names of services that this host publishes from Unix

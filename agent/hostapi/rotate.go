@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // ErrNoNeed says that the manifest has no such need.

@@ -12,9 +12,9 @@ import (
 	"time"
 	"unicode"
 
-	"florete"
-	"florete/agent/tally"
-	"florete/agent/usage"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/usage"
 )
 
 // Print writes the report as tables. IDs are without their trust domain; times
@@ -136,7 +136,7 @@ func endpoints(all []florete.Addresses) string {
 	return strings.Join(words, " ")
 }
 
-func traffic(s tally.Summary, now time.Time) []*table {
+func traffic(s metrics.Summary, now time.Time) []*table {
 	peers := &table{head: []string{"", "TARGET", "CALLER", "LIVE", "TOTAL", "SENT", "RECEIVED", "DROPPED"}}
 	for _, p := range s.Paths {
 		peers.row(string(p.Side), p.Target.Short(), p.Caller.Short(), fmt.Sprint(p.Live), fmt.Sprint(p.Total), size(p.Sent), size(p.Received), fmt.Sprint(p.Dropped))

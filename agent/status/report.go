@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
-	"florete"
-	"florete/agent/tally"
-	"florete/agent/usage"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/usage"
 )
 
 // Report is the answer to GET /status. Fields are only ever added.
@@ -28,7 +28,7 @@ type Report struct {
 	SOCKS       []SOCKS     `json:"socks"`
 	Connections int64       `json:"connections"` // live, and UDP flows, both sides
 	Links       []usage.Row `json:"links"`       // connections between forwarders
-	tally.Summary
+	metrics.Summary
 }
 
 // Version names the manifest in force.

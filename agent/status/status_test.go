@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/agent/agenttest"
-	"florete/agent/status"
-	"florete/agent/tally"
-	"florete/agent/usage"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/status"
 )
 
 var now = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
@@ -39,13 +39,13 @@ func full() status.Report {
 		},
 	}
 	r.Links = []usage.Row{
-		{Side: tally.In, Target: agenttest.Outline, Caller: agenttest.Bob, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
-		{Side: tally.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
+		{Side: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
+		{Side: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
 	}
-	r.Summary = tally.Summary{
-		Paths:    []tally.Path{{Side: tally.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
+	r.Summary = metrics.Summary{
+		Paths:    []metrics.Path{{Side: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
 		Refusals: map[string]int64{"denied": 2, "bad-name": 1},
-		Last:     []tally.Refusal{{Time: now.Add(-12 * time.Second), Side: tally.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d\x1b[2J\n"}},
+		Last:     []metrics.Refusal{{Time: now.Add(-12 * time.Second), Side: metrics.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d\x1b[2J\n"}},
 	}
 	return r
 }

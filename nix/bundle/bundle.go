@@ -29,8 +29,8 @@ import (
 	"strings"
 	"time"
 
-	"florete"
-	"florete/nix/compile"
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
 )
 
 // BinTar is where the commands of a tar.gz are on the host, for compile.ReadUnits.

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-	"florete/nix/compile"
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
 )
 
 // program is a Linux program as far as its header goes.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // machine is a root that install.sh installs into. The programs it changes things

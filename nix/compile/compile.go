@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Source says which cluster is meant.

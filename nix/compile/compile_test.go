@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // flake is a flake with the library beside it and the given output florete.

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"testing"
 
-	"florete"
-
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
 )
 
 // TestKeys: Nix refuses by its text every key that Go refuses, and no other.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // checkRoots finds what is wrong with the root certificates of a trust domain: they

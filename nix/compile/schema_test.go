@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 type schema = map[string]any

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Topology is what people wrote, with every reference followed: nix/view.nix.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Units are what systemd is told of a host as a member of a cluster.

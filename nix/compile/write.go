@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // WriteAll puts the documents of each host in dir/<host>, and removes those of hosts that an

@@ -9,8 +9,8 @@ import (
 	"maps"
 	"slices"
 
-	"florete"
-	"florete/nix/compile"
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
 )
 
 // Access is the access of one topology, indexed.

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Explanation says whether a principal reaches a service, and why. It does when

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-	"florete/nix/compile"
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"florete"
-	"florete/nix/compile"
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
 )
 
 // Principal finds one by its SPIFFE ID, by "user/alice" or "user:alice", or by

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // String is the explanation as people read it.

@@ -1,6 +1,6 @@
 package explain
 
-import "florete"
+import "github.com/florete/florete"
 
 // Answer says who reaches a service.
 type Answer struct {

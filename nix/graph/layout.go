@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"florete/nix/compile"
+	"github.com/florete/florete/nix/compile"
 )
 
 // What a picture is made of, in pixels. In detail, edges end at single services

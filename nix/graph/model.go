@@ -12,8 +12,8 @@ import (
 	"maps"
 	"slices"
 
-	"florete"
-	"florete/nix/compile"
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
 )
 
 // Cluster is what is drawn.

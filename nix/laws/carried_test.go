@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // port is what callers dial.

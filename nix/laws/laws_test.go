@@ -17,10 +17,10 @@ import (
 	"sync"
 	"testing"
 
-	"florete"
-	"florete/nix/compile"
-	"florete/nix/explain"
-	"florete/nix/plan"
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/explain"
+	"github.com/florete/florete/nix/plan"
 )
 
 var (

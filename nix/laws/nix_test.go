@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-	"florete/nix/compile"
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
 )
 
 // compiled is what Nix makes of one topology.

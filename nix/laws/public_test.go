@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // publish opens services to strangers where an ingress reaches them, most with a name.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete/nix/plan"
+	"github.com/florete/florete/nix/plan"
 )
 
 // harmless are the places of documents whose values open nothing, with the reason.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete/nix/compile"
+	"github.com/florete/florete/nix/compile"
 )
 
 // harmless are the places of documents where another value opens nothing, each with the

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Change is one thing that a document says differently.

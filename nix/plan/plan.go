@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"florete"
-	"florete/nix/compile"
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
 )
 
 // Plan is what changes.

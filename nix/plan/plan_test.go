@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"florete/nix/compile"
+	"github.com/florete/florete/nix/compile"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"florete"
-	"florete/nix/compile"
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
 )
 
 // Right is something that someone may do. All that makes access wider is one, and so is

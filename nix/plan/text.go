@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // What a terminal shows in colour: green comes, red goes, yellow changes, and

@@ -27,7 +27,7 @@ in
       CapabilityBoundingSet = capability;
       FileDescriptorStoreMax = 4096; # local listeners, for the next agent
       LimitNOFILE = 65536;
-      MemoryMax = "1G"; # twice what agent/usage lets it take: buffers of the kernel count too
+      MemoryMax = "1G"; # twice what agent/forward/usage lets it take: buffers of the kernel count too
       # What comes meanwhile waits in sockets that systemd holds.
       RestartSec = "200ms";
       RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX";

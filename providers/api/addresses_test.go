@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/api/race/racetest"
-	"florete/providers/providertest"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/api/race/racetest"
+	"github.com/florete/florete/providers/providertest"
 )
 
 // listen is a TCP listener of an address of this machine.

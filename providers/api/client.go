@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"time"
 
-	"florete"
-
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
 )
 
 // Endpoints.

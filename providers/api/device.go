@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"florete"
-
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
 )
 
 // DeviceNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of device proofs.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // ErrorKind says what the host does next. Part of the wire, append-only.

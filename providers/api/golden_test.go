@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-	"florete/providers/api"
-
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // vectors reads a file of wire vectors, which also other implementations must meet.

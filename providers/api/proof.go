@@ -7,10 +7,10 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"florete"
-
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
 )
 
 // ProofNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of proofs.

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"florete/providers/api"
-	"florete/providers/providertest"
-
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
 )
 
 // nobody signs for a key of small order, without a private one.

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Request asks for one need. Body is the need's request with what the host adds

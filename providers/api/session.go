@@ -19,8 +19,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"florete"
-	"florete/providers/api/race"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api/race"
 )
 
 // maxHeader is the longest header of an answer, in bytes.

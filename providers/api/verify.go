@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Peer verifies the chain that the other side of a connection presented, for the part

@@ -19,9 +19,9 @@ import (
 	"net/url"
 	"time"
 
-	"florete"
-
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/florete/florete"
 )
 
 // Skew is how far certificates are backdated, for hosts whose clock is behind.

@@ -18,12 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/ca"
-
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/ca"
 )
 
 var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

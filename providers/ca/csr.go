@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"net/url"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // NewCSR makes the PEM certificate request (RFC 2986) of id.

@@ -10,9 +10,9 @@ import (
 	"io/fs"
 	"os"
 
-	"florete/providers/private"
-
 	"github.com/google/renameio/v2"
+
+	"github.com/florete/florete/providers/private"
 )
 
 const (

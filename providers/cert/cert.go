@@ -18,12 +18,12 @@ import (
 	"fmt"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/ca"
-	"florete/providers/seal"
-	"florete/providers/server"
-	"florete/providers/store"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 )
 
 // Name of the kind.

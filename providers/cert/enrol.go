@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/ca"
-	"florete/providers/server"
-	"florete/providers/store"
-
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 )
 
 // Device is what is remembered of a node that enrolled, at cert/device/<node>: the

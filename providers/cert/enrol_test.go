@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/providertest"
-
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
 )
 
 func enrolment(t *testing.T) (*providertest.Env, api.Request) {

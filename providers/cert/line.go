@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"time"
 
-	"florete/providers/server"
-	"florete/providers/store"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 )
 
 // codeTwoMachines is of the alarm that two machines act as one node.

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // nonceLife is how long a nonce can be used.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 func provider(t testing.TB, node string) florete.ID {

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"florete"
-	"florete/providers/ca"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/ca"
 )
 
 // own is the provider's own SVID, which it issues to itself.

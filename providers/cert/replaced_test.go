@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/ca"
-	"florete/providers/config"
-	"florete/providers/providertest"
-	"florete/providers/server"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
 )
 
 // renew requests c's own SVID with a key pair of its own, and uses what it receives.

@@ -14,10 +14,10 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/publish"
-	"florete/providers/server"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/server"
 )
 
 // Name of the kind.

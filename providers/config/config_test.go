@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/config"
-	"florete/providers/providertest"
-	"florete/providers/publish"
-	"florete/providers/server"
-
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/server"
 )
 
 var ursula, raishan = providertest.ID("node/ursula"), providertest.ID("node/raishan")

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"florete/providers/conns"
+	"github.com/florete/florete/providers/conns"
 )
 
 // site is an HTTP server within a limit. Requests for /vouched are of verified callers;

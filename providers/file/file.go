@@ -20,10 +20,10 @@ import (
 	"syscall"
 	"unicode/utf8"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/private"
-	"florete/providers/server"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/private"
+	"github.com/florete/florete/providers/server"
 )
 
 // Name of the kind.

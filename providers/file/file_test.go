@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"testing"
 
-	"florete/providers/api"
-	"florete/providers/providertest"
-	"florete/providers/server"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
 )
 
 const secret = "correct horse battery staple"

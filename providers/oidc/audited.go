@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"florete/providers/api"
-	"florete/providers/server"
-
 	"github.com/dexidp/dex/storage"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
 )
 
 // Codes of what the issuer refuses. A refusal of /token has OAuth's (RFC 6749 section 5.2).

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"slices"
 
-	"florete"
-	"florete/providers/seal"
-	"florete/providers/store"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/store"
 )
 
 // registration is the record of a client: all of it but the secret.

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"florete/providers/api"
-	"florete/providers/providertest"
-	"florete/providers/server"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
 )
 
 func TestConformance(t *testing.T) {

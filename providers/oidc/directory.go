@@ -6,10 +6,10 @@ import (
 	"errors"
 	"strings"
 
-	"florete"
-	"florete/providers/api"
-
 	"github.com/dexidp/dex/storage"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // directory is Dex's storage with the clients that are registered and granted.

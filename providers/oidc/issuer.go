@@ -12,12 +12,12 @@ import (
 	"net/url"
 	"time"
 
-	"florete/providers/oidc/dexstore"
-	"florete/providers/server"
-
 	dex "github.com/dexidp/dex/server"
 	"github.com/dexidp/dex/server/signer"
 	"github.com/dexidp/dex/storage"
+
+	"github.com/florete/florete/providers/oidc/dexstore"
+	"github.com/florete/florete/providers/server"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"florete/providers/conns"
+	"github.com/florete/florete/providers/conns"
 )
 
 const longestEmail, longestPassword = 254, 1024

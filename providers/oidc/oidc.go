@@ -18,10 +18,10 @@ import (
 	"net/netip"
 	"net/url"
 
-	"florete"
-	"florete/providers/seal"
-	"florete/providers/server"
-	"florete/providers/store"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 )
 
 // Name of the kind.

@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/providertest"
-	"florete/providers/seal"
-	"florete/providers/server"
-	"florete/providers/store"
-	"florete/providers/store/sqlite"
-
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
 )
 
 const (

@@ -5,10 +5,10 @@ import (
 	"net/url"
 	"strconv"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/server"
-	"florete/providers/store"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 )
 
 // Answer registers the client of a service, or finds it registered.

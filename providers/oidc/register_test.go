@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/server"
-	"florete/providers/store"
-
 	"golang.org/x/oauth2"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 )
 
 // denied wants an api.Error of a kind and code whose message says parts.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"florete/providers/conns"
+	"github.com/florete/florete/providers/conns"
 )
 
 const (

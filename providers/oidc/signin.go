@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"florete/providers/seal"
-
 	"github.com/dexidp/dex/storage"
+
+	"github.com/florete/florete/providers/seal"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"florete/providers/api"
+	"github.com/florete/florete/providers/api"
 )
 
 // token exchanges a code or a refresh token for tokens.

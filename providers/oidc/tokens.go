@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"time"
 
-	"florete/providers/seal"
-	"florete/providers/store"
-
 	"github.com/dexidp/dex/storage"
+
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/store"
 )
 
 // codesLive is how long a code can be exchanged, and is known after that it was.

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"florete/providers/oidc/dexstore"
-	"florete/providers/server"
-
 	"github.com/dexidp/dex/storage"
 	"golang.org/x/oauth2"
+
+	"github.com/florete/florete/providers/oidc/dexstore"
+	"github.com/florete/florete/providers/server"
 )
 
 // refresh presents a refresh token.

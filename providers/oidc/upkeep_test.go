@@ -9,11 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"florete/providers/seal"
-	"florete/providers/server"
-	"florete/providers/store/sqlite"
-
 	"github.com/dexidp/dex/storage"
+
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // Over a day keys are rotated, the old ones still verify, and codes that nobody

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"florete"
-	"florete/providers/private"
-
 	"github.com/dexidp/dex/storage"
 	"github.com/tailscale/hujson"
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/private"
 )
 
 // user is one entry of the users file.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete/providers/private"
+	"github.com/florete/florete/providers/private"
 )
 
 func TestReadFile(t *testing.T) {

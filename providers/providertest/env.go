@@ -16,15 +16,15 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/ca"
-	"florete/providers/cert"
-	"florete/providers/seal"
-	"florete/providers/server"
-	"florete/providers/store"
-	"florete/providers/store/sqlite"
-
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // Domain is the trust domain of tests.

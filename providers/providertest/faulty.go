@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"florete/providers/store"
+	"github.com/florete/florete/providers/store"
 )
 
 // Faulty is a store in which a commit can fail, before or after it is done.

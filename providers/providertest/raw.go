@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"testing"
 
-	"florete"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // Post sends bytes as they are, which api.Client would not, and returns the status

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"testing"
 
-	"florete/providers/api"
-	"florete/providers/server"
-
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
 )
 
 // Suite is one kind under test.

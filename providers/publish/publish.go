@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"florete"
-
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+
+	"github.com/florete/florete"
 )
 
 // ahead is how far a serial, the time of a commit, may be ahead of the clock.

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/providertest"
-	"florete/providers/publish"
-
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/publish"
 )
 
 var now = time.Unix(1_784_011_430, 0)

@@ -6,8 +6,8 @@ import (
 	"io"
 	"path/filepath"
 
-	"florete"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // Encode writes the tree for Decode on another machine: {"<host>": {"documents":

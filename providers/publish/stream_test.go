@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-	"florete/providers/publish"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/publish"
 )
 
 // TestStream: Decode(Encode(t)) is t, for whoever pins the key.

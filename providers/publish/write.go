@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"syscall"
 
-	"florete"
-
 	"github.com/google/renameio/v2"
+
+	"github.com/florete/florete"
 )
 
 // Write makes dir the tree: a symlink to a directory beside it, which is replaced

@@ -16,10 +16,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"florete/providers/private"
-	"florete/providers/store"
-
 	"github.com/google/renameio/v2"
+
+	"github.com/florete/florete/providers/private"
+	"github.com/florete/florete/providers/store"
 )
 
 const size = 32

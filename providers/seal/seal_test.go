@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete/providers/seal"
+	"github.com/florete/florete/providers/seal"
 )
 
 func TestSeal(t *testing.T) {

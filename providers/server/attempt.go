@@ -6,8 +6,8 @@ import (
 	"crypto/x509"
 	"io"
 
-	"florete"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // maxNeed is the longest name of a need: a DNS label.

@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode"
 
-	"florete/providers/api"
-	"florete/providers/store"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/store"
 )
 
 // AuditPrefix starts the keys of audit rows. The rows are in the order of the

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/store"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/store"
 )
 
 // change is what a decision does to the state.

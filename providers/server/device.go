@@ -3,10 +3,10 @@ package server
 import (
 	"fmt"
 
-	"florete"
-	"florete/providers/api"
-
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // hostKeys parses the SSH host keys of a policy, by node.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"florete/providers/api"
-	"florete/providers/providertest"
-	"florete/providers/server"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
 )
 
 // conn is one connection on which a node's SVID sends requests as they are.

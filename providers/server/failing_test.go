@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/providertest"
-	"florete/providers/server"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
 )
 
 // flaky is a kind that fails when it is told to.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"florete/providers/api"
-	"florete/providers/conns"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/conns"
 )
 
 // routes are the endpoints of the kinds.
@@ -102,9 +102,9 @@ func (a *attempt) slotted(ctx context.Context, decide func() (any, change, error
 	busy := func(n int, of string) error {
 		return api.Errorf(api.Transient, api.CodeBusy, "%d requests%s are being decided: ask again", n, of).After(time.Second)
 	}
-	free, ok := a.callers.take(a.who())
+	free, ok := a.callers.Acquire(a.who())
 	if !ok {
-		return nil, busy(a.callers.most, " of yours")
+		return nil, busy(a.callers.Max(), " of yours")
 	}
 	defer free()
 	select {

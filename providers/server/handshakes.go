@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"time"
 
-	"florete/providers/api"
+	"github.com/florete/florete/providers/api"
 )
 
 // handshakes is where an http.Server logs connections that came to no request. It is the

@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"time"
 
-	"florete"
-	"florete/providers/store"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/store"
 )
 
 // Outcomes of audit rows that are no decision on a request.

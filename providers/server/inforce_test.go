@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"florete/providers/config"
-	"florete/providers/providertest"
-	"florete/providers/server"
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
 )
 
 // changes waits until there are n rows about what came into force, and returns them.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/store"
-
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/store"
 )
 
 // Kind is one kind of need that a provider host runs. What it does beyond having

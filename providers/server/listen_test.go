@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete/providers/server"
+	"github.com/florete/florete/providers/server"
 )
 
 // TestListen: on all addresses, until it is closed, and on none when one cannot be had.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"florete"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // peer is what was found of the client certificate of one connection, so that its

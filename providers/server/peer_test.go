@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/ca"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
 )
 
 // TestPeerIsVerifiedOnce: a chain is looked at again when it expires or other roots are in

@@ -14,10 +14,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // pollEvery is how often the policy's directory is looked at. The envelope names

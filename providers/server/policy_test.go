@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/providertest"
-	"florete/providers/server"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
 )
 
 // buffer is what was logged.

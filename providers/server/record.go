@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/store"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/store"
 )
 
 // record is the last answer to one need of one caller, kept so that the same

@@ -9,12 +9,13 @@ import (
 	"net/http"
 	"time"
 
-	"florete"
-	"florete/providers/conns"
-	"florete/providers/seal"
-	"florete/providers/store"
-
 	"golang.org/x/sync/errgroup"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/providers/limit"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/store"
 )
 
 // Config of a Server. Every field without a default is needed.
@@ -50,7 +51,7 @@ type Config struct {
 type Server struct {
 	Config
 	slots   chan struct{}
-	callers *places[string]
+	callers *limit.PerKey[string]
 	failing *failing
 	mux     *http.ServeMux
 }
@@ -77,7 +78,7 @@ func New(c Config) (*Server, error) {
 	if c.Kinds, err = c.Policies.use(c.Kinds, f); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, slots: make(chan struct{}, c.Parallel), callers: newPlaces[string](c.Parallel / 2), failing: f}
+	s := &Server{Config: c, slots: make(chan struct{}, c.Parallel), callers: limit.New[string](c.Parallel / 2), failing: f}
 	s.mux = s.routes()
 	return s, nil
 }

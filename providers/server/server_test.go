@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/ca"
-	"florete/providers/cert"
-	"florete/providers/providertest"
-	"florete/providers/seal"
-	"florete/providers/server"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
 )
 
 var ursula = providertest.ID("node/ursula")

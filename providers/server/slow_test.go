@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/providertest"
-	"florete/providers/server"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
 )
 
 // long is a kind with documents that no buffer between two hosts takes.

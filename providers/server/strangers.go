@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"florete/providers/conns"
-	"florete/providers/store"
+	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/providers/store"
 )
 
 // What strangers can have written: in each interval so many rows of each network, and in

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"florete/providers/api"
-	"florete/providers/ca"
-	"florete/providers/providertest"
-	"florete/providers/server"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
 )
 
 // renewal asks for ursula's SVID.

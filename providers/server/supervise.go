@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"florete"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // How long a kind that failed waits before it runs again.

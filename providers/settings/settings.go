@@ -18,9 +18,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"florete"
-
 	"github.com/tailscale/hujson"
+
+	"github.com/florete/florete"
 )
 
 // Settings of a provider host. A kind without settings is not run.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete/providers/settings"
+	"github.com/florete/florete/providers/settings"
 )
 
 func load(t *testing.T, text string) (string, *settings.Settings, error) {

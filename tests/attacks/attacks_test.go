@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"florete/agent/agenttest"
-	"florete/tests/local"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/local"
 )
 
 // attack is a row of the table. It passes when what was tried is refused as it should

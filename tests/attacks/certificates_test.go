@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"florete/providers/api"
-	"florete/providers/ca"
-	"florete/tests/local"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/tests/local"
 )
 
 // TestCertificates attacks p and the forwarder of b with what the cluster's own root

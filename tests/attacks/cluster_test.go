@@ -20,13 +20,13 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/agent/agenttest"
-	"florete/providers/api"
-	"florete/tests/local"
-
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/local"
 )
 
 // Accounts that nobody has: processes of alice, of bob, of carol, and of none of them.
@@ -104,7 +104,7 @@ func bringUp(ctx context.Context) (*cluster, error) {
 func (c *cluster) hosts() []*local.Host { return []*local.Host{c.p, c.b, c.c} }
 
 func (c *cluster) build(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", c.Bin+"/", "./agent/cmd/flor", "./providers/cmd/florctl", "./providers/cmd/flor-provider")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", c.Bin+"/", "./agent/cmd/flor", "./nix/cmd/florctl", "./providers/cmd/flor-provider")
 	cmd.Dir = c.Repo
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w: %s", err, out)

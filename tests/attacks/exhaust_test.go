@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/agent/identity"
-	"florete/agent/transport"
-	"florete/agent/usage"
-	"florete/agent/wire"
-	"florete/tests/local"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/tests/local"
 )
 
 // TestExhaustion: alice, who is let in, takes as much of b's forwarder as she can. In the

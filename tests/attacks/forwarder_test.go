@@ -3,7 +3,7 @@ package attacks
 import (
 	"testing"
 
-	"florete/agent/agenttest"
+	"github.com/florete/florete/agent/agenttest"
 )
 
 // TestForwarder attacks the forwarder of b past that of c, and that of c from

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"testing"
 
-	"florete"
-	"florete/providers/api"
-	"florete/tests/local"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/local"
 )
 
 // TestIdentity attacks p with what a host's accounts can copy of the host's identity.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"florete/agent/agenttest"
-	agentstatus "florete/agent/status"
-	"florete/tests/local"
+	"github.com/florete/florete/agent/agenttest"
+	agentstatus "github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/local"
 )
 
 // uidLogin is an account of b that somebody logs in with.

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
-	"florete"
-	"florete/providers/api"
-	"florete/tests/local"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/local"
 )
 
 // TestProvider attacks p as one who reaches its port.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"florete/tests/local"
+	"github.com/florete/florete/tests/local"
 )
 
 // TestSignIn attacks the issuer's pages on p as one who may reach the service auth.

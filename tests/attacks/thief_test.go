@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // authority signs what it should not.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/agent/agenttest"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
 )
 
 // TestChains: all verifiers accept and refuse the same, for the same reason.

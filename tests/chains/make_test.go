@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/agent/agenttest"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
 )
 
 // maker makes chains below the root of ca, of which it has the key.

@@ -12,18 +12,18 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/agent/agenttest"
-	"florete/agent/identity"
-	"florete/agent/transport"
-	"florete/agent/usage"
-	"florete/agent/wire"
-	"florete/providers/api"
-	"florete/providers/config"
-	"florete/providers/providertest"
-	"florete/providers/server"
-
 	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
 )
 
 var (

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Limit is how long anything that takes a second or two may take, on a machine that is

@@ -5,10 +5,10 @@ import (
 	"crypto/tls"
 	"time"
 
-	"florete"
-	"florete/agent/wire"
-
 	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/wire"
 )
 
 // Knock connects to a forwarder as whoever has the SVID, past the caller's own, and

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"florete"
-	"florete/activation"
-	"florete/activation/backoff"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation"
+	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/providers/api"
 )
 
 // check holds the laws that are about how a story ends.
@@ -169,7 +169,7 @@ func (h *Host) bounded() {
 func (h *Host) idle() {
 	due := 0
 	for _, n := range h.needs {
-		s, err := backoff.Load(h.State().NeedState(n.ID))
+		s, err := needstate.Load(h.State().NeedState(n.ID))
 		h.f.must(err)
 		if at, ok := s.Due(n.Renew); ok && !at.After(time.Now()) {
 			due++

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/ca"
-	"florete/providers/publish"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/publish"
 )
 
 // domain is the trust domain of every fleet.

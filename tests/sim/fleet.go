@@ -13,12 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"florete"
-	"florete/activation/backoff"
-	"florete/providers/ca"
-
 	"github.com/google/renameio/v2"
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/providers/ca"
 )
 
 // Config of a Fleet.
@@ -28,7 +28,7 @@ type Config struct {
 	Link      Link
 	Lifetime  time.Duration // of SVIDs; zero for a day
 	Every     time.Duration // how often hosts look for new documents; zero for 15 minutes
-	Backoff   backoff.Backoff
+	Backoff   needstate.Backoff
 }
 
 // Fleet is hosts and providers in one bubble of virtual time. None of them runs

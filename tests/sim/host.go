@@ -12,11 +12,11 @@ import (
 	"sync"
 	"time"
 
-	"florete"
-	"florete/activation"
-	"florete/activation/backoff"
-
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation"
+	"github.com/florete/florete/activation/needstate"
 )
 
 // Host is a host that runs activation.
@@ -130,7 +130,7 @@ func (h *Host) Clock(d time.Duration) {
 	h.f.log("%s has written its state with a clock %s ahead", h.name, d)
 	for _, n := range h.needs {
 		path := h.State().NeedState(n.ID)
-		s, err := backoff.Load(path)
+		s, err := needstate.Load(path)
 		h.f.must(err)
 		if s.State == "" {
 			continue
@@ -139,7 +139,7 @@ func (h *Host) Clock(d time.Duration) {
 		if !s.Expires.IsZero() { // which is by the provider's clock
 			renewal = d * time.Duration(100-n.Renew.Percent) / 100
 		}
-		for at, by := range map[*backoff.Time]time.Duration{&s.Asked: d, &s.Since: d, &s.Fulfilled: d, &s.Next: renewal} {
+		for at, by := range map[*needstate.Time]time.Duration{&s.Asked: d, &s.Since: d, &s.Fulfilled: d, &s.Next: renewal} {
 			if !at.IsZero() {
 				*at = at.Add(by)
 			}
@@ -162,11 +162,11 @@ func (h *Host) open() string {
 		open = append(open, "does not run")
 	}
 	for _, n := range h.status.Needs {
-		want := backoff.Fulfilled
+		want := needstate.Fulfilled
 		if strings.HasPrefix(n.ID, ungranted) {
-			want = backoff.Denied
+			want = needstate.Denied
 		}
-		if n.State != want || want == backoff.Fulfilled && n.Error != nil {
+		if n.State != want || want == needstate.Fulfilled && n.Error != nil {
 			open = append(open, fmt.Sprintf("%s is %s after %d attempts, want %s: %+v", n.ID, n.State, n.Attempts, want, n.Error))
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"florete"
-	"florete/activation"
-	"florete/providers/api"
-	"florete/providers/server"
-	"florete/providers/store"
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 )
 
 // laws are checked while a story is told and after it. Each has a name, under which

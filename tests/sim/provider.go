@@ -9,15 +9,15 @@ import (
 	"sync"
 	"time"
 
-	"florete"
-	"florete/providers/ca"
-	"florete/providers/cert"
-	"florete/providers/config"
-	"florete/providers/oidc"
-	"florete/providers/seal"
-	"florete/providers/server"
-	"florete/providers/store"
-	"florete/providers/store/sqlite"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/oidc"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // Provider is a provider host that runs the kinds cert, config and oidc, on real

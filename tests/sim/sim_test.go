@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // Hosts boot while no provider is up; providers come last.

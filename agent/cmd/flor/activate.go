@@ -9,14 +9,14 @@ import (
 	"syscall"
 	"time"
 
-	"florete"
-	"florete/activation"
-	"florete/activation/notify"
-	"florete/activation/wallclock"
-	"florete/providers/journal"
-
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation"
+	"github.com/florete/florete/activation/notify"
+	"github.com/florete/florete/activation/wallclock"
+	"github.com/florete/florete/providers/journal"
 )
 
 func newActivateCmd(m *membership) *cobra.Command {

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/activation"
-	"florete/activation/activationtest"
-	"florete/providers/api"
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation"
+	"github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/providers/api"
 )
 
 // machine is a host whose provider listens on loopback.

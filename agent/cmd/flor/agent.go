@@ -3,13 +3,13 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"florete"
-	"florete/agent"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward"
 )
 
 func newAgentCmd(m *membership) *cobra.Command {
 	parent := &cobra.Command{Use: "agent", Short: "The forwarder"}
-	var c agent.Config
+	var c forward.Config
 	run := &cobra.Command{
 		Use:   "run",
 		Short: "Carry connections between local processes and services of the cluster",
@@ -17,7 +17,7 @@ func newAgentCmd(m *membership) *cobra.Command {
 manifest and the node's certificate that flor activate delivers, follows every
 later change of them, and lets live connections end for 2 seconds when stopping.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return agent.Run(cmd.Context(), c) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return forward.Run(cmd.Context(), c) },
 	}
 	m.state(run, &c.Layout)
 	run.Flags().StringVar(&c.Socket, "socket", "", "Unix socket for flor status")

@@ -8,7 +8,7 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/spf13/cobra"
 
-	"florete/agent/credentials"
+	"github.com/florete/florete/agent/credentials"
 )
 
 func newCredentialsCmd(m *membership) *cobra.Command {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"florete"
-	"florete/agent/doctor"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/doctor"
 )
 
 // exitFindings is the exit status of a host that is not well.

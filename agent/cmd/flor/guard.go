@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"florete"
-	"florete/agent/guard"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/guard"
 )
 
 func newGuardCmd(m *membership) *cobra.Command {

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"florete"
-	"florete/agent/hostapi"
-	agentstatus "florete/agent/status"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/hostapi"
+	agentstatus "github.com/florete/florete/agent/status"
 )
 
 func newHostCmd(m *membership) *cobra.Command {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/agent/agenttest"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
 )
 
 // TestHostIsPassedSockets: systemd's socket is known by the name that the membership's unit

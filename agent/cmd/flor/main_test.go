@@ -14,9 +14,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"florete"
-	"florete/agent/agenttest"
-	agentstatus "florete/agent/status"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	agentstatus "github.com/florete/florete/agent/status"
 )
 
 // The scripts run the real program, each process of its own; get and unixget are

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // membership is which of this host's clusters a command is about. Defaults of flags

@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"florete/agent/names"
+	"github.com/florete/florete/agent/hostsfile"
 )
 
 func newNamesCmd(m *membership) *cobra.Command {
-	var c names.Config
+	var c hostsfile.Config
 	var remove bool
 	cmd := &cobra.Command{
 		Use:   "names",
@@ -21,15 +21,15 @@ block stays: --remove takes it out.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Membership = m.Membership
 			if remove {
-				return names.Remove(c)
+				return hostsfile.Remove(c)
 			}
 			c.Log = slog.Default()
-			return names.Run(cmd.Context(), c)
+			return hostsfile.Run(cmd.Context(), c)
 		},
 	}
 	f := cmd.Flags()
 	m.state(cmd, &c.Layout)
-	f.StringVar(&c.Hosts, "hosts", names.DefaultHosts, "file of hosts(5)")
+	f.StringVar(&c.Hosts, "hosts", hostsfile.DefaultHosts, "file of hosts(5)")
 	f.BoolVar(&remove, "remove", false, "take the names out, and end")
 	return cmd
 }

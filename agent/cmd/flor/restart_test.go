@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"florete/agent/agenttest"
-	agentstatus "florete/agent/status"
+	"github.com/florete/florete/agent/agenttest"
+	agentstatus "github.com/florete/florete/agent/status"
 )
 
 // service runs flor agent run as systemd does, and keeps its files from one process to

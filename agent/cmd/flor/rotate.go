@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"florete"
-	"florete/agent/hostapi"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/hostapi"
 )
 
 func newRotateCmd(m *membership) *cobra.Command {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"florete"
-	agentstatus "florete/agent/status"
+	"github.com/florete/florete"
+	agentstatus "github.com/florete/florete/agent/status"
 )
 
 func newStatusCmd(m *membership) *cobra.Command {

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"florete/providers/api/race"
-	"florete/providers/api/race/racetest"
+	"github.com/florete/florete/providers/api/race"
+	"github.com/florete/florete/providers/api/race/racetest"
 )
 
 // attempt is what comes of an address, and after how long.

@@ -10,12 +10,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"florete/providers/server"
-	"florete/providers/settings"
-	"florete/providers/store"
-	"florete/providers/store/sqlite"
-
 	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/settings"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // auditPage is how many rows are read at once.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"florete/providers/api"
-	"florete/providers/server"
-	"florete/providers/store/sqlite"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // TestAuditFilters: what is asked for is printed, as text and as JSON.

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"time"
 
-	"florete/providers/ca"
-	"florete/providers/cert"
-	"florete/providers/settings"
-
 	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/settings"
 )
 
 // certifyCmd puts the issuing certificate in force that a person has signed. It may

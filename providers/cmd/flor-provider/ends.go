@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"florete"
+	"github.com/florete/florete"
 )
 
 // warnOfEnds logs once a day, until ctx ends, what a person has to sign anew soon: the

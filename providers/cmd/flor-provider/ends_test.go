@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/ca"
-	"florete/providers/providertest"
-	"florete/providers/server"
-	"florete/providers/settings"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/settings"
 )
 
 // TestEnds: who reads the log knows in time what to sign anew.

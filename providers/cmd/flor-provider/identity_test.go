@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/providers/api"
-	"florete/providers/ca"
-	"florete/providers/providertest"
-	"florete/providers/settings"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/settings"
 )
 
 // deliver puts an SVID of id where activation would, as a new generation.

@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"florete"
-	"florete/providers/journal"
-
 	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/journal"
 )
 
 func main() { os.Exit(run()) }

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"florete/providers/ca"
-	"florete/providers/providertest"
-
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/providertest"
 )
 
 func TestMain(m *testing.M) {

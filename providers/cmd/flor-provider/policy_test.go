@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"florete"
-	"florete/providers/providertest"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/providertest"
 )
 
 // document is the policy of drhorrible, which runs kinds and lets ursula enrol.

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 
-	"florete"
-	"florete/providers/publish"
-	"florete/providers/settings"
-
 	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/settings"
 )
 
 // publishCmd puts the documents where this provider serves them from. It may run

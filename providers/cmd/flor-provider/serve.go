@@ -10,20 +10,20 @@ import (
 	"sync"
 	"time"
 
-	"florete"
-	"florete/providers/cert"
-	"florete/providers/config"
-	"florete/providers/file"
-	"florete/providers/journal"
-	"florete/providers/oidc"
-	"florete/providers/seal"
-	"florete/providers/server"
-	"florete/providers/settings"
-	"florete/providers/store"
-	"florete/providers/store/sqlite"
-
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/file"
+	"github.com/florete/florete/providers/journal"
+	"github.com/florete/florete/providers/oidc"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/settings"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // poll is how often files that come from elsewhere are looked for.

@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"florete"
-	"florete/providers/settings"
-
 	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/settings"
 )
 
 // target is the provider that a command is about: of which of this host's clusters, and

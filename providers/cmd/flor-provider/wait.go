@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"florete"
-	"florete/providers/ca"
-	"florete/providers/cert"
-	"florete/providers/private"
-	"florete/providers/server"
-	"florete/providers/settings"
-
 	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/private"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/settings"
 )
 
 func issuingKey(s *settings.Settings) string { return filepath.Join(s.State, "issuing.key") }

@@ -15,10 +15,10 @@ import (
 	"fmt"
 	"strconv"
 
-	"florete/providers/seal"
-	"florete/providers/store"
-
 	"github.com/dexidp/dex/storage"
+
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/store"
 )
 
 // Store is a storage.Storage over a state engine. It returns the bare errors

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"florete/providers/oidc/dexstore"
-	"florete/providers/seal"
-	"florete/providers/store"
-	"florete/providers/store/sqlite"
-
 	"github.com/dexidp/dex/storage"
 	"github.com/dexidp/dex/storage/conformance"
+
+	"github.com/florete/florete/providers/oidc/dexstore"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
 )
 
 func open(t *testing.T) (store.Store, *dexstore.Store) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"florete/providers/store"
-
 	"github.com/dexidp/dex/storage"
+
+	"github.com/florete/florete/providers/store"
 )
 
 // page is how many records the garbage collection holds, and deletes in one transaction.

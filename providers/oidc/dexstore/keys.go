@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"florete/providers/store"
-
 	"github.com/dexidp/dex/storage"
+
+	"github.com/florete/florete/providers/store"
 )
 
 const keys table[storage.Keys] = "keys"

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"florete/providers/store"
+	"github.com/florete/florete/providers/store"
 )
 
 // live leaves out keys whose lease has ended and which nobody swept yet.

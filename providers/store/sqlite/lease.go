@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"florete/providers/store"
+	"github.com/florete/florete/providers/store"
 )
 
 func (s *Store) Lease(ctx context.Context, ttl time.Duration) (id store.LeaseID, err error) {

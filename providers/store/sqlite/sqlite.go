@@ -13,9 +13,9 @@ import (
 	"os"
 	"sync"
 
-	"florete/providers/store"
-
 	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/florete/florete/providers/store"
 )
 
 // Options of a store; the zero value is useful.

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"florete/providers/store"
-	"florete/providers/store/sqlite"
-	"florete/providers/store/storetest"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/providers/store/storetest"
 )
 
 func open(t *testing.T, path string, o sqlite.Options) *sqlite.Store {

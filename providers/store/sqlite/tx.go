@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"florete/providers/store"
+	"github.com/florete/florete/providers/store"
 )
 
 // tx is a write transaction with at most two revisions: one in which leases

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"iter"
 
-	"florete/providers/store"
+	"github.com/florete/florete/providers/store"
 )
 
 // batch bounds how many changes a watch reads at once.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"florete/providers/store"
+	"github.com/florete/florete/providers/store"
 )
 
 // Compacter is a store that can be told to forget the changes up to a revision.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"florete/providers/store"
+	"github.com/florete/florete/providers/store"
 )
 
 func watch(t *testing.T, s store.Store) {

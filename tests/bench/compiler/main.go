@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"florete/nix/compile"
+	"github.com/florete/florete/nix/compile"
 )
 
 const here = "tests/bench/compiler"

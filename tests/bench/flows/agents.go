@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"florete"
-	"florete/agent"
-	"florete/agent/agenttest"
-	"florete/agent/status"
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/agent/status"
 )
 
 // agentEnv makes this program the forwarder of a state directory.
@@ -24,7 +24,7 @@ func serve(dir string) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	if err := agent.Run(ctx, agent.Config{Layout: florete.Layout(dir), Socket: dir + "/agent.sock", Log: log}); err != nil {
+	if err := forward.Run(ctx, forward.Config{Layout: florete.Layout(dir), Socket: dir + "/agent.sock", Log: log}); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}

@@ -1,0 +1,58 @@
+// Package needstate says when a need is asked for again, and keeps that on disk so
+// that a restart does not forget it.
+package needstate
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/florete/florete/providers/api"
+)
+
+// Backoff is exponential with full jitter: before attempt n+1 any wait up to
+// Initial·2^(n-1), but never over Max, is as likely as any other. So hosts that
+// failed together do not come back together.
+type Backoff struct {
+	Initial time.Duration // zero for 1 second
+	Max     time.Duration // zero for 5 minutes
+}
+
+// Slow is the shortest wait after a denial.
+const Slow = time.Hour
+
+// longest is over any wait this package makes: Retry-After is at most an hour.
+const longest = 2 * Slow
+
+// Wait is the time from the failure of an attempt, counted from 1, to the next
+// one. What the provider asks for in RetryAfter comes before the jitter.
+func (b Backoff) Wait(attempt int, e *api.Error) time.Duration {
+	if e.Kind == api.Denied {
+		return max(Slow, after(e)) + rand.N(Slow/20)
+	}
+	return min(after(e)+b.jitter(attempt), longest)
+}
+
+func after(e *api.Error) time.Duration { return time.Duration(e.RetryAfter) * time.Second }
+
+// settled is an attempt by which every sequence of waits has reached its cap.
+const settled = 64
+
+// jitter is the wait after an attempt. Around half of its limit and randomized by
+// all of it, an interval is full jitter.
+func (b Backoff) jitter(attempt int) (wait time.Duration) {
+	limit := cmp.Or(b.Max, 5*time.Minute)
+	waits := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(min(cmp.Or(b.Initial, time.Second), limit)/2),
+		backoff.WithMaxInterval(limit/2),
+		backoff.WithMultiplier(2),
+		backoff.WithRandomizationFactor(1),
+		backoff.WithMaxElapsedTime(0),
+	)
+	for range min(max(attempt, 1), settled) {
+		wait = waits.NextBackOff()
+	}
+	return wait
+}

@@ -1,0 +1,278 @@
+package needstate
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+)
+
+var (
+	now       = time.Unix(1_800_000_000, 500)
+	transient = api.Errorf(api.Transient, api.CodeUnavailable, "down")
+	denied    = api.Errorf(api.Denied, api.CodeNotGranted, "no")
+	invalid   = api.Errorf(api.Invalid, api.CodeMalformed, "what")
+)
+
+// view is of a need that has not changed, at a time after now.
+func view(after time.Duration) View {
+	n := florete.Need{ID: "a", Generation: 2, Renew: florete.Renew{Percent: 66}}
+	return View{Need: n, Digest: "d", Manifest: "m", Present: true, Now: now.Add(after)}
+}
+
+func fulfilled(lifetime time.Duration) State {
+	var s State
+	v := view(0)
+	s.Settle(v)
+	s.Begin(v)
+	s.Fulfil(v, "forge", v.Now.Add(lifetime).Unix())
+	return s
+}
+
+func failed(e *api.Error) State {
+	var s State
+	v := view(0)
+	s.Settle(v)
+	s.Begin(v)
+	s.Fail(v, "forge", e, Backoff{})
+	return s
+}
+
+func due(t *testing.T, s State, r florete.Renew) time.Duration {
+	t.Helper()
+	at, ok := s.Due(r)
+	if !ok {
+		return -1
+	}
+	return at.Sub(now)
+}
+
+func TestRenewalIsDue(t *testing.T) {
+	day := 24 * time.Hour
+	for name, c := range map[string]struct {
+		lifetime    time.Duration
+		renew       florete.Renew
+		least, most time.Duration
+	}{
+		"percent":              {100 * time.Hour, florete.Renew{Percent: 66}, 62 * time.Hour, 66 * time.Hour},
+		"every":                {100 * time.Hour, florete.Renew{Every: 3600}, 57 * time.Minute, time.Hour},
+		"the earlier":          {day, florete.Renew{Percent: 50, Every: 3600}, 57 * time.Minute, time.Hour},
+		"never":                {0, florete.Renew{}, -1, -1},
+		"never, but it ends":   {day, florete.Renew{}, day - time.Second, day},
+		"later than the end":   {time.Hour, florete.Renew{Every: 86400}, time.Hour - time.Second, time.Hour},
+		"percent of no end":    {0, florete.Renew{Percent: 66}, -1, -1},
+		"percent over hundred": {day, florete.Renew{Percent: 400}, day - time.Second, day},
+		"ended when it came":   {-time.Hour, florete.Renew{Percent: 66}, time.Second, time.Second},
+	} {
+		var s State
+		v := view(0)
+		v.Need.Renew = c.renew
+		expires := int64(0)
+		if c.lifetime != 0 {
+			expires = now.Add(c.lifetime).Unix()
+		}
+		s.Fulfil(v, "forge", expires)
+		if got := due(t, s, c.renew); got < c.least-time.Second || got > c.most {
+			t.Errorf("%s: due after %s, want %s to %s", name, got, c.least, c.most)
+		}
+	}
+}
+
+// A manifest that asks for earlier renewal is heard at once.
+func TestRenewalChanges(t *testing.T) {
+	s := fulfilled(100 * time.Hour)
+	if got := due(t, s, florete.Renew{Percent: 10}); got > 10*time.Hour {
+		t.Errorf("due after %s, want 10h", got)
+	}
+	if got := due(t, s, florete.Renew{}); got < 99*time.Hour {
+		t.Errorf("due after %s, want the end", got)
+	}
+}
+
+func TestSettle(t *testing.T) {
+	for name, c := range map[string]struct {
+		s    State
+		edit func(*View)
+		want Status
+		now  bool // due at once
+	}{
+		"unchanged":                 {fulfilled(time.Hour), func(v *View) {}, Fulfilled, false},
+		"other need":                {fulfilled(time.Hour), func(v *View) { v.Digest = "e" }, Waiting, true},
+		"files are gone":            {fulfilled(time.Hour), func(v *View) { v.Present = false }, Waiting, true},
+		"other manifest, same need": {fulfilled(time.Hour), func(v *View) { v.Manifest = "n" }, Fulfilled, false},
+		"denied":                    {failed(denied), func(v *View) {}, Denied, false},
+		"denied, other manifest":    {failed(denied), func(v *View) { v.Manifest = "n" }, Waiting, true},
+		"invalid":                   {failed(invalid), func(v *View) {}, Invalid, false},
+		"invalid, other manifest":   {failed(invalid), func(v *View) { v.Manifest = "n" }, Waiting, true},
+		"waiting, other manifest":   {failed(transient), func(v *View) { v.Manifest = "n" }, Waiting, false},
+		"new":                       {State{}, func(v *View) {}, Waiting, true},
+	} {
+		v := view(0)
+		c.edit(&v)
+		c.s.Settle(v)
+		at, ok := c.s.Due(v.Need.Renew)
+		if c.s.State != c.want || (ok && !at.After(v.Now)) != c.now {
+			t.Errorf("%s: %s, due %v %s, want %s, at once: %v", name, c.s.State, ok, at, c.want, c.now)
+		}
+	}
+}
+
+func TestRestartAsksAgainWhatThisHostRefused(t *testing.T) {
+	s := failed(invalid)
+	if s.Restart(now); s.State != Invalid {
+		t.Errorf("refused by a provider: %s", s.State)
+	}
+	s.Provider = ""
+	if s.Restart(now); s.State != Waiting {
+		t.Errorf("refused here: %s", s.State)
+	}
+}
+
+// However the clock jumps, the wait is no longer than it was meant to be.
+func TestClockJumps(t *testing.T) {
+	year := 365 * 24 * time.Hour
+	for _, e := range []*api.Error{transient, denied} {
+		for _, jump := range []time.Duration{-year, -time.Hour, -2 * time.Second, 0, time.Hour, year} {
+			s := failed(e)
+			meant := s.Next.Sub(now)
+			v := view(jump)
+			s.Settle(v)
+			if left := s.Next.Sub(v.Now); left > meant+time.Second || jump <= 0 && left < meant-2*time.Second {
+				t.Errorf("%s, clock by %s: %s left of %s", e.Kind, jump, left, meant)
+			}
+		}
+	}
+	s := fulfilled(24 * time.Hour)
+	v := view(-year)
+	s.Settle(v)
+	if at, _ := s.Due(florete.Renew{Every: 3600}); at.Sub(v.Now) > time.Hour+time.Second {
+		t.Errorf("renewed after %s, want an hour", at.Sub(v.Now))
+	}
+	s = failed(transient)
+	s.Next = At(now.Add(year))
+	if s.Settle(view(0)); s.Next.Sub(now) > longest {
+		t.Errorf("a wait that nothing made: %s", s.Next.Sub(now))
+	}
+}
+
+func TestJumpAsksAgainWhatWaitsForTheClock(t *testing.T) {
+	clock := api.Errorf(api.Transient, api.CodeClock, "set the clock")
+	for _, e := range []*api.Error{clock, transient, denied, invalid} {
+		s := failed(e)
+		before := s
+		s.Jump(now)
+		switch at, ok := s.Due(florete.Renew{}); {
+		case e != clock && s != before:
+			t.Errorf("%s (%s): %+v, want it as it was: %+v", e.Kind, e.Code, s, before)
+		case e == clock && (!ok || at.After(now) || s.Attempts != 0):
+			t.Errorf("%s (%s): due %v, %s, after %d attempts, want at once", e.Kind, e.Code, ok, at, s.Attempts)
+		}
+	}
+	s := fulfilled(time.Hour)
+	if s.Jump(now); s.State != Fulfilled {
+		t.Errorf("what is fulfilled is %s", s.State)
+	}
+}
+
+func TestUsable(t *testing.T) {
+	s := fulfilled(time.Hour)
+	if !s.Usable("d", now) || s.Usable("e", now) || s.Usable("d", now.Add(2*time.Hour)) {
+		t.Error("want usable for its own digest, for an hour")
+	}
+	s.Fail(view(0), "forge", transient, Backoff{})
+	if !s.Usable("d", now) {
+		t.Error("a renewal that failed makes what is there no worse")
+	}
+}
+
+func TestSaveAndLoad(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "needs", "a", "state.json")
+	if s, err := Load(path); err != nil || s != (State{}) {
+		t.Fatalf("%+v %v", s, err)
+	}
+	for _, s := range []State{fulfilled(time.Hour), failed(denied), failed(transient)} {
+		if err := s.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		back, err := Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if late := back.Next.Sub(s.Next.Time); late < 0 || late >= time.Second {
+			t.Errorf("next is %s later, want rounded up to seconds", late)
+		}
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                                  "EOF",
+		`{"state":"on fire"}`:               `state "on fire": not a state of a need`,
+		`{"state":"waiting"}{}`:             "text after the value",
+		`{"stat":"waiting"}`:                "unknown field",
+		strings.Repeat("[", 1000):           "",
+		`{"state":"waiting","next":-1}`:     "time -1: want Unix seconds",
+		`{"state":"waiting","attempts":-1}`: "a count below zero",
+		`{"state":"waiting","next":"soon"}`: "invalid syntax",
+	} {
+		path := filepath.Join(t.TempDir(), "state.json")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+	}
+	if _, err := Load(t.TempDir()); err == nil || errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a directory: %v", err)
+	}
+}
+
+// FuzzState: what is read is written back the same, and leads to no wait that no
+// rule makes.
+func FuzzState(f *testing.F) {
+	for _, s := range []State{fulfilled(time.Hour), failed(denied), failed(invalid)} {
+		b, err := json.Marshal(s)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := parse(b)
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := parse(again); err != nil || !same(back, s) {
+			t.Fatalf("%s\nis read back as %+v: %v", again, back, err)
+		}
+		s.Settle(view(0))
+		if s.State != Fulfilled && s.Next.Sub(now) > longest {
+			t.Errorf("waits %s", s.Next.Sub(now))
+		}
+		s.Due(florete.Renew{Percent: 66, Every: 900})
+		s.Begin(view(0))
+		s.Fail(view(0), "forge", transient, Backoff{})
+		if s.Next.Sub(now) > 5*time.Minute {
+			t.Errorf("waits %s", s.Next.Sub(now))
+		}
+	})
+}
+
+func same(a, b State) bool {
+	if (a.Error == nil) != (b.Error == nil) || a.Error != nil && *a.Error != *b.Error {
+		return false
+	}
+	a.Error, b.Error = nil, nil
+	return a == b
+}

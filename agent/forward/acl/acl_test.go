@@ -1,0 +1,96 @@
+package acl_test
+
+import (
+	"crypto/x509"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/acl"
+)
+
+func TestList(t *testing.T) {
+	outline, wiki := agenttest.ID("service/outline"), agenttest.ID("service/wiki")
+	alice, bob := agenttest.ID("user/alice"), agenttest.ID("user/bob")
+	one, other := &x509.Certificate{Raw: []byte("one")}, &x509.Certificate{Raw: []byte("other")}
+	list := acl.Compile([]florete.Published{
+		{ID: outline, Allow: []florete.Allow{{ID: alice}, {ID: bob, Fingerprint: acl.Fingerprint(one)}}},
+		{ID: wiki},
+	})
+	for _, x := range []struct {
+		list           acl.List
+		target, caller florete.ID
+		leaf           *x509.Certificate
+		want           bool
+	}{
+		{list, outline, alice, other, true},
+		{list, outline, bob, one, true},
+		{list, outline, bob, other, false},
+		{list, wiki, alice, one, false},
+		{list, alice, outline, one, false},
+		{acl.List{}, outline, alice, one, false},
+	} {
+		if got := x.list.Allows(x.target, x.caller, x.leaf); got != x.want {
+			t.Errorf("%s to %s with %q: %v", x.caller, x.target, x.leaf.Raw, got)
+		}
+	}
+}
+
+func TestGateAdmitsNothingByDefault(t *testing.T) {
+	var g acl.Gate[int]
+	if _, ok := g.Admit(1, func() {}); ok {
+		t.Error("the zero gate admits")
+	}
+}
+
+func TestGateClosesWhatANewRuleDenies(t *testing.T) {
+	var g acl.Gate[int]
+	g.SetRule(func(int) bool { return true })
+	var closed [4]int
+	for i := range closed {
+		release, ok := g.Admit(i, func() { closed[i]++ })
+		if !ok {
+			t.Fatal("not admitted")
+		}
+		if i == 3 {
+			release()
+		}
+	}
+	odd := func(i int) bool { return i%2 == 1 && i != 3 }
+	g.SetRule(odd)
+	g.SetRule(odd)
+	if want := [4]int{1, 0, 1, 0}; closed != want {
+		t.Errorf("closed %v, want %v", closed, want)
+	}
+}
+
+// TestGateLaw admits and changes rules at the same time: what is in use under the
+// last rule must be allowed by it.
+func TestGateLaw(t *testing.T) {
+	var g acl.Gate[int]
+	var open [8]atomic.Int64
+	var wg sync.WaitGroup
+	for i := range open {
+		wg.Go(func() {
+			for range 500 {
+				open[i].Add(1)
+				if _, ok := g.Admit(i, func() { open[i].Add(-1) }); !ok {
+					open[i].Add(-1)
+				}
+			}
+		})
+	}
+	rule := func(n int) func(int) bool { return func(i int) bool { return i < n } }
+	for n := range 400 {
+		g.SetRule(rule(n % 9))
+	}
+	g.SetRule(rule(3))
+	wg.Wait()
+	for i := range open {
+		if n := open[i].Load(); i >= 3 && n != 0 {
+			t.Errorf("%d entries of %d, which the rule denies, are open", n, i)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package forward_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api/race/racetest"
+)
+
+// TestBehindNAT: what is called is not what is listened on. The address of its own network
+// leads a caller elsewhere, to where nobody answers.
+func TestBehindNAT(t *testing.T) {
+	c := newCluster(t, echo(t))
+	nat, _ := newLossy(t, c.Publish.Listen[0])
+	nobody, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nobody.Close()
+	c.Reach.Reach[0].Endpoints = []florete.Addresses{{nobody.LocalAddr().String(), nat.addr}}
+	c.acceptLaptop(t)
+	c.start(t)
+	if !reaches(c.Local) {
+		t.Errorf("not reachable: %v", report(t, c.Laptop).Refusals)
+	}
+}
+
+// TestNameOfTheOwnMachine: a name that leads callers to 127.0.1.1, as Debian writes it into
+// hosts(5), or to several addresses, decides nothing about what is listened on.
+func TestNameOfTheOwnMachine(t *testing.T) {
+	c := newCluster(t, echo(t))
+	free, err := net.ListenPacket("udp", ":0") // ports of agenttest are those of one address, here and in other processes
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(free.LocalAddr().String())
+	free.Close()
+	racetest.Names(t, map[string][]string{"ursula.example.org": {"127.0.1.1", "::1"}})
+	c.Publish.Listen = []string{":" + port}
+	c.Reach.Reach[0].Endpoints = []florete.Addresses{{"ursula.example.org:" + port}}
+	c.acceptUrsula(t)
+	c.acceptLaptop(t)
+	c.start(t)
+	if !reaches(c.Local) {
+		t.Errorf("not reachable: %v", report(t, c.Laptop).Refusals)
+	}
+	for _, ip := range []string{"127.0.0.1", "127.0.0.2", "::1"} {
+		if l, err := net.ListenPacket("udp", net.JoinHostPort(ip, port)); err == nil {
+			l.Close()
+			t.Errorf("nobody listens on %s", ip)
+		}
+	}
+}
+
+// TestAddressThatIsNotTheHosts: it is a problem, and keeps no other from being listened on.
+func TestAddressThatIsNotTheHosts(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.Publish.Listen = append([]string{"203.0.113.5:4611", "203.0.113.6:4611"}, c.Publish.Listen...)
+	c.acceptUrsula(t)
+	c.start(t)
+	if p := report(t, c.Ursula).Problems; len(p) != 2 || !strings.Contains(p[0], "203.0.113.5:4611") || !strings.Contains(p[1], "203.0.113.6:4611") {
+		t.Errorf("problems %q, want one for each of 203.0.113.5 and 203.0.113.6", p)
+	}
+	if !reaches(c.Local) {
+		t.Error("not reachable at the other address")
+	}
+}

@@ -1,0 +1,226 @@
+//go:build !race
+
+// Under the race detector this would take an hour; tests/run runs it without.
+
+package forward_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/usage"
+)
+
+// churned is three times what a connection lets be open at a time, and more: whatever is
+// not given back ends it long before.
+const churned = 200_000
+
+// TestGivesBack: of many short connections through one connection between forwarders,
+// nothing remains: no stream, goroutine, file or memory.
+func TestGivesBack(t *testing.T) {
+	for _, sort := range []struct {
+		name  string
+		times int
+		start func(*testing.T) *cluster
+		once  func(*cluster) error
+	}{
+		{"TCP, the caller ends first", churned / 2, startEcho, once(func(c *net.TCPConn) error {
+			if err := ping(c); err != nil {
+				return err
+			}
+			c.CloseWrite()
+			return wantOnly(c, io.EOF)
+		})},
+		{"TCP, the service ends first", churned / 2, startHello, once(func(c *net.TCPConn) error {
+			if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+				return err
+			}
+			return wantOnly(c, io.EOF)
+		})},
+		{"TCP, the caller resets", churned / 10, startEcho, once(func(c *net.TCPConn) error {
+			rst(c)
+			return nil
+		})},
+		{"TCP, the caller resets under way", churned / 10, startEcho, once(func(c *net.TCPConn) error {
+			defer rst(c)
+			return ping(c)
+		})},
+		{"TCP, the service resets", churned / 10, startResetting, once(func(c *net.TCPConn) error {
+			return wantOnly(c, syscall.ECONNRESET)
+		})},
+		{"TCP, the service is gone", churned, startRefusing, once(func(c *net.TCPConn) error {
+			return wantOnly(c, syscall.ECONNRESET)
+		})},
+		{"SOCKS5, the caller does not wait", churned / 10, startEcho, func(c *cluster) error {
+			return with(c.SOCKS[alice], func(conn *net.TCPConn) error {
+				conn.Write([]byte{5, 1, 0})
+				if _, err := io.ReadFull(conn, make([]byte, 2)); err != nil {
+					return err
+				}
+				conn.Write(connectTo("outline.demo.flor.rete", 80))
+				rst(conn)
+				return nil
+			})
+		}},
+		{"UDP", churned, startUDPEcho, onceUDP},
+	} {
+		t.Run(sort.name, func(t *testing.T) {
+			c := sort.start(t)
+			repeat(t, churned/100, func() error { return sort.once(c) })
+			before := settled(t, c, footprint{})
+			began := time.Now()
+			repeat(t, sort.times, func() error { return sort.once(c) })
+			t.Logf("%d in %s", sort.times, time.Since(began).Round(time.Millisecond))
+			after := settled(t, c, before)
+			t.Logf("before %+v, after %+v", before, after)
+			for _, l := range links(t, c) {
+				// A caller may go before it has a stream, a port may come again as the same flow.
+				if sort.times >= churned/2 && l.Opened < int64(sort.times)*9/10 || l.Full {
+					t.Errorf("connection %+v, want %d streams over it", l, sort.times)
+				}
+			}
+		})
+	}
+}
+
+// footprint is what the process has.
+type footprint struct {
+	goroutines, files int
+	heap              uint64
+	streams, live     int64
+}
+
+// settled is the footprint once it is no more than before, apart from what the runtime and
+// the test keep for reuse.
+func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
+	t.Helper()
+	const slack = 8 << 20
+	if before.goroutines > 0 {
+		waitFor(t, "one connection between the forwarders", func() bool { return len(links(t, c)) == 2 })
+	}
+	deadline := time.Now().Add(patience)
+	for last := (footprint{}); ; time.Sleep(100 * time.Millisecond) {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		f = footprint{goroutines: runtime.NumGoroutine(), files: openFiles(t), heap: m.HeapAlloc + m.StackInuse}
+		for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+			r := report(t, h)
+			f.live += r.Connections
+			for _, l := range r.Links {
+				f.streams += l.Streams
+			}
+		}
+		switch {
+		case before.goroutines == 0 && f.goroutines == last.goroutines && f.streams == last.streams:
+			return f
+		case before.goroutines > 0 && f.goroutines <= before.goroutines+8 && f.files <= before.files+8 &&
+			f.heap <= before.heap+slack && f.streams <= before.streams && f.live <= before.live:
+			return f
+		case time.Now().After(deadline):
+			t.Errorf("before %+v, after %+v", before, f)
+			return f
+		}
+		last = f
+	}
+}
+
+func links(t *testing.T, c *cluster) (all []usage.Row) {
+	t.Helper()
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+		all = append(all, report(t, h).Links...)
+	}
+	return all
+}
+
+// repeat does f n times, some at once.
+func repeat(t *testing.T, n int, f func() error) {
+	t.Helper()
+	var left atomic.Int64
+	left.Store(int64(n))
+	var all sync.WaitGroup
+	var failed sync.Once
+	for range 16 {
+		all.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := f(); err != nil {
+					failed.Do(func() { t.Errorf("after %d: %v", int64(n)-left.Load(), err) })
+					left.Store(0)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+func with(addr string, f func(*net.TCPConn) error) error {
+	c, err := net.Dial("tcp", addr)
+	if errors.Is(err, syscall.ECONNRESET) {
+		return nil // the kernel says at once what was to come
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	return f(c.(*net.TCPConn))
+}
+
+func once(f func(*net.TCPConn) error) func(*cluster) error {
+	return func(c *cluster) error { return with(c.Local, f) }
+}
+
+// wantOnly wants a connection to end, and how.
+func wantOnly(c net.Conn, end error) error {
+	if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, end) {
+		return fmt.Errorf("read %d bytes, %v, want %v", n, err, end)
+	}
+	return nil
+}
+
+func startOn(t *testing.T, upstream string) *cluster {
+	t.Helper()
+	c := newCluster(t, upstream)
+	c.start(t)
+	return c
+}
+
+func startEcho(t *testing.T) *cluster { return startOn(t, echo(t)) }
+
+func startHello(t *testing.T) *cluster {
+	return startOn(t, upstream(t, func(c *net.TCPConn) { c.Write([]byte("x")) }))
+}
+
+func startResetting(t *testing.T) *cluster {
+	return startOn(t, upstream(t, func(c *net.TCPConn) { c.SetLinger(0) }))
+}
+
+func startRefusing(t *testing.T) *cluster { return startOn(t, agenttest.RefusingTCP(t)) }
+
+func startUDPEcho(t *testing.T) *cluster {
+	c := newUDPCluster(t, echoUDPAt(t, "127.0.0.1:0", nil).LocalAddr().String())
+	c.start(t)
+	return c
+}
+
+// onceUDP is a flow of its own: a socket that sends once.
+func onceUDP(c *cluster) error {
+	conn, err := net.Dial("udp", c.Local)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return exchange(conn, []byte("x"))
+}

@@ -1,0 +1,58 @@
+package datagram
+
+import (
+	"sync"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+// packet is a payload with room for what goes in front of it.
+type packet []byte
+
+const headroom = 8 // the longest varint
+
+func newPacket(payload []byte) packet {
+	p := make(packet, headroom+len(payload))
+	copy(p[headroom:], payload)
+	return p
+}
+
+func (p packet) size() int64 { return int64(len(p) - headroom) }
+
+// cost is what a packet counts in a queue: small ones are not free.
+func (p packet) cost() int64 { return int64(len(p)) + 1024 }
+
+// frame is the packet as a DATAGRAM frame has it.
+func (p packet) frame(stream quic.StreamID) []byte {
+	var flow [headroom]byte
+	head := wire.AppendFlow(flow[:0], stream)
+	return p.with(head)
+}
+
+// framed is the packet as the stream has it.
+func (p packet) framed() []byte {
+	var length [2]byte
+	return p.with(wire.AppendLength(length[:0], len(p)-headroom))
+}
+
+func (p packet) with(head []byte) []byte {
+	b := p[headroom-len(head):]
+	copy(b, head)
+	return b
+}
+
+var buffers pool
+
+// pool lends buffers that any datagram fits in.
+type pool struct{ free sync.Pool }
+
+func (p *pool) get() []byte {
+	if b, ok := p.free.Get().(*[1 << 16]byte); ok {
+		return b[:]
+	}
+	return new([1 << 16]byte)[:]
+}
+
+func (p *pool) put(b []byte) { p.free.Put((*[1 << 16]byte)(b)) }

@@ -1,0 +1,41 @@
+package drain_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/florete/florete/agent/forward/drain"
+)
+
+func TestCloseWaitsForTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := drain.New()
+		var cut error
+		g.Go(func(ctx context.Context) {
+			time.Sleep(time.Second)
+			cut = ctx.Err()
+		})
+		begin := time.Now()
+		g.Close(5 * time.Second)
+		if d := time.Since(begin); d != time.Second || cut != nil {
+			t.Errorf("closed after %s, task saw %v", d, cut)
+		}
+	})
+}
+
+func TestCloseEndsTasksAfterTheGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := drain.New()
+		g.Go(func(ctx context.Context) { <-ctx.Done() })
+		begin := time.Now()
+		g.Close(5 * time.Second)
+		if d := time.Since(begin); d != 5*time.Second {
+			t.Errorf("closed after %s", d)
+		}
+		if g.Go(func(context.Context) { t.Error("ran") }) {
+			t.Error("a task started after Close")
+		}
+	})
+}

@@ -1,0 +1,263 @@
+package forward_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/guard"
+)
+
+// The accounts of these tests.
+const alicesUID, bobsUID = 4001, 4002
+
+// guarded keeps the table of a host, in a network of the test's own.
+func guarded(t *testing.T, h *agenttest.Host) {
+	t.Helper()
+	if _, err := exec.LookPath("nft"); err != nil {
+		t.Skipf("NOT RUN: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() {
+		ended <- guard.Run(ctx, guard.Config{Layout: h.Layout, Account: "root", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if guard.Guards(context.Background(), "") {
+			t.Error("the table is still there")
+		}
+	})
+	waitFor(t, "the table", func() bool { return guard.Guards(ctx, "") })
+}
+
+// dialAs connects as another account.
+func dialAs(t *testing.T, uid uint32, addr string) (err error) {
+	t.Helper()
+	agenttest.As(t, uid, func() {
+		var s int
+		if s, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err == nil {
+			err = unix.Connect(s, sockaddr(addr))
+			unix.Close(s)
+		}
+	})
+	return err
+}
+
+func sockaddr(addr string) *unix.SockaddrInet4 {
+	a := netip.MustParseAddrPort(addr)
+	return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
+}
+
+// TestGuardUpstream: no other account of the service's host connects past the allow
+// list.
+func TestGuardUpstream(t *testing.T) {
+	if !agenttest.OwnNetwork(t) {
+		return
+	}
+	c := newCluster(t, echo(t))
+	const daemon = 1
+	at := c.Publish.Publish[0].Upstream
+	c.Publish.Publish[0].User = "daemon"
+	c.acceptUrsula(t)
+	if err := dialAs(t, alicesUID, at); err != nil {
+		t.Fatalf("without a guard: %v", err)
+	}
+	guarded(t, c.Ursula)
+	c.start(t)
+	for _, uid := range []uint32{alicesUID, 2, 65534} {
+		if err := dialAs(t, uid, at); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("uid %d: %v, want it refused", uid, err)
+		}
+	}
+	for _, uid := range []uint32{0, daemon} {
+		if err := dialAs(t, uid, at); err != nil {
+			t.Errorf("uid %d: %v", uid, err)
+		}
+	}
+	if !reaches(c.Local) {
+		t.Error("the service is not reached as it should be")
+	}
+	// The documents in force decide.
+	c.Publish.Publish[0].User = ""
+	c.acceptUrsula(t)
+	waitFor(t, "accounts of the system to be let in", func() bool { return dialAs(t, 2, at) == nil })
+	if err := dialAs(t, alicesUID, at); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("somebody who logs in: %v, want it refused", err)
+	}
+	// What else has taken the table out does not last.
+	if out, err := exec.Command("nft", "flush", "ruleset").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	waitFor(t, "the table to be put back", func() bool { return errors.Is(dialAs(t, alicesUID, at), syscall.ECONNREFUSED) })
+}
+
+// socketOf is a UDP socket of an account at an address, which others may share.
+func socketOf(t *testing.T, uid uint32, at string, shared bool) int {
+	t.Helper()
+	var s int
+	var err error
+	agenttest.As(t, uid, func() {
+		if s, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return
+		}
+		if shared {
+			unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+		}
+		err = unix.Bind(s, sockaddr(at))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestGuardSenders: what bob sends never goes as alice, whatever he writes as its source,
+// and she hears none of it.
+func TestGuardSenders(t *testing.T) {
+	if !agenttest.OwnNetwork(t) {
+		return
+	}
+	upstream, senders := echoUDP(t)
+	c := newUDPCluster(t, upstream)
+	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{alicesUID}}, {ID: bob, UIDs: []uint32{bobsUID}}}
+	c.acceptLaptop(t)
+	c.start(t)
+	to := sockaddr(c.Local)
+
+	// Without a guard nobody knows which of the two it is.
+	send := func(s int) { unix.Sendto(s, []byte("x"), 0, to) }
+	wait := func(what string) {
+		t.Helper()
+		select {
+		case <-senders:
+		case <-time.After(patience):
+			t.Fatal("waited in vain for " + what)
+		}
+	}
+	mine := socketOf(t, alicesUID, "127.89.41.1:45111", true)
+	defer unix.Close(mine)
+	send(mine)
+	refusals(t, c.Laptop, "unproven-sender", 1)
+
+	guarded(t, c.Laptop)
+	waitFor(t, "alice to be heard", func() bool { send(mine); return len(senders) > 0 })
+	send(mine)
+	wait("alice's flow")
+	drain := func() {
+		for len(senders) > 0 {
+			<-senders
+		}
+		for {
+			if _, _, err := unix.Recvfrom(mine, make([]byte, 16), unix.MSG_DONTWAIT); err != nil {
+				return
+			}
+		}
+	}
+	quiet := func(what string) {
+		t.Helper()
+		time.Sleep(200 * time.Millisecond) // less only makes the test easier
+		if len(senders) > 0 {
+			t.Errorf("%s: the service has got it", what)
+		}
+		if n, _, err := unix.Recvfrom(mine, make([]byte, 16), unix.MSG_DONTWAIT); err == nil {
+			t.Errorf("%s: alice hears %d bytes", what, n)
+		}
+	}
+	time.Sleep(200 * time.Millisecond) // answers to alice
+	drain()
+
+	his := socketOf(t, bobsUID, "127.89.41.9:45111", false)
+	defer unix.Close(his)
+	source := (&ipv4.ControlMessage{Src: net.IPv4(127, 89, 41, 1)}).Marshal()
+	if err := unix.Sendmsg(his, []byte("SPOOFED"), source, to, 0); err != nil {
+		t.Fatal(err)
+	}
+	refusals(t, c.Laptop, "not-sender", 1)
+	quiet("IP_PKTINFO")
+
+	shared := socketOf(t, bobsUID, "127.89.41.1:45111", true)
+	send(shared)
+	send(mine) // whose address the kernel gives to the newer socket
+	refusals(t, c.Laptop, "not-sender", 2)
+	unix.Close(shared)
+	quiet("SO_REUSEADDR")
+
+	// What waits in the queue when alice takes bob's address. He is let through as
+	// himself, which ursula refuses, or not at all.
+	for range 20 {
+		his := socketOf(t, bobsUID, "127.89.41.2:45112", false)
+		for range 50 {
+			send(his)
+		}
+		unix.Close(his)
+		hers := socketOf(t, alicesUID, "127.89.41.2:45112", false)
+		time.Sleep(20 * time.Millisecond)
+		unix.Close(hers)
+	}
+	quiet("queued")
+
+	// Who is no caller, with an address of his own and with hers.
+	other := socketOf(t, 4003, "127.89.41.3:45111", false)
+	defer unix.Close(other)
+	send(other)
+	refusals(t, c.Laptop, "unknown-caller", 1)
+	before := report(t, c.Laptop).Refusals["not-sender"]
+	if err := unix.Sendmsg(other, []byte("SPOOFED"), source, to, 0); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "another refusal", func() bool {
+		unix.Sendmsg(other, []byte("SPOOFED"), source, to, 0) // a sender who was refused is not heard for a while
+		return report(t, c.Laptop).Refusals["not-sender"] > before
+	})
+	quiet("no caller")
+	send(mine)
+	wait("alice in the end")
+}
+
+// TestGuardUDPUpstream: neither datagrams to a service nor forged answers of it.
+func TestGuardUDPUpstream(t *testing.T) {
+	if !agenttest.OwnNetwork(t) {
+		return
+	}
+	at := agenttest.Loopback()
+	heard := make(chan net.Addr, 64)
+	echoUDPAt(t, at.String(), heard)
+	c := newUDPCluster(t, at.String())
+	c.start(t)
+	guarded(t, c.Ursula)
+	s := socketOf(t, alicesUID, netip.AddrPortFrom(netip.MustParseAddr("127.89.41.9"), at.Port()).String(), false)
+	defer unix.Close(s)
+	unix.Sendto(s, []byte("x"), 0, sockaddr(at.String()))
+	forger, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer forger.Close()
+	unix.Sendmsg(s, []byte("forged"), (&ipv4.ControlMessage{Src: at.Addr().AsSlice()}).Marshal(), sockaddr(forger.LocalAddr().String()), 0)
+	forger.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+	if n, from, err := forger.ReadFrom(make([]byte, 16)); err == nil {
+		t.Errorf("%d bytes of an answer that was never given, from %s", n, from)
+	}
+	if len(heard) > 0 {
+		t.Error("the service has got it")
+	}
+	conn := dialUDP(t, c.Local)
+	if err := exchange(conn, []byte("ping")); err != nil {
+		t.Errorf("through the forwarder: %v", err)
+	}
+}

@@ -1,0 +1,156 @@
+package identity_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/identity"
+)
+
+var alice, node = agenttest.ID("user/alice"), agenttest.ID("node/laptop")
+
+func setup(t *testing.T) (*agenttest.CA, *agenttest.Host) {
+	t.Helper()
+	ca := agenttest.NewCA(t)
+	h := agenttest.NewHost(t, "laptop", ca)
+	h.Accept(t, florete.Forwarder{}, alice)
+	return ca, h
+}
+
+func manifest(t *testing.T, h *agenttest.Host) florete.Manifest {
+	t.Helper()
+	doc, err := florete.Read(florete.Current(h.Layout.Documents()), florete.DocManifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := doc.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestLoad(t *testing.T) {
+	ca, h := setup(t)
+	if set := h.Identities(t); set.SVID(alice) != nil || set.SVID(node) != nil {
+		t.Error("SVIDs before any was delivered")
+	}
+	h.Deliver(t, ca, alice, time.Hour)
+	set := h.Identities(t)
+	svid := set.SVID(alice)
+	if svid == nil || svid.ID != alice || !svid.Valid(time.Now()) || svid.Valid(time.Now().Add(2*time.Hour)) || svid.Valid(time.Now().Add(-2*time.Hour)) {
+		t.Fatalf("alice's SVID is %+v", svid)
+	}
+	if set.SVID(node) != nil {
+		t.Error("the node's SVID is there too")
+	}
+}
+
+// TestAnotherAccounts: what is delivered to another account is not the forwarder's.
+func TestAnotherAccounts(t *testing.T) {
+	ca, h := setup(t)
+	h.Deliver(t, ca, alice, time.Hour)
+	m := manifest(t, h)
+	for i := range m.Needs {
+		m.Needs[i].Deliver.Owner = "florete-provider"
+	}
+	if set, problems := identity.Load(h.Layout, m, &identity.Set{}); set.SVID(alice) != nil || len(problems) > 0 {
+		t.Errorf("alice's SVID is %v, problems %v", set.SVID(alice), problems)
+	}
+}
+
+func TestSameUntilRenewed(t *testing.T) {
+	ca, h := setup(t)
+	h.Deliver(t, ca, alice, time.Hour)
+	first := h.Identities(t)
+	second, _ := identity.Load(h.Layout, manifest(t, h), first)
+	if second.SVID(alice) != first.SVID(alice) || second.Trust != first.Trust {
+		t.Error("what did not change is another value")
+	}
+	h.Deliver(t, ca, alice, time.Hour)
+	third, _ := identity.Load(h.Layout, manifest(t, h), second)
+	if third.SVID(alice) == first.SVID(alice) {
+		t.Error("a renewed SVID is the same value")
+	}
+}
+
+// TestUnusable: what cannot be used is a problem, and what was there stays.
+func TestUnusable(t *testing.T) {
+	ca, h := setup(t)
+	h.Deliver(t, ca, alice, time.Hour)
+	good := h.Identities(t)
+	current := florete.Current(h.Layout.Need(agenttest.CertNeed(alice)))
+	otherSVID, otherKey := ca.Issue(t, agenttest.ID("user/bob"), time.Hour)
+	strangers, strangersKey := agenttest.NewCA(t).Issue(t, alice, time.Hour)
+	key, err := os.ReadFile(filepath.Join(current, florete.FileKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		what      string
+		svid, key []byte
+		want      string
+	}{
+		{"another identity", otherSVID, otherKey, "certificate is for spiffe://demo.flor/user/bob, want spiffe://demo.flor/user/alice"},
+		{"another CA", strangers, strangersKey, "certificate signed by unknown authority"},
+		{"another key", otherSVID, key, "private key does not match public key"},
+		{"no certificate", nil, key, "failed to find any PEM data in certificate input"},
+	} {
+		t.Run(x.what, func(t *testing.T) {
+			for name, b := range map[string][]byte{florete.FileSVID: x.svid, florete.FileKey: x.key} {
+				os.Remove(filepath.Join(current, name))
+				if err := os.WriteFile(filepath.Join(current, name), b, 0o400); err != nil {
+					t.Fatal(err)
+				}
+			}
+			set, problems := identity.Load(h.Layout, manifest(t, h), good)
+			if len(problems) != 1 || !strings.Contains(problems[0].Error(), x.want) || !strings.Contains(problems[0].Error(), `need "cert-user-alice"`) {
+				t.Errorf("problems %v, want %q", problems, x.want)
+			}
+			if set.SVID(alice) != good.SVID(alice) {
+				t.Error("the good SVID is gone")
+			}
+		})
+	}
+}
+
+func TestExpiredIsLoaded(t *testing.T) {
+	ca, h := setup(t)
+	h.Deliver(t, ca, alice, -time.Minute)
+	if svid := h.Identities(t).SVID(alice); svid == nil || svid.Valid(time.Now()) {
+		t.Errorf("SVID %+v, want one that is not valid", svid)
+	}
+}
+
+// A host may start with its clock years behind.
+func TestNotYetValidIsLoaded(t *testing.T) {
+	ca, h := setup(t)
+	h.Deliver(t, ca, alice, time.Hour)
+	synctest.Test(t, func(t *testing.T) { // where it is the year 2000
+		if svid := h.Identities(t).SVID(alice); svid == nil || svid.Valid(time.Now()) {
+			t.Errorf("SVID %+v, want one that is not valid", svid)
+		}
+	})
+}
+
+func TestNeedWithoutID(t *testing.T) {
+	_, h := setup(t)
+	m := manifest(t, h)
+	for request, want := range map[string]string{
+		`{}`:                   `need "cert-node-laptop": request has no id`,
+		`{"id":"alice"}`:       `need "cert-node-laptop": request: SPIFFE ID "alice"`,
+		`{"id":["spiffe://"]}`: `need "cert-node-laptop": request: `,
+	} {
+		m.Needs[0].Request = []byte(request)
+		_, problems := identity.Load(h.Layout, m, &identity.Set{})
+		if len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want) {
+			t.Errorf("%s: problems %v, want %q", request, problems, want)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package inbound
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/datagram"
+)
+
+// Limits bound what peers have and cause. Zero fields are for the defaults.
+type Limits struct {
+	Connections int // of a peer
+	Total       int // connections of all peers
+	Streams     int // of a peer, in all of its connections
+	Opening     int // streams of a peer whose service is not connected yet; more wait
+	Failures    int // of a peer's streams, in a second: those refused, or ended before the answer
+}
+
+// Idle connections take 80 KiB each, 40 MiB for a peer. A stream takes a file, 20 KiB and,
+// while it stands still, 64 KiB of the kernel's; a peer has an eighth of the files that a
+// forwarder may have open (LimitNOFILE=).
+var defaults = Limits{Connections: 512, Total: 4096, Streams: 1 << 13, Opening: 256, Failures: 2048}
+
+func (l Limits) orDefaults() Limits {
+	for _, f := range []struct {
+		limit *int
+		value int
+	}{
+		{&l.Connections, defaults.Connections}, {&l.Total, defaults.Total}, {&l.Streams, defaults.Streams},
+		{&l.Opening, defaults.Opening}, {&l.Failures, defaults.Failures},
+	} {
+		if *f.limit == 0 {
+			*f.limit = f.value
+		}
+	}
+	return l
+}
+
+// peers is the work of every peer that was let in since the start; there are as many as
+// the allow lists name.
+type peers struct {
+	limits Limits
+	mu     sync.Mutex
+	all    map[florete.ID]*peer
+}
+
+func (p *peers) of(id florete.ID) *peer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil {
+		p.all = map[florete.ID]*peer{}
+	}
+	one := p.all[id]
+	if one == nil {
+		one = &peer{opening: make(chan struct{}, p.limits.Opening), rate: p.limits.Failures}
+		p.all[id] = one
+	}
+	return one
+}
+
+// peer limits the work of one. Its streams are taken no faster than that, and those not
+// taken are what it may have open: QUIC's own limit slows it down, and nobody else.
+type peer struct {
+	opening chan struct{}
+	held    datagram.Held
+
+	mu   sync.Mutex
+	rate int       // failures in a second, and as many at once
+	paid time.Time // when what failed until now will have been paid for
+}
+
+// begin waits until the peer may open a stream. done must be called when it is open or
+// has failed.
+func (p *peer) begin(ctx context.Context) (done func(opened bool), err error) {
+	if err := p.pay(ctx); err != nil {
+		return nil, err
+	}
+	select {
+	case p.opening <- struct{}{}:
+		return p.done, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// pay waits while more has failed than is allowed.
+func (p *peer) pay(ctx context.Context) error {
+	p.mu.Lock()
+	wait := time.Until(p.paid.Add(-time.Second))
+	p.mu.Unlock()
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *peer) done(opened bool) {
+	<-p.opening
+	if opened {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); p.paid.Before(now) {
+		p.paid = now
+	}
+	p.paid = p.paid.Add(time.Second / time.Duration(p.rate))
+}

@@ -1,0 +1,365 @@
+package forward_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward"
+)
+
+func TestMain(m *testing.M) { agenttest.Main(m) }
+
+// TestUIDs: the process's user decides, and root is no exception.
+func TestUIDs(t *testing.T) {
+	agenttest.Root(t, "can start a process of another user")
+	const alicesUID, nobodysUID = 64998, 64999
+	c := newCluster(t, echo(t))
+	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{alicesUID}}}
+	c.acceptLaptop(t)
+	c.start(t)
+	if err := agenttest.DialAs(t, alicesUID, c.Local); err != nil {
+		t.Errorf("alice: %v", err)
+	}
+	if err := agenttest.DialAs(t, nobodysUID, c.Local); err == nil || !strings.Contains(err.Error(), "reset") {
+		t.Errorf("nobody: %v, want a reset", err)
+	}
+	wantRefused(t, c.Local)
+	wantRefused(t, c.SOCKS[alice])
+	for _, uid := range []uint32{nobodysUID, 0} {
+		if !refused(t, c.Laptop, "unknown-caller", uid) {
+			t.Errorf("uid %d is not among the refusals", uid)
+		}
+	}
+}
+
+func TestWaitsForManifestAndIdentity(t *testing.T) {
+	c := newCluster(t, echo(t))
+	empty := agenttest.NewHost(t, "laptop", c.CA)
+	run(t, empty)
+	run(t, c.Ursula)
+	waitFor(t, "the agent to say what it waits for", func() bool {
+		p := report(t, empty).Problems
+		return len(p) == 1 && strings.Contains(p[0], "no manifest accepted yet")
+	})
+	c.Laptop = empty
+	c.acceptLaptop(t)
+	waitFor(t, "the manifest", func() bool { return report(t, empty).Host == "laptop" })
+	if s := report(t, empty).State; s != "waiting" {
+		t.Errorf("state %q before the node has an identity", s)
+	}
+	empty.Deliver(t, c.CA, laptop, time.Hour)
+	waitFor(t, "the agent to run", func() bool { return report(t, empty).State == "running" })
+	wantRefused(t, c.Local)
+	refusals(t, empty, "no-identity", 1)
+	empty.Deliver(t, c.CA, alice, time.Hour)
+	waitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
+}
+
+// TestStateDirectoryComesLater: the place where it will be is watched.
+func TestStateDirectoryComesLater(t *testing.T) {
+	c := newCluster(t, echo(t))
+	there := string(c.Laptop.Layout)
+	c.Laptop.Layout = florete.Layout(filepath.Join(t.TempDir(), "later"))
+	runWith(t, forward.Config{Layout: c.Laptop.Layout, Socket: filepath.Join(t.TempDir(), "socket"), Poll: time.Hour})
+	run(t, c.Ursula)
+	time.Sleep(50 * time.Millisecond) // so that the agent has looked in vain; less only makes the test easier
+	if err := os.Rename(there, string(c.Laptop.Layout)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
+}
+
+// TestPolls: where a symlink above the state directory points to is not watched.
+func TestPolls(t *testing.T) {
+	c := newCluster(t, echo(t))
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(t.TempDir(), link); err != nil {
+		t.Fatal(err)
+	}
+	runWith(t, forward.Config{Layout: florete.Layout(link), Socket: filepath.Join(t.TempDir(), "socket"), Poll: 20 * time.Millisecond})
+	run(t, c.Ursula)
+	time.Sleep(50 * time.Millisecond) // so that the agent has looked in vain; less only makes the test easier
+	if err := os.Symlink(string(c.Laptop.Layout), link+".next"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(link+".next", link); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
+}
+
+// TestBadManifest: what cannot be read changes nothing.
+func TestBadManifest(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.start(t)
+	conn := dial(t, c.Local)
+	if err := ping(conn); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(florete.Current(c.Laptop.Layout.Documents()), "manifest.json")
+	if err := os.WriteFile(path, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// Something else changes, so that the agent looks.
+	c.Laptop.Deliver(t, c.CA, bob, time.Hour)
+	if err := os.Mkdir(filepath.Join(c.Laptop.Layout.Documents(), "gen-new"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the problem", func() bool {
+		return slices.ContainsFunc(report(t, c.Laptop).Problems, func(p string) bool { return strings.Contains(p, "the body was changed") })
+	})
+	if err := ping(conn); err != nil {
+		t.Errorf("the live connection: %v", err)
+	}
+	if !reaches(c.Local) {
+		t.Error("a new connection fails")
+	}
+}
+
+func TestListenerInUse(t *testing.T) {
+	c := newCluster(t, echo(t))
+	taken, err := net.Listen("tcp", c.SOCKS[bob])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.start(t)
+	waitFor(t, "the problem", func() bool {
+		return slices.ContainsFunc(report(t, c.Laptop).Problems, func(p string) bool { return strings.Contains(p, c.SOCKS[bob]) })
+	})
+	if !reaches(c.Local) {
+		t.Error("another listener suffers")
+	}
+	taken.Close()
+	c.acceptLaptop(t)
+	waitFor(t, "the problem to go", func() bool { return len(report(t, c.Laptop).Problems) == 0 })
+}
+
+func TestListenMoves(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.start(t)
+	if !reaches(c.Local) {
+		t.Fatal("not reachable")
+	}
+	moved := agenttest.Loopback().String()
+	c.Publish.Listen = []string{moved}
+	c.Reach.Reach[0].Endpoints = []florete.Addresses{{moved}}
+	c.acceptUrsula(t)
+	if l, err := net.ListenPacket("udp", moved); err == nil {
+		l.Close()
+		t.Error("the status tells a manifest before it is in force")
+	}
+	c.acceptLaptop(t)
+	waitFor(t, "outline at its new address", func() bool { return reaches(c.Local) })
+	c.Publish.Listen, c.Publish.Publish = nil, nil
+	c.acceptUrsula(t)
+	waitFor(t, "the listener to go", func() bool {
+		l, err := net.ListenPacket("udp", moved)
+		if err == nil {
+			l.Close()
+		}
+		return err == nil
+	})
+}
+
+// TestRestart: a stopped agent says so to its peers, and the next one is found at
+// once.
+func TestRestart(t *testing.T) {
+	c := newCluster(t, echo(t))
+	run(t, c.Laptop)
+	stop := run(t, c.Ursula)
+	waitFor(t, "outline", func() bool { return reaches(c.Local) })
+	conn := dial(t, c.Local)
+	if err := ping(conn); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	wantReset(t, conn)
+	run(t, c.Ursula)
+	waitFor(t, "ursula", func() bool { return report(t, c.Ursula).State == "running" })
+	if !reaches(c.Local) {
+		t.Error("not reachable after the restart")
+	}
+}
+
+// TestConnectWhileStopping: who connects while an agent stops finds the next one, and
+// does not wait for the one that is gone.
+func TestConnectWhileStopping(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
+	c.acceptUrsula(t)
+	run(t, c.Laptop)
+	stop := runWith(t, forward.Config{Layout: c.Ursula.Layout, Socket: c.Ursula.Socket(), Poll: time.Hour, Grace: time.Second})
+	waitFor(t, "outline", func() bool { return reaches(c.Local) })
+	live := dial(t, c.Local)
+	if err := ping(live); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }() // waits for live
+	time.Sleep(300 * time.Millisecond)           // until it has begun; less only makes the test easier
+	answered := make(chan error, 1)
+	go func() {
+		defer close(answered) // also when the request fails
+		conn, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
+		if code != 0 {
+			answered <- fmt.Errorf("reply %d", code)
+			return
+		}
+		answered <- ping(conn)
+	}()
+	<-stopped
+	run(t, c.Ursula)
+	if err := <-answered; err != nil {
+		t.Errorf("bob, who connected meanwhile: %v", err)
+	}
+}
+
+// TestDrain: what is under way when an agent stops may end within the grace.
+func TestDrain(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	second := agenttest.NewHost(t, "laptop", c.CA)
+	done := make(chan error, 1)
+	addr := agenttest.Loopback()
+	c.Reach.Reach[0].Listen, c.Reach.SOCKS = addr, nil
+	second.Accept(t, c.Reach, alice)
+	second.Deliver(t, c.CA, laptop, time.Hour)
+	second.Deliver(t, c.CA, alice, time.Hour)
+	go func() {
+		done <- forward.Run(ctx, forward.Config{Layout: second.Layout, Socket: second.Socket(), Grace: 2 * patience, Log: slog.New(slog.DiscardHandler)})
+	}()
+	waitFor(t, "the agent", func() bool { return reaches(addr.String()) })
+	conn := dial(t, addr.String())
+	if err := ping(conn); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	waitFor(t, "the listener to close", func() bool { return !reaches(addr.String()) })
+	if err := ping(conn); err != nil {
+		t.Errorf("the live connection: %v", err)
+	}
+	conn.CloseWrite()
+	wantEOF(t, conn)
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("the agent waits longer than its last connection")
+	}
+}
+
+func TestSocketInUse(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.start(t)
+	err := forward.Run(t.Context(), forward.Config{Layout: c.Laptop.Layout, Socket: c.Laptop.Socket(), Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "another agent serves it") {
+		t.Errorf("error %v", err)
+	}
+	if report(t, c.Laptop).State != "running" {
+		t.Error("the first agent suffers")
+	}
+}
+
+// TestNothingIsLeft: after Run no goroutine and no file of it is there.
+func TestNothingIsLeft(t *testing.T) {
+	c := newCluster(t, echo(t))
+	leavesNothing(t, c, func() (live net.Conn) {
+		waitFor(t, "outline", func() bool { return reaches(c.Local) })
+		conn, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
+		if code != 2 {
+			t.Errorf("bob: reply %d, want 2", code)
+		}
+		conn.Close()
+		live = dial(t, c.Local)
+		if err := ping(live); err != nil {
+			t.Fatal(err)
+		}
+		return live
+	})
+}
+
+// leavesNothing runs the agents of c, and uses them, again and again.
+func leavesNothing(t *testing.T, c *cluster, use func() (live net.Conn)) {
+	t.Helper()
+	cycle := func() {
+		stops := []func(){run(t, c.Ursula), run(t, c.Laptop)}
+		for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+			waitFor(t, h.Name, func() bool { return report(t, h).State == "running" })
+		}
+		live := use()
+		for _, stop := range stops {
+			stop()
+		}
+		live.Close()
+	}
+	cycle() // whatever the runtime starts once
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	for range 3 {
+		cycle()
+	}
+	deadline := time.Now().Add(patience)
+	for runtime.NumGoroutine() > goroutines || openFiles(t) > files {
+		if time.Now().After(deadline) {
+			pprof.Lookup("goroutine").WriteTo(t.Output(), 1)
+			t.Fatalf("%d goroutines and %d files, want %d and %d", runtime.NumGoroutine(), openFiles(t), goroutines, files)
+		}
+		runtime.GC() // closes the pipes that the upstream's io.Copy keeps for reuse
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+		if _, err := os.Stat(h.Socket()); err == nil {
+			t.Errorf("%s is left", h.Socket())
+		}
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// TestBytesAreCountedOnBothSides, in the direction from caller to target.
+func TestBytesAreCountedOnBothSides(t *testing.T) {
+	c := newCluster(t, upstream(t, func(c *net.TCPConn) {
+		io.CopyN(io.Discard, c, 1000)
+		c.Write(make([]byte, 3000))
+		c.CloseWrite()
+		io.Copy(io.Discard, c)
+	}))
+	c.start(t)
+	conn := dial(t, c.Local)
+	conn.Write(make([]byte, 1000))
+	if n, err := io.Copy(io.Discard, conn); n != 3000 || err != nil {
+		t.Fatalf("got %d bytes, %v", n, err)
+	}
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+		waitFor(t, h.Name+" to count", func() bool {
+			r := report(t, h)
+			return len(r.Paths) == 1 && r.Paths[0].Sent == 1000 && r.Paths[0].Received == 3000 && r.Connections == 1
+		})
+	}
+	conn.Close()
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+		waitFor(t, h.Name+" to count the end", func() bool { return report(t, h).Connections == 0 })
+	}
+}

@@ -1,0 +1,186 @@
+// Package outbound lets processes of this host reach services of the cluster: one
+// local listener, TCP or UDP, for each reachable service, and one SOCKS5 listener (RFC
+// 1928) for each identity that has one. Whose process it is decides under which
+// identity it connects.
+package outbound
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/limit"
+	"github.com/florete/florete/agent/forward/acl"
+	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/agent/forward/drain"
+	"github.com/florete/florete/agent/forward/fdstore"
+	"github.com/florete/florete/agent/forward/logsum"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/transport"
+)
+
+// Config is what a Server needs; every field but PerUser must be set.
+type Config struct {
+	Pool    *transport.Pool
+	Sockets *fdstore.Store
+	Tally   *metrics.Tally
+	Log     *slog.Logger
+	Grace   time.Duration // for live connections at Close
+	PerUser int           // bounds a uid's connections; zero for 16384
+}
+
+// perUser is a quarter of the files that a forwarder may have open (LimitNOFILE=).
+const perUser = 1 << 14
+
+// perUserAssociations bounds a uid's UDP ASSOCIATE: each takes three files and 64 KiB.
+const perUserAssociations = 256
+
+// Server listens for local processes. Apply says where and for whom.
+type Server struct {
+	Config
+	rules atomic.Pointer[rules]
+	gate  acl.Gate[flow]
+	users *limit.PerKey[uint32]
+
+	refused      *logsum.Log
+	associations *limit.PerKey[uint32]
+	held         sync.Map // uid → *datagram.Held
+	flows        *drain.Group
+
+	mu        sync.Mutex
+	listeners map[netip.AddrPort]*net.TCPListener
+	sockets   map[netip.AddrPort]*socket
+	accepts   sync.WaitGroup
+}
+
+// New returns a server that listens nowhere.
+func New(c Config) *Server {
+	s := &Server{
+		Config: c, users: limit.New[uint32](cmp.Or(c.PerUser, perUser)), flows: drain.New(),
+		refused: logsum.New(c.Log, logsum.Interval), associations: limit.New[uint32](perUserAssociations),
+		listeners: map[netip.AddrPort]*net.TCPListener{}, sockets: map[netip.AddrPort]*socket{},
+	}
+	s.rules.Store(&rules{})
+	return s
+}
+
+// Apply puts the manifest's rules in force: it closes connections that they deny,
+// keeps the rest, and listens where they say. Errors are of single callers or
+// listeners; all else is in force, and Apply may be called again.
+func (s *Server) Apply(m florete.Manifest) []error {
+	r, errs := compile(m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules.Store(r)
+	s.gate.SetRule(func(f flow) bool { return r.check(f) == nil })
+
+	tcp, udp := r.addresses()
+	s.Sockets.Retain(tcp, udp)
+	return slices.Concat(errs, settle(s.listeners, tcp, s.listen), settle(s.sockets, udp, s.open))
+}
+
+// settle closes what is not wanted and opens what is, and not there yet.
+func settle[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPort]bool, open func(netip.AddrPort) (L, error)) (errs []error) {
+	for addr, l := range there {
+		if !wanted[addr] {
+			l.Close()
+			delete(there, addr)
+		}
+	}
+	for addr := range wanted {
+		if _, ok := there[addr]; ok {
+			continue
+		}
+		l, err := open(addr)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("local listener: %w", err))
+			continue
+		}
+		there[addr] = l
+	}
+	return errs
+}
+
+// Close stops accepting, ends UDP flows, gives live connections the server's grace,
+// and returns when all is closed. The pool's connections stay.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	settle(s.listeners, nil, s.listen)
+	settle(s.sockets, nil, s.open)
+	s.accepts.Wait()
+	s.flows.Close(s.Grace)
+	s.refused.Close()
+	time.Sleep(transport.Flush)
+}
+
+func (s *Server) listen(addr netip.AddrPort) (*net.TCPListener, error) {
+	ln, err := s.Sockets.Listen(addr)
+	if err == nil {
+		s.accepts.Go(func() { s.accept(ln, addr) })
+	}
+	return ln, err
+}
+
+func (s *Server) accept(ln *net.TCPListener, addr netip.AddrPort) {
+	for {
+		conn, err := ln.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			s.Log.Error("accept", "listener", addr, "error", err)
+			time.Sleep(acceptPause)
+			continue
+		}
+		if !s.flows.Go(func(ctx context.Context) { s.serve(ctx, conn, addr) }) {
+			reset(conn)
+		}
+	}
+}
+
+// acceptPause keeps a host that is out of file descriptors from spinning.
+const acceptPause = 50 * time.Millisecond
+
+// serve finds out who connected, and where to.
+func (s *Server) serve(ctx context.Context, conn *net.TCPConn, addr netip.AddrPort) {
+	r := s.rules.Load()
+	uid, err := caller.UID(conn)
+	if err != nil {
+		s.refuse(flow{}, &refusal{reason: "caller-gone", detail: err.Error()})
+		reset(conn)
+		return
+	}
+	release, ok := s.users.Acquire(uid)
+	if !ok {
+		s.refuse(flow{uid: uid}, &refusal{"too-many", fmt.Sprintf("has %d connections", s.users.Max())})
+		reset(conn)
+		return
+	}
+	defer release()
+	if reach, ok := r.reachAt[addr]; ok {
+		id, _ := r.callers.Identity(uid)
+		s.direct(ctx, conn, flow{uid: uid, as: id, target: reach.ID})
+		return
+	}
+	if id, ok := r.socksAt[addr]; ok {
+		s.socks(ctx, conn, flow{uid: uid, as: id, socks: true})
+		return
+	}
+	reset(conn)
+}
+
+func reset(c *net.TCPConn) {
+	c.SetLinger(0)
+	c.Close()
+}

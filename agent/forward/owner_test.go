@@ -1,0 +1,116 @@
+package forward_test
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/status"
+)
+
+// stranger is an account that somebody logs in with.
+const stranger = 4711
+
+// TestSquatter: who takes the service's port while it is down gets nothing, and is
+// counted with a reason of its own on both hosts.
+func TestSquatter(t *testing.T) {
+	agenttest.Root(t, "can listen as another account")
+	addr := agenttest.Loopback().String()
+	var ln net.Listener
+	var err error
+	agenttest.As(t, stranger, func() { ln, err = net.Listen("tcp", addr) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	heard := make(chan []byte, 1)
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			b, _ := io.ReadAll(c)
+			if len(b) > 0 {
+				heard <- b
+			}
+		}
+	}()
+	c := newCluster(t, addr)
+	c.start(t)
+	conn := dial(t, c.Local)
+	conn.Write([]byte("secret"))
+	wantReset(t, conn)
+	refusals(t, c.Ursula, "upstream-foreign", 1)
+	refusals(t, c.Laptop, "upstream-foreign", 1)
+	ln.Close()
+	select {
+	case b := <-heard:
+		t.Errorf("the squatter got %q", b)
+	default:
+	}
+	at, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	go func() {
+		for {
+			c, err := at.Accept()
+			if err != nil {
+				return
+			}
+			go func() { io.Copy(c, c); c.Close() }()
+		}
+	}()
+	if !reaches(c.Local) {
+		t.Error("the service is not reached once it is there")
+	}
+}
+
+// TestSquatterOfUDP takes the place of a service within a flow.
+func TestSquatterOfUDP(t *testing.T) {
+	agenttest.Root(t, "can listen as another account")
+	addr := agenttest.Loopback().String()
+	service := echoUDPAt(t, addr, nil)
+	c := newUDPCluster(t, addr)
+	c.start(t)
+	conn := dialUDP(t, c.Local)
+	if err := exchange(conn, []byte("ping")); err != nil {
+		t.Fatal(err)
+	}
+	service.Close()
+	var squatter net.PacketConn
+	var err error
+	agenttest.As(t, stranger, func() { squatter, err = net.ListenPacket("udp", addr) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer squatter.Close()
+	sendInVain(t, conn, []byte("secret"))
+	refusals(t, c.Ursula, "upstream-foreign", 1)
+	squatter.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) // what came waits already
+	if n, _, err := squatter.ReadFrom(make([]byte, 64)); err == nil {
+		t.Errorf("the squatter got %d bytes", n)
+	}
+}
+
+// TestUnknownOwner: an account that the host does not have is a problem, and root alone
+// may be there.
+func TestUnknownOwner(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.Publish.Publish[0].User = "no-such-account"
+	c.acceptUrsula(t)
+	c.start(t)
+	var r status.Report
+	waitFor(t, "the problem", func() bool {
+		r = report(t, c.Ursula)
+		return len(r.Problems) == 1
+	})
+	if want := "owner of the upstream of " + florete.ID(outline).String(); len(r.Problems[0]) < len(want) || r.Problems[0][:len(want)] != want {
+		t.Errorf("problem %q", r.Problems[0])
+	}
+}

@@ -1,0 +1,106 @@
+package forward
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/status"
+)
+
+// report is the status now.
+func (a *agent) report() status.Report {
+	s := a.snapshot.Load()
+	m := s.manifest
+	r := status.Report{
+		Host: m.Host, Cluster: m.Cluster, State: "waiting", Problems: slices.Concat([]string{}, s.problems),
+		Identities: []status.Identity{}, Needs: []status.Need{}, Listen: slices.Concat([]string{}, m.Forwarder.Listen),
+		Published: []status.Published{}, Reachable: []status.Reachable{}, SOCKS: []status.SOCKS{},
+		Links: a.usage.Rows(), Summary: a.tally.Summary(),
+	}
+	if s.running {
+		r.State = "running"
+	}
+	if m.Host != "" {
+		r.Manifest = &status.Version{Serial: s.envelope.Serial, Digest: s.envelope.Digest, Rev: s.envelope.Rev}
+	}
+	r.Stale = int64(a.Layout.Stale(m, time.Now()).Seconds())
+	for _, p := range r.Paths {
+		r.Connections += p.Live
+	}
+	for _, n := range m.Needs {
+		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: status.ReadNeed(a.Layout, n.ID)})
+		if !identity.Delivers(n) {
+			continue
+		}
+		if id, err := identity.CertID(n); err == nil {
+			r.Identities = append(r.Identities, status.Identity{ID: id, Expires: expires(s.identities.SVID(id))})
+		}
+	}
+	for _, p := range m.Forwarder.Publish {
+		svid := s.identities.SVID(p.ID)
+		allow := []florete.ID{}
+		for _, x := range p.Allow {
+			allow = append(allow, x.ID)
+		}
+		serving := s.running && svid != nil && svid.Valid(time.Now())
+		r.Published = append(r.Published, status.Published{ID: p.ID, Protocol: p.Protocol, Upstream: p.Upstream, Allow: allow, Serving: serving})
+	}
+	for _, x := range m.Forwarder.Reach {
+		if d, err := florete.Dial(x.ID); err == nil {
+			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Protocol: x.Protocol, Name: florete.Render(d), Listen: x.Listen.String(), As: x.As, Endpoints: x.Endpoints})
+		}
+	}
+	for _, x := range m.Forwarder.SOCKS {
+		r.SOCKS = append(r.SOCKS, status.SOCKS{ID: x.ID, Listen: x.Listen.String()})
+	}
+	return r
+}
+
+func expires(s *identity.SVID) *time.Time {
+	if s == nil {
+		return nil
+	}
+	return &s.Cert.Leaf.NotAfter
+}
+
+// tell logs what a turn changed and tells systemd, whose watchdog thereby knows
+// that there are turns.
+func (a *agent) tell(old, s *snapshot) {
+	if s.envelope.Digest != old.envelope.Digest {
+		a.Log.Info("manifest in force", "serial", s.envelope.Serial, "digest", s.envelope.Digest)
+	}
+	for _, p := range s.problems {
+		if !slices.Contains(old.problems, p) {
+			a.Log.Warn("problem", "error", p)
+		}
+	}
+	if a.watched {
+		a.notify(daemon.SdNotifyWatchdog)
+	}
+	switch {
+	case !s.running && s.manifest.Host == "":
+		a.notify("STATUS=waiting for a manifest")
+	case !s.running:
+		a.notify(fmt.Sprintf("STATUS=waiting for the certificate of %s", s.manifest.Identity.ID))
+	default:
+		state := fmt.Sprintf("STATUS=%s: %d published, %d reachable, %d problems",
+			s.manifest.Host, len(s.manifest.Forwarder.Publish), len(s.manifest.Forwarder.Reach), len(s.problems))
+		if !old.running {
+			a.Log.Info("running", "as", s.manifest.Identity.ID)
+			state = daemon.SdNotifyReady + "\n" + state
+		}
+		a.notify(state)
+	}
+}
+
+// notify tells systemd, where it runs the agent (sd_notify(3)).
+func (a *agent) notify(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		a.Log.Warn("notify", "error", err)
+	}
+}

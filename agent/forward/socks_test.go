@@ -1,0 +1,147 @@
+package forward_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+)
+
+func (c *cluster) port(t *testing.T) uint16 {
+	t.Helper()
+	return netip.MustParseAddrPort(c.Local).Port()
+}
+
+// socksRequest speaks SOCKS5 up to the reply, which it returns.
+func socksRequest(t *testing.T, proxy string, request []byte) (net.Conn, byte) {
+	t.Helper()
+	c := dial(t, proxy)
+	c.Write([]byte{5, 1, 0})
+	var method [2]byte
+	if _, err := io.ReadFull(c, method[:]); err != nil || method != [2]byte{5, 0} {
+		t.Fatalf("method reply %v, %v", method, err)
+	}
+	c.Write(request)
+	var reply [10]byte
+	if _, err := io.ReadFull(c, reply[:]); err != nil {
+		t.Fatalf("reply: %v", err)
+	}
+	return c, reply[1]
+}
+
+func connectTo(host string, port uint16) []byte {
+	b := append([]byte{5, 1, 0, 3, byte(len(host))}, host...)
+	return binary.BigEndian.AppendUint16(b, port)
+}
+
+func socksDial(t *testing.T, proxy, host string, port uint16) (net.Conn, byte) {
+	t.Helper()
+	return socksRequest(t, proxy, connectTo(host, port))
+}
+
+func TestHTTPThroughSOCKS(t *testing.T) {
+	c := newCluster(t, hello(t))
+	c.start(t)
+	proxy := &url.URL{Scheme: "socks5h", Host: c.SOCKS[alice]}
+	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}, Timeout: patience}
+	res, err := client.Get("http://outline.demo.flor.rete:" + netipPort(c.Local) + "/docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if b, _ := io.ReadAll(res.Body); string(b) != "hello /docs" {
+		t.Fatalf("got %q", b)
+	}
+}
+
+func netipPort(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return port
+}
+
+func TestSOCKSReplies(t *testing.T) {
+	denied := newCluster(t, echo(t))
+	denied.start(t)
+	refusing := newCluster(t, agenttest.RefusingTCP(t))
+	refusing.start(t)
+	unpublished := newCluster(t, echo(t))
+	unpublished.Publish.Publish = nil
+	unpublished.acceptUrsula(t)
+	unpublished.start(t)
+	expired := newCluster(t, echo(t))
+	expired.Laptop.Deliver(t, expired.CA, alice, -time.Minute)
+	expired.start(t)
+	const name = "outline.demo.flor.rete"
+	for _, x := range []struct {
+		what    string
+		cluster *cluster
+		as      florete.ID
+		request func(port uint16) []byte
+		want    byte
+	}{
+		{"allowed", denied, alice, func(p uint16) []byte { return connectTo(name, p) }, 0},
+		{"the far side's list denies", denied, bob, func(p uint16) []byte { return connectTo(name, p) }, 2},
+		{"upper case and final dot", denied, alice, func(p uint16) []byte { return connectTo("OUTLINE.demo.flor.rete.", p) }, 0},
+		{"another port: a name is one service", denied, alice, func(p uint16) []byte { return connectTo(name, 80) }, 0},
+		{"a service that is not in the manifest", denied, alice, func(p uint16) []byte { return connectTo("wiki.demo.flor.rete", p) }, 2},
+		{"another trust domain", denied, alice, func(p uint16) []byte { return connectTo("outline.other.flor.rete", p) }, 4},
+		{"a DNS name", denied, alice, func(p uint16) []byte { return connectTo("localhost", p) }, 4},
+		{"an IP address", denied, alice, func(p uint16) []byte { return []byte{5, 1, 0, 1, 127, 0, 0, 1, byte(p >> 8), byte(p)} }, 8},
+		{"BIND", denied, alice, func(p uint16) []byte { b := connectTo(name, p); b[1] = 2; return b }, 7},
+		{"the upstream refuses", refusing, alice, func(p uint16) []byte { return connectTo(name, p) }, 5},
+		{"not published", unpublished, alice, func(p uint16) []byte { return connectTo(name, p) }, 4},
+		{"the identity has expired", expired, alice, func(p uint16) []byte { return connectTo(name, p) }, 1},
+	} {
+		t.Run(x.what, func(t *testing.T) {
+			conn, got := socksRequest(t, x.cluster.SOCKS[x.as], x.request(x.cluster.port(t)))
+			if got != x.want {
+				t.Fatalf("reply %d, want %d", got, x.want)
+			}
+			if got == 0 {
+				if err := ping(conn); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestSOCKSNeverAsksDNS fails every look-up that the process makes.
+func TestSOCKSNeverAsksDNS(t *testing.T) {
+	old := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = old })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		t.Error("DNS was asked")
+		return nil, io.EOF
+	}}
+	c := newCluster(t, echo(t))
+	c.start(t)
+	for host, want := range map[string]byte{"outline.demo.flor.rete": 0, "no-such-host.example": 4, "x.y.z.demo.flor.rete": 4} {
+		if _, got := socksDial(t, c.SOCKS[alice], host, c.port(t)); got != want {
+			t.Errorf("%s: reply %d, want %d", host, got, want)
+		}
+	}
+}
+
+// TestSOCKSEarlyData sends data in one go with the request.
+func TestSOCKSEarlyData(t *testing.T) {
+	c := newCluster(t, echo(t))
+	c.start(t)
+	conn, code := socksRequest(t, c.SOCKS[alice], append(connectTo("outline.demo.flor.rete", c.port(t)), "early"...))
+	if code != 0 {
+		t.Fatalf("reply %d", code)
+	}
+	conn.Write([]byte(" bird"))
+	var b [10]byte
+	if _, err := io.ReadFull(conn, b[:]); err != nil || string(b[:]) != "early bird" {
+		t.Fatalf("got %q, %v", b, err)
+	}
+}

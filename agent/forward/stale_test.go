@@ -1,0 +1,32 @@
+package forward_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/status"
+)
+
+// The status says of documents that nobody has answered about them.
+func TestStaleDocuments(t *testing.T) {
+	c := newCluster(t, hello(t))
+	c.Laptop.StaleAfter = 3600
+	c.AcceptLaptop(t)
+	run(t, c.Laptop)
+	waitFor(t, "the manifest", func() bool { return report(t, c.Laptop).Host == c.Laptop.Name })
+	if r := report(t, c.Laptop); r.Stale != 0 {
+		t.Errorf("stale for %d s at once", r.Stale)
+	}
+	old := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(florete.Current(c.Laptop.Layout.Documents()), old, old); err != nil {
+		t.Fatal(err)
+	}
+	r := report(t, c.Laptop)
+	var out strings.Builder
+	if status.Print(&out, r, time.Now()); r.Stale < 7200 || !strings.Contains(out.String(), "\nstale: no provider has answered about this host's documents for 2h0m") {
+		t.Errorf("stale for %d s: %s", r.Stale, &out)
+	}
+}

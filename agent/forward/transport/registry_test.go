@@ -1,0 +1,60 @@
+package transport_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/transport"
+)
+
+var published = []florete.Published{
+	{ID: agenttest.ID("service/outline")},
+	{ID: agenttest.ID("service/ursula/outline")},
+	{ID: agenttest.ID("vertex/outline")},
+}
+
+func registry(t testing.TB) transport.Registry {
+	t.Helper()
+	r, err := transport.NewRegistry(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestRegistryRefuses(t *testing.T) {
+	_, err := transport.NewRegistry([]florete.Published{{ID: agenttest.ID("user/alice")}})
+	if want := "publish: spiffe://demo.flor/user/alice: a user cannot be dialled"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	_, err = transport.NewRegistry(append(published, published[0]))
+	if want := `share the SNI "outline.demo.flor.rete"`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}
+
+// FuzzLookup holds the law that an SNI finds the identity it was made from and
+// that nothing else finds one.
+func FuzzLookup(f *testing.F) {
+	r := registry(f)
+	for _, sni := range []string{"", "outline.demo.flor.rete", "_vertex.outline.demo.flor.rete", "outline.ursula.demo.flor.rete", "OUTLINE.demo.flor.rete", "outline.demo.flor.rete."} {
+		f.Add(sni)
+	}
+	f.Fuzz(func(t *testing.T, sni string) {
+		id, ok := r.Lookup(sni)
+		if !ok {
+			for _, p := range published {
+				if d, _ := florete.Dial(p.ID); florete.SNI(d) == sni {
+					t.Fatalf("SNI %q of %s is not found", sni, p.ID)
+				}
+			}
+			return
+		}
+		d, err := florete.Dial(id)
+		if err != nil || florete.SNI(d) != sni {
+			t.Fatalf("SNI %q finds %s, whose SNI is %q", sni, id, florete.SNI(d))
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/datagram"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+// Server accepts connections for what this host publishes.
+type Server struct {
+	// Addr is the UDP host:port to listen on, or :port of all addresses, where each peer is
+	// answered from the one that it called.
+	Addr string
+	// Lookup finds what an SNI stands for.
+	Lookup func(sni string) (florete.ID, bool)
+	// Identities is the set in force.
+	Identities func() *identity.Set
+	// Rejected is told of handshakes that failed: who the peer claims to be,
+	// which nothing proves, and why.
+	Rejected func(Rejection)
+	// ResetKey, when set, lets a restarted server tell its old peers at once that
+	// their connections are gone (RFC 9000 section 10.3).
+	ResetKey *quic.StatelessResetKey
+	// Bind, when set, is net.ListenUDP of a socket that may be there already.
+	Bind func(netip.AddrPort) (*net.UDPConn, error)
+}
+
+// Rejection is a handshake that failed.
+type Rejection struct {
+	Reason string     // "unknown-name", "no-identity" or "bad-certificate"
+	SNI    string     // as sent
+	Target florete.ID // zero when the SNI is unknown
+	Claims florete.ID // zero when there is no readable SPIFFE ID
+	Remote net.Addr
+	Err    error
+}
+
+// Incoming is an accepted connection: Peer wants to reach Target.
+type Incoming struct {
+	Target florete.ID
+	Peer   Peer
+	Flows  *datagram.Conn
+	Usage  *usage.Conn // once it is registered
+	conn   *quic.Conn
+	until  time.Time
+}
+
+// handshake is filled in while TLS runs and found again in the connection's
+// context.
+type handshake struct {
+	end func() // is over
+	mu  sync.Mutex
+	in  Incoming
+}
+
+type handshakeKey struct{}
+
+// Listener is a bound server.
+type Listener struct {
+	socket  *net.UDPConn
+	quic    *quic.Transport
+	ln      *quic.Listener
+	opening opening
+	flows   sync.WaitGroup
+}
+
+// Listen binds the server's address.
+func (s *Server) Listen() (*Listener, error) {
+	addr, err := net.ResolveUDPAddr("udp", s.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("forwarder listen %q: %w", s.Addr, err)
+	}
+	bind := s.Bind
+	if bind == nil {
+		bind = func(a netip.AddrPort) (*net.UDPConn, error) { return net.ListenUDP("udp", net.UDPAddrFromAddrPort(a)) }
+	}
+	socket, err := bind(addr.AddrPort())
+	if err != nil {
+		return nil, fmt.Errorf("forwarder listen %q: %w", s.Addr, err)
+	}
+	l := &Listener{socket: socket}
+	l.quic = &quic.Transport{
+		Conn:                socket,
+		StatelessResetKey:   s.ResetKey,
+		VerifySourceAddress: l.opening.verify,
+		ConnContext: func(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
+			end, ok := l.opening.begin()
+			if !ok {
+				return nil, errors.New("too many handshakes")
+			}
+			context.AfterFunc(ctx, end)
+			return context.WithValue(ctx, handshakeKey{}, &handshake{end: end}), nil
+		},
+	}
+	config := quicConfig()
+	config.MaxIncomingStreams = MaxStreams
+	l.ln, err = l.quic.Listen(&tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		NextProtos:             []string{wire.ALPN},
+		SessionTicketsDisabled: true,
+		GetConfigForClient:     s.configFor,
+	}, config)
+	if err != nil {
+		socket.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Addr is the bound address.
+func (l *Listener) Addr() net.Addr { return l.socket.LocalAddr() }
+
+// Accept waits for the next connection whose peer is verified. The error says that
+// there will be no more.
+func (l *Listener) Accept() (*Incoming, error) {
+	conn, err := l.ln.Accept(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	h := conn.Context().Value(handshakeKey{}).(*handshake)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	in := h.in
+	in.conn, in.Flows = conn, datagram.Over(conn, &l.flows)
+	return &in, nil
+}
+
+// Stop lets no more peers in. Those who were about to connect either are, and Accept
+// returns them, or are refused, or hear nothing and try until the next process is there.
+// It returns when it is clear who is.
+func (l *Listener) Stop() { l.ln.Close() }
+
+// Close ends the listener and what is left of its connections, without a word to
+// their peers.
+func (l *Listener) Close() {
+	l.ln.Close()
+	l.quic.Close()
+	l.socket.Close()
+	l.flows.Wait()
+}
+
+// configFor chooses the certificate by SNI lookup and checks the peer for it.
+func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	set := s.Identities()
+	target, known := s.Lookup(hello.ServerName)
+	r := Rejection{SNI: hello.ServerName, Target: target, Remote: hello.Conn.RemoteAddr()}
+	svid := set.SVID(target)
+	if !known || svid == nil || !svid.Valid(time.Now()) {
+		r.Reason, r.Err = "no-identity", fmt.Errorf("no valid SVID of %s", target)
+		if !known {
+			r.Reason, r.Err = "unknown-name", fmt.Errorf("SNI %q: not published here", hello.ServerName)
+		}
+		s.Rejected(r)
+		return &tls.Config{MinVersion: tls.VersionTLS13}, nil // unrecognized_name
+	}
+	h := hello.Context().Value(handshakeKey{}).(*handshake)
+	config := tlsConfig(svid, func(cs tls.ConnectionState) error {
+		peer, err := verify(set.Trust, cs, x509.ExtKeyUsageClientAuth)
+		if err != nil {
+			r.Reason, r.Claims, r.Err = "bad-certificate", peer.ID, err
+			s.Rejected(r)
+			return err
+		}
+		h.end()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.in = Incoming{Target: target, Peer: peer, until: earliest(svid, peer).Add(skew)}
+		return nil
+	})
+	config.ClientAuth = tls.RequireAnyClientCert
+	return config, nil
+}
+
+func earliest(svid *identity.SVID, peer Peer) time.Time {
+	a, b := svid.Cert.Leaf.NotAfter, peer.Leaf().NotAfter
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Register counts the connection in a table until remove is called. See usage.Table.Add.
+func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
+	row := usage.Row{Side: metrics.In, Target: in.Target, Caller: in.Peer.ID, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
+	in.Usage, remove = t.Add(row, in.conn, &in.Flows.Read, shed)
+	return remove
+}
+
+// AcceptStream waits for the next stream, as long as the connection lives.
+func (in *Incoming) AcceptStream() (*quic.Stream, error) {
+	return in.conn.AcceptStream(in.conn.Context())
+}
+
+// Context ends with the connection.
+func (in *Incoming) Context() context.Context { return in.conn.Context() }
+
+// Expired tells whether the connection must take no more streams.
+func (in *Incoming) Expired() bool { return time.Now().After(in.until) }
+
+// RemoteAddr is where the peer is.
+func (in *Incoming) RemoteAddr() net.Addr { return in.conn.RemoteAddr() }
+
+// Close ends the connection and all its streams.
+func (in *Incoming) Close(code wire.Code) { closeWith(in.conn, code) }

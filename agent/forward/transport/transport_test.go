@@ -1,0 +1,455 @@
+package transport_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+var (
+	outline = agenttest.ID("service/outline")
+	wiki    = agenttest.ID("service/wiki")
+	alice   = agenttest.ID("user/alice")
+)
+
+// host has SVIDs of all ids.
+func host(t *testing.T, name string, ca *agenttest.CA, ids ...florete.ID) *identity.Set {
+	t.Helper()
+	h := agenttest.NewHost(t, name, ca)
+	h.Accept(t, florete.Forwarder{}, ids...)
+	for _, id := range ids {
+		h.Deliver(t, ca, id, time.Hour)
+	}
+	return h.Identities(t)
+}
+
+// server is a published outline that answers every stream with Connected.
+type server struct {
+	addr     string
+	accepted atomic.Int64 // connections
+	ended    atomic.Int64
+	rejected chan transport.Rejection
+	resetKey *quic.StatelessResetKey
+	refuse   wire.Code // every stream, unless 0
+	deny     wire.Code // every connection with its first stream, unless 0
+	ln       *transport.Listener
+}
+
+func (s *server) start(t *testing.T, set *identity.Set) {
+	t.Helper()
+	s.rejected = make(chan transport.Rejection, 16)
+	if s.addr == "" {
+		s.addr = "127.0.0.1:0"
+	}
+	config := transport.Server{
+		Addr:       s.addr,
+		Lookup:     registry(t).Lookup,
+		Identities: func() *identity.Set { return set },
+		Rejected:   func(r transport.Rejection) { s.rejected <- r },
+		ResetKey:   s.resetKey,
+	}
+	ln, err := config.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ln, s.addr = ln, ln.Addr().String()
+	done := make(chan struct{})
+	t.Cleanup(func() { ln.Stop(); <-done; ln.Close() })
+	go func() {
+		defer close(done)
+		for {
+			in, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			s.accepted.Add(1)
+			go func() {
+				defer s.ended.Add(1)
+				for {
+					st, err := in.AcceptStream()
+					if err != nil {
+						return
+					}
+					wire.Read(st, wire.TCP)
+					if s.deny != 0 {
+						in.Close(s.deny)
+					}
+					if s.refuse != 0 {
+						st.CancelRead(quic.StreamErrorCode(s.refuse))
+						st.CancelWrite(quic.StreamErrorCode(s.refuse))
+						continue
+					}
+					st.Write([]byte{wire.Connected})
+				}
+			}()
+		}
+	}()
+}
+
+func pool(t *testing.T, set func() *identity.Set) *transport.Pool {
+	t.Helper()
+	p, err := transport.NewPool(set, &usage.Table{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func route(t *testing.T, target florete.ID, endpoints ...string) transport.Route {
+	t.Helper()
+	d, err := florete.Dial(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := transport.Route{Caller: alice, Target: d}
+	for _, e := range endpoints {
+		r.Endpoints = append(r.Endpoints, florete.Addresses{e})
+	}
+	return r
+}
+
+// try opens a stream and waits for the answer.
+func try(t *testing.T, p *transport.Pool, r transport.Route) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	st, err := p.Open(ctx, r, wire.TCP)
+	if err != nil {
+		return err
+	}
+	defer st.Release()
+	defer st.Close()
+	return st.Answer(ctx)
+}
+
+func TestOneConnectionForManyStreams(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	errs := make(chan error)
+	for range 20 {
+		go func() { errs <- try(t, p, route(t, outline, s.addr)) }()
+	}
+	for range 20 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := s.accepted.Load(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+func TestRenewedSVIDGetsANewConnection(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	var laptop atomic.Pointer[identity.Set]
+	laptop.Store(host(t, "laptop", ca, alice))
+	p := pool(t, laptop.Load)
+	r := route(t, outline, s.addr)
+	old, err := p.Open(t.Context(), r, wire.TCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	laptop.Store(host(t, "laptop", ca, alice))
+	if err := try(t, p, r); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.accepted.Load(); n != 2 {
+		t.Errorf("%d connections, want 2", n)
+	}
+	if err := old.Answer(t.Context()); err != nil {
+		t.Errorf("stream on the old connection: %v", err)
+	}
+	if s.ended.Load() != 0 {
+		t.Error("the old connection ended before its last stream")
+	}
+	old.Close()
+	old.Release()
+	for deadline := time.Now().Add(10 * time.Second); s.ended.Load() != 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the old connection outlives its last stream")
+		}
+	}
+}
+
+// TestRefusalIsSeenWhicheverWay: both directions end, and this side reacts to the end
+// of the one before it has seen the other.
+func TestRefusalIsSeenWhicheverWay(t *testing.T) {
+	for name, s := range map[string]*server{
+		"of the stream":     {refuse: wire.Unreachable},
+		"of the connection": {deny: wire.Unreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ca := agenttest.NewCA(t)
+			s.start(t, host(t, "ursula", ca, outline))
+			laptop := host(t, "laptop", ca, alice)
+			p := pool(t, func() *identity.Set { return laptop })
+			st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Release()
+			st.CancelRead(quic.StreamErrorCode(wire.Reset))
+			<-st.Context().Done()
+			err = st.Answer(t.Context())
+			var refused *transport.RefusedError
+			if !errors.As(err, &refused) || refused.Code != wire.Unreachable {
+				t.Errorf("error %v, want upstream-unreachable", err)
+			}
+		})
+	}
+}
+
+func TestAnswerToAStreamGivenUp(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Release()
+	st.CancelRead(quic.StreamErrorCode(wire.Reset))
+	if err := st.Answer(t.Context()); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+}
+
+// TestWrongSAN: the certificate is by the right CA, for another service.
+func TestWrongSAN(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	other := host(t, "raishan", ca, wiki).SVID(wiki).Cert
+	ln, err := quic.ListenAddr("127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{other}, NextProtos: []string{wire.ALPN}, ClientAuth: tls.RequireAnyClientCert,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	err = try(t, p, route(t, outline, ln.Addr().String()))
+	var impostor *transport.ImpostorError
+	if !errors.As(err, &impostor) || impostor.Claims != wiki || impostor.Want != outline {
+		t.Fatalf("error %v, want an ImpostorError", err)
+	}
+	if want := "is not spiffe://demo.flor/service/outline: certificate is for spiffe://demo.flor/service/wiki"; !strings.Contains(err.Error(), want) {
+		t.Errorf("error %q, want %q", err, want)
+	}
+}
+
+func TestTargetWithoutSVID(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	err := try(t, p, route(t, outline, s.addr))
+	var refused *transport.RefusedError
+	if !errors.As(err, &refused) || refused.Code != wire.NotPublished || refused.Peer != outline {
+		t.Fatalf("error %v, want not-published by outline", err)
+	}
+	if r := <-s.rejected; r.Reason != "no-identity" || r.Target != outline {
+		t.Errorf("server counted %+v", r)
+	}
+}
+
+func TestUnknownName(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	err := try(t, p, route(t, wiki, s.addr))
+	var refused *transport.RefusedError
+	if !errors.As(err, &refused) || refused.Code != wire.NotPublished {
+		t.Fatalf("error %v, want not-published", err)
+	}
+	if r := <-s.rejected; r.Reason != "unknown-name" || r.SNI != "wiki.demo.flor.rete" {
+		t.Errorf("server counted %+v", r)
+	}
+}
+
+// dialRaw connects with a TLS configuration of the test's own.
+func dialRaw(t *testing.T, addr string, config *tls.Config) (*quic.Conn, error) {
+	t.Helper()
+	config.ServerName = "outline.demo.flor.rete"
+	config.InsecureSkipVerify = true
+	if config.NextProtos == nil {
+		config.NextProtos = []string{wire.ALPN}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := quic.DialAddr(ctx, addr, config, nil)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { conn.CloseWithError(0, "") })
+	// The server checks the client after the client's handshake is complete.
+	st, err := conn.OpenStreamSync(ctx)
+	if err != nil {
+		return nil, err
+	}
+	st.Write(wire.Preamble{Flow: wire.TCP, Target: outline}.Append(nil))
+	st.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_, err = st.Read(make([]byte, 1))
+	return conn, err
+}
+
+func TestClientCertificateIsRequired(t *testing.T) {
+	var s server
+	s.start(t, host(t, "ursula", agenttest.NewCA(t), outline))
+	if _, err := dialRaw(t, s.addr, &tls.Config{}); err == nil || !strings.Contains(err.Error(), "certificate required") {
+		t.Errorf("error %v, want: certificate required", err)
+	}
+	if s.accepted.Load() != 0 {
+		t.Error("accepted")
+	}
+}
+
+func TestALPNIsRequired(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	cert := host(t, "laptop", ca, alice).SVID(alice).Cert
+	_, err := dialRaw(t, s.addr, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"florete/2"}})
+	if err == nil || !strings.Contains(err.Error(), "no application protocol") {
+		t.Errorf("error %v, want: no application protocol", err)
+	}
+}
+
+// tickets counts what a server gives for resumption.
+type tickets struct {
+	tls.ClientSessionCache
+	n atomic.Int64
+}
+
+func (c *tickets) Put(key string, s *tls.ClientSessionState) {
+	c.n.Add(1)
+	c.ClientSessionCache.Put(key, s)
+}
+
+// TestNoResumption: a client that wants to resume gets nothing to do it with.
+func TestNoResumption(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	cache := &tickets{ClientSessionCache: tls.NewLRUClientSessionCache(8)}
+	cert := host(t, "laptop", ca, alice).SVID(alice).Cert
+	for range 2 {
+		conn, err := dialRaw(t, s.addr, &tls.Config{Certificates: []tls.Certificate{cert}, ClientSessionCache: cache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if conn.ConnectionState().TLS.DidResume {
+			t.Error("resumed")
+		}
+	}
+	if n := cache.n.Load(); n != 0 {
+		t.Errorf("%d session tickets, want none", n)
+	}
+}
+
+func TestNextEndpoint(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	r := route(t, outline, silent.LocalAddr().String(), s.addr)
+	begin := time.Now()
+	if err := try(t, p, r); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(begin); d >= 5*time.Second { // handshakes time out after 5
+		t.Errorf("took %s although the second endpoint answers at once", d)
+	}
+}
+
+// TestEndpointThatRefusesIsAvoided: the next stream goes to the other endpoint.
+func TestEndpointThatRefusesIsAvoided(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var bad, good server
+	bad.start(t, host(t, "raishan", agenttest.NewCA(t), outline))
+	good.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	r := route(t, outline, bad.addr, good.addr)
+	for range 3 {
+		if err := try(t, p, r); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := good.accepted.Load(); n != 1 {
+		t.Errorf("%d connections to the good endpoint, want 1", n)
+	}
+}
+
+func TestEndpointThatIsNoLongerListed(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var before, now server
+	before.start(t, host(t, "raishan", ca, outline))
+	now.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	for _, addr := range []string{before.addr, now.addr} {
+		if err := try(t, p, route(t, outline, addr)); err != nil {
+			t.Error(err)
+		}
+	}
+	if before.accepted.Load() != 1 || now.accepted.Load() != 1 {
+		t.Error("the connection to the old endpoint was used on")
+	}
+}
+
+// TestKilledServer: a server that vanished without a word and came back makes its
+// peers connect again, long before the idle timeout.
+func TestKilledServer(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	ursula := host(t, "ursula", ca, outline)
+	s := server{addr: agenttest.Loopback().String(), resetKey: &quic.StatelessResetKey{1}}
+	s.start(t, ursula)
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	r := route(t, outline, s.addr)
+	if err := try(t, p, r); err != nil {
+		t.Fatal(err)
+	}
+	s.ln.Close()
+	again := server{addr: s.addr, resetKey: s.resetKey}
+	again.start(t, ursula)
+	begin := time.Now()
+	try(t, p, r) // learns that the connection is gone
+	if err := try(t, p, r); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(begin); d > 10*time.Second { // idle connections end after 15
+		t.Errorf("took %s to notice", d)
+	}
+}

@@ -1,0 +1,43 @@
+package upstream
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/florete/florete"
+)
+
+// Loopback are the addresses of a service's upstream that every account of its host can
+// connect to, and nobody else can.
+func Loopback(p florete.Published) []netip.AddrPort {
+	host, port, err := net.SplitHostPort(p.Upstream)
+	number, errPort := strconv.ParseUint(port, 10, 16)
+	if strings.HasPrefix(p.Upstream, "unix:") || err != nil || errPort != nil {
+		return nil
+	}
+	at := func(addrs ...netip.Addr) (all []netip.AddrPort) {
+		for _, a := range addrs {
+			all = append(all, netip.AddrPortFrom(a, uint16(number)))
+		}
+		return all
+	}
+	four := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if host == "localhost" {
+		return at(four, netip.IPv6Loopback())
+	}
+	addr, err := netip.ParseAddr(host)
+	switch {
+	case err != nil:
+		return nil
+	case addr.IsUnspecified(): // which stands for loopback as a destination
+		if addr.Is4() {
+			return at(four)
+		}
+		return at(netip.IPv6Loopback())
+	case addr.Unmap().IsLoopback():
+		return at(addr.Unmap())
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+// Package upstream connects to the services behind the forwarder, and to none whose
+// socket belongs to another account than it should: whoever takes a service's port while
+// the service is down would get what is meant for it.
+//
+// The owner of a listener of TCP is looked up before and after connecting. It is the
+// same socket, so nobody else can have had the address between: what is connected to is
+// its. What is on another machine, or in another network namespace at an address that
+// is not this host's, is not looked up: the network says who it is.
+package upstream
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/florete/florete/agent/forward/caller"
+)
+
+// Owner is whose a socket at an upstream may be.
+type Owner struct {
+	account string // empty: any account of the system
+	uid     uint32
+	known   bool
+}
+
+// NewOwner is the account, or any of the system where it is empty. With an error, root
+// alone will do.
+func NewOwner(account string) (Owner, error) {
+	o := Owner{account: account}
+	if account == "" {
+		return o, nil
+	}
+	uid, err := caller.LookupUser(account)
+	if err != nil {
+		return o, err
+	}
+	o.uid, o.known = uid, true
+	return o, nil
+}
+
+// Range is uids, both ends included.
+type Range struct{ First, Last uint32 }
+
+// systemAccounts are those that nobody logs in with: static ones, as systemd and
+// login.defs(5) have them, and those of DynamicUser=.
+var systemAccounts = []Range{{0, 999}, {61184, 65519}}
+
+// UIDs are the accounts that may have the upstream: root, which may do all there is, the
+// forwarder's own, which has the service's keys, and the owner.
+func (o Owner) UIDs(forwarder uint32) []Range {
+	uids := []Range{{0, 0}, {forwarder, forwarder}}
+	switch {
+	case o.account == "":
+		return append(uids, systemAccounts...)
+	case o.known:
+		return append(uids, Range{o.uid, o.uid})
+	}
+	return uids
+}
+
+// check returns an error unless a socket at addr may be the uid's.
+func (o Owner) check(addr string, uid uint32) error {
+	for _, r := range o.UIDs(uint32(os.Geteuid())) {
+		if r.First <= uid && uid <= r.Last {
+			return nil
+		}
+	}
+	return &ForeignError{Addr: addr, UID: uid, Want: o.account}
+}
+
+// ForeignError says that an upstream's socket is not its service's.
+type ForeignError struct {
+	Addr string
+	UID  uint32 // of the socket
+	Want string // the account; empty for any of the system
+}
+
+func (e *ForeignError) Error() string {
+	if e.Want == "" {
+		return fmt.Sprintf("upstream %s: the socket is uid %d's, want an account of the system: write the service's user in the topology", e.Addr, e.UID)
+	}
+	return fmt.Sprintf("upstream %s: the socket is uid %d's, want %s's, as the service's user in the topology", e.Addr, e.UID, e.Want)
+}

@@ -1,0 +1,130 @@
+package usage
+
+import (
+	"context"
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/florete/florete"
+)
+
+const (
+	// Memory is what a forwarder's process may take, unless GOMEMLIMIT says otherwise.
+	Memory = 512 << 20
+	period = 250 * time.Millisecond
+	// rest is between two times that unused memory is returned to the kernel: the runtime
+	// by itself keeps for minutes what a burst took.
+	rest = 10 * time.Second
+	// relief is how long closed sockets may take to give their memory back.
+	relief = 2 * time.Second
+	// negligible is what nobody loses connections for.
+	negligible = 1 << 20
+)
+
+// sample is what was counted of a connection some time ago.
+type sample struct{ received, packets, sent, read int64 }
+
+// Shed keeps the process within its memory until ctx ends. When half of it is live, or
+// three quarters of what its control group may have are taken, buffers of the kernel
+// included, the caller whose connections hold the most unread bytes loses them; with three
+// quarters live, the one who sent the most does, if nobody holds any.
+// Windows alone cannot do this: a byte in a frame of its own takes two hundred.
+func (t *Table) Shed(ctx context.Context) {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		limit = Memory
+		debug.SetMemoryLimit(limit)
+	}
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	var returned, relieved time.Time
+	group := ownGroup()
+	for shed := uint64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		t.estimate()
+		if time.Since(returned) > rest && resident() > limit/8 {
+			debug.FreeOSMemory()
+			returned = time.Now()
+		}
+		// What was closed is live until the second collection after it has ended.
+		live, cycle := heap()
+		short := live > limit/2 && cycle > shed+1 || group.short() && time.Since(relieved) > relief
+		if short && (t.close(held) || live > limit/4*3 && t.close(received)) {
+			shed, relieved = cycle, time.Now()
+		}
+	}
+}
+
+// resident is the memory that the process has.
+func resident() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
+}
+
+// heap returns how much was live when the last garbage collection ended, and its number.
+func heap() (live int64, cycle uint64) {
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64()), s[1].Value.Uint64()
+}
+
+// estimate brings up to date how many bytes of each connection were received and not
+// read. QUIC does not give the number: of what was received, what was read goes, and
+// what headers and acknowledgements take where bytes are read or sent.
+func (t *Table) estimate() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := range t.conns {
+		stats := c.quic.ConnectionStats()
+		now := sample{int64(stats.BytesReceived), int64(stats.PacketsReceived), int64(stats.BytesSent), c.Read.Load() + c.datagrams.Load()}
+		read, sent := now.read-c.last.read, now.sent-c.last.sent
+		overhead := read/16 + min(64*(now.packets-c.last.packets), read+sent)
+		c.held = max(0, c.held+now.received-c.last.received-read-overhead)
+		if c.Streams.Load() == 0 {
+			c.held = 0
+		}
+		c.last = now
+	}
+}
+
+func held(c *Conn) int64     { return c.held }
+func received(c *Conn) int64 { return c.last.received }
+
+// close closes the connections of the caller with the most of something, if it is not
+// negligible.
+func (t *Table) close(of func(*Conn) int64) bool {
+	heaviest := t.heaviest(of)
+	for _, c := range heaviest {
+		c.close()
+	}
+	return len(heaviest) > 0
+}
+
+func (t *Table) heaviest(of func(*Conn) int64) (conns []*Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	callers := map[florete.ID]int64{}
+	var most florete.ID
+	for c := range t.conns {
+		callers[c.row.Caller] += of(c)
+		if callers[c.row.Caller] > callers[most] {
+			most = c.row.Caller
+		}
+	}
+	if callers[most] < negligible {
+		return nil
+	}
+	for c := range t.conns {
+		if c.row.Caller == most {
+			conns = append(conns, c)
+		}
+	}
+	return conns
+}

@@ -1,0 +1,183 @@
+package usage
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/metrics"
+)
+
+// pair is a connection, whose server's end is in the table.
+func pair(t *testing.T, table *Table, caller florete.ID, close func()) (client, server *quic.Conn, c *Conn) {
+	t.Helper()
+	svid, key := agenttest.NewCA(t).Issue(t, agenttest.Outline, time.Hour)
+	cert, err := tls.X509KeyPair(svid, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"test"}, InsecureSkipVerify: true}
+	ln, err := quic.ListenAddr("127.0.0.1:0", config, &quic.Config{InitialConnectionReceiveWindow: 256 << 20, MaxConnectionReceiveWindow: 256 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	client, err = quic.DialAddr(t.Context(), ln.Addr().String(), config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err = ln.Accept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.CloseWithError(0, ""); server.CloseWithError(0, "") })
+	c, remove := table.Add(Row{Side: metrics.In, Target: agenttest.Outline, Caller: caller, Remote: server.RemoteAddr().String()}, server, new(atomic.Int64), close)
+	t.Cleanup(remove)
+	return client, server, c
+}
+
+// stream is a stream, at both ends.
+func stream(t *testing.T, client, server *quic.Conn, c *Conn) (from, to *quic.Stream) {
+	t.Helper()
+	from, err := client.OpenStreamSync(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := from.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	to, err = server.AcceptStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Streams.Add(1)
+	return from, to
+}
+
+// read reads as forwarders do.
+func read(c *Conn, st *quic.Stream, each func([]byte)) {
+	b := make([]byte, 64<<10)
+	for {
+		n, err := st.Read(b)
+		c.Read.Add(int64(n))
+		if each(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// TestEstimate: a connection whose data is read holds nothing, whatever goes over it; what
+// nobody reads is found beside it.
+func TestEstimate(t *testing.T) {
+	for name, use := range map[string]func(t *testing.T, client, server *quic.Conn, c *Conn){
+		"uploads": func(t *testing.T, client, server *quic.Conn, c *Conn) {
+			from, to := stream(t, client, server, c)
+			go func() {
+				from.Write(make([]byte, 100<<20))
+				from.Close()
+			}()
+			read(c, to, func([]byte) {})
+		},
+		"downloads": func(t *testing.T, client, server *quic.Conn, c *Conn) {
+			from, to := stream(t, client, server, c)
+			go func() {
+				to.Write(make([]byte, 100<<20))
+				to.Close()
+			}()
+			io.Copy(io.Discard, from)
+		},
+		"small messages": func(t *testing.T, client, server *quic.Conn, c *Conn) {
+			from, to := stream(t, client, server, c)
+			go read(c, to, func(b []byte) { to.Write(b) })
+			for range 20_000 {
+				from.Write([]byte("message"))
+				from.Read(make([]byte, 64))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var table Table
+			client, server, c := pair(t, &table, agenttest.Alice, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			stopped := make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for ctx.Err() == nil {
+					time.Sleep(10 * time.Millisecond)
+					table.estimate()
+				}
+			}()
+			use(t, client, server, c)
+			cancel()
+			<-stopped
+			table.estimate()
+			if c.held >= negligible {
+				t.Errorf("all was read, and %d bytes are held", c.held)
+			}
+			from, _ := stream(t, client, server, c)
+			from.SetWriteDeadline(time.Now().Add(10 * time.Second))
+			sent, _ := from.Write(make([]byte, 400<<10)) // less than a stream's window
+			for range 200 {
+				time.Sleep(10 * time.Millisecond)
+				table.estimate()
+			}
+			if c.held < int64(sent)/2 || sent < 400<<10 {
+				t.Errorf("%d bytes were not read, and %d are held", sent, c.held)
+			}
+		})
+	}
+}
+
+// TestTheHeaviestCaller loses its connections, and nobody else.
+func TestTheHeaviestCaller(t *testing.T) {
+	var table Table
+	closed := map[string]int{}
+	for name, held := range map[string]int64{"alice 1": 3 << 20, "alice 2": 3 << 20, "bob": 5 << 20, "carol": 0} {
+		id := agenttest.ID("user/" + name[:3])
+		_, _, c := pair(t, &table, id, func() { closed[name]++ })
+		c.held = held
+	}
+	if !table.close(held) || len(closed) != 2 || closed["alice 1"] != 1 || closed["alice 2"] != 1 {
+		t.Errorf("closed %v, want both of alice", closed)
+	}
+	var light Table
+	_, _, c := pair(t, &light, agenttest.Alice, func() { t.Error("closed") })
+	if c.held = negligible - 1; light.close(held) {
+		t.Error("who holds next to nothing was closed")
+	}
+}
+
+func TestGroup(t *testing.T) {
+	for name, c := range map[string]struct {
+		max, current string
+		short        bool
+	}{
+		"room":      {"1073741824\n", "700000000\n", false},
+		"short":     {"1073741824\n", "900000000\n", true},
+		"unlimited": {"max\n", "900000000\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, content := range map[string]string{"memory.max": c.max, "memory.current": c.current} {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := group(dir).short(); got != c.short {
+				t.Errorf("short: %t, want %t", got, c.short)
+			}
+		})
+	}
+	if group("").short() || group(t.TempDir()).short() {
+		t.Error("short without a control group")
+	}
+}

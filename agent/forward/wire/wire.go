@@ -1,0 +1,100 @@
+// Package wire is what two forwarders say to each other inside QUIC (RFC 9000),
+// ALPN "florete/1".
+//
+// A connection is between one caller and one target, both proven by their
+// X.509-SVIDs. Each TCP connection, and each UDP flow, is one bidirectional stream,
+// opened by the caller's side with a preamble:
+//
+//	offset 0  version, 1
+//	offset 1  flow, 1 = a TCP connection, 3 = a UDP flow
+//	offset 2  length of the rest, big endian, at most MaxBody
+//	offset 4  SPIFFE ID of the target
+//
+// So a stream to spiffe://demo.flor/service/outline opens with 01 01 00 22 and
+// the 34 bytes of that ID. The caller's bytes may follow at once. The publishing
+// side answers with one zero byte once the upstream is connected, and then with
+// the upstream's bytes; or it refuses by resetting both directions with a Code.
+//
+// TCP's FIN is the stream's FIN, in each direction on its own. TCP's RST is
+// RESET_STREAM and STOP_SENDING with code Reset.
+//
+// A UDP flow is what one socket says to the target, and what it is told. Its
+// datagrams go in DATAGRAM frames (RFC 9221), with the flow in front: a varint (RFC
+// 9000 section 16), the stream's ID divided by four, as in RFC 9297 section 2.1. A
+// datagram that is too large for a frame goes over the stream, its length in front,
+// two bytes, big endian; so do those that a caller sends before the answer, right
+// behind the preamble. The end of either direction of the stream ends the flow.
+//
+// Codes are also the application error codes of CONNECTION_CLOSE.
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/florete/florete"
+)
+
+// ALPN is the protocol that both sides must negotiate.
+const ALPN = "florete/1"
+
+// MaxBody limits what follows a preamble's length, above any SPIFFE ID of ours.
+const MaxBody = 512
+
+// Connected is the publishing side's answer to a preamble that it serves.
+const Connected byte = 0
+
+const (
+	version   = 1
+	headerLen = 4
+)
+
+// Flow is what a stream stands for. Numbers are never reused.
+type Flow byte
+
+const (
+	TCP Flow = 1
+	UDP Flow = 3 // 2 is among what no reader takes
+)
+
+// Preamble opens a stream.
+type Preamble struct {
+	Flow   Flow
+	Target florete.ID
+}
+
+// Append adds the preamble's bytes to b. Read gives back what Append wrote.
+func (p Preamble) Append(b []byte) []byte {
+	target := p.Target.String()
+	b = append(b, version, byte(p.Flow))
+	b = binary.BigEndian.AppendUint16(b, uint16(len(target)))
+	return append(b, target...)
+}
+
+// Read takes the preamble of a flow off r, and not a byte more.
+func Read(r io.Reader, flow Flow) (Preamble, error) {
+	var header [headerLen]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return Preamble{}, fmt.Errorf("preamble: %w", err)
+	}
+	if header[0] != version {
+		return Preamble{}, fmt.Errorf("preamble: version %d, want %d", header[0], version)
+	}
+	if Flow(header[1]) != flow {
+		return Preamble{}, fmt.Errorf("preamble: flow %d, want %d", header[1], flow)
+	}
+	n := binary.BigEndian.Uint16(header[2:])
+	if n > MaxBody {
+		return Preamble{}, fmt.Errorf("preamble: %d bytes, at most %d", n, MaxBody)
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return Preamble{}, fmt.Errorf("preamble: %w", err)
+	}
+	target, err := florete.ParseID(string(body))
+	if err != nil {
+		return Preamble{}, fmt.Errorf("preamble: %w", err)
+	}
+	return Preamble{flow, target}, nil
+}

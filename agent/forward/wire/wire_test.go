@@ -1,0 +1,209 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+type (
+	preamble struct {
+		Target florete.ID
+		Hex    string
+	}
+	bad struct{ Why, Hex, Error string }
+
+	vectors struct {
+		ALPN      string
+		Preambles []preamble
+		Refused   []bad
+		Answers   map[string]byte
+		Codes     map[string]wire.Code
+		UDP       struct {
+			Preambles []preamble
+			Refused   []bad
+			Frames    []struct {
+				Stream       quic.StreamID
+				Payload, Hex string
+			}
+			BadFrames []bad
+			Lengths   []struct {
+				Length int
+				Hex    string
+			}
+			BadLengths []bad
+		}
+	}
+)
+
+func load(t testing.TB) (v vectors) {
+	t.Helper()
+	b, err := os.ReadFile("../../../tests/golden/wire/forwarder/vectors.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestPreambleVectors(t *testing.T) {
+	v := load(t)
+	for flow, preambles := range map[wire.Flow][]preamble{wire.TCP: v.Preambles, wire.UDP: v.UDP.Preambles} {
+		for _, p := range preambles {
+			want := wire.Preamble{Flow: flow, Target: p.Target}
+			if got := hex.EncodeToString(want.Append(nil)); got != p.Hex {
+				t.Errorf("%s is written as %s, want %s", p.Target, got, p.Hex)
+			}
+			r := bytes.NewReader(append(unhex(t, p.Hex), "payload"...))
+			if got, err := wire.Read(r, flow); err != nil || got != want {
+				t.Errorf("%s is read as %v, %v", p.Hex, got, err)
+			}
+			if r.Len() != len("payload") {
+				t.Errorf("%d bytes left behind the preamble, want %d", r.Len(), len("payload"))
+			}
+		}
+	}
+}
+
+func TestRefusedVectors(t *testing.T) {
+	v := load(t)
+	for flow, refused := range map[wire.Flow][]bad{wire.TCP: v.Refused, wire.UDP: v.UDP.Refused} {
+		for _, x := range refused {
+			_, err := wire.Read(bytes.NewReader(unhex(t, x.Hex)), flow)
+			x.check(t, err)
+		}
+	}
+	// What no reader takes, the other does not take either.
+	for _, x := range v.Refused {
+		if p, err := wire.Read(bytes.NewReader(unhex(t, x.Hex)), wire.UDP); err == nil {
+			t.Errorf("%s: read as %v", x.Why, p)
+		}
+	}
+}
+
+func (x bad) check(t *testing.T, err error) {
+	t.Helper()
+	if err == nil || err.Error() != x.Error {
+		t.Errorf("%s: error %v, want %q", x.Why, err, x.Error)
+	}
+}
+
+func TestFrameVectors(t *testing.T) {
+	v := load(t).UDP
+	for _, f := range v.Frames {
+		b := append(wire.AppendFlow(nil, f.Stream), unhex(t, f.Payload)...)
+		if got := hex.EncodeToString(b); got != f.Hex {
+			t.Errorf("stream %d is written as %s, want %s", f.Stream, got, f.Hex)
+		}
+		stream, payload, err := wire.CutFlow(unhex(t, f.Hex))
+		if err != nil || stream != f.Stream || hex.EncodeToString(payload) != f.Payload {
+			t.Errorf("%s is read as %d, %x, %v", f.Hex, stream, payload, err)
+		}
+	}
+	for _, x := range v.BadFrames {
+		_, _, err := wire.CutFlow(unhex(t, x.Hex))
+		x.check(t, err)
+	}
+}
+
+func TestLengthVectors(t *testing.T) {
+	v := load(t).UDP
+	for _, l := range v.Lengths {
+		if got := hex.EncodeToString(wire.AppendLength(nil, l.Length)); got != l.Hex {
+			t.Errorf("%d is written as %s, want %s", l.Length, got, l.Hex)
+		}
+		if got, err := wire.ReadLength(bytes.NewReader(unhex(t, l.Hex))); err != nil || got != l.Length {
+			t.Errorf("%s is read as %d, %v", l.Hex, got, err)
+		}
+	}
+	for _, x := range v.BadLengths {
+		_, err := wire.ReadLength(bytes.NewReader(unhex(t, x.Hex)))
+		x.check(t, err)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	v := load(t)
+	if v.ALPN != wire.ALPN {
+		t.Errorf("ALPN is %q, want %q", wire.ALPN, v.ALPN)
+	}
+	if v.Answers["connected"] != wire.Connected {
+		t.Errorf("connected is %d, want %d", wire.Connected, v.Answers["connected"])
+	}
+	for name, code := range v.Codes {
+		if code.String() != name {
+			t.Errorf("code %d is %q, want %q", code, code, name)
+		}
+	}
+	if next := wire.Code(len(v.Codes)); next.String() != "code-12" {
+		t.Errorf("code %d is %q: the vectors do not have it", next, next)
+	}
+}
+
+// FuzzRead holds the law that what Read takes is what Append writes.
+func FuzzRead(f *testing.F) {
+	v := load(f)
+	for _, p := range append(v.Preambles, v.UDP.Preambles...) {
+		f.Add(unhex(f, p.Hex))
+	}
+	for _, p := range append(v.Refused, v.UDP.Refused...) {
+		f.Add(unhex(f, p.Hex))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, flow := range []wire.Flow{wire.TCP, wire.UDP} {
+			r := bytes.NewReader(b)
+			p, err := wire.Read(r, flow)
+			if err != nil {
+				continue
+			}
+			if taken := b[:len(b)-r.Len()]; !bytes.Equal(p.Append(nil), taken) {
+				t.Fatalf("read %x, writes %x", taken, p.Append(nil))
+			}
+		}
+	})
+}
+
+// FuzzCutFlow holds the law that CutFlow(AppendFlow(x)) is x, for any x that it gives:
+// a varint may be longer than it need be.
+func FuzzCutFlow(f *testing.F) {
+	v := load(f).UDP
+	for _, x := range v.Frames {
+		f.Add(unhex(f, x.Hex))
+	}
+	for _, x := range v.BadFrames {
+		f.Add(unhex(f, x.Hex))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		stream, payload, err := wire.CutFlow(b)
+		if err != nil {
+			return
+		}
+		if stream%4 != 0 || !bytes.HasSuffix(b, payload) {
+			t.Fatalf("%x is read as stream %d, payload %x", b, stream, payload)
+		}
+		again, rest, err := wire.CutFlow(append(wire.AppendFlow(nil, stream), payload...))
+		if err != nil || again != stream || !bytes.Equal(rest, payload) {
+			t.Fatalf("stream %d is read as %d, %v", stream, again, err)
+		}
+	})
+}

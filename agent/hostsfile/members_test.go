@@ -1,0 +1,126 @@
+package hostsfile
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+)
+
+// TestMembers: each membership has a block, where it first was, and none touches another's.
+func TestMembers(t *testing.T) {
+	path := file(t, others)
+	one, blue := Config{Hosts: path}, Config{Hosts: path, Membership: "blue"}
+	wiki, auth := block("", reach("service/wiki")), block("", reach("service/auth"))
+	bluewiki, bluedb := block("blue", reach("service/wiki")), block("blue", reach("service/db"))
+	for i, c := range []struct {
+		Config
+		block, want string
+		changed     bool
+	}{
+		{one, wiki, others + "\n" + wiki, true},
+		{blue, bluewiki, others + "\n" + wiki + bluewiki, true},
+		{one, wiki, others + "\n" + wiki + bluewiki, false},
+		{blue, bluewiki, others + "\n" + wiki + bluewiki, false},
+		{one, auth, others + "\n" + auth + bluewiki, true},
+		{blue, bluedb, others + "\n" + auth + bluedb, true},
+		{one, "", others + "\n" + bluedb, true},
+		{one, wiki, others + "\n" + bluedb + wiki, true},
+		{blue, "", others + "\n" + wiki, true},
+	} {
+		changed, err := c.rewrite(c.block)
+		if got := read(t, path); got != c.want || changed != c.changed || err != nil {
+			t.Fatalf("%d: %v, %v, file\n%s", i, changed, err, got)
+		}
+	}
+}
+
+// TestMembersMangled: a block without its end takes no line of the next.
+func TestMembersMangled(t *testing.T) {
+	wiki, blue := block("", reach("service/wiki")), block("blue", reach("service/db"))
+	for _, text := range []string{
+		strings.TrimSuffix(wiki, ends+"\n") + blue,
+		ends + "\n" + blue + wiki,
+	} {
+		c := Config{Hosts: file(t, text)}
+		if _, err := c.rewrite(wiki); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, c.Hosts); got != wiki+blue {
+			t.Errorf("of\n%sgot\n%s", text, got)
+		}
+	}
+}
+
+// TestMembersRun: two that keep the same file come to an end.
+func TestMembersRun(t *testing.T) {
+	c := agenttest.NewCluster(t, "127.0.0.1:1")
+	path := file(t, others)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	for _, m := range []florete.Membership{"", "blue"} {
+		go func() {
+			ended <- Run(ctx, Config{Membership: m, Layout: c.Laptop.Layout, Hosts: path, Log: slog.New(slog.DiscardHandler)})
+		}()
+	}
+	written, quiet := time.Time{}, time.Time{}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if both := strings.Count(read(t, path), "outline.demo.flor.rete") == 2; !both || info.ModTime() != written {
+			written, quiet = info.ModTime(), time.Now()
+		}
+		if time.Since(quiet) > 300*time.Millisecond {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("still written to:\n%s", read(t, path))
+		}
+	}
+	cancel()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMembersAtOnce: whoever reads sees whole blocks, even if one of them is an older one.
+func TestMembersAtOnce(t *testing.T) {
+	path := file(t, others+"\n")
+	ended := make(chan error, 2)
+	for _, m := range []florete.Membership{"", "blue"} {
+		one, two := block(m, reach("service/wiki")), block(m, reach("service/a", "service/b", "service/c"))
+		go func() {
+			var err error
+			for i := 0; i < 200 && err == nil; i++ {
+				_, err = Config{Hosts: path, Membership: m}.rewrite([]string{one, two}[i%2])
+			}
+			ended <- err
+		}()
+	}
+	for left := 2; left > 0; {
+		select {
+		case err := <-ended:
+			if left--; err != nil {
+				t.Error(err)
+			}
+		default:
+		}
+		rest := read(t, path)
+		for _, m := range []florete.Membership{"", "blue"} {
+			before, after := cut(rest, m)
+			rest = before + after
+		}
+		if rest != others+"\n" {
+			t.Fatalf("others' lines became\n%s", rest)
+		}
+	}
+}

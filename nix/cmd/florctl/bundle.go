@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/nix/bundle"
+	"github.com/florete/florete/nix/compile"
+)
+
+func newBundleCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bundle [FLAKE] --host H --out FILE",
+		Short: "Pack a host's documents, units and programs for any Linux with systemd",
+		Long: `Pack what a host runs on into one file: its documents, its units and static
+programs (CGO_ENABLED=0). As tar.gz it holds install.sh, which installs, upgrades,
+rolls back and removes; as deb it is a package named florete, or florete-NAME where
+the topology gives the host a membership. The same host gives the same bytes.`,
+	}
+	from := source(cmd)
+	host := cmd.Flags().String("host", "", "whose bundle")
+	out := cmd.Flags().String("out", "", "write this `FILE`")
+	format := cmd.Flags().String("format", "tar.gz", "tar.gz or deb")
+	bin := cmd.Flags().String("bin", "", "`DIR` with flor and flor-provider (default: where florctl is)")
+	cmd.MarkFlagRequired("host")
+	cmd.MarkFlagRequired("out")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		src, err := from(args)
+		if err != nil {
+			return err
+		}
+		installed, write := bundle.BinTar, bundle.Bundle.WriteTar
+		switch *format {
+		case "tar.gz":
+		case "deb":
+			installed, write = bundle.BinDeb, bundle.Bundle.WriteDeb
+		default:
+			return fmt.Errorf("--format %q: want tar.gz or deb", *format)
+		}
+		if *bin == "" {
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			*bin = filepath.Dir(self)
+		}
+		c, err := compile.Compile(cmd.Context(), src, *host)
+		if err != nil {
+			return err
+		}
+		b := bundle.Bundle{Documents: c.Documents[*host]}
+		if b.Programs, err = bundle.ReadPrograms(*bin, bundle.Needed(b.Documents), c.Systems[*host]); err != nil {
+			return err
+		}
+		if b.Units, err = compile.ReadUnits(cmd.Context(), src, *host, installed(c.Memberships[*host])); err != nil {
+			return err
+		}
+		f, err := renameio.NewPendingFile(*out, renameio.WithPermissions(0o644))
+		if err != nil {
+			return err
+		}
+		defer f.Cleanup()
+		if err := write(b, f); err != nil {
+			return err
+		}
+		if err := f.CloseAtomicallyReplace(); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of cluster %s, version %s\n", *out, *host, c.Name, b.Version())
+		return nil
+	}
+	return cmd
+}

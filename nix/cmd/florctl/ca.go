@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/private"
+)
+
+func newCACmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "ca", Short: "Keep the cluster's certificate authority"}
+	cmd.AddCommand(newCAInitCmd(), newCASignCmd())
+	return cmd
+}
+
+func newCAInitCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init --trust-domain NAME --out DIR",
+		Short: "Make the root of a trust domain",
+		Long: `Make the root of a trust domain: ca.crt, which goes into the flake, and ca.key,
+which is kept offline and signs with florctl ca sign.`,
+		Args: cobra.NoArgs,
+	}
+	trustDomain := cmd.Flags().String("trust-domain", "", "trust domain, such as demo.flor")
+	out := cmd.Flags().String("out", "", "directory for ca.crt and ca.key")
+	cmd.MarkFlagRequired("trust-domain")
+	cmd.MarkFlagRequired("out")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		crt, key := filepath.Join(*out, "ca.crt"), filepath.Join(*out, "ca.key")
+		for _, path := range []string{crt, key} {
+			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
+			}
+		}
+		if err := private.RefuseTree(key); err != nil {
+			return fmt.Errorf("%w, such as --out ~/%s", err, *trustDomain)
+		}
+		root, err := ca.NewRoot(*trustDomain, time.Now())
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(*out, 0o755); err != nil {
+			return err
+		}
+		if err := ca.SaveKey(key, root.Key); err != nil {
+			return err
+		}
+		if err := ca.Save(crt, ca.EncodeCertificates(root.Certificate)); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: root of %s until %s, for the flake\n%s: its key, keep it offline\n",
+			crt, *trustDomain, root.Certificate.NotAfter.Format(time.DateOnly), key)
+		return nil
+	}
+	return cmd
+}
+
+func newCASignCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sign [CSR] --ca-cert FILE --ca-key FILE",
+		Short: "Sign the issuing certificate of a provider",
+		Long: `Sign a provider's request for an issuing certificate with the root's key. Without
+CSR it is read from standard input, without --out the certificate goes to standard
+output, so that one line does all of it:
+
+  ssh root@forge cat /var/lib/florete-provider/issuing.csr | florctl ca sign | ssh root@forge flor-provider certify`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	crt := cmd.Flags().String("ca-cert", "ca.crt", "root certificate `FILE`")
+	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
+	out := cmd.Flags().String("out", "", "`FILE` for the issuing certificate")
+	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "of the certificate, but no longer than the root's")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *lifetime < time.Hour {
+			return fmt.Errorf("--lifetime %s: want an hour at least, such as 2160h for 90 days", *lifetime)
+		}
+		if err := private.RefuseTree(*key); err != nil {
+			return err
+		}
+		root, err := ca.Load(*crt, *key)
+		if err != nil {
+			return err
+		}
+		from, csr, err := request(cmd, args)
+		if err != nil {
+			return err
+		}
+		issuing, err := root.SignIssuing(csr, *lifetime, time.Now())
+		if err != nil {
+			return fmt.Errorf("%s: %w", from, err)
+		}
+		told := fmt.Sprintf("issues for %s until %s", root.TrustDomain(), issuing.NotAfter.Format(time.DateOnly))
+		if *out == "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "the certificate %s\n", told)
+			_, err = cmd.OutOrStdout().Write(ca.EncodeCertificates(issuing))
+			return err
+		}
+		if err := ca.Save(*out, ca.EncodeCertificates(issuing)); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", *out, told)
+		return nil
+	}
+	return cmd
+}
+
+// request reads the certificate request that is to be signed, and says from where.
+func request(cmd *cobra.Command, args []string) (from string, csr []byte, err error) {
+	if len(args) == 1 {
+		csr, err = os.ReadFile(args[0])
+		return args[0], csr, err
+	}
+	csr, err = io.ReadAll(cmd.InOrStdin())
+	return "standard input", csr, err
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/explain"
+)
+
+func newExplainCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain [FLAKE] WHO SERVICE",
+		Short: "Say why someone reaches a service, or what is missing",
+		Long: `Say why someone reaches a service: the roles and groups between them. Where
+nothing leads there, say which roles would, who holds them, and which changes of
+the topology would open the way, each with what else it opens. WHO is a user, a
+node or a service, such as user:alice, node:forge or service:wiki; SERVICE may be a
+name or URL that programs use, such as wiki.demo.flor.rete.`,
+	}
+	return question(cmd, 2, func(a *explain.Access, words []string) (fmt.Stringer, error) {
+		who, err := a.Principal(words[0])
+		if err != nil {
+			return nil, err
+		}
+		service, err := a.Service(words[1])
+		return a.Explain(who, service), err
+	})
+}
+
+// question makes cmd one about access, in so many words after the flake.
+func question(cmd *cobra.Command, count int, answer func(*explain.Access, []string) (fmt.Stringer, error)) *cobra.Command {
+	from := source(cmd)
+	cmd.Args = words(count, count+1)
+	asJSON := cmd.Flags().Bool("json", false, "print the answer as JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		src, err := from(args[:len(args)-count])
+		if err != nil {
+			return err
+		}
+		done := progress("evaluating the cluster")
+		t, err := compile.ReadTopology(cmd.Context(), src)
+		done()
+		if err != nil {
+			return err
+		}
+		a, err := answer(explain.New(t), args[len(args)-count:])
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(cmd, a)
+		}
+		_, err = fmt.Fprint(cmd.OutOrStdout(), a)
+		return err
+	}
+	return cmd
+}
+
+func printJSON(cmd *cobra.Command, v any) error {
+	out := json.NewEncoder(cmd.OutOrStdout())
+	out.SetIndent("", "  ")
+	out.SetEscapeHTML(false)
+	return out.Encode(v)
+}

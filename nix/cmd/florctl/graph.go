@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/graph"
+)
+
+func newGraphCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "graph [FLAKE] [--format svg|dot|mermaid] [--host NAME] [--out FILE]",
+		Short: "Draw a cluster",
+		Long: `Draw a cluster: hosts with the services and users on them, who reaches what
+through which roles, and who provides for whom. SVG is for browsers and
+documents, DOT for Graphviz, Mermaid for Markdown, where viewers draw no more
+than 500 edges: of a large cluster, take a --host.`,
+	}
+	from := source(cmd)
+	format := cmd.Flags().String("format", "svg", "svg, dot or mermaid")
+	host := cmd.Flags().String("host", "", "draw only what the host `NAME` has to do with")
+	out := cmd.Flags().String("out", "", "write to `FILE` instead of printing")
+	formats := map[string]func(graph.Cluster) []byte{"svg": graph.SVG, "dot": graph.DOT, "mermaid": graph.Mermaid}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		src, err := from(args)
+		if err != nil {
+			return err
+		}
+		draw, ok := formats[*format]
+		if !ok {
+			return fmt.Errorf("--format %q: want svg, dot or mermaid", *format)
+		}
+		done := progress("evaluating the cluster")
+		snapshot, err := compile.Read(cmd.Context(), src)
+		done()
+		if err != nil {
+			return err
+		}
+		c, err := graph.New(snapshot)
+		if err != nil {
+			return err
+		}
+		if *host != "" {
+			if c, err = c.Around(*host); err != nil {
+				return err
+			}
+		}
+		if *out != "" {
+			return os.WriteFile(*out, draw(c), 0o644)
+		}
+		_, err = cmd.OutOrStdout().Write(draw(c))
+		return err
+	}
+	return cmd
+}

@@ -1,0 +1,40 @@
+// Command florctl is what an operator runs: it validates and compiles a cluster,
+// publishes its documents and keeps its certificate authority.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{
+		Use:           "florctl",
+		Short:         "Operate a Florete cluster",
+		Version:       florete.Version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd(), newUnitsCmd(), newBundleCmd(), newPublishCmd(), newCACmd())
+	err := root.ExecuteContext(ctx)
+	if errors.Is(err, errWidens) {
+		return 2
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return 1
+	}
+	return 0
+}

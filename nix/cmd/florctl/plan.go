@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/plan"
+)
+
+// errWidens ends florctl with 2.
+var errWidens = errors.New("access widens")
+
+func newPlanCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plan [FLAKE] [--from REV] [--to REV] | --placement",
+		Short: "Say what a change of the cluster does, host by host",
+		Long: `Say what changes between a revision and the working tree: which hosts and what
+of their documents, which units restart, where services move, and who may do
+what they might not before. Exits 2 when access widens, for review in CI, and 0
+otherwise.`,
+	}
+	from := source(cmd)
+	rev := cmd.Flags().String("from", "HEAD", "compare with this git `REV`, or with a flake reference")
+	to := cmd.Flags().String("to", "", "compare this `REV` instead of the working tree")
+	placement := cmd.Flags().Bool("placement", false, "only say where services run, and compare nothing")
+	asJSON := cmd.Flags().Bool("json", false, "print the plan as JSON")
+	cmd.MarkFlagsMutuallyExclusive("from", "placement")
+	cmd.MarkFlagsMutuallyExclusive("to", "placement")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		src, err := from(args)
+		if err != nil {
+			return err
+		}
+		if *placement {
+			return printPlacement(cmd, src, *asJSON)
+		}
+		old, err := src.At(cmd.Context(), *rev)
+		if err != nil {
+			return err
+		}
+		if *to != "" {
+			if src, err = src.At(cmd.Context(), *to); err != nil {
+				return err
+			}
+		}
+		done := progress("evaluating the cluster, then and now")
+		var before, after compile.Snapshot
+		work, ctx := errgroup.WithContext(cmd.Context())
+		work.Go(func() (err error) {
+			if before, err = compile.Read(ctx, old); err != nil {
+				err = fmt.Errorf("at %s: %w\ncompare with a commit that had no faults, such as --from %s~1", *rev, err, *rev)
+			}
+			return err
+		})
+		work.Go(func() (err error) {
+			after, err = compile.Read(ctx, src)
+			return err
+		})
+		err = work.Wait()
+		done()
+		if err != nil {
+			return err
+		}
+		p, err := plan.Compare(before, after)
+		if err != nil {
+			return err
+		}
+		if *to == "" {
+			noteUnseen(cmd.Context(), src)
+		}
+		if *asJSON {
+			err = printJSON(cmd, p)
+		} else {
+			err = p.Text(cmd.OutOrStdout(), colours(os.Stdout))
+		}
+		if err == nil && p.Widens {
+			err = errWidens
+		}
+		return err
+	}
+	return cmd
+}
+
+func printPlacement(cmd *cobra.Command, src compile.Source, asJSON bool) error {
+	done := progress("evaluating the cluster")
+	t, err := compile.ReadTopology(cmd.Context(), src)
+	done()
+	if err != nil {
+		return err
+	}
+	runs := map[string][]string{}
+	for name, s := range t.Services {
+		runs[name] = s.Hosts
+	}
+	if asJSON {
+		return printJSON(cmd, runs)
+	}
+	for _, name := range slices.Sorted(maps.Keys(runs)) {
+		fmt.Fprintf(cmd.OutOrStdout(), "service/%s: %s\n", name, strings.Join(runs[name], ", "))
+	}
+	return nil
+}
+
+// colours tells whether f is a terminal whose user wants them (no-color.org).
+func colours(f *os.File) bool {
+	fi, err := f.Stat()
+	return err == nil && fi.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}

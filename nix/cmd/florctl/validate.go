@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/nix/compile"
+)
+
+func newValidateCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "validate [FLAKE]",
+		Short: "Tell everything that is wrong with a cluster",
+		Long: `Tell everything that is wrong with a cluster, each fault with its place, the
+value found and the remedy. Exits 1 when there is any but warnings; with --strict, for CI, when
+there is any. FLAKE is a directory or a flake reference, the current directory when not given.
+Of several clusters, all are validated unless one is named, and compared where they have a
+host in common.`,
+	}
+	from := source(cmd)
+	strict := cmd.Flags().Bool("strict", false, "take warnings for errors")
+	asJSON := cmd.Flags().Bool("json", false, "print the faults as a JSON list")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		src, err := from(args)
+		if err != nil {
+			return err
+		}
+		reports, err := compile.Validate(cmd.Context(), src, time.Now())
+		noteUnseen(cmd.Context(), src)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printFaults(cmd, reports, *strict)
+		}
+		var errs []error
+		for _, r := range reports {
+			err := r.Err(*strict)
+			errs = append(errs, err)
+			for _, f := range r.Faults {
+				if !f.IsError() && !*strict {
+					fmt.Fprintln(cmd.ErrOrStderr(), f)
+				}
+			}
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "cluster %s: %d hosts, no faults\n", r.Cluster, r.Hosts)
+			}
+		}
+		return errors.Join(errs...)
+	}
+	return cmd
+}
+
+// printFaults prints those of all clusters as one list.
+func printFaults(cmd *cobra.Command, reports []compile.Report, strict bool) error {
+	type fault struct {
+		Cluster string `json:"cluster,omitempty"` // of several
+		compile.Fault
+	}
+	faults := []fault{}
+	var errs []error
+	for _, r := range reports {
+		for _, f := range r.Faults {
+			one := fault{Fault: f}
+			if len(reports) > 1 {
+				one.Cluster = r.Cluster
+			}
+			faults = append(faults, one)
+		}
+		if r.Err(strict) != nil {
+			errs = append(errs, fmt.Errorf("cluster %s: faults found: %d", r.Cluster, len(r.Faults)))
+		}
+	}
+	return errors.Join(append([]error{printJSON(cmd, faults)}, errs...)...)
+}

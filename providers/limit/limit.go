@@ -1,0 +1,39 @@
+// Package limit caps how much of a shared resource one key may hold.
+package limit
+
+import "sync"
+
+// PerKey counts what each K holds.
+type PerKey[K comparable] struct {
+	max int
+
+	mu   sync.Mutex
+	held map[K]int
+}
+
+// New returns a limit of max for each K, at least one.
+func New[K comparable](limit int) *PerKey[K] {
+	return &PerKey[K]{max: max(limit, 1), held: map[K]int{}}
+}
+
+// Max is how many each K may hold.
+func (p *PerKey[K]) Max() int { return p.max }
+
+// Acquire counts one for k, unless k holds Max already. Call release once.
+func (p *PerKey[K]) Acquire(k K) (release func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held[k] >= p.max {
+		return nil, false
+	}
+	p.held[k]++
+	return func() { p.release(k) }, true
+}
+
+func (p *PerKey[K]) release(k K) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held[k]--; p.held[k] == 0 {
+		delete(p.held, k)
+	}
+}

@@ -1,0 +1,86 @@
+package server_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+)
+
+// TestSilentConnections: whoever opens connections without end, and says nothing or half
+// of something, keeps others neither waiting nor out: from other addresses and from its
+// own, while it goes on.
+func TestSilentConnections(t *testing.T) {
+	e, r := start(t, new(echo))
+	to, err := e.Dial(t.Context(), "tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	hello := []byte{0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03}
+	dial := func(from string) (net.Conn, error) {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		return d.DialContext(t.Context(), "tcp", to.RemoteAddr().String())
+	}
+	flood := func(n int) {
+		for i := range n {
+			c, err := dial(fmt.Sprintf("127.0.0.%d", 10+i%5))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			if i%2 == 0 {
+				c.Write(hello)
+			}
+		}
+	}
+	for _, from := range []string{"127.0.0.2", "127.0.0.10"} {
+		for range 3 {
+			flood(1100)
+			c := e.Client(ursula)
+			c.Dial = func(context.Context, string, string) (net.Conn, error) { return dial(from) }
+			if _, err := c.Do(t.Context(), api.PathRegister, r); err != nil {
+				t.Errorf("from %s: %v", from, err)
+			}
+		}
+	}
+}
+
+// TestVouched: nobody takes the connection of a caller whose certificate verified.
+func TestVouched(t *testing.T) {
+	e := startLong(t)
+	raw, err := e.Dial(t.Context(), "tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*e.SVID(e.Issuing, ursula)}})
+	defer conn.Close()
+	ask := func() {
+		t.Helper()
+		conn.SetDeadline(time.Now().Add(time.Minute))
+		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nContent-Length: 0\r\n\r\n", api.PathSVID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 4096)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask()
+	for range 600 {
+		c, err := e.Dial(t.Context(), "tcp", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	// All that were opened were accepted when this is answered.
+	if _, err := e.Client(providertest.ID("node/raishan")).Artifact(t.Context()); err == nil {
+		t.Fatal("granted")
+	}
+	ask()
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/netip"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+)
+
+// socks is the SOCKS5 address of an identity on a host.
+func (s *demo) socks(host, identity string) (netip.AddrPort, error) {
+	for _, l := range s.hosts[host].Manifest.Forwarder.SOCKS {
+		if l.ID.Short() == identity {
+			return l.Listen, nil
+		}
+	}
+	return netip.AddrPort{}, fmt.Errorf("%s has no SOCKS5 listener for %s", host, identity)
+}
+
+// local is the local listener of a service on a host.
+func (s *demo) local(host, service string) (netip.AddrPort, error) {
+	for _, r := range s.hosts[host].Manifest.Forwarder.Reach {
+		if r.ID.Short() == service {
+			return r.Listen, nil
+		}
+	}
+	return netip.AddrPort{}, fmt.Errorf("%s does not reach %s", host, service)
+}
+
+// through is an HTTP client that speaks as an identity of a host.
+func (s *demo) through(host, identity string) (*http.Client, error) {
+	address, err := s.socks(host, identity)
+	if err != nil {
+		return nil, err
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	proxy := &url.URL{Scheme: "socks5h", Host: address.String()}
+	return &http.Client{Jar: jar, Timeout: 10 * time.Second, Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}, nil
+}
+
+// curl is what a person would type; the error is curl's own words.
+func (s *demo) curl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "curl", append([]string{"--silent", "--show-error", "--fail", "--max-time", "10", "--noproxy", ""}, args...)...)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "", errors.New(strings.TrimSpace(string(exit.Stderr)))
+	}
+	return string(out), err
+}
+
+func (s *demo) curlLocal(ctx context.Context, host, service string) (string, error) {
+	address, err := s.local(host, service)
+	if err != nil {
+		return "", err
+	}
+	return s.curl(ctx, "http://"+address.String()+"/")
+}
+
+func (s *demo) curlSOCKS(ctx context.Context, host, identity, service string) (string, error) {
+	address, err := s.socks(host, identity)
+	if err != nil {
+		return "", err
+	}
+	id, err := florete.NewID(trustDomain, florete.KindService, "", service)
+	if err != nil {
+		return "", err
+	}
+	name, err := florete.Dial(id)
+	if err != nil {
+		return "", err
+	}
+	return s.curl(ctx, "--socks5-hostname", address.String(), "http://"+florete.Render(name)+"/")
+}
+
+var (
+	form   = regexp.MustCompile(`(?i)<form[^>]*action="([^"]*)"`)
+	loginN = regexp.MustCompile(`(?i)<input[^>]*name="(login|password)"`)
+)
+
+// logIn opens outline in alice's browser, fills in the login form and returns the
+// page she lands on.
+func (s *demo) logIn(ctx context.Context) (string, error) {
+	browser, err := s.through(newcomer, "user/alice")
+	if err != nil {
+		return "", err
+	}
+	page, at, err := fetch(browser.Get("http://outline." + trustDomain + ".rete/login"))
+	if err != nil {
+		return "", err
+	}
+	if len(loginN.FindAllString(page, -1)) != 2 {
+		return "", fmt.Errorf("no login form at %s: %.200s", at, page)
+	}
+	action := at
+	if m := form.FindStringSubmatch(page); m != nil && m[1] != "" {
+		if action, err = at.Parse(html.UnescapeString(m[1])); err != nil {
+			return "", err
+		}
+	}
+	page, at, err = fetch(browser.PostForm(action.String(), url.Values{"login": {alicesMail}, "password": {s.password}}))
+	if err != nil {
+		return "", err
+	}
+	if !strings.HasPrefix(at.Host, "outline.") {
+		return "", fmt.Errorf("the login ended at %s: %.200s", at, page)
+	}
+	return strings.TrimSpace(page), nil
+}
+
+func fetch(r *http.Response, err error) (string, *url.URL, error) {
+	if err != nil {
+		return "", nil, err
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err == nil && r.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %.300s", r.Request.URL, r.Status, b)
+	}
+	return string(b), r.Request.URL, err
+}

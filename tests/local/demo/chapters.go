@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+)
+
+// arrive deploys every host while its provider is down, then lets the provider
+// come up with an older policy, then gives it the right one.
+func (s *demo) arrive(ctx context.Context) error {
+	s.say("five hosts activate; the provider is down")
+	for _, name := range hostNames {
+		h := s.hosts[name]
+		if err := h.Deploy(s.Path("newer", name)); err != nil {
+			return err
+		}
+		if err := h.Activate(); err != nil {
+			return err
+		}
+		if err := h.Agent(); err != nil {
+			return err
+		}
+	}
+	err := s.until(ctx, "three attempts of every host", func() bool {
+		s.watch()
+		for _, name := range hostNames {
+			if s.attempts[name+"/cert-node"] < 3 {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	s.say("ursula waits at random, below a bound that doubles from 200ms to 2s: %s", waits(s.hosts["ursula"].Log("activate"), "cert-node"))
+
+	s.say("the provider comes up with the policy of the revision before, which has no %s", newcomer)
+	forge := s.hosts[forge]
+	if err := s.publish("newer"); err != nil {
+		return err
+	}
+	if err := forge.Deploy(s.Path("older", forge.Name)); err != nil {
+		return err
+	}
+	if err := forge.Provider(); err != nil {
+		return err
+	}
+	behind := func() bool {
+		s.watch()
+		all, _ := s.hosts[newcomer].Needs()
+		e := all["cert-node"].Error
+		return e != nil && e.Code == "policy-behind"
+	}
+	if err := s.until(ctx, newcomer+" being told policy-behind", behind); err != nil {
+		return err
+	}
+	all, _ := s.hosts[newcomer].Needs()
+	s.held(&s.laws, "a host ahead of its provider is told to wait", true, all["cert-node"].Error.Message)
+
+	s.say("the provider is given the policy of the new revision; nobody touches a host")
+	if err := forge.Deploy(s.Path("newer", forge.Name)); err != nil {
+		return err
+	}
+	done := func() bool {
+		s.watch()
+		for _, h := range s.hosts {
+			if !h.Fulfilled() {
+				return false
+			}
+		}
+		return true
+	}
+	if err := s.until(ctx, "every need fulfilled", done); err != nil {
+		return err
+	}
+	s.say("every need of every host is fulfilled")
+	told := s.told("outline.service")
+	s.held(&s.laws, "the unit of outline is told once that its credentials are there", told == 1, fmt.Sprintf("told %d times", told))
+	return s.secret()
+}
+
+// talk reaches services as the roles say.
+func (s *demo) talk(ctx context.Context) error {
+	s.say("hosts and people reach what their roles give them")
+	for _, host := range []string{"mgmt01", newcomer} {
+		s.reaches(ctx, host+" to outline, local listener", "outline", func() (string, error) { return s.curlLocal(ctx, host, "service/outline") })
+	}
+	s.reaches(ctx, "mgmt01 to outline, SOCKS5", "outline", func() (string, error) { return s.curlSOCKS(ctx, "mgmt01", "node/mgmt01", "outline") })
+	s.reaches(ctx, "alice to outline, SOCKS5", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
+	s.reaches(ctx, "alice to wiki, SOCKS5", "wiki", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "wiki") })
+	for _, host := range hostNames {
+		s.reaches(ctx, host+" to metrics, SOCKS5", "metrics", func() (string, error) { return s.curlSOCKS(ctx, host, "node/"+host, "metrics") })
+	}
+	for _, host := range []string{forge, "mgmt01"} { // where the account acts as the node
+		s.reaches(ctx, host+" to time, UDP", "the time", func() (string, error) { return s.askTime(host) })
+	}
+	return nil
+}
+
+// reaches tries a path until it is there: an agent starts with its identity.
+func (s *demo) reaches(ctx context.Context, name, want string, try func() (string, error)) {
+	var got string
+	var err error
+	wait := s.until(ctx, name, func() bool {
+		got, err = try()
+		return err == nil && strings.TrimSpace(got) == want
+	})
+	found := "answered " + strings.TrimSpace(got)
+	if err != nil {
+		found = err.Error()
+	}
+	s.held(&s.paths, name, wait == nil, found)
+}
+
+// logInOnce logs alice in to outline with the credentials that were delivered.
+func (s *demo) logInOnce(ctx context.Context) error {
+	s.say("alice logs in to outline by OIDC")
+	s.reaches(ctx, "alice's login", "logged in as "+alicesMail, func() (string, error) { return s.logIn(ctx) })
+	return nil
+}
+
+// again activates every host a second time: all is there, so nothing is asked.
+func (s *demo) again(ctx context.Context) error {
+	s.say("every host activates again")
+	before, err := s.audit(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range s.hosts {
+		if err := h.Stop("activate", syscall.SIGTERM); err != nil {
+			return err
+		}
+		code, out, err := h.Once(ctx)
+		if err != nil {
+			return err
+		}
+		if code != 0 {
+			return fmt.Errorf("%s: second activation exits %d: %s", h.Name, code, out)
+		}
+	}
+	after, err := s.audit(ctx)
+	if err != nil {
+		return err
+	}
+	n := len(after) - len(before)
+	s.held(&s.laws, "a second activation asks for nothing", n == 0, fmt.Sprintf("%d requests", n))
+	return nil
+}

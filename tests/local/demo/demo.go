@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/florete/florete/tests/local"
+)
+
+// demo is the cluster and what was found out about it so far.
+type demo struct {
+	options
+	hosts    map[string]*local.Host
+	password string // of alice at the OIDC provider
+	started  time.Time
+	took     map[string]float64 // host/need → seconds from start to fulfilled
+	attempts map[string]int     // host/need → highest number of attempts seen
+	paths    []check
+	refusals []check
+	laws     []check
+	serial   int64 // of the newer revision
+	seconds  float64
+}
+
+// check is one thing that had to hold.
+type check struct {
+	Name  string `json:"name"`
+	OK    bool   `json:"ok"`
+	Found string `json:"found"`
+}
+
+// runDemo runs the demo and returns whether all of it held.
+func runDemo(ctx context.Context, o options) (ok bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if o.Work == "" {
+		if o.Work, err = os.MkdirTemp("", "florete-demo-"); err != nil {
+			return false, err
+		}
+		defer func() {
+			if ok && err == nil {
+				_ = os.RemoveAll(o.Work)
+			} else {
+				fmt.Println("demo: what happened is in", o.Work)
+			}
+		}()
+	}
+	s := &demo{options: o, hosts: map[string]*local.Host{}, password: rand.Text(), took: map[string]float64{}, attempts: map[string]int{}}
+	for _, name := range hostNames {
+		s.hosts[name] = &local.Host{Name: name, Dir: s.Path("hosts", name), Bin: s.Bin}
+	}
+	defer s.stopAll()
+
+	s.say("an operator prepares keys, a root CA and two revisions of the flake")
+	if err := s.prepare(ctx); err != nil {
+		return false, err
+	}
+	if err := s.serve(ctx); err != nil {
+		return false, err
+	}
+	s.started = time.Now()
+	for _, chapter := range []func(context.Context) error{s.arrive, s.talk, s.strangers, s.logInOnce, s.refuse, s.again, s.crash, s.wipe, s.rollBack, s.rotate} {
+		if err := chapter(ctx); err != nil {
+			return false, err
+		}
+	}
+	s.seconds = time.Since(s.started).Seconds()
+	ok, err = s.report()
+	if err == nil && o.keep {
+		s.howToUse()
+		<-ctx.Done()
+	}
+	return ok, err
+}
+
+func (s *demo) say(format string, args ...any) {
+	at := 0.0
+	if !s.started.IsZero() {
+		at = time.Since(s.started).Seconds()
+	}
+	fmt.Printf("%5.1fs  %s\n", at, fmt.Sprintf(format, args...))
+}
+
+// held records that something had to hold, in one of the lists of checks.
+func (s *demo) held(list *[]check, name string, ok bool, found string) {
+	*list = append(*list, check{name, ok, found})
+	mark := "ok"
+	if !ok {
+		mark = "NOT OK"
+	}
+	s.say("  %-6s %s: %s", mark, name, found)
+}
+
+func (s *demo) stopAll() {
+	for _, part := range []string{"agent", "activate", "provider"} {
+		for _, h := range s.hosts {
+			if err := h.Stop(part, syscall.SIGTERM); err != nil {
+				fmt.Fprintln(os.Stderr, "demo:", err)
+			}
+		}
+	}
+}
+
+// publish makes a revision what the config provider serves.
+func (s *demo) publish(name string) error {
+	tmp := s.Path("published.new")
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.Symlink(s.Path("published-"+name), tmp); err != nil {
+		return err
+	}
+	return os.Rename(tmp, s.Path("published"))
+}

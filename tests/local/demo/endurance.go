@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/florete/florete/tests/local"
+)
+
+// audit reads what the provider decided so far.
+func (s *demo) audit(ctx context.Context) ([]local.Decision, error) {
+	return s.Audit(ctx, s.hosts[forge])
+}
+
+// crash kills the provider while hosts are asking, three times, and starts it
+// again: every need is fulfilled and every request was granted once.
+func (s *demo) crash(ctx context.Context) error {
+	s.say("the provider is killed while hosts ask, and started again")
+	before, err := s.audit(ctx)
+	if err != nil {
+		return err
+	}
+	clientBefore, err := s.credentials("ursula")
+	if err != nil {
+		return err
+	}
+	h := s.hosts[forge]
+	asking := []*local.Host{s.hosts["raishan"], s.hosts["ursula"], s.hosts["mgmt01"]}
+	done := func() bool {
+		return !slices.ContainsFunc(asking, func(host *local.Host) bool { return !host.Fulfilled() })
+	}
+	const kills = 3
+	struck := 0
+	for i := range kills {
+		for _, host := range asking {
+			for _, n := range host.Manifest.Needs {
+				if n.Kind == "cert" && n.ID != "cert-node" || n.Kind == "oidc" {
+					if err := os.RemoveAll(host.Layout().Need(n.ID)); err != nil {
+						return err
+					}
+				}
+			}
+			if err := host.Activate(); err != nil {
+				return err
+			}
+		}
+		for end := time.Now().Add(local.Limit); time.Now().Before(end) && !slices.ContainsFunc(asking, (*local.Host).Requesting) && !done(); {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Duration(5*i) * time.Millisecond) // each time a little later
+		if err := h.Stop("provider", syscall.SIGKILL); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(asking, (*local.Host).Requesting) {
+			struck++
+		}
+		if err := h.Provider(); err != nil {
+			return err
+		}
+		if err := s.until(ctx, "needs fulfilled after the kill", done); err != nil {
+			return err
+		}
+		for _, host := range asking {
+			if err := host.Stop("activate", syscall.SIGTERM); err != nil {
+				return err
+			}
+		}
+	}
+	after, err := s.audit(ctx)
+	if err != nil {
+		return err
+	}
+	twice := 0
+	granted := map[string]int{}
+	for _, d := range after[len(before):] {
+		if d.Decision == "granted" && d.Key != "" && !d.Again {
+			if granted[d.Key]++; granted[d.Key] == 2 {
+				twice++
+			}
+		}
+	}
+	s.held(&s.laws, "nothing is issued twice for one request", twice == 0, fmt.Sprintf("%d kills, %d of them amid requests, %d granted, %d of them twice", kills, struck, len(granted), twice))
+	clientAfter, err := s.credentials("ursula")
+	if err != nil {
+		return err
+	}
+	s.held(&s.laws, "the OIDC client survives the kills", fmt.Sprint(clientAfter) == fmt.Sprint(clientBefore), "client "+clientAfter["client-id"])
+	return nil
+}
+
+// wipe loses a host's disk; it enrols again and gets the same OIDC client.
+func (s *demo) wipe(ctx context.Context) error {
+	s.say("ursula loses its disk and enrols again")
+	h := s.hosts["ursula"]
+	before, err := s.credentials(h.Name)
+	if err != nil {
+		return err
+	}
+	if err := h.Stop("agent", syscall.SIGTERM); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(string(h.Layout())); err != nil {
+		return err
+	}
+	if err := h.Activate(); err != nil {
+		return err
+	}
+	if err := h.Agent(); err != nil {
+		return err
+	}
+	if err := s.until(ctx, "ursula's needs fulfilled again", h.Fulfilled); err != nil {
+		return err
+	}
+	after, err := s.credentials(h.Name)
+	if err != nil {
+		return err
+	}
+	s.held(&s.laws, "a wiped host gets the same OIDC client", fmt.Sprint(after) == fmt.Sprint(before), "client "+after["client-id"])
+	s.reaches(ctx, "alice to outline on the wiped host", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
+	return nil
+}
+
+// rollBack switches ursula to its generation before, as an operator may; the same
+// document over the network is refused.
+func (s *demo) rollBack(ctx context.Context) error {
+	s.say("ursula is switched back to its previous generation, from before %s", newcomer)
+	h := s.hosts["ursula"]
+	if err := h.Deploy(s.Path("older", h.Name)); err != nil {
+		return err
+	}
+	if err := h.Activate(); err != nil {
+		return err
+	}
+	var refusal error
+	err := s.until(ctx, "alice being refused", func() bool {
+		_, refusal = s.curlSOCKS(ctx, newcomer, "user/alice", "outline")
+		return refusal != nil
+	})
+	if err != nil {
+		return err
+	}
+	s.refused("alice, whom the previous generation does not know", refusal, "SOCKS5")
+	s.reaches(ctx, "mgmt01 to outline on the previous generation", "outline", func() (string, error) { return s.curlSOCKS(ctx, "mgmt01", "node/mgmt01", "outline") })
+
+	s.say("ursula is switched forward; an attacker serves the older document over the network")
+	if err := h.Deploy(s.Path("newer", h.Name)); err != nil {
+		return err
+	}
+	if err := h.Activate(); err != nil {
+		return err
+	}
+	s.reaches(ctx, "alice to outline again", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
+	if err := s.publish("older"); err != nil {
+		return err
+	}
+	s.refused("the older document over the network", s.refetch(ctx, h.Name), "older")
+	s.reaches(ctx, "alice to outline after that", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
+	if err := s.publish("newer"); err != nil {
+		return err
+	}
+	if err := s.refetch(ctx, h.Name); err != nil {
+		return fmt.Errorf("the newest documents once more: %w", err)
+	}
+	return nil
+}
+
+// refetch makes a host ask for its documents now, and returns why it refused them.
+func (s *demo) refetch(ctx context.Context, host string) error {
+	h := s.hosts[host]
+	if err := h.Stop("activate", syscall.SIGTERM); err != nil {
+		return err
+	}
+	const need = "config-documents"
+	if err := os.RemoveAll(h.Layout().Need(need)); err != nil {
+		return err
+	}
+	if _, _, err := h.Once(ctx); err != nil {
+		return err
+	}
+	all, err := h.Needs()
+	if err != nil {
+		return err
+	}
+	if e := all[need].Error; e != nil && all[need].State != "fulfilled" {
+		return fmt.Errorf("%s: %s", e.Code, e.Message)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"time"
+)
+
+// strangers come to the beacon, which is told by what name they know a service and where
+// that is. The name they ask for (RFC 6066) is all the reverse proxy there looks at.
+func (s *demo) strangers(ctx context.Context) error {
+	s.say("strangers come to the ingress on raishan")
+	names := map[string]string{}
+	for _, r := range s.hosts["raishan"].Manifest.Forwarder.Reach {
+		if r.TLSName != "" {
+			names[r.TLSName] = r.Listen.String()
+		}
+	}
+	roots, certificates, err := publicCertificates(names)
+	if err != nil {
+		return err
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if c := certificates[h.ServerName]; c != nil {
+			return c, nil
+		}
+		return nil, fmt.Errorf("no public name %q", h.ServerName)
+	}})
+	if err != nil {
+		return err
+	}
+	proxy := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(&url.URL{Scheme: "http", Host: names[r.In.TLS.ServerName]})
+	}}}
+	go func() { _ = proxy.Serve(l) }()
+	defer proxy.Close()
+
+	stranger := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, l.Addr().String())
+		},
+	}}
+	defer stranger.CloseIdleConnections()
+	get := func(name string) (string, error) {
+		res, err := stranger.Get("https://" + name + "/")
+		if err != nil {
+			return "", err
+		}
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		if res.StatusCode != http.StatusOK {
+			err = errors.Join(err, errors.New(res.Status))
+		}
+		return string(b), err
+	}
+	s.reaches(ctx, "a stranger to outline.example.org", "outline", func() (string, error) { return get("outline.example.org") })
+	_, err = get("wiki.example.org")
+	s.refused("a stranger to wiki, which is not public", err, "tls")
+	return nil
+}
+
+// publicCertificates stand for those that an authority of the web would issue.
+func publicCertificates(names map[string]string) (*x509.CertPool, map[string]*tls.Certificate, error) {
+	roots, all := x509.NewCertPool(), map[string]*tls.Certificate{}
+	for name := range names {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return nil, nil, err
+		}
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour)}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+		if err != nil {
+			return nil, nil, err
+		}
+		leaf, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, nil, err
+		}
+		roots.AddCert(leaf)
+		all[name] = &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	}
+	return roots, all, nil
+}

@@ -1,0 +1,42 @@
+// Command demo brings the example cluster up on this machine, every host as its
+// own processes with its own state directory and loopback address, and does what
+// the README promises with it. ./tests/demo builds and runs it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/florete/florete/tests/local"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.Repo, "repo", ".", "checkout of Florete")
+	flag.StringVar(&o.Bin, "bin", ".", "directory with flor, florctl and flor-provider")
+	flag.StringVar(&o.Work, "work", "", "directory to work in, made and removed when not given")
+	flag.StringVar(&o.json, "json", "", "also write the result to this `file`")
+	flag.BoolVar(&o.keep, "keep", false, "leave the cluster running until interrupted")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ok, err := runDemo(ctx, o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+	}
+	if err != nil || !ok {
+		os.Exit(1)
+	}
+}
+
+// options are the command line.
+type options struct {
+	local.Operator
+	json string
+	keep bool
+}

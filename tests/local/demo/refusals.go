@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/local"
+)
+
+// refuse tries what nobody may do.
+func (s *demo) refuse(ctx context.Context) error {
+	s.say("what nobody may do is refused")
+	_, err := s.curlSOCKS(ctx, "raishan", "user/bob", "wiki")
+	s.refused("bob to wiki", err, "SOCKS5")
+
+	bob, err := s.hosts["raishan"].SVID("cert-user-bob")
+	if err != nil {
+		return err
+	}
+	s.refused("bob to wiki, past his own forwarder", s.knock(ctx, "wiki", bob), "Application error")
+
+	raishan, err := s.client("raishan")
+	if err != nil {
+		return err
+	}
+	nosy := *raishan
+	nosy.Node = s.hosts["ursula"].Manifest.Identity.ID
+	_, err = nosy.Artifact(ctx)
+	s.refused("raishan asks for ursula's documents", err, string(api.Denied))
+
+	ursula, err := s.client("ursula")
+	if err != nil {
+		return err
+	}
+	r := api.Request{Need: "oidc-wiki", Serial: s.serial, Generation: 1, Body: json.RawMessage(`{"service":"spiffe://demo.flor/service/wiki","redirectURIs":[]}`)}
+	_, err = ursula.Do(ctx, api.PathRegister, r)
+	s.refused("an OIDC client for a service the policy does not have", err, api.CodeNotGranted)
+	thief := *ursula
+	thief.HostKey = nil
+	_, err = thief.Do(ctx, api.PathRegister, r)
+	s.refused("a copy of ursula's SVID without her SSH host key", err, api.CodeDeviceKey)
+	thief.HostKey = raishan.HostKey
+	_, err = thief.Do(ctx, api.PathRegister, r)
+	s.refused("a copy of ursula's SVID with another SSH host key", err, api.CodeDeviceKey)
+
+	stranger, err := s.stranger(florete.KindNode, "mgmt01")
+	if err != nil {
+		return err
+	}
+	s.refused("a stranger CA's mgmt01 at ursula's forwarder", s.knock(ctx, "outline", stranger), "CRYPTO_ERROR", "tls", "certificate")
+	forged := *ursula
+	forged.SVID = stranger
+	forged.Node, _ = florete.NewID(trustDomain, florete.KindNode, "", "mgmt01")
+	_, err = forged.Artifact(ctx)
+	s.refused("a stranger CA's mgmt01 at the provider", err, api.CodeUntrusted)
+
+	if err := s.replay(ctx); err != nil {
+		return err
+	}
+	return s.tamper(ctx)
+}
+
+// refused records that err is there and is about what it should be about.
+func (s *demo) refused(name string, err error, about ...string) {
+	found := "was let in"
+	if err != nil {
+		found = strings.TrimSpace(err.Error())
+	}
+	ok := false
+	for _, a := range about {
+		ok = ok || err != nil && strings.Contains(found, a)
+	}
+	s.held(&s.refusals, name, ok, found)
+}
+
+// client speaks to the provider as a host does.
+func (s *demo) client(host string) (*api.Client, error) {
+	h := s.hosts[host]
+	roots, err := florete.NewRoots(trustDomain, h.Manifest.Trust.Roots)
+	if err != nil {
+		return nil, err
+	}
+	svid, err := h.SVID("cert-node")
+	if err != nil {
+		return nil, err
+	}
+	secret, err := os.ReadFile(h.HostKey())
+	if err != nil {
+		return nil, err
+	}
+	key, err := ssh.ParsePrivateKey(secret)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[forge], Roots: roots, SVID: svid, HostKey: key}, nil
+}
+
+// knock connects to a service of ursula with a certificate and opens a stream.
+func (s *demo) knock(ctx context.Context, service string, svid *tls.Certificate) error {
+	target, err := florete.NewID(trustDomain, florete.KindService, "", service)
+	if err != nil {
+		return err
+	}
+	return local.Knock(ctx, s.hosts["ursula"].Manifest.Forwarder.Listen[0], target, svid)
+}
+
+// replay enrols with a proof, then sends the same proof once more on the same
+// connection.
+func (s *demo) replay(ctx context.Context) error {
+	h := s.hosts["raishan"]
+	client, err := s.client(h.Name)
+	if err != nil {
+		return err
+	}
+	conn, err := tls.Dial("tcp", client.Provider.Addresses[0], &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	replies := bufio.NewReader(conn)
+	post := func(path string, header http.Header, in, out any) error {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		req, err := http.NewRequest(http.MethodPost, "https://provider"+path, bytes.NewReader(b))
+		if err != nil {
+			return err
+		}
+		req.Header = header
+		if err := req.Write(conn); err != nil {
+			return err
+		}
+		res, err := http.ReadResponse(replies, req)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		if b, err = io.ReadAll(res.Body); err != nil {
+			return err
+		}
+		if res.StatusCode != http.StatusOK {
+			refusal := &api.Error{}
+			return errors.Join(json.Unmarshal(b, refusal), refusal)
+		}
+		return json.Unmarshal(b, out)
+	}
+	var nonce api.Nonce
+	if err := post(api.PathNonce, http.Header{}, struct{}{}, &nonce); err != nil {
+		return err
+	}
+	csr, err := newCSR()
+	if err != nil {
+		return err
+	}
+	state := conn.ConnectionState()
+	binding, err := api.ChannelBinding(&state)
+	if err != nil {
+		return err
+	}
+	for i := range 2 {
+		body, err := json.Marshal(api.CertBody{ID: client.Node, CSR: pemCSR(csr)})
+		if err != nil {
+			return err
+		}
+		r := api.Request{Need: "cert-node", Serial: s.serial, Generation: 1, Body: body}
+		if r.Proof, err = (api.Statement{Node: client.Node, Provider: client.Provider.ID, Nonce: nonce.Nonce, CSR: csr, Binding: binding}).Sign(client.HostKey); err != nil {
+			return err
+		}
+		key, err := r.Key(client.Node)
+		if err != nil {
+			return err
+		}
+		var a api.Answer
+		err = post(api.PathSVID, http.Header{api.HeaderKey: {key}}, r, &a)
+		if i == 0 && err != nil {
+			return fmt.Errorf("enrolment before the replay: %w", err)
+		}
+		if i == 1 {
+			s.refused("a replayed enrolment proof", err, api.CodeReplayed)
+		}
+	}
+	return nil
+}
+
+// tamper lets a config provider that was broken into serve a manifest with another
+// role: digest and all, but the signature is the old one.
+func (s *demo) tamper(ctx context.Context) error {
+	if err := os.CopyFS(s.Path("published-tampered"), os.DirFS(s.Path("published-newer"))); err != nil {
+		return err
+	}
+	dir := s.Path("published-tampered", "raishan")
+	d, err := florete.Read(dir, florete.DocManifest)
+	if err != nil {
+		return err
+	}
+	envelope, body, signature := d.Bytes()
+	evil := bytes.Replace(body, []byte(`"roles":["beacon"`), []byte(`"roles":["operator"`), 1)
+	if bytes.Equal(evil, body) {
+		return errors.New("the manifest of raishan has no role to change")
+	}
+	envelope = bytes.Replace(envelope, []byte(florete.Digest(body)), []byte(florete.Digest(evil)), 1)
+	if d, err = florete.Open(envelope, evil, signature); err != nil {
+		return err
+	}
+	if err := d.Write(dir); err != nil {
+		return err
+	}
+	if err := s.publish("tampered"); err != nil {
+		return err
+	}
+	s.refused("a tampered document", s.refetch(ctx, "raishan"), "tampered")
+	if err := s.publish("newer"); err != nil {
+		return err
+	}
+	return s.refetch(ctx, "raishan")
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/florete/florete"
+)
+
+// wikisPassword is the need that delivers a secret which the topology only names.
+const wikisPassword, wikisFile = "file-wiki-smtp-password", "smtp-password"
+
+// putPassword is the operator's act: the secret lies at the provider, for it alone.
+func (s *demo) putPassword(secret string) error {
+	at := filepath.Join(s.hosts[forge].Dir, "files", "wiki", wikisFile)
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(at, []byte(secret), 0o600)
+}
+
+// wikisSecret is what wiki would read, and whether that is the account's alone.
+func (s *demo) wikisSecret() (secret string, private bool, err error) {
+	h := s.hosts["ursula"]
+	info, err := os.Stat(filepath.Join(florete.Current(h.Layout().Need(wikisPassword)), wikisFile))
+	if err != nil {
+		return "", false, err
+	}
+	secret, err = h.Value(wikisPassword, wikisFile)
+	return secret, info.Mode().Perm() == 0o400, err
+}
+
+// told is how often a unit of ursula was told that something came for it.
+func (s *demo) told(unit string) int {
+	b, _ := os.ReadFile(s.hosts["ursula"].Log("hook"))
+	return strings.Count(string(b), unit)
+}
+
+// secret finds that what lay at the provider is now on the host of wiki.
+func (s *demo) secret() error {
+	secret, private, err := s.wikisSecret()
+	if err != nil {
+		return err
+	}
+	s.held(&s.laws, "the secret of wiki comes from the provider, for its account alone", secret == "swordfish" && private && s.told("wiki.service") == 1,
+		fmt.Sprintf("%d bytes, private %t", len(secret), private))
+	return nil
+}
+
+// rotate replaces the secret: another file at the provider, and a raised generation,
+// which someone reviewed.
+func (s *demo) rotate(ctx context.Context) error {
+	s.say("the secret of wiki is replaced, and its generation raised")
+	if err := s.putPassword("marlin"); err != nil {
+		return err
+	}
+	told := s.told("wiki.service")
+	if err := s.publish("rotated"); err != nil {
+		return err
+	}
+	for _, name := range []string{forge, "ursula"} {
+		if err := s.hosts[name].Deploy(s.Path("rotated", name)); err != nil {
+			return err
+		}
+	}
+	if err := s.hosts["ursula"].Activate(); err != nil {
+		return err
+	}
+	err := s.until(ctx, "the new secret", func() bool {
+		now, _, err := s.wikisSecret()
+		return err == nil && now == "marlin" && s.told("wiki.service") > told
+	})
+	if err != nil {
+		return err
+	}
+	s.held(&s.laws, "a raised generation rotates it and tells the unit once", s.told("wiki.service") == told+1, fmt.Sprintf("told %d times before, %d now", told, s.told("wiki.service")))
+	return nil
+}

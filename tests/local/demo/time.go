@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"time"
+)
+
+// since1900 is how much later Unix time begins.
+const since1900 = 2_208_988_800
+
+// tellTime answers every datagram with the time (RFC 868).
+func tellTime(ctx context.Context, address string) error {
+	c, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return fmt.Errorf("service: %w: is another demo running?", err)
+	}
+	context.AfterFunc(ctx, func() { _ = c.Close() })
+	go func() {
+		for {
+			_, from, err := c.ReadFrom(nil)
+			if err != nil {
+				return
+			}
+			_, _ = c.WriteTo(binary.BigEndian.AppendUint32(nil, uint32(time.Now().Unix()+since1900)), from)
+		}
+	}()
+	return nil
+}
+
+// askTime asks with an empty datagram, as RFC 868 has it.
+func (s *demo) askTime(host string) (string, error) {
+	address, err := s.local(host, "service/time")
+	if err != nil {
+		return "", err
+	}
+	c, err := net.Dial("udp", address.String())
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	if _, err := c.Write(nil); err != nil {
+		return "", err
+	}
+	_ = c.SetReadDeadline(time.Now().Add(time.Second))
+	var b [4]byte
+	if _, err := c.Read(b[:]); err != nil {
+		return "", err
+	}
+	now := time.Unix(int64(binary.BigEndian.Uint32(b[:]))-since1900, 0)
+	if off := time.Since(now).Abs(); off > time.Minute {
+		return fmt.Sprintf("a time that is off by %s", off), nil
+	}
+	return "the time", nil
+}

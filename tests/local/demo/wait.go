@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/tests/local"
+)
+
+// until asks again and again until ok holds. When it does not, the error tells what is
+// unfulfilled and which processes ended.
+func (s *demo) until(ctx context.Context, what string, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, local.Limit)
+	defer cancel()
+	tick := time.NewTicker(30 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited %s in vain for: %s%s%s", local.Limit, what, s.unfulfilled(), s.ended())
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// ended is the last line of each process that ended by itself.
+func (s *demo) ended() string {
+	var b strings.Builder
+	for _, name := range hostNames {
+		for part, line := range s.hosts[name].Ended() {
+			fmt.Fprintf(&b, "\n  %s: %s ended: %s", name, part, line)
+		}
+	}
+	return b.String()
+}

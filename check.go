@@ -37,9 +37,9 @@ func (m Manifest) check() error {
 		return err
 	}
 	for _, n := range m.Needs {
-		for _, a := range n.After {
+		for _, a := range n.DependsOn {
 			if !slices.Contains(ids, a) || a == n.ID {
-				return fmt.Errorf("need %q: after %q, which is no other need of this host", n.ID, a)
+				return fmt.Errorf("need %q: depends on %q, which is no other need of this host", n.ID, a)
 			}
 		}
 	}
@@ -129,8 +129,8 @@ func (n Need) check() error {
 		}
 	}
 	for _, a := range n.OnChange {
-		if a.Do != "reload" && a.Do != "restart" {
-			return fmt.Errorf("unit %q: action %q, want \"reload\" or \"restart\"", a.Unit, a.Do)
+		if a.Action != "reload" && a.Action != "restart" {
+			return fmt.Errorf("unit %q: action %q, want \"reload\" or \"restart\"", a.Unit, a.Action)
 		}
 	}
 	return nil

@@ -21,10 +21,10 @@ import (
 const body = `{"cluster":"demo","forwarder":{"callers":[],"listen":[],"publish":[],"reach":[],"socks":[]},"host":"ursula",` +
 	`"identity":{"id":"spiffe://demo.flor/node/ursula","sshHostKey":"ssh-ed25519 AAAA"},"needs":[%s],` +
 	`"providers":{"forge":{"addresses":["127.0.0.1:1"],"id":"spiffe://demo.flor/service/forge/florete-provider"}},` +
-	`"roles":["node"],"trust":{"keys":[],"roots":[]},"trustDomain":"demo.flor"}`
+	`"roles":["node"],"trust":{"roots":[],"signingKeys":[]},"trustDomain":"demo.flor"}`
 
 func need(id, extra string) string {
-	return fmt.Sprintf(`{"after":[],"deliver":{"files":{},"group":"","owner":""},"generation":1,"id":%q,"kind":"cert","onChange":[],"providers":["forge"],"renew":{},"request":{}%s}`, id, extra)
+	return fmt.Sprintf(`{"dependsOn":[],"deliver":{"files":{},"group":"","owner":""},"generation":1,"id":%q,"kind":"cert","onChange":[],"providers":["forge"],"renew":{},"request":{}%s}`, id, extra)
 }
 
 // forwarder is the plain body with something published or reached.
@@ -58,21 +58,21 @@ func TestOpenRefuses(t *testing.T) {
 		"host of another":  {plain, func(e *florete.Envelope) { e.Host = "raishan" }, "body is for demo/ursula, envelope for demo/raishan"},
 		"need twice":       {fmt.Sprintf(body, need("a", "")+","+need("a", "")), nil, `need "a": given twice`},
 		"path as need":     {fmt.Sprintf(body, need("../a", "")), nil, "not a lower-case DNS label"},
-		"unknown after":    {fmt.Sprintf(body, strings.Replace(need("a", ""), `"after":[]`, `"after":["b"]`, 1)), nil, `after "b"`},
-		"after itself":     {fmt.Sprintf(body, strings.Replace(need("a", ""), `"after":[]`, `"after":["a"]`, 1)), nil, `after "a"`},
-		"path as file":     {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"../x":{"from":"x","mode":"0400"}}`, 1)), nil, "not a plain file name"},
-		"setuid file":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"x":{"from":"x","mode":"4755"}}`, 1)), nil, `mode "4755"`},
-		"unknown action":   {fmt.Sprintf(body, strings.Replace(need("a", ""), `"onChange":[]`, `"onChange":[{"unit":"a","do":"stop"}]`, 1)), nil, `action "stop"`},
+		"unknown need":    {fmt.Sprintf(body, strings.Replace(need("a", ""), `"dependsOn":[]`, `"dependsOn":["b"]`, 1)), nil, `depends on "b"`},
+		"depends on itself":     {fmt.Sprintf(body, strings.Replace(need("a", ""), `"dependsOn":[]`, `"dependsOn":["a"]`, 1)), nil, `depends on "a"`},
+		"path as file":     {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"../x":{"value":"x","mode":"0400"}}`, 1)), nil, "not a plain file name"},
+		"setuid file":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"x":{"value":"x","mode":"4755"}}`, 1)), nil, `mode "4755"`},
+		"unknown action":   {fmt.Sprintf(body, strings.Replace(need("a", ""), `"onChange":[]`, `"onChange":[{"unit":"a","action":"stop"}]`, 1)), nil, `action "stop"`},
 		"unknown provider": {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `["gone"]`, 1)), nil, `provider "gone"`},
 		"no provider":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `[]`, 1)), nil, "no provider"},
 		"request a list":   {fmt.Sprintf(body, strings.Replace(need("a", ""), `"request":{}`, `"request":[]`, 1)), nil, "request is not an object"},
 		"unknown field":    {fmt.Sprintf(body, need("a", `,"extra":1`)), nil, `unknown field "extra"`},
 		"other protocol":   {forwarder(`{"id":"spiffe://demo.flor/service/dns","protocol":"sctp","upstream":"[::1]:53","allow":[]}`, ""), nil, `service/dns: protocol "sctp", want "udp" or none`},
-		"protocol written": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","protocol":"tcp","as":[],"listen":"127.0.0.1:53","endpoints":[]}`), nil, `service/dns: protocol "tcp"`},
+		"protocol written": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","protocol":"tcp","callers":[],"listen":"127.0.0.1:53","endpoints":[]}`), nil, `service/dns: protocol "tcp"`},
 		"provider nowhere": {strings.Replace(plain, `["127.0.0.1:1"]`, `[]`, 1), nil, `provider "forge": no address`},
 		"address, no port": {strings.Replace(plain, `["127.0.0.1:1"]`, `["127.0.0.1"]`, 1), nil, `provider "forge": address "127.0.0.1", want host:port`},
-		"endpoint nowhere": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","as":[],"listen":"127.0.0.1:53","endpoints":[[]]}`), nil, `reach spiffe://demo.flor/service/dns: no address`},
-		"endpoint, port 0": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","as":[],"listen":"127.0.0.1:53","endpoints":[["a:0"]]}`), nil, `address "a:0", want host:port`},
+		"endpoint nowhere": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","callers":[],"listen":"127.0.0.1:53","endpoints":[[]]}`), nil, `reach spiffe://demo.flor/service/dns: no address`},
+		"endpoint, port 0": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","callers":[],"listen":"127.0.0.1:53","endpoints":[["a:0"]]}`), nil, `address "a:0", want host:port`},
 		"listen on a name": {strings.Replace(plain, `"listen":[]`, `"listen":["ursula:4610"]`, 1), nil, `listen "ursula:4610", want an IP address and a port, or :port`},
 		"listen, no port":  {strings.Replace(plain, `"listen":[]`, `"listen":[":70000"]`, 1), nil, `listen ":70000", want`},
 		"socket over UDP":  {forwarder(`{"id":"spiffe://demo.flor/service/dns","protocol":"udp","upstream":"unix:/run/dns","allow":[]}`, ""), nil, `upstream "unix:/run/dns" takes no datagrams`},

@@ -12,7 +12,7 @@ type Need struct {
 	Request    json.RawMessage `json:"request"`   // an object; the provider's kind defines it
 	Deliver    Deliver         `json:"deliver"`
 	OnChange   []Action        `json:"onChange"`
-	After      []string        `json:"after"` // needs that must be fulfilled first
+	DependsOn      []string        `json:"dependsOn"` // needs that must be fulfilled first
 	Renew      Renew           `json:"renew"`
 	Generation int             `json:"generation"` // raising it rotates
 }
@@ -27,21 +27,21 @@ type Deliver struct {
 
 // File is one delivered file: the answer's value From with octal Mode ("0400").
 type File struct {
-	From string `json:"from"`
+	Value string `json:"value"`
 	Mode string `json:"mode"`
 }
 
 // Action is what happens to a systemd unit when delivered content changed.
 type Action struct {
 	Unit string `json:"unit"`
-	Do   string `json:"do"` // "reload" or "restart"
+	Action   string `json:"action"` // "reload" or "restart"
 }
 
 // Renew says when a fulfilled need is fetched again: Percent of what was issued
 // has passed, or Every seconds have. Zero values mean never. After StaleAfter seconds
 // without an answer, the host raises an alarm: it may miss what was decided since.
 type Renew struct {
-	Percent    int `json:"percent,omitempty"`
-	Every      int `json:"every,omitempty"`
+	AtPercent    int `json:"atPercent,omitempty"`
+	Interval      int `json:"interval,omitempty"`
 	StaleAfter int `json:"staleAfter,omitempty"`
 }

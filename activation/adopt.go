@@ -41,7 +41,7 @@ func (a *activation) adoptOne(n *need, from string) error {
 		if err != nil {
 			return fmt.Errorf("%w: the need delivers %s", err, strings.Join(names, ", "))
 		}
-		value := n.Deliver.Files[name].From
+		value := n.Deliver.Files[name].Value
 		if old, ok := values[value]; ok && old != string(b) {
 			return fmt.Errorf("%s differs from another file with the same value %q", filepath.Join(from, name), value)
 		}

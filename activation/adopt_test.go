@@ -26,7 +26,7 @@ func pushed(t *testing.T, files map[string]string) string {
 func old(t *testing.T, h *host) (dir string, files map[string]string) {
 	files = map[string]string{}
 	for name, f := range h.need("oidc-outline").Deliver.Files {
-		files[name] = "old " + f.From
+		files[name] = "old " + f.Value
 	}
 	return pushed(t, files), files
 }

@@ -85,9 +85,9 @@ func (a *activation) fetch(ctx context.Context, ask fetch.Ask, dir delivery.Dir)
 func files(n florete.Need, values map[string]string, uid, gid int) (map[string]delivery.File, *api.Error) {
 	files := map[string]delivery.File{}
 	for name, f := range n.Deliver.Files {
-		value, ok := values[f.From]
+		value, ok := values[f.Value]
 		if !ok {
-			return nil, api.Errorf(api.Invalid, api.CodeMalformed, "answer has no value %q for file %s", f.From, name)
+			return nil, api.Errorf(api.Invalid, api.CodeMalformed, "answer has no value %q for file %s", f.Value, name)
 		}
 		mode, err := f.Perm()
 		if err != nil {

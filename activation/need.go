@@ -91,7 +91,7 @@ func (n *need) usable(now time.Time) bool { return n.state.Usable(n.digest, now)
 
 // blockers are the needs that n has to wait for.
 func (a *activation) blockers(n *need, now time.Time) (ids []string) {
-	for _, id := range n.After {
+	for _, id := range n.DependsOn {
 		for _, other := range a.needs {
 			if other.ID == id && !other.usable(now) {
 				ids = append(ids, id)

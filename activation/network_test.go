@@ -255,7 +255,7 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 		want string
 	}{
 		"unknown kind":  {func(n *florete.Need) { n.Kind = "tls" }, `invalid (kind): need kind "tls": this release of flor does not know it: upgrade flor`},
-		"missing value": {func(n *florete.Need) { n.Deliver.Files["x"] = florete.File{From: "token", Mode: "0400"} }, `invalid (malformed): answer has no value "token" for file x`},
+		"missing value": {func(n *florete.Need) { n.Deliver.Files["x"] = florete.File{Value: "token", Mode: "0400"} }, `invalid (malformed): answer has no value "token" for file x`},
 		"no account":    {func(n *florete.Need) { n.Deliver.Owner = "nobody-here" }, `transient (account): owner "nobody-here": no such account on this host: create it`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestManifestWithoutOwnCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		oidc := *h.need("oidc-outline")
-		oidc.After = []string{}
+		oidc.DependsOn = []string{}
 		h.manifest.Needs = []florete.Need{oidc}
 		h.deploy()
 		h.wantExit(h.once(), ExitRefused)

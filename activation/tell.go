@@ -32,12 +32,12 @@ func (a *activation) tell(ctx context.Context, n *need, generation int) outcome 
 		err := a.tellOne(ctx, action)
 		switch {
 		case errors.Is(err, notify.ErrNobody):
-			said = append(said, fmt.Sprintf("nobody to tell: %s: %s: %v", action.Unit, action.Do, err))
+			said = append(said, fmt.Sprintf("nobody to tell: %s: %s: %v", action.Unit, action.Action, err))
 		case err != nil:
 			failed = errors.Join(failed, err)
 			continue
 		default:
-			said = append(said, fmt.Sprintf("told %s: %s", action.Unit, action.Do))
+			said = append(said, fmt.Sprintf("told %s: %s", action.Unit, action.Action))
 		}
 		heard[action] = generation
 	}

@@ -14,8 +14,8 @@ import (
 func TestUnitsAreToldOfChangesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.need("oidc-outline").Renew.Every = 600 // the answer stays the same
-		h.need("cert-node").OnChange = []florete.Action{{Unit: "agent.service", Do: "reload"}}
+		h.need("oidc-outline").Renew.Interval = 600 // the answer stays the same
+		h.need("cert-node").OnChange = []florete.Action{{Unit: "agent.service", Action: "reload"}}
 		h.deploy()
 		stop := h.run()
 		time.Sleep(20 * time.Hour)
@@ -27,7 +27,7 @@ func TestUnitsAreToldOfChangesAlone(t *testing.T) {
 		for _, a := range h.told {
 			count[a]++
 		}
-		if count[florete.Action{Unit: "outline.service", Do: "restart"}] != 1 || count[florete.Action{Unit: "agent.service", Do: "reload"}] != 2 {
+		if count[florete.Action{Unit: "outline.service", Action: "restart"}] != 1 || count[florete.Action{Unit: "agent.service", Action: "reload"}] != 2 {
 			t.Errorf("told %v", count)
 		}
 	})
@@ -67,7 +67,7 @@ func TestOneUnitOfTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.need("oidc-outline").OnChange = []florete.Action{
-			{Unit: "slow.service", Do: "restart"}, {Unit: "masked.service", Do: "restart"}, {Unit: "outline.service", Do: "restart"},
+			{Unit: "slow.service", Action: "restart"}, {Unit: "masked.service", Action: "restart"}, {Unit: "outline.service", Action: "restart"},
 		}
 		h.deploy()
 		count := map[string]int{}

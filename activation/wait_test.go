@@ -268,7 +268,7 @@ func TestDependencyOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		service := CertNeed("cert-service-outline", Service)
-		h.need("oidc-outline").After = []string{"cert-service-outline"}
+		h.need("oidc-outline").DependsOn = []string{"cert-service-outline"}
 		h.manifest.Needs = append([]florete.Need{service}, h.manifest.Needs...)
 		h.deploy()
 		h.wantExit(h.once(), ExitFulfilled)

@@ -113,8 +113,8 @@ in
       reaching = filter (i: i.reach != { }) identities.${host.name};
       ids = sort lessThan (map (i: i.id) reaching);
       reachOfID = listToAttrs (map (i: { name = i.id; value = i.reach; }) reaching);
-      everyone = { as = ids; };
-      as = if length ids < 2 then _: everyone else i: { as = filter (id: reachOfID.${id} ? ${i.entry.id}) ids; };
+      everyone = { callers = ids; };
+      callers = if length ids < 2 then _: everyone else i: { callers = filter (id: reachOfID.${id} ? ${i.entry.id}) ids; };
       # Where this host calls what is not called alike by all, itself above all.
       endpoints = i:
         if !(elem host.name i.on) && (host.networks == { } || !i.networked) then { }
@@ -123,7 +123,7 @@ in
         if host.loopback == names.loopback then _: { }
         else i: { listen = names.listen (spot host i); };
     in
-    map (i: i.entry // endpoints i // listen i // as i) (attrValues reached.${host.name});
+    map (i: i.entry // endpoints i // listen i // callers i) (attrValues reached.${host.name});
 
   # host → a SOCKS5 listener for each acting identity, sorted by ID
   socks = host: map (s: { inherit (s) id; listen = names.listen s.spot; }) (proxies host);

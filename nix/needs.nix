@@ -22,7 +22,7 @@ let
     providers = t.providers.${kind}.hosts;
     deliver = nowhere;
     onChange = [ ];
-    after = [ "cert-node" ];
+    dependsOn = [ "cert-node" ];
     renew = { };
     generation = 1;
   } // more;
@@ -31,12 +31,12 @@ let
   certificate = id: need "cert" { inherit id; } {
     deliver = nowhere // {
       files = {
-        "svid.pem" = { from = "svid"; mode = "0444"; };
-        "key.pem" = { from = "key"; mode = "0400"; };
-        "bundle.pem" = { from = "bundle"; mode = "0444"; };
+        "svid.pem" = { value = "svid"; mode = "0444"; };
+        "key.pem" = { value = "key"; mode = "0400"; };
+        "bundle.pem" = { value = "bundle"; mode = "0444"; };
       };
     };
-    renew.percent = 66;
+    renew.atPercent = 66;
   };
 
   client = host: service: need "oidc"
@@ -48,19 +48,19 @@ let
     {
       deliver = {
         files = {
-          client-id = { from = "clientId"; mode = "0444"; };
-          client-secret = { from = "clientSecret"; mode = "0400"; };
-          issuer = { from = "issuer"; mode = "0444"; };
+          client-id = { value = "clientId"; mode = "0444"; };
+          client-secret = { value = "clientSecret"; mode = "0400"; };
+          issuer = { value = "issuer"; mode = "0444"; };
         };
         owner = service.user;
         group = service.user;
       };
       onChange = restart service.sso.restart;
-      after = [ "cert-node" ] ++ service.sso.after;
+      dependsOn = [ "cert-node" ] ++ service.sso.dependsOn;
       inherit (service.sso) generation;
     };
 
-  restart = unit: if unit == "" then [ ] else [ { inherit unit; do = "restart"; } ];
+  restart = unit: if unit == "" then [ ] else [ { inherit unit; action = "restart"; } ];
 
   files = service: listToAttrs (map
     (name:
@@ -69,12 +69,12 @@ let
         name = "file-${service.name}-${name}";
         value = need "file" { inherit (file) ref; } {
           deliver = {
-            files.${name} = { from = "content"; inherit (file) mode; };
+            files.${name} = { value = "content"; inherit (file) mode; };
             owner = service.user;
             group = service.user;
           };
           onChange = restart file.restart;
-          after = [ "cert-node" ] ++ file.after;
+          dependsOn = [ "cert-node" ] ++ file.dependsOn;
           inherit (file) generation;
         };
       })
@@ -89,7 +89,7 @@ let
     let
       services = map (s: t.services.${s}) host.services;
     in
-    { cert-node = certificate host.id // { after = [ ]; }; }
+    { cert-node = certificate host.id // { dependsOn = [ ]; }; }
     // each "cert-service-" (s: certificate (s.idOn host.name)) (filter (s: s.published || s.roles != [ ]) services)
     // each "cert-user-" (u: certificate t.users.${u.name}.id) (map (name: { inherit name; }) host.users)
     // each "oidc-" (client host) (filter (s: s.sso.mode == "oidc") services)
@@ -101,7 +101,7 @@ let
     }
     // foldl' (all: s: all // files s) { } services
     // when (t.providers.config.hosts != [ ] && host.deploy == "network") {
-      config-documents = need "config" { } { renew = { inherit (t.providers.config) every staleAfter; }; };
+      config-documents = need "config" { } { renew = { inherit (t.providers.config) interval staleAfter; }; };
     };
 in
 # host → its needs, sorted by id

@@ -71,7 +71,7 @@ let
     mode = default "its permissions here" "0400" (word { want = "permissions that let its owner alone change it"; hint = "write for example \"0400\""; re = "0[0-7][0145]{2}"; });
     generation = default "raised when the file at the provider has changed: hosts fetch it anew" 1 (between 1 1000000 "a generation");
     restart = of "unit to restart when it was fetched anew" unit;
-    after = of "needs of this host that must be fulfilled first" strings;
+    dependsOn = of "needs of this host that must be fulfilled first" strings;
   };
 
   service = record "a service" {
@@ -100,7 +100,7 @@ let
       restart = of "unit to restart when they change" unit;
       redirectURIs = of "its callbacks" (listOf url);
       generation = default "raised when the secret may be known to others: the host gets another, and the old one ends" 1 (between 1 1000000 "a generation");
-      after = of "needs of this host that must be fulfilled first" strings;
+      dependsOn = of "needs of this host that must be fulfilled first" strings;
     });
   };
 
@@ -137,7 +137,7 @@ let
     trustDomain = required "of its SPIFFE IDs" "\"demo.flor\"" trustDomain;
     trust = of "what hosts trust" (record "trust" {
       roots = of "certificates that hosts trust: paths of PEM files, or PEM text" (listOf pem);
-      keys = of "public keys in Nix format that sign documents for the network; needed with `providers.config`" (listOf signingKey);
+      signingKeys = of "public keys in Nix format that sign documents for the network; needed with `providers.config`" (listOf signingKey);
     });
     hosts = required "machines" "{ … }" entries.hosts;
     inventory = of "groups of hosts by path, `\"eu\"`, `\"eu/fra\"`; what they have, their hosts have" (attrsOf (record "a group of hosts" {
@@ -153,8 +153,8 @@ let
     providers = of "who answers needs, by kind" (record "providers" {
       cert = provider "issues certificates; every cluster needs it" { lifetime = default "of certificates, in seconds; a third of it is left when a host renews" 86400 (between 10 7776000 "seconds"); };
       config = provider "hands hosts their documents" {
-        every = default "hosts ask again after so many seconds" 900 seconds;
-        staleAfter = default "a host that received no answer for so many seconds raises an alarm; more than `every`" 86400 seconds;
+        interval = default "hosts ask again after so many seconds" 900 seconds;
+        staleAfter = default "a host that received no answer for so many seconds raises an alarm; more than `interval`" 86400 seconds;
       };
       file = provider "hands hosts files that do not belong in a repository" { };
       oidc = provider "signs people in" { issuer = required "its address for browsers and services" "\"https://auth.example.org\"" issuer; };

@@ -16,7 +16,7 @@ let
 in
 {
   inherit (t) name trustDomain;
-  trust = { domain = t.trustDomain; inherit (t.trust) keys roots; };
+  trust = { domain = t.trustDomain; inherit (t.trust) roots signingKeys; };
 
   # A host without addresses is called by nobody.
   hosts = mapAttrs
@@ -26,7 +26,7 @@ in
   services = mapAttrs
     (_: s: only [ "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "sso" "tlsName" "upstream" "user" "visibility" ] s
       // {
-        files = mapAttrs (_: only [ "after" "generation" "mode" "ref" "restart" ]) s.files;
+        files = mapAttrs (_: only [ "dependsOn" "generation" "mode" "ref" "restart" ]) s.files;
         ids = map (i: i.name) s.instances;
         outside = outside s;
       })

@@ -139,7 +139,7 @@ func (c *Cluster) issue(id florete.ID, key crypto.PublicKey, lifetime time.Durat
 func (c *Cluster) Manifest() florete.Manifest {
 	m := florete.Manifest{
 		Cluster: "demo", Host: Node.Name(), TrustDomain: Domain,
-		Trust:     florete.Trust{Roots: []string{c.Root}, Keys: []string{c.Signing.ToPublicKey().String()}},
+		Trust:     florete.Trust{Roots: []string{c.Root}, SigningKeys: []string{c.Signing.ToPublicKey().String()}},
 		Identity:  florete.Identity{ID: Node, SSHHostKey: string(ssh.MarshalAuthorizedKey(c.declared()))},
 		Roles:     []string{},
 		Providers: map[string]florete.Provider{},
@@ -159,13 +159,13 @@ func ProviderID(name string) florete.ID { return ID("service/" + name + "/" + fl
 // CertNeed is a need for an SVID; the node's own comes before any other.
 func CertNeed(id string, of florete.ID) florete.Need {
 	n := need(id, "cert", map[string]any{"id": of}, map[string]florete.File{
-		florete.FileSVID:   {From: "svid", Mode: "0444"},
-		florete.FileKey:    {From: "key", Mode: "0400"},
-		florete.FileBundle: {From: "bundle", Mode: "0444"},
+		florete.FileSVID:   {Value: "svid", Mode: "0444"},
+		florete.FileKey:    {Value: "key", Mode: "0400"},
+		florete.FileBundle: {Value: "bundle", Mode: "0444"},
 	})
-	n.Renew.Percent = 66
+	n.Renew.AtPercent = 66
 	if of == Node {
-		n.After = []string{}
+		n.DependsOn = []string{}
 	}
 	return n
 }
@@ -173,17 +173,17 @@ func CertNeed(id string, of florete.ID) florete.Need {
 // OIDCNeed is a need for the client of the service outline, which is restarted.
 func OIDCNeed(id string) florete.Need {
 	n := need(id, "oidc", map[string]any{"service": Service, "redirectURIs": []string{"http://outline/cb"}}, map[string]florete.File{
-		"client-id":     {From: "clientId", Mode: "0444"},
-		"client-secret": {From: "clientSecret", Mode: "0400"},
+		"client-id":     {Value: "clientId", Mode: "0444"},
+		"client-secret": {Value: "clientSecret", Mode: "0400"},
 	})
-	n.OnChange = []florete.Action{{Unit: "outline.service", Do: "restart"}}
+	n.OnChange = []florete.Action{{Unit: "outline.service", Action: "restart"}}
 	return n
 }
 
 // ConfigNeed is the need for the host's own documents.
 func ConfigNeed() florete.Need {
 	n := need("config-documents", "config", map[string]any{}, map[string]florete.File{})
-	n.Renew.Every = 900
+	n.Renew.Interval = 900
 	return n
 }
 
@@ -194,7 +194,7 @@ func need(id, kind string, request any, files map[string]florete.File) florete.N
 	}
 	return florete.Need{
 		ID: id, Kind: kind, Providers: []string{"forge"}, Request: raw, Deliver: florete.Deliver{Files: files},
-		OnChange: []florete.Action{}, After: []string{"cert-node"}, Generation: 1,
+		OnChange: []florete.Action{}, DependsOn: []string{"cert-node"}, Generation: 1,
 	}
 }
 

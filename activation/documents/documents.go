@@ -153,7 +153,7 @@ func newSet(manifest florete.Document, policy *florete.Document) (Set, error) {
 	if err != nil {
 		return Set{}, fmt.Errorf("manifest of %s: %w", m.Host, err)
 	}
-	for _, k := range m.Trust.Keys {
+	for _, k := range m.Trust.SigningKeys {
 		if _, err := signature.ParsePublicKey(k); err != nil {
 			return Set{}, fmt.Errorf("manifest of %s: trust key %q: %w", m.Host, k, err)
 		}

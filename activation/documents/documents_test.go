@@ -171,11 +171,11 @@ func TestPinnedKeys(t *testing.T) {
 	o.wantRefused(o.accept(o.Signed(2, o.version("b"), second)), api.Denied, CodeTampered, `signature by "demo-2" does not verify with any pinned key: publish with a key that this host pins, or deploy its closure`)
 
 	next := o.version("b")
-	next.Trust.Keys = []string{second.ToPublicKey().String()}
+	next.Trust.SigningKeys = []string{second.ToPublicKey().String()}
 	o.wantAccepted(o.accept(o.Signed(2, next, o.Signing))) // accepted under the old key, brings the new one
 	o.want(2, "b")
 	last := o.version("c")
-	last.Trust.Keys = []string{third.ToPublicKey().String()}
+	last.Trust.SigningKeys = []string{third.ToPublicKey().String()}
 	o.wantRefused(o.accept(o.Signed(3, last, o.Signing)), api.Denied, CodeTampered, `"demo-1"`)
 	o.wantAccepted(o.accept(o.Signed(3, last, second)))
 	o.want(3, "c")
@@ -205,7 +205,7 @@ func TestRefusedFromTheNetwork(t *testing.T) {
 	rootless := o.version("b")
 	rootless.Trust.Roots = []string{}
 	unpinned := o.version("b")
-	unpinned.Trust.Keys = []string{"demo-1"}
+	unpinned.Trust.SigningKeys = []string{"demo-1"}
 	for name, c := range map[string]struct {
 		docs []api.SignedDocument
 		kind api.ErrorKind
@@ -262,7 +262,7 @@ func TestPolicies(t *testing.T) {
 	}
 	second := SigningKey(t, "demo-2")
 	next := o.version("c")
-	next.Trust.Keys = []string{second.ToPublicKey().String()}
+	next.Trust.SigningKeys = []string{second.ToPublicKey().String()}
 	o.wantAccepted(o.accept(o.Signed(4, next, o.Signing), o.Signed(4, o.policy("config"), second)))
 	o.want(4, "c")
 	o.deploy(o.Document(1, o.version("a"))) // the closure alone says that there is none any more

@@ -33,7 +33,7 @@ func (s *Store) Accept(a api.Artifact) *api.Error {
 		return api.Errorf(api.Transient, api.CodeMissing, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
 	}
 	set := s.set
-	pins := s.set.Manifest.Trust.Keys
+	pins := s.set.Manifest.Trust.SigningKeys
 	newer, e := s.newer(manifest, s.set.Document.Envelope, pins)
 	if e != nil {
 		return e
@@ -45,7 +45,7 @@ func (s *Store) Accept(a api.Artifact) *api.Error {
 		}
 		m.Policy = set.Policy
 		set = m
-		pins = append(append([]string{}, pins...), m.Manifest.Trust.Keys...)
+		pins = append(append([]string{}, pins...), m.Manifest.Trust.SigningKeys...)
 	}
 	changed := newer
 	if policy, ok := byKind[florete.DocPolicy]; ok {

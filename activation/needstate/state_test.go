@@ -22,7 +22,7 @@ var (
 
 // view is of a need that has not changed, at a time after now.
 func view(after time.Duration) View {
-	n := florete.Need{ID: "a", Generation: 2, Renew: florete.Renew{Percent: 66}}
+	n := florete.Need{ID: "a", Generation: 2, Renew: florete.Renew{AtPercent: 66}}
 	return View{Need: n, Digest: "d", Manifest: "m", Present: true, Now: now.Add(after)}
 }
 
@@ -60,15 +60,15 @@ func TestRenewalIsDue(t *testing.T) {
 		renew       florete.Renew
 		least, most time.Duration
 	}{
-		"percent":              {100 * time.Hour, florete.Renew{Percent: 66}, 62 * time.Hour, 66 * time.Hour},
-		"every":                {100 * time.Hour, florete.Renew{Every: 3600}, 57 * time.Minute, time.Hour},
-		"the earlier":          {day, florete.Renew{Percent: 50, Every: 3600}, 57 * time.Minute, time.Hour},
+		"percent":              {100 * time.Hour, florete.Renew{AtPercent: 66}, 62 * time.Hour, 66 * time.Hour},
+		"every":                {100 * time.Hour, florete.Renew{Interval: 3600}, 57 * time.Minute, time.Hour},
+		"the earlier":          {day, florete.Renew{AtPercent: 50, Interval: 3600}, 57 * time.Minute, time.Hour},
 		"never":                {0, florete.Renew{}, -1, -1},
 		"never, but it ends":   {day, florete.Renew{}, day - time.Second, day},
-		"later than the end":   {time.Hour, florete.Renew{Every: 86400}, time.Hour - time.Second, time.Hour},
-		"percent of no end":    {0, florete.Renew{Percent: 66}, -1, -1},
-		"percent over hundred": {day, florete.Renew{Percent: 400}, day - time.Second, day},
-		"ended when it came":   {-time.Hour, florete.Renew{Percent: 66}, time.Second, time.Second},
+		"later than the end":   {time.Hour, florete.Renew{Interval: 86400}, time.Hour - time.Second, time.Hour},
+		"percent of no end":    {0, florete.Renew{AtPercent: 66}, -1, -1},
+		"percent over hundred": {day, florete.Renew{AtPercent: 400}, day - time.Second, day},
+		"ended when it came":   {-time.Hour, florete.Renew{AtPercent: 66}, time.Second, time.Second},
 	} {
 		var s State
 		v := view(0)
@@ -87,7 +87,7 @@ func TestRenewalIsDue(t *testing.T) {
 // A manifest that asks for earlier renewal is heard at once.
 func TestRenewalChanges(t *testing.T) {
 	s := fulfilled(100 * time.Hour)
-	if got := due(t, s, florete.Renew{Percent: 10}); got > 10*time.Hour {
+	if got := due(t, s, florete.Renew{AtPercent: 10}); got > 10*time.Hour {
 		t.Errorf("due after %s, want 10h", got)
 	}
 	if got := due(t, s, florete.Renew{}); got < 99*time.Hour {
@@ -151,7 +151,7 @@ func TestClockJumps(t *testing.T) {
 	s := fulfilled(24 * time.Hour)
 	v := view(-year)
 	s.Settle(v)
-	if at, _ := s.Due(florete.Renew{Every: 3600}); at.Sub(v.Now) > time.Hour+time.Second {
+	if at, _ := s.Due(florete.Renew{Interval: 3600}); at.Sub(v.Now) > time.Hour+time.Second {
 		t.Errorf("renewed after %s, want an hour", at.Sub(v.Now))
 	}
 	s = failed(transient)
@@ -260,7 +260,7 @@ func FuzzState(f *testing.F) {
 		if s.State != Fulfilled && s.Next.Sub(now) > longest {
 			t.Errorf("waits %s", s.Next.Sub(now))
 		}
-		s.Due(florete.Renew{Percent: 66, Every: 900})
+		s.Due(florete.Renew{AtPercent: 66, Interval: 900})
 		s.Begin(view(0))
 		s.Fail(view(0), "forge", transient, Backoff{})
 		if s.Next.Sub(now) > 5*time.Minute {

@@ -112,11 +112,11 @@ func (s State) renewal(r florete.Renew) (time.Time, bool) {
 // exact is when renewal is due without jitter, zero for never.
 func exact(fulfilled, expires Time, r florete.Renew) Time {
 	var at Time
-	if r.Percent > 0 && !expires.IsZero() {
-		at = fulfilled.Add(expires.Sub(fulfilled.Time) / 100 * time.Duration(r.Percent))
+	if r.AtPercent > 0 && !expires.IsZero() {
+		at = fulfilled.Add(expires.Sub(fulfilled.Time) / 100 * time.Duration(r.AtPercent))
 	}
-	if r.Every > 0 {
-		every := fulfilled.Add(time.Duration(r.Every) * time.Second)
+	if r.Interval > 0 {
+		every := fulfilled.Add(time.Duration(r.Interval) * time.Second)
 		if at.IsZero() || every.Before(at.Time) {
 			at = every
 		}

@@ -37,11 +37,11 @@ func New(hook string) Func {
 // starts may outlive it.
 func Hook(program string) Func {
 	return func(ctx context.Context, a florete.Action) error {
-		cmd := exec.CommandContext(ctx, program, a.Unit, a.Do)
+		cmd := exec.CommandContext(ctx, program, a.Unit, a.Action)
 		cmd.WaitDelay = time.Second
 		out, err := cmd.CombinedOutput()
 		if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-			return fmt.Errorf("%s %s %s: %w%s", program, a.Unit, a.Do, err, tail(out))
+			return fmt.Errorf("%s %s %s: %w%s", program, a.Unit, a.Action, err, tail(out))
 		}
 		return nil
 	}
@@ -64,21 +64,21 @@ func tail(out []byte) string {
 func Systemd(ctx context.Context, a florete.Action) error {
 	conn, err := dbus.NewSystemConnectionContext(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %s: D-Bus: %w", a.Unit, a.Do, err)
+		return fmt.Errorf("%s: %s: D-Bus: %w", a.Unit, a.Action, err)
 	}
 	defer conn.Close()
 	job := conn.RestartUnitContext
-	if a.Do == "reload" {
+	if a.Action == "reload" {
 		job = conn.ReloadOrRestartUnitContext
 	}
 	done := make(chan string, 1)
 	if _, err := job(ctx, a.Unit, "replace", done); err != nil {
-		return fmt.Errorf("%s: %s: %w", a.Unit, a.Do, err)
+		return fmt.Errorf("%s: %s: %w", a.Unit, a.Action, err)
 	}
 	select {
 	case result := <-done:
 		if result != "done" {
-			return fmt.Errorf("%s: %s: systemd's job ended with %q: see journalctl -u %s", a.Unit, a.Do, result, a.Unit)
+			return fmt.Errorf("%s: %s: systemd's job ended with %q: see journalctl -u %s", a.Unit, a.Action, result, a.Unit)
 		}
 		return nil
 	case <-ctx.Done():

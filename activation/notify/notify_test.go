@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete"
 )
 
-var restart = florete.Action{Unit: "outline.service", Do: "restart"}
+var restart = florete.Action{Unit: "outline.service", Action: "restart"}
 
 func script(t *testing.T, text string) string {
 	path := filepath.Join(t.TempDir(), "hook")

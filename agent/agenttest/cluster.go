@@ -47,7 +47,7 @@ func NewCluster(t testing.TB, upstream string) *Cluster {
 	c.Local, c.SOCKS = local.String(), map[florete.ID]string{Alice: a.String(), Bob: b.String()}
 	me := uint32(os.Getuid())
 	c.Reach = florete.Forwarder{
-		Reach:   []florete.Reachable{{ID: Outline, As: []florete.ID{Alice, Bob}, Listen: local, Endpoints: []florete.Addresses{{endpoint}}}},
+		Reach:   []florete.Reachable{{ID: Outline, Callers: []florete.ID{Alice, Bob}, Listen: local, Endpoints: []florete.Addresses{{endpoint}}}},
 		Callers: []florete.Caller{{ID: Alice, UIDs: []uint32{me}}, {ID: Bob, UIDs: []uint32{me}}},
 		SOCKS:   []florete.SOCKS{{ID: Alice, Listen: a}, {ID: Bob, Listen: b}},
 	}

@@ -28,9 +28,9 @@ type Host struct {
 
 // files are what a cert need delivers.
 var files = map[string]florete.File{
-	florete.FileSVID:   {From: "svid", Mode: "0444"},
-	florete.FileKey:    {From: "key", Mode: "0400"},
-	florete.FileBundle: {From: "bundle", Mode: "0444"},
+	florete.FileSVID:   {Value: "svid", Mode: "0444"},
+	florete.FileKey:    {Value: "key", Mode: "0400"},
+	florete.FileBundle: {Value: "bundle", Mode: "0444"},
 }
 
 // NewHost makes the empty state directory of a host that trusts ca.
@@ -51,7 +51,7 @@ func (h *Host) Accept(t testing.TB, f florete.Forwarder, certs ...florete.ID) {
 	node := ID("node/" + h.Name)
 	m := florete.Manifest{
 		Cluster: "demo", Host: h.Name, TrustDomain: Domain,
-		Trust:    florete.Trust{Roots: h.Roots, Keys: []string{}},
+		Trust:    florete.Trust{Roots: h.Roots, SigningKeys: []string{}},
 		Identity: florete.Identity{ID: node, SSHHostKey: "ssh-ed25519 AAAA"},
 		Roles:    []string{"node"},
 		Providers: map[string]florete.Provider{
@@ -63,13 +63,13 @@ func (h *Host) Accept(t testing.TB, f florete.Forwarder, certs ...florete.ID) {
 		m.Needs = append(m.Needs, florete.Need{
 			ID: CertNeed(id), Kind: "cert", Providers: []string{"forge"}, Request: json.RawMessage(fmt.Sprintf(`{"id":%q}`, id)),
 			Deliver:  florete.Deliver{Files: files},
-			OnChange: []florete.Action{}, After: []string{}, Generation: 1,
+			OnChange: []florete.Action{}, DependsOn: []string{}, Generation: 1,
 		})
 	}
 	if h.StaleAfter > 0 {
 		m.Needs = append(m.Needs, florete.Need{
 			ID: "config-documents", Kind: "config", Providers: []string{"forge"}, Request: json.RawMessage("{}"),
-			OnChange: []florete.Action{}, After: []string{}, Renew: florete.Renew{StaleAfter: h.StaleAfter}, Generation: 1,
+			OnChange: []florete.Action{}, DependsOn: []string{}, Renew: florete.Renew{StaleAfter: h.StaleAfter}, Generation: 1,
 			Deliver: florete.Deliver{Files: map[string]florete.File{}},
 		})
 	}

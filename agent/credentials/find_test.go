@@ -15,7 +15,7 @@ func need(id, kind, files string, told ...string) florete.Need {
 		n.Deliver.Files[f] = florete.File{}
 	}
 	for _, u := range told {
-		n.OnChange = append(n.OnChange, florete.Action{Unit: u, Do: "restart"})
+		n.OnChange = append(n.OnChange, florete.Action{Unit: u, Action: "restart"})
 	}
 	return n
 }

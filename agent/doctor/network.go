@@ -168,7 +168,7 @@ func (h *host) routes() (routes []transport.Route) {
 	seen := map[string]bool{}
 	for _, r := range h.manifest.Forwarder.Reach {
 		target, err := florete.Dial(r.ID)
-		caller := slices.IndexFunc(r.As, func(id florete.ID) bool {
+		caller := slices.IndexFunc(r.Callers, func(id florete.ID) bool {
 			svid := h.identities.SVID(id)
 			return svid != nil && svid.Valid(h.now)
 		})
@@ -178,7 +178,7 @@ func (h *host) routes() (routes []transport.Route) {
 		for _, e := range r.Endpoints {
 			if key := strings.Join(e, " "); !seen[key] {
 				seen[key] = true
-				routes = append(routes, transport.Route{Caller: r.As[caller], Target: target, Endpoints: []florete.Addresses{e}})
+				routes = append(routes, transport.Route{Caller: r.Callers[caller], Target: target, Endpoints: []florete.Addresses{e}})
 			}
 		}
 	}

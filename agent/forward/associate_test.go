@@ -58,7 +58,7 @@ func TestAssociateRefuses(t *testing.T) {
 	upstream, senders := echoUDP(t)
 	c := newUDPCluster(t, upstream)
 	c.Reach.Reach = append(c.Reach.Reach, florete.Reachable{
-		ID: agenttest.ID("service/wiki"), As: []florete.ID{alice}, Listen: agenttest.Loopback(), Endpoints: []florete.Addresses{{"127.0.0.1:9"}},
+		ID: agenttest.ID("service/wiki"), Callers: []florete.ID{alice}, Listen: agenttest.Loopback(), Endpoints: []florete.Addresses{{"127.0.0.1:9"}},
 	})
 	c.acceptLaptop(t)
 	c.start(t)

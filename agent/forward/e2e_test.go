@@ -280,7 +280,7 @@ func TestReachableChange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.Reach.Reach[0].As = []florete.ID{alice}
+	c.Reach.Reach[0].Callers = []florete.ID{alice}
 	c.acceptLaptop(t)
 	wantReset(t, asBob)
 	if err := ping(asAlice); err != nil {
@@ -405,7 +405,7 @@ func TestCallerIsNobody(t *testing.T) {
 
 func TestIdentityMayNotReach(t *testing.T) {
 	c := newCluster(t, echo(t))
-	c.Reach.Reach[0].As = []florete.ID{bob}
+	c.Reach.Reach[0].Callers = []florete.ID{bob}
 	c.acceptLaptop(t)
 	c.start(t)
 	wantRefused(t, c.Local)

@@ -189,7 +189,7 @@ func TestUDPCallers(t *testing.T) {
 	upstream, senders := echoUDP(t)
 	c := newUDPCluster(t, upstream)
 	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{alicesUID}}, {ID: bob, UIDs: []uint32{bobsUID}}}
-	c.Reach.Reach[0].As = []florete.ID{alice}
+	c.Reach.Reach[0].Callers = []florete.ID{alice}
 	c.acceptLaptop(t)
 	c.start(t)
 	if err := agenttest.SendAs(t, alicesUID, c.Local); err != nil {
@@ -254,7 +254,7 @@ func TestUDPReachableChange(t *testing.T) {
 	c.acceptLaptop(t)
 	waitFor(t, "outline again", func() bool { return reachesUDP(conn) })
 	// The listener stays, alice may not use it any more.
-	c.Reach.Reach[0].As = []florete.ID{bob}
+	c.Reach.Reach[0].Callers = []florete.ID{bob}
 	c.acceptLaptop(t)
 	refusals(t, c.Laptop, "denied", 1)
 	waitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })

@@ -66,7 +66,7 @@ func datagrams(f florete.Forwarder) (rules []string, errs []error) {
 	callers, errs := caller.NewTable(f.Callers)
 	for _, r := range f.Reach {
 		if r.Protocol == florete.UDP {
-			rules = append(rules, mark(match(r.Listen, "daddr", "udp", "dport"), callers.UIDs(r.As, false))...)
+			rules = append(rules, mark(match(r.Listen, "daddr", "udp", "dport"), callers.UIDs(r.Callers, false))...)
 		}
 	}
 	// Each request UDP ASSOCIATE has a port of its own.

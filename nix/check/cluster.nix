@@ -56,13 +56,13 @@ let
       (s: "services.${s}.sso needs it") "{ hosts = [ \"…\" ]; issuer = \"https://…\"; }";
 
   # What was written wrongly is below zero, and was reported.
-  freshness = when (config.staleAfter >= 0 && config.staleAfter <= config.every) [
+  freshness = when (config.staleAfter >= 0 && config.staleAfter <= config.interval) [
     (fault {
       id = "FL009";
       place = "providers.config.staleAfter";
-      problem = "hosts would raise the alarm between two requests, which come every ${toString config.every} seconds: found";
+      problem = "hosts would raise the alarm between two requests, which come every ${toString config.interval} seconds: found";
       value = toString config.staleAfter;
-      remedy = "write more than providers.config.every, 86400 for a day";
+      remedy = "write more than providers.config.interval, 86400 for a day";
     })
   ];
 
@@ -76,13 +76,13 @@ let
         remedy = "make a root with `florctl ca init` and write trust.roots = [ ./ca.crt ];";
       })
     ]
-    ++ when (clean.trust.keys == [ ] && clean.providers.config.hosts != [ ] && any (h: h.deploy == "network") (attrValues clean.hosts)) [
+    ++ when (clean.trust.signingKeys == [ ] && clean.providers.config.hosts != [ ] && any (h: h.deploy == "network") (attrValues clean.hosts)) [
       (fault {
         id = "FL008";
-        place = "trust.keys";
+        place = "trust.signingKeys";
         problem = "hosts would refuse every document from providers.config, for they pin";
         value = "no key";
-        remedy = "make one with `nix key generate-secret` and write its public half, trust.keys = [ \"name:base64\" ];";
+        remedy = "make one with `nix key generate-secret` and write its public half, trust.signingKeys = [ \"name:base64\" ];";
       })
     ];
 

@@ -102,26 +102,26 @@ let
   # Need → the needs it waits for. Only files and sso say so themselves.
   waiting = n: h:
     let
-      given = filter (s: s.sso.after != [ ] || any (f: f.after != [ ]) (attrValues s.files)) (map (s: t.services.${s}) h.services);
-      after = listToAttrs (map (need: { name = need.id; value = need.after; }) needs.${n});
+      given = filter (s: s.sso.dependsOn != [ ] || any (f: f.dependsOn != [ ]) (attrValues s.files)) (map (s: t.services.${s}) h.services);
+      after = listToAttrs (map (need: { name = need.id; value = need.dependsOn; }) needs.${n});
       reached = id: map (e: e.key) (genericClosure {
         startSet = map (key: { inherit key; }) after.${id};
         operator = e: map (key: { inherit key; }) (after.${e.key} or [ ]);
       });
       circular = filter (id: elem id (reached id)) (attrNames after);
       places = s:
-        map (f: { place = "services.${s.name}.files.${f}.after"; inherit (s.files.${f}) after; }) (attrNames s.files)
-        ++ [ { place = "services.${s.name}.sso.after"; inherit (s.sso) after; } ];
+        map (f: { place = "services.${s.name}.files.${f}.dependsOn"; inherit (s.files.${f}) dependsOn; }) (attrNames s.files)
+        ++ [ { place = "services.${s.name}.sso.dependsOn"; inherit (s.sso) dependsOn; } ];
     in
     when (given != [ ]) (
-      concatMap (p: unknown "FL019" "need of host ${n}" after p.place p.after) (concatMap places given)
+      concatMap (p: unknown "FL019" "need of host ${n}" after p.place p.dependsOn) (concatMap places given)
       ++ when (circular != [ ]) [
         (fault {
           id = "FL033";
           place = "hosts.${n}";
           problem = "needs that wait for each other, so that none is ever fetched:";
           value = concatStringsSep ", " circular;
-          remedy = "take one of them out of the other's after";
+          remedy = "take one of them out of the other's dependsOn";
         })
       ]);
 

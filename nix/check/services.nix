@@ -82,7 +82,7 @@ let
   ];
 
   # Without its mode the rest has no effect. A wrong mode was reported.
-  idle = s: s.mode == "none" && (s.restart != "" || s.redirectURIs != [ ] || s.after != [ ] || s.generation != 1);
+  idle = s: s.mode == "none" && (s.restart != "" || s.redirectURIs != [ ] || s.dependsOn != [ ] || s.generation != 1);
   sso = n: s: when (idle s.sso && shapes.services.${n} == [ ])
     (excluded "write mode = \"oidc\";, or take out what it would be for" "services.${n}.sso" "mode = \"none\"")
   ++ when (s.sso.mode == "oidc") (

@@ -22,7 +22,7 @@ in
   top =
     each "trust.roots" clean.trust.roots (map readFile cluster.trust.roots)
       "make your own with florctl ca init, outside the flake, and copy its ca.crt here"
-    ++ each "trust.keys" clean.trust.keys cluster.trust.keys
+    ++ each "trust.signingKeys" clean.trust.signingKeys cluster.trust.signingKeys
       "make your own with nix key generate-secret, outside the flake, and write its public half";
   host = n: h: when (elem h.sshHostKey (map (h: h.sshHostKey) hosts)) [
     (own h.sshHostKey "hosts.${n}.sshHostKey" "write the line of /etc/ssh/ssh_host_ed25519_key.pub on the host")

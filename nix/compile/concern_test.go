@@ -69,7 +69,7 @@ func TestMembershipsAreIsolated(t *testing.T) {
 		cluster = name: mkCluster (base // {
 			inherit name;
 			trustDomain = "${name}.flor";
-			trust = { roots = [ "-----BEGIN CERTIFICATE-----\n${name}\n-----END CERTIFICATE-----\n" ]; keys = base.trust.keys; };
+			trust = { roots = [ "-----BEGIN CERTIFICATE-----\n${name}\n-----END CERTIFICATE-----\n" ]; signingKeys = base.trust.signingKeys; };
 			hosts = { both = { address = "192.0.2.9"; sshHostKey = key "both"; users = [ "ann-${name}" ]; };
 				"of-${name}" = { address = "192.0.2.1"; sshHostKey = key name; }; };
 			services."wiki-${name}" = { host = "both"; port = 8080; };

@@ -75,7 +75,7 @@ func TestGolden(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	const id, digest = `"spiffe://a.flor/node/a"`, `sha256-`
-	body := `{"cluster":"a","host":"a","trustDomain":"a.flor","trust":{"roots":[],"keys":[]},"identity":{"id":` + id + `,"sshHostKey":"k"},"roles":[],` +
+	body := `{"cluster":"a","host":"a","trustDomain":"a.flor","trust":{"roots":[],"signingKeys":[]},"identity":{"id":` + id + `,"sshHostKey":"k"},"roles":[],` +
 		`"providers":{"b":{"id":` + id + `,"addresses":["b:1"]},"c":{"id":` + id + `,"addresses":["c:1"]}},"needs":[` +
 		need("cert-node", "cert", `"b","c"`) + "," + need("cert-service-x", "cert", `"b"`) + "," + need("oidc-x", "oidc", `"c"`) +
 		`],"forwarder":{"publish":[],"reach":[],"callers":[],"socks":[]}}`
@@ -136,7 +136,7 @@ func btoi(b bool) int {
 }
 
 func need(id, kind, providers string) string {
-	return fmt.Sprintf(`{"id":%q,"kind":%q,"providers":[%s],"request":{},"deliver":{"files":{},"owner":"","group":""},"onChange":[],"after":[],"renew":{},"generation":1}`, id, kind, providers)
+	return fmt.Sprintf(`{"id":%q,"kind":%q,"providers":[%s],"request":{},"deliver":{"files":{},"owner":"","group":""},"onChange":[],"dependsOn":[],"renew":{},"generation":1}`, id, kind, providers)
 }
 
 func TestAroundNobody(t *testing.T) {

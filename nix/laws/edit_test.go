@@ -114,7 +114,7 @@ var edits = map[string]func(g generator, c *cluster) bool{
 		return true
 	},
 	"key": func(g generator, c *cluster) bool {
-		c.Trust["keys"] = append(c.Trust["keys"], "laws-2:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+		c.Trust["signingKeys"] = append(c.Trust["signingKeys"], "laws-2:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
 		return true
 	},
 	"issuer":           onProvider("oidc", func(g generator, p *provider) { p.Issuer = "https://login.evil.example" }),

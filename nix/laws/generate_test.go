@@ -74,7 +74,7 @@ type file struct {
 	Mode       string   `json:"mode,omitempty"`
 	Generation int      `json:"generation,omitempty"`
 	Restart    string   `json:"restart,omitempty"`
-	After      []string `json:"after,omitempty"`
+	After      []string `json:"dependsOn,omitempty"`
 }
 
 type holder struct {
@@ -91,7 +91,7 @@ type provider struct {
 	Hosts    []string `json:"hosts"`
 	Issuer   string   `json:"issuer,omitempty"`
 	Lifetime int      `json:"lifetime,omitempty"`
-	Every    int      `json:"every,omitempty"`
+	Every    int      `json:"interval,omitempty"`
 	Requires []string `json:"requires,omitempty"`
 }
 
@@ -105,8 +105,8 @@ func (g generator) cluster() *cluster {
 		Name:        "laws",
 		TrustDomain: "laws.flor",
 		Trust: map[string][]string{
-			"roots": {"-----BEGIN CERTIFICATE-----\nbGF3cw==\n-----END CERTIFICATE-----\n"},
-			"keys":  {"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="},
+			"roots":       {"-----BEGIN CERTIFICATE-----\nbGF3cw==\n-----END CERTIFICATE-----\n"},
+			"signingKeys": {"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="},
 		},
 		Hosts:    map[string]*host{},
 		Services: map[string]*service{},
@@ -266,7 +266,7 @@ func (g generator) service(i int, hosts, roles []string) *service {
 	}
 	if g.IntN(3) == 0 {
 		s.SSO = map[string]any{"mode": "oidc", "redirectURIs": []string{"https://b.example.org/", "https://a.example.org/"},
-			"restart": "web.service", "generation": 1 + g.IntN(2), "after": g.some([]string{"cert-node"}, 1)}
+			"restart": "web.service", "generation": 1 + g.IntN(2), "dependsOn": g.some([]string{"cert-node"}, 1)}
 	}
 	return s
 }

@@ -288,7 +288,7 @@ func TestAccessAgrees(t *testing.T) {
 					if !slices.EqualFunc(want, r.Endpoints, slices.Equal) {
 						t.Errorf("%s: %s finds %s at %v, want %v", s, name, id, r.Endpoints, want)
 					}
-					for _, as := range r.As {
+					for _, as := range r.Callers {
 						reached[pair{as.String(), id}] = true
 					}
 				}

@@ -13,8 +13,8 @@ import (
 // reason. This list is the test's own: what a rule forgets is in neither.
 var harmless = map[string]*regexp.Regexp{
 	"what another calls it, or the document itself": regexp.MustCompile(`^(policy\.)?(host|grants\.\[\]\.need)$`),
-	"order and repetition alone":                    regexp.MustCompile(`^(needs\.\[\]\.(after|generation|renew\.staleAfter)|policy\.grants\.\[\]\.generation)`),
-	"a share of a lifetime that is a right":         regexp.MustCompile(`^needs\.\[\]\.renew\.percent$`),
+	"order and repetition alone":                    regexp.MustCompile(`^(needs\.\[\]\.(dependsOn|generation|renew\.staleAfter)|policy\.grants\.\[\]\.generation)`),
+	"a share of a lifetime that is a right":         regexp.MustCompile(`^needs\.\[\]\.renew\.atPercent$`),
 	"a group reads where a mode lets it":            regexp.MustCompile(`^needs\.\[\]\.deliver\.group$`),
 	"peers prove who they are":                      regexp.MustCompile(`^(providers\..*\.addresses.*|forwarder\.reach\.\[\]\.endpoints.*|policy\.provider\.id)$`),
 	"loopback listeners look up who calls":          regexp.MustCompile(`^forwarder\.(reach|socks)\.\[\]\.listen$`),

@@ -79,7 +79,7 @@ var open = map[string]bool{"svid": true, "bundle": true, "clientId": true, "issu
 func files(a at) (facts []fact) {
 	file, deliver := a.up[0], a.up[2]
 	need := a.up[len(a.up)-2]
-	owner, group, from := short(deliver["owner"]), short(deliver["group"]), short(file["from"])
+	owner, group, from := short(deliver["owner"]), short(deliver["group"]), short(file["value"])
 	what := short(need["id"]) + "/" + a.path[len(a.path)-2] + " (" + from + ")"
 	mode, err := strconv.ParseUint(short(a.v), 8, 32)
 	if err != nil {
@@ -123,9 +123,9 @@ func owner(a at, kind string) []fact {
 // renewal is for how long a host goes without fetching again.
 func renewal(a at) []fact {
 	renew := object(a.v)
-	every, ok := renew["every"].(float64)
+	every, ok := renew["interval"].(float64)
 	switch {
-	case renew["percent"] != nil:
+	case renew["atPercent"] != nil:
 		return nil
 	case !ok || every <= 0:
 		every = ever

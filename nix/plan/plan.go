@@ -168,7 +168,7 @@ func told(was, is []florete.Need) (units []Unit) {
 			continue
 		}
 		for _, a := range n.OnChange {
-			units = append(units, Unit{a.Unit, a.Do, n.ID})
+			units = append(units, Unit{a.Unit, a.Action, n.ID})
 		}
 	}
 	return units

@@ -14,14 +14,14 @@ var rules = map[string]rule{
 	"manifest.host": {why: "the document's own name"},
 	"policy.host":   {why: "the document's own name"},
 
-	"manifest.cluster":       {grants: cluster},
-	"policy.cluster":         {grants: cluster},
-	"manifest.trustDomain":   {grants: trustDomain},
-	"policy.trustDomain":     {grants: trustDomain},
-	"manifest.trust.roots[]": {grants: root},
-	"policy.trust.roots[]":   {grants: root},
-	"manifest.trust.keys[]":  {grants: key},
-	"policy.trust.keys[]":    {grants: key},
+	"manifest.cluster":             {grants: cluster},
+	"policy.cluster":               {grants: cluster},
+	"manifest.trustDomain":         {grants: trustDomain},
+	"policy.trustDomain":           {grants: trustDomain},
+	"manifest.trust.roots[]":       {grants: root},
+	"policy.trust.roots[]":         {grants: root},
+	"manifest.trust.signingKeys[]": {grants: key},
+	"policy.trust.signingKeys[]":   {grants: key},
 
 	"manifest.identity.id":         {why: "part of who enrols"},
 	"manifest.identity.sshHostKey": {grants: enrol},
@@ -64,23 +64,23 @@ var rules = map[string]rule{
 
 	"manifest.needs[].id":         {why: "part of what is read"},
 	"manifest.needs[].kind":       {why: "part of the request"},
-	"manifest.needs[].after":      {why: "order alone: nothing more is fetched"},
+	"manifest.needs[].dependsOn":  {why: "order alone: nothing more is fetched"},
 	"manifest.needs[].generation": {why: "a higher one gives the same host another of the same"},
 	"manifest.needs[].request":    {grants: func(a at) []fact { return a.request(a.node(), a.up[0]["kind"]) }},
 	"manifest.needs[].providers[]": {grants: func(a at) []fact {
 		return one(Right{"node/" + short(a.v), "provide", short(a.up[0]["kind"])})
 	}},
-	"manifest.needs[].deliver.owner":        {grants: func(a at) []fact { return owner(a, "account ") }},
-	"manifest.needs[].deliver.group":        {grants: func(a at) []fact { return owner(a, "group ") }},
-	"manifest.needs[].deliver.files.*.from": {why: "part of what is read"},
-	"manifest.needs[].deliver.files.*.mode": {grants: files},
-	"manifest.needs[].onChange[].do":        {why: "part of what happens to the unit"},
+	"manifest.needs[].deliver.owner":         {grants: func(a at) []fact { return owner(a, "account ") }},
+	"manifest.needs[].deliver.group":         {grants: func(a at) []fact { return owner(a, "group ") }},
+	"manifest.needs[].deliver.files.*.value": {why: "part of what is read"},
+	"manifest.needs[].deliver.files.*.mode":  {grants: files},
+	"manifest.needs[].onChange[].action":     {why: "part of what happens to the unit"},
 	"manifest.needs[].onChange[].unit": {grants: func(a at) []fact {
-		return one(Right{a.node(), short(a.up[0]["do"]), short(a.v)})
+		return one(Right{a.node(), short(a.up[0]["action"]), short(a.v)})
 	}},
-	"manifest.needs[].renew.percent":    {why: "of a lifetime, which is a right"},
+	"manifest.needs[].renew.atPercent":  {why: "of a lifetime, which is a right"},
 	"manifest.needs[].renew":            {deeper: true, grants: renewal},
-	"manifest.needs[].renew.every":      {why: "part of how often it is fetched"},
+	"manifest.needs[].renew.interval":   {why: "part of how often it is fetched"},
 	"manifest.needs[].renew.staleAfter": {why: "when an alarm is raised: what is in force stays"},
 
 	"manifest.forwarder.listen[]": {grants: func(a at) []fact {
@@ -97,7 +97,7 @@ var rules = map[string]rule{
 	"manifest.forwarder.reach[].protocol":  {why: "the host that publishes it decides"},
 	"manifest.forwarder.reach[].listen":    {why: "a loopback address: who connects there is looked up, wherever it is"},
 	"manifest.forwarder.reach[].endpoints": {why: "whoever answers there must present the service's identity"},
-	"manifest.forwarder.reach[].as[]": {grants: func(a at) []fact {
+	"manifest.forwarder.reach[].callers[]": {grants: func(a at) []fact {
 		return one(Right{short(a.v), "reach", short(a.up[0]["id"])})
 	}},
 	"manifest.forwarder.reach[].tlsName": {grants: func(a at) []fact {

@@ -45,7 +45,7 @@ func (c Change) say() (noun, words string) {
 		noun, words = "change of a published service", fmt.Sprintf("%s, %s: %s", element, at, value)
 	case section == "reach" && whole:
 		noun, words = "reachable service", "reaches "+element+publicly(c)
-	case section == "reach" && len(rest) > 0 && rest[0] == "as":
+	case section == "reach" && len(rest) > 0 && rest[0] == "callers":
 		noun, words = "caller", "reaches "+element+" as "+value
 	case section == "reach" && len(rest) > 0 && rest[0] == "endpoints":
 		noun, words = "endpoint", "reaches "+element+" at "+addresses(c, value)

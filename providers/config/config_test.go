@@ -40,7 +40,7 @@ func documents(t *testing.T, serial int64, hosts ...string) map[string][]florete
 		dir := t.TempDir()
 		p := florete.Policy{
 			Cluster: "demo", Host: h, TrustDomain: providertest.Domain,
-			Trust:    florete.Trust{Roots: []string{}, Keys: []string{}},
+			Trust:    florete.Trust{Roots: []string{}, SigningKeys: []string{}},
 			Provider: florete.Listening{ID: providertest.ID("service/" + h + "/florete-provider"), Listen: []string{"127.0.0.1:1"}},
 			Devices:  []florete.Device{}, Kinds: map[string]json.RawMessage{}, Grants: []florete.Grant{},
 		}

@@ -68,7 +68,7 @@ func NewEnv(t *testing.T, nodes ...string) *Env {
 	e.Issuing = e.NewIssuing(e.Root)
 	e.Policy = florete.Policy{
 		Cluster: "demo", Host: "drhorrible", TrustDomain: Domain,
-		Trust:    florete.Trust{Roots: []string{string(ca.EncodeCertificates(e.Root.Certificate))}, Keys: []string{}},
+		Trust:    florete.Trust{Roots: []string{string(ca.EncodeCertificates(e.Root.Certificate))}, SigningKeys: []string{}},
 		Provider: florete.Listening{ID: ID("service/drhorrible/florete-provider"), Listen: []string{"127.0.0.1:4600"}},
 		Devices:  []florete.Device{},
 		Kinds:    map[string]json.RawMessage{"cert": json.RawMessage(`{"lifetime":86400}`)},

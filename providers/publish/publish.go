@@ -47,7 +47,7 @@ func Sign(hosts map[string][]florete.Document, key signature.SecretKey, now time
 	return tree, nil
 }
 
-// RejectUnpinned refuses a key that a host's manifest does not have among its trust.keys: the
+// RejectUnpinned refuses a key that a host's manifest does not have among its trust.signingKeys: the
 // host would refuse the documents. While keys change over, both are there.
 func RejectUnpinned(hosts map[string][]florete.Document, key signature.PublicKey) error {
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
@@ -59,9 +59,9 @@ func RejectUnpinned(hosts map[string][]florete.Document, key signature.PublicKey
 			if err != nil {
 				return err
 			}
-			if !slices.Contains(m.Trust.Keys, key.String()) {
-				return fmt.Errorf("key %s: not among trust.keys, so host %s would refuse what it signs, want one of %s: "+
-					"add the key there, and publish that signed by one of those", key, host, strings.Join(m.Trust.Keys, ", "))
+			if !slices.Contains(m.Trust.SigningKeys, key.String()) {
+				return fmt.Errorf("key %s: not among trust.signingKeys, so host %s would refuse what it signs, want one of %s: "+
+					"add the key there, and publish that signed by one of those", key, host, strings.Join(m.Trust.SigningKeys, ", "))
 			}
 		}
 	}

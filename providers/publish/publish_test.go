@@ -25,7 +25,7 @@ func manifest(t *testing.T, host string, change func(*florete.Envelope, *florete
 	m := florete.Manifest{
 		Cluster: "demo", Host: host, TrustDomain: "demo.flor",
 		Identity:  florete.Identity{ID: providertest.ID("node/" + host)},
-		Trust:     florete.Trust{Roots: []string{}, Keys: []string{}},
+		Trust:     florete.Trust{Roots: []string{}, SigningKeys: []string{}},
 		Roles:     []string{},
 		Providers: map[string]florete.Provider{}, Needs: []florete.Need{},
 		Forwarder: florete.Forwarder{Listen: []string{}, Publish: []florete.Published{}, Reach: []florete.Reachable{}, Callers: []florete.Caller{}, SOCKS: []florete.SOCKS{}},

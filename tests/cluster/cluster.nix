@@ -6,7 +6,7 @@ in
   trustDomain = "demo.flor";
   trust = {
     roots = [ ./ca.crt ];
-    inherit (facts) keys;
+    signingKeys = facts.keys;
   };
 
   hosts = import ./hosts facts;

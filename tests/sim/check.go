@@ -83,7 +83,7 @@ func delivered(l florete.Layout, n florete.Need) (map[string]string, error) {
 		if perm, _ := want.Perm(); info.Mode().Perm() != fs.FileMode(perm) {
 			return nil, errors.New(e.Name() + " has mode " + info.Mode().String())
 		}
-		files[want.From] = string(b)
+		files[want.Value] = string(b)
 	}
 	if len(files) != len(n.Deliver.Files) {
 		return nil, errors.New("a file is missing")

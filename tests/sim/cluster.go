@@ -33,15 +33,15 @@ func (f *Fleet) needs(host string) []florete.Need {
 	service := id(florete.KindService, "", "app-"+host)
 	svid := func(name string, of florete.ID, after ...string) florete.Need {
 		n := f.need(name, "cert", map[string]any{"id": of}, map[string]florete.File{
-			florete.FileSVID:   {From: "svid", Mode: "0444"},
-			florete.FileKey:    {From: "key", Mode: "0400"},
-			florete.FileBundle: {From: "bundle", Mode: "0444"},
+			florete.FileSVID:   {Value: "svid", Mode: "0444"},
+			florete.FileKey:    {Value: "key", Mode: "0400"},
+			florete.FileBundle: {Value: "bundle", Mode: "0444"},
 		})
-		n.Renew.Percent, n.After = 66, append([]string{}, after...)
+		n.Renew.AtPercent, n.DependsOn = 66, append([]string{}, after...)
 		return n
 	}
 	config := f.need("config-documents", "config", map[string]any{}, map[string]florete.File{})
-	config.Renew.Every = int(f.Every.Seconds())
+	config.Renew.Interval = int(f.Every.Seconds())
 	return []florete.Need{
 		svid("cert-node", id(florete.KindNode, "", host)),
 		svid("cert-service-app", service, "cert-node"),
@@ -58,18 +58,18 @@ func (f *Fleet) OIDC(name, host string) florete.Need {
 		Issuer:  issuerURL,
 		Service: id(florete.KindService, "", strings.TrimPrefix(name, "oidc-")+"-"+host), RedirectURIs: []string{"http://app/callback"},
 	}, map[string]florete.File{
-		"client-id":     {From: "clientId", Mode: "0444"},
-		"client-secret": {From: "clientSecret", Mode: "0400"},
-		"issuer":        {From: "issuer", Mode: "0444"},
+		"client-id":     {Value: "clientId", Mode: "0444"},
+		"client-secret": {Value: "clientSecret", Mode: "0400"},
+		"issuer":        {Value: "issuer", Mode: "0444"},
 	})
-	n.OnChange = []florete.Action{{Unit: "app.service", Do: "restart"}}
+	n.OnChange = []florete.Action{{Unit: "app.service", Action: "restart"}}
 	return n
 }
 
 func (f *Fleet) need(name, kind string, request any, files map[string]florete.File) florete.Need {
 	n := florete.Need{
 		ID: name, Kind: kind, Request: raw(request), Deliver: florete.Deliver{Files: files},
-		OnChange: []florete.Action{}, After: []string{"cert-node"}, Generation: 1,
+		OnChange: []florete.Action{}, DependsOn: []string{"cert-node"}, Generation: 1,
 	}
 	for _, p := range f.Providers {
 		n.Providers = append(n.Providers, p.name)
@@ -122,7 +122,7 @@ func (f *Fleet) policy(p *Provider) florete.Policy {
 
 func (f *Fleet) trust() florete.Trust {
 	return florete.Trust{
-		Roots: []string{string(ca.EncodeCertificates(f.root.Certificate))}, Keys: []string{f.signing.ToPublicKey().String()},
+		Roots: []string{string(ca.EncodeCertificates(f.root.Certificate))}, SigningKeys: []string{f.signing.ToPublicKey().String()},
 	}
 }
 

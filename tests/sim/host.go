@@ -137,7 +137,7 @@ func (h *Host) Clock(d time.Duration) {
 		}
 		renewal := d
 		if !s.Expires.IsZero() { // which is by the provider's clock
-			renewal = d * time.Duration(100-n.Renew.Percent) / 100
+			renewal = d * time.Duration(100-n.Renew.AtPercent) / 100
 		}
 		for at, by := range map[*needstate.Time]time.Duration{&s.Asked: d, &s.Since: d, &s.Fulfilled: d, &s.Next: renewal} {
 			if !at.IsZero() {

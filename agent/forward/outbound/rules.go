@@ -42,7 +42,7 @@ func compile(m florete.Manifest) (*rules, []error) {
 		x.Endpoints = spread(m.Identity.ID, x.Endpoints)
 		r.reach[x.ID] = x
 		r.reachAt[x.Listen] = x
-		r.aloneTo[x.ID] = len(callers.UIDs(x.As, false)) == 1
+		r.aloneTo[x.ID] = len(callers.UIDs(x.Callers, false)) == 1
 	}
 	for _, x := range m.Forwarder.SOCKS {
 		r.socksAt[x.Listen] = x.ID
@@ -138,7 +138,7 @@ func (r *rules) check(f flow) *refusal {
 	if !ok {
 		return &refusal{"not-reachable", fmt.Sprintf("%s is not reachable from this host", f.target)}
 	}
-	if !slices.Contains(reach.As, f.as) {
+	if !slices.Contains(reach.Callers, f.as) {
 		return &refusal{"not-reachable", fmt.Sprintf("%s may not reach %s", f.as, f.target)}
 	}
 	if reach.Protocol != f.protocol {

@@ -11,6 +11,6 @@
       sso = { mode = "oidc"; redirectURIs = [ "https://auth.example.org/callback" ]; };
     };
     services.wiki.user = "www";
-    providers.config = { every = 86400; staleAfter = 90000; };
+    providers.config = { interval = 86400; staleAfter = 90000; };
   };
 }

@@ -7,7 +7,7 @@
     roots = [ ./ca.crt ];
     # And this: (umask 077; nix key generate-secret --key-name example-1 > ~/example/signing.key)
     # and nix key convert-secret-to-public < ~/example/signing.key
-    keys = [ "example-1:vFnFXLhfOF9Dc66k73OfJtXJrfOs4QdlA7PxvUsbLAM=" ];
+    signingKeys = [ "example-1:vFnFXLhfOF9Dc66k73OfJtXJrfOs4QdlA7PxvUsbLAM=" ];
   };
   providers = {
     cert.hosts = [ "forge" ];

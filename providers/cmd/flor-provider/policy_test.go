@@ -19,7 +19,7 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 	}
 	p := florete.Policy{
 		Cluster: "demo", Host: "drhorrible", TrustDomain: providertest.Domain,
-		Trust:    florete.Trust{Roots: []string{string(crt)}, Keys: []string{}},
+		Trust:    florete.Trust{Roots: []string{string(crt)}, SigningKeys: []string{}},
 		Provider: florete.Listening{ID: providertest.ID("service/drhorrible/florete-provider"), Listen: []string{address}},
 		Devices:  []florete.Device{},
 		Kinds:    map[string]json.RawMessage{},

@@ -29,7 +29,7 @@ than what it serves, is refused.`,
 		if err != nil {
 			return err
 		}
-		tree, err := publish.Decode(cmd.InOrStdin(), policy.Trust.Keys)
+		tree, err := publish.Decode(cmd.InOrStdin(), policy.Trust.SigningKeys)
 		if err != nil {
 			return fmt.Errorf("standard input: %w", err)
 		}

@@ -13,7 +13,7 @@ in
 {
   name = "sec";
   trustDomain = "sec.flor";
-  trust = { roots = [ ./ca.crt ]; inherit (facts) keys; };
+  trust = { roots = [ ./ca.crt ]; signingKeys = facts.keys; };
 
   hosts = {
     p = host 1 "p" { };

@@ -24,7 +24,7 @@ in
   trustDomain = "bench.flor";
   trust = {
     roots = [ "-----BEGIN CERTIFICATE-----\nYmVuY2g=\n-----END CERTIFICATE-----\n" ];
-    keys = [ "bench-1:/bdjUnTr/FQ/3D0oGdSIdQCyqOQoff/r9Etfx6OmYMo=" ];
+    signingKeys = [ "bench-1:/bdjUnTr/FQ/3D0oGdSIdQCyqOQoff/r9Etfx6OmYMo=" ];
   };
 
   hosts = attrs hosts (i: {

@@ -6,7 +6,7 @@
   trustDomain = "golden.flor";
   trust = {
     roots = [ "-----BEGIN CERTIFICATE-----\nZ29sZGVu\n-----END CERTIFICATE-----\n" ];
-    keys = [ "golden-1:XCy7rhw63wRQyvwr3R1VkY5GBuQyEG/dv/+xh5K2B8c=" ];
+    signingKeys = [ "golden-1:XCy7rhw63wRQyvwr3R1VkY5GBuQyEG/dv/+xh5K2B8c=" ];
   };
   hosts = {
     alpha = { address = "192.0.2.1"; sshHostKey = key "alpha"; };

@@ -18,7 +18,7 @@ let
 
   # Hosts look for documents all the time.
   polled = change: {
-    providers = base.providers // { config = base.providers.config // { every = 2; }; };
+    providers = base.providers // { config = base.providers.config // { interval = 2; }; };
   } // change;
   news = {
     services = base.services // { news = { host = "raishan"; port = 4656; listenPort = 80; }; };
@@ -34,7 +34,7 @@ let
   closed = { services = removeAttrs base.services wiki; groups = base.groups // { apps = [ "auth" "outline" ]; }; };
   # Another root, and other secrets.
   afterTheft = {
-    trust = { inherit (facts) keys; roots = nextRoots; };
+    trust = { signingKeys = facts.keys; roots = nextRoots; };
     services = base.services // { outline = base.services.outline // { sso = base.services.outline.sso // { generation = 2; }; }; };
   };
   replaced = name: { hosts = base.hosts // { ${name} = base.hosts.${name} // { sshHostKey = facts.nextHostKey; }; }; };

@@ -6,7 +6,7 @@ in
 {
   name = "demo";
   trustDomain = "demo.flor";
-  trust = { inherit roots; inherit (facts) keys; };
+  trust = { inherit roots; signingKeys = facts.keys; };
 
   hosts = builtins.mapAttrs host {
     drhorrible = { };

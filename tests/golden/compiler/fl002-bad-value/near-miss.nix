@@ -2,7 +2,7 @@
   serial = 0;
   hosts.beta.membership = "abcdefghijkl-n";
   trust.roots = [ ../../../cluster/ca.crt ];
-  trust.keys = [ "golden-1:XCy7rhw63wRQyvwr3R1VkY5GBuQyEG/dv/+xh5K2B8c=\n" ];
+  trust.signingKeys = [ "golden-1:XCy7rhw63wRQyvwr3R1VkY5GBuQyEG/dv/+xh5K2B8c=\n" ];
   hosts.alpha = { address = "a1.example.org"; loopback = "127.0.0.0/8"; };
   hosts.beta = { sshHostKey = key "beta" + " root@beta\n"; providerPort = 65535; };
   hosts.beta.callers = { node = [ "root" 0 4294967294 ]; };

@@ -3,7 +3,7 @@
   serial = -1;
   rev = 7;
   self = "here";
-  trust = { roots = [ ./missing.crt ./topology.nix "ca.crt" ]; keys = [ "golden-1:short" "golden-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" ]; };
+  trust = { roots = [ ./missing.crt ./topology.nix "ca.crt" ]; signingKeys = [ "golden-1:short" "golden-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" ]; };
   hosts.alpha = { address = "10.0.0.300"; kind = "servr"; loopback = "127.64.0.1/10"; };
   hosts.beta = { sshHostKey = "ssh-ed25519 AAAA"; providerPort = "4600"; users = "ann"; tags = [ 1 ]; };
   hosts.beta.callers = { node = "root"; "user/ann" = [ "an n" (-1) ]; };

@@ -1,4 +1,4 @@
 { base, merge, ... }: merge base {
-  trust.keys = [ "golden-2:/Vk+hMNRktbeiIHR8FWyA2TfpISIMJRCDGwd/nZUX7I=" ];
+  trust.signingKeys = [ "golden-2:/Vk+hMNRktbeiIHR8FWyA2TfpISIMJRCDGwd/nZUX7I=" ];
   rev = "no PRIVATE KEY here";
 }

@@ -1,2 +1,2 @@
 # Without documents over the network there is nothing to pin.
-{ base, merge, ... }: merge base { trust.keys = [ ]; }
+{ base, merge, ... }: merge base { trust.signingKeys = [ ]; }

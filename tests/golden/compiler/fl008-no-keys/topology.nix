@@ -1,1 +1,1 @@
-{ base, merge, ... }: merge base { trust.keys = [ ]; providers.config.hosts = [ "alpha" ]; }
+{ base, merge, ... }: merge base { trust.signingKeys = [ ]; providers.config.hosts = [ "alpha" ]; }

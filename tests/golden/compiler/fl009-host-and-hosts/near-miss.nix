@@ -5,7 +5,7 @@
     shell = { replicas = "all"; port = 7; sso = { }; };
     docs = { host = "alpha"; port = 4; visibility = "public"; tlsName = "docs.example.org"; };
   };
-  providers.config = { hosts = [ "alpha" ]; every = 600; staleAfter = 601; };
+  providers.config = { hosts = [ "alpha" ]; interval = 600; staleAfter = 601; };
   hosts.beta.capabilities = [ "ingress" ];
   roles.reader.services = [ "wiki" "docs" ];
 }

@@ -8,6 +8,6 @@
   services.cache = { host = "alpha"; port = 6; placement.tags = [ "ssd" ]; };
   services.shell = { replicas = "all"; port = 7; placement.strategy = "balanced"; };
   services.sign = { host = "alpha"; port = 8; sso.restart = "sign.service"; };
-  providers.config = { hosts = [ "alpha" ]; every = 600; staleAfter = 600; };
+  providers.config = { hosts = [ "alpha" ]; interval = 600; staleAfter = 600; };
   services.shop = { host = "alpha"; port = 2; listenPort = 3; upstream = "unix:/run/shop"; };
 }

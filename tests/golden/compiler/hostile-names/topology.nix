@@ -4,7 +4,7 @@
   services."${esc}[31mred" = { host = "beta"; port = 1; };
   users."${rtl}nimda".roles = [ "read\r\ner" ];
   roles.reader.services = [ "wiki" "shell${esc}]0;title" ];
-  trust.keys = [ "golden-1:0123456789012345678901234567890123456789012345678901234567890123456789" ];
+  trust.signingKeys = [ "golden-1:0123456789012345678901234567890123456789012345678901234567890123456789" ];
   hosts.beta.sshHostKey = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZWQyNTUxOQ";
   services.wiki.upstream = "admin:hunter2@192.0.2.7:80";
   acknowledge = null;

@@ -4,7 +4,7 @@
   services.wiki.sso = { mode = "oidc"; redirectURIs = [ "https://wiki.example.org/" ]; };
   providers = {
     cert = { hosts = [ "beta" "alpha" ]; lifetime = 3600; };
-    config = { hosts = [ "gamma" ]; every = 60; };
+    config = { hosts = [ "gamma" ]; interval = 60; };
     oidc = { hosts = [ "gamma" "alpha" ]; issuer = "https://auth.example.org"; };
   };
 }

@@ -11,7 +11,7 @@ in
 {
   name = "blue";
   trustDomain = "blue.flor";
-  trust = { inherit roots; inherit (facts) keys; };
+  trust = { inherit roots; signingKeys = facts.keys; };
 
   hosts = builtins.mapAttrs member { drhorrible.providerPort = 4601; ursula = { }; };
 

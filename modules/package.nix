@@ -7,7 +7,7 @@ buildGoModule {
 
   # The hash of what `go mod vendor` makes; a test tells the new one.
   vendorHash = "sha256-KSap6N8EqjgWBdRGI7PoFn/h5g/yrOzf10jdXVN6Qzk=";
-  subPackages = [ "agent/cmd/flor" "providers/cmd/flor-provider" "nix/cmd/florctl" ];
+  subPackages = [ "agent/cmd/flor" "nix/cmd/florctl" "providers/cmd/flor-provider" ];
   env.CGO_ENABLED = 0;
   ldflags = [ "-s" "-w" ];
   # The tests want Nix, a network of their own, and minutes: ./tests/run.

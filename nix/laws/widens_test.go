@@ -24,7 +24,7 @@ var harmless = map[string]*regexp.Regexp{
 }
 
 // longer are numbers that open something when they grow.
-var longer = regexp.MustCompile(`/(lifetime|every)$`)
+var longer = regexp.MustCompile(`/(lifetime|interval)$`)
 
 // leaves are all that documents say, one by one: where, and what. Those of numbers that may
 // shrink are kept apart.

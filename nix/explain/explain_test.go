@@ -206,4 +206,25 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q: got %q, %v", name, got, err)
 		}
 	}
+	if got, err := a.Service(""); err == nil {
+		t.Errorf("no name is that of %q", got)
+	}
+}
+
+// Programs find a list where one is empty, never null.
+func TestListsAreLists(t *testing.T) {
+	a := example(t)
+	for id, p := range a.principals {
+		for service := range a.t.Services {
+			b, err := json.Marshal(a.Explain(p, service))
+			if err != nil || strings.Contains(string(b), "null") {
+				t.Errorf("%s, %s: %s, %v", id, service, b, err)
+			}
+		}
+	}
+	for service := range a.t.Services {
+		if b, err := json.Marshal(a.WhoCan(service)); err != nil || strings.Contains(string(b), "null") {
+			t.Errorf("%s: %s, %v", service, b, err)
+		}
+	}
 }

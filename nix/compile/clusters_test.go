@@ -19,6 +19,7 @@ func TestSeveralClusters(t *testing.T) {
 		"the same port":              {``, `membership = "blue"; providerPort = 4601;`, []string{"hosts.alpha.forwarderPort"}},
 		"known by its key alone":     {`trustDomain = "blue.flor";`, `address = "192.0.2.9";`, []string{"hosts.alpha.forwarderPort", "hosts.alpha.membership", "hosts.alpha.providerPort"}},
 		"another behind one address": {`trustDomain = "blue.flor";`, `forwarderPort = 4611; sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1M";`, nil},
+		"another at its address":     {`trustDomain = "blue.flor";`, `sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1M";`, []string{"hosts.alpha.sshHostKey"}},
 		"another key": {``, `membership = "blue"; forwarderPort = 4611; sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1M";`,
 			[]string{"hosts.alpha.sshHostKey"}},
 	} {

@@ -1,7 +1,8 @@
 # Nothing that a name holds reaches a terminal, and nothing secret a fault.
-{ base, key, merge, ... }: let esc = builtins.fromJSON ''"\u001b"''; rtl = builtins.fromJSON ''"\u202e"''; in merge base {
+{ base, key, merge, ... }: let esc = builtins.fromJSON ''"\u001b"''; rtl = builtins.fromJSON ''"\u202e"''; lrm = builtins.fromJSON ''"\u200e"''; in merge base {
   hosts."a\n  FL000 all is well" = { sshHostKey = key "beta"; address = "192.0.2.2"; };
   services."${esc}[31mred" = { host = "beta"; port = 1; };
+  users."${lrm}ann" = { };
   users."${rtl}nimda".roles = [ "read\r\ner" ];
   roles.reader.services = [ "wiki" "shell${esc}]0;title" ];
   trust.keys = [ "golden-1:0123456789012345678901234567890123456789012345678901234567890123456789" ];

@@ -20,7 +20,7 @@ let
   result = case: file:
     let
       cluster = mkCluster (import file { inherit base key merge; });
-      faults = if match "fl04.*|fl058.*" case != null then cluster.faults else errors cluster.faults;
+      faults = if match "fl04.*|fl058.*|fl061.*" case != null then cluster.faults else errors cluster.faults;
     in
     if faults == [ ] then { report = ""; documents = cluster.compiled; }
     else { report = report cluster.name faults + "\n"; documents = { }; };

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,13 +190,17 @@ func TestNetworkGuesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		from, network string
-		want          int
-	}{{"192.0.2.1:9", "192.0.2.1/32", http.StatusTooManyRequests}, {"127.0.0.1:9", "127.0.0.1/32", http.StatusUnauthorized}} {
+		from, network, password string
+		want                    int
+	}{
+		{"192.0.2.1:9", "192.0.2.1/32", "x", http.StatusTooManyRequests},
+		{"127.0.0.1:9", "127.0.0.1/32", "x", http.StatusUnauthorized},
+		{"127.0.0.1:9", "", strings.Repeat("x", longestPassword+1), http.StatusBadRequest}, // costs no check
+	} {
 		for range freeGuessesNetwork {
 			s.guard.guess(guesser{"network", c.network})
 		}
-		r := httptest.NewRequest(http.MethodPost, issuerURL+"/auth/local/login?state="+in.sealed+"&login=someone@demo.flor&password=x", nil)
+		r := httptest.NewRequest(http.MethodPost, issuerURL+"/auth/local/login?state="+in.sealed+"&login=someone@demo.flor&password="+c.password, nil)
 		r.RemoteAddr = c.from
 		r.AddCookie(&http.Cookie{Name: s.signIns.name(browserCookie), Value: in.browser})
 		w := httptest.NewRecorder()

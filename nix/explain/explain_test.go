@@ -76,6 +76,9 @@ func TestRemediesAreTrue(t *testing.T) {
 	for _, p := range a.Principals() {
 		for service := range a.t.Services {
 			e := a.Explain(p, service)
+			if b, err := json.Marshal(e); err != nil || strings.Contains(string(b), "null") {
+				t.Errorf("a list that is not there is none: %s, %v", b, err)
+			}
 			if e.Allowed {
 				continue
 			}

@@ -1,5 +1,5 @@
 { base, merge, ... }: merge base {
-  inventory.eu = { };
-  inventory."eu/fra" = { };
+  hostGroups.eu = { };
+  hostGroups."eu/fra" = { };
   hosts.alpha.group = "eu/fr";
 }

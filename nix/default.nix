@@ -24,7 +24,7 @@ in
   # id → { severity; title; } of everything that is refused or warned of.
   rules = import ./rules.nix;
 
-  # mkCluster { self; name; trustDomain; trust; hosts; services; users; roles; groups; providers; }
+  # mkCluster { self; name; trustDomain; trust; hosts; services; users; roles; serviceGroups; providers; }
   #
   #   name             of the cluster
   #   faults           what is wrong with it, as data; never throws
@@ -85,7 +85,7 @@ in
       documents = each documentsOf;
 
       policyOf = host: if policy.providers ? ${host} then policy.of host else null;
-      unit = host: import ./units topology.hosts.${host}.membership;
+      unit = host: import ./units topology.hosts.${host}.instance;
       unitsIn = bin: each (host: mapAttrs (_: (unit host).render) ((unit host).units {
         inherit bin;
         manifest = manifest host;

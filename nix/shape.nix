@@ -21,7 +21,7 @@ let
     groupPath
     issuer
     loopback
-    membership
+    instance
     name
     pem
     port
@@ -54,14 +54,14 @@ let
     kind = of "services with replicas are placed on servers alone" (enum [ "server" "device" ]);
     system = default "what it runs: programs for anything else are not bundled, and a NixOS host that is another is a fault" null (enum [ "x86_64-linux" "aarch64-linux" ]);
     deploy = of "how new documents arrive: from providers.config, or with the host's own system" (enum [ "network" "closure" ]);
-    group = of "where it belongs in the inventory, `\"eu/fra\"`: it has what `inventory.eu` and `inventory.\"eu/fra\"` have" groupPath;
+    group = of "where it belongs in `hostGroups`, `\"eu/fra\"`: it has what `hostGroups.eu` and `hostGroups.\"eu/fra\"` have" groupPath;
     capabilities = of "what it can do; roles and providers may require it. `ingress`: it takes in strangers" tags;
     tags = of "words for placement" tags;
     users = of "who may act on this host: it gets their certificates" strings;
     roles = of "of the node, besides `node`" strings;
     callers = of "which accounts (names, or uids as numbers) act under an identity of this host: `\"node\"`, `\"user/<name>\"`, `\"service/<name>\"`" (attrsOf (listOf caller));
     loopback = of "range of its local listeners" loopback;
-    membership = of "for a host that is a member of another cluster too: this one has directories, units and accounts called `florete_<membership>` there" membership;
+    instance = of "for a host that is a member of another cluster too: this one has directories, units and accounts called `florete_<instance>` there" instance;
     providerPort = default "TCP port, where it provides" 4600 port;
     forwarderPort = default "UDP port of its forwarder" 4610 port;
   };
@@ -123,10 +123,10 @@ let
     users = named { what = "user"; max = 53; } (record "a user" { roles = of "what the user may reach" strings; });
     roles = named { what = "role"; } (record "a role" {
       services = of "it reaches these" strings;
-      groups = of "it reaches the services in these" strings;
+      serviceGroups = of "it reaches the services in these" strings;
       requires = of "capabilities of the host, when a node or service has this role" tags;
     });
-    groups = named { what = "group"; } strings;
+    serviceGroups = named { what = "group"; } strings;
   };
 
   cluster = record "mkCluster" {
@@ -140,7 +140,7 @@ let
       signingKeys = of "public keys in Nix format that sign documents for the network; needed with `providers.config`" (listOf signingKey);
     });
     hosts = required "machines" "{ … }" entries.hosts;
-    inventory = of "groups of hosts by path, `\"eu\"`, `\"eu/fra\"`; what they have, their hosts have" (attrsOf (record "a group of hosts" {
+    hostGroups = of "groups of hosts by path, `\"eu\"`, `\"eu/fra\"`; what they have, their hosts have" (attrsOf (record "a group of hosts" {
       capabilities = of "of its hosts" tags;
       tags = of "of its hosts" tags;
       roles = of "of its nodes" strings;
@@ -149,7 +149,7 @@ let
     services = of "what is reached" entries.services;
     users = of "people" entries.users;
     roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
-    groups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there" entries.groups;
+    serviceGroups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there" entries.serviceGroups;
     providers = of "who answers needs, by kind" (record "providers" {
       cert = provider "issues certificates; every cluster needs it" { lifetime = default "of certificates, in seconds; a third of it is left when a host renews" 86400 (between 10 7776000 "seconds"); };
       config = provider "hands hosts their documents" {

@@ -20,7 +20,7 @@ in
 
   # A host without addresses is called by nobody.
   hosts = mapAttrs
-    (_: only [ "address" "bind" "capabilities" "deploy" "forwarderPort" "group" "id" "kind" "kinds" "membership" "networks" "providerPort" "roles" "services" "sshHostKey" "system" "tags" "users" ])
+    (_: only [ "address" "bind" "capabilities" "deploy" "forwarderPort" "group" "id" "instance" "kind" "kinds" "networks" "providerPort" "roles" "services" "sshHostKey" "system" "tags" "users" ])
     t.hosts;
 
   services = mapAttrs
@@ -35,8 +35,8 @@ in
   users = mapAttrs (_: only [ "hosts" "id" "roles" ]) t.users;
 
   roles = mapAttrs
-    (_: r: { groups = known t.groups r.groups; services = known t.services r.services; })
+    (_: r: { serviceGroups = known t.serviceGroups r.serviceGroups; services = known t.services r.services; })
     t.roles;
-  groups = mapAttrs (_: known t.services) t.groups;
+  serviceGroups = mapAttrs (_: known t.services) t.serviceGroups;
   inherit (t) providers;
 }

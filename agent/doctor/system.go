@@ -95,7 +95,7 @@ func (h *host) buffers(conn *net.UDPConn, want int) (found []Finding) {
 		if got, err := option(conn, unix.SOL_SOCKET, b.option); err != nil || got < want {
 			found = append(found, fix(
 				fmt.Sprintf("UDP %s buffers are at most %d KiB, QUIC wants %d KiB: it is slow", b.name, got>>10, want>>10),
-				fmt.Sprintf("echo net.core.%s=%d >> /etc/sysctl.d/60-%s.conf && sysctl --system", b.key, want, h.Membership)))
+				fmt.Sprintf("echo net.core.%s=%d >> /etc/sysctl.d/60-%s.conf && sysctl --system", b.key, want, h.Instance)))
 		}
 	}
 	return found

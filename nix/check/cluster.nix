@@ -1,4 +1,4 @@
-# Faults of the cluster as a whole: its providers, trust, inventory and reserved names.
+# Faults of the cluster as a whole: its providers, trust, host groups and reserved names.
 { clean, t, tools, ... }:
 let
   inherit (builtins)
@@ -86,29 +86,29 @@ let
       })
     ];
 
-  inventory = concatMap
+  hostGroups = concatMap
     (g:
-      let place = "inventory.${attribute g}"; of = clean.inventory.${g}; in
+      let place = "hostGroups.${attribute g}"; of = clean.hostGroups.${g}; in
       user "${place}.users" of.users
       ++ role "${place}.roles" of.roles
       ++ when (elem "operator" of.roles) [ (reserved "${place}.roles" "operator") ])
-    (attrNames clean.inventory);
+    (attrNames clean.hostGroups);
 
-  names = what: set: value: concatMap
+  names = section: what: set: value: concatMap
     (n: when (!set ? ${n}) [
       (fault {
         id = "FL017";
-        place = "${what}s";
+        place = section;
         problem = "the reserved ${what} is missing:";
         value = n;
-        remedy = "write ${what}s.${n} = ${value.${n}};";
+        remedy = "write ${section}.${n} = ${value.${n}};";
       })
     ])
     (attrNames value);
 in
-providers ++ freshness ++ trust ++ inventory
-++ names "role" clean.roles {
-  node = "{ groups = [ \"control-plane\" ]; }";
-  operator = "{ groups = [ \"control-plane\" \"control-plane-write\" ]; }";
+providers ++ freshness ++ trust ++ hostGroups
+++ names "roles" "role" clean.roles {
+  node = "{ serviceGroups = [ \"control-plane\" ]; }";
+  operator = "{ serviceGroups = [ \"control-plane\" \"control-plane-write\" ]; }";
 }
-++ names "group" clean.groups { control-plane = "[ ]"; control-plane-write = "[ ]"; }
+++ names "serviceGroups" "group" clean.serviceGroups { control-plane = "[ ]"; control-plane-write = "[ ]"; }

@@ -174,8 +174,8 @@ let
 
   grouped = n: h: when (h.group != "") (map
     (f: if substring 0 12 f.remedy == "did you mean" then f
-      else f // { remedy = "${f.remedy}: write inventory.${tools.attribute h.group} = { }; for a new one"; })
-    (unknown "FL016" "group of hosts" clean.inventory "hosts.${n}.group" [ h.group ]));
+      else f // { remedy = "${f.remedy}: write hostGroups.${tools.attribute h.group} = { }; for a new one"; })
+    (unknown "FL016" "group of hosts" clean.hostGroups "hosts.${n}.group" [ h.group ]));
 in
 mapAttrs
   (n: written:

@@ -100,7 +100,7 @@ in
   service = place: concatMap (n: map (f: whole f n) (unknown "FL011" "service" t.services place [ n ]));
   user = unknown "FL012" "user" t.users;
   role = unknown "FL013" "role" t.roles;
-  group = unknown "FL014" "group" t.groups;
+  group = unknown "FL014" "group" t.serviceGroups;
 
   # Of the things that share a key, all but the first are faults.
   twice = { id, key, place, problem, remedy, show ? key, what ? (e: e.name) }: list:

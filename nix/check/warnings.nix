@@ -72,17 +72,17 @@ let
 
   # A group is there for the hosts in it and in the groups below.
   inhabited = set (concatMap t.outward (attrNames (groupBy (h: h.group) (attrValues clean.hosts))));
-  inventory = map
+  hostGroups = map
     (g: fault {
       id = "FL046";
-      place = "inventory.${attribute g}";
+      place = "hostGroups.${attribute g}";
       problem = "what it has is given to";
       value = "no host";
       remedy =
         if removeAttrs inhabited [ "" ] == { } then "write group = ${show g}; in the hosts that are in it"
         else suggest "group of hosts" g (attrNames inhabited);
     })
-    (filter (g: !inhabited ? ${g}) (attrNames clean.inventory));
+    (filter (g: !inhabited ? ${g}) (attrNames clean.hostGroups));
 
   # Others wait for a provider.
   devices = concatMap
@@ -134,7 +134,7 @@ let
   # That a role reaches nothing at all is an error.
   hidden = n: r:
     let
-      members = r.services ++ concatMap (g: t.groups.${g} or [ ]) r.groups;
+      members = r.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) r.serviceGroups;
       is = published: s: t.services.${s}.published or null == published;
     in
     when (any (is true) members || elem n [ "node" "operator" ]) (map
@@ -168,7 +168,7 @@ let
     ]);
 in
 {
-  top = inventory ++ devices ++ template.top;
+  top = hostGroups ++ devices ++ template.top;
   hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ template.host n h) clean.hosts;
   roles = mapAttrs hidden clean.roles;
   services = mapAttrs (n: s: upstream n s ++ signsIn n s ++ reachable n s) clean.services;

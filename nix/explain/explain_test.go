@@ -175,8 +175,8 @@ func apply(t *testing.T, top compile.Topology, r Remedy) compile.Topology {
 		role := c.Roles[name]
 		role.Services = append(role.Services, value)
 		c.Roles[name] = role
-	case "groups":
-		c.Groups[name] = append(c.Groups[name], value)
+	case "serviceGroups":
+		c.ServiceGroups[name] = append(c.ServiceGroups[name], value)
 	default:
 		t.Fatalf("place %s", r.Place)
 	}

@@ -223,7 +223,7 @@ func TestEscaped(t *testing.T) {
 	c.Hosts[odd] = h
 	c.Services[odd] = compile.Service{Hosts: []string{odd}, Published: true, Roles: []string{odd}}
 	c.Users[odd] = compile.User{Hosts: []string{odd}, Roles: []string{odd}}
-	c.Roles[odd] = compile.Role{Services: []string{odd}, Groups: []string{odd}}
+	c.Roles[odd] = compile.Role{Services: []string{odd}, ServiceGroups: []string{odd}}
 	c.Needs[odd] = map[string][]string{"mon": {odd}}
 	texts := wellFormed(t, SVG(c))
 	if !slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, `a"]<b>&'\`) }) {
@@ -330,7 +330,7 @@ func apart(t *testing.T, seed uint64, a, b rect) {
 func random(r *rand.Rand, n int) Cluster {
 	c := Cluster{Topology: compile.Topology{
 		Name: "random", TrustDomain: "random.flor", Hosts: map[string]compile.Host{}, Services: map[string]compile.Service{},
-		Users: map[string]compile.User{}, Roles: map[string]compile.Role{"node": {}}, Groups: map[string][]string{},
+		Users: map[string]compile.User{}, Roles: map[string]compile.Role{"node": {}}, ServiceGroups: map[string][]string{},
 	}, Needs: map[string]map[string][]string{}, nodes: n}
 	roles := []string{"node"}
 	for i := range r.IntN(25) {

@@ -82,7 +82,7 @@ func TestReportInJournal(t *testing.T) {
 // activate is flor activate: its exit code and what it wrote.
 func (m *machine) activate(ctx context.Context, more ...string) (code int, stdout, stderr string) {
 	var out, log bytes.Buffer
-	cmd := newActivateCmd(&membership{})
+	cmd := newActivateCmd(&instance{})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetOut(&out)
 	cmd.SetErr(&log)

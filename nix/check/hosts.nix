@@ -93,7 +93,7 @@ let
           id = "FL023";
           place = "hosts.${n}.${p.attribute}";
           problem = "${p.what} would have the port of the local listener";
-          value = "${l.listen} of ${l.id}";
+          value = "${l.listen} of ${names.short l.id}";
           remedy = "write another ${p.attribute}, or, in hosts.${n}.bind, the addresses on which others call this host";
         })
         (filter of (access.reachable h ++ access.socks h)))

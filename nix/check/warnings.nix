@@ -63,7 +63,7 @@ let
       problem = "what it has is given to";
       value = "no host";
       remedy =
-        if attrNames inhabited == [ ] then "write group = ${show g}; in the hosts that are in it"
+        if removeAttrs inhabited [ "" ] == { } then "write group = ${show g}; in the hosts that are in it"
         else suggest "group of hosts" g (attrNames inhabited);
     })
     (filter (g: !inhabited ? ${g}) (attrNames clean.inventory));

@@ -2,4 +2,5 @@
   inventory.eu = { };
   inventory."eu/fra" = { };
   hosts.alpha.group = "eu/fr";
+  hosts.beta.group = "asia/tokyo";
 }

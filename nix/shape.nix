@@ -33,7 +33,6 @@ let
     tags
     tlsName
     trustDomain
-    unit
     upstream
     word
     ;

@@ -126,8 +126,8 @@ let
     {
       id = "FL024";
       key = w: w.id;
-      place = w: w.place;
-      what = w: w.what;
+      place = w: w.place or "hosts.${n}";
+      what = w: w.what or "a need of kind ${w.kind}";
       problem = other: "on host ${n}, ${other} already has the need";
       remedy = "give one of them another name";
     }

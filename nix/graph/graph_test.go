@@ -105,7 +105,7 @@ func TestMarks(t *testing.T) {
 			"blog": {Hosts: []string{"h9"}, Published: true, Visibility: "public", TLSName: "blog.example.org"},
 			"time": {Hosts: []string{"h9"}, Published: true, Protocol: "udp"},
 		},
-		Roles:  map[string]compile.Role{"reader": {Services: []string{"blog", "git", "time"}}, "guest": {Groups: []string{"pages"}}},
+		Roles:  map[string]compile.Role{"reader": {Services: []string{"blog", "git", "time"}}, "guest": {ServiceGroups: []string{"pages"}}},
 		Groups: map[string][]string{"pages": {"git", "irc"}},
 	}, Needs: map[string]map[string][]string{"gate": {"gate": {"cert"}}}}
 	for i := range 70 {
@@ -152,7 +152,7 @@ func btoi(b bool) int {
 }
 
 func need(id, kind, providers string) string {
-	return fmt.Sprintf(`{"id":%q,"kind":%q,"providers":[%s],"request":{},"deliver":{"files":{},"owner":"","group":""},"onChange":[],"dependsOn":[],"renew":{},"generation":1}`, id, kind, providers)
+	return fmt.Sprintf(`{"id":%q,"kind":%q,"for":"spiffe://demo.flor/node/a","providers":[%s],"request":{},"deliver":{"files":{},"owner":"","group":""},"onChange":[],"dependsOn":[],"renew":{},"generation":1}`, id, kind, providers)
 }
 
 func TestAroundNobody(t *testing.T) {

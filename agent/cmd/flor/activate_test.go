@@ -66,7 +66,7 @@ func TestReportInJournal(t *testing.T) {
 	t.Setenv("JOURNAL_STREAM", fmt.Sprintf("%d:%d", st.Dev, st.Ino))
 	m := newMachine(t)
 	m.provider.SetRefuse(func(activationtest.Call) *api.Error { return api.Errorf(api.Denied, api.CodeNotGranted, "no grant") })
-	cmd := newActivateCmd(&membership{})
+	cmd := newActivateCmd(&instance{})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetErr(log)
 	cmd.SetArgs(append(m.args, "--once"))

@@ -7,6 +7,6 @@
   services.wiki.sso = assert 1 == 2; { mode = "oidc"; };
   services.blog = { host = "betta"; port = 1; };
   users = throw "nobody";
-  inventory.eu = throw "no such place";
+  hostGroups.eu = throw "no such place";
   trust.roots = [ (throw "no root") ];
 }

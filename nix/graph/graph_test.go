@@ -106,7 +106,7 @@ func TestMarks(t *testing.T) {
 			"time": {Hosts: []string{"h9"}, Published: true, Protocol: "udp"},
 		},
 		Roles:  map[string]compile.Role{"reader": {Services: []string{"blog", "git", "time"}}, "guest": {ServiceGroups: []string{"pages"}}},
-		Groups: map[string][]string{"pages": {"git", "irc"}},
+		ServiceGroups: map[string][]string{"pages": {"git", "irc"}},
 	}, Needs: map[string]map[string][]string{"gate": {"gate": {"cert"}}}}
 	for i := range 70 {
 		c.Hosts[fmt.Sprint("h", i)] = compile.Host{Roles: []string{"guest"}[:btoi(i == 5)], Services: []string{"blog", "git", "irc", "time"}[:4*btoi(i == 9)]}

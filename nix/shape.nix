@@ -11,7 +11,7 @@ let
     mapAttrs
     tryEval
     ;
-  inherit (import ./types.nix) attrsOf between enum listOf named oneOrMore record scalar;
+  inherit (import ./types.nix) atMost attrsOf between enum listOf named oneOrMore record scalar;
   inherit (import ./words.nix)
     account
     address
@@ -98,7 +98,7 @@ let
     sso = of "how its users sign in" (record "sso" {
       mode = of "`oidc`: the host fetches a client's credentials" (enum [ "none" "oidc" ]);
       restart = of "unit to restart when they change" unit;
-      redirectURIs = of "its callbacks" (listOf url);
+      redirectURIs = of "its callbacks" (atMost 32 url);
       generation = default "raised when the secret may be known to others: the host gets another, and the old one ends" 1 (between 1 1000000 "a generation");
       dependsOn = of "needs of this host that must be fulfilled first" strings;
     });

@@ -1,6 +1,9 @@
 package florete
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Need is something a host must fetch from a provider. It is fulfilled when what
 // was delivered came from the same Request, Deliver and Generation and Renew is
@@ -12,7 +15,7 @@ type Need struct {
 	Request    json.RawMessage `json:"request"`   // an object; the provider's kind defines it
 	Deliver    Deliver         `json:"deliver"`
 	OnChange   []Action        `json:"onChange"`
-	DependsOn      []string        `json:"dependsOn"` // needs that must be fulfilled first
+	DependsOn  []string        `json:"dependsOn"` // needs that must be fulfilled first
 	Renew      Renew           `json:"renew"`
 	Generation int             `json:"generation"` // raising it rotates
 }
@@ -28,20 +31,37 @@ type Deliver struct {
 // File is one delivered file: the answer's value From with octal Mode ("0400").
 type File struct {
 	Value string `json:"value"`
-	Mode string `json:"mode"`
+	Mode  string `json:"mode"`
 }
 
 // Action is what happens to a systemd unit when delivered content changed.
 type Action struct {
-	Unit string `json:"unit"`
-	Action   string `json:"action"` // "reload" or "restart"
+	Unit   string `json:"unit"`
+	Action string `json:"action"` // "reload" or "restart"
 }
 
 // Renew says when a fulfilled need is fetched again: Percent of what was issued
 // has passed, or Every seconds have. Zero values mean never. After StaleAfter seconds
 // without an answer, the host raises an alarm: it may miss what was decided since.
 type Renew struct {
-	AtPercent    int `json:"atPercent,omitempty"`
-	Interval      int `json:"interval,omitempty"`
+	AtPercent  int `json:"atPercent,omitempty"`
+	Interval   int `json:"interval,omitempty"`
 	StaleAfter int `json:"staleAfter,omitempty"`
+}
+
+// KindCert is the kind of need for an SVID, whose key the host makes.
+const KindCert = "cert"
+
+// CertID is the identity that a need of kind cert is for, which is all of its request.
+func (n Need) CertID() (ID, error) {
+	var request struct {
+		ID ID `json:"id"`
+	}
+	if err := Decode(n.Request, &request); err != nil {
+		return ID{}, fmt.Errorf("need %q: request: %w", n.ID, err)
+	}
+	if request.ID.IsZero() {
+		return ID{}, fmt.Errorf("need %q: request has no id", n.ID)
+	}
+	return request.ID, nil
 }

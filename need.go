@@ -11,6 +11,7 @@ import (
 type Need struct {
 	ID         string          `json:"id"`        // DNS label, unique on the host
 	Kind       string          `json:"kind"`      // "cert", "oidc", "config", …
+	For        ID              `json:"for"`       // the service, user or node that it serves
 	Providers  []string        `json:"providers"` // host names, in order of preference
 	Request    json.RawMessage `json:"request"`   // an object; the provider's kind defines it
 	Deliver    Deliver         `json:"deliver"`

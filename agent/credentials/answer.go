@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	poll = 200 * time.Millisecond
+	// poll is how often a connection that waits is checked, and the disk without inotify.
+	poll = time.Second
 	// sending is how long systemd may take to read an answer.
 	sending = 10 * time.Second
 	// maxCredential is the most that systemd takes for a credential.
@@ -26,18 +27,18 @@ var refusal = make([]byte, maxCredential+1)
 
 // serve answers one connection. While it waits systemd holds it too: would it end
 // with this process, the unit would start with nothing for a credential.
-func (c Config) serve(ctx context.Context, conn *net.UnixConn) {
-	a, err := asking(conn)
+func (s *server) serve(ctx context.Context, conn *net.UnixConn) {
+	r, err := parsePeer(conn)
 	if err != nil {
-		c.Log.Warn("refused", "error", err)
+		s.Log.Warn("refused", "error", err)
 		return
 	}
-	log := c.Log.With("unit", a.unit, "credential", a.name)
-	if err := fdstore.Hold(a.key, conn); err != nil {
+	log := s.Log.With("unit", r.unit, "credential", r.name)
+	if err := fdstore.Hold(r.key, conn); err != nil {
 		log.Warn("not held by systemd while it waits", "error", err)
 	}
-	defer fdstore.Drop(a.key)
-	answer, err := c.answer(ctx, conn, a)
+	defer fdstore.Drop(r.key)
+	answer, err := s.answer(ctx, conn, r)
 	switch {
 	case errors.Is(err, errGone):
 		log.Info("nobody waits any more")
@@ -58,21 +59,22 @@ func (c Config) serve(ctx context.Context, conn *net.UnixConn) {
 var errGone = errors.New("systemd has closed the connection")
 
 // answer is the credential, as soon as all of it is there.
-func (c Config) answer(ctx context.Context, conn *net.UnixConn, a ask) ([]byte, error) {
+func (s *server) answer(ctx context.Context, conn *net.UnixConn, r request) ([]byte, error) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	var end time.Time
 	var ending <-chan time.Time
 	for first := true; ; first = false {
-		b, err := c.read(a)
+		changed := s.changes()
+		b, err := s.read(r)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return b, err
 		}
 		if first {
-			if end = c.end(ctx, a.unit); !end.IsZero() {
+			if end = s.end(ctx, r.unit); !end.IsZero() {
 				ending = time.After(time.Until(end))
 			}
-			c.Log.Info("waits", "unit", a.unit, "credential", a.name, "for", err)
+			s.Log.Info("waits", "unit", r.unit, "credential", r.name, "for", err)
 		}
 		switch {
 		case !end.IsZero() && !time.Now().Before(end):
@@ -81,6 +83,7 @@ func (c Config) answer(ctx context.Context, conn *net.UnixConn, a ask) ([]byte, 
 			return nil, errGone
 		}
 		select {
+		case <-changed:
 		case <-tick.C:
 		case <-ending:
 		case <-ctx.Done():
@@ -90,11 +93,11 @@ func (c Config) answer(ctx context.Context, conn *net.UnixConn, a ask) ([]byte, 
 }
 
 // end is shortly before the start of a unit times out, zero for never.
-func (c Config) end(ctx context.Context, unit string) time.Time {
-	limit, err := c.Limit(ctx, unit)
+func (s *server) end(ctx context.Context, unit string) time.Time {
+	limit, err := s.StartTimeout(ctx, unit)
 	if err != nil {
 		limit = systemdTimeout
-		c.Log.Warn("takes systemd's default for how long it may take to start", "unit", unit, "limit", limit, "error", err)
+		s.Log.Warn("assumes systemd's default start timeout", "unit", unit, "limit", limit, "error", err)
 	}
 	if limit == 0 {
 		return time.Time{}
@@ -104,17 +107,16 @@ func (c Config) end(ctx context.Context, unit string) time.Time {
 
 // read is the credential. The error is fs.ErrNotExist while something is yet to be
 // delivered.
-func (c Config) read(a ask) ([]byte, error) {
-	doc, err := c.Layout.Manifest()
+func (s *server) read(r request) ([]byte, error) {
+	m, err := s.manifest()
 	if err != nil {
 		return nil, err
 	}
-	m := doc.Manifest()
-	found, err := Find(m, a.unit, a.name)
+	found, err := Find(m, r.unit, r.name)
 	if err != nil {
 		return nil, err
 	}
-	b, err := found.read(c.Layout)
+	b, err := found.read(s.Layout)
 	if err == nil && len(b) > maxCredential {
 		return nil, fmt.Errorf("%d bytes, systemd takes %d", len(b), maxCredential)
 	}

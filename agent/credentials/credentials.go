@@ -35,11 +35,19 @@ type Config struct {
 	Layout florete.Layout
 	Log    *slog.Logger
 
-	// Limit is how long a unit may take to start, zero for ever; nil for asking
-	// systemd.
-	Limit func(ctx context.Context, unit string) (time.Duration, error)
+	// StartTimeout is how long a unit may take to start, zero for ever; nil for what
+	// systemd says.
+	StartTimeout func(ctx context.Context, unit string) (time.Duration, error)
 
-	Idle time.Duration // Serve ends when nobody asked for that long; 0 for never
+	Idle time.Duration // Serve ends after that long without a request; 0 for never
+}
+
+// server is one Serve.
+type server struct {
+	Config
+	mu       sync.Mutex
+	document florete.Document // the manifest read last
+	changed  chan struct{}    // closed when the disk may have changed
 }
 
 // held begins the names of connections that systemd holds.
@@ -69,22 +77,25 @@ func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, e
 	return ln, waiting, nil
 }
 
-// Serve answers who connects to ln, and who has waited since before: connections of
-// an earlier process that systemd held. It returns when ctx ends and everybody has an
-// answer.
+// Serve answers connections to ln, and those that have waited since before: systemd held
+// them for an earlier process. It returns when ctx ends and every connection has an answer.
 func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c Config) error {
-	if c.Limit == nil {
-		c.Limit = startTimeout
+	if c.StartTimeout == nil {
+		c.StartTimeout = startTimeout
 	}
-	var asks sync.WaitGroup
-	defer asks.Wait()
+	s := &server{Config: c, changed: make(chan struct{})}
+	var running sync.WaitGroup
+	defer running.Wait()
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	running.Go(func() { s.watch(watching) })
 	var busy atomic.Int32
 	begin := func(conn *net.UnixConn) {
 		busy.Add(1)
-		asks.Go(func() {
+		running.Go(func() {
 			defer busy.Add(-1)
 			defer conn.Close()
-			c.serve(ctx, conn)
+			s.serve(ctx, conn)
 		})
 	}
 	for _, conn := range waiting {

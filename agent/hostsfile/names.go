@@ -46,8 +46,9 @@ func Run(ctx context.Context, c Config) error {
 	w := watch.New(c.Log)
 	defer w.Close()
 	said := ""
+	var document florete.Document
 	for {
-		switch err := c.apply(); {
+		switch err := c.apply(&document); {
 		case err == nil:
 			said = ""
 		case errors.Is(err, fs.ErrNotExist): // no documents yet
@@ -71,12 +72,14 @@ func Run(ctx context.Context, c Config) error {
 	}
 }
 
-// apply makes the block say what the documents in force say.
-func (c Config) apply() error {
-	doc, err := c.Layout.Manifest()
+// apply makes the block say what the manifest in force says, of which document is the one
+// applied before.
+func (c Config) apply(document *florete.Document) error {
+	doc, err := c.Layout.Refresh(*document)
 	if err != nil {
 		return err
 	}
+	*document = doc
 	m := doc.Manifest()
 	changed, err := c.rewrite(block(c.Instance, m))
 	if changed {

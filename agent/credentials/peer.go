@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ask is what one connection asks for.
-type ask struct {
+// request is the credential that one connection requests.
+type request struct {
 	unit, name string
 	key        string // of this connection and no other
 }
 
-// asking reads it off the peer's address, which is believed of root alone: anybody
+// parsePeer reads the request from the peer's address, and accepts it of root alone: anybody
 // may bind any abstract address.
-func asking(conn *net.UnixConn) (ask, error) {
+func parsePeer(conn *net.UnixConn) (request, error) {
 	uid := -1
 	err := control(conn, func(fd int) error {
 		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
@@ -30,22 +30,22 @@ func asking(conn *net.UnixConn) (ask, error) {
 		return err
 	})
 	if err != nil {
-		return ask{}, fmt.Errorf("peer: %w", err)
+		return request{}, fmt.Errorf("peer: %w", err)
 	}
 	address := conn.RemoteAddr().String()
 	if uid != 0 {
-		return ask{}, fmt.Errorf("%q, uid %d: only root is answered", address, uid)
+		return request{}, fmt.Errorf("%q, uid %d: only root is answered", address, uid)
 	}
 	return parse(address)
 }
 
 // parse takes "@<random>/unit/<unit>/<credential>" apart.
-func parse(address string) (ask, error) {
+func parse(address string) (request, error) {
 	part := strings.Split(address, "/")
 	if len(part) != 4 || len(part[0]) < 2 || part[0][0] != '@' || part[1] != "unit" || part[2] == "" || part[3] == "" {
-		return ask{}, fmt.Errorf("%q: not the address of a unit that loads a credential", address)
+		return request{}, fmt.Errorf("%q: not the address of a unit that loads a credential", address)
 	}
-	return ask{unit: part[2], name: part[3], key: held + part[0][1:]}, nil
+	return request{unit: part[2], name: part[3], key: held + part[0][1:]}, nil
 }
 
 // gone tells whether the peer has closed its end altogether. It never sends.

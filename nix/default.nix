@@ -49,11 +49,11 @@ in
       clean = shape.clean args;
       topology = import ./topology.nix clean;
       access = import ./access.nix topology;
-      needs = import ./needs.nix { inherit topology access; };
+      inherit (import ./needs.nix topology) wanted needs;
       concern = import ./concern.nix { inherit clean topology access; };
 
       shapes = let s = shape.faults args; in s // { top = folder ++ s.top; };
-      checks = import ./check { inherit clean shapes topology access needs; };
+      checks = import ./check { inherit clean shapes topology access needs wanted; };
       kinds = attrNames shape.entries;
       everything = part: concatMap (kind: concatLists (attrValues part.${kind} or { })) kinds;
       some = part: names: concatMap (kind: concatMap (n: part.${kind}.${n} or [ ]) (attrNames names.${kind})) kinds;

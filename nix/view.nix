@@ -2,7 +2,7 @@
 # programs read it (florctl plan, explain, graph), so names here are stable.
 t:
 let
-  inherit (builtins) any elem filter intersectAttrs listToAttrs map mapAttrs;
+  inherit (builtins) any attrValues elem filter foldl' intersectAttrs listToAttrs map mapAttrs;
 
   names = import ./names.nix;
   only = names:
@@ -12,6 +12,7 @@ let
   outside = s:
     let machine = names.machine s.upstream; in
     if machine == null || any (h: elem machine t.hosts.${h}.machines) s.hosts then "" else s.upstream;
+  ofKinds = foldl' (all: k: all // k.service or { }) { } (attrValues (import ./kinds));
   known = set: filter (n: set ? ${n});
 in
 {
@@ -24,12 +25,12 @@ in
     t.hosts;
 
   services = mapAttrs
-    (_: s: only [ "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "sso" "tlsName" "upstream" "user" "visibility" ] s
+    (_: s: only [ "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "tlsName" "upstream" "user" "visibility" ] s
       // {
-        files = mapAttrs (_: only [ "dependsOn" "generation" "mode" "ref" "restart" ]) s.files;
         ids = map (i: i.name) s.instances;
         outside = outside s;
-      })
+      }
+      // intersectAttrs ofKinds s)
     t.services;
 
   users = mapAttrs (_: only [ "hosts" "id" "roles" ]) t.users;

@@ -374,6 +374,13 @@ func TestDoctor(t *testing.T) {
 			hurt: func(p *patient) {
 				p.Reach.Callers = append(p.Reach.Callers, florete.Caller{ID: agenttest.Bob, Users: []string{"no-such-account"}, UIDs: []uint32{}})
 				p.AcceptLaptop(p)
+				for problems := 0; problems == 0; time.Sleep(10 * time.Millisecond) {
+					r, _, err := status.Fetch(p.Context(), p.Laptop.Socket())
+					if err != nil {
+						p.Fatal(err)
+					}
+					problems = len(r.Problems)
+				}
 			},
 			begin: "accounts: there is no account no-such-account, which is of user/bob", fix: "useradd --system --user-group no-such-account",
 		},

@@ -82,7 +82,7 @@ func (h *host) wanted() map[string]bool {
 			continue
 		}
 		wanted[unit("need-"+n.ID+".path")] = false
-		if n.Kind != "cert" || strings.HasPrefix(n.ID, "cert-service-") {
+		if n.For.Kind() == florete.KindService {
 			wanted[unit("credentials.socket")] = false
 		}
 	}

@@ -235,6 +235,15 @@ func testInstall(t *testing.T, m *machine, of florete.Instance) {
 	if m.tree() != second {
 		t.Errorf("going back twice is not where it was:\n%s\n%s", m.tree(), second)
 	}
+	// Without the link, documents are those of the version that runs.
+	if err := os.Remove(filepath.Join(m.root, "usr/local/lib", name, "documents")); err != nil {
+		t.Fatal(err)
+	}
+	m.want(name+" "+v1+": installed", m.installed(of), "--rollback")
+	if !strings.Contains(m.tree(), "/documents -> "+v2+"/documents\n") {
+		t.Errorf("going back without the link brought other documents\n%s", m.tree())
+	}
+	m.want(name+" "+v2+": installed", m.installed(of), "--rollback")
 	three, v3 := unpack(t, bundle(t, "three"))
 	m.want(name+" "+v3+": installed", three)
 	if strings.Contains(m.tree(), v1) {

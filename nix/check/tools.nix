@@ -68,6 +68,10 @@ in
     }.${name};
   };
 
+  # An attribute that should be there, and one that should not be beside another.
+  missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
+  excluded = remedy: place: value: [ (fault { id = "FL009"; inherit place value remedy; problem = "given together with"; }) ];
+
   when = condition: faults: if condition then faults else [ ];
 
   # A URL below the trust domain leads to its service's port on all hosts but through SOCKS5,

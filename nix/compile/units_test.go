@@ -171,14 +171,18 @@ func TestUnitsWrite(t *testing.T) {
 	}
 }
 
-// TestUnitsRecover: no number of crashes keeps a service down, and a socket takes its
-// service along when it stops, without which it could not start again.
+// TestUnitsRecover: no number of crashes keeps a service down, none takes the host's
+// memory, and a socket takes its service along when it stops, without which it could not
+// start again.
 func TestUnitsRecover(t *testing.T) {
 	for host, units := range readVarious(t) {
 		for name, text := range units.Files {
 			stem, kind, _ := strings.Cut(name, ".")
 			if kind == "service" && !strings.Contains(text, "\nStartLimitIntervalSec=0\n") {
 				t.Errorf("%s: %s: has a limit of starts", host, name)
+			}
+			if kind == "service" && !strings.Contains(text, "\nMemoryMax=") {
+				t.Errorf("%s: %s: may take all memory", host, name)
 			}
 			if kind != "socket" {
 				continue

@@ -2,4 +2,5 @@
   hostGroups.eu = { };
   hostGroups."eu/fra" = { };
   hosts.alpha.group = "eu/fr";
+  hosts.beta.group = "asia/tokyo";
 }

@@ -4,7 +4,7 @@ clean:
 let
   inherit (builtins) any concatLists elemAt filter genList head length;
   inherit (import ./fault.nix) fault;
-  inherit (import ./text.nix) show;
+  inherit (import ./text.nix);
 
   # What has no id or place was reported as that.
   list = filter (a: a.id != "" && a.place != "") clean.acknowledge;

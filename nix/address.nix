@@ -1,10 +1,10 @@
 # Where hosts are called, and where they listen.
 let
-  inherit (builtins) any attrNames concatMap elem filter foldl' map mapAttrs match toString;
+  inherit (builtins) any attrNames concatMap elem filter map mapAttrs match toString;
+  inherit (import ./lib.nix) distinct;
   elemAt = builtins.elemAt;
   inherit (import ./names.nix) hostPort spelled;
 
-  distinct = foldl' (seen: e: if elem e seen then seen else seen ++ [ e ]) [ ];
   isAny = ip: elem ip [ "0.0.0.0" "::" ];
   # "host" or "host:port"
   part = written: match "\\[([^]]*)]:([0-9]+)|([^:]*):([0-9]+)" written;

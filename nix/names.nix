@@ -91,20 +91,20 @@ in
   loopback = "127.64.0.0/10";
 
   # Where something with a hash listens in a range, address and port in one number:
-  # the same name is always at the same spot, whatever else the cluster holds. Never
+  # the same name is always at the same listenerKey, whatever else the cluster holds. Never
   # at the range's first or last address.
-  spot = range: hash: port: (range.first + 1 + mod hash (range.size - 2)) * 65536 + port;
+  listenerKey = range: hash: port: (range.first + 1 + mod hash (range.size - 2)) * 65536 + port;
 
-  port = spot: mod spot 65536;
+  port = listenerKey: mod listenerKey 65536;
 
-  # A spot as host:port.
-  listen = spot:
+  # A listenerKey as host:port.
+  listen = listenerKey:
     let
-      address = spot / 65536;
+      address = listenerKey / 65536;
       high = address / 65536;
       half = n: let b = n / 256; in "${toString b}.${toString (n - b * 256)}";
     in
-    "${half high}.${half (address - high * 65536)}:${toString (spot - address * 65536)}";
+    "${half high}.${half (address - high * 65536)}:${toString (listenerKey - address * 65536)}";
 
   # The W3C SRI form of a text's SHA-256.
   sri = text:

@@ -12,6 +12,7 @@ let
     map
     mapAttrs
     ;
+  inherit (import ./lib.nix) toSet;
   t = topology;
 
   # provider → grants. Hosts and needs come sorted, so the grants are.
@@ -35,8 +36,7 @@ let
 
   settings = mapAttrs (kind: k: (k.policy or (_: { })) t.providers.${kind}) (import ./kinds);
 
-  providers = listToAttrs (map (name: { inherit name; value = null; })
-    (concatMap (p: p.hosts) (attrValues t.providers)));
+  providers = toSet (concatMap (p: p.hosts) (attrValues t.providers));
 in
 {
   inherit providers;

@@ -7,29 +7,28 @@ let
     attrNames
     attrValues
     concatMap
-    listToAttrs
     map
     ;
+  inherit (import ./lib.nix) toSet;
   t = topology;
-  set = list: listToAttrs (map (name: { inherit name; value = null; }) list);
 in
 name:
 let
   host = t.hosts.${name};
   reached = attrValues access.reached.${name};
   providers = concatMap (p: p.hosts) (attrValues t.providers);
-  own = host.services ++ t.adrift;
+  own = host.services ++ t.unplaced;
 
-  services = set (own ++ map (i: i.service) reached);
-  users = set (host.users ++ clean.hosts.${name}.users);
+  services = toSet (own ++ map (i: i.service) reached);
+  users = toSet (host.users ++ clean.hosts.${name}.users);
   held = host.roles ++ concatMap (u: t.users.${u}.roles) host.users ++ concatMap (s: t.services.${s}.roles) host.services;
-  roles = set (held ++ concatMap (s: access.leading.${s} or [ ]) own);
-  serviceGroups = set (concatMap (r: t.roles.${r}.serviceGroups) (attrNames roles));
+  roles = toSet (held ++ concatMap (s: access.leading.${s} or [ ]) own);
+  serviceGroups = toSet (concatMap (r: t.roles.${r}.serviceGroups) (attrNames roles));
 
-  meant = { inherit roles serviceGroups services users; hosts = set ([ name ] ++ providers); };
+  meant = { inherit roles serviceGroups services users; hosts = toSet ([ name ] ++ providers); };
 in
 {
   # What must be right about it and, where it calls, what must be written right.
   inherit meant;
-  written = meant // { hosts = meant.hosts // set (concatMap (i: i.on) reached); };
+  written = meant // { hosts = meant.hosts // toSet (concatMap (i: i.on) reached); };
 }

@@ -16,14 +16,15 @@ let
     tail
     toJSON
     ;
+  inherit (import ../lib.nix) isInvalid when;
   inherit (import ../fault.nix) fault;
   inherit (import ../text.nix) password secret show suggest;
 
-  # Names that are not in a set. What stands for none, "?" for a wrong one and secrets
+  # Names that are not in a set. What stands for none, what stands for a wrong one, and secrets
   # were reported already.
   unknown = id: what: set: place: names:
     let
-      missing = filter (n: !set ? ${n} && n != "" && n != "?" && !secret n && !password n) names;
+      missing = filter (n: !set ? ${n} && n != "" && !isInvalid n && !secret n && !password n) names;
     in
     map
       (n: fault {
@@ -51,7 +52,7 @@ let
     if part == null then null else head part;
 in
 {
-  inherit fault show suggest unknown;
+  inherit fault show suggest unknown when;
 
   # A name as it is written behind a dot.
   attribute = n: if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n;
@@ -72,8 +73,6 @@ in
   missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
   excluded = remedy: place: value: [ (fault { id = "FL009"; inherit place value remedy; problem = "given together with"; }) ];
 
-  when = condition: faults: if condition then faults else [ ];
-
   # A URL below the trust domain leads to its service's port on all hosts but through SOCKS5,
   # which takes any.
   answers = place: url:
@@ -83,7 +82,7 @@ in
       port = if elemAt part 2 != null then elemAt part 2 else if head part == "https" then "443" else "80";
       service = t.services.${name};
     in
-    if name == null || part == null || !t.services ? ${name} || service.listenPort == -1 || toString service.listenPort == port then [ ]
+    if name == null || part == null || !t.services ? ${name} || isInvalid service.listenPort || toString service.listenPort == port then [ ]
     else [
       (fault {
         id = "FL028";

@@ -18,6 +18,7 @@ let
     substring
     tail
     ;
+  wrong = (import ./lib.nix).invalid;
   inherit (import ./text.nix) contains;
   inherit (import ./types.nix) between isFile listOf matches scalar;
   inherit (import ./keys.nix) isSmallOrder isStrong;
@@ -27,7 +28,7 @@ let
 
   string = scalar { want = "a string"; hint = "put it in double quotes"; ok = isString; };
   strings = listOf string;
-  name = scalar { want = "a name"; hint = "write one, in double quotes"; unsound = "?"; ok = isString; };
+  name = scalar { want = "a name"; hint = "write one, in double quotes"; invalid = wrong.string; ok = isString; };
   port = between 1 65535 "a port";
   seconds = between 1 315360000 "seconds";
 
@@ -63,14 +64,14 @@ let
   address = scalar {
     want = "the IP address or lower-case DNS name of a machine, not below .rete, with a port only where a NAT forwards another";
     hint = "write for example \"192.0.2.1\", \"forge.example.org\" or, behind a NAT, \"203.0.113.5:14610\"";
-    unsound = "?";
+    invalid = wrong.string;
     ok = v: isMachine v || isHostPort v && isMachine (machine v);
   };
 
   bind = scalar {
     want = "an IP address that the host has itself, without a port; 0.0.0.0 and :: are all";
     hint = "write for example \"10.0.0.5\", or nothing: then it listens on all of its addresses";
-    unsound = "?";
+    invalid = wrong.string;
     ok = v: isMachine v && !isName v || elem v [ "0.0.0.0" "::" ];
   };
 
@@ -152,7 +153,7 @@ let
   replicas = scalar {
     want = "a number of hosts from 1 to 1000, or \"all\"";
     hint = "write a whole number without quotes";
-    unsound = -1;
+    invalid = wrong.number;
     ok = v: isInt v && v >= 1 && v <= 1000 || v == "all";
   };
 
@@ -197,7 +198,7 @@ let
     want = "a cluster name";
     hint = "use lower-case letters, digits and inner hyphens";
     re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
-    unsound = "(unnamed)";
+    invalid = "(unnamed)";
   };
 
   tags = listOf (word {
@@ -217,7 +218,7 @@ let
   upstream = scalar {
     want = "host:port, not below .rete, or unix:/path";
     hint = "write for example \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/wiki/http.sock\"";
-    unsound = "?";
+    invalid = wrong.string;
     ok = v: matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112 || isHostPort v && !matches ".*\\.rete:.*" v;
   };
 

@@ -1,5 +1,6 @@
 # Faults without the warnings that the topology acknowledges. Acknowledging what is
 # not there is a warning itself: it would hide the next one.
+# clean topology -> [Fault] -> [Fault]
 clean:
 let
   inherit (builtins) any concatLists elemAt filter genList head length;

@@ -50,7 +50,7 @@ in
       topology = import ./topology.nix clean;
       access = import ./access.nix topology;
       inherit (import ./needs.nix topology) wanted needs;
-      concern = import ./scope.nix { inherit clean topology access; };
+      scope = import ./scope.nix { inherit clean topology access; };
 
       shapes = let s = language.faults args; in s // { top = folder ++ s.top; };
       checks = import ./check { inherit clean shapes topology access needs wanted; };
@@ -63,9 +63,9 @@ in
       # What a provider may answer concerns everyone.
       faultsOf = mapAttrs
         (name: host:
-          let part = concern name; in
+          let part = scope name; in
           if host.kinds != [ ] then faults
-          else order (shapes.top ++ some shapes part.written ++ checks.top ++ some checks part.meant))
+          else order (shapes.top ++ some shapes part.shapes ++ checks.top ++ some checks part.checks))
         topology.hosts;
 
       valid = faults: value: if errors faults == [ ] then value else throw (report clean.name (errors faults));

@@ -1,5 +1,6 @@
 # The topology as data: what topology.nix made of it, without functions. Other
 # programs read it (florctl plan, explain, graph), so names here are stable.
+# Topology -> AttrSet
 t:
 let
   inherit (builtins) any attrValues elem foldl' intersectAttrs map mapAttrs;

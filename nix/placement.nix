@@ -105,7 +105,10 @@ in
 {
   # service → its hosts: those that it names, of which not all need exist, or those chosen
   # for it, in order of preference
+  # hosts :: Service -> [hostName]
   hosts = service: if names service then named service else chosen.${service.name};
 
+  # The hosts that fit what a placement asks for.
+  # fitting :: Placement -> [hostName]
   inherit fitting;
 }

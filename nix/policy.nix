@@ -39,7 +39,11 @@ let
   providers = toSet (concatMap (p: p.hosts) (attrValues t.providers));
 in
 {
+  # The hosts that provide.
+  # providers :: { hostName = null; }
   inherit providers;
+  # The policy of one of them.
+  # of :: hostName -> Policy
   of = name:
     let host = t.hosts.${name}; in
     {

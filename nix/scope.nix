@@ -1,6 +1,7 @@
-# What of a topology concerns one host: itself and what runs on it, whom it calls,
-# who provides for it, and the roles and groups that decide about that. Services that
-# nobody knows where to run concern every host: they may be meant for this one.
+# Which faults block a host: those about the host, a service it runs or reaches, its
+# providers, or a role or group that grants such access. A service with nowhere to run
+# blocks every host: it may be meant for this one.
+# { clean, topology, access } -> hostName -> { checks, shapes }
 { clean, topology, access }:
 let
   inherit (builtins)
@@ -15,20 +16,22 @@ in
 name:
 let
   host = t.hosts.${name};
-  reached = attrValues access.reached.${name};
+  called = attrValues access.reachableOn.${name};
   providers = concatMap (p: p.hosts) (attrValues t.providers);
   own = host.services ++ t.unplaced;
 
-  services = toSet (own ++ map (i: i.service) reached);
+  services = toSet (own ++ map (i: i.service) called);
   users = toSet (host.users ++ clean.hosts.${name}.users);
   held = host.roles ++ concatMap (u: t.users.${u}.roles) host.users ++ concatMap (s: t.services.${s}.roles) host.services;
   roles = toSet (held ++ concatMap (s: access.leading.${s} or [ ]) own);
   serviceGroups = toSet (concatMap (r: t.roles.${r}.serviceGroups) (attrNames roles));
 
-  meant = { inherit roles serviceGroups services users; hosts = toSet ([ name ] ++ providers); };
+  checks = { inherit roles serviceGroups services users; hosts = toSet ([ name ] ++ providers); };
 in
 {
-  # What must be right about it and, where it calls, what must be written right.
-  inherit meant;
-  written = meant // { hosts = meant.hosts // toSet (concatMap (i: i.on) reached); };
+  # Entries whose faults of meaning block the host, and those whose faults of shape do: of
+  # hosts that it calls only what is written counts.
+  # checks, shapes :: { <part of the language> = { name = null; }; }
+  inherit checks;
+  shapes = checks // { hosts = checks.hosts // toSet (concatMap (i: i.on) called); };
 }

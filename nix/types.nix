@@ -12,14 +12,12 @@ let
   inherit (builtins)
     all
     attrNames
-    concatStringsSep
     elem
     elemAt
     filter
     genList
     intersectAttrs
     isAttrs
-    isInt
     isList
     isString
     length
@@ -31,34 +29,12 @@ let
     tryEval
     ;
   inherit (import ./lib.nix) toSet;
-  wrong = (import ./lib.nix).invalid;
+  scalars = import ./scalar.nix;
+  inherit (scalars) bad matches;
   inherit (import ./text.nix) confidential show suggest;
   inherit (import ./fault.nix) fault;
   inherit (import ./leaks.nix) isFile leaks;
   inherit (import ./thrown.nix) together;
-
-  # The length bound keeps the regular expression engine away from whole files.
-  matches = re: v: isString v && stringLength v < 4096 && match re v != null;
-
-  bad = { id ? "FL002", want, hint, hidden ? false, ... }: place: v:
-    let leaked = leaks place v; in
-    if leaked != [ ] then leaked else [
-      (fault {
-        inherit id place;
-        problem = "want ${want}, found";
-        value = if hidden && isString v then "something else (not shown)" else show v;
-        remedy = hint;
-      })
-    ];
-
-  scalar = { ok, zero ? "", invalid ? zero, ... }@type: {
-    inherit zero invalid;
-    about = { kind = "scalar"; inherit ok; inherit (type) want; };
-    faults = place: v: if !ok v then bad type place v else if isInt v then [ ] else leaks place v;
-  } // (
-    if type ? to then { clean = v: if ok v then type.to v else invalid; }
-    else { valid = ok; clean = v: if ok v then v else invalid; }
-  );
 
   join = place: n:
     let key = if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n; in
@@ -84,29 +60,16 @@ let
   };
 in
 {
-  inherit scalar matches isFile listOf;
+  inherit (scalars) between enum scalar;
+  inherit isFile listOf matches;
 
   # Fields of records.
   of = doc: type: { inherit doc type; };
   default = doc: value: type: { inherit doc type; default = value; };
   required = doc: hint: type: { inherit doc type hint; required = true; };
 
-  enum = choices: (scalar {
-    want = "one of ${concatStringsSep ", " (map toJSON choices)}";
-    hint = "write one of them";
-    zero = elemAt choices 0;
-    ok = v: elem v choices;
-  }) // { about = { kind = "enum"; inherit choices; }; };
-
-  between = low: high: what: scalar {
-    want = "${what} from ${toString low} to ${toString high}";
-    hint = "write a whole number without quotes";
-    zero = low;
-    invalid = wrong.number;
-    ok = v: isInt v && v >= low && v <= high;
-  };
-
   # A list of at most so many.
+  # atMost :: Int -> Type -> Type
   atMost = most: type:
     let list = listOf type; in
     list // {
@@ -116,6 +79,7 @@ in
     };
 
   # A list of them; one needs no brackets.
+  # oneOrMore :: Type -> Type
   oneOrMore = type:
     let
       list = listOf type;
@@ -128,6 +92,7 @@ in
     };
 
   # Free names, any number of them.
+  # attrsOf :: Type -> Type
   attrsOf = type: {
     about = { kind = "attrs"; of = type.about; };
     zero = { };
@@ -179,6 +144,7 @@ in
 
   # fields.<name> = { doc; type; default ? type.zero; } or { doc; type; required = true; hint; }
   # Where there is no default, null may be written for it.
+  # record :: String -> { name = Field; } -> Type
   record = what: fields:
     let
       names = attrNames fields;

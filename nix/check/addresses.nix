@@ -116,7 +116,7 @@ let
   cut = n: h:
     let
       calling = attrNames (toSet (concatMap (need: filter (p: t.hosts ? ${p}) need.providers) needs.${n}));
-      instances = filter (i: i.networked && !any (reaches "forwarder" h) i.on) (attrValues access.reached.${n});
+      instances = filter (i: i.networked && !any (reaches "forwarder" h) i.on) (attrValues access.reachableOn.${n});
       missing = what: to: fault {
         id = "FL060";
         place = "hosts.${n}";

@@ -83,7 +83,7 @@ let
       show = l: "${l.listen} of ${names.short l.id}";
       remedy = "give the host another or a wider loopback range, or one service another listenPort";
     }
-    (access.reachable h ++ access.socks h));
+    (access.reachEntries h ++ access.socks h));
 
   covered = n: h: concatMap
     (p:
@@ -96,7 +96,7 @@ let
           value = "${l.listen} of ${names.short l.id}";
           remedy = "write another ${p.attribute}, or, in hosts.${n}.bind, the addresses on which others call this host";
         })
-        (filter of (access.reachable h ++ access.socks h)))
+        (filter of (access.reachEntries h ++ access.socks h)))
     (filter (p: any (listenerKey: names.port listenerKey == p.port) access.listenerKeys.${n}) (programs h));
 
   # Need → the needs it waits for, looked at where people wrote some.

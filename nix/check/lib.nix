@@ -55,9 +55,11 @@ in
   inherit fault show suggest unknown when;
 
   # A name as it is written behind a dot.
+  # attribute :: String -> String
   attribute = n: if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n;
 
   # `node` is given to every node and to nothing else, `operator` by hand alone.
+  # reserved :: String -> String -> Fault
   reserved = place: name: fault {
     id = "FL018";
     inherit place;
@@ -70,11 +72,13 @@ in
   };
 
   # An attribute that should be there, and one that should not be beside another.
+  # missing, excluded :: String -> String -> String -> [Fault]
   missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
   excluded = remedy: place: value: [ (fault { id = "FL009"; inherit place value remedy; problem = "given together with"; }) ];
 
   # A URL below the trust domain leads to its service's port on all hosts but through SOCKS5,
   # which takes any.
+  # answers :: String -> String -> [Fault]
   answers = place: url:
     let
       name = serviceOf url;
@@ -94,11 +98,16 @@ in
     ];
 
   # The service that a URL names below the trust domain, null when it is elsewhere.
+  # serviceOf :: String -> String | null
   inherit serviceOf;
+  # A fault where a URL names a service that is not there.
+  # named :: String -> String -> [Fault]
   named = place: url:
     let name = serviceOf url; in
     if name == null then [ ] else unknown "FL011" "service" t.services place [ name ];
 
+  # Faults for the names in a list that are not there.
+  # host, service, user, role, group :: String -> [String] -> [Fault]
   host = unknown "FL010" "host" t.hosts;
   service = place: concatMap (n: map (f: whole f n) (unknown "FL011" "service" t.services place [ n ]));
   user = unknown "FL012" "user" t.users;
@@ -106,6 +115,7 @@ in
   group = unknown "FL014" "group" t.serviceGroups;
 
   # Of the things that share a key, all but the first are faults.
+  # twice :: { … } -> [a] -> [Fault]
   twice = { id, key, place, problem, remedy, show ? key, what ? (e: e.name) }: list:
     let
       groups = groupBy key list;

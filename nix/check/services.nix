@@ -118,7 +118,7 @@ let
   # An ingress is something on a host that takes in strangers, and that reaches the service.
   entrances = filter (h: elem "ingress" h.capabilities) (attrValues t.hosts);
   ingress = n: s:
-    let open = h: any (i: access.reached.${h.name} ? ${i.name}) t.services.${n}.instances; in
+    let open = h: any (i: access.reachableOn.${h.name} ? ${i.name}) t.services.${n}.instances; in
     when (s.visibility == "public" && t.services.${n}.hosts != [ ] && !any open entrances) [
       (fault {
         id = "FL036";

@@ -46,8 +46,8 @@ let
     (fault {
       id = "FL041";
       place = "services.${n}";
-      problem = "it is published and may be reached by";
-      value = "nobody";
+      problem = "the service is published, but it may be reached by";
+      value = "no principal";
       remedy =
         if access.leading.${n} or [ ] != [ ] then "give ${concatStringsSep " or " access.leading.${n}} to someone"
         else "name it in a role that someone has, or set visibility = \"host\"";

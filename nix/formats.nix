@@ -1,16 +1,13 @@
-# The words of the topology language: what can stand for an attribute's value.
+# The formats of the language: what can stand for an attribute's value.
 let
   inherit (builtins)
     all
     elem
-    elemAt
     filter
-    fromJSON
     head
     isInt
     isPath
     isString
-    length
     match
     readFile
     split
@@ -18,16 +15,18 @@ let
     substring
     tail
     ;
+  wrong = (import ./lib.nix).invalid;
   inherit (import ./text.nix) contains;
   inherit (import ./types.nix) between isFile listOf matches scalar;
   inherit (import ./keys.nix) isSmallOrder isStrong;
   inherit (import ./address.nix) machine;
-  inherit (import ./names.nix) range spelled;
+  inherit (import ./names.nix) range;
+  inherit (import ./addressform.nix) afterHost isHostPort isMachine isName isV4 octet;
   defaultLoopback = (import ./names.nix).loopback;
 
   string = scalar { want = "a string"; hint = "put it in double quotes"; ok = isString; };
   strings = listOf string;
-  name = scalar { want = "a name"; hint = "write one, in double quotes"; unsound = "?"; ok = isString; };
+  name = scalar { want = "a name"; hint = "write one, in double quotes"; invalid = wrong.string; ok = isString; };
   port = between 1 65535 "a port";
   seconds = between 1 315360000 "seconds";
 
@@ -39,48 +38,19 @@ let
 
   word = { want, hint, re, most ? 4095, ... }@type: scalar ({ ok = v: matches re v && stringLength v <= most; } // type);
 
-  octet = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
-  isV4 = matches "(${octet}\\.){3}${octet}";
-  isV6 = v:
-    matches "([0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}" v
-    && !contains ":::" v
-    && !matches ":[^:].*|.*[^:]:" v
-    && (length (split "::" v) == 3 || length (split "::" v) == 1 && length (split ":" v) == 15);
-  # The last label of a name is not a number: 10.0.0.300 is a mistake, no name.
-  isName = matches "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?";
-
-  # Addresses of one machine: not of none, of many or of all.
-  isUnicast = v:
-    matches "(25[0-4]|24[0-9]|22[0-3]|2[01][0-9]|1[0-9][0-9]|[1-9][0-9]?)(\\.${octet}){3}" v
-    || isV6 v && !matches "[0:]+|[Ff]([Ff][0-9A-Fa-f]|[Ee][89ABab])[0-9A-Fa-f]:.*" v
-      && (v == "::1" || !matches "(0:){5}(0|ffff):.*" (spelled v) || matches "(0:){7}1" (spelled v));
-
-  # Of a link-local one nobody knows on which link.
-  isMachine = v:
-    isUnicast v && !matches "[Ff][Ee][89AaBb].:.*" v
-    || isName v && stringLength v <= 253 && !matches ".*\\.rete" v;
-
   address = scalar {
     want = "the IP address or lower-case DNS name of a machine, not below .rete, with a port only where a NAT forwards another";
     hint = "write for example \"192.0.2.1\", \"forge.example.org\" or, behind a NAT, \"203.0.113.5:14610\"";
-    unsound = "?";
+    invalid = wrong.string;
     ok = v: isMachine v || isHostPort v && isMachine (machine v);
   };
 
   bind = scalar {
     want = "an IP address that the host has itself, without a port; 0.0.0.0 and :: are all";
     hint = "write for example \"10.0.0.5\", or nothing: then it listens on all of its addresses";
-    unsound = "?";
+    invalid = wrong.string;
     ok = v: isMachine v && !isName v || elem v [ "0.0.0.0" "::" ];
   };
-
-  isHostPort = v:
-    let
-      six = match "\\[([^]]*)]:([1-9][0-9]{0,4})" v;
-      four = match "([^:]*):([1-9][0-9]{0,4})" v;
-    in
-    matches ".*:[1-9][0-9]{0,4}" v && fromJSON (head (match ".*:([0-9]+)" v)) < 65536
-    && (six != null && isV6 (head six) || four != null && (isV4 (head four) || isName (head four)));
 
   # One certificate or several, with text around them, and no block of another sort.
   # Whether each can be decoded and is still good, Go knows (nix/compile/roots.go).
@@ -122,19 +92,6 @@ let
     ok = v: isName v && stringLength v <= 253 && matches ".*\\..*" v && !matches ".*\\.rete" v;
   };
 
-  # What net/url and Dex read: the parts of an http or https URL, null where it is none.
-  #   "https://wiki.example.org:8443/cb?a=b" → "/cb?a=b"
-  afterHost = v:
-    let
-      part = if isString v && stringLength v <= 1000 then matchURL v else null;
-      six = elemAt part 1;
-      port = elemAt part 3;
-      rest = elemAt part 4;
-    in
-    if part == null || six != null && !isV6 six || port != null && fromJSON port > 65535 then null
-    else if rest == null then "" else rest;
-  matchURL = match "https?://([A-Za-z0-9._-]+|\\[([0-9A-Fa-f:]+)])(:([1-9][0-9]{0,4}))?([/?]([A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?";
-
   # RFC 6749, section 3.1.2: compared letter by letter, without a fragment.
   url = scalar {
     want = "an http or https URL of one host, at most 1000 characters (RFC 3986), without fragment";
@@ -152,7 +109,7 @@ let
   replicas = scalar {
     want = "a number of hosts from 1 to 1000, or \"all\"";
     hint = "write a whole number without quotes";
-    unsound = -1;
+    invalid = wrong.number;
     ok = v: isInt v && v >= 1 && v <= 1000 || v == "all";
   };
 
@@ -197,7 +154,7 @@ let
     want = "a cluster name";
     hint = "use lower-case letters, digits and inner hyphens";
     re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
-    unsound = "(unnamed)";
+    invalid = "(unnamed)";
   };
 
   tags = listOf (word {
@@ -217,7 +174,7 @@ let
   upstream = scalar {
     want = "host:port, not below .rete, or unix:/path";
     hint = "write for example \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/wiki/http.sock\"";
-    unsound = "?";
+    invalid = wrong.string;
     ok = v: matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112 || isHostPort v && !matches ".*\\.rete:.*" v;
   };
 

@@ -16,7 +16,7 @@ func (l Layout) Stale(m Manifest, now time.Time) time.Duration {
 		}
 		var state struct{ Fulfilled int64 }
 		if b, err := os.ReadFile(l.NeedState(n.ID)); err == nil {
-			json.Unmarshal(b, &state)
+			_ = json.Unmarshal(b, &state)
 		}
 		last := time.Unix(state.Fulfilled, 0)
 		if fi, err := os.Stat(Current(l.Documents())); err == nil && fi.ModTime().After(last) && !fi.ModTime().After(now) {

@@ -69,7 +69,7 @@ type NeedState struct {
 // read is shown as nothing.
 func ReadNeed(l florete.Layout, id string) (s NeedState) {
 	if b, err := os.ReadFile(l.NeedState(id)); err == nil {
-		json.Unmarshal(b, &s)
+		_ = json.Unmarshal(b, &s)
 	}
 	return s
 }

@@ -41,7 +41,7 @@ func (m *membership) follow(cmd *cobra.Command, name string, of func(florete.Mem
 	set := func() {
 		if !f.Changed {
 			f.DefValue = of(m.Membership)
-			f.Value.Set(f.DefValue)
+			_ = f.Value.Set(f.DefValue)
 		}
 	}
 	set()

@@ -18,7 +18,6 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/providers/limit"
 	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/drain"
 	"github.com/florete/florete/agent/forward/fdstore"
@@ -29,6 +28,7 @@ import (
 	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/providers/limit"
 )
 
 // Config is what a Server needs; every field but ResetKey, Sockets and Limits must be set.

@@ -87,11 +87,16 @@ func TestOpenRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := d.Manifest(); err != nil || m.Needs[0].ID != "cert-node" {
-		t.Errorf("manifest: %+v, %v", m, err)
+	if m := d.Manifest(); m.Needs[0].ID != "cert-node" {
+		t.Errorf("manifest: %+v", m)
 	}
-	if _, err := d.Policy(); err == nil {
-		t.Error("a manifest opened as a policy")
+	dir := t.TempDir()
+	if err := errors.Join(d.Write(dir), os.Rename(filepath.Join(dir, "manifest.json"), filepath.Join(dir, "policy.json")),
+		os.Rename(filepath.Join(dir, "manifest.envelope.json"), filepath.Join(dir, "policy.envelope.json"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := florete.Read(dir, florete.DocPolicy); err == nil || !strings.Contains(err.Error(), "is a manifest, want a policy") {
+		t.Errorf("a manifest read as a policy: %v", err)
 	}
 }
 

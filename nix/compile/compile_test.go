@@ -20,7 +20,7 @@ func flake(t *testing.T, output string) Source {
 	if err := os.CopyFS(filepath.Join(dir, "nix"), os.DirFS("..")); err != nil {
 		t.Fatal(err)
 	}
-	base := "import ./base.nix { key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\" + builtins.substring 7 43 ((import ./nix/names.nix).sri name); }"
+	base := "import ./base.nix { key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA\" + builtins.substring 8 42 ((import ./nix/names.nix).sri name); }"
 	text := "{ outputs = _: let inherit (import ./nix) mkCluster; base = " + base + "; in { florete = " + output + "; }; }"
 	baseNix, err := os.ReadFile(filepath.Join(golden, "base.nix"))
 	if err != nil {
@@ -63,8 +63,8 @@ func TestCompile(t *testing.T) {
 		if got.Name != c.name || len(got.Documents) != c.got {
 			t.Errorf("%+v: got %s with %d hosts", c, got.Name, len(got.Documents))
 		}
-		if _, err := got.Documents["beta"][0].Manifest(); err != nil {
-			t.Error(err)
+		if host := got.Documents["beta"][0].Manifest().Host; host != "beta" {
+			t.Errorf("beta's manifest is of %q", host)
 		}
 		if alpha := got.Documents["alpha"]; alpha != nil && (len(alpha) != 2 || alpha[0].Envelope.Kind != florete.DocManifest) {
 			t.Errorf("alpha has %d documents, want its manifest, then its policy", len(alpha))

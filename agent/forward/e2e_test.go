@@ -30,7 +30,7 @@ func refusals(t *testing.T, h *agenttest.Host, reason string, n int64) (detail s
 		r = report(t, h)
 		return r.Refusals[reason] >= n
 	})
-	for _, x := range r.Last {
+	for _, x := range r.RecentRefusals {
 		if x.Reason == reason {
 			detail, peer = x.Detail, x.Peer
 		}
@@ -41,7 +41,7 @@ func refusals(t *testing.T, h *agenttest.Host, reason string, n int64) (detail s
 // refused tells whether a process of a user is among a host's last refusals.
 func refused(t *testing.T, h *agenttest.Host, reason string, uid uint32) bool {
 	t.Helper()
-	return slices.ContainsFunc(report(t, h).Last, func(r refusal) bool {
+	return slices.ContainsFunc(report(t, h).RecentRefusals, func(r refusal) bool {
 		return r.Reason == reason && strings.HasPrefix(r.Detail, fmt.Sprintf("uid %d:", uid))
 	})
 }

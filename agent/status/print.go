@@ -122,7 +122,7 @@ func links(rows []usage.Row) *table {
 		if l.Full {
 			used += ", no more are let in"
 		}
-		t.row(string(l.Side), l.Target.Short(), l.Caller.Short(), l.Remote, used, fmt.Sprint(l.Opened))
+		t.row(string(l.Direction), l.Target.Short(), l.Caller.Short(), l.Remote, used, fmt.Sprint(l.Opened))
 	}
 	return t
 }
@@ -139,15 +139,15 @@ func endpoints(all []florete.Addresses) string {
 func traffic(s metrics.Summary, now time.Time) []*table {
 	peers := &table{head: []string{"", "TARGET", "CALLER", "LIVE", "TOTAL", "SENT", "RECEIVED", "DROPPED"}}
 	for _, p := range s.Paths {
-		peers.row(string(p.Side), p.Target.Short(), p.Caller.Short(), fmt.Sprint(p.Live), fmt.Sprint(p.Total), size(p.Sent), size(p.Received), fmt.Sprint(p.Dropped))
+		peers.row(string(p.Direction), p.Target.Short(), p.Caller.Short(), fmt.Sprint(p.Live), fmt.Sprint(p.Total), size(p.Sent), size(p.Received), fmt.Sprint(p.Dropped))
 	}
 	refused := &table{head: []string{"REFUSED", "TIMES"}}
 	for _, reason := range slices.Sorted(maps.Keys(s.Refusals)) {
 		refused.row(reason, fmt.Sprint(s.Refusals[reason]))
 	}
 	last := &table{head: []string{"WHEN", "", "REASON", "TARGET", "PEER", "DETAIL"}}
-	for _, x := range s.Last[max(0, len(s.Last)-lastShown):] {
-		last.row(relative(x.Time, now), string(x.Side), x.Reason, x.Target, x.Peer, x.Detail)
+	for _, x := range s.RecentRefusals[max(0, len(s.RecentRefusals)-lastShown):] {
+		last.row(relative(x.Time, now), string(x.Direction), x.Reason, x.Target, x.Peer, x.Detail)
 	}
 	return []*table{peers, refused, last}
 }

@@ -39,13 +39,13 @@ func full() status.Report {
 		},
 	}
 	r.Links = []usage.Row{
-		{Side: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
-		{Side: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
+		{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
+		{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
 	}
 	r.Summary = metrics.Summary{
-		Paths:    []metrics.Path{{Side: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
+		Paths:    []metrics.Path{{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
 		Refusals: map[string]int64{"denied": 2, "bad-name": 1},
-		Last:     []metrics.Refusal{{Time: now.Add(-12 * time.Second), Side: metrics.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d\x1b[2J\n"}},
+		RecentRefusals:     []metrics.Refusal{{Time: now.Add(-12 * time.Second), Direction: metrics.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d\x1b[2J\n"}},
 	}
 	return r
 }

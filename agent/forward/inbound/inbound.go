@@ -18,7 +18,6 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/providers/limit"
 	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/drain"
 	"github.com/florete/florete/agent/forward/fdstore"
@@ -29,12 +28,13 @@ import (
 	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/providers/limit"
 )
 
 // Config is what a Server needs; every field but ResetKey, Sockets and Limits must be set.
 type Config struct {
 	Identities func() *identity.Set // in force
-	Tally      *metrics.Tally
+	Metrics    *metrics.Counters
 	Usage      *usage.Table
 	Log        *slog.Logger
 	Grace      time.Duration // for live connections at Close
@@ -257,14 +257,14 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 	defer release()
 	release, err := s.acquireConnection(in.Peer.ID)
 	if err != nil {
-		s.refuse(in, wire.Overloaded, err.Error())
-		in.Close(wire.Overloaded)
+		s.refuse(in, wire.Busy, err.Error())
+		in.Close(wire.Busy)
 		return
 	}
 	defer release()
 	defer in.Register(s.Usage, func() {
-		s.refuse(in, wire.Overloaded, "memory is short, and nobody holds more of it")
-		in.Close(wire.Overloaded)
+		s.refuse(in, wire.Busy, "memory is short, and nobody holds more of it")
+		in.Close(wire.Busy)
 	})()
 	peer := s.peers.of(in.Peer.ID)
 	for {
@@ -280,8 +280,8 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		release, ok := s.streams.Acquire(in.Peer.ID)
 		if !ok {
 			done(false)
-			s.refuse(in, wire.Overloaded, fmt.Sprintf("has %d TCP connections and UDP flows to this host", s.streams.Max()))
-			transport.Reset(st, wire.Overloaded)
+			s.refuse(in, wire.Busy, fmt.Sprintf("has %d TCP connections and UDP sessions to this host", s.streams.Max()))
+			transport.Reset(st, wire.Busy)
 			continue
 		}
 		if !r.streams.Go(func(ctx context.Context) {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { agenttest.Main(m) }
 type cluster struct {
 	t *testing.T
 	*agenttest.Cluster
-	counted *metrics.Tally
+	counted *metrics.Counters
 }
 
 func start(t *testing.T) *cluster {
@@ -45,11 +45,11 @@ func start(t *testing.T) *cluster {
 			go func() { io.Copy(c, c); c.Close() }()
 		}
 	}()
-	c := &cluster{t, agenttest.NewCluster(t, ln.Addr().String()), &metrics.Tally{}}
+	c := &cluster{t, agenttest.NewCluster(t, ln.Addr().String()), &metrics.Counters{}}
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: agenttest.Alice}, {ID: agenttest.Bob}}
 	ursula := c.Ursula.Identities(t)
 	s := inbound.New(inbound.Config{
-		Identities: func() *identity.Set { return ursula }, Tally: c.counted, Log: slog.New(slog.DiscardHandler), Limits: inbound.Limits{Connections: 2, Streams: 2}, Usage: &usage.Table{},
+		Identities: func() *identity.Set { return ursula }, Metrics: c.counted, Log: slog.New(slog.DiscardHandler), Limits: inbound.Limits{Connections: 2, Streams: 2}, Usage: &usage.Table{},
 	})
 	t.Cleanup(s.Close)
 	if errs := s.Apply(c.Publish); len(errs) > 0 {
@@ -90,10 +90,10 @@ func (c *cluster) open(p *transport.Pool, as florete.ID) (*transport.Stream, err
 func (c *cluster) wantRefused(err error) {
 	c.t.Helper()
 	var refused *transport.RefusedError
-	if !errors.As(err, &refused) || refused.Code != wire.Overloaded {
-		c.t.Errorf("a third: %v, want overloaded", err)
+	if !errors.As(err, &refused) || refused.Code != wire.Busy {
+		c.t.Errorf("a third: %v, want busy", err)
 	}
-	if last := c.counted.Summary().Last; len(last) != 1 || last[0].Peer != agenttest.Alice.String() {
+	if last := c.counted.Summary().RecentRefusals; len(last) != 1 || last[0].Peer != agenttest.Alice.String() {
 		c.t.Errorf("refusals: %+v", last)
 	}
 }

@@ -42,7 +42,7 @@ func TestUserTakesNoMore(t *testing.T) {
 	c := agenttest.NewCluster(t, ln.Addr().String())
 	ursula, laptop := c.Ursula.Identities(t), c.Laptop.Identities(t)
 	log := slog.New(slog.DiscardHandler)
-	in := inbound.New(inbound.Config{Usage: &usage.Table{}, Identities: func() *identity.Set { return ursula }, Tally: &metrics.Tally{}, Log: log})
+	in := inbound.New(inbound.Config{Usage: &usage.Table{}, Identities: func() *identity.Set { return ursula }, Metrics: &metrics.Counters{}, Log: log})
 	defer in.Close()
 	if errs := in.Apply(c.Publish); len(errs) > 0 {
 		t.Fatal(errs)
@@ -52,8 +52,8 @@ func TestUserTakesNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	counted := &metrics.Tally{}
-	out := outbound.New(outbound.Config{Pool: pool, Sockets: &fdstore.Store{}, Tally: counted, Log: log, PerUser: 2})
+	counted := &metrics.Counters{}
+	out := outbound.New(outbound.Config{Pool: pool, Sockets: &fdstore.Store{}, Metrics: counted, Log: log, PerUser: 2})
 	defer out.Close()
 	c.Reach.Callers[0].UIDs = []uint32{uint32(os.Getuid()), other}
 	if errs := out.Apply(florete.Manifest{TrustDomain: agenttest.Domain, Forwarder: c.Reach}); len(errs) > 0 {

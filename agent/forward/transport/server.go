@@ -54,7 +54,7 @@ type Rejection struct {
 type Incoming struct {
 	Target florete.ID
 	Peer   Peer
-	Flows  *datagram.Conn
+	Mux    *datagram.Mux
 	Usage  *usage.Conn // once it is registered
 	conn   *quic.Conn
 	until  time.Time
@@ -72,11 +72,11 @@ type handshakeKey struct{}
 
 // Listener is a bound server.
 type Listener struct {
-	socket  *net.UDPConn
-	quic    *quic.Transport
-	ln      *quic.Listener
-	opening opening
-	flows   sync.WaitGroup
+	socket     *net.UDPConn
+	quic       *quic.Transport
+	ln         *quic.Listener
+	handshakes handshakes
+	flows      sync.WaitGroup
 }
 
 // Listen binds the server's address.
@@ -97,9 +97,9 @@ func (s *Server) Listen() (*Listener, error) {
 	l.quic = &quic.Transport{
 		Conn:                socket,
 		StatelessResetKey:   s.ResetKey,
-		VerifySourceAddress: l.opening.verify,
+		VerifySourceAddress: l.handshakes.verify,
 		ConnContext: func(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
-			end, ok := l.opening.begin()
+			end, ok := l.handshakes.begin()
 			if !ok {
 				return nil, errors.New("too many handshakes")
 			}
@@ -136,7 +136,7 @@ func (l *Listener) Accept() (*Incoming, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in := h.in
-	in.conn, in.Flows = conn, datagram.Over(conn, &l.flows)
+	in.conn, in.Mux = conn, datagram.NewMux(conn, &l.flows)
 	return &in, nil
 }
 
@@ -196,8 +196,8 @@ func earliest(svid *identity.SVID, peer Peer) time.Time {
 
 // Register counts the connection in a table until remove is called. See usage.Table.Add.
 func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
-	row := usage.Row{Side: metrics.In, Target: in.Target, Caller: in.Peer.ID, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
-	in.Usage, remove = t.Add(row, in.conn, &in.Flows.Read, shed)
+	row := usage.Row{Direction: metrics.In, Target: in.Target, Caller: in.Peer.ID, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
+	in.Usage, remove = t.Add(row, in.conn, &in.Mux.Read, shed)
 	return remove
 }
 

@@ -24,11 +24,11 @@ import (
 // Defaults of both sides.
 const (
 	handshakeTimeout = 5 * time.Second
-	idleTimeout      = 15 * time.Second
+	quicIdleTimeout  = 15 * time.Second
 	keepAlive        = time.Second // after a crash, the next process answers that the connection is gone
 )
 
-// MaxStreams is how many TCP connections and UDP flows a connection carries at a time.
+// MaxStreams is how many TCP connections and UDP sessions a connection carries at a time.
 // Each takes 4 KiB before anybody has looked at it.
 const MaxStreams = 4096
 
@@ -115,7 +115,7 @@ func explain(err error, peer florete.ID) error {
 func quicConfig() *quic.Config {
 	return &quic.Config{
 		HandshakeIdleTimeout:  handshakeTimeout,
-		MaxIdleTimeout:        idleTimeout,
+		MaxIdleTimeout:        quicIdleTimeout,
 		KeepAlivePeriod:       keepAlive,
 		MaxIncomingUniStreams: -1,
 		EnableDatagrams:       true,

@@ -12,15 +12,15 @@ import (
 	"github.com/florete/florete/agent/status"
 )
 
-// report is the status now.
-func (a *agent) report() status.Report {
-	s := a.snapshot.Load()
+// status is the forwarder's now.
+func (f *forwarder) status() status.Report {
+	s := f.snapshot.Load()
 	m := s.manifest
 	r := status.Report{
 		Host: m.Host, Cluster: m.Cluster, State: "waiting", Problems: slices.Concat([]string{}, s.problems),
 		Identities: []status.Identity{}, Needs: []status.Need{}, Listen: slices.Concat([]string{}, m.Forwarder.Listen),
 		Published: []status.Published{}, Reachable: []status.Reachable{}, SOCKS: []status.SOCKS{},
-		Links: a.usage.Rows(), Summary: a.tally.Summary(),
+		Links: f.usage.Rows(), Summary: f.metrics.Summary(),
 	}
 	if s.running {
 		r.State = "running"
@@ -28,12 +28,12 @@ func (a *agent) report() status.Report {
 	if m.Host != "" {
 		r.Manifest = &status.Version{Serial: s.envelope.Serial, Digest: s.envelope.Digest, Rev: s.envelope.Rev}
 	}
-	r.Stale = int64(a.Layout.Stale(m, time.Now()).Seconds())
+	r.Stale = int64(f.Layout.Stale(m, time.Now()).Seconds())
 	for _, p := range r.Paths {
 		r.Connections += p.Live
 	}
 	for _, n := range m.Needs {
-		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: status.ReadNeed(a.Layout, n.ID)})
+		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: status.ReadNeed(f.Layout, n.ID)})
 		if !identity.Delivers(n) {
 			continue
 		}
@@ -68,39 +68,39 @@ func expires(s *identity.SVID) *time.Time {
 	return &s.Cert.Leaf.NotAfter
 }
 
-// tell logs what a turn changed and tells systemd, whose watchdog thereby knows
-// that there are turns.
-func (a *agent) tell(old, s *snapshot) {
+// report logs what a pass changed and notifies systemd, whose watchdog thereby observes
+// that there are passes.
+func (f *forwarder) report(old, s *snapshot) {
 	if s.envelope.Digest != old.envelope.Digest {
-		a.Log.Info("manifest in force", "serial", s.envelope.Serial, "digest", s.envelope.Digest)
+		f.Log.Info("manifest in force", "serial", s.envelope.Serial, "digest", s.envelope.Digest)
 	}
 	for _, p := range s.problems {
 		if !slices.Contains(old.problems, p) {
-			a.Log.Warn("problem", "error", p)
+			f.Log.Warn("problem", "error", p)
 		}
 	}
-	if a.watched {
-		a.notify(daemon.SdNotifyWatchdog)
+	if f.watched {
+		f.notify(daemon.SdNotifyWatchdog)
 	}
 	switch {
 	case !s.running && s.manifest.Host == "":
-		a.notify("STATUS=waiting for a manifest")
+		f.notify("STATUS=waiting for a manifest")
 	case !s.running:
-		a.notify(fmt.Sprintf("STATUS=waiting for the certificate of %s", s.manifest.Identity.ID))
+		f.notify(fmt.Sprintf("STATUS=waiting for the certificate of %s", s.manifest.Identity.ID))
 	default:
 		state := fmt.Sprintf("STATUS=%s: %d published, %d reachable, %d problems",
 			s.manifest.Host, len(s.manifest.Forwarder.Publish), len(s.manifest.Forwarder.Reach), len(s.problems))
 		if !old.running {
-			a.Log.Info("running", "as", s.manifest.Identity.ID)
+			f.Log.Info("running", "as", s.manifest.Identity.ID)
 			state = daemon.SdNotifyReady + "\n" + state
 		}
-		a.notify(state)
+		f.notify(state)
 	}
 }
 
-// notify tells systemd, where it runs the agent (sd_notify(3)).
-func (a *agent) notify(state string) {
+// notify reports to systemd, where it runs the forwarder (sd_notify(3)).
+func (f *forwarder) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		a.Log.Warn("notify", "error", err)
+		f.Log.Warn("notify", "error", err)
 	}
 }

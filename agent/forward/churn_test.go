@@ -34,7 +34,7 @@ func TestGivesBack(t *testing.T) {
 		once  func(*cluster) error
 	}{
 		{"TCP, the caller ends first", churned / 2, startEcho, once(func(c *net.TCPConn) error {
-			if err := ping(c); err != nil {
+			if err := agenttest.Ping(c); err != nil {
 				return err
 			}
 			c.CloseWrite()
@@ -52,7 +52,7 @@ func TestGivesBack(t *testing.T) {
 		})},
 		{"TCP, the caller resets under way", churned / 10, startEcho, once(func(c *net.TCPConn) error {
 			defer rst(c)
-			return ping(c)
+			return agenttest.Ping(c)
 		})},
 		{"TCP, the service resets", churned / 10, startResetting, once(func(c *net.TCPConn) error {
 			return wantOnly(c, syscall.ECONNRESET)
@@ -105,9 +105,9 @@ func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
 	t.Helper()
 	const slack = 8 << 20
 	if before.goroutines > 0 {
-		waitFor(t, "one connection between the forwarders", func() bool { return len(links(t, c)) == 2 })
+		agenttest.WaitFor(t, "one connection between the forwarders", func() bool { return len(links(t, c)) == 2 })
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(agenttest.Patience)
 	for last := (footprint{}); ; time.Sleep(100 * time.Millisecond) {
 		var m runtime.MemStats
 		runtime.GC()
@@ -174,7 +174,7 @@ func with(addr string, f func(*net.TCPConn) error) error {
 		return err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(agenttest.Patience))
 	return f(c.(*net.TCPConn))
 }
 
@@ -197,14 +197,14 @@ func startOn(t *testing.T, upstream string) *cluster {
 	return c
 }
 
-func startEcho(t *testing.T) *cluster { return startOn(t, echo(t)) }
+func startEcho(t *testing.T) *cluster { return startOn(t, agenttest.Echo(t)) }
 
 func startHello(t *testing.T) *cluster {
-	return startOn(t, upstream(t, func(c *net.TCPConn) { c.Write([]byte("x")) }))
+	return startOn(t, agenttest.Upstream(t, func(c *net.TCPConn) { c.Write([]byte("x")) }))
 }
 
 func startResetting(t *testing.T) *cluster {
-	return startOn(t, upstream(t, func(c *net.TCPConn) { c.SetLinger(0) }))
+	return startOn(t, agenttest.Upstream(t, func(c *net.TCPConn) { c.SetLinger(0) }))
 }
 
 func startRefusing(t *testing.T) *cluster { return startOn(t, agenttest.RefusingTCP(t)) }

@@ -91,7 +91,7 @@ func (p *Pool) sort(r Route, found []netip.AddrPort) []netip.AddrPort {
 	return found
 }
 
-// install makes c current for its route, unless the pool or the trust it was made
+// install makes a connection current for its route, unless the pool or the trust it was made
 // under has gone meanwhile.
 func (p *Pool) install(r Route, c *conn) error {
 	p.mu.Lock()

@@ -114,6 +114,9 @@ func (n Need) check() error {
 	if !label.MatchString(n.ID) {
 		return fmt.Errorf("not a lower-case DNS label")
 	}
+	if n.For.IsZero() {
+		return fmt.Errorf("no for, want the ID of what it serves")
+	}
 	if len(n.Providers) == 0 {
 		return fmt.Errorf("no provider")
 	}

@@ -24,7 +24,7 @@ const body = `{"cluster":"demo","forwarder":{"callers":[],"listen":[],"publish":
 	`"roles":["node"],"trust":{"roots":[],"signingKeys":[]},"trustDomain":"demo.flor"}`
 
 func need(id, extra string) string {
-	return fmt.Sprintf(`{"dependsOn":[],"deliver":{"files":{},"group":"","owner":""},"generation":1,"id":%q,"kind":"cert","onChange":[],"providers":["forge"],"renew":{},"request":{}%s}`, id, extra)
+	return fmt.Sprintf(`{"dependsOn":[],"deliver":{"files":{},"group":"","owner":""},"for":"spiffe://demo.flor/node/ursula","generation":1,"id":%q,"kind":"cert","onChange":[],"providers":["forge"],"renew":{},"request":{}%s}`, id, extra)
 }
 
 // forwarder is the plain body with something published or reached.
@@ -64,6 +64,7 @@ func TestOpenRefuses(t *testing.T) {
 		"setuid file":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"x":{"value":"x","mode":"4755"}}`, 1)), nil, `mode "4755"`},
 		"unknown action":   {fmt.Sprintf(body, strings.Replace(need("a", ""), `"onChange":[]`, `"onChange":[{"unit":"a","action":"stop"}]`, 1)), nil, `action "stop"`},
 		"unknown provider": {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `["gone"]`, 1)), nil, `provider "gone"`},
+		"for nobody":       {fmt.Sprintf(body, strings.Replace(need("a", ""), `"for":"spiffe://demo.flor/node/ursula",`, "", 1)), nil, "no for"},
 		"no provider":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `[]`, 1)), nil, "no provider"},
 		"request a list":   {fmt.Sprintf(body, strings.Replace(need("a", ""), `"request":{}`, `"request":[]`, 1)), nil, "request is not an object"},
 		"unknown field":    {fmt.Sprintf(body, need("a", `,"extra":1`)), nil, `unknown field "extra"`},

@@ -13,8 +13,8 @@
     in
     {
       lib = import ./nix // {
-        # The NixOS module for a host in a further cluster, hosts.<name>.membership there.
-        membership = name: (modules name).default;
+        # The NixOS module for a host in a further cluster, hosts.<name>.instance there.
+        instance = name: (modules name).default;
       };
 
       flakeModules.default = ./modules/flake.nix;

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// Layout is where things lie on a host, below one directory (Membership.State).
+// Layout is where things lie on a host, below one directory (Instance.State).
 // Activation writes, everyone else only reads:
 //
 //	documents/gen-N/{manifest,policy}.{json,envelope.json,sig}

@@ -8,11 +8,12 @@ import "encoding/json"
 type Need struct {
 	ID         string          `json:"id"`        // DNS label, unique on the host
 	Kind       string          `json:"kind"`      // "cert", "oidc", "config", …
+	For        ID              `json:"for"`       // the service, user or node that it serves
 	Providers  []string        `json:"providers"` // host names, in order of preference
 	Request    json.RawMessage `json:"request"`   // an object; the provider's kind defines it
 	Deliver    Deliver         `json:"deliver"`
 	OnChange   []Action        `json:"onChange"`
-	DependsOn      []string        `json:"dependsOn"` // needs that must be fulfilled first
+	DependsOn  []string        `json:"dependsOn"` // needs that must be fulfilled first
 	Renew      Renew           `json:"renew"`
 	Generation int             `json:"generation"` // raising it rotates
 }
@@ -28,20 +29,20 @@ type Deliver struct {
 // File is one delivered file: the answer's value From with octal Mode ("0400").
 type File struct {
 	Value string `json:"value"`
-	Mode string `json:"mode"`
+	Mode  string `json:"mode"`
 }
 
 // Action is what happens to a systemd unit when delivered content changed.
 type Action struct {
-	Unit string `json:"unit"`
-	Action   string `json:"action"` // "reload" or "restart"
+	Unit   string `json:"unit"`
+	Action string `json:"action"` // "reload" or "restart"
 }
 
 // Renew says when a fulfilled need is fetched again: Percent of what was issued
 // has passed, or Every seconds have. Zero values mean never. After StaleAfter seconds
 // without an answer, the host raises an alarm: it may miss what was decided since.
 type Renew struct {
-	AtPercent    int `json:"atPercent,omitempty"`
-	Interval      int `json:"interval,omitempty"`
+	AtPercent  int `json:"atPercent,omitempty"`
+	Interval   int `json:"interval,omitempty"`
 	StaleAfter int `json:"staleAfter,omitempty"`
 }

@@ -1,12 +1,12 @@
 # NixOS modules: options → the same documents and units as anywhere else.
 #
 #   packages     system → packages of the flake
-#   membership   of the host in the cluster, "" where it is a member of no other: options,
+#   instance   of the host in the cluster, "" where it is a member of no other: options,
 #                units, accounts and files of each have names of their own
-packages: membership:
+packages: instance:
 let
-  inherit (import ../nix/units membership) prefix;
-  word = (import ../nix/words.nix).membership;
+  inherit (import ../nix/units instance) prefix;
+  word = (import ../nix/words.nix).instance;
 
   # One module, however often it is imported.
   module = file: imports: {
@@ -14,7 +14,7 @@ let
     key = "${prefix}/${baseNameOf file}";
     imports = imports ++ [
       ({ config, lib, pkgs, ... }@args: import file (args // {
-        florete = import ./lib.nix { inherit config lib membership; };
+        florete = import ./lib.nix { inherit config lib instance; };
         package = lib.mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" { pkgsText = "florete.packages.\${system}"; };
       }))
     ];
@@ -23,8 +23,8 @@ let
   cluster = module ./cluster.nix [ (module ./listeners.nix [ ]) ];
   needs = module ./needs.nix [ cluster ];
 in
-if membership != "" && !word.sound membership then
-  throw "florete.lib.membership ${builtins.toJSON membership}: want ${word.about.want}"
+if instance != "" && !word.sound instance then
+  throw "florete.lib.instance ${builtins.toJSON instance}: want ${word.about.want}"
 else rec {
   host = module ./host.nix [ needs ];
   forwarder = module ./forwarder.nix [ host ];

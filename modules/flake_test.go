@@ -31,7 +31,7 @@ func TestFlake(t *testing.T) {
 		  (each [ "x86_64-linux" "aarch64-linux" ])
 		  (flake.overlays.default pkgs pkgs).florete
 		  (builtins.attrNames flake.nixosModules)
-		  (map (m: m.key) (flake.lib.membership "blue").imports)
+		  (map (m: m.key) (flake.lib.instance "blue").imports)
 		  (flake.lib ? mkCluster)
 		  (builtins.pathExists flake.flakeModules.default)
 		  (builtins.pathExists flake.templates.default.path)
@@ -55,10 +55,10 @@ func TestFlake(t *testing.T) {
 	}
 }
 
-// TestMembershipName: what cannot be a membership is refused where it is written.
-func TestMembershipName(t *testing.T) {
+// TestInstanceName: what cannot be an instance is refused where it is written.
+func TestInstanceName(t *testing.T) {
 	out, err := exec.Command("nix-instantiate", "--eval", "--expr", `(import ./. null "Blue").default`).CombinedOutput()
-	want := `florete.lib.membership "Blue": want a short name`
+	want := `florete.lib.instance "Blue": want a short name`
 	if err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("%v: got %s, want %s", err, out, want)
 	}

@@ -6,9 +6,9 @@ let
   cfg = florete.cfg.host;
   key = cfg.settings.ssh-host-key or "";
 
-  # Called by these names, the programs are about this membership.
+  # Called by these names, the programs are about this instance.
   links = pkgs.linkFarm florete.prefix (map
-    (program: { name = "bin/${program}_${florete.membership}"; path = "${cfg.package}/bin/${program}"; })
+    (program: { name = "bin/${program}_${florete.instance}"; path = "${cfg.package}/bin/${program}"; })
     [ "flor" "flor-provider" ]);
 in
 {
@@ -39,7 +39,7 @@ in
 
     environment = mkIf florete.known {
       etc."${florete.prefix}/documents".source = "${florete.directory}";
-      systemPackages = [ (if florete.membership == "" then cfg.package else links) ];
+      systemPackages = [ (if florete.instance == "" then cfg.package else links) ];
     };
 
     users = mkIf florete.known {

@@ -1,8 +1,8 @@
 # What the modules share: this host's part of its cluster, and options alike.
-{ config, lib, membership }:
+{ config, lib, instance }:
 let
   inherit (lib) attrNames concatStringsSep head length literalExpression mapAttrsRecursive mkDefault mkOption types;
-  units = import ../nix/units membership;
+  units = import ../nix/units instance;
   inherit (units) prefix;
   option = "services.${prefix}";
   cfg = config.services.${prefix};
@@ -30,18 +30,18 @@ let
     else if !cluster.topology.hosts ? ${host} then
       "cluster ${chosen} has no host ${builtins.toJSON host}, it has ${concatStringsSep ", " (attrNames cluster.topology.hosts)}: "
       + "declare it there, or name it with networking.hostName or ${option}.hostName"
-    else if declared.membership != membership then
-      "${option}.cluster: in cluster ${chosen}, ${elsewhere declared.membership}, or ${there}"
+    else if declared.instance != instance then
+      "${option}.cluster: in cluster ${chosen}, ${elsewhere declared.instance}, or ${there}"
     else null;
 
-  # Where a host of that membership is configured, and what makes this the place.
+  # Where a host of that instance is configured, and what makes this the place.
   elsewhere = said:
-    if said == "" then "hosts.${host}.membership is not written: write services.florete.cluster = …; here"
-    else "hosts.${host}.membership is ${builtins.toJSON said}: write imports = [ (florete.lib.membership ${builtins.toJSON said}) ]; and services.florete_${said}.cluster = …; here";
-  there = if membership == "" then "leave it out there" else "hosts.${host}.membership = ${builtins.toJSON membership}; there";
+    if said == "" then "hosts.${host}.instance is not written: write services.florete.cluster = …; here"
+    else "hosts.${host}.instance is ${builtins.toJSON said}: write imports = [ (florete.lib.instance ${builtins.toJSON said}) ]; and services.florete_${said}.cluster = …; here";
+  there = if instance == "" then "leave it out there" else "hosts.${host}.instance = ${builtins.toJSON instance}; there";
 in
 {
-  inherit cfg fault known manifest membership option policy prefix;
+  inherit cfg fault known manifest instance option policy prefix;
   inherit (units) accounts current etc render run state sysctl unit;
   directory = cluster.directory.${host};
   system = if known then declared.system else null;

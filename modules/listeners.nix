@@ -3,7 +3,7 @@
 let
   inherit (lib) any attrNames concatMap concatStringsSep elem filter groupBy hasPrefix intersectAttrs listToAttrs map mapAttrsToList nameValuePair optional optionals removePrefix;
 
-  # Address, with its protocol → the attribute that says so, of one membership.
+  # Address, with its protocol → the attribute that says so, of one instance.
   listeners = { cfg, known, manifest, option, policy, ... }:
     let
       inherit (manifest) forwarder;
@@ -26,8 +26,8 @@ let
     let ports = map port (filter isAny (attrNames by)); in
     listToAttrs (map (a: nameValuePair a all.${a}) (filter (a: elem (port a) ports) (if ports == [ ] then [ ] else attrNames all)));
 
-  # Memberships before this one, so that of each two one looks.
-  others = map (prefix: import ./lib.nix { inherit config lib; membership = removePrefix "_" (removePrefix "florete" prefix); })
+  # Instances before this one, so that of each two one looks.
+  others = map (prefix: import ./lib.nix { inherit config lib; instance = removePrefix "_" (removePrefix "florete" prefix); })
     (filter (n: (n == "florete" || hasPrefix "florete_" n) && n < florete.prefix) (attrNames config.services));
 in
 {

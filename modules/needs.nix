@@ -11,7 +11,6 @@ let
     filter
     foldl'
     hasSuffix
-    head
     listToAttrs
     mapAttrs
     mkDefault
@@ -20,18 +19,18 @@ let
     mkMerge
     mkOption
     recursiveUpdate
-    removePrefix
     removeSuffix
     types
     ;
   inherit (florete) cfg state unit;
+  kinds = import ../nix/kinds;
+  names = import ../nix/names.nix;
   on = cfg.host.enable && florete.known;
 
   # { <service>.<kind> = the need; }, for files { <service>.file-<name> = the need; }
-  kind = need: if need.kind == "file" then "file-${head (attrNames need.deliver.files)}" else need.kind;
-  service = need: removeSuffix (removePrefix need.kind (kind need))
-    (removePrefix (if need.kind == "cert" then "cert-service-" else "${need.kind}-") need.id);
-  ofServices = filter (n: n.deliver.files != { } && service n != n.id) florete.manifest.needs;
+  kind = need: (kinds.${need.kind}.label or (n: n.kind)) need;
+  service = need: names.service need.for;
+  ofServices = filter (n: n.deliver.files != { } && service n != null) florete.manifest.needs;
   needs = if on then foldl' (all: n: recursiveUpdate all { ${service n}.${kind n} = n; }) { } ofServices else { };
 
   # What is configured for needs that there are.

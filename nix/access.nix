@@ -36,7 +36,7 @@ let
   union = sets: if sets == [ ] then { } else foldl' (a: b: a // b) (head sets) (tail sets);
 
   # role → the services that it names, itself or by groups; not all exist
-  members = mapAttrs (_: role: role.services ++ concatMap (g: t.groups.${g} or [ ]) role.groups) t.roles;
+  members = mapAttrs (_: role: role.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) role.serviceGroups) t.roles;
 
   # role → sorted names of the published services it leads to
   services = mapAttrs (_: members: attrNames (set (filter (s: t.services.${s}.published or false) members))) members;

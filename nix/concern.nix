@@ -24,9 +24,9 @@ let
   users = set (host.users ++ clean.hosts.${name}.users);
   held = host.roles ++ concatMap (u: t.users.${u}.roles) host.users ++ concatMap (s: t.services.${s}.roles) host.services;
   roles = set (held ++ concatMap (s: access.leading.${s} or [ ]) own);
-  groups = set (concatMap (r: t.roles.${r}.groups) (attrNames roles));
+  serviceGroups = set (concatMap (r: t.roles.${r}.serviceGroups) (attrNames roles));
 
-  meant = { inherit groups roles services users; hosts = set ([ name ] ++ providers); };
+  meant = { inherit roles serviceGroups services users; hosts = set ([ name ] ++ providers); };
 in
 {
   # What must be right about it and, where it calls, what must be written right.

@@ -24,7 +24,7 @@ in
   # id → { severity; title; } of everything that is refused or warned of.
   rules = import ./rules.nix;
 
-  # mkCluster { self; name; trustDomain; trust; hosts; services; users; roles; groups; providers; }
+  # mkCluster { self; name; trustDomain; trust; hosts; services; users; roles; serviceGroups; providers; }
   #
   #   name             of the cluster
   #   faults           what is wrong with it, as data; never throws
@@ -49,11 +49,11 @@ in
       clean = shape.clean args;
       topology = import ./topology.nix clean;
       access = import ./access.nix topology;
-      needs = import ./needs.nix { inherit topology access; };
+      inherit (import ./needs.nix topology) wanted needs;
       concern = import ./concern.nix { inherit clean topology access; };
 
       shapes = let s = shape.faults args; in s // { top = folder ++ s.top; };
-      checks = import ./check { inherit clean shapes topology access needs; };
+      checks = import ./check { inherit clean shapes topology access needs wanted; };
       kinds = attrNames shape.entries;
       everything = part: concatMap (kind: concatLists (attrValues part.${kind} or { })) kinds;
       some = part: names: concatMap (kind: concatMap (n: part.${kind}.${n} or [ ]) (attrNames names.${kind})) kinds;
@@ -85,7 +85,7 @@ in
       documents = each documentsOf;
 
       policyOf = host: if policy.providers ? ${host} then policy.of host else null;
-      unit = host: import ./units topology.hosts.${host}.membership;
+      unit = host: import ./units topology.hosts.${host}.instance;
       unitsIn = bin: each (host: mapAttrs (_: (unit host).render) ((unit host).units {
         inherit bin;
         manifest = manifest host;

@@ -3,9 +3,9 @@
 #
 #   cluster.nix           name, trustDomain, trust and whatever has no file of its own
 #   services.nix          the attribute `services`; so with every other name
-#   services/wiki.nix     the service `wiki`; so with hosts, users, roles, groups,
-#                         providers and inventory
-#   hosts/eu/fra/web.nix  the host `web` in the group "eu/fra" of the inventory, which is
+#   services/wiki.nix     the service `wiki`; so with hosts, users, roles, serviceGroups,
+#                         providers and hostGroups
+#   hosts/eu/fra/web.nix  the host `web` in the host group "eu/fra", which is
 #                         there because the folder is
 #
 # What is wrong with the files is in `_faults`, for mkCluster to tell with all others.
@@ -38,7 +38,7 @@ let
   inherit (import ./fault.nix) fault;
   inherit (import ./text.nix) within;
   kinds = [ "hosts" ] ++ flatly;
-  flatly = attrNames (removeAttrs (import ./shape.nix).entries [ "hosts" ]) ++ [ "inventory" "providers" ];
+  flatly = attrNames (removeAttrs (import ./shape.nix).entries [ "hosts" ]) ++ [ "hostGroups" "providers" ];
 
   # As people know it, who do not know the store.
   place = path: substring (stringLength (toString root) + 1) (-1) (toString path);
@@ -118,7 +118,7 @@ let
     ++ concatMap (b: b.faults) added;
 
   found = if pathExists (root + "/hosts") then groups "" (root + "/hosts") else [ ];
-  known = all.inventory or { };
+  known = all.hostGroups or { };
 in
 if found == [ ] || !isAttrs known then all
-else all // { inventory = listToAttrs (map (name: { inherit name; value = { }; }) found) // known; }
+else all // { hostGroups = listToAttrs (map (name: { inherit name; value = { }; }) found) // known; }

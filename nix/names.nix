@@ -44,6 +44,11 @@ in
   # "service/wiki" of such an ID.
   short = id: head (match "spiffe://[^/]*/(.*)" id);
 
+  # "wiki" of the ID of a service, null of another.
+  service = id:
+    let part = match "spiffe://[^/]*/service/([^/]*/)?([^/]*)" id; in
+    if part == null then null else elemAt part 1;
+
   # host:port, an IPv6 address in brackets.
   hostPort = address: port:
     if match ".*:.*" address == null then "${address}:${toString port}" else "[${address}]:${toString port}";

@@ -33,12 +33,7 @@ let
       (attrNames (groupBy (provider: provider) (concatMap (need: need.providers) needs.${host.name}))))
     (attrValues t.hosts)));
 
-  settings = {
-    cert = { inherit (t.providers.cert) lifetime; };
-    config = { };
-    file = { };
-    oidc = { inherit (t.providers.oidc) issuer; };
-  };
+  settings = mapAttrs (kind: k: (k.policy or (_: { })) t.providers.${kind}) (import ./kinds);
 
   providers = listToAttrs (map (name: { inherit name; value = null; })
     (concatMap (p: p.hosts) (attrValues t.providers)));

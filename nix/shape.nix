@@ -4,6 +4,7 @@ let
   inherit (builtins)
     attrValues
     filter
+    foldl'
     intersectAttrs
     isAttrs
     isString
@@ -11,7 +12,7 @@ let
     mapAttrs
     tryEval
     ;
-  inherit (import ./types.nix) attrsOf between enum listOf named oneOrMore record scalar;
+  inherit (import ./types.nix) attrsOf between default enum listOf named of oneOrMore record required scalar;
   inherit (import ./words.nix)
     account
     address
@@ -19,15 +20,12 @@ let
     caller
     clusterName
     groupPath
-    issuer
     loopback
-    membership
+    instance
     name
     pem
     port
-    reference
     replicas
-    seconds
     signingKey
     sshKey
     string
@@ -35,15 +33,10 @@ let
     tags
     tlsName
     trustDomain
-    unit
     upstream
-    url
     word
     ;
-
-  of = doc: type: { inherit doc type; };
-  default = doc: value: type: { inherit doc type; default = value; };
-  required = doc: hint: type: { inherit doc type hint; required = true; };
+  kinds = import ./kinds;
 
   host = record "a host" {
     # A host that nobody calls, such as a laptop, needs no address.
@@ -54,27 +47,19 @@ let
     kind = of "services with replicas are placed on servers alone" (enum [ "server" "device" ]);
     system = default "what it runs: programs for anything else are not bundled, and a NixOS host that is another is a fault" null (enum [ "x86_64-linux" "aarch64-linux" ]);
     deploy = of "how new documents arrive: from providers.config, or with the host's own system" (enum [ "network" "closure" ]);
-    group = of "where it belongs in the inventory, `\"eu/fra\"`: it has what `inventory.eu` and `inventory.\"eu/fra\"` have" groupPath;
+    group = of "where it belongs in `hostGroups`, `\"eu/fra\"`: it has what `hostGroups.eu` and `hostGroups.\"eu/fra\"` have" groupPath;
     capabilities = of "what it can do; roles and providers may require it. `ingress`: it takes in strangers" tags;
     tags = of "words for placement" tags;
     users = of "who may act on this host: it gets their certificates" strings;
     roles = of "of the node, besides `node`" strings;
     callers = of "which accounts (names, or uids as numbers) act under an identity of this host: `\"node\"`, `\"user/<name>\"`, `\"service/<name>\"`" (attrsOf (listOf caller));
     loopback = of "range of its local listeners" loopback;
-    membership = of "for a host that is a member of another cluster too: this one has directories, units and accounts called `florete_<membership>` there" membership;
+    instance = of "for a host that is a member of another cluster too: this one has directories, units and accounts called `florete_<instance>` there" instance;
     providerPort = default "TCP port, where it provides" 4600 port;
     forwarderPort = default "UDP port of its forwarder" 4610 port;
   };
 
-  file = record "a file" {
-    ref = required "name of the file below the directory of files at providers.file" "\"wiki/smtp-password\"" reference;
-    mode = default "its permissions here" "0400" (word { want = "permissions that let its owner alone change it"; hint = "write for example \"0400\""; re = "0[0-7][0145]{2}"; });
-    generation = default "raised when the file at the provider has changed: hosts fetch it anew" 1 (between 1 1000000 "a generation");
-    restart = of "unit to restart when it was fetched anew" unit;
-    dependsOn = of "needs of this host that must be fulfilled first" strings;
-  };
-
-  service = record "a service" {
+  service = record "a service" ({
     host = of "where it runs" name;
     hosts = of "where it runs, on several: one identity, callers are spread over them" strings;
     replicas = default "on how many hosts it runs, instead of saying which; `placement` chooses them; `\"all\"`: on each that fits" null replicas;
@@ -94,20 +79,12 @@ let
     scope = of "`node`: one service for each of its hosts, `wiki.forge.demo.flor.rete`" (enum [ "cluster" "node" ]);
     user = of "account it runs as: acts under its identity, owns what is delivered for it, and what listens at its upstream" account;
     roles = of "what the service itself may reach" strings;
-    files = of "files it needs, secret or not, fetched from providers.file; delivered as `needs/file-<service>-<file>/current/<file>`" (named { what = "file"; } file);
-    sso = of "how its users sign in" (record "sso" {
-      mode = of "`oidc`: the host fetches a client's credentials" (enum [ "none" "oidc" ]);
-      restart = of "unit to restart when they change" unit;
-      redirectURIs = of "its callbacks" (listOf url);
-      generation = default "raised when the secret may be known to others: the host gets another, and the old one ends" 1 (between 1 1000000 "a generation");
-      dependsOn = of "needs of this host that must be fulfilled first" strings;
-    });
-  };
+  } // foldl' (all: k: all // k.service or { }) { } (attrValues kinds));
 
-  provider = doc: fields: of doc (record "a provider" ({
+  provider = kind: of kind.doc (record "a provider" ({
     hosts = required "where it runs, in order of preference" "[ \"host\" ]" strings;
     requires = of "capabilities its hosts must have" tags;
-  } // fields));
+  } // kind.settings));
 
   acknowledgement = record "an acknowledgement" {
     id = required "of the rule" "\"FL041\"" (word { want = "the id of a rule"; hint = "write for example \"FL041\""; re = "FL[0-9]{3}"; });
@@ -123,10 +100,10 @@ let
     users = named { what = "user"; max = 53; } (record "a user" { roles = of "what the user may reach" strings; });
     roles = named { what = "role"; } (record "a role" {
       services = of "it reaches these" strings;
-      groups = of "it reaches the services in these" strings;
+      serviceGroups = of "it reaches the services in these" strings;
       requires = of "capabilities of the host, when a node or service has this role" tags;
     });
-    groups = named { what = "group"; } strings;
+    serviceGroups = named { what = "group"; } strings;
   };
 
   cluster = record "mkCluster" {
@@ -140,7 +117,7 @@ let
       signingKeys = of "public keys in Nix format that sign documents for the network; needed with `providers.config`" (listOf signingKey);
     });
     hosts = required "machines" "{ … }" entries.hosts;
-    inventory = of "groups of hosts by path, `\"eu\"`, `\"eu/fra\"`; what they have, their hosts have" (attrsOf (record "a group of hosts" {
+    hostGroups = of "groups of hosts by path, `\"eu\"`, `\"eu/fra\"`; what they have, their hosts have" (attrsOf (record "a group of hosts" {
       capabilities = of "of its hosts" tags;
       tags = of "of its hosts" tags;
       roles = of "of its nodes" strings;
@@ -149,16 +126,8 @@ let
     services = of "what is reached" entries.services;
     users = of "people" entries.users;
     roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
-    groups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there" entries.groups;
-    providers = of "who answers needs, by kind" (record "providers" {
-      cert = provider "issues certificates; every cluster needs it" { lifetime = default "of certificates, in seconds; a third of it is left when a host renews" 86400 (between 10 7776000 "seconds"); };
-      config = provider "hands hosts their documents" {
-        interval = default "hosts ask again after so many seconds" 900 seconds;
-        staleAfter = default "a host that received no answer for so many seconds raises an alarm; more than `interval`" 86400 seconds;
-      };
-      file = provider "hands hosts files that do not belong in a repository" { };
-      oidc = provider "signs people in" { issuer = required "its address for browsers and services" "\"https://auth.example.org\"" issuer; };
-    });
+    serviceGroups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there" entries.serviceGroups;
+    providers = of "who answers needs, by kind" (record "providers" (mapAttrs (_: provider) kinds));
     acknowledge = of "warnings that are as they should be" (listOf acknowledgement);
   };
 in

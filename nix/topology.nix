@@ -58,12 +58,12 @@ let
   distinct = foldl' (seen: e: if elem e seen then seen else seen ++ [ e ]) [ ];
   known = set: filter (n: set ? ${n});
 
-  inherit (clean) groups roles;
+  inherit (clean) roles serviceGroups;
   rolesOf = holder: sorted (known roles holder.roles);
 
   # What a host has from the groups it is in, from the outside in, and itself.
   inherited = host: attribute:
-    concatMap (g: clean.inventory.${g}.${attribute} or [ ]) (outward host.group) ++ host.${attribute};
+    concatMap (g: clean.hostGroups.${g}.${attribute} or [ ]) (outward host.group) ++ host.${attribute};
   # "eu/fra" → [ "eu" "eu/fra" ]
   outward = group:
     let
@@ -146,7 +146,7 @@ let
 in
 {
   inherit (clean) name trustDomain trust;
-  inherit adrift groups holders hosts outward placement providers roles services;
+  inherit adrift holders hosts outward placement providers roles serviceGroups services;
   users = mapAttrs
     (name: user: {
       id = id "user/${name}";

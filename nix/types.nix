@@ -87,6 +87,11 @@ in
 {
   inherit scalar matches isFile listOf;
 
+  # Fields of records.
+  of = doc: type: { inherit doc type; };
+  default = doc: value: type: { inherit doc type; default = value; };
+  required = doc: hint: type: { inherit doc type hint; required = true; };
+
   enum = choices: (scalar {
     want = "one of ${concatStringsSep ", " (map toJSON choices)}";
     hint = "write one of them";

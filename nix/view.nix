@@ -2,7 +2,7 @@
 # programs read it (florctl plan, explain, graph), so names here are stable.
 t:
 let
-  inherit (builtins) any elem filter intersectAttrs listToAttrs map mapAttrs;
+  inherit (builtins) any attrValues elem filter foldl' intersectAttrs listToAttrs map mapAttrs;
 
   names = import ./names.nix;
   only = names:
@@ -12,6 +12,7 @@ let
   outside = s:
     let machine = names.machine s.upstream; in
     if machine == null || any (h: elem machine t.hosts.${h}.machines) s.hosts then "" else s.upstream;
+  ofKinds = foldl' (all: k: all // k.service or { }) { } (attrValues (import ./kinds));
   known = set: filter (n: set ? ${n});
 in
 {
@@ -20,23 +21,23 @@ in
 
   # A host without addresses is called by nobody.
   hosts = mapAttrs
-    (_: only [ "address" "bind" "capabilities" "deploy" "forwarderPort" "group" "id" "kind" "kinds" "membership" "networks" "providerPort" "roles" "services" "sshHostKey" "system" "tags" "users" ])
+    (_: only [ "address" "bind" "capabilities" "deploy" "forwarderPort" "group" "id" "instance" "kind" "kinds" "networks" "providerPort" "roles" "services" "sshHostKey" "system" "tags" "users" ])
     t.hosts;
 
   services = mapAttrs
-    (_: s: only [ "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "sso" "tlsName" "upstream" "user" "visibility" ] s
+    (_: s: only [ "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "tlsName" "upstream" "user" "visibility" ] s
       // {
-        files = mapAttrs (_: only [ "dependsOn" "generation" "mode" "ref" "restart" ]) s.files;
         ids = map (i: i.name) s.instances;
         outside = outside s;
-      })
+      }
+      // intersectAttrs ofKinds s)
     t.services;
 
   users = mapAttrs (_: only [ "hosts" "id" "roles" ]) t.users;
 
   roles = mapAttrs
-    (_: r: { groups = known t.groups r.groups; services = known t.services r.services; })
+    (_: r: { serviceGroups = known t.serviceGroups r.serviceGroups; services = known t.services r.services; })
     t.roles;
-  groups = mapAttrs (_: known t.services) t.groups;
+  serviceGroups = mapAttrs (_: known t.services) t.serviceGroups;
   inherit (t) providers;
 }

@@ -26,9 +26,9 @@ let
   port = between 1 65535 "a port";
   seconds = between 1 315360000 "seconds";
 
-  membership = scalar {
+  instance = scalar {
     want = "a short name: a lower-case letter, then letters, digits and hyphens, 14 characters at most";
-    hint = "directories, units and accounts on the host are called florete_<membership>";
+    hint = "directories, units and accounts on the host are called florete_<instance>";
     ok = matches "[a-z]([a-z0-9-]{0,12}[a-z0-9])?";
   };
 
@@ -186,7 +186,7 @@ let
     re = "[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?";
   });
 
-  # Where in the inventory a host belongs: a name, or several from the outside in.
+  # Where among the host groups a host belongs: a name, or several from the outside in.
   groupPath = word {
     id = "FL004";
     want = "a group of hosts";
@@ -217,7 +217,7 @@ in
     groupPath
     issuer
     loopback
-    membership
+    instance
     name
     pem
     port

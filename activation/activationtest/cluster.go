@@ -158,7 +158,7 @@ func ProviderID(name string) florete.ID { return ID("service/" + name + "/" + fl
 
 // CertNeed is a need for an SVID; the node's own comes before any other.
 func CertNeed(id string, of florete.ID) florete.Need {
-	n := need(id, "cert", map[string]any{"id": of}, map[string]florete.File{
+	n := need(id, "cert", of, map[string]any{"id": of}, map[string]florete.File{
 		florete.FileSVID:   {Value: "svid", Mode: "0444"},
 		florete.FileKey:    {Value: "key", Mode: "0400"},
 		florete.FileBundle: {Value: "bundle", Mode: "0444"},
@@ -172,7 +172,7 @@ func CertNeed(id string, of florete.ID) florete.Need {
 
 // OIDCNeed is a need for the client of the service outline, which is restarted.
 func OIDCNeed(id string) florete.Need {
-	n := need(id, "oidc", map[string]any{"service": Service, "redirectURIs": []string{"http://outline/cb"}}, map[string]florete.File{
+	n := need(id, "oidc", Service, map[string]any{"service": Service, "redirectURIs": []string{"http://outline/cb"}}, map[string]florete.File{
 		"client-id":     {Value: "clientId", Mode: "0444"},
 		"client-secret": {Value: "clientSecret", Mode: "0400"},
 	})
@@ -182,18 +182,18 @@ func OIDCNeed(id string) florete.Need {
 
 // ConfigNeed is the need for the host's own documents.
 func ConfigNeed() florete.Need {
-	n := need("config-documents", "config", map[string]any{}, map[string]florete.File{})
+	n := need("config-documents", "config", Node, map[string]any{}, map[string]florete.File{})
 	n.Renew.Interval = 900
 	return n
 }
 
-func need(id, kind string, request any, files map[string]florete.File) florete.Need {
+func need(id, kind string, of florete.ID, request any, files map[string]florete.File) florete.Need {
 	raw, err := json.Marshal(request)
 	if err != nil {
 		panic(err)
 	}
 	return florete.Need{
-		ID: id, Kind: kind, Providers: []string{"forge"}, Request: raw, Deliver: florete.Deliver{Files: files},
+		ID: id, Kind: kind, For: of, Providers: []string{"forge"}, Request: raw, Deliver: florete.Deliver{Files: files},
 		OnChange: []florete.Action{}, DependsOn: []string{"cert-node"}, Generation: 1,
 	}
 }

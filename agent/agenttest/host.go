@@ -61,14 +61,14 @@ func (h *Host) Accept(t testing.TB, f florete.Forwarder, certs ...florete.ID) {
 	}
 	for _, id := range append([]florete.ID{node}, certs...) {
 		m.Needs = append(m.Needs, florete.Need{
-			ID: CertNeed(id), Kind: "cert", Providers: []string{"forge"}, Request: json.RawMessage(fmt.Sprintf(`{"id":%q}`, id)),
+			ID: CertNeed(id), Kind: "cert", For: id, Providers: []string{"forge"}, Request: json.RawMessage(fmt.Sprintf(`{"id":%q}`, id)),
 			Deliver:  florete.Deliver{Files: files},
 			OnChange: []florete.Action{}, DependsOn: []string{}, Generation: 1,
 		})
 	}
 	if h.StaleAfter > 0 {
 		m.Needs = append(m.Needs, florete.Need{
-			ID: "config-documents", Kind: "config", Providers: []string{"forge"}, Request: json.RawMessage("{}"),
+			ID: "config-documents", Kind: "config", For: node, Providers: []string{"forge"}, Request: json.RawMessage("{}"),
 			OnChange: []florete.Action{}, DependsOn: []string{}, Renew: florete.Renew{StaleAfter: h.StaleAfter}, Generation: 1,
 			Deliver: florete.Deliver{Files: map[string]florete.File{}},
 		})

@@ -66,23 +66,13 @@ func services(m florete.Manifest, unit string) (names []string) {
 	return slices.Compact(names)
 }
 
-// service is whom a need is for, by its ID: <kind>-<service>, cert-service-<service>,
-// file-<service>-<file>. Empty for a node, a user and the documents.
+// service is the name of the service that files are delivered for, empty where they are
+// for a node or user.
 func service(n florete.Need) string {
-	prefix, suffix := n.Kind+"-", ""
-	switch n.Kind {
-	case "cert":
-		prefix = "cert-service-"
-	case "file":
-		for name := range n.Deliver.Files {
-			suffix = "-" + name
-		}
-	}
-	name, ok := strings.CutPrefix(n.ID, prefix)
-	if !ok || len(n.Deliver.Files) == 0 {
+	if len(n.Deliver.Files) == 0 || n.For.Kind() != florete.KindService {
 		return ""
 	}
-	return strings.TrimSuffix(name, suffix)
+	return n.For.Name()
 }
 
 // read reads the files of the generations in force; the error is fs.ErrNotExist while

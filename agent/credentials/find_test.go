@@ -9,8 +9,13 @@ import (
 )
 
 // need delivers files for a service; told are units that hear of a change.
-func need(id, kind, files string, told ...string) florete.Need {
+func need(t *testing.T, id, kind, of, files string, told ...string) florete.Need {
+	t.Helper()
 	n := florete.Need{ID: id, Kind: kind, Deliver: florete.Deliver{Files: map[string]florete.File{}}}
+	var err error
+	if n.For, err = florete.ParseID("spiffe://demo.flor/" + of); err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range strings.Fields(files) {
 		n.Deliver.Files[f] = florete.File{}
 	}
@@ -22,15 +27,15 @@ func need(id, kind, files string, told ...string) florete.Need {
 
 func TestFind(t *testing.T) {
 	m := florete.Manifest{Needs: []florete.Need{
-		need("cert-node", "cert", "key.pem"),
-		need("cert-service-wiki", "cert", "key.pem"),
-		need("cert-user-wiki", "cert", "key.pem"),
-		need("config-documents", "config", ""),
-		need("file-wiki-smtp-password", "file", "smtp-password", "wiki-mail.service"),
-		need("file-wiki-logo", "file", "logo"),
-		need("oidc-wiki", "oidc", "client-id client-secret", "wiki.service", "proxy.service"),
-		need("oidc-notes", "oidc", "client-id client-secret", "proxy.service"),
-		need("cert-service-notes-x", "cert", "key.pem"),
+		need(t, "cert-node", "cert", "node/notes", "key.pem"),
+		need(t, "cert-service-wiki", "cert", "service/wiki", "key.pem"),
+		need(t, "cert-user-wiki", "cert", "user/wiki", "key.pem"),
+		need(t, "config-documents", "config", "node/notes", ""),
+		need(t, "file-wiki-smtp-password", "file", "service/wiki", "smtp-password", "wiki-mail.service"),
+		need(t, "file-wiki-logo", "file", "service/wiki", "logo"),
+		need(t, "oidc-wiki", "oidc", "service/wiki", "client-id client-secret", "wiki.service", "proxy.service"),
+		need(t, "oidc-notes", "oidc", "service/ursula/notes", "client-id client-secret", "proxy.service"),
+		need(t, "cert-service-notes-x", "cert", "service/notes-x", "key.pem"),
 	}}
 	for _, c := range []struct{ unit, credential, want string }{
 		{"wiki.service", "oidc_client-secret", "map[client-secret:oidc-wiki] false"},

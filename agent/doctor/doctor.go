@@ -16,12 +16,12 @@ import (
 
 // Config says which host is examined.
 type Config struct {
-	Membership florete.Membership
-	Layout     florete.Layout // what activation keeps
-	Socket     string         // of the agent
-	HostKey    string         // SSH host key; default DefaultHostKey
-	Hosts      string         // hosts(5); default /etc/hosts
-	Etc        string         // where a provider's settings are; default Membership.Etc
+	Instance florete.Instance
+	Layout   florete.Layout // what activation keeps
+	Socket   string         // of the agent
+	HostKey  string         // SSH host key; default DefaultHostKey
+	Hosts    string         // hosts(5); default /etc/hosts
+	Etc      string         // where a provider's settings are; default Instance.Etc
 
 	// Units tells how units stand; default: the systemd that runs this host, if
 	// one does.
@@ -109,7 +109,7 @@ func Run(ctx context.Context, c Config) Report {
 	h := &host{Config: c, identities: &identity.Set{}, now: time.Now()}
 	h.HostKey = cmp.Or(c.HostKey, DefaultHostKey)
 	h.Hosts = cmp.Or(c.Hosts, "/etc/hosts")
-	h.Etc = cmp.Or(c.Etc, c.Membership.Etc())
+	h.Etc = cmp.Or(c.Etc, c.Instance.Etc())
 	if h.Units == nil {
 		h.Units = systemd
 	}
@@ -144,13 +144,13 @@ func (h *host) read() {
 	h.identities, h.unloaded = identity.Load(h.Layout, h.manifest, h.identities)
 }
 
-// restart is the command that restarts a unit of this membership.
+// restart is the command that restarts a unit of this instance.
 func (h *host) restart(unit string) string {
-	return "systemctl restart " + h.Membership.Unit(unit+".service")
+	return "systemctl restart " + h.Instance.Unit(unit+".service")
 }
 
 // examineOn sends a person to the doctor of another host, who knows what this one
-// cannot see. Another's membership is not in this one's documents.
+// cannot see. Another's instance is not in this one's documents.
 func examineOn(name string) string { return "on " + name + ": flor doctor" }
 
 // state is what activation says of a need.

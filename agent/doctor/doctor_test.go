@@ -374,6 +374,13 @@ func TestDoctor(t *testing.T) {
 			hurt: func(p *patient) {
 				p.Reach.Callers = append(p.Reach.Callers, florete.Caller{ID: agenttest.Bob, Users: []string{"no-such-account"}, UIDs: []uint32{}})
 				p.AcceptLaptop(p)
+				for problems := 0; problems == 0; time.Sleep(10 * time.Millisecond) {
+					r, _, err := status.Fetch(p.Context(), p.Laptop.Socket())
+					if err != nil {
+						p.Fatal(err)
+					}
+					problems = len(r.Problems)
+				}
 			},
 			begin: "accounts: there is no account no-such-account, which is of user/bob", fix: "useradd --system --user-group no-such-account",
 		},
@@ -389,36 +396,36 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "needs: need cert-user-bob is waiting: transient (unavailable)", fix: "systemctl restart florete-activate.service",
 		},
-		"a unit of a membership": {
+		"a unit of an instance": {
 			hurt: func(p *patient) {
-				p.Membership = "blue"
+				p.Instance = "blue"
 				p.units["florete-agent.service"] = doctor.Unit{Load: "loaded", Active: "failed"}
 				p.units["florete_blue-need-cert-user-alice.path"] = doctor.Unit{Load: "not-found", Active: "inactive"}
 				p.units["florete_blue-need-cert-user-bob.path"] = doctor.Unit{Load: "loaded", Active: "failed"}
 			},
 			begin: "units: florete_blue-need-cert-user-bob.path is failed", fix: "systemctl reset-failed florete_blue-need-cert-user-bob.path; systemctl restart florete_blue-need-cert-user-bob.path",
 		},
-		"names of a membership": {
+		"names of an instance": {
 			hurt: func(p *patient) {
-				p.Membership = "blue"
+				p.Instance = "blue"
 				p.write(p.Hosts, "127.0.0.1 localhost\n", 0o644)
 				p.units["florete-names.service"] = doctor.Unit{Load: "not-found", Active: "inactive"}
 			},
 			begin: "names: ", fix: "systemctl restart florete_blue-names.service",
 		},
 		"another host's provider": {
-			hurt:  func(p *patient) { p.Membership = "blue"; p.provider.Close() },
+			hurt:  func(p *patient) { p.Instance = "blue"; p.provider.Close() },
 			begin: "providers: ", fix: "on forge: flor doctor",
 		},
-		"a need of a membership": {
+		"a need of an instance": {
 			hurt: func(p *patient) {
-				p.Membership = "blue"
+				p.Instance = "blue"
 				p.sh("rm " + p.Layout.NeedState("cert-node-laptop"))
 			},
 			begin: "needs: ", fix: "systemctl restart florete_blue-activate.service",
 		},
-		"the agent of a membership": {
-			hurt:  func(p *patient) { p.Membership = "blue"; p.stop["laptop"]() },
+		"the agent of an instance": {
+			hurt:  func(p *patient) { p.Instance = "blue"; p.stop["laptop"]() },
 			begin: "agent: agent at ", fix: "systemctl restart florete_blue-agent.service",
 		},
 		"open key":      {hurt: func(p *patient) { p.sh("chmod 644 " + p.file("key.pem")) }, begin: "permissions: ", run: true},

@@ -44,7 +44,7 @@ func (h *host) stale() []Finding {
 // another account is needed.
 func (h *host) unreadable(err error, command string) Finding {
 	if errors.Is(err, fs.ErrPermission) {
-		command = "sudo " + h.Membership.Program("flor") + " doctor"
+		command = "sudo " + h.Instance.Program("flor") + " doctor"
 	}
 	return fix(err.Error(), command)
 }

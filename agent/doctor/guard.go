@@ -32,7 +32,7 @@ func (h *host) guard(ctx context.Context) (string, []Finding) {
 		if os.Geteuid() != 0 {
 			return seen + "; root alone can see whether they are guarded", nil
 		}
-		h.Guards = func(ctx context.Context) bool { return guard.Guards(ctx, h.Membership) }
+		h.Guards = func(ctx context.Context) bool { return guard.Guards(ctx, h.Instance) }
 	}
 	if h.Guards(ctx) {
 		return seen, nil

@@ -79,7 +79,7 @@ func (h *host) local(ctx context.Context, listeners map[string]string) []Finding
 }
 
 // namesUnit keeps hosts(5) where the system does not write it.
-func (h *host) namesUnit() string { return h.Membership.Unit("names.service") }
+func (h *host) namesUnit() string { return h.Instance.Unit("names.service") }
 
 // resolve makes a name known.
 func (h *host) resolve(name string) string {
@@ -131,7 +131,7 @@ func (h *host) providers(context.Context) (string, []Finding) {
 		case isTimeout(a.err):
 			found = append(found, do(problem, fmt.Sprintf("on %s: let TCP port %s in; nft list ruleset shows what drops it", a.name, port)))
 		case a.name == h.manifest.Host:
-			found = append(found, do(problem, "mend "+h.Membership.Unit("provider.service")+", see units"))
+			found = append(found, do(problem, "mend "+h.Instance.Unit("provider.service")+", see units"))
 		default:
 			found = append(found, do(problem, examineOn(a.name)))
 		}
@@ -201,7 +201,7 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 	there, port, _ := net.SplitHostPort(r.Endpoints[0][0])
 	cure := examineOn(there)
 	if h.isOwn(r.Endpoints[0][0]) {
-		cure = "mend " + h.Membership.Unit("agent.service") + ", see agent and units"
+		cure = "mend " + h.Instance.Unit("agent.service") + ", see agent and units"
 	}
 	f := do(fmt.Sprintf("forwarder: %v", err), cure)
 	if isTimeout(err) {

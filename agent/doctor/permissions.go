@@ -61,13 +61,13 @@ func (h *host) permissions(context.Context) (string, []Finding) {
 // units run activation, the forwarder's.
 func (h *host) owner(n florete.Need) string {
 	if n.Deliver.Owner == "" && h.installed() {
-		return h.Membership.String()
+		return h.Instance.String()
 	}
 	return n.Deliver.Owner
 }
 
-// installed is whether the state is that of this membership's units.
-func (h *host) installed() bool { return h.Layout == h.Membership.State() }
+// installed is whether the state is that of this instance's units.
+func (h *host) installed() bool { return h.Layout == h.Instance.State() }
 
 // owns tells whether a file is an account's. An account that does not exist is
 // another finding.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os/user"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -22,14 +23,28 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 		return "no answer", []Finding{h.unreadable(err, h.restart("agent"))}
 	}
 	var found []Finding
+	missing := h.missing()
 	for _, p := range r.Problems {
-		found = append(found, h.agentProblem(p))
+		if !lacksAccount(p, missing) {
+			found = append(found, h.agentProblem(p))
+		}
 	}
 	found = append(found, h.exhausted(r.Links)...)
 	if r.State != "running" {
 		found = append(found, fix(fmt.Sprintf("agent is %s although the node's identity is there", r.State), h.restart("agent")))
 	}
 	return fmt.Sprintf("%s, %d connections", r.State, r.Connections), found
+}
+
+// lacksAccount tells whether a problem follows from an account that is missing, which is a
+// finding of its own: the agent looks it up again by itself.
+func lacksAccount(problem string, missing map[string]string) bool {
+	for name := range missing {
+		if strings.HasSuffix(problem, user.UnknownUserError(name).Error()) {
+			return true
+		}
+	}
+	return false
 }
 
 // exhausted are connections between forwarders on which no further stream is let in:
@@ -80,7 +95,7 @@ func (h *host) buffers(conn *net.UDPConn, want int) (found []Finding) {
 		if got, err := option(conn, unix.SOL_SOCKET, b.option); err != nil || got < want {
 			found = append(found, fix(
 				fmt.Sprintf("UDP %s buffers are at most %d KiB, QUIC wants %d KiB: it is slow", b.name, got>>10, want>>10),
-				fmt.Sprintf("echo net.core.%s=%d >> /etc/sysctl.d/60-%s.conf && sysctl --system", b.key, want, h.Membership)))
+				fmt.Sprintf("echo net.core.%s=%d >> /etc/sysctl.d/60-%s.conf && sysctl --system", b.key, want, h.Instance)))
 		}
 	}
 	return found

@@ -26,18 +26,18 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// TestFixes: what is done outside of systemd names the membership too.
+// TestFixes: what is done outside of systemd names the instance too.
 func TestFixes(t *testing.T) {
 	conn, err := net.ListenUDP("udp", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for m, want := range map[florete.Membership][]string{
+	for m, want := range map[florete.Instance][]string{
 		"":     {"sudo flor doctor", ">> /etc/sysctl.d/60-florete.conf &&"},
 		"blue": {"sudo flor_blue doctor", ">> /etc/sysctl.d/60-florete_blue.conf &&"},
 	} {
-		h := &host{Config: Config{Membership: m}}
+		h := &host{Config: Config{Instance: m}}
 		if got := h.unreadable(fs.ErrPermission, "").Fix; got != want[0] {
 			t.Errorf("got %q, want %q", got, want[0])
 		}

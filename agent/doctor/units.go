@@ -69,7 +69,7 @@ func systemd(ctx context.Context, names []string) ([]Unit, error) {
 // wanted are the units that this host should have, and whether each must be installed:
 // documents from the network bring none, and NixOS keeps names itself.
 func (h *host) wanted() map[string]bool {
-	unit := h.Membership.Unit
+	unit := h.Instance.Unit
 	wanted := map[string]bool{unit("activate.service"): true, unit("refresh.timer"): true, h.namesUnit(): false}
 	if h.identities.SVID(h.manifest.Identity.ID) != nil {
 		wanted[unit("agent.service")] = true
@@ -82,13 +82,13 @@ func (h *host) wanted() map[string]bool {
 			continue
 		}
 		wanted[unit("need-"+n.ID+".path")] = false
-		if n.Kind != "cert" || strings.HasPrefix(n.ID, "cert-service-") {
+		if n.For.Kind() == florete.KindService {
 			wanted[unit("credentials.socket")] = false
 		}
 	}
 	for _, p := range h.manifest.Forwarder.Publish {
 		for _, name := range []string{"host", "host-rotate"} {
-			if p.Upstream == "unix:"+h.Membership.Run()+"-"+name+".sock" {
+			if p.Upstream == "unix:"+h.Instance.Run()+"-"+name+".sock" {
 				wanted[unit(name+".socket")] = false
 			}
 		}
@@ -148,7 +148,7 @@ func (h *host) unit(u Unit) (Finding, bool) {
 		return Finding{}, true
 	case u.Active == "activating":
 		return do(problem, "mend what it reports; all of it: journalctl -u "+u.Name), false
-	case u.Name == h.Membership.Unit("provider.service") && !exists(settings):
+	case u.Name == h.Instance.Unit("provider.service") && !exists(settings):
 		return do(fmt.Sprintf("%s does not run: there is no %s", u.Name, settings), "write that file, as modules/README.md has it; then: systemctl start "+u.Name), false
 	case u.Active == "failed":
 		// A socket fails with the service that it starts, and both remember.

@@ -24,10 +24,10 @@ import (
 
 // Config says which host is guarded.
 type Config struct {
-	Membership florete.Membership
-	Layout     florete.Layout
-	Account    string // the forwarder's
-	Log        *slog.Logger
+	Instance florete.Instance
+	Layout   florete.Layout
+	Account  string // the forwarder's
+	Log      *slog.Logger
 }
 
 // poll is how often documents and accounts are read anyway, and the table is put back
@@ -75,9 +75,9 @@ func (g *guard) apply(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the forwarder's account: %w", err)
 	}
-	rules, errs := ruleset(g.Membership.String(), forwarder, m.Forwarder)
+	rules, errs := ruleset(g.Instance.String(), forwarder, m.Forwarder)
 	ctx = context.WithoutCancel(ctx) // one that is killed may have made the table all the same
-	if rules != g.applied || !Guards(ctx, g.Membership) {
+	if rules != g.applied || !Guards(ctx, g.Instance) {
 		if err := nft(ctx, rules, "-f", "-"); err != nil {
 			return errors.Join(append(errs, err)...)
 		}
@@ -103,12 +103,12 @@ func (g *guard) remove() error {
 	if g.applied == "" {
 		return nil
 	}
-	table := g.Membership.String()
+	table := g.Instance.String()
 	return nft(context.Background(), fmt.Sprintf("table inet %s\ndelete table inet %[1]s\n", table), "-f", "-")
 }
 
-// Guards tells whether the table of a membership is there, which root alone can see.
-func Guards(ctx context.Context, m florete.Membership) bool {
+// Guards tells whether the table of an instance is there, which root alone can see.
+func Guards(ctx context.Context, m florete.Instance) bool {
 	return nft(ctx, "", "list", "table", "inet", m.String()) == nil
 }
 

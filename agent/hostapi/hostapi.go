@@ -29,10 +29,10 @@ import (
 
 // Config says which host answers.
 type Config struct {
-	Membership florete.Membership
-	Layout     florete.Layout
-	Agent      string // its Unix socket
-	Rotate     string // directory for what activation is asked, one file for a need
+	Instance florete.Instance
+	Layout   florete.Layout
+	Agent    string // its Unix socket
+	Rotate   string // directory for what activation is asked, one file for a need
 
 	// Journal is the program that reads journals; empty for journalctl.
 	Journal string

@@ -177,10 +177,10 @@ func TestRefuses(t *testing.T) {
 	h.want(404, "", "POST", "/rotate?need=cert-node-ursula")
 }
 
-// TestMembership: journals of the host's other cluster are not for those of this one.
-func TestMembership(t *testing.T) {
+// TestInstance: journals of the host's other cluster are not for those of this one.
+func TestInstance(t *testing.T) {
 	h := newHost(t, `echo "$@"`)
-	h.Membership = "blue"
+	h.Instance = "blue"
 	s := httptest.NewServer(hostapi.Look(h.Config))
 	t.Cleanup(s.Close)
 	h.url = s.URL

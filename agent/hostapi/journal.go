@@ -107,7 +107,7 @@ func follow() []string {
 func (h *handler) units(m florete.Manifest) []string {
 	var names []string
 	for _, ours := range []string{"activate", "agent", "credentials", "host", "names", "provider"} {
-		names = append(names, h.Membership.Unit(ours))
+		names = append(names, h.Instance.Unit(ours))
 	}
 	for _, p := range m.Forwarder.Publish {
 		names = append(names, p.ID.Name())

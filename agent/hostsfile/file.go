@@ -15,14 +15,14 @@ func Remove(c Config) error {
 	return err
 }
 
-// rewrite makes the membership's block say this, where it is or at the end, and tells
+// rewrite makes the instance's block say this, where it is or at the end, and tells
 // whether it said something else. Whoever reads meanwhile sees the old file or the new one.
 func (c Config) rewrite(block string) (changed bool, err error) {
 	old, err := os.ReadFile(c.Hosts)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	before, after := cut(string(old), c.Membership)
+	before, after := cut(string(old), c.Instance)
 	if block != "" && before != "" && !strings.HasSuffix(before, "\n") {
 		before += "\n"
 	}
@@ -45,11 +45,11 @@ func (c Config) rewrite(block string) (changed bool, err error) {
 	return true, c.replace([]byte(text), mode)
 }
 
-// replace brings the file in force at once, flushed. Each membership leaves one temporary
+// replace brings the file in force at once, flushed. Each instance leaves one temporary
 // file at most, whose name begins with a dot.
 func (c Config) replace(data []byte, mode fs.FileMode) error {
 	dir, name := filepath.Split(c.Hosts)
-	next := filepath.Join(dir, "."+name+"."+c.Membership.String())
+	next := filepath.Join(dir, "."+name+"."+c.Instance.String())
 	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 )
 
-// TestMembers: each membership has a block, where it first was, and none touches another's.
+// TestMembers: each instance has a block, where it first was, and none touches another's.
 func TestMembers(t *testing.T) {
 	path := file(t, others)
-	one, blue := Config{Hosts: path}, Config{Hosts: path, Membership: "blue"}
+	one, blue := Config{Hosts: path}, Config{Hosts: path, Instance: "blue"}
 	wiki, auth := block("", reach("service/wiki")), block("", reach("service/auth"))
 	bluewiki, bluedb := block("blue", reach("service/wiki")), block("blue", reach("service/db"))
 	for i, c := range []struct {
@@ -63,9 +63,9 @@ func TestMembersRun(t *testing.T) {
 	path := file(t, others)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
-	for _, m := range []florete.Membership{"", "blue"} {
+	for _, m := range []florete.Instance{"", "blue"} {
 		go func() {
-			ended <- Run(ctx, Config{Membership: m, Layout: c.Laptop.Layout, Hosts: path, Log: slog.New(slog.DiscardHandler)})
+			ended <- Run(ctx, Config{Instance: m, Layout: c.Laptop.Layout, Hosts: path, Log: slog.New(slog.DiscardHandler)})
 		}()
 	}
 	written, quiet := time.Time{}, time.Time{}
@@ -96,12 +96,12 @@ func TestMembersRun(t *testing.T) {
 func TestMembersAtOnce(t *testing.T) {
 	path := file(t, others+"\n")
 	ended := make(chan error, 2)
-	for _, m := range []florete.Membership{"", "blue"} {
+	for _, m := range []florete.Instance{"", "blue"} {
 		one, two := block(m, reach("service/wiki")), block(m, reach("service/a", "service/b", "service/c"))
 		go func() {
 			var err error
 			for i := 0; i < 200 && err == nil; i++ {
-				_, err = Config{Hosts: path, Membership: m}.rewrite([]string{one, two}[i%2])
+				_, err = Config{Hosts: path, Instance: m}.rewrite([]string{one, two}[i%2])
 			}
 			ended <- err
 		}()
@@ -115,7 +115,7 @@ func TestMembersAtOnce(t *testing.T) {
 		default:
 		}
 		rest := read(t, path)
-		for _, m := range []florete.Membership{"", "blue"} {
+		for _, m := range []florete.Instance{"", "blue"} {
 			before, after := cut(rest, m)
 			rest = before + after
 		}

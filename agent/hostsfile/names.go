@@ -8,7 +8,7 @@
 // It follows the documents in force, wherever they came from, and puts the block back
 // where something else rewrote the file. Between the two marks it takes loopback addresses
 // of names in .rete for its own, and touches no other line, whatever became of the marks.
-// Each membership of the host has a block of its own, "# florete_<membership>: …".
+// Each instance of the host has a block of its own, "# florete_<instance>: …".
 package hostsfile
 
 import (
@@ -29,10 +29,10 @@ import (
 
 // Config says whose names go where.
 type Config struct {
-	Membership florete.Membership
-	Layout     florete.Layout
-	Hosts      string // the file, DefaultHosts
-	Log        *slog.Logger
+	Instance florete.Instance
+	Layout   florete.Layout
+	Hosts    string // the file, DefaultHosts
+	Log      *slog.Logger
 }
 
 // DefaultHosts is where programs look names up.
@@ -81,18 +81,18 @@ func (c Config) apply() error {
 	if err != nil {
 		return err
 	}
-	changed, err := c.rewrite(block(c.Membership, m))
+	changed, err := c.rewrite(block(c.Instance, m))
 	if changed {
 		c.Log.Info("names are up to date", "file", c.Hosts, "names", len(m.Forwarder.Reach))
 	}
 	return err
 }
 
-// mark is a line that begins or ends the block of a membership.
+// mark is a line that begins or ends the block of an instance.
 var mark = regexp.MustCompile(`^# (florete(?:_[a-z0-9-]+)?): (what cluster |end$)`)
 
 // block is what a host's manifest puts into the file; empty where it reaches nothing.
-func block(of florete.Membership, m florete.Manifest) string {
+func block(of florete.Instance, m florete.Manifest) string {
 	var lines []string
 	for _, r := range m.Forwarder.Reach {
 		if d, err := florete.Dial(r.ID); err == nil {
@@ -107,9 +107,9 @@ func block(of florete.Membership, m florete.Manifest) string {
 		of, m.Cluster, of.Unit("names.service"), strings.Join(slices.Compact(lines), ""))
 }
 
-// cut is a file without the lines of a membership: what is before the first of them, and
+// cut is a file without the lines of an instance: what is before the first of them, and
 // what is after it.
-func cut(text string, of florete.Membership) (before, after string) {
+func cut(text string, of florete.Instance) (before, after string) {
 	var kept strings.Builder
 	first, inside := -1, false
 	for line := range strings.Lines(text) {

@@ -8,7 +8,7 @@ let
 
   packages = _: { florete = { type = "derivation"; name = "florete"; outPath = "/usr/local"; }; };
   modules = import ../. packages "";
-  membership = name: (import ../. packages name).default;
+  instance = name: (import ../. packages name).default;
 
   # A flake as a user writes it.
   cluster = import ../../tests/cluster/cluster.nix;
@@ -18,7 +18,7 @@ let
   blue = lib.recursiveUpdate cluster {
     name = "blue";
     trustDomain = "blue.flor";
-    hosts = lib.genAttrs [ "drhorrible" "ursula" ] (_: { membership = "blue"; forwarderPort = 4611; providerPort = 4601; });
+    hosts = lib.genAttrs [ "drhorrible" "ursula" ] (_: { instance = "blue"; forwarderPort = 4611; providerPort = 4601; });
     providers = { cert.hosts = [ "ursula" ]; oidc.issuer = "http://auth.blue.flor.rete"; };
   };
   further = changes: { florete.blue = mkCluster (lib.recursiveUpdate blue changes); };
@@ -58,7 +58,7 @@ let
 
   result = file:
     let
-      case = import file { inherit flake further lib membership mkCluster modules; };
+      case = import file { inherit flake further lib instance mkCluster modules; };
       config = (lib.evalModules { modules = [ nixos case ]; }).config;
       errors = map (a: a.message) (filter (a: !a.assertion) config.assertions);
     in
@@ -89,5 +89,5 @@ in
   plain = { demo = flake.florete.demo.units; blue = (further { }).florete.blue.units; };
   undocumented = map (o: o.name) (filter
     (o: lib.hasPrefix "services.florete" o.name && !o.internal && o.description or null == null)
-    (lib.optionAttrSetToDocList (lib.evalModules { modules = [ nixos modules.default (membership "blue") ]; }).options));
+    (lib.optionAttrSetToDocList (lib.evalModules { modules = [ nixos modules.default (instance "blue") ]; }).options));
 }

@@ -10,7 +10,7 @@
 //	florete.sysctl        settings of the kernel, for systemd-sysctl
 //	version               <serial>-<digest of the rest>
 //
-// What is called florete here is called florete_<membership> on a host that is a
+// What is called florete here is called florete_<instance> on a host that is a
 // member of another cluster too.
 package bundle
 
@@ -34,7 +34,7 @@ import (
 )
 
 // BinTar is where the commands of a tar.gz are on the host, for compile.ReadUnits.
-func BinTar(m florete.Membership) string {
+func BinTar(m florete.Instance) string {
 	if m == "" {
 		return "/usr/local/bin"
 	}
@@ -42,7 +42,7 @@ func BinTar(m florete.Membership) string {
 }
 
 // BinDeb is where those of a package are.
-func BinDeb(m florete.Membership) string {
+func BinDeb(m florete.Instance) string {
 	if m == "" {
 		return "/usr/bin"
 	}
@@ -137,7 +137,7 @@ func (b Bundle) Version() string {
 }
 
 // name is what everything of the bundle is called on the host, "florete".
-func (b Bundle) name() string { return b.Units.Membership.String() }
+func (b Bundle) name() string { return b.Units.Instance.String() }
 
 // files are all but the version.
 func (b Bundle) files() []file {

@@ -67,9 +67,9 @@ func example(t *testing.T, host, text string) Bundle {
 	return b
 }
 
-func units(m florete.Membership, text string) compile.Units {
+func units(m florete.Instance, text string) compile.Units {
 	return compile.Units{
-		Membership: m,
+		Instance: m,
 		Files: map[string]string{
 			m.Unit("activate.service"):         "[Service]\nExecStart=" + text + "\n\n[Install]\nWantedBy=multi-user.target\n",
 			m.Unit("need-" + text + ".path"):   "[Path]\n\n[Install]\nWantedBy=paths.target\n",
@@ -80,8 +80,8 @@ func units(m florete.Membership, text string) compile.Units {
 	}
 }
 
-// blue is the bundle of the same host in cluster blue, under this membership.
-func blue(t *testing.T, m florete.Membership, host, text string) Bundle {
+// blue is the bundle of the same host in cluster blue, under this instance.
+func blue(t *testing.T, m florete.Instance, host, text string) Bundle {
 	t.Helper()
 	b := rename(t, example(t, host, text), `"cluster":"demo"`, `"cluster":"blue"`, "demo.flor", "blue.flor")
 	b.Units = units(m, text)

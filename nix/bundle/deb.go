@@ -31,7 +31,7 @@ var (
 var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_RISCV: "riscv64", elf.EM_386: "i386", elf.EM_ARM: "armhf"}
 
 // WriteDeb writes the bundle as a Debian package (deb(5)) that is called florete, or
-// florete-<membership>. Its units have their commands in BinDeb.
+// florete-<instance>. Its units have their commands in BinDeb.
 func (b Bundle) WriteDeb(w io.Writer) error {
 	arch, ok := architectures[b.Programs.Machine]
 	if !ok {
@@ -41,14 +41,14 @@ func (b Bundle) WriteDeb(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	name, bin, documents := b.name(), BinDeb(b.Units.Membership), path.Join("/usr/share", b.name(), "documents")
+	name, bin, documents := b.name(), BinDeb(b.Units.Instance), path.Join("/usr/share", b.name(), "documents")
 	data := append(b.place(bin[1:], documents[1:], "usr/lib/systemd/system"),
 		file{path: "etc/" + name + "/documents", target: documents},
 		file{path: "usr/lib/sysctl.d/60-" + name + ".conf", data: []byte(b.Units.Sysctl), mode: 0o644},
 		file{path: "usr/lib/sysusers.d/" + name + ".conf", data: []byte(b.Units.Sysusers), mode: 0o644},
 	)
 	for program := range b.Programs.files {
-		if called := b.Units.Membership.Program(program); called != program {
+		if called := b.Units.Instance.Program(program); called != program {
 			data = append(data, file{path: "usr/bin/" + called, target: path.Join(bin, program)})
 		}
 	}
@@ -101,7 +101,7 @@ Description: host %s of cluster %[4]s
 `, strings.ReplaceAll(b.name(), "_", "-"), strings.ReplaceAll(b.Version(), "-", "+"), arch, e.Cluster, (size+1023)/1024, e.Host)
 	told := strings.NewReplacer(
 		"@NAME@", b.name(),
-		"@FLOR@", b.Units.Membership.Program("flor"),
+		"@FLOR@", b.Units.Instance.Program("flor"),
 		"@UNITS@", strings.Join(b.enabled(), " "),
 		"@CLUSTER@", fmt.Sprintf("%s (%s)", e.Cluster, trustDomain))
 	script := func(name, text string) file {

@@ -86,9 +86,9 @@ Description: host drhorrible of cluster demo
 	}
 }
 
-// TestDebOfMembership: packages of two memberships share no file, and the scripts of one
+// TestDebOfInstance: packages of two instances share no file, and the scripts of one
 // know nothing of the other.
-func TestDebOfMembership(t *testing.T) {
+func TestDebOfInstance(t *testing.T) {
 	one, other := pack(t, example(t, "ursula", "one")), pack(t, blue(t, "blue", "ursula", "one"))
 	if got := dpkgDeb(t, "--field", other, "Package"); got != "florete-blue\n" {
 		t.Errorf("package %s", got)
@@ -108,7 +108,7 @@ func TestDebOfMembership(t *testing.T) {
 	for _, name := range []string{"postinst", "prerm", "postrm"} {
 		text := dpkgDeb(t, "--info", other, name)
 		if found := regexp.MustCompile(`.*(florete([^_]|_[^b])|/flor ).*`).FindString(text); found != "" {
-			t.Errorf("%s is about another membership: %s", name, found)
+			t.Errorf("%s is about another instance: %s", name, found)
 		}
 	}
 }

@@ -204,7 +204,7 @@ alone() {
 		first="remove it here first, by $as-install --remove --purge or dpkg --purge"
 		case ${there#* }$as in
 		"${ours#* }$name") ;;
-		*")$name") die "cluster $there is here as $as, and so would be $ours: declare hosts.<name>.membership in the topology of one of them, or $first" ;;
+		*")$name") die "cluster $there is here as $as, and so would be $ours: declare hosts.<name>.instance in the topology of one of them, or $first" ;;
 		"${ours#* }"*) [ "$do" != install ] || die "cluster $there is here as $as, and this bundle has it as $name: $first" ;;
 		esac
 	done
@@ -241,7 +241,7 @@ remove() {
 		# Paths first: they would reach again the targets that are stopped.
 		act systemctl stop "$name-*.path"
 		act systemctl stop "$name-*"
-		act "$base/current/bin/flor" ${suffix:+--membership="${suffix#_}"} names --remove
+		act "$base/current/bin/flor" ${suffix:+--instance="${suffix#_}"} names --remove
 	fi
 	forget /nonexistent
 	# The version before first: without documents, another cluster may take this name.

@@ -130,7 +130,7 @@ func (m *machine) tree() string {
 }
 
 // installed is where florete-install leads.
-func (m *machine) installed(of florete.Membership) string {
+func (m *machine) installed(of florete.Instance) string {
 	return filepath.Join(m.root, "usr/local/lib", of.String(), "current/install.sh")
 }
 
@@ -156,20 +156,20 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// memberships are those of a host, each with a function that makes its bundles.
-var memberships = map[florete.Membership]func(*testing.T, string) Bundle{
+// instances are those of a host, each with a function that makes its bundles.
+var instances = map[florete.Instance]func(*testing.T, string) Bundle{
 	"":     func(t *testing.T, text string) Bundle { return example(t, "drhorrible", text) },
 	"blue": func(t *testing.T, text string) Bundle { return blue(t, "blue", "drhorrible", text) },
 }
 
-// beside runs a test for each membership of a host, on a machine where the other one
+// beside runs a test for each instance of a host, on a machine where the other one
 // is installed.
-func beside(t *testing.T, test func(t *testing.T, m *machine, of florete.Membership)) {
+func beside(t *testing.T, test func(t *testing.T, m *machine, of florete.Instance)) {
 	needRoot(t)
-	for of := range memberships {
+	for of := range instances {
 		t.Run(of.String(), func(t *testing.T) {
 			m := newMachine(t)
-			for other, bundle := range memberships {
+			for other, bundle := range instances {
 				if other != of {
 					script, _ := unpack(t, bundle(t, "beside"))
 					m.want("installed", script)
@@ -182,8 +182,8 @@ func beside(t *testing.T, test func(t *testing.T, m *machine, of florete.Members
 
 func TestInstall(t *testing.T) { beside(t, testInstall) }
 
-func testInstall(t *testing.T, m *machine, of florete.Membership) {
-	name, bundle := of.String(), memberships[of]
+func testInstall(t *testing.T, m *machine, of florete.Instance) {
+	name, bundle := of.String(), instances[of]
 	one, v1 := unpack(t, bundle(t, "one"))
 	two, v2 := unpack(t, bundle(t, "two"))
 	empty := m.tree()
@@ -235,6 +235,15 @@ func testInstall(t *testing.T, m *machine, of florete.Membership) {
 	if m.tree() != second {
 		t.Errorf("going back twice is not where it was:\n%s\n%s", m.tree(), second)
 	}
+	// Without the link, documents are those of the version that runs.
+	if err := os.Remove(filepath.Join(m.root, "usr/local/lib", name, "documents")); err != nil {
+		t.Fatal(err)
+	}
+	m.want(name+" "+v1+": installed", m.installed(of), "--rollback")
+	if !strings.Contains(m.tree(), "/documents -> "+v2+"/documents\n") {
+		t.Errorf("going back without the link brought other documents\n%s", m.tree())
+	}
+	m.want(name+" "+v2+": installed", m.installed(of), "--rollback")
 	three, v3 := unpack(t, bundle(t, "three"))
 	m.want(name+" "+v3+": installed", three)
 	if strings.Contains(m.tree(), v1) {
@@ -271,9 +280,9 @@ func without(tree, path string) string {
 // run must finish what was begun.
 func TestCutShort(t *testing.T) { beside(t, testCutShort) }
 
-func testCutShort(t *testing.T, fresh *machine, of florete.Membership) {
-	one, _ := unpack(t, memberships[of](t, "one"))
-	two, _ := unpack(t, memberships[of](t, "two"))
+func testCutShort(t *testing.T, fresh *machine, of florete.Instance) {
+	one, _ := unpack(t, instances[of](t, "one"))
+	two, _ := unpack(t, instances[of](t, "two"))
 	for name, c := range map[string]struct {
 		before []string // what is run first
 		script string   // empty for the one installed
@@ -388,7 +397,7 @@ func encounters(t *testing.T) map[string]encounter {
 	return map[string]encounter{
 		"two clusters": {demo, blue(t, "blue", "drhorrible", "two"), ""},
 		"another cluster, of the same name": {demo, blue(t, "", "drhorrible", "two"),
-			"cluster demo (demo.flor) is here as florete, and so would be blue (blue.flor): declare hosts.<name>.membership in the topology of one of them, or remove it here first, by florete-install --remove --purge or dpkg --purge\n"},
+			"cluster demo (demo.flor) is here as florete, and so would be blue (blue.flor): declare hosts.<name>.instance in the topology of one of them, or remove it here first, by florete-install --remove --purge or dpkg --purge\n"},
 		"the same cluster, of another name": {blue(t, "", "drhorrible", "one"), blue(t, "blue", "drhorrible", "two"),
 			"cluster blue (blue.flor) is here as florete, "},
 		"the cluster under a new name": {blue(t, "", "drhorrible", "one"), rename(t, example(t, "drhorrible", "two"), "demo.flor", "blue.flor"), ""},

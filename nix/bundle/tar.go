@@ -14,7 +14,7 @@ func (b Bundle) WriteTar(w io.Writer) error {
 	files := b.files()
 	files = append(files, file{path: "version", data: []byte(b.Version() + "\n"), mode: 0o644})
 	for i := range files {
-		files[i].path = path.Join(b.Units.Membership.Unit(b.envelope().Host), files[i].path)
+		files[i].path = path.Join(b.Units.Instance.Unit(b.envelope().Host), files[i].path)
 	}
 	return writeTar(w, sorted(files), "", b.time())
 }

@@ -3,10 +3,12 @@
 # { top = [ … ]; hosts.<name> = [ … ]; services.<name> = [ … ]; …; warnings = { top = [ … ]; … }; }.
 # `clean` is what was written, `shapes` are the faults of how, `topology` has its
 # references followed.
-{ clean, shapes, topology, access, needs }:
+{ clean, shapes, topology, access, needs, wanted }:
 let
+  inherit (builtins) attrValues filter map;
   tools = import ./tools.nix topology;
-  arguments = { inherit access clean needs shapes tools; t = topology; };
+  kinds = map (k: k.check arguments) (filter (k: k ? check) (attrValues (import ../kinds)));
+  arguments = { inherit access clean kinds needs shapes tools wanted; t = topology; };
 in
 {
   top = import ./cluster.nix arguments;

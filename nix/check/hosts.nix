@@ -1,5 +1,5 @@
 # Faults of each host.
-{ access, clean, needs, t, tools, ... }@arguments:
+{ access, clean, needs, t, tools, wanted, ... }@arguments:
 let
   inherit (builtins)
     any
@@ -93,28 +93,25 @@ let
           id = "FL023";
           place = "hosts.${n}.${p.attribute}";
           problem = "${p.what} would have the port of the local listener";
-          value = "${l.listen} of ${l.id}";
+          value = "${l.listen} of ${names.short l.id}";
           remedy = "write another ${p.attribute}, or, in hosts.${n}.bind, the addresses on which others call this host";
         })
         (filter of (access.reachable h ++ access.socks h)))
     (filter (p: any (spot: names.port spot == p.port) access.spots.${n}) (programs h));
 
-  # Need → the needs it waits for. Only files and sso say so themselves.
-  waiting = n: h:
+  # Need → the needs it waits for, looked at where people wrote some.
+  waiting = n:
     let
-      given = filter (s: s.sso.dependsOn != [ ] || any (f: f.dependsOn != [ ]) (attrValues s.files)) (map (s: t.services.${s}) h.services);
+      written = filter (w: w.dependsOn or [ ] != [ ]) wanted.${n};
       after = listToAttrs (map (need: { name = need.id; value = need.dependsOn; }) needs.${n});
       reached = id: map (e: e.key) (genericClosure {
         startSet = map (key: { inherit key; }) after.${id};
         operator = e: map (key: { inherit key; }) (after.${e.key} or [ ]);
       });
       circular = filter (id: elem id (reached id)) (attrNames after);
-      places = s:
-        map (f: { place = "services.${s.name}.files.${f}.dependsOn"; inherit (s.files.${f}) dependsOn; }) (attrNames s.files)
-        ++ [ { place = "services.${s.name}.sso.dependsOn"; inherit (s.sso) dependsOn; } ];
     in
-    when (given != [ ]) (
-      concatMap (p: unknown "FL019" "need of host ${n}" after p.place p.dependsOn) (concatMap places given)
+    when (written != [ ]) (
+      concatMap (w: unknown "FL019" "need of host ${n}" after "${w.place}.dependsOn" w.dependsOn) written
       ++ when (circular != [ ]) [
         (fault {
           id = "FL033";
@@ -125,18 +122,16 @@ let
         })
       ]);
 
-  sameNeed = n: h: twice
+  sameNeed = n: twice
     {
       id = "FL024";
-      key = f: f.need;
-      place = f: "services.${f.service}.files.${f.file}";
-      what = f: "file ${f.file} of service ${f.service}";
+      key = w: w.id;
+      place = w: w.place or "hosts.${n}";
+      what = w: w.what or "a need of kind ${w.kind}";
       problem = other: "on host ${n}, ${other} already has the need";
-      remedy = "give one of the files another name";
+      remedy = "give one of them another name";
     }
-    (concatMap
-      (s: map (file: { inherit file; service = s; need = "file-${s}-${file}"; }) (attrNames t.services.${s}.files))
-      h.services);
+    wanted.${n};
 
   # A role that needs what the host does not have, held by the host or a service on it.
   capabilities = n: h:
@@ -174,8 +169,8 @@ let
 
   grouped = n: h: when (h.group != "") (map
     (f: if substring 0 12 f.remedy == "did you mean" then f
-      else f // { remedy = "${f.remedy}: write inventory.${tools.attribute h.group} = { }; for a new one"; })
-    (unknown "FL016" "group of hosts" clean.inventory "hosts.${n}.group" [ h.group ]));
+      else f // { remedy = "${f.remedy}: write hostGroups.${tools.attribute h.group} = { }; for a new one"; })
+    (unknown "FL016" "group of hosts" clean.hostGroups "hosts.${n}.group" [ h.group ]));
 in
 mapAttrs
   (n: written:
@@ -185,6 +180,6 @@ mapAttrs
     ++ grouped n written
     ++ callers n written
     ++ addresses n h ++ key n
-    ++ ports n h ++ listeners n h ++ covered n h ++ sameNeed n h ++ waiting n h
+    ++ ports n h ++ listeners n h ++ covered n h ++ sameNeed n ++ waiting n
     ++ capabilities n h)
   clean.hosts

@@ -7,8 +7,8 @@ let
   # A role with a reference to nothing was reported for that.
   reaches = n: r:
     let
-      members = r.services ++ concatMap (g: t.groups.${g} or [ ]) r.groups;
-      dangling = any (s: !t.services ? ${s}) members || any (g: !t.groups ? ${g}) r.groups;
+      members = r.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) r.serviceGroups;
+      dangling = any (s: !t.services ? ${s}) members || any (g: !t.serviceGroups ? ${g}) r.serviceGroups;
       hidden = filter (s: !t.services.${s}.published) members;
     in
     when (!any (s: t.services.${s}.published or false) members && !elem n [ "node" "operator" ] && !dangling) [
@@ -18,7 +18,7 @@ let
         problem = "the role reaches";
         value = "nothing";
         remedy =
-          if hidden == [ ] then "name a service in roles.${n}.services or a group with members in roles.${n}.groups"
+          if hidden == [ ] then "name a service in roles.${n}.services or a group with members in roles.${n}.serviceGroups"
           else "set visibility = \"cluster\" for ${concatStringsSep ", " hidden}, which visibility = \"host\" hides";
       })
     ];
@@ -29,7 +29,7 @@ in
       ++ when (elem "node" u.roles) [ (reserved "users.${n}.roles" "node") ])
     clean.users;
 
-  roles = mapAttrs (n: r: service "roles.${n}.services" r.services ++ group "roles.${n}.groups" r.groups ++ reaches n r) clean.roles;
+  roles = mapAttrs (n: r: service "roles.${n}.services" r.services ++ group "roles.${n}.serviceGroups" r.serviceGroups ++ reaches n r) clean.roles;
 
-  groups = mapAttrs (n: service "groups.${n}") clean.groups;
+  serviceGroups = mapAttrs (n: service "serviceGroups.${n}") clean.serviceGroups;
 }

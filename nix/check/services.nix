@@ -1,5 +1,5 @@
 # Faults of each service.
-{ access, clean, shapes, t, tools, ... }:
+{ access, clean, kinds, shapes, t, tools, ... }:
 let
   inherit (builtins)
     any
@@ -18,10 +18,9 @@ let
     substring
     toJSON
     ;
-  inherit (tools) answers fault host named role show when;
+  inherit (tools) excluded fault host missing role show when;
+  ofKinds = map (k: k.service) (filter (k: k ? service) kinds);
 
-  missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
-  excluded = remedy: place: value: [ (fault { id = "FL009"; inherit place value remedy; problem = "given together with"; }) ];
   both = excluded "keep one of the two";
   socket = s: substring 0 5 s.upstream == "unix:";
 
@@ -81,28 +80,6 @@ let
     })
   ];
 
-  # Without its mode the rest has no effect. A wrong mode was reported.
-  idle = s: s.mode == "none" && (s.restart != "" || s.redirectURIs != [ ] || s.dependsOn != [ ] || s.generation != 1);
-  sso = n: s: when (idle s.sso && shapes.services.${n} == [ ])
-    (excluded "write mode = \"oidc\";, or take out what it would be for" "services.${n}.sso" "mode = \"none\"")
-  ++ when (s.sso.mode == "oidc") (
-    when (s.sso.redirectURIs == [ ])
-      (missing "services.${n}.sso" "redirectURIs" "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback")
-    ++ concatMap (named "services.${n}.sso.redirectURIs") s.sso.redirectURIs
-    ++ concatMap (answers "services.${n}.sso.redirectURIs") s.sso.redirectURIs);
-
-  files = n: s: concatMap
-    (f: when (stringLength n + stringLength f > 57) [
-      (fault {
-        id = "FL025";
-        place = "services.${n}.files.${f}";
-        problem = "names of service and file together have at most 57 characters, these";
-        value = toString (stringLength n + stringLength f);
-        remedy = "shorten one of them";
-      })
-    ])
-    (attrNames s.files);
-
   # The name that people type, see RFC 1035 section 2.3.4.
   dialled = n: concatMap
     (h:
@@ -160,6 +137,6 @@ mapAttrs
     ++ host "services.${n}.hosts" s.hosts
     ++ role "services.${n}.roles" s.roles
     ++ when (elem "node" s.roles) [ (tools.reserved "services.${n}.roles" "node") ]
-    ++ where n s ++ port n s ++ protocol n s ++ sso n s ++ files n s ++ dialled n
-    ++ tlsName n s ++ ingress n s))
+    ++ where n s ++ port n s ++ protocol n s ++ dialled n
+    ++ tlsName n s ++ ingress n s ++ concatMap (k: k n s) ofKinds))
   clean.services

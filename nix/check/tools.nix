@@ -68,6 +68,10 @@ in
     }.${name};
   };
 
+  # An attribute that should be there, and one that should not be beside another.
+  missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
+  excluded = remedy: place: value: [ (fault { id = "FL009"; inherit place value remedy; problem = "given together with"; }) ];
+
   when = condition: faults: if condition then faults else [ ];
 
   # A URL below the trust domain leads to its service's port on all hosts but through SOCKS5,
@@ -100,7 +104,7 @@ in
   service = place: concatMap (n: map (f: whole f n) (unknown "FL011" "service" t.services place [ n ]));
   user = unknown "FL012" "user" t.users;
   role = unknown "FL013" "role" t.roles;
-  group = unknown "FL014" "group" t.groups;
+  group = unknown "FL014" "group" t.serviceGroups;
 
   # Of the things that share a key, all but the first are faults.
   twice = { id, key, place, problem, remedy, show ? key, what ? (e: e.name) }: list:

@@ -1,6 +1,6 @@
 # What is probably not meant. No host waits for it, so none looks at it. What concerns
 # no entry is at the top.
-{ access, clean, shapes, t, tools, ... }@arguments:
+{ access, clean, kinds, shapes, t, tools, ... }@arguments:
 let
   inherit (builtins)
     any
@@ -18,7 +18,8 @@ let
     mapAttrs
     removeAttrs
     ;
-  inherit (tools) attribute fault serviceOf show suggest when;
+  inherit (tools) attribute fault show suggest when;
+  ofKinds = map (k: k.warnings.service) (filter (k: k ? warnings) kinds);
   index = import ../index.nix;
   names = import ../names.nix;
   template = import ./template.nix arguments;
@@ -41,23 +42,6 @@ let
       })
     ];
 
-  # Signing in takes the service to the pages of the issuer, where that is in the cluster.
-  issuer = serviceOf t.providers.oidc.issuer;
-  signsIn = n: s:
-    let
-      holders = [ t.services.${n} ] ++ map (h: t.hosts.${h}) t.services.${n}.hosts;
-      reaches = any (p: any (r: elem r access.leading.${issuer} or [ ]) p.roles) holders;
-    in
-    when (s.sso.mode == "oidc" && issuer != null && t.services ? ${issuer} && t.services.${n}.hosts != [ ] && !reaches) [
-      (fault {
-        id = "FL045";
-        place = "services.${n}.sso";
-        problem = "signing in asks the issuer, which the service may not reach:";
-        value = "service ${issuer}";
-        remedy = "give services.${n}.roles a role that reaches ${issuer}";
-      })
-    ];
-
   reachable = n: s: when (t.services.${n}.published && t.services.${n}.hosts != [ ] && access.allow.${n} == [ ]) [
     (fault {
       id = "FL041";
@@ -72,17 +56,17 @@ let
 
   # A group is there for the hosts in it and in the groups below.
   inhabited = set (concatMap t.outward (attrNames (groupBy (h: h.group) (attrValues clean.hosts))));
-  inventory = map
+  hostGroups = map
     (g: fault {
       id = "FL046";
-      place = "inventory.${attribute g}";
+      place = "hostGroups.${attribute g}";
       problem = "what it has is given to";
       value = "no host";
       remedy =
-        if attrNames inhabited == [ ] then "write group = ${show g}; in the hosts that are in it"
+        if removeAttrs inhabited [ "" ] == { } then "write group = ${show g}; in the hosts that are in it"
         else suggest "group of hosts" g (attrNames inhabited);
     })
-    (filter (g: !inhabited ? ${g}) (attrNames clean.inventory));
+    (filter (g: !inhabited ? ${g}) (attrNames clean.hostGroups));
 
   # Others wait for a provider.
   devices = concatMap
@@ -134,7 +118,7 @@ let
   # That a role reaches nothing at all is an error.
   hidden = n: r:
     let
-      members = r.services ++ concatMap (g: t.groups.${g} or [ ]) r.groups;
+      members = r.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) r.serviceGroups;
       is = published: s: t.services.${s}.published or null == published;
     in
     when (any (is true) members || elem n [ "node" "operator" ]) (map
@@ -168,9 +152,9 @@ let
     ]);
 in
 {
-  top = inventory ++ devices ++ template.top;
+  top = hostGroups ++ devices ++ template.top;
   hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ template.host n h) clean.hosts;
   roles = mapAttrs hidden clean.roles;
-  services = mapAttrs (n: s: upstream n s ++ signsIn n s ++ reachable n s) clean.services;
+  services = mapAttrs (n: s: upstream n s ++ reachable n s ++ concatMap (k: k n s) ofKinds) clean.services;
   users = mapAttrs user clean.users;
 }

@@ -57,9 +57,9 @@ func compareHosts(name string, h Host, cluster string, o Host) (faults []Fault) 
 			"write the key that the machine has in both, or, of two machines, give one another name, address or port")
 		return faults
 	}
-	if h.Membership == o.Membership {
-		differ("membership", "in cluster "+cluster+" the same machine has as well", fmt.Sprintf("%q", string(h.Membership)),
-			"say which of them is the further one, membership = \"…\";")
+	if h.Instance == o.Instance {
+		differ("instance", "in cluster "+cluster+" the same machine has as well", fmt.Sprintf("%q", string(h.Instance)),
+			"say which of them is the further one, instance = \"…\";")
 	}
 	if h.ForwarderPort == o.ForwarderPort {
 		differ("forwarderPort", "in cluster "+cluster+" the same machine has as well", h.ForwarderPort, "write another in one of them")

@@ -11,19 +11,22 @@ import (
 // one identity.
 func TestSeveralClusters(t *testing.T) {
 	for name, c := range map[string]struct {
-		more string
-		want []string
+		top, more string
+		want      []string
 	}{
-		"the same machine, apart": {`membership = "blue"; forwarderPort = 4611; providerPort = 4601;`, nil},
-		"the same machine":        {``, []string{"hosts.alpha.forwarderPort", "hosts.alpha.membership", "hosts.alpha.providerPort"}},
-		"the same port":           {`membership = "blue"; providerPort = 4601;`, []string{"hosts.alpha.forwarderPort"}},
-		"another key": {`membership = "blue"; forwarderPort = 4611; sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1M";`,
+		"the same machine, apart":    {``, `instance = "blue"; forwarderPort = 4611; providerPort = 4601;`, nil},
+		"the same machine":           {``, ``, []string{"hosts.alpha.forwarderPort", "hosts.alpha.instance", "hosts.alpha.providerPort"}},
+		"the same port":              {``, `instance = "blue"; providerPort = 4601;`, []string{"hosts.alpha.forwarderPort"}},
+		"known by its key alone":     {`trustDomain = "blue.flor";`, `address = "192.0.2.9";`, []string{"hosts.alpha.forwarderPort", "hosts.alpha.instance", "hosts.alpha.providerPort"}},
+		"another behind one address": {`trustDomain = "blue.flor";`, `forwarderPort = 4611; sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1M";`, nil},
+		"another at its address":     {`trustDomain = "blue.flor";`, `sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1M";`, []string{"hosts.alpha.sshHostKey"}},
+		"another key": {``, `instance = "blue"; forwarderPort = 4611; sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1M";`,
 			[]string{"hosts.alpha.sshHostKey"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := flake(t, `let
 				merge = a: b: if builtins.isAttrs a && builtins.isAttrs b then a // builtins.mapAttrs (n: v: if a ? ${n} then merge a.${n} v else v) b else b;
-				blue = merge base { name = "blue"; hosts.beta = { membership = "blue"; forwarderPort = 4611; }; hosts.alpha = { `+c.more+` }; };
+				blue = merge base { name = "blue"; `+c.top+` hosts.beta = { instance = "blue"; forwarderPort = 4611; }; hosts.alpha = { `+c.more+` }; };
 			in { a = mkCluster blue; b = mkCluster base; }`)
 			reports, err := Validate(t.Context(), src, time.Now())
 			if err != nil || len(reports) != 2 {

@@ -31,8 +31,8 @@ type Cluster struct {
 	Documents map[string][]florete.Document
 	// Systems of the hosts that were named, "x86_64-linux", empty where not declared.
 	Systems map[string]string
-	// Memberships of the hosts that were named, "" on hosts of one cluster.
-	Memberships map[string]florete.Membership
+	// Instances of the hosts that were named, "" on hosts of one cluster.
+	Instances map[string]florete.Instance
 }
 
 // Fault is one thing wrong with a topology. nix/rules.nix lists their ids.
@@ -94,14 +94,14 @@ type answer struct {
 		Domain string
 		Roots  []string
 	}
-	Topology    Topology
-	Hosts       []string
-	Systems     map[string]string
-	Memberships map[string]florete.Membership
-	Documents   map[string]map[string]Raw
-	Units       map[string]string
-	Sysusers    string
-	Sysctl      string
+	Topology  Topology
+	Hosts     []string
+	Systems   map[string]string
+	Instances map[string]florete.Instance
+	Documents map[string]map[string]Raw
+	Units     map[string]string
+	Sysusers  string
+	Sysctl    string
 }
 
 // Compile returns the documents of the named hosts, of every host when none is
@@ -111,7 +111,7 @@ func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) 
 	if err != nil {
 		return Cluster{}, err
 	}
-	c := Cluster{Name: a.Name, Systems: a.Systems, Memberships: a.Memberships, Documents: map[string][]florete.Document{}}
+	c := Cluster{Name: a.Name, Systems: a.Systems, Instances: a.Instances, Documents: map[string][]florete.Document{}}
 	for host, kinds := range a.Documents {
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 			d, err := kinds[kind].Open()

@@ -211,3 +211,13 @@ func TestCancelled(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The flake's own directory is no certificate: Nix shows nobody what lies beside it.
+func TestFlakeForACertificate(t *testing.T) {
+	src := flake(t, `{ one = mkCluster (base // { trust = base.trust // { roots = [ ./. ]; }; users.ann.roles = [ "reder" ]; }); }`)
+	var faults *FaultsError
+	_, err := ReadTopology(t.Context(), src)
+	if !errors.As(err, &faults) || len(faults.Faults) != 2 || faults.Faults[0].ID != "FL002" || faults.Faults[0].Place != "trust.roots[0]" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -32,8 +32,8 @@ func TestWhatConcernsAHost(t *testing.T) {
 		`{ users.dan.role = 1; }`:                   {"delta": "FL001"},
 		`{ users.dan.roles = [ "guest" "gest" ]; }`: {"delta": "FL013"},
 		`{ services.blog.prot = 1; }`:               {"gamma": "FL001", "delta": "FL001"},
-		`{ roles.guest.groups = [ "x" ]; }`:         {"gamma": "FL014", "delta": "FL014"},
-		`{ roles.reader.groups = [ "x" ]; }`:        {"beta": "FL014"},
+		`{ roles.guest.serviceGroups = [ "x" ]; }`:  {"gamma": "FL014", "delta": "FL014"},
+		`{ roles.reader.serviceGroups = [ "x" ]; }`: {"beta": "FL014"},
 		`{ services.blog.host = "gama"; }`:          {"beta": "FL010", "gamma": "FL010", "delta": "FL010"}, // may be meant for anyone
 		`{ hosts.delta.address = "192.0.2.3"; }`:    {"gamma": "FL020"},                                    // the later name
 		`{ trust.roots = [ ]; }`:                    {"beta": "FL007", "gamma": "FL007", "delta": "FL007"},
@@ -63,7 +63,7 @@ func TestWhatConcernsAHost(t *testing.T) {
 
 // A host that is a member of two clusters is two hosts: nothing of one cluster is in
 // the documents of the other.
-func TestMembershipsAreIsolated(t *testing.T) {
+func TestInstancesAreIsolated(t *testing.T) {
 	src := flake(t, `let
 		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + builtins.substring 7 43 ((import ./nix/names.nix).sri name);
 		cluster = name: mkCluster (base // {

@@ -23,7 +23,7 @@ if isCluster clusters then { unnamed = true; } else
     // when documents {
       hosts = attrNames c.documents;
       systems = listToAttrs (map (h: { name = h; value = c.topology.hosts.${h}.system; }) some);
-      memberships = listToAttrs (map (h: { name = h; value = c.topology.hosts.${h}.membership; }) some);
+      instances = listToAttrs (map (h: { name = h; value = c.topology.hosts.${h}.instance; }) some);
       documents = if hosts == [ ] then c.compiled or c.documents else listToAttrs (map (h: { name = h; value = c.documents.${h}; }) some);
     }
     // when (bin != null && some != [ ]) (let h = head some; in {

@@ -10,14 +10,14 @@ import (
 // Topology is what people wrote, with every reference followed: nix/view.nix.
 // Lists are sorted, but for hosts of a provider, which come in order of preference.
 type Topology struct {
-	Name        string
-	TrustDomain string
-	Hosts       map[string]Host
-	Services    map[string]Service
-	Users       map[string]User
-	Roles       map[string]Role
-	Groups      map[string][]string // services
-	Providers   map[string]Provider // by kind
+	Name          string
+	TrustDomain   string
+	Hosts         map[string]Host
+	Services      map[string]Service
+	Users         map[string]User
+	Roles         map[string]Role
+	ServiceGroups map[string][]string // services
+	Providers     map[string]Provider // by kind
 }
 
 // Host is a machine.
@@ -27,15 +27,15 @@ type Host struct {
 	Address                     []string
 	SSHHostKey                  string
 	ForwarderPort, ProviderPort int
-	// Membership names the directories, units and accounts that it has there.
-	Membership florete.Membership
-	Kind       string   // "server" or "device"
-	Group      string   // of the inventory, "eu/fra"
-	Roles      []string // of the node
-	Services   []string // that run here
-	Users      []string // who may act here
-	Kinds      []string // of need that it provides
-	Tags       []string
+	// Instance names the directories, units and accounts that it has there.
+	Instance florete.Instance
+	Kind     string   // "server" or "device"
+	Group    string   // of the host groups, "eu/fra"
+	Roles    []string // of the node
+	Services []string // that run here
+	Users    []string // who may act here
+	Kinds    []string // of need that it provides
+	Tags     []string
 	// Capabilities are what it can do; with "ingress" it takes in strangers.
 	Capabilities []string
 }
@@ -63,7 +63,7 @@ type User struct {
 }
 
 // Role is what its holders reach.
-type Role struct{ Services, Groups []string }
+type Role struct{ Services, ServiceGroups []string }
 
 // Provider is who answers needs of one kind.
 type Provider struct{ Hosts []string }

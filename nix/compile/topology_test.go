@@ -16,7 +16,8 @@ func TestReadTopology(t *testing.T) {
 	wiki, ann := top.Services["wiki"], top.Users["ann"]
 	if top.Name != "golden" || top.Hosts["beta"].ID.Short() != "node/beta" || !wiki.Published || wiki.IDs[0].Short() != "service/wiki" ||
 		!slices.Equal(wiki.Hosts, []string{"beta"}) || !slices.Equal(ann.Hosts, []string{"beta"}) || !slices.Equal(ann.Roles, []string{"reader"}) ||
-		!slices.Equal(top.Roles["reader"].Services, []string{"wiki"}) || !slices.Equal(top.Hosts["alpha"].Kinds, []string{"cert"}) {
+		!slices.Equal(top.Roles["reader"].Services, []string{"wiki"}) || !slices.Equal(top.Hosts["alpha"].Kinds, []string{"cert"}) ||
+		wiki.Protocol != "tcp" || wiki.Visibility != "cluster" || wiki.Scope != "cluster" {
 		t.Errorf("got %+v", top)
 	}
 }

@@ -143,7 +143,7 @@ func TestValidateFindsKeys(t *testing.T) {
 		}
 		return false
 	}
-	git("init", "--quiet")
+	git("init", "--quiet", "..") // the flake is a directory of its repository
 	git("add", "flake.nix", "base.nix", "nix")
 	if found() {
 		t.Error("found although Nix does not see it")

@@ -11,10 +11,10 @@ import (
 
 // Units are what systemd is told of a host as a member of a cluster.
 type Units struct {
-	Membership florete.Membership
-	Files      map[string]string // by name, "florete-agent.service"
-	Sysusers   string            // the accounts they need, sysusers.d(5)
-	Sysctl     string            // what they ask of the kernel, sysctl.d(5)
+	Instance florete.Instance
+	Files    map[string]string // by name, "florete-agent.service"
+	Sysusers string            // the accounts they need, sysusers.d(5)
+	Sysctl   string            // what they ask of the kernel, sysctl.d(5)
 }
 
 // ReadUnits returns the units of a host whose commands are in directory bin.
@@ -26,17 +26,17 @@ func ReadUnits(ctx context.Context, src Source, host, bin string) (Units, error)
 	if a.Units == nil {
 		return Units{}, NoHost(a.Name, host, a.Hosts)
 	}
-	return Units{a.Memberships[host], a.Units, a.Sysusers, a.Sysctl}, nil
+	return Units{a.Instances[host], a.Units, a.Sysusers, a.Sysctl}, nil
 }
 
-// Write puts the units in dir, <membership>.sysusers and <membership>.sysctl beside
+// Write puts the units in dir, <instance>.sysusers and <instance>.sysctl beside
 // them, and removes units of an earlier call that are no more. Nothing but files named
-// <membership>-* is removed, so dir may hold others.
+// <instance>-* is removed, so dir may hold others.
 func (u Units) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	old, err := filepath.Glob(filepath.Join(dir, u.Membership.Unit("*")))
+	old, err := filepath.Glob(filepath.Join(dir, u.Instance.Unit("*")))
 	if err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func (u Units) Write(dir string) error {
 		}
 	}
 	files := maps.Clone(u.Files)
-	files[u.Membership.String()+".sysusers"] = u.Sysusers
-	files[u.Membership.String()+".sysctl"] = u.Sysctl
+	files[u.Instance.String()+".sysusers"] = u.Sysusers
+	files[u.Instance.String()+".sysctl"] = u.Sysctl
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err

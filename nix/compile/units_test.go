@@ -17,7 +17,7 @@ import (
 const various = `{ one = mkCluster (base // {
   hosts = base.hosts // {
     gamma = { sshHostKey = key "gamma"; };
-    delta = { sshHostKey = key "delta"; membership = "blue"; };
+    delta = { sshHostKey = key "delta"; instance = "blue"; };
   };
   services.host = { host = "beta"; scope = "node"; upstream = "unix:/run/florete-host.sock"; listenPort = 80; };
   services.rotate = { host = "alpha"; scope = "node"; upstream = "unix:/run/florete-host-rotate.sock"; listenPort = 80; };
@@ -130,10 +130,10 @@ func TestExposure(t *testing.T) {
 }
 
 // TestUnitsWrite: over what an earlier call left, beside what others put there and the
-// units of another membership.
+// units of another instance.
 func TestUnitsWrite(t *testing.T) {
 	dir := t.TempDir()
-	blue := Units{Membership: "blue", Files: map[string]string{"florete_blue-agent.service": "blue"}}
+	blue := Units{Instance: "blue", Files: map[string]string{"florete_blue-agent.service": "blue"}}
 	if err := blue.Write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -171,14 +171,18 @@ func TestUnitsWrite(t *testing.T) {
 	}
 }
 
-// TestUnitsRecover: no number of crashes keeps a service down, and a socket takes its
-// service along when it stops, without which it could not start again.
+// TestUnitsRecover: no number of crashes keeps a service down, none takes the host's
+// memory, and a socket takes its service along when it stops, without which it could not
+// start again.
 func TestUnitsRecover(t *testing.T) {
 	for host, units := range readVarious(t) {
 		for name, text := range units.Files {
 			stem, kind, _ := strings.Cut(name, ".")
 			if kind == "service" && !strings.Contains(text, "\nStartLimitIntervalSec=0\n") {
 				t.Errorf("%s: %s: has a limit of starts", host, name)
+			}
+			if kind == "service" && !strings.Contains(text, "\nMemoryMax=") {
+				t.Errorf("%s: %s: may take all memory", host, name)
 			}
 			if kind != "socket" {
 				continue

@@ -115,7 +115,7 @@ func TestFolder(t *testing.T) {
 		"hosts/_draft/d.nix": `{ }`,
 		"hosts/.hidden.nix":  `{ }`,
 		"hosts/eu/README.md": `not Nix`,
-		"inventory.nix":      `{ eu.tags = [ "europe" ]; us = { }; }`,
+		"hostGroups.nix":     `{ eu.tags = [ "europe" ]; us = { }; }`,
 		"providers/cert.nix": `{ hosts = [ "a" ]; }`,
 		"users/ann.nix":      `{ roles = [ "operator" ]; }`,
 		"role/eu/lost.nix":   `{ }`,
@@ -132,7 +132,7 @@ func TestFolder(t *testing.T) {
 		service = { };
 		services.s = { host = "b"; port = 1; };
 		hosts = { a.address = "192.0.2.1"; b = { address = "192.0.2.2"; group = "eu/fra"; }; c.group = "us"; };
-		inventory = { eu.tags = [ "europe" ]; "eu/fra" = { }; us = { }; };
+		hostGroups = { eu.tags = [ "europe" ]; "eu/fra" = { }; us = { }; };
 		users = { ann.roles = [ "operator" ]; bob = { }; };
 	}`, &same)
 	if !same {

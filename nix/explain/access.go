@@ -79,8 +79,8 @@ func New(t compile.Topology) *Access {
 		for _, s := range role.Services {
 			a.chains[s] = append(a.chains[s], Chain{Role: name})
 		}
-		for _, g := range role.Groups {
-			for _, s := range t.Groups[g] {
+		for _, g := range role.ServiceGroups {
+			for _, s := range t.ServiceGroups[g] {
 				a.chains[s] = append(a.chains[s], Chain{name, g})
 			}
 		}
@@ -106,8 +106,8 @@ func (a *Access) reach(roles []string) map[string]bool {
 	}
 	for _, r := range roles {
 		add(a.t.Roles[r].Services)
-		for _, g := range a.t.Roles[r].Groups {
-			add(a.t.Groups[g])
+		for _, g := range a.t.Roles[r].ServiceGroups {
+			add(a.t.ServiceGroups[g])
 		}
 	}
 	return reach

@@ -146,8 +146,8 @@ func (a *Access) remedies(p Principal, service string) []Remedy {
 	}
 	for _, role := range p.Roles {
 		add("roles."+role+".services", service, a.let([]string{role}, service))
-		for _, g := range a.t.Roles[role].Groups {
-			add("groups."+g, service, a.let(a.through(g), service))
+		for _, g := range a.t.Roles[role].ServiceGroups {
+			add("serviceGroups."+g, service, a.let(a.through(g), service))
 		}
 	}
 	return slices.SortedFunc(maps.Values(remedies), func(r, o Remedy) int {
@@ -186,7 +186,7 @@ func (a *Access) let(roles []string, service string) (pairs []Pair) {
 // through are the roles that reach a group.
 func (a *Access) through(group string) (roles []string) {
 	for name, r := range a.t.Roles {
-		if slices.Contains(r.Groups, group) {
+		if slices.Contains(r.ServiceGroups, group) {
 			roles = append(roles, name)
 		}
 	}

@@ -76,6 +76,9 @@ func TestRemediesAreTrue(t *testing.T) {
 	for _, p := range a.Principals() {
 		for service := range a.t.Services {
 			e := a.Explain(p, service)
+			if b, err := json.Marshal(e); err != nil || strings.Contains(string(b), "null") {
+				t.Errorf("a list that is not there is none: %s, %v", b, err)
+			}
 			if e.Allowed {
 				continue
 			}
@@ -172,8 +175,8 @@ func apply(t *testing.T, top compile.Topology, r Remedy) compile.Topology {
 		role := c.Roles[name]
 		role.Services = append(role.Services, value)
 		c.Roles[name] = role
-	case "groups":
-		c.Groups[name] = append(c.Groups[name], value)
+	case "serviceGroups":
+		c.ServiceGroups[name] = append(c.ServiceGroups[name], value)
 	default:
 		t.Fatalf("place %s", r.Place)
 	}
@@ -204,6 +207,27 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"backup", "service:backup", "service/forge/backup", "spiffe://demo.flor/service/forge/backup"} {
 		if got, err := a.Service(name); got != "backup" {
 			t.Errorf("%q: got %q, %v", name, got, err)
+		}
+	}
+	if got, err := a.Service(""); err == nil {
+		t.Errorf("no name is that of %q", got)
+	}
+}
+
+// Programs find a list where one is empty, never null.
+func TestListsAreLists(t *testing.T) {
+	a := example(t)
+	for id, p := range a.principals {
+		for service := range a.t.Services {
+			b, err := json.Marshal(a.Explain(p, service))
+			if err != nil || strings.Contains(string(b), "null") {
+				t.Errorf("%s, %s: %s, %v", id, service, b, err)
+			}
+		}
+	}
+	for service := range a.t.Services {
+		if b, err := json.Marshal(a.WhoCan(service)); err != nil || strings.Contains(string(b), "null") {
+			t.Errorf("%s: %s, %v", service, b, err)
 		}
 	}
 }

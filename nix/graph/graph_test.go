@@ -95,24 +95,40 @@ func TestNew(t *testing.T) {
 // What a large picture shows of services that hold roles, of strangers and of datagrams,
 // and that a provider alone has no line to itself.
 func TestMarks(t *testing.T) {
+	long := strings.Repeat("proxy", 6)
 	c := Cluster{Topology: compile.Topology{
-		Hosts: map[string]compile.Host{"gate": {Services: []string{"proxy"}, Capabilities: []string{"ingress"}, Kinds: []string{"cert"}}},
+		Hosts: map[string]compile.Host{"gate": {Services: []string{long}, Roles: []string{"guest"}, Capabilities: []string{"ingress"}, Kinds: []string{"cert"}}},
 		Services: map[string]compile.Service{
-			"proxy": {Hosts: []string{"gate"}, Roles: []string{"reader"}, Visibility: "host"},
-			"blog":  {Hosts: []string{"h9"}, Published: true, Visibility: "public", TLSName: "blog.example.org"},
-			"time":  {Hosts: []string{"h9"}, Published: true, Protocol: "udp"},
+			long:   {Hosts: []string{"gate"}, Roles: []string{"reader"}, Visibility: "host"},
+			"git":  {Hosts: []string{"h9"}, Published: true, Visibility: "public", Protocol: "udp"},
+			"irc":  {Hosts: []string{"h9"}, Published: true, Visibility: "public"},
+			"blog": {Hosts: []string{"h9"}, Published: true, Visibility: "public", TLSName: "blog.example.org"},
+			"time": {Hosts: []string{"h9"}, Published: true, Protocol: "udp"},
 		},
-		Roles: map[string]compile.Role{"reader": {Services: []string{"blog", "time"}}},
+		Roles:  map[string]compile.Role{"reader": {Services: []string{"blog", "git", "time"}}, "guest": {ServiceGroups: []string{"pages"}}},
+		ServiceGroups: map[string][]string{"pages": {"git", "irc"}},
 	}, Needs: map[string]map[string][]string{"gate": {"gate": {"cert"}}}}
 	for i := range 70 {
-		c.Hosts[fmt.Sprint("h", i)] = compile.Host{Services: []string{"blog", "time"}[:2*btoi(i == 9)]}
+		c.Hosts[fmt.Sprint("h", i)] = compile.Host{Roles: []string{"guest"}[:btoi(i == 5)], Services: []string{"blog", "git", "irc", "time"}[:4*btoi(i == 9)]}
 	}
 	c.nodes = len(c.Hosts)
 	drawn := string(SVG(c))
-	for _, want := range []string{`class="ring"`, "strangers → blog", `class="stranger"`, "time · udp"} {
+	for _, want := range []string{`class="ring"`, ">strangers → blog, git, irc<", `class="stranger"`, "time · udp", "git · udp · public"} {
 		if !strings.Contains(drawn, want) {
 			t.Errorf("no %s in the picture", want)
 		}
+	}
+	if n := strings.Count(drawn, "strangers →"); n != 1 {
+		t.Errorf("strangers come in at %d hosts, one is an ingress", n)
+	}
+	cut := regexp.MustCompile(`x="(\d+)" y="\d+">(proxy[a-z]*…)<title>(?s:.*?)class="ring" cx="(\d+)"`).FindStringSubmatch(drawn)
+	if cut == nil {
+		t.Fatal("no name that is cut, with a ring")
+	}
+	begin, _ := strconv.Atoi(cut[1])
+	ring, _ := strconv.Atoi(cut[3])
+	if begin+width(cut[2], 12) > ring-6 {
+		t.Errorf("%s at %d runs into the ring at %d", cut[2], begin, ring)
 	}
 	if strings.Contains(drawn, "is provided for by") {
 		t.Error("a line to who provides, from nowhere")
@@ -136,7 +152,7 @@ func btoi(b bool) int {
 }
 
 func need(id, kind, providers string) string {
-	return fmt.Sprintf(`{"id":%q,"kind":%q,"providers":[%s],"request":{},"deliver":{"files":{},"owner":"","group":""},"onChange":[],"dependsOn":[],"renew":{},"generation":1}`, id, kind, providers)
+	return fmt.Sprintf(`{"id":%q,"kind":%q,"for":"spiffe://demo.flor/node/a","providers":[%s],"request":{},"deliver":{"files":{},"owner":"","group":""},"onChange":[],"dependsOn":[],"renew":{},"generation":1}`, id, kind, providers)
 }
 
 func TestAroundNobody(t *testing.T) {
@@ -207,7 +223,7 @@ func TestEscaped(t *testing.T) {
 	c.Hosts[odd] = h
 	c.Services[odd] = compile.Service{Hosts: []string{odd}, Published: true, Roles: []string{odd}}
 	c.Users[odd] = compile.User{Hosts: []string{odd}, Roles: []string{odd}}
-	c.Roles[odd] = compile.Role{Services: []string{odd}, Groups: []string{odd}}
+	c.Roles[odd] = compile.Role{Services: []string{odd}, ServiceGroups: []string{odd}}
 	c.Needs[odd] = map[string][]string{"mon": {odd}}
 	texts := wellFormed(t, SVG(c))
 	if !slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, `a"]<b>&'\`) }) {
@@ -314,7 +330,7 @@ func apart(t *testing.T, seed uint64, a, b rect) {
 func random(r *rand.Rand, n int) Cluster {
 	c := Cluster{Topology: compile.Topology{
 		Name: "random", TrustDomain: "random.flor", Hosts: map[string]compile.Host{}, Services: map[string]compile.Service{},
-		Users: map[string]compile.User{}, Roles: map[string]compile.Role{"node": {}}, Groups: map[string][]string{},
+		Users: map[string]compile.User{}, Roles: map[string]compile.Role{"node": {}}, ServiceGroups: map[string][]string{},
 	}, Needs: map[string]map[string][]string{}, nodes: n}
 	roles := []string{"node"}
 	for i := range r.IntN(25) {

@@ -10,7 +10,7 @@ import (
 )
 
 // What a picture is made of, in pixels. In detail, edges end at single services
-// and users; in a large cluster they end at the frames of the inventory, and
+// and users; in a large cluster they end at the frames of the host groups, and
 // services and users carry the numbers of their roles.
 const (
 	margin   = 28
@@ -65,7 +65,7 @@ type picture struct {
 	Cluster
 	detail      bool
 	left, right []*frame // hosts that only call; hosts that serve
-	framed      bool     // there is an inventory to show
+	framed      bool     // there are host groups to show
 	pills       []*pill
 	boxes       map[string]*box
 	lanes       []string // hosts that provide, sorted
@@ -130,7 +130,7 @@ func lay(c Cluster) *picture {
 }
 
 // nowhere stands for a host in the boxes of users whom no host acts as, last for
-// their group; no name of the inventory comes after it.
+// their group; no name of the host groups comes after it.
 const nowhere, last = "on no host", "~"
 
 func (p *picture) box(name string, numbers map[string]int) *box {

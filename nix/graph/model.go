@@ -74,13 +74,13 @@ func (c Cluster) roles() []*role {
 		for _, s := range r.Services {
 			reach[s] = c.Services[s].Published
 		}
-		for _, g := range r.Groups {
-			for _, s := range c.Groups[g] {
+		for _, g := range r.ServiceGroups {
+			for _, s := range c.ServiceGroups[g] {
 				reach[s] = c.Services[s].Published
 			}
 		}
 		maps.DeleteFunc(reach, func(_ string, published bool) bool { return !published })
-		holders[name] = &role{name: name, groups: r.Groups, services: slices.Sorted(maps.Keys(reach))}
+		holders[name] = &role{name: name, groups: r.ServiceGroups, services: slices.Sorted(maps.Keys(reach))}
 		if c.drawn != nil {
 			holders[name].services = c.drawn[name]
 		}
@@ -141,8 +141,8 @@ func (c Cluster) entered(host string) (services []string) {
 	for _, role := range held {
 		r := c.Roles[role]
 		services = append(services, r.Services...)
-		for _, g := range r.Groups {
-			services = append(services, c.Groups[g]...)
+		for _, g := range r.ServiceGroups {
+			services = append(services, c.ServiceGroups[g]...)
 		}
 	}
 	services = slices.DeleteFunc(services, func(s string) bool { return c.Services[s].Visibility != "public" })

@@ -75,8 +75,8 @@ func (c *cluster) may(held, wanted string) bool {
 	if slices.Contains(r.Services, wanted) {
 		return true
 	}
-	for _, g := range r.Groups {
-		if slices.Contains(c.Groups[g], wanted) {
+	for _, g := range r.ServiceGroups {
+		if slices.Contains(c.ServiceGroups[g], wanted) {
 			return true
 		}
 	}

@@ -73,7 +73,7 @@ func TestGeneratesEverything(t *testing.T) {
 			see("a network", h.Networks != nil)
 			see("an address to listen on", h.Bind != "")
 			see("an IPv6 address", strings.Contains(h.Address, ":"))
-			see("a further membership", h.Membership != "")
+			see("a further instance", h.Instance != "")
 			see("documents with the system", h.Deploy != "" && c.Providers["config"].Hosts != nil)
 			see("roles of a group of hosts", len(has.Roles) > len(h.Roles))
 			see("users of a group of hosts", len(has.Users) > len(h.Users))
@@ -101,7 +101,7 @@ func TestGeneratesEverything(t *testing.T) {
 		see("a provider that requires", c.Providers["cert"].Requires != nil)
 		for _, r := range c.Roles {
 			see("a role that requires", len(r.Requires) > 0)
-			see("a role with groups", len(r.Groups) > 0)
+			see("a role with groups", len(r.ServiceGroups) > 0)
 		}
 	}
 	for what, n := range count {

@@ -105,10 +105,10 @@ var edits = map[string]func(g generator, c *cluster) bool{
 		h.Capabilities = append(slices.Clone(h.Capabilities), "ingress")
 		return true
 	},
-	"membership": func(g generator, c *cluster) bool { pick(g, c.Hosts).Membership = "m1x"; return true },
-	"tags":       func(g generator, c *cluster) bool { pick(g, c.Hosts).Tags = []string{"t7x"}; return true },
-	"loopback":   func(g generator, c *cluster) bool { pick(g, c.Hosts).Loopback = "127.200.0.0/16"; return true },
-	"deploy":     func(g generator, c *cluster) bool { pick(g, c.Hosts).Deploy = "closure"; return true },
+	"instance": func(g generator, c *cluster) bool { pick(g, c.Hosts).Instance = "m1x"; return true },
+	"tags":     func(g generator, c *cluster) bool { pick(g, c.Hosts).Tags = []string{"t7x"}; return true },
+	"loopback": func(g generator, c *cluster) bool { pick(g, c.Hosts).Loopback = "127.200.0.0/16"; return true },
+	"deploy":   func(g generator, c *cluster) bool { pick(g, c.Hosts).Deploy = "closure"; return true },
 	"root": func(g generator, c *cluster) bool {
 		c.Trust["roots"] = append(c.Trust["roots"], "-----BEGIN CERTIFICATE-----\nbW9yZQ==\n-----END CERTIFICATE-----\n")
 		return true
@@ -147,8 +147,8 @@ func (c *cluster) drop(name string) {
 	for _, r := range c.Roles {
 		r.Services = slices.DeleteFunc(slices.Clone(r.Services), is)
 	}
-	for g, list := range c.Groups {
-		c.Groups[g] = slices.DeleteFunc(slices.Clone(list), is)
+	for g, list := range c.ServiceGroups {
+		c.ServiceGroups[g] = slices.DeleteFunc(slices.Clone(list), is)
 	}
 }
 

@@ -12,19 +12,19 @@ import (
 // cluster is a topology as people write it. Names say what they name, so that a
 // mention in a document can be told: h3x is a host, s4x a service,
 // n4x what strangers know that by; i5x a group of hosts, t6x a tag, k7x a
-// capability, m8x a membership.
+// capability, m8x an instance.
 type cluster struct {
-	Serial      int                 `json:"serial"`
-	Name        string              `json:"name"`
-	TrustDomain string              `json:"trustDomain"`
-	Trust       map[string][]string `json:"trust"`
-	Hosts       map[string]*host    `json:"hosts"`
-	Inventory   map[string]*group   `json:"inventory,omitempty"`
-	Services    map[string]*service `json:"services,omitempty"`
-	Users       map[string]*holder  `json:"users,omitempty"`
-	Roles       map[string]*role    `json:"roles,omitempty"`
-	Groups      map[string][]string `json:"groups,omitempty"`
-	Providers   map[string]provider `json:"providers"`
+	Serial        int                 `json:"serial"`
+	Name          string              `json:"name"`
+	TrustDomain   string              `json:"trustDomain"`
+	Trust         map[string][]string `json:"trust"`
+	Hosts         map[string]*host    `json:"hosts"`
+	HostGroups    map[string]*group   `json:"hostGroups,omitempty"`
+	Services      map[string]*service `json:"services,omitempty"`
+	Users         map[string]*holder  `json:"users,omitempty"`
+	Roles         map[string]*role    `json:"roles,omitempty"`
+	ServiceGroups map[string][]string `json:"serviceGroups,omitempty"`
+	Providers     map[string]provider `json:"providers"`
 }
 
 type host struct {
@@ -38,7 +38,7 @@ type host struct {
 	Callers    map[string][]any  `json:"callers,omitempty"`
 	Loopback   string            `json:"loopback,omitempty"`
 	Deploy     string            `json:"deploy,omitempty"`
-	Membership string            `json:"membership,omitempty"`
+	Instance   string            `json:"instance,omitempty"`
 }
 
 // group is what a host has, and what a group of hosts gives it.
@@ -82,9 +82,9 @@ type holder struct {
 }
 
 type role struct {
-	Services []string `json:"services,omitempty"`
-	Groups   []string `json:"groups,omitempty"`
-	Requires []string `json:"requires,omitempty"`
+	Services      []string `json:"services,omitempty"`
+	ServiceGroups []string `json:"serviceGroups,omitempty"`
+	Requires      []string `json:"requires,omitempty"`
 }
 
 type provider struct {
@@ -112,17 +112,17 @@ func (g generator) cluster() *cluster {
 		Services: map[string]*service{},
 		Users:    map[string]*holder{},
 		Roles: map[string]*role{
-			"node":     {Groups: []string{"control-plane"}},
-			"operator": {Groups: []string{"control-plane", "control-plane-write"}},
+			"node":     {ServiceGroups: []string{"control-plane"}},
+			"operator": {ServiceGroups: []string{"control-plane", "control-plane-write"}},
 		},
-		Groups: map[string][]string{"control-plane": {}, "control-plane-write": {}},
+		ServiceGroups: map[string][]string{"control-plane": {}, "control-plane-write": {}},
 	}
 	roles := g.names("r", 1+g.IntN(5))
 	users := g.names("u", g.IntN(6))
 	hosts := g.names("h", 2+g.IntN(8))
 	services := g.names("s", 1+g.IntN(9))
 	groups := g.names("g", g.IntN(4))
-	c.Inventory = g.inventory(users, roles)
+	c.HostGroups = g.hostGroups(users, roles)
 	for i, name := range hosts {
 		c.Hosts[name] = g.host(c, i, users, roles)
 	}
@@ -137,11 +137,11 @@ func (g generator) cluster() *cluster {
 		published = services[:1]
 	}
 	for _, name := range groups {
-		c.Groups[name] = g.some(services, 4)
+		c.ServiceGroups[name] = g.some(services, 4)
 	}
 	if g.IntN(3) > 0 {
-		c.Groups["control-plane"] = g.some(services, 2)
-		c.Groups["control-plane-write"] = g.some(services, 2)
+		c.ServiceGroups["control-plane"] = g.some(services, 2)
+		c.ServiceGroups["control-plane-write"] = g.some(services, 2)
 		c.Hosts[hosts[0]].Roles = append(c.Hosts[hosts[0]].Roles, "operator")
 	}
 	for _, name := range roles {
@@ -200,14 +200,14 @@ func (g generator) host(c *cluster, i int, users, roles []string) *host {
 	if g.IntN(3) == 0 {
 		h.Bind = h.Address
 	}
-	if paths := slices.Sorted(maps.Keys(c.Inventory)); len(paths) > 0 && g.IntN(2) == 0 {
+	if paths := slices.Sorted(maps.Keys(c.HostGroups)); len(paths) > 0 && g.IntN(2) == 0 {
 		h.Group = paths[g.IntN(len(paths))]
 	}
 	if g.IntN(4) == 0 {
 		h.Deploy = "closure"
 	}
 	if g.IntN(4) == 0 {
-		h.Membership = "m0x"
+		h.Instance = "m0x"
 	}
 	if g.IntN(3) == 0 {
 		h.Kind = "device"
@@ -360,14 +360,14 @@ func (g generator) withoutRole(c *cluster) *cluster {
 			}
 		case 3:
 			for _, name := range slices.Sorted(maps.Keys(d.Roles)) {
-				if r := d.Roles[name]; len(r.Groups) > 0 {
-					r.Groups = drop(r.Groups)
+				if r := d.Roles[name]; len(r.ServiceGroups) > 0 {
+					r.ServiceGroups = drop(r.ServiceGroups)
 					return d.withdraw()
 				}
 			}
 		case 4:
-			for _, name := range slices.Sorted(maps.Keys(d.Inventory)) {
-				if i := d.Inventory[name]; len(i.Roles) > 0 {
+			for _, name := range slices.Sorted(maps.Keys(d.HostGroups)) {
+				if i := d.HostGroups[name]; len(i.Roles) > 0 {
 					i.Roles = drop(i.Roles)
 					return d.withdraw()
 				}

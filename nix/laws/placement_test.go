@@ -21,7 +21,7 @@ type placement struct {
 // place gives some services replicas instead of hosts, where enough fit.
 func (g generator) place(c *cluster, s *service) {
 	p := &placement{Tags: g.some(tags, 1), Capabilities: g.some(capabilities, 1)}
-	if paths := slices.Sorted(maps.Keys(c.Inventory)); len(paths) > 0 && g.IntN(3) == 0 {
+	if paths := slices.Sorted(maps.Keys(c.HostGroups)); len(paths) > 0 && g.IntN(3) == 0 {
 		p.Group = paths[g.IntN(len(paths))]
 	}
 	fit := len(c.fitting(p))
@@ -115,8 +115,8 @@ func (g generator) fleet(n int, strategy string) *cluster {
 		all = append(all, name)
 	}
 	c.Roles = map[string]*role{"node": {Services: all}, "operator": {Services: all}}
-	c.Groups = map[string][]string{"control-plane": {}, "control-plane-write": {}}
-	c.Users, c.Inventory = nil, nil
+	c.ServiceGroups = map[string][]string{"control-plane": {}, "control-plane-write": {}}
+	c.Users, c.HostGroups = nil, nil
 	c.Providers = map[string]provider{"cert": {Hosts: []string{"h0x"}}}
 	return c
 }

@@ -64,7 +64,7 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 		}
 	}
 	for name, h := range c.Topology.Hosts {
-		said[name+" is "+string(h.Membership)] = true
+		said[name+" is "+string(h.Instance)] = true
 	}
 	for name, s := range c.Topology.Services {
 		if s.Visibility != "public" {

@@ -71,7 +71,7 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 	work.SetLimit(8)
 	for name := range union(before.Documents, after.Documents) {
 		was, is := before.Documents[name], after.Documents[name]
-		moved := membership(before.Topology, after.Topology, name)
+		moved := instance(before.Topology, after.Topology, name)
 		if was[florete.DocManifest].Body == is[florete.DocManifest].Body && was[florete.DocPolicy].Body == is[florete.DocPolicy].Body && moved == nil {
 			unchanged = append(unchanged, name)
 			continue
@@ -102,15 +102,15 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 
 type documents = map[string]compile.Raw
 
-// membership tells that a host's directories, units and accounts are called otherwise,
+// instance tells that a host's directories, units and accounts are called otherwise,
 // which is in none of its documents.
-func membership(before, after compile.Topology, host string) *Change {
+func instance(before, after compile.Topology, host string) *Change {
 	was, had := before.Hosts[host]
 	is, has := after.Hosts[host]
-	if !had || !has || was.Membership == is.Membership {
+	if !had || !has || was.Instance == is.Instance {
 		return nil
 	}
-	return &Change{Document: "units", Path: []string{"membership"}, Before: was.Membership.String(), After: is.Membership.String()}
+	return &Change{Document: "units", Path: []string{"instance"}, Before: was.Instance.String(), After: is.Instance.String()}
 }
 
 func compareHost(name string, was, is documents, moved *Change, rights *delta) (Host, error) {

@@ -165,7 +165,7 @@ func (d *delta) topology(was, is compile.Topology) {
 		for name, h := range t.Hosts {
 			node := "node/" + name
 			facts = append(facts, fact{
-				Right:   Right{"account " + h.Membership.String() + " on " + name, "hold", "the keys of " + node},
+				Right:   Right{"account " + h.Instance.String() + " on " + name, "hold", "the keys of " + node},
 				because: []Right{join(node)},
 			})
 		}

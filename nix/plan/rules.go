@@ -64,6 +64,9 @@ var rules = map[string]rule{
 
 	"manifest.needs[].id":         {why: "part of what is read"},
 	"manifest.needs[].kind":       {why: "part of the request"},
+	"manifest.needs[].for": {grants: func(a at) []fact {
+		return one(Right{short(a.v), "load", short(a.up[0]["id"]) + " on " + a.host()}, a.requested()...)
+	}},
 	"manifest.needs[].dependsOn":  {why: "order alone: nothing more is fetched"},
 	"manifest.needs[].generation": {why: "a higher one gives the same host another of the same"},
 	"manifest.needs[].request":    {grants: func(a at) []fact { return a.request(a.node(), a.up[0]["kind"]) }},

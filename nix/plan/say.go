@@ -69,8 +69,8 @@ func (c Change) say() (noun, words string) {
 		noun, words = "address of a provider", "calls provider "+element+" at "+value
 	case section == "devices" && whole:
 		noun, words = "device", "knows the SSH host key of "+element
-	case section == "membership":
-		noun, words = "membership", "directories, units and accounts: "+value
+	case section == "instance":
+		noun, words = "instance", "directories, units and accounts: "+value
 	case section == "kinds" && whole:
 		noun, words = "kind", "provides "+element
 	default:

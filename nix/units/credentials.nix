@@ -1,12 +1,12 @@
 # Gives services their credentials when systemd loads them: root's alone to connect.
 parts:
 let
-  inherit (builtins) match;
+  names = import ../names.nix;
   inherit (parts) command ofSocket offline prefix run service simple state unit;
 in
 {
   # Is a need that of a service?
-  ofService = n: n.deliver.files != { } && (n.kind != "cert" || match "cert-service-.*" n.id != null);
+  ofService = n: n.deliver.files != { } && names.service n.for != null;
 
   units = { bin }: {
     ${unit "credentials.socket"} = {

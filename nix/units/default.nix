@@ -3,12 +3,12 @@
 # module and plain hosts use the same, rendered by the same function, so that
 # there is nothing to keep in step. modules/README.md says why each is as it is.
 #
-# The argument names the membership of the host that they are for, "" where the host
+# The argument names the instance of the host that they are for, "" where the host
 # is a member of one cluster.
-membership:
+instance:
 let
   inherit (builtins) any attrNames concatMap concatStringsSep filter foldl' isList map toJSON;
-  parts = import ./parts.nix membership;
+  parts = import ./parts.nix instance;
   inherit (parts) current etc prefix run state text unit;
   activate = import ./activate.nix parts;
   agent = import ./agent.nix parts;

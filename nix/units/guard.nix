@@ -19,6 +19,7 @@ in
       Environment = "PATH=/run/current-system/sw/bin:/usr/sbin:/usr/bin:/sbin:/bin"; # of nft
       IPAddressDeny = "any";
       KillMode = "mixed"; # the nft that takes the table out lives
+      MemoryMax = "256M";
       RestrictAddressFamilies = "AF_NETLINK AF_UNIX";
     };
     Install.WantedBy = [ "multi-user.target" ];

@@ -1,6 +1,6 @@
-# What the units of a host are made of, as a member of its cluster: a second membership
-# has names, directories and accounts of its own (membership.go says the same).
-membership:
+# What the units of a host are made of, as a member of its cluster: a second instance
+# has names, directories and accounts of its own (instance.go says the same).
+instance:
 let
   inherit (builtins) any attrNames concatStringsSep elemAt fromJSON isBool map match replaceStrings toJSON;
 in
@@ -29,7 +29,7 @@ rec {
     RestrictAddressFamilies = "AF_UNIX";
   };
 
-  prefix = if membership == "" then "florete" else "florete_${membership}";
+  prefix = if instance == "" then "florete" else "florete_${instance}";
   unit = name: "${prefix}-${name}";
   state = "/var/lib/${prefix}";
   run = "/run/${prefix}";
@@ -38,7 +38,7 @@ rec {
 
   # A command line of ours: the program, and a flag for each attribute.
   command = program: set:
-    let flags = set // (if membership == "" then { } else { inherit membership; }); in
+    let flags = set // (if instance == "" then { } else { inherit instance; }); in
     concatStringsSep "" ([ program ] ++ map (n: " --${n}=${word flags.${n}}") (attrNames flags));
 
   # One argument of it, as systemd reads it.

@@ -2,12 +2,16 @@ package oidc
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	dex "github.com/dexidp/dex/server"
 	"github.com/dexidp/dex/storage"
 	"golang.org/x/crypto/bcrypt"
 )
@@ -167,5 +171,41 @@ func TestUnknownAccount(t *testing.T) {
 	}
 	if _, err := a.GetPassword(t.Context(), "nobody"); err != storage.ErrNotFound {
 		t.Errorf("outside of a sign-in: %v", err)
+	}
+}
+
+// TestNetworkGuesses: who guesses at ever other accounts is slowed by its network, unless
+// that is the forwarder's, from which everybody comes.
+func TestNetworkGuesses(t *testing.T) {
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s, err := f.p.newIssuer(ctx, issuerURL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &signIn{browser: rand.Text()}
+	request := storage.AuthRequest{ID: "id", ConnectorID: dex.LocalConnector, Expiry: time.Now().Add(time.Hour)}
+	if err := s.signIns.CreateAuthRequest(context.WithValue(ctx, signInKey{}, in), request); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		from, network, password string
+		want                    int
+	}{
+		{"192.0.2.1:9", "192.0.2.1/32", "x", http.StatusTooManyRequests},
+		{"127.0.0.1:9", "127.0.0.1/32", "x", http.StatusUnauthorized},
+		{"127.0.0.1:9", "", strings.Repeat("x", longestPassword+1), http.StatusBadRequest}, // costs no check
+	} {
+		for range freeGuessesNetwork {
+			s.guard.guess(guesser{"network", c.network})
+		}
+		r := httptest.NewRequest(http.MethodPost, issuerURL+"/auth/local/login?state="+in.sealed+"&login=someone@demo.flor&password="+c.password, nil)
+		r.RemoteAddr = c.from
+		r.AddCookie(&http.Cookie{Name: s.signIns.name(browserCookie), Value: in.browser})
+		w := httptest.NewRecorder()
+		if s.login(w, r); w.Code != c.want {
+			t.Errorf("from %s: status %d, want %d\n%s", c.from, w.Code, c.want, w.Body)
+		}
 	}
 }

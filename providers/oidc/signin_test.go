@@ -1,6 +1,8 @@
 package oidc
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -10,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dexidp/dex/storage"
 	"golang.org/x/oauth2"
+
+	"github.com/florete/florete/providers/seal"
 )
 
 // TestManySignIns: sign-ins that nobody finishes leave nothing, and keep nobody out.
@@ -191,5 +196,20 @@ func TestSilentConnections(t *testing.T) {
 		}
 		s.http.Timeout = time.Minute
 		s.signIn("state", "verifier")
+	}
+}
+
+// TestOldSignIn: a browser does not keep a sign-in for longer than it may take.
+func TestOldSignIn(t *testing.T) {
+	s := signIns{cookies: cookies{key: must(seal.New(bytes.Repeat([]byte{1}, 32)))}}
+	for left, want := range map[time.Duration]bool{time.Minute: true, -time.Second: false} {
+		in := &signIn{browser: "alice's"}
+		ctx := context.WithValue(t.Context(), signInKey{}, in)
+		if err := s.CreateAuthRequest(ctx, storage.AuthRequest{ID: "id", Expiry: time.Now().Add(left)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.GetAuthRequest(context.WithValue(ctx, signInKey{}, &signIn{browser: "alice's"}), in.sealed); (err == nil) != want {
+			t.Errorf("%s left: got %v", left, err)
+		}
 	}
 }

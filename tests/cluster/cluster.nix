@@ -13,6 +13,6 @@ in
   services = import ./services.nix facts;
   users = import ./users.nix;
   roles = import ./roles.nix;
-  groups = import ./groups.nix;
+  serviceGroups = import ./serviceGroups.nix;
   providers = import ./providers.nix;
 }

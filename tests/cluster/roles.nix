@@ -1,9 +1,9 @@
 # Every host has the role `node` without saying so.
 {
-  node.groups = [ "control-plane" ];
-  writer.groups = [ "apps" ];
+  node.serviceGroups = [ "control-plane" ];
+  writer.serviceGroups = [ "apps" ];
   reader.services = [ "auth" "outline" ];
   beacon.services = [ "outline" ];
   oidc-client.services = [ "auth" ];
-  operator.groups = [ "apps" "control-plane" "control-plane-write" ];
+  operator.serviceGroups = [ "apps" "control-plane" "control-plane-write" ];
 }

@@ -40,10 +40,10 @@ def nothing_at(host, places):
     assert host.execute(f"ls -d {places}")[1] == "", f"{host.name} still has some of {places}"
 
 
-def state(host, membership):
-    """What a membership has on a host, but for programs, once nothing is under way any more."""
-    wait_well(host, "flor" if membership == "florete" else "flor_blue")
-    return host.succeed(f"find -L /etc/{membership} /var/lib/{membership} -type f ! -name state.json -exec sha256sum {{}} + | sort")
+def state(host, instance):
+    """What an instance has on a host, but for programs, once nothing is under way any more."""
+    wait_well(host, "flor" if instance == "florete" else "flor_blue")
+    return host.succeed(f"find -L /etc/{instance} /var/lib/{instance} -type f ! -name state.json -exec sha256sum {{}} + | sort")
 
 
 for host in (drhorrible, ursula, mgmt01):
@@ -62,7 +62,7 @@ with subtest("a bundle that would take the first cluster's place is refused, and
     before = state(ursula, "florete")
     for attempt in (undeclared, f"{undeclared} --remove --purge", "dpkg --install /root/bundles/undeclared.deb"):
         code, said = ursula.execute(f"{attempt} 2>&1")
-        assert code != 0 and "cluster demo (demo.flor) is here as florete, and so would be blue (blue.flor): declare hosts.<name>.membership" in said, (code, said)
+        assert code != 0 and "cluster demo (demo.flor) is here as florete, and so would be blue (blue.flor): declare hosts.<name>.instance" in said, (code, said)
     assert state(ursula, "florete") == before
     wait_demo()
 
@@ -102,8 +102,8 @@ with subtest("doctor finds nothing wrong with either, and what is hurt in the on
 
 with subtest("neither has anything of the other in documents or state"):
     for host in shared:
-        for membership, own, other in [("florete", "demo.flor", BLUE), ("florete_blue", BLUE, "demo.flor")]:
-            places = f"/etc/{membership} /var/lib/{membership} /var/lib/{membership}-provider /run/{membership} /etc/systemd/system/{membership}-*"
+        for instance, own, other in [("florete", "demo.flor", BLUE), ("florete_blue", BLUE, "demo.flor")]:
+            places = f"/etc/{instance} /var/lib/{instance} /var/lib/{instance}-provider /run/{instance} /etc/systemd/system/{instance}-*"
             host.succeed(f"grep -RqsF {own} {places}")
             host.fail(f"grep -RqsF {other} {places}")
 

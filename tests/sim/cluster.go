@@ -32,7 +32,7 @@ func id(kind florete.Kind, node, name string) florete.ID {
 func (f *Fleet) needs(host string) []florete.Need {
 	service := id(florete.KindService, "", "app-"+host)
 	svid := func(name string, of florete.ID, after ...string) florete.Need {
-		n := f.need(name, "cert", map[string]any{"id": of}, map[string]florete.File{
+		n := f.need(name, "cert", of, map[string]any{"id": of}, map[string]florete.File{
 			florete.FileSVID:   {Value: "svid", Mode: "0444"},
 			florete.FileKey:    {Value: "key", Mode: "0400"},
 			florete.FileBundle: {Value: "bundle", Mode: "0444"},
@@ -40,7 +40,7 @@ func (f *Fleet) needs(host string) []florete.Need {
 		n.Renew.AtPercent, n.DependsOn = 66, append([]string{}, after...)
 		return n
 	}
-	config := f.need("config-documents", "config", map[string]any{}, map[string]florete.File{})
+	config := f.need("config-documents", "config", id(florete.KindNode, "", host), map[string]any{}, map[string]florete.File{})
 	config.Renew.Interval = int(f.Every.Seconds())
 	return []florete.Need{
 		svid("cert-node", id(florete.KindNode, "", host)),
@@ -54,9 +54,9 @@ const issuerURL = "http://auth.sim.flor.rete"
 
 // OIDC is a need for the client of a host's service.
 func (f *Fleet) OIDC(name, host string) florete.Need {
-	n := f.need(name, "oidc", api.OIDCBody{
-		Issuer:  issuerURL,
-		Service: id(florete.KindService, "", strings.TrimPrefix(name, "oidc-")+"-"+host), RedirectURIs: []string{"http://app/callback"},
+	service := id(florete.KindService, "", strings.TrimPrefix(name, "oidc-")+"-"+host)
+	n := f.need(name, "oidc", service, api.OIDCBody{
+		Issuer: issuerURL, Service: service, RedirectURIs: []string{"http://app/callback"},
 	}, map[string]florete.File{
 		"client-id":     {Value: "clientId", Mode: "0444"},
 		"client-secret": {Value: "clientSecret", Mode: "0400"},
@@ -66,9 +66,9 @@ func (f *Fleet) OIDC(name, host string) florete.Need {
 	return n
 }
 
-func (f *Fleet) need(name, kind string, request any, files map[string]florete.File) florete.Need {
+func (f *Fleet) need(name, kind string, of florete.ID, request any, files map[string]florete.File) florete.Need {
 	n := florete.Need{
-		ID: name, Kind: kind, Request: raw(request), Deliver: florete.Deliver{Files: files},
+		ID: name, Kind: kind, For: of, Request: raw(request), Deliver: florete.Deliver{Files: files},
 		OnChange: []florete.Action{}, DependsOn: []string{"cert-node"}, Generation: 1,
 	}
 	for _, p := range f.Providers {

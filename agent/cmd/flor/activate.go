@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/journal"
 )
 
-func newActivateCmd(m *membership) *cobra.Command {
+func newActivateCmd(m *instance) *cobra.Command {
 	var c activation.Config
 	var hook string
 	var asJSON bool
@@ -51,7 +51,7 @@ is no failure.`,
 	f.StringVar(&c.Owner, "owner", "", "account of the forwarder, which gets the certificates that are for nobody else")
 	f.StringToStringVar(&c.Adopt, "adopt", nil, "take a need over from files that are there, as `NEED=DIR`, instead of asking; may be repeated")
 	f.StringVar(&c.Rotate, "rotate", "", "directory where a file named after a need, when touched, asks for it again")
-	m.follow(cmd, "rotate", florete.Membership.Rotate)
+	m.follow(cmd, "rotate", florete.Instance.Rotate)
 	f.StringVar(&hook, "hook", "", "program called with unit and action instead of asking systemd")
 	f.BoolVar(&c.Once, "once", false, "make one pass and end")
 	f.BoolVar(&asJSON, "json", false, "write events as JSON lines to standard output")

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,10 +52,37 @@ func newMachine(t *testing.T) *machine {
 	return &machine{t, p, []string{"--closure", closure, "--state", t.TempDir(), "--ssh-host-key", c.HostKey, "--hook", hook}, told}
 }
 
+// TestReportInJournal: a file stands for the stream that systemd connects.
+func TestReportInJournal(t *testing.T) {
+	log, err := os.Create(filepath.Join(t.TempDir(), "stream"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	var st syscall.Stat_t
+	if err := syscall.Fstat(int(log.Fd()), &st); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("JOURNAL_STREAM", fmt.Sprintf("%d:%d", st.Dev, st.Ino))
+	m := newMachine(t)
+	m.provider.SetRefuse(func(activationtest.Call) *api.Error { return api.Errorf(api.Denied, api.CodeNotGranted, "no grant") })
+	cmd := newActivateCmd(&instance{})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetErr(log)
+	cmd.SetArgs(append(m.args, "--once"))
+	if err := cmd.ExecuteContext(t.Context()); err != exit(activation.ExitRefused) {
+		t.Errorf("got %v", err)
+	}
+	b, err := os.ReadFile(log.Name())
+	if err != nil || !regexp.MustCompile(`(?m)^<[34]>.*no grant`).Match(b) || regexp.MustCompile(`(?m)^[^< ]`).Match(b) {
+		t.Errorf("%v: got\n%s", err, b)
+	}
+}
+
 // activate is flor activate: its exit code and what it wrote.
 func (m *machine) activate(ctx context.Context, more ...string) (code int, stdout, stderr string) {
 	var out, log bytes.Buffer
-	cmd := newActivateCmd(&membership{})
+	cmd := newActivateCmd(&instance{})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetOut(&out)
 	cmd.SetErr(&log)

@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/agent/forward"
 )
 
-func newAgentCmd(m *membership) *cobra.Command {
+func newAgentCmd(m *instance) *cobra.Command {
 	parent := &cobra.Command{Use: "agent", Short: "The forwarder"}
 	var c forward.Config
 	run := &cobra.Command{
@@ -21,7 +21,7 @@ later change of them, and lets live connections end for 2 seconds when stopping.
 	}
 	m.state(run, &c.Layout)
 	run.Flags().StringVar(&c.Socket, "socket", "", "Unix socket for flor status")
-	m.follow(run, "socket", florete.Membership.Agent)
+	m.follow(run, "socket", florete.Instance.Agent)
 	parent.AddCommand(run)
 	return parent
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/agent/credentials"
 )
 
-func newCredentialsCmd(m *membership) *cobra.Command {
+func newCredentialsCmd(m *instance) *cobra.Command {
 	c := credentials.Config{Idle: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "credentials",

@@ -12,7 +12,7 @@ import (
 // exitFindings is the exit status of a host that is not well.
 const exitFindings exit = 2
 
-func newDoctorCmd(m *membership) *cobra.Command {
+func newDoctorCmd(m *instance) *cobra.Command {
 	var c doctor.Config
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -25,7 +25,7 @@ which alone can read all of it.
 Exit status: 0 all is fine; 1 usage; 2 there are findings.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.Membership = m.Membership
+			c.Instance = m.Instance
 			r := doctor.Run(cmd.Context(), c)
 			var err error
 			if asJSON {
@@ -44,7 +44,7 @@ Exit status: 0 all is fine; 1 usage; 2 there are findings.`,
 	f := cmd.Flags()
 	m.state(cmd, &c.Layout)
 	f.StringVar(&c.Socket, "socket", "", "Unix socket of the agent")
-	m.follow(cmd, "socket", florete.Membership.Agent)
+	m.follow(cmd, "socket", florete.Instance.Agent)
 	f.StringVar(&c.HostKey, "ssh-host-key", doctor.DefaultHostKey, "SSH host key that proves this host at enrolment")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

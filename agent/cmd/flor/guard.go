@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/agent/guard"
 )
 
-func newGuardCmd(m *membership) *cobra.Command {
+func newGuardCmd(m *instance) *cobra.Command {
 	var c guard.Config
 	cmd := &cobra.Command{
 		Use:   "guard",
@@ -20,12 +20,12 @@ published services on loopback, and datagrams to local listeners carry who sends
 It needs nft(8) and CAP_NET_ADMIN, and takes the table out when it stops.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.Membership, c.Log = m.Membership, slog.Default()
+			c.Instance, c.Log = m.Instance, slog.Default()
 			return guard.Run(cmd.Context(), c)
 		},
 	}
 	m.state(cmd, &c.Layout)
 	cmd.Flags().StringVar(&c.Account, "account", "", "the forwarder's account")
-	m.follow(cmd, "account", florete.Membership.String)
+	m.follow(cmd, "account", florete.Instance.String)
 	return cmd
 }

@@ -15,7 +15,7 @@ import (
 	agentstatus "github.com/florete/florete/agent/status"
 )
 
-func newHostCmd(m *membership) *cobra.Command {
+func newHostCmd(m *instance) *cobra.Command {
 	parent := &cobra.Command{Use: "host", Short: "The host's own API"}
 	var c hostapi.Config
 	var look, act string
@@ -31,7 +31,7 @@ decide: publish the sockets as services. systemd may pass one or both.`,
 			if err != nil {
 				return fmt.Errorf("sockets from systemd: %w", err)
 			}
-			c.Membership = m.Membership
+			c.Instance = m.Instance
 			group, ctx := errgroup.WithContext(cmd.Context())
 			serve := func(name, path string, h http.Handler) error {
 				ln, err := listen(passed, name, path)
@@ -53,10 +53,10 @@ decide: publish the sockets as services. systemd may pass one or both.`,
 	f.StringVar(&c.Rotate, "rotate", "", "directory that flor activate --rotate watches")
 	f.StringVar(&look, "socket", "", "Unix socket to answer on, unless systemd passes some")
 	f.StringVar(&act, "rotate-socket", "", "Unix socket for requests to fetch a need again, likewise")
-	m.follow(run, "agent", florete.Membership.Agent)
-	m.follow(run, "rotate", florete.Membership.Rotate)
-	m.follow(run, "socket", func(m florete.Membership) string { return m.Run() + "-host.sock" })
-	m.follow(run, "rotate-socket", func(m florete.Membership) string { return m.Run() + "-host-rotate.sock" })
+	m.follow(run, "agent", florete.Instance.Agent)
+	m.follow(run, "rotate", florete.Instance.Rotate)
+	m.follow(run, "socket", func(m florete.Instance) string { return m.Run() + "-host.sock" })
+	m.follow(run, "rotate-socket", func(m florete.Instance) string { return m.Run() + "-host-rotate.sock" })
 	parent.AddCommand(run, newRotateCmd(m))
 	return parent
 }

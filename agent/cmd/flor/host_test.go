@@ -16,15 +16,15 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 )
 
-// TestHostIsPassedSockets: systemd's socket is known by the name that the membership's unit
-// gives it, and answers of that membership.
+// TestHostIsPassedSockets: systemd's socket is known by the name that the instance's unit
+// gives it, and answers of that instance.
 func TestHostIsPassedSockets(t *testing.T) {
 	layout := agenttest.NewCluster(t, "unix:/run/florete-host.sock").Ursula.Layout
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []florete.Membership{"", "blue"} {
+	for _, m := range []florete.Instance{"", "blue"} {
 		dir := t.TempDir()
 		called, path := filepath.Join(dir, m.Program("flor")), filepath.Join(dir, "host.sock")
 		if err := os.Symlink(program, called); err != nil {

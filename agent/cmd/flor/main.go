@@ -1,5 +1,5 @@
 // Command flor is what runs on every host: it fetches what the host needs and
-// forwards connections under their identities. Called flor_NAME it is flor --membership NAME.
+// forwards connections under their identities. Called flor_NAME it is flor --instance NAME.
 package main
 
 import (
@@ -29,7 +29,7 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	slog.SetDefault(journal.New(os.Stderr))
-	m := &membership{}
+	m := &instance{}
 	root := &cobra.Command{
 		Use:           filepath.Base(os.Args[0]),
 		Short:         "Runs a host of a Florete cluster",

@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/agent/hostsfile"
 )
 
-func newNamesCmd(m *membership) *cobra.Command {
+func newNamesCmd(m *instance) *cobra.Command {
 	var c hostsfile.Config
 	var remove bool
 	cmd := &cobra.Command{
@@ -19,7 +19,7 @@ lead to their local listeners, until told to stop. No other line is touched, and
 block stays: --remove takes it out.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.Membership = m.Membership
+			c.Instance = m.Instance
 			if remove {
 				return hostsfile.Remove(c)
 			}

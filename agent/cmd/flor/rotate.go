@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/agent/hostapi"
 )
 
-func newRotateCmd(m *membership) *cobra.Command {
+func newRotateCmd(m *instance) *cobra.Command {
 	var state florete.Layout
 	var dir string
 	cmd := &cobra.Command{
@@ -42,6 +42,6 @@ answered before is of no use any more. Units are told when the answer is another
 	}
 	m.state(cmd, &state)
 	cmd.Flags().StringVar(&dir, "rotate", "", "directory that flor activate --rotate watches")
-	m.follow(cmd, "rotate", florete.Membership.Rotate)
+	m.follow(cmd, "rotate", florete.Instance.Rotate)
 	return cmd
 }

@@ -11,7 +11,7 @@ import (
 	agentstatus "github.com/florete/florete/agent/status"
 )
 
-func newStatusCmd(m *membership) *cobra.Command {
+func newStatusCmd(m *instance) *cobra.Command {
 	var socket string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -36,7 +36,7 @@ func newStatusCmd(m *membership) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of the agent")
-	m.follow(cmd, "socket", florete.Membership.Agent)
+	m.follow(cmd, "socket", florete.Instance.Agent)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

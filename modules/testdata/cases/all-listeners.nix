@@ -1,8 +1,8 @@
 # What listens on all addresses of a host leaves its port of none to another cluster.
-{ flake, further, membership, modules, ... }:
+{ flake, further, instance, modules, ... }:
 let usersFile = "/run/keys/users.hujson"; in
 {
-  imports = [ modules.default (membership "blue") ];
+  imports = [ modules.default (instance "blue") ];
   networking.hostName = "drhorrible";
   services.florete = { cluster = flake; provider = { inherit usersFile; }; };
   services.florete_blue = {

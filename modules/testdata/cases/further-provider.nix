@@ -1,6 +1,6 @@
 # A host of the further cluster alone, which provides there.
-{ further, membership, ... }: {
-  imports = [ (membership "blue") ({ config, ... }: { seen = config.services.florete_blue.provider.settings; }) ];
+{ further, instance, ... }: {
+  imports = [ (instance "blue") ({ config, ... }: { seen = config.services.florete_blue.provider.settings; }) ];
   services.florete_blue = {
     cluster = further { };
     hostName = "drhorrible";

@@ -1,5 +1,5 @@
 # The other way round.
-{ flake, membership, ... }: {
-  imports = [ (membership "blue") ];
+{ flake, instance, ... }: {
+  imports = [ (instance "blue") ];
   services.florete_blue = { cluster = flake; hostName = "ursula"; };
 }

@@ -1,8 +1,8 @@
 # What a host listens on is one cluster's alone.
-{ flake, further, lib, membership, modules, ... }:
+{ flake, further, lib, instance, modules, ... }:
 let usersFile = "/run/keys/users.hujson"; in
 {
-  imports = [ modules.default (membership "blue") ];
+  imports = [ modules.default (instance "blue") ];
   networking.hostName = "drhorrible";
   services.florete = { cluster = flake; provider = { inherit usersFile; }; };
   services.florete_blue = {

@@ -1,6 +1,6 @@
 # A member of two clusters, which both serve what runs here.
-{ flake, further, membership, modules, ... }: {
-  imports = [ modules.default (membership "blue") ];
+{ flake, further, instance, modules, ... }: {
+  imports = [ modules.default (instance "blue") ];
   networking.hostName = "ursula";
   services.florete.cluster = flake;
   services.florete_blue = {

@@ -19,7 +19,7 @@ func newBundleCmd() *cobra.Command {
 		Long: `Pack what a host runs on into one file: its documents, its units and static
 programs (CGO_ENABLED=0). As tar.gz it holds install.sh, which installs, upgrades,
 rolls back and removes; as deb it is a package named florete, or florete-NAME where
-the topology gives the host a membership. The same host gives the same bytes.`,
+the topology gives the host an instance. The same host gives the same bytes.`,
 	}
 	from := source(cmd)
 	host := cmd.Flags().String("host", "", "whose bundle")
@@ -56,7 +56,7 @@ the topology gives the host a membership. The same host gives the same bytes.`,
 		if b.Programs, err = bundle.ReadPrograms(*bin, bundle.Needed(b.Documents), c.Systems[*host]); err != nil {
 			return err
 		}
-		if b.Units, err = compile.ReadUnits(cmd.Context(), src, *host, installed(c.Memberships[*host])); err != nil {
+		if b.Units, err = compile.ReadUnits(cmd.Context(), src, *host, installed(c.Instances[*host])); err != nil {
 			return err
 		}
 		f, err := renameio.NewPendingFile(*out, renameio.WithPermissions(0o644))

@@ -17,7 +17,7 @@ func newUnitsCmd() *cobra.Command {
 into DIR; its accounts as DIR/florete.sysusers, for systemd-sysusers; and what it asks
 of the kernel as DIR/florete.sysctl, for systemd-sysctl. What an earlier call left there
 as florete-* and is no unit of the host is removed. Where the topology gives the host a
-membership, all of them are called florete_NAME.`,
+instance, all of them are called florete_NAME.`,
 	}
 	from := source(cmd)
 	host := cmd.Flags().String("host", "", "whose units")

@@ -1,1 +1,1 @@
-{ base, merge, ... }: { after = merge base { users.ann.roles = [ ]; groups.control-plane = [ ]; }; }
+{ base, merge, ... }: { after = merge base { users.ann.roles = [ ]; serviceGroups.control-plane = [ ]; }; }

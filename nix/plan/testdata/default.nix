@@ -14,7 +14,7 @@ let
     services.wiki = { user = "wiki"; sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "https://wiki.example.org/callback" ]; }; };
     users.ben.roles = [ "reader" ];
     providers.oidc = { hosts = [ "alpha" ]; issuer = "https://auth.example.org"; };
-    groups.control-plane = [ "auth" ];
+    serviceGroups.control-plane = [ "auth" ];
   };
 
   snapshot = topology:

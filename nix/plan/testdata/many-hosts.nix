@@ -5,4 +5,4 @@ let
   fleet = f: builtins.listToAttrs (map (n: { name = "h${toString n}"; value = f n; }) numbers);
   many = merge base { hosts = fleet (n: { address = "192.0.2.${toString n}"; sshHostKey = key "h${toString n}"; }); };
 in
-{ before = many; after = merge many { groups.control-plane = [ "auth" "wiki" ]; }; }
+{ before = many; after = merge many { serviceGroups.control-plane = [ "auth" "wiki" ]; }; }

@@ -8,7 +8,7 @@ let
     services.shell = { replicas = "all"; port = 22; scope = "node"; };
     users.ben.roles = [ ];
     roles.keeper.services = [ "shell" ];
-    inventory.eu = { };
+    hostGroups.eu = { };
   };
 in
 {

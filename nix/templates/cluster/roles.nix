@@ -1,8 +1,8 @@
 {
   # Every host has this one.
-  node.groups = [ "control-plane" ];
+  node.serviceGroups = [ "control-plane" ];
   # Given by hand alone.
-  operator.groups = [ "control-plane" "control-plane-write" ];
+  operator.serviceGroups = [ "control-plane" "control-plane-write" ];
 
   family.services = [ "wiki" ];
 }

@@ -1,5 +1,5 @@
 // Command flor-provider answers hosts' requests for what they need, as the policy
-// compiled for this host allows. Called flor-provider_NAME it is flor-provider --membership NAME.
+// compiled for this host allows. Called flor-provider_NAME it is flor-provider --instance NAME.
 package main
 
 import (

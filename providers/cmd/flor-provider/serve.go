@@ -32,17 +32,17 @@ const poll = time.Second
 // host is what the kinds of a provider host share.
 type host struct {
 	*settings.Settings
-	membership florete.Membership
-	log        *slog.Logger
-	store      store.Store
-	key        *seal.Key
-	policies   *server.Policies
-	audit      *server.Audit
+	instance florete.Instance
+	log      *slog.Logger
+	store    store.Store
+	key      *seal.Key
+	policies *server.Policies
+	audit    *server.Audit
 }
 
 func runCmd(t *target) *cobra.Command {
 	return t.withSettings(&cobra.Command{Use: "run", Short: "Serve until told to stop"}, func(cmd *cobra.Command, s *settings.Settings) error {
-		return serve(cmd.Context(), &host{Settings: s, membership: t.Membership, log: journal.New(cmd.ErrOrStderr())})
+		return serve(cmd.Context(), &host{Settings: s, instance: t.Instance, log: journal.New(cmd.ErrOrStderr())})
 	})
 }
 

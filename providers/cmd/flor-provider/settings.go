@@ -14,26 +14,26 @@ import (
 // target is the provider that a command is about: of which of this host's clusters, and
 // its settings file, whose default follows that.
 type target struct {
-	florete.Membership
+	florete.Instance
 	settings string
 }
 
-// flags adds those that all commands have. Called flor-provider_NAME it has --membership
+// flags adds those that all commands have. Called flor-provider_NAME it has --instance
 // before its arguments.
 func (t *target) flags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	file := func() string { return filepath.Join(t.Etc(), "provider.hujson") }
 	f.StringVar(&t.settings, "settings", file(), "settings `FILE`, HuJSON")
 	settings := f.Lookup("settings")
-	f.Func("membership", "`NAME` of the host's membership in this cluster, when it is a member of another too", func(name string) (err error) {
-		if t.Membership, err = florete.ParseMembership(name); err == nil && !settings.Changed {
+	f.Func("instance", "`NAME` of this host's instance, when it is a member of several clusters", func(name string) (err error) {
+		if t.Instance, err = florete.ParseInstance(name); err == nil && !settings.Changed {
 			settings.DefValue = file()
 			t.settings = settings.DefValue
 		}
 		return err
 	})
 	if _, name, ok := strings.Cut(root.Name(), "flor-provider_"); ok {
-		root.SetArgs(append([]string{"--membership=" + name}, os.Args[1:]...))
+		root.SetArgs(append([]string{"--instance=" + name}, os.Args[1:]...))
 	}
 }
 

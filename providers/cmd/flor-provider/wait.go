@@ -43,7 +43,7 @@ func (h *host) csr() string { return filepath.Join(h.State, "issuing.csr") }
 
 // sign is the command that has the issuing certificate signed.
 func (h *host) sign() string {
-	return fmt.Sprintf("ssh %s cat %s | florctl ca sign | ssh %[1]s %[3]s certify", h.policies.Current().Host, h.csr(), h.membership.Program("flor-provider"))
+	return fmt.Sprintf("ssh %s cat %s | florctl ca sign | ssh %[1]s %[3]s certify", h.policies.Current().Host, h.csr(), h.instance.Program("flor-provider"))
 }
 
 // trusted refuses an issuing certificate that hosts would refuse: under the policy read

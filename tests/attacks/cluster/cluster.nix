@@ -50,9 +50,9 @@ in
     writer.services = [ "auth" "deaf" "down" "echo" "heard" "wiki" ];
     reader.services = [ "auth" ];
     oidc-client.services = [ "auth" ];
-    operator.groups = [ "control-plane" "control-plane-write" ];
+    operator.serviceGroups = [ "control-plane" "control-plane-write" ];
   };
-  groups = { control-plane = [ ]; control-plane-write = [ ]; };
+  serviceGroups = { control-plane = [ ]; control-plane-write = [ ]; };
 
   providers = {
     cert.hosts = [ "p" ];

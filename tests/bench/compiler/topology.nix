@@ -52,12 +52,12 @@ in
       name = team t;
       value.services = concatMap (each name) (genList (j: t + 16 * j) ((hosts - t + 15) / 16));
     }) // {
-    node.groups = [ "control-plane" ];
-    operator.groups = [ "control-plane" "control-plane-write" ];
+    node.serviceGroups = [ "control-plane" ];
+    operator.serviceGroups = [ "control-plane" "control-plane-write" ];
     client.services = [ (name 1 0) ];
-    auditor.groups = [ "control-plane" ];
+    auditor.serviceGroups = [ "control-plane" ];
   };
-  groups = {
+  serviceGroups = {
     control-plane = [ (name 0 0) ];
     control-plane-write = [ ];
   };

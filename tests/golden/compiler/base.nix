@@ -15,11 +15,11 @@
   services.wiki = { host = "beta"; port = 8080; };
   users.ann.roles = [ "reader" ];
   roles = {
-    node.groups = [ "control-plane" ];
-    operator.groups = [ "control-plane" "control-plane-write" ];
+    node.serviceGroups = [ "control-plane" ];
+    operator.serviceGroups = [ "control-plane" "control-plane-write" ];
     reader.services = [ "wiki" ];
   };
-  groups = {
+  serviceGroups = {
     control-plane = [ ];
     control-plane-write = [ ];
   };

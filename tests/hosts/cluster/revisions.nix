@@ -22,16 +22,16 @@ let
   } // change;
   news = {
     services = base.services // { news = { host = "raishan"; port = 4656; listenPort = 80; }; };
-    groups = base.groups // { apps = base.groups.apps ++ [ "news" ]; };
+    serviceGroups = base.serviceGroups // { apps = base.serviceGroups.apps ++ [ "news" ]; };
   };
   # A name server, over UDP.
   datagrams = {
     providers = brief;
     services = base.services // { names = { host = "ursula"; port = 5353; listenPort = 53; protocol = "udp"; }; };
-    groups = base.groups // { apps = base.groups.apps ++ [ "names" ]; };
+    serviceGroups = base.serviceGroups // { apps = base.serviceGroups.apps ++ [ "names" ]; };
   };
   brief = base.providers // { cert = base.providers.cert // { lifetime = 10; }; };
-  closed = { services = removeAttrs base.services wiki; groups = base.groups // { apps = [ "auth" "outline" ]; }; };
+  closed = { services = removeAttrs base.services wiki; serviceGroups = base.serviceGroups // { apps = [ "auth" "outline" ]; }; };
   # Another root, and other secrets.
   afterTheft = {
     trust = { signingKeys = facts.keys; roots = nextRoots; };

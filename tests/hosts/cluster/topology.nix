@@ -32,13 +32,13 @@ in
 
   users.alice.roles = [ "writer" ];
   roles = {
-    writer.groups = [ "apps" ];
+    writer.serviceGroups = [ "apps" ];
     reader.services = [ "outline" ];
     oidc-client.services = [ "auth" ];
-    operator.groups = [ "apps" "control-plane" ];
-    node.groups = [ "control-plane" ];
+    operator.serviceGroups = [ "apps" "control-plane" ];
+    node.serviceGroups = [ "control-plane" ];
   };
-  groups = { apps = [ "auth" "outline" "wiki" ]; control-plane = [ "metrics" ]; control-plane-write = [ ]; };
+  serviceGroups = { apps = [ "auth" "outline" "wiki" ]; control-plane = [ "metrics" ]; control-plane-write = [ ]; };
 
   providers = {
     cert.hosts = [ "drhorrible" ];

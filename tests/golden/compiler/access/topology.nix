@@ -21,10 +21,10 @@
     none = { };
   };
   roles = {
-    worker = { services = [ "queue" ]; groups = [ "hidden" ]; };
+    worker = { services = [ "queue" ]; serviceGroups = [ "hidden" ]; };
     unused.services = [ "wiki" ];
   };
-  groups = {
+  serviceGroups = {
     hidden = [ "cron" ];
     control-plane = [ "motd" ];
     control-plane-write = [ "shell" ];

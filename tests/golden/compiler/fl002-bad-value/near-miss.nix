@@ -1,6 +1,6 @@
 { base, key, merge, ... }: merge base {
   serial = 0;
-  hosts.beta.membership = "abcdefghijkl-n";
+  hosts.beta.instance = "abcdefghijkl-n";
   trust.roots = [ ../../../cluster/ca.crt ];
   trust.signingKeys = [ "golden-1:XCy7rhw63wRQyvwr3R1VkY5GBuQyEG/dv/+xh5K2B8c=\n" ];
   hosts.alpha = { address = "a1.example.org"; loopback = "127.0.0.0/8"; };

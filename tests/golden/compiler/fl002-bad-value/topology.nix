@@ -20,10 +20,10 @@
   hosts.omicron = { address = [ "192.0.2.9" "192.0.2.9:70000" "::1:x" "fe80::1" 7 ]; networks = { Home = "10.0.0.1"; lan = { }; }; bind = [ "omicron" "10.0.0.1:4610" "ff02::1" ]; sshHostKey = key "omicron"; };
   hosts.eta = { address = ":1::2"; sshHostKey = key "eta"; };
   hosts.theta = { address = "1:2:3"; sshHostKey = key "theta"; };
-  hosts.iota = { address = "0.0.0.0"; sshHostKey = key "iota"; membership = "Blue"; };
-  hosts.kappa = { address = "224.0.0.1"; sshHostKey = key "kappa"; membership = "abcdefghijklmno"; };
-  hosts.lambda = { address = "0::"; sshHostKey = key "lambda"; membership = "red_blue"; };
-  hosts.mu = { address = "ff02::1"; sshHostKey = key "mu"; membership = "blue-"; };
+  hosts.iota = { address = "0.0.0.0"; sshHostKey = key "iota"; instance = "Blue"; };
+  hosts.kappa = { address = "224.0.0.1"; sshHostKey = key "kappa"; instance = "abcdefghijklmno"; };
+  hosts.lambda = { address = "0::"; sshHostKey = key "lambda"; instance = "red_blue"; };
+  hosts.mu = { address = "ff02::1"; sshHostKey = key "mu"; instance = "blue-"; };
   hosts.nu = { address = "nu.golden.flor.rete"; sshHostKey = key "nu"; };
   hosts.xi = { address = "255.255.255.255"; sshHostKey = key "xi"; };
   hosts.rho.sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMcXanA9TdhPujwLdg0QZw8qIFP6LDnMxk7H/XeSrAN6";
@@ -41,7 +41,7 @@
   services.other = { hosts = "beta"; port = 0; sso = null; };
   users = [ "ann" ];
   roles.reader = [ "wiki" ];
-  groups.all = "wiki";
+  serviceGroups.all = "wiki";
   providers.cert = { hosts = x: x; lifetime = 1.5; };
   providers.oidc = { hosts = [ "alpha" ]; issuer = "https://auth.example.org/#top"; };
 }

@@ -7,5 +7,5 @@
   users."ann-" = { };
   users."" = { };
   roles."read_er".services = [ "wiki" ];
-  groups."a b" = [ "wiki" ];
+  serviceGroups."a b" = [ "wiki" ];
 }

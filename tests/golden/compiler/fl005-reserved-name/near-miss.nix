@@ -3,5 +3,5 @@
   services.florete-providers = { host = "beta"; port = 1; };
   roles.node = { };
   roles.operator.services = [ "wiki" ];
-  groups.control-plane = [ "wiki" ];
+  serviceGroups.control-plane = [ "wiki" ];
 }

@@ -4,5 +4,5 @@
   services.wiki.listenPort = 80;
   services.wiki.sso = { mode = "oidc"; redirectURIs = [ "http://wiki.golden.flor.rete/callback" "https://wikki.golden.flor/callback" ]; };
   providers.oidc = { hosts = [ "alpha" ]; issuer = "https://auth.goldenxflor.rete"; };
-  groups.apps = [ "wiki" "blog" ];
+  serviceGroups.apps = [ "wiki" "blog" ];
 }

@@ -2,5 +2,5 @@
   services.wiki.sso = { mode = "oidc"; redirectURIs = [ "http://wikki.golden.flor.rete/callback" ]; };
   providers.oidc = { hosts = [ "alpha" ]; issuer = "https://auth.golden.flor.rete"; };
   roles.reader.services = [ "wikki" ];
-  groups.apps = [ "wiki" "blog" ];
+  serviceGroups.apps = [ "wiki" "blog" ];
 }

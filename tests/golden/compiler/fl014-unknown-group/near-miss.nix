@@ -1,1 +1,1 @@
-{ base, merge, ... }: merge base { roles.reader.groups = [ "apps" "control-plane" ]; groups.apps = [ ]; }
+{ base, merge, ... }: merge base { roles.reader.serviceGroups = [ "apps" "control-plane" ]; serviceGroups.apps = [ ]; }

@@ -1,1 +1,1 @@
-{ base, merge, ... }: merge base { roles.reader.groups = [ "apps" "control-plan" ]; }
+{ base, merge, ... }: merge base { roles.reader.serviceGroups = [ "apps" "control-plan" ]; }

@@ -1,4 +1,4 @@
 { base, merge, ... }: merge base {
-  inventory."eu/fra" = { };
+  hostGroups."eu/fra" = { };
   hosts.alpha.group = "eu/fra";
 }

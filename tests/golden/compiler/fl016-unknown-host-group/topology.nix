@@ -1,5 +1,6 @@
 { base, merge, ... }: merge base {
-  inventory.eu = { };
-  inventory."eu/fra" = { };
+  hostGroups.eu = { };
+  hostGroups."eu/fra" = { };
   hosts.alpha.group = "eu/fr";
+  hosts.beta.group = "asia/tokyo";
 }

@@ -1,4 +1,4 @@
 { base, ... }: base // {
   roles = { inherit (base.roles) operator reader; };
-  groups = { control-plane = [ ]; };
+  serviceGroups = { control-plane = [ ]; };
 }

@@ -2,5 +2,5 @@
   # Saying what is so anyway is no fault.
   hosts.alpha.roles = [ "node" "operator" ];
   users.ann.roles = [ "operator" "reader" ];
-  inventory.eu.roles = [ "node" ];
+  hostGroups.eu.roles = [ "node" ];
 }

@@ -1,5 +1,5 @@
 { base, merge, ... }: merge base {
   users.ann.roles = [ "node" "reader" ];
   services.wiki.roles = [ "node" ];
-  inventory.eu.roles = [ "operator" ];
+  hostGroups.eu.roles = [ "operator" ];
 }

@@ -5,5 +5,6 @@
   services.dns = { host = "beta"; port = 53; protocol = "udp"; };
   services.names = { host = "beta"; port = 53; protocol = "udp"; };
   services.api = { host = "alpha"; port = 4600; };
+  hosts.alpha.bind = "0.0.0.0";
   services.voice = { host = "beta"; port = 4610; protocol = "udp"; };
 }

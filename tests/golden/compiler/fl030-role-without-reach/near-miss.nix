@@ -1,6 +1,6 @@
 { base, merge, ... }: merge base {
   services.local = { host = "beta"; port = 1; visibility = "host"; };
   roles.node = { };
-  roles.some = { services = [ "local" "wiki" ]; groups = [ "nothing" ]; };
-  groups.nothing = [ ];
+  roles.some = { services = [ "local" "wiki" ]; serviceGroups = [ "nothing" ]; };
+  serviceGroups.nothing = [ ];
 }

@@ -1,7 +1,7 @@
 { base, merge, ... }: merge base {
   services.local = { host = "beta"; port = 1; visibility = "host"; };
   roles.empty = { };
-  roles.hollow.groups = [ "nothing" ];
+  roles.hollow.serviceGroups = [ "nothing" ];
   roles.inside.services = [ "local" ];
-  groups.nothing = [ ];
+  serviceGroups.nothing = [ ];
 }

@@ -1,6 +1,6 @@
 # A host has users from its group too.
 { base, merge, ... }: merge base {
   users.ben.roles = [ "reader" ];
-  inventory.eu.users = [ "ben" ];
+  hostGroups.eu.users = [ "ben" ];
   hosts.beta.group = "eu";
 }

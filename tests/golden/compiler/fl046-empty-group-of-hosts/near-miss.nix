@@ -1,5 +1,5 @@
 # A group is there for the groups below it too.
 { base, merge, ... }: merge base {
   hosts.beta.group = "eu/fra";
-  inventory = { eu.tags = [ "europe" ]; "eu/fra" = { }; };
+  hostGroups = { eu.tags = [ "europe" ]; "eu/fra" = { }; };
 }

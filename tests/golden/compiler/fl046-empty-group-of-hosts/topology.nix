@@ -1,4 +1,4 @@
 { base, merge, ... }: merge base {
   hosts.beta.group = "eu/fra";
-  inventory = { "eu/fra" = { }; "eu/far".tags = [ "frankfurt" ]; us.roles = [ "reader" ]; };
+  hostGroups = { "eu/fra" = { }; "eu/far".tags = [ "frankfurt" ]; us.roles = [ "reader" ]; };
 }

@@ -8,5 +8,5 @@
   };
   hosts.beta.callers."user/ann" = [ 1000 "www" ];
   roles.reader.services = [ "wiki" "blog" "shop" ];
-  groups.control-plane = [ "time" ];
+  serviceGroups.control-plane = [ "time" ];
 }

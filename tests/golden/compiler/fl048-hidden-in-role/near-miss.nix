@@ -1,4 +1,4 @@
 { base, merge, ... }: merge base {
   services.blog = { host = "beta"; port = 81; visibility = "host"; };
-  groups.tools = [ "blog" ];
+  serviceGroups.tools = [ "blog" ];
 }

@@ -3,6 +3,6 @@
     blog = { host = "beta"; port = 81; visibility = "host"; };
     cron = { host = "beta"; port = 82; visibility = "host"; };
   };
-  roles.reader = { services = [ "wiki" "blog" ]; groups = [ "tools" ]; };
-  groups = { tools = [ "cron" "wiki" ]; control-plane = [ "cron" ]; };
+  roles.reader = { services = [ "wiki" "blog" ]; serviceGroups = [ "tools" ]; };
+  serviceGroups = { tools = [ "cron" "wiki" ]; control-plane = [ "cron" ]; };
 }

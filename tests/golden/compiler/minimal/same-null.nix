@@ -1,4 +1,4 @@
 # What has no default may be null.
 { base, key, merge, ... }: merge (import ./topology.nix { inherit base key merge; }) {
-  hosts.alpha = { group = null; membership = null; system = null; };
+  hosts.alpha = { group = null; instance = null; system = null; };
 }

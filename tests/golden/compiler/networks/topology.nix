@@ -4,7 +4,7 @@
 { base, key, merge, ... }: merge base {
   hosts.alpha = {
     address = "198.51.100.7:14610";
-    networks = { home = [ "10.0.0.1" "alpha.lan" ]; lab = "10.9.0.1"; };
+    networks = { home = [ "10.0.0.1" "alpha.lan" ]; lab = [ "10.9.0.1" "alpha.lan" ]; };
     users = [ "ann" ];
   };
   hosts.beta = { address = [ "192.0.2.2" "2001:db8::2" ]; bind = [ "172.31.0.2" "::1" ]; };

@@ -1,7 +1,7 @@
 { base, key, merge, ... }: merge base {
   providers.oidc = { issuer = "https://auth.example.org"; hosts = [ "beta" "beta" ]; };
-  groups = { two = [ "wiki" ]; one = [ "wiki" "blog" ]; };
-  roles.writer = { groups = [ "two" "one" ]; services = [ "wiki" "blog" "wiki" ]; };
+  serviceGroups = { two = [ "wiki" ]; one = [ "wiki" "blog" ]; };
+  roles.writer = { serviceGroups = [ "two" "one" ]; services = [ "wiki" "blog" "wiki" ]; };
   users.bea.roles = [ "writer" "reader" "writer" ];
   services.blog = { port = 8081; host = "beta"; };
   services.wiki = {

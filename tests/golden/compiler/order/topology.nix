@@ -10,7 +10,7 @@
   };
   services.blog = { host = "beta"; port = 8081; };
   users.bea.roles = [ "reader" "writer" ];
-  roles.writer = { services = [ "blog" "wiki" ]; groups = [ "one" "two" ]; };
-  groups = { one = [ "blog" "wiki" ]; two = [ "wiki" ]; };
+  roles.writer = { services = [ "blog" "wiki" ]; serviceGroups = [ "one" "two" ]; };
+  serviceGroups = { one = [ "blog" "wiki" ]; two = [ "wiki" ]; };
   providers.oidc = { hosts = [ "beta" ]; issuer = "https://auth.example.org"; };
 }

@@ -1,6 +1,6 @@
 # Where services with replicas go, by each strategy.
 { base, key, merge, ... }: merge base {
-  inventory = {
+  hostGroups = {
     eu = { tags = [ "europe" ]; users = [ "ann" ]; };
     "eu/fra" = { capabilities = [ "ssd" ]; };
     "eu/ams" = { };

@@ -11,6 +11,6 @@
     {
       florete.blue = cluster { };
       # By somebody who does not know of the first.
-      florete.undeclared = cluster { hosts = builtins.mapAttrs (_: h: removeAttrs h [ "membership" ]) topology.hosts; };
+      florete.undeclared = cluster { hosts = builtins.mapAttrs (_: h: removeAttrs h [ "instance" ]) topology.hosts; };
     };
 }

@@ -4,7 +4,7 @@ let
   member = name: more: {
     address = facts.addresses.${name};
     sshHostKey = facts.sshHostKeys.${name};
-    membership = "blue";
+    instance = "blue";
     forwarderPort = 4620;
   } // more;
 in
@@ -20,8 +20,8 @@ in
     press = { host = "drhorrible"; port = 4702; listenPort = 80; };
   };
 
-  roles = { node.groups = [ "apps" ]; operator.groups = [ "control-plane" ]; };
-  groups = { apps = [ "ledger" "press" ]; control-plane = [ "press" ]; control-plane-write = [ ]; };
+  roles = { node.serviceGroups = [ "apps" ]; operator.serviceGroups = [ "control-plane" ]; };
+  serviceGroups = { apps = [ "ledger" "press" ]; control-plane = [ "press" ]; control-plane-write = [ ]; };
 
   providers.cert.hosts = [ "drhorrible" ];
 }

@@ -1,4 +1,4 @@
-{ further, membership, ... }: {
-  imports = [ (membership "green") ];
+{ further, instance, ... }: {
+  imports = [ (instance "green") ];
   services.florete_green = { cluster = further { }; hostName = "ursula"; };
 }

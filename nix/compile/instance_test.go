@@ -6,44 +6,44 @@ import (
 	"testing"
 )
 
-// TestMembership: the units and accounts of a further membership are those of a host's
+// TestInstance: the units and accounts of a further instance are those of a host's
 // only one, called otherwise, and their commands are told. So no name, path or account of
 // one is in the other's.
-func TestMembership(t *testing.T) {
+func TestInstance(t *testing.T) {
 	others := strings.NewReplacer(
 		"cert-service-florete-provider", "cert-service-florete-provider", // a need, called as the service
 		"florete", "florete_blue",
 	)
 	documents := regexp.MustCompile("(?m)^X-Documents=.*\n")
 	only := unitsAs(t, "{ }", various)
-	blue := unitsAs(t, `{ membership = "blue"; }`, strings.ReplaceAll(various, "/run/florete-", "/run/florete_blue-"))
+	blue := unitsAs(t, `{ instance = "blue"; }`, strings.ReplaceAll(various, "/run/florete-", "/run/florete_blue-"))
 	for host, units := range only {
 		if len(blue[host]) != len(units) {
 			t.Errorf("%s: %d units, want %d", host, len(blue[host]), len(units))
 		}
 		for name, text := range units {
 			want, got := others.Replace(documents.ReplaceAllString(text, "")), documents.ReplaceAllString(blue[host][others.Replace(name)], "")
-			if commands := strings.Count(want, "\nExecStart="); strings.Count(got, ` --membership="blue"`) != commands {
+			if commands := strings.Count(want, "\nExecStart="); strings.Count(got, ` --instance="blue"`) != commands {
 				t.Errorf("%s: %s does not tell its %d commands:\n%s", host, name, commands, got)
 			}
-			if got = strings.ReplaceAll(got, ` --membership="blue"`, ""); got != want {
+			if got = strings.ReplaceAll(got, ` --instance="blue"`, ""); got != want {
 				t.Errorf("%s: %s: got\n%s\nwant\n%s", host, name, got, want)
 			}
-			if strings.Contains(text, "membership") {
-				t.Errorf("%s: %s speaks of memberships:\n%s", host, name, text)
+			if strings.Contains(text, "instance") {
+				t.Errorf("%s: %s speaks of instances:\n%s", host, name, text)
 			}
 		}
 	}
 }
 
-// unitsAs are all units of each host, and its accounts, where every host has this membership.
-func unitsAs(t *testing.T, membership, output string) (all map[string]map[string]string) {
+// unitsAs are all units of each host, and its accounts, where every host has this instance.
+func unitsAs(t *testing.T, instance, output string) (all map[string]map[string]string) {
 	t.Helper()
 	src := flake(t, `let
 		make = mkCluster;
 		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + builtins.substring 7 43 ((import ./nix/names.nix).sri name);
 	in let
-		mkCluster = args: make (args // { hosts = builtins.mapAttrs (_: h: removeAttrs h [ "membership" ] // `+membership+`) args.hosts; });
+		mkCluster = args: make (args // { hosts = builtins.mapAttrs (_: h: removeAttrs h [ "instance" ] // `+instance+`) args.hosts; });
 	in `+output)
 	err := eval(t.Context(), src, `clusters: let c = clusters.one; in
 		builtins.mapAttrs (host: units: units // { sysusers = c.sysusers.${host}; }) (c.unitsIn "/opt/bin")`, &all)

@@ -10,8 +10,8 @@ var (
 	capabilities = []string{"k1x"}
 )
 
-// inventory are groups of hosts, some below others.
-func (g generator) inventory(users, roles []string) map[string]*group {
+// hostGroups are groups of hosts, some below others.
+func (g generator) hostGroups(users, roles []string) map[string]*group {
 	all := map[string]*group{}
 	for _, path := range g.some([]string{"i0x", "i0x/i1x", "i0x/i1x/i2x", "i3x"}, 4) {
 		all[path] = &group{Tags: g.some(tags, 1), Capabilities: g.some(append(capabilities, "ingress"), 1)}
@@ -25,7 +25,7 @@ func (g generator) inventory(users, roles []string) map[string]*group {
 // all is what a host has, itself and from the groups it is in.
 func (c *cluster) all(h *host) (sum group) {
 	sum = h.group
-	for path, i := range c.Inventory {
+	for path, i := range c.HostGroups {
 		if path == h.Group || strings.HasPrefix(h.Group, path+"/") {
 			sum.Users = slices.Concat(sum.Users, i.Users)
 			sum.Roles = slices.Concat(sum.Roles, i.Roles)

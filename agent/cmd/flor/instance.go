@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+)
+
+// instance is which of this host's clusters a command is about. Defaults of flags
+// follow it.
+type instance struct {
+	florete.Instance
+	followers []func()
+}
+
+// flag adds --instance, which flor_NAME has before its arguments.
+func (m *instance) flag(root *cobra.Command) {
+	root.PersistentFlags().Func("instance", "`NAME` of this host's instance, when it is a member of several clusters", m.set)
+	if _, name, ok := strings.Cut(root.Name(), "flor_"); ok {
+		root.SetArgs(append([]string{"--instance=" + name}, os.Args[1:]...))
+	}
+}
+
+// set is what --instance does.
+func (m *instance) set(name string) (err error) {
+	if m.Instance, err = florete.ParseInstance(name); err != nil {
+		return err
+	}
+	for _, f := range m.followers {
+		f()
+	}
+	return nil
+}
+
+// follow has the instance say a flag's default.
+func (m *instance) follow(cmd *cobra.Command, name string, of func(florete.Instance) string) {
+	f := cmd.Flags().Lookup(name)
+	set := func() {
+		if !f.Changed {
+			f.DefValue = of(m.Instance)
+			f.Value.Set(f.DefValue)
+		}
+	}
+	set()
+	m.followers = append(m.followers, set)
+}
+
+// state adds --state, where activation keeps what the host has.
+func (m *instance) state(cmd *cobra.Command, l *florete.Layout) {
+	cmd.Flags().StringVar((*string)(l), "state", "", "directory that flor activate keeps")
+	m.follow(cmd, "state", func(m florete.Instance) string { return string(m.State()) })
+}

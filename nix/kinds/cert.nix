@@ -1,0 +1,37 @@
+# X.509-SVIDs: of the node, and of the services and users that act on it.
+let
+  inherit (builtins) attrValues elem filter map;
+  inherit (import ../types.nix) between default;
+in
+{
+  doc = "issues certificates; every cluster needs it";
+  settings.lifetime = default "of certificates, in seconds; a third of it is left when a host renews" 86400 (between 10 7776000 "seconds");
+  policy = settings: { inherit (settings) lifetime; };
+
+  reasons = clean: map (_: "every host needs a certificate") (attrValues clean.hosts);
+
+  needs = t:
+    let
+      # Read by the forwarder: activation knows its account.
+      certificate = name: id: {
+        id = "cert-${name}";
+        for = id;
+        request = { inherit id; };
+        files = {
+          "svid.pem" = { value = "svid"; mode = "0444"; };
+          "key.pem" = { value = "key"; mode = "0400"; };
+          "bundle.pem" = { value = "bundle"; mode = "0444"; };
+        };
+        renew.atPercent = 66;
+      };
+      acts = s: s.published || s.roles != [ ];
+    in
+    host:
+    [ (certificate "node" host.id // { after = [ ]; }) ]
+    ++ map (s: certificate "service-${s.name}" (s.idOn host.name)) (filter acts (map (s: t.services.${s}) host.services))
+    ++ map (name: certificate "user-${name}" t.users.${name}.id) host.users
+    # A cert provider makes its own server certificate; the others fetch theirs.
+    ++ (if host.kinds == [ ] || elem "cert" host.kinds then [ ] else [
+      (certificate "service-florete-provider" host.providerID // { owner = "florete-provider"; group = ""; })
+    ]);
+}

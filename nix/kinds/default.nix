@@ -1,0 +1,18 @@
+# The kinds of need. Each is one file here and one package below providers/; nothing else
+# lists them. A kind is a set of:
+#
+#   doc        what its providers do, for people
+#   settings   attributes of providers.<kind>, besides those that all have
+#   service    attributes of services.<name> that are about it; none without
+#   policy     those settings → what its providers read of them; { } without
+#   needs      topology → host → its needs of this kind, as needs.nix completes them
+#   reasons    clean topology → why somebody must provide it, one text for each who needs it
+#   label      need → what modules call it below the service that it is for; the kind without
+#   check      what check/ has → faults { top; service = name: s: …; } and { warnings = …; }
+#              of the same form; none without
+{
+  cert = import ./cert.nix;
+  config = import ./config.nix;
+  file = import ./file.nix;
+  oidc = import ./oidc.nix;
+}

@@ -70,7 +70,7 @@ func systemd(ctx context.Context, names []string) ([]Unit, error) {
 // documents from the network bring none, and NixOS keeps names itself.
 func (h *host) wanted() map[string]bool {
 	unit := h.Instance.Unit
-	wanted := map[string]bool{unit("activate.service"): true, unit("refresh.timer"): true, h.namesUnit(): false}
+	wanted := map[string]bool{unit("activate.service"): true, unit("refresh.timer"): true, h.hostsFileUnit(): false}
 	if h.identities.SVID(h.manifest.Identity.ID) != nil {
 		wanted[unit("agent.service")] = true
 	}
@@ -87,7 +87,7 @@ func (h *host) wanted() map[string]bool {
 		}
 	}
 	for _, p := range h.manifest.Forwarder.Publish {
-		for _, name := range []string{"host", "host-rotate"} {
+		for _, name := range []string{"host", "host-refetch"} {
 			if p.Upstream == "unix:"+h.Instance.Run()+"-"+name+".sock" {
 				wanted[unit(name+".socket")] = false
 			}

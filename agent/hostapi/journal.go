@@ -106,7 +106,7 @@ func follow() []string {
 // units are those whose journals may be read, without ".service".
 func (h *handler) units(m florete.Manifest) []string {
 	var names []string
-	for _, ours := range []string{"activate", "agent", "credentials", "host", "names", "provider"} {
+	for _, ours := range []string{"activate", "agent", "credentials", "host", "hosts-file", "provider"} {
 		names = append(names, h.Instance.Unit(ours))
 	}
 	for _, p := range m.Forwarder.Publish {

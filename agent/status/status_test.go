@@ -43,9 +43,9 @@ func full() status.Report {
 		{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
 	}
 	r.Summary = metrics.Summary{
-		Paths:    []metrics.Path{{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
-		Refusals: map[string]int64{"denied": 2, "bad-name": 1},
-		RecentRefusals:     []metrics.Refusal{{Time: now.Add(-12 * time.Second), Direction: metrics.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d\x1b[2J\n"}},
+		Paths:          []metrics.Path{{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
+		Refusals:       map[string]int64{"denied": 2, "bad-name": 1},
+		RecentRefusals: []metrics.Refusal{{Time: now.Add(-12 * time.Second), Direction: metrics.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d\x1b[2J\n"}},
 	}
 	return r
 }

@@ -15,7 +15,7 @@ let
   guard = import ./guard.nix parts;
   credential = import ./credentials.nix parts;
   host = import ./host.nix parts;
-  names = import ./names.nix parts;
+  hostsFile = import ./hosts-file.nix parts;
   need = import ./need.nix parts;
   provider = import ./provider.nix parts;
 
@@ -42,7 +42,7 @@ in
     foldl' (all: n: all // need n.id)
       (activate { inherit documents bin; settings = settings.activate or { }; }
         // agent { inherit manifest bin; settings = settings.agent or { }; }
-        // names { inherit bin; }
+        // hostsFile { inherit bin; }
         // guard { inherit bin; }
         // host { inherit manifest bin; }
         // when (policy != null) (provider.units { inherit policy bin credentials; settings = settings.provider or null; })

@@ -1,7 +1,7 @@
 // Package hostsfile keeps the names of the cluster's services in hosts(5), each at its
 // local listener, so that programs that know nothing of Florete just connect:
 //
-//	# florete: what cluster demo offers this host; kept by florete-names.service
+//	# florete: what cluster demo offers this host; kept by florete-hosts-file.service
 //	127.103.91.74 auth.demo.flor.rete
 //	# florete: end
 //
@@ -104,7 +104,7 @@ func block(of florete.Instance, m florete.Manifest) string {
 	}
 	slices.Sort(lines)
 	return fmt.Sprintf("# %s: what cluster %s offers this host; kept by %s\n%s# %[1]s: end\n",
-		of, m.Cluster, of.Unit("names.service"), strings.Join(slices.Compact(lines), ""))
+		of, m.Cluster, of.Unit("hosts-file.service"), strings.Join(slices.Compact(lines), ""))
 }
 
 // cut is a file without the lines of an instance: what is before the first of them, and

@@ -10,14 +10,14 @@ import (
 	"github.com/florete/florete/agent/hostapi"
 )
 
-func newRotateCmd(m *instance) *cobra.Command {
+func newRefetchCmd(m *instance) *cobra.Command {
 	var state florete.Layout
 	var dir string
 	cmd := &cobra.Command{
-		Use:   "rotate NEED…",
-		Short: "Have needs asked for again, whatever their state",
-		Long: `Have flor activate ask for needs again, within ten seconds: when what a provider
-answered before is of no use any more. Units are told when the answer is another.`,
+		Use:   "refetch NEED…",
+		Short: "Fetch needs again, whatever their state",
+		Long: `Have flor activate request needs again within ten seconds, where what a provider
+returned before is of no use any more. Units are notified when the answer has changed.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, needs []string) error {
 			doc, err := florete.Read(florete.Current(state.Documents()), florete.DocManifest)
@@ -32,16 +32,16 @@ answered before is of no use any more. Units are told when the answer is another
 				return err
 			}
 			for _, id := range needs {
-				if err := hostapi.Rotate(m, dir, id); err != nil {
+				if err := hostapi.Refetch(m, dir, id); err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "need %s: activation asks for it again within ten seconds\n", id)
+				fmt.Fprintf(cmd.OutOrStdout(), "need %s: activation requests it again within ten seconds\n", id)
 			}
 			return nil
 		},
 	}
 	m.state(cmd, &state)
-	cmd.Flags().StringVar(&dir, "rotate", "", "directory that flor activate --rotate watches")
-	m.follow(cmd, "rotate", florete.Instance.Rotate)
+	cmd.Flags().StringVar(&dir, "refetch", "", "directory that flor activate --refetch watches")
+	m.follow(cmd, "refetch", florete.Instance.Refetch)
 	return cmd
 }

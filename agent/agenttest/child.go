@@ -35,7 +35,7 @@ func Child() {
 	}
 }
 
-// Root skips a test that needs root, which tests/run says when it is not.
+// Root skips a test that needs root; tests/run reports it.
 func Root(t testing.TB, does string) {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -1,4 +1,4 @@
-// Package credentials gives services what was delivered for them when systemd loads
+// Package credentials delivers to services what was delivered for them when systemd loads
 // their credentials from a socket (systemd.exec(5), LoadCredential=), so that nothing
 // of it lies where the service's account could read it later:
 //
@@ -30,27 +30,27 @@ import (
 	"github.com/florete/florete"
 )
 
-// Config is what a host gives credentials from.
+// Config says where credentials are.
 type Config struct {
 	Layout florete.Layout
 	Log    *slog.Logger
 
-	// Limit is how long a unit may take to start, zero for ever; nil for asking
-	// systemd.
-	Limit func(ctx context.Context, unit string) (time.Duration, error)
+	// StartTimeout is how long a unit may take to start, zero for ever; nil for what
+	// systemd has.
+	StartTimeout func(ctx context.Context, unit string) (time.Duration, error)
 
-	Idle time.Duration // Serve ends when nobody asked for that long; 0 for never
+	Idle time.Duration // Serve ends when nothing was requested for that long; 0 for never
 }
 
-// held begins the names of connections that systemd holds.
-const held = "ask-"
+// stored begins the names of connections that systemd stores.
+const stored = "request-"
 
 // Sockets are, among what systemd passes to this process (sd_listen_fds(3)), the
-// socket to listen on, and the connections that it held for an earlier one.
+// socket to listen on, and the connections that it stored for an earlier one.
 func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, err error) {
 	for _, f := range files {
 		defer f.Close()
-		if strings.HasPrefix(f.Name(), held) {
+		if strings.HasPrefix(f.Name(), stored) {
 			c, err := net.FileConn(f)
 			if conn, ok := c.(*net.UnixConn); ok && err == nil {
 				waiting = append(waiting, conn)
@@ -69,19 +69,18 @@ func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, e
 	return ln, waiting, nil
 }
 
-// Serve answers who connects to ln, and who has waited since before: connections of
-// an earlier process that systemd held. It returns when ctx ends and everybody has an
-// answer.
+// Serve serves the connections to ln, and those that wait since before: systemd stored
+// them for an earlier process. It returns when ctx ends and all are served.
 func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c Config) error {
-	if c.Limit == nil {
-		c.Limit = startTimeout
+	if c.StartTimeout == nil {
+		c.StartTimeout = systemdTimeoutStart
 	}
-	var asks sync.WaitGroup
-	defer asks.Wait()
+	var requests sync.WaitGroup
+	defer requests.Wait()
 	var busy atomic.Int32
 	begin := func(conn *net.UnixConn) {
 		busy.Add(1)
-		asks.Go(func() {
+		requests.Go(func() {
 			defer busy.Add(-1)
 			defer conn.Close()
 			c.serve(ctx, conn)

@@ -39,7 +39,7 @@ func (h *host) ends() (found []Finding) {
 	}
 	roots, err := florete.NewRoots(h.manifest.TrustDomain, h.manifest.Trust.Roots)
 	if err != nil {
-		return found // there are no identities then, which is said
+		return found // there are no identities then, which is reported
 	}
 	for _, c := range roots.Certificates() {
 		if soon(c) {

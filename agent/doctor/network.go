@@ -211,7 +211,7 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 	return &f
 }
 
-// isOwn tells whether the forwarder of this host is what it calls at an address.
+// isOwn reports whether the forwarder of this host is what it calls at an address.
 func (h *host) isOwn(address string) bool {
 	ip, port, _ := net.SplitHostPort(address)
 	return slices.ContainsFunc(h.manifest.Forwarder.Listen, func(listen string) bool {

@@ -36,7 +36,7 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%s, %d connections", r.State, r.Connections), found
 }
 
-// lacksAccount tells whether a problem follows from an account that is missing, which is a
+// lacksAccount reports whether a problem follows from an account that is missing, which is a
 // finding of its own: the agent looks it up again by itself.
 func lacksAccount(problem string, missing map[string]string) bool {
 	for name := range missing {
@@ -72,7 +72,7 @@ func (h *host) agentProblem(text string) Finding {
 	return fix(problem, h.restart("agent"))
 }
 
-// wantBuffer is what quic-go asks the kernel for, each way.
+// wantBuffer is what quic-go requests of the kernel, each way.
 const wantBuffer = 7 << 20
 
 func (h *host) kernel(context.Context) (string, []Finding) {
@@ -84,7 +84,7 @@ func (h *host) kernel(context.Context) (string, []Finding) {
 	return "UDP buffers, GSO", append(h.buffers(conn, wantBuffer), offload(conn)...)
 }
 
-// buffers asks for them as quic-go does, and looks at what it got.
+// buffers requests them as quic-go does, and reads what it got.
 func (h *host) buffers(conn *net.UDPConn, want int) (found []Finding) {
 	conn.SetReadBuffer(want)
 	conn.SetWriteBuffer(want)

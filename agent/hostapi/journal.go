@@ -44,7 +44,7 @@ func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("unit %q: want one of %s", unit, strings.Join(known, ", ")), http.StatusNotFound)
 		return
 	}
-	lines, followed, err := asked(r.URL.Query())
+	lines, followed, err := parseQuery(r.URL.Query())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -75,8 +75,8 @@ func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asked reads a query's lines and follow.
-func asked(q url.Values) (lines int, follow bool, err error) {
+// parseQuery reads a query's lines and follow.
+func parseQuery(q url.Values) (lines int, follow bool, err error) {
 	lines = defaultLines
 	if text := q.Get("lines"); text != "" {
 		if lines, err = strconv.Atoi(text); err != nil || lines < 1 || lines > maxLines {

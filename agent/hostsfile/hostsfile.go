@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/agent/watch"
 )
 
-// Config says whose names go where.
+// Config is whose names go where.
 type Config struct {
 	Instance florete.Instance
 	Layout   florete.Layout
@@ -45,17 +45,17 @@ const poll = 10 * time.Second
 func Run(ctx context.Context, c Config) error {
 	w := watch.New(c.Log)
 	defer w.Close()
-	said := ""
+	reported := ""
 	for {
 		switch err := c.apply(); {
 		case err == nil:
-			said = ""
+			reported = ""
 		case errors.Is(err, fs.ErrNotExist): // no documents yet
 		default:
-			if err.Error() != said {
+			if err.Error() != reported {
 				c.Log.Warn("names are not kept", "error", err)
 			}
-			said = err.Error()
+			reported = err.Error()
 			// Not until something changes: what was tried did.
 			select {
 			case <-ctx.Done():
@@ -71,7 +71,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 }
 
-// apply makes the block say what the documents in force say.
+// apply makes the block that of the documents in force.
 func (c Config) apply() error {
 	doc, err := florete.Read(florete.Current(c.Layout.Documents()), florete.DocManifest)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package status tells what a forwarder does: HTTP with JSON on a Unix socket,
+// Package status reports what a forwarder does: HTTP with JSON on a Unix socket,
 // GET /status, and the table that people read.
 package status
 
@@ -44,7 +44,7 @@ type Identity struct {
 	Expires *time.Time `json:"expires,omitempty"`
 }
 
-// Need is what activation says of a need; State is empty before it said anything.
+// Need is activation's record of a need; State is empty before there is one.
 type Need struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
@@ -65,7 +65,7 @@ type NeedState struct {
 	} `json:"error,omitempty"`
 }
 
-// ReadNeed reads what activation says of a need. It is for people: what cannot be
+// ReadNeed reads activation's record of a need. It is for people: what cannot be
 // read is shown as nothing.
 func ReadNeed(l florete.Layout, id string) (s NeedState) {
 	if b, err := os.ReadFile(l.NeedState(id)); err == nil {

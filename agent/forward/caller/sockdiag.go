@@ -120,7 +120,7 @@ func parse(b []byte) (m message, err error) {
 	}
 }
 
-// cookie tells one socket from every other that there ever was.
+// cookie identifies one socket among all that there ever were.
 type cookie [2]uint32
 
 // source is the socket's own address, destination that of its peer.

@@ -41,7 +41,7 @@ func UID(c *net.TCPConn) (uint32, error) {
 	return m.uid, nil
 }
 
-// closed tells whether the kernel has no connection behind c any more.
+// closed reports whether the kernel has no connection behind c any more.
 func closed(c *net.TCPConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {

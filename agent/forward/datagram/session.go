@@ -58,7 +58,7 @@ type ended wire.Code
 
 func (e ended) Error() string { return wire.Code(e).String() }
 
-// End ends the session, and tells the peer the code.
+// End ends the session, and sends the peer the code.
 func (s *Session) End(code wire.Code) { s.end(ended(code)) }
 
 // Code is what the session ended with here.
@@ -84,7 +84,7 @@ func (s *Session) Attach(m *Mux, st *quic.Stream) {
 }
 
 // Run carries until the session ends at either side, or is idle. Answer waits for the
-// peer's answer, while what is sent goes over the stream. The error is its, or says
+// peer's answer, while what is sent goes over the stream. The error is its, or
 // why the peer ended the session; nil when nothing is wrong.
 func (s *Session) Run(answer func() error) error {
 	defer s.mux.leave(s.stream.StreamID())
@@ -114,7 +114,7 @@ func (s *Session) Run(answer func() error) error {
 	return failed
 }
 
-// inOrder tells whether the end of a stream is that of a session that nobody uses.
+// inOrder reports whether the end of a stream is that of a session that nobody uses.
 func inOrder(err error) bool {
 	var st *quic.StreamError
 	return err == nil || errors.Is(err, io.EOF) || errors.As(err, &st) && wire.Code(st.ErrorCode) == wire.Done

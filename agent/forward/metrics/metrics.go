@@ -24,8 +24,8 @@ type Refusal struct {
 	Time      time.Time `json:"time"`
 	Direction Direction `json:"direction"`
 	Reason    string    `json:"reason"` // one of a fixed set of words
-	Target    string    `json:"target"` // what was asked for
-	Peer      string    `json:"peer"`   // Direction In: who asked; Direction Out: as whom
+	Target    string    `json:"target"` // what was requested
+	Peer      string    `json:"peer"`   // Direction In: the caller; Direction Out: as whom
 	Detail    string    `json:"detail"`
 }
 

@@ -108,7 +108,7 @@ const (
 	unproven doubt = "unproven-sender"
 )
 
-// sole tells whether one account alone may send what the connection is.
+// sole reports whether one account alone may send what the connection is.
 func (r *rules) sole(k connKey) bool {
 	if k.socks {
 		return r.aloneAs[k.as]
@@ -131,7 +131,7 @@ func (r *rules) caller(k connKey) *refusal {
 	return nil
 }
 
-// check tells whether the rules let a connection through.
+// check reports whether the rules let a connection through.
 func (r *rules) check(k connKey) *refusal {
 	if denied := r.caller(k); denied != nil {
 		return denied

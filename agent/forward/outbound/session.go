@@ -34,7 +34,7 @@ type session struct {
 	silent            atomic.Bool
 }
 
-// over tells whether the next datagram begins a new session.
+// over reports whether the next datagram begins a new session.
 func (x *session) over() bool {
 	return x.Session != nil && x.Context().Err() != nil && !x.silent.Load()
 }

@@ -35,7 +35,7 @@ type destination struct {
 	head    []byte // what stands in front of payloads in both directions
 }
 
-// sessionKey is what tells sessions of a listener apart.
+// sessionKey identifies a session of a listener.
 type sessionKey struct {
 	from   netip.AddrPort
 	target florete.Dialable

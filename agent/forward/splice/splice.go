@@ -24,7 +24,7 @@ type Conn interface {
 	CloseWrite() error
 }
 
-// Reset closes c so that its peer sees a reset, where c can say so.
+// Reset closes c so that its peer sees a reset, where c can.
 func Reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		tcp.SetLinger(0)

@@ -37,7 +37,7 @@ type conn struct {
 	idle    *time.Timer
 }
 
-// usable tells whether new streams may go over the connection with svid.
+// usable reports whether new streams may go over the connection with svid.
 func (c *conn) usable(svid *identity.SVID) bool {
 	return c.svid == svid && c.quic.Context().Err() == nil && time.Now().Before(c.until)
 }
@@ -74,7 +74,7 @@ func (c *conn) retire() {
 	}
 }
 
-// idleTimeout is how long the connection stays without streams. QUIC cannot tell whether the last
+// idleTimeout is how long the connection stays without streams. QUIC does not report whether the last
 // bytes of a stream have arrived, and closing would take them back.
 func (c *conn) idleTimeout() time.Duration {
 	if c.retired {

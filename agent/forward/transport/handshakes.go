@@ -28,5 +28,5 @@ func (h *handshakes) begin() (end func(), ok bool) {
 	return sync.OnceFunc(func() { h.n.Add(-1) }), true
 }
 
-// verify tells whether a peer must show that it has its address.
+// verify reports whether a peer must show that it has its address.
 func (h *handshakes) verify(net.Addr) bool { return h.n.Load() >= retryThreshold }

@@ -107,7 +107,7 @@ type Stream struct {
 	once sync.Once
 }
 
-// Open begins a stream. What the target's side says to it comes with Answer;
+// Open begins a stream. The target's side answers with Answer;
 // bytes may be written before. Release must be called in the end.
 func (p *Pool) Open(ctx context.Context, r Route, carries wire.StreamType) (*Stream, error) {
 	for {
@@ -137,8 +137,8 @@ func (p *Pool) Probe(ctx context.Context, r Route) error {
 }
 
 // Answer waits until the target's side has connected to its upstream. The error
-// is a RefusedError when it said why not, context.DeadlineExceeded when it said
-// nothing, and context.Canceled when this side gave up. The stream is at its end then.
+// is a RefusedError when it refused, context.DeadlineExceeded when it was
+// silent, and context.Canceled when this side gave up. The stream is at its end then.
 func (s *Stream) Answer(ctx context.Context) error {
 	var answer [1]byte
 	stop := context.AfterFunc(ctx, func() { s.SetReadDeadline(time.Now()) })
@@ -173,13 +173,13 @@ func (s *Stream) Answer(ctx context.Context) error {
 	return err
 }
 
-// givenUp tells whether a stream has ended because this side is done with it.
+// givenUp reports whether a stream has ended because this side is done with it.
 func givenUp(err error) bool {
 	var reset *quic.StreamError
 	return errors.Is(err, quic.ErrStreamClosed) || errors.As(err, &reset) && !reset.Remote
 }
 
-// Explain makes an error of the stream a RefusedError where the target's side said
+// Explain makes an error of the stream a RefusedError where the target's side gave
 // why.
 func (s *Stream) Explain(err error) error { return explain(err, s.conn.peer.ID) }
 
@@ -189,7 +189,7 @@ func (s *Stream) Usage() *usage.Conn { return s.conn.usage }
 // Mux is the connection's, for datagrams of a UDP session.
 func (s *Stream) Mux() *datagram.Mux { return s.conn.mux }
 
-// Release tells that the stream is no longer used.
+// Release ends the use of the stream.
 func (s *Stream) Release() { s.once.Do(s.conn.release) }
 
 // recordResult remembers which endpoint works. One that fails is not used for the next

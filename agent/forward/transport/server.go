@@ -30,10 +30,10 @@ type Server struct {
 	Lookup func(sni string) (florete.ID, bool)
 	// Identities is the set in force.
 	Identities func() *identity.Set
-	// Rejected is told of handshakes that failed: who the peer claims to be,
+	// Rejected is called for handshakes that failed: who the peer claims to be,
 	// which nothing proves, and why.
 	Rejected func(Rejection)
-	// ResetKey, when set, lets a restarted server tell its old peers at once that
+	// ResetKey, when set, lets a restarted server notify its old peers at once that
 	// their connections are gone (RFC 9000 section 10.3).
 	ResetKey *quic.StatelessResetKey
 	// Bind, when set, is net.ListenUDP of a socket that may be there already.
@@ -141,7 +141,7 @@ func (l *Listener) Accept() (*Incoming, error) {
 }
 
 // Stop lets no more peers in. Those who were about to connect either are, and Accept
-// returns them, or are refused, or hear nothing and try until the next process is there.
+// returns them, or are refused, or receive nothing and try until the next process is there.
 // It returns when it is clear who is.
 func (l *Listener) Stop() { l.ln.Close() }
 
@@ -209,7 +209,7 @@ func (in *Incoming) AcceptStream() (*quic.Stream, error) {
 // Context ends with the connection.
 func (in *Incoming) Context() context.Context { return in.conn.Context() }
 
-// Expired tells whether the connection must take no more streams.
+// Expired reports whether the connection must take no more streams.
 func (in *Incoming) Expired() bool { return time.Now().After(in.until) }
 
 // RemoteAddr is where the peer is.

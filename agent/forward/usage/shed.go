@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Memory is what a forwarder's process may take, unless GOMEMLIMIT says otherwise.
+	// Memory is what a forwarder's process may take, unless GOMEMLIMIT is set.
 	Memory = 512 << 20
 	period = 250 * time.Millisecond
 	// rest is between two times that unused memory is returned to the kernel: the runtime

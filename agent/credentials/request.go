@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ask is what one connection asks for.
-type ask struct {
+// request is for one credential of one unit.
+type request struct {
 	unit, name string
 	key        string // of this connection and no other
 }
 
-// asking reads it off the peer's address, which is believed of root alone: anybody
+// parsePeer reads the request off the peer's address, which counts for root alone: anybody
 // may bind any abstract address.
-func asking(conn *net.UnixConn) (ask, error) {
+func parsePeer(conn *net.UnixConn) (request, error) {
 	uid := -1
 	err := control(conn, func(fd int) error {
 		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
@@ -30,25 +30,25 @@ func asking(conn *net.UnixConn) (ask, error) {
 		return err
 	})
 	if err != nil {
-		return ask{}, fmt.Errorf("peer: %w", err)
+		return request{}, fmt.Errorf("peer: %w", err)
 	}
 	address := conn.RemoteAddr().String()
 	if uid != 0 {
-		return ask{}, fmt.Errorf("%q, uid %d: only root is answered", address, uid)
+		return request{}, fmt.Errorf("%q, uid %d: want root", address, uid)
 	}
 	return parse(address)
 }
 
-// parse takes "@<random>/unit/<unit>/<credential>" apart.
-func parse(address string) (ask, error) {
+// parse splits "@<random>/unit/<unit>/<credential>".
+func parse(address string) (request, error) {
 	part := strings.Split(address, "/")
 	if len(part) != 4 || len(part[0]) < 2 || part[0][0] != '@' || part[1] != "unit" || part[2] == "" || part[3] == "" {
-		return ask{}, fmt.Errorf("%q: not the address of a unit that loads a credential", address)
+		return request{}, fmt.Errorf("%q: want @<random>/unit/<unit>/<credential>, as systemd has it", address)
 	}
-	return ask{unit: part[2], name: part[3], key: held + part[0][1:]}, nil
+	return request{unit: part[2], name: part[3], key: stored + part[0][1:]}, nil
 }
 
-// gone tells whether the peer has closed its end altogether. It never sends.
+// gone is whether the peer has closed its end altogether. It never sends.
 func gone(conn *net.UnixConn) bool {
 	closed := false
 	err := control(conn, func(fd int) error {
@@ -72,8 +72,8 @@ func control(conn *net.UnixConn, f func(fd int) error) error {
 	return failed
 }
 
-// startTimeout is a unit's TimeoutStartSec= in force, zero for infinity.
-func startTimeout(ctx context.Context, unit string) (time.Duration, error) {
+// systemdTimeoutStart is a unit's TimeoutStartSec= in force, zero for infinity.
+func systemdTimeoutStart(ctx context.Context, unit string) (time.Duration, error) {
 	conn, err := dbus.NewSystemConnectionContext(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("D-Bus: %w", err)

@@ -14,7 +14,7 @@ import (
 
 const (
 	poll = 200 * time.Millisecond
-	// sending is how long systemd may take to read an answer.
+	// sending is how long systemd may take to read a credential.
 	sending = 10 * time.Second
 	// maxCredential is the most that systemd takes for a credential.
 	maxCredential = 1 << 20
@@ -25,33 +25,33 @@ const (
 // refusal is what no credential can be.
 var refusal = make([]byte, maxCredential+1)
 
-// serve answers one connection. While it waits systemd holds it too: would it end
-// with this process, the unit would start with nothing for a credential.
+// serve serves one connection. While it waits systemd stores it too: if it ended with this
+// process, the unit would start with an empty credential.
 func (c Config) serve(ctx context.Context, conn *net.UnixConn) {
-	a, err := asking(conn)
+	r, err := parsePeer(conn)
 	if err != nil {
 		c.Log.Warn("refused", "error", err)
 		return
 	}
-	log := c.Log.With("unit", a.unit, "credential", a.name)
-	if err := fdstore.Hold(a.key, conn); err != nil {
-		log.Warn("not held by systemd while it waits", "error", err)
+	log := c.Log.With("unit", r.unit, "credential", r.name)
+	if err := fdstore.Hold(r.key, conn); err != nil {
+		log.Warn("not stored by systemd while it waits", "error", err)
 	}
-	defer fdstore.Drop(a.key)
-	answer, err := c.answer(ctx, conn, a)
+	defer fdstore.Drop(r.key)
+	answer, err := c.answer(ctx, conn, r)
 	switch {
 	case errors.Is(err, errGone):
-		log.Info("nobody waits any more")
+		log.Info("the unit does not start any more")
 		return
 	case err != nil:
 		log.Warn("refused", "error", err)
 		answer = refusal
 	default:
-		log.Info("given")
+		log.Info("delivered")
 	}
 	conn.SetWriteDeadline(time.Now().Add(sending))
 	if _, err := conn.Write(answer); err != nil && len(answer) <= maxCredential {
-		log.Warn("not taken", "error", err)
+		log.Warn("not read", "error", err)
 	}
 }
 
@@ -59,21 +59,21 @@ func (c Config) serve(ctx context.Context, conn *net.UnixConn) {
 var errGone = errors.New("systemd has closed the connection")
 
 // answer is the credential, as soon as all of it is there.
-func (c Config) answer(ctx context.Context, conn *net.UnixConn, a ask) ([]byte, error) {
+func (c Config) answer(ctx context.Context, conn *net.UnixConn, r request) ([]byte, error) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	var end time.Time
 	var ending <-chan time.Time
 	for first := true; ; first = false {
-		b, err := c.read(a)
+		b, err := c.read(r)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return b, err
 		}
 		if first {
-			if end = c.end(ctx, a.unit); !end.IsZero() {
+			if end = c.end(ctx, r.unit); !end.IsZero() {
 				ending = time.After(time.Until(end))
 			}
-			c.Log.Info("waits", "unit", a.unit, "credential", a.name, "for", err)
+			c.Log.Info("waits", "unit", r.unit, "credential", r.name, "for", err)
 		}
 		switch {
 		case !end.IsZero() && !time.Now().Before(end):
@@ -92,10 +92,10 @@ func (c Config) answer(ctx context.Context, conn *net.UnixConn, a ask) ([]byte, 
 
 // end is shortly before the start of a unit times out, zero for never.
 func (c Config) end(ctx context.Context, unit string) time.Time {
-	limit, err := c.Limit(ctx, unit)
+	limit, err := c.StartTimeout(ctx, unit)
 	if err != nil {
 		limit = systemdTimeout
-		c.Log.Warn("takes systemd's default for how long it may take to start", "unit", unit, "limit", limit, "error", err)
+		c.Log.Warn("takes systemd's default start timeout", "unit", unit, "limit", limit, "error", err)
 	}
 	if limit == 0 {
 		return time.Time{}
@@ -105,7 +105,7 @@ func (c Config) end(ctx context.Context, unit string) time.Time {
 
 // read is the credential. The error is fs.ErrNotExist while something is yet to be
 // delivered.
-func (c Config) read(a ask) ([]byte, error) {
+func (c Config) read(r request) ([]byte, error) {
 	doc, err := florete.Read(florete.Current(c.Layout.Documents()), florete.DocManifest)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (c Config) read(a ask) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := Find(m, a.unit, a.name)
+	found, err := Find(m, r.unit, r.name)
 	if err != nil {
 		return nil, err
 	}

@@ -25,15 +25,15 @@ type Unit struct {
 	Log                     string // of one that does not run, the last line of its own log
 }
 
-// Units finds how units stand. ErrNoSystemd is the error where systemd does not run.
+// Units finds how units stand. errNoSystemd is the error where systemd does not run.
 type Units func(ctx context.Context, names []string) ([]Unit, error)
 
-// ErrNoSystemd is the error where systemd does not run the host.
-var ErrNoSystemd = errors.New("no systemd runs here")
+// errNoSystemd is the error where systemd does not run the host.
+var errNoSystemd = errors.New("no systemd runs here")
 
 func systemd(ctx context.Context, names []string) ([]Unit, error) {
 	if !util.IsRunningSystemd() {
-		return nil, ErrNoSystemd
+		return nil, errNoSystemd
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -106,7 +106,7 @@ func (h *host) provides() bool {
 func (h *host) units(ctx context.Context) (string, []Finding) {
 	wanted := h.wanted()
 	units, err := h.Units(ctx, slices.Sorted(maps.Keys(wanted)))
-	if errors.Is(err, ErrNoSystemd) {
+	if errors.Is(err, errNoSystemd) {
 		return err.Error(), nil
 	}
 	if err != nil {

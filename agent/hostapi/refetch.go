@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete"
 )
 
-// ErrNoNeed says that the manifest has no such need.
-var ErrNoNeed = errors.New("no such need")
+// errNoNeed says that the manifest has no such need.
+var errNoNeed = errors.New("no such need")
 
 // Refetch has activation request a need again, within ten seconds: it leaves a file in
 // dir that activation sees. Root may be who calls, and dir another account's: no link
@@ -24,7 +24,7 @@ func Refetch(m florete.Manifest, dir, need string) error {
 		ids = append(ids, n.ID)
 	}
 	if !slices.Contains(ids, need) {
-		return fmt.Errorf("%w %q: this host has %s", ErrNoNeed, need, strings.Join(ids, ", "))
+		return fmt.Errorf("%w %q: this host has %s", errNoNeed, need, strings.Join(ids, ", "))
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -42,7 +42,7 @@ func (h *handler) refetch(w http.ResponseWriter, r *http.Request) {
 	}
 	id := r.URL.Query().Get("need")
 	switch err := Refetch(m, h.Refetch, id); {
-	case errors.Is(err, ErrNoNeed):
+	case errors.Is(err, errNoNeed):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -107,6 +107,15 @@ in
     ok = v: isInt v && v >= low && v <= high;
   };
 
+  # A list of at most so many.
+  atMost = most: type:
+    let list = listOf type; in
+    list // {
+      faults = place: v:
+        if isList v && length v > most then bad { want = "at most ${toString most} of them"; hint = "take some out"; } place v
+        else list.faults place v;
+    };
+
   # A list of them; one needs no brackets.
   oneOrMore = type:
     let

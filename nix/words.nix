@@ -1,7 +1,10 @@
 # The words of the topology language: what can stand for an attribute's value.
 let
   inherit (builtins)
+    all
     elem
+    elemAt
+    filter
     fromJSON
     head
     isInt
@@ -12,6 +15,8 @@ let
     readFile
     split
     stringLength
+    substring
+    tail
     ;
   inherit (import ./text.nix) contains;
   inherit (import ./types.nix) between isFile listOf matches scalar;
@@ -32,7 +37,7 @@ let
     ok = matches "[a-z]([a-z0-9-]{0,12}[a-z0-9])?";
   };
 
-  word = { want, hint, re, ... }@type: scalar ({ ok = matches re; } // type);
+  word = { want, hint, re, most ? 4095, ... }@type: scalar ({ ok = v: matches re v && stringLength v <= most; } // type);
 
   octet = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
   isV4 = matches "(${octet}\\.){3}${octet}";
@@ -59,7 +64,7 @@ let
     want = "the IP address or lower-case DNS name of a machine, not below .rete, with a port only where a NAT forwards another";
     hint = "write for example \"192.0.2.1\", \"forge.example.org\" or, behind a NAT, \"203.0.113.5:14610\"";
     unsound = "?";
-    ok = v: isMachine v || isHostPort v && isMachine (machine v) && fromJSON (head (match ".*:([0-9]+)" v)) < 65536;
+    ok = v: isMachine v || isHostPort v && isMachine (machine v);
   };
 
   bind = scalar {
@@ -74,15 +79,19 @@ let
       six = match "\\[([^]]*)]:([1-9][0-9]{0,4})" v;
       four = match "([^:]*):([1-9][0-9]{0,4})" v;
     in
-    matches ".*:[1-9][0-9]{0,4}" v
+    matches ".*:[1-9][0-9]{0,4}" v && fromJSON (head (match ".*:([0-9]+)" v)) < 65536
     && (six != null && isV6 (head six) || four != null && (isV4 (head four) || isName (head four)));
 
+  # One certificate or several, with text around them, and no block of another sort.
+  # Whether each can be decoded and is still good, Go knows (nix/compile/roots.go).
+  isPEM = text:
+    let blocks = tail (filter isString (split "-----BEGIN " text)); in
+    blocks != [ ] && all (block: substring 0 16 block == "CERTIFICATE-----" && contains "-----END CERTIFICATE-----" block) blocks;
+
   pem = scalar {
-    want = "a certificate: the path of a PEM file, or PEM text";
+    want = "certificates and nothing else: the path of a PEM file, or PEM text";
     hint = "write the path of a file that exists, without quotes: ./ca.crt";
-    ok = v:
-      if isPath v then isFile v && contains "-----BEGIN CERTIFICATE-----" (readFile v)
-      else isString v && contains "-----BEGIN CERTIFICATE-----" v;
+    ok = v: if isPath v then isFile v && isPEM (readFile v) else isString v && isPEM v;
     to = v: if isPath v then readFile v else v;
   };
 
@@ -91,8 +100,7 @@ let
     want = "an SSH host public key, not of RSA under 2048 bits nor one that anybody can sign for";
     hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\", or builtins.readFile of a copy";
     ok = v:
-      matches "(ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}|(ssh-rsa|ecdsa-sha2-nistp(256|384|521)) AAAA[A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v
-      && isStrong v;
+      matches "((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v && isStrong v;
     to = v: head (match "([^ ]+ [^[:space:]]+).*" v);
   };
 
@@ -114,19 +122,31 @@ let
     ok = v: isName v && stringLength v <= 253 && matches ".*\\..*" v && !matches ".*\\.rete" v;
   };
 
+  # What net/url and Dex read: the parts of an http or https URL, null where it is none.
+  #   "https://wiki.example.org:8443/cb?a=b" → "/cb?a=b"
+  afterHost = v:
+    let
+      part = if isString v && stringLength v <= 1000 then matchURL v else null;
+      six = elemAt part 1;
+      port = elemAt part 3;
+      rest = elemAt part 4;
+    in
+    if part == null || six != null && !isV6 six || port != null && fromJSON port > 65535 then null
+    else if rest == null then "" else rest;
+  matchURL = match "https?://([A-Za-z0-9._-]+|\\[([0-9A-Fa-f:]+)])(:([1-9][0-9]{0,4}))?([/?]([A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?";
+
   # RFC 6749, section 3.1.2: compared letter by letter, without a fragment.
-  authority = "https?://[]A-Za-z0-9.:_[-]+";
-  url = word {
-    want = "an http or https URL of one host, without fragment";
+  url = scalar {
+    want = "an http or https URL of one host, at most 1000 characters (RFC 3986), without fragment";
     hint = "write for example \"https://wiki.example.org\"";
-    re = "${authority}([/?][^[:space:]#]*)?";
+    ok = v: afterHost v != null;
   };
 
-  # OpenID Connect Discovery 1.0, section 3.
-  issuer = word {
-    want = "an http or https URL without query and fragment";
+  # OpenID Connect Discovery 1.0, section 3; the provider serves its pages at the root.
+  issuer = scalar {
+    want = "an http or https URL of one host and nothing after it";
     hint = "write for example \"https://auth.example.org\"";
-    re = "${authority}(/[^[:space:]?#]*)?";
+    ok = v: afterHost v == "";
   };
 
   replicas = scalar {
@@ -153,7 +173,7 @@ let
   unit = scalar {
     want = "a systemd unit that the host outlives";
     hint = "write its full name, such as \"wiki.service\"";
-    ok = v: matches "[A-Za-z0-9:_.@\\-]+\\.(service|socket|target|timer|path)" v
+    ok = v: isString v && stringLength v <= 255 && matches "[A-Za-z0-9:_.@\\-]+\\.(service|socket|target|timer|path)" v
       && !matches "(systemd-)?(basic|default|emergency|exit|graphical|halt|hibernate|hybrid-sleep|kexec|multi-user|poweroff|reboot|rescue|shutdown|sleep|soft-reboot|suspend|suspend-then-hibernate|sysinit|umount|runlevel[0-6]|ctrl-alt-del)\\.(service|target)" v;
   };
 
@@ -202,9 +222,10 @@ let
   };
 
   reference = word {
-    want = "the name of a file below the provider's directory of files";
+    want = "the name of a file below the provider's directory of files, at most 255 characters";
     hint = "write for example \"outline/smtp-password\"";
     re = "[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*";
+    most = 255;
   };
 in
 {

@@ -1,7 +1,7 @@
 # Clients of the issuer that signs people in (OpenID Connect Core 1.0), for services.
 let
   inherit (builtins) any attrValues concatMap concatStringsSep elem filter head lessThan map match sort;
-  inherit (import ../types.nix) between default enum listOf of record required;
+  inherit (import ../types.nix) atMost between default enum of record required;
   inherit (import ../words.nix) issuer strings unit url;
 
   wanting = services: filter (s: s.sso.mode == "oidc") services;
@@ -14,7 +14,7 @@ in
   service.sso = of "how its users sign in" (record "sso" {
     mode = of "`oidc`: the host fetches a client's credentials" (enum [ "none" "oidc" ]);
     restart = of "unit to restart when they change" unit;
-    redirectURIs = of "its callbacks" (listOf url);
+    redirectURIs = of "its callbacks" (atMost 32 url);
     generation = default "raised when the secret may be known to others: the host gets another, and the old one ends" 1 (between 1 1000000 "a generation");
     dependsOn = of "needs of this host that must be fulfilled first" strings;
   });

@@ -181,7 +181,15 @@ func givenUp(err error) bool {
 
 // Explain makes an error of the stream a RefusedError where the target's side gave
 // why.
-func (s *Stream) Explain(err error) error { return explain(err, s.conn.peer.ID) }
+func (s *Stream) Explain(err error) error {
+	var app *quic.ApplicationError
+	if errors.As(err, &app) && app.Remote && wire.Code(app.ErrorCode) == wire.Reset {
+		if first, ok := wire.ParseUnserved(app.ErrorMessage); ok && int64(s.StreamID()) >= first {
+			return &RefusedError{wire.Stopping, s.conn.peer.ID}
+		}
+	}
+	return explain(err, s.conn.peer.ID)
+}
 
 // Usage counts what the stream's connection holds.
 func (s *Stream) Usage() *usage.Conn { return s.conn.usage }

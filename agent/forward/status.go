@@ -52,7 +52,7 @@ func (f *forwarder) status() status.Report {
 	}
 	for _, x := range m.Forwarder.Reach {
 		if d, err := florete.Dial(x.ID); err == nil {
-			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Protocol: x.Protocol, Name: florete.Render(d), Listen: x.Listen.String(), As: x.Callers, Endpoints: x.Endpoints})
+			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Protocol: x.Protocol, Name: florete.Render(d), Listen: x.Listen.String(), Callers: x.Callers, Endpoints: x.Endpoints})
 		}
 	}
 	for _, x := range m.Forwarder.SOCKS {

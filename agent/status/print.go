@@ -104,9 +104,9 @@ func tables(r Report, now time.Time) []*table {
 	for _, p := range r.Published {
 		published.row(p.ID.Short(), over(p.Upstream, p.Protocol), fmt.Sprint(p.Serving), shorts(p.Allow))
 	}
-	reachable := &table{head: []string{"REACHABLE", "LISTENER", "AS", "ENDPOINTS"}}
+	reachable := &table{head: []string{"REACHABLE", "LISTENER", "CALLERS", "ENDPOINTS"}}
 	for _, x := range r.Reachable {
-		reachable.row(x.Name, over(x.Listen, x.Protocol), shorts(x.As), endpoints(x.Endpoints))
+		reachable.row(x.Name, over(x.Listen, x.Protocol), shorts(x.Callers), endpoints(x.Endpoints))
 	}
 	socks := &table{head: []string{"SOCKS5 AS", "LISTENER"}}
 	for _, x := range r.SOCKS {

@@ -89,7 +89,7 @@ type Reachable struct {
 	Protocol  florete.Protocol    `json:"protocol,omitempty"`
 	Name      string              `json:"name"` // for SOCKS5
 	Listen    string              `json:"listen"`
-	As        []florete.ID        `json:"as"`
+	Callers   []florete.ID        `json:"callers"`
 	Endpoints []florete.Addresses `json:"endpoints"`
 }
 

@@ -35,7 +35,7 @@ func full() status.Report {
 		},
 		Published: []status.Published{{ID: agenttest.Outline, Upstream: "127.0.0.1:4654", Allow: []florete.ID{agenttest.Alice, agenttest.Bob}}},
 		Reachable: []status.Reachable{
-			{ID: agenttest.ID("service/dns"), Protocol: florete.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", As: []florete.ID{agenttest.Alice}, Endpoints: []florete.Addresses{{"192.0.2.1:4610"}, {"10.0.0.5:4610", "[2001:db8::5]:4610"}}},
+			{ID: agenttest.ID("service/dns"), Protocol: florete.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", Callers: []florete.ID{agenttest.Alice}, Endpoints: []florete.Addresses{{"192.0.2.1:4610"}, {"10.0.0.5:4610", "[2001:db8::5]:4610"}}},
 		},
 	}
 	r.Links = []usage.Row{
@@ -65,7 +65,7 @@ config-documents  config  unknown    0
 PUBLISHED        UPSTREAM        SERVING  ALLOWED
 service/outline  127.0.0.1:4654  false    user/alice user/bob
 
-REACHABLE           LISTENER           AS          ENDPOINTS
+REACHABLE           LISTENER           CALLERS     ENDPOINTS
 dns.demo.flor.rete  127.64.0.1:53/udp  user/alice  192.0.2.1:4610 10.0.0.5:4610|[2001:db8::5]:4610
 
      CONNECTION TO    OF          FORWARDER       STREAMS                           EVER

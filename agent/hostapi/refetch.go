@@ -36,12 +36,12 @@ func Refetch(m florete.Manifest, dir, need string) error {
 }
 
 func (h *handler) refetch(w http.ResponseWriter, r *http.Request) {
-	_, m, ok := h.read(w)
+	doc, ok := h.read(w)
 	if !ok {
 		return
 	}
 	id := r.URL.Query().Get("need")
-	switch err := Refetch(m, h.Refetch, id); {
+	switch err := Refetch(doc.Manifest(), h.Refetch, id); {
 	case errors.Is(err, errNoNeed):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case err != nil:

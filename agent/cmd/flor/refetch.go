@@ -20,11 +20,7 @@ func newRefetchCmd(m *instance) *cobra.Command {
 returned before is of no use any more. Units are notified when the answer has changed.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, needs []string) error {
-			doc, err := florete.Read(florete.Current(state.Documents()), florete.DocManifest)
-			if err != nil {
-				return err
-			}
-			m, err := doc.Manifest()
+			doc, err := state.Manifest()
 			if err != nil {
 				return err
 			}
@@ -32,7 +28,7 @@ returned before is of no use any more. Units are notified when the answer has ch
 				return err
 			}
 			for _, id := range needs {
-				if err := hostapi.Refetch(m, dir, id); err != nil {
+				if err := hostapi.Refetch(doc.Manifest(), dir, id); err != nil {
 					return err
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "need %s: activation requests it again within ten seconds\n", id)

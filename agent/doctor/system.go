@@ -29,7 +29,7 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 			found = append(found, h.agentProblem(p))
 		}
 	}
-	found = append(found, h.exhausted(r.Links)...)
+	found = append(found, h.exhausted(r.PeerConnections)...)
 	if r.State != "running" {
 		found = append(found, fix(fmt.Sprintf("agent is %s although the node's identity is there", r.State), h.restart("agent")))
 	}
@@ -49,8 +49,8 @@ func lacksAccount(problem string, missing map[string]string) bool {
 
 // exhausted are connections between forwarders on which no further stream is let in:
 // programs hold what they opened, or do not read it.
-func (h *host) exhausted(links []usage.Row) (found []Finding) {
-	for _, l := range links {
+func (h *host) exhausted(conns []usage.Row) (found []Finding) {
+	for _, l := range conns {
 		if l.Full || l.Allowed > 0 && l.Streams >= l.Allowed {
 			found = append(found, do(
 				fmt.Sprintf("%s has all of its %d streams to %s at %s open: further connections are refused", l.Caller.Short(), l.Allowed, l.Target.Short(), l.Remote),

@@ -82,7 +82,7 @@ func TestGivesBack(t *testing.T) {
 			t.Logf("%d in %s", sort.times, time.Since(began).Round(time.Millisecond))
 			after := settled(t, c, before)
 			t.Logf("before %+v, after %+v", before, after)
-			for _, l := range links(t, c) {
+			for _, l := range peerConnections(t, c) {
 				// A caller may go before it has a stream, a port may come again as the same flow.
 				if sort.times >= churned/2 && l.Opened < int64(sort.times)*9/10 || l.Full {
 					t.Errorf("connection %+v, want %d streams over it", l, sort.times)
@@ -105,7 +105,7 @@ func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
 	t.Helper()
 	const slack = 8 << 20
 	if before.goroutines > 0 {
-		agenttest.WaitFor(t, "one connection between the forwarders", func() bool { return len(links(t, c)) == 2 })
+		agenttest.WaitFor(t, "one connection between the forwarders", func() bool { return len(peerConnections(t, c)) == 2 })
 	}
 	deadline := time.Now().Add(agenttest.Patience)
 	for last := (footprint{}); ; time.Sleep(100 * time.Millisecond) {
@@ -116,7 +116,7 @@ func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
 		for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 			r := report(t, h)
 			f.live += r.Connections
-			for _, l := range r.Links {
+			for _, l := range r.PeerConnections {
 				f.streams += l.Streams
 			}
 		}
@@ -134,10 +134,10 @@ func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
 	}
 }
 
-func links(t *testing.T, c *cluster) (all []usage.Row) {
+func peerConnections(t *testing.T, c *cluster) (all []usage.Row) {
 	t.Helper()
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		all = append(all, report(t, h).Links...)
+		all = append(all, report(t, h).PeerConnections...)
 	}
 	return all
 }

@@ -20,7 +20,7 @@ func (f *forwarder) status() status.Report {
 		Host: m.Host, Cluster: m.Cluster, State: "waiting", Problems: slices.Concat([]string{}, s.problems),
 		Identities: []status.Identity{}, Needs: []status.Need{}, Listen: slices.Concat([]string{}, m.Forwarder.Listen),
 		Published: []status.Published{}, Reachable: []status.Reachable{}, SOCKS: []status.SOCKS{},
-		Links: f.usage.Rows(), Summary: f.metrics.Summary(),
+		PeerConnections: f.usage.Rows(), Summary: f.metrics.Summary(),
 	}
 	if s.running {
 		r.State = "running"

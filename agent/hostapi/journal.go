@@ -26,7 +26,7 @@ const (
 	maxFollow    = time.Hour
 )
 
-// journals are turns to read one, and to follow one.
+// journals bound how many are read, and how many are followed.
 type journals struct{ reads, follows chan struct{} }
 
 func newJournals() journals {
@@ -49,14 +49,14 @@ func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	turns := h.reads
+	slots := h.reads
 	args := []string{"--unit=" + unit + ".service", "--lines=" + strconv.Itoa(lines), "--output=short-iso", "--no-pager", "--quiet"}
 	if followed {
-		turns, args = h.follows, append(args, follow()...)
+		slots, args = h.follows, append(args, follow()...)
 	}
 	select {
-	case turns <- struct{}{}:
-		defer func() { <-turns }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	default:
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, "others read journals: try again", http.StatusServiceUnavailable)
@@ -124,7 +124,7 @@ func (h *handler) units(m florete.Manifest) []string {
 }
 
 // run writes what a program prints, as it comes. The program is killed when ctx ends or
-// w takes no more.
+// w is full.
 func run(ctx context.Context, w io.Writer, program string, args []string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout = w

@@ -102,10 +102,10 @@ func tables(r Report, now time.Time) []*table {
 	for _, x := range r.SOCKS {
 		socks.row(x.ID.Short(), x.Listen)
 	}
-	return append([]*table{identities, needs, published, reachable, socks, links(r.Links)}, traffic(r.Summary, now)...)
+	return append([]*table{identities, needs, published, reachable, socks, peerConnections(r.PeerConnections)}, traffic(r.Summary, now)...)
 }
 
-func links(rows []usage.Row) *table {
+func peerConnections(rows []usage.Row) *table {
 	t := &table{head: []string{"", "CONNECTION TO", "OF", "FORWARDER", "STREAMS", "EVER"}}
 	for _, l := range rows {
 		used := fmt.Sprintf("%d of %d", l.Streams, l.Allowed)

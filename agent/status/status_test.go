@@ -38,7 +38,7 @@ func full() status.Report {
 			{ID: agenttest.ID("service/dns"), Protocol: florete.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", Callers: []florete.ID{agenttest.Alice}, Endpoints: []florete.Addresses{{"192.0.2.1:4610"}, {"10.0.0.5:4610", "[2001:db8::5]:4610"}}},
 		},
 	}
-	r.Links = []usage.Row{
+	r.PeerConnections = []usage.Row{
 		{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
 		{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
 	}

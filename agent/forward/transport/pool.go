@@ -205,17 +205,17 @@ func (s *Stream) Release() { s.once.Do(s.conn.release) }
 func (p *Pool) recordResult(s *Stream, connected bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	slot := p.targets[s.key]
+	known := p.targets[s.key]
 	if connected {
-		slot.good, slot.at = s.conn.endpoint, s.conn.at
+		known.good, known.at = s.conn.endpoint, s.conn.at
 		return
 	}
 	if s.only {
 		return // another connection would go to the same forwarder
 	}
-	slot.good, slot.avoid = "", s.conn.endpoint
-	if slot.current == s.conn {
-		slot.current = nil
+	known.good, known.avoid = "", s.conn.endpoint
+	if known.current == s.conn {
+		known.current = nil
 		s.conn.retire()
 	}
 }

@@ -17,7 +17,7 @@ func AppendStreamID(b []byte, stream quic.StreamID) []byte {
 	return quicvarint.Append(b, uint64(stream)/4)
 }
 
-// CutStreamID takes a DATAGRAM frame apart.
+// CutStreamID splits a DATAGRAM frame.
 func CutStreamID(b []byte) (stream quic.StreamID, payload []byte, err error) {
 	quarter, n, err := quicvarint.Parse(b)
 	if err != nil {

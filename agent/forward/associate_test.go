@@ -50,7 +50,7 @@ func TestAssociate(t *testing.T) {
 		return len(p) == 1 && p[0].Total == 1 && p[0].Sent == 60_004
 	})
 	control.Close()
-	agenttest.WaitFor(t, "the flow to end", func() bool { return report(t, c.Laptop).Connections == 0 })
+	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Laptop).Connections == 0 })
 	agenttest.WaitFor(t, "a closed port", func() bool { return refusesUDP(relay) })
 }
 
@@ -102,7 +102,7 @@ func TestAssociateChange(t *testing.T) {
 	}
 	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{64999}}}
 	c.acceptLaptop(t)
-	agenttest.WaitFor(t, "the flow to end", func() bool { return report(t, c.Laptop).Connections == 0 })
+	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Laptop).Connections == 0 })
 	sendInVain(t, relay, to("outline.demo.flor.rete", "ping"))
 	refusals(t, c.Laptop, "not-caller", 1)
 }

@@ -83,7 +83,7 @@ func TestGivesBack(t *testing.T) {
 			after := settled(t, c, before)
 			t.Logf("before %+v, after %+v", before, after)
 			for _, l := range peerConnections(t, c) {
-				// A caller may go before it has a stream, a port may come again as the same flow.
+				// A caller may go before it has a stream, a port may come again as the same session.
 				if sort.times >= churned/2 && l.Opened < int64(sort.times)*9/10 || l.Full {
 					t.Errorf("connection %+v, want %d streams over it", l, sort.times)
 				}
@@ -215,7 +215,7 @@ func startUDPEcho(t *testing.T) *cluster {
 	return c
 }
 
-// onceUDP is a flow of its own: a socket that sends once.
+// onceUDP is a session of its own: a socket that sends once.
 func onceUDP(c *cluster) error {
 	conn, err := net.Dial("udp", c.Local)
 	if err != nil {

@@ -157,7 +157,7 @@ func TestGuardSenders(t *testing.T) {
 	guarded(t, c.Laptop)
 	agenttest.WaitFor(t, "alice to be heard", func() bool { send(mine); return len(senders) > 0 })
 	send(mine)
-	wait("alice's flow")
+	wait("alice's session")
 	drain := func() {
 		for len(senders) > 0 {
 			<-senders

@@ -71,7 +71,7 @@ func TestSquatter(t *testing.T) {
 	}
 }
 
-// TestSquatterOfUDP takes the place of a service within a flow.
+// TestSquatterOfUDP takes the place of a service within a session.
 func TestSquatterOfUDP(t *testing.T) {
 	agenttest.Root(t, "can listen as another account")
 	addr := agenttest.Loopback().String()

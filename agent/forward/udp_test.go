@@ -29,7 +29,7 @@ func newUDPCluster(t *testing.T, upstream string) *cluster {
 	return c
 }
 
-// startUDP has a flow through such a cluster.
+// startUDP has a session through such a cluster.
 func startUDP(t *testing.T) (*cluster, net.Conn) {
 	t.Helper()
 	upstream, _ := echoUDP(t)
@@ -98,7 +98,7 @@ func exchangeIn(limit time.Duration, c net.Conn, payload []byte) error {
 	}
 }
 
-// reachesUDP is to be tried again and again: a flow that was refused is not heard for
+// reachesUDP is to be tried again and again: a session that was refused is not heard for
 // a second.
 func reachesUDP(c net.Conn) bool { return exchangeIn(time.Second, c, []byte("anybody?")) == nil }
 
@@ -152,7 +152,7 @@ func TestDatagrams(t *testing.T) {
 		seen[(<-senders).String()] = true
 	}
 	if len(seen) != 2 {
-		t.Errorf("the upstream saw %d senders, want one for each flow", len(seen))
+		t.Errorf("the upstream saw %d senders, want one for each session", len(seen))
 	}
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		agenttest.WaitFor(t, h.Name+" to count", func() bool {
@@ -162,7 +162,7 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// TestUnconnectedSender: one socket sends to two services, and has a flow with each.
+// TestUnconnectedSender: one socket sends to two services, and has a session with each.
 func TestUnconnectedSender(t *testing.T) {
 	upstream, _ := echoUDP(t)
 	c := newUDPCluster(t, upstream)
@@ -208,7 +208,7 @@ func TestUDPCallers(t *testing.T) {
 }
 
 // TestPortTakenOver: an address belongs to whoever has it now, not to whoever had it
-// when its flow began.
+// when its session began.
 func TestPortTakenOver(t *testing.T) {
 	agenttest.Root(t, "can start a process of another user")
 	upstream, senders := echoUDP(t)
@@ -235,7 +235,7 @@ func TestUDPAllowListChange(t *testing.T) {
 	c, conn := startUDP(t)
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: bob}}
 	c.acceptUrsula(t)
-	agenttest.WaitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
 	refusals(t, c.Ursula, "denied", 1)
 	sendInVain(t, conn, []byte("ping"))
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
@@ -248,7 +248,7 @@ func TestUDPReachableChange(t *testing.T) {
 	reach := c.Reach.Reach
 	c.Reach.Reach = nil
 	c.acceptLaptop(t)
-	agenttest.WaitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
 	agenttest.WaitFor(t, "a closed port", func() bool { return refusesUDP(conn) })
 	c.Reach.Reach = reach
 	c.acceptLaptop(t)
@@ -257,12 +257,12 @@ func TestUDPReachableChange(t *testing.T) {
 	c.Reach.Reach[0].Callers = []florete.ID{bob}
 	c.acceptLaptop(t)
 	refusals(t, c.Laptop, "denied", 1)
-	agenttest.WaitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
 	sendInVain(t, conn, []byte("ping"))
 	refusals(t, c.Laptop, "not-reachable", 1)
 }
 
-// TestManySenders: a user with too many flows loses the one that is idle longest.
+// TestManySenders: a user with too many sessions loses the one that is idle longest.
 func TestManySenders(t *testing.T) {
 	upstream, _ := echoUDP(t)
 	c := newUDPCluster(t, upstream)
@@ -290,13 +290,13 @@ func TestManySenders(t *testing.T) {
 		}
 	}
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		agenttest.WaitFor(t, h.Name+" to have no more flows than it should", func() bool { return report(t, h).Connections == most })
+		agenttest.WaitFor(t, h.Name+" to have no more sessions than it should", func() bool { return report(t, h).Connections == most })
 	}
 	if err := ask(0); err != nil {
-		t.Errorf("who lost a flow gets another: %v", err)
+		t.Errorf("who lost a session gets another: %v", err)
 	}
 	if p := report(t, c.Laptop).Paths[0]; p.Total != most+51 {
-		t.Errorf("%d flows, want %d", p.Total, most+51)
+		t.Errorf("%d sessions, want %d", p.Total, most+51)
 	}
 }
 
@@ -347,7 +347,7 @@ func TestUDPUpstreamIsGone(t *testing.T) {
 	}
 }
 
-// TestUDPRestart: flows find the next agent by themselves, and neither side waits for
+// TestUDPRestart: sessions find the next agent by themselves, and neither side waits for
 // them when it stops.
 func TestUDPRestart(t *testing.T) {
 	upstream, _ := echoUDP(t)
@@ -364,9 +364,9 @@ func TestUDPRestart(t *testing.T) {
 		if took := time.Since(began); took > agenttest.Patience {
 			t.Errorf("%s took %s to stop, and has a minute for what must not be cut", h.Name, took)
 		}
-		agenttest.WaitFor(t, "the flow to end", func() bool { return report(t, c.Laptop).Connections == 0 })
+		agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Laptop).Connections == 0 })
 		if n := report(t, c.Laptop).Refusals["stopping"]; n > 0 {
-			t.Errorf("%d refusals of flows that were let through", n)
+			t.Errorf("%d refusals of sessions that were let through", n)
 		}
 		run(t, h)
 		agenttest.WaitFor(t, "outline after the restart of "+h.Name, func() bool { return reachesUDP(conn) })
@@ -393,7 +393,7 @@ func TestLoss(t *testing.T) {
 	c.start(t)
 	conn := dialUDP(t, c.Local)
 	const first, rounds = 3, 10
-	for range first { // what goes before the flow is answered goes over its stream, and is sent again
+	for range first { // what goes before the session is answered goes over its stream, and is sent again
 		if err := exchange(conn, []byte("first")); err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ type Report struct {
 	Published       []Published `json:"published"`
 	Reachable       []Reachable `json:"reachable"`
 	SOCKS           []SOCKS     `json:"socks"`
-	Connections     int64       `json:"connections"`     // live, and UDP flows, both sides
+	Connections     int64       `json:"connections"`     // live, and UDP sessions, both sides
 	PeerConnections []usage.Row `json:"peerConnections"` // between forwarders
 	metrics.Summary
 }

@@ -76,7 +76,7 @@ type Listener struct {
 	quic       *quic.Transport
 	ln         *quic.Listener
 	handshakes handshakes
-	flows      sync.WaitGroup
+	muxes      sync.WaitGroup
 }
 
 // Listen binds the server's address.
@@ -136,7 +136,7 @@ func (l *Listener) Accept() (*Incoming, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in := h.in
-	in.conn, in.Mux = conn, datagram.NewMux(conn, &l.flows)
+	in.conn, in.Mux = conn, datagram.NewMux(conn, &l.muxes)
 	return &in, nil
 }
 
@@ -151,7 +151,7 @@ func (l *Listener) Close() {
 	l.ln.Close()
 	l.quic.Close()
 	l.socket.Close()
-	l.flows.Wait()
+	l.muxes.Wait()
 }
 
 // configFor chooses the certificate by SNI lookup and checks the peer for it.

@@ -41,7 +41,7 @@ type Row struct {
 	Target    florete.ID        `json:"target"`
 	Caller    florete.ID        `json:"caller"`
 	Remote    string            `json:"remote"`  // address of the other forwarder
-	Streams   int64             `json:"streams"` // open now: TCP connections and UDP flows
+	Streams   int64             `json:"streams"` // open now: TCP connections and UDP sessions
 	Allowed   int64             `json:"allowed"` // how many may be open at a time
 	Opened    int64             `json:"opened"`  // since the connection was made
 	Full      bool              `json:"full"`    // the other forwarder let no further stream be opened, the last time one was wanted

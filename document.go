@@ -1,6 +1,7 @@
 package florete
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -9,12 +10,15 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 )
 
-// Document is an envelope with the body it names. Only Open and Read make one, so
-// digest, kind, cluster and host of the two always agree.
+// Document is an envelope with the body it names, decoded. Only Open and Read make one,
+// so digest, kind, cluster and host of the two always agree. Documents share what they
+// hold: nobody changes it.
 type Document struct {
 	Envelope  Envelope
 	raw, body []byte
 	signature string
+	manifest  *Manifest
+	policy    *Policy
 }
 
 // Open checks that envelope and body belong together. The signature, empty for a
@@ -28,25 +32,28 @@ func Open(envelope, body []byte, signature string) (Document, error) {
 		return Document{}, fmt.Errorf("%s of %s: digest is %s, the envelope says %s: the body was changed", e.Kind, e.Host, got, e.Digest)
 	}
 	d := Document{Envelope: e, raw: envelope, body: body, signature: signature}
-	var cluster, host string
-	switch e.Kind {
-	case DocManifest:
-		m, err := d.Manifest()
-		if err != nil {
-			return Document{}, err
-		}
-		cluster, host = m.Cluster, m.Host
-	case DocPolicy:
-		p, err := d.Policy()
-		if err != nil {
-			return Document{}, err
-		}
-		cluster, host = p.Cluster, p.Host
+	cluster, host, err := d.decode()
+	if err != nil {
+		return Document{}, fmt.Errorf("%s of %s: %w", e.Kind, e.Host, err)
 	}
 	if cluster != e.Cluster || host != e.Host {
 		return Document{}, fmt.Errorf("%s: body is for %s/%s, envelope for %s/%s", e.Kind, cluster, host, e.Cluster, e.Host)
 	}
 	return d, nil
+}
+
+// decode reads the body, once and for all, and says whom it is for.
+func (d *Document) decode() (cluster, host string, err error) {
+	if d.Envelope.Kind == DocPolicy {
+		d.policy = new(Policy)
+		err = Decode(d.body, d.policy)
+		return d.policy.Cluster, d.policy.Host, err
+	}
+	d.manifest = new(Manifest)
+	if err = Decode(d.body, d.manifest); err == nil {
+		err = d.manifest.check()
+	}
+	return d.manifest.Cluster, d.manifest.Host, err
 }
 
 // Verify checks the signature against pinned keys ("name:base64"). One that anybody can
@@ -81,32 +88,20 @@ func (d Document) Verify(keys []string) error {
 	return fmt.Errorf("%s: signature by %q does not verify with any pinned key", what, sig.Name)
 }
 
-// Manifest decodes the body of a manifest.
-func (d Document) Manifest() (Manifest, error) {
-	var m Manifest
-	if err := d.decode(DocManifest, &m); err != nil {
-		return Manifest{}, err
+// Manifest is the body of a manifest; the zero Manifest for another kind of document.
+func (d Document) Manifest() (m Manifest) {
+	if d.manifest != nil {
+		m = *d.manifest
 	}
-	if err := m.check(); err != nil {
-		return Manifest{}, fmt.Errorf("manifest of %s: %w", d.Envelope.Host, err)
-	}
-	return m, nil
+	return m
 }
 
-// Policy decodes the body of a policy.
-func (d Document) Policy() (Policy, error) {
-	var p Policy
-	return p, d.decode(DocPolicy, &p)
-}
-
-func (d Document) decode(kind string, v any) error {
-	if d.Envelope.Kind != kind {
-		return fmt.Errorf("document of %s: is a %s, want a %s", d.Envelope.Host, d.Envelope.Kind, kind)
+// Policy is the body of a policy; the zero Policy for another kind of document.
+func (d Document) Policy() (p Policy) {
+	if d.policy != nil {
+		p = *d.policy
 	}
-	if err := Decode(d.body, v); err != nil {
-		return fmt.Errorf("%s of %s: %w", kind, d.Envelope.Host, err)
-	}
-	return nil
+	return p
 }
 
 // Bytes are the document's parts as they came.
@@ -114,34 +109,62 @@ func (d Document) Bytes() (envelope, body []byte, signature string) {
 	return d.raw, d.body, d.signature
 }
 
-// A directory holds a document of a kind as three files.
-func files(dir, kind string) (body, envelope, sig string) {
-	base := filepath.Join(dir, kind)
-	return base + ".json", base + ".envelope.json", base + ".sig"
+// The files of a document are called after its kind.
+const (
+	extBody      = ".json"
+	extEnvelope  = ".envelope.json"
+	extSignature = ".sig"
+)
+
+// FileNames are those that a document of a kind may have in a directory: body, envelope,
+// signature.
+func FileNames(kind string) []string {
+	return []string{kind + extBody, EnvelopeFile(kind), kind + extSignature}
 }
 
-// Read opens the document of a kind in dir: <kind>.json, <kind>.envelope.json and,
-// when it is signed, <kind>.sig. The error is fs.ErrNotExist when there is none. A link
-// to dir is followed once, so that all of it is of one generation.
-func Read(dir, kind string) (Document, error) {
+// EnvelopeFile is the file of a document's envelope, which changes with the document.
+func EnvelopeFile(kind string) string { return kind + extEnvelope }
+
+// Files are the document's files, by name. An unsigned document has no signature.
+func (d Document) Files() map[string][]byte {
+	kind := d.Envelope.Kind
+	files := map[string][]byte{kind + extBody: d.body, EnvelopeFile(kind): d.raw}
+	if d.signature != "" {
+		files[kind+extSignature] = []byte(d.signature)
+	}
+	return files
+}
+
+// Read opens the document of a kind in dir. The error is fs.ErrNotExist when there is
+// none. A link to dir is followed once, so that all of it is of one generation.
+func Read(dir, kind string) (Document, error) { return Reread(Document{}, dir, kind) }
+
+// Reread is Read for a reader that has read the document before: it returns old, and
+// decodes nothing, where dir holds the same bytes.
+func Reread(old Document, dir, kind string) (Document, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return Document{}, err
 	}
-	bodyPath, envelopePath, sigPath := files(dir, kind)
-	body, err := os.ReadFile(bodyPath)
+	envelope, err := os.ReadFile(filepath.Join(dir, EnvelopeFile(kind)))
 	if err != nil {
 		return Document{}, err
 	}
-	envelope, err := os.ReadFile(envelopePath)
+	body, err := os.ReadFile(filepath.Join(dir, kind+extBody))
 	if err != nil {
 		return Document{}, err
 	}
-	sig, err := os.ReadFile(sigPath)
+	sig, err := os.ReadFile(filepath.Join(dir, kind+extSignature))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return Document{}, err
 	}
+	if bytes.Equal(envelope, old.raw) && bytes.Equal(body, old.body) && string(sig) == old.signature {
+		return old, nil
+	}
 	d, err := Open(envelope, body, string(sig))
+	if err == nil && d.Envelope.Kind != kind {
+		err = fmt.Errorf("document of %s: is a %s, want a %s", d.Envelope.Host, d.Envelope.Kind, kind)
+	}
 	if err != nil {
 		return Document{}, fmt.Errorf("%s: %w", dir, err)
 	}
@@ -150,13 +173,8 @@ func Read(dir, kind string) (Document, error) {
 
 // Write puts the document's files in dir, which nobody reads yet: see Layout.
 func (d Document) Write(dir string) error {
-	bodyPath, envelopePath, sigPath := files(dir, d.Envelope.Kind)
-	parts := map[string][]byte{bodyPath: d.body, envelopePath: d.raw}
-	if d.signature != "" {
-		parts[sigPath] = []byte(d.signature)
-	}
-	for path, b := range parts {
-		if err := os.WriteFile(path, b, 0o644); err != nil {
+	for name, b := range d.Files() {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
 			return err
 		}
 	}

@@ -51,32 +51,32 @@ func TestOpenRefuses(t *testing.T) {
 		change func(*florete.Envelope)
 		want   string
 	}{
-		"changed body":     {plain, func(e *florete.Envelope) { e.Digest = florete.Digest(nil) }, "the body was changed"},
-		"other schema":     {plain, func(e *florete.Envelope) { e.Schema = "florete.envelope/v2" }, "does not know it"},
-		"other kind":       {plain, func(e *florete.Envelope) { e.Kind = "letter" }, `kind "letter"`},
-		"kind of another":  {plain, func(e *florete.Envelope) { e.Kind = florete.DocPolicy }, "unknown field"},
-		"host of another":  {plain, func(e *florete.Envelope) { e.Host = "raishan" }, "body is for demo/ursula, envelope for demo/raishan"},
-		"need twice":       {fmt.Sprintf(body, need("a", "")+","+need("a", "")), nil, `need "a": given twice`},
-		"path as need":     {fmt.Sprintf(body, need("../a", "")), nil, "not a lower-case DNS label"},
-		"unknown need":    {fmt.Sprintf(body, strings.Replace(need("a", ""), `"dependsOn":[]`, `"dependsOn":["b"]`, 1)), nil, `depends on "b"`},
-		"depends on itself":     {fmt.Sprintf(body, strings.Replace(need("a", ""), `"dependsOn":[]`, `"dependsOn":["a"]`, 1)), nil, `depends on "a"`},
-		"path as file":     {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"../x":{"value":"x","mode":"0400"}}`, 1)), nil, "not a plain file name"},
-		"setuid file":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"x":{"value":"x","mode":"4755"}}`, 1)), nil, `mode "4755"`},
-		"unknown action":   {fmt.Sprintf(body, strings.Replace(need("a", ""), `"onChange":[]`, `"onChange":[{"unit":"a","action":"stop"}]`, 1)), nil, `action "stop"`},
-		"unknown provider": {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `["gone"]`, 1)), nil, `provider "gone"`},
-		"for nobody":       {fmt.Sprintf(body, strings.Replace(need("a", ""), `"for":"spiffe://demo.flor/node/ursula",`, "", 1)), nil, "no for"},
-		"no provider":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `[]`, 1)), nil, "no provider"},
-		"request a list":   {fmt.Sprintf(body, strings.Replace(need("a", ""), `"request":{}`, `"request":[]`, 1)), nil, "request is not an object"},
-		"unknown field":    {fmt.Sprintf(body, need("a", `,"extra":1`)), nil, `unknown field "extra"`},
-		"other protocol":   {forwarder(`{"id":"spiffe://demo.flor/service/dns","protocol":"sctp","upstream":"[::1]:53","allow":[]}`, ""), nil, `service/dns: protocol "sctp", want "udp" or none`},
-		"protocol written": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","protocol":"tcp","callers":[],"listen":"127.0.0.1:53","endpoints":[]}`), nil, `service/dns: protocol "tcp"`},
-		"provider nowhere": {strings.Replace(plain, `["127.0.0.1:1"]`, `[]`, 1), nil, `provider "forge": no address`},
-		"address, no port": {strings.Replace(plain, `["127.0.0.1:1"]`, `["127.0.0.1"]`, 1), nil, `provider "forge": address "127.0.0.1", want host:port`},
-		"endpoint nowhere": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","callers":[],"listen":"127.0.0.1:53","endpoints":[[]]}`), nil, `reach spiffe://demo.flor/service/dns: no address`},
-		"endpoint, port 0": {forwarder("", `{"id":"spiffe://demo.flor/service/dns","callers":[],"listen":"127.0.0.1:53","endpoints":[["a:0"]]}`), nil, `address "a:0", want host:port`},
-		"listen on a name": {strings.Replace(plain, `"listen":[]`, `"listen":["ursula:4610"]`, 1), nil, `listen "ursula:4610", want an IP address and a port, or :port`},
-		"listen, no port":  {strings.Replace(plain, `"listen":[]`, `"listen":[":70000"]`, 1), nil, `listen ":70000", want`},
-		"socket over UDP":  {forwarder(`{"id":"spiffe://demo.flor/service/dns","protocol":"udp","upstream":"unix:/run/dns","allow":[]}`, ""), nil, `upstream "unix:/run/dns" takes no datagrams`},
+		"changed body":      {plain, func(e *florete.Envelope) { e.Digest = florete.Digest(nil) }, "the body was changed"},
+		"other schema":      {plain, func(e *florete.Envelope) { e.Schema = "florete.envelope/v2" }, "does not know it"},
+		"other kind":        {plain, func(e *florete.Envelope) { e.Kind = "letter" }, `kind "letter"`},
+		"kind of another":   {plain, func(e *florete.Envelope) { e.Kind = florete.DocPolicy }, "unknown field"},
+		"host of another":   {plain, func(e *florete.Envelope) { e.Host = "raishan" }, "body is for demo/ursula, envelope for demo/raishan"},
+		"need twice":        {fmt.Sprintf(body, need("a", "")+","+need("a", "")), nil, `need "a": given twice`},
+		"path as need":      {fmt.Sprintf(body, need("../a", "")), nil, "not a lower-case DNS label"},
+		"unknown need":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `"dependsOn":[]`, `"dependsOn":["b"]`, 1)), nil, `depends on "b"`},
+		"depends on itself": {fmt.Sprintf(body, strings.Replace(need("a", ""), `"dependsOn":[]`, `"dependsOn":["a"]`, 1)), nil, `depends on "a"`},
+		"path as file":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"../x":{"value":"x","mode":"0400"}}`, 1)), nil, "not a plain file name"},
+		"setuid file":       {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"x":{"value":"x","mode":"4755"}}`, 1)), nil, `mode "4755"`},
+		"unknown action":    {fmt.Sprintf(body, strings.Replace(need("a", ""), `"onChange":[]`, `"onChange":[{"unit":"a","action":"stop"}]`, 1)), nil, `action "stop"`},
+		"unknown provider":  {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `["gone"]`, 1)), nil, `provider "gone"`},
+		"for nobody":        {fmt.Sprintf(body, strings.Replace(need("a", ""), `"for":"spiffe://demo.flor/node/ursula",`, "", 1)), nil, "no for"},
+		"no provider":       {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `[]`, 1)), nil, "no provider"},
+		"request a list":    {fmt.Sprintf(body, strings.Replace(need("a", ""), `"request":{}`, `"request":[]`, 1)), nil, "request is not an object"},
+		"unknown field":     {fmt.Sprintf(body, need("a", `,"extra":1`)), nil, `unknown field "extra"`},
+		"other protocol":    {forwarder(`{"id":"spiffe://demo.flor/service/dns","protocol":"sctp","upstream":"[::1]:53","allow":[]}`, ""), nil, `service/dns: protocol "sctp", want "udp" or none`},
+		"protocol written":  {forwarder("", `{"id":"spiffe://demo.flor/service/dns","protocol":"tcp","callers":[],"listen":"127.0.0.1:53","endpoints":[]}`), nil, `service/dns: protocol "tcp"`},
+		"provider nowhere":  {strings.Replace(plain, `["127.0.0.1:1"]`, `[]`, 1), nil, `provider "forge": no address`},
+		"address, no port":  {strings.Replace(plain, `["127.0.0.1:1"]`, `["127.0.0.1"]`, 1), nil, `provider "forge": address "127.0.0.1", want host:port`},
+		"endpoint nowhere":  {forwarder("", `{"id":"spiffe://demo.flor/service/dns","callers":[],"listen":"127.0.0.1:53","endpoints":[[]]}`), nil, `reach spiffe://demo.flor/service/dns: no address`},
+		"endpoint, port 0":  {forwarder("", `{"id":"spiffe://demo.flor/service/dns","callers":[],"listen":"127.0.0.1:53","endpoints":[["a:0"]]}`), nil, `address "a:0", want host:port`},
+		"listen on a name":  {strings.Replace(plain, `"listen":[]`, `"listen":["ursula:4610"]`, 1), nil, `listen "ursula:4610", want an IP address and a port, or :port`},
+		"listen, no port":   {strings.Replace(plain, `"listen":[]`, `"listen":[":70000"]`, 1), nil, `listen ":70000", want`},
+		"socket over UDP":   {forwarder(`{"id":"spiffe://demo.flor/service/dns","protocol":"udp","upstream":"unix:/run/dns","allow":[]}`, ""), nil, `upstream "unix:/run/dns" takes no datagrams`},
 	} {
 		_, err := florete.Open(envelope(t, c.body, c.change), []byte(c.body), "")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -87,11 +87,16 @@ func TestOpenRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := d.Manifest(); err != nil || m.Needs[0].ID != "cert-node" {
-		t.Errorf("manifest: %+v, %v", m, err)
+	if m := d.Manifest(); m.Needs[0].ID != "cert-node" {
+		t.Errorf("manifest: %+v", m)
 	}
-	if _, err := d.Policy(); err == nil {
-		t.Error("a manifest opened as a policy")
+	dir := t.TempDir()
+	if err := errors.Join(d.Write(dir), os.Rename(filepath.Join(dir, "manifest.json"), filepath.Join(dir, "policy.json")),
+		os.Rename(filepath.Join(dir, "manifest.envelope.json"), filepath.Join(dir, "policy.envelope.json"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := florete.Read(dir, florete.DocPolicy); err == nil || !strings.Contains(err.Error(), "is a manifest, want a policy") {
+		t.Errorf("a manifest read as a policy: %v", err)
 	}
 }
 

@@ -29,8 +29,17 @@ func (l Layout) Documents() string { return filepath.Join(string(l), "documents"
 // Need is the directory of one need.
 func (l Layout) Need(id string) string { return filepath.Join(string(l), "needs", id) }
 
-// NeedState is where activation keeps what it knows of a need.
-func (l Layout) NeedState(id string) string { return filepath.Join(l.Need(id), "state.json") }
+// Manifest is the manifest in force. The error is fs.ErrNotExist when there is none yet.
+func (l Layout) Manifest() (Document, error) { return l.Refresh(Document{}) }
+
+// Refresh is Manifest for a reader that has old: it decodes nothing where that is still
+// in force.
+func (l Layout) Refresh(old Document) (Document, error) {
+	return Reread(old, Current(l.Documents()), DocManifest)
+}
+
+// NeedStateFile is where activation keeps what it knows of a need.
+func (l Layout) NeedStateFile(id string) string { return filepath.Join(l.Need(id), "state.json") }
 
 // State is where activation keeps what it knows of the documents.
 func (l Layout) State() string { return filepath.Join(string(l), "activation.json") }

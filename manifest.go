@@ -18,8 +18,8 @@ type Manifest struct {
 // Trust is what a host trusts: X.509 roots of its trust domain (PEM) and the
 // public keys, in Nix format "name:base64", that sign documents for the network.
 type Trust struct {
-	Roots []string `json:"roots"`
-	SigningKeys  []string `json:"signingKeys"`
+	Roots       []string `json:"roots"`
+	SigningKeys []string `json:"signingKeys"`
 }
 
 // Identity is the node's SPIFFE ID and the SSH host key (authorized_keys form,
@@ -79,7 +79,7 @@ type Allow struct {
 type Reachable struct {
 	ID        ID             `json:"id"`
 	Protocol  Protocol       `json:"protocol,omitempty"`
-	Callers        []ID           `json:"callers"`        // the local identities that may, sorted
+	Callers   []ID           `json:"callers"`   // the local identities that may, sorted
 	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
 	Endpoints []Addresses    `json:"endpoints"` // UDP, of each forwarder that publishes it
 	// TLSName is the name that strangers know it by, told to an ingress: a DNS name

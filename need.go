@@ -1,6 +1,9 @@
 package florete
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Need is something a host must fetch from a provider. It is fulfilled when what
 // was delivered came from the same Request, Deliver and Generation and Renew is
@@ -45,4 +48,21 @@ type Renew struct {
 	AtPercent  int `json:"atPercent,omitempty"`
 	Interval   int `json:"interval,omitempty"`
 	StaleAfter int `json:"staleAfter,omitempty"`
+}
+
+// KindCert is the kind of need for an SVID, whose key the host makes.
+const KindCert = "cert"
+
+// CertID is the identity that a need of kind cert is for, which is all of its request.
+func (n Need) CertID() (ID, error) {
+	var request struct {
+		ID ID `json:"id"`
+	}
+	if err := Decode(n.Request, &request); err != nil {
+		return ID{}, fmt.Errorf("need %q: request: %w", n.ID, err)
+	}
+	if request.ID.IsZero() {
+		return ID{}, fmt.Errorf("need %q: request has no id", n.ID)
+	}
+	return request.ID, nil
 }

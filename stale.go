@@ -1,7 +1,6 @@
 package florete
 
 import (
-	"encoding/json"
 	"os"
 	"time"
 )
@@ -14,15 +13,12 @@ func (l Layout) Stale(m Manifest, now time.Time) time.Duration {
 		if n.Renew.StaleAfter == 0 {
 			continue
 		}
-		var state struct{ Fulfilled int64 }
-		if b, err := os.ReadFile(l.NeedState(n.ID)); err == nil {
-			json.Unmarshal(b, &state)
-		}
-		last := time.Unix(state.Fulfilled, 0)
+		state, _ := l.NeedState(n.ID)
+		last := state.Fulfilled.Time
 		if fi, err := os.Stat(Current(l.Documents())); err == nil && fi.ModTime().After(last) && !fi.ModTime().After(now) {
 			last = fi.ModTime()
 		}
-		if age := now.Sub(last); last.Unix() != 0 && age > time.Duration(n.Renew.StaleAfter)*time.Second {
+		if age := now.Sub(last); !last.IsZero() && age > time.Duration(n.Renew.StaleAfter)*time.Second {
 			return age.Round(time.Second)
 		}
 	}

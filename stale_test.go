@@ -12,7 +12,9 @@ import (
 
 func TestStale(t *testing.T) {
 	now := time.Now().Round(0)
-	ago := func(d time.Duration) string { return fmt.Sprintf(`{"fulfilled":%d}`, now.Add(-d).Unix()) }
+	ago := func(d time.Duration) string {
+		return fmt.Sprintf(`{"state":"fulfilled","fulfilled":%d}`, now.Add(-d).Unix())
+	}
 	hour := time.Hour
 	for name, c := range map[string]struct {
 		after     int
@@ -40,7 +42,7 @@ func TestStale(t *testing.T) {
 		}
 		must(os.MkdirAll(l.Need("config-documents"), 0o755))
 		if c.state != "" {
-			must(os.WriteFile(l.NeedState("config-documents"), []byte(c.state), 0o644))
+			must(os.WriteFile(l.NeedStateFile("config-documents"), []byte(c.state), 0o644))
 		}
 		if c.documents != 0 {
 			must(os.MkdirAll(gen, 0o755))

@@ -1,9 +1,9 @@
 // Package activation keeps the needs of a host fulfilled: it reads the manifest in
-// force, fetches what is missing or due from providers, each need on its own, puts
-// it on disk and tells the units that asked for it.
+// force, fetches what is missing or due from providers, each need on its own, delivers
+// it to disk and notifies the units that the need names.
 //
 // What is fulfilled costs no request, a restart continues where the last run was,
-// and a need that fails delays none but those that come after it.
+// and a need that fails delays only those that depend on it.
 package activation
 
 import (
@@ -29,20 +29,20 @@ type Config struct {
 	// no owner. Empty for activation's own.
 	Owner string
 
-	// Once makes one pass: every need that is due is asked for once.
+	// Once makes one pass: every need that is due is requested once.
 	Once bool
 
 	// Adopt are directories by need: files that were delivered by other means, which
-	// a need that was never fulfilled takes over instead of asking.
+	// a need that was never fulfilled takes over instead of a request.
 	Adopt map[string]string
 
-	// Rotate is a directory where a file named after a need, when touched, asks for
-	// the need again, whatever its state; at most every ten seconds. Empty for none.
+	// Rotate is a directory where touching a file named after a need causes a new request
+	// for it, whatever its state; at most every ten seconds. Empty for none.
 	Rotate string
 
-	// Jumped tells that the wall clock was set or that the machine has slept; nil to
+	// ClockChanged receives when the wall clock was set or the machine has slept; nil to
 	// find out within a minute.
-	Jumped <-chan struct{}
+	ClockChanged <-chan struct{}
 
 	Backoff needstate.Backoff
 	Notify  notify.Func // nil for notify.New("")
@@ -50,11 +50,11 @@ type Config struct {
 	// Dial connects to providers; nil for TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Report is told of each event, one at a time; nil for nobody.
+	// Report receives each event, one at a time; may be nil.
 	Report func(Event)
 
-	// Status is told how all needs stand, first when the documents are verified
-	// and then whenever that changed; nil for nobody.
+	// Status receives how all needs stand, first when the documents are verified and then
+	// whenever that changed; may be nil.
 	Status func(Summary)
 
 	Step func(name string) // see delivery.Dir; nil but in tests
@@ -65,7 +65,7 @@ const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 
 // Run activates a host until ctx ends, with Once until nothing more is to be done,
 // and returns how the needs stand. The error is of the configuration: nothing was
-// asked for.
+// requested.
 func Run(ctx context.Context, c Config) (Summary, error) {
 	if c.HostKey == "" {
 		c.HostKey = DefaultHostKey
@@ -120,7 +120,7 @@ type activation struct {
 	needs    []*need
 	tried    map[string]bool // in a single pass
 	settled  bool            // was reported
-	stale    time.Duration   // how long nobody has answered about the documents, when that is too long
+	stale    time.Duration   // how long no provider has answered about the documents, when that is too long
 }
 
 // open begins with the documents in force.

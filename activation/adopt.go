@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/activation/delivery"
 )
 
 // adopt takes needs over from whatever has delivered them so far: the files in a
-// directory become the first generation, nobody is asked and no unit is told. A
-// need that was fulfilled before is left alone.
+// directory become the first generation, without a request or a notification. A need
+// that was fulfilled before is left alone.
 func (a *activation) adopt() error {
 	for _, id := range slices.Sorted(maps.Keys(a.Adopt)) {
 		i := slices.IndexFunc(a.needs, func(n *need) bool { return n.ID == id })
@@ -32,7 +33,7 @@ func (a *activation) adoptOne(n *need, from string) error {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(n.Deliver.Files))
-	if n.Kind == kindCert || len(names) == 0 {
+	if n.Kind == florete.KindCert || len(names) == 0 {
 		return fmt.Errorf("kind %s is always fetched: leave it out", n.Kind)
 	}
 	values := map[string]string{}
@@ -59,8 +60,8 @@ func (a *activation) adoptOne(n *need, from string) error {
 	if err != nil {
 		return err
 	}
-	n.state.Fulfil(a.view(n), "", 0)
-	n.state.Told = generation
+	n.state.Fulfil(a.observe(n), "", 0)
+	n.state.NotifiedGeneration = generation
 	a.save(n)
 	a.forget(n)
 	a.report(Event{Event: EventAdopted, Need: n.ID, Message: from})

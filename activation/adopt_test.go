@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/activation/needstate"
 )
 
 // pushed is a directory as something else has delivered it.
@@ -39,8 +38,8 @@ func TestAdopt(t *testing.T) {
 	h.wantExit(h.once(), ExitFulfilled)
 	h.wantCalls(h.forge, "oidc-outline", 0)
 	h.wantCalls(h.forge, "cert-node", 1)
-	if len(h.told) > 0 || !strings.Contains(h.lines(), "oidc-outline: adopted from "+dir+"\n") {
-		t.Errorf("told %v\n%s", h.told, h.lines())
+	if len(h.notified) > 0 || !strings.Contains(h.lines(), "oidc-outline: adopted from "+dir+"\n") {
+		t.Errorf("notified %v\n%s", h.notified, h.lines())
 	}
 	for name, text := range files {
 		path := filepath.Join(florete.Current(h.config.State.Need("oidc-outline")), name)
@@ -67,8 +66,8 @@ func TestAdopt(t *testing.T) {
 	h.config.Rotate = pushed(t, map[string]string{"oidc-outline": ""})
 	h.wantExit(h.once(), ExitFulfilled)
 	h.wantCalls(h.forge, "oidc-outline", 1)
-	if len(h.told) != 1 || strings.HasPrefix(h.file("oidc-outline", "client-secret"), "old ") {
-		t.Errorf("told %v", h.told)
+	if len(h.notified) != 1 || strings.HasPrefix(h.file("oidc-outline", "client-secret"), "old ") {
+		t.Errorf("notified %v", h.notified)
 	}
 }
 
@@ -78,12 +77,12 @@ func TestAdoptAfterDying(t *testing.T) {
 	dir, _ := old(t, h)
 	h.config.Adopt = map[string]string{"oidc-outline": dir}
 	h.wantExit(h.once(), ExitFulfilled)
-	if err := os.Remove(h.config.State.NeedState("oidc-outline")); err != nil {
+	if err := os.Remove(h.config.State.NeedStateFile("oidc-outline")); err != nil {
 		t.Fatal(err)
 	}
 	h.wantExit(h.once(), ExitFulfilled)
 	h.wantCalls(h.forge, "oidc-outline", 0)
-	if s := h.state("oidc-outline"); s.State != needstate.Fulfilled || s.Told != 1 {
+	if s := h.state("oidc-outline"); s.State != florete.NeedFulfilled || s.NotifiedGeneration != 1 {
 		t.Errorf("%+v", s)
 	}
 }

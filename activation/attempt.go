@@ -14,17 +14,14 @@ import (
 // kindConfig is the kind of need whose answer is the documents themselves.
 const kindConfig = "config"
 
-// kindCert is the kind of need whose key the host makes.
-const kindCert = "cert"
-
 // codeAccount is local and transient: the owner of files does not exist.
 const codeAccount = "account"
 
 // attempt counts an attempt and returns the work it is.
 func (a *activation) attempt(n *need) func(context.Context) outcome {
 	last := n.state.Error
-	number := n.state.Begin(a.view(n))
-	ask := fetch.Ask{
+	number := n.state.Begin(a.observe(n))
+	attempt := fetch.Attempt{
 		Need: n.Need, Digest: n.digest, Answers: n.state.Answers,
 		Provider: n.Providers[(number-1)%len(n.Providers)],
 		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted),
@@ -34,46 +31,46 @@ func (a *activation) attempt(n *need) func(context.Context) outcome {
 		var artifact api.Artifact
 		var failed *fetch.Error
 		if n.Kind == kindConfig {
-			artifact, failed = a.host.Artifact(ctx, ask)
+			artifact, failed = a.host.Artifact(ctx, attempt)
 		} else {
-			answer, failed = a.fetch(ctx, ask, n.dir)
+			answer, failed = a.fetch(ctx, attempt, n.dir)
 		}
 		return outcome{n, func() {
 			n.busy = false
 			if failed == nil && n.Kind == kindConfig {
 				if e := a.store.Accept(artifact); e != nil {
-					failed = &fetch.Error{Error: e, Asked: true}
+					failed = &fetch.Error{Error: e, Received: true}
 				}
 			}
 			switch {
 			case failed == nil:
-				a.fulfil(n, ask.Provider, answer.Expires)
+				a.fulfil(n, attempt.Provider, answer.Expires)
 			case ctx.Err() != nil: // cut off by this host: what is on disk holds
 				delete(a.tried, n.ID)
 			default:
-				a.fail(n, ask.Provider, failed)
+				a.fail(n, attempt.Provider, failed)
 			}
 		}}
 	}
 }
 
 // fetch gets an answer and delivers it.
-func (a *activation) fetch(ctx context.Context, ask fetch.Ask, dir delivery.Dir) (api.Answer, *fetch.Error) {
-	deliver := ask.Need.Deliver
-	if ask.Need.Kind == kindCert {
+func (a *activation) fetch(ctx context.Context, attempt fetch.Attempt, dir delivery.Dir) (api.Answer, *fetch.Error) {
+	deliver := attempt.Need.Deliver
+	if attempt.Need.Kind == florete.KindCert {
 		deliver.Owner = cmp.Or(deliver.Owner, a.Owner)
 	}
 	uid, gid, err := delivery.Owner(deliver)
 	if err != nil {
 		return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Transient, codeAccount, "%v", err)}
 	}
-	answer, failed := a.host.Fetch(ctx, ask)
+	answer, failed := a.host.Fetch(ctx, attempt)
 	if failed != nil {
 		return api.Answer{}, failed
 	}
-	files, bad := files(ask.Need, answer.Values, uid, gid)
+	files, bad := files(attempt.Need, answer.Values, uid, gid)
 	if bad != nil {
-		return api.Answer{}, &fetch.Error{Error: bad, Asked: true}
+		return api.Answer{}, &fetch.Error{Error: bad, Received: true}
 	}
 	if _, err := dir.Deliver(files); err != nil {
 		return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Transient, fetch.CodeDisk, "delivery: %v", err)}
@@ -99,7 +96,7 @@ func files(n florete.Need, values map[string]string, uid, gid int) (map[string]d
 }
 
 func (a *activation) fulfil(n *need, provider string, expires int64) {
-	n.state.Fulfil(a.view(n), provider, expires)
+	n.state.Fulfil(a.observe(n), provider, expires)
 	a.save(n)
 	a.forget(n)
 	due, _ := n.state.Due(n.Renew)
@@ -107,10 +104,10 @@ func (a *activation) fulfil(n *need, provider string, expires int64) {
 }
 
 func (a *activation) fail(n *need, provider string, failed *fetch.Error) {
-	if !failed.Asked {
+	if !failed.Received {
 		provider = ""
 	}
-	n.state.Fail(a.view(n), provider, failed.Error, a.Backoff)
+	n.state.Fail(a.observe(n), provider, failed.Error, a.Backoff)
 	a.save(n)
 	a.report(Event{
 		Event: EventFailed, Need: n.ID, Provider: provider, Attempt: n.state.Attempts,

@@ -6,39 +6,39 @@ import (
 	"log/slog"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/printable"
 )
 
 // The kinds of event.
 const (
-	EventDocuments = "documents" // a set of documents is in force
-	EventKept      = "kept"      // a need is fulfilled already: no request
-	EventAdopted   = "adopted"   // a need is fulfilled by files that were there; Message says where
-	EventFulfilled = "fulfilled" // a need was answered and is delivered
-	EventFailed    = "failed"    // an attempt failed
-	EventBlocked   = "blocked"   // a need waits for others
-	EventTold      = "told"      // a unit was reloaded or restarted, or there is nobody to ask for it
-	EventUntold    = "untold"    // a unit could not be
-	EventStale     = "stale"     // nobody has answered about the documents for too long
-	EventDisk      = "disk"      // the state directory cannot be read or written
-	EventSummary   = "summary"   // how all needs stand
+	EventDocuments    = "documents"     // a set of documents is in force
+	EventKept         = "kept"          // a need is fulfilled already: no request
+	EventAdopted      = "adopted"       // a need is fulfilled by files that were there; Message says where
+	EventFulfilled    = "fulfilled"     // a need was answered and is delivered
+	EventFailed       = "failed"        // an attempt failed
+	EventBlocked      = "blocked"       // a need waits for others
+	EventNotified     = "notified"      // a unit was reloaded or restarted, or nothing here can do that
+	EventNotifyFailed = "notify-failed" // a unit could not be
+	EventStale        = "stale"         // no provider has answered about the documents for too long
+	EventDisk         = "disk"          // the state directory cannot be read or written
+	EventSummary      = "summary"       // how all needs stand
 )
 
 // Event is one line of progress. It holds nothing secret.
 type Event struct {
-	Time     time.Time     `json:"time"`
-	Event    string        `json:"event"`
-	Need     string        `json:"need,omitempty"`
-	Provider string        `json:"provider,omitempty"` // empty when nobody was asked
-	Attempt  int           `json:"attempt,omitempty"`
-	Kind     api.ErrorKind `json:"kind,omitempty"`
-	Code     string        `json:"code,omitempty"`
-	Message  string        `json:"message,omitempty"`
-	After    []string      `json:"after,omitempty"` // the needs that block this one
-	Next     time.Time     `json:"next,omitzero"`   // attempt or renewal
-	Needs    []NeedStatus  `json:"needs,omitempty"` // of a summary
+	Time      time.Time     `json:"time"`
+	Event     string        `json:"event"`
+	Need      string        `json:"need,omitempty"`
+	Provider  string        `json:"provider,omitempty"` // empty when no provider received a request
+	Attempt   int           `json:"attempt,omitempty"`
+	Kind      api.ErrorKind `json:"kind,omitempty"`
+	Code      string        `json:"code,omitempty"`
+	Message   string        `json:"message,omitempty"`
+	BlockedBy []string      `json:"blockedBy,omitempty"` // needs that this one depends on
+	Next      time.Time     `json:"next,omitzero"`       // attempt or renewal
+	Needs     []NeedSummary `json:"needs,omitempty"`     // of a summary
 }
 
 // Level is how serious the event is: a failed attempt is a warning, since what lasts
@@ -47,7 +47,7 @@ func (e Event) Level() slog.Level {
 	switch e.Event {
 	case EventDisk:
 		return slog.LevelError
-	case EventFailed, EventUntold:
+	case EventFailed, EventNotifyFailed:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
@@ -77,11 +77,11 @@ func (e Event) String() string {
 	case EventFailed:
 		return fmt.Sprintf("%s: attempt %d%s failed: %s%s", e.Need, e.Attempt, to(e.Provider), e.reason(), e.then())
 	case EventBlocked:
-		return fmt.Sprintf("%s: waits for %s", e.Need, strings.Join(e.After, ", "))
-	case EventTold:
-		return fmt.Sprintf("%s: %s", e.Need, plain(e.Message))
-	case EventUntold:
-		return fmt.Sprintf("%s: fulfilled, but units could not be told: %s%s", e.Need, plain(e.Message), e.in("next"))
+		return fmt.Sprintf("%s: waits for %s", e.Need, strings.Join(e.BlockedBy, ", "))
+	case EventNotified:
+		return fmt.Sprintf("%s: %s", e.Need, printable.Text(e.Message))
+	case EventNotifyFailed:
+		return fmt.Sprintf("%s: fulfilled, but units could not be notified: %s%s", e.Need, printable.Text(e.Message), e.in("next"))
 	case EventDisk:
 		return fmt.Sprintf("%s: state: %s", e.Need, e.Message)
 	case EventSummary:
@@ -90,21 +90,13 @@ func (e Event) String() string {
 	return e.Event + ": " + e.Message
 }
 
-func (e Event) reason() string { return fmt.Sprintf("%s (%s): %s", e.Kind, e.Code, plain(e.Message)) }
-
-// plain keeps what another host wrote on its line, without escape sequences.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, s)
+func (e Event) reason() string {
+	return fmt.Sprintf("%s (%s): %s", e.Kind, e.Code, printable.Text(e.Message))
 }
 
 func (e Event) then() string {
 	if e.Kind == api.Invalid && e.Next.IsZero() {
-		return "; not asked again until the need or the manifest changes"
+		return "; no more requests until the need or the manifest changes"
 	}
 	return e.in("next")
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
-	"github.com/florete/florete/activation/needstate"
 )
 
 // host is one under test, with its cluster and its providers forge and spare.
@@ -23,10 +22,10 @@ type host struct {
 	serial       int64
 	config       Config
 
-	mu     sync.Mutex
-	events []Event
-	told   []florete.Action
-	tell   error // what telling units ends with
+	mu       sync.Mutex
+	events   []Event
+	notified []florete.Action
+	tell     error // what notifying units ends with
 }
 
 func newHost(t *testing.T) *host {
@@ -47,7 +46,7 @@ func newHost(t *testing.T) *host {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if h.tell == nil {
-				h.told = append(h.told, a)
+				h.notified = append(h.notified, a)
 			}
 			return h.tell
 		},
@@ -105,9 +104,9 @@ func (h *host) need(id string) *florete.Need {
 	return &h.manifest.Needs[i]
 }
 
-func (h *host) state(id string) needstate.State {
+func (h *host) state(id string) florete.NeedState {
 	h.t.Helper()
-	s, err := needstate.Load(h.config.State.NeedState(id))
+	s, err := h.config.State.NeedState(id)
 	if err != nil {
 		h.t.Fatal(err)
 	}

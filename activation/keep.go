@@ -8,25 +8,25 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete"
 )
 
-// glance is the longest sleep: someone may ask for a need again, and where nothing
-// tells it, the wall clock may be set or the machine asleep.
-const glance = time.Minute
+// maxSleep bounds how long a change of the wall clock, or sleep of the machine, stays
+// unseen where nothing reports it.
+const maxSleep = time.Minute
 
-// heed is how often activation looks whether someone asks for a need again, and how
-// long a need is left alone that was just asked for.
-const heed = 10 * time.Second
+// rotatePoll is how often activation checks Config.Rotate, and the shortest time between
+// two requests that it causes for a need. Polling works under simulated time, where a
+// watch would not.
+const rotatePoll = 10 * time.Second
 
-// outcome is what came of one attempt or of telling units.
+// outcome is what came of one attempt or of notifying units.
 type outcome struct {
 	need  *need
 	apply func()
 }
 
-// keep works on the documents in force until they change, which it tells, or
-// nothing more is to be done.
+// keep works on the documents in force until they change, or nothing more is to be done.
 func (a *activation) keep(ctx context.Context) (changed bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	outcomes := make(chan outcome)
@@ -41,7 +41,7 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 	for {
 		ending := ctx.Err() != nil
 		a.checkFreshness()
-		next := time.Now().Add(glance)
+		next := time.Now().Add(maxSleep)
 		if !ending {
 			next = a.begin(begin)
 		}
@@ -49,7 +49,7 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 			if ending || a.Once {
 				return a.store.Set().Generation != a.set.Generation
 			}
-			a.settle()
+			a.reportSettled()
 		}
 		timer := time.NewTimer(time.Until(next))
 		select {
@@ -61,15 +61,15 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 				cancel()
 			}
 		case <-timer.C:
-		case <-a.Jumped:
-			a.jump()
+		case <-a.ClockChanged:
+			a.clockChanged()
 		case <-done(ctx, ending):
 		}
 		timer.Stop()
 	}
 }
 
-// checkFreshness raises the alarm when documents have become stale, and ends it.
+// checkFreshness reports that documents have become stale, or are so no more.
 func (a *activation) checkFreshness() {
 	before := a.stale
 	a.stale = a.State.Stale(a.set.Manifest, time.Now().Round(0))
@@ -90,51 +90,51 @@ func done(ctx context.Context, known bool) <-chan struct{} {
 	return ctx.Done()
 }
 
-// jump is what a new time changes at once; the rest goes by due times.
-func (a *activation) jump() {
+// clockChanged retries what failed for a wrong clock; the rest goes by due times.
+func (a *activation) clockChanged() {
 	for _, n := range a.needs {
 		if !n.busy {
-			n.state.Jump(time.Now())
+			n.state.ClockChanged(time.Now())
 		}
 	}
 }
 
-// begin starts whatever is due and returns when to look again.
+// begin starts whatever is due and returns when to call it again.
 func (a *activation) begin(start func(func(context.Context) outcome)) time.Time {
 	now := time.Now().Round(0)
-	next := now.Add(glance)
+	next := now.Add(maxSleep)
 	if a.Rotate != "" {
-		next = now.Add(heed)
+		next = now.Add(rotatePoll)
 	}
-	look := func(at time.Time) {
+	notAfter := func(at time.Time) {
 		if at.Before(next) {
 			next = at
 		}
 	}
 	for _, n := range a.needs {
 		// Not while an answer is delivered: it is in force before it is on record.
-		if generation, owed := n.untold(); owed && !n.busy && !n.telling && (!a.Once || n.tells == 0) {
-			if n.nextTell.After(now) {
-				look(n.nextTell)
+		if generation, owed := n.toNotify(); owed && !n.busy && !n.notifying && (!a.Once || n.notifyFailures == 0) {
+			if n.nextNotify.After(now) {
+				notAfter(n.nextNotify)
 			} else {
-				n.telling = true
-				start(func(ctx context.Context) outcome { return a.tell(ctx, n, generation) })
+				n.notifying = true
+				start(func(ctx context.Context) outcome { return a.notifyUnits(ctx, n, generation) })
 			}
 		}
 		if n.busy || a.Once && a.tried[n.ID] {
 			continue
 		}
-		n.state.Settle(a.view(n))
+		n.state.Reconcile(a.observe(n))
 		due, ok := n.state.Due(n.Renew)
 		rotation := a.rotation(n)
-		if at := n.state.Asked.Add(heed).Time; rotation != n.state.Rotation && rotation != 0 && (!ok || at.Before(due)) {
+		if at := n.state.LastAttempt.Add(rotatePoll).Time; rotation != n.state.Rotation && rotation != 0 && (!ok || at.Before(due)) {
 			due, ok = at, true
 		}
 		if !ok {
 			continue
 		}
 		if due.After(now) {
-			look(due)
+			notAfter(due)
 			continue
 		}
 		if ids := a.blockers(n, now); len(ids) > 0 {
@@ -164,20 +164,20 @@ func (a *activation) rotation(n *need) int64 {
 }
 
 func (a *activation) block(n *need, by []string, now time.Time) {
-	if n.state.State == needstate.Blocked {
+	if n.state.State == florete.NeedBlocked {
 		return
 	}
 	n.state.Block(now)
 	a.save(n)
-	a.report(Event{Event: EventBlocked, Need: n.ID, After: by})
+	a.report(Event{Event: EventBlocked, Need: n.ID, BlockedBy: by})
 	a.Status(a.summary())
 }
 
-// settle reports once that nothing is left to wait for but renewals and what
-// only others can change.
-func (a *activation) settle() {
+// reportSettled reports once that nothing is left to wait for but renewals and what only
+// others can change.
+func (a *activation) reportSettled() {
 	s := a.summary()
-	if a.settled || slices.ContainsFunc(s.Needs, NeedStatus.waits) {
+	if a.settled || slices.ContainsFunc(s.Needs, NeedSummary.waits) {
 		return
 	}
 	a.settled = true

@@ -21,10 +21,10 @@ type need struct {
 	state  needstate.State
 	busy   bool // an attempt is running
 
-	telling  bool                   // units are being told
-	tells    int                    // times that failed
-	heard    map[florete.Action]int // the generation that a unit was told of in this run
-	nextTell time.Time
+	notifying      bool                   // units are being notified
+	notifyFailures int                    // in a row
+	notified       map[florete.Action]int // the generation that a unit was notified of in this run
+	nextNotify     time.Time
 }
 
 // digest is over what makes a delivered need fulfilled.
@@ -53,27 +53,27 @@ func (a *activation) load(n florete.Need) *need {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
 	}
 	var err error
-	if l.state, err = needstate.Load(a.State.NeedState(n.ID)); err != nil {
+	if l.state.NeedState, err = a.State.NeedState(n.ID); err != nil {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error() + ": begins anew"})
 	}
-	if n.Kind == kindCert && !a.host.Trusts(n) { // the roots are others now
+	if n.Kind == florete.KindCert && !a.host.Trusts(n) { // the roots are others now
 		l.state.Digest = ""
 	}
 	if a.host.Answered(n.ID, l.state.Answers) {
 		a.forget(l)
 	}
-	v := a.view(l)
-	l.state.Restart(v.Now)
-	l.state.Settle(v)
-	if due, ok := l.state.Due(n.Renew); l.state.State == needstate.Fulfilled && (!ok || due.After(v.Now)) {
+	v := a.observe(l)
+	l.state.RetryLocal(v.Now)
+	l.state.Reconcile(v)
+	if due, ok := l.state.Due(n.Renew); l.state.State == florete.NeedFulfilled && (!ok || due.After(v.Now)) {
 		a.report(Event{Event: EventKept, Need: n.ID, Provider: l.state.Provider, Next: due})
 	}
 	return l
 }
 
-// view is what the need's state is judged against now.
-func (a *activation) view(n *need) needstate.View {
-	return needstate.View{Need: n.Need, Digest: n.digest, Manifest: a.manifest, Present: a.present(n), Now: time.Now().Round(0)}
+// observe is what the need's state is reconciled with now.
+func (a *activation) observe(n *need) needstate.Observed {
+	return needstate.Observed{Need: n.Need, Digest: n.digest, Manifest: a.manifest, Present: a.present(n), Now: time.Now().Round(0)}
 }
 
 // present tells whether the files that a need delivers are there.
@@ -86,7 +86,7 @@ func (a *activation) present(n *need) bool {
 	return true
 }
 
-// usable tells whether needs that come after n can go on.
+// usable tells whether needs that depend on n can go on.
 func (n *need) usable(now time.Time) bool { return n.state.Usable(n.digest, now) }
 
 // blockers are the needs that n has to wait for.
@@ -102,21 +102,21 @@ func (a *activation) blockers(n *need, now time.Time) (ids []string) {
 }
 
 // untold tells whether units are yet to be told of what is in force.
-func (n *need) untold() (generation int, owed bool) {
+func (n *need) toNotify() (generation int, owed bool) {
 	generation, err := n.dir.Current()
-	return generation, err == nil && len(n.OnChange) > 0 && generation > n.state.Told
+	return generation, err == nil && len(n.OnChange) > 0 && generation > n.state.NotifiedGeneration
 }
 
-// save writes what is known of a need. Without it a restart asks again, and gets
-// the same answer.
+// save writes what is known of a need. Without it a restart sends the request again, and
+// gets the same answer.
 func (a *activation) save(n *need) {
 	a.Step("save " + n.ID)
-	if err := n.state.Save(a.State.NeedState(n.ID)); err != nil {
+	if err := n.state.Save(a.State, n.ID); err != nil {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
 	}
 }
 
-// forget drops the request that was answered.
+// forget drops a request that has its answer.
 func (a *activation) forget(n *need) {
 	a.Step("forget " + n.ID)
 	if err := a.host.Forget(n.ID); err != nil {

@@ -11,7 +11,6 @@ import (
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
-	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -25,7 +24,7 @@ func TestNetworkManifestReloads(t *testing.T) {
 		next.Needs = append(append([]florete.Need{}, next.Needs...), OIDCNeed("oidc-late"))
 		h.publish(2, next)
 		time.Sleep(31 * time.Minute)
-		if s := h.state("oidc-late"); s.State != needstate.Fulfilled {
+		if s := h.state("oidc-late"); s.State != florete.NeedFulfilled {
 			t.Fatalf("oidc-late: %+v\n%s", s, h.lines())
 		}
 		s := stop()
@@ -75,7 +74,7 @@ func TestHostKeyChanges(t *testing.T) {
 		key := h.ReplaceHostKey()
 		time.Sleep(17 * time.Hour) // certificates are due
 		for _, need := range []string{"cert-node"} {
-			if s := h.state(need); s.State != needstate.Denied || s.Error.Code != fetch.CodeHostKey {
+			if s := h.state(need); s.State != florete.NeedDenied || s.Error.Code != fetch.CodeHostKey {
 				t.Errorf("%s: %+v", need, s)
 			}
 		}
@@ -110,12 +109,12 @@ func TestHostKeyDeclaredBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(17 * time.Hour)
-		if s := h.state("cert-node"); s.State != needstate.Denied || s.Error.Code != api.CodeDeviceKey {
+		if s := h.state("cert-node"); s.State != florete.NeedDenied || s.Error.Code != api.CodeDeviceKey {
 			t.Errorf("with the former manifest: %+v", s)
 		}
 		h.publish(2, h.Manifest())
 		time.Sleep(20 * time.Minute)
-		if s := h.state("cert-node"); s.State != needstate.Denied || s.Error.Code != fetch.CodeHostKey {
+		if s := h.state("cert-node"); s.State != florete.NeedDenied || s.Error.Code != fetch.CodeHostKey {
 			t.Errorf("with the new manifest: %+v", s)
 		}
 		if err := os.WriteFile(h.HostKey, next, 0o600); err != nil {
@@ -183,15 +182,15 @@ func TestRefusedDocuments(t *testing.T) {
 				stop := h.run()
 				time.Sleep(time.Second / 2)
 				s := h.state("config-documents")
-				if s.Error == nil || s.Error.Kind != c.kind || s.Error.Code != c.code {
+				if s.Error == nil || s.Error.Kind != string(c.kind) || s.Error.Code != c.code {
 					t.Errorf("%+v: %+v", s, s.Error)
 				}
 				stop()
-				d, err := florete.Read(florete.Current(h.config.State.Documents()), florete.DocManifest)
+				d, err := h.config.State.Manifest()
 				if err != nil || d.Envelope.Serial != 5 {
 					t.Errorf("serial %d is in force: %v", d.Envelope.Serial, err)
 				}
-				if s := h.state("oidc-outline"); s.State != needstate.Fulfilled {
+				if s := h.state("oidc-outline"); s.State != florete.NeedFulfilled {
 					t.Errorf("oidc-outline: %+v", s)
 				}
 			})
@@ -290,7 +289,7 @@ func TestLineForSystemd(t *testing.T) {
 		refuse(h.forge, "oidc-outline", api.Errorf(api.Denied, api.CodeNotGranted, "no\x1b[31m grant"))
 		s := h.once()
 		next := h.state("oidc-outline").Next.UTC().Format(time.TimeOnly)
-		want := "2/3 needs fulfilled; oidc-outline denied (forge): denied (not-granted): no [31m grant, next "
+		want := "2/3 needs fulfilled; oidc-outline denied (forge): denied (not-granted): no·[31m grant, next "
 		if got := s.Line(); got[:len(want)] != want || len(got) != len(want)+len(next)+1 {
 			t.Errorf("%s", got)
 		}

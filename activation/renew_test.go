@@ -11,7 +11,6 @@ import (
 
 	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
-	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -59,10 +58,10 @@ func TestRenewalFailsWhileTheOldIsGood(t *testing.T) {
 		h.serial++
 		h.deploy()
 		h.wantExit(h.once(), ExitWaiting)
-		if s := h.state("cert-node"); s.State != needstate.Waiting || s.Digest == "" {
+		if s := h.state("cert-node"); s.State != florete.NeedWaiting || s.Digest == "" {
 			t.Errorf("cert-node: %+v", s)
 		}
-		if s := h.state("oidc-late"); s.State != needstate.Fulfilled {
+		if s := h.state("oidc-late"); s.State != florete.NeedFulfilled {
 			t.Errorf("oidc-late: %+v", s)
 		}
 	})
@@ -135,8 +134,8 @@ func TestGenerationRotates(t *testing.T) {
 		if got := h.file("oidc-outline", "client-secret"); got != "secret-2" {
 			t.Errorf("client-secret is %q", got)
 		}
-		if len(h.told) != 2 {
-			t.Errorf("units told %d times, want 2", len(h.told))
+		if len(h.notified) != 2 {
+			t.Errorf("units notified %d times, want 2", len(h.notified))
 		}
 	})
 }

@@ -39,7 +39,7 @@ func TestRotate(t *testing.T) {
 		h.touch("cert-node", time.Now())
 		h.touch("oidc-outline", time.Now())
 		granted.Store(true)
-		time.Sleep(heed + time.Second)
+		time.Sleep(rotatePoll + time.Second)
 		h.wantCalls(h.forge, "cert-node", 2)
 		h.wantCalls(h.forge, "oidc-outline", 2)
 		if h.file("cert-node", florete.FileKey) == key {
@@ -69,7 +69,7 @@ func TestRotateLosesNoRequest(t *testing.T) {
 			for serial := int64(2); serial < 8; serial++ {
 				h.publish(serial, h.manifest)
 				h.touch("config-documents", time.Now())
-				for range 2 * heed / (20 * time.Millisecond) {
+				for range 2 * rotatePoll / (20 * time.Millisecond) {
 					if time.Sleep(20 * time.Millisecond); h.inForce() == serial {
 						break
 					}
@@ -87,7 +87,7 @@ func TestRotateLosesNoRequest(t *testing.T) {
 // inForce is the serial of the documents in force.
 func (h *host) inForce() int64 {
 	h.t.Helper()
-	d, err := florete.Read(florete.Current(h.config.State.Documents()), florete.DocManifest)
+	d, err := h.config.State.Manifest()
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -6,43 +6,44 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/printable"
 )
 
 // Summary is how the needs of a host stand, in the manifest's order.
 type Summary struct {
-	Needs []NeedStatus `json:"needs"`
-	// Stale is how long nobody has answered about the documents, when that is too long.
+	Needs []NeedSummary `json:"needs"`
+	// Stale is how long no provider has answered about the documents, when that is too long.
 	Stale time.Duration `json:"-"`
 }
 
-// NeedStatus is how one need stands.
-type NeedStatus struct {
-	ID       string           `json:"id"`
-	Kind     string           `json:"kind"`
-	State    needstate.Status `json:"state"`
-	Attempts int              `json:"attempts"`
-	Total    int              `json:"total"`
-	Provider string           `json:"provider,omitempty"`
-	Error    *needstate.Error `json:"error,omitempty"`
-	Next     needstate.Time   `json:"next"`
+// NeedSummary is how one need stands.
+type NeedSummary struct {
+	ID       string             `json:"id"`
+	Kind     string             `json:"kind"`
+	State    florete.NeedStatus `json:"state"`
+	Attempts int                `json:"attempts"`
+	Total    int                `json:"total"`
+	Provider string             `json:"provider,omitempty"`
+	Error    *florete.NeedError `json:"error,omitempty"`
+	Next     florete.Time       `json:"next"`
 }
 
-// waits tells whether something is still to come that nobody has to cause.
-func (n NeedStatus) waits() bool {
-	return n.State == needstate.Waiting || n.State == needstate.Blocked || n.State == needstate.Fulfilled && n.Error != nil
+// waits tells whether activation itself will still change the need.
+func (n NeedSummary) waits() bool {
+	return n.State == florete.NeedWaiting || n.State == florete.NeedBlocked || n.State == florete.NeedFulfilled && n.Error != nil
 }
 
-func (n NeedStatus) refused() bool {
-	return n.State == needstate.Denied || n.State == needstate.Invalid
+func (n NeedSummary) refused() bool {
+	return n.State == florete.NeedDenied || n.State == florete.NeedInvalid
 }
 
 // reason is why the need is not fulfilled.
-func (n NeedStatus) reason() string {
+func (n NeedSummary) reason() string {
 	if n.Error == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s (%s): %s", n.Error.Kind, n.Error.Code, plain(n.Error.Message))
+	return fmt.Sprintf("%s (%s): %s", n.Error.Kind, n.Error.Code, printable.Text(n.Error.Message))
 }
 
 // Exit codes of flor activate.
@@ -75,7 +76,7 @@ func (s Summary) Line() string {
 		open = append(open, staleText(s.Stale))
 	}
 	for _, n := range s.Needs {
-		if n.State == needstate.Fulfilled && n.Error == nil {
+		if n.State == florete.NeedFulfilled && n.Error == nil {
 			continue
 		}
 		text := fmt.Sprintf("%s %s", n.ID, n.State)
@@ -85,7 +86,7 @@ func (s Summary) Line() string {
 		if n.Error != nil {
 			text += ": " + n.reason()
 		}
-		if !n.Next.IsZero() && n.State != needstate.Fulfilled {
+		if !n.Next.IsZero() && n.State != florete.NeedFulfilled {
 			text += ", next " + n.Next.UTC().Format(time.TimeOnly) + "Z"
 		}
 		open = append(open, text)
@@ -96,7 +97,7 @@ func (s Summary) Line() string {
 func (s Summary) count() string {
 	fulfilled := 0
 	for _, n := range s.Needs {
-		if n.State == needstate.Fulfilled {
+		if n.State == florete.NeedFulfilled {
 			fulfilled++
 		}
 	}
@@ -125,7 +126,7 @@ func (s Summary) event() Event { return Event{Event: EventSummary, Needs: s.Need
 func (a *activation) summary() Summary {
 	s := Summary{Stale: a.stale}
 	for _, n := range a.needs {
-		s.Needs = append(s.Needs, NeedStatus{
+		s.Needs = append(s.Needs, NeedSummary{
 			ID: n.ID, Kind: n.Kind, State: n.state.State, Attempts: n.state.Attempts, Total: n.state.Total,
 			Provider: n.state.Provider, Error: n.state.Error, Next: n.state.Next,
 		})

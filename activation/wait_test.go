@@ -49,12 +49,12 @@ func TestProviderDownForHours(t *testing.T) {
 		}
 		h.wantLine("cert-node: attempt 3 to forge failed: transient (unavailable): provider service/forge/florete-provider at forge:1: dial tcp: connection refused; next in ")
 		h.wantLine("oidc-outline: waits for cert-node")
-		if s := h.state("oidc-outline"); s.State != needstate.Blocked || s.Total != 0 {
+		if s := h.state("oidc-outline"); s.State != florete.NeedBlocked || s.Total != 0 {
 			t.Fatalf("oidc-outline is %s after %d attempts, want blocked after none", s.State, s.Total)
 		}
 		h.forge.SetDown(false)
 		time.Sleep(5 * time.Minute)
-		if s := h.state("cert-node"); s.State != needstate.Fulfilled || s.Total != len(calls)+1 && s.Total < len(calls) {
+		if s := h.state("cert-node"); s.State != florete.NeedFulfilled || s.Total != len(calls)+1 && s.Total < len(calls) {
 			t.Fatalf("%+v", s)
 		}
 		h.wantExit(stop(), ExitFulfilled)
@@ -124,13 +124,13 @@ func TestInvalidToOneProvider(t *testing.T) {
 	down := api.Errorf(api.Transient, api.CodeUnavailable, "down")
 	for name, c := range map[string]struct {
 		forge, spare *api.Error
-		want         needstate.Status
+		want         florete.NeedStatus
 		calls        int // of the spare, at most
 	}{
-		"another answers":    {odd, nil, needstate.Fulfilled, 1},
-		"neither":            {odd, odd, needstate.Invalid, 1},
-		"the second is down": {odd, down, needstate.Waiting, 10_000},
-		"the first is down":  {down, odd, needstate.Waiting, 10_000},
+		"another answers":    {odd, nil, florete.NeedFulfilled, 1},
+		"neither":            {odd, odd, florete.NeedInvalid, 1},
+		"the second is down": {odd, down, florete.NeedWaiting, 10_000},
+		"the first is down":  {down, odd, florete.NeedWaiting, 10_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestInvalidStopsUntilSomethingChanges(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		h.wantExit(stop(), ExitRefused)
 		h.wantCalls(h.forge, "oidc-outline", 1)
-		h.wantLine("invalid (malformed): cannot read it; not asked again until the need or the manifest changes")
+		h.wantLine("invalid (malformed): cannot read it; no more requests until the need or the manifest changes")
 		h.serial++ // a new envelope alone
 		h.deploy()
 		h.wantExit(h.once(), ExitRefused)
@@ -218,8 +218,8 @@ func TestClockSetBack(t *testing.T) {
 		h.once()
 		s := h.state("oidc-outline")
 		// What is on disk was written with a clock that was a year ahead.
-		s.Asked, s.Next, s.Since = s.Asked.Add(365*24*time.Hour), s.Next.Add(365*24*time.Hour), s.Since.Add(365*24*time.Hour)
-		if err := s.Save(h.config.State.NeedState("oidc-outline")); err != nil {
+		s.LastAttempt, s.Next, s.StateSince = s.LastAttempt.Add(365*24*time.Hour), s.Next.Add(365*24*time.Hour), s.StateSince.Add(365*24*time.Hour)
+		if err := (needstate.State{NeedState: s}).Save(h.config.State, "oidc-outline"); err != nil {
 			t.Fatal(err)
 		}
 		stop := h.run()
@@ -251,12 +251,12 @@ func TestOneBadNeedDelaysNoOther(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Second)
 		for _, id := range []string{"cert-node", "oidc-outline", "config-documents"} {
-			if s := h.state(id); s.State != needstate.Fulfilled || s.Fulfilled.Sub(begin) > time.Second {
+			if s := h.state(id); s.State != florete.NeedFulfilled || s.Fulfilled.Sub(begin) > time.Second {
 				t.Errorf("%s: %s at %s", id, s.State, s.Fulfilled.Sub(begin))
 			}
 		}
 		time.Sleep(40 * time.Second) // beyond the client's timeout
-		if s := h.state("oidc-slow"); s.State != needstate.Waiting || !strings.Contains(s.Error.Message, "deadline") {
+		if s := h.state("oidc-slow"); s.State != florete.NeedWaiting || !strings.Contains(s.Error.Message, "deadline") {
 			t.Errorf("oidc-slow: %+v", s)
 		}
 		close(release)
@@ -292,7 +292,7 @@ func TestProvidersTakeTurns(t *testing.T) {
 		stop := h.run()
 		time.Sleep(10 * time.Second)
 		for _, id := range []string{"cert-node", "oidc-outline"} {
-			if s := h.state(id); s.State != needstate.Fulfilled || s.Provider != "spare" || s.Attempts != 2 {
+			if s := h.state(id); s.State != florete.NeedFulfilled || s.Provider != "spare" || s.Attempts != 2 {
 				t.Errorf("%s: %+v", id, s)
 			}
 		}
@@ -305,14 +305,14 @@ func TestClockIsSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		jumped := make(chan struct{})
-		h.config.Jumped = jumped
+		h.config.ClockChanged = jumped
 		refuse(h.forge, "cert-node", api.Errorf(api.Transient, api.CodeClock, "set the clock"))
 		stop := h.run()
 		time.Sleep(2 * time.Hour)
 		h.forge.SetRefuse(nil)
 		jumped <- struct{}{}
 		time.Sleep(time.Second)
-		if s := h.state("cert-node"); s.State != needstate.Fulfilled || s.Attempts != 1 {
+		if s := h.state("cert-node"); s.State != florete.NeedFulfilled || s.Attempts != 1 {
 			t.Fatalf("%s after %d attempts: %+v", s.State, s.Attempts, s.Error)
 		}
 		h.wantExit(stop(), ExitFulfilled)

@@ -31,8 +31,11 @@ var layers = []string{"nix", "providers", "activation", "agent", "tests"}
 // shared are the packages that higher parts import, and why.
 var shared = []struct{ from, to, reason string }{
 	{"activation", "providers/api", "the wire that a host and its provider speak"},
+	{"activation", "providers/printable", "what a provider answers is printed on terminals"},
 	{"agent", "providers/api/race", "providers and peers are connected to at the first of their addresses that answers"},
+	{"agent", "providers/printable", "what other hosts wrote is printed on terminals"},
 	{"agent", "providers/limit", "a resource that callers share is capped for each"},
+	{"providers", "nix/nearest", "a misspelled setting is answered with the name that was meant, as in the language"},
 }
 
 func allowed(from, to string) bool {

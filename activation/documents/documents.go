@@ -63,7 +63,7 @@ func Open(l florete.Layout, closure string, step func(string)) (s *Store, note s
 		s.set = held
 		return s, "unchanged", nil
 	}
-	set, err := readSet(closure)
+	set, err := readSet(closure, held)
 	if err != nil {
 		return nil, "", fmt.Errorf("closure: %w", err)
 	}
@@ -96,7 +96,7 @@ func (s *Store) Set() Set { return s.set }
 
 // held reads the generation in force.
 func (s *Store) held() (Set, error) {
-	set, err := readSet(florete.Current(s.dir.Path))
+	set, err := readSet(florete.Current(s.dir.Path), Set{})
 	if err != nil {
 		return Set{}, err
 	}
@@ -108,12 +108,8 @@ func (s *Store) held() (Set, error) {
 func (s *Store) put(set Set) error {
 	files := map[string]delivery.File{}
 	add := func(d florete.Document) {
-		envelope, body, sig := d.Bytes()
-		file := func(b []byte) delivery.File { return delivery.File{Data: b, Mode: 0o644, UID: -1, GID: -1} }
-		files[d.Envelope.Kind+".json"] = file(body)
-		files[d.Envelope.Kind+".envelope.json"] = file(envelope)
-		if sig != "" {
-			files[d.Envelope.Kind+".sig"] = file([]byte(sig))
+		for name, b := range d.Files() {
+			files[name] = delivery.File{Data: b, Mode: 0o644, UID: -1, GID: -1}
 		}
 	}
 	add(set.Document)
@@ -128,12 +124,16 @@ func (s *Store) put(set Set) error {
 	return nil
 }
 
-func readSet(dir string) (Set, error) {
-	manifest, err := florete.Read(dir, florete.DocManifest)
+// readSet reads the documents in dir, which may be those of old.
+func readSet(dir string, old Set) (Set, error) {
+	manifest, err := florete.Reread(old.Document, dir, florete.DocManifest)
 	if err != nil {
 		return Set{}, err
 	}
-	policy, err := florete.Read(dir, florete.DocPolicy)
+	if old.Policy == nil {
+		old.Policy = new(florete.Document)
+	}
+	policy, err := florete.Reread(*old.Policy, dir, florete.DocPolicy)
 	if errors.Is(err, fs.ErrNotExist) {
 		return newSet(manifest, nil)
 	}
@@ -145,10 +145,7 @@ func readSet(dir string) (Set, error) {
 
 // newSet checks what a host cannot do without.
 func newSet(manifest florete.Document, policy *florete.Document) (Set, error) {
-	m, err := manifest.Manifest()
-	if err != nil {
-		return Set{}, err
-	}
+	m := manifest.Manifest()
 	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		return Set{}, fmt.Errorf("manifest of %s: %w", m.Host, err)

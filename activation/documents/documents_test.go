@@ -240,7 +240,7 @@ func TestPolicies(t *testing.T) {
 	o.deploy(o.Document(1, o.version("a")), o.Document(1, o.policy("cert")))
 	o.open()
 	kind := func() string {
-		for k := range mustPolicy(t, o.store.Set()).Kinds {
+		for k := range o.store.Set().Policy.Policy().Kinds {
 			return k
 		}
 		return ""
@@ -271,15 +271,6 @@ func TestPolicies(t *testing.T) {
 	if o.store.Set().Policy != nil {
 		t.Error("a policy is still in force")
 	}
-}
-
-func mustPolicy(t *testing.T, s Set) florete.Policy {
-	t.Helper()
-	p, err := s.Policy.Policy()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 func TestOpenRefuses(t *testing.T) {

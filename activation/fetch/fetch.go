@@ -1,6 +1,6 @@
-// Package fetch asks a provider for one need on behalf of the host. What is sent
-// is on disk first, so that a host that dies in between sends the very same
-// request again and gets the same answer.
+// Package fetch requests one need from a provider on behalf of the host. A request is on
+// disk before it is sent, so a host that dies in between sends the same request again and
+// gets the same answer.
 package fetch
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/providers/api"
 )
 
-// Codes of what stands in the way on this host itself. Nobody was asked.
+// Codes of failures on this host itself. No provider received a request.
 const (
 	CodeDisk    = "disk"     // transient: the state directory cannot be read or written
 	CodeHostKey = "host-key" // denied: the SSH host key is not the one declared
@@ -37,22 +37,21 @@ type Host struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Ask is one attempt.
-type Ask struct {
+// Attempt is one request for a need.
+type Attempt struct {
 	Need     florete.Need
 	Provider string // host name
 	Digest   string // of the need
 	Answers  int    // so far: what was pending before the last is answered
 
-	// Enrol asks for the node's SVID by proof even when there is one that seems
-	// good.
+	// Enrol requests the node's SVID by proof even when there is one that seems valid.
 	Enrol bool
 }
 
-// Error is a failure. Asked tells whether the provider had a part in it.
+// Error is a failure. Received tells whether the request reached the provider.
 type Error struct {
 	*api.Error
-	Asked bool
+	Received bool
 }
 
 func (e *Error) Unwrap() error { return e.Error }
@@ -62,7 +61,7 @@ func local(kind api.ErrorKind, code string, err error) *Error {
 }
 
 // Fetch gets the values that answer a need, with what the host adds to them.
-func (h *Host) Fetch(ctx context.Context, a Ask) (api.Answer, *Error) {
+func (h *Host) Fetch(ctx context.Context, a Attempt) (api.Answer, *Error) {
 	path, ok := api.Paths[a.Need.Kind]
 	if !ok {
 		return api.Answer{}, &Error{Error: api.Errorf(api.Invalid, CodeKind, "need kind %q: this release of flor does not know it: upgrade flor", a.Need.Kind)}
@@ -78,27 +77,27 @@ func (h *Host) Fetch(ctx context.Context, a Ask) (api.Answer, *Error) {
 	}
 	if e := h.complete(a, p, &answer); e != nil {
 		_ = h.Forget(a.Need.ID) // the same request would get the same answer
-		return api.Answer{}, &Error{Error: e, Asked: true}
+		return api.Answer{}, &Error{Error: e, Received: true}
 	}
 	return answer, nil
 }
 
 // Artifact gets the documents that a provider has for this node.
-func (h *Host) Artifact(ctx context.Context, a Ask) (api.Artifact, *Error) {
+func (h *Host) Artifact(ctx context.Context, a Attempt) (api.Artifact, *Error) {
 	svid, failed := h.svid()
 	if failed != nil {
 		return api.Artifact{}, failed
 	}
 	artifact, err := h.client(a.Provider, svid, nil).Artifact(ctx)
 	if err != nil {
-		return api.Artifact{}, &Error{Error: api.AsError(err), Asked: true}
+		return api.Artifact{}, &Error{Error: api.AsError(err), Received: true}
 	}
 	return artifact, nil
 }
 
-func (h *Host) send(ctx context.Context, a Ask, path string, r api.Request) (api.Answer, *Error) {
+func (h *Host) send(ctx context.Context, a Attempt, path string, r api.Request) (api.Answer, *Error) {
 	svid, failed := h.svid()
-	enrol := h.isOwn(a.Need) && (failed != nil || a.Enrol)
+	enrol := h.isNode(a.Need) && (failed != nil || a.Enrol)
 	if failed != nil && !enrol {
 		return api.Answer{}, failed
 	}
@@ -108,17 +107,17 @@ func (h *Host) send(ctx context.Context, a Ask, path string, r api.Request) (api
 	}
 	if enrol {
 		answer, err := h.client(a.Provider, nil, key).Enrol(ctx, r)
-		return answer, asked(err)
+		return answer, received(err)
 	}
 	answer, err := h.client(a.Provider, svid, key).Do(ctx, path, r)
-	return answer, asked(err)
+	return answer, received(err)
 }
 
-func asked(err error) *Error {
+func received(err error) *Error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Error: api.AsError(err), Asked: true}
+	return &Error{Error: api.AsError(err), Received: true}
 }
 
 func (h *Host) client(provider string, svid *tls.Certificate, key ssh.Signer) *api.Client {

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/api"
 )
 
-func newHost(t *testing.T) (*Host, Ask) {
+func newHost(t *testing.T) (*Host, Attempt) {
 	c := NewCluster(t)
 	m := c.Manifest()
 	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
@@ -21,7 +21,7 @@ func newHost(t *testing.T) (*Host, Ask) {
 		t.Fatal(err)
 	}
 	h := &Host{Layout: florete.Layout(t.TempDir()), Manifest: m, Serial: 1, Roots: roots, HostKey: c.HostKey}
-	return h, Ask{Need: m.Needs[0], Provider: "forge", Digest: "d"}
+	return h, Attempt{Need: m.Needs[0], Provider: "forge", Digest: "d"}
 }
 
 // What is sent is on disk before anybody is called, and root alone reads it.
@@ -34,7 +34,7 @@ func TestPendingComesFirst(t *testing.T) {
 		}
 		return nil, errors.New("nobody there")
 	}
-	if _, e := h.Fetch(t.Context(), a); e == nil || !e.Asked || e.Kind != api.Transient {
+	if _, e := h.Fetch(t.Context(), a); e == nil || !e.Received || e.Kind != api.Transient {
 		t.Errorf("%v", e)
 	}
 }
@@ -46,12 +46,12 @@ func TestPendingIsOfOneEffort(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		edit func(*Ask)
+		edit func(*Attempt)
 		same bool
 	}{
-		"the same":       {func(*Ask) {}, true},
-		"another need":   {func(a *Ask) { a.Digest = "e" }, false},
-		"answered since": {func(a *Ask) { a.Answers++ }, false},
+		"the same":       {func(*Attempt) {}, true},
+		"another need":   {func(a *Attempt) { a.Digest = "e" }, false},
+		"answered since": {func(a *Attempt) { a.Answers++ }, false},
 	} {
 		if _, err := h.pending(a); err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestDiskRefuses(t *testing.T) {
 	if err := os.MkdirAll(h.pendingPath(a.Need.ID), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, e := h.Fetch(t.Context(), a); e == nil || e.Asked || e.Code != CodeDisk {
+	if _, e := h.Fetch(t.Context(), a); e == nil || e.Received || e.Code != CodeDisk {
 		t.Errorf("%v", e)
 	}
 }
@@ -115,7 +115,7 @@ func TestHostKeyRefuses(t *testing.T) {
 	} {
 		declared := h.Manifest.Identity.SSHHostKey
 		edit()
-		if _, e := h.hostKey(); e == nil || e.Asked || e.Code != CodeHostKey || e.Kind != api.Denied || !strings.Contains(e.Message, want) {
+		if _, e := h.hostKey(); e == nil || e.Received || e.Code != CodeHostKey || e.Kind != api.Denied || !strings.Contains(e.Message, want) {
 			t.Errorf("%v, want %q", e, want)
 		}
 		h.Manifest.Identity.SSHHostKey = declared

@@ -41,13 +41,13 @@ func (h *Host) readPending(need string) (p pending, found bool, err error) {
 
 // pending is what is pending for a need. It is made when there is nothing or what
 // there is belongs to another need, or to an effort that has ended.
-func (h *Host) pending(a Ask) (pending, error) {
+func (h *Host) pending(a Attempt) (pending, error) {
 	p, found, err := h.readPending(a.Need.ID)
 	if err != nil || found && p.Digest == a.Digest && p.Answers == a.Answers {
 		return p, err
 	}
 	p = pending{Digest: a.Digest, Answers: a.Answers, Body: a.Need.Request}
-	if a.Need.Kind == "cert" {
+	if a.Need.Kind == florete.KindCert {
 		if p.Body, p.PrivateKey, err = certRequest(a.Need); err != nil {
 			return pending{}, err
 		}

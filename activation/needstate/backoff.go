@@ -1,5 +1,5 @@
-// Package needstate says when a need is asked for again, and keeps that on disk so
-// that a restart does not forget it.
+// Package needstate is the state machine of a need: when it is requested, what an attempt
+// changes, and what is on disk of it, so that a restart continues.
 package needstate
 
 import (
@@ -27,7 +27,7 @@ const Slow = time.Hour
 const longest = 2 * Slow
 
 // Wait is the time from the failure of an attempt, counted from 1, to the next
-// one. What the provider asks for in RetryAfter comes before the jitter.
+// one. The provider's RetryAfter comes before the jitter.
 func (b Backoff) Wait(attempt int, e *api.Error) time.Duration {
 	if e.Kind == api.Denied {
 		return max(Slow, after(e)) + rand.N(Slow/20)

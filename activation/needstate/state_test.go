@@ -2,10 +2,6 @@ package needstate
 
 import (
 	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,16 +16,16 @@ var (
 	invalid   = api.Errorf(api.Invalid, api.CodeMalformed, "what")
 )
 
-// view is of a need that has not changed, at a time after now.
-func view(after time.Duration) View {
+// observed is of a need that has not changed, at a time after now.
+func observed(after time.Duration) Observed {
 	n := florete.Need{ID: "a", Generation: 2, Renew: florete.Renew{AtPercent: 66}}
-	return View{Need: n, Digest: "d", Manifest: "m", Present: true, Now: now.Add(after)}
+	return Observed{Need: n, Digest: "d", Manifest: "m", Present: true, Now: now.Add(after)}
 }
 
 func fulfilled(lifetime time.Duration) State {
 	var s State
-	v := view(0)
-	s.Settle(v)
+	v := observed(0)
+	s.Reconcile(v)
 	s.Begin(v)
 	s.Fulfil(v, "forge", v.Now.Add(lifetime).Unix())
 	return s
@@ -37,8 +33,8 @@ func fulfilled(lifetime time.Duration) State {
 
 func failed(e *api.Error) State {
 	var s State
-	v := view(0)
-	s.Settle(v)
+	v := observed(0)
+	s.Reconcile(v)
 	s.Begin(v)
 	s.Fail(v, "forge", e, Backoff{})
 	return s
@@ -71,7 +67,7 @@ func TestRenewalIsDue(t *testing.T) {
 		"ended when it came":   {-time.Hour, florete.Renew{AtPercent: 66}, time.Second, time.Second},
 	} {
 		var s State
-		v := view(0)
+		v := observed(0)
 		v.Need.Renew = c.renew
 		expires := int64(0)
 		if c.lifetime != 0 {
@@ -95,27 +91,27 @@ func TestRenewalChanges(t *testing.T) {
 	}
 }
 
-func TestSettle(t *testing.T) {
+func TestReconcile(t *testing.T) {
 	for name, c := range map[string]struct {
 		s    State
-		edit func(*View)
-		want Status
+		edit func(*Observed)
+		want florete.NeedStatus
 		now  bool // due at once
 	}{
-		"unchanged":                 {fulfilled(time.Hour), func(v *View) {}, Fulfilled, false},
-		"other need":                {fulfilled(time.Hour), func(v *View) { v.Digest = "e" }, Waiting, true},
-		"files are gone":            {fulfilled(time.Hour), func(v *View) { v.Present = false }, Waiting, true},
-		"other manifest, same need": {fulfilled(time.Hour), func(v *View) { v.Manifest = "n" }, Fulfilled, false},
-		"denied":                    {failed(denied), func(v *View) {}, Denied, false},
-		"denied, other manifest":    {failed(denied), func(v *View) { v.Manifest = "n" }, Waiting, true},
-		"invalid":                   {failed(invalid), func(v *View) {}, Invalid, false},
-		"invalid, other manifest":   {failed(invalid), func(v *View) { v.Manifest = "n" }, Waiting, true},
-		"waiting, other manifest":   {failed(transient), func(v *View) { v.Manifest = "n" }, Waiting, false},
-		"new":                       {State{}, func(v *View) {}, Waiting, true},
+		"unchanged":                 {fulfilled(time.Hour), func(v *Observed) {}, florete.NeedFulfilled, false},
+		"other need":                {fulfilled(time.Hour), func(v *Observed) { v.Digest = "e" }, florete.NeedWaiting, true},
+		"files are gone":            {fulfilled(time.Hour), func(v *Observed) { v.Present = false }, florete.NeedWaiting, true},
+		"other manifest, same need": {fulfilled(time.Hour), func(v *Observed) { v.Manifest = "n" }, florete.NeedFulfilled, false},
+		"denied":                    {failed(denied), func(v *Observed) {}, florete.NeedDenied, false},
+		"denied, other manifest":    {failed(denied), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, true},
+		"invalid":                   {failed(invalid), func(v *Observed) {}, florete.NeedInvalid, false},
+		"invalid, other manifest":   {failed(invalid), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, true},
+		"waiting, other manifest":   {failed(transient), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, false},
+		"new":                       {State{}, func(v *Observed) {}, florete.NeedWaiting, true},
 	} {
-		v := view(0)
+		v := observed(0)
 		c.edit(&v)
-		c.s.Settle(v)
+		c.s.Reconcile(v)
 		at, ok := c.s.Due(v.Need.Renew)
 		if c.s.State != c.want || (ok && !at.After(v.Now)) != c.now {
 			t.Errorf("%s: %s, due %v %s, want %s, at once: %v", name, c.s.State, ok, at, c.want, c.now)
@@ -123,13 +119,13 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-func TestRestartAsksAgainWhatThisHostRefused(t *testing.T) {
+func TestRetryLocal(t *testing.T) {
 	s := failed(invalid)
-	if s.Restart(now); s.State != Invalid {
+	if s.RetryLocal(now); s.State != florete.NeedInvalid {
 		t.Errorf("refused by a provider: %s", s.State)
 	}
 	s.Provider = ""
-	if s.Restart(now); s.State != Waiting {
+	if s.RetryLocal(now); s.State != florete.NeedWaiting {
 		t.Errorf("refused here: %s", s.State)
 	}
 }
@@ -141,32 +137,32 @@ func TestClockJumps(t *testing.T) {
 		for _, jump := range []time.Duration{-year, -time.Hour, -2 * time.Second, 0, time.Hour, year} {
 			s := failed(e)
 			meant := s.Next.Sub(now)
-			v := view(jump)
-			s.Settle(v)
+			v := observed(jump)
+			s.Reconcile(v)
 			if left := s.Next.Sub(v.Now); left > meant+time.Second || jump <= 0 && left < meant-2*time.Second {
 				t.Errorf("%s, clock by %s: %s left of %s", e.Kind, jump, left, meant)
 			}
 		}
 	}
 	s := fulfilled(24 * time.Hour)
-	v := view(-year)
-	s.Settle(v)
+	v := observed(-year)
+	s.Reconcile(v)
 	if at, _ := s.Due(florete.Renew{Interval: 3600}); at.Sub(v.Now) > time.Hour+time.Second {
 		t.Errorf("renewed after %s, want an hour", at.Sub(v.Now))
 	}
 	s = failed(transient)
-	s.Next = At(now.Add(year))
-	if s.Settle(view(0)); s.Next.Sub(now) > longest {
+	s.Next = florete.TimeOf(now.Add(year))
+	if s.Reconcile(observed(0)); s.Next.Sub(now) > longest {
 		t.Errorf("a wait that nothing made: %s", s.Next.Sub(now))
 	}
 }
 
-func TestJumpAsksAgainWhatWaitsForTheClock(t *testing.T) {
+func TestClockChangedRetriesWhatWaitsForTheClock(t *testing.T) {
 	clock := api.Errorf(api.Transient, api.CodeClock, "set the clock")
 	for _, e := range []*api.Error{clock, transient, denied, invalid} {
 		s := failed(e)
 		before := s
-		s.Jump(now)
+		s.ClockChanged(now)
 		switch at, ok := s.Due(florete.Renew{}); {
 		case e != clock && s != before:
 			t.Errorf("%s (%s): %+v, want it as it was: %+v", e.Kind, e.Code, s, before)
@@ -175,7 +171,7 @@ func TestJumpAsksAgainWhatWaitsForTheClock(t *testing.T) {
 		}
 	}
 	s := fulfilled(time.Hour)
-	if s.Jump(now); s.State != Fulfilled {
+	if s.ClockChanged(now); s.State != florete.NeedFulfilled {
 		t.Errorf("what is fulfilled is %s", s.State)
 	}
 }
@@ -185,22 +181,22 @@ func TestUsable(t *testing.T) {
 	if !s.Usable("d", now) || s.Usable("e", now) || s.Usable("d", now.Add(2*time.Hour)) {
 		t.Error("want usable for its own digest, for an hour")
 	}
-	s.Fail(view(0), "forge", transient, Backoff{})
+	s.Fail(observed(0), "forge", transient, Backoff{})
 	if !s.Usable("d", now) {
 		t.Error("a renewal that failed makes what is there no worse")
 	}
 }
 
 func TestSaveAndLoad(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "needs", "a", "state.json")
-	if s, err := Load(path); err != nil || s != (State{}) {
+	l := florete.Layout(t.TempDir())
+	if s, err := l.NeedState("a"); err != nil || s != (florete.NeedState{}) {
 		t.Fatalf("%+v %v", s, err)
 	}
 	for _, s := range []State{fulfilled(time.Hour), failed(denied), failed(transient)} {
-		if err := s.Save(path); err != nil {
+		if err := s.Save(l, "a"); err != nil {
 			t.Fatal(err)
 		}
-		back, err := Load(path)
+		back, err := l.NeedState("a")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,66 +206,43 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
-func TestLoadRefuses(t *testing.T) {
-	for text, want := range map[string]string{
-		``:                                  "EOF",
-		`{"state":"on fire"}`:               `state "on fire": not a state of a need`,
-		`{"state":"waiting"}{}`:             "text after the value",
-		`{"stat":"waiting"}`:                "unknown field",
-		strings.Repeat("[", 1000):           "",
-		`{"state":"waiting","next":-1}`:     "time -1: want Unix seconds",
-		`{"state":"waiting","attempts":-1}`: "a count below zero",
-		`{"state":"waiting","next":"soon"}`: "invalid syntax",
-	} {
-		path := filepath.Join(t.TempDir(), "state.json")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want %q", text, err, want)
-		}
-	}
-	if _, err := Load(t.TempDir()); err == nil || errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a directory: %v", err)
-	}
-}
-
 // FuzzState: what is read is written back the same, and leads to no wait that no
 // rule makes.
 func FuzzState(f *testing.F) {
 	for _, s := range []State{fulfilled(time.Hour), failed(denied), failed(invalid)} {
-		b, err := json.Marshal(s)
+		b, err := json.Marshal(s.NeedState)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := parse(b)
+		read, err := florete.ParseNeedState(b)
 		if err != nil {
 			return
 		}
-		again, err := json.Marshal(s)
+		s := State{read}
+		again, err := json.Marshal(s.NeedState)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := parse(again); err != nil || !same(back, s) {
+		if back, err := florete.ParseNeedState(again); err != nil || !same(back, read) {
 			t.Fatalf("%s\nis read back as %+v: %v", again, back, err)
 		}
-		s.Settle(view(0))
-		if s.State != Fulfilled && s.Next.Sub(now) > longest {
+		s.Reconcile(observed(0))
+		if s.State != florete.NeedFulfilled && s.Next.Sub(now) > longest {
 			t.Errorf("waits %s", s.Next.Sub(now))
 		}
 		s.Due(florete.Renew{AtPercent: 66, Interval: 900})
-		s.Begin(view(0))
-		s.Fail(view(0), "forge", transient, Backoff{})
+		s.Begin(observed(0))
+		s.Fail(observed(0), "forge", transient, Backoff{})
 		if s.Next.Sub(now) > 5*time.Minute {
 			t.Errorf("waits %s", s.Next.Sub(now))
 		}
 	})
 }
 
-func same(a, b State) bool {
+func same(a, b florete.NeedState) bool {
 	if (a.Error == nil) != (b.Error == nil) || a.Error != nil && *a.Error != *b.Error {
 		return false
 	}

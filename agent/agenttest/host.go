@@ -145,15 +145,11 @@ func withoutNulls(t testing.TB, v any) []byte {
 // Identities reads what was delivered to the host.
 func (h *Host) Identities(t testing.TB) *identity.Set {
 	t.Helper()
-	doc, err := florete.Read(florete.Current(h.Layout.Documents()), florete.DocManifest)
+	doc, err := h.Layout.Manifest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := doc.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, problems := identity.Load(h.Layout, m, &identity.Set{})
+	set, problems := identity.Load(h.Layout, doc.Manifest(), &identity.Set{})
 	for _, p := range problems {
 		t.Fatal(p)
 	}

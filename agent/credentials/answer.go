@@ -8,7 +8,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/fdstore"
 )
 
@@ -106,14 +105,11 @@ func (c Config) end(ctx context.Context, unit string) time.Time {
 // read is the credential. The error is fs.ErrNotExist while something is yet to be
 // delivered.
 func (c Config) read(a ask) ([]byte, error) {
-	doc, err := florete.Read(florete.Current(c.Layout.Documents()), florete.DocManifest)
+	doc, err := c.Layout.Manifest()
 	if err != nil {
 		return nil, err
 	}
-	m, err := doc.Manifest()
-	if err != nil {
-		return nil, err
-	}
+	m := doc.Manifest()
 	found, err := Find(m, a.unit, a.name)
 	if err != nil {
 		return nil, err

@@ -115,7 +115,7 @@ func (h *host) clock(context.Context) (string, []Finding) {
 		}
 	}
 	for _, n := range h.manifest.Needs {
-		id, err := identity.CertID(n)
+		id, err := n.CertID()
 		if svid := h.identities.SVID(id); identity.Delivers(n) && err == nil && svid != nil && h.now.Before(svid.Cert.Leaf.NotBefore) {
 			found = append(found, fix(
 				fmt.Sprintf("the SVID of %s begins %s after this host's clock", id.Short(), svid.Cert.Leaf.NotBefore.Sub(h.now).Round(time.Second)), setClock()))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
-	"github.com/florete/florete/agent/status"
 )
 
 // Config says which host is examined.
@@ -133,14 +132,11 @@ func Run(ctx context.Context, c Config) Report {
 
 // read opens the manifest in force and the identities that it asks for.
 func (h *host) read() {
-	doc, err := florete.Read(florete.Current(h.Layout.Documents()), florete.DocManifest)
-	if err == nil {
-		h.manifest, err = doc.Manifest()
-	}
+	doc, err := h.Layout.Manifest()
 	if h.unread = err; err != nil {
 		return
 	}
-	h.serial = doc.Envelope.Serial
+	h.manifest, h.serial = doc.Manifest(), doc.Envelope.Serial
 	h.identities, h.unloaded = identity.Load(h.Layout, h.manifest, h.identities)
 }
 
@@ -153,8 +149,11 @@ func (h *host) restart(unit string) string {
 // cannot see. Another's instance is not in this one's documents.
 func examineOn(name string) string { return "on " + name + ": flor doctor" }
 
-// state is what activation says of a need.
-func (h *host) state(id string) status.NeedState { return status.ReadNeed(h.Layout, id) }
+// state is a need's as activation wrote it, the zero NeedState where that cannot be read.
+func (h *host) state(id string) florete.NeedState {
+	s, _ := h.Layout.NeedState(id)
+	return s
+}
 
 // isAddress tells whether the host of host:port needs no name resolution.
 func isAddress(hostport string) (name string, literal bool) {

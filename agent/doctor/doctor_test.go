@@ -135,7 +135,7 @@ func (p *patient) write(path, text string, mode os.FileMode) {
 	}
 }
 
-func (p *patient) state(need, text string) { p.write(p.Laptop.Layout.NeedState(need), text, 0o644) }
+func (p *patient) state(need, text string) { p.write(p.Laptop.Layout.NeedStateFile(need), text, 0o644) }
 
 // file is what is delivered for the node.
 func (p *patient) file(name string) string {
@@ -251,7 +251,7 @@ func TestDoctor(t *testing.T) {
 			begin: "needs: need cert-user-bob is denied: denied (not-granted): no grant", fix: "deploy forge and this host from one revision of the flake",
 		},
 		"need new": {
-			hurt:  func(p *patient) { p.sh("rm " + p.Layout.NeedState("cert-node-laptop")) },
+			hurt:  func(p *patient) { p.sh("rm " + p.Layout.NeedStateFile("cert-node-laptop")) },
 			begin: "needs: need cert-node-laptop was never requested", fix: "systemctl restart florete-activate.service",
 		},
 		"SVID gone": {
@@ -420,7 +420,7 @@ func TestDoctor(t *testing.T) {
 		"a need of an instance": {
 			hurt: func(p *patient) {
 				p.Instance = "blue"
-				p.sh("rm " + p.Layout.NeedState("cert-node-laptop"))
+				p.sh("rm " + p.Layout.NeedStateFile("cert-node-laptop"))
 			},
 			begin: "needs: ", fix: "systemctl restart florete_blue-activate.service",
 		},

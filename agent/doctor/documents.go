@@ -57,7 +57,7 @@ func (h *host) identity(context.Context) (string, []Finding) {
 	}
 	good := 0
 	for _, n := range h.manifest.Needs {
-		id, err := identity.CertID(n)
+		id, err := n.CertID()
 		if !identity.Delivers(n) || err != nil {
 			continue
 		}

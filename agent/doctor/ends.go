@@ -25,23 +25,22 @@ func (h *host) ends() (found []Finding) {
 		return fmt.Sprintf("the %s certificate %q ends on %s", what, c.Subject.CommonName, c.NotAfter.Format(time.DateOnly))
 	}
 	for _, n := range h.manifest.Needs {
-		id, err := identity.CertID(n)
+		id, err := n.CertID()
 		svid := h.identities.SVID(id)
 		if !identity.Delivers(n) || err != nil || svid == nil {
 			continue
 		}
-		for _, der := range svid.Cert.Certificate[1:] {
-			if c, err := x509.ParseCertificate(der); err == nil && soon(c) {
+		for _, c := range svid.Chain[1:] {
+			if soon(c) {
 				found = append(found, do(problem("issuing", c), fmt.Sprintf(
 					"where the root's key is, run: ssh %s cat /var/lib/florete-provider/issuing.csr | florctl ca sign | ssh %[1]s flor-provider certify", n.Providers[0])))
 			}
 		}
 	}
-	roots, err := florete.NewRoots(h.manifest.TrustDomain, h.manifest.Trust.Roots)
-	if err != nil {
-		return found // there are no identities then, which is said
+	if h.identities.Trust == nil {
+		return found // which is a finding of identity
 	}
-	for _, c := range roots.Certificates() {
+	for _, c := range h.identities.Trust.Certificates() {
 		if soon(c) {
 			found = append(found, do(problem("root", c), "make a new root with florctl ca init, and list both in trust.roots while hosts change over"))
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/status"
 )
 
 // needs are those that activation has not fulfilled, or not renewed in time. What only
@@ -40,7 +39,7 @@ func (h *host) needs(context.Context) (string, []Finding) {
 
 // cure is what helps a need, by the code of its error (activation/README.md,
 // providers/api), unless it follows from another finding.
-func (h *host) cure(n florete.Need, s status.NeedState) (f Finding, ok bool) {
+func (h *host) cure(n florete.Need, s florete.NeedState) (f Finding, ok bool) {
 	providers := strings.Join(n.Providers, " or ")
 	deploy := do("", fmt.Sprintf("deploy %s and this host from one revision of the flake", providers))
 	publish := do("", fmt.Sprintf("publish newer documents: florctl publish --key KEY | ssh root@%s flor-provider publish", n.Providers[0]))

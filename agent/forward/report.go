@@ -26,18 +26,19 @@ func (a *agent) report() status.Report {
 		r.State = "running"
 	}
 	if m.Host != "" {
-		r.Manifest = &status.Version{Serial: s.envelope.Serial, Digest: s.envelope.Digest, Rev: s.envelope.Rev}
+		r.Manifest = &status.Version{Serial: s.document.Envelope.Serial, Digest: s.document.Envelope.Digest, Rev: s.document.Envelope.Rev}
 	}
 	r.Stale = int64(a.Layout.Stale(m, time.Now()).Seconds())
 	for _, p := range r.Paths {
 		r.Connections += p.Live
 	}
 	for _, n := range m.Needs {
-		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: status.ReadNeed(a.Layout, n.ID)})
+		state, _ := a.Layout.NeedState(n.ID) // what cannot be read is shown as nothing
+		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: state})
 		if !identity.Delivers(n) {
 			continue
 		}
-		if id, err := identity.CertID(n); err == nil {
+		if id, err := n.CertID(); err == nil {
 			r.Identities = append(r.Identities, status.Identity{ID: id, Expires: expires(s.identities.SVID(id))})
 		}
 	}
@@ -71,8 +72,8 @@ func expires(s *identity.SVID) *time.Time {
 // tell logs what a turn changed and tells systemd, whose watchdog thereby knows
 // that there are turns.
 func (a *agent) tell(old, s *snapshot) {
-	if s.envelope.Digest != old.envelope.Digest {
-		a.Log.Info("manifest in force", "serial", s.envelope.Serial, "digest", s.envelope.Digest)
+	if e := s.document.Envelope; e.Digest != old.document.Envelope.Digest {
+		a.Log.Info("manifest in force", "serial", e.Serial, "digest", e.Digest)
 	}
 	for _, p := range s.problems {
 		if !slices.Contains(old.problems, p) {

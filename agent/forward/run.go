@@ -43,7 +43,7 @@ type agent struct {
 // snapshot is what was on disk, and what could not be used of it. It is told when it
 // is in force.
 type snapshot struct {
-	envelope   florete.Envelope
+	document   florete.Document
 	manifest   florete.Manifest
 	identities *identity.Set
 	running    bool
@@ -144,20 +144,16 @@ func (a *agent) turn() error {
 
 // read makes a snapshot. What cannot be read is left as it was in old.
 func (a *agent) read(old *snapshot) *snapshot {
-	s := &snapshot{envelope: old.envelope, manifest: old.manifest, identities: old.identities}
-	doc, err := florete.Read(florete.Current(a.Layout.Documents()), florete.DocManifest)
+	s := &snapshot{document: old.document, manifest: old.manifest, identities: old.identities}
+	doc, err := a.Layout.Refresh(old.document)
 	if errors.Is(err, fs.ErrNotExist) && old.manifest.Host == "" {
 		return s.with(fmt.Errorf("no manifest accepted yet in %s", a.Layout.Documents()))
 	}
 	if err != nil {
 		return s.with(err)
 	}
-	m, err := doc.Manifest()
-	if err != nil {
-		return s.with(err)
-	}
-	s.envelope, s.manifest = doc.Envelope, m
-	set, errs := identity.Load(a.Layout, m, old.identities)
+	s.document, s.manifest = doc, doc.Manifest()
+	set, errs := identity.Load(a.Layout, s.manifest, old.identities)
 	s.identities = set
 	return s.with(errs...)
 }

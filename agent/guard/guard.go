@@ -54,23 +54,22 @@ func Run(ctx context.Context, c Config) error {
 
 type guard struct {
 	Config
+	document florete.Document
 	applied  string // what the table is made from
 	reported string
 }
 
 // apply makes the table what the documents in force say.
 func (g *guard) apply(ctx context.Context) error {
-	doc, err := florete.Read(florete.Current(g.Layout.Documents()), florete.DocManifest)
+	doc, err := g.Layout.Refresh(g.document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // no documents yet
 	}
 	if err != nil {
 		return err
 	}
-	m, err := doc.Manifest()
-	if err != nil {
-		return err
-	}
+	g.document = doc
+	m := doc.Manifest()
 	forwarder, err := caller.LookupUser(g.Account)
 	if err != nil {
 		return fmt.Errorf("the forwarder's account: %w", err)

@@ -21,6 +21,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/florete/florete"
@@ -80,25 +81,27 @@ func Act(c Config) http.Handler {
 
 type handler struct {
 	Config
+	document atomic.Pointer[florete.Document] // the manifest read last
 	journals
 }
 
-// read opens the manifest in force; an error is answered.
-func (h *handler) read(w http.ResponseWriter) (florete.Document, florete.Manifest, bool) {
-	doc, err := florete.Read(florete.Current(h.Layout.Documents()), florete.DocManifest)
+// read opens the manifest in force; an error is returned to the caller.
+func (h *handler) read(w http.ResponseWriter) (florete.Document, bool) {
+	var before florete.Document
+	if d := h.document.Load(); d != nil {
+		before = *d
+	}
+	doc, err := h.Layout.Refresh(before)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return doc, florete.Manifest{}, false
+		return doc, false
 	}
-	m, err := doc.Manifest()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-	}
-	return doc, m, err == nil
+	h.document.Store(&doc)
+	return doc, true
 }
 
 func (h *handler) manifest(w http.ResponseWriter, _ *http.Request) {
-	if doc, _, ok := h.read(w); ok {
+	if doc, ok := h.read(w); ok {
 		_, body, _ := doc.Bytes()
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(body)

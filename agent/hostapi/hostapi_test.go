@@ -82,7 +82,7 @@ func (h *host) want(code int, text, method, path string, header ...string) {
 
 func TestAnswers(t *testing.T) {
 	h := newHost(t, `echo "$@"`)
-	doc, err := florete.Read(florete.Current(h.Layout.Documents()), florete.DocManifest)
+	doc, err := h.Layout.Manifest()
 	if err != nil {
 		t.Fatal(err)
 	}

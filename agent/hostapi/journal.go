@@ -35,12 +35,12 @@ func newJournals() journals {
 
 // journal streams the last lines of a unit.
 func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
-	_, m, ok := h.read(w)
+	doc, ok := h.read(w)
 	if !ok {
 		return
 	}
 	unit := strings.TrimSuffix(r.PathValue("unit"), ".service")
-	if known := h.units(m); !slices.Contains(known, unit) {
+	if known := h.units(doc.Manifest()); !slices.Contains(known, unit) {
 		http.Error(w, fmt.Sprintf("unit %q: want one of %s", unit, strings.Join(known, ", ")), http.StatusNotFound)
 		return
 	}

@@ -15,12 +15,12 @@ import (
 // another name is refused too.
 func (h *handler) named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, m, ok := h.read(w)
+		doc, ok := h.read(w)
 		if !ok {
 			return
 		}
 		names := map[string]bool{}
-		for _, p := range m.Forwarder.Publish {
+		for _, p := range doc.Manifest().Forwarder.Publish {
 			if d, err := florete.Dial(p.ID); err == nil && strings.HasPrefix(p.Upstream, "unix:") {
 				names[florete.Render(d)] = true
 			}

@@ -36,12 +36,12 @@ func Rotate(m florete.Manifest, dir, need string) error {
 }
 
 func (h *handler) rotate(w http.ResponseWriter, r *http.Request) {
-	_, m, ok := h.read(w)
+	doc, ok := h.read(w)
 	if !ok {
 		return
 	}
 	id := r.URL.Query().Get("need")
-	switch err := Rotate(m, h.Rotate, id); {
+	switch err := Rotate(doc.Manifest(), h.Rotate, id); {
 	case errors.Is(err, ErrNoNeed):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case err != nil:

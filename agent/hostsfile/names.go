@@ -73,14 +73,11 @@ func Run(ctx context.Context, c Config) error {
 
 // apply makes the block say what the documents in force say.
 func (c Config) apply() error {
-	doc, err := florete.Read(florete.Current(c.Layout.Documents()), florete.DocManifest)
+	doc, err := c.Layout.Manifest()
 	if err != nil {
 		return err
 	}
-	m, err := doc.Manifest()
-	if err != nil {
-		return err
-	}
+	m := doc.Manifest()
 	changed, err := c.rewrite(block(c.Instance, m))
 	if changed {
 		c.Log.Info("names are up to date", "file", c.Hosts, "names", len(m.Forwarder.Reach))

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/providers/printable"
 )
 
 // Print writes the report as tables. IDs are without their trust domain; times
@@ -29,7 +29,7 @@ func Print(w io.Writer, r Report, now time.Time) error {
 		fmt.Fprintf(&out, "stale: no provider has answered about this host's documents for %s: they may be outdated: flor doctor\n", time.Duration(r.Stale)*time.Second)
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintf(&out, "problem: %s\n", Printable(p))
+		fmt.Fprintf(&out, "problem: %s\n", printable.Text(p))
 	}
 	for _, t := range tables(r, now) {
 		t.print(&out)
@@ -63,21 +63,11 @@ func (t *table) print(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, cells := range append([][]string{t.head}, t.rows...) {
 		for i, c := range cells {
-			cells[i] = Printable(c)
+			cells[i] = printable.Text(c)
 		}
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}
 	tw.Flush()
-}
-
-// Printable keeps words that came from elsewhere from steering the terminal.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '·'
-	}, s)
 }
 
 func tables(r Report, now time.Time) []*table {
@@ -92,13 +82,13 @@ func tables(r Report, now time.Time) []*table {
 	needs := &table{head: []string{"NEED", "KIND", "STATE", "ATTEMPTS", "NEXT", "ERROR"}}
 	for _, n := range r.Needs {
 		next, problem := "", ""
-		if n.Next != 0 {
-			next = relative(time.Unix(n.Next, 0), now)
+		if !n.Next.IsZero() {
+			next = relative(n.Next.Time, now)
 		}
 		if n.Error != nil {
 			problem = fmt.Sprintf("%s %s: %s", n.Error.Kind, n.Error.Code, n.Error.Message)
 		}
-		needs.row(n.ID, n.Kind, cmp.Or(n.State, "unknown"), fmt.Sprint(n.Attempts), next, problem)
+		needs.row(n.ID, n.Kind, cmp.Or(string(n.State), "unknown"), fmt.Sprint(n.Attempts), next, problem)
 	}
 	published := &table{head: []string{"PUBLISHED", "UPSTREAM", "SERVING", "ALLOWED"}}
 	for _, p := range r.Published {

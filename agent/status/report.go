@@ -3,8 +3,6 @@
 package status
 
 import (
-	"encoding/json"
-	"os"
 	"time"
 
 	"github.com/florete/florete"
@@ -44,34 +42,11 @@ type Identity struct {
 	Expires *time.Time `json:"expires,omitempty"`
 }
 
-// Need is what activation says of a need; State is empty before it said anything.
+// Need is a need with its state as activation wrote it.
 type Need struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
-	NeedState
-}
-
-// NeedState is the part of activation's state that is shown. Times are Unix
-// seconds, zero for none.
-type NeedState struct {
-	State     string `json:"state"`
-	Attempts  int    `json:"attempts"`
-	Next      int64  `json:"next"`
-	Fulfilled int64  `json:"fulfilled"`
-	Error     *struct {
-		Kind    string `json:"kind"`
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"error,omitempty"`
-}
-
-// ReadNeed reads what activation says of a need. It is for people: what cannot be
-// read is shown as nothing.
-func ReadNeed(l florete.Layout, id string) (s NeedState) {
-	if b, err := os.ReadFile(l.NeedState(id)); err == nil {
-		json.Unmarshal(b, &s)
-	}
-	return s
+	florete.NeedState
 }
 
 // Published is a service of this host. Without a valid SVID it is not served.

@@ -30,7 +30,7 @@ func full() status.Report {
 		Problems:   []string{"caller user/carol: no such account"},
 		Identities: []status.Identity{{ID: agenttest.Alice, Expires: &expires}, {ID: agenttest.Bob}},
 		Needs: []status.Need{
-			{ID: "cert-user-alice", Kind: "cert", NeedState: status.NeedState{State: "fulfilled", Attempts: 1, Next: now.Add(time.Hour).Unix(), Fulfilled: now.Unix()}},
+			{ID: "cert-user-alice", Kind: "cert", NeedState: florete.NeedState{State: "fulfilled", Attempts: 1, Next: florete.UnixTime(now.Add(time.Hour).Unix()), Fulfilled: florete.UnixTime(now.Unix())}},
 			{ID: "config-documents", Kind: "config"},
 		},
 		Published: []status.Published{{ID: agenttest.Outline, Upstream: "127.0.0.1:4654", Allow: []florete.ID{agenttest.Alice, agenttest.Bob}}},

@@ -154,13 +154,8 @@ func (b Bundle) place(bin, documents, units string) (all []file) {
 		all = append(all, file{path: path.Join(bin, name), data: data, mode: 0o755})
 	}
 	for _, d := range b.Documents {
-		envelope, body, signature := d.Bytes()
-		parts := map[string][]byte{".json": body, ".envelope.json": envelope}
-		if signature != "" {
-			parts[".sig"] = []byte(signature)
-		}
-		for ext, data := range parts {
-			all = append(all, file{path: path.Join(documents, d.Envelope.Kind+ext), data: data, mode: 0o644})
+		for name, data := range d.Files() {
+			all = append(all, file{path: path.Join(documents, name), data: data, mode: 0o644})
 		}
 	}
 	for name, text := range b.Units.Files {

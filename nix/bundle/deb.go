@@ -37,10 +37,7 @@ func (b Bundle) WriteDeb(w io.Writer) error {
 	if !ok {
 		return fmt.Errorf("programs for %s: Debian has no such architecture: use the tar.gz", b.Programs.Machine)
 	}
-	m, err := b.Documents[0].Manifest()
-	if err != nil {
-		return err
-	}
+	m := b.Documents[0].Manifest()
 	name, bin, documents := b.name(), BinDeb(b.Units.Instance), path.Join("/usr/share", b.name(), "documents")
 	data := append(b.place(bin[1:], documents[1:], "usr/lib/systemd/system"),
 		file{path: "etc/" + name + "/documents", target: documents},
@@ -73,7 +70,7 @@ func (b Bundle) WriteDeb(w io.Writer) error {
 			out.WriteByte('\n')
 		}
 	}
-	_, err = out.WriteTo(w)
+	_, err := out.WriteTo(w)
 	return err
 }
 

@@ -126,10 +126,7 @@ func TestPreinst(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		m, err := c.comes.Documents[0].Manifest()
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := c.comes.Documents[0].Manifest()
 		control := c.comes.control("amd64", m.TrustDomain, nil)
 		script := control[slices.IndexFunc(control, func(f file) bool { return f.path == "preinst" })]
 		text := strings.ReplaceAll(string(script.data), "/etc/florete", etc)

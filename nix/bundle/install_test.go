@@ -44,10 +44,7 @@ func shims(t *testing.T) string {
 
 func newMachine(t *testing.T) *machine {
 	m := &machine{t, t.TempDir(), shims(t)}
-	manifest, err := example(t, "drhorrible", "").Documents[0].Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifest := example(t, "drhorrible", "").Documents[0].Manifest()
 	m.write("etc/ssh/ssh_host_ed25519_key.pub", manifest.Identity.SSHHostKey+" root@drhorrible\n")
 	return m
 }

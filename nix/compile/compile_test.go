@@ -63,8 +63,8 @@ func TestCompile(t *testing.T) {
 		if got.Name != c.name || len(got.Documents) != c.got {
 			t.Errorf("%+v: got %s with %d hosts", c, got.Name, len(got.Documents))
 		}
-		if _, err := got.Documents["beta"][0].Manifest(); err != nil {
-			t.Error(err)
+		if host := got.Documents["beta"][0].Manifest().Host; host != "beta" {
+			t.Errorf("beta's manifest is of %q", host)
 		}
 		if alpha := got.Documents["alpha"]; alpha != nil && (len(alpha) != 2 || alpha[0].Envelope.Kind != florete.DocManifest) {
 			t.Errorf("alpha has %d documents, want its manifest, then its policy", len(alpha))

@@ -18,7 +18,7 @@ func WriteAll(dir string, hosts map[string][]florete.Document) error {
 			return err
 		}
 	}
-	old, err := filepath.Glob(filepath.Join(dir, "*", florete.DocManifest+".envelope.json"))
+	old, err := filepath.Glob(filepath.Join(dir, "*", florete.EnvelopeFile(florete.DocManifest)))
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,8 @@ func Write(dir string, documents []florete.Document) error {
 		return err
 	}
 	for _, kind := range []string{florete.DocManifest, florete.DocPolicy} {
-		for _, ext := range []string{".json", ".envelope.json", ".sig"} {
-			if err := os.Remove(filepath.Join(dir, kind+ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		for _, name := range florete.FileNames(kind) {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}

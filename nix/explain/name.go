@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/nearest"
 )
 
 // Principal finds one by its SPIFFE ID, by "user/alice" or "user:alice", or by
@@ -100,7 +100,7 @@ func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
 // suggest names what was probably meant.
 func suggest(name string, known []string) string {
 	slices.Sort(known)
-	best := compile.Nearest(name, known)
+	best := nearest.Name(name, known)
 	if kind, _, found := strings.Cut(name, "/"); best == "" && found {
 		of := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasPrefix(k, kind+"/") })
 		if n := len(of); n > 0 && n < 10 {

@@ -37,10 +37,7 @@ func New(s compile.Snapshot) (Cluster, error) {
 		if err != nil {
 			return c, fmt.Errorf("host %s: %w", host, err)
 		}
-		m, err := d.Manifest()
-		if err != nil {
-			return c, err
-		}
+		m := d.Manifest()
 		c.Needs[host] = map[string][]string{}
 		for _, n := range m.Needs {
 			for _, p := range n.Providers {

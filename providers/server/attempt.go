@@ -8,6 +8,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/printable"
 )
 
 // maxNeed is the longest name of a need: a DNS label.
@@ -64,7 +65,7 @@ func (a *attempt) receive(body io.Reader, key string) error {
 	if len(r.Need) > maxNeed {
 		return malformed("need: a name of %d bytes, want at most %d", len(r.Need), maxNeed)
 	}
-	a.row.Need, a.row.Serial = plain(r.Need), r.Serial
+	a.row.Need, a.row.Serial = printable.Text(r.Need), r.Serial
 	claimed := a.caller
 	switch {
 	case r.Proof == nil && a.caller.IsZero():

@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -57,22 +57,11 @@ const maxMessage = 500
 
 // Refuse makes the row one of a refusal.
 func (r Row) Refuse(e *api.Error) Row {
-	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, plain(e.Message)
+	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, printable.Text(e.Message)
 	if len(r.Message) > maxMessage {
 		r.Message = strings.ToValidUTF8(r.Message[:maxMessage], "") + "…"
 	}
 	return r
-}
-
-// plain is what a stranger wrote, as people can read it: without what would steer
-// their terminal.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, s)
 }
 
 // known tells whether the row is about a caller whom its certificate names, or one that

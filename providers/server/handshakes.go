@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/printable"
 )
 
 // handshakes is where an http.Server logs connections that came to no request. It is the
@@ -29,10 +30,10 @@ func (h handshakes) Write(line []byte) (int, error) {
 	m := handshake.FindSubmatch(line)
 	switch {
 	case bytes.HasPrefix(line, []byte("http: panic")):
-		h.logger.Error(plain(string(line)))
+		h.logger.Error(printable.Text(string(line)))
 		return len(line), nil
 	case m == nil || silent.Match(m[2]):
-		h.logger.Debug(plain(string(line)))
+		h.logger.Debug(printable.Text(string(line)))
 		return len(line), nil
 	}
 	row := Row{Time: time.Now().UTC(), From: string(m[1])}.Refuse(api.Errorf(api.Denied, CodeHandshake, "%s", m[2]))

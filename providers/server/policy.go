@@ -111,10 +111,7 @@ func (p *Policies) read() (*inForce, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
-	policy, err := d.Policy()
-	if err != nil {
-		return nil, err
-	}
+	policy := d.Policy()
 	f := &inForce{Policy: policy, serial: d.Envelope.Serial, grants: map[asked]florete.Grant{},
 		requests: map[asked]string{}, reads: map[asked]florete.Grant{}}
 	f.envelope, _, _ = d.Bytes()
@@ -191,7 +188,7 @@ func (p *Policies) run(ctx context.Context, each func()) {
 
 func (p *Policies) poll() {
 	old := p.now.Load()
-	envelope, err := os.ReadFile(filepath.Join(p.dir, florete.DocPolicy+".envelope.json"))
+	envelope, err := os.ReadFile(filepath.Join(p.dir, florete.EnvelopeFile(florete.DocPolicy)))
 	if errors.Is(err, os.ErrNotExist) {
 		envelope = []byte{} // seen, and nothing there
 	}

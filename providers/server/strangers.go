@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -57,7 +58,7 @@ func (a *Audit) Write(ctx context.Context, r Row) error { return a.commit(ctx, c
 // Stranger writes a row about somebody who may be anyone, or counts it.
 func (a *Audit) Stranger(ctx context.Context, r Row) error {
 	for k, v := range r.Detail {
-		r.Detail[k] = plain(v)
+		r.Detail[k] = printable.Text(v)
 	}
 	return a.commit(ctx, change{}, r, false)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/printable"
 )
 
 // How long a kind that failed waits before it runs again.
@@ -77,7 +78,7 @@ func (f *failing) summary() string {
 	}
 	var all []string
 	for of, err := range f.why {
-		all = append(all, plain(fmt.Sprintf("kind %q does not run: %v", of.kind, err)))
+		all = append(all, printable.Text(fmt.Sprintf("kind %q does not run: %v", of.kind, err)))
 	}
 	slices.Sort(all)
 	return "serving, but " + strings.Join(all, "; ")

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/florete/florete/nix/nearest"
 )
 
 // unknown refuses the first key in v that the struct to does not have, with its
@@ -49,30 +50,8 @@ func walk(b []byte, v hujson.Value, t reflect.Type) error {
 }
 
 func remedy(name string, known []string) string {
-	best := slices.MinFunc(known, func(x, y string) int { return distance(name, x) - distance(name, y) })
-	if distance(name, best) <= 2 {
-		return fmt.Sprintf("did you mean %q?", best)
+	if near := nearest.Name(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "want one of " + strings.Join(known, ", ")
-}
-
-// distance is the Levenshtein distance of two short names, case aside.
-func distance(a, b string) int {
-	a, b = strings.ToLower(a), strings.ToLower(b)
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -5,10 +5,8 @@ package local
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,9 +53,7 @@ func (h *Host) Deploy(documents string) error {
 	if err != nil {
 		return err
 	}
-	if h.Manifest, err = d.Manifest(); err != nil {
-		return err
-	}
+	h.Manifest = d.Manifest()
 	tmp := h.Closure() + ".new"
 	_ = os.Remove(tmp)
 	if err := os.Symlink(documents, tmp); err != nil {
@@ -171,44 +167,27 @@ func (h *Host) Once(ctx context.Context) (int, string, error) {
 	return cmd.ProcessState.ExitCode(), string(out), err
 }
 
-// NeedState is what activation records of a need.
-type NeedState struct {
-	State     string `json:"state"`
-	Attempts  int    `json:"attempts"`
-	Total     int    `json:"total"`
-	Fulfilled int64  `json:"fulfilled"`
-	Provider  string `json:"provider"`
-	Told      int    `json:"told"`
-	Error     *struct {
-		Kind, Code, Message string
-	} `json:"error"`
-}
-
 // Needs reads the state of every need of the host.
-func (h *Host) Needs() (map[string]NeedState, error) {
-	all := map[string]NeedState{}
+func (h *Host) Needs() (map[string]florete.NeedState, error) {
+	all := map[string]florete.NeedState{}
 	for _, n := range h.Manifest.Needs {
-		var s NeedState
-		b, err := os.ReadFile(h.Layout().NeedState(n.ID))
-		if err == nil {
-			err = json.Unmarshal(b, &s)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s: need %s: %w", h.Name, n.ID, err)
+		s, err := h.Layout().NeedState(n.ID)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", h.Name, err)
 		}
 		if s.State == "" {
-			s.State = "waiting"
+			s.State = florete.NeedWaiting
 		}
 		all[n.ID] = s
 	}
 	return all, nil
 }
 
-// Fulfilled tells whether all needs are, and every unit that waits for one was told.
+// Fulfilled tells whether all needs are, and every unit that waits for one was notified.
 func (h *Host) Fulfilled() bool {
 	all, err := h.Needs()
 	for _, n := range h.Manifest.Needs {
-		if s := all[n.ID]; s.State != "fulfilled" || len(n.OnChange) > 0 && s.Told == 0 {
+		if s := all[n.ID]; s.State != florete.NeedFulfilled || len(n.OnChange) > 0 && s.NotifiedGeneration == 0 {
 			return false
 		}
 	}
@@ -230,9 +209,16 @@ func (h *Host) Value(need, file string) (string, error) {
 
 // SVID is a delivered certificate with its key.
 func (h *Host) SVID(need string) (*tls.Certificate, error) {
-	dir := florete.Current(h.Layout().Need(need))
-	c, err := tls.LoadX509KeyPair(filepath.Join(dir, florete.FileSVID), filepath.Join(dir, florete.FileKey))
-	return &c, err
+	i := slices.IndexFunc(h.Manifest.Needs, func(n florete.Need) bool { return n.ID == need })
+	id, err := h.Manifest.Needs[i].CertID()
+	if err != nil {
+		return nil, err
+	}
+	svid, err := florete.LoadSVID(h.Layout().Need(need), id)
+	if err != nil {
+		return nil, err
+	}
+	return &svid.Cert, nil
 }
 
 // Ended is the last line of each process that ended by itself, by part.

@@ -59,7 +59,7 @@ with subtest("who may look may not act, and others may do neither"):
 with subtest("what was asked for is fetched again, once ten seconds have passed since the last time"):
     assert serial(ursula, "cert-service-wiki") == before
     # As if it had: what activation knows of the need says so.
-    ursula.succeed("systemctl stop florete-activate.service", f"sed -i -E 's/\"asked\": ?[0-9]+/\"asked\":1/' {STATE}/needs/cert-service-wiki/state.json")
+    ursula.succeed("systemctl stop florete-activate.service", f"sed -i -E 's/\"lastAttempt\": ?[0-9]+/\"lastAttempt\":1/' {STATE}/needs/cert-service-wiki/state.json")
     ursula.succeed("systemctl start florete-activate.service")
     wait_until(lambda: serial(ursula, "cert-service-wiki") != before, lambda: "another certificate is there", timeout=20)
 

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/needstate"
-	"github.com/florete/florete/providers/api"
 )
 
 // check holds the laws that are about how a story ends.
@@ -92,15 +90,10 @@ func delivered(l florete.Layout, n florete.Need) (map[string]string, error) {
 }
 
 func (h *Host) matches(n florete.Need, files map[string]string) {
-	pair, err := tls.X509KeyPair([]byte(files["svid"]), []byte(files["key"]))
-	if err != nil {
+	id, err := n.CertID()
+	h.f.must(err)
+	if _, err := florete.ParseSVID([]byte(files["svid"]), []byte(files["key"]), id); err != nil {
 		h.f.violated("key", "%s: %s: %v", h.name, n.ID, err)
-		return
-	}
-	var want api.CertBody
-	h.f.must(florete.Decode(n.Request, &want))
-	if len(pair.Leaf.URIs) != 1 || pair.Leaf.URIs[0].String() != want.ID.String() {
-		h.f.violated("key", "%s: %s: SVID is of %v, want %s", h.name, n.ID, pair.Leaf.URIs, want.ID)
 	}
 }
 
@@ -169,9 +162,9 @@ func (h *Host) bounded() {
 func (h *Host) idle() {
 	due := 0
 	for _, n := range h.needs {
-		s, err := needstate.Load(h.State().NeedState(n.ID))
+		s, err := h.State().NeedState(n.ID)
 		h.f.must(err)
-		if at, ok := s.Due(n.Renew); ok && !at.After(time.Now()) {
+		if at, ok := (needstate.State{NeedState: s}).Due(n.Renew); ok && !at.After(time.Now()) {
 			due++
 		}
 	}

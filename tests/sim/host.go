@@ -129,8 +129,7 @@ func (h *Host) Clock(d time.Duration) {
 	h.Stop()
 	h.f.log("%s has written its state with a clock %s ahead", h.name, d)
 	for _, n := range h.needs {
-		path := h.State().NeedState(n.ID)
-		s, err := needstate.Load(path)
+		s, err := h.State().NeedState(n.ID)
 		h.f.must(err)
 		if s.State == "" {
 			continue
@@ -139,12 +138,12 @@ func (h *Host) Clock(d time.Duration) {
 		if !s.Expires.IsZero() { // which is by the provider's clock
 			renewal = d * time.Duration(100-n.Renew.AtPercent) / 100
 		}
-		for at, by := range map[*needstate.Time]time.Duration{&s.Asked: d, &s.Since: d, &s.Fulfilled: d, &s.Next: renewal} {
+		for at, by := range map[*florete.Time]time.Duration{&s.LastAttempt: d, &s.StateSince: d, &s.Fulfilled: d, &s.Next: renewal} {
 			if !at.IsZero() {
 				*at = at.Add(by)
 			}
 		}
-		h.f.must(s.Save(path))
+		h.f.must(needstate.State{NeedState: s}.Save(h.State(), n.ID))
 	}
 	h.forget()
 	h.Start()
@@ -162,11 +161,11 @@ func (h *Host) open() string {
 		open = append(open, "does not run")
 	}
 	for _, n := range h.status.Needs {
-		want := needstate.Fulfilled
+		want := florete.NeedFulfilled
 		if strings.HasPrefix(n.ID, ungranted) {
-			want = needstate.Denied
+			want = florete.NeedDenied
 		}
-		if n.State != want || want == needstate.Fulfilled && n.Error != nil {
+		if n.State != want || want == florete.NeedFulfilled && n.Error != nil {
 			open = append(open, fmt.Sprintf("%s is %s after %d attempts, want %s: %+v", n.ID, n.State, n.Attempts, want, n.Error))
 		}
 	}

@@ -197,7 +197,7 @@ func (h *Host) event(e activation.Event) {
 // documents holds the law "forward": what is in force never goes back, but by the
 // operator's act. A new manifest may give a need something to ask.
 func (h *Host) documents() {
-	d, err := florete.Read(florete.Current(h.State().Documents()), florete.DocManifest)
+	d, err := h.State().Manifest()
 	if err != nil {
 		return // died in between
 	}
@@ -215,12 +215,8 @@ func (h *Host) documents() {
 	if before.Envelope.Newer(d.Envelope) {
 		f.violated("forward", "%s: manifest of serial %d in force after one of serial %d", h.name, d.Envelope.Serial, before.Envelope.Serial)
 	}
-	old, err := before.Manifest()
-	f.must(err)
-	now, err := d.Manifest()
-	f.must(err)
-	for _, o := range old.Needs {
-		for _, n := range now.Needs {
+	for _, o := range before.Manifest().Needs {
+		for _, n := range d.Manifest().Needs {
 			if o.ID == n.ID && o.Generation != n.Generation {
 				f.lawsMu.Lock()
 				delete(f.quiet, h.name+" "+n.ID)

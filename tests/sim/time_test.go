@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/activation/needstate"
 )
 
 const day = 24 * time.Hour
@@ -34,7 +33,7 @@ func (f *Fleet) good(d time.Duration) {
 	for until := time.Now().Add(d); time.Now().Before(until); f.Sleep(20 * time.Minute) {
 		for _, h := range f.Hosts {
 			for _, need := range []string{"cert-node", "cert-service-app"} {
-				s, err := needstate.Load(h.State().NeedState(need))
+				s, err := h.State().NeedState(need)
 				f.must(err)
 				if !time.Now().Before(s.Expires.Time) {
 					f.violated("good", "%s: %s has expired at %s", h.name, need, s.Expires)

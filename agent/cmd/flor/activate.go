@@ -28,8 +28,8 @@ func newActivateCmd(m *instance) *cobra.Command {
 		Short: "Fetch what this host needs and keep it fulfilled",
 		Long: `Fetch what this host needs from its providers, deliver it, and renew it.
 
-Runs until it is stopped; a line on standard error tells each event. With --once
-it asks for each need that is due once and ends.
+Runs until it is stopped; a line on standard error reports each event. With --once
+it requests each need that is due once and ends.
 
 Exit status: 0 all needs are fulfilled; 1 usage or configuration; 2 something is
 denied or invalid; 3 (--once) something still waits. Being stopped while waiting
@@ -40,7 +40,7 @@ is no failure.`,
 			syscall.Umask(0o022)
 			c.Notify = notify.New(hook)
 			c.Report = report(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
-			c.Status = tellSystemd
+			c.Status = notifySystemd
 			return activate(cmd.Context(), c)
 		},
 	}
@@ -49,10 +49,10 @@ is no failure.`,
 	m.state(cmd, &c.State)
 	f.StringVar(&c.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host at enrolment")
 	f.StringVar(&c.Owner, "owner", "", "account of the forwarder, which gets the certificates that are for nobody else")
-	f.StringToStringVar(&c.Adopt, "adopt", nil, "take a need over from files that are there, as `NEED=DIR`, instead of asking; may be repeated")
-	f.StringVar(&c.Rotate, "rotate", "", "directory where a file named after a need, when touched, asks for it again")
+	f.StringToStringVar(&c.Adopt, "adopt", nil, "take a need over from files that are there, as `NEED=DIR`, without a request; may be repeated")
+	f.StringVar(&c.Rotate, "rotate", "", "directory where touching a file named after a need requests it again")
 	m.follow(cmd, "rotate", florete.Instance.Rotate)
-	f.StringVar(&hook, "hook", "", "program called with unit and action instead of asking systemd")
+	f.StringVar(&hook, "hook", "", "program that is called with unit and action, instead of systemd")
 	f.BoolVar(&c.Once, "once", false, "make one pass and end")
 	f.BoolVar(&asJSON, "json", false, "write events as JSON lines to standard output")
 	f.DurationVar(&c.Backoff.Initial, "backoff-initial", time.Second, "longest wait after a first failure")
@@ -78,14 +78,14 @@ func activate(ctx context.Context, c activation.Config) error {
 	return nil
 }
 
-// runWatchingClock runs activation, which is told when the clock jumps.
+// runWatchingClock runs activation, which retries when the clock was set.
 func runWatchingClock(ctx context.Context, c activation.Config) (activation.Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	jumped := make(chan struct{}, 1)
-	c.Jumped = jumped
+	changed := make(chan struct{}, 1)
+	c.ClockChanged = changed
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		if err := wallclock.Watch(ctx, jumped); err != nil {
+		if err := wallclock.Watch(ctx, changed); err != nil {
 			slog.Warn("the clock is not watched", "err", err)
 		}
 	})
@@ -105,9 +105,8 @@ func report(stdout, stderr io.Writer, asJSON bool) func(activation.Event) {
 	}
 }
 
-// tellSystemd tells systemd, where it waits for it, that the documents are verified
-// and how the needs stand.
-func tellSystemd(s activation.Summary) {
+// notifySystemd reports to systemd that the documents are verified, and how the needs stand.
+func notifySystemd(s activation.Summary) {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+s.Line()); err != nil {
 		slog.Warn("systemd is not notified", "err", err)
 	}

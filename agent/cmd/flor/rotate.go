@@ -20,11 +20,7 @@ func newRotateCmd(m *instance) *cobra.Command {
 answered before is of no use any more. Units are told when the answer is another.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, needs []string) error {
-			doc, err := florete.Read(florete.Current(state.Documents()), florete.DocManifest)
-			if err != nil {
-				return err
-			}
-			m, err := doc.Manifest()
+			doc, err := state.Manifest()
 			if err != nil {
 				return err
 			}
@@ -32,7 +28,7 @@ answered before is of no use any more. Units are told when the answer is another
 				return err
 			}
 			for _, id := range needs {
-				if err := hostapi.Rotate(m, dir, id); err != nil {
+				if err := hostapi.Rotate(doc.Manifest(), dir, id); err != nil {
 					return err
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "need %s: activation asks for it again within ten seconds\n", id)

@@ -25,15 +25,11 @@ func setup(t *testing.T) (*agenttest.CA, *agenttest.Host) {
 
 func manifest(t *testing.T, h *agenttest.Host) florete.Manifest {
 	t.Helper()
-	doc, err := florete.Read(florete.Current(h.Layout.Documents()), florete.DocManifest)
+	doc, err := h.Layout.Manifest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := doc.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return doc.Manifest()
 }
 
 func TestLoad(t *testing.T) {
@@ -97,7 +93,7 @@ func TestUnusable(t *testing.T) {
 		svid, key []byte
 		want      string
 	}{
-		{"another identity", otherSVID, otherKey, "certificate is for spiffe://demo.flor/user/bob, want spiffe://demo.flor/user/alice"},
+		{"another identity", otherSVID, otherKey, "certificate is of spiffe://demo.flor/user/bob, want spiffe://demo.flor/user/alice"},
 		{"another CA", strangers, strangersKey, "certificate signed by unknown authority"},
 		{"another key", otherSVID, key, "private key does not match public key"},
 		{"no certificate", nil, key, "failed to find any PEM data in certificate input"},

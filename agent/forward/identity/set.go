@@ -3,9 +3,6 @@
 package identity
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +10,9 @@ import (
 
 	"github.com/florete/florete"
 )
+
+// SVID is an X.509-SVID with its key. A renewed one is another *SVID.
+type SVID = florete.SVID
 
 // Set is the SVIDs of one host at one moment. It does not change. The zero Set
 // has none.
@@ -41,7 +41,7 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 		if !Delivers(n) {
 			continue
 		}
-		id, err := CertID(n)
+		id, err := n.CertID()
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -54,7 +54,7 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 		case err != nil:
 			problems = append(problems, fmt.Errorf("need %q: %w", n.ID, err))
 			svid = old
-		case svid.equal(old):
+		case old != nil && svid.Cert.Leaf.Equal(old.Cert.Leaf):
 			svid = old
 		}
 		if svid != nil {
@@ -66,40 +66,18 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 
 // Delivers tells whether a need is for an SVID of the forwarder: one that belongs
 // to another account is not.
-func Delivers(n florete.Need) bool { return n.Kind == "cert" && n.Deliver.Owner == "" }
+func Delivers(n florete.Need) bool { return n.Kind == florete.KindCert && n.Deliver.Owner == "" }
 
-// CertID is the identity that a need of kind cert is for.
-func CertID(n florete.Need) (florete.ID, error) {
-	var request struct {
-		ID florete.ID `json:"id"`
+// load reads the SVID of id and refuses one that would be of no use to a peer at any time.
+// One that has expired, or by a wrong clock is not valid yet, is accepted: its users check
+// the time, and nothing has to be read again when the clock is set.
+func load(trust *florete.Roots, dir string, id florete.ID) (*SVID, error) {
+	svid, err := florete.LoadSVID(dir, id)
+	if err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(n.Request, &request); err != nil {
-		return florete.ID{}, fmt.Errorf("need %q: request: %w", n.ID, err)
+	if err, late := svid.Check(trust, time.Now()), new(florete.ValidityError); err != nil && !errors.As(err, &late) {
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	if request.ID.IsZero() {
-		return florete.ID{}, fmt.Errorf("need %q: request has no id", n.ID)
-	}
-	return request.ID, nil
-}
-
-// check refuses what would be of no use to a peer at any time. An SVID that has
-// expired, or by a wrong clock is not valid yet, is accepted: it is said as such
-// where it is used, and nothing is to be read again when the clock is set.
-func check(trust *florete.Roots, cert tls.Certificate, id florete.ID) error {
-	chain := []*x509.Certificate{cert.Leaf}
-	for _, der := range cert.Certificate[1:] {
-		c, err := x509.ParseCertificate(der)
-		if err != nil {
-			return fmt.Errorf("intermediate certificate: %w", err)
-		}
-		chain = append(chain, c)
-	}
-	found, err := trust.Verify(chain, time.Now(), x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
-	if late := new(florete.ValidityError); err != nil && !errors.As(err, &late) {
-		return err
-	}
-	if found != id {
-		return fmt.Errorf("certificate is for %s, want %s", found, id)
-	}
-	return nil
+	return svid, nil
 }

@@ -44,8 +44,5 @@ than what it serves, is refused.`,
 // readPolicy reads the policy that was deployed here.
 func readPolicy(s *settings.Settings) (florete.Policy, error) {
 	doc, err := florete.Read(s.Policy, florete.DocPolicy)
-	if err != nil {
-		return florete.Policy{}, err
-	}
-	return doc.Policy()
+	return doc.Policy(), err
 }

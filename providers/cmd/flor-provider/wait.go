@@ -4,11 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"path/filepath"
 	"time"
-
-	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/ca"
@@ -72,41 +69,16 @@ func (h *host) delivered(ctx context.Context) error {
 	})
 }
 
-// identity reads the delivered SVID, both files of one generation.
+// identity reads the delivered SVID.
 func (h *host) identity() (*tls.Certificate, error) {
-	dir, err := florete.OpenCurrent(h.Identity)
+	svid, err := florete.LoadSVID(h.Identity, h.policies.Current().Provider.ID)
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	svid, err := dir.ReadFile(florete.FileSVID)
-	if err != nil {
+	if _, err := private.ReadFile(filepath.Join(florete.Current(h.Identity), florete.FileKey)); err != nil {
 		return nil, err
 	}
-	f, err := dir.Open(florete.FileKey)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if err := private.Check(f); err != nil {
-		return nil, err
-	}
-	key, err := io.ReadAll(f)
-	if err != nil {
-		return nil, err
-	}
-	c, err := tls.X509KeyPair(svid, key)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", h.Identity, err)
-	}
-	id, err := x509svid.IDFromCert(c.Leaf)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", h.Identity, err)
-	}
-	if want := h.policies.Current().Provider.ID; id.String() != want.String() {
-		return nil, fmt.Errorf("%s: SVID of %s, this provider is %s: name the directory of the need for that", h.Identity, id, want)
-	}
-	return &c, nil
+	return &svid.Cert, nil
 }
 
 // wait polls until there is what it waits for, and says so when the reason changes.

@@ -86,7 +86,7 @@ func (s *demo) report() (bool, error) {
 		}
 		for _, n := range h.Manifest.Needs {
 			key := name + "/" + n.ID
-			r := row{name, n.ID, all[n.ID].State, s.attempts[key], s.took[key]}
+			r := row{name, n.ID, string(all[n.ID].State), s.attempts[key], s.took[key]}
 			if r.State == "fulfilled" {
 				fulfilled++
 			}

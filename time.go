@@ -1,4 +1,4 @@
-package needstate
+package florete
 
 import (
 	"fmt"
@@ -9,24 +9,24 @@ import (
 // Time is wall clock time, in JSON Unix seconds rounded up, zero for none.
 type Time struct{ time.Time }
 
-// At is t without its monotonic reading: what is kept across restarts can be
+// TimeOf is t without its monotonic reading: what is kept across restarts can be
 // compared with nothing but the wall clock.
-func At(t time.Time) Time {
+func TimeOf(t time.Time) Time {
 	if t.IsZero() {
 		return Time{}
 	}
 	return Time{t.Round(0)}
 }
 
-// last is the last second that JSON has a date for (RFC 3339).
-const last = 253402300799
+// lastSecond is the last that JSON has a date for (RFC 3339).
+const lastSecond = 253402300799
 
-// Unix is the time of Unix seconds, none for zero.
-func Unix(s int64) Time {
+// UnixTime is the time of Unix seconds, none for zero.
+func UnixTime(s int64) Time {
 	if s == 0 {
 		return Time{}
 	}
-	return Time{time.Unix(min(s, last), 0)}
+	return Time{time.Unix(min(s, lastSecond), 0)}
 }
 
 // Add is t later by d.
@@ -50,9 +50,9 @@ func (t Time) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, t.Se
 // UnmarshalJSON reads Unix seconds.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	s, err := strconv.ParseInt(string(b), 10, 64)
-	if err == nil && (s < 0 || s > last) {
-		err = fmt.Errorf("time %d: want Unix seconds, at most %d", s, int64(last))
+	if err == nil && (s < 0 || s > lastSecond) {
+		err = fmt.Errorf("time %d: want Unix seconds, at most %d", s, int64(lastSecond))
 	}
-	*t = Unix(s)
+	*t = UnixTime(s)
 	return err
 }

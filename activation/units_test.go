@@ -24,23 +24,23 @@ func TestUnitsAreToldOfChangesAlone(t *testing.T) {
 			t.Fatalf("%d requests", n)
 		}
 		count := map[florete.Action]int{}
-		for _, a := range h.told {
+		for _, a := range h.notified {
 			count[a]++
 		}
 		if count[florete.Action{Unit: "outline.service", Action: "restart"}] != 1 || count[florete.Action{Unit: "agent.service", Action: "reload"}] != 2 {
-			t.Errorf("told %v", count)
+			t.Errorf("notified %v", count)
 		}
 	})
 }
 
-// Units that could not be told are told later, after a restart too, and nobody is
+// Units that could not be notified are notified later, after a restart too, and nobody is
 // asked for the need again.
 func TestUntoldUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.tell = errors.New("unit is masked")
 		h.wantExit(h.once(), ExitWaiting)
-		h.wantLine("oidc-outline: fulfilled, but units could not be told: unit is masked; next in ")
+		h.wantLine("oidc-outline: fulfilled, but units could not be notified: unit is masked; next in ")
 		if e := h.state("oidc-outline").Error; e == nil || e.Code != codeNotify {
 			t.Errorf("recorded: %+v", e)
 		}
@@ -51,10 +51,10 @@ func TestUntoldUnits(t *testing.T) {
 		stop = h.run()
 		time.Sleep(time.Second)
 		h.wantExit(stop(), ExitFulfilled)
-		if len(h.told) != 1 {
-			t.Errorf("told %v", h.told)
+		if len(h.notified) != 1 {
+			t.Errorf("notified %v", h.notified)
 		}
-		if s := h.state("oidc-outline"); s.Error != nil || s.Told != 1 {
+		if s := h.state("oidc-outline"); s.Error != nil || s.NotifiedGeneration != 1 {
 			t.Errorf("%+v", s)
 		}
 		h.wantCalls(h.forge, "oidc-outline", 1)
@@ -85,7 +85,7 @@ func TestOneUnitOfTwo(t *testing.T) {
 		time.Sleep(time.Hour)
 		stop()
 		if count["masked.service"] < 10 || count["slow.service"] < 10 || count["outline.service"] != 1 {
-			t.Errorf("told %v", count)
+			t.Errorf("notified %v", count)
 		}
 	})
 }
@@ -95,6 +95,6 @@ func TestNobodyToTell(t *testing.T) {
 		h := newHost(t)
 		h.tell = notify.ErrNobody
 		h.wantExit(h.once(), ExitFulfilled)
-		h.wantLine("oidc-outline: nobody to tell: outline.service: restart: no systemd runs here and no --hook is given")
+		h.wantLine("oidc-outline: not notified: outline.service: restart: no systemd runs here and no --hook is given")
 	})
 }

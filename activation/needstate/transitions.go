@@ -1,0 +1,186 @@
+package needstate
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+)
+
+// Observed is what Reconcile fits a state to.
+type Observed struct {
+	Need     florete.Need
+	Digest   string // of the need
+	Manifest string // digest of the manifest in force
+	Present  bool   // what Need.Deliver names is on disk
+	Now      time.Time
+}
+
+// Reconcile fits a state, which may be of a former manifest or from before the clock
+// was set back, to the present.
+func (s *State) Reconcile(v Observed) {
+	s.rewind(v.Now)
+	changed := s.Manifest != v.Manifest
+	switch {
+	case s.State == "":
+		s.setStatus(florete.NeedWaiting, v.Now)
+	case s.State == florete.NeedFulfilled && (s.Digest != v.Digest || !v.Present):
+		s.restart(v.Now)
+	case (s.State == florete.NeedDenied || s.State == florete.NeedInvalid) && changed:
+		s.restart(v.Now)
+	}
+	if !v.Present {
+		s.Digest = ""
+	}
+}
+
+// RetryLocal makes a need due at once when this host itself refused it: no provider
+// received the request, and the cause may be gone.
+func (s *State) RetryLocal(now time.Time) {
+	if (s.State == florete.NeedInvalid || s.State == florete.NeedDenied) && s.Provider == "" {
+		s.restart(now)
+	}
+}
+
+// ClockChanged makes a need due at once that failed because of a wrong clock.
+func (s *State) ClockChanged(now time.Time) {
+	if s.State == florete.NeedWaiting && s.Error != nil && s.Error.Code == api.CodeClock {
+		s.restart(now)
+	}
+}
+
+// restart starts a new effort now.
+func (s *State) restart(now time.Time) {
+	s.setStatus(florete.NeedWaiting, now)
+	s.Attempts, s.Next, s.Error, s.InvalidInRow = 0, florete.Time{}, nil, 0
+}
+
+// rewind keeps the waits as long as they were meant when the clock was set back
+// behind what was recorded, and cuts those that no rule here has made.
+func (s *State) rewind(now time.Time) {
+	const rounding = time.Second // of what is on disk
+	if back := s.LastAttempt.Sub(now); back > rounding {
+		s.LastAttempt = florete.TimeOf(now)
+		if !s.Next.IsZero() {
+			s.Next = s.Next.Add(-back)
+		}
+	}
+	if back := s.Fulfilled.Sub(now); back > rounding {
+		s.Fulfilled = florete.TimeOf(now)
+	}
+	if s.StateSince.Sub(now) > rounding {
+		s.StateSince = florete.TimeOf(now)
+	}
+	if most := florete.TimeOf(now).Add(longest); s.State != florete.NeedFulfilled && s.Next.After(most.Time) {
+		s.Next = most
+	}
+}
+
+// Due is when the need is requested next; false for never, or not until something
+// changes.
+func (s State) Due(r florete.Renew) (time.Time, bool) {
+	switch s.State {
+	case florete.NeedInvalid:
+		return time.Time{}, false
+	case florete.NeedFulfilled:
+		return s.renewal(r)
+	}
+	return s.Next.Time, true
+}
+
+// renewal is Next, which carries the jitter, unless the manifest now has an earlier one;
+// never after the expiry, nor sooner than a second.
+func (s State) renewal(r florete.Renew) (time.Time, bool) {
+	at := exact(s.Fulfilled, s.Expires, r)
+	if at.IsZero() {
+		return s.Expires.Time, !s.Expires.IsZero()
+	}
+	if !s.Next.IsZero() && s.Next.Before(at.Time) {
+		at = s.Next
+	}
+	if !s.Expires.IsZero() && s.Expires.Before(at.Time) {
+		at = s.Expires
+	}
+	if least := s.Fulfilled.Add(time.Second); at.Before(least.Time) {
+		at = least
+	}
+	return at.Time, true
+}
+
+// exact is when renewal is due without jitter, zero for never.
+func exact(fulfilled, expires florete.Time, r florete.Renew) florete.Time {
+	var at florete.Time
+	if r.AtPercent > 0 && !expires.IsZero() {
+		at = fulfilled.Add(expires.Sub(fulfilled.Time) / 100 * time.Duration(r.AtPercent))
+	}
+	if r.Interval > 0 {
+		every := fulfilled.Add(time.Duration(r.Interval) * time.Second)
+		if at.IsZero() || every.Before(at.Time) {
+			at = every
+		}
+	}
+	return at
+}
+
+// Begin counts an attempt and returns its number.
+func (s *State) Begin(v Observed) int {
+	if s.State == florete.NeedFulfilled {
+		s.Attempts = 0
+	}
+	s.Attempts++
+	s.Total++
+	s.LastAttempt, s.Manifest = florete.TimeOf(v.Now), v.Manifest
+	return s.Attempts
+}
+
+// NewError is e as a state keeps it.
+func NewError(e *api.Error) *florete.NeedError {
+	return &florete.NeedError{Kind: string(e.Kind), Code: e.Code, Message: e.Message}
+}
+
+// Fail records why an attempt failed and when the next one is. What one provider finds
+// invalid another may answer, of a newer release for one: each is asked before that is
+// the end of it. What this host finds so itself is.
+func (s *State) Fail(v Observed, provider string, e *api.Error, b Backoff) {
+	s.Provider = provider
+	s.Error = NewError(e)
+	s.Next = florete.Time{}
+	if e.Kind == api.Invalid {
+		s.InvalidInRow++
+	} else {
+		s.InvalidInRow = 0
+	}
+	switch {
+	case s.InvalidInRow > 0 && (provider == "" || s.InvalidInRow >= len(v.Need.Providers)):
+		s.setStatus(florete.NeedInvalid, v.Now)
+		return
+	case e.Kind == api.Denied:
+		s.setStatus(florete.NeedDenied, v.Now)
+	default:
+		s.setStatus(florete.NeedWaiting, v.Now)
+	}
+	s.Next = florete.TimeOf(v.Now).Add(b.Wait(s.Attempts, e))
+}
+
+// Fulfil records that what is delivered now answers the need. Renewal comes up to
+// a twentieth earlier than declared, so that hosts do not renew together.
+func (s *State) Fulfil(v Observed, provider string, expires int64) {
+	s.setStatus(florete.NeedFulfilled, v.Now)
+	s.Answers++
+	s.Provider, s.Error, s.InvalidInRow = provider, nil, 0
+	s.Digest, s.Generation = v.Digest, v.Need.Generation
+	s.Fulfilled, s.Expires, s.Next = florete.TimeOf(v.Now.Truncate(time.Second)), florete.UnixTime(expires), florete.Time{}
+	if at := exact(s.Fulfilled, s.Expires, v.Need.Renew); !at.IsZero() {
+		if early := at.Sub(s.Fulfilled.Time) / 20; early > 0 {
+			at = at.Add(-rand.N(early))
+		}
+		s.Next = at
+	}
+}
+
+// Block records that a need waits for others.
+func (s *State) Block(now time.Time) {
+	s.setStatus(florete.NeedBlocked, now)
+	s.Next = florete.Time{}
+}

@@ -1,0 +1,81 @@
+package activation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/activation/notify"
+	"github.com/florete/florete/providers/api"
+)
+
+// codeNotify is transient: a unit could not be notified.
+const codeNotify = "notify"
+
+// notifyTimeout is how long one unit may take.
+const notifyTimeout = 2 * time.Minute
+
+// notifyUnits notifies the units of a need of the generation in force and records it
+// afterwards: a process that dies in between notifies them again. Where one of them
+// fails, the others are not notified again.
+func (a *activation) notifyUnits(ctx context.Context, n *need, generation int) outcome {
+	var done []string
+	var failed error
+	notified := map[florete.Action]int{}
+	for _, action := range n.OnChange {
+		if notified[action] = n.notified[action]; notified[action] == generation {
+			continue
+		}
+		err := a.notifyUnit(ctx, action)
+		switch {
+		case errors.Is(err, notify.ErrNobody):
+			done = append(done, fmt.Sprintf("not notified: %s: %s: %v", action.Unit, action.Action, err))
+		case err != nil:
+			failed = errors.Join(failed, err)
+			continue
+		default:
+			done = append(done, fmt.Sprintf("notified %s: %s", action.Unit, action.Action))
+		}
+		notified[action] = generation
+	}
+	return outcome{n, func() {
+		n.notifying, n.notified = false, notified
+		for _, text := range done {
+			a.report(Event{Event: EventNotified, Need: n.ID, Message: text})
+		}
+		switch {
+		case failed == nil:
+			a.recordNotified(n, generation)
+		case ctx.Err() == nil:
+			a.recordNotifyFailed(n, failed)
+		}
+	}}
+}
+
+func (a *activation) notifyUnit(ctx context.Context, action florete.Action) error {
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
+	defer cancel()
+	return a.Notify(ctx, action)
+}
+
+func (a *activation) recordNotified(n *need, generation int) {
+	n.notifyFailures, n.state.NotifiedGeneration = 0, generation
+	if n.state.Error != nil && n.state.Error.Code == codeNotify {
+		n.state.Error = nil
+	}
+	a.save(n)
+}
+
+func (a *activation) recordNotifyFailed(n *need, failed error) {
+	n.notifyFailures++
+	e := api.Errorf(api.Transient, codeNotify, "%v", failed)
+	n.nextNotify = time.Now().Round(0).Add(a.Backoff.Wait(n.notifyFailures, e))
+	if n.state.State == florete.NeedFulfilled {
+		n.state.Error = needstate.NewError(e)
+	}
+	a.save(n)
+	a.report(Event{Event: EventNotifyFailed, Need: n.ID, Attempt: n.notifyFailures, Kind: e.Kind, Code: e.Code, Message: e.Message, Next: n.nextNotify})
+}

@@ -1,0 +1,20 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete/nix/nearest"
+)
+
+// NoHost is the error of who asks for a host that a cluster does not have.
+func NoHost(cluster, host string, known []string) error {
+	remedy := fmt.Sprintf("it has %d others", len(known))
+	if near := nearest.Name(host, known); near != "" {
+		remedy = fmt.Sprintf("did you mean %q?", near)
+	} else if len(known) <= 20 {
+		remedy = "it has " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
+	}
+	return fmt.Errorf("cluster %s has no host %q, %s", cluster, host, remedy)
+}

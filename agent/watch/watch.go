@@ -1,4 +1,4 @@
-// Package watch tells when something below some directories may have changed, whether
+// Package watch reports when something below some directories may have changed, whether
 // they exist yet or not.
 package watch
 
@@ -67,7 +67,7 @@ func (w *Watcher) Watch(dirs []string) (added bool) {
 	}
 	for _, d := range watched {
 		if !slices.Contains(wanted, d) {
-			w.inotify.Remove(d)
+			_ = w.inotify.Remove(d)
 		}
 	}
 	return added

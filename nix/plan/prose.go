@@ -20,7 +20,7 @@ func (c Change) mark() string {
 
 // prose is a change in words, and what one of its sort is called.
 func (c Change) prose() (noun, words string) {
-	value := ""
+	var value string
 	switch {
 	case c.Before == nil:
 		value = compact(c.After)

@@ -1,7 +1,7 @@
 # The forwarder: connections between this host and its cluster.
 { florete, package, lib, pkgs, ... }:
 let
-  inherit (lib) elemAt filter groupBy head listToAttrs literalExpression mapAttrs match mkDefault mkEnableOption mkIf mkOption splitString types;
+  inherit (lib) elemAt filter groupBy head listToAttrs literalExpression mapAttrs match mkDefault mkEnableOption mkIf mkOption optional splitString types;
   inherit (florete.manifest) forwarder;
   cfg = florete.cfg.forwarder;
 

@@ -3,7 +3,7 @@
 # and of their groups. What no role reaches, nobody reaches.
 #
 # Everything global is computed once and lazily; what is computed for a host is as
-# large as what the host is told. Names of a set are sorted, so what is keyed by ID
+# large as what the manifest of the host holds. Names of a set are sorted, so what is keyed by ID
 # needs no sorting.
 t:
 let

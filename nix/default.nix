@@ -43,7 +43,7 @@ in
   #   check SYSTEM     a derivation for the checks of a flake; throws every fault
   mkCluster = given:
     let
-      # What a folder of files has wrong, folder.nix tells besides.
+      # folder.nix returns the faults of a folder of files beside it.
       args = if isAttrs given then removeAttrs given [ "_faults" ] else given;
       folder = if isAttrs given then given._faults or [ ] else [ ];
       clean = language.clean args;

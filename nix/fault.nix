@@ -1,5 +1,5 @@
 # A fault is data: { id, severity, place, problem, value, remedy }; rules.nix has the
-# ids. All faults of a topology are told together, by default.nix.
+# ids. default.nix reports all faults of a topology together.
 let
   inherit (builtins) concatStringsSep filter length sort;
   inherit (import ./text.nix) escape;

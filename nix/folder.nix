@@ -8,7 +8,7 @@
 #   hosts/eu/fra/web.nix  the host `web` in the host group "eu/fra", which is
 #                         there because the folder is
 #
-# What is wrong with the files is in `_faults`, for mkCluster to tell with all others.
+# Faults of the files are in `_faults`: mkCluster reports them with all others.
 #
 # What starts with a dot or an underscore is left alone; at the top flake.nix, default.nix
 # and folders called otherwise too. A folder called almost like one of these is taken

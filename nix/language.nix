@@ -77,7 +77,7 @@ let
     upstream = of "where it listens when that is not 127.0.0.1: `host:port`, also of a machine outside the cluster, or `unix:/path`" upstream;
     protocol = of "what it speaks; `http` is carried as `tcp`" (enum [ "tcp" "http" "udp" ]);
     visibility = of "`public`: an ingress must reach it; `host`: not published, nobody reaches it" (enum [ "cluster" "public" "host" ]);
-    tlsName = of "where it is `public`: the name that strangers know it by; every ingress is told" tlsName;
+    tlsName = of "where it is `public`: the name that strangers know it by; in the manifest of every ingress" tlsName;
     scope = of "`node`: one service for each of its hosts, `wiki.forge.demo.flor.rete`" (enum [ "cluster" "node" ]);
     user = of "account it runs as: acts under its identity, owns what is delivered for it, and what listens at its upstream" account;
     roles = of "what the service itself may reach" strings;

@@ -1,5 +1,5 @@
 # Where services are to run: on the hosts that they name. For those with replicas it is a
-# pure function of who the hosts are, so that the plan tells every move before it happens.
+# pure function of who the hosts are, so that the plan shows every move before it happens.
 # Candidates are servers that have the tags, capabilities and group asked for; who wants
 # "all" gets them all.
 #

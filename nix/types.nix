@@ -132,7 +132,7 @@ in
       invalid = { };
       entry = place: n: v: together (_: check n (join place n) v) (join place) [ n ];
       faults = attrs "a set of ${what}s" "write { name = { … }; }" check;
-      # Records are told their names.
+      # A record has its name.
       clean = v: if !isAttrs v then { } else mapAttrs
         (n: e:
           let try = tryEval e; in

@@ -19,7 +19,7 @@ let
     name = "blue";
     trustDomain = "blue.flor";
     hosts = lib.genAttrs [ "drhorrible" "ursula" ] (_: { instance = "blue"; forwarderPort = 4611; providerPort = 4601; });
-    providers = { cert.hosts = [ "ursula" ]; oidc.issuer = "http://auth.blue.flor.rete"; };
+    providers = { cert.hosts = [ "ursula" ]; oidc.issuer = "http://auth.blue.flor.rete:5556"; };
   };
   further = changes: { florete.blue = mkCluster (lib.recursiveUpdate blue changes); };
 
@@ -50,6 +50,7 @@ let
       seen = any types.anything null;
     };
     config._module.args.pkgs = {
+      nftables = { type = "derivation"; name = "nftables"; outPath = "/nftables"; };
       stdenv.hostPlatform.system = "x86_64-linux";
       formats.json = _: { type = types.attrsOf types.anything; generate = name: v: toFile name (toJSON v); };
       linkFarm = name: links: { type = "derivation"; name = toString ([ name ] ++ map (l: "${l.name} -> ${l.path}") links); outPath = "/${name}"; };

@@ -1,5 +1,5 @@
 # What is wrong with a topology beyond the shape of its parts, entry by entry, so that
-# what concerns one host can be told without looking at everything:
+# the faults that block one host are found without looking at everything:
 # { top = [ … ]; hosts.<name> = [ … ]; services.<name> = [ … ]; …; warnings = { top = [ … ]; … }; }.
 # `clean` is what was written, `shapes` are the faults of how, `topology` has its
 # references followed.

@@ -1,6 +1,6 @@
-# What Go asks of the flake output `florete`, in one evaluation: the topology, and
-# the documents of some hosts, of all when none is named. Who asks for some hosts
-# hears of the faults that concern them, everyone else of all. Faults withhold the
+# What Go requests of the flake output `florete`, in one evaluation: the topology, and
+# the documents of some hosts, of all when none is named. With some hosts named,
+# only the faults that block them are returned. Faults withhold the
 # rest, warnings do not. With `bin`, the directory of the commands, the units of one.
 { cluster, validate ? false, topology ? false, documents ? false, hosts ? [ ], bin ? null }: clusters:
 let

@@ -9,6 +9,12 @@
     let
       each = f: builtins.listToAttrs (map (name: { inherit name; value = f name; }) [ "aarch64-linux" "x86_64-linux" ]);
       pkgs = system: nixpkgs.legacyPackages.${system};
+      # nixfmt of 26.05 is the one of RFC 166.
+      formatters = pkgs: builtins.attrValues { inherit (pkgs) findutils go nixfmt; };
+      # What the scripts in tests install on Debian, the linters, and what scenarios run on.
+      tools = pkgs: formatters pkgs ++ builtins.attrValues {
+        inherit (pkgs) apacheHttpd curl dpkg e2fsprogs gcc git iproute2 mmdebstrap nftables nix openssh python3 ruff shellcheck systemd util-linux;
+      };
       modules = import ./modules (system: self.packages.${system});
     in
     {
@@ -37,13 +43,16 @@
 
       devShells = each (system: {
         default = (pkgs system).mkShell {
-          packages = builtins.attrValues { inherit (pkgs system) curl git go nix openssh python3; };
+          packages = tools (pkgs system);
         };
       });
       formatter = each (system: (pkgs system).writeShellApplication {
         name = "florete-fmt";
-        runtimeInputs = [ (pkgs system).go ];
-        text = ''exec gofmt -l -w "''${@:-.}"'';
+        runtimeInputs = formatters (pkgs system);
+        text = ''
+          find "''${@:-.}" -name '*.go' -exec gofmt -l -w {} +
+          find "''${@:-.}" -name '*.nix' -exec nixfmt {} +
+        '';
       });
 
       checks = each (system: {

@@ -13,7 +13,10 @@ import (
 func TestFlake(t *testing.T) {
 	cmd := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "--expr", `
 		let
-		  pkgs = builtins.listToAttrs (map (name: { inherit name; value = name; }) [ "curl" "git" "go" "nix" "openssh" "python3" ]) // {
+		  pkgs = builtins.listToAttrs (map (name: { inherit name; value = name; }) [
+		    "apacheHttpd" "curl" "dpkg" "e2fsprogs" "findutils" "gcc" "git" "go" "iproute2" "mmdebstrap" "nftables" "nix" "nixfmt" "openssh"
+		    "python3" "ruff" "shellcheck" "systemd" "util-linux"
+		  ]) // {
 		    lib.platforms.linux = [ ];
 		    mkShell = s: "shell: " + builtins.concatStringsSep " " s.packages;
 		    writeShellApplication = a: "${a.name}: ${toString a.runtimeInputs}";
@@ -45,7 +48,7 @@ func TestFlake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := `["florete","shell: curl git go nix openssh python3","florete-fmt: go","` + root + `/tests/demo"]`
+	one := `["florete","shell: findutils go nixfmt apacheHttpd curl dpkg e2fsprogs gcc git iproute2 mmdebstrap nftables nix openssh python3 ruff shellcheck systemd util-linux","florete-fmt: findutils go nixfmt","` + root + `/tests/demo"]`
 	want := "[[" + one + "," + one + `],"florete",["default","forwarder","host","provider"],["florete_blue/host.nix","florete_blue/forwarder.nix","florete_blue/provider.nix"],true,true,true]`
 	if got := strings.TrimSpace(string(out)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

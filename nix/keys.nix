@@ -33,10 +33,24 @@ let
     match "AAAAB3NzaC1yc2E.*" text != null
     && e > 0 && e <= 8 && n > 256 && n < 4096
     && (first > 0 || second > 127)
-    && stringLength text == (19 + e + n + 2) / 3 * 4;
+    && isLong text (19 + e + n);
+
+  # Does a base64 text stand for n bytes?
+  isLong = text: n:
+    let pad = (n + 2) / 3 * 3 - n; in
+    stringLength text == (n + 2) / 3 * 4 && match ".*[^=]={${toString pad}}" text != null;
+
+  # RFC 5656 section 3.1: the curve twice, then a point, not compressed. Whether it is on the
+  # curve Nix cannot find out.
+  ecdsa = {
+    ecdsa-sha2-nistp256 = { prefix = "AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBB"; bytes = 104; };
+    ecdsa-sha2-nistp384 = { prefix = "AAAAE2VjZHNhLXNoYTItbmlzdHAzODQAAAAIbmlzdHAzODQAAABhB"; bytes = 136; };
+    ecdsa-sha2-nistp521 = { prefix = "AAAAE2VjZHNhLXNoYTItbmlzdHA1MjEAAAAIbmlzdHA1MjEAAACFB"; bytes = 172; };
+  };
 in
 {
-  # Is the key of an authorized_keys line, of the right form, good enough?
+  # Is there, in an authorized_keys line of the right form, a key that is good enough?
+  # isStrong :: String -> Bool
   isStrong = line:
     let
       key = match "([^ ]+) ([^[:space:]]+).*" line;
@@ -44,8 +58,10 @@ in
       text = elemAt key 1;
     in
     if kind == "ssh-rsa" then isRSA text
-    else kind != "ssh-ed25519" || match small.ssh (substring 25 43 text) == null;
+    else if kind == "ssh-ed25519" then match "AAAAC3NzaC1lZDI1NTE5AAAAI[A-P].*" text != null && isLong text 51 && match small.ssh (substring 25 43 text) == null
+    else substring 0 53 text == ecdsa.${kind}.prefix && isLong text ecdsa.${kind}.bytes;
 
   # Is the base64 of a Nix key such a one?
+  # isSmallOrder :: String -> Bool
   isSmallOrder = text: match small.nix text != null;
 }

@@ -67,7 +67,7 @@ func (w *Watcher) Watch(dirs []string) (added bool) {
 	}
 	for _, d := range watched {
 		if !slices.Contains(wanted, d) {
-			w.inotify.Remove(d)
+			_ = w.inotify.Remove(d)
 		}
 	}
 	return added

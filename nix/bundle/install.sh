@@ -114,6 +114,7 @@ forget() {
 	[ -n "$going" ] || return 0
 	changing
 	# At once, since systemd reads all its units again.
+	# shellcheck disable=SC2046,SC2086 # names of units hold no space
 	act systemctl --quiet ${root:+--root="$root"} disable $going
 	for unit in $going; do
 		! live || act systemctl stop "$unit"
@@ -159,11 +160,13 @@ switch() {
 		return
 	fi
 	! live || act systemctl daemon-reload
+	# shellcheck disable=SC2046,SC2086 # names of units hold no space
 	act systemctl --quiet ${root:+--root="$root"} enable $(enabled "$new/units")
 	if live; then
 		# All that others set too, in order: the last says it. How often that was is no matter.
 		act systemctl reset-failed systemd-sysctl.service || :
 		act systemctl restart systemd-sysctl.service || echo "the kernel gets its settings at the next boot"
+		# shellcheck disable=SC2046,SC2086 # names of units hold no space
 		start start $(enabled "$new/units" | grep -E '\.(path|socket|timer)$')
 		start restart "$name-activate.service" "$name-guard.service" "$name-names.service"
 		# The agent is there when it has an identity, which may be never.

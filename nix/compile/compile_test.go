@@ -20,7 +20,7 @@ func flake(t *testing.T, output string) Source {
 	if err := os.CopyFS(filepath.Join(dir, "nix"), os.DirFS("..")); err != nil {
 		t.Fatal(err)
 	}
-	base := "import ./base.nix { key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\" + builtins.substring 7 43 ((import ./nix/names.nix).sri name); }"
+	base := "import ./base.nix { key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA\" + builtins.substring 8 42 ((import ./nix/names.nix).sri name); }"
 	text := "{ outputs = _: let inherit (import ./nix) mkCluster; base = " + base + "; in { florete = " + output + "; }; }"
 	baseNix, err := os.ReadFile(filepath.Join(golden, "base.nix"))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/florete/florete"
 )
 
-// checkRoots finds what is wrong with the root certificates of a trust domain: they
+// CheckRoots finds what is wrong with the root certificates of a trust domain: they
 // are checked as PEM, one or several in each text.
-func checkRoots(roots []string, trustDomain string, now time.Time) []Fault {
+func CheckRoots(roots []string, trustDomain string, now time.Time) []Fault {
 	var faults []Fault
 	for i, text := range roots {
 		if text == "" { // reported as such

@@ -87,7 +87,7 @@ func TestRoots(t *testing.T) {
 		}), []string{"FL051", "FL053", "FL054"}},
 	} {
 		var ids []string
-		for _, f := range checkRoots([]string{good, c.pem}, "demo.flor", now) {
+		for _, f := range CheckRoots([]string{good, c.pem}, "demo.flor", now) {
 			ids = append(ids, f.ID)
 			if f.Place != "trust.roots[1]" || f.Problem == "" || f.Value == "" || f.Remedy == "" {
 				t.Errorf("%s: %+v", name, f)
@@ -100,7 +100,7 @@ func TestRoots(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, ids, c.ids)
 		}
 	}
-	if faults := checkRoots([]string{good}, "", now); faults != nil {
+	if faults := CheckRoots([]string{good}, "", now); faults != nil {
 		t.Errorf("a trust domain that is missing is no fault of the root: %v", faults)
 	}
 }

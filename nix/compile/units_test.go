@@ -27,7 +27,7 @@ const various = `{ one = mkCluster (base // {
 
 func readVarious(t *testing.T) map[string]Units {
 	t.Helper()
-	src := flake(t, "let key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\" + builtins.substring 7 43 ((import ./nix/names.nix).sri name); in "+various)
+	src := flake(t, "let key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA\" + builtins.substring 8 42 ((import ./nix/names.nix).sri name); in "+various)
 	all := map[string]Units{}
 	for _, host := range []string{"alpha", "beta", "gamma", "delta"} {
 		u, err := ReadUnits(t.Context(), src, host, "/opt/bin")

@@ -59,7 +59,7 @@ func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	faults := append(append(a.Faults, keys...), checkRoots(a.Trust.Roots, a.Trust.Domain, now)...)
+	faults := append(append(a.Faults, keys...), CheckRoots(a.Trust.Roots, a.Trust.Domain, now)...)
 	order(faults)
 	return []Report{{a.Name, len(a.Hosts), faults, a.Topology}}, nil
 }

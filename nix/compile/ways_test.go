@@ -199,7 +199,7 @@ func TestModules(t *testing.T) {
 	prelude := `let
 		lib = import ` + lib + `;
 		inherit (import ../default.nix) mkCluster;
-		topology = removeAttrs (import ` + golden + `/base.nix { key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + builtins.substring 7 43 ((import ../names.nix).sri name); }) [ "self" ];
+		topology = removeAttrs (import ` + golden + `/base.nix { key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../names.nix).sri name); }) [ "self" ];
 		evaluate = definitions: (lib.evalModules { modules = [ ../../modules/topology.nix ] ++ definitions; }).config.florete.topologies;
 	in `
 	var same bool
@@ -247,7 +247,7 @@ func TestFlakeModule(t *testing.T) {
 			modules = [
 				../../modules/flake.nix
 				{ options.flake = mkOption { type = types.lazyAttrsOf types.raw; }; options.perSystem = mkOption { type = types.raw; }; }
-				{ florete.clusters.golden = import `+golden+`/base.nix { key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + builtins.substring 7 43 ((import ../names.nix).sri name); }; }
+				{ florete.clusters.golden = import `+golden+`/base.nix { key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../names.nix).sri name); }; }
 			];
 		};
 	in builtins.attrNames (parts.config.perSystem { system = "x86_64-linux"; }).checks

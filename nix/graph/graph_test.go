@@ -105,7 +105,7 @@ func TestMarks(t *testing.T) {
 			"blog": {Hosts: []string{"h9"}, Published: true, Visibility: "public", TLSName: "blog.example.org"},
 			"time": {Hosts: []string{"h9"}, Published: true, Protocol: "udp"},
 		},
-		Roles:  map[string]compile.Role{"reader": {Services: []string{"blog", "git", "time"}}, "guest": {ServiceGroups: []string{"pages"}}},
+		Roles:         map[string]compile.Role{"reader": {Services: []string{"blog", "git", "time"}}, "guest": {ServiceGroups: []string{"pages"}}},
 		ServiceGroups: map[string][]string{"pages": {"git", "irc"}},
 	}, Needs: map[string]map[string][]string{"gate": {"gate": {"cert"}}}}
 	for i := range 70 {

@@ -232,7 +232,7 @@ func colour(role int) string { return colours[(role-1)%len(colours)] }
 // text is escaped for XML.
 func text(s string) string {
 	var b strings.Builder
-	xml.EscapeText(&b, []byte(s))
+	_ = xml.EscapeText(&b, []byte(s))
 	return b.String()
 }
 

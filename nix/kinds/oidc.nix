@@ -1,8 +1,8 @@
 # Clients of the issuer that signs people in (OpenID Connect Core 1.0), for services.
 let
   inherit (builtins) any attrValues concatMap concatStringsSep elem filter head lessThan map match sort;
-  inherit (import ../types.nix) between default enum listOf of record required;
-  inherit (import ../words.nix) issuer strings unit url;
+  inherit (import ../types.nix) atMost between default enum of record required;
+  inherit (import ../formats.nix) issuer strings unit url;
 
   wanting = services: filter (s: s.sso.mode == "oidc") services;
 in
@@ -14,7 +14,7 @@ in
   service.sso = of "how its users sign in" (record "sso" {
     mode = of "`oidc`: the host fetches a client's credentials" (enum [ "none" "oidc" ]);
     restart = of "unit to restart when they change" unit;
-    redirectURIs = of "its callbacks" (listOf url);
+    redirectURIs = of "its callbacks" (atMost 32 url);
     generation = default "raised when the secret may be known to others: the host gets another, and the old one ends" 1 (between 1 1000000 "a generation");
     dependsOn = of "needs of this host that must be fulfilled first" strings;
   });
@@ -41,9 +41,9 @@ in
     })
     (wanting (map (s: t.services.${s}) host.services));
 
-  check = { access, clean, shapes, t, tools, ... }:
+  check = { access, clean, shapes, t, lib, ... }:
     let
-      inherit (tools) answers excluded fault missing named serviceOf show when;
+      inherit (lib) answers excluded fault missing named serviceOf show when;
       inherit (clean.providers) oidc;
       issuer = serviceOf oidc.issuer;
 

@@ -105,7 +105,6 @@ func (g generator) cluster() *cluster {
 		Name:        "laws",
 		TrustDomain: "laws.flor",
 		Trust: map[string][]string{
-			"roots":       {"-----BEGIN CERTIFICATE-----\nbGF3cw==\n-----END CERTIFICATE-----\n"},
 			"signingKeys": {"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="},
 		},
 		Hosts:    map[string]*host{},
@@ -174,7 +173,18 @@ func (g generator) cluster() *cluster {
 	}
 	g.publish(c)
 	c.unaddress()
+	c.trust()
 	return c
+}
+
+// trust has the cluster's roots and what its providers are told, each in one way of several.
+func (c *cluster) trust() {
+	which := len(c.Hosts) + 3*len(c.Services) + 5*len(c.Users)
+	c.Trust["roots"] = roots()[which%len(roots())]
+	cert, oidc := c.Providers["cert"], c.Providers["oidc"]
+	cert.Lifetime = []int{10, 0, 7776000}[which%3]
+	oidc.Issuer = []string{"https://auth.example.org", "http://auth.example.org:5556", "https://[2001:db8::1]"}[which%3]
+	c.Providers["cert"], c.Providers["oidc"] = cert, oidc
 }
 
 // everywhere is a capability that every host has, so that whatever requires it may.
@@ -183,7 +193,7 @@ const everywhere = "k0x"
 func (g generator) host(c *cluster, i int, users, roles []string) *host {
 	h := &host{
 		Address:    fmt.Sprintf("10.9.0.%d", i+1),
-		SSHHostKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + strings.Repeat(string(rune('A'+i)), 42) + "E",
+		SSHHostKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + strings.Repeat(string(rune('A'+i)), 41) + "E",
 		group:      group{Users: g.some(users, 3), Tags: g.some(tags, 2), Capabilities: append(g.some(capabilities, 1), everywhere)},
 	}
 	if g.IntN(4) == 0 {

@@ -168,6 +168,6 @@ func compact(v any) string {
 	var b strings.Builder
 	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false)
-	out.Encode(v)
+	_ = out.Encode(v)
 	return strings.TrimSpace(b.String())
 }

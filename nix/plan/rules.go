@@ -62,8 +62,8 @@ var rules = map[string]rule{
 	"policy.grants[].generation": {why: "a higher one gives the same caller another of the same"},
 	"policy.grants[].request":    {grants: func(a at) []fact { return a.request(short(a.up[0]["caller"]), a.up[0]["kind"]) }},
 
-	"manifest.needs[].id":         {why: "part of what is read"},
-	"manifest.needs[].kind":       {why: "part of the request"},
+	"manifest.needs[].id":   {why: "part of what is read"},
+	"manifest.needs[].kind": {why: "part of the request"},
 	"manifest.needs[].for": {grants: func(a at) []fact {
 		return one(Right{short(a.v), "load", short(a.up[0]["id"]) + " on " + a.host()}, a.requested()...)
 	}},

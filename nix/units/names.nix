@@ -1,7 +1,7 @@
 # The cluster's names in /etc/hosts: programs just connect. NixOS writes its own.
-parts:
+common:
 let
-  inherit (parts) command offline prefix simple state unit;
+  inherit (common) command offline prefix simple state unit;
 in
 { bin }:
 {

@@ -24,7 +24,7 @@ const (
 func EncodeCertificates(chain ...*x509.Certificate) []byte {
 	var b bytes.Buffer
 	for _, c := range chain {
-		pem.Encode(&b, &pem.Block{Type: typeCertificate, Bytes: c.Raw}) // a bytes.Buffer takes everything
+		_ = pem.Encode(&b, &pem.Block{Type: typeCertificate, Bytes: c.Raw}) // a bytes.Buffer takes everything
 	}
 	return b.Bytes()
 }

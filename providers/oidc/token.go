@@ -31,7 +31,7 @@ func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
 		Code string `json:"error"`
 		Text string `json:"error_description"`
 	}
-	json.Unmarshal(out.body, &refused) // an answer of Dex without them is refused as well
+	_ = json.Unmarshal(out.body, &refused) // an answer of Dex without them is refused as well
 	write := s.audit.Stranger
 	if x.replayed {
 		write = s.audit.Write
@@ -54,7 +54,7 @@ func (s *issuerServer) userinfo(w http.ResponseWriter, r *http.Request) {
 	if _, rest, ok := strings.Cut(r.Header.Get("Authorization"), "."); ok {
 		payload, _, _ := strings.Cut(rest, ".")
 		b, _ := base64.RawURLEncoding.DecodeString(payload)
-		json.Unmarshal(b, &claims) // Dex refuses what cannot be read
+		_ = json.Unmarshal(b, &claims) // Dex refuses what cannot be read
 	}
 	user, _ := presented(claims.Subject)
 	ended, err := s.tokens.ended(r.Context(), claims.Audience, user, time.Unix(claims.Issued, 0))

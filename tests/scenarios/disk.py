@@ -45,7 +45,7 @@ with subtest("full at one write after the other, as space comes back page by pag
 
 with subtest("space again: renewed by itself, and reachable"):
     ursula.succeed(f"rm {STATE}/filled")
-    wait_until(lambda: all(a != b for a, b in zip(certificates(ursula), before)), lambda: f"ursula renews: {needs(ursula)}", timeout=60)
+    wait_until(lambda: all(a != b for a, b in zip(certificates(ursula), before, strict=True)), lambda: f"ursula renews: {needs(ursula)}", timeout=60)
     wait_reaches(mgmt01, "wiki")
 
 with subtest("read-only: activation says so, what is in force stays whole, the forwarder goes on"):

@@ -132,7 +132,7 @@ with subtest("the state belongs to another account"):
 with subtest("the SSH host key is not the one that the flake has"):
     KEY = "/etc/ssh/ssh_host_ed25519_key"
     cure(mgmt01, "identity", f"mkdir /root/key; cp -p {KEY}* /root/key; rm {KEY}*; ssh-keygen -q -t ed25519 -N '' -f {KEY}",
-         person=lambda: mgmt01.succeed(f"cp -p /root/key/* /etc/ssh/"), says="in the flake: hosts.mgmt01.sshHostKey")
+         person=lambda: mgmt01.succeed("cp -p /root/key/* /etc/ssh/"), says="in the flake: hosts.mgmt01.sshHostKey")
 
 with subtest("the cluster works as before"):
     for host in machines:

@@ -18,7 +18,7 @@ with subtest("the mistake: the wiki is closed for everyone"):
     before = everywhere(closure, hosts)
     deploy("wiki-closed", hosts)
     wait_until(lambda: not reaches(mgmt01, "wiki"), lambda: "wiki is closed")
-    wait_until(lambda: all(a != b for a, b in zip(everywhere(closure, hosts), before)), lambda: "every host has seen its deployment")
+    wait_until(lambda: all(a != b for a, b in zip(everywhere(closure, hosts), before, strict=True)), lambda: "every host has seen its deployment")
 
 with subtest("previous generations of its host and a caller open it again for these two"):
     began = time.time()

@@ -41,7 +41,7 @@ func (m *instance) follow(cmd *cobra.Command, name string, of func(florete.Insta
 	set := func() {
 		if !f.Changed {
 			f.DefValue = of(m.Instance)
-			f.Value.Set(f.DefValue)
+			_ = f.Value.Set(f.DefValue)
 		}
 	}
 	set()

@@ -27,8 +27,8 @@ func (s *Store) Secret(name string, fresh []byte) []byte {
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	if _, err := f.Write(fresh); err == nil {
-		Drop(secretPrefix + name)
-		Hold(secretPrefix+name, f) // without systemd the next process has a fresh one
+		_ = Drop(secretPrefix + name)
+		_ = Hold(secretPrefix+name, f) // without systemd the next process has a fresh one
 	}
 	return fresh
 }

@@ -46,7 +46,7 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 		transport.Reset(st, wire.Reset)
 		return
 	}
-	splice.Run(ctx, splice.Pair{Local: local, Stream: st, FromLocal: flow.Received, ToLocal: flow.Sent, Read: &in.Usage.Read})
+	_ = splice.Run(ctx, splice.Pair{Local: local, Stream: st, FromLocal: flow.Received, ToLocal: flow.Sent, Read: &in.Usage.Read})
 }
 
 // connect checks what the stream asks for and connects to its upstream. The code

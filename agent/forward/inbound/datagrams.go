@@ -52,7 +52,7 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 	})
 	f.Attach(in.Flows, st)
 	var receiving sync.WaitGroup
-	f.Run(func() error {
+	_ = f.Run(func() error {
 		if _, err := st.Write([]byte{wire.Connected}); err != nil {
 			return err
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/providers/limit"
 	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/drain"
 	"github.com/florete/florete/agent/forward/fdstore"
@@ -29,6 +28,7 @@ import (
 	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/providers/limit"
 )
 
 // Config is what a Server needs; every field but ResetKey, Sockets and Limits must be set.
@@ -238,9 +238,10 @@ const handshakes = time.Second
 func (s *Server) serve(r *running, in *transport.Incoming) {
 	// Stopping says that no stream without an answer was served: its caller tries again.
 	var cut atomic.Bool
+	var unserved atomic.Int64 // the first stream that is not served
 	defer context.AfterFunc(r.ended, func() {
 		if cut.Load() {
-			in.Close(wire.Reset)
+			in.Cut(quic.StreamID(unserved.Load()))
 		} else {
 			in.Close(wire.Stopping)
 		}
@@ -284,6 +285,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 			transport.Reset(st, wire.Overloaded)
 			continue
 		}
+		unserved.Store(int64(st.StreamID()) + 1)
 		if !r.streams.Go(func(ctx context.Context) {
 			defer release()
 			in.Usage.Streams.Add(1)
@@ -293,6 +295,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 				cut.Store(true)
 			}
 		}) {
+			unserved.Store(int64(st.StreamID()))
 			release()
 			done(false)
 			transport.Reset(st, wire.Stopping)

@@ -40,7 +40,7 @@ func (s *Server) direct(ctx context.Context, conn *net.TCPConn, f flow) {
 	defer st.Release()
 	counted.Sent.Add(int64(len(e.kept)))
 	e.release()
-	splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read})
+	_ = splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read})
 }
 
 // admit asks the gate; a new rule that denies the flow ends the context.

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/providers/limit"
 	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/forward/drain"
@@ -27,6 +26,7 @@ import (
 	"github.com/florete/florete/agent/forward/logsum"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/providers/limit"
 )
 
 // Config is what a Server needs; every field but PerUser must be set.

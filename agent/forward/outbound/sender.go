@@ -62,7 +62,7 @@ func (l *socket) begin(w way, d destination) *sender {
 			if len(head) > 0 {
 				b = slices.Concat(head, b)
 			}
-			l.conn.WriteToUDPAddrPort(b, w.from) // loopback takes it at once or not at all
+			_, _ = l.conn.WriteToUDPAddrPort(b, w.from) // loopback takes it at once or not at all
 		},
 		Idle:      datagram.Idle,
 		FromLocal: counted.Sent,

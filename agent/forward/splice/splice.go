@@ -147,7 +147,7 @@ func (s *session) carryToLocal() error {
 				return err
 			}
 			// Only a Read that meets the end gives the stream back (quic-go).
-			s.Stream.Read(one[:])
+			_, _ = s.Stream.Read(one[:])
 			return s.Local.CloseWrite()
 		}
 		b := buffers.Get()

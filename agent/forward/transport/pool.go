@@ -178,7 +178,15 @@ func givenUp(err error) bool {
 
 // Explain makes an error of the stream a RefusedError where the target's side said
 // why.
-func (s *Stream) Explain(err error) error { return explain(err, s.link.peer.ID) }
+func (s *Stream) Explain(err error) error {
+	var app *quic.ApplicationError
+	if errors.As(err, &app) && app.Remote && wire.Code(app.ErrorCode) == wire.Reset {
+		if first, ok := wire.ParseUnserved(app.ErrorMessage); ok && int64(s.StreamID()) >= first {
+			return &RefusedError{wire.Stopping, s.link.peer.ID}
+		}
+	}
+	return explain(err, s.link.peer.ID)
+}
 
 // Usage counts what the stream's connection holds.
 func (s *Stream) Usage() *usage.Conn { return s.link.usage }

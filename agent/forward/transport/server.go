@@ -215,5 +215,11 @@ func (in *Incoming) Expired() bool { return time.Now().After(in.until) }
 // RemoteAddr is where the peer is.
 func (in *Incoming) RemoteAddr() net.Addr { return in.conn.RemoteAddr() }
 
+// Cut ends the connection and its streams. The peer may try again those that were not
+// served, from first on.
+func (in *Incoming) Cut(first quic.StreamID) {
+	in.conn.CloseWithError(quic.ApplicationErrorCode(wire.Reset), wire.Unserved(int64(first)))
+}
+
 // Close ends the connection and all its streams.
 func (in *Incoming) Close(code wire.Code) { closeWith(in.conn, code) }

@@ -44,8 +44,9 @@ type server struct {
 	ended    atomic.Int64
 	rejected chan transport.Rejection
 	resetKey *quic.StatelessResetKey
-	refuse   wire.Code // every stream, unless 0
-	deny     wire.Code // every connection with its first stream, unless 0
+	refuse   wire.Code                      // every stream, unless 0
+	deny     wire.Code                      // every connection with its first stream, unless 0
+	cut      chan func(first quic.StreamID) // serves nothing, unless nil
 	ln       *transport.Listener
 }
 
@@ -77,6 +78,10 @@ func (s *server) start(t *testing.T, set *identity.Set) {
 				return
 			}
 			s.accepted.Add(1)
+			if s.cut != nil {
+				s.cut <- in.Cut
+				continue
+			}
 			go func() {
 				defer s.ended.Add(1)
 				for {
@@ -216,6 +221,34 @@ func TestRefusalIsSeenWhicheverWay(t *testing.T) {
 				t.Errorf("error %v, want upstream-unreachable", err)
 			}
 		})
+	}
+}
+
+// TestCut: of the streams of a connection that is cut, those that were not served are tried
+// again, and no other.
+func TestCut(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.cut = make(chan func(first quic.StreamID), 1)
+	s.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	var streams []*transport.Stream
+	for range 2 {
+		st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Release()
+		streams = append(streams, st)
+	}
+	(<-s.cut)(streams[1].StreamID())
+	for i, want := range []wire.Code{wire.Reset, wire.Stopping} {
+		err := streams[i].Answer(t.Context())
+		var refused *transport.RefusedError
+		if !errors.As(err, &refused) || refused.Code != want {
+			t.Errorf("stream %d: error %v, want %s", i, err, want)
+		}
 	}
 }
 

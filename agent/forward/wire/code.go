@@ -1,6 +1,10 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // Code says why a stream was reset or a connection closed. Numbers are never
 // reused and meanings never change; new ones are added at the end.
@@ -35,6 +39,23 @@ var names = [...]string{
 	Overloaded:   "overloaded",
 	Foreign:      "upstream-foreign",
 }
+
+// Unserved is the reason of a connection that is closed with Reset because streams were cut
+// short: the QUIC number of its first stream that was not served. Those from it on may be
+// opened again elsewhere, as with GOAWAY of HTTP/3 (RFC 9114 section 5.2).
+func Unserved(first int64) string { return unserved + strconv.FormatInt(first, 10) }
+
+// ParseUnserved reads the reason of a connection that was closed.
+func ParseUnserved(reason string) (first int64, ok bool) {
+	digits, ok := strings.CutPrefix(reason, unserved)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 62)
+	return int64(n), err == nil
+}
+
+const unserved = "unserved from "
 
 // String is the code's name in logs and counters.
 func (c Code) String() string {

@@ -21,7 +21,11 @@ type (
 	bad struct{ Why, Hex, Error string }
 
 	vectors struct {
-		ALPN      string
+		ALPN     string
+		Unserved []struct {
+			Reason string
+			First  *int64
+		}
 		Preambles []preamble
 		Refused   []bad
 		Answers   map[string]byte
@@ -157,6 +161,19 @@ func TestNumbers(t *testing.T) {
 	}
 	if next := wire.Code(len(v.Codes)); next.String() != "code-12" {
 		t.Errorf("code %d is %q: the vectors do not have it", next, next)
+	}
+}
+
+func TestUnservedVectors(t *testing.T) {
+	v := load(t)
+	if len(v.Unserved) == 0 {
+		t.Fatal("no vectors")
+	}
+	for _, x := range v.Unserved {
+		first, ok := wire.ParseUnserved(x.Reason)
+		if ok != (x.First != nil) || ok && (first != *x.First || wire.Unserved(first) != x.Reason) {
+			t.Errorf("%q is read as %d %v", x.Reason, first, ok)
+		}
 	}
 }
 

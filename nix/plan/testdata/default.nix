@@ -8,7 +8,7 @@ let
   merge = a: b:
     if isAttrs a && isAttrs b then a // mapAttrs (n: v: if a ? ${n} then merge a.${n} v else v) b
     else b;
-  key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + builtins.substring 7 43 (sri name);
+  key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 (sri name);
   base = merge (import ../../../tests/golden/compiler/base.nix { inherit key; }) {
     services.auth = { host = "alpha"; port = 5556; };
     services.wiki = { user = "wiki"; sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "https://wiki.example.org/callback" ]; }; };

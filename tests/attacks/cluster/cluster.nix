@@ -1,5 +1,5 @@
-# Three hosts: `p` provides, services run on `b`, people are at `c`. Alice and carol may
-# reach `echo`, `wiki`, `deaf`, which does not read, and `down`, which is not there, bob
+# Three hosts: `p` provides, services run on `b`, people are at `c`. Alice may reach
+# `echo`, `wiki`, `deaf`, which does not read, and `down`, which is not there, carol `echo`, bob
 # nothing but the issuer; nobody may reach `secret`.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
@@ -43,12 +43,13 @@ in
       };
     };
 
-  users = { alice.roles = [ "writer" ]; bob.roles = [ "reader" ]; carol.roles = [ "writer" ]; };
+  users = { alice.roles = [ "writer" ]; bob.roles = [ "reader" ]; carol.roles = [ "visitor" ]; };
 
   roles = {
     node.services = [ "echo" ];
     writer.services = [ "auth" "deaf" "down" "echo" "heard" "wiki" ];
     reader.services = [ "auth" ];
+    visitor.services = [ "echo" ];
     oidc-client.services = [ "auth" ];
     operator.serviceGroups = [ "control-plane" "control-plane-write" ];
   };

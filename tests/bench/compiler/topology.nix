@@ -9,7 +9,7 @@ let
 
   mod = a: b: a - a / b * b;
   attrs = n: f: listToAttrs (genList f n);
-  key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + substring 7 43 (sri name);
+  key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + substring 8 42 (sri name);
 
   host = i: "host-${toString i}";
   team = i: "team-${toString (mod i 16)}";

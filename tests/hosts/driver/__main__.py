@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 
 from . import host, network
-from .cluster import Cluster, HOSTS
+from .cluster import HOSTS, Cluster
 from .container import Container, remove_cgroup
 from .debian import SUITES, base
 from .jobs import Jobs

@@ -67,11 +67,11 @@ class Host(ABC):
                 number = signal.SIGKILL if number == signal.SIGKILL else 0
             time.sleep(0.02)
 
-    def _run(self, *args: str | Path, env: dict[str, str] = {}, fds: tuple[int, ...] = ()) -> None:
+    def _run(self, *args: str | Path, env: dict[str, str] | None = None, fds: tuple[int, ...] = ()) -> None:
         """Starts the keeper, which writes the console."""
         with open(self.console, "ab") as console:
             self._process = subprocess.Popen([str(a) for a in args], stdin=subprocess.DEVNULL, stdout=console, stderr=console,
-                                             env=os.environ | env, pass_fds=fds, start_new_session=True)
+                                             env=os.environ | (env or {}), pass_fds=fds, start_new_session=True)
         pid = self._process.pid
         (self.dir / "keeper").write_text(f"{pid} {began(pid)} {self.keeper}")
 

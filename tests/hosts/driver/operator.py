@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .command import run
 from .host import RequestedAssertionFailed
-from .network import Network, SUBNET
+from .network import SUBNET, Network
 
 HEADING, BLOCK = re.compile(r"^#+ (.*)$"), re.compile(r"^```(\w*)$")
 NUMBER = 254  # of its address

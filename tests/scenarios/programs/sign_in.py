@@ -12,7 +12,13 @@ from http.cookiejar import CookieJar
 from secrets import token_urlsafe
 from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
-from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, Request, build_opener, urlopen
+from urllib.request import (
+    HTTPCookieProcessor,
+    HTTPRedirectHandler,
+    Request,
+    build_opener,
+    urlopen,
+)
 
 issuer, redirect, client, secret, email, password = sys.argv[1:]
 

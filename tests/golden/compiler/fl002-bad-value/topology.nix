@@ -14,7 +14,7 @@
     upstream = "8080";
     user = "wiki js";
     roles = { };
-    sso = { mode = "oidc"; restart = "wiki"; redirectURIs = [ "wiki.example.org" ]; };
+    sso = { mode = "oidc"; restart = "wiki"; redirectURIs = [ "wiki.example.org" "https://wiki.example.org:65536" "https://[::1" "https://wiki.example.org/%zz" ]; };
   };
   hosts.zeta = { address = "1:::2"; sshHostKey = key "zeta"; };
   hosts.omicron = { address = [ "192.0.2.9" "192.0.2.9:70000" "::1:x" "fe80::1" 7 ]; networks = { Home = "10.0.0.1"; lan = { }; }; bind = [ "omicron" "10.0.0.1:4610" "ff02::1" ]; sshHostKey = key "omicron"; };
@@ -27,6 +27,7 @@
   hosts.nu = { address = "nu.golden.flor.rete"; sshHostKey = key "nu"; };
   hosts.xi = { address = "255.255.255.255"; sshHostKey = key "xi"; };
   hosts.rho.sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMcXanA9TdhPujwLdg0QZw8qIFP6LDnMxk7H/XeSrAN6";
+  hosts.sigma.sshHostKey = "ecdsa-sha2-nistp256 ${builtins.substring 12 53 (key "sigma")}";
   hosts.pi.sshHostKey = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC+DxDI9P37bsh/pNmqksk2c9dJO07qrIvEoupcns78fJ6FKqU/Kxu+qALdCVa599nEBXH+3GBVB0sPw2BjIFtLaJbcVBE1yGb/J7S3dEHMklh2zFfaNuehVFyWy9CUDCshnZDCGVwXNyU4my6tqze6oTFQ02MNT4TadMD+um7mXQ==";
   services.ten = { host = "beta"; listenPort = 10; upstream = "wiki.golden.flor.rete:80"; };
   services.eleven = { replicas = "every"; port = 11; };
@@ -35,7 +36,7 @@
   services.five = { host = "beta"; port = 5; placement = "near"; tlsName = "Wiki.example.org"; };
   services.six = { lib }: { host = "beta"; port = 6; };
   services.seven = { host = "beta"; listenPort = 7; upstream = "http://192.0.2.77"; };
-  services.eight = { host = "beta"; upstream = "192.0.2.77"; };
+  services.eight = { host = "beta"; upstream = "192.0.2.77:65536"; };
   services.nine = { host = [ "beta" ]; port = 9; };
   services.third = { host = "beta"; port = "80"; };
   services.other = { hosts = "beta"; port = 0; sso = null; };
@@ -43,5 +44,5 @@
   roles.reader = [ "wiki" ];
   serviceGroups.all = "wiki";
   providers.cert = { hosts = x: x; lifetime = 1.5; };
-  providers.oidc = { hosts = [ "alpha" ]; issuer = "https://auth.example.org/#top"; };
+  providers.oidc = { hosts = [ "alpha" ]; issuer = "https://auth.example.org/realm"; };
 }

@@ -6,5 +6,5 @@
   hosts.alpha.roles = [ "client" ];
   roles.client.services = [ "auth" ];
   roles.reader.services = [ "wiki" "blog" ];
-  providers.oidc = { hosts = [ "alpha" ]; issuer = "http://auth.golden.flor.rete/oidc"; };
+  providers.oidc = { hosts = [ "alpha" ]; issuer = "http://auth.golden.flor.rete"; };
 }

@@ -15,5 +15,5 @@
   };
   roles.reader.services = [ "wiki" "blog" "shell" ];
   services.shell = { hosts = [ "alpha" "beta" ]; port = 22; scope = "node"; };
-  providers = { cert.lifetime = 10; file.hosts = [ "alpha" ]; oidc = { hosts = [ "alpha" ]; issuer = "https://auth.example.org/a"; }; };
+  providers = { cert.lifetime = 10; file.hosts = [ "alpha" ]; oidc = { hosts = [ "alpha" ]; issuer = "https://auth.example.org:5556"; }; };
 }

@@ -1,19 +1,17 @@
 # The topology as data: what topology.nix made of it, without functions. Other
 # programs read it (florctl plan, explain, graph), so names here are stable.
+# Topology -> AttrSet
 t:
 let
-  inherit (builtins) any attrValues elem filter foldl' intersectAttrs listToAttrs map mapAttrs;
+  inherit (builtins) any attrValues elem foldl' intersectAttrs map mapAttrs;
+  inherit (import ./lib.nix) known only;
 
   names = import ./names.nix;
-  only = names:
-    let set = listToAttrs (map (name: { inherit name; value = null; }) names); in
-    intersectAttrs set;
   # Where a service leads out of its hosts, "" for those that run there.
   outside = s:
     let machine = names.machine s.upstream; in
     if machine == null || any (h: elem machine t.hosts.${h}.machines) s.hosts then "" else s.upstream;
   ofKinds = foldl' (all: k: all // k.service or { }) { } (attrValues (import ./kinds));
-  known = set: filter (n: set ? ${n});
 in
 {
   inherit (t) name trustDomain;

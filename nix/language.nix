@@ -13,7 +13,7 @@ let
     tryEval
     ;
   inherit (import ./types.nix) attrsOf between default enum listOf named of oneOrMore record required scalar;
-  inherit (import ./words.nix)
+  inherit (import ./formats.nix)
     account
     address
     bind

@@ -3,6 +3,11 @@
 #
 # Of ten thousand things most have one of a few lists: each list is turned once for all who
 # have it. Nothing is looked up by name, which in large sets costs more than the rest.
+#
+#   invert (host: host.tags) [ { name = "a"; tags = [ "x" "y" ]; } { name = "b"; tags = [ "x" ]; } ]
+#   → { x = [ "a" "b" ]; y = [ "a" ]; }
+#
+# invert :: (Thing -> [String]) -> [Thing] -> { element = [name]; }
 list: things:
 let
   inherit (builtins)

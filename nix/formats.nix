@@ -1,28 +1,32 @@
-# The words of the topology language: what can stand for an attribute's value.
+# The formats of the language: what can stand for an attribute's value.
 let
   inherit (builtins)
+    all
     elem
-    fromJSON
+    filter
     head
     isInt
     isPath
     isString
-    length
     match
     readFile
     split
     stringLength
+    substring
+    tail
     ;
+  wrong = (import ./lib.nix).invalid;
   inherit (import ./text.nix) contains;
   inherit (import ./types.nix) between isFile listOf matches scalar;
   inherit (import ./keys.nix) isSmallOrder isStrong;
   inherit (import ./address.nix) machine;
-  inherit (import ./names.nix) range spelled;
+  inherit (import ./names.nix) range;
+  inherit (import ./addressform.nix) afterHost isHostPort isMachine isName isV4 octet;
   defaultLoopback = (import ./names.nix).loopback;
 
   string = scalar { want = "a string"; hint = "put it in double quotes"; ok = isString; };
   strings = listOf string;
-  name = scalar { want = "a name"; hint = "write one, in double quotes"; unsound = "?"; ok = isString; };
+  name = scalar { want = "a name"; hint = "write one, in double quotes"; invalid = wrong.string; ok = isString; };
   port = between 1 65535 "a port";
   seconds = between 1 315360000 "seconds";
 
@@ -32,57 +36,32 @@ let
     ok = matches "[a-z]([a-z0-9-]{0,12}[a-z0-9])?";
   };
 
-  word = { want, hint, re, ... }@type: scalar ({ ok = matches re; } // type);
-
-  octet = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
-  isV4 = matches "(${octet}\\.){3}${octet}";
-  isV6 = v:
-    matches "([0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}" v
-    && !contains ":::" v
-    && !matches ":[^:].*|.*[^:]:" v
-    && (length (split "::" v) == 3 || length (split "::" v) == 1 && length (split ":" v) == 15);
-  # The last label of a name is not a number: 10.0.0.300 is a mistake, no name.
-  isName = matches "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?";
-
-  # Addresses of one machine: not of none, of many or of all.
-  isUnicast = v:
-    matches "(25[0-4]|24[0-9]|22[0-3]|2[01][0-9]|1[0-9][0-9]|[1-9][0-9]?)(\\.${octet}){3}" v
-    || isV6 v && !matches "[0:]+|[Ff]([Ff][0-9A-Fa-f]|[Ee][89ABab])[0-9A-Fa-f]:.*" v
-      && (v == "::1" || !matches "(0:){5}(0|ffff):.*" (spelled v) || matches "(0:){7}1" (spelled v));
-
-  # Of a link-local one nobody knows on which link.
-  isMachine = v:
-    isUnicast v && !matches "[Ff][Ee][89AaBb].:.*" v
-    || isName v && stringLength v <= 253 && !matches ".*\\.rete" v;
+  word = { want, hint, re, most ? 4095, ... }@type: scalar ({ ok = v: matches re v && stringLength v <= most; } // type);
 
   address = scalar {
     want = "the IP address or lower-case DNS name of a machine, not below .rete, with a port only where a NAT forwards another";
     hint = "write for example \"192.0.2.1\", \"forge.example.org\" or, behind a NAT, \"203.0.113.5:14610\"";
-    unsound = "?";
-    ok = v: isMachine v || isHostPort v && isMachine (machine v) && fromJSON (head (match ".*:([0-9]+)" v)) < 65536;
+    invalid = wrong.string;
+    ok = v: isMachine v || isHostPort v && isMachine (machine v);
   };
 
   bind = scalar {
     want = "an IP address that the host has itself, without a port; 0.0.0.0 and :: are all";
     hint = "write for example \"10.0.0.5\", or nothing: then it listens on all of its addresses";
-    unsound = "?";
+    invalid = wrong.string;
     ok = v: isMachine v && !isName v || elem v [ "0.0.0.0" "::" ];
   };
 
-  isHostPort = v:
-    let
-      six = match "\\[([^]]*)]:([1-9][0-9]{0,4})" v;
-      four = match "([^:]*):([1-9][0-9]{0,4})" v;
-    in
-    matches ".*:[1-9][0-9]{0,4}" v
-    && (six != null && isV6 (head six) || four != null && (isV4 (head four) || isName (head four)));
+  # One certificate or several, with text around them, and no block of another sort.
+  # Whether each can be decoded and is still good, Go knows (nix/compile/roots.go).
+  isPEM = text:
+    let blocks = tail (filter isString (split "-----BEGIN " text)); in
+    blocks != [ ] && all (block: substring 0 16 block == "CERTIFICATE-----" && contains "-----END CERTIFICATE-----" block) blocks;
 
   pem = scalar {
-    want = "a certificate: the path of a PEM file, or PEM text";
+    want = "certificates and nothing else: the path of a PEM file, or PEM text";
     hint = "write the path of a file that exists, without quotes: ./ca.crt";
-    ok = v:
-      if isPath v then isFile v && contains "-----BEGIN CERTIFICATE-----" (readFile v)
-      else isString v && contains "-----BEGIN CERTIFICATE-----" v;
+    ok = v: if isPath v then isFile v && isPEM (readFile v) else isString v && isPEM v;
     to = v: if isPath v then readFile v else v;
   };
 
@@ -91,8 +70,7 @@ let
     want = "an SSH host public key, not of RSA under 2048 bits nor one that anybody can sign for";
     hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\", or builtins.readFile of a copy";
     ok = v:
-      matches "(ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}|(ssh-rsa|ecdsa-sha2-nistp(256|384|521)) AAAA[A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v
-      && isStrong v;
+      matches "((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v && isStrong v;
     to = v: head (match "([^ ]+ [^[:space:]]+).*" v);
   };
 
@@ -115,24 +93,23 @@ let
   };
 
   # RFC 6749, section 3.1.2: compared letter by letter, without a fragment.
-  authority = "https?://[]A-Za-z0-9.:_[-]+";
-  url = word {
-    want = "an http or https URL of one host, without fragment";
+  url = scalar {
+    want = "an http or https URL of one host, at most 1000 characters (RFC 3986), without fragment";
     hint = "write for example \"https://wiki.example.org\"";
-    re = "${authority}([/?][^[:space:]#]*)?";
+    ok = v: afterHost v != null;
   };
 
-  # OpenID Connect Discovery 1.0, section 3.
-  issuer = word {
-    want = "an http or https URL without query and fragment";
+  # OpenID Connect Discovery 1.0, section 3; the provider serves its pages at the root.
+  issuer = scalar {
+    want = "an http or https URL of one host and nothing after it";
     hint = "write for example \"https://auth.example.org\"";
-    re = "${authority}(/[^[:space:]?#]*)?";
+    ok = v: afterHost v == "";
   };
 
   replicas = scalar {
     want = "a number of hosts from 1 to 1000, or \"all\"";
     hint = "write a whole number without quotes";
-    unsound = -1;
+    invalid = wrong.number;
     ok = v: isInt v && v >= 1 && v <= 1000 || v == "all";
   };
 
@@ -153,7 +130,7 @@ let
   unit = scalar {
     want = "a systemd unit that the host outlives";
     hint = "write its full name, such as \"wiki.service\"";
-    ok = v: matches "[A-Za-z0-9:_.@\\-]+\\.(service|socket|target|timer|path)" v
+    ok = v: isString v && stringLength v <= 255 && matches "[A-Za-z0-9:_.@\\-]+\\.(service|socket|target|timer|path)" v
       && !matches "(systemd-)?(basic|default|emergency|exit|graphical|halt|hibernate|hybrid-sleep|kexec|multi-user|poweroff|reboot|rescue|shutdown|sleep|soft-reboot|suspend|suspend-then-hibernate|sysinit|umount|runlevel[0-6]|ctrl-alt-del)\\.(service|target)" v;
   };
 
@@ -177,7 +154,7 @@ let
     want = "a cluster name";
     hint = "use lower-case letters, digits and inner hyphens";
     re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
-    unsound = "(unnamed)";
+    invalid = "(unnamed)";
   };
 
   tags = listOf (word {
@@ -197,14 +174,15 @@ let
   upstream = scalar {
     want = "host:port, not below .rete, or unix:/path";
     hint = "write for example \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/wiki/http.sock\"";
-    unsound = "?";
+    invalid = wrong.string;
     ok = v: matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112 || isHostPort v && !matches ".*\\.rete:.*" v;
   };
 
   reference = word {
-    want = "the name of a file below the provider's directory of files";
+    want = "the name of a file below the provider's directory of files, at most 255 characters";
     hint = "write for example \"outline/smtp-password\"";
     re = "[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*";
+    most = 255;
   };
 in
 {

@@ -18,9 +18,9 @@ func (c Change) mark() string {
 	return "~"
 }
 
-// say is a change in words, and what one of its sort is called.
-func (c Change) say() (noun, words string) {
-	value := ""
+// prose is a change in words, and what one of its sort is called.
+func (c Change) prose() (noun, words string) {
+	var value string
 	switch {
 	case c.Before == nil:
 		value = compact(c.After)
@@ -79,8 +79,8 @@ func (c Change) say() (noun, words string) {
 	return noun, spiffe.ReplaceAllString(words, "")
 }
 
-// own is a sentence about a host without the host's name, so that many hosts say the same.
-func own(host, words string) string {
+// relativeTo is a sentence about a host without the host's name, so that many hosts say the same.
+func relativeTo(host, words string) string {
 	if host == "" || !strings.Contains(words, host) {
 		return words
 	}
@@ -144,8 +144,8 @@ func publicly(c Change) string {
 	return ""
 }
 
-// home is the host that a principal or an account is on, "" of one that is on several.
-func home(who string) string {
+// hostOf is the host that a principal or an account is on, "" of one that is on several.
+func hostOf(who string) string {
 	kind, name, _ := strings.Cut(who, "/")
 	host, _, ofHost := strings.Cut(name, "/")
 	_, on, account := strings.Cut(who, " on ")
@@ -166,7 +166,7 @@ func sentences(rights []Right, may string) []string {
 	var deeds []deed
 	said := map[deed]string{}
 	for _, r := range rights {
-		d := deed{r.May, own(home(r.Who), r.What)}
+		d := deed{r.May, relativeTo(hostOf(r.Who), r.What)}
 		said[d] = d.what
 		if who[d] == nil {
 			deeds = append(deeds, d)
@@ -206,8 +206,8 @@ func some(names []string, n int) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// say is where the service runs, was and is. Of many hosts, those that differ.
-func (m Move) say() string {
+// prose is where the service runs, was and is. Of many hosts, those that differ.
+func (m Move) prose() string {
 	const few = 6
 	if max(len(m.Before), len(m.After)) <= few+1 {
 		return fmt.Sprintf("service/%s: %s → %s", m.Service, place(m.Before), place(m.After))

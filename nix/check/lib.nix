@@ -16,14 +16,15 @@ let
     tail
     toJSON
     ;
+  inherit (import ../lib.nix) isInvalid when;
   inherit (import ../fault.nix) fault;
   inherit (import ../text.nix) password secret show suggest;
 
-  # Names that are not in a set. What stands for none, "?" for a wrong one and secrets
+  # Names that are not in a set. What stands for none, what stands for a wrong one, and secrets
   # were reported already.
   unknown = id: what: set: place: names:
     let
-      missing = filter (n: !set ? ${n} && n != "" && n != "?" && !secret n && !password n) names;
+      missing = filter (n: !set ? ${n} && n != "" && !isInvalid n && !secret n && !password n) names;
     in
     map
       (n: fault {
@@ -51,12 +52,14 @@ let
     if part == null then null else head part;
 in
 {
-  inherit fault show suggest unknown;
+  inherit fault show suggest unknown when;
 
   # A name as it is written behind a dot.
+  # attribute :: String -> String
   attribute = n: if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n;
 
   # `node` is given to every node and to nothing else, `operator` by hand alone.
+  # reserved :: String -> String -> Fault
   reserved = place: name: fault {
     id = "FL018";
     inherit place;
@@ -69,13 +72,13 @@ in
   };
 
   # An attribute that should be there, and one that should not be beside another.
+  # missing, excluded :: String -> String -> String -> [Fault]
   missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
   excluded = remedy: place: value: [ (fault { id = "FL009"; inherit place value remedy; problem = "given together with"; }) ];
 
-  when = condition: faults: if condition then faults else [ ];
-
   # A URL below the trust domain leads to its service's port on all hosts but through SOCKS5,
   # which takes any.
+  # answers :: String -> String -> [Fault]
   answers = place: url:
     let
       name = serviceOf url;
@@ -83,7 +86,7 @@ in
       port = if elemAt part 2 != null then elemAt part 2 else if head part == "https" then "443" else "80";
       service = t.services.${name};
     in
-    if name == null || part == null || !t.services ? ${name} || service.listenPort == -1 || toString service.listenPort == port then [ ]
+    if name == null || part == null || !t.services ? ${name} || isInvalid service.listenPort || toString service.listenPort == port then [ ]
     else [
       (fault {
         id = "FL028";
@@ -95,11 +98,16 @@ in
     ];
 
   # The service that a URL names below the trust domain, null when it is elsewhere.
+  # serviceOf :: String -> String | null
   inherit serviceOf;
+  # A fault where a URL names a service that is not there.
+  # named :: String -> String -> [Fault]
   named = place: url:
     let name = serviceOf url; in
     if name == null then [ ] else unknown "FL011" "service" t.services place [ name ];
 
+  # Faults for the names in a list that are not there.
+  # host, service, user, role, group :: String -> [String] -> [Fault]
   host = unknown "FL010" "host" t.hosts;
   service = place: concatMap (n: map (f: whole f n) (unknown "FL011" "service" t.services place [ n ]));
   user = unknown "FL012" "user" t.users;
@@ -107,6 +115,7 @@ in
   group = unknown "FL014" "group" t.serviceGroups;
 
   # Of the things that share a key, all but the first are faults.
+  # twice :: { … } -> [a] -> [Fault]
   twice = { id, key, place, problem, remedy, show ? key, what ? (e: e.name) }: list:
     let
       groups = groupBy key list;

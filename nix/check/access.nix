@@ -1,8 +1,8 @@
 # Faults of each user, role and group.
-{ clean, t, tools, ... }:
+{ clean, t, lib, ... }:
 let
   inherit (builtins) any concatMap concatStringsSep elem filter mapAttrs;
-  inherit (tools) fault group reserved role service when;
+  inherit (lib) fault group reserved role service when;
 
   # A role with a reference to nothing was reported for that.
   reaches = n: r:

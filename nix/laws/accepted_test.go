@@ -1,0 +1,232 @@
+package laws
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/agent/forward/fdstore"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/inbound"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/outbound"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/config"
+	files "github.com/florete/florete/providers/file"
+	"github.com/florete/florete/providers/oidc"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store/sqlite"
+)
+
+// What compiles is accepted: by the code that hosts, providers and forwarders run.
+func TestWhatCompilesIsAccepted(t *testing.T) {
+	r := newReaders(t)
+	for _, s := range samples(t) {
+		if err := r.refusal(s.more); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+	if r.answers < 10*len(samples(t)) {
+		t.Errorf("only %d needs were answered", r.answers)
+	}
+}
+
+// readers are the programs that read documents, without the machines they run on.
+type readers struct {
+	t       *testing.T
+	store   *sqlite.Store
+	key     *seal.Key
+	issuing *ca.Authority
+	in      *inbound.Server
+	out     *outbound.Server
+	answers int
+}
+
+func newReaders(t *testing.T) *readers {
+	t.Helper()
+	r := &readers{t: t, issuing: authorities().issuing}
+	var err error
+	if r.store, err = sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.store.Close() })
+	if r.key, err = seal.New(make([]byte, 32)); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	r.in = inbound.New(inbound.Config{Identities: func() *identity.Set { return &identity.Set{} }, Tally: new(metrics.Tally), Usage: &usage.Table{}, Log: log})
+	r.out = outbound.New(outbound.Config{Sockets: &fdstore.Store{}, Tally: new(metrics.Tally), Log: log})
+	t.Cleanup(func() { r.in.Close(); r.out.Close() })
+	return r
+}
+
+// refusal is why a program refuses documents, nil where none does.
+func (r *readers) refusal(c compiled) error {
+	for _, host := range slices.Sorted(maps.Keys(c.Documents)) {
+		dir := r.t.TempDir()
+		for _, raw := range c.Documents[host] {
+			d, err := raw.Open()
+			if err != nil {
+				return fmt.Errorf("open: %w", err)
+			}
+			if err := d.Write(dir); err != nil {
+				return err
+			}
+		}
+		m, err := r.host(dir)
+		if err != nil {
+			return fmt.Errorf("host %s: %w", host, err)
+		}
+		if err := r.forwarder(m); err != nil {
+			return fmt.Errorf("forwarder of %s: %w", host, err)
+		}
+		if _, provides := c.Documents[host][florete.DocPolicy]; provides {
+			if err := r.provider(dir); err != nil {
+				return fmt.Errorf("provider %s: %w", host, err)
+			}
+		}
+	}
+	return nil
+}
+
+// host is what activation does with documents before it calls anybody.
+func (r *readers) host(dir string) (florete.Manifest, error) {
+	store, _, err := documents.Open(florete.Layout(r.t.TempDir()), dir, func(string) {})
+	if err != nil {
+		return florete.Manifest{}, err
+	}
+	m := store.Set().Manifest
+	for _, n := range m.Needs {
+		if _, ok := api.Paths[n.Kind]; !ok && n.Kind != config.Name {
+			return m, fmt.Errorf("need %s: no path for kind %s", n.ID, n.Kind)
+		}
+	}
+	_, problems := identity.Load(florete.Layout(r.t.TempDir()), m, &identity.Set{})
+	return m, errors.Join(problems...)
+}
+
+// forwarder has the forwarder put the rules in force, but for what a machine must have:
+// addresses and accounts.
+func (r *readers) forwarder(m florete.Manifest) error {
+	f := m.Forwarder
+	f.Listen, f.Publish, f.Callers = nil, slices.Clone(f.Publish), slices.Clone(f.Callers)
+	for i := range f.Publish {
+		f.Publish[i].User = ""
+		if path, ok := strings.CutPrefix(f.Publish[i].Upstream, "unix:"); ok {
+			if _, err := net.Dial("unix", path); err != nil && strings.Contains(err.Error(), "invalid argument") {
+				return fmt.Errorf("upstream %s: %w", path, err)
+			}
+		} else if _, err := net.ResolveTCPAddr("tcp", numeric(f.Publish[i].Upstream)); err != nil {
+			return fmt.Errorf("upstream: %w", err)
+		}
+	}
+	for i := range f.Callers {
+		f.Callers[i].Users = nil
+	}
+	errs := r.in.Apply(f)
+	m.Forwarder = f
+	for _, err := range r.out.Apply(m) {
+		if of := new(net.OpError); !errors.As(err, &of) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// numeric is a host:port whose host needs no resolver.
+func numeric(hostport string) string {
+	host, port, err := net.SplitHostPort(hostport)
+	if err == nil && net.ParseIP(host) == nil {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return hostport
+}
+
+// provider has a provider put a policy in force, and answer all that it grants.
+func (r *readers) provider(dir string) error {
+	policies, err := server.OpenPolicies(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	p := policies.Current()
+	kinds := []server.Kind{
+		cert.New(cert.Config{Store: r.store, Key: r.key, Policy: policies.Current, Authority: func() (*ca.Authority, error) { return r.issuing, nil }}),
+		oidc.New(oidc.Config{Store: r.store, Key: r.key, Policy: policies.Current}),
+		files.Files{Dir: r.t.TempDir()},
+		config.Artifacts(""),
+	}
+	for name := range p.Kinds {
+		i := slices.IndexFunc(kinds, func(k server.Kind) bool { return k.Name() == name })
+		if i < 0 {
+			return fmt.Errorf("kind %s: none", name)
+		}
+		if err := kinds[i].Check(p); err != nil {
+			return err
+		}
+		for _, g := range p.Grants {
+			if k, ok := kinds[i].(server.Answerer); ok && g.Kind == name {
+				if err := r.answer(k, p, g); err != nil {
+					return fmt.Errorf("need %s of %s: %w", g.Need, g.Caller.Short(), err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// answer requests what is granted. A file that nobody put there is no refusal.
+func (r *readers) answer(k server.Answerer, p florete.Policy, g florete.Grant) error {
+	r.answers++
+	body := g.Request
+	if g.Kind == cert.Name {
+		var err error
+		if body, err = withCSR(g.Request); err != nil {
+			return err
+		}
+	}
+	request := api.Request{Need: g.Need, Serial: 1, Generation: g.Generation, Body: body}
+	b, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	if len(b) > api.MaxRequest {
+		return fmt.Errorf("request of %d bytes, want at most %d", len(b), api.MaxRequest)
+	}
+	if g.Caller.Kind() != florete.KindNode {
+		return fmt.Errorf("caller is a %s", g.Caller.Kind())
+	}
+	_, err = k.Answer(context.Background(), server.Call{Caller: g.Caller, Request: request, Grant: g, Policy: p, Now: time.Now()})
+	if missing := new(api.Error); errors.As(err, &missing) && missing.Code == api.CodeMissing {
+		return nil
+	}
+	return err
+}
+
+// withCSR is the request for a certificate as a host sends it.
+func withCSR(request json.RawMessage) (json.RawMessage, error) {
+	var of api.CertBody
+	if err := json.Unmarshal(request, &of); err != nil {
+		return nil, err
+	}
+	csr, err := ca.NewCSR(of.ID, authorities().issuing.Key)
+	if err != nil {
+		return nil, err
+	}
+	of.CSR = string(csr)
+	return json.Marshal(of)
+}

@@ -1,0 +1,235 @@
+package laws
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/ca"
+)
+
+// authorities are of the trust domain laws.flor. No text of theirs looks like a name of
+// the generator's.
+var authorities = sync.OnceValue(func() (a struct {
+	root, next *ca.Authority // two roots
+	issuing    *ca.Authority // under the first
+}) {
+	root := func() *ca.Authority {
+		for {
+			r := must(ca.NewRoot("laws.flor", time.Now()))
+			if !mention.Match(ca.EncodeCertificates(r.Certificate)) {
+				return r
+			}
+		}
+	}
+	a.root, a.next = root(), root()
+	key := must(ca.NewKey())
+	csr := must(ca.NewIssuingCSR("laws.flor", key))
+	a.issuing = &ca.Authority{Certificate: must(a.root.SignIssuing(csr, ca.IssuingLifetime, time.Now())), Key: key}
+	return a
+})
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// roots are ways to write roots of laws.flor.
+func roots() [][]string {
+	first, next := pemOf(authorities().root), pemOf(authorities().next)
+	return [][]string{{first}, {first, next}, {first + next}, {"# ours\n" + first + "\n# the next\n" + next}}
+}
+
+func pemOf(a *ca.Authority) string { return string(ca.EncodeCertificates(a.Certificate)) }
+
+// hostKeys are SSH host keys of every type.
+var hostKeys = sync.OnceValue(func() (lines []string) {
+	ed, _, err := ed25519.GenerateKey(rand.Reader)
+	keys := []any{must(ed, err), &must(rsa.GenerateKey(rand.Reader, 2048)).PublicKey, &must(rsa.GenerateKey(rand.Reader, 3072)).PublicKey}
+	for _, curve := range []elliptic.Curve{elliptic.P256(), elliptic.P384(), elliptic.P521()} {
+		keys = append(keys, &must(ecdsa.GenerateKey(curve, rand.Reader)).PublicKey)
+	}
+	for _, k := range keys {
+		lines = append(lines, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(must(ssh.NewPublicKey(k))))))
+	}
+	return lines
+})
+
+// odd are values that are at a bound, beyond it, or of an unusual form, by the place where
+// they are written. Which of them the compiler refuses is its own affair.
+func odd() map[string][]any {
+	long := func(n int) string { return strings.Repeat("x", n) }
+	urls := []any{}
+	for _, u := range []string{
+		"https://a.example", "http://a.example:8080", "https://A.example", "https://a_b.example", "https://192.0.2.1", "https://[2001:db8::1]:8443",
+		"https://a.example/", "https://a.example/realm", "https://a.example?x=%zz", "https://a.example/%zz", "https://a.example/%", "https://a.example/%41",
+		"https://a.example:", "https://a.example:0", "https://a.example:65536", "https://a:b:c", "https://]", "https://[", "https://[::1", "https://[1:::2]", "http://:80", "https://",
+		"https://a.example/\u0001", "https://a.example/\u007f", "https://a.example/é", "https://a.example/a b", "https://a.example/<>", "https://a.example/#top", "ftp://a.example", "//a.example",
+		"https://a.example/" + long(982), "https://a.example/" + long(983), "https://" + long(300) + ".example",
+	} {
+		urls = append(urls, u)
+	}
+	callbacks := []any{[]string{}}
+	for _, u := range urls {
+		callbacks = append(callbacks, []any{u})
+	}
+	for _, n := range []int{1, 32, 33, 70} {
+		many := []string{}
+		for i := range n {
+			many = append(many, fmt.Sprintf("https://a.example/%d/%s", i, long(979)))
+		}
+		callbacks = append(callbacks, many)
+	}
+	var certificates, keys []any
+	first := pemOf(authorities().root)
+	for _, texts := range roots() {
+		certificates = append(certificates, texts)
+	}
+	for _, text := range []string{
+		strings.ReplaceAll(first, "CERTIFICATE", "TRUSTED CERTIFICATE"), first + "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n",
+		strings.Replace(first, "-----END", "-----EMD", 1), first[:len(first)/2], "-----BEGIN CERTIFICATE-----", strings.Replace(first, "M", "N", 1),
+		first + strings.ReplaceAll(first, "CERTIFICATE", "certificate"), "-----BEGIN CERTIFICATE-----\nbGF3cw==\n-----END CERTIFICATE-----\n",
+	} {
+		certificates = append(certificates, []string{text})
+	}
+	for _, line := range hostKeys() {
+		kind, text, _ := strings.Cut(line, " ")
+		for _, l := range []string{line, line + " comment", line + "\n", line[:len(line)-4], line + "AAAA", line[:len(line)-1] + "=", kind + " " + text[:30] + "Z" + text[31:],
+			"ssh-rsa " + text, "ssh-ed25519 " + text, "ecdsa-sha2-nistp256 " + text} {
+			keys = append(keys, l)
+		}
+	}
+	ports := []any{-1, 0, 1, 65535, 65536, 70000}
+	return map[string][]any{
+		"name":                          {"laws", long(63), long(64), "a.b", "A"},
+		"trustDomain":                   {"laws.flor", "laws", "LAWS", "a_b", long(63) + "." + long(63), long(64), "10.0.0.1", "10.0.0.300", strings.Repeat("abcdefghi.", 17) + "flor", strings.Repeat("abcdefghi.", 18) + "flor"},
+		"serial":                        {0, 1, 9007199254740991, 9007199254740992, -1},
+		"rev":                           {"", "é\u0001\u2028", long(5000)},
+		"trust.roots":                   certificates,
+		"trust.signingKeys":             {[]string{}, []string{"a:b"}, []string{"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="}, []string{"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBN="}, []string{"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM=\n"}, []string{"é:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="}},
+		"providers.cert.lifetime":       {0, 9, 10, 86400, 7776000, 7776001, 31536000},
+		"providers.config.interval":     {0, 1, 86399, 86400, 315360000, 315360001},
+		"providers.config.staleAfter":   {1, 901, 315360000, 315360001},
+		"providers.oidc.issuer":         urls,
+		"hosts.a.sshHostKey":            keys,
+		"hosts.a.address":               {"192.0.2.1", "192.0.2.1:70000", "192.0.2.1:65535", "192.0.2.1:0", "2001:db8::1", "::ffff:192.0.2.1", "fe80::1%eth0", "1:2:3:4:5:6:7::", "a.example", "a..example", long(63) + ".example", long(64) + ".example", ""},
+		"hosts.a.bind":                  {"0.0.0.0", "::", "192.0.2.1", "a.example", "::1"},
+		"hosts.a.networks":              {map[string]any{"lan": "10.0.0.1:99999"}, map[string]any{"lan": []string{}}, map[string]any{"lan": "10.0.0.1:4711"}},
+		"hosts.a.forwarderPort":         ports,
+		"hosts.a.providerPort":          ports,
+		"hosts.a.loopback":              {"127.64.0.0/10", "127.0.0.0/8", "127.1.1.0/30", "127.1.1.0/31", "127.300.0.0/16", "10.0.0.0/8"},
+		"hosts.a.callers":               {map[string]any{"node": []any{0, 4294967294}}, map[string]any{"node": []any{4294967295}}, map[string]any{"vertex/x": []any{1}}, map[string]any{"service/s": []any{1}}},
+		"hosts.a.instance":              {"blue", long(14), long(15)},
+		"services.s.port":               ports,
+		"services.s.listenPort":         ports,
+		"services.s.upstream":           {"unix:/" + long(106), "unix:/" + long(107), "unix:/" + long(108), "unix:relative", "192.0.2.1:65536", "192.0.2.1:65535", "[::1]:80", "[::1:80", "a.example:99999", "localhost:1"},
+		"services.s.files":              {map[string]any{long(56): map[string]any{"ref": "a"}}, map[string]any{long(57): map[string]any{"ref": "a"}}, map[string]any{".": map[string]any{"ref": "a"}}},
+		"services.s.files.f.ref":        {"a", "a/b", "../a", "a//b", "/a", ".", "a/./b", "a/..", long(255), long(256), strings.Repeat("a/", 127) + "a", strings.Repeat("a/", 3000) + "a"},
+		"services.s.files.f.mode":       {"0400", "400", "0777", "0644", "04000", "0o400"},
+		"services.s.files.f.generation": {0, 1, 1000000, 1000001},
+		"services.s.files.f.dependsOn":  {[]string{"cert-node"}, []string{"nothing"}, []string{"file-s-f"}, []string{"config-documents"}},
+		"services.s.files.f.restart":    {"s.service", "s", "reboot.target", long(247) + ".service", long(248) + ".service"},
+		"services.s.sso.redirectURIs":   callbacks,
+		"services.s.sso.generation":     {0, 1, 1000000, 1000001},
+		"services.s.tlsName":            {"a.example", strings.Repeat("abcdefghi.", 25) + "abc", strings.Repeat("abcdefghi.", 25) + "abcd", "A.example"},
+		"services." + long(50):          {map[string]any{"host": "a", "port": 1}},
+		"services." + long(51):          {map[string]any{"host": "a", "port": 1}},
+		"users." + long(53):             {map[string]any{}},
+		"users." + long(54):             {map[string]any{}},
+		"users.florete_":                {map[string]any{}},
+	}
+}
+
+const oddBase = `{
+  "serial": 1, "name": "laws", "trustDomain": "laws.flor",
+  "trust": {"signingKeys": ["laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="]},
+  "hosts": {"a": {"address": "192.0.2.1", "users": ["u"]}},
+  "users": {"u": {"roles": ["r"]}},
+  "services": {"s": {
+    "host": "a", "port": 8080, "visibility": "public", "files": {"f": {"ref": "s/f"}},
+    "sso": {"mode": "oidc", "redirectURIs": ["https://a.example/callback"]}
+  }},
+  "roles": {"node": {"serviceGroups": ["control-plane"]}, "operator": {}, "r": {"services": ["s"]}},
+  "serviceGroups": {"control-plane": ["s"], "control-plane-write": []},
+  "providers": {"cert": {"hosts": ["a"]}, "config": {"hosts": ["a"]}, "file": {"hosts": ["a"]}, "oidc": {"hosts": ["a"], "issuer": "https://auth.example"}}
+}`
+
+// with is oddBase with one value.
+func with(place string, value any) json.RawMessage {
+	var top map[string]any
+	if err := json.Unmarshal([]byte(oddBase), &top); err != nil {
+		panic(err)
+	}
+	put(top, "trust.roots", roots()[0])
+	put(top, "hosts.a.sshHostKey", hostKeys()[0])
+	put(top, "hosts.a.capabilities", []string{"ingress"})
+	put(top, place, value)
+	return must(json.Marshal(top))
+}
+
+func put(set map[string]any, place string, value any) {
+	first, rest, deeper := strings.Cut(place, ".")
+	if !deeper {
+		set[first] = value
+		return
+	}
+	if set[first] == nil {
+		set[first] = map[string]any{}
+	}
+	put(set[first].(map[string]any), rest, value)
+}
+
+// Of one odd value, either the compiler says that it is wrong or no program does.
+func TestOddValuesAreRefusedOrAccepted(t *testing.T) {
+	var all []json.RawMessage
+	var names []string
+	for place, values := range odd() {
+		for _, v := range values {
+			all, names = append(all, with(place, v)), append(names, fmt.Sprintf("%s = %.100s", place, must(json.Marshal(v))))
+		}
+	}
+	r := newReaders(t)
+	accepted := 0
+	for i, docs := range tryAll(t, "nix-instantiate", all) {
+		if docs.Report != "" || refused(all[i]) {
+			continue
+		}
+		accepted++
+		if err := r.refusal(docs); err != nil {
+			t.Errorf("%s compiles, and is refused: %v", names[i], err)
+		}
+	}
+	if accepted < len(all)/3 || accepted == len(all) {
+		t.Errorf("%d of %d compile", accepted, len(all))
+	}
+}
+
+// refused tells whether the compiler refuses roots that Nix cannot decode.
+func refused(topology json.RawMessage) bool {
+	var c struct {
+		TrustDomain string
+		Trust       struct{ Roots []string }
+	}
+	if err := json.Unmarshal(topology, &c); err != nil {
+		panic(err)
+	}
+	for _, f := range compile.CheckRoots(c.Trust.Roots, c.TrustDomain, time.Now()) {
+		if f.IsError() {
+			return true
+		}
+	}
+	return false
+}

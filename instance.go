@@ -49,8 +49,8 @@ func (m Instance) Run() string { return filepath.Join("/run", m.String()) }
 // Agent is the socket where the forwarder answers about its status.
 func (m Instance) Agent() string { return filepath.Join(m.Run(), "agent/status.sock") }
 
-// Rotate is the directory of requests to fetch needs again.
-func (m Instance) Rotate() string { return filepath.Join("/run", m.Unit("host")) }
+// Refetch is the directory of requests to fetch a need again: a file named after it.
+func (m Instance) Refetch() string { return filepath.Join("/run", m.Unit("host")) }
 
 // Etc is where documents and settings are, /etc/florete.
 func (m Instance) Etc() string { return filepath.Join("/etc", m.String()) }

@@ -1,4 +1,4 @@
-// Package credentials gives services what was delivered for them when systemd loads
+// Package credentials delivers to services what was delivered for them when systemd loads
 // their credentials from a socket (systemd.exec(5), LoadCredential=), so that nothing
 // of it lies where the service's account could read it later:
 //
@@ -30,7 +30,7 @@ import (
 	"github.com/florete/florete"
 )
 
-// Config is what a host gives credentials from.
+// Config says where credentials are.
 type Config struct {
 	Layout florete.Layout
 	Log    *slog.Logger
@@ -50,15 +50,15 @@ type server struct {
 	changed  chan struct{}    // closed when the disk may have changed
 }
 
-// held begins the names of connections that systemd holds.
-const held = "ask-"
+// stored begins the names of connections that systemd stores.
+const stored = "request-"
 
 // Sockets are, among what systemd passes to this process (sd_listen_fds(3)), the
-// socket to listen on, and the connections that it held for an earlier one.
+// socket to listen on, and the connections that it stored for an earlier one.
 func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, err error) {
 	for _, f := range files {
 		defer f.Close()
-		if strings.HasPrefix(f.Name(), held) {
+		if strings.HasPrefix(f.Name(), stored) {
 			c, err := net.FileConn(f)
 			if conn, ok := c.(*net.UnixConn); ok && err == nil {
 				waiting = append(waiting, conn)
@@ -81,7 +81,7 @@ func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, e
 // them for an earlier process. It returns when ctx ends and every connection has an answer.
 func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c Config) error {
 	if c.StartTimeout == nil {
-		c.StartTimeout = startTimeout
+		c.StartTimeout = systemdTimeoutStart
 	}
 	s := &server{Config: c, changed: make(chan struct{})}
 	var running sync.WaitGroup

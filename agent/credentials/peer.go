@@ -45,10 +45,10 @@ func parse(address string) (request, error) {
 	if len(part) != 4 || len(part[0]) < 2 || part[0][0] != '@' || part[1] != "unit" || part[2] == "" || part[3] == "" {
 		return request{}, fmt.Errorf("%q: not the address of a unit that loads a credential", address)
 	}
-	return request{unit: part[2], name: part[3], key: held + part[0][1:]}, nil
+	return request{unit: part[2], name: part[3], key: stored + part[0][1:]}, nil
 }
 
-// gone tells whether the peer has closed its end altogether. It never sends.
+// gone is whether the peer has closed its end altogether. It never sends.
 func gone(conn *net.UnixConn) bool {
 	closed := false
 	err := control(conn, func(fd int) error {
@@ -72,8 +72,8 @@ func control(conn *net.UnixConn, f func(fd int) error) error {
 	return failed
 }
 
-// startTimeout is a unit's TimeoutStartSec= in force, zero for infinity.
-func startTimeout(ctx context.Context, unit string) (time.Duration, error) {
+// systemdTimeoutStart is a unit's TimeoutStartSec= in force, zero for infinity.
+func systemdTimeoutStart(ctx context.Context, unit string) (time.Duration, error) {
 	conn, err := dbus.NewSystemConnectionContext(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("D-Bus: %w", err)

@@ -17,8 +17,8 @@ func Remove(c Config) error {
 	return err
 }
 
-// rewrite makes the instance's block say this, where it is or at the end, and tells
-// whether it said something else. Whoever reads meanwhile sees the old file or the new one.
+// rewrite replaces the instance's block, where it is or at the end, and reports
+// whether it changed. Whoever reads meanwhile sees the old file or the new one.
 func (c Config) rewrite(block string) (changed bool, err error) {
 	old, err := os.ReadFile(c.Hosts)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

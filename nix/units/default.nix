@@ -16,7 +16,7 @@ let
   guard = import ./guard.nix common;
   credential = import ./credentials.nix common;
   host = import ./host.nix common;
-  names = import ./names.nix common;
+  hostsFile = import ./hosts-file.nix common;
   need = import ./need.nix common;
   provider = import ./provider.nix common;
 
@@ -41,7 +41,7 @@ in
     foldl' (all: n: all // need n.id)
       (activate { inherit documents bin; settings = settings.activate or { }; }
         // agent { inherit manifest bin; settings = settings.agent or { }; }
-        // names { inherit bin; }
+        // hostsFile { inherit bin; }
         // guard { inherit bin; }
         // host { inherit manifest bin; }
         // optionalAttrs (policy != null) (provider.units { inherit policy bin credentials; settings = settings.provider or null; })

@@ -7,7 +7,7 @@ let
 
   sockets = {
     host = { description = "What this host says of itself"; path = "${run}-host.sock"; };
-    host-rotate = { description = "Asking this host to fetch a need again"; path = "${run}-host-rotate.sock"; };
+    host-refetch = { description = "Asking this host to fetch a need again"; path = "${run}-host-refetch.sock"; };
   };
 in
 { manifest, bin }:

@@ -53,7 +53,7 @@ func TestBlock(t *testing.T) {
 	if got := block("", florete.Manifest{}); got != "" {
 		t.Errorf("a host that reaches nothing has %q", got)
 	}
-	want := "# florete: what cluster demo offers this host; kept by florete-names.service\n" +
+	want := "# florete: what cluster demo offers this host; kept by florete-hosts-file.service\n" +
 		"127.1.1.0 wiki.demo.flor.rete\n127.1.1.1 host.ursula.demo.flor.rete\n# florete: end\n"
 	if got := block("", reach("service/wiki", "service/ursula/host")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

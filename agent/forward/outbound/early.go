@@ -15,48 +15,8 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-const (
-	// maxEarly is how many bytes of a process flow before the far side has answered.
-	maxEarly = 32 << 10
-	// retryPause is between two requests to a forwarder that is being started again.
-	retryPause = 100 * time.Millisecond
-)
-
-// request opens a stream and waits until the far side serves it. One that is stopping serves
-// no more, and says so: the stream is opened again until the next process is there, for a
-// while.
-func (s *Server) request(ctx context.Context, f flow, e *early) (*transport.Stream, error) {
-	until := time.Now().Add(openTimeout)
-	for {
-		st, err := s.requestOnce(ctx, f, e)
-		var refused *transport.RefusedError
-		if !errors.As(err, &refused) || refused.Code != wire.Stopping || time.Now().After(until) {
-			return st, err
-		}
-		select {
-		case <-time.After(retryPause):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func (s *Server) requestOnce(ctx context.Context, f flow, e *early) (*transport.Stream, error) {
-	st, err := s.dial(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	if e == nil {
-		err = answer(ctx, st)
-	} else {
-		err = e.flow(ctx, st)
-	}
-	if err != nil {
-		st.Release()
-		return nil, err
-	}
-	return st, nil
-}
+// maxEarly is how many bytes of a process flow before the far side has answered.
+const maxEarly = 32 << 10
 
 // early sends what a process writes before the far side has answered, and keeps it for
 // the next stream, should this one not be served.
@@ -81,9 +41,9 @@ func (e *early) release() {
 	}
 }
 
-// flow sends until the answer, which it waits for. The error is the answer's, or
+// sendUntilAnswer sends until the answer, which it waits for. The error is the answer's, or
 // context.Canceled when the process has gone.
-func (e *early) flow(ctx context.Context, st *transport.Stream) error {
+func (e *early) sendUntilAnswer(ctx context.Context, st *transport.Stream) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	sent := make(chan error, 1)
@@ -111,7 +71,7 @@ func (e *early) flow(ctx context.Context, st *transport.Stream) error {
 }
 
 // send returns an error when the process has reset its connection. What becomes of the
-// stream is for the answer to say, and what comes after the end of data or maxEarly bytes
+// stream is in the answer, and what comes after the end of data or maxEarly bytes
 // is for later.
 func (e *early) send(st *quic.Stream) error {
 	if _, err := st.Write(e.kept); err != nil {

@@ -28,15 +28,15 @@ func TestHandshakesEnd(t *testing.T) {
 	if err := try(t, p, route(t, outline, s.addr)); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.ln.Opening(); n != 0 || s.ended.Load() != 0 {
+	if n := s.ln.Handshakes(); n != 0 || s.ended.Load() != 0 {
 		t.Errorf("%d handshakes under way with one connection, %d ended", n, s.ended.Load())
 	}
 	if err := try(t, p, route(t, wiki, s.addr)); err == nil {
 		t.Fatal("connected to what has no SVID")
 	}
-	for until := time.Now().Add(5 * time.Second); s.ln.Opening() != 0; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(5 * time.Second); s.ln.Handshakes() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
-			t.Fatalf("%d handshakes under way after one was refused", s.ln.Opening())
+			t.Fatalf("%d handshakes under way after one was refused", s.ln.Handshakes())
 		}
 	}
 }

@@ -5,10 +5,10 @@ let
 in
 { bin }:
 {
-  ${unit "names.service"} = {
+  ${unit "hosts-file.service"} = {
     Unit = { Description = "Keep the names of the cluster's services in /etc/hosts"; StartLimitIntervalSec = 0; };
     Service = simple // offline // {
-      ExecStart = command "${bin}/flor names" { inherit state; };
+      ExecStart = command "${bin}/flor hosts-file" { inherit state; };
       # Of all files it sees these; one of /etc is replaced in its directory.
       BindPaths = "/etc";
       BindReadOnlyPaths = [ "-/usr" bin state ];

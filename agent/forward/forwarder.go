@@ -25,22 +25,22 @@ import (
 	"github.com/florete/florete/agent/watch"
 )
 
-// agent is a running forwarder. in and out are nil until the node's identity is
+// forwarder is a running one. in and out are nil until the node's identity is
 // there; only the loop touches them.
-type agent struct {
+type forwarder struct {
 	Config
-	tally    *metrics.Tally
-	usage    usage.Table
-	proofs   atomic.Pointer[identity.Set] // what new connections prove and believe
-	snapshot atomic.Pointer[snapshot]     // in force
-	pool     *transport.Pool
-	sockets  *fdstore.Store
-	watched  bool // systemd wants to hear of every turn
-	in       *inbound.Server
-	out      *outbound.Server
+	metrics    *metrics.Counters
+	usage      usage.Table
+	identities atomic.Pointer[identity.Set] // of new connections, and the roots for their peers
+	snapshot   atomic.Pointer[snapshot]     // in force
+	pool       *transport.Pool
+	sockets    *fdstore.Store
+	watched    bool // systemd expects a notification of every pass
+	in         *inbound.Server
+	out        *outbound.Server
 }
 
-// snapshot is what was on disk, and what could not be used of it. It is told when it
+// snapshot is what was on disk, and what could not be used of it. It is reported when it
 // is in force.
 type snapshot struct {
 	document   florete.Document
@@ -50,110 +50,110 @@ type snapshot struct {
 	problems   []string
 }
 
-func (a *agent) run(ctx context.Context) error {
+func (f *forwarder) run(ctx context.Context) error {
 	within, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		return fmt.Errorf("watchdog of systemd: %w", err)
 	}
 	if within > 0 {
-		a.watched, a.Poll = true, min(a.Poll, within/3)
+		f.watched, f.Poll = true, min(f.Poll, within/3)
 	}
-	a.sockets = fdstore.Open()
-	ln, err := status.Listen(a.Socket)
+	f.sockets = fdstore.Open()
+	ln, err := status.Listen(f.Socket)
 	if err != nil {
 		return err
 	}
-	a.pool, err = transport.NewPool(a.identities, &a.usage)
+	f.pool, err = transport.NewPool(f.identities.Load, &f.usage)
 	if err != nil {
 		ln.Close()
 		return err
 	}
-	a.proofs.Store(&identity.Set{})
-	a.snapshot.Store(&snapshot{identities: &identity.Set{}})
+	f.identities.Store(&identity.Set{})
+	f.snapshot.Store(&snapshot{identities: &identity.Set{}})
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	parallel(
-		func() { status.Serve(serving, ln, a.report) },
-		func() { a.usage.Shed(serving) },
+		func() { status.Serve(serving, ln, f.status) },
+		func() { f.usage.Shed(serving) },
 		func() {
 			defer stopServing()
-			err = a.loop(ctx)
+			err = f.loop(ctx)
 		})
 	return err
 }
 
 // loop applies what is on disk, again and again, and ends what it started.
-func (a *agent) loop(ctx context.Context) error {
-	w := watch.New(a.Log)
+func (f *forwarder) loop(ctx context.Context) error {
+	w := watch.New(f.Log)
 	defer w.Close()
-	defer a.pool.Close()
-	defer a.stop()
+	defer f.pool.Close()
+	defer f.stop()
 	for {
-		if err := a.turn(); err != nil {
+		if err := f.reconcile(); err != nil {
 			return err
 		}
-		if w.Watch(a.directories()) {
+		if w.Watch(f.directories()) {
 			continue
 		}
-		if !w.Wait(ctx, a.Poll) {
-			a.notify(daemon.SdNotifyStopping)
+		if !w.Wait(ctx, f.Poll) {
+			f.notify(daemon.SdNotifyStopping)
 			return nil
 		}
 	}
 }
 
 // directories are where activation swaps a symlink or makes a directory.
-func (a *agent) directories() []string {
-	dirs := []string{string(a.Layout), a.Layout.Documents(), a.Layout.Need("")}
-	for _, n := range a.snapshot.Load().manifest.Needs {
+func (f *forwarder) directories() []string {
+	dirs := []string{string(f.Layout), f.Layout.Documents(), f.Layout.Need("")}
+	for _, n := range f.snapshot.Load().manifest.Needs {
 		if n.Kind == "cert" {
-			dirs = append(dirs, a.Layout.Need(n.ID))
+			dirs = append(dirs, f.Layout.Need(n.ID))
 		}
 	}
 	return dirs
 }
 
-func (a *agent) stop() {
-	if a.in == nil {
+func (f *forwarder) stop() {
+	if f.in == nil {
 		return
 	}
-	parallel(a.in.Close, a.out.Close)
+	parallel(f.in.Close, f.out.Close)
 }
 
-// turn reads the disk and puts what it says in force.
-func (a *agent) turn() error {
-	old := a.snapshot.Load()
-	s := a.read(old)
-	if node := s.identities.SVID(s.manifest.Identity.ID); a.in == nil && node != nil {
-		if err := a.start(node); err != nil {
+// reconcile reads the disk and puts what is there in force.
+func (f *forwarder) reconcile() error {
+	old := f.snapshot.Load()
+	s := f.read(old)
+	if node := s.identities.SVID(s.manifest.Identity.ID); f.in == nil && node != nil {
+		if err := f.start(node); err != nil {
 			return err
 		}
 	}
-	a.proofs.Store(s.identities)
-	if a.in != nil {
+	f.identities.Store(s.identities)
+	if f.in != nil {
 		if s.identities.Trust != old.identities.Trust {
-			a.pool.Recheck()
+			f.pool.Recheck()
 		}
-		s = s.with(a.in.Apply(s.manifest.Forwarder)...).with(a.out.Apply(s.manifest)...)
+		s = s.with(f.in.Apply(s.manifest.Forwarder)...).with(f.out.Apply(s.manifest)...)
 		s.running = true
 	}
-	a.snapshot.Store(s)
-	a.tell(old, s)
+	f.snapshot.Store(s)
+	f.report(old, s)
 	return nil
 }
 
 // read makes a snapshot. What cannot be read is left as it was in old.
-func (a *agent) read(old *snapshot) *snapshot {
+func (f *forwarder) read(old *snapshot) *snapshot {
 	s := &snapshot{document: old.document, manifest: old.manifest, identities: old.identities}
-	doc, err := a.Layout.Refresh(old.document)
+	doc, err := f.Layout.Refresh(old.document)
 	if errors.Is(err, fs.ErrNotExist) && old.manifest.Host == "" {
-		return s.with(fmt.Errorf("no manifest accepted yet in %s", a.Layout.Documents()))
+		return s.with(fmt.Errorf("no manifest accepted yet in %s", f.Layout.Documents()))
 	}
 	if err != nil {
 		return s.with(err)
 	}
 	s.document, s.manifest = doc, doc.Manifest()
-	set, errs := identity.Load(a.Layout, s.manifest, old.identities)
+	set, errs := identity.Load(f.Layout, s.manifest, old.identities)
 	s.identities = set
 	return s.with(errs...)
 }
@@ -170,20 +170,18 @@ func (s *snapshot) with(errs ...error) *snapshot {
 }
 
 // start makes both sides, as soon as the node has an identity.
-func (a *agent) start(node *identity.SVID) error {
+func (f *forwarder) start(node *identity.SVID) error {
 	fresh, err := resetKey(node)
 	if err != nil {
 		return err
 	}
-	key := (*quic.StatelessResetKey)(a.sockets.Secret("reset-key", fresh[:]))
-	a.in = inbound.New(inbound.Config{Identities: a.identities, Tally: a.tally, Usage: &a.usage, Log: a.Log, Grace: a.Grace, ResetKey: key, Sockets: a.sockets})
-	a.out = outbound.New(outbound.Config{Pool: a.pool, Sockets: a.sockets, Tally: a.tally, Log: a.Log, Grace: a.Grace})
+	key := (*quic.StatelessResetKey)(f.sockets.Secret("reset-key", fresh[:]))
+	f.in = inbound.New(inbound.Config{Identities: f.identities.Load, Metrics: f.metrics, Usage: &f.usage, Log: f.Log, Grace: f.Grace, ResetKey: key, Sockets: f.sockets})
+	f.out = outbound.New(outbound.Config{Pool: f.pool, Sockets: f.sockets, Metrics: f.metrics, Log: f.Log, Grace: f.Grace})
 	return nil
 }
 
-func (a *agent) identities() *identity.Set { return a.proofs.Load() }
-
-// resetKey lets the peers of a killed agent learn from the next one that their connections
+// resetKey lets the peers of a killed forwarder learn from the next one that their connections
 // are gone. Where systemd keeps it for that one, a renewal in between changes nothing.
 func resetKey(node *identity.SVID) (*quic.StatelessResetKey, error) {
 	secret, err := x509.MarshalPKCS8PrivateKey(node.Cert.PrivateKey)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +17,7 @@ type (
 		sport, dport [2]byte
 		src, dst     [16]byte
 		iface        uint32
-		cookie       [2]uint32
+		cookie       cookie
 	}
 	request struct {
 		header                       unix.NlMsghdr
@@ -35,26 +36,26 @@ type (
 
 const anyCookie = ^uint32(0)
 
-// kernel is a netlink socket that answers sock_diag(7).
-type kernel struct{ fd int }
+// diag is the one netlink socket that answers sock_diag(7) for this process. It is opened
+// with the first lookup, in the network namespace of then.
+var diag = struct {
+	sync.Mutex
+	fd int // -1: not open
+}{fd: -1}
 
-func openKernel() (kernel, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_INET_DIAG)
+// lookup finds one socket of a protocol by its addresses, source first: of TCP those
+// that the socket has.
+func lookup(protocol uint8, source, destination netip.AddrPort) (message, error) {
+	req := newRequest(protocol, source, destination)
+	var answer [4096]byte
+	n, err := exchange((*[unsafe.Sizeof(req)]byte)(unsafe.Pointer(&req))[:], answer[:])
 	if err != nil {
-		return kernel{}, err
+		return message{}, err
 	}
-	if err := unix.Connect(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		unix.Close(fd)
-		return kernel{}, err
-	}
-	return kernel{fd}, nil
+	return parse(answer[:n])
 }
 
-func (k kernel) close() { unix.Close(k.fd) }
-
-// ask finds one socket of a protocol by its addresses, source first: of TCP those
-// that the socket has.
-func (k kernel) ask(protocol uint8, source, destination netip.AddrPort) (message, error) {
+func newRequest(protocol uint8, source, destination netip.AddrPort) request {
 	req := request{family: unix.AF_INET, protocol: protocol, states: ^uint32(0)}
 	req.header = unix.NlMsghdr{Len: uint32(unsafe.Sizeof(req)), Type: unix.SOCK_DIAG_BY_FAMILY, Flags: unix.NLM_F_REQUEST}
 	if !source.Addr().Unmap().Is4() {
@@ -64,19 +65,42 @@ func (k kernel) ask(protocol uint8, source, destination netip.AddrPort) (message
 	binary.BigEndian.PutUint16(req.id.dport[:], destination.Port())
 	copy(req.id.src[:], source.Addr().Unmap().AsSlice())
 	copy(req.id.dst[:], destination.Addr().Unmap().AsSlice())
-	req.id.cookie = [2]uint32{anyCookie, anyCookie}
+	req.id.cookie = cookie{anyCookie, anyCookie}
 
-	out := (*[unsafe.Sizeof(req)]byte)(unsafe.Pointer(&req))[:]
-	if _, err := unix.Write(k.fd, out); err != nil {
-		return message{}, err
+	return req
+}
+
+// exchange sends a request and receives the answer. After an error the socket is another
+// one, so that no answer is taken for that to a later request.
+func exchange(request, answer []byte) (n int, err error) {
+	diag.Lock()
+	defer diag.Unlock()
+	if diag.fd < 0 {
+		if diag.fd, err = openDiag(); err != nil {
+			return 0, err
+		}
 	}
-	// The kernel has answered when Write returns.
-	var in [4096]byte
-	n, _, err := unix.Recvfrom(k.fd, in[:], unix.MSG_DONTWAIT)
+	if _, err = unix.Write(diag.fd, request); err == nil {
+		// The kernel has answered when Write returns.
+		n, _, err = unix.Recvfrom(diag.fd, answer, unix.MSG_DONTWAIT)
+	}
 	if err != nil {
-		return message{}, err
+		unix.Close(diag.fd)
+		diag.fd = -1
 	}
-	return parse(in[:n])
+	return n, err
+}
+
+func openDiag() (int, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_INET_DIAG)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Connect(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // parse reads the kernel's one answer.
@@ -96,8 +120,8 @@ func parse(b []byte) (m message, err error) {
 	}
 }
 
-// socket tells one socket from every other that there ever was.
-type socket [2]uint32
+// cookie identifies one socket among all that there ever were.
+type cookie [2]uint32
 
 // source is the socket's own address, destination that of its peer.
 func (m message) source() netip.AddrPort      { return m.address(m.id.src, m.id.sport) }

@@ -37,14 +37,14 @@ type Conn struct {
 
 // Row describes a connection in flor status.
 type Row struct {
-	Side    metrics.Side `json:"side"`
-	Target  florete.ID   `json:"target"`
-	Caller  florete.ID   `json:"caller"`
-	Remote  string       `json:"remote"`  // address of the other forwarder
-	Streams int64        `json:"streams"` // open now: TCP connections and UDP flows
-	Allowed int64        `json:"allowed"` // how many may be open at a time
-	Opened  int64        `json:"opened"`  // since the connection was made
-	Full    bool         `json:"full"`    // the other forwarder let no further stream be opened, the last time one was wanted
+	Direction metrics.Direction `json:"direction"`
+	Target    florete.ID        `json:"target"`
+	Caller    florete.ID        `json:"caller"`
+	Remote    string            `json:"remote"`  // address of the other forwarder
+	Streams   int64             `json:"streams"` // open now: TCP connections and UDP sessions
+	Allowed   int64             `json:"allowed"` // how many may be open at a time
+	Opened    int64             `json:"opened"`  // since the connection was made
+	Full      bool              `json:"full"`    // the other forwarder let no further stream be opened, the last time one was wanted
 }
 
 // Add counts a connection in until remove is called. What row counts is ignored;
@@ -75,7 +75,7 @@ func (t *Table) Rows() []Row {
 		rows = append(rows, r)
 	}
 	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Target.String(), b.Target.String()),
+		return cmp.Or(cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Target.String(), b.Target.String()),
 			cmp.Compare(a.Caller.String(), b.Caller.String()), cmp.Compare(a.Remote, b.Remote))
 	})
 	return rows

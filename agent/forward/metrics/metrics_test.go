@@ -10,7 +10,7 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	var c metrics.Tally
+	var c metrics.Counters
 	first := c.Begin(metrics.Out, agenttest.Outline, agenttest.Alice)
 	second := c.Begin(metrics.Out, agenttest.Outline, agenttest.Alice)
 	c.Begin(metrics.In, agenttest.Outline, agenttest.Bob)
@@ -19,8 +19,8 @@ func TestPaths(t *testing.T) {
 	second.Received.Add(5)
 	first.Done()
 	want := []metrics.Path{
-		{Side: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Live: 1, Total: 1},
-		{Side: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 2, Sent: 7, Received: 5},
+		{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Live: 1, Total: 1},
+		{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 2, Sent: 7, Received: 5},
 	}
 	if got := c.Summary().Paths; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -29,29 +29,29 @@ func TestPaths(t *testing.T) {
 
 // TestLast: all are counted, the latest are kept.
 func TestLast(t *testing.T) {
-	var c metrics.Tally
-	if s := c.Summary(); s.Paths == nil || s.Refusals == nil || s.Last == nil {
+	var c metrics.Counters
+	if s := c.Summary(); s.Paths == nil || s.Refusals == nil || s.RecentRefusals == nil {
 		t.Errorf("an empty tally has nulls: %+v", s)
 	}
 	for i := range 100 {
 		c.Refuse(metrics.Refusal{Reason: "denied", Detail: fmt.Sprint(i)})
 	}
 	s := c.Summary()
-	if s.Refusals["denied"] != 100 || len(s.Last) != 32 || s.Last[31].Detail != "99" || s.Last[0].Detail != "68" {
-		t.Errorf("%d refusals, %d kept, last %+v", s.Refusals["denied"], len(s.Last), s.Last)
+	if s.Refusals["denied"] != 100 || len(s.RecentRefusals) != 32 || s.RecentRefusals[31].Detail != "99" || s.RecentRefusals[0].Detail != "68" {
+		t.Errorf("%d refusals, %d kept, recent %+v", s.Refusals["denied"], len(s.RecentRefusals), s.RecentRefusals)
 	}
 }
 
 // TestReasons: a peer that makes up codes does not make the tally grow.
 func TestReasons(t *testing.T) {
-	var c metrics.Tally
+	var c metrics.Counters
 	c.Refuse(metrics.Refusal{Reason: "denied"})
 	for i := range 1000 {
 		c.Refuse(metrics.Refusal{Reason: fmt.Sprint("code-", i)})
 	}
 	c.Refuse(metrics.Refusal{Reason: "denied"})
 	s := c.Summary()
-	if len(s.Refusals) != 65 || s.Refusals["denied"] != 2 || s.Refusals["other"] != 937 || s.Last[30].Reason != "code-999" {
+	if len(s.Refusals) != 65 || s.Refusals["denied"] != 2 || s.Refusals["other"] != 937 || s.RecentRefusals[30].Reason != "code-999" {
 		t.Errorf("%d reasons: %v", len(s.Refusals), s.Refusals)
 	}
 }

@@ -4,7 +4,7 @@
 // reach (package outbound), and the connections between forwarders (package
 // transport).
 //
-// There is one loop, in Run. Each turn reads all that is on disk, makes a
+// There is one loop, in Run. Each pass reads all that is on disk, makes a
 // snapshot, and applies it; a change, a failure and the first start take the same
 // path.
 package forward
@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/agent/forward/metrics"
 )
 
-// Config says where an agent lives.
+// Config says where a forwarder lives.
 type Config struct {
 	Layout florete.Layout // what activation keeps
 	Socket string         // of status
@@ -44,8 +44,8 @@ func (c Config) withDefaults() Config {
 // Run forwards until ctx ends. It waits for the manifest and the node's identity
 // as long as it takes. The error is one that waiting cannot mend.
 func Run(ctx context.Context, c Config) error {
-	a := &agent{Config: c.withDefaults(), tally: &metrics.Tally{}}
-	return a.run(ctx)
+	f := &forwarder{Config: c.withDefaults(), metrics: &metrics.Counters{}}
+	return f.run(ctx)
 }
 
 // parallel runs all at once and returns when all have.

@@ -1,7 +1,7 @@
 // Package hostsfile keeps the names of the cluster's services in hosts(5), each at its
 // local listener, so that programs that know nothing of Florete just connect:
 //
-//	# florete: what cluster demo offers this host; kept by florete-names.service
+//	# florete: what cluster demo offers this host; kept by florete-hosts-file.service
 //	127.103.91.74 auth.demo.flor.rete
 //	# florete: end
 //
@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/agent/watch"
 )
 
-// Config says whose names go where.
+// Config is whose names go where.
 type Config struct {
 	Instance florete.Instance
 	Layout   florete.Layout
@@ -45,18 +45,18 @@ const poll = 10 * time.Second
 func Run(ctx context.Context, c Config) error {
 	w := watch.New(c.Log)
 	defer w.Close()
-	said := ""
+	reported := ""
 	var document florete.Document
 	for {
 		switch err := c.apply(&document); {
 		case err == nil:
-			said = ""
+			reported = ""
 		case errors.Is(err, fs.ErrNotExist): // no documents yet
 		default:
-			if err.Error() != said {
+			if err.Error() != reported {
 				c.Log.Warn("names are not kept", "error", err)
 			}
-			said = err.Error()
+			reported = err.Error()
 			// Not until something changes: what was tried did.
 			select {
 			case <-ctx.Done():
@@ -104,7 +104,7 @@ func block(of florete.Instance, m florete.Manifest) string {
 	}
 	slices.Sort(lines)
 	return fmt.Sprintf("# %s: what cluster %s offers this host; kept by %s\n%s# %[1]s: end\n",
-		of, m.Cluster, of.Unit("names.service"), strings.Join(slices.Compact(lines), ""))
+		of, m.Cluster, of.Unit("hosts-file.service"), strings.Join(slices.Compact(lines), ""))
 }
 
 // cut is a file without the lines of an instance: what is before the first of them, and

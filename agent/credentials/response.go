@@ -41,17 +41,17 @@ func (s *server) serve(ctx context.Context, conn *net.UnixConn) {
 	answer, err := s.answer(ctx, conn, r)
 	switch {
 	case errors.Is(err, errGone):
-		log.Info("nobody waits any more")
+		log.Info("the unit does not start any more")
 		return
 	case err != nil:
 		log.Warn("refused", "error", err)
 		answer = refusal
 	default:
-		log.Info("given")
+		log.Info("delivered")
 	}
 	conn.SetWriteDeadline(time.Now().Add(sending))
 	if _, err := conn.Write(answer); err != nil && len(answer) <= maxCredential {
-		log.Warn("not taken", "error", err)
+		log.Warn("not read", "error", err)
 	}
 }
 

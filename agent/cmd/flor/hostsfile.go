@@ -8,14 +8,14 @@ import (
 	"github.com/florete/florete/agent/hostsfile"
 )
 
-func newNamesCmd(m *instance) *cobra.Command {
+func newHostsFileCmd(m *instance) *cobra.Command {
 	var c hostsfile.Config
 	var remove bool
 	cmd := &cobra.Command{
-		Use:   "names",
+		Use:   "hosts-file",
 		Short: "Keep the names of the cluster's services in /etc/hosts",
 		Long: `Keep a block in /etc/hosts where the names of the services that this host may reach
-lead to their local listeners, until told to stop. No other line is touched, and the
+lead to their local listeners, until it is stopped. No other line is touched, and the
 block stays: --remove takes it out.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

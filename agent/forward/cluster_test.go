@@ -54,7 +54,7 @@ func (c *cluster) acceptLaptop(t *testing.T) {
 func (c *cluster) inForce(t *testing.T, h *agenttest.Host) {
 	t.Helper()
 	if c.running {
-		waitFor(t, h.Name+" to have its manifest in force", func() bool {
+		agenttest.WaitFor(t, h.Name+" to have its manifest in force", func() bool {
 			m := report(t, h).Manifest
 			return m != nil && m.Serial == h.Serial
 		})
@@ -66,7 +66,7 @@ func (c *cluster) start(t *testing.T) {
 	t.Helper()
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		run(t, h)
-		waitFor(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
+		agenttest.WaitFor(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
 	}
 	c.running = true
 }
@@ -104,18 +104,6 @@ func report(t *testing.T, h *agenttest.Host) status.Report {
 	return r
 }
 
-// patience is for what takes milliseconds, on a machine that is slow or busy.
-const patience = 30 * time.Second
-
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 func hello(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +115,7 @@ func hello(t *testing.T) string {
 
 // get asks over one connection of its own.
 func get(addr string) (string, error) {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: agenttest.Patience}
 	res, err := client.Get("http://" + addr + "/docs")
 	if err != nil {
 		return "", err

@@ -12,19 +12,19 @@ import (
 	"github.com/florete/florete"
 )
 
-// ErrNoNeed says that the manifest has no such need.
-var ErrNoNeed = errors.New("no such need")
+// errNoNeed says that the manifest has no such need.
+var errNoNeed = errors.New("no such need")
 
-// Rotate has activation ask for a need again, within ten seconds: it leaves a file in
+// Refetch has activation request a need again, within ten seconds: it leaves a file in
 // dir that activation sees. Root may be who calls, and dir another account's: no link
 // there leads out of it.
-func Rotate(m florete.Manifest, dir, need string) error {
+func Refetch(m florete.Manifest, dir, need string) error {
 	var ids []string
 	for _, n := range m.Needs {
 		ids = append(ids, n.ID)
 	}
 	if !slices.Contains(ids, need) {
-		return fmt.Errorf("%w %q: this host has %s", ErrNoNeed, need, strings.Join(ids, ", "))
+		return fmt.Errorf("%w %q: this host has %s", errNoNeed, need, strings.Join(ids, ", "))
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -35,19 +35,19 @@ func Rotate(m florete.Manifest, dir, need string) error {
 	return errors.Join(root.WriteFile(need, nil, 0o644), root.Chtimes(need, now, now))
 }
 
-func (h *handler) rotate(w http.ResponseWriter, r *http.Request) {
+func (h *handler) refetch(w http.ResponseWriter, r *http.Request) {
 	doc, ok := h.read(w)
 	if !ok {
 		return
 	}
 	id := r.URL.Query().Get("need")
-	switch err := Rotate(doc.Manifest(), h.Rotate, id); {
-	case errors.Is(err, ErrNoNeed):
+	switch err := Refetch(doc.Manifest(), h.Refetch, id); {
+	case errors.Is(err, errNoNeed):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	default:
 		w.WriteHeader(http.StatusAccepted)
-		fmt.Fprintf(w, "need %s: activation asks for it again within ten seconds\n", id)
+		fmt.Fprintf(w, "need %s: activation requests it again within ten seconds\n", id)
 	}
 }

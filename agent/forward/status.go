@@ -12,15 +12,15 @@ import (
 	"github.com/florete/florete/agent/status"
 )
 
-// report is the status now.
-func (a *agent) report() status.Report {
-	s := a.snapshot.Load()
+// status is the forwarder's now.
+func (f *forwarder) status() status.Report {
+	s := f.snapshot.Load()
 	m := s.manifest
 	r := status.Report{
 		Host: m.Host, Cluster: m.Cluster, State: "waiting", Problems: slices.Concat([]string{}, s.problems),
 		Identities: []status.Identity{}, Needs: []status.Need{}, Listen: slices.Concat([]string{}, m.Forwarder.Listen),
 		Published: []status.Published{}, Reachable: []status.Reachable{}, SOCKS: []status.SOCKS{},
-		Links: a.usage.Rows(), Summary: a.tally.Summary(),
+		PeerConnections: f.usage.Rows(), Summary: f.metrics.Summary(),
 	}
 	if s.running {
 		r.State = "running"
@@ -28,12 +28,12 @@ func (a *agent) report() status.Report {
 	if m.Host != "" {
 		r.Manifest = &status.Version{Serial: s.document.Envelope.Serial, Digest: s.document.Envelope.Digest, Rev: s.document.Envelope.Rev}
 	}
-	r.Stale = int64(a.Layout.Stale(m, time.Now()).Seconds())
+	r.Stale = int64(f.Layout.Stale(m, time.Now()).Seconds())
 	for _, p := range r.Paths {
 		r.Connections += p.Live
 	}
 	for _, n := range m.Needs {
-		state, _ := a.Layout.NeedState(n.ID) // what cannot be read is shown as nothing
+		state, _ := f.Layout.NeedState(n.ID) // what cannot be read is shown as nothing
 		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: state})
 		if !identity.Delivers(n) {
 			continue
@@ -53,7 +53,7 @@ func (a *agent) report() status.Report {
 	}
 	for _, x := range m.Forwarder.Reach {
 		if d, err := florete.Dial(x.ID); err == nil {
-			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Protocol: x.Protocol, Name: florete.Render(d), Listen: x.Listen.String(), As: x.Callers, Endpoints: x.Endpoints})
+			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Protocol: x.Protocol, Name: florete.Render(d), Listen: x.Listen.String(), Callers: x.Callers, Endpoints: x.Endpoints})
 		}
 	}
 	for _, x := range m.Forwarder.SOCKS {
@@ -69,39 +69,39 @@ func expires(s *identity.SVID) *time.Time {
 	return &s.Cert.Leaf.NotAfter
 }
 
-// tell logs what a turn changed and tells systemd, whose watchdog thereby knows
-// that there are turns.
-func (a *agent) tell(old, s *snapshot) {
+// report logs what a pass changed and notifies systemd, whose watchdog thereby observes
+// that there are passes.
+func (f *forwarder) report(old, s *snapshot) {
 	if e := s.document.Envelope; e.Digest != old.document.Envelope.Digest {
-		a.Log.Info("manifest in force", "serial", e.Serial, "digest", e.Digest)
+		f.Log.Info("manifest in force", "serial", e.Serial, "digest", e.Digest)
 	}
 	for _, p := range s.problems {
 		if !slices.Contains(old.problems, p) {
-			a.Log.Warn("problem", "error", p)
+			f.Log.Warn("problem", "error", p)
 		}
 	}
-	if a.watched {
-		a.notify(daemon.SdNotifyWatchdog)
+	if f.watched {
+		f.notify(daemon.SdNotifyWatchdog)
 	}
 	switch {
 	case !s.running && s.manifest.Host == "":
-		a.notify("STATUS=waiting for a manifest")
+		f.notify("STATUS=waiting for a manifest")
 	case !s.running:
-		a.notify(fmt.Sprintf("STATUS=waiting for the certificate of %s", s.manifest.Identity.ID))
+		f.notify(fmt.Sprintf("STATUS=waiting for the certificate of %s", s.manifest.Identity.ID))
 	default:
 		state := fmt.Sprintf("STATUS=%s: %d published, %d reachable, %d problems",
 			s.manifest.Host, len(s.manifest.Forwarder.Publish), len(s.manifest.Forwarder.Reach), len(s.problems))
 		if !old.running {
-			a.Log.Info("running", "as", s.manifest.Identity.ID)
+			f.Log.Info("running", "as", s.manifest.Identity.ID)
 			state = daemon.SdNotifyReady + "\n" + state
 		}
-		a.notify(state)
+		f.notify(state)
 	}
 }
 
-// notify tells systemd, where it runs the agent (sd_notify(3)).
-func (a *agent) notify(state string) {
+// notify reports to systemd, where it runs the forwarder (sd_notify(3)).
+func (f *forwarder) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		a.Log.Warn("notify", "error", err)
+		f.Log.Warn("notify", "error", err)
 	}
 }

@@ -20,15 +20,15 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// link is one connection to one endpoint of a target, made with one SVID.
-type link struct {
-	conn     *quic.Conn
+// conn is one connection to one endpoint of a target, made with one SVID.
+type conn struct {
+	quic     *quic.Conn
 	svid     *identity.SVID
 	peer     Peer
 	endpoint string         // as the route has it
 	at       netip.AddrPort // where that led
 	until    time.Time
-	flows    *datagram.Conn
+	mux      *datagram.Mux
 	usage    *usage.Conn // once it is installed
 
 	mu      sync.Mutex
@@ -37,85 +37,85 @@ type link struct {
 	idle    *time.Timer
 }
 
-// usable tells whether new streams may go over l with svid.
-func (l *link) usable(svid *identity.SVID) bool {
-	return l.svid == svid && l.conn.Context().Err() == nil && time.Now().Before(l.until)
+// usable reports whether new streams may go over the connection with svid.
+func (c *conn) usable(svid *identity.SVID) bool {
+	return c.svid == svid && c.quic.Context().Err() == nil && time.Now().Before(c.until)
 }
 
-// acquire counts a stream in, unless the link is retired.
-func (l *link) acquire() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.retired {
+// acquire counts a stream in, unless the connection is retired.
+func (c *conn) acquire() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.retired {
 		return false
 	}
-	l.streams++
-	l.usage.Streams.Add(1)
-	l.idle.Stop()
+	c.streams++
+	c.usage.Streams.Add(1)
+	c.idle.Stop()
 	return true
 }
 
-func (l *link) release() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.usage.Streams.Add(-1)
-	if l.streams--; l.streams == 0 {
-		l.idle.Reset(l.patience())
+func (c *conn) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.usage.Streams.Add(-1)
+	if c.streams--; c.streams == 0 {
+		c.idle.Reset(c.idleTimeout())
 	}
 }
 
-// retire takes no new streams; l is closed some time after its last one.
-func (l *link) retire() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.retired = true
-	if l.streams == 0 {
-		l.idle.Reset(l.patience())
+// retire takes no new streams; the connection is closed some time after its last one.
+func (c *conn) retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retired = true
+	if c.streams == 0 {
+		c.idle.Reset(c.idleTimeout())
 	}
 }
 
-// patience is how long l stays without streams. QUIC cannot tell whether the last
+// idleTimeout is how long the connection stays without streams. QUIC does not report whether the last
 // bytes of a stream have arrived, and closing would take them back.
-func (l *link) patience() time.Duration {
-	if l.retired {
+func (c *conn) idleTimeout() time.Duration {
+	if c.retired {
 		return linger
 	}
-	return linkIdle
+	return connIdle
 }
 
-func (l *link) closeIdle() {
-	l.mu.Lock()
-	l.retired = l.retired || l.streams == 0
-	unused := l.streams == 0
-	l.mu.Unlock()
+func (c *conn) closeIdle() {
+	c.mu.Lock()
+	c.retired = c.retired || c.streams == 0
+	unused := c.streams == 0
+	c.mu.Unlock()
 	if unused {
-		closeWith(l.conn, wire.Done)
+		closeWith(c.quic, wire.Done)
 	}
 }
 
 // open begins a stream to the target. It does not wait for others to end.
-func (l *link) open(flow wire.Flow) (*quic.Stream, error) {
-	st, err := l.conn.OpenStream()
+func (c *conn) open(carries wire.StreamType) (*quic.Stream, error) {
+	st, err := c.quic.OpenStream()
 	var limit *quic.StreamLimitReachedError
 	full := errors.As(err, &limit)
-	l.usage.Full.Store(full)
+	c.usage.Full.Store(full)
 	if full {
 		return nil, fmt.Errorf("%s: %w on the connection to %s: %d are in use, %d allowed: flor status shows them",
-			l.peer.ID, ErrFull, l.endpoint, l.usage.Streams.Load()-1, MaxStreams)
+			c.peer.ID, ErrFull, c.endpoint, c.usage.Streams.Load()-1, MaxStreams)
 	}
 	if err != nil {
-		return nil, explain(err, l.peer.ID)
+		return nil, explain(err, c.peer.ID)
 	}
-	if _, err = st.Write(wire.Preamble{Flow: flow, Target: l.peer.ID}.Append(nil)); err != nil {
+	if _, err = st.Write(wire.Preamble{Type: carries, Target: c.peer.ID}.Append(nil)); err != nil {
 		Reset(st, wire.Reset)
-		return nil, explain(err, l.peer.ID)
+		return nil, explain(err, c.peer.ID)
 	}
-	l.usage.Opened.Add(1)
+	c.usage.Opened.Add(1)
 	return st, nil
 }
 
-// dial makes a link. Only target's own certificate will do.
-func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint string, at netip.AddrPort) (*link, error) {
+// dial makes a connection. Only target's own certificate will do.
+func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint string, at netip.AddrPort) (*conn, error) {
 	if err := routed(ctx, at); err != nil {
 		return nil, fmt.Errorf("endpoint %q: %w", endpoint, err)
 	}
@@ -137,13 +137,13 @@ func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint 
 	config.InsecureSkipVerify = true // host names; VerifyConnection checks chain and SPIFFE ID
 	conf := quicConfig()
 	conf.MaxIncomingStreams = -1
-	conn, err := p.quic.Dial(ctx, net.UDPAddrFromAddrPort(at), config, conf)
+	q, err := p.quic.Dial(ctx, net.UDPAddrFromAddrPort(at), config, conf)
 	if err != nil {
 		return nil, fmt.Errorf("%s at %s: %w", want, endpoint, explain(err, want))
 	}
-	l := &link{conn: conn, svid: svid, peer: peer, endpoint: endpoint, at: at, until: earliest(svid, peer), flows: datagram.Over(conn, &p.busy)}
-	l.idle = time.AfterFunc(linkIdle, l.closeIdle)
-	return l, nil
+	c := &conn{quic: q, svid: svid, peer: peer, endpoint: endpoint, at: at, until: earliest(svid, peer), mux: datagram.NewMux(q, &p.busy)}
+	c.idle = time.AfterFunc(connIdle, c.closeIdle)
+	return c, nil
 }
 
 // routed fails where the host has no route to an address, such as all of IPv6. It makes a

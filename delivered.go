@@ -74,7 +74,7 @@ func (s *SVID) Check(r *Roots, at time.Time) error {
 	return err
 }
 
-// Valid tells whether s can prove anything at the given time.
+// Valid reports whether s can prove anything at the given time.
 func (s *SVID) Valid(at time.Time) bool {
 	leaf := s.Cert.Leaf
 	return !at.Before(leaf.NotBefore) && !at.After(leaf.NotAfter)

@@ -1,7 +1,8 @@
 // Package florete is the vocabulary that every part of Florete shares: SPIFFE IDs
 // and the names made from them, the two documents (manifest and policy) with
 // their envelope, how a document is opened and verified, which certificate chains and
-// keys are believed, and where things lie on a host's disk.
+// keys are accepted, and what lies where on a host's disk: the manifest in force, SVIDs
+// with their keys, the state of each need.
 //
 // A document is a body and an envelope. The body's bytes are exactly what
 // builtins.toJSON wrote; they are hashed and decoded as they are and never

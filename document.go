@@ -12,7 +12,7 @@ import (
 
 // Document is an envelope with the body it names, decoded. Only Open and Read make one,
 // so digest, kind, cluster and host of the two always agree. Documents share what they
-// hold: nobody changes it.
+// hold, which is not to be changed.
 type Document struct {
 	Envelope  Envelope
 	raw, body []byte
@@ -42,7 +42,7 @@ func Open(envelope, body []byte, signature string) (Document, error) {
 	return d, nil
 }
 
-// decode reads the body, once and for all, and says whom it is for.
+// decode decodes the body, once and for all, and returns whose it is.
 func (d *Document) decode() (cluster, host string, err error) {
 	if d.Envelope.Kind == DocPolicy {
 		d.policy = new(Policy)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -235,4 +236,36 @@ func FuzzOpen(f *testing.F) {
 		var m florete.Manifest
 		_ = florete.Decode(body, &m)
 	})
+}
+
+// TestRereadDecodesWhatChanged: a reader that comes again gets the very document that it
+// has, until any byte of it is another.
+func TestRereadDecodesWhatChanged(t *testing.T) {
+	l := florete.Layout(t.TempDir())
+	if _, err := l.Manifest(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no manifest yet: %v", err)
+	}
+	gen := filepath.Join(l.Documents(), "gen-1")
+	if err := errors.Join(os.MkdirAll(gen, 0o755), os.Symlink("gen-1", florete.Current(l.Documents()))); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(body, need("cert-node", ""))
+	d, err := florete.Open(envelope(t, text, nil), []byte(text), "")
+	if err := errors.Join(err, d.Write(gen)); err != nil {
+		t.Fatal(err)
+	}
+	first, err := l.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := l.Refresh(first)
+	if err != nil || &same.Manifest().Needs[0] != &first.Manifest().Needs[0] {
+		t.Errorf("the same bytes are decoded again: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(gen, "manifest.json"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Refresh(first); err == nil || !strings.Contains(err.Error(), "the body was changed") {
+		t.Errorf("a body that was changed on disk: %v", err)
+	}
 }

@@ -34,7 +34,7 @@ func Digest(b []byte) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Newer tells whether e comes after o: by serial, then by digest.
+// Newer reports whether e comes after o: by serial, then by digest.
 func (e Envelope) Newer(o Envelope) bool {
 	if e.Serial != o.Serial {
 		return e.Serial > o.Serial

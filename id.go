@@ -8,7 +8,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// Kind says what a SPIFFE ID names.
+// Kind is what a SPIFFE ID names.
 type Kind string
 
 const (
@@ -86,7 +86,7 @@ func ParseID(s string) (ID, error) {
 // TrustDomain is the ID's trust domain, such as "demo.flor".
 func (id ID) TrustDomain() string { return id.domain }
 
-// Kind says what the ID names.
+// Kind is what the ID names.
 func (id ID) Kind() Kind { return id.kind }
 
 // Node is the node of a node-scoped ID, else empty.
@@ -95,7 +95,7 @@ func (id ID) Node() string { return id.node }
 // Name is the last part of the ID.
 func (id ID) Name() string { return id.name }
 
-// IsZero tells whether id is no ID.
+// IsZero reports whether id is no ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // SPIFFE is the ID in go-spiffe's form. It panics on the zero ID.

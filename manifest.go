@@ -83,12 +83,12 @@ type Reachable struct {
 	Callers   []ID           `json:"callers"`   // the local identities that may, sorted
 	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
 	Endpoints []Addresses    `json:"endpoints"` // UDP, of each forwarder that publishes it
-	// TLSName is the name that strangers know it by, told to an ingress: a DNS name
+	// TLSName is its public name, for an ingress: a DNS name
 	// (RFC 1035) for certificates and server name indication (RFC 6066).
 	TLSName string `json:"tlsName,omitempty"`
 }
 
-// Caller says which local uids act under an identity.
+// Caller lists the local uids that act under an identity.
 type Caller struct {
 	ID    ID       `json:"id"`
 	Users []string `json:"users"` // account names of this host

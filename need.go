@@ -21,7 +21,7 @@ type Need struct {
 	Generation int             `json:"generation"` // raising it rotates
 }
 
-// Deliver says which values of the answer become which files. An empty Owner or
+// Deliver maps values of the answer to files. An empty Owner or
 // Group leaves the file to the user that activation runs as.
 type Deliver struct {
 	Files map[string]File `json:"files"` // by file name
@@ -29,7 +29,7 @@ type Deliver struct {
 	Group string          `json:"group"`
 }
 
-// File is one delivered file: the answer's value From with octal Mode ("0400").
+// File is one delivered file: a value of the answer, by name, with octal Mode ("0400").
 type File struct {
 	Value string `json:"value"`
 	Mode  string `json:"mode"`
@@ -41,8 +41,8 @@ type Action struct {
 	Action string `json:"action"` // "reload" or "restart"
 }
 
-// Renew says when a fulfilled need is fetched again: Percent of what was issued
-// has passed, or Every seconds have. Zero values mean never. After StaleAfter seconds
+// Renew is when a fulfilled need is fetched again: after AtPercent of the validity of what
+// was issued, or Interval seconds. Zero values mean never. After StaleAfter seconds
 // without an answer, the host raises an alarm: it may miss what was decided since.
 type Renew struct {
 	AtPercent  int `json:"atPercent,omitempty"`

@@ -93,7 +93,7 @@ func ParseNeedState(b []byte) (NeedState, error) {
 	return s, nil
 }
 
-// Usable tells whether what is delivered for the need of a digest is good now.
+// Usable reports whether what is delivered for the need of a digest is good now.
 func (s NeedState) Usable(digest string, now time.Time) bool {
 	return s.Digest == digest && (s.Expires.IsZero() || now.Before(s.Expires.Time))
 }

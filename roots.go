@@ -69,7 +69,7 @@ func (r *Roots) TrustDomain() string { return r.domain }
 // Certificates are the roots, in the order in which they were read.
 func (r *Roots) Certificates() []*x509.Certificate { return slices.Clone(r.certificates) }
 
-// Equal tells whether r and o trust the same.
+// Equal reports whether r and o trust the same.
 func (r *Roots) Equal(o *Roots) bool {
 	return r == o || r.domain == o.domain && slices.EqualFunc(r.certificates, o.certificates, (*x509.Certificate).Equal)
 }

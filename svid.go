@@ -15,7 +15,7 @@ const (
 	maxChainBytes = 16 << 10
 )
 
-// ValidityError says that nothing but the time is wrong with a chain.
+// ValidityError is the error of a chain with which nothing but the time is wrong.
 type ValidityError struct {
 	ID            ID
 	At            time.Time
@@ -133,7 +133,7 @@ func Window(chain []*x509.Certificate) (begin, expiry time.Time) {
 	return begin, expiry
 }
 
-// EndsSoon tells whether a certificate that a person signs should be replaced: 30 days, or a
+// EndsSoon reports whether a certificate that a person signs should be replaced: 30 days, or a
 // fifth of its life where that is less, are left.
 func EndsSoon(c *x509.Certificate, now time.Time) bool {
 	return c.NotAfter.Sub(now) < min(30*24*time.Hour, c.NotAfter.Sub(c.NotBefore)/5)

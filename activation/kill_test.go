@@ -97,7 +97,7 @@ func TestKilledAtEachStep(t *testing.T) {
 	}
 }
 
-// killAt tells whether the activation was done before it was killed.
+// killAt reports whether the activation was done before it was killed.
 func killAt(t *testing.T, at int64) (done bool) {
 	c := NewCluster(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

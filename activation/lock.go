@@ -12,14 +12,14 @@ import (
 	"github.com/florete/florete"
 )
 
-// lock makes this the only activation of a state directory. The kernel gives the
-// lock back when the process ends, however it ends.
+// lock makes this the only activation of a state directory. The kernel releases
+// the lock when the process ends, however it ends.
 func lock(l florete.Layout) (unlock func(), err error) {
 	if err := os.MkdirAll(string(l), 0o755); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	path := filepath.Join(string(l), "activation.lock")
-	// Whoever can open it can lock it: flock(2) asks for no permission to write.
+	// Any account that can open it can lock it: flock(2) needs no permission to write.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil {
 		err = f.Chmod(0o600)

@@ -76,7 +76,7 @@ func (a *activation) observe(n *need) needstate.Observed {
 	return needstate.Observed{Need: n.Need, Digest: n.digest, Manifest: a.manifest, Present: a.present(n), Now: time.Now().Round(0)}
 }
 
-// present tells whether the files that a need delivers are there.
+// present reports whether the files that a need delivers are there.
 func (a *activation) present(n *need) bool {
 	for name := range n.Deliver.Files {
 		if _, err := os.Stat(filepath.Join(florete.Current(n.dir.Path), name)); err != nil {
@@ -86,7 +86,7 @@ func (a *activation) present(n *need) bool {
 	return true
 }
 
-// usable tells whether needs that depend on n can go on.
+// usable reports whether needs that depend on n can go on.
 func (n *need) usable(now time.Time) bool { return n.state.Usable(n.digest, now) }
 
 // blockers are the needs that n has to wait for.
@@ -101,7 +101,7 @@ func (a *activation) blockers(n *need, now time.Time) (ids []string) {
 	return ids
 }
 
-// untold tells whether units are yet to be told of what is in force.
+// toNotify is the generation in force, and whether units are yet to be notified of it.
 func (n *need) toNotify() (generation int, owed bool) {
 	generation, err := n.dir.Current()
 	return generation, err == nil && len(n.OnChange) > 0 && generation > n.state.NotifiedGeneration

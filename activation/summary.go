@@ -29,7 +29,7 @@ type NeedSummary struct {
 	Next     florete.Time       `json:"next"`
 }
 
-// waits tells whether activation itself will still change the need.
+// waits reports whether activation itself will still change the need.
 func (n NeedSummary) waits() bool {
 	return n.State == florete.NeedWaiting || n.State == florete.NeedBlocked || n.State == florete.NeedFulfilled && n.Error != nil
 }
@@ -54,7 +54,7 @@ const (
 	ExitWaiting   = 3
 )
 
-// Exit is the exit code that says how the needs stand.
+// Exit is the exit code for how the needs stand.
 func (s Summary) Exit() int {
 	code := ExitFulfilled
 	for _, n := range s.Needs {

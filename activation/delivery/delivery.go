@@ -125,7 +125,7 @@ func (d Dir) Clean() error {
 	return nil
 }
 
-// holds tells whether generation n is exactly files.
+// holds reports whether generation n is exactly files.
 func (d Dir) holds(n int, files map[string]File) bool {
 	entries, err := os.ReadDir(d.gen(n))
 	if err != nil || len(entries) != len(files) {

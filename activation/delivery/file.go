@@ -41,7 +41,7 @@ func (f File) create(path string, step func(string)) error {
 	return w.Close()
 }
 
-// at tells whether path is f.
+// at reports whether path is f.
 func (f File) at(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != f.Mode {

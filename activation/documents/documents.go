@@ -160,7 +160,7 @@ func newSet(manifest florete.Document, policy *florete.Document) (Set, error) {
 	return Set{Document: manifest, Manifest: m, Roots: roots, Policy: policy}, nil
 }
 
-// digest tells one closure from another, envelopes included.
+// digest identifies a closure, envelopes included.
 func (s Set) digest() string {
 	raw, _, _ := s.Document.Bytes()
 	all := append([]byte{}, raw...)

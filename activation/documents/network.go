@@ -67,7 +67,7 @@ func (s *Store) Accept(a api.Artifact) *api.Error {
 	return nil
 }
 
-// newer tells whether a document verifies, is for this host, and is newer than minVersion.
+// newer reports whether a document verifies, is for this host, and is newer than minVersion.
 // That version itself is accepted and changes nothing; an older one is an error.
 func (s *Store) newer(d florete.Document, held florete.Envelope, pins []string) (bool, *api.Error) {
 	if err := d.Verify(pins); err != nil {

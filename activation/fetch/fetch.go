@@ -48,7 +48,7 @@ type Attempt struct {
 	Enrol bool
 }
 
-// Error is a failure. Received tells whether the request reached the provider.
+// Error is a failure. Received reports whether the request reached the provider.
 type Error struct {
 	*api.Error
 	Received bool

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/api"
 )
 
-// isNode tells whether a need is for the SVID of the node itself, with which the node
+// isNode reports whether a need is for the SVID of the node itself, with which the node
 // authenticates in every other request.
 func (h *Host) isNode(n florete.Need) bool {
 	if n.Kind != florete.KindCert {
@@ -41,7 +41,7 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 	return nil, &Error{Error: api.Errorf(api.Invalid, CodeNoNode, "manifest of %s: no need of kind cert for %s, which authenticates the host's requests", h.Manifest.Host, h.Manifest.Identity.ID)}
 }
 
-// Trusts tells whether the SVID delivered for a need leads to a root of the
+// Trusts reports whether the SVID delivered for a need leads to a root of the
 // manifest. That it has expired is no matter.
 func (h *Host) Trusts(n florete.Need) bool {
 	id, err := n.CertID()

@@ -66,7 +66,7 @@ func (h *Host) pending(a Attempt) (pending, error) {
 	return p, replace.File(h.pendingPath(a.Need.ID), b, 0o600)
 }
 
-// Answered tells whether what is pending has its answer among so many.
+// Answered reports whether what is pending has its answer among so many.
 func (h *Host) Answered(need string, answers int) bool {
 	p, found, err := h.readPending(need)
 	return err == nil && found && p.Answers != answers

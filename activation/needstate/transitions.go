@@ -140,8 +140,8 @@ func NewError(e *api.Error) *florete.NeedError {
 }
 
 // Fail records why an attempt failed and when the next one is. What one provider finds
-// invalid another may answer, of a newer release for one: each is asked before that is
-// the end of it. What this host finds so itself is.
+// invalid another may answer, of a newer release for one: each
+// receives the request before the need is invalid. A fault found by this host is final.
 func (s *State) Fail(v Observed, provider string, e *api.Error, b Backoff) {
 	s.Provider = provider
 	s.Error = NewError(e)

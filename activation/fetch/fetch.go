@@ -19,7 +19,6 @@ const (
 	CodeDisk    = "disk"     // transient: the state directory cannot be read or written
 	CodeHostKey = "host-key" // denied: the SSH host key is not the one declared
 	CodeNoNode  = "no-node"  // invalid: no need of the manifest is for the node's own SVID
-	CodeKind    = "kind"     // invalid: this release does not know the kind of need
 )
 
 // Host is on whose behalf needs are fetched.
@@ -62,16 +61,12 @@ func local(kind api.ErrorKind, code string, err error) *Error {
 
 // Fetch gets the values that answer a need, with what the host adds to them.
 func (h *Host) Fetch(ctx context.Context, a Attempt) (api.Answer, *Error) {
-	path, ok := api.Paths[a.Need.Kind]
-	if !ok {
-		return api.Answer{}, &Error{Error: api.Errorf(api.Invalid, CodeKind, "need kind %q: this release of flor does not know it: upgrade flor", a.Need.Kind)}
-	}
 	p, err := h.pending(a)
 	if err != nil {
 		return api.Answer{}, local(api.Transient, CodeDisk, err)
 	}
 	r := api.Request{Need: a.Need.ID, Serial: h.Serial, Generation: a.Need.Generation, Body: p.Body}
-	answer, failed := h.send(ctx, a, path, r)
+	answer, failed := h.send(ctx, a, api.Path(a.Need.Kind), r)
 	if failed != nil {
 		return api.Answer{}, failed
 	}

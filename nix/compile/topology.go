@@ -53,7 +53,6 @@ type Service struct {
 	TLSName    string   // what strangers know it by, where it is public
 	Outside    string   // host:port outside the cluster that it leads to; empty for most
 	Roles      []string // what the service itself may reach
-	SSO        struct{ Mode string }
 }
 
 // User is a person. Without hosts there is nowhere to act.

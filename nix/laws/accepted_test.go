@@ -111,11 +111,6 @@ func (r *readers) host(dir string) (florete.Manifest, error) {
 		return florete.Manifest{}, err
 	}
 	m := store.Set().Manifest
-	for _, n := range m.Needs {
-		if _, ok := api.Paths[n.Kind]; !ok && n.Kind != config.Name {
-			return m, fmt.Errorf("need %s: no path for kind %s", n.ID, n.Kind)
-		}
-	}
 	_, problems := identity.Load(florete.Layout(r.t.TempDir()), m, &identity.Set{})
 	return m, errors.Join(problems...)
 }
@@ -174,12 +169,13 @@ func (r *readers) provider(dir string) error {
 		if kind == nil {
 			return fmt.Errorf("kind %s: none", name)
 		}
-		if err := kind.Check(p); err != nil {
+		compiled, err := kind.Compile(p)
+		if err != nil {
 			return err
 		}
 		for _, g := range p.Grants {
 			if k, ok := kind.(server.Answerer); ok && g.Kind == name {
-				if err := r.answer(k, p, g); err != nil {
+				if err := r.answer(k, p, compiled, g); err != nil {
 					return fmt.Errorf("need %s of %s: %w", g.Need, g.Caller.Short(), err)
 				}
 			}
@@ -191,9 +187,9 @@ func (r *readers) provider(dir string) error {
 func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 	switch name {
 	case cert.Name:
-		return cert.New(cert.Config{Store: r.store, Key: r.key, Policy: policies.Current, Authority: func() (*ca.Authority, error) { return r.issuing, nil }})
+		return cert.New(cert.Config{Store: r.store, Key: r.key, Policy: server.Compiled[cert.Policy](policies), Authority: func() (*ca.Authority, error) { return r.issuing, nil }})
 	case oidc.Name:
-		return oidc.New(oidc.Config{Store: r.store, Key: r.key, Policy: policies.Current})
+		return oidc.New(oidc.Config{Store: r.store, Key: r.key, Policy: server.Compiled[oidc.Policy](policies)})
 	case files.Name:
 		return files.Files{Dir: r.t.TempDir()}
 	case config.Name:
@@ -203,7 +199,7 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 }
 
 // answer requests what is granted. A file that nobody put there is no refusal.
-func (r *readers) answer(k server.Answerer, p florete.Policy, g florete.Grant) error {
+func (r *readers) answer(k server.Answerer, p florete.Policy, compiled any, g florete.Grant) error {
 	r.answers++
 	body := g.Request
 	if g.Kind == cert.Name {
@@ -223,7 +219,7 @@ func (r *readers) answer(k server.Answerer, p florete.Policy, g florete.Grant) e
 	if g.Caller.Kind() != florete.KindNode {
 		return fmt.Errorf("caller is a %s", g.Caller.Kind())
 	}
-	_, err = k.Answer(context.Background(), server.Call{Caller: g.Caller, Request: request, Grant: g, Policy: p, Now: time.Now()})
+	_, err = k.Answer(context.Background(), server.Call{Compiled: compiled, Caller: g.Caller, Request: request, Grant: g, Policy: p, Now: time.Now()})
 	if missing := new(api.Error); errors.As(err, &missing) && missing.Code == api.CodeMissing {
 		return nil
 	}

@@ -30,38 +30,6 @@ func enrol(a at) []fact {
 
 func role(a at) []fact { return one(Right{a.node(), "hold", "role/" + short(a.v)}, join(a.node())) }
 
-// request is what one caller may have of providers, by kind.
-func (a at) request(caller string, kind any) (facts []fact) {
-	request := object(a.v)
-	if request == nil {
-		a.loosen(a.path, a.v)
-	}
-	switch kind {
-	case "cert":
-		a.rest(request, "id")
-		if id := short(request["id"]); id != caller && id != "" {
-			facts = one(Right{caller, "act as", id})
-		} else {
-			facts = one(join(caller))
-		}
-	case "file":
-		a.rest(request, "ref")
-		facts = one(Right{caller, "fetch", "file " + short(request["ref"])})
-	case "oidc":
-		a.rest(request, "issuer", "redirectURIs", "service")
-		service := short(request["service"])
-		facts = one(Right{caller, "sign people in for", service}, Right{caller, "act as", service})
-		facts = append(facts, fact{Right: Right{"issuer " + short(request["issuer"]), "vouch for", "the users of " + service}})
-		for _, uri := range list(request["redirectURIs"]) {
-			facts = append(facts, fact{Right: Right{"sign-ins of " + service, "redirect to", short(uri)}})
-		}
-	default:
-		a.rest(request)
-		facts = one(Right{caller, "fetch", "its " + short(kind)}, join(caller))
-	}
-	return facts
-}
-
 // requested are the rights that a need comes with.
 func (a at) requested() (rights []Right) {
 	need := a.up[len(a.up)-2]
@@ -71,9 +39,6 @@ func (a at) requested() (rights []Right) {
 	}
 	return rights
 }
-
-// open is what everyone may read of what providers give.
-var open = map[string]bool{"svid": true, "bundle": true, "clientId": true, "issuer": true}
 
 // files is who reads, changes or runs a file that a need delivers.
 func files(a at) (facts []fact) {
@@ -92,7 +57,7 @@ func files(a at) (facts []fact) {
 	}{
 		{"account " + owner, 6, true},
 		{"group " + group, 3, group == owner || group == ""},
-		{"every account", 0, open[from]},
+		{"every account", 0, readable(need["kind"], from)},
 	} {
 		name := who.name + " on " + a.host()
 		if strings.HasSuffix(who.name, " ") {

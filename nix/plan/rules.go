@@ -10,7 +10,7 @@ type rule struct {
 
 // rules are by the place of a value: "[]" is an element of a list, "*" any name. What has
 // none is a right of its own, so that nothing opens unseen.
-var rules = map[string]rule{
+var rules = withSettings(map[string]rule{
 	"manifest.host": {why: "the document's own name"},
 	"policy.host":   {why: "the document's own name"},
 
@@ -45,16 +45,6 @@ var rules = map[string]rule{
 		return facts
 	}},
 	"policy.kinds.*": {why: "that it provides is a right; some kinds have no settings", deeper: true},
-	"policy.kinds.*.lifetime": {grants: func(a at) []fact {
-		n, ok := a.v.(float64)
-		if !ok {
-			n = ever
-		}
-		return []fact{{Right: Right{May: "be valid for", Who: "what " + a.node() + " issues"}, seconds: int64(n), because: []Right{{a.node(), "provide", a.path[1]}}}}
-	}},
-	"policy.kinds.*.issuer": {grants: func(a at) []fact {
-		return one(Right{a.node(), "sign people in as", "issuer " + short(a.v)})
-	}},
 
 	"policy.grants[].caller":     {why: "part of the request"},
 	"policy.grants[].need":       {why: "what the caller calls the request"},
@@ -112,4 +102,4 @@ var rules = map[string]rule{
 	"manifest.forwarder.callers[].uids[]":  {grants: func(a at) []fact { return one(account(a, a.v), a.holds(a.up[0]["id"])) }},
 	"manifest.forwarder.socks[].listen":    {why: "a loopback address: who connects there is looked up, wherever it is"},
 	"manifest.forwarder.socks[].id":        {grants: socks},
-}
+})

@@ -17,14 +17,11 @@ import (
 // Endpoints.
 const (
 	PathNonce    = "/cert/nonce"
-	PathSVID     = "/cert/svid"
-	PathRegister = "/oidc/register"
-	PathFile     = "/file/content"
 	PathArtifact = "/config/artifact/" // then the node's name and ?serial=, that of its manifest
 )
 
-// Paths is where needs of a kind are asked for with POST.
-var Paths = map[string]string{"cert": PathSVID, "file": PathFile, "oidc": PathRegister}
+// Path is where needs of a kind are requested, with POST.
+func Path(kind string) string { return "/" + kind + "/request" }
 
 // HeaderKey carries the idempotency key of a request.
 const HeaderKey = "Idempotency-Key"
@@ -37,16 +34,16 @@ const (
 	MaxArtifact = 32 << 20
 )
 
-// Client asks one provider on behalf of one node. Each call is a TLS connection
+// Client sends requests to one provider on behalf of one node. Each call is a TLS connection
 // of its own, so credentials are never older than the call. Every error is an
 // *Error: what goes wrong on the way is transient.
 type Client struct {
-	Node     florete.ID       // who asks
+	Node     florete.ID       // the caller
 	Provider florete.Provider // whom, and exactly the identity it must present
 	Roots    *florete.Roots
 
 	// Serial is the node's manifest's, for Artifact: a provider with an older
-	// policy then says so. Requests carry their own.
+	// policy then returns that. Requests carry their own.
 	Serial int64
 
 	// SVID is the node's certificate; nil before enrolment.
@@ -85,10 +82,10 @@ func (c *Client) Do(ctx context.Context, path string, r Request) (Answer, error)
 			return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
 		}
 	}
-	return s.ask(path, r)
+	return s.request(path, r)
 }
 
-// Enrol asks for the node's own SVID without having one. Nonce and request travel
+// Enrol requests the node's own SVID without having one. Nonce and request travel
 // on one connection, to which the proof by HostKey is bound. r.Body is a CertBody.
 func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	var body CertBody
@@ -116,7 +113,7 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
 	}
-	return s.ask(PathSVID, r)
+	return s.request(Path("cert"), r)
 }
 
 // Artifact fetches the documents of this node.

@@ -1,6 +1,6 @@
 // Package api is what hosts and providers say to each other: JSON over TLS 1.3.
 //
-// A host asks for one need at a time:
+// A host requests one need at a time:
 //
 //	POST /oidc/register
 //	Idempotency-Key: 9f86d0…
@@ -12,11 +12,11 @@
 //
 //	{"values":{"clientId":"outline.demo.flor.rete","clientSecret":"…","issuer":"…"}}
 //
-// or an error that says what to do about it:
+// or an error, whose kind decides what the host does next:
 //
 //	{"kind":"denied","code":"not-granted","message":"…","retryAfter":0}
 //
-// The same request twice gives the same answer. A request with the key of another
+// The same request twice has the same answer. A request with the key of another
 // request is invalid.
 //
 // A host is authenticated by its node SVID in the TLS handshake, and in a request for a

@@ -11,12 +11,12 @@ import (
 	"github.com/florete/florete"
 )
 
-// ErrorKind says what the host does next. Part of the wire, append-only.
+// ErrorKind decides what the host does next. Part of the wire, append-only.
 type ErrorKind string
 
 const (
-	Transient ErrorKind = "transient" // back off and ask again, honouring RetryAfter
-	Denied    ErrorKind = "denied"    // ask again slowly, at most hourly, and show the reason
+	Transient ErrorKind = "transient" // back off and repeat the request, honouring RetryAfter
+	Denied    ErrorKind = "denied"    // repeat the request at most hourly, and show the reason
 	Invalid   ErrorKind = "invalid"   // stop until something changes
 )
 
@@ -40,7 +40,7 @@ const (
 	CodeUnknownMethod = "unknown-method" // invalid: no such endpoint here
 )
 
-// Error is a provider's refusal. Message gives place, value found and remedy, and
+// Error is a provider's refusal. Message has place, value found and remedy, and
 // no secret.
 type Error struct {
 	Kind       ErrorKind `json:"kind"`

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete"
 )
 
-// Request asks for one need. Body is the need's request with what the host adds
+// Request is for one need. Body is the need's request with what the host adds
 // to it, such as a CSR. Proof is set on enrolment, Device on every other request; they
 // are no part of what makes two requests the same.
 type Request struct {
@@ -26,19 +26,6 @@ type Request struct {
 type CertBody struct {
 	ID  florete.ID `json:"id"`
 	CSR string     `json:"csr"` // PEM, PKCS #10 (RFC 2986), signed by the SVID's key
-}
-
-// OIDCBody is the body of a request for an OIDC client. Issuer is part of what is
-// asked for, so that hosts ask anew when it changes.
-type OIDCBody struct {
-	Issuer       string     `json:"issuer"`
-	Service      florete.ID `json:"service"`
-	RedirectURIs []string   `json:"redirectURIs"`
-}
-
-// FileBody is the body of a request for a file at the provider.
-type FileBody struct {
-	Ref string `json:"ref"` // its name, with slashes
 }
 
 // Answer is what fulfils a need. Expires is in Unix seconds, zero for never.
@@ -61,7 +48,7 @@ type SignedDocument struct {
 
 // Key is the request's idempotency key: lower-case hex SHA-256 over the lines
 // caller, need and the canonical JSON of {"body":…,"generation":…}. The generation
-// is part of it, so that rotating asks anew.
+// is part of it, so that a rotation is a request of its own.
 func (r Request) Key(caller florete.ID) (string, error) {
 	body, err := Canonical(r.Body)
 	if err != nil {

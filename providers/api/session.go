@@ -156,8 +156,8 @@ func (s *session) binding() ([]byte, error) {
 	return b, nil
 }
 
-// ask sends a request with its idempotency key.
-func (s *session) ask(path string, r Request) (Answer, error) {
+// request sends one with its idempotency key.
+func (s *session) request(path string, r Request) (Answer, error) {
 	var a Answer
 	if err := s.call(http.MethodPost, path, &r, &a); err != nil {
 		return Answer{}, err

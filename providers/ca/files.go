@@ -10,8 +10,8 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/florete/florete/providers/private"
 	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/providers/secretfile"
 )
 
 const (
@@ -76,7 +76,7 @@ func Parse(from string, certificate []byte, keyPath string) (*Authority, error) 
 
 // LoadKey reads a private key that nobody else can read.
 func LoadKey(path string) (crypto.Signer, error) {
-	b, err := private.ReadFile(path)
+	b, err := secretfile.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,9 @@
 // Package cert is the kind of need that issues X.509-SVIDs:
 //
 //	POST /cert/nonce                              → {"nonce":"…"}
-//	POST /cert/svid  {"id":"spiffe://…","csr":…}  → values "svid" and "bundle"
+//	POST /cert/request  {"id":"spiffe://…","csr":…}  → values "svid" and "bundle"
 //
-// A node first asks for its own SVID with a proof made by its SSH host key, and
+// A node first requests its own SVID with a proof made by its SSH host key, and
 // then for that and for those of its services and users with the SVID.
 //
 // A nonce is stateless: its time and 128 random bits, with an HMAC over those and
@@ -16,6 +16,7 @@ import (
 	"crypto"
 	"crypto/x509"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/florete/florete"
@@ -29,9 +30,11 @@ import (
 // Name of the kind.
 const Name = "cert"
 
-// settings of the kind in a policy.
-type settings struct {
-	Lifetime int64 `json:"lifetime"` // of an SVID, in seconds
+// Policy is a policy's part for this kind, decoded.
+type Policy struct {
+	florete.Policy
+	lifetime time.Duration // of an SVID
+	roots    *florete.Roots
 }
 
 // The lifetimes that a policy can set.
@@ -39,6 +42,29 @@ const (
 	minLifetime = 10 * time.Second
 	maxLifetime = 90 * 24 * time.Hour
 )
+
+// Settings are the kind's section of the settings file.
+type Settings struct {
+	// IssuingCertificate is the file with the certificate that `florctl ca sign` made for
+	// this process's issuing.csr.
+	IssuingCertificate string `json:"issuingCertificate" path:"" want:"name the file for the certificate that florctl ca sign makes"`
+}
+
+// Kind makes the Issuer, whose issuing key is in the directory of the process.
+func (s *Settings) Kind(p server.Process) server.Kind {
+	return New(Config{
+		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies),
+		Authority: func() (*ca.Authority, error) { return s.Authority(p.Dir) },
+	})
+}
+
+// Authority reads the issuing CA, whose key is in the directory of the process.
+func (s *Settings) Authority(dir string) (*ca.Authority, error) {
+	return ca.Load(s.IssuingCertificate, IssuingKey(dir))
+}
+
+// IssuingKey is the file of the issuing key.
+func IssuingKey(dir string) string { return filepath.Join(dir, "issuing.key") }
 
 // Config of an Issuer. Every field is needed.
 type Config struct {
@@ -49,15 +75,15 @@ type Config struct {
 	// certificate of it is used at once.
 	Authority func() (*ca.Authority, error)
 
-	// Policy is the one in force.
-	Policy func() florete.Policy
+	// Policy is the one in force, nil while that does not run this kind.
+	Policy func() *Policy
 }
 
 // Issuer is the kind "cert".
 type Issuer struct {
 	Config
 	nonces nonces
-	own    own
+	self   selfSVID
 }
 
 var (
@@ -73,61 +99,66 @@ func New(c Config) *Issuer {
 // Name of the kind.
 func (i *Issuer) Name() string { return Name }
 
-// Check refuses lifetimes out of range and roots that the issuing certificate does not
+// Compile rejects lifetimes out of range and roots that the issuing certificate does not
 // lead to.
-func (i *Issuer) Check(p florete.Policy) error {
-	if _, err := lifetime(p); err != nil {
-		return err
+func (i *Issuer) Compile(policy florete.Policy) (any, error) {
+	p, err := compile(policy)
+	if err != nil {
+		return nil, err
 	}
-	_, err := i.authority(p)
-	return err
+	_, err = i.authority(p)
+	return p, err
 }
 
-func lifetime(p florete.Policy) (time.Duration, error) {
-	var s settings
-	if err := server.Settings(p, Name, &s); err != nil {
-		return 0, err
+func compile(policy florete.Policy) (*Policy, error) {
+	var settings struct {
+		Lifetime int64 `json:"lifetime"` // in seconds
 	}
-	d := time.Duration(s.Lifetime) * time.Second
-	if s.Lifetime > int64(maxLifetime/time.Second) || d < minLifetime {
-		return 0, fmt.Errorf("policy of %s: kind %q: lifetime %d, want %.0f to %.0f seconds", p.Host, Name, s.Lifetime, minLifetime.Seconds(), maxLifetime.Seconds())
+	if err := server.Settings(policy, Name, &settings); err != nil {
+		return nil, err
 	}
-	return d, nil
+	p := &Policy{Policy: policy, lifetime: time.Duration(settings.Lifetime) * time.Second}
+	if settings.Lifetime > int64(maxLifetime/time.Second) || p.lifetime < minLifetime {
+		return nil, fmt.Errorf("policy of %s: kind %q: lifetime %d, want %.0f to %.0f seconds", policy.Host, Name, settings.Lifetime, minLifetime.Seconds(), maxLifetime.Seconds())
+	}
+	var err error
+	p.roots, err = florete.NewRoots(policy.TrustDomain, policy.Trust.Roots)
+	return p, err
 }
 
 // authority is the issuing CA, if its certificate leads to a root of the policy.
-func (i *Issuer) authority(p florete.Policy) (*ca.Authority, error) {
+func (i *Issuer) authority(p *Policy) (*ca.Authority, error) {
 	a, err := i.Authority()
 	if err != nil {
 		return nil, fmt.Errorf("issuing CA: %w", err)
 	}
-	return a, Trusted(a, p)
+	return a, p.trusts(a)
 }
 
-// Trusted refuses an issuing CA whose SVIDs hosts would refuse: its certificate leads to no
+// Trusted rejects an issuing CA whose SVIDs hosts would reject: its certificate leads to no
 // root of a policy, or is not constrained to its trust domain.
-func Trusted(a *ca.Authority, p florete.Policy) error {
-	roots, err := florete.NewRoots(p.TrustDomain, p.Trust.Roots)
+func Trusted(a *ca.Authority, policy florete.Policy) error {
+	p, err := compile(policy)
 	if err != nil {
 		return err
 	}
-	if err := roots.CheckIssuing(a.Certificate, time.Now()); err != nil {
+	return p.trusts(a)
+}
+
+func (p *Policy) trusts(a *ca.Authority) error {
+	if err := p.roots.CheckIssuing(a.Certificate, time.Now()); err != nil {
 		return fmt.Errorf("%w: sign it with a root that the policy of %s trusts", err, p.Host)
 	}
 	return nil
 }
 
 // issue makes the chain of an SVID: the leaf, then the issuing certificate.
-func (i *Issuer) issue(p florete.Policy, id florete.ID, key crypto.PublicKey, now time.Time) ([]*x509.Certificate, error) {
-	d, err := lifetime(p)
-	if err != nil {
-		return nil, err
-	}
+func (i *Issuer) issue(p *Policy, id florete.ID, key crypto.PublicKey, now time.Time) ([]*x509.Certificate, error) {
 	a, err := i.authority(p)
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := a.Issue(id, key, now.Add(d), now)
+	leaf, err := a.Issue(id, key, now.Add(p.lifetime), now)
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +171,8 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 	if err != nil {
 		return server.Decision{}, err
 	}
-	chain, err := i.issue(c.Policy, body.ID, key, c.Now)
-	if err != nil {
-		return server.Decision{}, err
-	}
-	roots, err := florete.NewRoots(c.Policy.TrustDomain, c.Policy.Trust.Roots)
+	p := c.Compiled.(*Policy)
+	chain, err := i.issue(p, body.ID, key, c.Now)
 	if err != nil {
 		return server.Decision{}, err
 	}
@@ -157,7 +185,7 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 	d.Answer = api.Answer{
 		Values: map[string]string{
 			"svid":   string(ca.EncodeCertificates(chain...)),
-			"bundle": string(ca.EncodeCertificates(roots.Certificates()...)),
+			"bundle": string(ca.EncodeCertificates(p.roots.Certificates()...)),
 		},
 		Expires: chain[0].NotAfter.Unix(),
 	}
@@ -170,7 +198,7 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 }
 
 // InForce is the issuing certificate.
-func (i *Issuer) InForce(florete.Policy) server.Version {
+func (i *Issuer) InForce() server.Version {
 	a, err := i.Authority()
 	if err != nil { // which requests report
 		return server.Version{}
@@ -181,7 +209,7 @@ func (i *Issuer) InForce(florete.Policy) server.Version {
 	}
 }
 
-// parse reads the body of a request: what it asks for, the key and the CSR's DER.
+// parse reads the body of a request: what it requests, the key and the CSR's DER.
 func parse(r api.Request) (api.CertBody, crypto.PublicKey, []byte, error) {
 	var body api.CertBody
 	if err := florete.Decode(r.Body, &body); err != nil {

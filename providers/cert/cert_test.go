@@ -64,7 +64,7 @@ func TestAnswer(t *testing.T) {
 	e.Grant(ursula, "cert-service-outline", "cert", map[string]any{"id": outline})
 	e.Start()
 	r := api.Request{Need: "cert-service-outline", Serial: providertest.Serial, Generation: 1, Body: body(t, outline)}
-	a, err := e.Client(ursula).Do(t.Context(), api.PathSVID, r)
+	a, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestRenew(t *testing.T) {
 	c := e.Client(ursula)
 	var last string
 	for range 2 {
-		a, err := c.Do(t.Context(), api.PathSVID, api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)})
+		a, err := c.Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestMalformed(t *testing.T) {
 		"bad CSR":   `{"csr":"x","id":"spiffe://demo.flor/node/ursula"}`,
 		"other CSR": string(providertest.JSON(map[string]any{"id": ursula, "csr": csr(t, outline)})),
 	} {
-		_, err := e.Client(ursula).Do(t.Context(), api.PathSVID, api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(b)})
+		_, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(b)})
 		t.Run(name, func(t *testing.T) { providertest.WantError(t, err, api.Invalid, api.CodeMalformed) })
 	}
 }
@@ -125,7 +125,7 @@ func csr(t *testing.T, id florete.ID) string {
 	return b.CSR
 }
 
-func TestCheck(t *testing.T) {
+func TestCompile(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	stranger, err := ca.NewRoot(providertest.Domain, time.Now())
 	if err != nil {
@@ -136,7 +136,7 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	issuer := cert.New(cert.Config{Key: key, Authority: func() (*ca.Authority, error) { return e.Issuing, nil }})
-	if err := issuer.Check(e.Policy); err != nil {
+	if _, err := issuer.Compile(e.Policy); err != nil {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*florete.Policy){
@@ -152,7 +152,7 @@ func TestCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		change(&p)
-		if err := issuer.Check(p); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := issuer.Compile(p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want …%s…", err, want)
 		}
 	}
@@ -167,10 +167,14 @@ func TestOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var policy any
 		issuer := cert.New(cert.Config{
-			Key: key, Policy: func() florete.Policy { return e.Policy },
+			Key: key, Policy: func() *cert.Policy { return policy.(*cert.Policy) },
 			Authority: func() (*ca.Authority, error) { return e.Issuing, nil },
 		})
+		if policy, err = issuer.Compile(e.Policy); err != nil {
+			t.Fatal(err)
+		}
 		var last *x509.Certificate
 		for i, c := range []struct {
 			pass time.Duration
@@ -195,6 +199,9 @@ func TestOwn(t *testing.T) {
 		}
 		e.Issuing = e.NewIssuing(root)
 		e.Policy.Trust.Roots = []string{string(ca.EncodeCertificates(root.Certificate))}
+		if policy, err = issuer.Compile(e.Policy); err != nil {
+			t.Fatal(err)
+		}
 		if got, err := issuer.Certificate(); err != nil || got.Leaf.CheckSignatureFrom(e.Issuing.Certificate) != nil {
 			t.Errorf("with another root: still by the former, %v", err)
 		}

@@ -30,7 +30,13 @@ type Device struct {
 const devicePrefix = "cert/device/"
 
 // Nonce is a fresh nonce for one proof to this provider.
-func (i *Issuer) Nonce(now time.Time) string { return i.nonces.make(i.Policy().Provider[Name].ID, now) }
+func (i *Issuer) Nonce(now time.Time) string {
+	p := i.Policy()
+	if p == nil {
+		return "" // no proof with it verifies
+	}
+	return i.nonces.make(p.Provider[Name].ID, now)
+}
 
 // Authenticate checks a proof: that it is for this provider, CSR and connection,
 // by the host key that the policy has for the node, and with a nonce of ours that
@@ -39,14 +45,14 @@ func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte
 	var none server.Decision
 	proof, provider := c.Request.Proof, c.Policy.Provider[Name].ID
 	if err := i.nonces.check(proof.Nonce, provider, c.Now); err != nil {
-		return none, api.Errorf(api.Transient, api.CodeBadNonce, "nonce: %v: ask for a new one", err)
+		return none, api.Errorf(api.Transient, api.CodeBadNonce, "nonce: %v: request a new one", err)
 	}
 	body, _, csr, err := parse(c.Request)
 	if err != nil {
 		return none, err
 	}
 	if body.ID != proof.Node {
-		return none, api.Errorf(api.Denied, api.CodeUntrusted, "enrolment of %s: asks for %s: ask for that with the node's SVID", proof.Node, body.ID)
+		return none, api.Errorf(api.Denied, api.CodeUntrusted, "enrolment of %s: requests %s: request that with the node's SVID", proof.Node, body.ID)
 	}
 	if c.HostKey == nil {
 		return none, api.Errorf(api.Denied, api.CodeNotGranted, "enrolment of %s: not among the nodes that the policy lets enrol", proof.Node)
@@ -64,7 +70,7 @@ func (i *Issuer) consume(ctx context.Context, proof *api.Proof, hostKey string, 
 	used := "cert/nonce/" + hex.EncodeToString(sum[:])
 	switch _, err := i.Store.Get(ctx, used); {
 	case err == nil:
-		return d, api.Errorf(api.Denied, api.CodeReplayed, "enrolment of %s: the nonce was used before: ask for a new one", proof.Node)
+		return d, api.Errorf(api.Denied, api.CodeReplayed, "enrolment of %s: the nonce was used before: request a new one", proof.Node)
 	case !errors.Is(err, store.ErrNotFound):
 		return d, err
 	}

@@ -46,7 +46,7 @@ func TestEnrol(t *testing.T) {
 		t.Errorf("device: %s, %v", device.Value, err)
 	}
 	rows := e.Audit()
-	if len(rows) != 2 || !rows[0].Enrols || rows[0].Caller != ursula.String() || !rows[1].Again {
+	if len(rows) != 2 || !rows[0].Enrolment || rows[0].Caller != ursula.String() || !rows[1].Replayed {
 		t.Errorf("audit: %+v", rows)
 	}
 	wiped := r
@@ -87,18 +87,18 @@ func TestEnrolRefused(t *testing.T) {
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 	})
 	t.Run("no proof", func(t *testing.T) {
-		_, err := e.Post(t, nil, api.PathSVID, "", providertest.JSON(r))
+		_, err := e.Post(t, nil, api.Path("cert"), "", providertest.JSON(r))
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 	})
 	t.Run("a proof beside a certificate", func(t *testing.T) {
 		q := r
 		q.Proof = &api.Proof{Node: ursula}
-		_, err := e.Post(t, e.Client(ursula).SVID, api.PathSVID, "", providertest.JSON(q))
+		_, err := e.Post(t, e.Client(ursula).SVID, api.Path("cert"), "", providertest.JSON(q))
 		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 	})
 	t.Run("a proof of nobody", func(t *testing.T) {
 		body := strings.Replace(string(providertest.JSON(r)), `"need"`, `"proof":{},"need"`, 1)
-		_, err := e.Post(t, nil, api.PathSVID, "", []byte(body))
+		_, err := e.Post(t, nil, api.Path("cert"), "", []byte(body))
 		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 	})
 	if _, err := e.Store.Get(t.Context(), "cert/device/ursula"); err == nil {
@@ -195,7 +195,7 @@ func (w *wire) enrol(r api.Request) error {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.post(api.PathSVID, key, r, &api.Answer{})
+	return w.post(api.Path("cert"), key, r, &api.Answer{})
 }
 
 // TestReplay: a proof is good once, on its own connection, for its own statement.
@@ -272,7 +272,7 @@ func TestLostEnrolment(t *testing.T) {
 	if _, err := e.Stranger(ursula).Enrol(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if rows := e.Audit(); len(rows) != 3 || rows[0].Again || rows[1].Code != api.CodeReplayed || !rows[2].Again {
+	if rows := e.Audit(); len(rows) != 3 || rows[0].Replayed || rows[1].Code != api.CodeReplayed || !rows[2].Replayed {
 		t.Errorf("audit: %+v", rows)
 	}
 }

@@ -108,7 +108,7 @@ func TestOneMachine(t *testing.T) {
 
 	r := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)}
 	for range 3 {
-		if _, err := c.Do(t.Context(), api.PathSVID, r); err != nil {
+		if _, err := c.Do(t.Context(), api.Path("cert"), r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestPoisonedCert(t *testing.T) {
 	e.Rotate(ursula, "cert-node", highest)
 	e.Start()
 	poison := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: highest, Body: body(t, ursula)}
-	if _, err := e.Client(ursula).Do(t.Context(), api.PathSVID, poison); err != nil {
+	if _, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), poison); err != nil {
 		t.Fatal(err)
 	}
 	e.Rotate(ursula, "cert-node", 1)

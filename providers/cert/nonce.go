@@ -22,7 +22,7 @@ const head = 8 + 16
 // nonces makes and checks nonces with a secret key.
 type nonces struct{ key []byte }
 
-// make gives a nonce, for which check(make(p, t), p, t) == nil.
+// make returns a nonce, for which check(make(p, t), p, t) == nil.
 func (n nonces) make(provider florete.ID, now time.Time) string {
 	b := make([]byte, head, head+sha256.Size)
 	binary.BigEndian.PutUint64(b, uint64(now.UnixMilli()))

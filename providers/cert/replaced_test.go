@@ -43,7 +43,7 @@ func obtain(t *testing.T, c *api.Client, need string, id florete.ID, do func(con
 		t.Fatal(err)
 	}
 	r := api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: providertest.JSON(api.CertBody{ID: id, CSR: string(csr)})}
-	a, err := do(t.Context(), api.PathSVID, r)
+	a, err := do(t.Context(), api.Path("cert"), r)
 	if err != nil {
 		return nil, err
 	}

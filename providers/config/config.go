@@ -23,6 +23,14 @@ import (
 // Name of the kind.
 const Name = "config"
 
+// Settings are the kind's section of the settings file.
+type Settings struct {
+	Artifacts string `json:"artifacts" path:"" want:"name the directory that flor-provider import writes"`
+}
+
+// Kind makes the kind.
+func (s *Settings) Kind(server.Process) server.Kind { return Artifacts(s.Artifacts) }
+
 // Artifacts is the kind "config": a directory with one of documents per node.
 type Artifacts string
 
@@ -34,11 +42,13 @@ var (
 // Name of the kind.
 func (a Artifacts) Name() string { return Name }
 
-// Check refuses settings, of which there are none.
-func (a Artifacts) Check(p florete.Policy) error { return server.Settings(p, Name, &struct{}{}) }
+// Compile rejects settings, of which there are none.
+func (a Artifacts) Compile(p florete.Policy) (any, error) {
+	return nil, server.Settings(p, Name, &struct{}{})
+}
 
 // InForce is the publication.
-func (a Artifacts) InForce(florete.Policy) server.Version {
+func (a Artifacts) InForce() server.Version {
 	tree, err := filepath.EvalSymlinks(string(a))
 	if err != nil {
 		return server.Version{}

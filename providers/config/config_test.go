@@ -139,7 +139,7 @@ func TestRefused(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	p := florete.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{"config": json.RawMessage(`{"a":1}`)}}
-	err := config.Artifacts("").Check(p)
+	_, err := config.Artifacts("").Compile(p)
 	if want := `policy of drhorrible: kind "config": : unknown field "a"`; fmt.Sprint(err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

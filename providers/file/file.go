@@ -1,7 +1,7 @@
 // Package file is the kind of need that hands a service's host a file which does not
 // belong in a repository, such as a password:
 //
-//	POST /file/content {"ref":"outline/smtp-password"}
+//	POST /file/request {"ref":"outline/smtp-password"}
 //	→ {"content":"…","generation":"1"}
 //
 // The files lie in one directory of the provider host, where nobody but the provider
@@ -22,7 +22,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/private"
+	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -31,6 +31,14 @@ const Name = "file"
 
 // limit is the longest file, so that an answer with it is never too long.
 const limit = 1 << 20
+
+// Settings are the kind's section of the settings file.
+type Settings struct {
+	Dir string `json:"dir" path:"" want:"name the directory of the files that topologies refer to"`
+}
+
+// Kind makes the kind.
+func (s *Settings) Kind(server.Process) server.Kind { return Files{s.Dir} }
 
 // Files is the kind "file".
 type Files struct {
@@ -42,21 +50,33 @@ var _ server.Answerer = Files{}
 // Name of the kind.
 func (f Files) Name() string { return Name }
 
-// Check refuses settings, of which there are none.
-func (f Files) Check(p florete.Policy) error { return server.Settings(p, Name, &struct{}{}) }
+// Request is what a need requests.
+type Request struct {
+	Ref string `json:"ref"` // name of the file, with slashes
+}
+
+// Compile decodes which files are granted. There are no settings.
+func (f Files) Compile(p florete.Policy) (any, error) {
+	if err := server.Settings(p, Name, &struct{}{}); err != nil {
+		return nil, err
+	}
+	return server.DecodeGrants(p, Name, func(g florete.Grant) (r Request, err error) {
+		if err := florete.Decode(g.Request, &r); err != nil {
+			return r, err
+		}
+		if !fs.ValidPath(r.Ref) || r.Ref == "." {
+			return r, fmt.Errorf("ref %q: not the name of a file", r.Ref)
+		}
+		return r, nil
+	})
+}
 
 // Answer reads the file.
 func (f Files) Answer(_ context.Context, c server.Call) (server.Decision, error) {
-	var body api.FileBody
-	if err := florete.Decode(c.Request.Body, &body); err != nil {
-		return server.Decision{}, api.Errorf(api.Invalid, api.CodeMalformed, "need %s: body: %v", c.Request.Need, err)
-	}
-	if !fs.ValidPath(body.Ref) || body.Ref == "." {
-		return server.Decision{}, api.Errorf(api.Invalid, api.CodeMalformed, "need %s: ref %q: not the name of a file", c.Request.Need, body.Ref)
-	}
-	content, err := f.read(body.Ref)
+	ref := c.Compiled.(server.Requests[Request]).Of(c).Ref
+	content, err := f.read(ref)
 	if errors.Is(err, fs.ErrNotExist) {
-		return server.Decision{}, api.Errorf(api.Transient, api.CodeMissing, "file %q: not on this provider yet: put it in %s", body.Ref, f.Dir)
+		return server.Decision{}, api.Errorf(api.Transient, api.CodeMissing, "file %q: not on this provider yet: put it in %s", ref, f.Dir)
 	}
 	if err != nil {
 		return server.Decision{}, err
@@ -64,7 +84,7 @@ func (f Files) Answer(_ context.Context, c server.Call) (server.Decision, error)
 	generation := strconv.Itoa(c.Request.Generation)
 	return server.Decision{
 		Answer: api.Answer{Values: map[string]string{"content": content, "generation": generation}},
-		Detail: map[string]string{"ref": body.Ref, "generation": generation},
+		Detail: map[string]string{"ref": ref, "generation": generation},
 	}, nil
 }
 
@@ -92,7 +112,7 @@ func (f Files) read(ref string) (string, error) {
 	case st.Size() > limit:
 		return "", fmt.Errorf("file %q: %d bytes, want at most %d", ref, st.Size(), limit)
 	}
-	if err := private.Check(file); err != nil {
+	if err := secretfile.Check(file); err != nil {
 		return "", err
 	}
 	b, err := io.ReadAll(io.LimitReader(file, limit+1))

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
@@ -37,7 +38,7 @@ func TestConformance(t *testing.T) {
 	put(t, dir, "outline/smtp", secret, 0o600)
 	providertest.Run(t, providertest.Suite{
 		Kind: Name, Need: "file-outline-smtp",
-		Request:  api.FileBody{Ref: "outline/smtp"},
+		Request:  Request{Ref: "outline/smtp"},
 		Settings: struct{}{},
 		Make:     func(*providertest.Env) server.Kind { return Files{dir} },
 		Secret:   []string{"content"},
@@ -68,15 +69,15 @@ func TestRefusals(t *testing.T) {
 	}
 	defer socket.Close()
 	for body, want := range map[string]struct {
-		kind api.ErrorKind // empty for an accident of ours
+		kind api.ErrorKind // empty for another error
 		part string
 	}{
 		`{"ref":"none"}`:            {api.Transient, "not on this provider yet"},
-		`{"ref":"../outside"}`:      {api.Invalid, "not the name of a file"},
-		`{"ref":"/etc/passwd"}`:     {api.Invalid, "not the name of a file"},
-		`{"ref":"."}`:               {api.Invalid, "not the name of a file"},
-		`{"ref":""}`:                {api.Invalid, "not the name of a file"},
-		`{"ref":"smtp","more":"x"}`: {api.Invalid, "more"},
+		`{"ref":"../outside"}`:      {"", "not the name of a file"},
+		`{"ref":"/etc/passwd"}`:     {"", "not the name of a file"},
+		`{"ref":"."}`:               {"", "not the name of a file"},
+		`{"ref":""}`:                {"", "not the name of a file"},
+		`{"ref":"smtp","more":"x"}`: {"", "more"},
 		`{"ref":"open"}`:            {"", "chmod 0600"},
 		`{"ref":"long"}`:            {"", "want at most"},
 		`{"ref":"keytab"}`:          {"", "not text"},
@@ -86,10 +87,11 @@ func TestRefusals(t *testing.T) {
 		`{"ref":"socket"}`:          {"", "no such device"},
 		`{"ref":"dir"}`:             {"", "want a regular file"},
 	} {
-		_, err := Files{dir}.Answer(t.Context(), server.Call{
-			Caller:  providertest.ID("node/ursula"),
-			Request: api.Request{Need: "file-wiki-smtp", Generation: 1, Body: json.RawMessage(body)},
-		})
+		grant := florete.Grant{Caller: providertest.ID("node/ursula"), Need: "file-wiki-smtp", Kind: Name, Request: json.RawMessage(body), Generation: 1}
+		compiled, err := Files{dir}.Compile(florete.Policy{Kinds: map[string]json.RawMessage{Name: json.RawMessage(`{}`)}, Grants: []florete.Grant{grant}})
+		if err == nil {
+			_, err = Files{dir}.Answer(t.Context(), server.Call{Caller: grant.Caller, Grant: grant, Compiled: compiled})
+		}
 		var e *api.Error
 		if err == nil || !strings.Contains(err.Error(), want.part) || errors.As(err, &e) != (want.kind != "") || e != nil && e.Kind != want.kind {
 			t.Errorf("%s: got %v", body, err)

@@ -24,7 +24,7 @@ type registration struct {
 func (r registration) client() string {
 	d, err := florete.Dial(r.Service)
 	if err != nil {
-		panic(err) // parse let no other service in
+		panic(err) // decode let no other service in
 	}
 	return florete.Render(d)
 }

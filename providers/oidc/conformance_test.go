@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 )
@@ -16,8 +15,8 @@ func TestConformance(t *testing.T) {
 	providertest.Run(t, providertest.Suite{
 		Kind:     Name,
 		Need:     "oidc-outline",
-		Request:  api.OIDCBody{Issuer: issuerURL, Service: outline, RedirectURIs: []string{callback}},
-		Settings: settings{issuerURL},
+		Request:  Request{Issuer: issuerURL, Service: outline, RedirectURIs: []string{callback}},
+		Settings: map[string]string{"issuer": issuerURL},
 		Make: func(e *providertest.Env) server.Kind {
 			users := filepath.Join(e.Dir, "users")
 			if err := os.WriteFile(users, []byte(`[]`), 0o600); err != nil {
@@ -25,7 +24,7 @@ func TestConformance(t *testing.T) {
 			}
 			// The faults are for what the server commits, not for keys of the issuer.
 			return New(Config{
-				Store: e.Store.Store, Key: e.Key, Policy: e.Policies.Current, Listen: listen, Users: users,
+				Store: e.Store.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies), Listen: listen, Users: users,
 				Audit: server.NewAudit(e.Store.Store, slog.Default()),
 			})
 		},

@@ -2,32 +2,33 @@ package oidc
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 
 	"github.com/dexidp/dex/storage"
-
-	"github.com/florete/florete"
-	"github.com/florete/florete/providers/api"
 )
 
 // directory is Dex's storage with the clients that are registered and granted.
-// Dex only reads them: what registers is POST /oidc/register alone.
+// Dex only reads them: what registers is POST /oidc/request alone.
 type directory struct {
 	storage.Storage
 	clients clients
-	policy  func() florete.Policy
+	policy  func() *Policy
 }
 
-var errReadOnly = errors.New("oidc: clients are registered by POST /oidc/register alone")
+var errReadOnly = errors.New("oidc: clients are registered by POST /oidc/request alone")
 
 func (d directory) GetClient(ctx context.Context, id string) (storage.Client, error) {
 	r, _, err := d.clients.get(ctx, id)
 	if err != nil {
 		return storage.Client{}, err
 	}
-	most, ok := granted(d.policy(), r.Service)
+	policy := d.policy()
+	if policy == nil {
+		return storage.Client{}, storage.ErrNotFound
+	}
+	// A record may be of a higher generation, from before an older policy came into force.
+	most, ok := policy.generations[r.Service]
 	if r.Service.IsZero() || !ok {
 		return storage.Client{}, storage.ErrNotFound
 	}
@@ -37,18 +38,6 @@ func (d directory) GetClient(ctx context.Context, id string) (storage.Client, er
 		RedirectURIs: r.RedirectURIs,
 		Name:         r.Service.Name(),
 	}, nil
-}
-
-// granted tells whether the policy lets anybody register the service, and in which
-// generation. A record may be of a higher one, from before an older policy came into force.
-func granted(p florete.Policy, service florete.ID) (generation int, ok bool) {
-	for _, g := range p.Grants {
-		var body api.OIDCBody
-		if g.Kind == Name && json.Unmarshal(g.Request, &body) == nil && body.Service == service {
-			generation, ok = max(generation, g.Generation), true
-		}
-	}
-	return generation, ok
 }
 
 func (d directory) ListClients(ctx context.Context) ([]storage.Client, error) {

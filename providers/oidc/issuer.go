@@ -51,7 +51,7 @@ type issuerServer struct {
 
 // newIssuer makes the Dex of an issuer. What Dex leaves running ends with ctx and
 // touches nothing: rotation and garbage collection are upkeep's.
-func (p *Provider) newIssuer(ctx context.Context, issuer string, users []storage.Password) (*issuerServer, error) {
+func (p *Provider) newIssuer(ctx context.Context, issuer, cluster string, users []storage.Password) (*issuerServer, error) {
 	u, err := url.Parse(issuer)
 	if err != nil {
 		return nil, err
@@ -85,8 +85,7 @@ func (p *Provider) newIssuer(ctx context.Context, issuer string, users []storage
 	if err != nil {
 		return nil, err
 	}
-	name := p.cfg.Policy().Cluster
-	s.pages, err = template.New("").Funcs(template.FuncMap{"issuer": func() string { return name }}).ParseFS(assets, "templates/*")
+	s.pages, err = template.New("").Funcs(template.FuncMap{"issuer": func() string { return cluster }}).ParseFS(assets, "templates/*")
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +98,7 @@ func (p *Provider) newIssuer(ctx context.Context, issuer string, users []storage
 		AuthRequestsValidFor: loginsLive,
 		RefreshTokenPolicy:   refresh,
 		GCFrequency:          math.MaxInt64,
-		Web:                  dex.WebConfig{WebFS: assets, Issuer: name},
+		Web:                  dex.WebConfig{WebFS: assets, Issuer: cluster},
 		Logger:               s.log,
 		Signer:               manual{s.signer},
 	})

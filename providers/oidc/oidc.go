@@ -2,7 +2,7 @@
 // OpenID Connect provider (OpenID Connect Core 1.0), and that provider: Dex,
 // embedded, on the provider's own state.
 //
-//	POST /oidc/register {"issuer":"http://…","service":"spiffe://demo.flor/service/outline","redirectURIs":["http://…"]}
+//	POST /oidc/request {"issuer":"http://…","service":"spiffe://demo.flor/service/outline","redirectURIs":["http://…"]}
 //	→ clientId "outline.demo.flor.rete", clientSecret, issuer
 //
 // A service has one client, named as users name the service. Its secret is
@@ -16,9 +16,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"net/url"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -27,13 +25,28 @@ import (
 // Name of the kind.
 const Name = "oidc"
 
+// Settings are the kind's section of the settings file.
+type Settings struct {
+	Listen string `json:"listen" want:"name a loopback host:port for the issuer's pages"`
+	Users  string `json:"users" path:"" want:"name the file of those who can sign in"`
+}
+
+// Kind makes the Provider.
+func (s *Settings) Kind(p server.Process) server.Kind {
+	return New(Config{
+		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Listen: s.Listen, Users: s.Users,
+		Audit: p.Audit, Logger: p.Logger,
+	})
+}
+
 // Config of a Provider. Every field but Logger is needed.
 type Config struct {
 	Store store.Store
 	Key   *seal.Key
 
-	// Policy is the one in force. A client lives while it is granted there.
-	Policy func() florete.Policy
+	// Policy is the one in force, nil while that does not run this kind. A client lives
+	// while it is granted there.
+	Policy func() *Policy
 
 	// Listen is where the issuer's pages are served: plain HTTP, which is why
 	// it must be a loopback host:port. The forwarder publishes it.
@@ -85,28 +98,3 @@ func checkListen(listen string) error {
 
 // Name of the kind.
 func (p *Provider) Name() string { return Name }
-
-// settings are the kind's part of a policy.
-type settings struct {
-	Issuer string `json:"issuer"`
-}
-
-// Check refuses a policy without a usable issuer.
-func (p *Provider) Check(policy florete.Policy) error {
-	_, err := issuerOf(policy)
-	return err
-}
-
-// issuerOf is what a policy names as the issuer: clients compare it byte for byte
-// (OpenID Connect Discovery 1.0 section 4.3).
-func issuerOf(policy florete.Policy) (string, error) {
-	var s settings
-	if err := server.Settings(policy, Name, &s); err != nil {
-		return "", err
-	}
-	u, err := url.Parse(s.Issuer)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || s.Issuer != u.Scheme+"://"+u.Host || u.Host == "" {
-		return "", fmt.Errorf("policy of %s: kind %q: issuer %q: want http(s)://<host>[:<port>] and nothing after", policy.Host, Name, s.Issuer)
-	}
-	return s.Issuer, nil
-}

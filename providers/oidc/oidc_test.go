@@ -69,10 +69,14 @@ func (f *fixture) Write(b []byte) (int, error) {
 	return f.logs.Write(b)
 }
 
-func (f *fixture) inForce() florete.Policy {
+// inForce is the policy as the server compiles it, nil where it does not run the kind.
+func (f *fixture) inForce() *Policy {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.policy
+	if f.policy.Kinds == nil {
+		return nil
+	}
+	return must(compile(f.policy))
 }
 
 // name puts a policy in force that names an issuer and grants nothing; without an
@@ -93,7 +97,7 @@ func (f *fixture) grant(redirectURIs ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(redirectURIs) > 0 {
-		body := must(json.Marshal(api.OIDCBody{Issuer: issuerURL, Service: outline, RedirectURIs: redirectURIs}))
+		body := must(json.Marshal(Request{Issuer: issuerURL, Service: outline, RedirectURIs: redirectURIs}))
 		f.policy.Grants = []florete.Grant{{Caller: ursula, Need: "oidc-outline", Kind: Name, Request: body, Generation: 1}}
 	}
 }
@@ -135,7 +139,7 @@ func (f *fixture) start() {
 		}
 		f.db.Close()
 	})
-	if p.named() != "" {
+	if f.inForce() != nil {
 		f.serving(true)
 	}
 }
@@ -176,14 +180,14 @@ func (f *fixture) rotate(generation int) {
 // decide asks for the client of outline in a generation, which the policy grants from now on.
 func (f *fixture) decide(generation int) (server.Decision, error) {
 	f.rotate(generation)
-	policy := f.inForce()
-	grant := policy.Grants[0]
+	grant := f.policy.Grants[0]
 	return f.p.Answer(f.t.Context(), server.Call{
 		Caller:  grant.Caller,
 		Request: api.Request{Need: grant.Need, Generation: generation, Body: grant.Request},
 		Grant:   grant,
-		Policy:  policy,
 		Now:     time.Now(),
+
+		Compiled: f.inForce(),
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -113,7 +112,6 @@ func TestRedirectURIsFollowTheGrant(t *testing.T) {
 }
 
 func TestMalformed(t *testing.T) {
-	f := newFixture(t)
 	for body, part := range map[string]string{
 		`{"service":"spiffe://demo.flor/service/outline"}`:                                                 "redirectURIs: none",
 		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":[]}`:                               "redirectURIs: none",
@@ -126,20 +124,27 @@ func TestMalformed(t *testing.T) {
 		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"]}`:               `issuer "": this provider is`,
 		`{"redirectURIs":["http://a.rete/"]}`:                                                              "service",
 	} {
-		_, err := f.p.Answer(t.Context(), server.Call{
-			Request: api.Request{Need: "oidc-outline", Generation: 1, Body: json.RawMessage(body)},
-			Policy:  f.inForce(),
-		})
-		denied(t, err, api.Invalid, api.CodeMalformed, "need oidc-outline", part)
+		_, err := compile(granting(body, 1))
+		if err == nil || !strings.Contains(err.Error(), "policy of drhorrible: need \"oidc-outline\" of "+ursula.String()+": request: ") || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: got %v, want %s", body, err, part)
+		}
+	}
+}
+
+// granting is a policy that grants what body requests.
+func granting(body string, generation int) florete.Policy {
+	return florete.Policy{
+		Host: "drhorrible", Kinds: map[string]json.RawMessage{Name: json.RawMessage(`{"issuer":"` + issuerURL + `"}`)},
+		Grants: []florete.Grant{{Caller: ursula, Need: "oidc-outline", Kind: Name, Request: json.RawMessage(body), Generation: generation}},
 	}
 }
 
 // What is accepted survives its record.
-func FuzzParse(f *testing.F) {
+func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"issuer":"`+issuerURL+`","service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"]}`), 1)
 	f.Add([]byte(`{"issuer":"`+issuerURL+`","service":"spiffe://demo.flor/service/ursula/wiki","redirectURIs":["https://a.rete/?b=c"]}`), 7)
 	f.Fuzz(func(t *testing.T, body []byte, generation int) {
-		r, err := parse(api.Request{Need: "n", Generation: generation, Body: body}, issuerURL)
+		r, err := decode(florete.Grant{Request: body, Generation: generation}, issuerURL)
 		if err != nil {
 			return
 		}
@@ -150,7 +155,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestCheck(t *testing.T) {
+func TestCompile(t *testing.T) {
 	for raw, part := range map[string]string{
 		`{}`:                               `issuer ""`,
 		`{"issuer":"auth.demo.flor.rete"}`: `issuer "auth.demo.flor.rete"`,
@@ -161,7 +166,7 @@ func TestCheck(t *testing.T) {
 		`{"issuer":"http://auth.demo.flor.rete","a":1}`: `"a"`,
 	} {
 		policy := florete.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{Name: json.RawMessage(raw)}}
-		if err := new(Provider).Check(policy); err == nil || !strings.Contains(err.Error(), part) || !strings.Contains(err.Error(), "drhorrible") {
+		if _, err := compile(policy); err == nil || !strings.Contains(err.Error(), part) || !strings.Contains(err.Error(), "drhorrible") {
 			t.Errorf("%s: error is %v, want drhorrible and %q in it", raw, err, part)
 		}
 	}

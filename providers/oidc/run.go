@@ -28,31 +28,25 @@ func (p *Provider) Run(ctx context.Context, ready func()) error {
 		return err
 	}
 	for {
-		named := p.named()
-		if named != "" {
-			if err := p.serve(ctx, named, ready); err != nil {
+		policy := p.cfg.Policy()
+		if policy != nil {
+			if err := p.serve(ctx, policy, ready); err != nil {
 				return err
 			}
 		} else {
 			ready()
 		}
-		if p.changed(ctx, named); ctx.Err() != nil {
+		if p.waitIssuerChange(ctx, policy); ctx.Err() != nil {
 			return nil
 		}
 	}
 }
 
-// named is the issuer in force, empty when the policy does not run this kind.
-func (p *Provider) named() string {
-	issuer, _ := issuerOf(p.cfg.Policy())
-	return issuer
-}
-
-// changed waits until another issuer is in force.
-func (p *Provider) changed(ctx context.Context, issuer string) {
+// waitIssuerChange waits until another issuer is in force than that of a policy.
+func (p *Provider) waitIssuerChange(ctx context.Context, from *Policy) {
 	tick := time.NewTicker(reread)
 	defer tick.Stop()
-	for p.named() == issuer {
+	for p.cfg.Policy().named() == from.named() {
 		select {
 		case <-ctx.Done():
 			return
@@ -61,8 +55,16 @@ func (p *Provider) changed(ctx context.Context, issuer string) {
 	}
 }
 
+// named is the issuer of a policy, empty where that does not run this kind.
+func (p *Policy) named() string {
+	if p == nil {
+		return ""
+	}
+	return p.issuer
+}
+
 // serve serves one issuer while it is in force.
-func (p *Provider) serve(ctx context.Context, issuer string, ready func()) error {
+func (p *Provider) serve(ctx context.Context, policy *Policy, ready func()) error {
 	users, err := readUsers(p.cfg.Users)
 	if err != nil {
 		return err
@@ -71,7 +73,7 @@ func (p *Provider) serve(ctx context.Context, issuer string, ready func()) error
 	var owned sync.WaitGroup
 	defer owned.Wait()
 	defer stop()
-	s, err := p.newIssuer(ctx, issuer, users)
+	s, err := p.newIssuer(ctx, policy.issuer, policy.cluster, users)
 	if err != nil {
 		return err
 	}
@@ -92,7 +94,7 @@ func (p *Provider) serve(ctx context.Context, issuer string, ready func()) error
 	}
 	owned.Go(func() { s.upkeep(ctx) })
 	owned.Go(func() {
-		p.changed(ctx, issuer)
+		p.waitIssuerChange(ctx, policy)
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		if web.Shutdown(end) != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/providers/private"
+	"github.com/florete/florete/providers/secretfile"
 )
 
 // user is one entry of the users file.
@@ -26,7 +26,7 @@ const minCost, maxCost = bcrypt.DefaultCost, 16
 // readUsers reads the users file. It is a secret: passwords can be guessed from
 // hashes.
 func readUsers(path string) ([]storage.Password, error) {
-	b, err := private.ReadFile(path)
+	b, err := secretfile.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("oidc users: %w", err)
 	}

@@ -243,7 +243,7 @@ func (e *Env) Start() {
 func (e *Env) process() (server.Kind, func() (*tls.Certificate, error)) {
 	if e.make == nil {
 		issuer := cert.New(cert.Config{
-			Store: e.Store, Key: e.Key, Policy: e.Policies.Current,
+			Store: e.Store, Key: e.Key, Policy: server.Compiled[cert.Policy](e.Policies),
 			Authority: func() (*ca.Authority, error) { return e.Issuing, nil },
 		})
 		return issuer, issuer.Certificate

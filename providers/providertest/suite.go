@@ -80,7 +80,7 @@ func (s Suite) start(t *testing.T) *fixture {
 
 func (f *fixture) ask(t *testing.T) api.Answer {
 	t.Helper()
-	a, err := f.client.Do(t.Context(), api.Paths[f.Kind], f.request)
+	a, err := f.client.Do(t.Context(), api.Path(f.Kind), f.request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func (f *fixture) rows(t *testing.T, want ...string) {
 	var got []string
 	for _, r := range f.Audit() {
 		switch {
-		case r.Again:
+		case r.Replayed:
 			got = append(got, "again")
 		case r.Outcome == server.Granted:
 			got = append(got, "granted")
@@ -143,7 +143,7 @@ func restart(t *testing.T, f *fixture) {
 
 func lostReply(t *testing.T, f *fixture) {
 	f.Store.Lose(errors.New("killed"))
-	_, err := f.client.Do(t.Context(), api.Paths[f.Kind], f.request)
+	_, err := f.client.Do(t.Context(), api.Path(f.Kind), f.request)
 	WantError(t, err, api.Transient, api.CodeInternal)
 	f.rows(t, "granted")
 	f.Restart()
@@ -154,7 +154,7 @@ func lostReply(t *testing.T, f *fixture) {
 
 func failedCommit(t *testing.T, f *fixture) {
 	f.Store.Fail(errors.New("disk full"))
-	_, err := f.client.Do(t.Context(), api.Paths[f.Kind], f.request)
+	_, err := f.client.Do(t.Context(), api.Path(f.Kind), f.request)
 	WantError(t, err, api.Transient, api.CodeInternal)
 	if strings.Contains(err.Error(), "disk full") {
 		t.Errorf("%v: tells the caller about our insides", err)
@@ -169,7 +169,7 @@ func atOnce(t *testing.T, f *fixture) {
 	answers, errs := make([]api.Answer, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { answers[i], errs[i] = f.client.Do(t.Context(), api.Paths[f.Kind], f.request) })
+		wg.Go(func() { answers[i], errs[i] = f.client.Do(t.Context(), api.Path(f.Kind), f.request) })
 	}
 	wg.Wait()
 	for i := range n {
@@ -182,7 +182,7 @@ func atOnce(t *testing.T, f *fixture) {
 }
 
 func denied(t *testing.T, f *fixture) {
-	path := api.Paths[f.Kind]
+	path := api.Path(f.Kind)
 	_, err := f.Client(ID("node/raishan")).Do(t.Context(), path, f.request)
 	WantError(t, err, api.Denied, api.CodeNotGranted)
 
@@ -211,7 +211,7 @@ func denied(t *testing.T, f *fixture) {
 }
 
 func otherKey(t *testing.T, f *fixture) {
-	status, e := f.Post(t, f.client.SVID, api.Paths[f.Kind], strings.Repeat("0", 64), JSON(f.request))
+	status, e := f.Post(t, f.client.SVID, api.Path(f.Kind), strings.Repeat("0", 64), JSON(f.request))
 	WantError(t, e, api.Invalid, api.CodeKeyMismatch)
 	if status != 400 {
 		t.Errorf("status %d, want 400", status)
@@ -222,14 +222,14 @@ func otherKey(t *testing.T, f *fixture) {
 func rotation(t *testing.T, f *fixture) {
 	first, old := f.ask(t), f.request
 	f.request.Generation = 2
-	_, err := f.client.Do(t.Context(), api.Paths[f.Kind], f.request)
+	_, err := f.client.Do(t.Context(), api.Path(f.Kind), f.request)
 	WantError(t, err, api.Denied, api.CodeMismatch)
 	f.rotateTo(2)
 	second := f.ask(t)
 	if maps.Equal(first.Values, second.Values) {
 		t.Error("a higher generation has the answer of the lower one")
 	}
-	_, err = f.client.Do(t.Context(), api.Paths[f.Kind], old)
+	_, err = f.client.Do(t.Context(), api.Path(f.Kind), old)
 	WantError(t, err, api.Denied, api.CodeRotated)
 	same(t, f.ask(t), second)
 	f.rows(t, "granted", "mismatch", "granted", "rotated", "again")
@@ -248,7 +248,7 @@ func poisoned(t *testing.T, f *fixture) {
 	lawful, poison := f.request, f.request
 	poison.Generation = math.MaxInt
 	first := f.ask(t)
-	_, err := f.client.Do(t.Context(), api.Paths[f.Kind], poison)
+	_, err := f.client.Do(t.Context(), api.Path(f.Kind), poison)
 	WantError(t, err, api.Denied, api.CodeMismatch)
 	same(t, f.ask(t), first)
 
@@ -267,7 +267,7 @@ func copied(t *testing.T, f *fixture) {
 	for _, key := range []ssh.Signer{nil, NewHostKey(t)} {
 		thief := *f.client
 		thief.HostKey = key
-		_, err := thief.Do(t.Context(), api.Paths[f.Kind], f.request)
+		_, err := thief.Do(t.Context(), api.Path(f.Kind), f.request)
 		WantError(t, err, api.Denied, api.CodeDeviceKey)
 	}
 	f.ask(t)

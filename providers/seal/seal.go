@@ -14,8 +14,8 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/florete/florete/providers/private"
 	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -43,7 +43,7 @@ func New(secret []byte) (*Key, error) {
 
 // Load reads the key file, and makes it when there is none.
 func Load(path string) (*Key, error) {
-	secret, err := private.ReadFile(path)
+	secret, err := secretfile.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		secret = make([]byte, size)
 		rand.Read(secret)

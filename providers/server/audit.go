@@ -30,24 +30,24 @@ const (
 // Codes of what is no request, and has no code on the wire.
 const (
 	CodeNonce     = "nonce"     // a nonce that was given out; counted alone
-	CodeHandshake = "handshake" // denied: no TLS handshake, or none that this provider takes
+	CodeHandshake = "handshake" // denied: no TLS handshake, or none that this provider accepts
 )
 
 // Row is one decision in the audit log, written in the transaction that makes it.
 type Row struct {
-	Time    time.Time         `json:"time"`
-	From    string            `json:"from"`   // network address; of Summed the network
-	Caller  string            `json:"caller"` // SPIFFE ID, empty when unknown
-	Kind    string            `json:"kind"`
-	Need    string            `json:"need"`
-	Key     string            `json:"key"`    // of idempotency
-	Serial  int64             `json:"serial"` // of the host's manifest
-	Outcome Outcome           `json:"decision"`
-	Code    string            `json:"code,omitempty"`
-	Message string            `json:"message,omitempty"`
-	Enrols  bool              `json:"enrols,omitempty"` // known by a proof, not a certificate
-	Again   bool              `json:"again,omitempty"`  // the recorded answer of the same request
-	Detail  map[string]string `json:"detail,omitempty"`
+	Time      time.Time         `json:"time"`
+	From      string            `json:"from"`   // network address; of Summed the network
+	Caller    string            `json:"caller"` // SPIFFE ID, empty when unknown
+	Kind      string            `json:"kind"`
+	Need      string            `json:"need"`
+	Key       string            `json:"key"`    // of idempotency
+	Serial    int64             `json:"serial"` // of the host's manifest
+	Outcome   Outcome           `json:"decision"`
+	Code      string            `json:"code,omitempty"`
+	Message   string            `json:"message,omitempty"`
+	Enrolment bool              `json:"enrolment,omitempty"` // known by a proof, not a certificate
+	Replayed  bool              `json:"replayed,omitempty"`  // the recorded answer of the same request
+	Detail    map[string]string `json:"detail,omitempty"`
 
 	CountAs string `json:"-"` // what a stranger's row is counted as; empty for Code
 }
@@ -64,10 +64,10 @@ func (r Row) Refuse(e *api.Error) Row {
 	return r
 }
 
-// known tells whether the row is about a caller whom its certificate names, or one that
+// known is whether the row is about a caller whom its certificate names, or one that
 // was granted something. Others are strangers.
 func (r Row) known() bool {
-	return r.Outcome == Granted || r.Caller != "" && !r.Enrols
+	return r.Outcome == Granted || r.Caller != "" && !r.Enrolment
 }
 
 // op appends the row.
@@ -94,8 +94,8 @@ func (r Row) log(ctx context.Context, l *slog.Logger) {
 	add(slog.Int64("serial", r.Serial), r.Serial != 0)
 	add(slog.String("code", r.Code), r.Code != "")
 	add(slog.String("message", r.Message), r.Message != "")
-	add(slog.Bool("enrols", true), r.Enrols)
-	add(slog.Bool("again", true), r.Again)
+	add(slog.Bool("enrolment", true), r.Enrolment)
+	add(slog.Bool("replayed", true), r.Replayed)
 	add(slog.Any("detail", r.Detail), len(r.Detail) > 0)
 	l.LogAttrs(ctx, r.level(), string(r.Outcome), set...)
 }

@@ -26,9 +26,9 @@ func (c *change) add(d Decision) {
 // retries bounds how often a decision is taken anew because the state changed.
 const retries = 20
 
-// conclude decides, and commits the decision with its audit row before anybody
-// hears of it. When the state changed in between, it decides again.
-func (a *attempt) conclude(ctx context.Context, decide func() (any, change, error)) (any, error) {
+// commitDecision decides, and commits the decision with its audit row before the
+// server responds. When the state changed in between, it decides again.
+func (a *request) commitDecision(ctx context.Context, decide func() (any, change, error)) (any, error) {
 	blank := a.row
 	for range retries {
 		a.row = blank
@@ -42,14 +42,14 @@ func (a *attempt) conclude(ctx context.Context, decide func() (any, change, erro
 			answer, c = nil, change{}
 			a.row = a.row.Refuse(refusal)
 		default:
-			return nil, a.accident(ctx, err)
+			return nil, a.internalError(ctx, err)
 		}
 		err = a.Audit.commit(ctx, c, a.row, a.row.known())
 		switch {
 		case errors.Is(err, store.ErrConflict):
 			continue
 		case err != nil:
-			return nil, a.accident(ctx, err)
+			return nil, a.internalError(ctx, err)
 		}
 		for _, row := range c.alarms {
 			row.log(ctx, a.Logger)
@@ -59,11 +59,11 @@ func (a *attempt) conclude(ctx context.Context, decide func() (any, change, erro
 		}
 		return answer, nil
 	}
-	return nil, api.Errorf(api.Transient, api.CodeBusy, "the state changed %d times while this was decided: ask again", retries).After(time.Second)
+	return nil, api.Errorf(api.Transient, api.CodeBusy, "the state changed %d times while this was decided: request again", retries).After(time.Second)
 }
 
-// accident logs what went wrong here; the caller learns only that it did.
-func (a *attempt) accident(ctx context.Context, err error) error {
+// internalError logs what went wrong here; the caller learns only that it did.
+func (a *request) internalError(ctx context.Context, err error) error {
 	level := slog.LevelError
 	if ctx.Err() != nil { // the caller has gone
 		level = slog.LevelInfo
@@ -73,26 +73,26 @@ func (a *attempt) accident(ctx context.Context, err error) error {
 }
 
 // answer decides on a request for a need.
-func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (any, change, error) {
+func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (any, change, error) {
 	f := a.Policies.now.Load()
-	call := Call{Caller: a.caller, SVID: a.svid, Request: a.request, Policy: f.Policy, Now: a.row.Time}
+	call := Call{Caller: a.caller, SVID: a.svid, Request: a.request, Policy: f.Policy, Compiled: f.compiled, Now: a.row.Time}
 	var c change
 	if a.request.Proof == nil {
 		if err := a.verifyDevice(f); err != nil {
-			return nil, c, f.behind(err, a.request.Serial)
+			return nil, c, f.policyBehind(err, a.request.Serial)
 		}
 	} else {
 		call.HostKey = f.hostKeys[a.request.Proof.Node]
 		d, err := enroller.Authenticate(ctx, call, a.binding)
 		if err != nil {
-			return nil, c, f.behind(err, a.request.Serial)
+			return nil, c, f.policyBehind(err, a.request.Serial)
 		}
 		c.add(d)
 		call.Caller = a.request.Proof.Node
 	}
 	var err error
 	if call.Grant, err = f.grant(call.Caller, k.Name(), a.request); err != nil {
-		return nil, c, f.behind(err, a.request.Serial)
+		return nil, c, f.policyBehind(err, a.request.Serial)
 	}
 	if enroller != nil && call.SVID != nil {
 		if err := enroller.Admit(ctx, call); err != nil {
@@ -105,7 +105,7 @@ func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	case err != nil:
 		return nil, c, err
 	case last.same(a.row.Key, call.Now):
-		a.row.Again = true
+		a.row.Replayed = true
 		answer, err := a.open(at, last)
 		return answer, c, err
 	}
@@ -125,25 +125,25 @@ func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 }
 
 // read decides on a node that reads its documents.
-func (a *attempt) read(ctx context.Context, k Reader, node string) (any, change, error) {
+func (a *request) read(ctx context.Context, k Reader, node string) (any, change, error) {
 	f := a.Policies.now.Load()
 	if node != a.caller.Name() {
-		return nil, change{}, api.Errorf(api.Denied, api.CodeNotGranted, "documents of node %q: for that node alone, asked by %s", node, a.caller)
+		return nil, change{}, api.Errorf(api.Denied, api.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.caller)
 	}
 	g, ok := f.reads[a.caller]
 	if !ok {
-		return nil, change{}, f.behind(api.Errorf(api.Denied, api.CodeNotGranted,
+		return nil, change{}, f.policyBehind(api.Errorf(api.Denied, api.CodeNotGranted,
 			"documents of node %q: the policy grants it no need of kind %q", node, k.Name()), a.row.Serial)
 	}
 	a.row.Need = g.Need
-	call := Call{Caller: a.caller, SVID: a.svid, Grant: g, Policy: f.Policy, Now: a.row.Time}
+	call := Call{Caller: a.caller, SVID: a.svid, Grant: g, Policy: f.Policy, Compiled: f.compiled, Now: a.row.Time}
 	artifact, err := k.Read(ctx, call)
 	return artifact, change{}, err
 }
 
-// grant finds what lets caller have what it asks for.
-func (f *inForce) grant(caller florete.ID, kind string, r api.Request) (florete.Grant, error) {
-	at := asked{caller, r.Need}
+// grant finds the grant of a caller's request.
+func (f *compiledPolicy) grant(caller florete.ID, kind string, r api.Request) (florete.Grant, error) {
+	at := grantKey{caller, r.Need}
 	g, ok := f.grants[at]
 	if !ok {
 		return g, api.Errorf(api.Denied, api.CodeNotGranted, "need %q of kind %q: the policy does not grant it to %s", r.Need, kind, caller)
@@ -153,21 +153,21 @@ func (f *inForce) grant(caller florete.ID, kind string, r api.Request) (florete.
 		return g, api.Errorf(api.Invalid, api.CodeMalformed, "need %q: body: %v", r.Need, err)
 	}
 	if string(want) != f.requests[at] {
-		return g, api.Errorf(api.Denied, api.CodeMismatch, "need %q: asked for %s, the policy grants %s to %s", r.Need, want, f.requests[at], caller)
+		return g, api.Errorf(api.Denied, api.CodeMismatch, "need %q: requested %s, the policy grants %s to %s", r.Need, want, f.requests[at], caller)
 	}
 	switch {
 	case r.Generation < g.Generation:
-		return g, api.Errorf(api.Denied, api.CodeRotated, "need %q: generation %d asked for, the policy grants generation %d to %s: deploy the host's newest manifest",
+		return g, api.Errorf(api.Denied, api.CodeRotated, "need %q: generation %d requested, the policy grants generation %d to %s: deploy the host's newest manifest",
 			r.Need, r.Generation, g.Generation, caller)
 	case r.Generation > g.Generation:
-		return g, api.Errorf(api.Denied, api.CodeMismatch, "need %q: generation %d asked for, the policy grants generation %d to %s", r.Need, r.Generation, g.Generation, caller)
+		return g, api.Errorf(api.Denied, api.CodeMismatch, "need %q: generation %d requested, the policy grants generation %d to %s", r.Need, r.Generation, g.Generation, caller)
 	}
 	return g, nil
 }
 
-// behind is a refusal, or transient when the host has a newer deployment than this
+// policyBehind is a refusal, or transient when the host has a newer deployment than this
 // provider, which may well grant what is refused here.
-func (f *inForce) behind(err error, serial int64) error {
+func (f *compiledPolicy) policyBehind(err error, serial int64) error {
 	var e *api.Error
 	if !errors.As(err, &e) || e.Kind != api.Denied || e.Code == api.CodeReplayed || serial <= f.serial {
 		return err

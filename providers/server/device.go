@@ -25,7 +25,7 @@ func hostKeys(p florete.Policy) (map[florete.ID]ssh.PublicKey, error) {
 // verifyDevice refuses a request with an SVID unless the SSH host key that the policy has
 // for the node signed the connection: a copied SVID obtains nothing, and a machine whose
 // successor has another key nothing more from the moment the policy has that key.
-func (a *attempt) verifyDevice(f *inForce) error {
+func (a *request) verifyDevice(f *compiledPolicy) error {
 	key, ok := f.hostKeys[a.caller]
 	if !ok {
 		return api.Errorf(api.Denied, api.CodeNotGranted, "the policy grants nothing to %s", a.caller)

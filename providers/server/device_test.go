@@ -63,7 +63,7 @@ func (c *conn) post(r api.Request, proof string) error {
 		c.t.Fatal(err)
 	}
 	r.Device = proof
-	req, err := http.NewRequest(http.MethodPost, "https://provider"+api.PathRegister, bytes.NewReader(providertest.JSON(r)))
+	req, err := http.NewRequest(http.MethodPost, "https://provider"+api.Path("oidc"), bytes.NewReader(providertest.JSON(r)))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestDevice(t *testing.T) {
 	}
 	c := e.Client(ursula)
 	c.HostKey = e.HostKey(providertest.ID("node/raishan"))
-	_, err := c.Do(t.Context(), api.PathRegister, r)
+	_, err := c.Do(t.Context(), api.Path("oidc"), r)
 	refused("a proof by another host's key", err)
 	if !strings.Contains(err.Error(), "want one by its SSH host key SHA256:") {
 		t.Error(err)
@@ -123,7 +123,7 @@ func TestDevice(t *testing.T) {
 
 	ahead := r
 	ahead.Serial++
-	_, err = c.Do(t.Context(), api.PathRegister, ahead)
+	_, err = c.Do(t.Context(), api.Path("oidc"), ahead)
 	providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
 	if n := k.calls.Load(); n != 0 {
 		t.Fatalf("the kind was asked %d times", n)
@@ -148,7 +148,7 @@ func TestNoDevice(t *testing.T) {
 	e.Policy.Devices = e.Policy.Devices[1:]
 	e.Publish(providertest.Serial)
 	e.Restart()
-	_, err := e.Client(ursula).Do(t.Context(), api.PathRegister, r)
+	_, err := e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
 	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 }
 
@@ -159,7 +159,7 @@ func TestGeneration(t *testing.T) {
 	do := func(serial int64, generation int) error {
 		q := r
 		q.Serial, q.Generation = serial, generation
-		_, err := c.Do(t.Context(), api.PathRegister, q)
+		_, err := c.Do(t.Context(), api.Path("oidc"), q)
 		return err
 	}
 	const highest = 1<<63 - 1

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 )
@@ -51,7 +52,7 @@ func TestKindFails(t *testing.T) {
 // TestOtherKinds: a process answers for its kind alone, and refuses the policy of another's.
 func TestOtherKinds(t *testing.T) {
 	e, r := start(t, new(echo))
-	_, err := e.Post(t, e.SVID(e.Issuing, ursula), "/cert/svid", "", providertest.JSON(r))
+	_, err := e.Post(t, e.SVID(e.Issuing, ursula), "/cert/request", "", providertest.JSON(r))
 	if err == nil || !strings.Contains(err.Error(), `no such endpoint, want one of kind "oidc": other kinds have addresses of their own in the manifest`) {
 		t.Error(err)
 	}
@@ -59,7 +60,7 @@ func TestOtherKinds(t *testing.T) {
 	e.Publish(providertest.Serial + 1)
 	e.Restart()
 	r.Need = "file-a"
-	_, err = e.Client(ursula).Do(t.Context(), "/oidc/register", r)
+	_, err = e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
 	if err == nil || !strings.Contains(err.Error(), `need "file-a" of kind "oidc": the policy does not grant it`) {
 		t.Error(err)
 	}

@@ -19,8 +19,8 @@ func (s *Server) routes() *http.ServeMux {
 	if e, ok := s.Kind.(Enroller); ok {
 		mux.HandleFunc("POST /"+name+"/nonce", func(w http.ResponseWriter, r *http.Request) { s.nonce(w, r, e) })
 	}
-	if a, ok := s.Kind.(Answerer); ok && api.Paths[name] != "" {
-		mux.HandleFunc("POST "+api.Paths[name], func(w http.ResponseWriter, r *http.Request) { s.post(w, r, a) })
+	if a, ok := s.Kind.(Answerer); ok {
+		mux.HandleFunc("POST "+api.Path(name), func(w http.ResponseWriter, r *http.Request) { s.post(w, r, a) })
 	}
 	if rd, ok := s.Kind.(Reader); ok {
 		mux.HandleFunc("GET /"+name+"/artifact/{node}", func(w http.ResponseWriter, r *http.Request) { s.get(w, r, rd) })
@@ -33,23 +33,23 @@ func (s *Server) routes() *http.ServeMux {
 
 // unknown refuses a request for which there is no endpoint.
 func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
-	a := attempt{Server: s, row: Row{From: r.RemoteAddr}}
+	a := request{Server: s, row: Row{From: r.RemoteAddr}}
 	_ = a.identify(r.Context(), r.TLS, true) // whoever it is
 	a.reply(w, r, func() (any, change, error) {
 		return nil, change{}, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s %q: no such endpoint, want one of kind %q: other kinds have addresses of their own in the manifest", r.Method, r.URL.Path, s.Kind.Name())
 	})
 }
 
-// nonce gives a nonce to whoever wants one.
+// nonce returns a nonce to any caller.
 func (s *Server) nonce(w http.ResponseWriter, r *http.Request, k Enroller) {
 	now := time.Now()
 	s.Audit.count(r.RemoteAddr, CodeNonce, now)
 	write(w, http.StatusOK, api.Nonce{Nonce: k.Nonce(now)})
 }
 
-// post answers a request for a need. Who asks is settled before the body is read.
+// post answers a request for a need. The caller is authenticated before the body is read.
 func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
-	a := attempt{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
+	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
 	enroller, _ := k.(Enroller)
 	err := a.identify(r.Context(), r.TLS, enroller != nil)
 	if err == nil {
@@ -68,7 +68,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
 
 // get answers a node that reads its documents.
 func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
-	a := attempt{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
+	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
 	err := a.identify(r.Context(), r.TLS, false)
 	if err == nil {
 		conns.Vouch(r.Context())
@@ -87,15 +87,15 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 }
 
 // reply writes what was decided. Whoever reads slowly holds none of the slots.
-func (a *attempt) reply(w http.ResponseWriter, r *http.Request, decide func() (any, change, error)) {
-	answer, err := a.slotted(r.Context(), decide)
+func (a *request) reply(w http.ResponseWriter, r *http.Request, decide func() (any, change, error)) {
+	answer, err := a.withSlot(r.Context(), decide)
 	reply(w, answer, err)
 }
 
-// slotted decides in one of the server's slots, of which one caller has its share alone.
-func (a *attempt) slotted(ctx context.Context, decide func() (any, change, error)) (any, error) {
+// withSlot decides in one of the server's slots, of which one caller has its share alone.
+func (a *request) withSlot(ctx context.Context, decide func() (any, change, error)) (any, error) {
 	busy := func(n int, of string) error {
-		return api.Errorf(api.Transient, api.CodeBusy, "%d requests%s are being decided: ask again", n, of).After(time.Second)
+		return api.Errorf(api.Transient, api.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
 	}
 	free, ok := a.callers.Acquire(a.who())
 	if !ok {
@@ -105,15 +105,15 @@ func (a *attempt) slotted(ctx context.Context, decide func() (any, change, error
 	select {
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
-		return a.conclude(ctx, decide)
+		return a.commitDecision(ctx, decide)
 	default:
 		return nil, busy(cap(a.slots), "")
 	}
 }
 
-// who is whose request it is: a node's, or where nothing but a proof says so, that of an
+// who is the caller: a node, or where nothing but a proof says so, that of an
 // address.
-func (a *attempt) who() string {
+func (a *request) who() string {
 	if a.svid != nil {
 		return a.caller.String()
 	}
@@ -141,5 +141,5 @@ func write(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	w.Write(b) // the caller asks again when it does not get this
+	w.Write(b) // without it the caller repeats the request
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // handshakes is where an http.Server logs connections that came to no request. It is the
-// only place where that says who could make no TLS handshake, and why.
+// only place where that reports who could make no TLS handshake, and why.
 type handshakes struct {
 	audit  *Audit
 	logger *slog.Logger

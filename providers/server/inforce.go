@@ -36,7 +36,7 @@ type Deployed interface {
 	Kind
 
 	// InForce is what the kind serves now, zero while there is nothing.
-	InForce(p florete.Policy) Version
+	InForce() Version
 }
 
 // Version is one version of something that a person puts in place.
@@ -67,15 +67,15 @@ func (r Row) level() slog.Level {
 	return slog.LevelWarn
 }
 
-// inForceRecorder records each change of what is in force.
-type inForceRecorder struct {
+// versionRecorder records each change of what is in force.
+type versionRecorder struct {
 	*Server
 	recorded map[string]string // digests by kind
 	failure  string            // that was logged last
 }
 
 // record records what is not on record yet, at the next call again if it cannot now.
-func (s *inForceRecorder) record(ctx context.Context) {
+func (s *versionRecorder) record(ctx context.Context) {
 	err := s.recordAll(ctx)
 	if err == nil {
 		s.failure = ""
@@ -85,13 +85,13 @@ func (s *inForceRecorder) record(ctx context.Context) {
 	}
 }
 
-func (s *inForceRecorder) recordAll(ctx context.Context) error {
+func (s *versionRecorder) recordAll(ctx context.Context) error {
 	f := s.Policies.now.Load()
 	versions := map[string]Version{"policy": {
 		Name: "the policy", Digest: florete.Digest(f.envelope), Serial: f.serial, Detail: map[string]string{"rev": f.rev, "grants": fmt.Sprint(len(f.Grants))},
 	}}
 	if d, ok := s.Kind.(Deployed); ok {
-		versions[s.Kind.Name()] = d.InForce(f.Policy)
+		versions[s.Kind.Name()] = d.InForce()
 	}
 	for kind, v := range versions {
 		if v.Digest == "" || v.Digest == s.recorded[kind] {
@@ -106,7 +106,7 @@ func (s *inForceRecorder) recordAll(ctx context.Context) error {
 }
 
 // recordVersion records at key that v is in force, with an audit row unless it was before.
-func (s *inForceRecorder) recordVersion(ctx context.Context, key, kind string, v Version) error {
+func (s *versionRecorder) recordVersion(ctx context.Context, key, kind string, v Version) error {
 	var was Version
 	e, err := s.Store.Get(ctx, key)
 	if err == nil {

@@ -13,28 +13,28 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Kind is the kind of need that a process answers. What it does beyond having
-// a name it shows by being an Answerer, Reader, Enroller or Runner.
+// Kind is the kind of need that a process answers: also an Answerer or Reader, and perhaps
+// an Enroller, Runner or Deployed.
 type Kind interface {
 	// Name is the kind as in needs and policies, such as "oidc".
 	Name() string
 
-	// Check refuses a policy that this kind cannot serve. It is called with
-	// every policy before that comes into force.
-	Check(p florete.Policy) error
+	// Compile decodes the kind's part of a policy, its settings and grants, and
+	// rejects what the kind cannot serve. It is called once for every policy, before that
+	// comes into force. What it returns comes with each Call.
+	Compile(p florete.Policy) (any, error)
 }
 
-// Answerer is a Kind that answers requests, at POST api.Paths[Name()].
+// Answerer is a Kind that answers requests, at POST api.Path(Name()).
 //
-// By the time Answer is called the caller is authenticated, the policy grants
-// exactly what is asked, and the request was not answered before. Answer changes
-// nothing by itself: what must be remembered is in the Decision, which the server
-// commits together with the answer and the audit row, before the caller hears of
-// it. Answer is called again when a condition of the Decision fails, and when a
-// crash came before the commit.
+// When Answer is called the caller is authenticated, the policy grants exactly what is
+// requested, and no answer is recorded. Answer changes nothing by itself: what must be
+// remembered is in the Decision, which the server commits together with the answer and the
+// audit row before it responds. Answer is called again when a condition of the Decision
+// fails, and when a crash came before the commit.
 //
-// The error is an *api.Error for a refusal; any other is an accident of ours,
-// told to the caller as transient and unavailable.
+// The error is an *api.Error for a refusal. Any other is ours: the caller receives transient
+// and internal, and the log has the reason.
 type Answerer interface {
 	Kind
 	Answer(ctx context.Context, c Call) (Decision, error)
@@ -75,17 +75,16 @@ type Runner interface {
 
 // Call is one authenticated request that the policy grants.
 type Call struct {
-	Caller  florete.ID        // the node that asks
+	Caller  florete.ID        // the node
 	SVID    *x509.Certificate // its own; nil where it proves itself otherwise
 	HostKey ssh.PublicKey     // that the policy has for a node that enrols; nil for none
 	Request api.Request       // as it came; the zero Request for a Reader
-	Grant   florete.Grant     // what Request asks for, from the policy in force
+	Grant   florete.Grant     // of the policy in force, for Request
 	Policy  florete.Policy
 	Now     time.Time // of the decision
-}
 
-// Settings decodes the policy's settings of the call's kind.
-func (c Call) Settings(v any) error { return Settings(c.Policy, c.Grant.Kind, v) }
+	Compiled any // what the kind made of Policy
+}
 
 // Settings decodes a policy's settings of a kind, strictly.
 func Settings(p florete.Policy, kind string, v any) error {
@@ -98,6 +97,28 @@ func Settings(p florete.Policy, kind string, v any) error {
 	}
 	return nil
 }
+
+// Requests are what the grants of a policy are for, decoded by a kind.
+type Requests[R any] map[grantKey]R
+
+// DecodeGrants decodes the requests of all grants of a kind.
+func DecodeGrants[R any](p florete.Policy, kind string, decode func(g florete.Grant) (R, error)) (Requests[R], error) {
+	all := Requests[R]{}
+	for _, g := range p.Grants {
+		if g.Kind != kind {
+			continue
+		}
+		r, err := decode(g)
+		if err != nil {
+			return nil, fmt.Errorf("policy of %s: need %q of %s: request: %w", p.Host, g.Need, g.Caller, err)
+		}
+		all[grantKey{g.Caller, g.Need}] = r
+	}
+	return all, nil
+}
+
+// Of is what a call requests.
+func (r Requests[R]) Of(c Call) R { return r[grantKey{c.Caller, c.Grant.Need}] }
 
 // Decision is an answer and the changes of state that it rests on. Keys of a kind
 // start with its name and a slash.

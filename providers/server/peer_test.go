@@ -46,7 +46,7 @@ func TestPeerIsVerifiedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		good, other, forged := chain(root, "ursula"), chain(root, "raishan"), chain(stranger, "ursula")
-		inForce := roots()
+		compiledPolicy := roots()
 		var p peer
 		want := func(chain []*x509.Certificate, roots *florete.Roots, name, code string) {
 			t.Helper()
@@ -55,16 +55,16 @@ func TestPeerIsVerifiedOnce(t *testing.T) {
 				t.Errorf("got %s, %v; want %s %s", id, err, name, code)
 			}
 		}
-		want(good, inForce, "ursula", "")
-		want(other, inForce, "ursula", "")
+		want(good, compiledPolicy, "ursula", "")
+		want(other, compiledPolicy, "ursula", "")
 		time.Sleep(time.Hour + time.Second)
-		want(good, inForce, "", api.CodeClock)
-		want(chain(root, "raishan"), inForce, "raishan", "")
+		want(good, compiledPolicy, "", api.CodeClock)
+		want(chain(root, "raishan"), compiledPolicy, "raishan", "")
 		want(good, roots(), "", api.CodeClock)
 
 		p = peer{}
-		want(forged, inForce, "", api.CodeUntrusted)
-		want(good, inForce, "", api.CodeUntrusted)
+		want(forged, compiledPolicy, "", api.CodeUntrusted)
+		want(good, compiledPolicy, "", api.CodeUntrusted)
 		want(chain(root, "ursula"), roots(), "ursula", "")
 	})
 }

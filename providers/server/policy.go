@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/api"
 )
 
-// pollEvery is how often the policy's directory is looked at. The envelope names
+// pollEvery is how often the policy's directory is read. The envelope names
 // every change of the body, so that is all that is read.
 const pollEvery = time.Second
 
@@ -29,28 +29,29 @@ const pollEvery = time.Second
 type Policies struct {
 	dir     string
 	kind    string
-	check   func(florete.Policy) error // of the Kind; nil before the Server has it
+	compile func(florete.Policy) (any, error) // of the Kind; nil before the Server has it
 	log     *slog.Logger
-	now     atomic.Pointer[inForce]
+	now     atomic.Pointer[compiledPolicy]
 	refused []byte // the envelope that was refused last, to log it once
 }
 
-// inForce is a policy with what is looked up in it: the grants are those of the kind.
-type inForce struct {
+// compiledPolicy is a policy with what is looked up in it: the grants are those of the kind.
+type compiledPolicy struct {
 	florete.Policy
 	self     florete.Listening // this process
 	serial   int64
 	rev      string
 	envelope []byte
 	roots    *florete.Roots
-	grants   map[asked]florete.Grant
-	requests map[asked]string // the canonical JSON of each grant's request
+	grants   map[grantKey]florete.Grant
+	requests map[grantKey]string // the canonical JSON of each grant's request
 	reads    map[florete.ID]florete.Grant
 	hostKeys map[florete.ID]ssh.PublicKey
+	compiled any // by the kind; nil where the policy does not run it
 }
 
-// asked is what a grant is found by.
-type asked struct {
+// grantKey is what a grant is found by.
+type grantKey struct {
 	caller florete.ID
 	need   string
 }
@@ -75,23 +76,38 @@ func (p *Policies) Current() florete.Policy { return p.now.Load().Policy }
 // Self is who this process is, and where it listens.
 func (p *Policies) Self() florete.Listening { return p.now.Load().self }
 
-// use checks the policy in force, and every one after it, with the kind.
+// Compiled returns what the kind made of the policy in force, nil where that does not run it
+// and before the Server has the kind.
+func Compiled[P any](p *Policies) func() *P {
+	return func() *P {
+		compiled, _ := p.now.Load().compiled.(*P)
+		return compiled
+	}
+}
+
+// use has the kind compile the policy in force, and every one after it.
 func (p *Policies) use(k Kind) error {
 	if k.Name() != p.kind {
 		return fmt.Errorf("kind %q: the policy was opened for kind %q", k.Name(), p.kind)
 	}
-	p.check = k.Check
-	return k.Check(p.Current())
+	f := *p.now.Load()
+	var err error
+	if f.compiled, err = k.Compile(f.Policy); err != nil {
+		return err
+	}
+	p.compile = k.Compile
+	p.now.Store(&f)
+	return nil
 }
 
-func (p *Policies) read() (*inForce, error) {
+func (p *Policies) read() (*compiledPolicy, error) {
 	d, err := florete.Read(p.dir, florete.DocPolicy)
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
 	policy := d.Policy()
-	f := &inForce{Policy: policy, serial: d.Envelope.Serial, grants: map[asked]florete.Grant{},
-		requests: map[asked]string{}, reads: map[florete.ID]florete.Grant{}}
+	f := &compiledPolicy{Policy: policy, serial: d.Envelope.Serial, grants: map[grantKey]florete.Grant{},
+		requests: map[grantKey]string{}, reads: map[florete.ID]florete.Grant{}}
 	f.envelope, _, _ = d.Bytes()
 	f.rev = d.Envelope.Rev
 	if f.hostKeys, err = hostKeys(policy); err != nil {
@@ -107,7 +123,7 @@ func (p *Policies) read() (*inForce, error) {
 		if g.Kind != p.kind {
 			continue
 		}
-		at := asked{g.Caller, g.Need}
+		at := grantKey{g.Caller, g.Need}
 		if _, twice := f.grants[at]; twice {
 			return nil, fmt.Errorf("policy of %s: need %q of %s: granted twice", policy.Host, g.Need, g.Caller)
 		}
@@ -169,7 +185,7 @@ func (p *Policies) poll() {
 	}
 	f, err := p.read()
 	if err == nil && f.Kinds[p.kind] != nil {
-		err = p.check(f.Policy)
+		f.compiled, err = p.compile(f.Policy)
 	}
 	if err != nil {
 		if p.refused == nil || !bytes.Equal(p.refused, envelope) {

@@ -55,13 +55,13 @@ func TestReload(t *testing.T) {
 	e.Start()
 	c := e.Client(ursula)
 	r := api.Request{Need: "echo", Serial: providertest.Serial + 1, Generation: 1, Body: json.RawMessage(`{"say":"hello"}`)}
-	_, err := c.Do(t.Context(), api.PathRegister, r)
+	_, err := c.Do(t.Context(), api.Path("oidc"), r)
 	providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
 
 	e.Grant(ursula, "echo", "oidc", map[string]any{"say": "hello"})
 	e.Publish(providertest.Serial + 1)
 	log.has(t, "policy in force", 1)
-	if _, err := c.Do(t.Context(), api.PathRegister, r); err != nil {
+	if _, err := c.Do(t.Context(), api.Path("oidc"), r); err != nil {
 		t.Fatal(err)
 	}
 
@@ -77,7 +77,7 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.has(t, "no such file", 1)
-	if _, err := c.Do(t.Context(), api.PathRegister, r); err != nil {
+	if _, err := c.Do(t.Context(), api.Path("oidc"), r); err != nil {
 		t.Fatal(err)
 	}
 
@@ -85,7 +85,7 @@ func TestReload(t *testing.T) {
 	e.Policy.Grants = e.Policy.Grants[:1]
 	e.Publish(providertest.Serial + 3)
 	log.has(t, "policy in force", 2)
-	_, err = c.Do(t.Context(), api.PathRegister, r)
+	_, err = c.Do(t.Context(), api.Path("oidc"), r)
 	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 }
 

@@ -38,7 +38,7 @@ func (s *Server) recorded(ctx context.Context, place string) (r record, at int64
 	return r, e.Modified, nil
 }
 
-// same tells whether the record still answers a request with the key.
+// same is whether the record still answers a request with the key.
 func (r record) same(key string, now time.Time) bool {
 	return r.Key == key && (r.Expires == 0 || now.Unix() < r.Expires)
 }

@@ -25,11 +25,11 @@ type Config struct {
 	Store    store.Store
 	Key      *seal.Key
 
-	// Certificate is the provider's own SVID. It is asked for at every
+	// Certificate is the provider's own SVID. It is called at every
 	// handshake, so that a renewed one is used at once.
 	Certificate func() (*tls.Certificate, error)
 
-	// Parallel bounds how many requests are decided at once; others hear busy.
+	// Parallel bounds how many requests are decided at once; others receive busy.
 	// Half may be of one caller. Zero for 32.
 	Parallel int
 
@@ -93,7 +93,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return withPeer(conns.Context(ctx, c), c) },
 		ConnState:         conns.State,
 	}
-	versions := &inForceRecorder{Server: s, recorded: map[string]string{}}
+	versions := &versionRecorder{Server: s, recorded: map[string]string{}}
 	versions.record(context.WithoutCancel(ctx)) // before anything is decided on it
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {

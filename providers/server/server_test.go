@@ -33,11 +33,11 @@ type echo struct {
 
 func (*echo) Name() string { return "oidc" }
 
-func (*echo) Check(p florete.Policy) error {
+func (*echo) Compile(p florete.Policy) (any, error) {
 	if strings.Contains(string(p.Kinds["oidc"]), "bad") {
-		return errors.New("bad settings")
+		return nil, errors.New("bad settings")
 	}
-	return nil
+	return nil, nil
 }
 
 func (k *echo) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
@@ -83,11 +83,11 @@ func TestCallers(t *testing.T) {
 	ask := func(t *testing.T, svid *tls.Certificate) error {
 		c := e.Stranger(ursula)
 		c.SVID = svid
-		_, err := c.Do(t.Context(), api.PathRegister, r)
+		_, err := c.Do(t.Context(), api.Path("oidc"), r)
 		return err
 	}
 	t.Run("nobody", func(t *testing.T) {
-		_, err := e.Post(t, nil, api.PathRegister, "", providertest.JSON(r))
+		_, err := e.Post(t, nil, api.Path("oidc"), "", providertest.JSON(r))
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 	})
 	t.Run("stranger CA, same ID", func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestMalformed(t *testing.T) {
 		"escapes":       strings.Replace(good, `{"say":"hello"}`, `{"\u001b[2J":null}`, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			status, err := e.Post(t, svid, api.PathRegister, "", []byte(body))
+			status, err := e.Post(t, svid, api.Path("oidc"), "", []byte(body))
 			providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 			if status != http.StatusBadRequest {
 				t.Errorf("status %d", status)
@@ -160,11 +160,11 @@ func TestMalformed(t *testing.T) {
 	}
 	list := r
 	list.Body = json.RawMessage(`[]`)
-	_, err := e.Client(ursula).Do(t.Context(), api.PathRegister, list)
+	_, err := e.Client(ursula).Do(t.Context(), api.Path("oidc"), list)
 	providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 	escapes := r
 	escapes.Need = "\x1b[2J"
-	_, err = e.Client(ursula).Do(t.Context(), api.PathRegister, escapes)
+	_, err = e.Client(ursula).Do(t.Context(), api.Path("oidc"), escapes)
 	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 	for _, row := range e.Audit() {
 		if len(row.Message) > 510 || len(row.Need) > 63 || strings.Contains(row.Message+row.Need, "\x1b") {
@@ -189,7 +189,7 @@ func TestBusy(t *testing.T) {
 	ask := func(node florete.ID) {
 		c, q := e.Client(node), r
 		go func() {
-			_, err := c.Do(t.Context(), api.PathRegister, q)
+			_, err := c.Do(t.Context(), api.Path("oidc"), q)
 			results <- err
 		}()
 	}
@@ -226,14 +226,14 @@ func TestBusy(t *testing.T) {
 func TestAccident(t *testing.T) {
 	k := &echo{fails: []error{errors.New("the password is swordfish"), api.Errorf(api.Denied, api.CodeMismatch, "not that")}}
 	e, r := start(t, k)
-	_, err := e.Client(ursula).Do(t.Context(), api.PathRegister, r)
+	_, err := e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
 	providertest.WantError(t, err, api.Transient, api.CodeInternal)
 	if strings.Contains(err.Error(), "swordfish") {
 		t.Error(err)
 	}
-	_, err = e.Client(ursula).Do(t.Context(), api.PathRegister, r)
+	_, err = e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
 	providertest.WantError(t, err, api.Denied, api.CodeMismatch)
-	if _, err = e.Client(ursula).Do(t.Context(), api.PathRegister, r); err != nil {
+	if _, err = e.Client(ursula).Do(t.Context(), api.Path("oidc"), r); err != nil {
 		t.Error(err)
 	}
 }

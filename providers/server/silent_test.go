@@ -44,7 +44,7 @@ func TestSilentConnections(t *testing.T) {
 			flood(1100)
 			c := e.Client(ursula)
 			c.Dial = func(context.Context, string, string) (net.Conn, error) { return dial(from) }
-			if _, err := c.Do(t.Context(), api.PathRegister, r); err != nil {
+			if _, err := c.Do(t.Context(), api.Path("oidc"), r); err != nil {
 				t.Errorf("from %s: %v", from, err)
 			}
 		}
@@ -64,7 +64,7 @@ func TestVouched(t *testing.T) {
 	ask := func() {
 		t.Helper()
 		conn.SetDeadline(time.Now().Add(time.Minute))
-		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nContent-Length: 0\r\n\r\n", api.PathSVID); err != nil {
+		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nContent-Length: 0\r\n\r\n", api.Path("cert")); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := conn.Read(make([]byte, 4096)); err != nil {
@@ -80,7 +80,7 @@ func TestVouched(t *testing.T) {
 		defer c.Close()
 	}
 	// All that were opened were accepted when this is answered.
-	if _, err := e.Client(providertest.ID("node/raishan")).Do(t.Context(), api.PathSVID, renewal(t)); err == nil {
+	if _, err := e.Client(providertest.ID("node/raishan")).Do(t.Context(), api.Path("cert"), renewal(t)); err == nil {
 		t.Fatal("granted")
 	}
 	ask()

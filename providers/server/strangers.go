@@ -80,7 +80,7 @@ func (a *Audit) commit(ctx context.Context, c change, r Row, known bool) error {
 	return nil
 }
 
-// admit tells whether a row about a stranger is written whole, and counts it otherwise.
+// admit is whether a row about a stranger is written whole, and counts it otherwise.
 func (a *Audit) admit(r Row) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -42,18 +42,18 @@ func TestStrangersAreSummed(t *testing.T) {
 	e.Start()
 	const whole, many = 100, 150
 	for range many {
-		_, err := e.Post(t, nil, api.PathSVID, "", []byte(`{`))
+		_, err := e.Post(t, nil, api.Path("cert"), "", []byte(`{`))
 		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 	}
 	svid := e.Client(ursula).SVID
 	for range many {
-		_, err := e.Post(t, svid, api.PathSVID, "", []byte(`{`))
+		_, err := e.Post(t, svid, api.Path("cert"), "", []byte(`{`))
 		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 	}
 	for range 3 {
 		e.Post(t, nil, api.PathNonce, "", nil)
 	}
-	if _, err := e.Client(ursula).Do(t.Context(), api.PathSVID, renewal(t)); err != nil {
+	if _, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), renewal(t)); err != nil {
 		t.Fatal(err)
 	}
 	e.Restart()
@@ -81,7 +81,7 @@ func TestStrangersAreSummed(t *testing.T) {
 	if n := strings.Count(log.b.String(), "code=malformed"); n != whole+many {
 		t.Errorf("%d lines, want %d", n, whole+many)
 	}
-	for _, empty := range []string{`=""`, "serial=0", "enrols=false", "again=false", "map[]"} {
+	for _, empty := range []string{`=""`, "serial=0", "enrolment=false", "replayed=false", "map[]"} {
 		if strings.Contains(log.b.String(), empty) {
 			t.Errorf("an empty field is logged: %s", empty)
 		}

@@ -6,10 +6,7 @@
 //	  "policy": "/etc/florete/documents",     // the directory with policy.json
 //	  "state": "/var/lib/florete-provider",   // a directory per kind is in it
 //	  "needs": "/var/lib/florete/needs",      // where the SVIDs of all kinds but "cert" are delivered
-//	  "cert": {"issuingCertificate": "issuing.crt"},
-//	  "config": {"artifacts": "/srv/florete"},
-//	  "file": {"dir": "/srv/florete-files"},
-//	  "oidc": {"listen": "127.0.0.1:5556", "users": "users.hujson"},
+//	  "file": {"dir": "/srv/florete-files"},  // the section of kind "file"
 //	}
 //
 // Relative paths are relative to the file.
@@ -17,6 +14,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -26,57 +24,38 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/server"
 )
 
-// Settings of the process that answers one kind of need. Of the kinds that one alone is
-// set.
+// Kinds are those that have sections: an empty one, by name.
+type Kinds map[string]func() server.Section
+
+// Names are the kinds' names, sorted.
+func (k Kinds) Names() []string { return slices.Sorted(maps.Keys(k)) }
+
+// Common is what the processes of all kinds read.
+type Common struct {
+	Policy string `json:"policy" path:"" want:"name the directory with this host's policy"`
+	State  string `json:"state" path:"" want:"name a directory for the state of all kinds"`
+	Needs  string `json:"needs" path:""` // directory of what activation delivers; kind "cert" needs none
+}
+
+// Settings of the process that answers one kind of need.
 type Settings struct {
-	Policy string `json:"policy"`
-	State  string `json:"state"` // directory of all kinds' directories
-	Needs  string `json:"needs"` // directory of what activation delivers
-
-	Cert   *Cert   `json:"cert"`
-	Config *Config `json:"config"`
-	File   *File   `json:"file"`
-	OIDC   *OIDC   `json:"oidc"`
+	Common
+	Section server.Section // of the kind; nil for none
 }
-
-// Cert are the settings of kind "cert".
-type Cert struct {
-	// IssuingCertificate is the file with the certificate that `florctl ca sign`
-	// made for this host's issuing.csr.
-	IssuingCertificate string `json:"issuingCertificate"`
-}
-
-// Config are the settings of kind "config".
-type Config struct {
-	Artifacts string `json:"artifacts"` // what `florctl publish --to` names
-}
-
-// File are the settings of kind "file".
-type File struct {
-	Dir string `json:"dir"` // of the files that topologies refer to
-}
-
-// OIDC are the settings of kind "oidc".
-type OIDC struct {
-	Listen string `json:"listen"` // loopback host:port of the issuer's pages
-	Users  string `json:"users"`  // file of those who can sign in
-}
-
-// Kinds are those that have settings.
-var Kinds = []string{"cert", "config", "file", "oidc"}
 
 // Dir is the state of the process of a kind, and its alone.
-func (s *Settings) Dir(kind string) string { return filepath.Join(s.State, kind) }
+func (c Common) Dir(kind string) string { return filepath.Join(c.State, kind) }
 
 // Identity is the directory of the need that delivers the SVID of the process of a kind.
-func (s *Settings) Identity(kind string) string {
-	return filepath.Join(s.Needs, "cert-service-"+florete.ProviderService(kind))
+func (c Common) Identity(kind string) string {
+	return filepath.Join(c.Needs, "cert-service-"+florete.ProviderService(kind))
 }
 
 // Load reads the settings of the process of a kind, or with none what all have in common.
-func Load(path, kind string) (*Settings, error) {
+func Load(path string, kinds Kinds, kind string) (*Settings, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
@@ -85,90 +64,96 @@ func Load(path, kind string) (*Settings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
-	s, err := parse(b, kind)
+	s, err := parse(b, kinds, kind)
 	if err != nil {
 		return nil, fmt.Errorf("settings %s%w", path, err)
 	}
-	for _, p := range s.paths() {
-		if *p != "" && !filepath.IsAbs(*p) {
-			*p = filepath.Join(dir, *p)
-		}
+	each(&s.Common, func(f reflect.StructField, v reflect.Value) { absolute(dir, f, v) })
+	if s.Section != nil {
+		each(s.Section, func(f reflect.StructField, v reflect.Value) { absolute(dir, f, v) })
 	}
 	return s, nil
 }
 
 // parse returns errors that begin with a place: ":line:column: …" or ": …".
-func parse(b []byte, kind string) (*Settings, error) {
+func parse(b []byte, kinds Kinds, kind string) (*Settings, error) {
 	v, err := hujson.Parse(b)
 	if err != nil {
 		return nil, fmt.Errorf(": %w", err)
 	}
 	var s Settings
-	if err := walk(b, v, reflect.TypeOf(Settings{}), others(kind)); err != nil {
+	known := fields(reflect.TypeFor[Common]())
+	for name := range kinds {
+		known[name] = nil // another process's
+	}
+	if section, ok := kinds[kind]; ok {
+		s.Section = section()
+		known[kind] = reflect.TypeOf(s.Section).Elem()
+	} else if kind != "" {
+		return nil, fmt.Errorf(": kind %q, want one of %s", kind, strings.Join(kinds.Names(), ", "))
+	}
+	if err := walk(b, v, known); err != nil {
 		return nil, err
 	}
+	var own []hujson.Value
 	if object, ok := v.Value.(*hujson.Object); ok {
-		object.Members = slices.DeleteFunc(object.Members, func(m hujson.ObjectMember) bool { return others(kind)[name(m)] })
+		object.Members = slices.DeleteFunc(object.Members, func(m hujson.ObjectMember) bool {
+			_, section := kinds[name(m)]
+			if name(m) == kind {
+				own = append(own, m.Value)
+			}
+			return section
+		})
 	}
-	v.Standardize()
-	if err := florete.Decode(v.Pack(), &s); err != nil {
+	if err := decode(v, &s.Common); err != nil {
 		return nil, fmt.Errorf(": %w", err)
 	}
-	return &s, s.check(kind)
-}
-
-// others are the sections of other kinds.
-func others(kind string) map[string]bool {
-	all := map[string]bool{}
-	for _, k := range Kinds {
-		all[k] = k != kind
-	}
-	return all
-}
-
-func (s *Settings) paths() []*string {
-	all := []*string{&s.Policy, &s.State, &s.Needs}
-	switch {
-	case s.Cert != nil:
-		all = append(all, &s.Cert.IssuingCertificate)
-	case s.Config != nil:
-		all = append(all, &s.Config.Artifacts)
-	case s.File != nil:
-		all = append(all, &s.File.Dir)
-	case s.OIDC != nil:
-		all = append(all, &s.OIDC.Users)
-	}
-	return all
-}
-
-func (s *Settings) check(kind string) error {
-	type key struct{ name, value, remedy string }
-	want := []key{
-		{"policy", s.Policy, "name the directory with this host's policy"},
-		{"state", s.State, "name a directory for the state of all kinds"},
-	}
-	if kind != "" && kind != "cert" {
-		want = append(want, key{"needs", s.Needs, "name the directory of this host's needs, which has the SVID of this process"})
+	missing := absent(&s.Common, "")
+	if kind != "" && kind != "cert" && s.Needs == "" {
+		missing = append(missing, `"needs" is missing: name the directory of this host's needs, which has the SVID of this process`)
 	}
 	switch {
-	case s.Cert != nil:
-		want = append(want, key{"cert.issuingCertificate", s.Cert.IssuingCertificate, "name the file for the certificate that florctl ca sign makes"})
-	case s.Config != nil:
-		want = append(want, key{"config.artifacts", s.Config.Artifacts, "name the directory that flor-provider import writes"})
-	case s.File != nil:
-		want = append(want, key{"file.dir", s.File.Dir, "name the directory of the files that topologies refer to"})
-	case s.OIDC != nil:
-		want = append(want, key{"oidc.listen", s.OIDC.Listen, "name a loopback host:port for the issuer's pages"},
-			key{"oidc.users", s.OIDC.Users, "name the file of those who can sign in"})
-	case slices.Contains(Kinds, kind):
-		want = append(want, key{kind, "", "write a section for this kind"})
-	case kind != "":
-		return fmt.Errorf(": kind %q, want one of %s", kind, strings.Join(Kinds, ", "))
-	}
-	for _, k := range want {
-		if k.value == "" {
-			return fmt.Errorf(": %q is missing: %s", k.name, k.remedy)
+	case len(own) > 1:
+		return nil, fmt.Errorf(": .%s: given twice", kind)
+	case len(own) == 1:
+		if err := decode(own[0], s.Section); err != nil {
+			return nil, fmt.Errorf(": .%s: %w", kind, err)
 		}
+		missing = append(missing, absent(s.Section, kind+".")...)
+	case kind != "":
+		missing = append(missing, fmt.Sprintf("%q is missing: write a section for this kind", kind))
 	}
-	return nil
+	if len(missing) > 0 {
+		return nil, fmt.Errorf(": %s", missing[0])
+	}
+	return &s, nil
+}
+
+func decode(v hujson.Value, to any) error {
+	v.Standardize()
+	return florete.Decode(v.Pack(), to)
+}
+
+// each calls f for the fields of a struct that section points to.
+func each(section any, f func(reflect.StructField, reflect.Value)) {
+	v := reflect.ValueOf(section).Elem()
+	for i := range v.NumField() {
+		f(v.Type().Field(i), v.Field(i))
+	}
+}
+
+// absent is what must be written and is not.
+func absent(section any, place string) (missing []string) {
+	each(section, func(f reflect.StructField, v reflect.Value) {
+		if want := f.Tag.Get("want"); want != "" && v.String() == "" {
+			missing = append(missing, fmt.Sprintf("%q is missing: %s", place+f.Tag.Get("json"), want))
+		}
+	})
+	return missing
+}
+
+func absolute(dir string, f reflect.StructField, v reflect.Value) {
+	if _, path := f.Tag.Lookup("path"); path && v.String() != "" && !filepath.IsAbs(v.String()) {
+		v.SetString(filepath.Join(dir, v.String()))
+	}
 }

@@ -6,6 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/file"
+	"github.com/florete/florete/providers/oidc"
+	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 )
 
@@ -16,8 +21,15 @@ func load(t *testing.T, text, kind string) (string, *settings.Settings, error) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := settings.Load(path, kind)
+	s, err := settings.Load(path, kinds, kind)
 	return dir, s, err
+}
+
+var kinds = settings.Kinds{
+	"cert":   func() server.Section { return new(cert.Settings) },
+	"config": func() server.Section { return new(config.Settings) },
+	"file":   func() server.Section { return new(file.Settings) },
+	"oidc":   func() server.Section { return new(oidc.Settings) },
 }
 
 const whole = `{
@@ -40,25 +52,22 @@ func TestLoad(t *testing.T) {
 		return dir, s
 	}
 	all, common := get("")
-	a, cert := get("cert")
-	b, config := get("config")
-	c, oidc := get("oidc")
+	a, issuing := get("cert")
+	b, documents := get("config")
+	c, signing := get("oidc")
 	for got, want := range map[string]string{
-		common.Dir("config"):         filepath.Join(all, "state", "config"),
-		cert.Policy:                  "/etc/florete/documents",
-		cert.Dir("cert"):             filepath.Join(a, "state", "cert"),
-		cert.Cert.IssuingCertificate: filepath.Join(filepath.Dir(a), "issuing.crt"),
-		config.Config.Artifacts:      filepath.Join(b, "published"),
-		oidc.OIDC.Listen:             "127.0.0.1:5556",
-		oidc.OIDC.Users:              filepath.Join(c, "users.hujson"),
-		oidc.Identity("oidc"):        filepath.Join(c, "needs/cert-service-florete-provider-oidc"),
+		common.Dir("config"): filepath.Join(all, "state", "config"),
+		issuing.Policy:       "/etc/florete/documents",
+		issuing.Dir("cert"):  filepath.Join(a, "state", "cert"),
+		issuing.Section.(*cert.Settings).IssuingCertificate: filepath.Join(filepath.Dir(a), "issuing.crt"),
+		documents.Section.(*config.Settings).Artifacts:      filepath.Join(b, "published"),
+		signing.Section.(*oidc.Settings).Listen:             "127.0.0.1:5556",
+		signing.Section.(*oidc.Settings).Users:              filepath.Join(c, "users.hujson"),
+		signing.Identity("oidc"):                            filepath.Join(c, "needs/cert-service-florete-provider-oidc"),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-	}
-	if cert.OIDC != nil || oidc.Cert != nil {
-		t.Error("a process has read the section of another")
 	}
 }
 
@@ -78,7 +87,9 @@ func TestRefused(t *testing.T) {
 		{"cert", `{"policy":"a","state":"b","cert":{"issuer":"c"}}`, `:1:35: unknown key "issuer": want one of issuingCertificate`},
 		{"", `{"Policy":"a"}`, `:1:2: unknown key "Policy": did you mean "policy"?`},
 		{"", `{"policy":"a","policy":"b","state":"s"}`, `.policy: given twice`},
-		{"", `{"policy":1}`, `cannot unmarshal number into Go struct field Settings.policy of type string`},
+		{"", `{"policy":1}`, `cannot unmarshal number into Go struct field Common.policy of type string`},
+		{"cert", `{"policy":"a","state":"b","cert":{"issuingCertificate":"c"},"cert":{}}`, `.cert: given twice`},
+		{"cert", `{"policy":"a","state":"b","cert":null}`, `.cert: : null`},
 		{"", `{"policy":null}`, `.policy: null`},
 		{"", `{"policy":"a"`, `unexpected EOF`},
 		{"", `{"state":"b"}`, `"policy" is missing: name the directory with this host's policy`},
@@ -97,7 +108,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s of %s: got %v, want …%s…", c.kind, c.text, err, c.want)
 		}
 	}
-	if _, err := settings.Load(filepath.Join(t.TempDir(), "none"), ""); err == nil || !strings.HasPrefix(err.Error(), "settings: open ") {
+	if _, err := settings.Load(filepath.Join(t.TempDir(), "none"), kinds, ""); err == nil || !strings.HasPrefix(err.Error(), "settings: open ") {
 		t.Errorf("got %v", err)
 	}
 }

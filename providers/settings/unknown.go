@@ -3,7 +3,9 @@ package settings
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -11,41 +13,39 @@ import (
 	"github.com/florete/florete/nix/nearest"
 )
 
-// walk refuses the first key in v that the struct t does not have, with its place in the
-// file b and the key that was probably meant. It does not look into what is skipped.
-func walk(b []byte, v hujson.Value, t reflect.Type, skipped map[string]bool) error {
+// walk refuses the first key in v that is not known, with its place in the file b and the
+// key that was probably meant. It does not look into what has no type.
+func walk(b []byte, v hujson.Value, known map[string]reflect.Type) error {
 	object, ok := v.Value.(*hujson.Object)
-	if !ok || t.Kind() != reflect.Struct {
+	if !ok {
 		return nil // Decode says what is wrong with the type
-	}
-	fields := map[string]reflect.Type{}
-	var names []string
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name := f.Tag.Get("json")
-		names = append(names, name)
-		fields[name] = f.Type
 	}
 	for _, m := range object.Members {
 		name := name(m)
-		field, ok := fields[name]
+		t, ok := known[name]
 		if !ok {
 			before := b[:m.Name.StartOffset]
 			line := bytes.Count(before, []byte("\n")) + 1
 			column := len(before) - bytes.LastIndexByte(before, '\n')
-			return fmt.Errorf(":%d:%d: unknown key %q: %s", line, column, name, remedy(name, names))
+			return fmt.Errorf(":%d:%d: unknown key %q: %s", line, column, name, remedy(name, slices.Sorted(maps.Keys(known))))
 		}
-		if skipped[name] {
+		if t == nil || t.Kind() != reflect.Struct {
 			continue
 		}
-		if field.Kind() == reflect.Pointer {
-			field = field.Elem()
-		}
-		if err := walk(b, m.Value, field, nil); err != nil {
+		if err := walk(b, m.Value, fields(t)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// fields are the types of a struct's fields, by their names in JSON.
+func fields(t reflect.Type) map[string]reflect.Type {
+	all := map[string]reflect.Type{}
+	for i := range t.NumField() {
+		all[t.Field(i).Tag.Get("json")] = t.Field(i).Type
+	}
+	return all
 }
 
 func name(m hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }

@@ -92,7 +92,7 @@ func (c *cluster) need(t *testing.T, h *local.Host, name string, change func(*ap
 	}
 	client := c.client(t, h, n.Kind)
 	change(client, &r)
-	_, err := client.Do(t.Context(), api.Paths[n.Kind], r)
+	_, err := client.Do(t.Context(), api.Path(n.Kind), r)
 	return err
 }
 

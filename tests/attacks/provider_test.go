@@ -114,7 +114,7 @@ func (c *cluster) request(t *testing.T, h *local.Host, need, kind string, body a
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.client(t, h, kind).Do(t.Context(), api.Paths[kind], api.Request{Need: need, Generation: 1, Body: b})
+	_, err = c.client(t, h, kind).Do(t.Context(), api.Path(kind), api.Request{Need: need, Generation: 1, Body: b})
 	return err
 }
 

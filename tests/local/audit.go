@@ -18,7 +18,7 @@ type Decision struct {
 	Code     string `json:"code"`
 	Message  string `json:"message"`
 	Key      string `json:"key"`
-	Again    bool   `json:"again"` // the recorded answer, given once more
+	Replayed bool   `json:"replayed"` // the recorded answer, given once more
 }
 
 // Audit is what a provider decided so far, oldest first.

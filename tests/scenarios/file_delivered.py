@@ -63,6 +63,6 @@ with subtest("going back asks for a generation that is no more: refused with the
     deploy("with-file", [ursula])
     wait_until(lambda: needs(ursula)[NEED]["state"] == "denied", lambda: f"it is denied: {needs(ursula)[NEED]}")
     message = needs(ursula)[NEED]["error"]["message"]
-    assert "generation 1 asked for, the policy grants generation 2" in message, message
+    assert "generation 1 requested, the policy grants generation 2" in message, message
     assert as_outline() == "marlin"
     print(f"       {message}")

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/publish"
 )
 
@@ -55,7 +55,7 @@ const issuerURL = "http://auth.sim.flor.rete"
 // OIDC is a need for the client of a host's service.
 func (f *Fleet) OIDC(name, host string) florete.Need {
 	service := id(florete.KindService, "", strings.TrimPrefix(name, "oidc-")+"-"+host)
-	n := f.need(name, "oidc", service, api.OIDCBody{
+	n := f.need(name, "oidc", service, oidc.Request{
 		Issuer: issuerURL, Service: service, RedirectURIs: []string{"http://app/callback"},
 	}, map[string]florete.File{
 		"client-id":     {Value: "clientId", Mode: "0444"},

@@ -102,10 +102,10 @@ func expired(unix int64) bool { return unix != 0 && time.Now().Unix() >= unix }
 func (f *Fleet) decided(p *Provider, row server.Row) {
 	caller, need := host(row.Caller), row.Need
 	outcome := string(row.Outcome) + row.Code
-	if row.Again {
+	if row.Replayed {
 		f.count("again")
 	}
-	f.log("%s: %s %s for %s by %s, again: %v, enrols: %v %s", p.name, outcome, need, caller, row.From, row.Again, row.Enrols, row.Message)
+	f.log("%s: %s %s for %s by %s, again: %v, enrols: %v %s", p.name, outcome, need, caller, row.From, row.Replayed, row.Enrolment, row.Message)
 	switch row.Outcome {
 	case server.Changed:
 		return
@@ -118,7 +118,7 @@ func (f *Fleet) decided(p *Provider, row server.Row) {
 	f.rows[caller+" "+need+" "+outcome]++
 	q := f.quiet[caller+" "+need]
 	until, before := f.granted[p.name+row.Key]
-	anew := row.Outcome == server.Granted && row.Key != "" && !row.Again
+	anew := row.Outcome == server.Granted && row.Key != "" && !row.Replayed
 	if anew {
 		f.granted[p.name+row.Key] = end(row)
 	}

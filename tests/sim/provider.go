@@ -108,7 +108,7 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 	switch kind {
 	case cert.Name:
 		issuer := skewed{cert.New(cert.Config{
-			Store: state, Key: p.key, Policy: policies.Current,
+			Store: state, Key: p.key, Policy: server.Compiled[cert.Policy](policies),
 			Authority: func() (*ca.Authority, error) { return p.issuing, nil },
 		}), p}
 		c.Kind, c.Certificate = issuer, issuer.Certificate
@@ -116,7 +116,7 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 		c.Kind = config.Artifacts(p.path("artifacts"))
 	case oidc.Name:
 		c.Kind = struct{ server.Answerer }{oidc.New(oidc.Config{
-			Store: state, Key: p.key, Policy: policies.Current, Listen: "127.0.0.1:0", Users: p.path("users"),
+			Store: state, Key: p.key, Policy: server.Compiled[oidc.Policy](policies), Listen: "127.0.0.1:0", Users: p.path("users"),
 			Audit: server.NewAudit(state, log), Logger: log,
 		})}
 	}

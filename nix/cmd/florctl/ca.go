@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/private"
+	"github.com/florete/florete/providers/secretfile"
 )
 
 func newCACmd() *cobra.Command {
@@ -40,7 +40,7 @@ which is kept offline and signs with florctl ca sign.`,
 				return fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
 			}
 		}
-		if err := private.RefuseTree(key); err != nil {
+		if err := secretfile.RefuseTree(key); err != nil {
 			return fmt.Errorf("%w, such as --out ~/%s", err, *trustDomain)
 		}
 		root, err := ca.NewRoot(*trustDomain, time.Now())
@@ -82,7 +82,7 @@ output, so that one line does all of it:
 		if *lifetime < time.Hour {
 			return fmt.Errorf("--lifetime %s: want an hour at least, such as 2160h for 90 days", *lifetime)
 		}
-		if err := private.RefuseTree(*key); err != nil {
+		if err := secretfile.RefuseTree(*key); err != nil {
 			return err
 		}
 		root, err := ca.Load(*crt, *key)

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/providers/private"
 	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/secretfile"
 )
 
 func newPublishCmd() *cobra.Command {
@@ -36,10 +36,10 @@ Readers of DIR see the old documents or the new ones, whole.`,
 		if err != nil {
 			return err
 		}
-		if err := private.RefuseTree(*keyFile); err != nil {
+		if err := secretfile.RefuseTree(*keyFile); err != nil {
 			return err
 		}
-		secret, err := private.ReadFile(*keyFile)
+		secret, err := secretfile.ReadFile(*keyFile)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/cert"
 )
 
 // warnOfEnds logs once a day, until ctx ends, what a person has to sign anew soon: the
@@ -25,8 +26,8 @@ func (p *process) warnOfEnds(ctx context.Context) {
 func (p *process) logEnds(now time.Time) {
 	day := func(t time.Time) string { return t.Format(time.DateOnly) }
 	policy := p.policies.Current()
-	if p.Cert != nil {
-		if a, err := p.authority(); err == nil && florete.EndsSoon(a.Certificate, now) {
+	if s, ok := p.Section.(*cert.Settings); ok {
+		if a, err := s.Authority(p.dir()); err == nil && florete.EndsSoon(a.Certificate, now) {
 			p.log.Warn("the issuing certificate ends soon", "on", day(a.Certificate.NotAfter), "run", p.sign())
 		}
 	}

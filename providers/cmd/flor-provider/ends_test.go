@@ -34,12 +34,12 @@ func TestEnds(t *testing.T) {
 	var log bytes.Buffer
 	p := &process{
 		kind:     cert.Name,
-		Settings: &settings.Settings{State: filepath.Join(dir, "state"), Cert: &settings.Cert{IssuingCertificate: filepath.Join(dir, "issuing.crt")}},
+		Settings: &settings.Settings{Common: settings.Common{State: filepath.Join(dir, "state")}, Section: &cert.Settings{IssuingCertificate: filepath.Join(dir, "issuing.crt")}},
 		log:      slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	p.policies, err = server.OpenPolicies(filepath.Join(dir, "policy"), cert.Name, p.log)
 	must(err)
-	must(ca.Request(providertest.Domain, issuingKey(p.Settings), p.csr()))
+	must(ca.Request(providertest.Domain, cert.IssuingKey(p.dir()), p.csr()))
 	must(sign(dir))
 	const day = 24 * time.Hour
 	for _, c := range []struct {

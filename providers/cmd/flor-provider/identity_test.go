@@ -15,6 +15,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/settings"
 )
@@ -83,8 +84,8 @@ func TestDelivered(t *testing.T) {
 	ended := make(chan error)
 	go func() {
 		ended <- (&process{Settings: &settings.Settings{
-			Policy: filepath.Join(dir, "policy"), State: filepath.Join(dir, "state"), Needs: filepath.Dir(need),
-			Config: &settings.Config{Artifacts: filepath.Join(dir, "published")},
+			Common:  settings.Common{Policy: filepath.Join(dir, "policy"), State: filepath.Join(dir, "state"), Needs: filepath.Dir(need)},
+			Section: &config.Settings{Artifacts: filepath.Join(dir, "published")},
 		}, kind: "config", log: slog.New(slog.NewTextHandler(&log, nil))}).serve(ctx)
 	}()
 	log.wait(t, "certificate is of spiffe://demo.flor/service/outline, want spiffe://demo.flor/service/drhorrible/florete-provider-config")

@@ -30,10 +30,11 @@ than what it serves, is refused.`,
 		if err != nil {
 			return fmt.Errorf("standard input: %w", err)
 		}
-		if err := tree.Write(s.Config.Artifacts); err != nil {
+		path := s.Section.(*config.Settings).Artifacts
+		if err := tree.Write(path); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %d hosts, serial %d\n", s.Config.Artifacts, len(tree), tree.Serial())
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %d hosts, serial %d\n", path, len(tree), tree.Serial())
 		return nil
 	})
 }

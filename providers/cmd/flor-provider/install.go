@@ -33,7 +33,7 @@ this provider's key, or leads to no root of its policy, is refused.`,
 		if err != nil {
 			return err
 		}
-		a, err := ca.Parse("standard input", text, issuingKey(s))
+		a, err := ca.Parse("standard input", text, cert.IssuingKey(s.Dir(cert.Name)))
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%w: systemctl start %s makes it", err, t.Unit("provider-cert.service"))
 		}
@@ -43,10 +43,11 @@ this provider's key, or leads to no root of its policy, is refused.`,
 		if err := cert.Trusted(a, policy); err != nil {
 			return err
 		}
-		if err := ca.Save(s.Cert.IssuingCertificate, ca.EncodeCertificates(a.Certificate)); err != nil {
+		path := s.Section.(*cert.Settings).IssuingCertificate
+		if err := ca.Save(path, ca.EncodeCertificates(a.Certificate)); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: issues for %s until %s\n", s.Cert.IssuingCertificate, a.TrustDomain(), a.Certificate.NotAfter.Format(time.DateOnly))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: issues for %s until %s\n", path, a.TrustDomain(), a.Certificate.NotAfter.Format(time.DateOnly))
 		return nil
 	})
 }

@@ -80,7 +80,7 @@ func TestKill(t *testing.T) {
 			c.SVID = &certificate
 			var first string
 			for n := 1; n <= 6; {
-				a, err := c.Do(ctx, api.PathSVID, r)
+				a, err := c.Do(ctx, api.Path("cert"), r)
 				switch {
 				case ctx.Err() != nil:
 					t.Error("the time is over")
@@ -128,7 +128,7 @@ func TestKill(t *testing.T) {
 		if row.Outcome != server.Granted {
 			t.Errorf("audit: %+v", row)
 		}
-		if !row.Again {
+		if !row.Replayed {
 			granted[row.Key]++
 		}
 	}

@@ -16,10 +16,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/config"
-	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/journal"
-	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
@@ -45,10 +42,10 @@ type process struct {
 
 func runCmd(t *target) *cobra.Command {
 	return &cobra.Command{
-		Use: "run KIND", Short: "Answer requests for one kind of need: " + strings.Join(settings.Kinds, ", "),
-		Args: cobra.ExactArgs(1), ValidArgs: settings.Kinds,
+		Use: "run KIND", Short: "Answer requests for one kind of need: " + strings.Join(kinds.Names(), ", "),
+		Args: cobra.ExactArgs(1), ValidArgs: kinds.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := settings.Load(t.settings, args[0])
+			s, err := settings.Load(t.settings, kinds, args[0])
 			if err != nil {
 				return err
 			}
@@ -85,14 +82,14 @@ func (p *process) serve(ctx context.Context) error {
 		return err
 	}
 	kind, certificate := p.provider()
-	if _, err := certificate(); err != nil {
-		return err
-	}
 	srv, err := server.New(server.Config{
 		Policies: p.policies, Kind: kind, Store: db, Key: p.key, Certificate: certificate, Logger: p.log,
 		Audit: p.audit, Ready: func() { ready("serving") },
 	})
 	if err != nil {
+		return err
+	}
+	if _, err := certificate(); err != nil {
 		return err
 	}
 	self := p.policies.Self()
@@ -123,25 +120,17 @@ func ready(status string) {
 
 // prepare waits until the process has what it presents itself with.
 func (p *process) prepare(ctx context.Context) error {
-	if p.Cert != nil {
-		return p.issuing(ctx)
+	if s, ok := p.Section.(*cert.Settings); ok {
+		return p.issuing(ctx, s)
 	}
 	return p.delivered(ctx)
 }
 
 // provider is the kind, and where the process's own SVID is.
 func (p *process) provider() (server.Kind, func() (*tls.Certificate, error)) {
-	switch {
-	case p.Cert != nil:
-		issuer := cert.New(cert.Config{Store: p.store, Key: p.key, Authority: p.authority, Policy: p.policies.Current})
-		return issuer, issuer.Certificate
-	case p.Config != nil:
-		return config.Artifacts(p.Config.Artifacts), p.identity
-	case p.File != nil:
-		return file.Files{Dir: p.File.Dir}, p.identity
-	default:
-		return oidc.New(oidc.Config{
-			Store: p.store, Key: p.key, Policy: p.policies.Current, Listen: p.OIDC.Listen, Users: p.OIDC.Users, Audit: p.audit, Logger: p.log,
-		}), p.identity
+	kind := p.Section.Kind(server.Process{Dir: p.dir(), Store: p.store, Key: p.key, Policies: p.policies, Audit: p.audit, Logger: p.log})
+	if issuer, ok := kind.(*cert.Issuer); ok {
+		return kind, issuer.Certificate
 	}
+	return kind, p.identity
 }

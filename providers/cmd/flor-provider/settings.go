@@ -42,7 +42,7 @@ func (t *target) flags(root *cobra.Command) {
 func (t *target) withSettings(kind string, cmd *cobra.Command, run func(*cobra.Command, *settings.Settings) error) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := settings.Load(t.settings, kind)
+		s, err := settings.Load(t.settings, kinds, kind)
 		if err != nil {
 			return err
 		}

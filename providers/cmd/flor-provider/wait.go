@@ -10,27 +10,18 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/private"
+	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/settings"
 )
-
-// issuingKey is the key that only the process of kind "cert" can read.
-func issuingKey(s *settings.Settings) string { return filepath.Join(s.Dir(cert.Name), "issuing.key") }
-
-// authority reads the issuing CA.
-func (p *process) authority() (*ca.Authority, error) {
-	return ca.Load(p.Cert.IssuingCertificate, issuingKey(p.Settings))
-}
 
 // issuing makes the issuing key and its certificate request, and waits until a
 // person has signed that.
-func (p *process) issuing(ctx context.Context) error {
-	if err := ca.Request(p.policies.Current().TrustDomain, issuingKey(p.Settings), p.csr()); err != nil {
+func (p *process) issuing(ctx context.Context, s *cert.Settings) error {
+	if err := ca.Request(p.policies.Current().TrustDomain, cert.IssuingKey(p.dir()), p.csr()); err != nil {
 		return err
 	}
 	return p.wait(ctx, "the issuing certificate", func() error {
-		if err := p.trusted(); err != nil {
+		if err := p.trusted(s); err != nil {
 			return fmt.Errorf("%w: where the root's key is, run: %s", err, p.sign())
 		}
 		return nil
@@ -46,8 +37,8 @@ func (p *process) sign() string {
 
 // trusted refuses an issuing certificate that hosts would refuse: under the policy read
 // at the start, and the one that has come since.
-func (p *process) trusted() error {
-	a, err := p.authority()
+func (p *process) trusted(s *cert.Settings) error {
+	a, err := s.Authority(p.dir())
 	if err != nil {
 		return err
 	}
@@ -76,7 +67,7 @@ func (p *process) identity() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := private.ReadFile(filepath.Join(florete.Current(p.Identity(p.kind)), florete.FileKey)); err != nil {
+	if _, err := secretfile.ReadFile(filepath.Join(florete.Current(p.Identity(p.kind)), florete.FileKey)); err != nil {
 		return nil, err
 	}
 	return &svid.Cert, nil

@@ -79,7 +79,7 @@ func (s *demo) crash(ctx context.Context) error {
 	twice := 0
 	granted := map[string]int{}
 	for _, d := range after[len(before):] {
-		if d.Decision == "granted" && d.Key != "" && !d.Again {
+		if d.Decision == "granted" && d.Key != "" && !d.Replayed {
 			if granted[d.Key]++; granted[d.Key] == 2 {
 				twice++
 			}

@@ -46,14 +46,14 @@ func (s *demo) refuse(ctx context.Context) error {
 		return err
 	}
 	r := api.Request{Need: "oidc-wiki", Serial: s.serial, Generation: 1, Body: json.RawMessage(`{"service":"spiffe://demo.flor/service/wiki","redirectURIs":[]}`)}
-	_, err = ursula.Do(ctx, api.PathRegister, r)
+	_, err = ursula.Do(ctx, api.Path("oidc"), r)
 	s.refused("an OIDC client for a service the policy does not have", err, api.CodeNotGranted)
 	thief := *ursula
 	thief.HostKey = nil
-	_, err = thief.Do(ctx, api.PathRegister, r)
+	_, err = thief.Do(ctx, api.Path("oidc"), r)
 	s.refused("a copy of ursula's SVID without her SSH host key", err, api.CodeDeviceKey)
 	thief.HostKey = raishan.HostKey
-	_, err = thief.Do(ctx, api.PathRegister, r)
+	_, err = thief.Do(ctx, api.Path("oidc"), r)
 	s.refused("a copy of ursula's SVID with another SSH host key", err, api.CodeDeviceKey)
 
 	stranger, err := s.stranger(florete.KindNode, "mgmt01")
@@ -187,7 +187,7 @@ func (s *demo) replay(ctx context.Context) error {
 			return err
 		}
 		var a api.Answer
-		err = post(api.PathSVID, http.Header{api.HeaderKey: {key}}, r, &a)
+		err = post(api.Path("cert"), http.Header{api.HeaderKey: {key}}, r, &a)
 		if i == 0 && err != nil {
 			return fmt.Errorf("enrolment before the replay: %w", err)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// own is the provider's own SVID, which it issues to itself.
-type own struct {
+// selfSVID is the provider's own SVID, which it issues to itself.
+type selfSVID struct {
 	mu    sync.Mutex
 	id    florete.ID
 	roots []string // of the policy it was made under
@@ -24,12 +24,15 @@ type own struct {
 // thirds of its life have passed, the clock was set back before it, or the policy has
 // other roots, which are all that hosts believe by then.
 func (i *Issuer) Certificate() (*tls.Certificate, error) {
-	i.own.mu.Lock()
-	defer i.own.mu.Unlock()
+	i.self.mu.Lock()
+	defer i.self.mu.Unlock()
 	p, now := i.Policy(), time.Now()
-	if c := i.own.svid; c != nil && i.own.id == p.Provider[Name].ID && slices.Equal(i.own.roots, p.Trust.Roots) {
-		age := now.Sub(i.own.from)
-		if age >= 0 && age < c.Leaf.NotAfter.Sub(i.own.from)*2/3 {
+	if p == nil {
+		return nil, fmt.Errorf("own SVID: the policy in force does not run kind %q", Name)
+	}
+	if c := i.self.svid; c != nil && i.self.id == p.Provider[Name].ID && slices.Equal(i.self.roots, p.Trust.Roots) {
+		age := now.Sub(i.self.from)
+		if age >= 0 && age < c.Leaf.NotAfter.Sub(i.self.from)*2/3 {
 			return c, nil
 		}
 	}
@@ -45,6 +48,6 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	for _, x := range chain {
 		c.Certificate = append(c.Certificate, x.Raw)
 	}
-	i.own.id, i.own.roots, i.own.from, i.own.svid = p.Provider[Name].ID, p.Trust.Roots, now, c
+	i.self.id, i.self.roots, i.self.from, i.self.svid = p.Provider[Name].ID, p.Trust.Roots, now, c
 	return c, nil
 }

@@ -1,5 +1,5 @@
-// Package private reads files with secrets, and refuses those that others can read.
-package private
+// Package secretfile reads files with secrets, and refuses those that others can read.
+package secretfile
 
 import (
 	"errors"

@@ -14,8 +14,8 @@ import (
 // maxNeed is the longest name of a need: a DNS label.
 const maxNeed = 63
 
-// attempt is one request on its way to a decision.
-type attempt struct {
+// request is one on its way to a decision.
+type request struct {
 	*Server
 	row     Row
 	caller  florete.ID // zero when it has no certificate and may enrol
@@ -26,14 +26,14 @@ type attempt struct {
 
 // identify verifies the caller's certificate: chain, time, and exactly one SPIFFE
 // ID, which is a node's. A caller without one is let through when it may enrol.
-func (a *attempt) identify(ctx context.Context, cs *tls.ConnectionState, mayEnrol bool) error {
+func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnrol bool) error {
 	var err error
 	if a.binding, err = api.ChannelBinding(cs); err != nil {
 		return err
 	}
 	if len(cs.PeerCertificates) == 0 {
 		if !mayEnrol {
-			return api.Errorf(api.Denied, api.CodeUntrusted, "no client certificate: enrol first, then ask with the node's SVID")
+			return api.Errorf(api.Denied, api.CodeUntrusted, "no client certificate: enrol first, then request with the node's SVID")
 		}
 		return nil
 	}
@@ -50,7 +50,7 @@ func (a *attempt) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 }
 
 // receive reads the request and checks that its idempotency key is its own.
-func (a *attempt) receive(body io.Reader, key string) error {
+func (a *request) receive(body io.Reader, key string) error {
 	malformed := func(format string, args ...any) error {
 		return api.Errorf(api.Invalid, api.CodeMalformed, format, args...)
 	}
@@ -69,14 +69,14 @@ func (a *attempt) receive(body io.Reader, key string) error {
 	claimed := a.caller
 	switch {
 	case r.Proof == nil && a.caller.IsZero():
-		return api.Errorf(api.Denied, api.CodeUntrusted, "neither a client certificate nor a proof: enrol with a proof, or ask with the node's SVID")
+		return api.Errorf(api.Denied, api.CodeUntrusted, "neither a client certificate nor a proof: enrol with a proof, or request with the node's SVID")
 	case r.Proof != nil && !a.caller.IsZero():
 		return malformed("a proof on a connection with a client certificate: leave out one of them")
 	case r.Proof != nil && r.Proof.Node.IsZero():
 		return malformed("proof: names no node")
 	case r.Proof != nil:
 		claimed = r.Proof.Node
-		a.row.Caller, a.row.Enrols = claimed.String(), true
+		a.row.Caller, a.row.Enrolment = claimed.String(), true
 	}
 	want, err := r.Key(claimed)
 	if err != nil {

@@ -1,4 +1,4 @@
-package private_test
+package secretfile_test
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/providers/private"
+	"github.com/florete/florete/providers/secretfile"
 )
 
 func TestReadFile(t *testing.T) {
@@ -23,7 +23,7 @@ func TestReadFile(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		b, err := private.ReadFile(link)
+		b, err := secretfile.ReadFile(link)
 		switch {
 		case ok && (err != nil || string(b) != "s"):
 			t.Errorf("mode %v: got %q, %v", mode, b, err)
@@ -43,7 +43,7 @@ func TestStore(t *testing.T) {
 	if err := os.Symlink(found[0], link); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := private.ReadFile(link); err == nil || !strings.Contains(err.Error(), "a secret in the Nix store, which everybody can read") {
+	if _, err := secretfile.ReadFile(link); err == nil || !strings.Contains(err.Error(), "a secret in the Nix store, which everybody can read") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -60,7 +60,7 @@ func TestCredential(t *testing.T) {
 		if err := os.WriteFile(path, []byte("s"), 0o440); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := private.ReadFile(path); (err == nil) != ok {
+		if _, err := secretfile.ReadFile(path); (err == nil) != ok {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -1,0 +1,84 @@
+package plan
+
+import "slices"
+
+// kind is what needs of one kind grant. A kind that is not here grants its caller to fetch
+// "its <kind>", and each field of its requests and settings is a right of its own: what
+// nobody reads here cannot pass unseen. They are not data of the compiler's, which a change
+// of a flake may bring along.
+type kind struct {
+	fields   []string                                           // of its requests that rights explains
+	rights   func(caller string, request map[string]any) []fact // that a request comes with
+	open     []string                                           // values of its answers that everyone may read
+	settings map[string]func(a at) []fact                       // of its providers, by name
+}
+
+var kinds = map[string]kind{
+	"cert": {
+		fields: []string{"id"},
+		rights: func(caller string, request map[string]any) []fact {
+			if id := short(request["id"]); id != caller && id != "" {
+				return one(Right{caller, "act as", id})
+			}
+			return one(join(caller))
+		},
+		open: []string{"svid", "bundle"},
+		settings: map[string]func(a at) []fact{"lifetime": func(a at) []fact {
+			n, ok := a.v.(float64)
+			if !ok {
+				n = ever
+			}
+			return []fact{{Right: Right{May: "be valid for", Who: "what " + a.node() + " issues"}, seconds: int64(n), because: []Right{{a.node(), "provide", a.path[1]}}}}
+		}},
+	},
+	"file": {
+		fields: []string{"ref"},
+		rights: func(caller string, request map[string]any) []fact {
+			return one(Right{caller, "fetch", "file " + short(request["ref"])})
+		},
+	},
+	"oidc": {
+		fields: []string{"issuer", "redirectURIs", "service"},
+		rights: func(caller string, request map[string]any) []fact {
+			service := short(request["service"])
+			facts := one(Right{caller, "sign people in for", service}, Right{caller, "act as", service})
+			facts = append(facts, fact{Right: Right{"issuer " + short(request["issuer"]), "vouch for", "the users of " + service}})
+			for _, uri := range list(request["redirectURIs"]) {
+				facts = append(facts, fact{Right: Right{"sign-ins of " + service, "redirect to", short(uri)}})
+			}
+			return facts
+		},
+		open: []string{"clientId", "issuer"},
+		settings: map[string]func(a at) []fact{"issuer": func(a at) []fact {
+			return one(Right{a.node(), "sign people in as", "issuer " + short(a.v)})
+		}},
+	},
+}
+
+// withSettings adds rules for the settings of kinds.
+func withSettings(rules map[string]rule) map[string]rule {
+	for name, k := range kinds {
+		of := "policy.kinds." + name
+		for setting, grants := range k.settings {
+			rules[of], rules[of+"."+setting] = rules["policy.kinds.*"], rule{grants: grants}
+		}
+	}
+	return rules
+}
+
+// request is what one caller may have of providers.
+func (a at) request(caller string, of any) []fact {
+	request := object(a.v)
+	if request == nil {
+		a.loosen(a.path, a.v)
+	}
+	k, ok := kinds[short(of)]
+	a.rest(request, k.fields...)
+	if !ok {
+		return one(Right{caller, "fetch", "its " + short(of)}, join(caller))
+	}
+	return k.rights(caller, request)
+}
+
+// readable is whether everyone may read a value of answers to a kind.
+func readable(of any, value string) bool { return slices.Contains(kinds[short(of)].open, value) }

@@ -1,0 +1,137 @@
+// Package kind adds a kind of need, as a Nix file and a Go package, and touches nothing else.
+package kind
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation"
+	"github.com/florete/florete/agent/credentials"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/settings"
+	"github.com/florete/florete/tests/kind/toy"
+	"github.com/florete/florete/tests/local"
+)
+
+// kinds is the list as flor-provider has it.
+var kinds = settings.Kinds{toy.Name: func() server.Section { return new(toy.Settings) }}
+
+const topology = `{
+  outputs = _: {
+    florete.demo = (import ./nix).mkCluster {
+      serial = 1000;
+      name = "demo";
+      trustDomain = "demo.flor";
+      trust.roots = [ ./root.crt ];
+      hosts.drhorrible = { address = "192.0.2.1"; sshHostKey = "%s"; };
+      hosts.ursula.sshHostKey = "%s";
+      services.outline = { host = "ursula"; port = 80; visibility = "host"; greet = "outline"; };
+      users = { };
+      roles = { node.serviceGroups = [ "control-plane" ]; operator.serviceGroups = [ ]; };
+      serviceGroups = { control-plane = [ ]; control-plane-write = [ ]; };
+      providers = { cert.hosts = [ "drhorrible" ]; toy.hosts = [ "drhorrible" ]; };
+    };
+  };
+}
+`
+
+// TestToy: what the topology says of a new kind is compiled, granted, requested, delivered,
+// and loaded by the unit of the service that it is for.
+func TestToy(t *testing.T) {
+	issuing := providertest.NewEnv(t)
+	greeting := issuing.Beside("drhorrible")
+	keys := t.TempDir()
+	dir := flake(t, issuing, keys, topology)
+	cluster, err := compile.Compile(t.Context(), compile.Source{Flake: dir})
+	must(t, err)
+
+	policy := cluster.Documents["drhorrible"][1].Policy()
+	path := filepath.Join(t.TempDir(), "provider.hujson")
+	must(t, os.WriteFile(path, []byte(`{"policy":"policy","state":"state","needs":"needs","toy":{"mark":"!"}}`), 0o600))
+	s, err := settings.Load(path, kinds, toy.Name)
+	must(t, err)
+	greeting.Runs(toy.Name, nil, func(e *providertest.Env) server.Kind {
+		return s.Section.Kind(server.Process{Store: e.Store, Key: e.Key, Policies: e.Policies})
+	})
+	for _, e := range []*providertest.Env{issuing, greeting} {
+		e.Policy = policy
+		e.Start()
+	}
+
+	manifest := cluster.Documents["ursula"][0].Manifest()
+	closure := t.TempDir()
+	must(t, cluster.Documents["ursula"][0].Write(closure))
+	state := florete.Layout(t.TempDir())
+	summary, err := activation.Run(t.Context(), activation.Config{
+		State: state, Closure: closure, HostKey: filepath.Join(keys, "ursula"), Once: true,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if slices.Contains(manifest.Providers["drhorrible"][toy.Name].Addresses, address) {
+				return greeting.Dial(ctx, network, address)
+			}
+			return issuing.Dial(ctx, network, address)
+		},
+	})
+	must(t, err)
+	got, err := os.ReadFile(filepath.Join(florete.Current(state.Need("toy-outline")), "greeting"))
+	if err != nil || string(got) != "hello outline!" {
+		t.Errorf("delivered %q, %v; %+v", got, err, summary)
+	}
+	if _, err := credentials.Find(manifest, "outline.service", "toy_greeting"); err != nil {
+		t.Errorf("the service that it is for may not load it: %v", err)
+	}
+}
+
+// TestWanted: the compiler has faults for the new kind too.
+func TestWanted(t *testing.T) {
+	e := providertest.NewEnv(t)
+	dir := flake(t, e, t.TempDir(), strings.Replace(topology, "toy.hosts = [ \"drhorrible\" ];", "", 1))
+	_, err := compile.Compile(t.Context(), compile.Source{Flake: dir})
+	if want := `services.outline.greet needs it: write providers.toy = { hosts = [ "…" ]; };`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want …%s", err, want)
+	}
+}
+
+// flake is a cluster whose compiler has the toy in its list of kinds, and
+// whose hosts' keys are in a directory.
+func flake(t *testing.T, e *providertest.Env, keys, topology string) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.CopyFS(filepath.Join(dir, "nix"), os.DirFS("../../nix")))
+	text, err := os.ReadFile("toy.nix")
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "nix/kinds/toy.nix"), text, 0o644))
+	list := filepath.Join(dir, "nix/kinds/default.nix")
+	text, err = os.ReadFile(list)
+	must(t, err)
+	const last = "  oidc = import ./oidc.nix;\n"
+	added := strings.Replace(string(text), last, last+"  toy = import ./toy.nix;\n", 1)
+	must(t, os.WriteFile(list, []byte(added), 0o644))
+
+	var public []any
+	for _, name := range []string{"drhorrible", "ursula"} {
+		key, err := local.MakeHostKey(filepath.Join(keys, name))
+		must(t, err)
+		public = append(public, key)
+	}
+	text = fmt.Appendf(nil, topology, public...)
+	must(t, os.WriteFile(filepath.Join(dir, "flake.nix"), text, 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "root.crt"), ca.EncodeCertificates(e.Root.Certificate), 0o644))
+	return dir
+}
+
+func must(t *testing.T, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}

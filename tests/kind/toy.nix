@@ -1,0 +1,24 @@
+# A kind of need that a test adds: a greeting for each service that wants one.
+let
+  inherit (builtins) attrValues filter map;
+  inherit (import ../types.nix) default of;
+  inherit (import ../formats.nix) string;
+
+  wanting = filter (s: s.greet != "");
+in
+{
+  doc = "greets services";
+  port = 9;
+  settings.word = default "what it says" "hello" string;
+  service.greet = of "whom its greeting is for; none without" string;
+  policy = settings: { inherit (settings) word; };
+  reasons = clean: map (s: "services.${s.name}.greet needs it") (wanting (attrValues clean.services));
+  needs = t: host: map
+    (s: {
+      id = "toy-${s.name}";
+      for = s.idOn host.name;
+      request.name = s.greet;
+      files.greeting = { value = "greeting"; mode = "0444"; };
+    })
+    (wanting (map (s: t.services.${s}) host.services));
+}

@@ -1,0 +1,58 @@
+// Package toy is a kind of need that a test adds:
+//
+//	POST /toy/request {"name":"outline"} → {"greeting":"hello outline!"}
+package toy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+)
+
+// Name of the kind.
+const Name = "toy"
+
+// Settings are the kind's section of the settings file.
+type Settings struct {
+	Mark string `json:"mark" want:"name what a greeting ends with"`
+}
+
+// Kind makes the kind.
+func (s *Settings) Kind(server.Process) server.Kind { return toy{s.Mark} }
+
+type toy struct{ mark string }
+
+type request struct {
+	Name string `json:"name"`
+}
+
+// policy is what a policy says of the kind.
+type policy struct {
+	Word     string `json:"word"`
+	requests server.Requests[request]
+}
+
+func (toy) Name() string { return Name }
+
+func (toy) Compile(p florete.Policy) (any, error) {
+	var c policy
+	err := server.Settings(p, Name, &c)
+	if err == nil {
+		c.requests, err = server.DecodeGrants(p, Name, func(g florete.Grant) (r request, err error) {
+			if err = florete.Decode(g.Request, &r); err == nil && r.Name == "" {
+				err = errors.New("no name")
+			}
+			return r, err
+		})
+	}
+	return &c, err
+}
+
+func (t toy) Answer(_ context.Context, c server.Call) (server.Decision, error) {
+	p := c.Compiled.(*policy)
+	greeting := p.Word + " " + p.requests.Of(c).Name + t.mark
+	return server.Decision{Answer: api.Answer{Values: map[string]string{"greeting": greeting}}}, nil
+}

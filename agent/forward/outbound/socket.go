@@ -62,7 +62,7 @@ func (s *Server) open(addr netip.AddrPort) (*socket, error) {
 func (s *Server) newSocket(conn *net.UDPConn, find func(*rules, []byte) (destination, *refusal)) (*socket, error) {
 	conn.SetReadBuffer(datagram.BufferSize)
 	if raw, err := conn.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { caller.ReceiveMarks(fd) }) // without, nothing is marked
+		_ = raw.Control(func(fd uintptr) { _ = caller.ReceiveMarks(fd) }) // without, nothing is marked
 	}
 	senders, err := caller.OpenSenders()
 	if err != nil {

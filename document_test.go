@@ -52,7 +52,7 @@ func TestOpenRefuses(t *testing.T) {
 		want   string
 	}{
 		"changed body":      {plain, func(e *florete.Envelope) { e.Digest = florete.Digest(nil) }, "the body was changed"},
-		"other schema":      {plain, func(e *florete.Envelope) { e.Schema = "florete.envelope/v2" }, "does not know it"},
+		"other schema":      {plain, func(e *florete.Envelope) { e.Schema = "florete.envelope/v2" }, "unsupported envelope schema"},
 		"other kind":        {plain, func(e *florete.Envelope) { e.Kind = "letter" }, `kind "letter"`},
 		"kind of another":   {plain, func(e *florete.Envelope) { e.Kind = florete.DocPolicy }, "unknown field"},
 		"host of another":   {plain, func(e *florete.Envelope) { e.Host = "raishan" }, "body is for demo/ursula, envelope for demo/raishan"},

@@ -53,7 +53,7 @@ func parseEnvelope(b []byte) (Envelope, error) {
 		return e, fmt.Errorf("envelope: %w", err)
 	}
 	if e.Schema != EnvelopeSchema {
-		return e, fmt.Errorf("envelope: schema %q, want %q: this Florete does not know it", e.Schema, EnvelopeSchema)
+		return e, fmt.Errorf("envelope: schema %q, want %q: unsupported envelope schema", e.Schema, EnvelopeSchema)
 	}
 	if e.Kind != DocManifest && e.Kind != DocPolicy {
 		return e, fmt.Errorf("envelope: kind %q, want %q or %q", e.Kind, DocManifest, DocPolicy)

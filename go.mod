@@ -8,7 +8,6 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/dexidp/dex v0.0.0-20260303133905-11d2eeb52b42
 	github.com/fsnotify/fsnotify v1.9.0
-	github.com/google/renameio/v2 v2.0.2
 	github.com/hiddeco/sshsig v0.2.0
 	github.com/nix-community/go-nix v0.0.0-20250101154619-4bdde671e0a1
 	github.com/quic-go/quic-go v0.65.0

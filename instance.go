@@ -10,7 +10,7 @@ import (
 // Instance names one of several clusters that a host is a member of, hosts.<name>.instance
 // of its topology. Each has directories, units and accounts of its own, called
 // florete_<instance>; the zero value, a host's only instance, is called florete.
-// nix/units/parts.nix says the same.
+// nix/units/common.nix says the same.
 type Instance string
 
 var instance = regexp.MustCompile(`^([a-z]([a-z0-9-]{0,12}[a-z0-9])?)?$`)
@@ -49,8 +49,8 @@ func (m Instance) Run() string { return filepath.Join("/run", m.String()) }
 // Agent is the socket where the forwarder answers about its status.
 func (m Instance) Agent() string { return filepath.Join(m.Run(), "agent/status.sock") }
 
-// Rotate is the directory where activation is told what to ask for again.
-func (m Instance) Rotate() string { return filepath.Join("/run", m.Unit("host")) }
+// Refetch is the directory of requests to fetch a need again: a file named after it.
+func (m Instance) Refetch() string { return filepath.Join("/run", m.Unit("host")) }
 
 // Etc is where documents and settings are, /etc/florete.
 func (m Instance) Etc() string { return filepath.Join("/etc", m.String()) }

@@ -13,8 +13,8 @@ func TestInstance(t *testing.T) {
 	if m.State() != "/var/lib/florete_blue" || m.Run() != "/run/florete_blue" || m.Etc() != "/etc/florete_blue" {
 		t.Error(m.State(), m.Run(), m.Etc())
 	}
-	if m.Agent() != "/run/florete_blue/agent/status.sock" || m.Rotate() != "/run/florete_blue-host" {
-		t.Error(m.Agent(), m.Rotate())
+	if m.Agent() != "/run/florete_blue/agent/status.sock" || m.Refetch() != "/run/florete_blue-host" {
+		t.Error(m.Agent(), m.Refetch())
 	}
 	if m.Program("flor") != "flor_blue" || Instance("").Program("flor") != "flor" {
 		t.Error(m.Program("flor"), Instance("").Program("flor"))

@@ -6,7 +6,7 @@
 packages: instance:
 let
   inherit (import ../nix/units instance) prefix;
-  word = (import ../nix/words.nix).instance;
+  word = (import ../nix/formats.nix).instance;
 
   # One module, however often it is imported.
   module = file: imports: {
@@ -23,7 +23,7 @@ let
   cluster = module ./cluster.nix [ (module ./listeners.nix [ ]) ];
   needs = module ./needs.nix [ cluster ];
 in
-if instance != "" && !word.sound instance then
+if instance != "" && !word.valid instance then
   throw "florete.lib.instance ${builtins.toJSON instance}: want ${word.about.want}"
 else rec {
   host = module ./host.nix [ needs ];

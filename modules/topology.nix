@@ -4,7 +4,7 @@
 { lib, config, ... }:
 let
   inherit (lib) mkOption types;
-  inherit (import ../nix/shape.nix) cluster;
+  inherit (import ../nix/language.nix) cluster;
 
   value = { want, ok, ... }: types.mkOptionType {
     name = want;

@@ -1,10 +1,11 @@
 # Faults without the warnings that the topology acknowledges. Acknowledging what is
 # not there is a warning itself: it would hide the next one.
+# clean topology -> [Fault] -> [Fault]
 clean:
 let
   inherit (builtins) any concatLists elemAt filter genList head length;
   inherit (import ./fault.nix) fault;
-  inherit (import ./text.nix) show;
+  inherit (import ./text.nix);
 
   # What has no id or place was reported as that.
   list = filter (a: a.id != "" && a.place != "") clean.acknowledge;

@@ -15,7 +15,7 @@ let
     toJSON
     ;
   inherit (import ./fault.nix) errors order report;
-  shape = import ./shape.nix;
+  language = import ./language.nix;
 in
 {
   # A folder of files as arguments for mkCluster.
@@ -46,15 +46,15 @@ in
       # What a folder of files has wrong, folder.nix tells besides.
       args = if isAttrs given then removeAttrs given [ "_faults" ] else given;
       folder = if isAttrs given then given._faults or [ ] else [ ];
-      clean = shape.clean args;
+      clean = language.clean args;
       topology = import ./topology.nix clean;
       access = import ./access.nix topology;
       inherit (import ./needs.nix topology) wanted needs;
-      concern = import ./concern.nix { inherit clean topology access; };
+      scope = import ./scope.nix { inherit clean topology access; };
 
-      shapes = let s = shape.faults args; in s // { top = folder ++ s.top; };
+      shapes = let s = language.faults args; in s // { top = folder ++ s.top; };
       checks = import ./check { inherit clean shapes topology access needs wanted; };
-      kinds = attrNames shape.entries;
+      kinds = attrNames language.entries;
       everything = part: concatMap (kind: concatLists (attrValues part.${kind} or { })) kinds;
       some = part: names: concatMap (kind: concatMap (n: part.${kind}.${n} or [ ]) (attrNames names.${kind})) kinds;
       acknowledged = import ./acknowledge.nix clean;
@@ -63,13 +63,13 @@ in
       # What a provider may answer concerns everyone.
       faultsOf = mapAttrs
         (name: host:
-          let part = concern name; in
+          let part = scope name; in
           if host.kinds != [ ] then faults
-          else order (shapes.top ++ some shapes part.written ++ checks.top ++ some checks part.meant))
+          else order (shapes.top ++ some shapes part.shapes ++ checks.top ++ some checks part.checks))
         topology.hosts;
 
-      sound = faults: value: if errors faults == [ ] then value else throw (report clean.name (errors faults));
-      each = f: mapAttrs (host: faults: sound faults (f host)) faultsOf;
+      valid = faults: value: if errors faults == [ ] then value else throw (report clean.name (errors faults));
+      each = f: mapAttrs (host: faults: valid faults (f host)) faultsOf;
 
       manifest = import ./manifest.nix { inherit topology access needs; };
       policy = import ./policy.nix { inherit topology needs; };
@@ -81,7 +81,7 @@ in
       documentsOf = host: { manifest = document "manifest" host (manifest host); }
         // (if policy.providers ? ${host} then { policy = document "policy" host (policy.of host); } else { });
 
-      compiled = sound faults (mapAttrs (host: _: documentsOf host) topology.hosts);
+      compiled = valid faults (mapAttrs (host: _: documentsOf host) topology.hosts);
       documents = each documentsOf;
 
       policyOf = host: if policy.providers ? ${host} then policy.of host else null;
@@ -99,7 +99,7 @@ in
       units = unitsIn "/usr/local/bin";
       sysctl = (import ./units "").sysctls;
       sysusers = each (host: (unit host).sysusers ((unit host).accounts (policyOf host)));
-      topology = import ./view.nix topology;
+      topology = import ./export.nix topology;
       manifests = each manifest;
       policies = intersectAttrs policy.providers (each policy.of);
       directory = mapAttrs (import ./directory.nix) documents;

@@ -1,44 +1,13 @@
-# The document set of a host as a directory in the store, made without a shell or
-# nixpkgs: Nix's own channel unpacker is given a tar file, written here as text.
-# Strings of Nix hold no NUL, which the v7 format can do without: names fill their
-# field, every other field is padded with spaces, and the archive just ends.
-# As a string the result is /nix/store/…-florete-ursula/documents.
+# The document set of a host as a directory in the store: Nix's own channel unpacker is given
+# a tar file. As a string the result is /nix/store/…-florete-ursula/documents.
+# hostName -> documents -> Derivation
 host: documents:
 let
-  inherit (builtins)
-    attrNames
-    concatStringsSep
-    derivation
-    foldl'
-    genList
-    listToAttrs
-    stringLength
-    substring
-    toFile
-    ;
+  inherit (builtins) attrNames concatStringsSep derivation toFile;
+  tar = import ./tar.nix;
 
-  times = n: s: concatStringsSep "" (genList (_: s) n);
-  octal = width: n: if width == 0 then "" else octal (width - 1) (n / 8) + toString (n - n / 8 * 8);
-
-  range = first: chars: genList (i: { name = substring i 1 chars; value = first + i; }) (stringLength chars);
-  code = listToAttrs (range 32 " " ++ range 46 "./0123456789" ++ range 97 "abcdefghijklmnopqrstuvwxyz");
-  sum = s: foldl' (n: i: n + code.${substring i 1 s}) 0 (genList (i: i) (stringLength s));
-
-  # "a" and ".//./a" are the same file.
-  fill = width: name:
-    let free = width - stringLength name; in
-    (if free - free / 2 * 2 == 1 then ".//" + times (free / 2 - 1) "./" else times (free / 2) "./") + name;
-
-  entry = name: text:
-    let
-      size = stringLength text;
-      start = fill 100 "documents/${name}" + "0000444 0000000 0000000 " + octal 11 size + " " + octal 11 1 + " ";
-      end = "0" + times 355 " ";
-    in
-    start + octal 7 (sum (start + times 8 " " + end)) + " " + end
-    + text + times ((size + 511) / 512 * 512 - size) " ";
-
-  files = kind: entry "${kind}.json" documents.${kind}.body + entry "${kind}.envelope.json" documents.${kind}.envelope;
+  file = name: tar.file "documents/${name}";
+  files = kind: file "${kind}.json" documents.${kind}.body + file "${kind}.envelope.json" documents.${kind}.envelope;
 
   store = derivation {
     name = "florete-${host}";

@@ -1,4 +1,5 @@
 # A document: the exact bytes of a body, and of the envelope that names them.
+# { cluster, serial, rev } -> kind -> hostName -> body -> { body, envelope :: String }
 { cluster, serial, rev }:
 let
   inherit (builtins) toJSON;

@@ -16,6 +16,7 @@ let
 in
 {
   # Names that people wrote are in all of it: no terminal obeys them.
+  # fault :: { id, place, problem, value, remedy } -> Fault
   fault = { id, place, problem, value, remedy }: {
     inherit id;
     place = escape place;
@@ -25,9 +26,15 @@ in
     inherit (rules.${id}) severity;
   };
 
+  # By place, rule and value.
+  # order :: [Fault] -> [Fault]
   order = sort before;
+  # Those that withhold documents.
+  # errors :: [Fault] -> [Fault]
   errors = filter (f: f.severity == "error");
 
+  # What is thrown for the faults of a cluster.
+  # report :: String -> [Fault] -> String
   report = name: faults:
     "cluster ${name} has ${count (length faults) "fault"}:\n"
     + concatStringsSep "\n" (map (f: "  " + line f) faults);

@@ -38,7 +38,7 @@ let
   inherit (import ./fault.nix) fault;
   inherit (import ./text.nix) within;
   kinds = [ "hosts" ] ++ flatly;
-  flatly = attrNames (removeAttrs (import ./shape.nix).entries [ "hosts" ]) ++ [ "hostGroups" "providers" ];
+  flatly = attrNames (removeAttrs (import ./language.nix).entries [ "hosts" ]) ++ [ "hostGroups" "providers" ];
 
   # As people know it, who do not know the store.
   place = path: substring (stringLength (toString root) + 1) (-1) (toString path);

@@ -50,6 +50,7 @@ let
 in
 {
   # Is there, in an authorized_keys line of the right form, a key that is good enough?
+  # isStrong :: String -> Bool
   isStrong = line:
     let
       key = match "([^ ]+) ([^[:space:]]+).*" line;
@@ -61,5 +62,6 @@ in
     else substring 0 53 text == ecdsa.${kind}.prefix && isLong text ecdsa.${kind}.bytes;
 
   # Is the base64 of a Nix key such a one?
+  # isSmallOrder :: String -> Bool
   isSmallOrder = text: match small.nix text != null;
 }

@@ -18,6 +18,7 @@ let
   inherit (import ./text.nix) password secret;
 
   # A private key or a password directly in v, a string, a file, or a list of them.
+  # leaks :: String -> Any -> [Fault]
   leaks = place: v:
     let
       found = id: value: remedy: [ (fault { inherit id place value remedy; problem = "found"; }) ];
@@ -34,6 +35,7 @@ let
     else [ ];
 
   # What lies directly in the store is the flake itself, whose neighbours Nix does not show.
+  # isFile :: Any -> Bool
   isFile = v:
     isPath v && pathExists v && toString (dirOf v) != storeDir
     && (readDir (dirOf v)).${baseNameOf v} or "directory" != "directory";

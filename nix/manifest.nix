@@ -1,4 +1,5 @@
 # host → its manifest: what it needs to know and nothing else.
+# { topology, access, needs } -> hostName -> Manifest
 { topology, access, needs }:
 let
   inherit (builtins)
@@ -22,7 +23,7 @@ let
     (s: map (i: { inherit (i) name; value = { inherit (s) tlsName; }; }) s.instances)
     (filter (s: s.tlsName != "") (attrValues t.services)));
   reach = host:
-    let reachable = access.reachable host; in
+    let reachable = access.reachEntries host; in
     if elem "ingress" host.capabilities then map (r: r // public.${r.id} or { }) reachable else reachable;
 
   publish = host: sort (a: b: a.id < b.id) (map

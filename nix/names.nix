@@ -39,9 +39,11 @@ let
 in
 {
   # "spiffe://<trust domain>/<kind>/[<node>/]<name>"
+  # id :: String -> String -> String
   id = trustDomain: path: "spiffe://${trustDomain}/${path}";
 
   # "service/wiki" of such an ID.
+  # short :: String -> String
   short = id: head (match "spiffe://[^/]*/(.*)" id);
 
   # "wiki" of the ID of a service, null of another.
@@ -50,15 +52,18 @@ in
     if part == null then null else elemAt part 1;
 
   # host:port, an IPv6 address in brackets.
+  # hostPort :: String -> Int -> String
   hostPort = address: port:
     if match ".*:.*" address == null then "${address}:${toString port}" else "[${address}]:${toString port}";
 
   # The machine that an upstream is on, null where it is the forwarder's own.
+  # machine :: String -> String | null
   machine = upstream:
     let part = match "\\[?([^]]*)]?:[0-9]+" upstream; in
     if part == null || match "127\\..*|0\\.0\\.0\\.0|::1?|localhost|unix:.*" (head part) != null then null else head part;
 
-  # An IPv6 address in its longest form, so that one has one spelling.
+  # An IPv6 address in its longest form, so that one has one spelling: "::1" → "0:0:0:0:0:0:0:1"
+  # spelled :: String -> String
   spelled = address:
     let
       lower = replaceStrings [ "A" "B" "C" "D" "E" "F" ] [ "a" "b" "c" "d" "e" "f" ] address;
@@ -70,6 +75,7 @@ in
 
   # "127.64.0.0/10" → its first address as a number, how many addresses, and
   # whether the bits after the prefix are zero.
+  # range :: String -> { first :: Int; size :: Int; aligned :: Bool; }
   range = cidr:
     let
       part = match "([0-9]+)\\.([0-9]+)\\.([0-9]+)\\.([0-9]+)/([0-9]+)" cidr;
@@ -80,6 +86,7 @@ in
     { inherit first size; aligned = mod first size == 0; };
 
   # The first 32 bits of a name's SHA-256.
+  # hash :: String -> Int
   hash = name:
     let
       sum = hashString "sha256" name;
@@ -88,25 +95,29 @@ in
     ((at 0 * 256 + at 2) * 256 + at 4) * 256 + at 6;
 
   # The range of a host that does not choose its own.
+  # loopback :: String
   loopback = "127.64.0.0/10";
 
-  # Where something with a hash listens in a range, address and port in one number:
-  # the same name is always at the same spot, whatever else the cluster holds. Never
-  # at the range's first or last address.
-  spot = range: hash: port: (range.first + 1 + mod hash (range.size - 2)) * 65536 + port;
+  # Where something with a hash listens in a range: address and port in one number, to be
+  # compared and looked up. The same name has the same key, whatever else the cluster
+  # holds, and never the range's first or last address.
+  #   listenerKey (range "127.64.0.0/10") 6 80 → 127.64.0.7:80 → 2134900743 * 65536 + 80
+  # listenerKey :: Range -> Int -> Int -> Int
+  listenerKey = range: hash: port: (range.first + 1 + mod hash (range.size - 2)) * 65536 + port;
 
-  port = spot: mod spot 65536;
-
-  # A spot as host:port.
-  listen = spot:
+  # The port of a key, and the key as host:port.
+  # port :: Int -> Int; listen :: Int -> String
+  port = key: mod key 65536;
+  listen = key:
     let
-      address = spot / 65536;
+      address = key / 65536;
       high = address / 65536;
       half = n: let b = n / 256; in "${toString b}.${toString (n - b * 256)}";
     in
-    "${half high}.${half (address - high * 65536)}:${toString (spot - address * 65536)}";
+    "${half high}.${half (address - high * 65536)}:${toString (key - address * 65536)}";
 
   # The W3C SRI form of a text's SHA-256.
+  # sri :: String -> String
   sri = text:
     let sum = hashString "sha256" text; in
     "sha256-${concatStringsSep "" (genList (i: twelveBits.${substring (3 * i) 3 sum}) 21)}${fourBits.${substring 63 1 sum}}=";

@@ -27,9 +27,11 @@ let
 in
 rec {
   # host → what the kinds say it needs
+  # wanted :: { hostName = [Need]; }
   wanted = mapAttrs (_: host: concatMap (of: of host) kinds) t.hosts;
 
   # host → its needs, sorted by id
+  # needs :: { hostName = [Need]; }
   needs = mapAttrs
     (_: wanted:
       let byID = listToAttrs (map (n: { name = n.id; value = complete n.kind n; }) wanted); in

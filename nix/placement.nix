@@ -31,7 +31,8 @@ let
     substring
     toJSON
     ;
-  index = import ./index.nix;
+  inherit (import ./lib.nix) isInvalid;
+  invert = import ./invert.nix;
   take = n: list: genList (elemAt list) (if n < length list then n else length list);
 
   path = group: filter (p: !isList p && p != "") (split "/" group);
@@ -43,7 +44,7 @@ let
   rest = list: genList (i: elemAt list (i + 1)) (length list - 1);
 
   named = service: if service.host == "" then service.hosts else [ service.host ] ++ service.hosts;
-  names = service: service.replicas == null || service.replicas == -1;
+  names = service: service.replicas == null || isInvalid service.replicas;
   choosing = filter (s: !names s) (attrValues services);
 
   # What is asked for → the hosts that fit. Many services ask for the same.
@@ -94,7 +95,7 @@ let
         load = sum.load // listToAttrs (map (h: { name = h; value = sum.load.${h} or 0 + 1; }) on);
         chosen = sum.chosen // { ${service.name} = on; };
       })
-    { load = mapAttrs (_: length) (index named (attrValues services)); chosen = { }; }
+    { load = mapAttrs (_: length) (invert named (attrValues services)); chosen = { }; }
     (filter (s: s.placement.strategy == "balanced") choosing);
 
   chosen = mapAttrs
@@ -104,7 +105,10 @@ in
 {
   # service → its hosts: those that it names, of which not all need exist, or those chosen
   # for it, in order of preference
+  # hosts :: Service -> [hostName]
   hosts = service: if names service then named service else chosen.${service.name};
 
+  # The hosts that fit what a placement asks for.
+  # fitting :: Placement -> [hostName]
   inherit fitting;
 }

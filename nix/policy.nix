@@ -12,6 +12,7 @@ let
     map
     mapAttrs
     ;
+  inherit (import ./lib.nix) toSet;
   t = topology;
 
   # provider → grants. Hosts and needs come sorted, so the grants are.
@@ -35,11 +36,14 @@ let
 
   settings = mapAttrs (kind: k: (k.policy or (_: { })) t.providers.${kind}) (import ./kinds);
 
-  providers = listToAttrs (map (name: { inherit name; value = null; })
-    (concatMap (p: p.hosts) (attrValues t.providers)));
+  providers = toSet (concatMap (p: p.hosts) (attrValues t.providers));
 in
 {
+  # The hosts that provide.
+  # providers :: { hostName = null; }
   inherit providers;
+  # The policy of one of them.
+  # of :: hostName -> Policy
   of = name:
     let host = t.hosts.${name}; in
     {

@@ -1,7 +1,7 @@
 # The reference of the language, written from its shape: Markdown for reference.md.
 let
   inherit (builtins) attrNames concatMap concatStringsSep isAttrs toJSON;
-  inherit (import ./shape.nix) cluster;
+  inherit (import ./language.nix) cluster;
 
   # A set with names of people's choice is written hosts.<name>.
   inner = place: about:
@@ -31,5 +31,5 @@ let
     + concatStringsSep "" (map (n: row n about.fields.${n}) (attrNames about.fields))
     + concatStringsSep "" (map table (concatMap (n: inner (if place == "" then n else "${place}.${n}") about.fields.${n}.about) (attrNames about.fields)));
 in
-"# Reference of the topology language\n\nWritten from [shape.nix](shape.nix) by [reference.nix](reference.nix); [README.md](README.md) explains it by example.\n"
+"# Reference of the topology language\n\nWritten from [language.nix](language.nix) by [reference.nix](reference.nix); [README.md](README.md) explains it by example.\n"
 + table { place = ""; inherit (cluster) about; }

@@ -68,8 +68,11 @@ in
   inherit contains escape password secret within;
 
   # Does a name speak of something that does not belong in a topology?
+  # confidential :: String -> Bool
   confidential = n: match ".*([Pp]assw(or)?d|[Pp]assphrase|[Ss]ecret|[Tt]oken|api[Kk]ey|[Pp]rivateKey).*" n != null;
 
+  # A value as messages show it, cut short, and never what looks like a secret.
+  # show :: Any -> String
   show = v:
     if isString v && secret v then "a private key (not shown)"
     else if isString v && (password v || stringLength v < 2048 && userinfo v) then "a password or token (not shown)"
@@ -81,6 +84,7 @@ in
     else { null = "null"; list = "a list"; set = "a set"; lambda = "a function"; float = "a fraction"; }.${typeOf v};
 
   # The remedy for a name that is none of `known`.
+  # suggest :: String -> String -> [String] -> String
   suggest = what: name: all:
     let
       known = filter (n: n != "") all;

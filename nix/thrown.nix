@@ -17,6 +17,7 @@ let
 in
 {
   # All faults of several parts. Only where one throws is each tried alone.
+  # together :: (a -> [Fault]) -> (a -> String) -> [a] -> [Fault]
   together = faults: at: parts:
     let
       all = concatMap faults parts;

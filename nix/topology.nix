@@ -1,5 +1,5 @@
 # The topology with every reference followed: who runs where, under which ID.
-# Takes what shape.nix cleaned; a reference to nothing is dropped here and
+# Takes what language.nix cleaned; a reference to nothing is dropped here and
 # reported by check.nix. Everything is indexed once and lazy, so that one host of
 # ten thousand costs one host.
 clean:
@@ -11,22 +11,19 @@ let
     concatLists
     concatMap
     concatStringsSep
-    elem
     elemAt
     filter
-    foldl'
     genList
     isString
     length
-    lessThan
     listToAttrs
     map
     mapAttrs
     removeAttrs
-    sort
     split
     ;
-  index = import ./index.nix;
+  inherit (import ./lib.nix) distinct invalid known sorted;
+  invert = import ./invert.nix;
   names = import ./names.nix;
   address = import ./address.nix;
   id = names.id clean.trustDomain;
@@ -35,28 +32,22 @@ let
   instance = service: id: port: on:
     let
       hash = names.hash id;
-      spot = names.spot usual hash port;
+      listenerKey = names.listenerKey usual hash port;
     in
     {
       name = id;
       value = {
-        inherit hash on port service spot;
+        inherit hash on port service listenerKey;
         networked = any (h: hosts.${h}.networks != { }) on;
         # What a manifest says of it, on hosts with the usual range.
         entry = {
           inherit id;
           # Those of a host on several networks differ from caller to caller.
           endpoints = filter (e: e != [ ]) (map (h: hosts.${h}.forwarder.anywhere) on);
-          listen = names.listen spot;
+          listen = names.listen listenerKey;
         } // services.${service}.carried;
       };
     };
-
-  sorted = list:
-    if length list < 2 then list
-    else attrNames (listToAttrs (map (name: { inherit name; value = null; }) list));
-  distinct = foldl' (seen: e: if elem e seen then seen else seen ++ [ e ]) [ ];
-  known = set: filter (n: set ? ${n});
 
   inherit (clean) roles serviceGroups;
   rolesOf = holder: sorted (known roles holder.roles);
@@ -77,21 +68,21 @@ let
     clean.hosts;
 
   providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) clean.providers;
-  kinds = index (p: p.hosts) (attrValues (mapAttrs (name: p: { inherit name; inherit (p) hosts; }) providers));
+  kinds = invert (p: p.hosts) (attrValues (mapAttrs (name: p: { inherit name; inherit (p) hosts; }) providers));
 
   all = { hosts = attrValues written; services = attrValues clean.services; users = attrValues clean.users; };
 
   placement = import ./placement.nix { hosts = written; inherit (clean) services; };
   # Where there is no host, "" stands for one.
-  placed = index (s: let on = placement.hosts s; in if on == [ ] then [ "" ] else on) all.services;
+  placed = invert (s: let on = placement.hosts s; in if on == [ ] then [ "" ] else on) all.services;
   # Services with nowhere to run, or not everywhere they should.
-  adrift = sorted (concatLists (attrValues (removeAttrs placed (attrNames clean.hosts))));
+  unplaced = sorted (concatLists (attrValues (removeAttrs placed (attrNames clean.hosts))));
 
-  entitled = index (h: h.users) all.hosts;
+  entitled = invert (h: h.users) all.hosts;
 
   # role → the names of those who have it
   holders =
-    let holding = mapAttrs (_: index (holder: holder.roles)) all; in
+    let holding = mapAttrs (_: invert (holder: holder.roles)) all; in
     mapAttrs
       (role: _: mapAttrs (_: by: by.${role} or [ ]) holding
         // (if role == "node" then { hosts = attrNames clean.hosts; } else { }))
@@ -121,7 +112,7 @@ let
         port =
           if service.listenPort != null then service.listenPort
           else if service.port != null then service.port
-          else -1;
+          else invalid.number;
         idOn = host: id (if service.scope == "node" then "service/${host}/${name}" else "service/${name}");
       in
       service // {
@@ -146,7 +137,7 @@ let
 in
 {
   inherit (clean) name trustDomain trust;
-  inherit adrift holders hosts outward placement providers roles serviceGroups services;
+  inherit unplaced holders hosts outward placement providers roles serviceGroups services;
   users = mapAttrs
     (name: user: {
       id = id "user/${name}";

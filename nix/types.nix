@@ -1,10 +1,10 @@
-# Types of the topology language. A type is { about; zero; unsound; faults; clean; }, some with more:
+# Types of the topology language. A type is { about; zero; invalid; faults; clean; }, some with more:
 #   about            what it is, as data: reference.nix and modules/topology.nix read it
 #   zero             stands for a value that was not written
-#   unsound          stands for one that was written wrongly: other checks skip it
+#   invalid          stands for one that was written wrongly: other checks skip it
 #   faults place v   what is wrong with v, as a list of faults
-#   clean v          v with every unsound part replaced
-#   sound v          is that v itself? Not every type says
+#   clean v          v with every invalid part replaced
+#   valid v          is that v itself? Not every type says
 #   named name v     of records: clean v, with its name
 # Whatever a person wrote, what `clean` returns is safe to compute with. So one run
 # finds faults of shape and of meaning together and none of them is a stack trace.
@@ -12,20 +12,15 @@ let
   inherit (builtins)
     all
     attrNames
-    concatLists
-    concatMap
-    concatStringsSep
     elem
     elemAt
     filter
     genList
     intersectAttrs
     isAttrs
-    isInt
     isList
     isString
     length
-    listToAttrs
     map
     mapAttrs
     match
@@ -33,33 +28,13 @@ let
     toJSON
     tryEval
     ;
+  inherit (import ./lib.nix) toSet;
+  scalars = import ./scalar.nix;
+  inherit (scalars) bad matches;
   inherit (import ./text.nix) confidential show suggest;
   inherit (import ./fault.nix) fault;
   inherit (import ./leaks.nix) isFile leaks;
   inherit (import ./thrown.nix) together;
-
-  # The length bound keeps the regular expression engine away from whole files.
-  matches = re: v: isString v && stringLength v < 4096 && match re v != null;
-
-  bad = { id ? "FL002", want, hint, hidden ? false, ... }: place: v:
-    let leaked = leaks place v; in
-    if leaked != [ ] then leaked else [
-      (fault {
-        inherit id place;
-        problem = "want ${want}, found";
-        value = if hidden && isString v then "something else (not shown)" else show v;
-        remedy = hint;
-      })
-    ];
-
-  scalar = { ok, zero ? "", unsound ? zero, ... }@type: {
-    inherit zero unsound;
-    about = { kind = "scalar"; inherit ok; inherit (type) want; };
-    faults = place: v: if !ok v then bad type place v else if isInt v then [ ] else leaks place v;
-  } // (
-    if type ? to then { clean = v: if ok v then type.to v else unsound; }
-    else { sound = ok; clean = v: if ok v then v else unsound; }
-  );
 
   join = place: n:
     let key = if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n; in
@@ -72,42 +47,29 @@ let
   listOf = type: {
     about = { kind = "list"; of = type.about; };
     zero = [ ];
-    unsound = [ type.unsound ];
+    invalid = [ type.invalid ];
     faults = place: v:
       if isList v then
         let at = i: "${place}[${toString i}]"; in
         together (i: type.faults (at i) (elemAt v i)) at (genList (i: i) (length v))
       else bad { want = "a list"; hint = "put it in brackets: [ … ]"; } place v;
     clean = v:
-      if !isList v then [ type.unsound ]
-      else if type ? sound && (tryEval (all type.sound v)).value then v
-      else map (e: let try = tryEval e; in if try.success then type.clean try.value else type.unsound) v;
+      if !isList v then [ type.invalid ]
+      else if type ? valid && (tryEval (all type.valid v)).value then v
+      else map (e: let try = tryEval e; in if try.success then type.clean try.value else type.invalid) v;
   };
 in
 {
-  inherit scalar matches isFile listOf;
+  inherit (scalars) between enum scalar;
+  inherit isFile listOf matches;
 
   # Fields of records.
   of = doc: type: { inherit doc type; };
   default = doc: value: type: { inherit doc type; default = value; };
   required = doc: hint: type: { inherit doc type hint; required = true; };
 
-  enum = choices: (scalar {
-    want = "one of ${concatStringsSep ", " (map toJSON choices)}";
-    hint = "write one of them";
-    zero = elemAt choices 0;
-    ok = v: elem v choices;
-  }) // { about = { kind = "enum"; inherit choices; }; };
-
-  between = low: high: what: scalar {
-    want = "${what} from ${toString low} to ${toString high}";
-    hint = "write a whole number without quotes";
-    zero = low;
-    unsound = -1;
-    ok = v: isInt v && v >= low && v <= high;
-  };
-
   # A list of at most so many.
+  # atMost :: Int -> Type -> Type
   atMost = most: type:
     let list = listOf type; in
     list // {
@@ -117,6 +79,7 @@ in
     };
 
   # A list of them; one needs no brackets.
+  # oneOrMore :: Type -> Type
   oneOrMore = type:
     let
       list = listOf type;
@@ -129,12 +92,13 @@ in
     };
 
   # Free names, any number of them.
+  # attrsOf :: Type -> Type
   attrsOf = type: {
     about = { kind = "attrs"; of = type.about; };
     zero = { };
-    unsound = { };
+    invalid = { };
     faults = attrs "a set" "write { name = …; }" (_: type.faults);
-    clean = v: if isAttrs v then mapAttrs (_: e: let try = tryEval e; in if try.success then type.clean try.value else type.unsound) v else { };
+    clean = v: if isAttrs v then mapAttrs (_: e: let try = tryEval e; in if try.success then type.clean try.value else type.invalid) v else { };
   };
 
   # Names that become parts of IDs; longer ones than max would break the names made from
@@ -165,14 +129,14 @@ in
     {
       about = { kind = "attrs"; of = type.about; };
       zero = { };
-      unsound = { };
+      invalid = { };
       entry = place: n: v: together (_: check n (join place n) v) (join place) [ n ];
       faults = attrs "a set of ${what}s" "write { name = { … }; }" check;
       # Records are told their names.
       clean = v: if !isAttrs v then { } else mapAttrs
         (n: e:
           let try = tryEval e; in
-          if !try.success then (type.lost or (_: type.unsound)) n
+          if !try.success then (type.lost or (_: type.invalid)) n
           else if type ? named then type.named n try.value
           else type.clean try.value)
         v;
@@ -180,6 +144,7 @@ in
 
   # fields.<name> = { doc; type; default ? type.zero; } or { doc; type; required = true; hint; }
   # Where there is no default, null may be written for it.
+  # record :: String -> { name = Field; } -> Type
   record = what: fields:
     let
       names = attrNames fields;
@@ -187,17 +152,17 @@ in
       required = filter (n: fields.${n} ? required) names;
       cleaned = mapAttrs
         (n: type: if nullable ? ${n}
-          then v: let try = tryEval v; in if !try.success then type.unsound else if try.value == null then absent.${n} else type.clean try.value
-          else v: let try = tryEval v; in if try.success then type.clean try.value else type.unsound)
+          then v: let try = tryEval v; in if !try.success then type.invalid else if try.value == null then absent.${n} else type.clean try.value
+          else v: let try = tryEval v; in if try.success then type.clean try.value else type.invalid)
         types;
       # With more attributes that are known already.
       known = more: v:
         if isAttrs v then absent // (mapAttrs (n: cleaned.${n}) (intersectAttrs cleaned v) // more)
-        else unsound // more;
+        else invalid // more;
       # What stands for the attributes that a set does not have.
-      absent = mapAttrs (_: f: if f ? required then f.type.unsound else f.default or f.type.zero) fields;
-      unsound = mapAttrs (_: f: f.type.unsound) fields;
-      nullable = listToAttrs (map (name: { inherit name; value = null; }) (filter (n: !fields.${n} ? required && (absent.${n} == null || absent.${n} == "")) names));
+      absent = mapAttrs (_: f: if f ? required then f.type.invalid else f.default or f.type.zero) fields;
+      invalid = mapAttrs (_: f: f.type.invalid) fields;
+      nullable = toSet (filter (n: !fields.${n} ? required && (absent.${n} == null || absent.${n} == "")) names);
       hidden = n: at: value:
         let leaked = leaks at value; in
         if leaked == [ ] && isString value && confidential n then [
@@ -212,7 +177,7 @@ in
         else leaked;
     in
     {
-      inherit unsound;
+      inherit invalid;
       about = {
         kind = "record";
         inherit what;
@@ -247,6 +212,6 @@ in
           (filter (n: !v ? ${n}) required));
       clean = known { };
       named = name: known { inherit name; };
-      lost = name: unsound // { inherit name; };
+      lost = name: invalid // { inherit name; };
     };
 }

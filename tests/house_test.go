@@ -33,6 +33,8 @@ var shared = []struct{ from, to, reason string }{
 	{"activation", "providers/api", "the wire that a host and its provider speak"},
 	{"activation", "providers/printable", "what a provider answers is printed on terminals"},
 	{"agent", "providers/api/race", "providers and peers are connected to at the first of their addresses that answers"},
+	{"activation", "providers/replace", "files that others read are replaced whole"},
+	{"agent", "providers/replace", "hosts(5) is replaced whole"},
 	{"agent", "providers/printable", "what other hosts wrote is printed on terminals"},
 	{"agent", "providers/limit", "a resource that callers share is capped for each"},
 	{"providers", "nix/nearest", "a misspelled setting is answered with the name that was meant, as in the language"},

@@ -4,7 +4,7 @@
 //	<dir>/current -> gen-3
 //
 // A generation is written beside the one in force, flushed, and then takes its
-// place by renaming a symlink. So whoever dies at whatever instant leaves the old
+// place by renaming a symlink. So a process that dies at any instant leaves the old
 // generation or the new one in force, whole. Numbers only grow, and the one before
 // current is kept for those that are still reading it.
 //
@@ -29,7 +29,7 @@ import (
 type Dir struct {
 	Path string
 
-	// Step, when set, is told of each change to the disk before it is made.
+	// Step, when set, is called before each change to the disk.
 	// Tests die in it.
 	Step func(name string)
 }
@@ -57,7 +57,7 @@ func (d Dir) Current() (int, error) {
 	return n, nil
 }
 
-// Deliver brings files in force and returns their generation, which is the one
+// Deliver puts files in force and returns their generation, which is the one
 // already in force when it is the same in content, mode and owner.
 func (d Dir) Deliver(files map[string]File) (int, error) {
 	now, err := d.Current()
@@ -172,7 +172,7 @@ func (d Dir) write(n int, files map[string]File) error {
 	return syncDir(d.Path)
 }
 
-// swap brings generation n in force.
+// swap puts generation n in force.
 func (d Dir) swap(n int) error {
 	link := florete.Current(d.Path)
 	next := link + ".new"

@@ -132,23 +132,3 @@ func TestNumber(t *testing.T) {
 		}
 	}
 }
-
-func TestWriteFileTakesWhatWasLeft(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a", "state.json")
-	if err := WriteFile(path, []byte("one"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path+".new", []byte("half"), 0o400); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteFile(path, []byte("two"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil || string(b) != "two" {
-		t.Errorf("%q %v", b, err)
-	}
-	if names := generations(t, filepath.Dir(path)); len(names) != 1 {
-		t.Errorf("left over: %v", names)
-	}
-}

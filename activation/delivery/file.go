@@ -55,26 +55,6 @@ func (f File) at(path string) bool {
 	return err == nil && bytes.Equal(data, f.Data)
 }
 
-// WriteFile replaces one file: a reader sees the old content or the new. What an
-// interrupted call leaves beside it, the next one takes.
-func WriteFile(path string, data []byte, mode fs.FileMode) error {
-	next := path + ".new"
-	if err := remove(next); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	err := File{Data: data, Mode: mode, UID: -1, GID: -1}.create(next, func(string) {})
-	if err == nil {
-		err = os.Rename(next, path)
-	}
-	if err != nil {
-		return errors.Join(err, remove(next))
-	}
-	return syncDir(filepath.Dir(path))
-}
-
 // remove removes a file, if it is there.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {

@@ -6,12 +6,12 @@
 //     wins over everything;
 //   - the network. A document from there needs a signature by a key that the
 //     manifest in force pins, must be for this host, and newer, by serial and
-//     digest, than what is in force, than what the network brought before, and than
-//     what the closure went back from.
+//     digest, than what is in force, than any received before, and than any the
+//     operator rolled back from.
 //
 // What is accepted is one generation of Layout.Documents; what was seen of each
 // origin is Layout.State. The generation is in force before the record says so:
-// who dies in between accepts the same again, which changes nothing.
+// a process that dies in between accepts the same again, which changes nothing.
 package documents
 
 import (
@@ -44,9 +44,8 @@ type Store struct {
 	set    Set
 }
 
-// Open finds what is in force, after a look at the closure. An empty closure is
-// for a host that has none: it lives on what it accepted before. Note says, for
-// people, what was found.
+// Open returns what is in force, once the closure is compared. An empty closure is for a
+// host that has none: it keeps what it accepted before. note is for people.
 func Open(l florete.Layout, closure string, step func(string)) (s *Store, note string, err error) {
 	s = &Store{layout: l, dir: delivery.Dir{Path: l.Documents(), Step: step}}
 	if err := s.dir.Clean(); err != nil {
@@ -72,7 +71,7 @@ func Open(l florete.Layout, closure string, step func(string)) (s *Store, note s
 		s.set = held
 		return s, "unchanged", nil
 	}
-	if heldErr == nil && s.record.leave(held, set) {
+	if heldErr == nil && s.record.noteRollback(held, set) {
 		if err := s.record.save(l.State()); err != nil {
 			return nil, "", err
 		}
@@ -104,7 +103,7 @@ func (s *Store) held() (Set, error) {
 	return set, err
 }
 
-// put brings a set in force.
+// put puts a set in force.
 func (s *Store) put(set Set) error {
 	files := map[string]delivery.File{}
 	add := func(d florete.Document) {
@@ -143,7 +142,7 @@ func readSet(dir string, old Set) (Set, error) {
 	return newSet(manifest, &policy)
 }
 
-// newSet checks what a host cannot do without.
+// newSet checks what every host needs.
 func newSet(manifest florete.Document, policy *florete.Document) (Set, error) {
 	m := manifest.Manifest()
 	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)

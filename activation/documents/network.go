@@ -13,9 +13,9 @@ const (
 	CodeDisk     = "disk"             // transient: the state directory cannot be written
 )
 
-// Accept takes what the network brought, all of it or nothing; whether that changed
-// anything, Set says. A policy that is not part of it stays: who can withhold
-// cannot take away.
+// Accept puts documents from the network in force, all of them or none; Set is what is in
+// force then. A policy that is not among them stays: a provider that can withhold cannot
+// remove.
 func (s *Store) Accept(a api.Artifact) *api.Error {
 	byKind := map[string]florete.Document{}
 	for _, raw := range a.Documents {
@@ -61,15 +61,14 @@ func (s *Store) Accept(a api.Artifact) *api.Error {
 			set.Policy, changed = &policy, true
 		}
 	}
-	if err := s.take(set, changed, byKind); err != nil {
+	if err := s.commit(set, changed, byKind); err != nil {
 		return api.Errorf(api.Transient, CodeDisk, "%v", err)
 	}
 	return nil
 }
 
-// newer tells whether a document verifies, is for this host, and comes after what
-// is in force (held) and what the network brought before. One that came before
-// says nothing new; one before that is refused.
+// newer tells whether a document verifies, is for this host, and is newer than minVersion.
+// That version itself is accepted and changes nothing; an older one is an error.
 func (s *Store) newer(d florete.Document, held florete.Envelope, pins []string) (bool, *api.Error) {
 	if err := d.Verify(pins); err != nil {
 		return false, api.Errorf(api.Denied, CodeTampered, "document from the network: %v: publish with a key that this host pins, or deploy its closure", err)
@@ -78,18 +77,18 @@ func (s *Store) newer(d florete.Document, held florete.Envelope, pins []string) 
 	if e.Host != m.Host || e.Cluster != m.Cluster {
 		return false, api.Errorf(api.Denied, CodeForeign, "document from the network: %s is for %s/%s, this host is %s/%s", e.Kind, e.Cluster, e.Host, m.Cluster, m.Host)
 	}
-	floor := s.record.floor(e.Kind, held)
-	if e.Newer(floor) {
+	least := s.record.minVersion(e.Kind, held)
+	if e.Newer(least) {
 		return true, nil
 	}
-	if floor.Newer(e) {
-		return false, api.Errorf(api.Transient, CodeOlder, "document from the network: %s has serial %d, this host has already accepted serial %d: publish a newer one, or go back by deploying the closure", e.Kind, e.Serial, floor.Serial)
+	if least.Newer(e) {
+		return false, api.Errorf(api.Transient, CodeOlder, "document from the network: %s has serial %d, this host has already accepted serial %d: publish a newer one, or go back by deploying the closure", e.Kind, e.Serial, least.Serial)
 	}
 	return false, nil
 }
 
-// take brings a set in force when it changed, and records what the network brought.
-func (s *Store) take(set Set, changed bool, from map[string]florete.Document) error {
+// commit puts a set in force when it changed, and records what the network had.
+func (s *Store) commit(set Set, changed bool, from map[string]florete.Document) error {
 	if changed {
 		if err := s.put(set); err != nil {
 			return err
@@ -97,7 +96,7 @@ func (s *Store) take(set Set, changed bool, from map[string]florete.Document) er
 	}
 	save := false
 	for _, d := range from {
-		save = s.record.brought(d.Envelope) || save
+		save = s.record.noteFromNetwork(d.Envelope) || save
 	}
 	if !save {
 		return nil

@@ -8,13 +8,13 @@ import (
 	"os"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/providers/replace"
 )
 
 // record is Layout.State: what was seen of each origin.
 type record struct {
 	Closure string             `json:"closure"` // digest of the envelopes last taken from it
-	Network map[string]version `json:"network"` // by kind, the newest that the network brought, or that the closure went back from
+	Network map[string]version `json:"network"` // by kind, the newest received from it, or that the operator rolled back from
 }
 
 // version orders the documents of one kind.
@@ -24,7 +24,7 @@ type version struct {
 }
 
 // loadRecord reads the record. Without one the closure, which is trusted, wins;
-// one that cannot be read is an error, since it keeps the network from going back.
+// one that cannot be read is an error, since it is the rollback protection.
 func loadRecord(path string) (record, error) {
 	var r record
 	b, err := os.ReadFile(path)
@@ -48,31 +48,30 @@ func (r record) save(path string) error {
 	if err != nil {
 		return err
 	}
-	return delivery.WriteFile(path, append(b, '\n'), 0o644)
+	return replace.File(path, append(b, '\n'), 0o644)
 }
 
-// floor is what a document of a kind from the network must be newer than.
-func (r record) floor(kind string, held florete.Envelope) florete.Envelope {
+// minVersion is what a document of a kind from the network must be newer than.
+func (r record) minVersion(kind string, held florete.Envelope) florete.Envelope {
 	v := r.Network[kind]
-	if brought := (florete.Envelope{Serial: v.Serial, Digest: v.Digest}); brought.Newer(held) {
-		return brought
+	if received := (florete.Envelope{Serial: v.Serial, Digest: v.Digest}); received.Newer(held) {
+		return received
 	}
 	return held
 }
 
-// leave records what a set that is held has newer than the one that takes its place,
-// so that the network does not bring that back, and tells whether it has any.
-func (r *record) leave(held, next Set) bool {
-	left := held.Document.Envelope.Newer(next.Document.Envelope) && r.brought(held.Document.Envelope)
+// noteRollback records what of held is newer than next, which replaces it, so that the
+// network cannot undo that; true where there is any.
+func (r *record) noteRollback(held, next Set) bool {
+	noted := held.Document.Envelope.Newer(next.Document.Envelope) && r.noteFromNetwork(held.Document.Envelope)
 	if held.Policy != nil && next.Policy != nil && held.Policy.Envelope.Newer(next.Policy.Envelope) {
-		left = r.brought(held.Policy.Envelope) || left
+		noted = r.noteFromNetwork(held.Policy.Envelope) || noted
 	}
-	return left
+	return noted
 }
 
-// brought records a document that the network brought and tells whether it is the
-// newest so far.
-func (r *record) brought(e florete.Envelope) bool {
+// noteFromNetwork records a document from the network; true where it is the newest so far.
+func (r *record) noteFromNetwork(e florete.Envelope) bool {
 	v := r.Network[e.Kind]
 	if !e.Newer(florete.Envelope{Serial: v.Serial, Digest: v.Digest}) {
 		return false

@@ -43,7 +43,7 @@ func certRequest(n florete.Need) (body json.RawMessage, key string, err error) {
 }
 
 // complete checks an answer and adds the values that the host makes itself: the
-// key, and as bundle the roots of the manifest, which alone says whom to trust.
+// key, and as bundle the roots of the manifest, which alone decides trust.
 func (h *Host) complete(a Attempt, p pending, answer *api.Answer) *api.Error {
 	if now := time.Now(); answer.Expires != 0 && answer.Expires <= now.Unix() {
 		return api.Errorf(api.Transient, api.CodeClock, "answer: expired at %s, here it is %s: set the clock",

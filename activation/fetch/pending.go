@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/activation/delivery"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/replace"
 )
 
 // pending is a request that has no answer yet, on disk before it is sent. Body
@@ -60,7 +60,10 @@ func (h *Host) pending(a Attempt) (pending, error) {
 	if err != nil {
 		return pending{}, err
 	}
-	return p, delivery.WriteFile(h.pendingPath(a.Need.ID), b, 0o600)
+	if err := os.MkdirAll(h.Layout.Need(a.Need.ID), 0o755); err != nil {
+		return pending{}, err
+	}
+	return p, replace.File(h.pendingPath(a.Need.ID), b, 0o600)
 }
 
 // Answered tells whether what is pending has its answer among so many.

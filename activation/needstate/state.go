@@ -2,10 +2,11 @@ package needstate
 
 import (
 	"encoding/json"
+	"os"
 	"time"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/providers/replace"
 )
 
 // State is what activation knows of a need, with the transitions that only activation makes.
@@ -17,7 +18,10 @@ func (s State) Save(l florete.Layout, need string) error {
 	if err != nil {
 		return err
 	}
-	return delivery.WriteFile(l.NeedStateFile(need), append(b, '\n'), 0o644)
+	if err := os.MkdirAll(l.Need(need), 0o755); err != nil {
+		return err
+	}
+	return replace.File(l.NeedStateFile(need), append(b, '\n'), 0o644)
 }
 
 // setStatus changes the status.

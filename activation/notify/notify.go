@@ -1,4 +1,4 @@
-// Package notify tells systemd units that what was delivered to them changed.
+// Package notify has systemd units reload or restart when what was delivered to them changed.
 package notify
 
 import (
@@ -21,8 +21,8 @@ type Func func(ctx context.Context, a florete.Action) error
 // ErrNobody is the error where there is neither systemd nor a hook.
 var ErrNobody = errors.New("no systemd runs here and no --hook is given")
 
-// New chooses how units are told: by a hook where one is given, else by the
-// systemd that runs this host, else not at all.
+// New chooses how units are notified: by a hook where one is given, else by the systemd
+// that runs this host, else not at all.
 func New(hook string) Func {
 	switch {
 	case hook != "":
@@ -57,10 +57,10 @@ func tail(out []byte) string {
 	return ": " + last[:min(len(last), 200)]
 }
 
-// Systemd asks the service manager over D-Bus. Either action starts a unit that is
+// Systemd calls the service manager over D-Bus. Either action starts a unit that is
 // not running, which may have waited for what is there now; a unit that cannot be
-// reloaded is restarted. One that is still starting when ctx ends was told: to do it
-// again would only start it from the beginning.
+// reloaded is restarted. One that is still starting when ctx ends counts as notified: a second
+// job would only start it from the beginning.
 func Systemd(ctx context.Context, a florete.Action) error {
 	conn, err := dbus.NewSystemConnectionContext(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package wallclock tells when this machine's wall clock jumps.
+// Package wallclock reports when this machine's wall clock is set.
 package wallclock
 
 import (
@@ -13,11 +13,11 @@ import (
 // never is a time that does not come, in Unix seconds.
 const never = 1 << 40
 
-// Watch sends to jumped whenever the wall clock was set or the machine has woken
+// Watch sends to changed whenever the wall clock was set or the machine has woken
 // from sleep (TFD_TIMER_CANCEL_ON_SET of timerfd_create(2)), until ctx ends. It does
 // not wait for a receiver: a channel with room for one misses nothing. The error is
-// that this kernel cannot tell.
-func Watch(ctx context.Context, jumped chan<- struct{}) error {
+// that this kernel has no such timer.
+func Watch(ctx context.Context, changed chan<- struct{}) error {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("timerfd_create: %w", err)
@@ -34,7 +34,7 @@ func Watch(ctx context.Context, jumped chan<- struct{}) error {
 		switch {
 		case errors.Is(err, unix.ECANCELED):
 			select {
-			case jumped <- struct{}{}:
+			case changed <- struct{}{}:
 			default:
 			}
 		case ctx.Err() != nil:

@@ -35,7 +35,7 @@ func Child() {
 	}
 }
 
-// Root skips a test that needs root, which tests/run says when it is not.
+// Root skips a test that needs root; tests/run reports it.
 func Root(t testing.TB, does string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -87,7 +87,7 @@ func child(uid uint32, what string, enough func() bool) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	patience, err := cmd.StdinPipe()
+	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func child(uid uint32, what string, enough func() bool) error {
 			return err
 		case <-time.After(5 * time.Millisecond):
 			if enough() {
-				patience.Close()
+				stdin.Close()
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Package credentials gives services what was delivered for them when systemd loads
+// Package credentials delivers to services what was delivered for them when systemd loads
 // their credentials from a socket (systemd.exec(5), LoadCredential=), so that nothing
 // of it lies where the service's account could read it later:
 //
@@ -30,27 +30,35 @@ import (
 	"github.com/florete/florete"
 )
 
-// Config is what a host gives credentials from.
+// Config says where credentials are.
 type Config struct {
 	Layout florete.Layout
 	Log    *slog.Logger
 
-	// Limit is how long a unit may take to start, zero for ever; nil for asking
-	// systemd.
-	Limit func(ctx context.Context, unit string) (time.Duration, error)
+	// StartTimeout is how long a unit may take to start, zero for ever; nil for what
+	// systemd says.
+	StartTimeout func(ctx context.Context, unit string) (time.Duration, error)
 
-	Idle time.Duration // Serve ends when nobody asked for that long; 0 for never
+	Idle time.Duration // Serve ends after that long without a request; 0 for never
 }
 
-// held begins the names of connections that systemd holds.
-const held = "ask-"
+// server is one Serve.
+type server struct {
+	Config
+	mu       sync.Mutex
+	document florete.Document // the manifest read last
+	changed  chan struct{}    // closed when the disk may have changed
+}
+
+// stored begins the names of connections that systemd stores.
+const stored = "request-"
 
 // Sockets are, among what systemd passes to this process (sd_listen_fds(3)), the
-// socket to listen on, and the connections that it held for an earlier one.
+// socket to listen on, and the connections that it stored for an earlier one.
 func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, err error) {
 	for _, f := range files {
 		defer f.Close()
-		if strings.HasPrefix(f.Name(), held) {
+		if strings.HasPrefix(f.Name(), stored) {
 			c, err := net.FileConn(f)
 			if conn, ok := c.(*net.UnixConn); ok && err == nil {
 				waiting = append(waiting, conn)
@@ -69,22 +77,25 @@ func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, e
 	return ln, waiting, nil
 }
 
-// Serve answers who connects to ln, and who has waited since before: connections of
-// an earlier process that systemd held. It returns when ctx ends and everybody has an
-// answer.
+// Serve answers connections to ln, and those that have waited since before: systemd held
+// them for an earlier process. It returns when ctx ends and every connection has an answer.
 func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c Config) error {
-	if c.Limit == nil {
-		c.Limit = startTimeout
+	if c.StartTimeout == nil {
+		c.StartTimeout = systemdTimeoutStart
 	}
-	var asks sync.WaitGroup
-	defer asks.Wait()
+	s := &server{Config: c, changed: make(chan struct{})}
+	var running sync.WaitGroup
+	defer running.Wait()
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	running.Go(func() { s.watch(watching) })
 	var busy atomic.Int32
 	begin := func(conn *net.UnixConn) {
 		busy.Add(1)
-		asks.Go(func() {
+		running.Go(func() {
 			defer busy.Add(-1)
 			defer conn.Close()
-			c.serve(ctx, conn)
+			s.serve(ctx, conn)
 		})
 	}
 	for _, conn := range waiting {

@@ -60,7 +60,7 @@ func serve(t *testing.T, limit time.Duration) *served {
 	ctx, s.stop = context.WithCancel(t.Context())
 	config := Config{
 		Layout: s.Layout, Log: slog.New(slog.NewTextHandler(s.log, nil)),
-		Limit: func(context.Context, string) (time.Duration, error) { return limit, nil },
+		StartTimeout: func(context.Context, string) (time.Duration, error) { return limit, nil },
 	}
 	go func() { s.ended <- Serve(ctx, ln, nil, config) }()
 	t.Cleanup(func() {
@@ -130,11 +130,11 @@ func TestRefused(t *testing.T) {
 	for _, c := range []struct{ unit, credential, why string }{
 		{"wiki.service", "cert_key.pem", "nothing is delivered for wiki.service on this host"},
 		{"outline.service", "oidc_client-secret", "outline.service has no such credential, it has cert_bundle.pem, cert_key.pem, cert_svid.pem"},
-		{"outline.service", "cert_../key.pem", "not the address of a unit"},
+		{"outline.service", "cert_../key.pem", "want @<random>/unit/<unit>/<credential>"},
 		{"outline.service", "cert_", "has no such credential"},
 		{"node-ursula.service", "cert_key.pem", "nothing is delivered for node-ursula.service"},
 	} {
-		if text, ok := take(t, s.load(t, c.unit, c.credential)); c.why != "not the address of a unit" && (ok || strings.Trim(text, "\x00") != "") {
+		if text, ok := take(t, s.load(t, c.unit, c.credential)); c.why != "want @<random>/unit/<unit>/<credential>" && (ok || strings.Trim(text, "\x00") != "") {
 			t.Errorf("%s %s: got %d bytes, want what no credential can be", c.unit, c.credential, len(text))
 		}
 		s.logged(t, c.why)
@@ -150,7 +150,7 @@ func TestWaits(t *testing.T) {
 	first, second := s.load(t, "outline.service", "cert_key.pem"), s.load(t, "outline.service", "cert_svid.pem")
 	s.logged(t, "credential=cert_key.pem for=")
 	second.Close()
-	s.logged(t, "nobody waits any more")
+	s.logged(t, "the unit does not start any more")
 	if err := os.Rename(key+".away", key); err != nil {
 		t.Fatal(err)
 	}
@@ -166,10 +166,10 @@ func TestGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := Config{
 			Layout: c.Ursula.Layout, Log: slog.New(slog.DiscardHandler),
-			Limit: func(context.Context, string) (time.Duration, error) { return 10 * time.Second, nil },
+			StartTimeout: func(context.Context, string) (time.Duration, error) { return 10 * time.Second, nil },
 		}
 		began := time.Now()
-		_, err := config.answer(t.Context(), conn, ask{unit: "outline.service", name: "cert_key.pem"})
+		_, err := (&server{Config: config}).answer(t.Context(), conn, request{unit: "outline.service", name: "cert_key.pem"})
 		if want := "not fulfilled before the unit's start times out: need cert-service-outline"; err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
@@ -230,7 +230,7 @@ func TestIdle(t *testing.T) {
 	go func() {
 		ended <- Serve(t.Context(), ln, nil, Config{
 			Layout: s.Layout, Log: slog.New(slog.NewTextHandler(s.log, nil)), Idle: 50 * time.Millisecond,
-			Limit: func(context.Context, string) (time.Duration, error) { return 0, nil },
+			StartTimeout: func(context.Context, string) (time.Duration, error) { return 0, nil },
 		})
 	}()
 	s.logged(t, "INFO msg=waits")
@@ -257,9 +257,9 @@ func TestIdle(t *testing.T) {
 // TestWithoutBus waits for as long as systemd does, and gives what is there.
 func TestWithoutBus(t *testing.T) {
 	var log lines
-	c := Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Limit: func(context.Context, string) (time.Duration, error) { return 0, os.ErrNotExist }}
+	c := Config{Log: slog.New(slog.NewTextHandler(&log, nil)), StartTimeout: func(context.Context, string) (time.Duration, error) { return 0, os.ErrNotExist }}
 	synctest.Test(t, func(t *testing.T) {
-		if left := time.Until(c.end(t.Context(), "wiki.service")); left != 81*time.Second {
+		if left := time.Until((&server{Config: c}).end(t.Context(), "wiki.service")); left != 81*time.Second {
 			t.Errorf("waits %s, want 81s", left)
 		}
 	})
@@ -270,7 +270,7 @@ func TestWithoutBus(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	got, err := parse("@3f0a/unit/wiki@1.service/oidc_client-secret")
-	if want := (ask{"wiki@1.service", "oidc_client-secret", "ask-3f0a"}); got != want || err != nil {
+	if want := (request{"wiki@1.service", "oidc_client-secret", "request-3f0a"}); got != want || err != nil {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, bad := range []string{"", "@", "@1", "/run/x", "@1/unit/a.service", "@/unit/a.service/b", "@1/unit//b", "@1/unit/a.service/", "@1/unit/a/b/c", "@1/user/a.service/b", "1/unit/a.service/b"} {

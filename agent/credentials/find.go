@@ -21,7 +21,7 @@ type Found struct {
 
 // Find returns the credential of a unit: "<kind>_<file>" one file that is delivered
 // for the unit's service, "<kind>" all of the kind. A unit has the service of its
-// name, and those with a need that tells it of a change. The error names what it has.
+// name, and those with a need that notifies it of a change. The error names what it has.
 func Find(m florete.Manifest, unit, credential string) (Found, error) {
 	own := services(m, unit)
 	found := Found{files: map[string]string{}}
@@ -45,7 +45,7 @@ func Find(m florete.Manifest, unit, credential string) (Found, error) {
 	}
 	switch {
 	case len(has) == 0:
-		return found, fmt.Errorf("nothing is delivered for %s on this host: no service has its name, and no need tells it of a change", unit)
+		return found, fmt.Errorf("nothing is delivered for %s on this host: no service has its name, and no need notifies it of a change", unit)
 	case len(found.files) == 0:
 		return found, fmt.Errorf("%s has no such credential, it has %s", unit, strings.Join(has, ", "))
 	}
@@ -57,8 +57,8 @@ func services(m florete.Manifest, unit string) (names []string) {
 	name, isService := strings.CutSuffix(unit, ".service")
 	for _, n := range m.Needs {
 		s := service(n)
-		tells := slices.ContainsFunc(n.OnChange, func(a florete.Action) bool { return a.Unit == unit })
-		if s != "" && (tells || isService && s == name) {
+		notified := slices.ContainsFunc(n.OnChange, func(a florete.Action) bool { return a.Unit == unit })
+		if s != "" && (notified || isService && s == name) {
 			names = append(names, s)
 		}
 	}

@@ -48,8 +48,8 @@ func TestFind(t *testing.T) {
 		{"proxy.service", "oidc_client-id", "oidc-wiki and oidc-notes of it both deliver client-id: the unit belongs to several services (notes, wiki)"},
 		{"notes.service", "oidc", "map[client-id:oidc-notes client-secret:oidc-notes] true"},
 		{"notes.service", "cert_key.pem", "notes.service has no such credential, it has oidc_client-id, oidc_client-secret"},
-		{"wiki.socket", "cert_key.pem", "nothing is delivered for wiki.socket on this host: no service has its name, and no need tells it of a change"},
-		{"node.service", "cert_key.pem", "nothing is delivered for node.service on this host: no service has its name, and no need tells it of a change"},
+		{"wiki.socket", "cert_key.pem", "nothing is delivered for wiki.socket on this host: no service has its name, and no need notifies it of a change"},
+		{"node.service", "cert_key.pem", "nothing is delivered for node.service on this host: no service has its name, and no need notifies it of a change"},
 	} {
 		f, err := Find(m, c.unit, c.credential)
 		got := fmt.Sprint(f.files, f.whole)

@@ -22,7 +22,7 @@ import (
 const tolerance = 30 * time.Second
 
 // setClock is the command that has a service set the clock. NixOS, where timedatectl may
-// change no unit, has timesyncd unless it is told otherwise.
+// change no unit, has timesyncd unless it is configured otherwise.
 func setClock() string {
 	if _, err := os.Stat("/etc/NIXOS"); err == nil {
 		return "systemctl restart systemd-timesyncd.service"
@@ -30,7 +30,7 @@ func setClock() string {
 	return "timedatectl set-ntp true"
 }
 
-// answer is what a provider said to a request that asks for nothing.
+// answer is what a provider returned to a request for nothing.
 type answer struct {
 	florete.Provider
 	name  string
@@ -39,8 +39,8 @@ type answer struct {
 	err   error
 }
 
-// ask asks all providers at once.
-func (h *host) ask(ctx context.Context) []answer {
+// request sends a request for nothing to all providers at once.
+func (h *host) request(ctx context.Context) []answer {
 	answers := make([]answer, len(h.manifest.Providers))
 	trust, err := florete.NewRoots(h.manifest.TrustDomain, h.manifest.Trust.Roots)
 	var all sync.WaitGroup
@@ -48,14 +48,14 @@ func (h *host) ask(ctx context.Context) []answer {
 		a := &answers[i]
 		a.name, a.Provider, a.err = name, h.manifest.Providers[name], err
 		if err == nil {
-			all.Go(func() { a.ask(ctx, trust) })
+			all.Go(func() { a.request(ctx, trust) })
 		}
 	}
 	all.Wait()
 	return answers
 }
 
-func (a *answer) ask(ctx context.Context, trust *florete.Roots) {
+func (a *answer) request(ctx context.Context, trust *florete.Roots) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/agent/forward/identity"
 )
 
-// Config says which host is examined.
+// Config is which host is examined.
 type Config struct {
 	Instance florete.Instance
 	Layout   florete.Layout // what activation keeps
@@ -22,18 +22,18 @@ type Config struct {
 	Hosts    string         // hosts(5); default /etc/hosts
 	Etc      string         // where a provider's settings are; default Instance.Etc
 
-	// Units tells how units stand; default: the systemd that runs this host, if
+	// Units returns how units stand; default: the systemd that runs this host, if
 	// one does.
 	Units Units
 
-	// Guards tells whether the table of package guard is there; default: as nft says.
+	// Guards reports whether the table of package guard is there; default: as nft says.
 	Guards func(ctx context.Context) bool
 }
 
 // DefaultHostKey is where OpenSSH keeps a host's ed25519 key.
 const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 
-// timeout bounds each thing that is asked over the network.
+// timeout bounds each request over the network.
 const timeout = 5 * time.Second
 
 // Report is what was found. Fields are only ever added.
@@ -113,7 +113,7 @@ func Run(ctx context.Context, c Config) Report {
 		h.Units = systemd
 	}
 	h.read()
-	h.answers = h.ask(ctx)
+	h.answers = h.request(ctx)
 
 	r := Report{Host: h.manifest.Host, Checks: make([]Check, len(checks))}
 	var all sync.WaitGroup
@@ -130,7 +130,7 @@ func Run(ctx context.Context, c Config) Report {
 	return r
 }
 
-// read opens the manifest in force and the identities that it asks for.
+// read opens the manifest in force and the identities that it needs.
 func (h *host) read() {
 	doc, err := h.Layout.Manifest()
 	if h.unread = err; err != nil {
@@ -155,7 +155,7 @@ func (h *host) state(id string) florete.NeedState {
 	return s
 }
 
-// isAddress tells whether the host of host:port needs no name resolution.
+// isAddress reports whether the host of host:port needs no name resolution.
 func isAddress(hostport string) (name string, literal bool) {
 	name, _, err := net.SplitHostPort(hostport)
 	return name, err != nil || net.ParseIP(name) != nil

@@ -235,12 +235,12 @@ func TestDoctor(t *testing.T) {
 		},
 		"names missing": {
 			hurt:  func(p *patient) { p.write(p.Hosts, "127.0.0.1 localhost\n", 0o644) },
-			begin: "names: ", fix: "systemctl restart florete-names.service",
+			begin: "names: ", fix: "systemctl restart florete-hosts-file.service",
 		},
 		"names that nobody keeps": {
 			hurt: func(p *patient) {
 				p.write(p.Hosts, "127.0.0.1 localhost\n", 0o644)
-				p.units["florete-names.service"] = doctor.Unit{Load: "not-found", Active: "inactive"}
+				p.units["florete-hosts-file.service"] = doctor.Unit{Load: "not-found", Active: "inactive"}
 			},
 		},
 		"need denied": {
@@ -409,9 +409,9 @@ func TestDoctor(t *testing.T) {
 			hurt: func(p *patient) {
 				p.Instance = "blue"
 				p.write(p.Hosts, "127.0.0.1 localhost\n", 0o644)
-				p.units["florete-names.service"] = doctor.Unit{Load: "not-found", Active: "inactive"}
+				p.units["florete-hosts-file.service"] = doctor.Unit{Load: "not-found", Active: "inactive"}
 			},
-			begin: "names: ", fix: "systemctl restart florete_blue-names.service",
+			begin: "names: ", fix: "systemctl restart florete_blue-hosts-file.service",
 		},
 		"another host's provider": {
 			hurt:  func(p *patient) { p.Instance = "blue"; p.provider.Close() },

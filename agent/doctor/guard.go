@@ -11,7 +11,7 @@ import (
 )
 
 // guard must keep other accounts of the host from upstreams on loopback, where the allow
-// list is not asked.
+// list is not consulted.
 func (h *host) guard(ctx context.Context) (string, []Finding) {
 	var open []string
 	anySystem := 0

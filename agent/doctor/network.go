@@ -66,20 +66,20 @@ func (h *host) local(ctx context.Context, listeners map[string]string) []Finding
 	}
 	slices.Sort(missing)
 	problem := fmt.Sprintf("%s does not have %s", h.Hosts, strings.Join(missing, ", "))
-	units, err := h.Units(ctx, []string{h.namesUnit()})
+	units, err := h.Units(ctx, []string{h.hostsFileUnit()})
 	kept := err == nil && len(units) == 1 && units[0].Load == "loaded"
 	switch {
 	case len(missing) == 0:
 	case kept:
-		found = append(found, fix(problem, h.restart("names")))
+		found = append(found, fix(problem, h.restart("hosts-file")))
 	case len(entries) > 0:
 		found = append(found, do(problem, fmt.Sprintf("deploy %s: names come with its system", h.manifest.Host)))
 	}
 	return found
 }
 
-// namesUnit keeps hosts(5) where the system does not write it.
-func (h *host) namesUnit() string { return h.Instance.Unit("names.service") }
+// hostsFileUnit keeps hosts(5) where the system does not write it.
+func (h *host) hostsFileUnit() string { return h.Instance.Unit("hosts-file.service") }
 
 // resolve makes a name known.
 func (h *host) resolve(name string) string {
@@ -211,7 +211,7 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 	return &f
 }
 
-// isOwn tells whether the forwarder of this host is what it calls at an address.
+// isOwn reports whether the forwarder of this host is what it calls at an address.
 func (h *host) isOwn(address string) bool {
 	ip, port, _ := net.SplitHostPort(address)
 	return slices.ContainsFunc(h.manifest.Forwarder.Listen, func(listen string) bool {

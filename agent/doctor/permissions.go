@@ -69,7 +69,7 @@ func (h *host) owner(n florete.Need) string {
 // installed is whether the state is that of this instance's units.
 func (h *host) installed() bool { return h.Layout == h.Instance.State() }
 
-// owns tells whether a file is an account's. An account that does not exist is
+// owns reports whether a file is an account's. An account that does not exist is
 // another finding.
 func owns(account string, fi fs.FileInfo) bool {
 	u, err := user.Lookup(account)

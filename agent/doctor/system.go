@@ -29,14 +29,14 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 			found = append(found, h.agentProblem(p))
 		}
 	}
-	found = append(found, h.exhausted(r.Links)...)
+	found = append(found, h.exhausted(r.PeerConnections)...)
 	if r.State != "running" {
 		found = append(found, fix(fmt.Sprintf("agent is %s although the node's identity is there", r.State), h.restart("agent")))
 	}
 	return fmt.Sprintf("%s, %d connections", r.State, r.Connections), found
 }
 
-// lacksAccount tells whether a problem follows from an account that is missing, which is a
+// lacksAccount reports whether a problem follows from an account that is missing, which is a
 // finding of its own: the agent looks it up again by itself.
 func lacksAccount(problem string, missing map[string]string) bool {
 	for name := range missing {
@@ -49,8 +49,8 @@ func lacksAccount(problem string, missing map[string]string) bool {
 
 // exhausted are connections between forwarders on which no further stream is let in:
 // programs hold what they opened, or do not read it.
-func (h *host) exhausted(links []usage.Row) (found []Finding) {
-	for _, l := range links {
+func (h *host) exhausted(conns []usage.Row) (found []Finding) {
+	for _, l := range conns {
 		if l.Full || l.Allowed > 0 && l.Streams >= l.Allowed {
 			found = append(found, do(
 				fmt.Sprintf("%s has all of its %d streams to %s at %s open: further connections are refused", l.Caller.Short(), l.Allowed, l.Target.Short(), l.Remote),
@@ -72,7 +72,7 @@ func (h *host) agentProblem(text string) Finding {
 	return fix(problem, h.restart("agent"))
 }
 
-// wantBuffer is what quic-go asks the kernel for, each way.
+// wantBuffer is what quic-go requests of the kernel, each way.
 const wantBuffer = 7 << 20
 
 func (h *host) kernel(context.Context) (string, []Finding) {
@@ -84,7 +84,7 @@ func (h *host) kernel(context.Context) (string, []Finding) {
 	return "UDP buffers, GSO", append(h.buffers(conn, wantBuffer), offload(conn)...)
 }
 
-// buffers asks for them as quic-go does, and looks at what it got.
+// buffers requests them as quic-go does, and reads what it got.
 func (h *host) buffers(conn *net.UDPConn, want int) (found []Finding) {
 	conn.SetReadBuffer(want)
 	conn.SetWriteBuffer(want)

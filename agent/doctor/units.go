@@ -25,15 +25,15 @@ type Unit struct {
 	Log                     string // of one that does not run, the last line of its own log
 }
 
-// Units finds how units stand. ErrNoSystemd is the error where systemd does not run.
+// Units finds how units stand. errNoSystemd is the error where systemd does not run.
 type Units func(ctx context.Context, names []string) ([]Unit, error)
 
-// ErrNoSystemd is the error where systemd does not run the host.
-var ErrNoSystemd = errors.New("no systemd runs here")
+// errNoSystemd is the error where systemd does not run the host.
+var errNoSystemd = errors.New("no systemd runs here")
 
 func systemd(ctx context.Context, names []string) ([]Unit, error) {
 	if !util.IsRunningSystemd() {
-		return nil, ErrNoSystemd
+		return nil, errNoSystemd
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -70,7 +70,7 @@ func systemd(ctx context.Context, names []string) ([]Unit, error) {
 // documents from the network bring none, and NixOS keeps names itself.
 func (h *host) wanted() map[string]bool {
 	unit := h.Instance.Unit
-	wanted := map[string]bool{unit("activate.service"): true, unit("refresh.timer"): true, h.namesUnit(): false}
+	wanted := map[string]bool{unit("activate.service"): true, unit("refresh.timer"): true, h.hostsFileUnit(): false}
 	if h.identities.SVID(h.manifest.Identity.ID) != nil {
 		wanted[unit("agent.service")] = true
 	}
@@ -87,7 +87,7 @@ func (h *host) wanted() map[string]bool {
 		}
 	}
 	for _, p := range h.manifest.Forwarder.Publish {
-		for _, name := range []string{"host", "host-rotate"} {
+		for _, name := range []string{"host", "host-refetch"} {
 			if p.Upstream == "unix:"+h.Instance.Run()+"-"+name+".sock" {
 				wanted[unit(name+".socket")] = false
 			}
@@ -106,7 +106,7 @@ func (h *host) provides() bool {
 func (h *host) units(ctx context.Context) (string, []Finding) {
 	wanted := h.wanted()
 	units, err := h.Units(ctx, slices.Sorted(maps.Keys(wanted)))
-	if errors.Is(err, ErrNoSystemd) {
+	if errors.Is(err, errNoSystemd) {
 		return err.Error(), nil
 	}
 	if err != nil {

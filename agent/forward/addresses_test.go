@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/providers/api/race/racetest"
 )
 
 // TestBehindNAT: what is called is not what is listened on. The address of its own network
 // leads a caller elsewhere, to where nobody answers.
 func TestBehindNAT(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	nat, _ := newLossy(t, c.Publish.Listen[0])
 	nobody, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -30,7 +31,7 @@ func TestBehindNAT(t *testing.T) {
 // TestNameOfTheOwnMachine: a name that leads callers to 127.0.1.1, as Debian writes it into
 // hosts(5), or to several addresses, decides nothing about what is listened on.
 func TestNameOfTheOwnMachine(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	free, err := net.ListenPacket("udp", ":0") // ports of agenttest are those of one address, here and in other processes
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +57,7 @@ func TestNameOfTheOwnMachine(t *testing.T) {
 
 // TestAddressThatIsNotTheHosts: it is a problem, and keeps no other from being listened on.
 func TestAddressThatIsNotTheHosts(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Listen = append([]string{"203.0.113.5:4611", "203.0.113.6:4611"}, c.Publish.Listen...)
 	c.acceptUrsula(t)
 	c.start(t)

@@ -34,7 +34,7 @@ func TestGivesBack(t *testing.T) {
 		once  func(*cluster) error
 	}{
 		{"TCP, the caller ends first", churned / 2, startEcho, once(func(c *net.TCPConn) error {
-			if err := ping(c); err != nil {
+			if err := agenttest.Ping(c); err != nil {
 				return err
 			}
 			c.CloseWrite()
@@ -52,7 +52,7 @@ func TestGivesBack(t *testing.T) {
 		})},
 		{"TCP, the caller resets under way", churned / 10, startEcho, once(func(c *net.TCPConn) error {
 			defer rst(c)
-			return ping(c)
+			return agenttest.Ping(c)
 		})},
 		{"TCP, the service resets", churned / 10, startResetting, once(func(c *net.TCPConn) error {
 			return wantOnly(c, syscall.ECONNRESET)
@@ -82,8 +82,8 @@ func TestGivesBack(t *testing.T) {
 			t.Logf("%d in %s", sort.times, time.Since(began).Round(time.Millisecond))
 			after := settled(t, c, before)
 			t.Logf("before %+v, after %+v", before, after)
-			for _, l := range links(t, c) {
-				// A caller may go before it has a stream, a port may come again as the same flow.
+			for _, l := range peerConnections(t, c) {
+				// A caller may go before it has a stream, a port may come again as the same session.
 				if sort.times >= churned/2 && l.Opened < int64(sort.times)*9/10 || l.Full {
 					t.Errorf("connection %+v, want %d streams over it", l, sort.times)
 				}
@@ -105,9 +105,9 @@ func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
 	t.Helper()
 	const slack = 8 << 20
 	if before.goroutines > 0 {
-		waitFor(t, "one connection between the forwarders", func() bool { return len(links(t, c)) == 2 })
+		agenttest.WaitFor(t, "one connection between the forwarders", func() bool { return len(peerConnections(t, c)) == 2 })
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(agenttest.Patience)
 	for last := (footprint{}); ; time.Sleep(100 * time.Millisecond) {
 		var m runtime.MemStats
 		runtime.GC()
@@ -116,7 +116,7 @@ func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
 		for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 			r := report(t, h)
 			f.live += r.Connections
-			for _, l := range r.Links {
+			for _, l := range r.PeerConnections {
 				f.streams += l.Streams
 			}
 		}
@@ -134,10 +134,10 @@ func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
 	}
 }
 
-func links(t *testing.T, c *cluster) (all []usage.Row) {
+func peerConnections(t *testing.T, c *cluster) (all []usage.Row) {
 	t.Helper()
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		all = append(all, report(t, h).Links...)
+		all = append(all, report(t, h).PeerConnections...)
 	}
 	return all
 }
@@ -174,7 +174,7 @@ func with(addr string, f func(*net.TCPConn) error) error {
 		return err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(agenttest.Patience))
 	return f(c.(*net.TCPConn))
 }
 
@@ -197,14 +197,14 @@ func startOn(t *testing.T, upstream string) *cluster {
 	return c
 }
 
-func startEcho(t *testing.T) *cluster { return startOn(t, echo(t)) }
+func startEcho(t *testing.T) *cluster { return startOn(t, agenttest.Echo(t)) }
 
 func startHello(t *testing.T) *cluster {
-	return startOn(t, upstream(t, func(c *net.TCPConn) { c.Write([]byte("x")) }))
+	return startOn(t, agenttest.Upstream(t, func(c *net.TCPConn) { c.Write([]byte("x")) }))
 }
 
 func startResetting(t *testing.T) *cluster {
-	return startOn(t, upstream(t, func(c *net.TCPConn) { c.SetLinger(0) }))
+	return startOn(t, agenttest.Upstream(t, func(c *net.TCPConn) { c.SetLinger(0) }))
 }
 
 func startRefusing(t *testing.T) *cluster { return startOn(t, agenttest.RefusingTCP(t)) }
@@ -215,7 +215,7 @@ func startUDPEcho(t *testing.T) *cluster {
 	return c
 }
 
-// onceUDP is a flow of its own: a socket that sends once.
+// onceUDP is a session of its own: a socket that sends once.
 func onceUDP(c *cluster) error {
 	conn, err := net.Dial("udp", c.Local)
 	if err != nil {

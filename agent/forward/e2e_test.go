@@ -26,11 +26,11 @@ import (
 func refusals(t *testing.T, h *agenttest.Host, reason string, n int64) (detail string, peer string) {
 	t.Helper()
 	var r status.Report
-	waitFor(t, fmt.Sprintf("%s to refuse %q %d times", h.Name, reason, n), func() bool {
+	agenttest.WaitFor(t, fmt.Sprintf("%s to refuse %q %d times", h.Name, reason, n), func() bool {
 		r = report(t, h)
 		return r.Refusals[reason] >= n
 	})
-	for _, x := range r.Last {
+	for _, x := range r.RecentRefusals {
 		if x.Reason == reason {
 			detail, peer = x.Detail, x.Peer
 		}
@@ -41,41 +41,9 @@ func refusals(t *testing.T, h *agenttest.Host, reason string, n int64) (detail s
 // refused tells whether a process of a user is among a host's last refusals.
 func refused(t *testing.T, h *agenttest.Host, reason string, uid uint32) bool {
 	t.Helper()
-	return slices.ContainsFunc(report(t, h).Last, func(r refusal) bool {
+	return slices.ContainsFunc(report(t, h).RecentRefusals, func(r refusal) bool {
 		return r.Reason == reason && strings.HasPrefix(r.Detail, fmt.Sprintf("uid %d:", uid))
 	})
-}
-
-// echo is an upstream that sends back what it gets, and its end of data.
-func echo(t *testing.T) string {
-	return upstream(t, func(c *net.TCPConn) {
-		io.Copy(c, c)
-		c.CloseWrite()
-		io.Copy(io.Discard, c)
-	})
-}
-
-// upstream serves each connection with f.
-func upstream(t *testing.T, f func(*net.TCPConn)) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				f(c.(*net.TCPConn))
-			}()
-		}
-	}()
-	return ln.Addr().String()
 }
 
 func dial(t *testing.T, addr string) *net.TCPConn {
@@ -85,18 +53,8 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(agenttest.Patience))
 	return c.(*net.TCPConn)
-}
-
-// ping sends one byte and wants it back.
-func ping(c net.Conn) error {
-	b := []byte{'x'}
-	if _, err := c.Write(b); err != nil {
-		return err
-	}
-	_, err := io.ReadFull(c, b)
-	return err
 }
 
 // reaches tells whether an echo answers at addr.
@@ -107,7 +65,7 @@ func reaches(addr string) bool {
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(5 * time.Second))
-	return ping(c) == nil
+	return agenttest.Ping(c) == nil
 }
 
 // wantReset wants the connection to be reset, not ended.
@@ -130,12 +88,12 @@ func wantRefused(t *testing.T, addr string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(agenttest.Patience))
 	wantReset(t, c)
 }
 
 func TestDeniedByTheAllowList(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: bob}}
 	c.acceptUrsula(t)
 	c.start(t)
@@ -149,7 +107,7 @@ func TestDeniedByTheAllowList(t *testing.T) {
 }
 
 func TestAllowListByFingerprint(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Publish[0].Allow[0].Fingerprint = strings.Repeat("0", 64)
 	c.acceptUrsula(t)
 	c.start(t)
@@ -158,7 +116,7 @@ func TestAllowListByFingerprint(t *testing.T) {
 }
 
 func TestStrangerCAWithTheSameID(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	stranger := agenttest.NewCA(t)
 	c.Laptop.Roots = append(c.Laptop.Roots, stranger.Root) // the laptop itself is fooled
 	c.acceptLaptop(t)
@@ -172,7 +130,7 @@ func TestStrangerCAWithTheSameID(t *testing.T) {
 }
 
 func TestImpostorOfAnotherCA(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	// ursula serves outline with a certificate that only ursula believes in.
 	stranger := agenttest.NewCA(t)
 	c.Ursula.Roots = append(c.Ursula.Roots, stranger.Root)
@@ -187,14 +145,14 @@ func TestImpostorOfAnotherCA(t *testing.T) {
 
 func TestExpiredSVID(t *testing.T) {
 	t.Run("of the caller", func(t *testing.T) {
-		c := newCluster(t, echo(t))
+		c := newCluster(t, agenttest.Echo(t))
 		c.Laptop.Deliver(t, c.CA, alice, -time.Minute)
 		c.start(t)
 		wantRefused(t, c.Local)
 		refusals(t, c.Laptop, "expired", 1)
 	})
 	t.Run("of the target", func(t *testing.T) {
-		c := newCluster(t, echo(t))
+		c := newCluster(t, agenttest.Echo(t))
 		c.Ursula.Deliver(t, c.CA, outline, -time.Minute)
 		c.start(t)
 		wantRefused(t, c.Local)
@@ -204,7 +162,7 @@ func TestExpiredSVID(t *testing.T) {
 }
 
 func TestNotPublished(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Publish = nil
 	c.acceptUrsula(t)
 	c.start(t)
@@ -222,7 +180,7 @@ func TestUpstreamRefuses(t *testing.T) {
 }
 
 func TestAllowListChange(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
 	c.acceptUrsula(t)
 	c.start(t)
@@ -232,14 +190,14 @@ func TestAllowListChange(t *testing.T) {
 		t.Fatalf("SOCKS5 as bob: reply %d", code)
 	}
 	for _, conn := range []net.Conn{asAlice, asBob} {
-		if err := ping(conn); err != nil {
+		if err := agenttest.Ping(conn); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
 	c.acceptUrsula(t)
 	wantReset(t, asBob)
-	if err := ping(asAlice); err != nil {
+	if err := agenttest.Ping(asAlice); err != nil {
 		t.Fatalf("alice, who is still allowed: %v", err)
 	}
 	refusals(t, c.Ursula, "denied", 1)
@@ -248,12 +206,12 @@ func TestAllowListChange(t *testing.T) {
 // TestAllowListChangeBesideAFault: what cannot be published keeps nothing else from
 // being denied, nor from being reached.
 func TestAllowListChangeBesideAFault(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
 	c.acceptUrsula(t)
 	c.start(t)
 	asBob, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
-	if code != 0 || ping(asBob) != nil {
+	if code != 0 || agenttest.Ping(asBob) != nil {
 		t.Fatalf("SOCKS5 as bob: reply %d", code)
 	}
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
@@ -269,21 +227,21 @@ func TestAllowListChangeBesideAFault(t *testing.T) {
 }
 
 func TestReachableChange(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
 	c.acceptUrsula(t)
 	c.start(t)
 	asAlice := dial(t, c.Local)
 	asBob, _ := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
 	for _, conn := range []net.Conn{asAlice, asBob} {
-		if err := ping(conn); err != nil {
+		if err := agenttest.Ping(conn); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.Reach.Reach[0].Callers = []florete.ID{alice}
 	c.acceptLaptop(t)
 	wantReset(t, asBob)
-	if err := ping(asAlice); err != nil {
+	if err := agenttest.Ping(asAlice); err != nil {
 		t.Fatalf("alice, who is still allowed: %v", err)
 	}
 }
@@ -291,10 +249,10 @@ func TestReachableChange(t *testing.T) {
 // TestRotateThenReconnect would catch a resumed session that skips verification:
 // the second handshake is with the same pair of processes.
 func TestRotateThenReconnect(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
 	first := dial(t, c.Local)
-	if err := ping(first); err != nil {
+	if err := agenttest.Ping(first); err != nil {
 		t.Fatal(err)
 	}
 	stranger := agenttest.NewCA(t)
@@ -313,7 +271,7 @@ func TestRotateThenReconnect(t *testing.T) {
 	refusals(t, c.Ursula, "bad-certificate", 1)
 
 	c.Laptop.Deliver(t, stranger, alice, time.Hour)
-	waitFor(t, "alice to be let in again", func() bool { return reaches(c.Local) })
+	agenttest.WaitFor(t, "alice to be let in again", func() bool { return reaches(c.Local) })
 }
 
 func TestRotationUnderTraffic(t *testing.T) {
@@ -351,11 +309,11 @@ func TestRotationUnderTraffic(t *testing.T) {
 		lifetime := time.Duration(i+2) * time.Hour
 		c.Laptop.Deliver(t, c.CA, alice, lifetime)
 		c.Ursula.Deliver(t, c.CA, outline, lifetime)
-		waitFor(t, "the new SVIDs", func() bool {
+		agenttest.WaitFor(t, "the new SVIDs", func() bool {
 			soon := time.Now().Add(lifetime - time.Minute)
 			return expiry(c.Laptop, alice).After(soon) && expiry(c.Ursula, outline).After(soon)
 		})
-		waitFor(t, "traffic", func() bool { return done.Load() > before+20 })
+		agenttest.WaitFor(t, "traffic", func() bool { return done.Load() > before+20 })
 	}
 	close(stop)
 	wg.Wait()
@@ -366,7 +324,7 @@ func TestRotationUnderTraffic(t *testing.T) {
 
 func TestLargeTransfer(t *testing.T) {
 	const size = 64 << 20
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
 	conn := dial(t, c.Local)
 	conn.SetDeadline(time.Now().Add(time.Minute))
@@ -383,7 +341,7 @@ func TestLargeTransfer(t *testing.T) {
 		t.Fatal("what came back is not what was sent")
 	}
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		waitFor(t, h.Name+" to count the bytes", func() bool {
+		agenttest.WaitFor(t, h.Name+" to count the bytes", func() bool {
 			p := report(t, h).Paths
 			return len(p) == 1 && p[0].Sent == size && p[0].Received == size && p[0].Live == 0
 		})
@@ -391,7 +349,7 @@ func TestLargeTransfer(t *testing.T) {
 }
 
 func TestCallerIsNobody(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{uint32(os.Getuid()) + 1}}}
 	c.acceptLaptop(t)
 	c.start(t)
@@ -404,7 +362,7 @@ func TestCallerIsNobody(t *testing.T) {
 }
 
 func TestIdentityMayNotReach(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.Reach.Reach[0].Callers = []florete.ID{bob}
 	c.acceptLaptop(t)
 	c.start(t)

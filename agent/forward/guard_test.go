@@ -42,7 +42,7 @@ func guarded(t *testing.T, h *agenttest.Host) {
 			t.Error("the table is still there")
 		}
 	})
-	waitFor(t, "the table", func() bool { return guard.Guards(ctx, "") })
+	agenttest.WaitFor(t, "the table", func() bool { return guard.Guards(ctx, "") })
 }
 
 // dialAs connects as another account.
@@ -69,7 +69,7 @@ func TestGuardUpstream(t *testing.T) {
 	if !agenttest.OwnNetwork(t) {
 		return
 	}
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	const daemon = 1
 	at := c.Publish.Publish[0].Upstream
 	c.Publish.Publish[0].User = "daemon"
@@ -95,7 +95,7 @@ func TestGuardUpstream(t *testing.T) {
 	// The documents in force decide.
 	c.Publish.Publish[0].User = ""
 	c.acceptUrsula(t)
-	waitFor(t, "accounts of the system to be let in", func() bool { return dialAs(t, 2, at) == nil })
+	agenttest.WaitFor(t, "accounts of the system to be let in", func() bool { return dialAs(t, 2, at) == nil })
 	if err := dialAs(t, alicesUID, at); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("somebody who logs in: %v, want it refused", err)
 	}
@@ -103,7 +103,7 @@ func TestGuardUpstream(t *testing.T) {
 	if out, err := exec.Command("nft", "flush", "ruleset").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	waitFor(t, "the table to be put back", func() bool { return errors.Is(dialAs(t, alicesUID, at), syscall.ECONNREFUSED) })
+	agenttest.WaitFor(t, "the table to be put back", func() bool { return errors.Is(dialAs(t, alicesUID, at), syscall.ECONNREFUSED) })
 }
 
 // socketOf is a UDP socket of an account at an address, which others may share.
@@ -145,7 +145,7 @@ func TestGuardSenders(t *testing.T) {
 		t.Helper()
 		select {
 		case <-senders:
-		case <-time.After(patience):
+		case <-time.After(agenttest.Patience):
 			t.Fatal("waited in vain for " + what)
 		}
 	}
@@ -155,9 +155,9 @@ func TestGuardSenders(t *testing.T) {
 	refusals(t, c.Laptop, "unproven-sender", 1)
 
 	guarded(t, c.Laptop)
-	waitFor(t, "alice to be heard", func() bool { send(mine); return len(senders) > 0 })
+	agenttest.WaitFor(t, "alice to be heard", func() bool { send(mine); return len(senders) > 0 })
 	send(mine)
-	wait("alice's flow")
+	wait("alice's session")
 	drain := func() {
 		for len(senders) > 0 {
 			<-senders
@@ -220,7 +220,7 @@ func TestGuardSenders(t *testing.T) {
 	if err := unix.Sendmsg(other, []byte("SPOOFED"), source, to, 0); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "another refusal", func() bool {
+	agenttest.WaitFor(t, "another refusal", func() bool {
 		unix.Sendmsg(other, []byte("SPOOFED"), source, to, 0) // a sender who was refused is not heard for a while
 		return report(t, c.Laptop).Refusals["not-sender"] > before
 	})

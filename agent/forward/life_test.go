@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { agenttest.Main(m) }
 func TestUIDs(t *testing.T) {
 	agenttest.Root(t, "can start a process of another user")
 	const alicesUID, nobodysUID = 64998, 64999
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{alicesUID}}}
 	c.acceptLaptop(t)
 	c.start(t)
@@ -46,31 +46,31 @@ func TestUIDs(t *testing.T) {
 }
 
 func TestWaitsForManifestAndIdentity(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	empty := agenttest.NewHost(t, "laptop", c.CA)
 	run(t, empty)
 	run(t, c.Ursula)
-	waitFor(t, "the agent to say what it waits for", func() bool {
+	agenttest.WaitFor(t, "the agent to say what it waits for", func() bool {
 		p := report(t, empty).Problems
 		return len(p) == 1 && strings.Contains(p[0], "no manifest accepted yet")
 	})
 	c.Laptop = empty
 	c.acceptLaptop(t)
-	waitFor(t, "the manifest", func() bool { return report(t, empty).Host == "laptop" })
+	agenttest.WaitFor(t, "the manifest", func() bool { return report(t, empty).Host == "laptop" })
 	if s := report(t, empty).State; s != "waiting" {
 		t.Errorf("state %q before the node has an identity", s)
 	}
 	empty.Deliver(t, c.CA, laptop, time.Hour)
-	waitFor(t, "the agent to run", func() bool { return report(t, empty).State == "running" })
+	agenttest.WaitFor(t, "the agent to run", func() bool { return report(t, empty).State == "running" })
 	wantRefused(t, c.Local)
 	refusals(t, empty, "no-identity", 1)
 	empty.Deliver(t, c.CA, alice, time.Hour)
-	waitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
+	agenttest.WaitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
 }
 
 // TestStateDirectoryComesLater: the place where it will be is watched.
 func TestStateDirectoryComesLater(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	there := string(c.Laptop.Layout)
 	c.Laptop.Layout = florete.Layout(filepath.Join(t.TempDir(), "later"))
 	runWith(t, forward.Config{Layout: c.Laptop.Layout, Socket: filepath.Join(t.TempDir(), "socket"), Poll: time.Hour})
@@ -79,12 +79,12 @@ func TestStateDirectoryComesLater(t *testing.T) {
 	if err := os.Rename(there, string(c.Laptop.Layout)); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
+	agenttest.WaitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
 }
 
 // TestPolls: where a symlink above the state directory points to is not watched.
 func TestPolls(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(t.TempDir(), link); err != nil {
 		t.Fatal(err)
@@ -98,15 +98,15 @@ func TestPolls(t *testing.T) {
 	if err := os.Rename(link+".next", link); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
+	agenttest.WaitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
 }
 
 // TestBadManifest: what cannot be read changes nothing.
 func TestBadManifest(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
 	conn := dial(t, c.Local)
-	if err := ping(conn); err != nil {
+	if err := agenttest.Ping(conn); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(florete.Current(c.Laptop.Layout.Documents()), "manifest.json")
@@ -118,10 +118,10 @@ func TestBadManifest(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(c.Laptop.Layout.Documents(), "gen-new"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the problem", func() bool {
+	agenttest.WaitFor(t, "the problem", func() bool {
 		return slices.ContainsFunc(report(t, c.Laptop).Problems, func(p string) bool { return strings.Contains(p, "the body was changed") })
 	})
-	if err := ping(conn); err != nil {
+	if err := agenttest.Ping(conn); err != nil {
 		t.Errorf("the live connection: %v", err)
 	}
 	if !reaches(c.Local) {
@@ -130,13 +130,13 @@ func TestBadManifest(t *testing.T) {
 }
 
 func TestListenerInUse(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	taken, err := net.Listen("tcp", c.SOCKS[bob])
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.start(t)
-	waitFor(t, "the problem", func() bool {
+	agenttest.WaitFor(t, "the problem", func() bool {
 		return slices.ContainsFunc(report(t, c.Laptop).Problems, func(p string) bool { return strings.Contains(p, c.SOCKS[bob]) })
 	})
 	if !reaches(c.Local) {
@@ -144,11 +144,11 @@ func TestListenerInUse(t *testing.T) {
 	}
 	taken.Close()
 	c.acceptLaptop(t)
-	waitFor(t, "the problem to go", func() bool { return len(report(t, c.Laptop).Problems) == 0 })
+	agenttest.WaitFor(t, "the problem to go", func() bool { return len(report(t, c.Laptop).Problems) == 0 })
 }
 
 func TestListenMoves(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
 	if !reaches(c.Local) {
 		t.Fatal("not reachable")
@@ -162,10 +162,10 @@ func TestListenMoves(t *testing.T) {
 		t.Error("the status tells a manifest before it is in force")
 	}
 	c.acceptLaptop(t)
-	waitFor(t, "outline at its new address", func() bool { return reaches(c.Local) })
+	agenttest.WaitFor(t, "outline at its new address", func() bool { return reaches(c.Local) })
 	c.Publish.Listen, c.Publish.Publish = nil, nil
 	c.acceptUrsula(t)
-	waitFor(t, "the listener to go", func() bool {
+	agenttest.WaitFor(t, "the listener to go", func() bool {
 		l, err := net.ListenPacket("udp", moved)
 		if err == nil {
 			l.Close()
@@ -177,18 +177,18 @@ func TestListenMoves(t *testing.T) {
 // TestRestart: a stopped agent says so to its peers, and the next one is found at
 // once.
 func TestRestart(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	run(t, c.Laptop)
 	stop := run(t, c.Ursula)
-	waitFor(t, "outline", func() bool { return reaches(c.Local) })
+	agenttest.WaitFor(t, "outline", func() bool { return reaches(c.Local) })
 	conn := dial(t, c.Local)
-	if err := ping(conn); err != nil {
+	if err := agenttest.Ping(conn); err != nil {
 		t.Fatal(err)
 	}
 	stop()
 	wantReset(t, conn)
 	run(t, c.Ursula)
-	waitFor(t, "ursula", func() bool { return report(t, c.Ursula).State == "running" })
+	agenttest.WaitFor(t, "ursula", func() bool { return report(t, c.Ursula).State == "running" })
 	if !reaches(c.Local) {
 		t.Error("not reachable after the restart")
 	}
@@ -197,14 +197,14 @@ func TestRestart(t *testing.T) {
 // TestConnectWhileStopping: who connects while an agent stops finds the next one, and
 // does not wait for the one that is gone.
 func TestConnectWhileStopping(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
 	c.acceptUrsula(t)
 	run(t, c.Laptop)
 	stop := runWith(t, forward.Config{Layout: c.Ursula.Layout, Socket: c.Ursula.Socket(), Poll: time.Hour, Grace: time.Second})
-	waitFor(t, "outline", func() bool { return reaches(c.Local) })
+	agenttest.WaitFor(t, "outline", func() bool { return reaches(c.Local) })
 	live := dial(t, c.Local)
-	if err := ping(live); err != nil {
+	if err := agenttest.Ping(live); err != nil {
 		t.Fatal(err)
 	}
 	stopped := make(chan struct{})
@@ -218,7 +218,7 @@ func TestConnectWhileStopping(t *testing.T) {
 			answered <- fmt.Errorf("reply %d", code)
 			return
 		}
-		answered <- ping(conn)
+		answered <- agenttest.Ping(conn)
 	}()
 	<-stopped
 	run(t, c.Ursula)
@@ -229,7 +229,7 @@ func TestConnectWhileStopping(t *testing.T) {
 
 // TestDrain: what is under way when an agent stops may end within the grace.
 func TestDrain(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	second := agenttest.NewHost(t, "laptop", c.CA)
@@ -240,16 +240,16 @@ func TestDrain(t *testing.T) {
 	second.Deliver(t, c.CA, laptop, time.Hour)
 	second.Deliver(t, c.CA, alice, time.Hour)
 	go func() {
-		done <- forward.Run(ctx, forward.Config{Layout: second.Layout, Socket: second.Socket(), Grace: 2 * patience, Log: slog.New(slog.DiscardHandler)})
+		done <- forward.Run(ctx, forward.Config{Layout: second.Layout, Socket: second.Socket(), Grace: 2 * agenttest.Patience, Log: slog.New(slog.DiscardHandler)})
 	}()
-	waitFor(t, "the agent", func() bool { return reaches(addr.String()) })
+	agenttest.WaitFor(t, "the agent", func() bool { return reaches(addr.String()) })
 	conn := dial(t, addr.String())
-	if err := ping(conn); err != nil {
+	if err := agenttest.Ping(conn); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
-	waitFor(t, "the listener to close", func() bool { return !reaches(addr.String()) })
-	if err := ping(conn); err != nil {
+	agenttest.WaitFor(t, "the listener to close", func() bool { return !reaches(addr.String()) })
+	if err := agenttest.Ping(conn); err != nil {
 		t.Errorf("the live connection: %v", err)
 	}
 	conn.CloseWrite()
@@ -259,13 +259,13 @@ func TestDrain(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(patience):
+	case <-time.After(agenttest.Patience):
 		t.Error("the agent waits longer than its last connection")
 	}
 }
 
 func TestSocketInUse(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
 	err := forward.Run(t.Context(), forward.Config{Layout: c.Laptop.Layout, Socket: c.Laptop.Socket(), Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "another agent serves it") {
@@ -278,16 +278,16 @@ func TestSocketInUse(t *testing.T) {
 
 // TestNothingIsLeft: after Run no goroutine and no file of it is there.
 func TestNothingIsLeft(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	leavesNothing(t, c, func() (live net.Conn) {
-		waitFor(t, "outline", func() bool { return reaches(c.Local) })
+		agenttest.WaitFor(t, "outline", func() bool { return reaches(c.Local) })
 		conn, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
 		if code != 2 {
 			t.Errorf("bob: reply %d, want 2", code)
 		}
 		conn.Close()
 		live = dial(t, c.Local)
-		if err := ping(live); err != nil {
+		if err := agenttest.Ping(live); err != nil {
 			t.Fatal(err)
 		}
 		return live
@@ -300,7 +300,7 @@ func leavesNothing(t *testing.T, c *cluster, use func() (live net.Conn)) {
 	cycle := func() {
 		stops := []func(){run(t, c.Ursula), run(t, c.Laptop)}
 		for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-			waitFor(t, h.Name, func() bool { return report(t, h).State == "running" })
+			agenttest.WaitFor(t, h.Name, func() bool { return report(t, h).State == "running" })
 		}
 		live := use()
 		for _, stop := range stops {
@@ -313,7 +313,7 @@ func leavesNothing(t *testing.T, c *cluster, use func() (live net.Conn)) {
 	for range 3 {
 		cycle()
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(agenttest.Patience)
 	for runtime.NumGoroutine() > goroutines || openFiles(t) > files {
 		if time.Now().After(deadline) {
 			pprof.Lookup("goroutine").WriteTo(t.Output(), 1)
@@ -340,7 +340,7 @@ func openFiles(t *testing.T) int {
 
 // TestBytesAreCountedOnBothSides, in the direction from caller to target.
 func TestBytesAreCountedOnBothSides(t *testing.T) {
-	c := newCluster(t, upstream(t, func(c *net.TCPConn) {
+	c := newCluster(t, agenttest.Upstream(t, func(c *net.TCPConn) {
 		io.CopyN(io.Discard, c, 1000)
 		c.Write(make([]byte, 3000))
 		c.CloseWrite()
@@ -353,13 +353,13 @@ func TestBytesAreCountedOnBothSides(t *testing.T) {
 		t.Fatalf("got %d bytes, %v", n, err)
 	}
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		waitFor(t, h.Name+" to count", func() bool {
+		agenttest.WaitFor(t, h.Name+" to count", func() bool {
 			r := report(t, h)
 			return len(r.Paths) == 1 && r.Paths[0].Sent == 1000 && r.Paths[0].Received == 3000 && r.Connections == 1
 		})
 	}
 	conn.Close()
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		waitFor(t, h.Name+" to count the end", func() bool { return report(t, h).Connections == 0 })
+		agenttest.WaitFor(t, h.Name+" to count the end", func() bool { return report(t, h).Connections == 0 })
 	}
 }

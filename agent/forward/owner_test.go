@@ -71,7 +71,7 @@ func TestSquatter(t *testing.T) {
 	}
 }
 
-// TestSquatterOfUDP takes the place of a service within a flow.
+// TestSquatterOfUDP takes the place of a service within a session.
 func TestSquatterOfUDP(t *testing.T) {
 	agenttest.Root(t, "can listen as another account")
 	addr := agenttest.Loopback().String()
@@ -101,12 +101,12 @@ func TestSquatterOfUDP(t *testing.T) {
 // TestUnknownOwner: an account that the host does not have is a problem, and root alone
 // may be there.
 func TestUnknownOwner(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Publish[0].User = "no-such-account"
 	c.acceptUrsula(t)
 	c.start(t)
 	var r status.Report
-	waitFor(t, "the problem", func() bool {
+	agenttest.WaitFor(t, "the problem", func() bool {
 		r = report(t, c.Ursula)
 		return len(r.Problems) == 1
 	})

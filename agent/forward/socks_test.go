@@ -51,7 +51,7 @@ func TestHTTPThroughSOCKS(t *testing.T) {
 	c := newCluster(t, hello(t))
 	c.start(t)
 	proxy := &url.URL{Scheme: "socks5h", Host: c.SOCKS[alice]}
-	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}, Timeout: patience}
+	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}, Timeout: agenttest.Patience}
 	res, err := client.Get("http://outline.demo.flor.rete:" + netipPort(c.Local) + "/docs")
 	if err != nil {
 		t.Fatal(err)
@@ -68,15 +68,15 @@ func netipPort(addr string) string {
 }
 
 func TestSOCKSReplies(t *testing.T) {
-	denied := newCluster(t, echo(t))
+	denied := newCluster(t, agenttest.Echo(t))
 	denied.start(t)
 	refusing := newCluster(t, agenttest.RefusingTCP(t))
 	refusing.start(t)
-	unpublished := newCluster(t, echo(t))
+	unpublished := newCluster(t, agenttest.Echo(t))
 	unpublished.Publish.Publish = nil
 	unpublished.acceptUrsula(t)
 	unpublished.start(t)
-	expired := newCluster(t, echo(t))
+	expired := newCluster(t, agenttest.Echo(t))
 	expired.Laptop.Deliver(t, expired.CA, alice, -time.Minute)
 	expired.start(t)
 	const name = "outline.demo.flor.rete"
@@ -106,7 +106,7 @@ func TestSOCKSReplies(t *testing.T) {
 				t.Fatalf("reply %d, want %d", got, x.want)
 			}
 			if got == 0 {
-				if err := ping(conn); err != nil {
+				if err := agenttest.Ping(conn); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -122,7 +122,7 @@ func TestSOCKSNeverAsksDNS(t *testing.T) {
 		t.Error("DNS was asked")
 		return nil, io.EOF
 	}}
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
 	for host, want := range map[string]byte{"outline.demo.flor.rete": 0, "no-such-host.example": 4, "x.y.z.demo.flor.rete": 4} {
 		if _, got := socksDial(t, c.SOCKS[alice], host, c.port(t)); got != want {
@@ -133,7 +133,7 @@ func TestSOCKSNeverAsksDNS(t *testing.T) {
 
 // TestSOCKSEarlyData sends data in one go with the request.
 func TestSOCKSEarlyData(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
 	conn, code := socksRequest(t, c.SOCKS[alice], append(connectTo("outline.demo.flor.rete", c.port(t)), "early"...))
 	if code != 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/status"
 )
 
@@ -16,7 +17,7 @@ func TestStaleDocuments(t *testing.T) {
 	c.Laptop.StaleAfter = 3600
 	c.AcceptLaptop(t)
 	run(t, c.Laptop)
-	waitFor(t, "the manifest", func() bool { return report(t, c.Laptop).Host == c.Laptop.Name })
+	agenttest.WaitFor(t, "the manifest", func() bool { return report(t, c.Laptop).Host == c.Laptop.Name })
 	if r := report(t, c.Laptop); r.Stale != 0 {
 		t.Errorf("stale for %d s at once", r.Stale)
 	}

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/agent/agenttest"
 )
 
 // TestStalled: connections whose data nobody takes do not stop others of the same
@@ -30,7 +32,7 @@ func TestStalled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ended := make(chan struct{})
 			defer close(ended)
-			c := newCluster(t, upstream(t, func(c *net.TCPConn) {
+			c := newCluster(t, agenttest.Upstream(t, func(c *net.TCPConn) {
 				b := make([]byte, 1)
 				io.ReadFull(c, b)
 				switch b[0] {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/agent/agenttest"
 )
 
 // open makes a tunnel and returns both TCP ends.
@@ -15,7 +17,7 @@ func open(t *testing.T) (process, service *net.TCPConn) {
 	ends := make(chan *net.TCPConn)
 	closed := make(chan struct{})
 	t.Cleanup(func() { close(closed) })
-	c := newCluster(t, upstream(t, func(c *net.TCPConn) {
+	c := newCluster(t, agenttest.Upstream(t, func(c *net.TCPConn) {
 		ends <- c
 		<-closed
 	}))
@@ -23,10 +25,10 @@ func open(t *testing.T) (process, service *net.TCPConn) {
 	process = dial(t, c.Local)
 	select {
 	case service = <-ends:
-	case <-time.After(patience):
+	case <-time.After(agenttest.Patience):
 		t.Fatal("no connection at the upstream")
 	}
-	service.SetDeadline(time.Now().Add(patience))
+	service.SetDeadline(time.Now().Add(agenttest.Patience))
 	return process, service
 }
 
@@ -94,7 +96,7 @@ func TestResetAfterHalfClose(t *testing.T) {
 		a.CloseWrite()
 		wantEOF(t, b)
 		rst(a)
-		waitFor(t, "the reset", func() bool {
+		agenttest.WaitFor(t, "the reset", func() bool {
 			raw, err := b.SyscallConn()
 			if err != nil {
 				t.Fatal(err)

@@ -29,7 +29,7 @@ func newUDPCluster(t *testing.T, upstream string) *cluster {
 	return c
 }
 
-// startUDP has a flow through such a cluster.
+// startUDP has a session through such a cluster.
 func startUDP(t *testing.T) (*cluster, net.Conn) {
 	t.Helper()
 	upstream, _ := echoUDP(t)
@@ -83,7 +83,7 @@ func dialUDP(t *testing.T, addr string) net.Conn {
 }
 
 // exchange sends a datagram and wants it back.
-func exchange(c net.Conn, payload []byte) error { return exchangeIn(patience, c, payload) }
+func exchange(c net.Conn, payload []byte) error { return exchangeIn(agenttest.Patience, c, payload) }
 
 // exchangeIn reads over what was sent earlier and comes late.
 func exchangeIn(limit time.Duration, c net.Conn, payload []byte) error {
@@ -98,7 +98,7 @@ func exchangeIn(limit time.Duration, c net.Conn, payload []byte) error {
 	}
 }
 
-// reachesUDP is to be tried again and again: a flow that was refused is not heard for
+// reachesUDP is to be tried again and again: a session that was refused is not heard for
 // a second.
 func reachesUDP(c net.Conn) bool { return exchangeIn(time.Second, c, []byte("anybody?")) == nil }
 
@@ -152,17 +152,17 @@ func TestDatagrams(t *testing.T) {
 		seen[(<-senders).String()] = true
 	}
 	if len(seen) != 2 {
-		t.Errorf("the upstream saw %d senders, want one for each flow", len(seen))
+		t.Errorf("the upstream saw %d senders, want one for each session", len(seen))
 	}
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		waitFor(t, h.Name+" to count", func() bool {
+		agenttest.WaitFor(t, h.Name+" to count", func() bool {
 			p := report(t, h).Paths
 			return len(p) == 1 && p[0].Live == 2 && p[0].Total == 2 && p[0].Sent == p[0].Received && p[0].Sent == 2*137212
 		})
 	}
 }
 
-// TestUnconnectedSender: one socket sends to two services, and has a flow with each.
+// TestUnconnectedSender: one socket sends to two services, and has a session with each.
 func TestUnconnectedSender(t *testing.T) {
 	upstream, _ := echoUDP(t)
 	c := newUDPCluster(t, upstream)
@@ -174,7 +174,7 @@ func TestUnconnectedSender(t *testing.T) {
 	defer conn.Close()
 	to := net.UDPAddrFromAddrPort(c.Reach.Reach[0].Listen)
 	conn.WriteTo([]byte("ping"), to)
-	conn.SetReadDeadline(time.Now().Add(patience))
+	conn.SetReadDeadline(time.Now().Add(agenttest.Patience))
 	b := make([]byte, 16)
 	n, from, err := conn.ReadFrom(b)
 	if err != nil || string(b[:n]) != "ping" || from.String() != to.String() {
@@ -208,7 +208,7 @@ func TestUDPCallers(t *testing.T) {
 }
 
 // TestPortTakenOver: an address belongs to whoever has it now, not to whoever had it
-// when its flow began.
+// when its session began.
 func TestPortTakenOver(t *testing.T) {
 	agenttest.Root(t, "can start a process of another user")
 	upstream, senders := echoUDP(t)
@@ -235,12 +235,12 @@ func TestUDPAllowListChange(t *testing.T) {
 	c, conn := startUDP(t)
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: bob}}
 	c.acceptUrsula(t)
-	waitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
 	refusals(t, c.Ursula, "denied", 1)
 	sendInVain(t, conn, []byte("ping"))
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
 	c.acceptUrsula(t)
-	waitFor(t, "alice to be let in again", func() bool { return reachesUDP(conn) })
+	agenttest.WaitFor(t, "alice to be let in again", func() bool { return reachesUDP(conn) })
 }
 
 func TestUDPReachableChange(t *testing.T) {
@@ -248,21 +248,21 @@ func TestUDPReachableChange(t *testing.T) {
 	reach := c.Reach.Reach
 	c.Reach.Reach = nil
 	c.acceptLaptop(t)
-	waitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
-	waitFor(t, "a closed port", func() bool { return refusesUDP(conn) })
+	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+	agenttest.WaitFor(t, "a closed port", func() bool { return refusesUDP(conn) })
 	c.Reach.Reach = reach
 	c.acceptLaptop(t)
-	waitFor(t, "outline again", func() bool { return reachesUDP(conn) })
+	agenttest.WaitFor(t, "outline again", func() bool { return reachesUDP(conn) })
 	// The listener stays, alice may not use it any more.
 	c.Reach.Reach[0].Callers = []florete.ID{bob}
 	c.acceptLaptop(t)
 	refusals(t, c.Laptop, "denied", 1)
-	waitFor(t, "the flow to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
 	sendInVain(t, conn, []byte("ping"))
 	refusals(t, c.Laptop, "not-reachable", 1)
 }
 
-// TestManySenders: a user with too many flows loses the one that is idle longest.
+// TestManySenders: a user with too many sessions loses the one that is idle longest.
 func TestManySenders(t *testing.T) {
 	upstream, _ := echoUDP(t)
 	c := newUDPCluster(t, upstream)
@@ -279,7 +279,7 @@ func TestManySenders(t *testing.T) {
 		if _, _, err := conn.WriteMsgUDP([]byte{1}, from, to); err != nil {
 			return err
 		}
-		conn.SetReadDeadline(time.Now().Add(patience))
+		conn.SetReadDeadline(time.Now().Add(agenttest.Patience))
 		_, err := conn.Read(make([]byte, 16))
 		return err
 	}
@@ -290,20 +290,20 @@ func TestManySenders(t *testing.T) {
 		}
 	}
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		waitFor(t, h.Name+" to have no more flows than it should", func() bool { return report(t, h).Connections == most })
+		agenttest.WaitFor(t, h.Name+" to have no more sessions than it should", func() bool { return report(t, h).Connections == most })
 	}
 	if err := ask(0); err != nil {
-		t.Errorf("who lost a flow gets another: %v", err)
+		t.Errorf("who lost a session gets another: %v", err)
 	}
 	if p := report(t, c.Laptop).Paths[0]; p.Total != most+51 {
-		t.Errorf("%d flows, want %d", p.Total, most+51)
+		t.Errorf("%d sessions, want %d", p.Total, most+51)
 	}
 }
 
 // TestProtocolChange: a service is carried as both ends' manifests say, and no
 // connection stands in the way.
 func TestProtocolChange(t *testing.T) {
-	c := newCluster(t, echo(t))
+	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
 	if !reaches(c.Local) {
 		t.Fatal("not reachable over TCP")
@@ -319,7 +319,7 @@ func TestProtocolChange(t *testing.T) {
 		t.Errorf("SOCKS5 CONNECT to a UDP service: reply %d, want 2", code)
 	}
 	conn := dialUDP(t, c.Local)
-	waitFor(t, "outline over UDP", func() bool { return reachesUDP(conn) })
+	agenttest.WaitFor(t, "outline over UDP", func() bool { return reachesUDP(conn) })
 }
 
 // TestUDPUpstreamIsGone, which a datagram finds out, and comes back.
@@ -330,7 +330,7 @@ func TestUDPUpstreamIsGone(t *testing.T) {
 	conn := dialUDP(t, c.Local)
 	for round := range int64(2) {
 		server := echoUDPAt(t, at, nil)
-		waitFor(t, "an answer", func() bool { return reachesUDP(conn) })
+		agenttest.WaitFor(t, "an answer", func() bool { return reachesUDP(conn) })
 		server.Close()
 		began := time.Now()
 		conn.Write([]byte("ping"))
@@ -347,7 +347,7 @@ func TestUDPUpstreamIsGone(t *testing.T) {
 	}
 }
 
-// TestUDPRestart: flows find the next agent by themselves, and neither side waits for
+// TestUDPRestart: sessions find the next agent by themselves, and neither side waits for
 // them when it stops.
 func TestUDPRestart(t *testing.T) {
 	upstream, _ := echoUDP(t)
@@ -357,19 +357,19 @@ func TestUDPRestart(t *testing.T) {
 		stops[h] = runWith(t, forward.Config{Layout: h.Layout, Socket: h.Socket(), Poll: time.Hour, Grace: time.Minute})
 	}
 	conn := dialUDP(t, c.Local)
-	waitFor(t, "outline", func() bool { return reachesUDP(conn) })
+	agenttest.WaitFor(t, "outline", func() bool { return reachesUDP(conn) })
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		began := time.Now()
 		stops[h]()
-		if took := time.Since(began); took > patience {
+		if took := time.Since(began); took > agenttest.Patience {
 			t.Errorf("%s took %s to stop, and has a minute for what must not be cut", h.Name, took)
 		}
-		waitFor(t, "the flow to end", func() bool { return report(t, c.Laptop).Connections == 0 })
+		agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Laptop).Connections == 0 })
 		if n := report(t, c.Laptop).Refusals["stopping"]; n > 0 {
-			t.Errorf("%d refusals of flows that were let through", n)
+			t.Errorf("%d refusals of sessions that were let through", n)
 		}
 		run(t, h)
-		waitFor(t, "outline after the restart of "+h.Name, func() bool { return reachesUDP(conn) })
+		agenttest.WaitFor(t, "outline after the restart of "+h.Name, func() bool { return reachesUDP(conn) })
 	}
 }
 
@@ -378,7 +378,7 @@ func TestNothingIsLeftOfUDP(t *testing.T) {
 	c := newUDPCluster(t, upstream)
 	leavesNothing(t, c, func() net.Conn {
 		live := dialUDP(t, c.Local)
-		waitFor(t, "outline", func() bool { return reachesUDP(live) })
+		agenttest.WaitFor(t, "outline", func() bool { return reachesUDP(live) })
 		return live
 	})
 }
@@ -393,7 +393,7 @@ func TestLoss(t *testing.T) {
 	c.start(t)
 	conn := dialUDP(t, c.Local)
 	const first, rounds = 3, 10
-	for range first { // what goes before the flow is answered goes over its stream, and is sent again
+	for range first { // what goes before the session is answered goes over its stream, and is sent again
 		if err := exchange(conn, []byte("first")); err != nil {
 			t.Fatal(err)
 		}
@@ -403,7 +403,7 @@ func TestLoss(t *testing.T) {
 			before := l.lost.Load()
 			l.losing.Store(true)
 			conn.Write(make([]byte, lossySize))
-			waitFor(t, "a loss "+way, func() bool { return l.lost.Load() > before })
+			agenttest.WaitFor(t, "a loss "+way, func() bool { return l.lost.Load() > before })
 			l.losing.Store(false)
 			if err := exchange(conn, []byte("behind")); err != nil {
 				t.Fatalf("behind what was lost %s: %v", way, err)

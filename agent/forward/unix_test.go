@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/agent/agenttest"
 )
 
 // openUnix is open for a service on a Unix socket.
@@ -20,13 +22,13 @@ func openUnix(t *testing.T) (process *net.TCPConn, service *net.UnixConn) {
 	c := newCluster(t, "unix:"+path)
 	c.start(t)
 	process = dial(t, c.Local)
-	l.SetDeadline(time.Now().Add(patience))
+	l.SetDeadline(time.Now().Add(agenttest.Patience))
 	service, err = l.AcceptUnix()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { service.Close() })
-	service.SetDeadline(time.Now().Add(patience))
+	service.SetDeadline(time.Now().Add(agenttest.Patience))
 	return process, service
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/agent/watch"
 )
 
-// Config says which host is guarded.
+// Config is which host is guarded.
 type Config struct {
 	Instance florete.Instance
 	Layout   florete.Layout
@@ -59,7 +59,7 @@ type guard struct {
 	reported string
 }
 
-// apply makes the table what the documents in force say.
+// apply makes the table that of the documents in force.
 func (g *guard) apply(ctx context.Context) error {
 	doc, err := g.Layout.Refresh(g.document)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,14 +88,14 @@ func (g *guard) apply(ctx context.Context) error {
 
 // report logs an error once.
 func (g *guard) report(err error) {
-	said := ""
+	failed := ""
 	if err != nil {
-		said = err.Error()
+		failed = err.Error()
 	}
-	if said != "" && said != g.reported {
+	if failed != "" && failed != g.reported {
 		g.Log.Warn("not all is guarded", "error", err)
 	}
-	g.reported = said
+	g.reported = failed
 }
 
 func (g *guard) remove() error {
@@ -106,7 +106,7 @@ func (g *guard) remove() error {
 	return nft(context.Background(), fmt.Sprintf("table inet %s\ndelete table inet %[1]s\n", table), "-f", "-")
 }
 
-// Guards tells whether the table of an instance is there, which root alone can see.
+// Guards reports whether the table of an instance is there, which root alone can see.
 func Guards(ctx context.Context, m florete.Instance) bool {
 	return nft(ctx, "", "list", "table", "inet", m.String()) == nil
 }

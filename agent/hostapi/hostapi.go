@@ -1,18 +1,18 @@
-// Package hostapi is what a host says of itself, and does, for those whom a role lets
-// in: HTTP on Unix sockets, which are published through the forwarder where the flake
-// says so, and nowhere else. On the one to look:
+// Package hostapi is the API of one host for those whom a role admits: HTTP on Unix
+// sockets, which are published through the forwarder where the flake says so, and nowhere
+// else. The one to read serves:
 //
 //	GET /manifest                        the manifest in force, its exact bytes
 //	GET /status                          as flor status --json
 //	GET /journal/UNIT?lines=N[&follow=1]  the last lines of a unit's journal, and
 //	                                     those that come
 //
-// and on the one to act:
+// and the one to administer:
 //
-//	POST /rotate?need=ID  activation asks for the need again, within ten seconds
+//	POST /refetch?need=ID  activation requests the need again, within ten seconds
 //
 // It reads the journals of Florete's units, of services that this host publishes
-// and of units that its needs tell, and no others. Who may connect is the
+// and of units that its needs notify, and no others. Who may connect is the
 // forwarder's to decide: two services, so that a role can have one of them. Requests must
 // name the service as its callers do, host.ursula.demo.flor.rete.
 package hostapi
@@ -28,12 +28,12 @@ import (
 	"github.com/florete/florete/agent/status"
 )
 
-// Config says which host answers.
+// Config says which host it is.
 type Config struct {
 	Instance florete.Instance
 	Layout   florete.Layout
 	Agent    string // its Unix socket
-	Rotate   string // directory for what activation is asked, one file for a need
+	Refetch  string // directory of requests to activation, one file for a need
 
 	// Journal is the program that reads journals; empty for journalctl.
 	Journal string
@@ -42,7 +42,7 @@ type Config struct {
 // timeout is for a request, and for an answer or each part of it.
 const timeout = time.Minute
 
-// Serve answers on ln until ctx ends.
+// Serve serves on ln until ctx ends.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 	s := &http.Server{Handler: h, ReadTimeout: timeout, WriteTimeout: timeout, MaxHeaderBytes: 16 << 10}
 	closed := make(chan struct{})
@@ -58,8 +58,8 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 	return err
 }
 
-// Look answers who may look.
-func Look(c Config) http.Handler {
+// ReadHandler serves who may read.
+func ReadHandler(c Config) http.Handler {
 	if c.Journal == "" {
 		c.Journal = "journalctl"
 	}
@@ -71,11 +71,12 @@ func Look(c Config) http.Handler {
 	return h.named(mux)
 }
 
-// Act answers who may act. It refuses what a page of another origin asks in a browser.
-func Act(c Config) http.Handler {
+// AdminHandler serves who may administer. It refuses requests of another origin's page in a
+// browser.
+func AdminHandler(c Config) http.Handler {
 	h := &handler{Config: c}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /rotate", h.rotate)
+	mux.HandleFunc("POST /refetch", h.refetch)
 	return h.named(http.NewCrossOriginProtection().Handler(mux))
 }
 

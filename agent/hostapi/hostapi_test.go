@@ -26,7 +26,7 @@ type host struct {
 	*testing.T
 	*agenttest.Cluster
 	hostapi.Config
-	url, act string // where to look, where to act
+	url, admin string // of both handlers
 }
 
 // newHost is Ursula, whose journals are a script's.
@@ -37,8 +37,8 @@ func newHost(t *testing.T, journal string) *host {
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+journal), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	h := &host{T: t, Cluster: c, Config: hostapi.Config{Layout: c.Ursula.Layout, Agent: c.Ursula.Socket(), Rotate: dir, Journal: program}}
-	for to, handler := range map[*string]http.Handler{&h.url: hostapi.Look(h.Config), &h.act: hostapi.Act(h.Config)} {
+	h := &host{T: t, Cluster: c, Config: hostapi.Config{Layout: c.Ursula.Layout, Agent: c.Ursula.Socket(), Refetch: dir, Journal: program}}
+	for to, handler := range map[*string]http.Handler{&h.url: hostapi.ReadHandler(h.Config), &h.admin: hostapi.AdminHandler(h.Config)} {
 		s := httptest.NewServer(handler)
 		t.Cleanup(s.Close)
 		*to = s.URL
@@ -49,8 +49,8 @@ func newHost(t *testing.T, journal string) *host {
 func (h *host) ask(method, path string, header ...string) (int, string, error) {
 	h.Helper()
 	url := h.url
-	if strings.HasPrefix(path, "/rotate") {
-		url = h.act
+	if strings.HasPrefix(path, "/refetch") {
+		url = h.admin
 	}
 	req, err := http.NewRequestWithContext(h.Context(), method, url+path, nil)
 	if err != nil {
@@ -97,15 +97,15 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("followed: %q", text)
 	}
 
-	h.want(202, "need cert-node-ursula: ", "POST", "/rotate?need=cert-node-ursula")
-	fi, err := os.Stat(filepath.Join(h.Rotate, "cert-node-ursula"))
+	h.want(202, "need cert-node-ursula: ", "POST", "/refetch?need=cert-node-ursula")
+	fi, err := os.Stat(filepath.Join(h.Refetch, "cert-node-ursula"))
 	if err != nil || time.Since(fi.ModTime()) > time.Minute {
 		t.Errorf("%v, %v", fi, err)
 	}
 	old := time.Now().Add(-time.Hour)
-	os.Chtimes(filepath.Join(h.Rotate, "cert-node-ursula"), old, old)
-	h.want(202, "", "POST", "/rotate?need=cert-node-ursula")
-	if fi, _ := os.Stat(filepath.Join(h.Rotate, "cert-node-ursula")); !fi.ModTime().After(old) {
+	os.Chtimes(filepath.Join(h.Refetch, "cert-node-ursula"), old, old)
+	h.want(202, "", "POST", "/refetch?need=cert-node-ursula")
+	if fi, _ := os.Stat(filepath.Join(h.Refetch, "cert-node-ursula")); !fi.ModTime().After(old) {
 		t.Error("the second request left no trace")
 	}
 }
@@ -117,18 +117,18 @@ func TestNames(t *testing.T) {
 		h.want(421, "want the name of this service", "GET", "/manifest", "Host", host)
 		h.want(421, "want the name of this service", "GET", "/status", "Host", host)
 		h.want(421, "want the name of this service", "GET", "/journal/outline", "Host", host)
-		h.want(421, "want the name of this service", "POST", "/rotate?need=cert-node-ursula", "Host", host, "Origin", "http://"+host)
+		h.want(421, "want the name of this service", "POST", "/refetch?need=cert-node-ursula", "Host", host, "Origin", "http://"+host)
 	}
 	for _, origin := range []string{"http://evil.example", "null", "http://127.0.0.1", "http://wiki.demo.flor.rete"} {
 		h.want(403, "", "GET", "/journal/outline", "Origin", origin)
-		h.want(403, "", "POST", "/rotate?need=cert-node-ursula", "Origin", origin)
+		h.want(403, "", "POST", "/refetch?need=cert-node-ursula", "Origin", origin)
 	}
-	if _, err := os.Stat(filepath.Join(h.Rotate, "cert-node-ursula")); err == nil {
+	if _, err := os.Stat(filepath.Join(h.Refetch, "cert-node-ursula")); err == nil {
 		t.Error("a refused request was carried out")
 	}
 	for _, host := range []string{"outline.demo.flor.rete:80", "Outline.Demo.flor.rete", "outline.demo.flor.rete."} {
 		h.want(200, "here", "GET", "/journal/outline", "Host", host, "Origin", "http://outline.demo.flor.rete")
-		h.want(202, "", "POST", "/rotate?need=cert-node-ursula", "Host", host)
+		h.want(202, "", "POST", "/refetch?need=cert-node-ursula", "Host", host)
 	}
 	// A name of what is not behind a Unix socket leads elsewhere.
 	h.Publish.Publish[0].Upstream = "127.0.0.1:1"
@@ -136,8 +136,8 @@ func TestNames(t *testing.T) {
 	h.want(421, "", "GET", "/manifest")
 }
 
-// TestRotateFollowsNoLinkOut: root may be who asks, and the directory is not root's.
-func TestRotateFollowsNoLinkOut(t *testing.T) {
+// TestRefetchFollowsNoLinkOut: root may be who asks, and the directory is not root's.
+func TestRefetchFollowsNoLinkOut(t *testing.T) {
 	outside, dir := filepath.Join(t.TempDir(), "shadow"), t.TempDir()
 	if err := os.WriteFile(outside, []byte("kept"), 0o600); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestRotateFollowsNoLinkOut(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "cert-node")); err != nil {
 		t.Fatal(err)
 	}
-	if err := hostapi.Rotate(florete.Manifest{Needs: []florete.Need{{ID: "cert-node"}}}, dir, "cert-node"); err == nil {
+	if err := hostapi.Refetch(florete.Manifest{Needs: []florete.Need{{ID: "cert-node"}}}, dir, "cert-node"); err == nil {
 		t.Error("a link that leads out was followed")
 	}
 	if b, err := os.ReadFile(outside); err != nil || string(b) != "kept" {
@@ -155,33 +155,33 @@ func TestRotateFollowsNoLinkOut(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	h := newHost(t, `echo never`)
-	h.want(404, `unit "sshd": want one of florete-activate, florete-agent, florete-credentials, florete-host, florete-names, florete-provider, outline`, "GET", "/journal/sshd")
+	h.want(404, `unit "sshd": want one of florete-activate, florete-agent, florete-credentials, florete-host, florete-hosts-file, florete-provider, outline`, "GET", "/journal/sshd")
 	h.want(404, `unit "--file=x"`, "GET", "/journal/--file=x")
 	h.want(400, `lines "1000000": want 1 to 10000`, "GET", "/journal/outline?lines=1000000")
 	h.want(400, `lines "-f"`, "GET", "/journal/outline?lines=-f")
-	h.want(404, `no such need "../x": this host has cert-node-ursula, cert-service-outline`, "POST", "/rotate?need=../x")
+	h.want(404, `no such need "../x": this host has cert-node-ursula, cert-service-outline`, "POST", "/refetch?need=../x")
 	h.want(400, `follow "yes": want 1`, "GET", "/journal/outline?follow=yes")
-	h.want(405, "", "GET", "/rotate?need=cert-node-ursula")
-	h.want(403, "", "POST", "/rotate?need=cert-node-ursula", "Origin", "https://elsewhere.example")
+	h.want(405, "", "GET", "/refetch?need=cert-node-ursula")
+	h.want(403, "", "POST", "/refetch?need=cert-node-ursula", "Origin", "https://elsewhere.example")
 	h.want(503, "is flor agent run running?", "GET", "/status")
 	newHost(t, "exit 1").want(503, "journal: exit status 1", "GET", "/journal/outline")
 	os.RemoveAll(string(h.Layout))
 	h.want(503, "no such file", "GET", "/manifest")
-	h.want(503, "no such file", "POST", "/rotate?need=cert-node-ursula")
+	h.want(503, "no such file", "POST", "/refetch?need=cert-node-ursula")
 
 	h = newHost(t, `echo never`)
-	h.url, h.act = h.act, h.url
+	h.url, h.admin = h.admin, h.url
 	for _, path := range []string{"/manifest", "/status", "/journal/outline"} {
 		h.want(404, "", "GET", path)
 	}
-	h.want(404, "", "POST", "/rotate?need=cert-node-ursula")
+	h.want(404, "", "POST", "/refetch?need=cert-node-ursula")
 }
 
 // TestInstance: journals of the host's other cluster are not for those of this one.
 func TestInstance(t *testing.T) {
 	h := newHost(t, `echo "$@"`)
 	h.Instance = "blue"
-	s := httptest.NewServer(hostapi.Look(h.Config))
+	s := httptest.NewServer(hostapi.ReadHandler(h.Config))
 	t.Cleanup(s.Close)
 	h.url = s.URL
 	h.want(200, "--unit=florete_blue-agent.service ", "GET", "/journal/florete_blue-agent")
@@ -265,7 +265,7 @@ func TestThroughTheForwarder(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- hostapi.Serve(ctx, ln, hostapi.Look(h.Config)) }()
+	go func() { served <- hostapi.Serve(ctx, ln, hostapi.ReadHandler(h.Config)) }()
 	agents := make(chan error, 2)
 	for _, x := range []*agenttest.Host{h.Ursula, h.Laptop} {
 		go func() {

@@ -26,7 +26,7 @@ const (
 	maxFollow    = time.Hour
 )
 
-// journals are turns to read one, and to follow one.
+// journals bound how many are read, and how many are followed.
 type journals struct{ reads, follows chan struct{} }
 
 func newJournals() journals {
@@ -44,19 +44,19 @@ func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("unit %q: want one of %s", unit, strings.Join(known, ", ")), http.StatusNotFound)
 		return
 	}
-	lines, followed, err := asked(r.URL.Query())
+	lines, followed, err := parseQuery(r.URL.Query())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	turns := h.reads
+	slots := h.reads
 	args := []string{"--unit=" + unit + ".service", "--lines=" + strconv.Itoa(lines), "--output=short-iso", "--no-pager", "--quiet"}
 	if followed {
-		turns, args = h.follows, append(args, follow()...)
+		slots, args = h.follows, append(args, follow()...)
 	}
 	select {
-	case turns <- struct{}{}:
-		defer func() { <-turns }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	default:
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, "others read journals: try again", http.StatusServiceUnavailable)
@@ -75,8 +75,8 @@ func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asked reads a query's lines and follow.
-func asked(q url.Values) (lines int, follow bool, err error) {
+// parseQuery reads a query's lines and follow.
+func parseQuery(q url.Values) (lines int, follow bool, err error) {
 	lines = defaultLines
 	if text := q.Get("lines"); text != "" {
 		if lines, err = strconv.Atoi(text); err != nil || lines < 1 || lines > maxLines {
@@ -106,7 +106,7 @@ func follow() []string {
 // units are those whose journals may be read, without ".service".
 func (h *handler) units(m florete.Manifest) []string {
 	var names []string
-	for _, ours := range []string{"activate", "agent", "credentials", "host", "names", "provider"} {
+	for _, ours := range []string{"activate", "agent", "credentials", "host", "hosts-file", "provider"} {
 		names = append(names, h.Instance.Unit(ours))
 	}
 	for _, p := range m.Forwarder.Publish {
@@ -124,7 +124,7 @@ func (h *handler) units(m florete.Manifest) []string {
 }
 
 // run writes what a program prints, as it comes. The program is killed when ctx ends or
-// w takes no more.
+// w is full.
 func run(ctx context.Context, w io.Writer, program string, args []string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout = w

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/florete/florete/providers/replace"
 )
 
 // Remove takes the block out of the file, where there is one.
@@ -15,8 +17,8 @@ func Remove(c Config) error {
 	return err
 }
 
-// rewrite makes the instance's block say this, where it is or at the end, and tells
-// whether it said something else. Whoever reads meanwhile sees the old file or the new one.
+// rewrite replaces the instance's block, where it is or at the end, and reports
+// whether it changed. Whoever reads meanwhile sees the old file or the new one.
 func (c Config) rewrite(block string) (changed bool, err error) {
 	old, err := os.ReadFile(c.Hosts)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -42,30 +44,6 @@ func (c Config) rewrite(block string) (changed bool, err error) {
 	if text == "" { // none but ours, where there was no file before
 		return true, os.Remove(c.Hosts)
 	}
-	return true, c.replace([]byte(text), mode)
-}
-
-// replace brings the file in force at once, flushed. Each instance leaves one temporary
-// file at most, whose name begins with a dot.
-func (c Config) replace(data []byte, mode fs.FileMode) error {
 	dir, name := filepath.Split(c.Hosts)
-	next := filepath.Join(dir, "."+name+"."+c.Instance.String())
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(next, c.Hosts)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(next))
-	}
-	d, err := os.Open(filepath.Clean(dir))
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return true, replace.Via(filepath.Join(dir, "."+name+"."+c.Instance.String()), c.Hosts, []byte(text), mode)
 }

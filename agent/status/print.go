@@ -94,25 +94,25 @@ func tables(r Report, now time.Time) []*table {
 	for _, p := range r.Published {
 		published.row(p.ID.Short(), over(p.Upstream, p.Protocol), fmt.Sprint(p.Serving), shorts(p.Allow))
 	}
-	reachable := &table{head: []string{"REACHABLE", "LISTENER", "AS", "ENDPOINTS"}}
+	reachable := &table{head: []string{"REACHABLE", "LISTENER", "CALLERS", "ENDPOINTS"}}
 	for _, x := range r.Reachable {
-		reachable.row(x.Name, over(x.Listen, x.Protocol), shorts(x.As), endpoints(x.Endpoints))
+		reachable.row(x.Name, over(x.Listen, x.Protocol), shorts(x.Callers), endpoints(x.Endpoints))
 	}
 	socks := &table{head: []string{"SOCKS5 AS", "LISTENER"}}
 	for _, x := range r.SOCKS {
 		socks.row(x.ID.Short(), x.Listen)
 	}
-	return append([]*table{identities, needs, published, reachable, socks, links(r.Links)}, traffic(r.Summary, now)...)
+	return append([]*table{identities, needs, published, reachable, socks, peerConnections(r.PeerConnections)}, traffic(r.Summary, now)...)
 }
 
-func links(rows []usage.Row) *table {
+func peerConnections(rows []usage.Row) *table {
 	t := &table{head: []string{"", "CONNECTION TO", "OF", "FORWARDER", "STREAMS", "EVER"}}
 	for _, l := range rows {
 		used := fmt.Sprintf("%d of %d", l.Streams, l.Allowed)
 		if l.Full {
 			used += ", no more are let in"
 		}
-		t.row(string(l.Side), l.Target.Short(), l.Caller.Short(), l.Remote, used, fmt.Sprint(l.Opened))
+		t.row(string(l.Direction), l.Target.Short(), l.Caller.Short(), l.Remote, used, fmt.Sprint(l.Opened))
 	}
 	return t
 }
@@ -129,15 +129,15 @@ func endpoints(all []florete.Addresses) string {
 func traffic(s metrics.Summary, now time.Time) []*table {
 	peers := &table{head: []string{"", "TARGET", "CALLER", "LIVE", "TOTAL", "SENT", "RECEIVED", "DROPPED"}}
 	for _, p := range s.Paths {
-		peers.row(string(p.Side), p.Target.Short(), p.Caller.Short(), fmt.Sprint(p.Live), fmt.Sprint(p.Total), size(p.Sent), size(p.Received), fmt.Sprint(p.Dropped))
+		peers.row(string(p.Direction), p.Target.Short(), p.Caller.Short(), fmt.Sprint(p.Live), fmt.Sprint(p.Total), size(p.Sent), size(p.Received), fmt.Sprint(p.Dropped))
 	}
 	refused := &table{head: []string{"REFUSED", "TIMES"}}
 	for _, reason := range slices.Sorted(maps.Keys(s.Refusals)) {
 		refused.row(reason, fmt.Sprint(s.Refusals[reason]))
 	}
 	last := &table{head: []string{"WHEN", "", "REASON", "TARGET", "PEER", "DETAIL"}}
-	for _, x := range s.Last[max(0, len(s.Last)-lastShown):] {
-		last.row(relative(x.Time, now), string(x.Side), x.Reason, x.Target, x.Peer, x.Detail)
+	for _, x := range s.RecentRefusals[max(0, len(s.RecentRefusals)-lastShown):] {
+		last.row(relative(x.Time, now), string(x.Direction), x.Reason, x.Target, x.Peer, x.Detail)
 	}
 	return []*table{peers, refused, last}
 }

@@ -1,4 +1,4 @@
-// Package status tells what a forwarder does: HTTP with JSON on a Unix socket,
+// Package status reports what a forwarder does: HTTP with JSON on a Unix socket,
 // GET /status, and the table that people read.
 package status
 
@@ -12,20 +12,20 @@ import (
 
 // Report is the answer to GET /status. Fields are only ever added.
 type Report struct {
-	Host        string      `json:"host"`
-	Cluster     string      `json:"cluster"`
-	State       string      `json:"state"` // "waiting" until the node's identity is there, then "running"
-	Manifest    *Version    `json:"manifest,omitempty"`
-	Problems    []string    `json:"problems"`        // what could not be put in force
-	Stale       int64       `json:"stale,omitempty"` // seconds without an answer about the documents, when too many
-	Identities  []Identity  `json:"identities"`
-	Needs       []Need      `json:"needs"`
-	Listen      []string    `json:"listen"` // UDP
-	Published   []Published `json:"published"`
-	Reachable   []Reachable `json:"reachable"`
-	SOCKS       []SOCKS     `json:"socks"`
-	Connections int64       `json:"connections"` // live, and UDP flows, both sides
-	Links       []usage.Row `json:"links"`       // connections between forwarders
+	Host            string      `json:"host"`
+	Cluster         string      `json:"cluster"`
+	State           string      `json:"state"` // "waiting" until the node's identity is there, then "running"
+	Manifest        *Version    `json:"manifest,omitempty"`
+	Problems        []string    `json:"problems"`        // what could not be put in force
+	Stale           int64       `json:"stale,omitempty"` // seconds without an answer about the documents, when too many
+	Identities      []Identity  `json:"identities"`
+	Needs           []Need      `json:"needs"`
+	Listen          []string    `json:"listen"` // UDP
+	Published       []Published `json:"published"`
+	Reachable       []Reachable `json:"reachable"`
+	SOCKS           []SOCKS     `json:"socks"`
+	Connections     int64       `json:"connections"`     // live, and UDP sessions, both sides
+	PeerConnections []usage.Row `json:"peerConnections"` // between forwarders
 	metrics.Summary
 }
 
@@ -64,7 +64,7 @@ type Reachable struct {
 	Protocol  florete.Protocol    `json:"protocol,omitempty"`
 	Name      string              `json:"name"` // for SOCKS5
 	Listen    string              `json:"listen"`
-	As        []florete.ID        `json:"as"`
+	Callers   []florete.ID        `json:"callers"`
 	Endpoints []florete.Addresses `json:"endpoints"`
 }
 

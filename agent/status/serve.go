@@ -55,7 +55,7 @@ func Serve(ctx context.Context, ln net.Listener, report func() Report) {
 	}
 }
 
-// Fetch asks the agent behind the socket, and returns its answer as it came too.
+// Fetch requests the report of the agent behind the socket, and returns its bytes too.
 func Fetch(ctx context.Context, socket string) (Report, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

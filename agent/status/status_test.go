@@ -35,17 +35,17 @@ func full() status.Report {
 		},
 		Published: []status.Published{{ID: agenttest.Outline, Upstream: "127.0.0.1:4654", Allow: []florete.ID{agenttest.Alice, agenttest.Bob}}},
 		Reachable: []status.Reachable{
-			{ID: agenttest.ID("service/dns"), Protocol: florete.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", As: []florete.ID{agenttest.Alice}, Endpoints: []florete.Addresses{{"192.0.2.1:4610"}, {"10.0.0.5:4610", "[2001:db8::5]:4610"}}},
+			{ID: agenttest.ID("service/dns"), Protocol: florete.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", Callers: []florete.ID{agenttest.Alice}, Endpoints: []florete.Addresses{{"192.0.2.1:4610"}, {"10.0.0.5:4610", "[2001:db8::5]:4610"}}},
 		},
 	}
-	r.Links = []usage.Row{
-		{Side: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
-		{Side: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
+	r.PeerConnections = []usage.Row{
+		{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
+		{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
 	}
 	r.Summary = metrics.Summary{
-		Paths:    []metrics.Path{{Side: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
-		Refusals: map[string]int64{"denied": 2, "bad-name": 1},
-		Last:     []metrics.Refusal{{Time: now.Add(-12 * time.Second), Side: metrics.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d\x1b[2J\n"}},
+		Paths:          []metrics.Path{{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
+		Refusals:       map[string]int64{"denied": 2, "bad-name": 1},
+		RecentRefusals: []metrics.Refusal{{Time: now.Add(-12 * time.Second), Direction: metrics.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d\x1b[2J\n"}},
 	}
 	return r
 }
@@ -65,7 +65,7 @@ config-documents  config  unknown    0
 PUBLISHED        UPSTREAM        SERVING  ALLOWED
 service/outline  127.0.0.1:4654  false    user/alice user/bob
 
-REACHABLE           LISTENER           AS          ENDPOINTS
+REACHABLE           LISTENER           CALLERS     ENDPOINTS
 dns.demo.flor.rete  127.64.0.1:53/udp  user/alice  192.0.2.1:4610 10.0.0.5:4610|[2001:db8::5]:4610
 
      CONNECTION TO    OF          FORWARDER       STREAMS                           EVER

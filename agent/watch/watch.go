@@ -1,4 +1,4 @@
-// Package watch tells when something below some directories may have changed, whether
+// Package watch reports when something below some directories may have changed, whether
 // they exist yet or not.
 package watch
 

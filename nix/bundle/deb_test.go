@@ -156,7 +156,7 @@ func TestPostinst(t *testing.T) {
 	cmd := exec.Command("sh", "-c", text, "postinst", "configure")
 	cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "florete: systemctl restart florete-activate.service florete-guard.service florete-names.service: not all have started: systemctl --failed, and flor doctor, say why\n") {
+	if err != nil || !strings.Contains(string(out), "florete: systemctl restart florete-activate.service florete-guard.service florete-hosts-file.service: not all have started: systemctl --failed, and flor doctor, say why\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	told, err := os.ReadFile(filepath.Join(dir, "systemctl.told"))

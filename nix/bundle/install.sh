@@ -168,7 +168,7 @@ switch() {
 		act systemctl restart systemd-sysctl.service || echo "the kernel gets its settings at the next boot"
 		# shellcheck disable=SC2046,SC2086 # names of units hold no space
 		start start $(enabled "$new/units" | grep -E '\.(path|socket|timer)$')
-		start restart "$name-activate.service" "$name-guard.service" "$name-names.service"
+		start restart "$name-activate.service" "$name-guard.service" "$name-hosts-file.service"
 		# The agent is there when it has an identity, which may be never.
 		start --no-block try-restart "$name-agent.service"
 		[ ! -e "$new/units/$name-host.service" ] || start try-restart "$name-host.service"

@@ -1,5 +1,5 @@
 # Faults of where hosts are called and where they listen: name → host → faults.
-{ access, needs, t, tools, ... }:
+{ access, needs, t, lib, ... }:
 let
   inherit (builtins)
     any
@@ -14,16 +14,15 @@ let
     groupBy
     head
     length
-    listToAttrs
     map
     match
     tail
     ;
-  inherit (tools) attribute fault show when;
+  inherit (import ../lib.nix) isInvalid toSet;
+  inherit (lib) attribute fault show when;
   inherit (import ../names.nix) hostPort;
   address = import ../address.nix;
 
-  set = list: listToAttrs (map (name: { inherit name; value = null; }) list);
   written = h: h.address ++ concatLists (attrValues h.networks);
 
   # Every address of a program: who has it, where that is written, and in which network,
@@ -56,10 +55,10 @@ let
     if length (attrNames groups) == length all then { }
     else groupBy (e: e.name) (concatMap later (filter (same: tail same != [ ]) (attrValues groups)));
 
-  sound = filter (h: !elem "?" (written h)) (attrValues t.hosts);
-  forwarders = taken "forwarder" sound;
+  valid = filter (h: !any isInvalid (written h)) (attrValues t.hosts);
+  forwarders = taken "forwarder" valid;
   # Where a forwarder has an address of its own, so has the provider.
-  providers = taken "provider" (filter (h: h.kinds != [ ]) sound);
+  providers = taken "provider" (filter (h: h.kinds != [ ]) valid);
 
   twice = what: port: found: n: map
     (e: fault {
@@ -75,8 +74,8 @@ let
 
   # Where all are so, all hosts are one machine.
   loops = a: let m = address.machine a; in match "127\\..*" m != null || elem m [ "::1" "localhost" ];
-  apart = any (h: any (a: !loops a) (written h)) sound;
-  loop = n: place: a: when (apart && a != "?" && loops a) [
+  apart = any (h: any (a: !loops a) (written h)) valid;
+  loop = n: place: a: when (apart && !isInvalid a && loops a) [
     (fault {
       id = "FL038";
       place = "hosts.${n}.${place}";
@@ -92,7 +91,7 @@ let
     elem "::" bind && tail bind != [ ]
     || elem "0.0.0.0" v4 && tail v4 != [ ]
     || length (attrNames (groupBy (ip: address.canonical (hostPort ip 0)) bind)) < length bind;
-  bind = n: h: when (h.bind != [ ] && !elem "?" h.bind && excluding h.bind) [
+  bind = n: h: when (h.bind != [ ] && !any isInvalid h.bind && excluding h.bind) [
     (fault {
       id = "FL039";
       place = "hosts.${n}.bind";
@@ -116,8 +115,8 @@ let
   reaches = program: h: to: written t.hosts.${to} == [ ] || address.called program h t.hosts.${to} != [ ];
   cut = n: h:
     let
-      calling = attrNames (set (concatMap (need: filter (p: t.hosts ? ${p}) need.providers) needs.${n}));
-      instances = filter (i: i.networked && !any (reaches "forwarder" h) i.on) (attrValues access.reached.${n});
+      calling = attrNames (toSet (concatMap (need: filter (p: t.hosts ? ${p}) need.providers) needs.${n}));
+      instances = filter (i: i.networked && !any (reaches "forwarder" h) i.on) (attrValues access.reachableOn.${n});
       missing = what: to: fault {
         id = "FL060";
         place = "hosts.${n}";

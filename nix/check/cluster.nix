@@ -1,5 +1,5 @@
 # Faults of the cluster as a whole: its providers, trust, host groups and reserved names.
-{ clean, kinds, tools, ... }:
+{ clean, kinds, lib, ... }:
 let
   inherit (builtins)
     attrNames
@@ -10,7 +10,7 @@ let
     head
     map
     ;
-  inherit (tools) attribute fault host reserved role show user when;
+  inherit (lib) attribute fault host reserved role show user when;
   all = import ../kinds;
 
   providers = concatMap

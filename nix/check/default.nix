@@ -6,13 +6,13 @@
 { clean, shapes, topology, access, needs, wanted }:
 let
   inherit (builtins) attrValues filter map;
-  tools = import ./tools.nix topology;
+  lib = import ./lib.nix topology;
   kinds = map (k: k.check arguments) (filter (k: k ? check) (attrValues (import ../kinds)));
-  arguments = { inherit access clean kinds needs shapes tools wanted; t = topology; };
+  arguments = { inherit access clean kinds needs shapes lib wanted; t = topology; };
 in
 {
   top = import ./cluster.nix arguments;
   hosts = import ./hosts.nix arguments;
   services = import ./services.nix arguments;
   warnings = import ./warnings.nix arguments;
-} // import ./people.nix arguments
+} // import ./access.nix arguments

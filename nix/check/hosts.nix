@@ -1,5 +1,5 @@
 # Faults of each host.
-{ access, clean, needs, t, tools, wanted, ... }@arguments:
+{ access, clean, needs, t, lib, wanted, ... }@arguments:
 let
   inherit (builtins)
     any
@@ -23,12 +23,12 @@ let
     sort
     substring
     ;
-  inherit (tools) fault role show twice unknown user when;
+  inherit (import ../lib.nix) isInvalid toSet;
+  inherit (lib) fault role show twice unknown user when;
   address = import ../address.nix;
   addresses = import ./addresses.nix arguments;
   names = import ../names.nix;
 
-  set = list: listToAttrs (map (name: { inherit name; value = null; }) list);
 
   # Hosts that share something with an earlier one: name → what the earlier one is called.
   # Looked for once, over all hosts.
@@ -68,12 +68,12 @@ let
       problem = other: "on host ${n}, ${other} already has";
       remedy = "give one of them another port, or, where one program answers for both, write its upstream";
     }
-    (programs h ++ filter (s: s.port != null && s.port != -1 && clean.services.${s.name}.upstream == "") (map (s: t.services.${s}) h.services));
+    (programs h ++ filter (s: s.port != null && !isInvalid s.port && clean.services.${s.name}.upstream == "") (map (s: t.services.${s}) h.services));
 
   # Does a number stand twice in a sorted list?
   repeats = list: any (i: elemAt list i == elemAt list (i + 1)) (genList (i: i) (length list - 1));
 
-  listeners = n: h: when (repeats (sort lessThan access.spots.${n})) (twice
+  listeners = n: h: when (repeats (sort lessThan access.listenerKeys.${n})) (twice
     {
       id = "FL023";
       key = l: l.listen;
@@ -83,7 +83,7 @@ let
       show = l: "${l.listen} of ${names.short l.id}";
       remedy = "give the host another or a wider loopback range, or one service another listenPort";
     }
-    (access.reachable h ++ access.socks h));
+    (access.reachEntries h ++ access.socks h));
 
   covered = n: h: concatMap
     (p:
@@ -96,8 +96,8 @@ let
           value = "${l.listen} of ${names.short l.id}";
           remedy = "write another ${p.attribute}, or, in hosts.${n}.bind, the addresses on which others call this host";
         })
-        (filter of (access.reachable h ++ access.socks h)))
-    (filter (p: any (spot: names.port spot == p.port) access.spots.${n}) (programs h));
+        (filter of (access.reachEntries h ++ access.socks h)))
+    (filter (p: any (listenerKey: names.port listenerKey == p.port) access.listenerKeys.${n}) (programs h));
 
   # Need → the needs it waits for, looked at where people wrote some.
   waiting = n:
@@ -163,13 +163,13 @@ let
       h.kinds;
 
   callers = n: h:
-    let identities = set (map (i: i.key) access.identities.${n}); in
+    let identities = toSet (map (i: i.key) access.identities.${n}); in
     when (h.callers != { } && !elem "" h.users)
       (unknown "FL015" "identity of this host" identities "hosts.${n}.callers" (attrNames h.callers));
 
   grouped = n: h: when (h.group != "") (map
     (f: if substring 0 12 f.remedy == "did you mean" then f
-      else f // { remedy = "${f.remedy}: write hostGroups.${tools.attribute h.group} = { }; for a new one"; })
+      else f // { remedy = "${f.remedy}: write hostGroups.${lib.attribute h.group} = { }; for a new one"; })
     (unknown "FL016" "group of hosts" clean.hostGroups "hosts.${n}.group" [ h.group ]));
 in
 mapAttrs

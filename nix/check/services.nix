@@ -1,5 +1,5 @@
 # Faults of each service.
-{ access, clean, kinds, shapes, t, tools, ... }:
+{ access, clean, kinds, shapes, t, lib, ... }:
 let
   inherit (builtins)
     any
@@ -18,7 +18,8 @@ let
     substring
     toJSON
     ;
-  inherit (tools) excluded fault host missing role show when;
+  inherit (import ../lib.nix) isInvalid;
+  inherit (lib) excluded fault host missing role show when;
   ofKinds = map (k: k.service) (filter (k: k ? service) kinds);
 
   both = excluded "keep one of the two";
@@ -28,7 +29,7 @@ let
     let
       inherit (s.placement) capabilities group strategy tags;
       near = filter (h: h != "") s.placement.near;
-      chosen = s.replicas != null && s.replicas != -1;
+      chosen = s.replicas != null && !isInvalid s.replicas;
       given = s.host != "" || s.hosts != [ ];
       naming = if s.host != "" then "host = ${show s.host}" else "hosts";
       # A wrong one was reported.
@@ -117,7 +118,7 @@ let
   # An ingress is something on a host that takes in strangers, and that reaches the service.
   entrances = filter (h: elem "ingress" h.capabilities) (attrValues t.hosts);
   ingress = n: s:
-    let open = h: any (i: access.reached.${h.name} ? ${i.name}) t.services.${n}.instances; in
+    let open = h: any (i: access.reachableOn.${h.name} ? ${i.name}) t.services.${n}.instances; in
     when (s.visibility == "public" && t.services.${n}.hosts != [ ] && !any open entrances) [
       (fault {
         id = "FL036";
@@ -132,11 +133,11 @@ let
 in
 mapAttrs
   # What is no set at all was reported as that.
-  (n: s: when (s.host != "?" || s.replicas != -1) (
+  (n: s: when (!isInvalid s.host || !isInvalid s.replicas) (
     host "services.${n}.host" [ s.host ]
     ++ host "services.${n}.hosts" s.hosts
     ++ role "services.${n}.roles" s.roles
-    ++ when (elem "node" s.roles) [ (tools.reserved "services.${n}.roles" "node") ]
+    ++ when (elem "node" s.roles) [ (lib.reserved "services.${n}.roles" "node") ]
     ++ where n s ++ port n s ++ protocol n s ++ dialled n
     ++ tlsName n s ++ ingress n s ++ concatMap (k: k n s) ofKinds))
   clean.services

@@ -1,9 +1,9 @@
 # What is still the template's: nobody has the private halves of its keys, so that hosts
 # and documents that depend on them get nothing.
-{ clean, tools, ... }:
+{ clean, lib, ... }:
 let
   inherit (builtins) concatLists elem elemAt genList length map readFile;
-  inherit (tools) fault show when;
+  inherit (lib) fault show when;
 
   cluster = import ../templates/cluster/cluster.nix;
   hosts = map import [ ../templates/cluster/hosts/laptop.nix ../templates/cluster/hosts/home/forge.nix ];

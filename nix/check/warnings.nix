@@ -1,6 +1,6 @@
 # What is probably not meant. No host waits for it, so none looks at it. What concerns
 # no entry is at the top.
-{ access, clean, kinds, shapes, t, tools, ... }@arguments:
+{ access, clean, kinds, shapes, t, lib, ... }@arguments:
 let
   inherit (builtins)
     any
@@ -18,15 +18,15 @@ let
     mapAttrs
     removeAttrs
     ;
-  inherit (tools) attribute fault show suggest when;
+  inherit (import ../lib.nix) toSet;
+  inherit (lib) attribute fault show suggest when;
   ofKinds = map (k: k.warnings.service) (filter (k: k ? warnings) kinds);
-  index = import ../index.nix;
+  invert = import ../invert.nix;
   names = import ../names.nix;
   template = import ./template.nix arguments;
-  set = list: listToAttrs (map (name: { inherit name; value = null; }) list);
 
   # What is on another host is that host's to publish: forwarders encrypt, an upstream does not.
-  at = index (h: h.machines) (attrValues t.hosts);
+  at = invert (h: h.machines) (attrValues t.hosts);
   upstream = n: s:
     let
       machine = if s.upstream == "" then null else names.machine s.upstream;
@@ -46,8 +46,8 @@ let
     (fault {
       id = "FL041";
       place = "services.${n}";
-      problem = "it is published and may be reached by";
-      value = "nobody";
+      problem = "the service is published, but it may be reached by";
+      value = "no principal";
       remedy =
         if access.leading.${n} or [ ] != [ ] then "give ${concatStringsSep " or " access.leading.${n}} to someone"
         else "name it in a role that someone has, or set visibility = \"host\"";
@@ -55,7 +55,7 @@ let
   ];
 
   # A group is there for the hosts in it and in the groups below.
-  inhabited = set (concatMap t.outward (attrNames (groupBy (h: h.group) (attrValues clean.hosts))));
+  inhabited = toSet (concatMap t.outward (attrNames (groupBy (h: h.group) (attrValues clean.hosts))));
   hostGroups = map
     (g: fault {
       id = "FL046";
@@ -104,7 +104,7 @@ let
     when (length (attrNames first) < length claims) (concatMap (i: concatMap (lost i) (of i)) identities);
 
   # What others are on has a name that they all write.
-  members = index (h: attrNames h.networks) (attrValues t.hosts);
+  members = invert (h: attrNames h.networks) (attrValues t.hosts);
   networks = n: h: map
     (network: fault {
       id = "FL061";
@@ -129,7 +129,7 @@ let
         value = "service ${s}";
         remedy = "set services.${s}.visibility = \"cluster\";, or take it out of the role";
       })
-      (filter (is false) (attrNames (set members))));
+      (filter (is false) (attrNames (toSet members))));
 
   user = n: u: when (shapes.users.${n} == [ ]) (
     when (u.roles == [ ]) [

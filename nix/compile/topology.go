@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete"
 )
 
-// Topology is what people wrote, with every reference followed: nix/view.nix.
+// Topology is what people wrote, with every reference followed: nix/export.nix.
 // Lists are sorted, but for hosts of a provider, which come in order of preference.
 type Topology struct {
 	Name          string

@@ -20,7 +20,7 @@ const various = `{ one = mkCluster (base // {
     delta = { sshHostKey = key "delta"; instance = "blue"; };
   };
   services.host = { host = "beta"; scope = "node"; upstream = "unix:/run/florete-host.sock"; listenPort = 80; };
-  services.rotate = { host = "alpha"; scope = "node"; upstream = "unix:/run/florete-host-rotate.sock"; listenPort = 80; };
+  services.refetch = { host = "alpha"; scope = "node"; upstream = "unix:/run/florete-host-refetch.sock"; listenPort = 80; };
   services.wiki = { host = "beta"; port = 80; sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.example.org/cb" ]; }; };
   providers = { cert.hosts = [ "alpha" ]; oidc = { hosts = [ "beta" ]; issuer = "http://sso.example.org"; }; };
 }); }`
@@ -55,10 +55,10 @@ func TestUnits(t *testing.T) {
 		{"beta", "florete-need-oidc-wiki.path", "PathExists=/var/lib/florete/needs/oidc-wiki/current"},
 		{"beta", "florete-host.socket", "SocketUser=florete"},
 		{"beta", "florete-host.service", "Sockets=florete-host.socket"},
-		{"alpha", "florete-host-rotate.socket", "ListenStream=/run/florete-host-rotate.sock"},
-		{"alpha", "florete-host-rotate.socket", "Service=florete-host.service"},
+		{"alpha", "florete-host-refetch.socket", "ListenStream=/run/florete-host-refetch.sock"},
+		{"alpha", "florete-host-refetch.socket", "Service=florete-host.service"},
 		{"beta", "florete-credentials.socket", "SocketMode=0600"},
-		{"gamma", "florete-names.service", `ExecStart=/opt/bin/flor names --state="/var/lib/florete"`},
+		{"gamma", "florete-hosts-file.service", `ExecStart=/opt/bin/flor hosts-file --state="/var/lib/florete"`},
 		{"delta", "florete_blue-agent.service", "User=florete_blue"},
 		{"delta", "florete_blue-need-cert-node.path", "PathExists=/var/lib/florete_blue/needs/cert-node/current"},
 	} {
@@ -83,7 +83,7 @@ func TestUnits(t *testing.T) {
 	if all["gamma"].Files["florete-provider.service"] != "" {
 		t.Error("gamma has a provider's unit and provides nothing")
 	}
-	for host, unit := range map[string]string{"gamma": "florete-host.service", "alpha": "florete-host.socket", "beta": "florete-host-rotate.socket"} {
+	for host, unit := range map[string]string{"gamma": "florete-host.service", "alpha": "florete-host.socket", "beta": "florete-host-refetch.socket"} {
 		if all[host].Files[unit] != "" {
 			t.Errorf("%s has %s, which nobody published", host, unit)
 		}

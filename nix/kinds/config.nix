@@ -2,7 +2,7 @@
 let
   inherit (builtins) any attrValues;
   inherit (import ../types.nix) default;
-  inherit (import ../words.nix) seconds;
+  inherit (import ../formats.nix) seconds;
 in
 {
   doc = "hands hosts their documents";
@@ -21,9 +21,9 @@ in
       }
     ];
 
-  check = { clean, tools, ... }:
+  check = { clean, lib, ... }:
     let
-      inherit (tools) fault when;
+      inherit (lib) fault when;
       inherit (clean.providers.config) hosts interval staleAfter;
     in
     {

@@ -2,7 +2,7 @@
 let
   inherit (builtins) attrNames attrValues concatMap filter head map stringLength;
   inherit (import ../types.nix) between default named of record required;
-  inherit (import ../words.nix) reference strings unit word;
+  inherit (import ../formats.nix) reference strings unit word;
 
   file = record "a file" {
     ref = required "name of the file below the directory of files at providers.file" "\"wiki/smtp-password\"" reference;
@@ -40,10 +40,10 @@ in
 
   label = need: "file-${head (attrNames need.deliver.files)}";
 
-  check = { tools, ... }: {
+  check = { lib, ... }: {
     service = n: s: concatMap
-      (f: tools.when (stringLength n + stringLength f > 57) [
-        (tools.fault {
+      (f: lib.when (stringLength n + stringLength f > 57) [
+        (lib.fault {
           id = "FL025";
           place = "services.${n}.files.${f}";
           problem = "names of service and file together have at most 57 characters, these";

@@ -2,7 +2,7 @@
 let
   inherit (builtins) any attrValues concatMap concatStringsSep elem filter head lessThan map match sort;
   inherit (import ../types.nix) atMost between default enum of record required;
-  inherit (import ../words.nix) issuer strings unit url;
+  inherit (import ../formats.nix) issuer strings unit url;
 
   wanting = services: filter (s: s.sso.mode == "oidc") services;
 in
@@ -41,9 +41,9 @@ in
     })
     (wanting (map (s: t.services.${s}) host.services));
 
-  check = { access, clean, shapes, t, tools, ... }:
+  check = { access, clean, shapes, t, lib, ... }:
     let
-      inherit (tools) answers excluded fault missing named serviceOf show when;
+      inherit (lib) answers excluded fault missing named serviceOf show when;
       inherit (clean.providers) oidc;
       issuer = serviceOf oidc.issuer;
 

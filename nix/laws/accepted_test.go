@@ -69,8 +69,8 @@ func newReaders(t *testing.T) *readers {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	r.in = inbound.New(inbound.Config{Identities: func() *identity.Set { return &identity.Set{} }, Tally: new(metrics.Tally), Usage: &usage.Table{}, Log: log})
-	r.out = outbound.New(outbound.Config{Sockets: &fdstore.Store{}, Tally: new(metrics.Tally), Log: log})
+	r.in = inbound.New(inbound.Config{Identities: func() *identity.Set { return &identity.Set{} }, Metrics: new(metrics.Counters), Usage: &usage.Table{}, Log: log})
+	r.out = outbound.New(outbound.Config{Sockets: &fdstore.Store{}, Metrics: new(metrics.Counters), Log: log})
 	t.Cleanup(func() { r.in.Close(); r.out.Close() })
 	return r
 }

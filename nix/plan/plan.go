@@ -139,7 +139,7 @@ func compareHost(name string, was, is documents, moved *Change, rights *delta) (
 		h.Changes, old.Needs = append(h.Changes, *moved), nil
 	}
 	if h.Change == "changed" {
-		h.Units = append(h.Units, told(old.Needs, now.Needs)...)
+		h.Units = append(h.Units, restarts(old.Needs, now.Needs)...)
 	}
 	return h, nil
 }
@@ -152,9 +152,9 @@ func read(raw compile.Raw, v any) error {
 	return json.Unmarshal([]byte(raw.Body), v)
 }
 
-// told are the units of needs that will be asked for anew. What a need is
+// restarts are the units of needs that will be asked for anew. What a need is
 // fulfilled by is its request, delivery and generation.
-func told(was, is []florete.Need) (units []Unit) {
+func restarts(was, is []florete.Need) (units []Unit) {
 	asked := func(n florete.Need) string {
 		b, _ := json.Marshal([]any{n.Kind, n.Request, n.Deliver, n.Generation})
 		return string(b)

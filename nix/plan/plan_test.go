@@ -130,7 +130,7 @@ func TestOwn(t *testing.T) {
 		"service/h1 allows node/h10":            "service/h1 allows node/h10",
 		"knows node/h1-b, node/h1 and node/h1x": "knows node/h1-b, its node and node/h1x",
 	} {
-		if got := own("h1", words); got != want {
+		if got := relativeTo("h1", words); got != want {
 			t.Errorf("%s: got %s", words, got)
 		}
 	}
@@ -163,7 +163,7 @@ func TestEveryValueIsSeen(t *testing.T) {
 						t.Errorf("%s of %s: a change of %s is not seen (%v)", kind, host, where, err)
 					}
 					for _, f := range found {
-						if _, words := f.say(); words == "" {
+						if _, words := f.prose(); words == "" {
 							t.Errorf("%s of %s: nothing to say of %+v", kind, host, f)
 						}
 					}

@@ -54,7 +54,7 @@ func (p Plan) Text(w io.Writer, colour bool) error {
 	if len(p.Placement) > 0 {
 		t.section("Placement")
 		for _, m := range p.Placement {
-			t.line("  ", "~", m.say())
+			t.line("  ", "~", m.prose())
 		}
 	}
 	if len(p.Opened)+len(p.Closed) > 0 {
@@ -120,9 +120,9 @@ func (t *page) changes(h Host) string {
 	lines := map[sort][]string{}
 	var order []sort
 	for _, c := range h.Changes {
-		noun, s := c.say()
+		noun, s := c.prose()
 		if c.Document == florete.DocManifest {
-			s = own(h.Name, s)
+			s = relativeTo(h.Name, s)
 		}
 		of := sort{c.mark(), noun}
 		if lines[of] == nil {

@@ -1,9 +1,9 @@
 # Activation, and the timer that starts one that someone stopped, before certificates
 # run out.
-parts:
+common:
 let
   inherit (builtins) toJSON;
-  inherit (parts) command confined etc prefix service state unit;
+  inherit (common) command confined etc prefix service state unit;
   names = import ../names.nix;
 in
 { documents, bin, settings }:

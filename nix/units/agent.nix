@@ -1,8 +1,8 @@
 # The forwarder, which starts when the node's certificate is there.
-parts:
+common:
 let
   inherit (builtins) any map;
-  inherit (parts) bind command current prefix privileged run service state unit;
+  inherit (common) bind command current prefix privileged run service state unit;
 in
 { manifest, bin, settings }:
 let

@@ -1,8 +1,8 @@
 # Gives services their credentials when systemd loads them: root's alone to connect.
-parts:
+common:
 let
   names = import ../names.nix;
-  inherit (parts) command ofSocket offline prefix run service simple state unit;
+  inherit (common) command ofSocket offline prefix run service simple state unit;
 in
 {
   # Is a need that of a service?

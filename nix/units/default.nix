@@ -8,23 +8,22 @@
 instance:
 let
   inherit (builtins) any attrNames concatMap concatStringsSep filter foldl' isList map toJSON;
-  parts = import ./parts.nix instance;
-  inherit (parts) current etc prefix run state text unit;
-  activate = import ./activate.nix parts;
-  agent = import ./agent.nix parts;
-  guard = import ./guard.nix parts;
-  credential = import ./credentials.nix parts;
-  host = import ./host.nix parts;
-  names = import ./names.nix parts;
-  need = import ./need.nix parts;
-  provider = import ./provider.nix parts;
+  inherit (import ../lib.nix) optionalAttrs;
+  common = import ./common.nix instance;
+  inherit (common) current etc prefix run state text unit;
+  activate = import ./activate.nix common;
+  agent = import ./agent.nix common;
+  guard = import ./guard.nix common;
+  credential = import ./credentials.nix common;
+  host = import ./host.nix common;
+  hostsFile = import ./hosts-file.nix common;
+  need = import ./need.nix common;
+  provider = import ./provider.nix common;
 
   sysctl = {
     "net.core.rmem_max" = 7500000;
     "net.core.wmem_max" = 7500000;
   };
-
-  when = condition: set: if condition then set else { };
 
   directives = set: concatMap
     (n: map (v: "${n}=${text v}\n") (if isList set.${n} then set.${n} else [ set.${n} ]))
@@ -42,17 +41,17 @@ in
     foldl' (all: n: all // need n.id)
       (activate { inherit documents bin; settings = settings.activate or { }; }
         // agent { inherit manifest bin; settings = settings.agent or { }; }
-        // names { inherit bin; }
+        // hostsFile { inherit bin; }
         // guard { inherit bin; }
         // host { inherit manifest bin; }
-        // when (policy != null) (provider.units { inherit policy bin credentials; settings = settings.provider or null; })
-        // when (any credential.ofService manifest.needs) (credential.units { inherit bin; }))
+        // optionalAttrs (policy != null) (provider.units { inherit policy bin credentials; settings = settings.provider or null; })
+        // optionalAttrs (any credential.ofService manifest.needs) (credential.units { inherit bin; }))
       (filter (n: n.deliver.files != { }) manifest.needs);
 
   # The accounts that they need: name → { description; home; }.
   accounts = policy: {
     ${prefix} = { description = "Florete's forwarder"; home = state; };
-  } // when (policy != null && !provider.alone policy) {
+  } // optionalAttrs (policy != null && !provider.alone policy) {
     ${unit "provider"} = { description = "Florete's provider"; home = "${state}-provider"; };
   };
 

@@ -1,8 +1,8 @@
 # Keeps other accounts of this host out of its published services, with a table of
 # nftables that is there as long as it runs. Without nft(8) it waits for one.
-parts:
+common:
 let
-  inherit (parts) command service state unit;
+  inherit (common) command service state unit;
 in
 { bin }:
 {

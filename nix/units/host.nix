@@ -1,13 +1,13 @@
 # Answers about the host on sockets that the forwarder alone may use. Each is there
 # where a service of the host publishes it: one to look, one to act.
-parts:
+common:
 let
   inherit (builtins) any attrNames filter listToAttrs map;
-  inherit (parts) command ofSocket offline prefix run simple state unit;
+  inherit (common) command ofSocket offline prefix run simple state unit;
 
   sockets = {
     host = { description = "What this host says of itself"; path = "${run}-host.sock"; };
-    host-rotate = { description = "Asking this host to fetch a need again"; path = "${run}-host-rotate.sock"; };
+    host-refetch = { description = "Asking this host to fetch a need again"; path = "${run}-host-refetch.sock"; };
   };
 in
 { manifest, bin }:

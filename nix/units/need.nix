@@ -1,7 +1,7 @@
 # Reached when a need is fulfilled for the first time, and at each boot after that.
-parts:
+common:
 let
-  inherit (parts) current unit;
+  inherit (common) current unit;
 in
 id:
 {

@@ -1,8 +1,8 @@
 # A provider, where the operator has written its settings.
-parts:
+common:
 let
   inherit (builtins) attrNames map toJSON;
-  inherit (parts) bind command etc privileged service unit;
+  inherit (common) bind command etc privileged service unit;
   names = import ../names.nix;
 in
 rec {

@@ -10,9 +10,8 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/florete/florete/providers/private"
+	"github.com/florete/florete/providers/replace"
 )
 
 const (
@@ -122,10 +121,10 @@ func SaveKey(path string, key crypto.Signer) error {
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(path, b, 0o600, renameio.IgnoreUmask())
+	return replace.File(path, b, 0o600)
 }
 
 // Save writes what everybody may read, mode 0644, whole or not at all.
 func Save(path string, b []byte) error {
-	return renameio.WriteFile(path, b, 0o644, renameio.IgnoreUmask())
+	return replace.File(path, b, 0o644)
 }

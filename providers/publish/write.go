@@ -11,9 +11,8 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/replace"
 )
 
 // Write makes dir the tree: a symlink to a directory beside it, which is replaced
@@ -42,7 +41,7 @@ func (t Tree) Write(dir string) error {
 	if err := t.fill(next); err != nil {
 		return errors.Join(err, os.RemoveAll(next))
 	}
-	if err := renameio.Symlink(filepath.Base(next), dir); err != nil {
+	if err := replace.Symlink(filepath.Base(next), dir); err != nil {
 		return errors.Join(err, os.RemoveAll(next))
 	}
 	// The previous tree stays for those who are reading it.

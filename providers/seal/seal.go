@@ -13,12 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/florete/florete/providers/private"
+	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -50,9 +47,7 @@ func Load(path string) (*Key, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		secret = make([]byte, size)
 		rand.Read(secret)
-		if err = renameio.WriteFile(path, secret, 0o600, renameio.IgnoreUmask()); err == nil {
-			err = sync(filepath.Dir(path))
-		}
+		err = replace.File(path, secret, 0o600)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sealing key: %w", err)
@@ -62,15 +57,6 @@ func Load(path string) (*Key, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return k, nil
-}
-
-// sync makes a new name in a directory survive power loss.
-func sync(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // bound is where a store keeps what tells its key from another.

@@ -31,7 +31,7 @@ func TestExhaustion(t *testing.T) {
 		{
 			name:    "4500 streams full of bytes to a service that does not read",
 			try:     bounded(560, 80, stall),
-			refusal: "refused: overloaded",
+			refusal: "refused: busy",
 		},
 		{
 			name:    "streams opened and reset as fast as can be",
@@ -41,7 +41,7 @@ func TestExhaustion(t *testing.T) {
 		{
 			name:    "700 connections that do nothing",
 			try:     bounded(160, 80, idle),
-			refusal: "refused: overloaded",
+			refusal: "refused: busy",
 		},
 	})
 }

@@ -34,7 +34,7 @@ func Knock(ctx context.Context, address string, target florete.ID, svid *tls.Cer
 		return err
 	}
 	_ = stream.SetDeadline(time.Now().Add(Limit))
-	if _, err := stream.Write(wire.Preamble{Flow: wire.TCP, Target: target}.Append(nil)); err != nil {
+	if _, err := stream.Write(wire.Preamble{Type: wire.TCP, Target: target}.Append(nil)); err != nil {
 		return err
 	}
 	_, err = stream.Read(make([]byte, 1))

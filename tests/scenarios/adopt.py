@@ -62,7 +62,7 @@ with subtest("pushing has ended: nothing needs what was pushed, not even a reboo
 with subtest("asked for again: the provider's answer is in force, and the service is started with it once"):
     ursula.wait_for_unit("florete-activate.service")
     began = pids()
-    ursula.succeed("flor host rotate oidc-outline")
+    ursula.succeed("flor refetch oidc-outline")
     wait_until(lambda: decisions() > asked, lambda: "the provider is asked", timeout=90)
     wait_until(lambda: pids() != began, lambda: "outline is started again")
     assert answered() == ursula.succeed(f"cat {NEED}/current/client-secret").strip()

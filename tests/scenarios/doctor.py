@@ -74,8 +74,8 @@ with subtest("needs, identity, documents: lost from the disk"):
 
 with subtest("names: one that leads past its local listener, and none at all"):
     cure(mgmt01, "names", "sed -i '1i 127.0.0.9 wiki.demo.flor.rete' /etc/hosts")
-    if mgmt01.execute("systemctl cat florete-names.service")[0] == 0:  # NixOS writes them
-        cure(mgmt01, "names", "systemctl stop florete-names.service; sed -i '/rete$/d' /etc/hosts")
+    if mgmt01.execute("systemctl cat florete-hosts-file.service")[0] == 0:  # NixOS writes them
+        cure(mgmt01, "names", "systemctl stop florete-hosts-file.service; sed -i '/rete$/d' /etc/hosts")
 
 with subtest("providers: stopped; shut off by a packet filter, over TCP, in a table of any name"):
     cure(ursula, "providers", "systemctl stop florete-provider.service", drhorrible)
@@ -116,11 +116,11 @@ with subtest("the provider: no settings, wrong ones, a users file that it cannot
 
 with subtest("needs: documents that nobody published"):
     drhorrible.succeed("mv /srv/florete /srv/kept")
-    cure(ursula, "needs", "flor host rotate config-documents",
-         person=lambda: (drhorrible.succeed("mv /srv/kept /srv/florete"), ursula.succeed("flor host rotate config-documents")), says="florctl publish")
+    cure(ursula, "needs", "flor refetch config-documents",
+         person=lambda: (drhorrible.succeed("mv /srv/kept /srv/florete"), ursula.succeed("flor refetch config-documents")), says="florctl publish")
 
 with subtest("disk: full, and read-only"):
-    SMALL = f"systemctl stop 'florete-*'; cp -a {STATE} /root/state; mount -t tmpfs -o size=20m,mode=755 tmpfs {STATE}; cp -a /root/state/. {STATE}/; systemctl start florete-activate.service florete-agent.service florete-names.service"
+    SMALL = f"systemctl stop 'florete-*'; cp -a {STATE} /root/state; mount -t tmpfs -o size=20m,mode=755 tmpfs {STATE}; cp -a /root/state/. {STATE}/; systemctl start florete-activate.service florete-agent.service florete-hosts-file.service"
     ursula.succeed(SMALL)
     cure(ursula, "disk", f"fallocate -l 15m {STATE}/filler", person=lambda: ursula.succeed(f"rm {STATE}/filler"), says="is full")
     # Activation holds its lock open, with which no file system becomes read-only.

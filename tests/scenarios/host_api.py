@@ -1,6 +1,6 @@
 """A host tells of itself to a role that may look, acts for one that may act, and says nothing where nobody published it."""
 
-LOOK, ACT = "http://host.ursula.demo.flor.rete", "http://rotate.ursula.demo.flor.rete"
+LOOK, ACT = "http://host.ursula.demo.flor.rete", "http://refetch.ursula.demo.flor.rete"
 
 
 def ask(host, url, *options):
@@ -14,17 +14,17 @@ bring_up("base")
 
 with subtest("by default nothing is there to ask, nor a name to ask for"):
     ursula.fail("systemctl cat florete-host.service")
-    ursula.succeed("! ls /run/florete-host.sock && ! ls /run/florete-host-rotate.sock")
+    ursula.succeed("! ls /run/florete-host.sock && ! ls /run/florete-host-refetch.sock")
     mgmt01.fail(r"grep 'ursula\.demo' /etc/hosts")
 
 deploy("host-api")
 wait_fulfilled([ursula])
 
 with subtest("an operator asks for a need again"):
-    mgmt01.wait_until_succeeds("grep rotate.ursula /etc/hosts", timeout=20)
+    mgmt01.wait_until_succeeds("grep refetch.ursula /etc/hosts", timeout=20)
     before = serial(ursula, "cert-service-wiki")
-    wait_until(lambda: ask(mgmt01, f"{ACT}/rotate?need=cert-service-wiki", "--request POST")[0] == 202, lambda: "it is taken", timeout=20)
-    status, text = ask(mgmt01, f"{ACT}/rotate?need=cert-node-laptop", "--request POST")
+    wait_until(lambda: ask(mgmt01, f"{ACT}/refetch?need=cert-service-wiki", "--request POST")[0] == 202, lambda: "it is taken", timeout=20)
+    status, text = ask(mgmt01, f"{ACT}/refetch?need=cert-node-laptop", "--request POST")
     assert status == 404 and "this host has" in text, (status, text)
 
 with subtest("a reader sees the manifest, the status and a journal, to the byte"):
@@ -50,10 +50,10 @@ with subtest("a journal is followed line by line"):
     ursula.wait_until_fails("pgrep journalctl", timeout=10)
 
 with subtest("who may look may not act, and others may do neither"):
-    assert ask(raishan, f"{LOOK}/rotate?need=cert-service-wiki", "--request POST")[0] == 404
-    raishan.fail("grep rotate.ursula /etc/hosts")
+    assert ask(raishan, f"{LOOK}/refetch?need=cert-service-wiki", "--request POST")[0] == 404
+    raishan.fail("grep refetch.ursula /etc/hosts")
     laptop.fail(r"grep 'ursula\.demo' /etc/hosts")
-    address = ursula.succeed("stat --format=%U:%a /run/florete-host.sock /run/florete-host-rotate.sock").split()
+    address = ursula.succeed("stat --format=%U:%a /run/florete-host.sock /run/florete-host-refetch.sock").split()
     assert address == ["florete:600"] * 2, address
 
 with subtest("what was asked for is fetched again, once ten seconds have passed since the last time"):
@@ -64,6 +64,6 @@ with subtest("what was asked for is fetched again, once ten seconds have passed 
     wait_until(lambda: serial(ursula, "cert-service-wiki") != before, lambda: "another certificate is there", timeout=20)
 
 with subtest("a socket stops and starts again while its service runs"):
-    for socket in ("florete-host.socket", "florete-host-rotate.socket"):
+    for socket in ("florete-host.socket", "florete-host-refetch.socket"):
         ursula.succeed(f"systemctl stop {socket}", f"systemctl start {socket}")
         wait_until(lambda: ask(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan looks again", timeout=20)

@@ -13,7 +13,7 @@ def move(files, of, to):
 def former_asks(need):
     """The old machine, which has moved elsewhere, asks for a need; what it hears."""
     laptop.succeed(f"rm -rf /run/moved; cp -a {FORMER}/var/lib/florete /run/moved; rm -r /run/moved/needs/{need}")
-    heard = laptop.execute(f"flor activate --once --json --state /run/moved --ssh-host-key {FORMER}/etc/ssh/ssh_host_ed25519_key --rotate /nowhere")[1]
+    heard = laptop.execute(f"flor activate --once --json --state /run/moved --ssh-host-key {FORMER}/etc/ssh/ssh_host_ed25519_key --refetch /nowhere")[1]
     heard = [json.loads(line) for line in heard.splitlines()]
     return [e for e in heard if e.get("need") == need and e["event"] in ("fulfilled", "failed")][-1]
 

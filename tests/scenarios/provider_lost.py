@@ -68,7 +68,7 @@ with subtest("lost without a backup, its SSH host key too: the operator signs on
 
 with subtest("its clients have secrets that it does not know: they are asked for again"):
     wait_until(lambda: "invalid_client" in sign_in(), lambda: f"the issuer does not know outline: {sign_in()}")
-    ursula.succeed("flor host rotate oidc-outline")
+    ursula.succeed("flor refetch oidc-outline")
     wait_until(lambda: secret() != before, lambda: "outline has another secret", timeout=90)
     wait_until(lambda: "invalid_grant" in sign_in(), lambda: f"the issuer knows outline: {sign_in()}")
 

@@ -13,12 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/replace"
 )
 
 // Config of a Fleet.
@@ -177,7 +177,7 @@ func (f *Fleet) swap(dir string, d florete.Document) {
 	next, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-")
 	f.must(err)
 	f.must(d.Write(next))
-	f.must(renameio.Symlink(next, dir))
+	f.must(replace.Symlink(next, dir))
 }
 
 func (f *Fleet) must(err error) {

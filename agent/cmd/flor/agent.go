@@ -13,7 +13,7 @@ func newAgentCmd(m *instance) *cobra.Command {
 	run := &cobra.Command{
 		Use:   "run",
 		Short: "Carry connections between local processes and services of the cluster",
-		Long: `Run the forwarder until it is told to stop (SIGTERM, SIGINT). It waits for the
+		Long: `Run the forwarder until it is stopped (SIGTERM, SIGINT). It waits for the
 manifest and the node's certificate that flor activate delivers, follows every
 later change of them, and lets live connections end for 2 seconds when stopping.`,
 		Args: cobra.NoArgs,

@@ -20,7 +20,7 @@ func newCredentialsCmd(m *instance) *cobra.Command {
 as soon as it is delivered. NAME is KIND_FILE, such as oidc_client-secret, for one file
 of the unit's service, or KIND for a JSON object with all of that kind.
 
-systemd passes the socket, and starts this when somebody asks; it ends when nobody
+systemd passes the socket, and starts this when a unit connects; it ends when none
 does any more.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -14,7 +14,7 @@ func newGuardCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "Keep other accounts of this host out of its published services",
-		Long: `Keep a table of nftables, until told to stop, in which other accounts of this host
+		Long: `Keep a table of nftables, until it is stopped, in which other accounts of this host
 than the forwarder's, root and a service's own cannot connect to the upstreams of
 published services on loopback, and datagrams to local listeners carry who sends them.
 It needs nft(8) and CAP_NET_ADMIN, and takes the table out when it stops.`,

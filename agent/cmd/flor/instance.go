@@ -35,7 +35,7 @@ func (m *instance) set(name string) (err error) {
 	return nil
 }
 
-// follow has the instance say a flag's default.
+// follow has the instance decide a flag's default.
 func (m *instance) follow(cmd *cobra.Command, name string, of func(florete.Instance) string) {
 	f := cmd.Flags().Lookup(name)
 	set := func() {

@@ -20,7 +20,7 @@ import (
 
 func main() { os.Exit(run()) }
 
-// exit is an error that is already told: only the exit status is left.
+// exit is an error that is already reported: only the exit status is left.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -38,7 +38,7 @@ func run() int {
 		SilenceErrors: true,
 	}
 	m.flag(root)
-	root.AddCommand(newActivateCmd(m), newAgentCmd(m), newStatusCmd(m), newDoctorCmd(m), newHostCmd(m), newCredentialsCmd(m), newNamesCmd(m), newGuardCmd(m))
+	root.AddCommand(newActivateCmd(m), newAgentCmd(m), newStatusCmd(m), newDoctorCmd(m), newHostCmd(m), newRefetchCmd(m), newCredentialsCmd(m), newHostsFileCmd(m), newGuardCmd(m))
 	err := root.ExecuteContext(ctx)
 	var code exit
 	switch {

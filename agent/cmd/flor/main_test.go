@@ -53,7 +53,7 @@ const needState = `{"state":"waiting","attempts":3,"next":4102444800,"fulfilled"
 	`"error":{"kind":"transient","code":"policy-behind","message":"serial 7 is not in force yet"}}`
 
 func get() {
-	client := http.Client{Timeout: 5 * time.Second}
+	client := http.Client{Timeout: agenttest.Patience}
 	res, err := client.Get(os.Args[1])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -65,7 +65,7 @@ func get() {
 
 // unixget waits for its socket.
 func unixget() {
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
+	client := http.Client{Timeout: agenttest.Patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
 		for {
 			if c, err = net.Dial("unix", os.Args[1]); err == nil || ctx.Err() != nil {
 				return c, err

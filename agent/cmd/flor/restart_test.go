@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -111,25 +110,6 @@ func (s *service) end(how syscall.Signal) {
 	}
 }
 
-// echoing is the address of an echo.
-func echoing(t *testing.T) string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() { io.Copy(c, c); c.Close() }()
-		}
-	}()
-	return ln.Addr().String()
-}
-
 // exchange wants an answer on a connection of its own.
 func exchange(addr string) error {
 	c, err := net.Dial("tcp", addr)
@@ -137,22 +117,14 @@ func exchange(addr string) error {
 		return err
 	}
 	defer c.Close()
-	return ping(c)
-}
-
-func ping(c net.Conn) error {
 	c.SetDeadline(time.Now().Add(time.Minute))
-	if _, err := c.Write([]byte("x")); err != nil {
-		return err
-	}
-	_, err := io.ReadFull(c, make([]byte, 1))
-	return err
+	return agenttest.Ping(c)
 }
 
 // TestRestartUnderLoad: the agent of a busy service's host is started again, while one of
 // its connections stays open, and no new one fails.
 func TestRestartUnderLoad(t *testing.T) {
-	c := agenttest.NewCluster(t, echoing(t))
+	c := agenttest.NewCluster(t, agenttest.Echo(t))
 	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)
 	ursula.start()
 	laptop.start()
@@ -190,12 +162,13 @@ func TestRestartUnderLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := ping(long); err != nil {
+		long.SetDeadline(time.Now().Add(time.Minute))
+		if err := agenttest.Ping(long); err != nil {
 			t.Fatal(err)
 		}
 		begun, before := time.Now(), done.Load()
 		ursula.end(syscall.SIGTERM)
-		if err := ping(long); err == nil {
+		if err := agenttest.Ping(long); err == nil {
 			t.Error("a connection outlived the agent")
 		}
 		long.Close()
@@ -214,7 +187,7 @@ func TestRestartUnderLoad(t *testing.T) {
 // though the node's certificate was renewed meanwhile, and does not wait until QUIC gives
 // up.
 func TestKilled(t *testing.T) {
-	c := agenttest.NewCluster(t, echoing(t))
+	c := agenttest.NewCluster(t, agenttest.Echo(t))
 	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)
 	ursula.start()
 	laptop.start()
@@ -223,7 +196,8 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer long.Close()
-	if err := ping(long); err != nil {
+	long.SetDeadline(time.Now().Add(time.Minute))
+	if err := agenttest.Ping(long); err != nil {
 		t.Fatal(err)
 	}
 	killed := time.Now()

@@ -16,7 +16,7 @@ type entry[K any] struct {
 	close func()
 }
 
-// Admit asks for k. When it is allowed, close is kept until release is called, to
+// Admit admits k where the rule allows it. Then, close is kept until release is called, to
 // be called at most once; it must not block or call the gate.
 func (g *Gate[K]) Admit(k K, close func()) (release func(), ok bool) {
 	g.mu.Lock()

@@ -29,7 +29,7 @@ func Compile(published []florete.Published) List {
 	return l
 }
 
-// Allows tells whether caller, presenting leaf, may connect to target.
+// Allows reports whether caller, presenting leaf, may connect to target.
 func (l List) Allows(target, caller florete.ID, leaf *x509.Certificate) bool {
 	for _, want := range l.allowed[pair{target, caller}] {
 		if want == "" || want == Fingerprint(leaf) {

@@ -74,7 +74,7 @@ func (t Table) UIDs(ids []florete.ID, all bool) (uids []uint32) {
 	return slices.Compact(uids)
 }
 
-// MayAct tells whether the uid is among the callers of id.
+// MayAct reports whether the uid is among the callers of id.
 func (t Table) MayAct(uid uint32, id florete.ID) bool {
 	return slices.ContainsFunc(t.rows, func(r row) bool {
 		return r.id == id && slices.Contains(r.uids, uid)

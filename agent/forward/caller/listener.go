@@ -1,7 +1,6 @@
 package caller
 
 import (
-	"fmt"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -11,27 +10,22 @@ import (
 // same socket: while it is there, no other gets what is sent to its address.
 type Listener struct {
 	UID    uint32 // its owner
-	socket socket
+	cookie cookie
 }
 
 // FindListener finds the listener of TCP that takes connections to an address of this
 // host. ErrGone says that there is none in the forwarder's network namespace.
 func FindListener(addr netip.AddrPort) (Listener, error) {
-	k, err := openKernel()
-	if err != nil {
-		return Listener{}, fmt.Errorf("caller: %w", err)
-	}
-	defer k.close()
 	anyone := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 	if !addr.Addr().Unmap().Is4() {
 		anyone = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
 	}
-	m, err := k.ask(unix.IPPROTO_TCP, addr, anyone)
+	m, err := lookup(unix.IPPROTO_TCP, addr, anyone)
 	if err != nil {
 		return Listener{}, explain(err, addr, anyone)
 	}
 	if m.state != unix.BPF_TCP_LISTEN || m.inode == 0 {
 		return Listener{}, ErrGone
 	}
-	return Listener{m.uid, socket(m.id.cookie)}, nil
+	return Listener{m.uid, m.id.cookie}, nil
 }

@@ -9,7 +9,7 @@ import (
 // UDP has no connections, and a process may write any of the host's addresses as the
 // source of a datagram, or be gone when it is read. Who sent it is known for certain only
 // where package guard has the kernel mark it (SO_MARK, socket(7)) with the sender's uid:
-// eight bits that say so, and 24 of uid.
+// eight bits that mark it as such, and 24 of uid.
 const (
 	markTag  = 0xf1 << 24
 	markMask = 0xff << 24

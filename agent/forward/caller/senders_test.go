@@ -15,10 +15,7 @@ import (
 )
 
 // receiver tells whose datagrams come to it.
-type receiver struct {
-	*net.UDPConn
-	senders *caller.Senders
-}
+type receiver struct{ *net.UDPConn }
 
 func receive(t *testing.T, addr string) *receiver {
 	t.Helper()
@@ -26,13 +23,9 @@ func receive(t *testing.T, addr string) *receiver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := caller.OpenSenders()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close(); s.Close() })
+	t.Cleanup(func() { c.Close() })
 	c.SetReadDeadline(time.Now().Add(10 * time.Second))
-	return &receiver{c, s}
+	return &receiver{c}
 }
 
 // next is who has the address of the next datagram's sender when then has run.
@@ -43,7 +36,7 @@ func (r *receiver) next(t *testing.T, then func(from netip.AddrPort)) (uint32, e
 		t.Fatal(err)
 	}
 	then(from)
-	return r.senders.UID(from, r.LocalAddr().(*net.UDPAddr).AddrPort())
+	return caller.SenderUID(from, r.LocalAddr().(*net.UDPAddr).AddrPort())
 }
 
 func nothing(netip.AddrPort) {}

@@ -25,12 +25,7 @@ func UID(c *net.TCPConn) (uint32, error) {
 	if err != nil {
 		return 0, fmt.Errorf("caller: %w", err)
 	}
-	k, err := openKernel()
-	if err != nil {
-		return 0, fmt.Errorf("caller: %w", err)
-	}
-	defer k.close()
-	m, err := k.ask(unix.IPPROTO_TCP, peer, local)
+	m, err := lookup(unix.IPPROTO_TCP, peer, local)
 	if err != nil {
 		return 0, explain(err, peer, local)
 	}
@@ -46,7 +41,7 @@ func UID(c *net.TCPConn) (uint32, error) {
 	return m.uid, nil
 }
 
-// closed tells whether the kernel has no connection behind c any more.
+// closed reports whether the kernel has no connection behind c any more.
 func closed(c *net.TCPConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -59,27 +54,11 @@ func closed(c *net.TCPConn) bool {
 	return err != nil || info.State == unix.BPF_TCP_CLOSE
 }
 
-// Senders tells whose UDP sockets send to a local address. It is for one goroutine,
-// and must be closed.
-type Senders struct{ k kernel }
-
-// OpenSenders makes ready to ask the kernel.
-func OpenSenders() (*Senders, error) {
-	k, err := openKernel()
-	if err != nil {
-		return nil, fmt.Errorf("caller: %w", err)
-	}
-	return &Senders{k}, nil
-}
-
-// Close ends it.
-func (s *Senders) Close() { s.k.close() }
-
-// UID is the owner of the socket, connected or not, that has the address peer now
-// and takes what local sends there. One that has sent and closed is gone.
-func (s *Senders) UID(peer, local netip.AddrPort) (uint32, error) {
-	// Of UDP the kernel wants to hear the way of a datagram to the socket.
-	m, err := s.k.ask(unix.IPPROTO_UDP, local, peer)
+// SenderUID is the owner of the UDP socket, connected or not, that has the address peer
+// now and takes what local sends there. One that has sent and closed is gone.
+func SenderUID(peer, local netip.AddrPort) (uint32, error) {
+	// Of UDP the kernel looks up the socket that a datagram from local would reach.
+	m, err := lookup(unix.IPPROTO_UDP, local, peer)
 	if err != nil {
 		return 0, explain(err, peer, local)
 	}

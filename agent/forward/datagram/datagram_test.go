@@ -69,9 +69,9 @@ func connect(t *testing.T, here, there net.PacketConn, config *quic.Config) (cli
 	return client, server
 }
 
-// end is one end of a connection, and of its flows.
+// end is one end of a connection, and of its sessions.
 type end struct {
-	conn  *datagram.Conn
+	conn  *datagram.Mux
 	quic  *quic.Conn
 	tasks sync.WaitGroup
 }
@@ -86,25 +86,25 @@ func endsOn(t *testing.T, here, there net.PacketConn, config *quic.Config) (clie
 	c, s := connect(t, here, there, config)
 	client, server = &end{quic: c}, &end{quic: s}
 	for _, e := range []*end{client, server} {
-		e.conn = datagram.Over(e.quic, &e.tasks)
+		e.conn = datagram.NewMux(e.quic, &e.tasks)
 		t.Cleanup(e.tasks.Wait)
 	}
 	t.Cleanup(func() { c.CloseWithError(0, ""); s.CloseWithError(0, "") })
 	return client, server
 }
 
-// flow is an end of a flow that runs.
-type flow struct {
-	*datagram.Flow
+// session is an end of a session that runs.
+type session struct {
+	*datagram.Session
 	got                         chan []byte
 	fromLocal, toLocal, dropped atomic.Int64
 	ended                       chan error
 }
 
-func (e *end) flow(t *testing.T, st *quic.Stream, idle time.Duration, answer func() error) *flow {
+func (e *end) begin(t *testing.T, st *quic.Stream, idle time.Duration, answer func() error) *session {
 	t.Helper()
-	f := &flow{got: make(chan []byte, 1<<16), ended: make(chan error, 1)}
-	f.Flow = datagram.New(t.Context(), datagram.Local{
+	f := &session{got: make(chan []byte, 1<<16), ended: make(chan error, 1)}
+	f.Session = datagram.New(t.Context(), datagram.Local{
 		Deliver:   func(b []byte) { f.got <- bytes.Clone(b) },
 		Idle:      idle,
 		FromLocal: &f.fromLocal, ToLocal: &f.toLocal, Dropped: &f.dropped, Held: new(datagram.Held),
@@ -114,8 +114,8 @@ func (e *end) flow(t *testing.T, st *quic.Stream, idle time.Duration, answer fun
 	return f
 }
 
-// flows makes both ends of a new flow.
-func flows(t *testing.T, c, s *end, idle time.Duration) (a, b *flow) {
+// sessions makes both ends of a new session.
+func sessions(t *testing.T, c, s *end, idle time.Duration) (a, b *session) {
 	t.Helper()
 	st, err := c.quic.OpenStream()
 	if err != nil {
@@ -128,10 +128,10 @@ func flows(t *testing.T, c, s *end, idle time.Duration) (a, b *flow) {
 	}
 	theirs.Read(make([]byte, 1))
 	answer := func() error { return nil }
-	return c.flow(t, st, idle, answer), s.flow(t, theirs, idle, answer)
+	return c.begin(t, st, idle, answer), s.begin(t, theirs, idle, answer)
 }
 
-func (f *flow) want(t *testing.T, payload string) {
+func (f *session) want(t *testing.T, payload string) {
 	t.Helper()
 	select {
 	case b := <-f.got:
@@ -143,13 +143,13 @@ func (f *flow) want(t *testing.T, payload string) {
 	}
 }
 
-func (f *flow) wantEnd(t *testing.T) error {
+func (f *session) wantEnd(t *testing.T) error {
 	t.Helper()
 	select {
 	case err := <-f.ended:
 		return err
 	case <-time.After(20 * time.Second):
-		t.Fatal("the flow does not end")
+		t.Fatal("the session does not end")
 		return nil
 	}
 }
@@ -160,7 +160,7 @@ func TestBothWays(t *testing.T) {
 	for name, config := range map[string]*quic.Config{"in frames": enabled, "to a peer that takes no frames": {}} {
 		t.Run(name, func(t *testing.T) {
 			c, s := ends(t, config)
-			a, b := flows(t, c, s, time.Minute)
+			a, b := sessions(t, c, s, time.Minute)
 			for _, size := range []int{0, 1, 1100, 1500, wire.MaxPayload} {
 				payload := string(make([]byte, size))
 				a.Send([]byte(payload))
@@ -204,13 +204,13 @@ func TestBeforeTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	answered := make(chan struct{})
-	a := c.flow(t, st, time.Minute, func() error { <-answered; return nil })
+	a := c.begin(t, st, time.Minute, func() error { <-answered; return nil })
 	a.Send([]byte("early"))
 	theirs, err := s.quic.AcceptStream(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := s.flow(t, theirs, time.Minute, func() error { return nil })
+	b := s.begin(t, theirs, time.Minute, func() error { return nil })
 	b.want(t, "early")
 	close(answered)
 	b.Send([]byte("answer"))
@@ -222,14 +222,14 @@ func TestIdle(t *testing.T) {
 		const idle = 10 * time.Second
 		here, there := memory(t)
 		c, s := endsOn(t, here, there, enabled)
-		a, b := flows(t, c, s, idle)
+		a, b := sessions(t, c, s, idle)
 		for range 6 {
 			time.Sleep(idle - time.Millisecond)
 			a.Send([]byte("x"))
 			b.want(t, "x")
 		}
 		used := time.Now()
-		for _, f := range []*flow{a, b} {
+		for _, f := range []*session{a, b} {
 			if err := f.wantEnd(t); err != nil {
 				t.Error(err)
 			}
@@ -243,7 +243,7 @@ func TestIdle(t *testing.T) {
 func TestEndTellsWhy(t *testing.T) {
 	c, s := ends(t, enabled)
 	for code, want := range map[wire.Code]bool{wire.Done: false, wire.Refused: true, wire.Stopping: true} {
-		a, b := flows(t, c, s, time.Minute)
+		a, b := sessions(t, c, s, time.Minute)
 		b.End(code)
 		if err := b.wantEnd(t); err != nil {
 			t.Error(err)
@@ -263,7 +263,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	no := errors.New("no")
-	f := c.flow(t, st, time.Minute, func() error { return no })
+	f := c.begin(t, st, time.Minute, func() error { return no })
 	if err := f.wantEnd(t); err != no {
 		t.Errorf("got %v", err)
 	}
@@ -272,8 +272,8 @@ func TestRefused(t *testing.T) {
 // TestNothingWaits: who sends more than goes is told by nobody, and holds up nobody.
 func TestNothingWaits(t *testing.T) {
 	c, s := ends(t, enabled)
-	a, _ := flows(t, c, s, time.Minute)
-	other, there := flows(t, c, s, time.Minute)
+	a, _ := sessions(t, c, s, time.Minute)
+	other, there := sessions(t, c, s, time.Minute)
 	const n = 100_000
 	done := make(chan struct{})
 	go func() {
@@ -290,12 +290,12 @@ func TestNothingWaits(t *testing.T) {
 	// A datagram may be lost in such a crowd, but not all of them.
 	for deadline := time.Now().Add(20 * time.Second); len(there.got) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("nothing of the other flow arrives")
+			t.Fatal("nothing of the other session arrives")
 		}
 		other.Send([]byte("me too"))
 	}
 	if a.dropped.Load() == 0 || a.dropped.Load() == n || other.dropped.Load() != 0 {
-		t.Errorf("dropped %d of %d, and %d of the other flow", a.dropped.Load(), n, other.dropped.Load())
+		t.Errorf("dropped %d of %d, and %d of the other session", a.dropped.Load(), n, other.dropped.Load())
 	}
 }
 
@@ -306,7 +306,7 @@ func TestStreamIsStuck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := c.flow(t, st, time.Minute, func() error { return nil })
+	a := c.begin(t, st, time.Minute, func() error { return nil })
 	for range 1000 {
 		a.Send(make([]byte, 60_000))
 	}
@@ -319,19 +319,19 @@ func TestStreamIsStuck(t *testing.T) {
 	}
 }
 
-// TestMaxFlows: a flow too many ends the one that was idle longest.
-func TestMaxFlows(t *testing.T) {
+// TestMaxSessions: a session too many ends the one that was idle longest.
+func TestMaxSessions(t *testing.T) {
 	c, s := ends(t, enabled)
-	first, there := flows(t, c, s, time.Minute)
-	second, _ := flows(t, c, s, time.Minute)
+	first, there := sessions(t, c, s, time.Minute)
+	second, _ := sessions(t, c, s, time.Minute)
 	first.Send([]byte("x")) // now the second is idle longest
 	there.want(t, "x")
-	for range datagram.MaxFlows - 1 {
+	for range datagram.MaxSessions - 1 {
 		st, err := c.quic.OpenStreamSync(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.flow(t, st, time.Minute, func() error { return nil })
+		c.begin(t, st, time.Minute, func() error { return nil })
 	}
 	if err := second.wantEnd(t); err != nil {
 		t.Error(err)
@@ -345,10 +345,10 @@ func TestMaxFlows(t *testing.T) {
 	there.want(t, "y")
 }
 
-// TestStrayFrames of flows that are not there hurt nobody.
+// TestStrayFrames of sessions that are not there hurt nobody.
 func TestStrayFrames(t *testing.T) {
 	c, s := ends(t, enabled)
-	_, b := flows(t, c, s, time.Minute)
+	_, b := sessions(t, c, s, time.Minute)
 	for _, frame := range []string{"", "\x40", "\x3fgone", "\xff\xff\xff\xff\xff\xff\xff\xff", "\x00here"} {
 		if err := c.quic.SendDatagram([]byte(frame)); err != nil {
 			t.Fatal(err)
@@ -357,10 +357,10 @@ func TestStrayFrames(t *testing.T) {
 	b.want(t, "here")
 }
 
-// TestConnectionLost ends its flows with the reason.
+// TestConnectionLost ends its sessions with the reason.
 func TestConnectionLost(t *testing.T) {
 	c, s := ends(t, enabled)
-	a, _ := flows(t, c, s, time.Minute)
+	a, _ := sessions(t, c, s, time.Minute)
 	s.quic.CloseWithError(quic.ApplicationErrorCode(wire.Denied), "")
 	var app *quic.ApplicationError
 	if err := a.wantEnd(t); !errors.As(err, &app) || wire.Code(app.ErrorCode) != wire.Denied {

@@ -26,8 +26,8 @@ func (p packet) cost() int64 { return int64(len(p)) + 1024 }
 
 // frame is the packet as a DATAGRAM frame has it.
 func (p packet) frame(stream quic.StreamID) []byte {
-	var flow [headroom]byte
-	head := wire.AppendFlow(flow[:0], stream)
+	var id [headroom]byte
+	head := wire.AppendStreamID(id[:0], stream)
 	return p.with(head)
 }
 

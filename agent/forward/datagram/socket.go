@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BufferSize is asked of the kernel for sockets, which gives what net.core.rmem_max
+// BufferSize is requested of the kernel for sockets, which grants what net.core.rmem_max
 // allows: a burst waits there.
 const BufferSize = 4 << 20
 

@@ -1,5 +1,5 @@
 // Package fdstore keeps listening sockets open while the process that listens is
-// started again: systemd holds them meanwhile (sd_notify(3), FDSTORE=1) and passes
+// started again: systemd stores them meanwhile (sd_notify(3), FDSTORE=1) and passes
 // them to the next process (sd_listen_fds(3)). Who connects or sends in between waits
 // in the kernel's queue, and nobody else can take the address. Where systemd does not
 // run the process, sockets are plain.
@@ -19,29 +19,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Store has what systemd holds for this process. The zero Store holds nothing yet.
+// Store has what systemd stores for this process. The zero Store has nothing yet.
 type Store struct {
-	mu     sync.Mutex
-	passed map[place]io.Closer // not taken yet
-	held   map[place]bool
+	mu        sync.Mutex
+	inherited map[addr]io.Closer // not listened on yet
+	stored    map[addr]bool      // by systemd
 
 	secrets map[string][]byte // of the process before
 }
 
-// place is where a socket listens.
-type place struct {
+// addr is where a socket listens.
+type addr struct {
 	network string // "tcp", "udp", or "quic" for UDP that other hosts send to
-	addr    netip.AddrPort
+	at      netip.AddrPort
 }
 
 // Open takes over what systemd passes to this process, which it does once.
 func Open() *Store {
-	s := &Store{passed: map[place]io.Closer{}, held: map[place]bool{}, secrets: map[string][]byte{}}
+	s := &Store{inherited: map[addr]io.Closer{}, stored: map[addr]bool{}, secrets: map[string][]byte{}}
 	for _, f := range activation.Files(true) {
 		if name, ok := strings.CutPrefix(f.Name(), secretPrefix); ok {
 			s.secrets[name] = readSecret(f)
 		} else if p, socket := listening(f); socket != nil {
-			s.passed[p], s.held[p] = socket, true
+			s.inherited[p], s.stored[p] = socket, true
 		}
 		f.Close()
 	}
@@ -49,107 +49,107 @@ func Open() *Store {
 }
 
 // listening is the socket that a file is, nil when it is another kind of file.
-func listening(f *os.File) (place, io.Closer) {
+func listening(f *os.File) (addr, io.Closer) {
 	if ln, err := net.FileListener(f); err == nil {
-		if addr, ok := ln.Addr().(*net.TCPAddr); ok {
-			return place{"tcp", addr.AddrPort()}, ln
+		if bound, ok := ln.Addr().(*net.TCPAddr); ok {
+			return addr{"tcp", bound.AddrPort()}, ln
 		}
 		ln.Close()
 	} else if c, err := net.FilePacketConn(f); err == nil {
-		if addr, ok := c.LocalAddr().(*net.UDPAddr); ok {
+		if bound, ok := c.LocalAddr().(*net.UDPAddr); ok {
 			if strings.HasPrefix(f.Name(), "quic-") {
-				return quicPlace(addr.AddrPort()), c
+				return quicAddr(bound.AddrPort()), c
 			}
-			return place{"udp", addr.AddrPort()}, c
+			return addr{"udp", bound.AddrPort()}, c
 		}
 		c.Close()
 	}
-	return place{}, nil
+	return addr{}, nil
 }
 
-// Listen returns the listener of an address, one that was passed where there is
+// Listen returns the listener of an address, an inherited one where there is
 // one. Without an error of the address itself it always does: a socket that
-// systemd does not take is lost at the next start, and no worse.
-func (s *Store) Listen(addr netip.AddrPort) (*net.TCPListener, error) {
-	return take(s, place{"tcp", addr}, func() (*net.TCPListener, error) {
-		return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
+// systemd does not store is lost at the next start, and no worse.
+func (s *Store) Listen(at netip.AddrPort) (*net.TCPListener, error) {
+	return listen(s, addr{"tcp", at}, func() (*net.TCPListener, error) {
+		return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
 	})
 }
 
 // ListenUDP is Listen for UDP.
-func (s *Store) ListenUDP(addr netip.AddrPort) (*net.UDPConn, error) {
-	return take(s, place{"udp", addr}, func() (*net.UDPConn, error) {
-		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(addr))
+func (s *Store) ListenUDP(at netip.AddrPort) (*net.UDPConn, error) {
+	return listen(s, addr{"udp", at}, func() (*net.UDPConn, error) {
+		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	})
 }
 
 // ListenQUIC is ListenUDP for what other hosts send to: what comes while no process is
 // there waits for the next one.
-func (s *Store) ListenQUIC(addr netip.AddrPort) (*net.UDPConn, error) {
-	return take(s, quicPlace(addr), func() (*net.UDPConn, error) {
-		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(addr))
+func (s *Store) ListenQUIC(at netip.AddrPort) (*net.UDPConn, error) {
+	return listen(s, quicAddr(at), func() (*net.UDPConn, error) {
+		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	})
 }
 
-// quicPlace is an address as the socket has it: one that is bound to all addresses is
+// quicAddr is an address as the socket has it: one that is bound to all addresses is
 // bound to those of both families.
-func quicPlace(addr netip.AddrPort) place {
-	ip := addr.Addr().Unmap()
+func quicAddr(at netip.AddrPort) addr {
+	ip := at.Addr().Unmap()
 	if !ip.IsValid() || ip.IsUnspecified() {
 		ip = netip.IPv6Unspecified()
 	}
-	return place{"quic", netip.AddrPortFrom(ip, addr.Port())}
+	return addr{"quic", netip.AddrPortFrom(ip, at.Port())}
 }
 
-func take[S interface {
+func listen[S interface {
 	io.Closer
 	syscall.Conn
-}](s *Store, p place, bind func() (S, error)) (S, error) {
+}](s *Store, a addr, bind func() (S, error)) (S, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if socket, ok := s.passed[p]; ok {
-		delete(s.passed, p)
+	if socket, ok := s.inherited[a]; ok {
+		delete(s.inherited, a)
 		return socket.(S), nil
 	}
 	socket, err := bind()
 	if err != nil {
 		return socket, err
 	}
-	if s.held == nil {
-		s.held = map[place]bool{}
+	if s.stored == nil {
+		s.stored = map[addr]bool{}
 	}
-	s.held[p] = Hold(p.name(), socket) == nil
+	s.stored[a] = Hold(a.name(), socket) == nil
 	return socket, nil
 }
 
-// Retain drops all local listeners that are not wanted. Sockets that were taken are the
+// Retain drops all local listeners that are not wanted. Sockets that Listen returned are the
 // caller's to close.
 func (s *Store) Retain(tcp, udp map[netip.AddrPort]bool) {
-	s.retain(func(p place) bool {
-		return p.network == "quic" || tcp[p.addr] && p.network == "tcp" || udp[p.addr] && p.network == "udp"
+	s.retain(func(a addr) bool {
+		return a.network == "quic" || tcp[a.at] && a.network == "tcp" || udp[a.at] && a.network == "udp"
 	})
 }
 
 // RetainQUIC is Retain for what other hosts send to.
 func (s *Store) RetainQUIC(addrs ...netip.AddrPort) {
-	s.retain(func(p place) bool {
-		return p.network != "quic" || slices.ContainsFunc(addrs, func(a netip.AddrPort) bool { return p == quicPlace(a) })
+	s.retain(func(a addr) bool {
+		return a.network != "quic" || slices.ContainsFunc(addrs, func(at netip.AddrPort) bool { return a == quicAddr(at) })
 	})
 }
 
-func (s *Store) retain(wanted func(place) bool) {
+func (s *Store) retain(wanted func(addr) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p := range s.held {
-		if wanted(p) {
+	for a := range s.stored {
+		if wanted(a) {
 			continue
 		}
-		if socket, ok := s.passed[p]; ok {
+		if socket, ok := s.inherited[a]; ok {
 			socket.Close()
-			delete(s.passed, p)
+			delete(s.inherited, a)
 		}
-		if Drop(p.name()) == nil {
-			delete(s.held, p)
+		if Drop(a.name()) == nil {
+			delete(s.stored, a)
 		}
 	}
 }
@@ -172,8 +172,8 @@ func Hold(name string, file syscall.Conn) error {
 // Drop undoes Hold.
 func Drop(name string) error { return notify("FDSTOREREMOVE=1\nFDNAME=" + name) }
 
-// name is the place in the letters that FDNAME may have.
-func (p place) name() string { return p.network + "-" + strings.ReplaceAll(p.addr.String(), ":", "-") }
+// name is the address in the letters that FDNAME may have.
+func (a addr) name() string { return a.network + "-" + strings.ReplaceAll(a.at.String(), ":", "-") }
 
 // notify sends a message with files to systemd. Without systemd it sends nothing.
 func notify(message string, files ...int) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
@@ -25,37 +26,36 @@ const (
 )
 
 // carry serves one stream, and calls done once its service is connected, or is not. A UDP
-// flow has no end of its own that could be waited for.
+// session has no end of its own that could be waited for.
 func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st *quic.Stream, done func(opened bool)) {
-	conn, owner, code, err := s.connect(in, st)
+	service, conn, code, err := s.connect(in, st)
 	done(err == nil)
 	if err != nil {
 		s.refuse(in, code, err.Error())
 		transport.Reset(st, code)
 		return
 	}
-	if udp, ok := conn.(*net.UDPConn); ok {
-		s.carryDatagrams(r.accepting, in, st, udp, owner)
+	if service.Protocol == florete.UDP {
+		s.carryDatagrams(r.accepting, in, st, conn.(*net.UDPConn), service.owner)
 		return
 	}
-	flow := s.Tally.Begin(metrics.In, in.Target, in.Peer.ID)
-	defer flow.Done()
+	counted := s.Metrics.Begin(metrics.In, in.Target, in.Peer.ID)
+	defer counted.Done()
 	local := conn.(splice.Conn)
 	if _, err := st.Write([]byte{wire.Connected}); err != nil {
 		splice.Reset(local)
 		transport.Reset(st, wire.Reset)
 		return
 	}
-	_ = splice.Run(ctx, splice.Pair{Local: local, Stream: st, FromLocal: flow.Received, ToLocal: flow.Sent, Read: &in.Usage.Read})
+	splice.Run(ctx, splice.Pair{Local: local, Stream: st, FromLocal: counted.Received, ToLocal: counted.Sent, Read: &in.Usage.Read})
 }
 
-// connect checks what the stream asks for and connects to its upstream. The code
+// connect checks what the preamble names and connects to its upstream. The code
 // goes with the error.
-func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (net.Conn, upstream.Owner, wire.Code, error) {
+func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (published, net.Conn, wire.Code, error) {
 	service, ok := s.rules.Load().published[in.Target]
-	owner := service.owner
 	if !ok {
-		return nil, owner, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
+		return service, nil, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
 	}
 	kind := wire.TCP
 	if service.Protocol == florete.UDP {
@@ -64,20 +64,24 @@ func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (net.Conn, ups
 	st.SetReadDeadline(time.Now().Add(preambleTimeout))
 	p, err := wire.Read(st, kind)
 	if err != nil {
-		return nil, owner, wire.BadPreamble, err
+		return service, nil, wire.BadPreamble, err
 	}
 	st.SetReadDeadline(time.Time{})
 	switch {
 	case p.Target != in.Target:
-		return nil, owner, wire.NotPublished, fmt.Errorf("stream asks for %s on a connection to %s", p.Target, in.Target)
+		return service, nil, wire.NotPublished, fmt.Errorf("the preamble names %s on a connection to %s", p.Target, in.Target)
 	case in.Expired():
-		return nil, owner, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
+		return service, nil, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
 	}
 	ctx, cancel := context.WithTimeout(st.Context(), upstreamTimeout)
 	defer cancel()
-	conn, err := upstream.Dial(ctx, service.Published, owner)
-	return conn, owner, failure(err), err
+	conn, err := upstream.Dial(ctx, service.Published, service.owner)
+	return service, conn, failure(err), err
 }
+
+// exhausted are what the kernel returns when this host is out of files, ports or memory,
+// or as many wait for the upstream as its queue holds (EAGAIN of a Unix socket).
+var exhausted = []syscall.Errno{syscall.EAGAIN, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
 
 // failure is the code for an upstream that cannot be reached; Done when it can.
 func failure(err error) wire.Code {
@@ -89,6 +93,8 @@ func failure(err error) wire.Code {
 		return wire.Foreign
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return wire.Refused
+	case slices.ContainsFunc(exhausted, func(e syscall.Errno) bool { return errors.Is(err, e) }):
+		return wire.Busy
 	}
 	return wire.Unreachable
 }
@@ -117,8 +123,8 @@ func (s *Server) rejected(r transport.Rejection) {
 }
 
 func (s *Server) count(k logsum.Key, r metrics.Refusal) {
-	r.Side, r.Time = metrics.In, time.Now()
-	s.Tally.Refuse(r)
+	r.Direction, r.Time = metrics.In, time.Now()
+	s.Metrics.Refuse(r)
 	k.Reason = r.Reason
-	s.refused.Warn(k, "refused", "side", r.Side, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
+	s.refused.Warn(k, "refused", "direction", r.Direction, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
 }

@@ -16,32 +16,26 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// carryDatagrams joins a UDP flow to a socket of its own.
+// carryDatagrams joins a UDP session to a socket of its own.
 func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st *quic.Stream, conn *net.UDPConn, owner upstream.Owner) {
 	defer conn.Close()
-	peer, err := upstream.NewPeer(conn, owner)
-	if err != nil {
-		transport.Reset(st, wire.Unreachable)
-		return
-	}
-	defer peer.Close()
+	peer := upstream.NewPeer(conn, owner)
 	socket, err := datagram.NewSocket(conn)
 	if err != nil {
-		conn.Close()
-		transport.Reset(st, wire.Unreachable)
+		transport.Reset(st, failure(err))
 		return
 	}
-	counted := s.Tally.Begin(metrics.In, in.Target, in.Peer.ID)
+	counted := s.Metrics.Begin(metrics.In, in.Target, in.Peer.ID)
 	defer counted.Done()
-	var f *datagram.Flow
-	f = datagram.New(ctx, datagram.Local{
+	var session *datagram.Session
+	session = datagram.New(ctx, datagram.Local{
 		Deliver: func(b []byte) {
 			err := peer.Check()
 			if err == nil {
 				err = socket.Send(b)
 			}
 			if code := lost(err); code != wire.Done {
-				f.End(code)
+				session.End(code)
 			}
 		},
 		Idle:      datagram.Idle,
@@ -50,16 +44,16 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 		Dropped:   counted.Dropped,
 		Held:      &s.peers.of(in.Peer.ID).held,
 	})
-	f.Attach(in.Flows, st)
+	session.Attach(in.Mux, st)
 	var receiving sync.WaitGroup
-	_ = f.Run(func() error {
+	_ = session.Run(func() error {
 		if _, err := st.Write([]byte{wire.Connected}); err != nil {
 			return err
 		}
 		receiving.Go(func() {
-			for f.Context().Err() == nil {
-				if err := socket.Receive(f.Send); err != nil {
-					f.End(lost(err))
+			for session.Context().Err() == nil {
+				if err := socket.Receive(session.Send); err != nil {
+					session.End(lost(err))
 				}
 			}
 		})
@@ -67,7 +61,7 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 	})
 	socket.Close()
 	receiving.Wait()
-	if code := f.Code(); code == wire.Refused || code == wire.Unreachable || code == wire.Foreign {
+	if code := session.Code(); code == wire.Refused || code == wire.Unreachable || code == wire.Foreign {
 		s.refuse(in, code, conn.RemoteAddr().String())
 	}
 }

@@ -34,7 +34,7 @@ import (
 // Config is what a Server needs; every field but ResetKey, Sockets and Limits must be set.
 type Config struct {
 	Identities func() *identity.Set // in force
-	Tally      *metrics.Tally
+	Metrics    *metrics.Counters
 	Usage      *usage.Table
 	Log        *slog.Logger
 	Grace      time.Duration // for live connections at Close
@@ -258,14 +258,14 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 	defer release()
 	release, err := s.acquireConnection(in.Peer.ID)
 	if err != nil {
-		s.refuse(in, wire.Overloaded, err.Error())
-		in.Close(wire.Overloaded)
+		s.refuse(in, wire.Busy, err.Error())
+		in.Close(wire.Busy)
 		return
 	}
 	defer release()
 	defer in.Register(s.Usage, func() {
-		s.refuse(in, wire.Overloaded, "memory is short, and nobody holds more of it")
-		in.Close(wire.Overloaded)
+		s.refuse(in, wire.Busy, "memory is short, and nobody holds more of it")
+		in.Close(wire.Busy)
 	})()
 	peer := s.peers.of(in.Peer.ID)
 	for {
@@ -281,8 +281,8 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		release, ok := s.streams.Acquire(in.Peer.ID)
 		if !ok {
 			done(false)
-			s.refuse(in, wire.Overloaded, fmt.Sprintf("has %d TCP connections and UDP flows to this host", s.streams.Max()))
-			transport.Reset(st, wire.Overloaded)
+			s.refuse(in, wire.Busy, fmt.Sprintf("has %d TCP connections and UDP sessions to this host", s.streams.Max()))
+			transport.Reset(st, wire.Busy)
 			continue
 		}
 		unserved.Store(int64(st.StreamID()) + 1)

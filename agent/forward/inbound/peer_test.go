@@ -3,11 +3,13 @@ package inbound_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
@@ -21,35 +23,21 @@ import (
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
 
-// cluster has a server of outline, an echo, that lets alice and bob have two of
+// cluster has a server of outline that lets alice and bob have two of
 // everything.
 type cluster struct {
 	t *testing.T
 	*agenttest.Cluster
-	counted *metrics.Tally
+	counted *metrics.Counters
 }
 
-func start(t *testing.T) *cluster {
+func start(t *testing.T, upstream string) *cluster {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() { io.Copy(c, c); c.Close() }()
-		}
-	}()
-	c := &cluster{t, agenttest.NewCluster(t, ln.Addr().String()), &metrics.Tally{}}
+	c := &cluster{t, agenttest.NewCluster(t, upstream), &metrics.Counters{}}
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: agenttest.Alice}, {ID: agenttest.Bob}}
 	ursula := c.Ursula.Identities(t)
 	s := inbound.New(inbound.Config{
-		Identities: func() *identity.Set { return ursula }, Tally: c.counted, Log: slog.New(slog.DiscardHandler), Limits: inbound.Limits{Connections: 2, Streams: 2}, Usage: &usage.Table{},
+		Identities: func() *identity.Set { return ursula }, Metrics: c.counted, Log: slog.New(slog.DiscardHandler), Limits: inbound.Limits{Connections: 2, Streams: 2}, Usage: &usage.Table{},
 	})
 	t.Cleanup(s.Close)
 	if errs := s.Apply(c.Publish); len(errs) > 0 {
@@ -87,35 +75,28 @@ func (c *cluster) open(p *transport.Pool, as florete.ID) (*transport.Stream, err
 	return st, st.Answer(ctx)
 }
 
-func (c *cluster) wantRefused(err error) {
+// wantBusy wants alice to be refused so at both sides.
+func (c *cluster) wantBusy(err error) {
 	c.t.Helper()
 	var refused *transport.RefusedError
-	if !errors.As(err, &refused) || refused.Code != wire.Overloaded {
-		c.t.Errorf("a third: %v, want overloaded", err)
+	if !errors.As(err, &refused) || refused.Code != wire.Busy {
+		c.t.Errorf("one too many: %v, want busy", err)
 	}
-	if last := c.counted.Summary().Last; len(last) != 1 || last[0].Peer != agenttest.Alice.String() {
-		c.t.Errorf("refusals: %+v", last)
+	if recent := c.counted.Summary().RecentRefusals; len(recent) != 1 || recent[0].Reason != "busy" || recent[0].Peer != agenttest.Alice.String() {
+		c.t.Errorf("refusals: %+v", recent)
 	}
 }
 
 // wantRoom waits until alice is let in again.
 func (c *cluster) wantRoom(p *transport.Pool) {
 	c.t.Helper()
-	for until := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		_, err := c.open(p, agenttest.Alice)
-		if err == nil {
-			return
-		}
-		if time.Now().After(until) {
-			c.t.Fatalf("after one has ended: %v", err)
-		}
-	}
+	agenttest.WaitFor(c.t, "room after one has ended", func() bool { _, err := c.open(p, agenttest.Alice); return err == nil })
 }
 
 // TestStreams: a peer has as many connections to services as it may, and others have
 // theirs.
 func TestStreams(t *testing.T) {
-	c := start(t)
+	c := start(t, agenttest.Echo(t))
 	p := c.pool()
 	first, err := c.open(p, agenttest.Alice)
 	if err != nil {
@@ -125,7 +106,7 @@ func TestStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.open(p, agenttest.Alice)
-	c.wantRefused(err)
+	c.wantBusy(err)
 	if _, err := c.open(p, agenttest.Bob); err != nil {
 		t.Errorf("another peer: %v", err)
 	}
@@ -135,7 +116,7 @@ func TestStreams(t *testing.T) {
 
 // TestConnections: the same of connections of QUIC, without anything in them.
 func TestConnections(t *testing.T) {
-	c := start(t)
+	c := start(t, agenttest.Echo(t))
 	var pools []*transport.Pool
 	for range 2 {
 		p := c.pool()
@@ -148,10 +129,34 @@ func TestConnections(t *testing.T) {
 	}
 	third := c.pool()
 	_, err := c.open(third, agenttest.Alice)
-	c.wantRefused(err)
+	c.wantBusy(err)
 	if _, err := c.open(third, agenttest.Bob); err != nil {
 		t.Errorf("another peer: %v", err)
 	}
 	pools[0].Close()
 	c.wantRoom(third)
+}
+
+// TestBusyUpstream: an upstream whose queue is full is busy, not unreachable.
+func TestBusyUpstream(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "outline.sock")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := net.Dial("unix", path) // the one that the queue holds
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiting.Close()
+	c := start(t, "unix:"+path)
+	_, err = c.open(c.pool(), agenttest.Alice)
+	c.wantBusy(err)
 }

@@ -13,7 +13,7 @@ import (
 const (
 	// Interval is how often what was counted is written.
 	Interval = time.Minute
-	// maxStrangers bounds how many are told apart in an interval; those beyond are
+	// maxStrangers bounds how many have lines of their own in an interval; those beyond are
 	// summed up together.
 	maxStrangers = 256
 	// maxKnown is far more than the documents of a host name.

@@ -6,7 +6,6 @@ import (
 	"net"
 	"sync"
 
-	"github.com/things-go/go-socks5"
 	"github.com/things-go/go-socks5/statute"
 
 	"github.com/florete/florete"
@@ -15,35 +14,32 @@ import (
 // associate serves the request UDP ASSOCIATE (RFC 1928 section 7): the client has a
 // socket for its datagrams for as long as its connection lives. Who sends to it must be
 // a caller of the listener's identity too.
-func (s *Server) associate(conn *net.TCPConn, f flow) error {
-	release, ok := s.associations.Acquire(f.uid)
+func (s *Server) associate(local *net.TCPConn, c connection) error {
+	release, ok := s.associations.Acquire(c.uid)
 	if !ok {
-		s.refuse(f, &refusal{"too-many", fmt.Sprintf("has %d sockets through SOCKS5", s.associations.Max())})
-		return reply(conn, statute.RepServerFailure)
+		s.refuse(c, &refusal{"too-many", fmt.Sprintf("has %d sockets through SOCKS5", s.associations.Max())})
+		return reply(local, statute.RepServerFailure)
 	}
 	defer release()
-	relay, err := net.ListenUDP("udp", &net.UDPAddr{IP: conn.LocalAddr().(*net.TCPAddr).IP})
+	relay, err := net.ListenUDP("udp", &net.UDPAddr{IP: local.LocalAddr().(*net.TCPAddr).IP})
 	if err != nil {
-		return reply(conn, statute.RepServerFailure)
+		return reply(local, statute.RepServerFailure)
 	}
-	l, err := s.newSocket(relay, func(r *rules, b []byte) (destination, *refusal) { return named(r, f, b) })
-	if err != nil {
-		return reply(conn, statute.RepServerFailure)
-	}
+	l := s.newUDPListener(relay, func(r *rules, b []byte) (destination, *refusal) { return named(r, c.as, b) })
 	var receiving sync.WaitGroup
 	receiving.Go(l.receive)
 	defer receiving.Wait()
 	defer l.Close()
-	if err := socks5.SendReply(conn, statute.RepSuccess, relay.LocalAddr()); err != nil {
+	if err := replyFrom(local, statute.RepSuccess, l.addr); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, conn)
+	_, err = io.Copy(io.Discard, local)
 	return err
 }
 
 // named is the service that a client's datagram names. Fragments are not put together.
-func named(r *rules, f flow, b []byte) (destination, *refusal) {
-	d := destination{flow: flow{as: f.as, socks: true, protocol: florete.UDP}}
+func named(r *rules, as florete.ID, b []byte) (destination, *refusal) {
+	d := destination{connKey: connKey{as: as, socks: true, protocol: florete.UDP}}
 	parsed, err := statute.ParseDatagram(b)
 	if err == nil && parsed.Frag != 0 {
 		err = fmt.Errorf("fragment %d", parsed.Frag)

@@ -33,7 +33,7 @@ import (
 type Config struct {
 	Pool    *transport.Pool
 	Sockets *fdstore.Store
-	Tally   *metrics.Tally
+	Metrics *metrics.Counters
 	Log     *slog.Logger
 	Grace   time.Duration // for live connections at Close
 	PerUser int           // bounds a uid's connections; zero for 16384
@@ -49,26 +49,26 @@ const perUserAssociations = 256
 type Server struct {
 	Config
 	rules atomic.Pointer[rules]
-	gate  acl.Gate[flow]
+	gate  acl.Gate[connKey]
 	users *limit.PerKey[uint32]
 
 	refused      *logsum.Log
 	associations *limit.PerKey[uint32]
 	held         sync.Map // uid → *datagram.Held
-	flows        *drain.Group
+	carrying     *drain.Group
 
-	mu        sync.Mutex
-	listeners map[netip.AddrPort]*net.TCPListener
-	sockets   map[netip.AddrPort]*socket
-	accepts   sync.WaitGroup
+	mu      sync.Mutex
+	tcp     map[netip.AddrPort]*net.TCPListener
+	udp     map[netip.AddrPort]*udpListener
+	accepts sync.WaitGroup
 }
 
 // New returns a server that listens nowhere.
 func New(c Config) *Server {
 	s := &Server{
-		Config: c, users: limit.New[uint32](cmp.Or(c.PerUser, perUser)), flows: drain.New(),
+		Config: c, users: limit.New[uint32](cmp.Or(c.PerUser, perUser)), carrying: drain.New(),
 		refused: logsum.New(c.Log, logsum.Interval), associations: limit.New[uint32](perUserAssociations),
-		listeners: map[netip.AddrPort]*net.TCPListener{}, sockets: map[netip.AddrPort]*socket{},
+		tcp: map[netip.AddrPort]*net.TCPListener{}, udp: map[netip.AddrPort]*udpListener{},
 	}
 	s.rules.Store(&rules{})
 	return s
@@ -81,16 +81,17 @@ func (s *Server) Apply(m florete.Manifest) []error {
 	r, errs := compile(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// In this order: what has the new rules meets no gate with the old.
+	s.gate.SetRule(func(k connKey) bool { return r.check(k) == nil })
 	s.rules.Store(r)
-	s.gate.SetRule(func(f flow) bool { return r.check(f) == nil })
 
 	tcp, udp := r.addresses()
 	s.Sockets.Retain(tcp, udp)
-	return slices.Concat(errs, settle(s.listeners, tcp, s.listen), settle(s.sockets, udp, s.open))
+	return slices.Concat(errs, reconcile(s.tcp, tcp, s.listen), reconcile(s.udp, udp, s.listenUDP))
 }
 
-// settle closes what is not wanted and opens what is, and not there yet.
-func settle[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPort]bool, open func(netip.AddrPort) (L, error)) (errs []error) {
+// reconcile closes what is not wanted and opens what is, and not there yet.
+func reconcile[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPort]bool, open func(netip.AddrPort) (L, error)) (errs []error) {
 	for addr, l := range there {
 		if !wanted[addr] {
 			l.Close()
@@ -111,15 +112,15 @@ func settle[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPort]b
 	return errs
 }
 
-// Close stops accepting, ends UDP flows, gives live connections the server's grace,
+// Close stops accepting, ends UDP sessions, gives live connections the server's grace,
 // and returns when all is closed. The pool's connections stay.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	settle(s.listeners, nil, s.listen)
-	settle(s.sockets, nil, s.open)
+	reconcile(s.tcp, nil, s.listen)
+	reconcile(s.udp, nil, s.listenUDP)
 	s.accepts.Wait()
-	s.flows.Close(s.Grace)
+	s.carrying.Close(s.Grace)
 	s.refused.Close()
 	time.Sleep(transport.Flush)
 }
@@ -143,7 +144,7 @@ func (s *Server) accept(ln *net.TCPListener, addr netip.AddrPort) {
 			time.Sleep(acceptPause)
 			continue
 		}
-		if !s.flows.Go(func(ctx context.Context) { s.serve(ctx, conn, addr) }) {
+		if !s.carrying.Go(func(ctx context.Context) { s.serve(ctx, conn, addr) }) {
 			reset(conn)
 		}
 	}
@@ -153,31 +154,32 @@ func (s *Server) accept(ln *net.TCPListener, addr netip.AddrPort) {
 const acceptPause = 50 * time.Millisecond
 
 // serve finds out who connected, and where to.
-func (s *Server) serve(ctx context.Context, conn *net.TCPConn, addr netip.AddrPort) {
-	r := s.rules.Load()
-	uid, err := caller.UID(conn)
-	if err != nil {
-		s.refuse(flow{}, &refusal{reason: "caller-gone", detail: err.Error()})
-		reset(conn)
+func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrPort) {
+	c := connection{rules: s.rules.Load()}
+	var err error
+	if c.uid, err = caller.UID(local); err != nil {
+		s.refuse(c, &refusal{"caller-gone", err.Error()})
+		reset(local)
 		return
 	}
-	release, ok := s.users.Acquire(uid)
+	release, ok := s.users.Acquire(c.uid)
 	if !ok {
-		s.refuse(flow{uid: uid}, &refusal{"too-many", fmt.Sprintf("has %d connections", s.users.Max())})
-		reset(conn)
+		s.refuse(c, &refusal{"too-many", fmt.Sprintf("has %d connections", s.users.Max())})
+		reset(local)
 		return
 	}
 	defer release()
-	if reach, ok := r.reachAt[addr]; ok {
-		id, _ := r.callers.Identity(uid)
-		s.direct(ctx, conn, flow{uid: uid, as: id, target: reach.ID})
+	if c.target, ok = c.rules.reachAt[addr]; ok {
+		c.as, _ = c.rules.callers.Identity(c.uid)
+		s.direct(ctx, local, c)
 		return
 	}
-	if id, ok := r.socksAt[addr]; ok {
-		s.socks(ctx, conn, flow{uid: uid, as: id, socks: true})
+	if c.as, ok = c.rules.socksAt[addr]; ok {
+		c.socks = true
+		s.socks(ctx, local, c)
 		return
 	}
-	reset(conn)
+	reset(local)
 }
 
 func reset(c *net.TCPConn) {

@@ -16,33 +16,34 @@ import (
 type rules struct {
 	trustDomain string
 	callers     caller.Table
-	reach       map[florete.ID]florete.Reachable
-	reachAt     map[netip.AddrPort]florete.Reachable // of either protocol
+	reach       map[florete.Dialable]florete.Reachable
+	reachAt     map[netip.AddrPort]florete.Dialable // of either protocol
 	socksAt     map[netip.AddrPort]florete.ID
-	aloneTo     map[florete.ID]bool // services that one account reaches at the listener
-	aloneAs     map[florete.ID]bool // identities that one account acts under over SOCKS
+	aloneTo     map[florete.Dialable]bool // services that one account reaches at the listener
+	aloneAs     map[florete.ID]bool       // identities that one account acts under over SOCKS
 }
 
 func compile(m florete.Manifest) (*rules, []error) {
 	r := &rules{
 		trustDomain: m.TrustDomain,
-		reach:       map[florete.ID]florete.Reachable{},
-		reachAt:     map[netip.AddrPort]florete.Reachable{},
+		reach:       map[florete.Dialable]florete.Reachable{},
+		reachAt:     map[netip.AddrPort]florete.Dialable{},
 		socksAt:     map[netip.AddrPort]florete.ID{},
-		aloneTo:     map[florete.ID]bool{},
+		aloneTo:     map[florete.Dialable]bool{},
 		aloneAs:     map[florete.ID]bool{},
 	}
 	callers, problems := caller.NewTable(m.Forwarder.Callers)
 	r.callers = callers
 	for _, x := range m.Forwarder.Reach {
-		if _, err := florete.Dial(x.ID); err != nil {
+		target, err := florete.Dial(x.ID)
+		if err != nil {
 			problems = append(problems, fmt.Errorf("reach: %w", err))
 			continue
 		}
 		x.Endpoints = spread(m.Identity.ID, x.Endpoints)
-		r.reach[x.ID] = x
-		r.reachAt[x.Listen] = x
-		r.aloneTo[x.ID] = len(callers.UIDs(x.Callers, false)) == 1
+		r.reach[target] = x
+		r.reachAt[x.Listen] = target
+		r.aloneTo[target] = len(callers.UIDs(x.Callers, false)) == 1
 	}
 	for _, x := range m.Forwarder.SOCKS {
 		r.socksAt[x.Listen] = x.ID
@@ -66,8 +67,8 @@ func spread(host florete.ID, endpoints []florete.Addresses) []florete.Addresses 
 // addresses are where TCP listens, and where UDP does.
 func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
 	tcp, udp = map[netip.AddrPort]bool{}, map[netip.AddrPort]bool{}
-	for a, reach := range r.reachAt {
-		if reach.Protocol == florete.UDP {
+	for a, target := range r.reachAt {
+		if r.reach[target].Protocol == florete.UDP {
 			udp[a] = true
 		} else {
 			tcp[a] = true
@@ -79,15 +80,22 @@ func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
 	return tcp, udp
 }
 
-// flow is one connection, or UDP flow, of a local process: by uid, as an identity, to
-// a target.
-type flow struct {
+// connKey is what rules decide about one connection, or UDP session, of a local process:
+// by uid, as an identity, to a target.
+type connKey struct {
 	uid      uint32
 	as       florete.ID
-	target   florete.ID
+	target   florete.Dialable
 	protocol florete.Protocol
 	socks    bool // the listener decided the identity
 	doubt    doubt
+}
+
+// connection is one connection, or UDP session, with the rules that were in force when it
+// came: it is checked, resolved and dialled by them. Newer ones only end it (Server.gate).
+type connection struct {
+	connKey
+	rules *rules
 }
 
 // doubt is why the uid may not be who sent a datagram.
@@ -100,55 +108,49 @@ const (
 	unproven doubt = "unproven-sender"
 )
 
-// sole tells whether one account alone may send what the flow is.
-func (r *rules) sole(f flow) bool {
-	if f.socks {
-		return r.aloneAs[f.as]
+// sole reports whether one account alone may send what the connection is.
+func (r *rules) sole(k connKey) bool {
+	if k.socks {
+		return r.aloneAs[k.as]
 	}
-	return r.aloneTo[f.target]
+	return r.aloneTo[k.target]
 }
 
-// refusal says why a local process is not let through.
-type refusal struct {
-	reason string
-	detail string
-}
-
-// caller checks that the process may act under the flow's identity. Root is no
+// caller checks that the process may act under the connection's identity. Root is no
 // exception.
-func (r *rules) caller(f flow) *refusal {
-	id, known := r.callers.Identity(f.uid)
+func (r *rules) caller(k connKey) *refusal {
+	id, known := r.callers.Identity(k.uid)
 	switch {
-	case f.socks && !r.callers.MayAct(f.uid, f.as):
-		return &refusal{"not-caller", fmt.Sprintf("uid %d is not among the callers of %s", f.uid, f.as)}
-	case !f.socks && !known:
-		return &refusal{"unknown-caller", fmt.Sprintf("uid %d is no caller in the manifest", f.uid)}
-	case !f.socks && id != f.as:
-		return &refusal{"not-caller", fmt.Sprintf("uid %d acts as %s now", f.uid, id)}
+	case k.socks && !r.callers.MayAct(k.uid, k.as):
+		return &refusal{"not-caller", fmt.Sprintf("uid %d is not among the callers of %s", k.uid, k.as)}
+	case !k.socks && !known:
+		return &refusal{"unknown-caller", fmt.Sprintf("uid %d is no caller in the manifest", k.uid)}
+	case !k.socks && id != k.as:
+		return &refusal{"not-caller", fmt.Sprintf("uid %d acts as %s now", k.uid, id)}
 	}
 	return nil
 }
 
-// check tells whether the rules let the flow through.
-func (r *rules) check(f flow) *refusal {
-	if no := r.caller(f); no != nil {
-		return no
+// check reports whether the rules let a connection through.
+func (r *rules) check(k connKey) *refusal {
+	if denied := r.caller(k); denied != nil {
+		return denied
 	}
-	reach, ok := r.reach[f.target]
+	reach, ok := r.reach[k.target]
 	if !ok {
-		return &refusal{"not-reachable", fmt.Sprintf("%s is not reachable from this host", f.target)}
+		return &refusal{"not-reachable", fmt.Sprintf("%s is not reachable from this host", k.target.ID())}
 	}
-	if !slices.Contains(reach.Callers, f.as) {
-		return &refusal{"not-reachable", fmt.Sprintf("%s may not reach %s", f.as, f.target)}
+	if !slices.Contains(reach.Callers, k.as) {
+		return &refusal{"not-reachable", fmt.Sprintf("%s may not reach %s", k.as, k.target.ID())}
 	}
-	if reach.Protocol != f.protocol {
-		return &refusal{"not-reachable", fmt.Sprintf("%s is not reached over %s", f.target, cmp.Or(f.protocol, "tcp"))}
+	if reach.Protocol != k.protocol {
+		return &refusal{"not-reachable", fmt.Sprintf("%s is not reached over %s", k.target.ID(), cmp.Or(k.protocol, "tcp"))}
 	}
-	switch f.doubt {
+	switch k.doubt {
 	case notSender:
-		return &refusal{string(f.doubt), "another account has sent what comes from its address"}
+		return &refusal{string(k.doubt), "another account has sent what comes from its address"}
 	case unproven:
-		return &refusal{string(f.doubt), "several accounts may send there, and nothing proves which of them did: flor guard does"}
+		return &refusal{string(k.doubt), "several accounts may send there, and nothing proves which of them did: flor guard does"}
 	}
 	return nil
 }

@@ -1,15 +1,15 @@
 package outbound
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"slices"
 	"time"
 
-	"github.com/things-go/go-socks5"
 	"github.com/things-go/go-socks5/statute"
 
 	"github.com/florete/florete"
@@ -22,98 +22,111 @@ import (
 // negotiationTimeout bounds what comes before the SOCKS5 request.
 const negotiationTimeout = 10 * time.Second
 
-// socks speaks SOCKS5 with a process that acts under the listener's identity.
-func (s *Server) socks(ctx context.Context, conn *net.TCPConn, f flow) {
-	if no := s.rules.Load().caller(f); no != nil {
-		s.refuse(f, no)
-		reset(conn)
+// socks speaks SOCKS5 with a process that acts under the listener's identity: method,
+// request, reply, and what the request is for.
+func (s *Server) socks(ctx context.Context, local *net.TCPConn, c connection) {
+	if denied := c.rules.caller(c.connKey); denied != nil {
+		s.refuse(c, denied)
+		reset(local)
 		return
 	}
-	conn.SetDeadline(time.Now().Add(negotiationTimeout))
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	notSupported := func(_ context.Context, w io.Writer, _ *socks5.Request) error {
-		return reply(w, statute.RepCommandNotSupported)
+	defer local.Close()
+	defer context.AfterFunc(ctx, func() { local.Close() })()
+	local.SetDeadline(time.Now().Add(negotiationTimeout))
+	request, err := negotiate(local)
+	local.SetDeadline(time.Time{})
+	switch {
+	case err != nil:
+	case request.Command == statute.CommandConnect:
+		err = s.connect(ctx, local, request.DstAddr, c)
+	case request.Command == statute.CommandAssociate:
+		err = s.associate(local, c)
+	default:
+		err = reply(local, statute.RepCommandNotSupported)
 	}
-	server := socks5.NewServer(
-		socks5.WithResolver(noResolver{}),
-		socks5.WithBindHandle(notSupported),
-		socks5.WithAssociateHandle(func(context.Context, io.Writer, *socks5.Request) error {
-			conn.SetDeadline(time.Time{})
-			return s.associate(conn, f)
-		}),
-		socks5.WithConnectHandle(func(_ context.Context, w io.Writer, r *socks5.Request) error {
-			conn.SetDeadline(time.Time{})
-			return s.connect(ctx, conn, r, f)
-		}),
-	)
-	if err := server.ServeConn(conn); err != nil {
-		s.Log.Debug("socks", "peer", f.as, "error", err)
+	if err != nil {
+		s.Log.Debug("socks", "peer", c.as, "error", err)
 	}
 }
 
-// noResolver leaves names alone: no name is ever looked up in DNS.
-type noResolver struct{}
-
-func (noResolver) Resolve(ctx context.Context, _ string) (context.Context, net.IP, error) {
-	return ctx, nil, nil
+// negotiate reads the methods and the request, and not a byte more. Its one method is no
+// authentication: the listener's identity is the kernel's word about the process.
+func negotiate(local io.ReadWriter) (request statute.Request, err error) {
+	methods, err := statute.ParseMethodRequest(local)
+	if err != nil {
+		return request, err
+	}
+	if methods.Ver != statute.VersionSocks5 {
+		return request, fmt.Errorf("version %d, want %d", methods.Ver, statute.VersionSocks5)
+	}
+	if !slices.Contains(methods.Methods, statute.MethodNoAuth) {
+		local.Write([]byte{statute.VersionSocks5, statute.MethodNoAcceptable})
+		return request, fmt.Errorf("methods %v, want %d: no authentication", methods.Methods, statute.MethodNoAuth)
+	}
+	if _, err := local.Write([]byte{statute.VersionSocks5, statute.MethodNoAuth}); err != nil {
+		return request, err
+	}
+	request, err = statute.ParseRequest(local)
+	if errors.Is(err, statute.ErrUnrecognizedAddrType) {
+		reply(local, statute.RepAddrTypeNotSupported)
+	}
+	return request, err
 }
 
 // connect serves the request CONNECT. Its reply waits for the far side's answer.
-func (s *Server) connect(ctx context.Context, conn *net.TCPConn, r *socks5.Request, f flow) error {
-	target, code, err := s.rules.Load().resolve(r.RawDestAddr)
-	f.target = target
+func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.AddrSpec, c connection) error {
+	target, code, err := c.rules.resolve(&dest)
+	c.target = target
 	if err != nil {
-		s.refuse(f, &refusal{"bad-name", err.Error()})
-		return reply(conn, code)
+		s.refuse(c, &refusal{"bad-name", err.Error()})
+		return reply(local, code)
 	}
-	ctx, end, ok := s.admit(ctx, f)
+	ctx, end, ok := s.admit(ctx, c)
 	if !ok {
-		return reply(conn, statute.RepRuleFailure)
+		return reply(local, statute.RepRuleFailure)
 	}
 	defer end()
-	st, err := s.request(ctx, f, nil)
+	st, err := s.request(ctx, c, nil)
 	if err != nil {
-		s.refuse(f, explain(err))
-		return reply(conn, replyTo(err))
+		s.refuse(c, explain(err))
+		return reply(local, replyTo(err))
 	}
 	defer st.Release()
-	early, err := buffered(r.Reader)
-	if err == nil {
-		err = reply(conn, statute.RepSuccess)
-	}
-	if err != nil {
+	if err := reply(local, statute.RepSuccess); err != nil {
 		transport.Reset(st.Stream, wire.Reset)
 		return err
 	}
-	counted := s.Tally.Begin(metrics.Out, f.target, f.as)
+	counted := s.Metrics.Begin(metrics.Out, c.target.ID(), c.as)
 	defer counted.Done()
-	return splice.Run(ctx, splice.Pair{Local: conn, Stream: st.Stream, Early: early, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read})
-}
-
-// buffered is what the SOCKS5 reader has taken beyond the request.
-func buffered(r io.Reader) ([]byte, error) {
-	b, ok := r.(*bufio.Reader)
-	if !ok {
-		return nil, errors.New("socks: request without its reader")
-	}
-	return b.Peek(b.Buffered())
+	splice.Run(ctx, splice.Pair{Local: local, Stream: st.Stream, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read})
+	return nil
 }
 
 // resolve finds the service behind a destination. It must be given by name; a name
 // is one service, which has one port, so the destination's port says nothing.
-func (r *rules) resolve(dest *statute.AddrSpec) (florete.ID, uint8, error) {
+func (r *rules) resolve(dest *statute.AddrSpec) (florete.Dialable, uint8, error) {
 	if dest.FQDN == "" {
-		return florete.ID{}, statute.RepAddrTypeNotSupported, fmt.Errorf("destination %s: want a name that ends in .rete", dest)
+		return florete.Dialable{}, statute.RepAddrTypeNotSupported, fmt.Errorf("destination %s: want a name that ends in .rete", dest)
 	}
 	d, err := florete.Resolve(dest.FQDN, r.trustDomain)
 	if err != nil {
-		return florete.ID{}, statute.RepHostUnreachable, err
+		return florete.Dialable{}, statute.RepHostUnreachable, err
 	}
-	return d.ID(), 0, nil
+	return d, 0, nil
 }
 
 func reply(w io.Writer, code uint8) error {
-	return socks5.SendReply(w, code, &net.TCPAddr{IP: net.IPv4zero})
+	return replyFrom(w, code, netip.AddrPortFrom(netip.IPv4Unspecified(), 0))
+}
+
+// replyFrom is reply with the address that the process is to send to.
+func replyFrom(w io.Writer, code uint8, bound netip.AddrPort) error {
+	addr := statute.AddrSpec{AddrType: statute.ATYPIPv6, IP: bound.Addr().Unmap().AsSlice(), Port: int(bound.Port())}
+	if bound.Addr().Unmap().Is4() {
+		addr.AddrType = statute.ATYPIPv4
+	}
+	_, err := w.Write(statute.Reply{Version: statute.VersionSocks5, Response: code, BndAddr: addr}.Bytes())
+	return err
 }
 
 // replyTo is the reply that says best what went wrong.

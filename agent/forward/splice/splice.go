@@ -24,7 +24,7 @@ type Conn interface {
 	CloseWrite() error
 }
 
-// Reset closes c so that its peer sees a reset, where c can say so.
+// Reset closes c so that its peer sees a reset, where c can.
 func Reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		tcp.SetLinger(0)
@@ -32,17 +32,10 @@ func Reset(c net.Conn) {
 	c.Close()
 }
 
-// Pair is the two ends to join and who is told.
+// Pair is the two ends to join, and the counters.
 type Pair struct {
 	Local  Conn
 	Stream *quic.Stream
-
-	// Early are bytes already taken off Local that go first.
-	Early []byte
-
-	// Ready, when set, is called before the first byte is taken off the stream,
-	// while bytes from Local already flow. Its error ends both ends with a reset.
-	Ready func() error
 
 	// FromLocal and ToLocal, when set, count bytes as they pass; Read counts those that
 	// were taken off the stream.
@@ -50,9 +43,8 @@ type Pair struct {
 }
 
 // Run carries both directions until both have ended or either end was reset. When
-// ctx ends it resets both. Both ends are closed when it returns. The error is
-// Ready's.
-func Run(ctx context.Context, p Pair) error {
+// ctx ends it resets both. Both ends are closed when it returns.
+func Run(ctx context.Context, p Pair) {
 	s := &session{Pair: p}
 	defer p.Local.Close()
 	boundUnsent(p.Local)
@@ -68,20 +60,10 @@ func Run(ctx context.Context, p Pair) error {
 	})
 	defer cancelled()
 
-	var ready error
 	var both sync.WaitGroup
 	both.Go(s.fromLocal)
-	both.Go(func() {
-		if p.Ready != nil {
-			if ready = p.Ready(); ready != nil {
-				s.abort(wire.Reset)
-				return
-			}
-		}
-		s.toLocal()
-	})
+	both.Go(s.toLocal)
 	both.Wait()
-	return ready
 }
 
 type session struct {
@@ -105,12 +87,6 @@ func (s *session) fromLocal() {
 }
 
 func (s *session) carryFromLocal() error {
-	if len(s.Early) > 0 {
-		if _, err := s.Stream.Write(s.Early); err != nil {
-			return err
-		}
-		count(s.FromLocal, len(s.Early))
-	}
 	in, err := newSocket(s.Local)
 	if err != nil {
 		return err

@@ -15,9 +15,9 @@ import (
 	"github.com/florete/florete/providers/api/race"
 )
 
-// connect makes a new link for a route and makes it current. All addresses of all
+// connect makes a new connection for a route and makes it current. All addresses of all
 // endpoints are raced.
-func (p *Pool) connect(r Route, svid *identity.SVID) (*link, error) {
+func (p *Pool) connect(r Route, svid *identity.SVID) (*conn, error) {
 	if len(r.Endpoints) == 0 {
 		return nil, fmt.Errorf("%s: no endpoint", r.Target.ID())
 	}
@@ -27,13 +27,13 @@ func (p *Pool) connect(r Route, svid *identity.SVID) (*link, error) {
 	defer p.busy.Done()
 	ctx, cancel := context.WithTimeout(p.ctx, dialTimeout)
 	defer cancel()
-	discard := func(l *link) { closeWith(l.conn, wire.Done) }
-	won, err := race.First(ctx, p.order(r), func(ctx context.Context, endpoint string) (*link, error) {
+	discard := func(c *conn) { closeWith(c.quic, wire.Done) }
+	won, err := race.First(ctx, p.order(r), func(ctx context.Context, endpoint string) (*conn, error) {
 		found, err := race.Resolve(ctx, endpoint)
 		if err != nil {
 			return nil, fmt.Errorf("endpoint %q: %w", endpoint, err)
 		}
-		return race.First(ctx, p.sort(r, found), func(ctx context.Context, at netip.AddrPort) (*link, error) {
+		return race.First(ctx, p.sort(r, found), func(ctx context.Context, at netip.AddrPort) (*conn, error) {
 			return p.dial(ctx, r, svid, endpoint, at)
 		}, discard)
 	}, discard)
@@ -60,7 +60,7 @@ func (p *Pool) order(r Route) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	hosts := slices.Clone(r.Endpoints)
-	if s := p.slots[slotKey{r.Caller, r.Target.ID()}]; s != nil {
+	if s := p.targets[targetKey{r.Caller, r.Target}]; s != nil {
 		slices.SortStableFunc(hosts, func(a, b florete.Addresses) int {
 			return cmp.Or(contain(b, s.good)-contain(a, s.good), contain(a, s.avoid)-contain(b, s.avoid))
 		})
@@ -83,7 +83,7 @@ func contain(addresses florete.Addresses, address string) int {
 func (p *Pool) sort(r Route, found []netip.AddrPort) []netip.AddrPort {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.slots[slotKey{r.Caller, r.Target.ID()}]; s != nil {
+	if s := p.targets[targetKey{r.Caller, r.Target}]; s != nil {
 		if i := slices.Index(found, s.at); i > 0 {
 			found = slices.Insert(slices.Delete(found, i, i+1), 0, s.at)
 		}
@@ -91,48 +91,48 @@ func (p *Pool) sort(r Route, found []netip.AddrPort) []netip.AddrPort {
 	return found
 }
 
-// install makes l current for its route, unless the pool or the trust it was made
+// install makes a connection current for its route, unless the pool or the trust it was made
 // under has gone meanwhile.
-func (p *Pool) install(r Route, l *link) error {
+func (p *Pool) install(r Route, c *conn) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx.Err() != nil {
-		closeWith(l.conn, wire.Stopping)
+		closeWith(c.quic, wire.Stopping)
 		return p.ctx.Err()
 	}
-	if !l.peer.TrustedBy(p.identities().Trust) {
-		closeWith(l.conn, wire.Untrusted)
-		return fmt.Errorf("%s: trust roots changed while it connected", l.peer.ID)
+	if !c.peer.TrustedBy(p.identities().Trust) {
+		closeWith(c.quic, wire.Untrusted)
+		return fmt.Errorf("%s: trust roots changed while it connected", c.peer.ID)
 	}
-	key := slotKey{r.Caller, r.Target.ID()}
-	s := p.slots[key]
+	key := targetKey{r.Caller, r.Target}
+	s := p.targets[key]
 	if s == nil {
-		s = &slot{}
-		p.slots[key] = s
+		s = &target{}
+		p.targets[key] = s
 	}
 	if s.current != nil {
 		s.current.retire()
 	}
-	row := usage.Row{Side: metrics.Out, Target: l.peer.ID, Caller: r.Caller, Remote: l.endpoint, Allowed: MaxStreams}
+	row := usage.Row{Direction: metrics.Out, Target: c.peer.ID, Caller: r.Caller, Remote: c.endpoint, Allowed: MaxStreams}
 	var remove func()
-	l.usage, remove = p.usage.Add(row, l.conn, &l.flows.Read, func() { closeWith(l.conn, wire.Overloaded) })
-	s.current = l
-	p.links[l] = struct{}{}
+	c.usage, remove = p.usage.Add(row, c.quic, &c.mux.Read, func() { closeWith(c.quic, wire.Busy) })
+	s.current = c
+	p.conns[c] = struct{}{}
 	p.busy.Add(1)
-	context.AfterFunc(l.conn.Context(), func() {
+	context.AfterFunc(c.quic.Context(), func() {
 		remove()
-		p.forget(key, l)
+		p.forget(key, c)
 	})
 	return nil
 }
 
-func (p *Pool) forget(key slotKey, l *link) {
+func (p *Pool) forget(key targetKey, c *conn) {
 	defer p.busy.Done()
-	l.idle.Stop()
+	c.idle.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.links, l)
-	if s := p.slots[key]; s.current == l {
+	delete(p.conns, c)
+	if s := p.targets[key]; s.current == c {
 		s.current = nil
 	}
 }
@@ -143,9 +143,9 @@ func (p *Pool) Recheck() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	trust := p.identities().Trust
-	for l := range p.links {
-		if !l.peer.TrustedBy(trust) {
-			closeWith(l.conn, wire.Untrusted)
+	for c := range p.conns {
+		if !c.peer.TrustedBy(trust) {
+			closeWith(c.quic, wire.Untrusted)
 		}
 	}
 }

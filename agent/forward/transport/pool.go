@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	linkIdle    = 5 * time.Minute  // a link without streams is closed after it
-	linger      = 2 * time.Second  // the same, of a link that is retired
+	connIdle    = 5 * time.Minute  // a connection without streams is closed after it
+	linger      = 2 * time.Second  // the same, of a connection that is retired
 	dialTimeout = 10 * time.Second // for all endpoints of a target together
 )
 
@@ -45,17 +45,20 @@ type Pool struct {
 	dials      singleflight.Group
 	usage      *usage.Table
 
-	mu    sync.Mutex
-	slots map[slotKey]*slot
-	links map[*link]struct{} // all that are not closed
-	busy  sync.WaitGroup     // links and dials
+	mu      sync.Mutex
+	targets map[targetKey]*target
+	conns   map[*conn]struct{} // all that are not closed
+	busy    sync.WaitGroup     // connections and dials
 }
 
-type slotKey struct{ caller, target florete.ID }
+type targetKey struct {
+	caller florete.ID
+	target florete.Dialable
+}
 
-// slot is what is known of one caller's way to one target.
-type slot struct {
-	current *link
+// target is what is known of one caller's way to one target.
+type target struct {
+	current *conn
 	good    string         // address that connected last
 	at      netip.AddrPort // where that led
 	avoid   string         // address that failed last
@@ -76,8 +79,8 @@ func NewPool(identities func() *identity.Set, connections *usage.Table) (*Pool, 
 		ctx:        ctx,
 		cancel:     cancel,
 		usage:      connections,
-		slots:      map[slotKey]*slot{},
-		links:      map[*link]struct{}{},
+		targets:    map[targetKey]*target{},
+		conns:      map[*conn]struct{}{},
 	}, nil
 }
 
@@ -85,8 +88,8 @@ func NewPool(identities func() *identity.Set, connections *usage.Table) (*Pool, 
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.cancel()
-	for l := range p.links {
-		closeWith(l.conn, wire.Stopping)
+	for c := range p.conns {
+		closeWith(c.quic, wire.Stopping)
 	}
 	p.mu.Unlock()
 	p.busy.Wait()
@@ -94,29 +97,29 @@ func (p *Pool) Close() {
 	p.socket.Close()
 }
 
-// Stream is one TCP connection, or UDP flow, on its way to the target.
+// Stream is one TCP connection, or UDP session, on its way to the target.
 type Stream struct {
 	*quic.Stream
 	pool *Pool
-	link *link
-	key  slotKey
+	conn *conn
+	key  targetKey
 	only bool // the route has no other endpoint
 	once sync.Once
 }
 
-// Open begins a stream. What the target's side says to it comes with Answer;
+// Open begins a stream. The target's side answers with Answer;
 // bytes may be written before. Release must be called in the end.
-func (p *Pool) Open(ctx context.Context, r Route, flow wire.Flow) (*Stream, error) {
+func (p *Pool) Open(ctx context.Context, r Route, carries wire.StreamType) (*Stream, error) {
 	for {
-		l, fresh, err := p.acquire(ctx, r)
+		c, fresh, err := p.acquire(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		st, err := l.open(flow)
+		st, err := c.open(carries)
 		if err == nil {
-			return &Stream{Stream: st, pool: p, link: l, key: slotKey{r.Caller, r.Target.ID()}, only: len(r.Endpoints) == 1}, nil
+			return &Stream{Stream: st, pool: p, conn: c, key: targetKey{r.Caller, r.Target}, only: len(r.Endpoints) == 1}, nil
 		}
-		l.release()
+		c.release()
 		// A connection kept from earlier may have gone; one just made says why.
 		if fresh || ctx.Err() != nil || errors.Is(err, ErrFull) {
 			return nil, err
@@ -126,16 +129,16 @@ func (p *Pool) Open(ctx context.Context, r Route, flow wire.Flow) (*Stream, erro
 
 // Probe makes a connection for a route, unless there is one, and sends nothing on it.
 func (p *Pool) Probe(ctx context.Context, r Route) error {
-	l, _, err := p.acquire(ctx, r)
+	c, _, err := p.acquire(ctx, r)
 	if err == nil {
-		l.release()
+		c.release()
 	}
 	return err
 }
 
 // Answer waits until the target's side has connected to its upstream. The error
-// is a RefusedError when it said why not, context.DeadlineExceeded when it said
-// nothing, and context.Canceled when this side gave up. The stream is at its end then.
+// is a RefusedError when it refused, context.DeadlineExceeded when it was
+// silent, and context.Canceled when this side gave up. The stream is at its end then.
 func (s *Stream) Answer(ctx context.Context) error {
 	var answer [1]byte
 	stop := context.AfterFunc(ctx, func() { s.SetReadDeadline(time.Now()) })
@@ -144,14 +147,14 @@ func (s *Stream) Answer(ctx context.Context) error {
 		err = nil // the end of the stream may come with it
 	}
 	if !stop() {
-		err = fmt.Errorf("%s: no answer: %w", s.link.peer.ID, ctx.Err())
+		err = fmt.Errorf("%s: no answer: %w", s.conn.peer.ID, ctx.Err())
 	}
 	if err == nil && answer[0] == wire.Connected {
-		s.pool.learn(s, true)
+		s.pool.recordResult(s, true)
 		return nil
 	}
 	if err == nil {
-		err = fmt.Errorf("%s: answer %d, want %d", s.link.peer.ID, answer[0], wire.Connected)
+		err = fmt.Errorf("%s: answer %d, want %d", s.conn.peer.ID, answer[0], wire.Connected)
 	}
 	// A refusal ends both directions, of the stream or of all the connection's. Which
 	// one is noticed first is chance, and this side may have reset the stream in turn.
@@ -165,60 +168,60 @@ func (s *Stream) Answer(ctx context.Context) error {
 	err = s.Explain(err)
 	var refused *RefusedError
 	if !errors.As(err, &refused) || refused.Code != wire.Reset {
-		s.pool.learn(s, false)
+		s.pool.recordResult(s, false)
 	}
 	return err
 }
 
-// givenUp tells whether a stream has ended because this side is done with it.
+// givenUp reports whether a stream has ended because this side is done with it.
 func givenUp(err error) bool {
 	var reset *quic.StreamError
 	return errors.Is(err, quic.ErrStreamClosed) || errors.As(err, &reset) && !reset.Remote
 }
 
-// Explain makes an error of the stream a RefusedError where the target's side said
+// Explain makes an error of the stream a RefusedError where the target's side gave
 // why.
 func (s *Stream) Explain(err error) error {
 	var app *quic.ApplicationError
 	if errors.As(err, &app) && app.Remote && wire.Code(app.ErrorCode) == wire.Reset {
 		if first, ok := wire.ParseUnserved(app.ErrorMessage); ok && int64(s.StreamID()) >= first {
-			return &RefusedError{wire.Stopping, s.link.peer.ID}
+			return &RefusedError{wire.Stopping, s.conn.peer.ID}
 		}
 	}
-	return explain(err, s.link.peer.ID)
+	return explain(err, s.conn.peer.ID)
 }
 
 // Usage counts what the stream's connection holds.
-func (s *Stream) Usage() *usage.Conn { return s.link.usage }
+func (s *Stream) Usage() *usage.Conn { return s.conn.usage }
 
-// Flows are the connection's, for datagrams of a UDP flow.
-func (s *Stream) Flows() *datagram.Conn { return s.link.flows }
+// Mux is the connection's, for datagrams of a UDP session.
+func (s *Stream) Mux() *datagram.Mux { return s.conn.mux }
 
-// Release tells that the stream is no longer used.
-func (s *Stream) Release() { s.once.Do(s.link.release) }
+// Release ends the use of the stream.
+func (s *Stream) Release() { s.once.Do(s.conn.release) }
 
-// learn remembers which endpoint works. One that fails is not used for the next
+// recordResult remembers which endpoint works. One that fails is not used for the next
 // stream when there is another.
-func (p *Pool) learn(s *Stream, connected bool) {
+func (p *Pool) recordResult(s *Stream, connected bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	slot := p.slots[s.key]
+	known := p.targets[s.key]
 	if connected {
-		slot.good, slot.at = s.link.endpoint, s.link.at
+		known.good, known.at = s.conn.endpoint, s.conn.at
 		return
 	}
 	if s.only {
 		return // another connection would go to the same forwarder
 	}
-	slot.good, slot.avoid = "", s.link.endpoint
-	if slot.current == s.link {
-		slot.current = nil
-		s.link.retire()
+	known.good, known.avoid = "", s.conn.endpoint
+	if known.current == s.conn {
+		known.current = nil
+		s.conn.retire()
 	}
 }
 
-// acquire finds or makes the link for a route and counts a stream in.
-func (p *Pool) acquire(ctx context.Context, r Route) (l *link, fresh bool, err error) {
+// acquire finds or makes the connection for a route and counts a stream in.
+func (p *Pool) acquire(ctx context.Context, r Route) (c *conn, fresh bool, err error) {
 	svid := p.identities().SVID(r.Caller)
 	if svid == nil {
 		return nil, false, fmt.Errorf("%s: %w", r.Caller, ErrNoIdentity)
@@ -227,14 +230,14 @@ func (p *Pool) acquire(ctx context.Context, r Route) (l *link, fresh bool, err e
 		leaf := svid.Cert.Leaf
 		return nil, false, fmt.Errorf("%s: %w: valid from %s to %s", r.Caller, ErrExpired, leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
-	if l := p.current(r, svid); l != nil && l.acquire() {
-		return l, false, nil
+	if c := p.current(r, svid); c != nil && c.acquire() {
+		return c, false, nil
 	}
 	key := r.Caller.String() + " " + r.Target.ID().String()
 	done := p.dials.DoChan(key, func() (any, error) {
-		if l := p.current(r, svid); l != nil && l.acquire() { // made since it was looked for
-			l.release()
-			return l, nil
+		if c := p.current(r, svid); c != nil && c.acquire() { // made since it was looked for
+			c.release()
+			return c, nil
 		}
 		return p.connect(r, svid)
 	})
@@ -243,11 +246,11 @@ func (p *Pool) acquire(ctx context.Context, r Route) (l *link, fresh bool, err e
 		if res.Err != nil {
 			return nil, true, res.Err
 		}
-		l := res.Val.(*link)
-		if !l.acquire() {
+		c := res.Val.(*conn)
+		if !c.acquire() {
 			return nil, true, fmt.Errorf("%s: connection was replaced while it was made", r.Target.ID())
 		}
-		return l, true, nil
+		return c, true, nil
 	case <-ctx.Done():
 		return nil, true, ctx.Err()
 	}
@@ -260,11 +263,11 @@ var (
 	ErrFull       = errors.New("no further stream")
 )
 
-// current is the link in use; one that must not be used any more is retired.
-func (p *Pool) current(r Route, svid *identity.SVID) *link {
+// current is the connection in use; one that must not be used any more is retired.
+func (p *Pool) current(r Route, svid *identity.SVID) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.slots[slotKey{r.Caller, r.Target.ID()}]
+	s := p.targets[targetKey{r.Caller, r.Target}]
 	if s == nil || s.current == nil {
 		return nil
 	}

@@ -30,10 +30,10 @@ type Server struct {
 	Lookup func(sni string) (florete.ID, bool)
 	// Identities is the set in force.
 	Identities func() *identity.Set
-	// Rejected is told of handshakes that failed: who the peer claims to be,
+	// Rejected is called for handshakes that failed: who the peer claims to be,
 	// which nothing proves, and why.
 	Rejected func(Rejection)
-	// ResetKey, when set, lets a restarted server tell its old peers at once that
+	// ResetKey, when set, lets a restarted server notify its old peers at once that
 	// their connections are gone (RFC 9000 section 10.3).
 	ResetKey *quic.StatelessResetKey
 	// Bind, when set, is net.ListenUDP of a socket that may be there already.
@@ -54,7 +54,7 @@ type Rejection struct {
 type Incoming struct {
 	Target florete.ID
 	Peer   Peer
-	Flows  *datagram.Conn
+	Mux    *datagram.Mux
 	Usage  *usage.Conn // once it is registered
 	conn   *quic.Conn
 	until  time.Time
@@ -72,11 +72,11 @@ type handshakeKey struct{}
 
 // Listener is a bound server.
 type Listener struct {
-	socket  *net.UDPConn
-	quic    *quic.Transport
-	ln      *quic.Listener
-	opening opening
-	flows   sync.WaitGroup
+	socket     *net.UDPConn
+	quic       *quic.Transport
+	ln         *quic.Listener
+	handshakes handshakes
+	muxes      sync.WaitGroup
 }
 
 // Listen binds the server's address.
@@ -97,9 +97,9 @@ func (s *Server) Listen() (*Listener, error) {
 	l.quic = &quic.Transport{
 		Conn:                socket,
 		StatelessResetKey:   s.ResetKey,
-		VerifySourceAddress: l.opening.verify,
+		VerifySourceAddress: l.handshakes.verify,
 		ConnContext: func(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
-			end, ok := l.opening.begin()
+			end, ok := l.handshakes.begin()
 			if !ok {
 				return nil, errors.New("too many handshakes")
 			}
@@ -136,12 +136,12 @@ func (l *Listener) Accept() (*Incoming, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in := h.in
-	in.conn, in.Flows = conn, datagram.Over(conn, &l.flows)
+	in.conn, in.Mux = conn, datagram.NewMux(conn, &l.muxes)
 	return &in, nil
 }
 
 // Stop lets no more peers in. Those who were about to connect either are, and Accept
-// returns them, or are refused, or hear nothing and try until the next process is there.
+// returns them, or are refused, or receive nothing and try until the next process is there.
 // It returns when it is clear who is.
 func (l *Listener) Stop() { l.ln.Close() }
 
@@ -151,7 +151,7 @@ func (l *Listener) Close() {
 	l.ln.Close()
 	l.quic.Close()
 	l.socket.Close()
-	l.flows.Wait()
+	l.muxes.Wait()
 }
 
 // configFor chooses the certificate by SNI lookup and checks the peer for it.
@@ -196,8 +196,8 @@ func earliest(svid *identity.SVID, peer Peer) time.Time {
 
 // Register counts the connection in a table until remove is called. See usage.Table.Add.
 func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
-	row := usage.Row{Side: metrics.In, Target: in.Target, Caller: in.Peer.ID, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
-	in.Usage, remove = t.Add(row, in.conn, &in.Flows.Read, shed)
+	row := usage.Row{Direction: metrics.In, Target: in.Target, Caller: in.Peer.ID, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
+	in.Usage, remove = t.Add(row, in.conn, &in.Mux.Read, shed)
 	return remove
 }
 
@@ -209,7 +209,7 @@ func (in *Incoming) AcceptStream() (*quic.Stream, error) {
 // Context ends with the connection.
 func (in *Incoming) Context() context.Context { return in.conn.Context() }
 
-// Expired tells whether the connection must take no more streams.
+// Expired reports whether the connection must take no more streams.
 func (in *Incoming) Expired() bool { return time.Now().After(in.until) }
 
 // RemoteAddr is where the peer is.

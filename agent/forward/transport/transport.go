@@ -24,11 +24,11 @@ import (
 // Defaults of both sides.
 const (
 	handshakeTimeout = 5 * time.Second
-	idleTimeout      = 15 * time.Second
+	quicIdleTimeout  = 15 * time.Second
 	keepAlive        = time.Second // after a crash, the next process answers that the connection is gone
 )
 
-// MaxStreams is how many TCP connections and UDP flows a connection carries at a time.
+// MaxStreams is how many TCP connections and UDP sessions a connection carries at a time.
 // Each takes 4 KiB before anybody has looked at it.
 const MaxStreams = 4096
 
@@ -39,7 +39,7 @@ const MaxStreams = 4096
 const window = 256 << 20
 
 // Flush is how long to wait between a last stream's end and a connection's: QUIC
-// cannot tell whether the last bytes have arrived, and closing takes them back.
+// does not report whether the last bytes have arrived, and closing takes them back.
 const Flush = 200 * time.Millisecond
 
 // unrecognizedName is the TLS alert 112 (RFC 6066 section 3) as QUIC carries it.
@@ -59,7 +59,7 @@ type Peer struct {
 	at    time.Time
 }
 
-// TrustedBy tells whether t would have let the peer in when it connected.
+// TrustedBy reports whether t would have let the peer in when it connected.
 func (p Peer) TrustedBy(t *florete.Roots) bool {
 	if t.Equal(p.trust) {
 		return true
@@ -87,7 +87,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.Peer, e.Code) }
 
-// explain turns QUIC's errors into a RefusedError where the peer said why, in a
+// explain turns QUIC's errors into a RefusedError where the peer gave the reason, in a
 // code of ours or in a TLS alert.
 func explain(err error, peer florete.ID) error {
 	var app *quic.ApplicationError
@@ -115,7 +115,7 @@ func explain(err error, peer florete.ID) error {
 func quicConfig() *quic.Config {
 	return &quic.Config{
 		HandshakeIdleTimeout:  handshakeTimeout,
-		MaxIdleTimeout:        idleTimeout,
+		MaxIdleTimeout:        quicIdleTimeout,
 		KeepAlivePeriod:       keepAlive,
 		MaxIncomingUniStreams: -1,
 		EnableDatagrams:       true,

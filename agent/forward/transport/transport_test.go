@@ -344,7 +344,7 @@ func dialRaw(t *testing.T, addr string, config *tls.Config) (*quic.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	st.Write(wire.Preamble{Flow: wire.TCP, Target: outline}.Append(nil))
+	st.Write(wire.Preamble{Type: wire.TCP, Target: outline}.Append(nil))
 	st.SetReadDeadline(time.Now().Add(10 * time.Second))
 	_, err = st.Read(make([]byte, 1))
 	return conn, err

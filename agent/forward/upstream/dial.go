@@ -78,7 +78,7 @@ func dialTCP(ctx context.Context, addr string, o Owner) (net.Conn, error) {
 	return conn, nil
 }
 
-// here tells whether the other end of a connection is on this host: the kernel gives
+// here reports whether the other end of a connection is on this host: the kernel gives
 // such a connection the address that it goes to.
 func here(c net.Conn) bool {
 	local, errLocal := netip.ParseAddrPort(c.LocalAddr().String())

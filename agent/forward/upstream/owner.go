@@ -5,7 +5,7 @@
 // The owner of a listener of TCP is looked up before and after connecting. It is the
 // same socket, so nobody else can have had the address between: what is connected to is
 // its. What is on another machine, or in another network namespace at an address that
-// is not this host's, is not looked up: the network says who it is.
+// is not this host's, is not looked up: the network identifies it.
 package upstream
 
 import (

@@ -4,43 +4,32 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"sync"
 
 	"github.com/florete/florete/agent/forward/caller"
 )
 
-// Peer checks who takes the datagrams of a connected UDP socket. It must be closed.
+// Peer checks who takes the datagrams of a connected UDP socket.
 type Peer struct {
 	owner         Owner
-	mu            sync.Mutex
-	senders       *caller.Senders // nil: the upstream is not on this host
+	elsewhere     bool // on another host: nobody to look up
 	local, remote netip.AddrPort
 }
 
 // NewPeer is who is at the other end of c.
-func NewPeer(c *net.UDPConn, o Owner) (*Peer, error) {
-	if !here(c) {
-		return &Peer{}, nil
-	}
-	senders, err := caller.OpenSenders()
-	if err != nil {
-		return nil, err
-	}
+func NewPeer(c *net.UDPConn, o Owner) *Peer {
 	return &Peer{
-		owner: o, senders: senders,
+		owner: o, elsewhere: !here(c),
 		local: c.LocalAddr().(*net.UDPAddr).AddrPort(), remote: c.RemoteAddr().(*net.UDPAddr).AddrPort(),
-	}, nil
+	}
 }
 
 // Check returns a ForeignError when the next datagram would come to another account.
-// Where nobody would get it there is no error: the kernel says so to who sends it.
+// Where nobody would get it there is no error: the kernel reports that to the sender.
 func (p *Peer) Check() error {
-	if p.senders == nil {
+	if p.elsewhere {
 		return nil
 	}
-	p.mu.Lock()
-	uid, err := p.senders.UID(p.remote, p.local)
-	p.mu.Unlock()
+	uid, err := caller.SenderUID(p.remote, p.local)
 	switch {
 	case errors.Is(err, caller.ErrGone):
 		return nil
@@ -48,11 +37,4 @@ func (p *Peer) Check() error {
 		return err
 	}
 	return p.owner.check(p.remote.String(), uid)
-}
-
-// Close ends it.
-func (p *Peer) Close() {
-	if p.senders != nil {
-		p.senders.Close()
-	}
 }

@@ -146,16 +146,12 @@ func TestOwnerOfUDP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		peer, err := upstream.NewPeer(c.(*net.UDPConn), owner)
-		if err != nil {
-			t.Fatal(err)
-		}
+		peer := upstream.NewPeer(c.(*net.UDPConn), owner)
 		want(t, addr, o.user, o.uid, o.refused, "service", peer.Check())
 		conn.Close()
 		if err := peer.Check(); err != nil {
 			t.Errorf("nobody at %s: %v, want the kernel to say so", addr, err)
 		}
-		peer.Close()
 		c.Close()
 	}
 }

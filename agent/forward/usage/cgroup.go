@@ -20,7 +20,7 @@ func ownGroup() group {
 	return group(filepath.Join("/sys/fs/cgroup", path))
 }
 
-// short tells whether three quarters of the memory that it may have are taken.
+// short reports whether three quarters of the memory that it may have are taken.
 func (g group) short() bool {
 	most, ok := g.read("memory.max")
 	if !ok {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// Memory is what a forwarder's process may take, unless GOMEMLIMIT says otherwise.
-	Memory = 512 << 20
+	// memory is what a forwarder's process may take, unless GOMEMLIMIT is set.
+	memory = 512 << 20
 	period = 250 * time.Millisecond
 	// rest is between two times that unused memory is returned to the kernel: the runtime
 	// by itself keeps for minutes what a burst took.
@@ -34,7 +34,7 @@ type sample struct{ received, packets, sent, read int64 }
 func (t *Table) Shed(ctx context.Context) {
 	limit := debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 {
-		limit = Memory
+		limit = memory
 		debug.SetMemoryLimit(limit)
 	}
 	ticker := time.NewTicker(period)

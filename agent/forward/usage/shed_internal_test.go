@@ -40,7 +40,7 @@ func pair(t *testing.T, table *Table, caller florete.ID, close func()) (client, 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.CloseWithError(0, ""); server.CloseWithError(0, "") })
-	c, remove := table.Add(Row{Side: metrics.In, Target: agenttest.Outline, Caller: caller, Remote: server.RemoteAddr().String()}, server, new(atomic.Int64), close)
+	c, remove := table.Add(Row{Direction: metrics.In, Target: agenttest.Outline, Caller: caller, Remote: server.RemoteAddr().String()}, server, new(atomic.Int64), close)
 	t.Cleanup(remove)
 	return client, server, c
 }

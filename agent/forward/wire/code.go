@@ -21,7 +21,7 @@ const (
 	Expired      Code = 7  // an SVID of the connection has expired: connect again
 	Stopping     Code = 8  // the forwarder is stopping, and did not serve this: try again
 	Untrusted    Code = 9  // the peer's certificate is not, or no longer, trusted
-	Overloaded   Code = 10 // the caller has, or holds, more than it may
+	Busy         Code = 10 // the caller, this host or the upstream has as much as it may: try later
 	Foreign      Code = 11 // the upstream's socket belongs to another account than the service's
 )
 
@@ -36,7 +36,7 @@ var names = [...]string{
 	Expired:      "expired",
 	Stopping:     "stopping",
 	Untrusted:    "untrusted",
-	Overloaded:   "overloaded",
+	Busy:         "busy",
 	Foreign:      "upstream-foreign",
 }
 

@@ -12,21 +12,21 @@ import (
 // MaxPayload is what a UDP datagram holds at most, over IPv4.
 const MaxPayload = 65507
 
-// AppendFlow adds the flow of a stream to b; the payload follows in the frame.
-func AppendFlow(b []byte, stream quic.StreamID) []byte {
+// AppendStreamID adds a stream to b; the payload follows in the frame.
+func AppendStreamID(b []byte, stream quic.StreamID) []byte {
 	return quicvarint.Append(b, uint64(stream)/4)
 }
 
-// CutFlow takes a DATAGRAM frame apart.
-func CutFlow(b []byte) (stream quic.StreamID, payload []byte, err error) {
-	flow, n, err := quicvarint.Parse(b)
+// CutStreamID splits a DATAGRAM frame.
+func CutStreamID(b []byte) (stream quic.StreamID, payload []byte, err error) {
+	quarter, n, err := quicvarint.Parse(b)
 	if err != nil {
-		return 0, nil, fmt.Errorf("datagram: flow: %w", err)
+		return 0, nil, fmt.Errorf("datagram: stream: %w", err)
 	}
-	if flow > quicvarint.Max/4 {
-		return 0, nil, fmt.Errorf("datagram: flow %d, at most %d", flow, uint64(quicvarint.Max/4))
+	if quarter > quicvarint.Max/4 {
+		return 0, nil, fmt.Errorf("datagram: stream %d, at most %d", quarter, uint64(quicvarint.Max/4))
 	}
-	return quic.StreamID(flow * 4), b[n:], nil
+	return quic.StreamID(quarter * 4), b[n:], nil
 }
 
 // AppendLength adds the length of a payload to b; the payload follows on the stream.
@@ -35,7 +35,7 @@ func AppendLength(b []byte, length int) []byte {
 }
 
 // ReadLength takes the length of the next payload off a stream. The error is io.EOF
-// at the end of the flow.
+// at the end of the session.
 func ReadLength(r io.Reader) (int, error) {
 	var b [2]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {

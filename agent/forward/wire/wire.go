@@ -1,12 +1,12 @@
-// Package wire is what two forwarders say to each other inside QUIC (RFC 9000),
+// Package wire is what two forwarders send each other inside QUIC (RFC 9000),
 // ALPN "florete/1".
 //
 // A connection is between one caller and one target, both proven by their
-// X.509-SVIDs. Each TCP connection, and each UDP flow, is one bidirectional stream,
+// X.509-SVIDs. Each TCP connection, and each UDP session, is one bidirectional stream,
 // opened by the caller's side with a preamble:
 //
 //	offset 0  version, 1
-//	offset 1  flow, 1 = a TCP connection, 3 = a UDP flow
+//	offset 1  type, 1 = a TCP connection, 3 = a UDP session
 //	offset 2  length of the rest, big endian, at most MaxBody
 //	offset 4  SPIFFE ID of the target
 //
@@ -18,12 +18,12 @@
 // TCP's FIN is the stream's FIN, in each direction on its own. TCP's RST is
 // RESET_STREAM and STOP_SENDING with code Reset.
 //
-// A UDP flow is what one socket says to the target, and what it is told. Its
-// datagrams go in DATAGRAM frames (RFC 9221), with the flow in front: a varint (RFC
+// A UDP session is what one local address sends to the target, and what the target sends back. Its
+// datagrams go in DATAGRAM frames (RFC 9221), with the stream in front: a varint (RFC
 // 9000 section 16), the stream's ID divided by four, as in RFC 9297 section 2.1. A
 // datagram that is too large for a frame goes over the stream, its length in front,
 // two bytes, big endian; so do those that a caller sends before the answer, right
-// behind the preamble. The end of either direction of the stream ends the flow.
+// behind the preamble. The end of either direction of the stream ends the session.
 //
 // Codes are also the application error codes of CONNECTION_CLOSE.
 package wire
@@ -50,30 +50,30 @@ const (
 	headerLen = 4
 )
 
-// Flow is what a stream stands for. Numbers are never reused.
-type Flow byte
+// StreamType is what a stream carries. Numbers are never reused.
+type StreamType byte
 
 const (
-	TCP Flow = 1
-	UDP Flow = 3 // 2 is among what no reader takes
+	TCP StreamType = 1
+	UDP StreamType = 3 // 2 is among what no reader takes
 )
 
 // Preamble opens a stream.
 type Preamble struct {
-	Flow   Flow
+	Type   StreamType
 	Target florete.ID
 }
 
 // Append adds the preamble's bytes to b. Read gives back what Append wrote.
 func (p Preamble) Append(b []byte) []byte {
 	target := p.Target.String()
-	b = append(b, version, byte(p.Flow))
+	b = append(b, version, byte(p.Type))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(target)))
 	return append(b, target...)
 }
 
-// Read takes the preamble of a flow off r, and not a byte more.
-func Read(r io.Reader, flow Flow) (Preamble, error) {
+// Read takes the preamble of a stream of type t off r, and not a byte more.
+func Read(r io.Reader, t StreamType) (Preamble, error) {
 	var header [headerLen]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		return Preamble{}, fmt.Errorf("preamble: %w", err)
@@ -81,8 +81,8 @@ func Read(r io.Reader, flow Flow) (Preamble, error) {
 	if header[0] != version {
 		return Preamble{}, fmt.Errorf("preamble: version %d, want %d", header[0], version)
 	}
-	if Flow(header[1]) != flow {
-		return Preamble{}, fmt.Errorf("preamble: flow %d, want %d", header[1], flow)
+	if StreamType(header[1]) != t {
+		return Preamble{}, fmt.Errorf("preamble: type %d, want %d", header[1], t)
 	}
 	n := binary.BigEndian.Uint16(header[2:])
 	if n > MaxBody {
@@ -96,5 +96,5 @@ func Read(r io.Reader, flow Flow) (Preamble, error) {
 	if err != nil {
 		return Preamble{}, fmt.Errorf("preamble: %w", err)
 	}
-	return Preamble{flow, target}, nil
+	return Preamble{t, target}, nil
 }

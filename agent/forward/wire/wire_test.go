@@ -72,14 +72,14 @@ func unhex(t testing.TB, s string) []byte {
 
 func TestPreambleVectors(t *testing.T) {
 	v := load(t)
-	for flow, preambles := range map[wire.Flow][]preamble{wire.TCP: v.Preambles, wire.UDP: v.UDP.Preambles} {
+	for kind, preambles := range map[wire.StreamType][]preamble{wire.TCP: v.Preambles, wire.UDP: v.UDP.Preambles} {
 		for _, p := range preambles {
-			want := wire.Preamble{Flow: flow, Target: p.Target}
+			want := wire.Preamble{Type: kind, Target: p.Target}
 			if got := hex.EncodeToString(want.Append(nil)); got != p.Hex {
 				t.Errorf("%s is written as %s, want %s", p.Target, got, p.Hex)
 			}
 			r := bytes.NewReader(append(unhex(t, p.Hex), "payload"...))
-			if got, err := wire.Read(r, flow); err != nil || got != want {
+			if got, err := wire.Read(r, kind); err != nil || got != want {
 				t.Errorf("%s is read as %v, %v", p.Hex, got, err)
 			}
 			if r.Len() != len("payload") {
@@ -91,9 +91,9 @@ func TestPreambleVectors(t *testing.T) {
 
 func TestRefusedVectors(t *testing.T) {
 	v := load(t)
-	for flow, refused := range map[wire.Flow][]bad{wire.TCP: v.Refused, wire.UDP: v.UDP.Refused} {
+	for kind, refused := range map[wire.StreamType][]bad{wire.TCP: v.Refused, wire.UDP: v.UDP.Refused} {
 		for _, x := range refused {
-			_, err := wire.Read(bytes.NewReader(unhex(t, x.Hex)), flow)
+			_, err := wire.Read(bytes.NewReader(unhex(t, x.Hex)), kind)
 			x.check(t, err)
 		}
 	}
@@ -115,17 +115,17 @@ func (x bad) check(t *testing.T, err error) {
 func TestFrameVectors(t *testing.T) {
 	v := load(t).UDP
 	for _, f := range v.Frames {
-		b := append(wire.AppendFlow(nil, f.Stream), unhex(t, f.Payload)...)
+		b := append(wire.AppendStreamID(nil, f.Stream), unhex(t, f.Payload)...)
 		if got := hex.EncodeToString(b); got != f.Hex {
 			t.Errorf("stream %d is written as %s, want %s", f.Stream, got, f.Hex)
 		}
-		stream, payload, err := wire.CutFlow(unhex(t, f.Hex))
+		stream, payload, err := wire.CutStreamID(unhex(t, f.Hex))
 		if err != nil || stream != f.Stream || hex.EncodeToString(payload) != f.Payload {
 			t.Errorf("%s is read as %d, %x, %v", f.Hex, stream, payload, err)
 		}
 	}
 	for _, x := range v.BadFrames {
-		_, _, err := wire.CutFlow(unhex(t, x.Hex))
+		_, _, err := wire.CutStreamID(unhex(t, x.Hex))
 		x.check(t, err)
 	}
 }
@@ -187,9 +187,9 @@ func FuzzRead(f *testing.F) {
 		f.Add(unhex(f, p.Hex))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, flow := range []wire.Flow{wire.TCP, wire.UDP} {
+		for _, kind := range []wire.StreamType{wire.TCP, wire.UDP} {
 			r := bytes.NewReader(b)
-			p, err := wire.Read(r, flow)
+			p, err := wire.Read(r, kind)
 			if err != nil {
 				continue
 			}
@@ -200,9 +200,9 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzCutFlow holds the law that CutFlow(AppendFlow(x)) is x, for any x that it gives:
+// FuzzCutStreamID holds the law that CutStreamID(AppendStreamID(x)) is x, for any x that it gives:
 // a varint may be longer than it need be.
-func FuzzCutFlow(f *testing.F) {
+func FuzzCutStreamID(f *testing.F) {
 	v := load(f).UDP
 	for _, x := range v.Frames {
 		f.Add(unhex(f, x.Hex))
@@ -211,14 +211,14 @@ func FuzzCutFlow(f *testing.F) {
 		f.Add(unhex(f, x.Hex))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		stream, payload, err := wire.CutFlow(b)
+		stream, payload, err := wire.CutStreamID(b)
 		if err != nil {
 			return
 		}
 		if stream%4 != 0 || !bytes.HasSuffix(b, payload) {
 			t.Fatalf("%x is read as stream %d, payload %x", b, stream, payload)
 		}
-		again, rest, err := wire.CutFlow(append(wire.AppendFlow(nil, stream), payload...))
+		again, rest, err := wire.CutStreamID(append(wire.AppendStreamID(nil, stream), payload...))
 		if err != nil || again != stream || !bytes.Equal(rest, payload) {
 			t.Fatalf("stream %d is read as %d, %v", stream, again, err)
 		}

@@ -1,15 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/nix/bundle"
 	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/replace"
 )
 
 func newBundleCmd() *cobra.Command {
@@ -59,15 +60,11 @@ the topology gives the host an instance. The same host gives the same bytes.`,
 		if b.Units, err = compile.ReadUnits(cmd.Context(), src, *host, installed(c.Instances[*host])); err != nil {
 			return err
 		}
-		f, err := renameio.NewPendingFile(*out, renameio.WithPermissions(0o644))
-		if err != nil {
+		var packed bytes.Buffer
+		if err := write(b, &packed); err != nil {
 			return err
 		}
-		defer f.Cleanup()
-		if err := write(b, f); err != nil {
-			return err
-		}
-		if err := f.CloseAtomicallyReplace(); err != nil {
+		if err := replace.File(*out, packed.Bytes(), 0o644); err != nil {
 			return err
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of cluster %s, version %s\n", *out, *host, c.Name, b.Version())

@@ -65,8 +65,8 @@ in
 
   types = hosts:
     let
-      shape = import ../../../nix/shape.nix;
+      language = import ../../../nix/language.nix;
       written = topology { inherit hosts; };
     in
-    deepSeq [ (shape.faults written) (shape.clean written) ] 0;
+    deepSeq [ (language.faults written) (language.clean written) ] 0;
 }

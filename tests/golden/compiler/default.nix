@@ -13,7 +13,7 @@ let
   inherit (import ../../../nix/names.nix) sri;
 
   inherit (import ./merge.nix) merge;
-  key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 (sri name);
+  key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + substring 8 42 (sri name);
   base = import ./base.nix { inherit key; };
 
   # Warnings matter in the cases of warnings alone.

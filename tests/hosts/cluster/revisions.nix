@@ -56,11 +56,11 @@ let
   hostAPI = {
     services = base.services // {
       host = published "unix:/run/florete-host.sock";
-      rotate = published "unix:/run/florete-host-rotate.sock";
+      refetch = published "unix:/run/florete-host-refetch.sock";
     };
     roles = base.roles // {
       reader.services = base.roles.reader.services ++ [ "host" ];
-      operator = base.roles.operator // { services = [ "host" "rotate" ]; };
+      operator = base.roles.operator // { services = [ "host" "refetch" ]; };
     };
   };
 

@@ -1,0 +1,64 @@
+package agenttest
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// Patience is for what takes milliseconds, on a machine that is slow or busy.
+const Patience = 30 * time.Second
+
+// Upstream serves each connection with serve and returns the address.
+func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				serve(c.(*net.TCPConn))
+			}()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+// Echo is an upstream that sends back what it receives, and its end of data.
+func Echo(t testing.TB) string {
+	t.Helper()
+	return Upstream(t, func(c *net.TCPConn) {
+		io.Copy(c, c)
+		c.CloseWrite()
+		io.Copy(io.Discard, c)
+	})
+}
+
+// Ping sends one byte and wants it back.
+func Ping(c net.Conn) error {
+	b := []byte{'x'}
+	if _, err := c.Write(b); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(c, b)
+	return err
+}
+
+// WaitFor waits until ok holds.
+func WaitFor(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(Patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package credentials
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+	"golang.org/x/sys/unix"
+)
+
+// request is the credential that one connection requests.
+type request struct {
+	unit, name string
+	key        string // of this connection and no other
+}
+
+// parsePeer reads the request from the peer's address, and accepts it of root alone: anybody
+// may bind any abstract address.
+func parsePeer(conn *net.UnixConn) (request, error) {
+	uid := -1
+	err := control(conn, func(fd int) error {
+		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if err == nil {
+			uid = int(cred.Uid)
+		}
+		return err
+	})
+	if err != nil {
+		return request{}, fmt.Errorf("peer: %w", err)
+	}
+	address := conn.RemoteAddr().String()
+	if uid != 0 {
+		return request{}, fmt.Errorf("%q, uid %d: only root is answered", address, uid)
+	}
+	return parse(address)
+}
+
+// parse takes "@<random>/unit/<unit>/<credential>" apart.
+func parse(address string) (request, error) {
+	part := strings.Split(address, "/")
+	if len(part) != 4 || len(part[0]) < 2 || part[0][0] != '@' || part[1] != "unit" || part[2] == "" || part[3] == "" {
+		return request{}, fmt.Errorf("%q: not the address of a unit that loads a credential", address)
+	}
+	return request{unit: part[2], name: part[3], key: stored + part[0][1:]}, nil
+}
+
+// gone is whether the peer has closed its end altogether. It never sends.
+func gone(conn *net.UnixConn) bool {
+	closed := false
+	err := control(conn, func(fd int) error {
+		p := []unix.PollFd{{Fd: int32(fd)}}
+		_, err := unix.Poll(p, 0)
+		closed = p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+		return err
+	})
+	return closed || err != nil && err != unix.EINTR
+}
+
+func control(conn *net.UnixConn, f func(fd int) error) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = f(int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}
+
+// systemdTimeoutStart is a unit's TimeoutStartSec= in force, zero for infinity.
+func systemdTimeoutStart(ctx context.Context, unit string) (time.Duration, error) {
+	conn, err := dbus.NewSystemConnectionContext(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("D-Bus: %w", err)
+	}
+	defer conn.Close()
+	p, err := conn.GetServicePropertyContext(ctx, unit, "TimeoutStartUSec")
+	if err != nil {
+		return 0, err
+	}
+	usec, ok := p.Value.Value().(uint64)
+	if !ok {
+		return 0, fmt.Errorf("TimeoutStartUSec is %s", p.Value)
+	}
+	if usec > uint64(math.MaxInt64/time.Microsecond) {
+		return 0, nil
+	}
+	return time.Duration(usec) * time.Microsecond, nil
+}

@@ -1,0 +1,46 @@
+package credentials
+
+import (
+	"context"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/watch"
+)
+
+// manifest is the one in force, decoded when it changed.
+func (s *server) manifest() (florete.Manifest, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	doc, err := s.Layout.Refresh(s.document)
+	if err == nil {
+		s.document = doc
+	}
+	return doc.Manifest(), err
+}
+
+// changes is closed when the disk may have changed since the call.
+func (s *server) changes() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+// watch closes changes until ctx ends, for all connections: inotify has few instances.
+func (s *server) watch(ctx context.Context) {
+	w := watch.New(s.Log)
+	defer w.Close()
+	for {
+		dirs := []string{s.Layout.Documents(), s.Layout.Need("")}
+		m, _ := s.manifest()
+		for _, n := range m.Needs {
+			dirs = append(dirs, s.Layout.Need(n.ID))
+		}
+		if !w.Watch(dirs) && !w.Wait(ctx, poll) {
+			return
+		}
+		s.mu.Lock()
+		close(s.changed)
+		s.changed = make(chan struct{})
+		s.mu.Unlock()
+	}
+}

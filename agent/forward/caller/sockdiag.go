@@ -1,0 +1,136 @@
+package caller
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The kernel's structures, include/uapi/linux/inet_diag.h. Ports and addresses
+// are in network order.
+type (
+	sockID struct {
+		sport, dport [2]byte
+		src, dst     [16]byte
+		iface        uint32
+		cookie       cookie
+	}
+	request struct {
+		header                       unix.NlMsghdr
+		family, protocol, extensions uint8
+		_                            uint8
+		states                       uint32
+		id                           sockID
+	}
+	message struct {
+		family, state, timer, retrans uint8
+		id                            sockID
+		expires, rqueue, wqueue       uint32
+		uid, inode                    uint32
+	}
+)
+
+const anyCookie = ^uint32(0)
+
+// diag is the one netlink socket that answers sock_diag(7) for this process. It is opened
+// with the first lookup, in the network namespace of then.
+var diag = struct {
+	sync.Mutex
+	fd int // -1: not open
+}{fd: -1}
+
+// lookup finds one socket of a protocol by its addresses, source first: of TCP those
+// that the socket has.
+func lookup(protocol uint8, source, destination netip.AddrPort) (message, error) {
+	req := newRequest(protocol, source, destination)
+	var answer [4096]byte
+	n, err := exchange((*[unsafe.Sizeof(req)]byte)(unsafe.Pointer(&req))[:], answer[:])
+	if err != nil {
+		return message{}, err
+	}
+	return parse(answer[:n])
+}
+
+func newRequest(protocol uint8, source, destination netip.AddrPort) request {
+	req := request{family: unix.AF_INET, protocol: protocol, states: ^uint32(0)}
+	req.header = unix.NlMsghdr{Len: uint32(unsafe.Sizeof(req)), Type: unix.SOCK_DIAG_BY_FAMILY, Flags: unix.NLM_F_REQUEST}
+	if !source.Addr().Unmap().Is4() {
+		req.family = unix.AF_INET6
+	}
+	binary.BigEndian.PutUint16(req.id.sport[:], source.Port())
+	binary.BigEndian.PutUint16(req.id.dport[:], destination.Port())
+	copy(req.id.src[:], source.Addr().Unmap().AsSlice())
+	copy(req.id.dst[:], destination.Addr().Unmap().AsSlice())
+	req.id.cookie = cookie{anyCookie, anyCookie}
+
+	return req
+}
+
+// exchange sends a request and receives the answer. After an error the socket is another
+// one, so that no answer is taken for that to a later request.
+func exchange(request, answer []byte) (n int, err error) {
+	diag.Lock()
+	defer diag.Unlock()
+	if diag.fd < 0 {
+		if diag.fd, err = openDiag(); err != nil {
+			return 0, err
+		}
+	}
+	if _, err = unix.Write(diag.fd, request); err == nil {
+		// The kernel has answered when Write returns.
+		n, _, err = unix.Recvfrom(diag.fd, answer, unix.MSG_DONTWAIT)
+	}
+	if err != nil {
+		unix.Close(diag.fd)
+		diag.fd = -1
+	}
+	return n, err
+}
+
+func openDiag() (int, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_INET_DIAG)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Connect(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// parse reads the kernel's one answer.
+func parse(b []byte) (m message, err error) {
+	if len(b) < unix.NLMSG_HDRLEN {
+		return m, fmt.Errorf("answer of %d bytes", len(b))
+	}
+	body := b[unix.NLMSG_HDRLEN:]
+	switch kind := binary.NativeEndian.Uint16(b[4:]); {
+	case kind == unix.NLMSG_ERROR && len(body) >= 4:
+		return m, unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
+	case kind == unix.SOCK_DIAG_BY_FAMILY && len(body) >= int(unsafe.Sizeof(m)):
+		copy((*[unsafe.Sizeof(m)]byte)(unsafe.Pointer(&m))[:], body)
+		return m, nil
+	default:
+		return m, fmt.Errorf("answer of kind %d with %d bytes", kind, len(body))
+	}
+}
+
+// cookie identifies one socket among all that there ever were.
+type cookie [2]uint32
+
+// source is the socket's own address, destination that of its peer.
+func (m message) source() netip.AddrPort      { return m.address(m.id.src, m.id.sport) }
+func (m message) destination() netip.AddrPort { return m.address(m.id.dst, m.id.dport) }
+
+func (m message) address(a [16]byte, port [2]byte) netip.AddrPort {
+	ip := netip.AddrFrom16(a).Unmap()
+	if m.family == unix.AF_INET {
+		ip = netip.AddrFrom4([4]byte(a[:4]))
+	}
+	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(port[:]))
+}

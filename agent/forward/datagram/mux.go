@@ -1,0 +1,142 @@
+// Package datagram carries the datagrams of UDP sessions over QUIC connections (package
+// wire), and sends and receives them at a local socket. Nothing here waits for
+// anybody: a datagram that finds a queue full is dropped, as UDP allows, and counted.
+package datagram
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+// Bounds of what may be under way.
+const (
+	MaxSessions = 4096      // of a connection; with one more the one that is idle longest ends
+	maxHeld     = 256 << 10 // bytes of a session that wait to be sent, see packet.cost
+	maxAll      = 16 << 20  // the same, of all sessions that share a Held
+	maxAside    = 64        // datagrams of a session that wait for its stream
+	maxOut      = 1024      // datagrams of all sessions of a connection that wait for frames
+)
+
+// Mux is the part of a QUIC connection that its sessions share.
+type Mux struct {
+	Read atomic.Int64 // bytes of datagrams that came
+
+	quic  *quic.Conn
+	tasks *sync.WaitGroup
+	out   chan outgoing // nil until there is a session
+
+	mu       sync.Mutex
+	sessions map[quic.StreamID]*Session
+}
+
+type outgoing struct {
+	session *Session
+	packet  packet
+}
+
+// Held is the cost of what waits to be sent in several sessions.
+type Held struct{ cost atomic.Int64 }
+
+// NewMux is for the sessions of one connection. What it starts, with the first of them,
+// is among tasks and ends with the connection.
+func NewMux(c *quic.Conn, tasks *sync.WaitGroup) *Mux {
+	return &Mux{quic: c, tasks: tasks}
+}
+
+func (m *Mux) join(s *Session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.sessions) >= MaxSessions {
+		idlest := m.idlest()
+		delete(m.sessions, idlest.stream.StreamID())
+		idlest.End(wire.Done)
+	}
+	if m.out == nil {
+		m.out, m.sessions = make(chan outgoing, maxOut), map[quic.StreamID]*Session{}
+		m.tasks.Go(m.send)
+		m.tasks.Go(m.receive)
+	}
+	m.sessions[s.stream.StreamID()] = s
+}
+
+func (m *Mux) leave(id quic.StreamID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sessions, id)
+}
+
+func (m *Mux) idlest() (idlest *Session) {
+	for _, s := range m.sessions {
+		if idlest == nil || s.Used() < idlest.Used() {
+			idlest = s
+		}
+	}
+	return idlest
+}
+
+// frame queues a packet for a frame.
+func (m *Mux) frame(s *Session, p packet) {
+	select {
+	case m.out <- outgoing{s, p}:
+		if m.quic.Context().Err() != nil {
+			m.dropAll()
+		}
+	default:
+		s.drop(p)
+	}
+}
+
+// dropAll gives back what sessions of an ended connection held.
+func (m *Mux) dropAll() {
+	for {
+		select {
+		case o := <-m.out:
+			o.session.drop(o.packet)
+		default:
+			return
+		}
+	}
+}
+
+// send is the only one that waits until the connection takes a datagram.
+func (m *Mux) send() {
+	for {
+		select {
+		case o := <-m.out:
+			if err := m.quic.SendDatagram(o.packet.frame(o.session.stream.StreamID())); err == nil {
+				o.session.sent(o.packet)
+			} else {
+				// Too large for a frame, or the peer takes none.
+				o.session.aside(o.packet)
+			}
+		case <-m.quic.Context().Done():
+			m.dropAll()
+			return
+		}
+	}
+}
+
+func (m *Mux) receive() {
+	for {
+		b, err := m.quic.ReceiveDatagram(m.quic.Context())
+		if err != nil {
+			return
+		}
+		m.Read.Add(int64(len(b)))
+		id, payload, err := wire.CutStreamID(b)
+		if err != nil {
+			continue
+		}
+		m.mu.Lock()
+		s := m.sessions[id]
+		m.mu.Unlock()
+		// Of a session that has ended here some may still come.
+		if s != nil {
+			s.fromPeer(payload)
+		}
+	}
+}

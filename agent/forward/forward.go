@@ -1,0 +1,58 @@
+// Package forward is the forwarder of one host. It watches what activation keeps on
+// disk, the accepted manifest and the delivered SVIDs, and keeps three things in
+// agreement with it: what the host publishes (package inbound), what its processes
+// reach (package outbound), and the connections between forwarders (package
+// transport).
+//
+// There is one loop, in Run. Each pass reads all that is on disk, makes a
+// snapshot, and applies it; a change, a failure and the first start take the same
+// path.
+package forward
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/metrics"
+)
+
+// Config says where a forwarder lives.
+type Config struct {
+	Layout florete.Layout // what activation keeps
+	Socket string         // of status
+	Log    *slog.Logger   // default slog.Default()
+	Poll   time.Duration  // reads the disk at least this often; default 10 s
+	Grace  time.Duration  // for live connections when stopping; default 2 s
+}
+
+func (c Config) withDefaults() Config {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Poll == 0 {
+		c.Poll = 10 * time.Second
+	}
+	if c.Grace == 0 {
+		c.Grace = 2 * time.Second
+	}
+	return c
+}
+
+// Run forwards until ctx ends. It waits for the manifest and the node's identity
+// as long as it takes. The error is one that waiting cannot mend.
+func Run(ctx context.Context, c Config) error {
+	f := &forwarder{Config: c.withDefaults(), metrics: &metrics.Counters{}}
+	return f.run(ctx)
+}
+
+// parallel runs all at once and returns when all have.
+func parallel(all ...func()) {
+	var wg sync.WaitGroup
+	for _, f := range all {
+		wg.Go(f)
+	}
+	wg.Wait()
+}

@@ -1,0 +1,120 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/splice"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+const (
+	// openTimeout bounds each of what comes first: a stream, and the far side's answer.
+	openTimeout = 15 * time.Second
+	// retryPause is between two requests to a forwarder that is being started again.
+	retryPause = 100 * time.Millisecond
+)
+
+// direct carries a connection to the service whose listener it came to. Bytes
+// from the process flow before the far side has answered.
+func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection) {
+	ctx, end, ok := s.admit(ctx, c)
+	if !ok {
+		reset(local)
+		return
+	}
+	defer end()
+	counted := s.Metrics.Begin(metrics.Out, c.target.ID(), c.as)
+	defer counted.Done()
+	e := newEarly(local)
+	defer e.release()
+	st, err := s.request(ctx, c, e)
+	if err != nil {
+		s.refuse(c, explain(err))
+		reset(local)
+		return
+	}
+	defer st.Release()
+	counted.Sent.Add(int64(len(e.kept)))
+	e.release()
+	splice.Run(ctx, splice.Pair{Local: local, Stream: st.Stream, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read})
+}
+
+// admit lets a connection through that its own rules and those in force allow; a new rule
+// that denies it ends the context.
+func (s *Server) admit(ctx context.Context, c connection) (context.Context, func(), bool) {
+	if denied := c.rules.check(c.connKey); denied != nil {
+		s.refuse(c, denied)
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	changed := func() {
+		s.refuse(c, &refusal{"denied", "the manifest changed"})
+		cancel()
+	}
+	release, ok := s.gate.Admit(c.connKey, changed)
+	if !ok {
+		changed()
+		return nil, nil, false
+	}
+	return ctx, func() { release(); cancel() }, true
+}
+
+// request opens a stream and waits until the far side serves it. One that is stopping
+// refuses with the code Stopping: the stream is opened again until the next process is
+// there, for a while.
+func (s *Server) request(ctx context.Context, c connection, e *early) (*transport.Stream, error) {
+	until := time.Now().Add(openTimeout)
+	for {
+		st, err := s.requestOnce(ctx, c, e)
+		var refused *transport.RefusedError
+		if !errors.As(err, &refused) || refused.Code != wire.Stopping || time.Now().After(until) {
+			return st, err
+		}
+		select {
+		case <-time.After(retryPause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *Server) requestOnce(ctx context.Context, c connection, e *early) (*transport.Stream, error) {
+	st, err := s.dial(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if e == nil {
+		err = answer(ctx, st)
+	} else {
+		err = e.sendUntilAnswer(ctx, st)
+	}
+	if err != nil {
+		st.Release()
+		return nil, err
+	}
+	return st, nil
+}
+
+// dial opens a stream to the connection's target.
+func (s *Server) dial(ctx context.Context, c connection) (*transport.Stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	carries := wire.TCP
+	if c.protocol == florete.UDP {
+		carries = wire.UDP
+	}
+	return s.Pool.Open(ctx, transport.Route{Caller: c.as, Target: c.target, Endpoints: c.rules.reach[c.target].Endpoints}, carries)
+}
+
+// answer waits for the far side's answer to a stream.
+func answer(ctx context.Context, st *transport.Stream) error {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	return st.Answer(ctx)
+}

@@ -1,0 +1,54 @@
+package outbound_test
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/fdstore"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/inbound"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/outbound"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/usage"
+)
+
+func TestMain(m *testing.M) { agenttest.Main(m) }
+
+// servers are both sides of a cluster whose service is an echo.
+type servers struct {
+	*agenttest.Cluster
+	out     *outbound.Server
+	counted *metrics.Counters // by out
+}
+
+func start(t *testing.T, perUser int) *servers {
+	t.Helper()
+	s := &servers{Cluster: agenttest.NewCluster(t, agenttest.Echo(t)), counted: &metrics.Counters{}}
+	ursula, laptop := s.Ursula.Identities(t), s.Laptop.Identities(t)
+	log := slog.New(slog.DiscardHandler)
+	in := inbound.New(inbound.Config{Usage: &usage.Table{}, Identities: func() *identity.Set { return ursula }, Metrics: &metrics.Counters{}, Log: log})
+	t.Cleanup(in.Close)
+	if errs := in.Apply(s.Publish); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	pool, err := transport.NewPool(func() *identity.Set { return laptop }, &usage.Table{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s.out = outbound.New(outbound.Config{Pool: pool, Sockets: &fdstore.Store{}, Metrics: s.counted, Log: log, PerUser: perUser})
+	t.Cleanup(s.out.Close)
+	s.apply(t)
+	return s
+}
+
+// apply puts Reach in force.
+func (s *servers) apply(t *testing.T) {
+	t.Helper()
+	if errs := s.out.Apply(florete.Manifest{TrustDomain: agenttest.Domain, Forwarder: s.Reach}); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+}

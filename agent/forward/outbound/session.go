@@ -1,0 +1,169 @@
+package outbound
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/florete/florete/agent/forward/datagram"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+const (
+	// maxSessions is how many sessions of a uid one listener has; with one more the one
+	// that is idle longest ends.
+	maxSessions = 1024
+	// silence is how long datagrams of a sender that was refused are dropped: UDP cannot
+	// report the refusal, and each of them would be refused again.
+	silence = time.Second
+)
+
+// upstreamFailed are why a session ends that was let through, and begins no other at once.
+var upstreamFailed = []wire.Code{wire.Refused, wire.Unreachable, wire.Foreign}
+
+// session is what one address sends to one service, and gets from it.
+type session struct {
+	key sessionKey
+	connection
+	*datagram.Session // nil: not let through
+	silent            atomic.Bool
+}
+
+// over reports whether the next datagram begins a new session.
+func (x *session) over() bool {
+	return x.Session != nil && x.Context().Err() != nil && !x.silent.Load()
+}
+
+// used is when a datagram went last, after some beginning.
+func (x *session) used() time.Duration {
+	if x.Session == nil {
+		return 0
+	}
+	return x.Used()
+}
+
+// begin lets a session through, or not. The caller holds the lock.
+func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
+	x := &session{key: k, connection: c}
+	l.makeRoom(c.uid)
+	l.sessions[k] = x
+	ctx, release, ok := l.server.admit(l.ctx, c)
+	if !ok {
+		l.silence(x)
+		return x
+	}
+	counted := l.server.Metrics.Begin(metrics.Out, c.target.ID(), c.as)
+	head = bytes.Clone(head)
+	x.Session = datagram.New(ctx, datagram.Local{
+		Deliver: func(b []byte) {
+			if len(head) > 0 {
+				b = slices.Concat(head, b)
+			}
+			l.conn.WriteToUDPAddrPort(b, k.from) // loopback takes it at once or not at all
+		},
+		Idle:      datagram.Idle,
+		FromLocal: counted.Sent,
+		ToLocal:   counted.Received,
+		Dropped:   counted.Dropped,
+		Held:      l.server.heldBy(c.uid),
+	})
+	end := func() { release(); counted.Done() }
+	if !l.server.carrying.Go(func(ctx context.Context) {
+		defer end()
+		defer context.AfterFunc(ctx, x.Stop)()
+		l.run(x)
+	}) {
+		end()
+	}
+	return x
+}
+
+// heldBy is what all sessions of a user hold. Only those are counted that the documents name.
+func (s *Server) heldBy(uid uint32) *datagram.Held {
+	held, _ := s.held.LoadOrStore(uid, new(datagram.Held))
+	return held.(*datagram.Held)
+}
+
+// run carries a session to its end.
+func (l *udpListener) run(x *session) {
+	denied := explain(l.join(x))
+	if denied == nil {
+		l.forget(x)
+		return
+	}
+	l.server.refuse(x.connection, denied)
+	l.silence(x)
+}
+
+// join joins a session to a stream until either ends.
+func (l *udpListener) join(x *session) error {
+	st, err := l.server.dial(x.Context(), x.connection)
+	if err != nil {
+		return err
+	}
+	defer st.Release()
+	x.Attach(st.Mux(), st.Stream)
+	answered := false
+	err = st.Explain(x.Run(func() error {
+		err := answer(x.Context(), st)
+		answered = err == nil
+		return err
+	}))
+	var refused *transport.RefusedError
+	was := errors.As(err, &refused)
+	if answered && !(was && slices.Contains(upstreamFailed, refused.Code)) || was && refused.Code == wire.Stopping {
+		return nil // it was let through; with the next datagram another begins
+	}
+	return err
+}
+
+// makeRoom keeps one user from taking all there is. The caller holds the lock.
+func (l *udpListener) makeRoom(uid uint32) {
+	if len(l.sessions) < maxSessions {
+		return
+	}
+	var idlest *session
+	n := 0
+	for _, x := range l.sessions {
+		if x.uid != uid {
+			continue
+		}
+		n++
+		if idlest == nil || x.used() < idlest.used() {
+			idlest = x
+		}
+	}
+	if n >= maxSessions {
+		l.drop(idlest)
+	}
+}
+
+// drop ends a session. The caller holds the lock.
+func (l *udpListener) drop(x *session) {
+	if x == nil {
+		return
+	}
+	if x.Session != nil {
+		x.End(wire.Done)
+	}
+	if l.sessions[x.key] == x {
+		delete(l.sessions, x.key)
+	}
+}
+
+func (l *udpListener) forget(x *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(x)
+}
+
+// silence drops what a session's address sends for a while.
+func (l *udpListener) silence(x *session) {
+	x.silent.Store(true)
+	time.AfterFunc(silence, func() { l.forget(x) })
+}

@@ -1,0 +1,71 @@
+package outbound_test
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+)
+
+// accepted is a connection to alice's SOCKS5 listener whose request is yet to come.
+func (s *servers) accepted(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", s.SOCKS[agenttest.Alice])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(agenttest.Patience))
+	c.Write([]byte{5, 1, 0})
+	if _, err := io.ReadFull(c, make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// request requests a connection to outline and returns the reply's code.
+func request(t *testing.T, c net.Conn) byte {
+	t.Helper()
+	const name = "outline." + agenttest.Domain + ".rete"
+	c.Write(binary.BigEndian.AppendUint16(append([]byte{5, 1, 0, 3, byte(len(name))}, name...), 80))
+	var reply [10]byte
+	if _, err := io.ReadFull(c, reply[:]); err != nil {
+		t.Fatal(err)
+	}
+	return reply[1]
+}
+
+// TestSnapshotOfAccept: a connection is dialled by the manifest in force when it was
+// accepted, whatever the next one says of names and endpoints.
+func TestSnapshotOfAccept(t *testing.T) {
+	s := start(t, 0)
+	before := s.accepted(t)
+	reach := s.Reach.Reach[0]
+	reach.Endpoints = []florete.Addresses{{agenttest.Loopback().String()}} // nobody is there
+	s.Reach.Reach = []florete.Reachable{reach}
+	s.apply(t)
+	if code := request(t, before); code != 0 {
+		t.Fatalf("reply %d, want 0: the endpoint is that of the manifest at accept", code)
+	}
+	if err := agenttest.Ping(before); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNewerManifestDenies: what a newer manifest does not allow ends all the same.
+func TestNewerManifestDenies(t *testing.T) {
+	s := start(t, 0)
+	before := s.accepted(t)
+	s.Reach.Reach[0].Callers = []florete.ID{agenttest.Bob}
+	s.apply(t)
+	if code := request(t, before); code != 2 {
+		t.Fatalf("reply %d, want 2", code)
+	}
+	if n := s.counted.Summary().Refusals["denied"]; n != 1 {
+		t.Errorf("%d refusals, want 1", n)
+	}
+}

@@ -1,0 +1,127 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/agent/forward/datagram"
+)
+
+// udpListener is the local listener of a service that is reached over UDP, or of a SOCKS5
+// client for what it names. It has a session for each local address that sends to it, and
+// each service.
+type udpListener struct {
+	server *Server
+	addr   netip.AddrPort
+	conn   *net.UDPConn
+	find   func(*rules, []byte) (destination, *refusal)
+	ctx    context.Context // of its sessions
+	end    context.CancelFunc
+
+	mu       sync.Mutex
+	sessions map[sessionKey]*session
+}
+
+// destination is where a datagram goes.
+type destination struct {
+	connKey
+	payload []byte
+	head    []byte // what stands in front of payloads in both directions
+}
+
+// sessionKey identifies a session of a listener.
+type sessionKey struct {
+	from   netip.AddrPort
+	target florete.Dialable
+	doubt  doubt // what nobody is let through for must not end another's session
+}
+
+// listenUDP listens for one service.
+func (s *Server) listenUDP(addr netip.AddrPort) (*udpListener, error) {
+	conn, err := s.Sockets.ListenUDP(addr)
+	if err != nil {
+		return nil, err
+	}
+	l := s.newUDPListener(conn, func(r *rules, b []byte) (destination, *refusal) {
+		return destination{connKey: connKey{target: r.reachAt[addr], protocol: florete.UDP}, payload: b}, nil
+	})
+	s.accepts.Go(l.receive)
+	return l, nil
+}
+
+// newUDPListener takes over conn.
+func (s *Server) newUDPListener(conn *net.UDPConn, find func(*rules, []byte) (destination, *refusal)) *udpListener {
+	conn.SetReadBuffer(datagram.BufferSize)
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = caller.ReceiveMarks(fd) }) // without, nothing is marked
+	}
+	l := &udpListener{server: s, addr: conn.LocalAddr().(*net.UDPAddr).AddrPort(), conn: conn, find: find, sessions: map[sessionKey]*session{}}
+	l.ctx, l.end = context.WithCancel(context.Background())
+	return l
+}
+
+// Close ends the listener and its sessions.
+func (l *udpListener) Close() error {
+	l.end()
+	return l.conn.Close()
+}
+
+func (l *udpListener) receive() {
+	b, oob := make([]byte, 1<<16), make([]byte, caller.MarksSpace)
+	for {
+		n, marks, _, from, err := l.conn.ReadMsgUDPAddrPort(b, oob)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			l.server.Log.Error("receive", "listener", l.addr, "error", err)
+			time.Sleep(acceptPause)
+			continue
+		}
+		l.carry(from, b[:n], oob[:marks])
+	}
+}
+
+// carry carries a datagram under the identity of whoever has its source address now:
+// UDP has no connections, so who had it before says nothing. Where the kernel marks who
+// has sent it, that must be the same account; where it does not, one account alone may
+// send there.
+func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {
+	r := l.server.rules.Load()
+	uid, err := caller.SenderUID(from, l.addr)
+	if err != nil {
+		l.server.refuse(connection{rules: r}, &refusal{"caller-gone", err.Error()})
+		return
+	}
+	d, denied := l.find(r, payload)
+	d.uid = uid
+	if denied != nil {
+		l.server.refuse(connection{d.connKey, r}, denied)
+		return
+	}
+	if sent, marked := caller.MarkedUID(marks); marked && sent != uid {
+		d.doubt = notSender
+	} else if !marked && !r.sole(d.connKey) {
+		d.doubt = unproven
+	}
+	if !d.socks {
+		d.as, _ = r.callers.Identity(d.uid)
+	}
+	k := sessionKey{from, d.target, d.doubt}
+	l.mu.Lock()
+	x := l.sessions[k]
+	if x == nil || x.uid != d.uid || x.over() {
+		l.drop(x)
+		x = l.begin(k, connection{d.connKey, r}, d.head)
+	}
+	l.mu.Unlock()
+	if x.Session != nil {
+		x.Send(d.payload)
+	}
+}

@@ -1,0 +1,107 @@
+package forward
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/status"
+)
+
+// status is the forwarder's now.
+func (f *forwarder) status() status.Report {
+	s := f.snapshot.Load()
+	m := s.manifest
+	r := status.Report{
+		Host: m.Host, Cluster: m.Cluster, State: "waiting", Problems: slices.Concat([]string{}, s.problems),
+		Identities: []status.Identity{}, Needs: []status.Need{}, Listen: slices.Concat([]string{}, m.Forwarder.Listen),
+		Published: []status.Published{}, Reachable: []status.Reachable{}, SOCKS: []status.SOCKS{},
+		PeerConnections: f.usage.Rows(), Summary: f.metrics.Summary(),
+	}
+	if s.running {
+		r.State = "running"
+	}
+	if m.Host != "" {
+		r.Manifest = &status.Version{Serial: s.document.Envelope.Serial, Digest: s.document.Envelope.Digest, Rev: s.document.Envelope.Rev}
+	}
+	r.Stale = int64(f.Layout.Stale(m, time.Now()).Seconds())
+	for _, p := range r.Paths {
+		r.Connections += p.Live
+	}
+	for _, n := range m.Needs {
+		state, _ := f.Layout.NeedState(n.ID) // what cannot be read is shown as nothing
+		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: state})
+		if !identity.Delivers(n) {
+			continue
+		}
+		if id, err := n.CertID(); err == nil {
+			r.Identities = append(r.Identities, status.Identity{ID: id, Expires: expires(s.identities.SVID(id))})
+		}
+	}
+	for _, p := range m.Forwarder.Publish {
+		svid := s.identities.SVID(p.ID)
+		allow := []florete.ID{}
+		for _, x := range p.Allow {
+			allow = append(allow, x.ID)
+		}
+		serving := s.running && svid != nil && svid.Valid(time.Now())
+		r.Published = append(r.Published, status.Published{ID: p.ID, Protocol: p.Protocol, Upstream: p.Upstream, Allow: allow, Serving: serving})
+	}
+	for _, x := range m.Forwarder.Reach {
+		if d, err := florete.Dial(x.ID); err == nil {
+			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Protocol: x.Protocol, Name: florete.Render(d), Listen: x.Listen.String(), Callers: x.Callers, Endpoints: x.Endpoints})
+		}
+	}
+	for _, x := range m.Forwarder.SOCKS {
+		r.SOCKS = append(r.SOCKS, status.SOCKS{ID: x.ID, Listen: x.Listen.String()})
+	}
+	return r
+}
+
+func expires(s *identity.SVID) *time.Time {
+	if s == nil {
+		return nil
+	}
+	return &s.Cert.Leaf.NotAfter
+}
+
+// report logs what a pass changed and notifies systemd, whose watchdog thereby observes
+// that there are passes.
+func (f *forwarder) report(old, s *snapshot) {
+	if e := s.document.Envelope; e.Digest != old.document.Envelope.Digest {
+		f.Log.Info("manifest in force", "serial", e.Serial, "digest", e.Digest)
+	}
+	for _, p := range s.problems {
+		if !slices.Contains(old.problems, p) {
+			f.Log.Warn("problem", "error", p)
+		}
+	}
+	if f.watched {
+		f.notify(daemon.SdNotifyWatchdog)
+	}
+	switch {
+	case !s.running && s.manifest.Host == "":
+		f.notify("STATUS=waiting for a manifest")
+	case !s.running:
+		f.notify(fmt.Sprintf("STATUS=waiting for the certificate of %s", s.manifest.Identity.ID))
+	default:
+		state := fmt.Sprintf("STATUS=%s: %d published, %d reachable, %d problems",
+			s.manifest.Host, len(s.manifest.Forwarder.Publish), len(s.manifest.Forwarder.Reach), len(s.problems))
+		if !old.running {
+			f.Log.Info("running", "as", s.manifest.Identity.ID)
+			state = daemon.SdNotifyReady + "\n" + state
+		}
+		f.notify(state)
+	}
+}
+
+// notify reports to systemd, where it runs the forwarder (sd_notify(3)).
+func (f *forwarder) notify(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		f.Log.Warn("notify", "error", err)
+	}
+}

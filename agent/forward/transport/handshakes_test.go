@@ -1,0 +1,121 @@
+package transport_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+// TestHandshakesEnd: one that is over, either way, does not count any more.
+func TestHandshakesEnd(t *testing.T) {
+	ca := agenttest.NewCA(t)
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	if err := try(t, p, route(t, outline, s.addr)); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.ln.Handshakes(); n != 0 || s.ended.Load() != 0 {
+		t.Errorf("%d handshakes under way with one connection, %d ended", n, s.ended.Load())
+	}
+	if err := try(t, p, route(t, wiki, s.addr)); err == nil {
+		t.Fatal("connected to what has no SVID")
+	}
+	for until := time.Now().Add(5 * time.Second); s.ln.Handshakes() != 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("%d handshakes under way after one was refused", s.ln.Handshakes())
+		}
+	}
+}
+
+// deaf sends and hears nothing, like one who writes another's address on what it sends.
+type deaf struct {
+	net.PacketConn
+	closed chan struct{}
+}
+
+func (d deaf) ReadFrom([]byte) (int, net.Addr, error) {
+	<-d.closed
+	return 0, nil, net.ErrClosed
+}
+
+// TestForgedAddresses: who does not hear what is answered takes little, however often it
+// begins, and others are let in meanwhile.
+func TestForgedAddresses(t *testing.T) {
+	const forged, bound = 400, 128
+	ca := agenttest.NewCA(t)
+	ursula := host(t, "ursula", ca, outline)
+	var hellos atomic.Int64
+	config := transport.Server{
+		Addr: "127.0.0.1:0",
+		Lookup: func(sni string) (florete.ID, bool) {
+			hellos.Add(1)
+			return registry(t).Lookup(sni)
+		},
+		Identities: func() *identity.Set { return ursula },
+		Rejected:   func(r transport.Rejection) { t.Errorf("rejected: %+v", r) },
+	}
+	ln, err := config.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			in, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				if st, err := in.AcceptStream(); err == nil {
+					st.Write([]byte{wire.Connected})
+				}
+			}()
+		}
+	}()
+
+	socket, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	strangers := &quic.Transport{Conn: deaf{socket, closed}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var dials sync.WaitGroup
+	defer func() { cancel(); dials.Wait(); close(closed); socket.Close() }()
+	hello := &tls.Config{ServerName: "outline.demo.flor.rete", InsecureSkipVerify: true, NextProtos: []string{wire.ALPN}}
+	for range forged {
+		dials.Go(func() { strangers.Dial(ctx, ln.Addr(), hello, nil) })
+	}
+	for last := int64(-1); last != hellos.Load() || last < bound; time.Sleep(200 * time.Millisecond) {
+		last = hellos.Load()
+	}
+	// On a slow machine some end, and make room for others.
+	if n := hellos.Load(); n > forged*3/4 {
+		t.Errorf("%d of %d forged handshakes were begun, want about %d", n, forged, bound)
+	}
+	laptop := host(t, "laptop", ca, alice)
+	p, r := pool(t, func() *identity.Set { return laptop }), route(t, outline, ln.Addr().String())
+	for tries := 1; ; tries++ {
+		err := try(t, p, r)
+		if err == nil {
+			break
+		}
+		if tries == 3 { // a slow machine is busy with what it forges
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// Package hostsfile keeps the names of the cluster's services in hosts(5), each at its
+// local listener, so that programs that know nothing of Florete just connect:
+//
+//	# florete: what cluster demo offers this host; kept by florete-hosts-file.service
+//	127.103.91.74 auth.demo.flor.rete
+//	# florete: end
+//
+// It follows the documents in force, wherever they came from, and puts the block back
+// where something else rewrote the file. Between the two marks it takes loopback addresses
+// of names in .rete for its own, and touches no other line, whatever became of the marks.
+// Each instance of the host has a block of its own, "# florete_<instance>: …".
+package hostsfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/watch"
+)
+
+// Config is whose names go where.
+type Config struct {
+	Instance florete.Instance
+	Layout   florete.Layout
+	Hosts    string // the file, DefaultHosts
+	Log      *slog.Logger
+}
+
+// DefaultHosts is where programs look names up.
+const DefaultHosts = "/etc/hosts"
+
+// poll is how often the files are read anyway.
+const poll = 10 * time.Second
+
+// Run keeps the names until ctx ends. What fails is logged, and tried again.
+func Run(ctx context.Context, c Config) error {
+	w := watch.New(c.Log)
+	defer w.Close()
+	reported := ""
+	var document florete.Document
+	for {
+		switch err := c.apply(&document); {
+		case err == nil:
+			reported = ""
+		case errors.Is(err, fs.ErrNotExist): // no documents yet
+		default:
+			if err.Error() != reported {
+				c.Log.Warn("names are not kept", "error", err)
+			}
+			reported = err.Error()
+			// Not until something changes: what was tried did.
+			select {
+			case <-ctx.Done():
+			case <-time.After(poll):
+			}
+		}
+		if w.Watch([]string{filepath.Dir(c.Hosts), c.Layout.Documents()}) {
+			continue // read again what may have changed since
+		}
+		if !w.Wait(ctx, poll) {
+			return nil
+		}
+	}
+}
+
+// apply makes the block say what the manifest in force says, of which document is the one
+// applied before.
+func (c Config) apply(document *florete.Document) error {
+	doc, err := c.Layout.Refresh(*document)
+	if err != nil {
+		return err
+	}
+	*document = doc
+	m := doc.Manifest()
+	changed, err := c.rewrite(block(c.Instance, m))
+	if changed {
+		c.Log.Info("names are up to date", "file", c.Hosts, "names", len(m.Forwarder.Reach))
+	}
+	return err
+}
+
+// mark is a line that begins or ends the block of an instance.
+var mark = regexp.MustCompile(`^# (florete(?:_[a-z0-9-]+)?): (what cluster |end$)`)
+
+// block is what a host's manifest puts into the file; empty where it reaches nothing.
+func block(of florete.Instance, m florete.Manifest) string {
+	var lines []string
+	for _, r := range m.Forwarder.Reach {
+		if d, err := florete.Dial(r.ID); err == nil {
+			lines = append(lines, r.Listen.Addr().String()+" "+florete.Render(d)+"\n")
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	slices.Sort(lines)
+	return fmt.Sprintf("# %s: what cluster %s offers this host; kept by %s\n%s# %[1]s: end\n",
+		of, m.Cluster, of.Unit("hosts-file.service"), strings.Join(slices.Compact(lines), ""))
+}
+
+// cut is a file without the lines of an instance: what is before the first of them, and
+// what is after it.
+func cut(text string, of florete.Instance) (before, after string) {
+	var kept strings.Builder
+	first, inside := -1, false
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSpace(line)
+		if m := mark.FindStringSubmatch(bare); m != nil {
+			ours := m[1] == of.String()
+			inside = ours && m[2] != "end"
+			if ours {
+				if first < 0 {
+					first = kept.Len()
+				}
+				continue
+			}
+		} else if inside && strings.HasPrefix(bare, "127.") && strings.HasSuffix(bare, ".rete") {
+			continue
+		}
+		kept.WriteString(line)
+	}
+	if first < 0 {
+		first = kept.Len()
+	}
+	return kept.String()[:first], kept.String()[first:]
+}

@@ -1,0 +1,41 @@
+# The topology as data: what topology.nix made of it, without functions. Other
+# programs read it (florctl plan, explain, graph), so names here are stable.
+# Topology -> AttrSet
+t:
+let
+  inherit (builtins) any attrValues elem foldl' intersectAttrs map mapAttrs;
+  inherit (import ./lib.nix) known only;
+
+  names = import ./names.nix;
+  # Where a service leads out of its hosts, "" for those that run there.
+  outside = s:
+    let machine = names.machine s.upstream; in
+    if machine == null || any (h: elem machine t.hosts.${h}.machines) s.hosts then "" else s.upstream;
+  ofKinds = foldl' (all: k: all // k.service or { }) { } (attrValues (import ./kinds));
+in
+{
+  inherit (t) name trustDomain;
+  trust = { domain = t.trustDomain; inherit (t.trust) roots signingKeys; };
+
+  # A host without addresses is called by nobody.
+  hosts = mapAttrs
+    (_: only [ "address" "bind" "capabilities" "deploy" "forwarderPort" "group" "id" "instance" "kind" "kinds" "networks" "providerPort" "roles" "services" "sshHostKey" "system" "tags" "users" ])
+    t.hosts;
+
+  services = mapAttrs
+    (_: s: only [ "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "tlsName" "upstream" "user" "visibility" ] s
+      // {
+        ids = map (i: i.name) s.instances;
+        outside = outside s;
+      }
+      // intersectAttrs ofKinds s)
+    t.services;
+
+  users = mapAttrs (_: only [ "hosts" "id" "roles" ]) t.users;
+
+  roles = mapAttrs
+    (_: r: { serviceGroups = known t.serviceGroups r.serviceGroups; services = known t.services r.services; })
+    t.roles;
+  serviceGroups = mapAttrs (_: known t.services) t.serviceGroups;
+  inherit (t) providers;
+}

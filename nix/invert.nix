@@ -1,0 +1,33 @@
+# Lists the other way round: from things with a name and a function that gives each its
+# list, { <element> = [ <name> … ]; }, the sorted names of those whose list has the element.
+#
+# Of ten thousand things most have one of a few lists: each list is turned once for all who
+# have it. Nothing is looked up by name, which in large sets costs more than the rest.
+#
+#   invert (host: host.tags) [ { name = "a"; tags = [ "x" "y" ]; } { name = "b"; tags = [ "x" ]; } ]
+#   → { x = [ "a" "b" ]; y = [ "a" ]; }
+#
+# invert :: (Thing -> [String]) -> [Thing] -> { element = [name]; }
+list: things:
+let
+  inherit (builtins)
+    attrValues
+    concatLists
+    groupBy
+    head
+    lessThan
+    map
+    mapAttrs
+    sort
+    tail
+    toJSON
+    zipAttrsWith
+    ;
+  alike = attrValues (groupBy (thing: toJSON (list thing)) things);
+  turned = things:
+    let names = map (thing: thing.name) things; in
+    mapAttrs (_: _: names) (groupBy (element: element) (list (head things)));
+in
+zipAttrsWith
+  (_: parts: if tail parts == [ ] then head parts else sort lessThan (concatLists parts))
+  (map turned alike)

@@ -1,0 +1,41 @@
+# What the parts of the compiler share and the builtins lack.
+let
+  inherit (builtins) attrNames elem filter foldl' intersectAttrs length listToAttrs map;
+in
+rec {
+  # What stands for a value that was written wrongly. Whatever computes with values computes
+  # with these: they are a string and a number that no rule takes.
+  invalid = { string = "?"; number = -1; };
+
+  # Was the value written wrongly, and reported as that?
+  # isInvalid :: Any -> Bool
+  isInvalid = v: v == invalid.string || v == invalid.number;
+
+  # A list, where a condition holds; else none.
+  # when :: Bool -> [a] -> [a]
+  when = condition: list: if condition then list else [ ];
+
+  # The same for a set.
+  # optionalAttrs :: Bool -> AttrSet -> AttrSet
+  optionalAttrs = condition: set: if condition then set else { };
+
+  # A list as the names of a set, to ask whether it has one: [ "a" ] → { a = null; }
+  # toSet :: [String] -> AttrSet
+  toSet = list: listToAttrs (map (name: { inherit name; value = null; }) list);
+
+  # Those of a list that are names of a set, in their order.
+  # known :: AttrSet -> [String] -> [String]
+  known = set: filter (n: set ? ${n});
+
+  # The attributes of a set with these names.
+  # only :: [String] -> AttrSet -> AttrSet
+  only = names: intersectAttrs (toSet names);
+
+  # Each once, in the order of their first places. For short lists.
+  # distinct :: [a] -> [a]
+  distinct = foldl' (seen: e: if elem e seen then seen else seen ++ [ e ]) [ ];
+
+  # Each once, sorted.
+  # sorted :: [String] -> [String]
+  sorted = list: if length list < 2 then list else attrNames (toSet list);
+}

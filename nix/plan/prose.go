@@ -1,0 +1,235 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func (c Change) mark() string {
+	switch {
+	case c.Before == nil:
+		return "+"
+	case c.After == nil:
+		return "-"
+	}
+	return "~"
+}
+
+// prose is a change in words, and what one of its sort is called.
+func (c Change) prose() (noun, words string) {
+	var value string
+	switch {
+	case c.Before == nil:
+		value = compact(c.After)
+	case c.After == nil:
+		value = compact(c.Before)
+	default:
+		value = compact(c.Before) + " → " + compact(c.After)
+	}
+	section, element, rest := c.place()
+	whole := element != "" && len(rest) == 0
+	at := strings.Join(rest, ".")
+	switch {
+	case section == "needs" && whole:
+		noun, words = "need", "need "+element+from(c)
+	case section == "needs" && element != "":
+		noun, words = "change of a need", fmt.Sprintf("need %s, %s: %s", element, at, value)
+	case section == "publish" && whole:
+		noun, words = "published service", "publishes "+element
+	case section == "publish" && len(rest) > 1 && rest[0] == "allow":
+		noun, words = "permission", element+" allows "+rest[1]
+	case section == "publish" && element != "":
+		noun, words = "change of a published service", fmt.Sprintf("%s, %s: %s", element, at, value)
+	case section == "reach" && whole:
+		noun, words = "reachable service", "reaches "+element+publicly(c)
+	case section == "reach" && len(rest) > 0 && rest[0] == "callers":
+		noun, words = "caller", "reaches "+element+" as "+value
+	case section == "reach" && len(rest) > 0 && rest[0] == "endpoints":
+		noun, words = "endpoint", "reaches "+element+" at "+addresses(c, value)
+	case section == "reach" && len(rest) > 0 && rest[0] == "tlsName":
+		noun, words = "public name", "takes in strangers for "+element+" as "+value
+	case section == "listen":
+		noun, words = "address to listen on", "listens on "+value
+	case section == "grants" && whole:
+		noun, words = "grant", "grants "+strings.Replace(element, " ", " its need ", 1)
+	case section == "grants" && element != "":
+		noun, words = "change of a grant", fmt.Sprintf("grants %s, %s: %s", strings.Replace(element, " ", " its need ", 1), at, value)
+	case section == "callers" && whole:
+		noun, words = "caller", "knows who acts as "+element
+	case section == "callers" && element != "":
+		noun, words = "account", fmt.Sprintf("who acts as %s, %s: %s", element, at, value)
+	case section == "socks" && whole:
+		noun, words = "SOCKS5 listener", "has a SOCKS5 listener for "+element
+	case section == "providers" && whole:
+		noun, words = "provider", "knows provider "+element
+	case section == "providers" && len(rest) > 0 && rest[0] == "addresses":
+		noun, words = "address of a provider", "calls provider "+element+" at "+value
+	case section == "devices" && whole:
+		noun, words = "device", "knows the SSH host key of "+element
+	case section == "instance":
+		noun, words = "instance", "directories, units and accounts: "+value
+	case section == "kinds" && whole:
+		noun, words = "kind", "provides "+element
+	default:
+		noun, words = "other change", strings.Join(c.Path, ".")+": "+value
+	}
+	return noun, spiffe.ReplaceAllString(words, "")
+}
+
+// relativeTo is a sentence about a host without the host's name, so that many hosts say the same.
+func relativeTo(host, words string) string {
+	if host == "" || !strings.Contains(words, host) {
+		return words
+	}
+	words = strings.ReplaceAll(words, "service/"+host+"/", "its own service/")
+	node := regexp.MustCompile(`\bnode/` + regexp.QuoteMeta(host) + `($|[^a-z0-9-])`)
+	return node.ReplaceAllString(words, "its node$1")
+}
+
+// place is the part of a document that changes, which of its elements, and where
+// in that.
+func (c Change) place() (section, element string, rest []string) {
+	rest = c.Path
+	if len(rest) > 1 && rest[0] == "forwarder" {
+		rest = rest[1:]
+	}
+	if len(rest) > 0 {
+		section, rest = rest[0], rest[1:]
+	}
+	if len(rest) > 0 {
+		element, rest = rest[0], rest[1:]
+	}
+	return section, element, rest
+}
+
+// spiffe is what people need not read of an ID.
+var spiffe = regexp.MustCompile(`spiffe://[^/]+/`)
+
+// from tells the kind and the providers of a need.
+func from(c Change) string {
+	need, ok := c.After.(map[string]any)
+	if !ok {
+		return ""
+	}
+	var hosts []string
+	if list, ok := need["providers"].([]any); ok {
+		for _, h := range list {
+			hosts = append(hosts, fmt.Sprint(h))
+		}
+	}
+	return fmt.Sprintf(" (%v from %s)", need["kind"], some(hosts, 4))
+}
+
+// addresses are those of one forwarder, of a change that brings or removes them.
+func addresses(c Change, value string) string {
+	list, ok := cmp.Or(c.After, c.Before).([]any)
+	if !ok || c.Before != nil && c.After != nil {
+		return value
+	}
+	var words []string
+	for _, a := range list {
+		words = append(words, compact(a))
+	}
+	return strings.Join(words, " or ")
+}
+
+// publicly tells the name under which an ingress takes in strangers for a service.
+func publicly(c Change) string {
+	if reach, ok := cmp.Or(c.After, c.Before).(map[string]any); ok && reach["tlsName"] != nil {
+		return fmt.Sprintf(", for strangers as %v", reach["tlsName"])
+	}
+	return ""
+}
+
+// hostOf is the host that a principal or an account is on, "" of one that is on several.
+func hostOf(who string) string {
+	kind, name, _ := strings.Cut(who, "/")
+	host, _, ofHost := strings.Cut(name, "/")
+	_, on, account := strings.Cut(who, " on ")
+	switch {
+	case kind == "node" || ofHost:
+		return host
+	case account:
+		return on
+	}
+	return ""
+}
+
+// sentences tell rights that share both ends together: who may do the same, and
+// what the same may do. On several hosts, the same may be something of their own.
+func sentences(rights []Right, may string) []string {
+	type deed struct{ may, what string }
+	who := map[deed][]string{}
+	var deeds []deed
+	said := map[deed]string{}
+	for _, r := range rights {
+		d := deed{r.May, relativeTo(hostOf(r.Who), r.What)}
+		said[d] = d.what
+		if who[d] == nil {
+			deeds = append(deeds, d)
+		}
+		who[d] = append(who[d], r.Who)
+		if len(who[d]) == 1 {
+			said[d] = r.What
+		}
+	}
+	type group struct{ may, who string }
+	what := map[group][]string{}
+	var groups []group
+	for _, d := range deeds {
+		g := group{d.may, strings.Join(who[d], "\n")}
+		if what[g] == nil {
+			groups = append(groups, g)
+		}
+		what[g] = append(what[g], said[d])
+	}
+	var all []string
+	for _, g := range groups {
+		all = append(all, fmt.Sprintf("%s %s %s %s", some(strings.Split(g.who, "\n"), 4), may, g.may, some(what[g], 6)))
+	}
+	return all
+}
+
+// some are names in a sentence, at most n of them.
+func some(names []string, n int) string {
+	switch {
+	case len(names) == 0:
+		return "nobody"
+	case len(names) == 1:
+		return names[0]
+	case len(names) > n+1:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// prose is where the service runs, was and is. Of many hosts, those that differ.
+func (m Move) prose() string {
+	const few = 6
+	if max(len(m.Before), len(m.After)) <= few+1 {
+		return fmt.Sprintf("service/%s: %s → %s", m.Service, place(m.Before), place(m.After))
+	}
+	words := fmt.Sprintf("service/%s: %d → %d hosts", m.Service, len(m.Before), len(m.After))
+	if came := without(m.After, m.Before); len(came) > 0 {
+		words += ", comes to " + some(came, few)
+	}
+	if left := without(m.Before, m.After); len(left) > 0 {
+		words += ", leaves " + some(left, few)
+	}
+	return words
+}
+
+func place(hosts []string) string {
+	if len(hosts) == 0 {
+		return "nowhere"
+	}
+	return some(hosts, len(hosts))
+}
+
+// without are the elements of a that are none of b.
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(e string) bool { return slices.Contains(b, e) })
+}

@@ -1,0 +1,37 @@
+# Which faults block a host: those about the host, a service it runs or reaches, its
+# providers, or a role or group that grants such access. A service with nowhere to run
+# blocks every host: it may be meant for this one.
+# { clean, topology, access } -> hostName -> { checks, shapes }
+{ clean, topology, access }:
+let
+  inherit (builtins)
+    attrNames
+    attrValues
+    concatMap
+    map
+    ;
+  inherit (import ./lib.nix) toSet;
+  t = topology;
+in
+name:
+let
+  host = t.hosts.${name};
+  called = attrValues access.reachableOn.${name};
+  providers = concatMap (p: p.hosts) (attrValues t.providers);
+  own = host.services ++ t.unplaced;
+
+  services = toSet (own ++ map (i: i.service) called);
+  users = toSet (host.users ++ clean.hosts.${name}.users);
+  held = host.roles ++ concatMap (u: t.users.${u}.roles) host.users ++ concatMap (s: t.services.${s}.roles) host.services;
+  roles = toSet (held ++ concatMap (s: access.leading.${s} or [ ]) own);
+  serviceGroups = toSet (concatMap (r: t.roles.${r}.serviceGroups) (attrNames roles));
+
+  checks = { inherit roles serviceGroups services users; hosts = toSet ([ name ] ++ providers); };
+in
+{
+  # Entries whose faults of meaning block the host, and those whose faults of shape do: of
+  # hosts that it calls only what is written counts.
+  # checks, shapes :: { <part of the language> = { name = null; }; }
+  inherit checks;
+  shapes = checks // { hosts = checks.hosts // toSet (concatMap (i: i.on) called); };
+}

@@ -1,0 +1,62 @@
+// Package replace puts a file or a link in place of another: a reader sees the old or the
+// new one, whole, whenever the writer dies. A path has one writer at a time.
+package replace
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// File writes a file, flushed, with exactly this mode. The next call removes what an
+// interrupted one left.
+func File(path string, data []byte, mode fs.FileMode) error {
+	return Via(path+".new", path, data, mode)
+}
+
+// Via is File where writers of several programs share a path: each has a temporary file
+// of its own, in the same directory.
+func Via(next, path string, data []byte, mode fs.FileMode) error {
+	if err := remove(next); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return swap(next, path, errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()))
+}
+
+// Symlink makes path a link to target.
+func Symlink(target, path string) error {
+	next := path + ".new"
+	if err := remove(next); err != nil {
+		return err
+	}
+	return swap(next, path, os.Symlink(target, next))
+}
+
+// swap brings next in force, unless it failed already.
+func swap(next, path string, err error) error {
+	if err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		return errors.Join(err, remove(next))
+	}
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

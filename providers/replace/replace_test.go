@@ -1,0 +1,50 @@
+package replace_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/florete/florete/providers/replace"
+)
+
+func TestTakesWhatWasLeft(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state.json")
+	for _, text := range []string{"one", "two"} {
+		if err := os.WriteFile(path+".new", []byte("half of it"), 0o400); err != nil {
+			t.Fatal(err)
+		}
+		if err := replace.File(path, []byte(text), 0o604); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if b, _ := os.ReadFile(path); err != nil || string(b) != text || info.Mode() != 0o604 {
+			t.Errorf("%q, %v, want %q of mode 0604", b, info, text)
+		}
+	}
+	if err := replace.Symlink("there", path); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(path); err != nil || to != "there" {
+		t.Errorf("link to %q, %v", to, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
+// What cannot take the place of another leaves nothing behind.
+func TestFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "directory")
+	if err := os.MkdirAll(filepath.Join(path, "full"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := replace.File(path, nil, 0o644); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left over: %v", left)
+	}
+}

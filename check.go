@@ -23,14 +23,16 @@ func (m Manifest) check() error {
 			return fmt.Errorf("need %q: %w", n.ID, err)
 		}
 		for _, p := range n.Providers {
-			if _, ok := m.Providers[p]; !ok {
-				return fmt.Errorf("need %q: provider %q is not among the manifest's providers", n.ID, p)
+			if _, ok := m.Providers[p][n.Kind]; !ok {
+				return fmt.Errorf("need %q: provider %q of kind %q is not among the manifest's providers", n.ID, p, n.Kind)
 			}
 		}
 	}
-	for name, p := range m.Providers {
-		if err := p.Addresses.check(); err != nil {
-			return fmt.Errorf("provider %q: %w", name, err)
+	for name, kinds := range m.Providers {
+		for kind, p := range kinds {
+			if err := p.Addresses.check(); err != nil {
+				return fmt.Errorf("provider %q of kind %q: %w", name, kind, err)
+			}
 		}
 	}
 	if err := m.Forwarder.check(); err != nil {

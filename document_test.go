@@ -20,7 +20,7 @@ import (
 
 const body = `{"cluster":"demo","forwarder":{"callers":[],"listen":[],"publish":[],"reach":[],"socks":[]},"host":"ursula",` +
 	`"identity":{"id":"spiffe://demo.flor/node/ursula","sshHostKey":"ssh-ed25519 AAAA"},"needs":[%s],` +
-	`"providers":{"forge":{"addresses":["127.0.0.1:1"],"id":"spiffe://demo.flor/service/forge/florete-provider"}},` +
+	`"providers":{"forge":{"cert":{"addresses":["127.0.0.1:1"],"id":"spiffe://demo.flor/service/forge/florete-provider-cert"}}},` +
 	`"roles":["node"],"trust":{"roots":[],"signingKeys":[]},"trustDomain":"demo.flor"}`
 
 func need(id, extra string) string {
@@ -70,8 +70,8 @@ func TestOpenRefuses(t *testing.T) {
 		"unknown field":     {fmt.Sprintf(body, need("a", `,"extra":1`)), nil, `unknown field "extra"`},
 		"other protocol":    {forwarder(`{"id":"spiffe://demo.flor/service/dns","protocol":"sctp","upstream":"[::1]:53","allow":[]}`, ""), nil, `service/dns: protocol "sctp", want "udp" or none`},
 		"protocol written":  {forwarder("", `{"id":"spiffe://demo.flor/service/dns","protocol":"tcp","callers":[],"listen":"127.0.0.1:53","endpoints":[]}`), nil, `service/dns: protocol "tcp"`},
-		"provider nowhere":  {strings.Replace(plain, `["127.0.0.1:1"]`, `[]`, 1), nil, `provider "forge": no address`},
-		"address, no port":  {strings.Replace(plain, `["127.0.0.1:1"]`, `["127.0.0.1"]`, 1), nil, `provider "forge": address "127.0.0.1", want host:port`},
+		"provider nowhere":  {strings.Replace(plain, `["127.0.0.1:1"]`, `[]`, 1), nil, `provider "forge" of kind "cert": no address`},
+		"address, no port":  {strings.Replace(plain, `["127.0.0.1:1"]`, `["127.0.0.1"]`, 1), nil, `provider "forge" of kind "cert": address "127.0.0.1", want host:port`},
 		"endpoint nowhere":  {forwarder("", `{"id":"spiffe://demo.flor/service/dns","callers":[],"listen":"127.0.0.1:53","endpoints":[[]]}`), nil, `reach spiffe://demo.flor/service/dns: no address`},
 		"endpoint, port 0":  {forwarder("", `{"id":"spiffe://demo.flor/service/dns","callers":[],"listen":"127.0.0.1:53","endpoints":[["a:0"]]}`), nil, `address "a:0", want host:port`},
 		"listen on a name":  {strings.Replace(plain, `"listen":[]`, `"listen":["ursula:4610"]`, 1), nil, `listen "ursula:4610", want an IP address and a port, or :port`},

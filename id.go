@@ -18,9 +18,10 @@ const (
 	KindVertex  Kind = "vertex"  // a routing point of the mesh
 )
 
-// ProviderService is the reserved service name under which a provider host
-// presents itself: spiffe://<trust-domain>/service/<node>/florete-provider.
-const ProviderService = "florete-provider"
+// ProviderService is the reserved service name of the process that answers a kind of need
+// on a provider host: spiffe://<trust-domain>/service/<node>/florete-provider-<kind>. Only
+// the process of kind "cert" holds the issuing key.
+func ProviderService(kind string) string { return "florete-provider-" + kind }
 
 // label is a DNS label (RFC 1123 section 2.1) in lower case.
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)

@@ -1,8 +1,10 @@
 package florete
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Layout is where things lie on a host, below one directory (Instance.State).
@@ -40,6 +42,16 @@ func (l Layout) Refresh(old Document) (Document, error) {
 
 // NeedStateFile is where activation keeps what it knows of a need.
 func (l Layout) NeedStateFile(id string) string { return filepath.Join(l.Need(id), "state.json") }
+
+// Provides are the kinds of need that the policy in force has this host answer, sorted;
+// none without one.
+func (l Layout) Provides() []string {
+	d, err := Read(Current(l.Documents()), DocPolicy)
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(d.Policy().Provider))
+}
 
 // State is where activation keeps what it knows of the documents.
 func (l Layout) State() string { return filepath.Join(string(l), "activation.json") }

@@ -4,15 +4,16 @@ import "net/netip"
 
 // Manifest is what one host needs to know and nothing else.
 type Manifest struct {
-	Cluster     string              `json:"cluster"`
-	Host        string              `json:"host"`
-	TrustDomain string              `json:"trustDomain"`
-	Trust       Trust               `json:"trust"`
-	Identity    Identity            `json:"identity"`
-	Roles       []string            `json:"roles"`     // of the node, sorted
-	Providers   map[string]Provider `json:"providers"` // by host name, those that needs refer to
-	Needs       []Need              `json:"needs"`     // sorted by ID
-	Forwarder   Forwarder           `json:"forwarder"`
+	Cluster     string   `json:"cluster"`
+	Host        string   `json:"host"`
+	TrustDomain string   `json:"trustDomain"`
+	Trust       Trust    `json:"trust"`
+	Identity    Identity `json:"identity"`
+	Roles       []string `json:"roles"` // of the node, sorted
+	// Providers are those that needs refer to, by host name and kind of need.
+	Providers map[string]map[string]Provider `json:"providers"`
+	Needs     []Need                         `json:"needs"` // sorted by ID
+	Forwarder Forwarder                      `json:"forwarder"`
 }
 
 // Trust is what a host trusts: X.509 roots of its trust domain (PEM) and the
@@ -29,8 +30,8 @@ type Identity struct {
 	SSHHostKey string `json:"sshHostKey"`
 }
 
-// Provider is where this host calls a provider (TLS 1.3 over TCP) and the SPIFFE ID it
-// must present.
+// Provider is where this host calls the process that answers a kind of need (TLS 1.3 over
+// TCP), and the SPIFFE ID it must present.
 type Provider struct {
 	ID        ID        `json:"id"`
 	Addresses Addresses `json:"addresses"`

@@ -9,14 +9,14 @@ type Policy struct {
 	Host        string                     `json:"host"`
 	TrustDomain string                     `json:"trustDomain"`
 	Trust       Trust                      `json:"trust"`
-	Provider    Listening                  `json:"provider"` // itself
+	Provider    map[string]Listening       `json:"provider"` // the process of each kind it runs
 	Devices     []Device                   `json:"devices"`  // of the nodes that grants name, sorted by ID
 	Kinds       map[string]json.RawMessage `json:"kinds"`    // settings of each kind it runs
 	Grants      []Grant                    `json:"grants"`   // sorted by caller, need
 }
 
-// Listening is who a provider is, and the TCP host:port, or :port of all addresses, on
-// which it listens.
+// Listening is who the process of a kind is, and the TCP host:port, or :port of all
+// addresses, on which it listens.
 type Listening struct {
 	ID     ID       `json:"id"`
 	Listen []string `json:"listen"`

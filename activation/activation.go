@@ -29,6 +29,9 @@ type Config struct {
 	// no owner. Empty for activation's own.
 	Owner string
 
+	// Undivided leaves all files to activation's own account, as it is without root.
+	Undivided bool
+
 	// Once makes one pass: every need that is due is requested once.
 	Once bool
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/activation/delivery"
 )
 
 // adopt takes needs over from whatever has delivered them so far: the files in a
@@ -48,7 +47,7 @@ func (a *activation) adoptOne(n *need, from string) error {
 		}
 		values[value] = string(b)
 	}
-	uid, gid, err := delivery.Owner(n.Deliver)
+	uid, gid, err := a.owner(n.Deliver)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (a *activation) fetch(ctx context.Context, attempt fetch.Attempt, dir deliv
 	if attempt.Need.Kind == florete.KindCert {
 		deliver.Owner = cmp.Or(deliver.Owner, a.Owner)
 	}
-	uid, gid, err := delivery.Owner(deliver)
+	uid, gid, err := a.owner(deliver)
 	if err != nil {
 		return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Transient, codeAccount, "%v", err)}
 	}
@@ -113,4 +113,12 @@ func (a *activation) fail(n *need, provider string, failed *fetch.Error) {
 		Event: EventFailed, Need: n.ID, Provider: provider, Attempt: n.state.Attempts,
 		Kind: failed.Kind, Code: failed.Code, Message: failed.Message, Next: n.state.Next.Time,
 	})
+}
+
+// owner is whom the files of a delivery belong to.
+func (a *activation) owner(d florete.Deliver) (uid, gid int, err error) {
+	if a.Undivided {
+		return -1, -1, nil
+	}
+	return delivery.Owner(d)
 }

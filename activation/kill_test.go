@@ -107,7 +107,7 @@ func killAt(t *testing.T, at int64) (done bool) {
 	forge := c.Serve("forge", l)
 	defer forge.Stop()
 	m := c.Manifest()
-	m.Providers["forge"] = florete.Provider{ID: ProviderID("forge"), Addresses: florete.Addresses{l.Addr().String()}}
+	m.Providers["forge"] = Provides("forge", l.Addr().String())
 	v := victim{State: filepath.Join(t.TempDir(), "state"), Closure: t.TempDir(), HostKey: c.HostKey, Told: t.TempDir(), At: at}
 	if err := c.Document(1, m).Write(v.Closure); err != nil {
 		t.Fatal(err)

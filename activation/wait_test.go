@@ -47,7 +47,7 @@ func TestProviderDownForHours(t *testing.T) {
 		if longest > 5*time.Minute+time.Second || longest < 4*time.Minute {
 			t.Fatalf("longest wait %s, want just under 5 minutes", longest)
 		}
-		h.wantLine("cert-node: attempt 3 to forge failed: transient (unavailable): provider service/forge/florete-provider at forge:1: dial tcp: connection refused; next in ")
+		h.wantLine("cert-node: attempt 3 to forge failed: transient (unavailable): provider service/forge/florete-provider-cert at forge:1: dial tcp: connection refused; next in ")
 		h.wantLine("oidc-outline: waits for cert-node")
 		if s := h.state("oidc-outline"); s.State != florete.NeedBlocked || s.Total != 0 {
 			t.Fatalf("oidc-outline is %s after %d attempts, want blocked after none", s.State, s.Total)

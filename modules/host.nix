@@ -34,7 +34,7 @@ in
       ++ optional (florete.inStore key) (florete.refused "${florete.option}.host.settings.ssh-host-key" key);
 
     services.${florete.prefix}.units = mkIf florete.known (florete.defaults
-      (name: !elem name (map florete.unit [ "agent.service" "guard.service" "hosts-file.service" "provider.service" ]))
+      (name: !elem name (map florete.unit [ "agent.service" "guard.service" "hosts-file.service" ]) && !lib.hasPrefix (florete.unit "provider-") name)
       { inherit (cfg) package; settings.activate = cfg.settings; });
 
     environment = mkIf florete.known {

@@ -14,7 +14,7 @@ let
         (map (l: says "loopback" "${l.listen}/${l.protocol or "tcp"}") (forwarder.reach ++ forwarder.socks)
           ++ map (l: says "forwarderPort" "${l}/udp") forwarder.listen)
       ++ optionals (policy != null && cfg.provider.enable or false)
-        (map (l: says "providerPort" "${l}/tcp") policy.provider.listen
+        (map (l: says "providerPort" "${l}/tcp") (concatMap (p: p.listen) (lib.attrValues policy.provider))
           ++ optional (cfg.provider.settings ? oidc.listen)
             (nameValuePair "${cfg.provider.settings.oidc.listen}/tcp" "${option}.provider.settings.oidc.listen"))
     );

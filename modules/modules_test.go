@@ -57,7 +57,7 @@ func TestModules(t *testing.T) {
 	}
 	// Nothing of a further cluster is called as in the first, but the provider's service.
 	for _, name := range []string{"further-needs.nix", "further-provider.nix"} {
-		config := strings.ReplaceAll(string(got.Cases[name].Config), "cert-service-florete-provider", "")
+		config := strings.ReplaceAll(string(got.Cases[name].Config), "cert-service-florete-provider-", "")
 		if found := first.FindAllString(config, -1); found != nil || config == "" {
 			t.Errorf("%s: has %s", name, found)
 		}

@@ -6,7 +6,7 @@ buildGoModule {
   src = ../.;
 
   # The hash of what `go mod vendor` makes; a test tells the new one.
-  vendorHash = "sha256-VcDn+PsPMubt+wP3ZfyslsCEPLrlkcLAMPfMlNv4iak=";
+  vendorHash = "sha256-GhkOtGESTi9myBl732RHTM/vOkDavcZCTIz9BPXZeDE=";
   subPackages = [ "agent/cmd/flor" "nix/cmd/florctl" "providers/cmd/flor-provider" ];
   env.CGO_ENABLED = 0;
   ldflags = [ "-s" "-w" ];

@@ -126,8 +126,8 @@ func pattern(command string) *regexp.Regexp {
 	switch {
 	case strings.HasPrefix(command, "nixos-rebuild switch"):
 		return regexp.MustCompile(deploys(strings.Replace(host, "$host", `\w+`, 1)))
-	case command == "flor-provider publish":
-		return regexp.MustCompile(`flor-provider publish <|` + deploys("drhorrible"))
+	case command == "flor-provider import":
+		return regexp.MustCompile(`flor-provider import <|` + deploys("drhorrible"))
 	}
 	return regexp.MustCompile(regexp.QuoteMeta(command))
 }

@@ -5,6 +5,7 @@ let
   inherit (florete) etc policy state;
   cfg = florete.cfg.provider;
   provides = kind: policy != null && policy.kinds ? ${kind};
+  isProvider = lib.hasPrefix (florete.unit "provider-");
   format = pkgs.formats.json { };
   users = cfg.settings.oidc.users or "";
   files = cfg.settings.file.dir or "";
@@ -21,7 +22,7 @@ in
       default = { };
       example = literalExpression "{ cert.issuingCertificate = ./issuing.crt; }";
       description = ''
-        What `${etc}/provider.hujson` says: `policy`, `state`, `identity`, and of
+        What `${etc}/provider.hujson` says: `policy`, `state`, `needs`, and of
         each kind that this host runs `cert.issuingCertificate`, `config.artifacts`,
         `file.dir`, `oidc.listen` and `oidc.users`. What the cluster gives this host to
         provide has settings already.
@@ -38,7 +39,7 @@ in
     };
     openFirewall = florete.asHost "openFirewall" (mkOption {
       type = types.bool;
-      description = "Whether to open the TCP port on which hosts reach this provider.";
+      description = "Whether to open the TCP ports on which hosts reach this provider, one for each kind.";
     });
   };
 
@@ -58,23 +59,22 @@ in
 
     services.${florete.prefix} = mkIf (policy != null) {
       provider.settings = mkMerge [
-        { policy = mkDefault "${etc}/documents"; state = mkDefault "${state}-provider"; }
-        (mkIf (provides "cert") { cert.issuingCertificate = mkDefault "${state}-provider/issuing.crt"; })
-        (mkIf (!provides "cert") { identity = mkDefault "${state}/needs/cert-service-florete-provider"; })
+        { policy = mkDefault "${etc}/documents"; state = mkDefault "${state}-provider"; needs = mkDefault "${state}/needs"; }
+        (mkIf (provides "cert") { cert.issuingCertificate = mkDefault "${state}-provider/cert/issuing.crt"; })
         (mkIf (provides "config") { config.artifacts = mkDefault "/srv/${florete.prefix}"; })
-        (mkIf (provides "file") { file.dir = mkDefault "${state}-provider/files"; })
+        (mkIf (provides "file") { file.dir = mkDefault "${state}-provider/file/files"; })
         (mkIf (provides "oidc") { oidc.listen = mkDefault "127.0.0.1:5556"; })
-        (mkIf (cfg.usersFile != null) { oidc.users = mkDefault "/run/credentials/${florete.unit "provider.service"}/users"; })
+        (mkIf (cfg.usersFile != null) { oidc.users = mkDefault "/run/credentials/${florete.unit "provider-oidc.service"}/users"; })
       ];
-      units = florete.defaults (name: name == florete.unit "provider.service") {
+      units = florete.defaults isProvider {
         inherit (cfg) package;
         settings.provider = cfg.settings;
-        credentials = if cfg.usersFile == null then { } else { users = cfg.usersFile; };
+        credentials = if cfg.usersFile == null then { } else { oidc.users = cfg.usersFile; };
       };
     };
 
     environment.etc."${florete.prefix}/provider.hujson" = mkIf (policy != null) { source = format.generate "provider.hujson" cfg.settings; };
     networking.firewall.allowedTCPPorts = mkIf (policy != null && cfg.openFirewall)
-      (lib.unique (map florete.port policy.provider.listen));
+      (lib.unique (map florete.port (lib.concatMap (p: p.listen) (lib.attrValues policy.provider))));
   };
 }

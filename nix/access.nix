@@ -131,7 +131,7 @@ in
       # Where this host calls what is not called alike by all, itself above all.
       endpoints = i:
         if !(elem host.name i.on) && (host.networks == { } || !i.networked) then { }
-        else { endpoints = filter (e: e != [ ]) (map (on: address.called "forwarder" host t.hosts.${on}) i.on); };
+        else { endpoints = filter (e: e != [ ]) (map (on: address.called (h: h.forwarder) host t.hosts.${on}) i.on); };
       listen =
         if host.loopback == names.loopback then _: { }
         else i: { listen = names.listen (listenerKey host i); };

@@ -47,7 +47,7 @@ rec {
   # same address in a network that only one of them is on.
   # called :: "forwarder" | "provider" -> Host -> Host -> [String]
   called = program: from: to:
-    let p = to.${program}; in
+    let p = program to; in
     if from.name == to.name then p.self
     else if to.networks == { } then p.anywhere
     else distinct (concatMap (n: p.networks.${n}) (filter (n: from.networks ? ${n}) (attrNames to.networks)) ++ p.anywhere);

@@ -19,7 +19,7 @@ in
 
   # A host without addresses is called by nobody.
   hosts = mapAttrs
-    (_: only [ "address" "bind" "capabilities" "deploy" "forwarderPort" "group" "id" "instance" "kind" "kinds" "networks" "providerPort" "roles" "services" "sshHostKey" "system" "tags" "users" ])
+    (_: h: only [ "address" "bind" "capabilities" "deploy" "forwarderPort" "group" "id" "instance" "kind" "kinds" "networks" "providerPort" "roles" "services" "sshHostKey" "system" "tags" "users" ] h // { providerPorts = map (kind: h.provider.${kind}.port) h.kinds; })
     t.hosts;
 
   services = mapAttrs

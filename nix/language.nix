@@ -2,6 +2,7 @@
 # defaults. reference.md is written from it.
 let
   inherit (builtins)
+    attrNames
     attrValues
     filter
     foldl'
@@ -9,6 +10,7 @@ let
     isAttrs
     isString
     listToAttrs
+    map
     mapAttrs
     tryEval
     ;
@@ -55,7 +57,7 @@ let
     callers = of "which accounts (names, or uids as numbers) act under an identity of this host: `\"node\"`, `\"user/<name>\"`, `\"service/<name>\"`" (attrsOf (listOf caller));
     loopback = of "range of its local listeners" loopback;
     instance = of "for a host that is a member of another cluster too: this one has directories, units and accounts called `florete_<instance>` there" instance;
-    providerPort = default "TCP port, where it provides" 4600 port;
+    providerPort = default "TCP port where it issues certificates; its other kinds of provider have the ports after that: config the first, file the second, oidc the third" 4600 (between 1 65526 "a port with nine after it");
     forwarderPort = default "UDP port of its forwarder" 4610 port;
   };
 
@@ -96,7 +98,7 @@ let
   entries = {
     hosts = named { what = "host"; } host;
     # Needs are named "cert-service-<name>" and "cert-user-<name>": DNS labels too.
-    services = named { what = "service"; max = 50; reserved = [ "florete-provider" ]; } service;
+    services = named { what = "service"; max = 50; reserved = map (import ./names.nix).provider (attrNames kinds); } service;
     users = named { what = "user"; max = 53; } (record "a user" { roles = of "what the user may reach" strings; });
     roles = named { what = "role"; } (record "a role" {
       services = of "it reaches these" strings;

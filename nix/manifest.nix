@@ -7,6 +7,7 @@ let
     concatMap
     elem
     filter
+    groupBy
     listToAttrs
     map
     mapAttrs
@@ -43,6 +44,12 @@ let
       callers = map (i: { inherit (i) id users uids; }) access.acting.${host.name};
       socks = access.socks host;
     };
+
+  # Where a host calls the process that answers a kind of need on a provider host.
+  process = host: on: kind: {
+    inherit (on.provider.${kind}) id;
+    addresses = address.called (h: h.provider.${kind}) host on;
+  };
 in
 name:
 let host = t.hosts.${name}; in
@@ -52,9 +59,9 @@ let host = t.hosts.${name}; in
   inherit (t) trustDomain trust;
   identity = { inherit (host) id sshHostKey; };
   inherit (host) roles;
-  providers = listToAttrs (map
-    (p: { name = p; value = { id = t.hosts.${p}.providerID; addresses = address.called "provider" host t.hosts.${p}; }; })
-    (concatMap (n: n.providers) needs.${name}));
+  providers = mapAttrs
+    (p: calls: listToAttrs (map (c: { name = c.kind; value = process host t.hosts.${p} c.kind; }) calls))
+    (groupBy (c: c.provider) (concatMap (n: map (provider: { inherit provider; inherit (n) kind; }) n.providers) needs.${name}));
   needs = needs.${name};
   forwarder = forwarder host;
 }

@@ -42,6 +42,9 @@ in
   # id :: String -> String -> String
   id = trustDomain: path: "spiffe://${trustDomain}/${path}";
 
+  # The reserved service that answers a kind of need on a provider host.
+  provider = kind: "florete-provider-${kind}";
+
   # "service/wiki" of such an ID.
   # short :: String -> String
   short = id: head (match "spiffe://[^/]*/(.*)" id);

@@ -50,7 +50,7 @@ in
       cluster = t.name;
       host = name;
       inherit (t) trustDomain trust;
-      provider = { id = host.providerID; inherit (host.provider) listen; };
+      provider = mapAttrs (_: p: { inherit (p) id listen; }) host.provider;
       devices = devices.${name} or [ ];
       kinds = listToAttrs (map (kind: { name = kind; value = settings.${kind}; }) host.kinds);
       grants = grants.${name} or [ ];

@@ -88,6 +88,12 @@ let
         // (if role == "node" then { hosts = attrNames clean.hosts; } else { }))
       roles;
 
+  # What answers a kind of need on a host, at a port of its own.
+  process = name: host: kind:
+    let port = host.providerPort + (import ./kinds).${kind}.port; in
+    address.program host port (a: names.hostPort (address.machine a) port)
+    // { inherit port; id = id "service/${name}/${names.provider kind}"; };
+
   hosts = mapAttrs
     (name: host: host // {
       id = id "node/${name}";
@@ -98,9 +104,9 @@ let
       services = placed.${name} or [ ];
       kinds = kinds.${name} or [ ];
       range = if host.loopback == names.loopback then usual else names.range host.loopback;
-      providerID = id "service/${name}/florete-provider";
       forwarder = address.program host host.forwarderPort (address.at host.forwarderPort);
-      provider = address.program host host.providerPort (a: names.hostPort (address.machine a) host.providerPort);
+      # kind → its process here
+      provider = listToAttrs (map (kind: { name = kind; value = process name host kind; }) (kinds.${name} or [ ]));
       machines = address.machines host;
     })
     written;

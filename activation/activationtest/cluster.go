@@ -142,19 +142,28 @@ func (c *Cluster) Manifest() florete.Manifest {
 		Trust:     florete.Trust{Roots: []string{c.Root}, SigningKeys: []string{c.Signing.ToPublicKey().String()}},
 		Identity:  florete.Identity{ID: Node, SSHHostKey: string(ssh.MarshalAuthorizedKey(c.declared()))},
 		Roles:     []string{},
-		Providers: map[string]florete.Provider{},
+		Providers: map[string]map[string]florete.Provider{},
 		Needs:     []florete.Need{CertNeed("cert-node", Node), OIDCNeed("oidc-outline"), ConfigNeed()},
 	}
 	m.Forwarder.Listen, m.Forwarder.Publish, m.Forwarder.Reach = []string{}, []florete.Published{}, []florete.Reachable{}
 	m.Forwarder.Callers, m.Forwarder.SOCKS = []florete.Caller{}, []florete.SOCKS{}
 	for _, name := range []string{"forge", "spare"} {
-		m.Providers[name] = florete.Provider{ID: ProviderID(name), Addresses: florete.Addresses{name + ":1"}}
+		m.Providers[name] = Provides(name, name+":1")
 	}
 	return m
 }
 
+// Provides is a provider host of which one process, at an address, answers all kinds,
+// and "tls", of which activation has none.
+func Provides(name, address string) map[string]florete.Provider {
+	p := florete.Provider{ID: ProviderID(name), Addresses: florete.Addresses{address}}
+	return map[string]florete.Provider{"cert": p, "config": p, "oidc": p, "tls": p}
+}
+
 // ProviderID is what a provider presents.
-func ProviderID(name string) florete.ID { return ID("service/" + name + "/" + florete.ProviderService) }
+func ProviderID(name string) florete.ID {
+	return ID("service/" + name + "/" + florete.ProviderService("cert"))
+}
 
 // CertNeed is a need for an SVID; the node's own comes before any other.
 func CertNeed(id string, of florete.ID) florete.Need {

@@ -36,7 +36,7 @@ func (o *origins) version(role string) florete.Manifest {
 func (o *origins) policy(kind string) florete.Policy {
 	m := o.Manifest()
 	return florete.Policy{Cluster: m.Cluster, Host: m.Host, TrustDomain: m.TrustDomain, Trust: m.Trust,
-		Provider: florete.Listening{ID: ProviderID(m.Host), Listen: []string{":1"}}, Devices: []florete.Device{}, Grants: []florete.Grant{},
+		Provider: map[string]florete.Listening{}, Devices: []florete.Device{}, Grants: []florete.Grant{},
 		Kinds: map[string]json.RawMessage{kind: json.RawMessage("{}")}}
 }
 

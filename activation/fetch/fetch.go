@@ -88,7 +88,7 @@ func (h *Host) Artifact(ctx context.Context, a Attempt) (api.Artifact, *Error) {
 	if failed != nil {
 		return api.Artifact{}, failed
 	}
-	artifact, err := h.client(a.Provider, svid, nil).Artifact(ctx)
+	artifact, err := h.client(a, svid, nil).Artifact(ctx)
 	if err != nil {
 		return api.Artifact{}, &Error{Error: api.AsError(err), Received: true}
 	}
@@ -106,10 +106,10 @@ func (h *Host) send(ctx context.Context, a Attempt, path string, r api.Request) 
 		return api.Answer{}, failed
 	}
 	if enrol {
-		answer, err := h.client(a.Provider, nil, key).Enrol(ctx, r)
+		answer, err := h.client(a, nil, key).Enrol(ctx, r)
 		return answer, received(err)
 	}
-	answer, err := h.client(a.Provider, svid, key).Do(ctx, path, r)
+	answer, err := h.client(a, svid, key).Do(ctx, path, r)
 	return answer, received(err)
 }
 
@@ -120,9 +120,9 @@ func received(err error) *Error {
 	return &Error{Error: api.AsError(err), Received: true}
 }
 
-func (h *Host) client(provider string, svid *tls.Certificate, key ssh.Signer) *api.Client {
+func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *api.Client {
 	return &api.Client{
-		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[provider], Roots: h.Roots,
+		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[a.Provider][a.Need.Kind], Roots: h.Roots,
 		Serial: h.Serial, SVID: svid, HostKey: key, Dial: h.Dial,
 	}
 }

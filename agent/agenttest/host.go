@@ -54,9 +54,9 @@ func (h *Host) Accept(t testing.TB, f florete.Forwarder, certs ...florete.ID) {
 		Trust:    florete.Trust{Roots: h.Roots, SigningKeys: []string{}},
 		Identity: florete.Identity{ID: node, SSHHostKey: "ssh-ed25519 AAAA"},
 		Roles:    []string{"node"},
-		Providers: map[string]florete.Provider{
-			"forge": {ID: ID("service/forge/florete-provider"), Addresses: florete.Addresses{h.Provider}},
-		},
+		Providers: map[string]map[string]florete.Provider{"forge": {
+			"cert": {ID: ID("service/forge/florete-provider-cert"), Addresses: florete.Addresses{h.Provider}},
+		}},
 		Forwarder: f,
 	}
 	for _, id := range append([]florete.ID{node}, certs...) {
@@ -67,6 +67,7 @@ func (h *Host) Accept(t testing.TB, f florete.Forwarder, certs ...florete.ID) {
 		})
 	}
 	if h.StaleAfter > 0 {
+		m.Providers["forge"]["config"] = m.Providers["forge"]["cert"]
 		m.Needs = append(m.Needs, florete.Need{
 			ID: "config-documents", Kind: "config", For: node, Providers: []string{"forge"}, Request: json.RawMessage("{}"),
 			OnChange: []florete.Action{}, DependsOn: []string{}, Renew: florete.Renew{StaleAfter: h.StaleAfter}, Generation: 1,
@@ -154,4 +155,23 @@ func (h *Host) Identities(t testing.TB) *identity.Set {
 		t.Fatal(p)
 	}
 	return set
+}
+
+// Provide has the host answer a kind of need, in a policy beside its manifest.
+func (h *Host) Provide(t testing.TB, kind string) {
+	t.Helper()
+	body := marshal(t, florete.Policy{
+		Cluster: "demo", Host: h.Name, TrustDomain: Domain, Trust: florete.Trust{Roots: h.Roots, SigningKeys: []string{}},
+		Provider: map[string]florete.Listening{kind: {ID: ID("service/" + h.Name + "/" + florete.ProviderService(kind)), Listen: []string{":4600"}}},
+		Devices:  []florete.Device{}, Kinds: map[string]json.RawMessage{kind: json.RawMessage("{}")}, Grants: []florete.Grant{},
+	})
+	doc, err := florete.Open(marshal(t, florete.Envelope{
+		Schema: florete.EnvelopeSchema, Cluster: "demo", Host: h.Name, Kind: florete.DocPolicy, Digest: florete.Digest(body), Serial: 1,
+	}), body, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Write(florete.Current(h.Layout.Documents())); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -43,7 +43,7 @@ func parsePeer(conn *net.UnixConn) (request, error) {
 func parse(address string) (request, error) {
 	part := strings.Split(address, "/")
 	if len(part) != 4 || len(part[0]) < 2 || part[0][0] != '@' || part[1] != "unit" || part[2] == "" || part[3] == "" {
-		return request{}, fmt.Errorf("%q: not the address of a unit that loads a credential", address)
+		return request{}, fmt.Errorf("%q: not the address of a unit that loads a credential, want @<random>/unit/<unit>/<credential>", address)
 	}
 	return request{unit: part[2], name: part[3], key: stored + part[0][1:]}, nil
 }

@@ -33,22 +33,25 @@ func setClock() string {
 // answer is what a provider returned to a request for nothing.
 type answer struct {
 	florete.Provider
-	name  string
+	name  string        // of its host
+	kind  string        // that it answers
 	ahead time.Duration // of its clock
 	dated bool          // ahead is known
 	err   error
 }
 
 // request sends a request for nothing to all providers at once.
-func (h *host) request(ctx context.Context) []answer {
-	answers := make([]answer, len(h.manifest.Providers))
+func (h *host) request(ctx context.Context) []*answer {
+	var answers []*answer
 	trust, err := florete.NewRoots(h.manifest.TrustDomain, h.manifest.Trust.Roots)
 	var all sync.WaitGroup
-	for i, name := range slices.Sorted(maps.Keys(h.manifest.Providers)) {
-		a := &answers[i]
-		a.name, a.Provider, a.err = name, h.manifest.Providers[name], err
-		if err == nil {
-			all.Go(func() { a.request(ctx, trust) })
+	for _, name := range slices.Sorted(maps.Keys(h.manifest.Providers)) {
+		for _, kind := range slices.Sorted(maps.Keys(h.manifest.Providers[name])) {
+			a := &answer{Provider: h.manifest.Providers[name][kind], name: name, kind: kind, err: err}
+			answers = append(answers, a)
+			if err == nil {
+				all.Go(func() { a.request(ctx, trust) })
+			}
 		}
 	}
 	all.Wait()

@@ -14,12 +14,12 @@ const (
 	freeFiles = 100
 )
 
-// disk is where state is kept: of this host, and of the provider that it runs.
+// disk is where state is kept: of this host, and of each kind that it answers.
 func (h *host) disk(context.Context) (string, []Finding) {
 	var found []Finding
 	dirs := []string{string(h.Layout)}
-	if h.provides() {
-		dirs = append(dirs, string(h.Layout)+"-provider")
+	for _, kind := range h.Layout.Provides() {
+		dirs = append(dirs, filepath.Join(string(h.Layout)+"-provider", kind))
 	}
 	seen := ""
 	for _, dir := range dirs {

@@ -99,7 +99,7 @@ type host struct {
 	unread     error // why there is no manifest
 	identities *identity.Set
 	unloaded   []error // what is wrong with identities
-	answers    []answer
+	answers    []*answer
 	now        time.Time
 }
 

@@ -43,7 +43,7 @@ type patient struct {
 
 func newPatient(t *testing.T) *patient {
 	p := &patient{T: t, Cluster: agenttest.NewCluster(t, agenttest.RefusingTCP(t)), units: map[string]doctor.Unit{}, stop: map[string]func(){}}
-	p.serve("service/forge/florete-provider")
+	p.serve("service/forge/florete-provider-cert")
 	dir := t.TempDir()
 	p.Config = doctor.Config{
 		Layout: p.Laptop.Layout, Socket: p.Laptop.Socket(), HostKey: filepath.Join(dir, "key"), Hosts: filepath.Join(dir, "hosts"), Etc: dir,
@@ -221,11 +221,11 @@ func TestDoctor(t *testing.T) {
 		},
 		"provider down": {
 			hurt:  func(p *patient) { p.provider.Close() },
-			begin: "providers: provider forge at 127.0.0.1:", fix: "on forge: flor doctor",
+			begin: "providers: cert provider forge at 127.0.0.1:", fix: "on forge: flor doctor",
 		},
 		"provider another": {
-			hurt:  func(p *patient) { p.serve("service/other/florete-provider") },
-			begin: "providers: provider forge at 127.0.0.1:", fix: "on forge: flor doctor",
+			hurt:  func(p *patient) { p.serve("service/other/florete-provider-cert") },
+			begin: "providers: cert provider forge at 127.0.0.1:", fix: "on forge: flor doctor",
 		},
 		"stale hosts": {
 			hurt: func(p *patient) {
@@ -268,7 +268,7 @@ func TestDoctor(t *testing.T) {
 				p.Laptop.Deliver(p, p.CA, agenttest.Alice, time.Minute)
 				p.Laptop.Deliver(p, p.CA, agenttest.Bob, time.Minute)
 			},
-			begin: `identity: the issuing certificate "issuing" ends on `, fix: "where the root's key is, run: ssh forge cat /var/lib/florete-provider/issuing.csr | florctl ca sign | ssh forge flor-provider certify",
+			begin: `identity: the issuing certificate "issuing" ends on `, fix: "where the root's key is, run: ssh forge cat /var/lib/florete-provider/cert/issuing.csr | florctl ca sign | ssh forge flor-provider install-cert",
 		},
 		"host key another": {
 			hurt:  func(p *patient) { p.write(p.HostKey+".pub", "ssh-ed25519 BBBB", 0o644) },
@@ -323,32 +323,32 @@ func TestDoctor(t *testing.T) {
 		},
 		"provider host": {
 			hurt: func(p *patient) {
-				p.write(filepath.Join(florete.Current(p.Layout.Documents()), "policy.json"), "", 0o644)
-				p.units["florete-provider.service"] = doctor.Unit{Load: "loaded", Active: "failed"}
+				p.Laptop.Provide(p, "oidc")
+				p.units["florete-provider-oidc.service"] = doctor.Unit{Load: "loaded", Active: "failed"}
 			},
-			begin: "units: florete-provider.service is failed", fix: "systemctl reset-failed florete-provider.service; systemctl restart florete-provider.service",
+			begin: "units: florete-provider-oidc.service is failed", fix: "systemctl reset-failed florete-provider-oidc.service; systemctl restart florete-provider-oidc.service",
 		},
 		"a provider without settings": {
 			hurt: func(p *patient) {
-				p.write(filepath.Join(florete.Current(p.Layout.Documents()), "policy.json"), "", 0o644)
+				p.Laptop.Provide(p, "oidc")
 				p.sh("rm " + filepath.Join(p.Etc, "provider.hujson"))
-				p.units["florete-provider.service"] = doctor.Unit{Load: "loaded", Active: "inactive"}
+				p.units["florete-provider-oidc.service"] = doctor.Unit{Load: "loaded", Active: "inactive"}
 			},
-			begin: "units: florete-provider.service does not run: there is no ", fix: "write that file, as modules/README.md has it; then: systemctl start florete-provider.service",
+			begin: "units: florete-provider-oidc.service does not run: there is no ", fix: "write that file, as modules/README.md has it; then: systemctl start florete-provider-oidc.service",
 		},
 		"a provider that waits": {
 			hurt: func(p *patient) {
-				p.write(filepath.Join(florete.Current(p.Layout.Documents()), "policy.json"), "", 0o644)
-				p.units["florete-provider.service"] = doctor.Unit{Load: "loaded", Active: "active", Text: "waiting for the issuing certificate: run this"}
+				p.Laptop.Provide(p, "oidc")
+				p.units["florete-provider-oidc.service"] = doctor.Unit{Load: "loaded", Active: "active", Text: "waiting for the issuing certificate: run this"}
 			},
-			begin: "units: florete-provider.service is waiting for the issuing certificate: run this", fix: "what that says",
+			begin: "units: florete-provider-oidc.service is waiting for the issuing certificate: run this", fix: "what that says",
 		},
-		"a provider without one of its kinds": {
+		"a provider that fails": {
 			hurt: func(p *patient) {
-				p.write(filepath.Join(florete.Current(p.Layout.Documents()), "policy.json"), "", 0o644)
-				p.units["florete-provider.service"] = doctor.Unit{Load: "loaded", Active: "active", Text: `serving, but kind "oidc" does not run: no such file`}
+				p.Laptop.Provide(p, "oidc")
+				p.units["florete-provider-oidc.service"] = doctor.Unit{Load: "loaded", Active: "activating", Sub: "auto-restart", Log: "oidc users: no such file"}
 			},
-			begin: `units: florete-provider.service is serving, but kind "oidc" does not run: no such file`, fix: "mend what that says; it is tried again by itself",
+			begin: "units: florete-provider-oidc.service is activating (auto-restart): oidc users: no such file", fix: "mend what it reports; all of it: journalctl -u florete-provider-oidc.service",
 		},
 		"a unit that fails again and again": {
 			hurt: func(p *patient) {
@@ -464,7 +464,7 @@ func TestSilence(t *testing.T) {
 	found := strings.Join(p.findings(), "\n")
 	for _, want := range []string{
 		"names: lookup " + name + ": no such host => write ADDRESS " + name + " into " + p.Hosts,
-		"providers: provider forge at " + name,
+		"providers: cert provider forge at " + name,
 		"forwarders: forwarder of service/outline at " + ursula + ":",
 		"no answer over UDP => on " + ursula + ": flor doctor; and let UDP port ",
 	} {

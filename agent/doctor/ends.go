@@ -33,7 +33,7 @@ func (h *host) ends() (found []Finding) {
 		for _, c := range svid.Chain[1:] {
 			if soon(c) {
 				found = append(found, do(problem("issuing", c), fmt.Sprintf(
-					"where the root's key is, run: ssh %s cat /var/lib/florete-provider/issuing.csr | florctl ca sign | ssh %[1]s flor-provider certify", n.Providers[0])))
+					"where the root's key is, run: ssh %s cat /var/lib/florete-provider/cert/issuing.csr | florctl ca sign | ssh %[1]s flor-provider install-cert", n.Providers[0])))
 			}
 		}
 	}

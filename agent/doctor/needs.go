@@ -42,7 +42,7 @@ func (h *host) needs(context.Context) (string, []Finding) {
 func (h *host) cure(n florete.Need, s florete.NeedState) (f Finding, ok bool) {
 	providers := strings.Join(n.Providers, " or ")
 	deploy := do("", fmt.Sprintf("deploy %s and this host from one revision of the flake", providers))
-	publish := do("", fmt.Sprintf("publish newer documents: florctl publish --key KEY | ssh root@%s flor-provider publish", n.Providers[0]))
+	publish := do("", fmt.Sprintf("publish newer documents: florctl publish --key KEY | ssh root@%s flor-provider import", n.Providers[0]))
 	retry := fix("", h.restart("activate"))
 	if s.Error == nil {
 		return retry, true
@@ -67,7 +67,7 @@ func (h *host) cure(n florete.Need, s florete.NeedState) (f Finding, ok bool) {
 	case "internal":
 		return do("", examineOn(n.Providers[0])), true
 	case "unavailable", "busy":
-		answers := slices.ContainsFunc(h.answers, func(a answer) bool { return a.err == nil && slices.Contains(n.Providers, a.name) })
+		answers := slices.ContainsFunc(h.answers, func(a *answer) bool { return a.err == nil && a.kind == n.Kind && slices.Contains(n.Providers, a.name) })
 		return retry, answers
 	}
 	if s.State == "denied" || s.State == "invalid" || s.Error.Code == "policy-behind" {

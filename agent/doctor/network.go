@@ -39,7 +39,9 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.manifest.Providers)) {
-		look(h.manifest.Providers[name].Addresses)
+		for _, kind := range slices.Sorted(maps.Keys(h.manifest.Providers[name])) {
+			look(h.manifest.Providers[name][kind].Addresses)
+		}
 	}
 	listeners := map[string]string{}
 	for _, r := range h.manifest.Forwarder.Reach {
@@ -123,7 +125,7 @@ func (h *host) providers(context.Context) (string, []Finding) {
 			continue
 		}
 		_, port, _ := net.SplitHostPort(a.Addresses[0])
-		problem := fmt.Sprintf("provider %s at %s: %v", a.name, strings.Join(a.Addresses, ", "), a.err)
+		problem := fmt.Sprintf("%s provider %s at %s: %v", a.kind, a.name, strings.Join(a.Addresses, ", "), a.err)
 		var unknown *net.DNSError
 		switch {
 		case errors.As(a.err, &unknown):
@@ -131,7 +133,7 @@ func (h *host) providers(context.Context) (string, []Finding) {
 		case isTimeout(a.err):
 			found = append(found, do(problem, fmt.Sprintf("on %s: let TCP port %s in; nft list ruleset shows what drops it", a.name, port)))
 		case a.name == h.manifest.Host:
-			found = append(found, do(problem, "mend "+h.Instance.Unit("provider.service")+", see units"))
+			found = append(found, do(problem, "mend "+h.Instance.Unit("provider-"+a.kind+".service")+", see units"))
 		default:
 			found = append(found, do(problem, examineOn(a.name)))
 		}

@@ -74,8 +74,8 @@ func (h *host) wanted() map[string]bool {
 	if h.identities.SVID(h.manifest.Identity.ID) != nil {
 		wanted[unit("agent.service")] = true
 	}
-	if h.provides() {
-		wanted[unit("provider.service")] = true
+	for _, kind := range h.Layout.Provides() {
+		wanted[unit("provider-"+kind+".service")] = true
 	}
 	for _, n := range h.manifest.Needs {
 		if len(n.Deliver.Files) == 0 {
@@ -94,12 +94,6 @@ func (h *host) wanted() map[string]bool {
 		}
 	}
 	return wanted
-}
-
-// provides is whether this host has a policy.
-func (h *host) provides() bool {
-	_, err := os.Stat(filepath.Join(florete.Current(h.Layout.Documents()), florete.DocPolicy+".json"))
-	return err == nil
 }
 
 // units must run, and start at boot.
@@ -140,15 +134,13 @@ func (h *host) unit(u Unit) (Finding, bool) {
 		return fix(u.Name+" is masked", fmt.Sprintf("systemctl unmask %s && systemctl start %[1]s", u.Name)), false
 	case strings.HasPrefix(u.Text, "waiting for ") && (u.Active == "active" || u.Active == "activating"):
 		return do(u.Name+" is "+u.Text, "what that says"), false
-	case strings.HasPrefix(u.Text, "serving, but ") && u.Active == "active":
-		return do(u.Name+" is "+u.Text, "mend what that says; it is tried again by itself"), false
 	case u.Active == "active" && u.File == "disabled":
 		return fix(u.Name+" does not start at boot", "systemctl enable "+u.Name), false
 	case u.Active == "active" || u.Active == "reloading":
 		return Finding{}, true
 	case u.Active == "activating":
 		return do(problem, "mend what it reports; all of it: journalctl -u "+u.Name), false
-	case u.Name == h.Instance.Unit("provider.service") && !exists(settings):
+	case strings.HasPrefix(u.Name, h.Instance.Unit("provider-")) && !exists(settings):
 		return do(fmt.Sprintf("%s does not run: there is no %s", u.Name, settings), "write that file, as modules/README.md has it; then: systemctl start "+u.Name), false
 	case u.Active == "failed":
 		// A socket fails with the service that it starts, and both remember.

@@ -155,7 +155,7 @@ func TestRefetchFollowsNoLinkOut(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	h := newHost(t, `echo never`)
-	h.want(404, `unit "sshd": want one of florete-activate, florete-agent, florete-credentials, florete-host, florete-hosts-file, florete-provider, outline`, "GET", "/journal/sshd")
+	h.want(404, `unit "sshd": want one of florete-activate, florete-agent, florete-credentials, florete-host, florete-hosts-file, outline`, "GET", "/journal/sshd")
 	h.want(404, `unit "--file=x"`, "GET", "/journal/--file=x")
 	h.want(400, `lines "1000000": want 1 to 10000`, "GET", "/journal/outline?lines=1000000")
 	h.want(400, `lines "-f"`, "GET", "/journal/outline?lines=-f")

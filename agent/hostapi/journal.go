@@ -106,8 +106,11 @@ func follow() []string {
 // units are those whose journals may be read, without ".service".
 func (h *handler) units(m florete.Manifest) []string {
 	var names []string
-	for _, ours := range []string{"activate", "agent", "credentials", "host", "hosts-file", "provider"} {
+	for _, ours := range []string{"activate", "agent", "credentials", "host", "hosts-file"} {
 		names = append(names, h.Instance.Unit(ours))
+	}
+	for _, kind := range h.Layout.Provides() {
+		names = append(names, h.Instance.Unit("provider-"+kind))
 	}
 	for _, p := range m.Forwarder.Publish {
 		names = append(names, p.ID.Name())

@@ -25,21 +25,19 @@ let
 
   written = h: h.address ++ concatLists (attrValues h.networks);
 
-  # Every address of a program: who has it, where that is written, and in which network,
-  # "" for anywhere.
-  entries = program: h:
-    let
-      of = network: place: map (at: { inherit at network place; inherit (h) name; key = address.canonical at; });
-      p = h.${program};
-    in
-    of "" "address" p.anywhere
-    ++ concatMap (n: of n "networks.${attribute n}" p.networks.${n}) (attrNames p.networks);
+  # Every address of a host's programs: who has it, where that is written, and in which
+  # network, "" for anywhere.
+  entries = programs: h:
+    let of = network: place: map (at: { inherit at network place; inherit (h) name; key = address.canonical at; }); in
+    concatMap
+      (p: of "" "address" p.anywhere ++ concatMap (n: of n "networks.${attribute n}" p.networks.${n}) (attrNames p.networks))
+      (programs h);
 
   # What an earlier entry already has, for those who know both. Looked for once, over all
   # hosts: name → entries, each with the host that has it.
-  taken = program: hosts:
+  taken = programs: hosts:
     let
-      all = concatMap (entries program) hosts;
+      all = concatMap (entries programs) hosts;
       groups = groupBy (e: e.key) all;
       meet = a: b: if a.name == b.name then a.network == b.network else a.network == "" || b.network == "" || a.network == b.network;
       later = same: (foldl'
@@ -56,9 +54,9 @@ let
     else groupBy (e: e.name) (concatMap later (filter (same: tail same != [ ]) (attrValues groups)));
 
   valid = filter (h: !any isInvalid (written h)) (attrValues t.hosts);
-  forwarders = taken "forwarder" valid;
-  # Where a forwarder has an address of its own, so has the provider.
-  providers = taken "provider" (filter (h: h.kinds != [ ]) valid);
+  forwarders = taken (h: [ h.forwarder ]) valid;
+  # Where a forwarder has an address of its own, so have the providers.
+  providers = taken (h: attrValues h.provider) valid;
 
   twice = what: port: found: n: map
     (e: fault {
@@ -112,11 +110,11 @@ let
   ];
 
   # That nobody can call a host is a fault of its own.
-  reaches = program: h: to: written t.hosts.${to} == [ ] || address.called program h t.hosts.${to} != [ ];
+  reaches = h: to: written t.hosts.${to} == [ ] || address.called (h: h.forwarder) h t.hosts.${to} != [ ];
   cut = n: h:
     let
       calling = attrNames (toSet (concatMap (need: filter (p: t.hosts ? ${p}) need.providers) needs.${n}));
-      instances = filter (i: i.networked && !any (reaches "forwarder" h) i.on) (attrValues access.reachableOn.${n});
+      instances = filter (i: i.networked && !any (reaches h) i.on) (attrValues access.reachableOn.${n});
       missing = what: to: fault {
         id = "FL060";
         place = "hosts.${n}";
@@ -125,7 +123,7 @@ let
         remedy = "write hosts.${to}.address, or, in hosts.${n}.networks, a network that ${to} is on: ${concatStringsSep ", " (attrNames t.hosts.${to}.networks)}";
       };
     in
-    map (p: missing "a provider" p) (filter (p: !reaches "provider" h p) calling)
+    map (p: missing "a provider" p) (filter (p: !reaches h p) calling)
     ++ map (i: missing "service ${i.service}" (head i.on)) instances;
 in
 n: h:

@@ -54,7 +54,7 @@ let
 
   # What listens on a port of all addresses, which nothing else then has.
   programs = h: when (address.listensOnAll h) (
-    when (h.kinds != [ ]) [ { what = "the provider"; attribute = "providerPort"; protocol = "tcp"; port = h.providerPort; } ]
+    map (kind: { what = "the ${kind} provider"; attribute = "providerPort"; protocol = "tcp"; inherit (h.provider.${kind}) port; }) h.kinds
     ++ when (any (s: t.services.${s}.published) h.services) [ { what = "the forwarder"; attribute = "forwarderPort"; protocol = "udp"; port = h.forwarderPort; } ]
   );
 

@@ -64,7 +64,7 @@ func compareHosts(name string, h Host, cluster string, o Host) (faults []Fault) 
 	if h.ForwarderPort == o.ForwarderPort {
 		differ("forwarderPort", "in cluster "+cluster+" the same machine has as well", h.ForwarderPort, "write another in one of them")
 	}
-	if h.ProviderPort == o.ProviderPort && len(h.Kinds) > 0 && len(o.Kinds) > 0 {
+	if slices.ContainsFunc(h.ProviderPorts, func(port int) bool { return slices.Contains(o.ProviderPorts, port) }) {
 		differ("providerPort", "in cluster "+cluster+" the same machine has as well", h.ProviderPort, "write another in one of them")
 	}
 	return faults

@@ -27,6 +27,7 @@ type Host struct {
 	Address                     []string
 	SSHHostKey                  string
 	ForwarderPort, ProviderPort int
+	ProviderPorts               []int // of the kinds that it provides
 	// Instance names the directories, units and accounts that it has there.
 	Instance florete.Instance
 	Kind     string   // "server" or "device"

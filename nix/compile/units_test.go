@@ -48,8 +48,8 @@ func TestUnits(t *testing.T) {
 		{"gamma", "florete-agent.service", "User=florete"},
 		{"beta", "florete-agent.service", "AmbientCapabilities=CAP_NET_BIND_SERVICE"},
 		{"beta", "florete-agent.service", "CapabilityBoundingSet=CAP_NET_BIND_SERVICE"},
-		{"alpha", "florete-provider.service", "DynamicUser=true"},
-		{"beta", "florete-provider.service", "DynamicUser=false"},
+		{"alpha", "florete-provider-cert.service", "DynamicUser=true"},
+		{"beta", "florete-provider-oidc.service", "DynamicUser=false"},
 		{"beta", "florete-host.socket", "ListenStream=/run/florete-host.sock"},
 		{"beta", "florete-host.service", `ExecStart=/opt/bin/flor host run --state="/var/lib/florete"`},
 		{"beta", "florete-need-oidc-wiki.path", "PathExists=/var/lib/florete/needs/oidc-wiki/current"},
@@ -73,14 +73,14 @@ func TestUnits(t *testing.T) {
 	}
 	for host, line := range map[string]string{
 		"alpha": "u florete - \"Florete's forwarder\" /var/lib/florete\n",
-		"beta":  "u florete-provider - \"Florete's provider\" /var/lib/florete-provider\n",
+		"beta":  "u florete-provider-oidc - \"Florete's oidc provider\" /var/lib/florete-provider/oidc\n",
 		"delta": "u florete_blue - \"Florete's forwarder\" /var/lib/florete_blue\n",
 	} {
 		if got := all[host].Sysusers; !strings.Contains(got, line) {
 			t.Errorf("%s: sysusers: no %q in\n%s", host, line, got)
 		}
 	}
-	if all["gamma"].Files["florete-provider.service"] != "" {
+	if all["gamma"].Files["florete-provider-cert.service"] != "" {
 		t.Error("gamma has a provider's unit and provides nothing")
 	}
 	for host, unit := range map[string]string{"gamma": "florete-host.service", "alpha": "florete-host.socket", "beta": "florete-host-refetch.socket"} {
@@ -91,7 +91,7 @@ func TestUnits(t *testing.T) {
 	if all["gamma"].Files["florete-credentials.socket"] != "" {
 		t.Error("gamma has a socket of credentials, and no service")
 	}
-	if strings.Contains(all["alpha"].Sysusers, "florete-provider") {
+	if strings.Contains(all["alpha"].Sysusers, "florete-provider-cert") {
 		t.Error("alpha has an account for a provider whose account systemd makes up")
 	}
 	documents := regexp.MustCompile("(?m)^X-Documents=.*$")

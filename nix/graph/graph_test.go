@@ -76,7 +76,7 @@ func TestGolden(t *testing.T) {
 func TestNew(t *testing.T) {
 	const id, digest = `"spiffe://a.flor/node/a"`, `sha256-`
 	body := `{"cluster":"a","host":"a","trustDomain":"a.flor","trust":{"roots":[],"signingKeys":[]},"identity":{"id":` + id + `,"sshHostKey":"k"},"roles":[],` +
-		`"providers":{"b":{"id":` + id + `,"addresses":["b:1"]},"c":{"id":` + id + `,"addresses":["c:1"]}},"needs":[` +
+		`"providers":{"b":{"cert":{"id":` + id + `,"addresses":["b:1"]}},"c":{"cert":{"id":` + id + `,"addresses":["c:1"]},"oidc":{"id":` + id + `,"addresses":["c:2"]}}},"needs":[` +
 		need("cert-node", "cert", `"b","c"`) + "," + need("cert-service-x", "cert", `"b"`) + "," + need("oidc-x", "oidc", `"c"`) +
 		`],"forwarder":{"publish":[],"reach":[],"callers":[],"socks":[]}}`
 	envelope := fmt.Sprintf(`{"cluster":"a","digest":%q,"host":"a","kind":"manifest","rev":"","schema":"florete.envelope/v1","serial":1}`, florete.Digest([]byte(body)))

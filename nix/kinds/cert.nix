@@ -1,10 +1,12 @@
 # X.509-SVIDs: of the node, and of the services and users that act on it.
 let
-  inherit (builtins) attrValues elem filter map;
+  inherit (builtins) attrValues filter map;
+  names = import ../names.nix;
   inherit (import ../types.nix) between default;
 in
 {
   doc = "issues certificates; every cluster needs it";
+  port = 0;
   settings.lifetime = default "of certificates, in seconds; a third of it is left when a host renews" 86400 (between 10 7776000 "seconds");
   policy = settings: { inherit (settings) lifetime; };
 
@@ -30,8 +32,11 @@ in
     [ (certificate "node" host.id // { after = [ ]; }) ]
     ++ map (s: certificate "service-${s.name}" (s.idOn host.name)) (filter acts (map (s: t.services.${s}) host.services))
     ++ map (name: certificate "user-${name}" t.users.${name}.id) host.users
-    # A cert provider makes its own server certificate; the others fetch theirs.
-    ++ (if host.kinds == [ ] || elem "cert" host.kinds then [ ] else [
-      (certificate "service-florete-provider" host.providerID // { owner = "florete-provider"; group = ""; })
-    ]);
+    # The process that issues certificates makes its own; the others fetch theirs.
+    ++ map
+      (kind: certificate "service-${names.provider kind}" host.provider.${kind}.id // {
+        owner = (import ../units/common.nix host.instance).unit "provider-${kind}";
+        group = "";
+      })
+      (filter (kind: kind != "cert") host.kinds);
 }

@@ -2,6 +2,7 @@
 # lists them. A kind is a set of:
 #
 #   doc        what its providers do, for people
+#   port       of its process on a provider host: how far after hosts.<name>.providerPort
 #   settings   attributes of providers.<kind>, besides those that all have
 #   service    attributes of services.<name> that are about it; none without
 #   policy     those settings → what its providers read of them; { } without

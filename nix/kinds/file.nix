@@ -14,6 +14,7 @@ let
 in
 {
   doc = "hands hosts files that do not belong in a repository";
+  port = 2;
   settings = { };
   service.files = of "files it needs, secret or not, fetched from providers.file; delivered as `needs/file-<service>-<file>/current/<file>`" (named { what = "file"; } file);
 

@@ -8,6 +8,7 @@ let
 in
 {
   doc = "signs people in";
+  port = 3;
   settings.issuer = required "its address for browsers and services" "\"https://auth.example.org\"" issuer;
   policy = settings: { inherit (settings) issuer; };
 

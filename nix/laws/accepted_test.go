@@ -157,34 +157,47 @@ func numeric(hostport string) string {
 	return hostport
 }
 
-// provider has a provider put a policy in force, and answer all that it grants.
+// provider has the process of each kind put a policy in force, and answer all that it
+// grants.
 func (r *readers) provider(dir string) error {
-	policies, err := server.OpenPolicies(dir, slog.New(slog.DiscardHandler))
+	doc, err := florete.Read(dir, florete.DocPolicy)
 	if err != nil {
 		return err
 	}
-	p := policies.Current()
-	kinds := []server.Kind{
-		cert.New(cert.Config{Store: r.store, Key: r.key, Policy: policies.Current, Authority: func() (*ca.Authority, error) { return r.issuing, nil }}),
-		oidc.New(oidc.Config{Store: r.store, Key: r.key, Policy: policies.Current}),
-		files.Files{Dir: r.t.TempDir()},
-		config.Artifacts(""),
-	}
-	for name := range p.Kinds {
-		i := slices.IndexFunc(kinds, func(k server.Kind) bool { return k.Name() == name })
-		if i < 0 {
+	for name := range doc.Policy().Kinds {
+		policies, err := server.OpenPolicies(dir, name, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		p := policies.Current()
+		kind := r.kind(name, policies)
+		if kind == nil {
 			return fmt.Errorf("kind %s: none", name)
 		}
-		if err := kinds[i].Check(p); err != nil {
+		if err := kind.Check(p); err != nil {
 			return err
 		}
 		for _, g := range p.Grants {
-			if k, ok := kinds[i].(server.Answerer); ok && g.Kind == name {
+			if k, ok := kind.(server.Answerer); ok && g.Kind == name {
 				if err := r.answer(k, p, g); err != nil {
 					return fmt.Errorf("need %s of %s: %w", g.Need, g.Caller.Short(), err)
 				}
 			}
 		}
+	}
+	return nil
+}
+
+func (r *readers) kind(name string, policies *server.Policies) server.Kind {
+	switch name {
+	case cert.Name:
+		return cert.New(cert.Config{Store: r.store, Key: r.key, Policy: policies.Current, Authority: func() (*ca.Authority, error) { return r.issuing, nil }})
+	case oidc.Name:
+		return oidc.New(oidc.Config{Store: r.store, Key: r.key, Policy: policies.Current})
+	case files.Name:
+		return files.Files{Dir: r.t.TempDir()}
+	case config.Name:
+		return config.Artifacts("")
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ var harmless = map[string]*regexp.Regexp{
 	"order and repetition alone":                    regexp.MustCompile(`^(needs\.\[\]\.(dependsOn|generation|renew\.staleAfter)|policy\.grants\.\[\]\.generation)`),
 	"a share of a lifetime that is a right":         regexp.MustCompile(`^needs\.\[\]\.renew\.atPercent$`),
 	"a group reads where a mode lets it":            regexp.MustCompile(`^needs\.\[\]\.deliver\.group$`),
-	"peers prove who they are":                      regexp.MustCompile(`^(providers\..*\.addresses.*|forwarder\.reach\.\[\]\.endpoints.*|policy\.provider\.id)$`),
+	"peers prove who they are":                      regexp.MustCompile(`^(providers\..*\.addresses.*|forwarder\.reach\.\[\]\.endpoints.*|policy\.provider\.[^.]*\.id)$`),
 	"loopback listeners look up who calls":          regexp.MustCompile(`^forwarder\.(reach|socks)\.\[\]\.listen$`),
 	"the publishing host decides":                   regexp.MustCompile(`^forwarder\.reach\.\[\]\.protocol$`),
 }

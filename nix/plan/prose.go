@@ -65,8 +65,10 @@ func (c Change) prose() (noun, words string) {
 		noun, words = "SOCKS5 listener", "has a SOCKS5 listener for "+element
 	case section == "providers" && whole:
 		noun, words = "provider", "knows provider "+element
-	case section == "providers" && len(rest) > 0 && rest[0] == "addresses":
-		noun, words = "address of a provider", "calls provider "+element+" at "+value
+	case section == "providers" && len(rest) == 1:
+		noun, words = "provider", "knows the "+rest[0]+" provider of "+element
+	case section == "providers" && len(rest) > 1 && rest[1] == "addresses":
+		noun, words = "address of a provider", "calls the "+rest[0]+" provider of "+element+" at "+value
 	case section == "devices" && whole:
 		noun, words = "device", "knows the SSH host key of "+element
 	case section == "instance":

@@ -29,14 +29,14 @@ var rules = map[string]rule{
 	"policy.devices[].sshHostKey":  {grants: enrol},
 	"manifest.roles[]":             {grants: role},
 
-	"manifest.providers.*.id": {grants: func(a at) []fact {
+	"manifest.providers.*.*.id": {grants: func(a at) []fact {
 		node := "node/" + a.path[1]
-		return one(Right{short(a.v), "provide from", "host " + a.path[1]}, join(node), Right{node, "act as", short(a.v)}, Right{node, "provide", "cert"})
+		return one(Right{short(a.v), "provide from", "host " + a.path[1]}, join(node), Right{node, "act as", short(a.v)}, Right{node, "provide", a.path[2]})
 	}},
-	"manifest.providers.*.addresses": {why: "whoever answers there must present the provider's identity"},
-	"policy.provider.id":             {why: "its name follows from its host's, and its certificate is a right"},
-	"policy.provider.listen[]": {grants: func(a at) []fact {
-		return one(Right{"anyone", "connect to", "the provider of " + a.host() + " at " + short(a.v)}, join(a.node()))
+	"manifest.providers.*.*.addresses": {why: "whoever answers there must present the provider's identity"},
+	"policy.provider.*.id":             {why: "its name follows from its host's, and its certificate is a right"},
+	"policy.provider.*.listen[]": {grants: func(a at) []fact {
+		return one(Right{"anyone", "connect to", "the " + a.path[1] + " provider of " + a.host() + " at " + short(a.v)}, join(a.node()))
 	}},
 	"policy.kinds": {deeper: true, grants: func(a at) (facts []fact) {
 		for kind := range object(a.v) {

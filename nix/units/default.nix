@@ -36,7 +36,7 @@ in
   #   bin           directory of the commands
   #   settings      flags: .activate of flor activate, .agent of flor agent run;
   #                 .provider what its settings file says, if that is known
-  #   credentials   secrets of the provider: name → file that root can read
+  #   credentials   secrets of the providers: kind → name → file that root can read
   units = { manifest, policy ? null, documents, bin, settings ? { }, credentials ? { } }:
     foldl' (all: n: all // need n.id)
       (activate { inherit documents bin; settings = settings.activate or { }; }
@@ -51,9 +51,7 @@ in
   # The accounts that they need: name → { description; home; }.
   accounts = policy: {
     ${prefix} = { description = "Florete's forwarder"; home = state; };
-  } // optionalAttrs (policy != null && !provider.alone policy) {
-    ${unit "provider"} = { description = "Florete's provider"; home = "${state}-provider"; };
-  };
+  } // optionalAttrs (policy != null) (provider.accounts policy);
 
   # What QUIC asks the kernel to buffer, in bytes; the kernel's own is 208 KiB.
   inherit sysctl;

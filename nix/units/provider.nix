@@ -1,42 +1,57 @@
-# A provider, where the operator has written its settings.
+# The process of each kind of need on a provider host, where the operator has written its
+# settings. None shares an account, a state or memory with another.
 common:
 let
-  inherit (builtins) attrNames map toJSON;
-  inherit (common) bind command etc privileged service unit;
+  inherit (builtins) attrNames concatMap listToAttrs map toJSON;
+  inherit (common) bind command etc privileged service state unit;
   names = import ../names.nix;
-in
-rec {
-  # Is nothing given to its account by others: a certificate of another provider,
-  # files that an operator keeps?
-  alone = policy: policy.kinds ? cert && !policy.kinds ? file;
 
-  units = { policy, bin, settings, credentials }:
-    let capability = bind (privileged policy.provider.listen); in
-    {
-      ${unit "provider.service"} = {
-        Unit = {
-          Description = "Answer what the hosts of the cluster need";
-          After = [ "network.target" ];
-          ConditionPathExists = "${etc}/provider.hujson";
-          StartLimitIntervalSec = 0;
-        } // (if settings == null then { } else { X-Settings = names.sri (toJSON settings); });
-        Service = service // {
-          ExecStart = command "${bin}/flor-provider run" { settings = "${etc}/provider.hujson"; };
-          User = unit "provider";
-          DynamicUser = alone policy;
-          AmbientCapabilities = capability;
-          CapabilityBoundingSet = capability;
-          LimitNOFILE = 65536;
-          MemoryMax = "2G";
-          PrivateUsers = capability == "";
-          RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
-          StateDirectory = unit "provider";
-          StateDirectoryMode = "0700";
-          UMask = "0077";
-        } // (if credentials == { } then { } else {
-          LoadCredential = map (n: "${n}:${credentials.${n}}") (attrNames credentials);
-        });
-        Install.WantedBy = [ "multi-user.target" ];
-      };
-    };
+  # What each sees of the settings: an edit of one kind's restarts that one alone.
+  own = kind: settings: { inherit kind; inherit (settings) policy state; needs = settings.needs or ""; own = settings.${kind} or { }; };
+in
+{
+  # Accounts of those that others have something for: a certificate, files that an operator
+  # keeps. The process that issues certificates has one that systemd makes.
+  accounts = policy: listToAttrs (concatMap
+    (kind: if kind == "cert" then [ ] else [
+      { name = unit "provider-${kind}"; value = { description = "Florete's ${kind} provider"; home = "${state}-provider/${kind}"; }; }
+    ])
+    (attrNames policy.provider));
+
+  #   credentials   kind → name → file that root can read
+  units = { policy, bin, settings, credentials }: listToAttrs (map
+    (kind:
+      let
+        capability = bind (privileged policy.provider.${kind}.listen);
+        loaded = credentials.${kind} or { };
+      in
+      {
+        name = unit "provider-${kind}.service";
+        value = {
+          Unit = {
+            Description = "Answer what the hosts of the cluster need of kind ${kind}";
+            After = [ "network.target" ];
+            ConditionPathExists = "${etc}/provider.hujson";
+            StartLimitIntervalSec = 0;
+          } // (if settings == null then { } else { X-Settings = names.sri (toJSON (own kind settings)); });
+          Service = service // {
+            ExecStart = command "${bin}/flor-provider run ${kind}" { settings = "${etc}/provider.hujson"; };
+            User = unit "provider-${kind}";
+            DynamicUser = kind == "cert";
+            AmbientCapabilities = capability;
+            CapabilityBoundingSet = capability;
+            LimitNOFILE = 65536;
+            MemoryMax = "1G";
+            PrivateUsers = capability == "";
+            RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
+            StateDirectory = "${unit "provider"}/${kind}";
+            StateDirectoryMode = "0700";
+            UMask = "0077";
+          } // (if loaded == { } then { } else {
+            LoadCredential = map (n: "${n}:${loaded.${n}}") (attrNames loaded);
+          });
+          Install.WantedBy = [ "multi-user.target" ];
+        };
+      })
+    (attrNames policy.provider));
 }

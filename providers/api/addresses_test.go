@@ -36,7 +36,7 @@ func TestAddresses(t *testing.T) {
 		d.serve(l, svid, empty)
 		return l.Addr().String()
 	}
-	own, another := d.svid(provider, hour), d.svid(providertest.ID("service/raishan/florete-provider"), hour)
+	own, another := d.svid(provider, hour), d.svid(providertest.ID("service/raishan/florete-provider-cert"), hour)
 	real, six, elsewhere := serve("127.0.0.1:0", own), serve("[::1]:0", own), serve("127.0.0.1:0", another)
 	silent := listen(t, "127.0.0.1:0").Addr().String()
 	closed := listen(t, "127.0.0.1:0")

@@ -23,7 +23,7 @@ import (
 
 var (
 	ursula   = providertest.ID("node/ursula")
-	provider = providertest.ID("service/drhorrible/florete-provider")
+	provider = providertest.ID("service/drhorrible/florete-provider-cert")
 	ask      = api.Request{Need: "a", Body: json.RawMessage(`{}`)}
 )
 
@@ -115,7 +115,7 @@ func TestProviders(t *testing.T) {
 		says     string
 	}{
 		"another service": {d.svid(providertest.ID("service/outline"), hour), api.Denied, api.CodeUntrusted, "presents spiffe://demo.flor/service/outline, want " + provider.String()},
-		"another's node":  {d.svid(providertest.ID("service/raishan/florete-provider"), hour), api.Denied, api.CodeUntrusted, "check its address"},
+		"another's node":  {d.svid(providertest.ID("service/raishan/florete-provider-cert"), hour), api.Denied, api.CodeUntrusted, "check its address"},
 		"a stranger":      {stranger.svid(provider, hour), api.Denied, api.CodeUntrusted, "unknown authority"},
 		"an expired one":  {d.svid(provider, time.Now().Add(-time.Second)), api.Transient, api.CodeClock, "renew it or set the clock"},
 		"the root itself": {tls.Certificate{Certificate: [][]byte{d.root.Certificate.Raw}, PrivateKey: d.root.Key}, api.Denied, api.CodeUntrusted, "want spiffe://<trust-domain>"},
@@ -229,7 +229,7 @@ func TestUnreachable(t *testing.T) {
 	c.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no route") }
 	_, err := c.Do(t.Context(), api.PathRegister, ask)
 	providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
-	if want := "provider service/drhorrible/florete-provider at 127.0.0.1:1: no route"; !strings.Contains(err.Error(), want) {
+	if want := "provider service/drhorrible/florete-provider-cert at 127.0.0.1:1: no route"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want …%s", err, want)
 	}
 }

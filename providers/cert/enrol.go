@@ -30,14 +30,14 @@ type Device struct {
 const devicePrefix = "cert/device/"
 
 // Nonce is a fresh nonce for one proof to this provider.
-func (i *Issuer) Nonce(now time.Time) string { return i.nonces.make(i.Policy().Provider.ID, now) }
+func (i *Issuer) Nonce(now time.Time) string { return i.nonces.make(i.Policy().Provider[Name].ID, now) }
 
 // Authenticate checks a proof: that it is for this provider, CSR and connection,
 // by the host key that the policy has for the node, and with a nonce of ours that
 // was not used.
 func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte) (server.Decision, error) {
 	var none server.Decision
-	proof, provider := c.Request.Proof, c.Policy.Provider.ID
+	proof, provider := c.Request.Proof, c.Policy.Provider[Name].ID
 	if err := i.nonces.check(proof.Nonce, provider, c.Now); err != nil {
 		return none, api.Errorf(api.Transient, api.CodeBadNonce, "nonce: %v: ask for a new one", err)
 	}

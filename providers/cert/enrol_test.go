@@ -181,7 +181,7 @@ func (w *wire) prove(r api.Request, hostKey ssh.Signer, nonce string, change fun
 		w.t.Fatal(err)
 	}
 	block, _ := pem.Decode([]byte(b.CSR))
-	st := api.Statement{Node: ursula, Provider: w.e.Policy.Provider.ID, Nonce: nonce, CSR: block.Bytes, Binding: binding}
+	st := api.Statement{Node: ursula, Provider: w.e.Provider().ID, Nonce: nonce, CSR: block.Bytes, Binding: binding}
 	change(&st)
 	if r.Proof, err = st.Sign(hostKey); err != nil {
 		w.t.Fatal(err)
@@ -222,7 +222,7 @@ func TestReplay(t *testing.T) {
 	providertest.WantError(t, after.enrol(after.prove(r, key, proven.Proof.Nonce, asIs)), api.Denied, api.CodeReplayed)
 
 	for name, change := range map[string]func(*api.Statement){
-		"provider": func(s *api.Statement) { s.Provider = providertest.ID("service/raishan/florete-provider") },
+		"provider": func(s *api.Statement) { s.Provider = providertest.ID("service/raishan/florete-provider-cert") },
 		"CSR":      func(s *api.Statement) { s.CSR = []byte("another") },
 		"binding":  func(s *api.Statement) { s.Binding = make([]byte, 32) },
 	} {

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
@@ -116,7 +115,7 @@ func TestOneMachine(t *testing.T) {
 	must(c, "after the same request three times")
 
 	there := *c
-	there.Provider, there.Dial = florete.Provider{ID: second.Policy.Provider.ID, Addresses: second.Policy.Provider.Listen}, second.Dial
+	there.Provider, there.Dial = second.Provider(), second.Dial
 	for range 3 {
 		must(&there, "at the other provider")
 		c.SVID = there.SVID

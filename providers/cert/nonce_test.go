@@ -11,7 +11,7 @@ import (
 
 func provider(t testing.TB, node string) florete.ID {
 	t.Helper()
-	id, err := florete.NewID("demo.flor", florete.KindService, node, florete.ProviderService)
+	id, err := florete.NewID("demo.flor", florete.KindService, node, florete.ProviderService("cert"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	i.own.mu.Lock()
 	defer i.own.mu.Unlock()
 	p, now := i.Policy(), time.Now()
-	if c := i.own.svid; c != nil && i.own.id == p.Provider.ID && slices.Equal(i.own.roots, p.Trust.Roots) {
+	if c := i.own.svid; c != nil && i.own.id == p.Provider[Name].ID && slices.Equal(i.own.roots, p.Trust.Roots) {
 		age := now.Sub(i.own.from)
 		if age >= 0 && age < c.Leaf.NotAfter.Sub(i.own.from)*2/3 {
 			return c, nil
@@ -37,7 +37,7 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	chain, err := i.issue(p, p.Provider.ID, key.Public(), now)
+	chain, err := i.issue(p, p.Provider[Name].ID, key.Public(), now)
 	if err != nil {
 		return nil, fmt.Errorf("own SVID: %w", err)
 	}
@@ -45,6 +45,6 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	for _, x := range chain {
 		c.Certificate = append(c.Certificate, x.Raw)
 	}
-	i.own.id, i.own.roots, i.own.from, i.own.svid = p.Provider.ID, p.Trust.Roots, now, c
+	i.own.id, i.own.roots, i.own.from, i.own.svid = p.Provider[Name].ID, p.Trust.Roots, now, c
 	return c, nil
 }

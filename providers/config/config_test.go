@@ -24,8 +24,7 @@ var ursula, raishan = providertest.ID("node/ursula"), providertest.ID("node/rais
 func start(t *testing.T, dir string) *providertest.Env {
 	t.Helper()
 	e := providertest.NewEnv(t, "ursula", "raishan")
-	e.Policy.Kinds["config"] = json.RawMessage(`{}`)
-	e.Kinds = func(*providertest.Env) []server.Kind { return []server.Kind{config.Artifacts(dir)} }
+	e.Runs("config", struct{}{}, func(*providertest.Env) server.Kind { return config.Artifacts(dir) })
 	e.Grant(ursula, "config-documents", "config", struct{}{})
 	e.Grant(raishan, "config-documents", "config", struct{}{})
 	e.Start()
@@ -41,7 +40,7 @@ func documents(t *testing.T, serial int64, hosts ...string) map[string][]florete
 		p := florete.Policy{
 			Cluster: "demo", Host: h, TrustDomain: providertest.Domain,
 			Trust:    florete.Trust{Roots: []string{}, SigningKeys: []string{}},
-			Provider: florete.Listening{ID: providertest.ID("service/" + h + "/florete-provider"), Listen: []string{"127.0.0.1:1"}},
+			Provider: map[string]florete.Listening{},
 			Devices:  []florete.Device{}, Kinds: map[string]json.RawMessage{}, Grants: []florete.Grant{},
 		}
 		if err := providertest.WriteDocument(dir, florete.DocPolicy, p, serial); err != nil {

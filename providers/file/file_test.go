@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 		Kind: Name, Need: "file-outline-smtp",
 		Request:  api.FileBody{Ref: "outline/smtp"},
 		Settings: struct{}{},
-		Kinds:    func(*providertest.Env) []server.Kind { return []server.Kind{Files{dir}} },
+		Make:     func(*providertest.Env) server.Kind { return Files{dir} },
 		Secret:   []string{"content"},
 	})
 }

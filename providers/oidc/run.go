@@ -23,18 +23,18 @@ const (
 )
 
 // Run serves the issuer that the policy in force names, until ctx ends.
-func (p *Provider) Run(ctx context.Context, up func()) error {
+func (p *Provider) Run(ctx context.Context, ready func()) error {
 	if err := checkListen(p.cfg.Listen); err != nil {
 		return err
 	}
 	for {
 		named := p.named()
 		if named != "" {
-			if err := p.serve(ctx, named, up); err != nil {
+			if err := p.serve(ctx, named, ready); err != nil {
 				return err
 			}
 		} else {
-			up()
+			ready()
 		}
 		if p.changed(ctx, named); ctx.Err() != nil {
 			return nil
@@ -62,7 +62,7 @@ func (p *Provider) changed(ctx context.Context, issuer string) {
 }
 
 // serve serves one issuer while it is in force.
-func (p *Provider) serve(ctx context.Context, issuer string, up func()) error {
+func (p *Provider) serve(ctx context.Context, issuer string, ready func()) error {
 	users, err := readUsers(p.cfg.Users)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (p *Provider) serve(ctx context.Context, issuer string, up func()) error {
 		}
 	})
 	s.log.Info("issuer serves", "listen", listener.Addr().String())
-	up()
+	ready()
 	// They all come from the forwarder's address, which has no share of its own.
 	limit := conns.Limit{Total: connections, Prefix: connections}
 	if err := web.Serve(conns.Listen(listener, limit)); !errors.Is(err, http.ErrServerClosed) {

@@ -215,7 +215,7 @@ func TestAudit(t *testing.T) {
 	f.rows("denied sign-in wrong-password", "denied sign-in wrong-password", "granted sign-in", "granted tokens", "denied tokens invalid_client")
 	for i, row := range f.audit() {
 		if i == 1 {
-			if row.Detail["account"] != " [2j@demo.flor" {
+			if row.Detail["account"] != "·[2j@demo.flor" {
 				t.Errorf("a stranger wrote what steers a terminal: %+v", row)
 			}
 			continue

@@ -70,7 +70,13 @@ func (e *Env) Stranger(node florete.ID) *api.Client {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	return &api.Client{Node: node, Provider: florete.Provider{ID: e.Policy.Provider.ID, Addresses: e.Policy.Provider.Listen}, Roots: roots, HostKey: e.HostKey(node), Dial: e.Dial}
+	return &api.Client{Node: node, Provider: e.Provider(), Roots: roots, HostKey: e.HostKey(node), Dial: e.Dial}
+}
+
+// Provider is the process as a manifest has it.
+func (e *Env) Provider() florete.Provider {
+	p := e.Policy.Provider[e.kind]
+	return florete.Provider{ID: p.ID, Addresses: p.Listen}
 }
 
 // Dial connects to the provider wherever it listens.

@@ -33,15 +33,14 @@ const Domain = "demo.flor"
 // Serial is that of an Env's first policy.
 const Serial = 1000
 
-// Env is the provider host drhorrible and the nodes that ask it. It runs kind
-// "cert" and what Kinds adds.
+// Env is one process of the provider host drhorrible and the nodes that call it. It runs
+// kind "cert", or Runs another.
 type Env struct {
 	t   *testing.T
 	Dir string // state and policy
 
 	Policy florete.Policy // changes count from the next Publish
-	Kinds  func(e *Env) []server.Kind
-	Logger *slog.Logger // nil for the test's output
+	Logger *slog.Logger   // nil for the test's output
 
 	Root    *ca.Authority
 	Issuing *ca.Authority
@@ -52,6 +51,8 @@ type Env struct {
 	Key      *seal.Key
 	Policies *server.Policies
 	Server   *server.Server
+	kind     string
+	make     func(e *Env) server.Kind // nil for that of "cert"
 	address  string
 	stop     func()
 }
@@ -59,7 +60,7 @@ type Env struct {
 // NewEnv makes a trust domain whose policy lets nodes enrol.
 func NewEnv(t *testing.T, nodes ...string) *Env {
 	t.Helper()
-	e := &Env{t: t, Dir: t.TempDir(), keys: map[florete.ID]ssh.Signer{}}
+	e := &Env{t: t, Dir: t.TempDir(), kind: cert.Name, keys: map[florete.ID]ssh.Signer{}}
 	now := time.Now()
 	var err error
 	if e.Root, err = ca.NewRoot(Domain, now); err != nil {
@@ -69,11 +70,12 @@ func NewEnv(t *testing.T, nodes ...string) *Env {
 	e.Policy = florete.Policy{
 		Cluster: "demo", Host: "drhorrible", TrustDomain: Domain,
 		Trust:    florete.Trust{Roots: []string{string(ca.EncodeCertificates(e.Root.Certificate))}, SigningKeys: []string{}},
-		Provider: florete.Listening{ID: ID("service/drhorrible/florete-provider"), Listen: []string{"127.0.0.1:4600"}},
+		Provider: map[string]florete.Listening{},
 		Devices:  []florete.Device{},
-		Kinds:    map[string]json.RawMessage{"cert": json.RawMessage(`{"lifetime":86400}`)},
+		Kinds:    map[string]json.RawMessage{},
 		Grants:   []florete.Grant{},
 	}
+	e.Provide(cert.Name, map[string]any{"lifetime": 86400})
 	for _, n := range nodes {
 		id := ID("node/" + n)
 		e.Policy.Devices = append(e.Policy.Devices, florete.Device{ID: id, SSHHostKey: Authorized(e.HostKey(id))})
@@ -83,16 +85,30 @@ func NewEnv(t *testing.T, nodes ...string) *Env {
 	return e
 }
 
+// Provide has the policy run a kind with these settings.
+func (e *Env) Provide(kind string, settings any) {
+	e.Policy.Kinds[kind] = JSON(settings)
+	e.Policy.Provider[kind] = florete.Listening{ID: ID("service/" + e.Policy.Host + "/" + florete.ProviderService(kind)), Listen: []string{"127.0.0.1:4600"}}
+}
+
+// Runs has the process run another kind than "cert".
+func (e *Env) Runs(kind string, settings any, make func(e *Env) server.Kind) {
+	e.kind, e.make = kind, make
+	e.Provide(kind, settings)
+}
+
 // Beside makes another provider host of e's trust domain, which grants the same and has
 // an issuing CA and a state of its own.
 func (e *Env) Beside(host string) *Env {
 	e.t.Helper()
-	b := &Env{t: e.t, Dir: e.t.TempDir(), Root: e.Root, Issuing: e.NewIssuing(e.Root), keys: e.keys, Kinds: e.Kinds, Logger: e.Logger}
+	b := &Env{t: e.t, Dir: e.t.TempDir(), kind: e.kind, Root: e.Root, Issuing: e.NewIssuing(e.Root), keys: e.keys, make: e.make, Logger: e.Logger}
 	if err := json.Unmarshal(JSON(e.Policy), &b.Policy); err != nil {
 		e.t.Fatal(err)
 	}
 	b.Policy.Host = host
-	b.Policy.Provider.ID = ID("service/" + host + "/florete-provider")
+	for kind := range b.Policy.Kinds {
+		b.Provide(kind, b.Policy.Kinds[kind])
+	}
 	e.t.Cleanup(func() { b.Stop() })
 	return b
 }
@@ -199,18 +215,11 @@ func (e *Env) Start() {
 	e.Store = &Faulty{Store: db}
 	e.Key, err = seal.Load(filepath.Join(e.Dir, "seal.key"))
 	must(err)
-	e.Policies, err = server.OpenPolicies(e.PolicyDir(), log)
+	e.Policies, err = server.OpenPolicies(e.PolicyDir(), e.kind, log)
 	must(err)
-	issuer := cert.New(cert.Config{
-		Store: e.Store, Key: e.Key, Policy: e.Policies.Current,
-		Authority: func() (*ca.Authority, error) { return e.Issuing, nil },
-	})
-	kinds := []server.Kind{issuer}
-	if e.Kinds != nil {
-		kinds = append(kinds, e.Kinds(e)...)
-	}
+	kind, certificate := e.process()
 	e.Server, err = server.New(server.Config{
-		Policies: e.Policies, Kinds: kinds, Store: e.Store, Key: e.Key, Certificate: issuer.Certificate, Logger: log,
+		Policies: e.Policies, Kind: kind, Store: e.Store, Key: e.Key, Certificate: certificate, Logger: log,
 	})
 	must(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -227,6 +236,20 @@ func (e *Env) Start() {
 		}
 		db.Close()
 	}
+}
+
+// process is the kind, and the SVID that it presents: one that the issuing CA made, as
+// the process of kind "cert" would.
+func (e *Env) process() (server.Kind, func() (*tls.Certificate, error)) {
+	if e.make == nil {
+		issuer := cert.New(cert.Config{
+			Store: e.Store, Key: e.Key, Policy: e.Policies.Current,
+			Authority: func() (*ca.Authority, error) { return e.Issuing, nil },
+		})
+		return issuer, issuer.Certificate
+	}
+	svid := e.SVID(e.Issuing, e.Policies.Self().ID)
+	return e.make(e), func() (*tls.Certificate, error) { return svid, nil }
 }
 
 // connected waits until the provider accepts connections: what is in force is on record.

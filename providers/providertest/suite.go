@@ -29,7 +29,7 @@ type Suite struct {
 
 	// Settings of the kind in the policy, and the kind, unless it is "cert".
 	Settings any
-	Kinds    func(e *Env) []server.Kind
+	Make     func(e *Env) server.Kind
 
 	// Secret are the values that must not be readable in the state.
 	Secret []string
@@ -67,10 +67,9 @@ type fixture struct {
 
 func (s Suite) start(t *testing.T) *fixture {
 	e := NewEnv(t, "ursula", "raishan")
-	if s.Settings != nil {
-		e.Policy.Kinds[s.Kind] = JSON(s.Settings)
+	if s.Make != nil {
+		e.Runs(s.Kind, s.Settings, s.Make)
 	}
-	e.Kinds = s.Kinds
 	e.Grant(ID("node/ursula"), s.Need, s.Kind, s.Request)
 	e.Start()
 	return &fixture{

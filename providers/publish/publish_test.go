@@ -27,7 +27,7 @@ func manifest(t *testing.T, host string, change func(*florete.Envelope, *florete
 		Identity:  florete.Identity{ID: providertest.ID("node/" + host)},
 		Trust:     florete.Trust{Roots: []string{}, SigningKeys: []string{}},
 		Roles:     []string{},
-		Providers: map[string]florete.Provider{}, Needs: []florete.Need{},
+		Providers: map[string]map[string]florete.Provider{}, Needs: []florete.Need{},
 		Forwarder: florete.Forwarder{Listen: []string{}, Publish: []florete.Published{}, Reach: []florete.Reachable{}, Callers: []florete.Caller{}, SOCKS: []florete.SOCKS{}},
 	}
 	e := florete.Envelope{Schema: florete.EnvelopeSchema, Kind: florete.DocManifest, Serial: now.Unix(), Rev: "8eeec93"}

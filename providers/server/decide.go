@@ -94,8 +94,10 @@ func (a *attempt) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	if call.Grant, err = f.grant(call.Caller, k.Name(), a.request); err != nil {
 		return nil, c, f.behind(err, a.request.Serial)
 	}
-	if err := a.admit(ctx, call); err != nil {
-		return nil, c, err
+	if enroller != nil && call.SVID != nil {
+		if err := enroller.Admit(ctx, call); err != nil {
+			return nil, c, err
+		}
 	}
 	at := place(call.Caller, a.request.Need)
 	last, revision, err := a.recorded(ctx, at)
@@ -128,37 +130,22 @@ func (a *attempt) read(ctx context.Context, k Reader, node string) (any, change,
 	if node != a.caller.Name() {
 		return nil, change{}, api.Errorf(api.Denied, api.CodeNotGranted, "documents of node %q: for that node alone, asked by %s", node, a.caller)
 	}
-	g, ok := f.reads[asked{a.caller, k.Name()}]
+	g, ok := f.reads[a.caller]
 	if !ok {
 		return nil, change{}, f.behind(api.Errorf(api.Denied, api.CodeNotGranted,
 			"documents of node %q: the policy grants it no need of kind %q", node, k.Name()), a.row.Serial)
 	}
 	a.row.Need = g.Need
 	call := Call{Caller: a.caller, SVID: a.svid, Grant: g, Policy: f.Policy, Now: a.row.Time}
-	if err := a.admit(ctx, call); err != nil {
-		return nil, change{}, err
-	}
 	artifact, err := k.Read(ctx, call)
 	return artifact, change{}, err
-}
-
-// admit asks the kinds that enrol whether a caller with an SVID is still who it was.
-func (a *attempt) admit(ctx context.Context, c Call) error {
-	for _, k := range a.Kinds {
-		if e, ok := k.(Enroller); ok && c.SVID != nil {
-			if err := e.Admit(ctx, c); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // grant finds what lets caller have what it asks for.
 func (f *inForce) grant(caller florete.ID, kind string, r api.Request) (florete.Grant, error) {
 	at := asked{caller, r.Need}
 	g, ok := f.grants[at]
-	if !ok || g.Kind != kind {
+	if !ok {
 		return g, api.Errorf(api.Denied, api.CodeNotGranted, "need %q of kind %q: the policy does not grant it to %s", r.Need, kind, caller)
 	}
 	want, err := api.Asked(r.Body)

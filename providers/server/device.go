@@ -33,10 +33,10 @@ func (a *attempt) verifyDevice(f *inForce) error {
 	if a.request.Device == "" {
 		return api.Errorf(api.Denied, api.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its SSH host key %s", a.caller, ssh.FingerprintSHA256(key))
 	}
-	st := api.DeviceStatement{Node: a.caller, Provider: f.Provider.ID, Binding: a.binding}
+	st := api.DeviceStatement{Node: a.caller, Provider: f.self.ID, Binding: a.binding}
 	if err := st.Verify(a.request.Device, key); err != nil {
 		return api.Errorf(api.Denied, api.CodeDeviceKey, "%s: %v: want one by its SSH host key %s, for this connection and %s: declare the host's key in the flake if it is another",
-			a.caller, err, ssh.FingerprintSHA256(key), f.Provider.ID)
+			a.caller, err, ssh.FingerprintSHA256(key), f.self.ID)
 	}
 	return nil
 }

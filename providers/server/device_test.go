@@ -45,7 +45,7 @@ func (c *conn) proof(change func(*api.DeviceStatement)) string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	st := api.DeviceStatement{Node: ursula, Provider: c.e.Policy.Provider.ID, Binding: binding}
+	st := api.DeviceStatement{Node: ursula, Provider: c.e.Provider().ID, Binding: binding}
 	if change != nil {
 		change(&st)
 	}
@@ -107,7 +107,7 @@ func TestDevice(t *testing.T) {
 	lawful := connect(t, e, svid)
 	refused("a proof of another connection", thief.post(r, lawful.proof(nil)))
 	for name, change := range map[string]func(*api.DeviceStatement){
-		"provider": func(s *api.DeviceStatement) { s.Provider = providertest.ID("service/raishan/florete-provider") },
+		"provider": func(s *api.DeviceStatement) { s.Provider = providertest.ID("service/raishan/florete-provider-cert") },
 		"node":     func(s *api.DeviceStatement) { s.Node = providertest.ID("node/raishan") },
 		"binding":  func(s *api.DeviceStatement) { s.Binding = make([]byte, 32) },
 	} {

@@ -1,4 +1,4 @@
-// Package server answers hosts' requests as the policy grants them: it
+// Package server answers hosts' requests for one kind of need as the policy grants them: it
 // authenticates the caller, looks up the grant, lets the kind decide, and commits
 // decision, answer and audit row in one transaction before it answers.
 package server

@@ -12,19 +12,18 @@ import (
 	"github.com/florete/florete/providers/conns"
 )
 
-// routes are the endpoints of the kinds.
+// routes are the endpoints of the kind.
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	for _, k := range s.Kinds {
-		if e, ok := k.(Enroller); ok {
-			mux.HandleFunc("POST /"+k.Name()+"/nonce", func(w http.ResponseWriter, r *http.Request) { s.nonce(w, r, e) })
-		}
-		if a, ok := k.(Answerer); ok && api.Paths[k.Name()] != "" {
-			mux.HandleFunc("POST "+api.Paths[k.Name()], func(w http.ResponseWriter, r *http.Request) { s.post(w, r, a) })
-		}
-		if rd, ok := k.(Reader); ok {
-			mux.HandleFunc("GET /"+k.Name()+"/artifact/{node}", func(w http.ResponseWriter, r *http.Request) { s.get(w, r, rd) })
-		}
+	name := s.Kind.Name()
+	if e, ok := s.Kind.(Enroller); ok {
+		mux.HandleFunc("POST /"+name+"/nonce", func(w http.ResponseWriter, r *http.Request) { s.nonce(w, r, e) })
+	}
+	if a, ok := s.Kind.(Answerer); ok && api.Paths[name] != "" {
+		mux.HandleFunc("POST "+api.Paths[name], func(w http.ResponseWriter, r *http.Request) { s.post(w, r, a) })
+	}
+	if rd, ok := s.Kind.(Reader); ok {
+		mux.HandleFunc("GET /"+name+"/artifact/{node}", func(w http.ResponseWriter, r *http.Request) { s.get(w, r, rd) })
 	}
 	// That an answer comes, and its date, is all there is to it.
 	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, struct{}{}) })
@@ -37,7 +36,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	a := attempt{Server: s, row: Row{From: r.RemoteAddr}}
 	_ = a.identify(r.Context(), r.TLS, true) // whoever it is
 	a.reply(w, r, func() (any, change, error) {
-		return nil, change{}, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s %q: no such endpoint at this provider", r.Method, r.URL.Path)
+		return nil, change{}, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s %q: no such endpoint, want one of kind %q: other kinds have addresses of their own in the manifest", r.Method, r.URL.Path, s.Kind.Name())
 	})
 }
 
@@ -59,9 +58,6 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
 		}
 		err = a.receive(http.MaxBytesReader(w, r.Body, api.MaxRequest), r.Header.Get(api.HeaderKey))
 	}
-	if err == nil {
-		err = s.failing.refuse(k.Name())
-	}
 	a.reply(w, r, func() (any, change, error) {
 		if err != nil {
 			return nil, change{}, err
@@ -76,7 +72,6 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 	err := a.identify(r.Context(), r.TLS, false)
 	if err == nil {
 		conns.Vouch(r.Context())
-		err = s.failing.refuse(k.Name())
 	}
 	if text := r.URL.Query().Get("serial"); err == nil && text != "" {
 		if a.row.Serial, err = strconv.ParseInt(text, 10, 64); err != nil {

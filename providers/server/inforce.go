@@ -90,10 +90,8 @@ func (s *inForceRecorder) recordAll(ctx context.Context) error {
 	versions := map[string]Version{"policy": {
 		Name: "the policy", Digest: florete.Digest(f.envelope), Serial: f.serial, Detail: map[string]string{"rev": f.rev, "grants": fmt.Sprint(len(f.Grants))},
 	}}
-	for _, k := range s.Kinds {
-		if d, ok := k.(Deployed); ok {
-			versions[k.Name()] = d.InForce(f.Policy)
-		}
+	if d, ok := s.Kind.(Deployed); ok {
+		versions[s.Kind.Name()] = d.InForce(f.Policy)
 	}
 	for kind, v := range versions {
 		if v.Digest == "" || v.Digest == s.recorded[kind] {

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Kind is one kind of need that a provider host runs. What it does beyond having
+// Kind is the kind of need that a process answers. What it does beyond having
 // a name it shows by being an Answerer, Reader, Enroller or Runner.
 type Kind interface {
 	// Name is the kind as in needs and policies, such as "oidc".
@@ -60,7 +60,7 @@ type Enroller interface {
 	Authenticate(ctx context.Context, c Call, binding []byte) (Decision, error)
 
 	// Admit refuses a caller with an SVID whose enrolment has passed to another
-	// machine. It is asked about requests of every kind.
+	// machine.
 	Admit(ctx context.Context, c Call) error
 }
 
@@ -68,10 +68,9 @@ type Enroller interface {
 type Runner interface {
 	Kind
 
-	// Run works until ctx ends, and calls up whenever it has begun to. What it needs
-	// from elsewhere, such as a file, it looks for here: when it fails, requests for
-	// the kind are transient, the others are served, and Run is called again.
-	Run(ctx context.Context, up func()) error
+	// Run works until ctx ends, and calls ready when it has begun to. When it fails, the
+	// server ends with its error: the service manager starts the process again.
+	Run(ctx context.Context, ready func()) error
 }
 
 // Call is one authenticated request that the policy grants.

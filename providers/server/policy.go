@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,27 +23,29 @@ import (
 // every change of the body, so that is all that is read.
 const pollEvery = time.Second
 
-// Policies is the policy in force, read from a directory and replaced when what is
-// there changes. A policy that cannot be served is refused and the old one stays.
+// Policies is the policy in force for the process of one kind, read from a directory and
+// replaced when what is there changes. A policy that cannot be served is refused and the
+// old one stays.
 type Policies struct {
 	dir     string
-	kinds   []Kind
+	kind    string
+	check   func(florete.Policy) error // of the Kind; nil before the Server has it
 	log     *slog.Logger
 	now     atomic.Pointer[inForce]
-	refused []byte // the envelope that was refused last, to say so once
-	failing *failing
+	refused []byte // the envelope that was refused last, to log it once
 }
 
-// inForce is a policy with what is looked up in it.
+// inForce is a policy with what is looked up in it: the grants are those of the kind.
 type inForce struct {
 	florete.Policy
+	self     florete.Listening // this process
 	serial   int64
 	rev      string
 	envelope []byte
 	roots    *florete.Roots
 	grants   map[asked]florete.Grant
-	requests map[asked]string        // the canonical JSON of each grant's request
-	reads    map[asked]florete.Grant // by kind instead of need
+	requests map[asked]string // the canonical JSON of each grant's request
+	reads    map[florete.ID]florete.Grant
 	hostKeys map[florete.ID]ssh.PublicKey
 }
 
@@ -54,12 +55,12 @@ type asked struct {
 	need   string
 }
 
-// OpenPolicies reads the policy in dir.
-func OpenPolicies(dir string, log *slog.Logger) (*Policies, error) {
+// OpenPolicies reads the policy in dir for the process of a kind, which it must run.
+func OpenPolicies(dir, kind string, log *slog.Logger) (*Policies, error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	p := &Policies{dir: dir, log: log}
+	p := &Policies{dir: dir, kind: kind, log: log}
 	f, err := p.read()
 	if err != nil {
 		return nil, err
@@ -71,39 +72,16 @@ func OpenPolicies(dir string, log *slog.Logger) (*Policies, error) {
 // Current is the policy in force.
 func (p *Policies) Current() florete.Policy { return p.now.Load().Policy }
 
-// use checks the policy in force, and every one after it, with the kinds. A kind that
-// cannot serve the policy in force fails, and the others are served; it is among those
-// that use returns also where this provider has no settings for it.
-func (p *Policies) use(kinds []Kind, f *failing) ([]Kind, error) {
-	now := p.now.Load()
-	for _, name := range slices.Sorted(maps.Keys(now.Kinds)) {
-		if !slices.ContainsFunc(kinds, func(k Kind) bool { return k.Name() == name }) {
-			kinds = append(kinds, missing(name))
-		}
-	}
-	p.kinds, p.failing = kinds, f
-	for _, k := range kinds {
-		f.set(failure{k.Name(), true}, checkKind(k, now))
-	}
-	return kinds, p.check(now)
-}
+// Self is who this process is, and where it listens.
+func (p *Policies) Self() florete.Listening { return p.now.Load().self }
 
-// recheck checks again the kinds that could not serve the policy in force: it is another
-// now, or a person has mended what they need.
-func (p *Policies) recheck() {
-	for _, k := range p.kinds {
-		if of := (failure{k.Name(), true}); p.failing.has(of) {
-			p.failing.set(of, checkKind(k, p.now.Load()))
-		}
+// use checks the policy in force, and every one after it, with the kind.
+func (p *Policies) use(k Kind) error {
+	if k.Name() != p.kind {
+		return fmt.Errorf("kind %q: the policy was opened for kind %q", k.Name(), p.kind)
 	}
-}
-
-// checkKind refuses a policy that runs a kind which cannot serve it.
-func checkKind(k Kind, f *inForce) error {
-	if _, ok := f.Kinds[k.Name()]; !ok {
-		return nil
-	}
-	return k.Check(f.Policy)
+	p.check = k.Check
+	return k.Check(p.Current())
 }
 
 func (p *Policies) read() (*inForce, error) {
@@ -113,7 +91,7 @@ func (p *Policies) read() (*inForce, error) {
 	}
 	policy := d.Policy()
 	f := &inForce{Policy: policy, serial: d.Envelope.Serial, grants: map[asked]florete.Grant{},
-		requests: map[asked]string{}, reads: map[asked]florete.Grant{}}
+		requests: map[asked]string{}, reads: map[florete.ID]florete.Grant{}}
 	f.envelope, _, _ = d.Bytes()
 	f.rev = d.Envelope.Rev
 	if f.hostKeys, err = hostKeys(policy); err != nil {
@@ -122,10 +100,13 @@ func (p *Policies) read() (*inForce, error) {
 	if f.roots, err = florete.NewRoots(policy.TrustDomain, policy.Trust.Roots); err != nil {
 		return nil, fmt.Errorf("policy of %s: %w", policy.Host, err)
 	}
-	if id := policy.Provider.ID; id.Kind() != florete.KindService || id.Name() != florete.ProviderService || id.TrustDomain() != policy.TrustDomain {
-		return nil, fmt.Errorf("policy of %s: provider %s, want service/<node>/%s of %s", policy.Host, id, florete.ProviderService, policy.TrustDomain)
-	}
 	for _, g := range policy.Grants {
+		if _, ok := policy.Kinds[g.Kind]; !ok {
+			return nil, fmt.Errorf("policy of %s: need %q of %s: kind %q is not among those it runs", policy.Host, g.Need, g.Caller, g.Kind)
+		}
+		if g.Kind != p.kind {
+			continue
+		}
 		at := asked{g.Caller, g.Need}
 		if _, twice := f.grants[at]; twice {
 			return nil, fmt.Errorf("policy of %s: need %q of %s: granted twice", policy.Host, g.Need, g.Caller)
@@ -134,40 +115,30 @@ func (p *Policies) read() (*inForce, error) {
 		if err != nil {
 			return nil, fmt.Errorf("policy of %s: need %q of %s: request: %w", policy.Host, g.Need, g.Caller, err)
 		}
-		f.grants[at], f.requests[at], f.reads[asked{g.Caller, g.Kind}] = g, string(canonical), g
+		f.grants[at], f.requests[at], f.reads[g.Caller] = g, string(canonical), g
 	}
-	return f, p.check(f)
+	f.self, err = p.self(policy)
+	return f, err
 }
 
-// check refuses what no provider can serve, and for another provider than this.
-func (p *Policies) check(f *inForce) error {
-	if old := p.now.Load(); old != nil && (old.Provider.ID != f.Provider.ID || !slices.Equal(old.Provider.Listen, f.Provider.Listen)) {
-		return fmt.Errorf("policy of %s: this provider becomes %s at %s, and was %s at %s: restart it",
-			f.Host, f.Provider.ID, strings.Join(f.Provider.Listen, ", "), old.Provider.ID, strings.Join(old.Provider.Listen, ", "))
+// self is this process in a policy. One that runs the kind no longer grants nothing, and
+// may come into force; one that moves it may not.
+func (p *Policies) self(policy florete.Policy) (florete.Listening, error) {
+	self, runs := policy.Provider[p.kind]
+	old := p.now.Load()
+	id, want := self.ID, florete.ProviderService(p.kind)
+	switch {
+	case !runs && old != nil:
+		return old.self, nil
+	case !runs:
+		return self, fmt.Errorf("policy of %s: kind %q is not among those it runs: name %[1]s in providers.%[2]s.hosts, or stop this process", policy.Host, p.kind)
+	case id.Kind() != florete.KindService || id.Name() != want || id.TrustDomain() != policy.TrustDomain:
+		return self, fmt.Errorf("policy of %s: provider %s, want service/<node>/%s of %s", policy.Host, id, want, policy.TrustDomain)
+	case old != nil && (old.self.ID != id || !slices.Equal(old.self.Listen, self.Listen)):
+		return self, fmt.Errorf("policy of %s: this provider becomes %s at %s, and was %s at %s: restart it",
+			policy.Host, id, strings.Join(self.Listen, ", "), old.self.ID, strings.Join(old.self.Listen, ", "))
 	}
-	for _, g := range f.Grants {
-		if _, ok := f.Kinds[g.Kind]; !ok {
-			return fmt.Errorf("policy of %s: need %q of %s: kind %q is not among those it runs", f.Host, g.Need, g.Caller, g.Kind)
-		}
-	}
-	return nil
-}
-
-// checkNext refuses a policy in place of the one in force that a kind cannot serve.
-func (p *Policies) checkNext(f *inForce) error {
-	here := map[string]bool{}
-	for _, k := range p.kinds {
-		here[k.Name()] = true
-		if err := checkKind(k, f); err != nil {
-			return err
-		}
-	}
-	for name := range f.Kinds {
-		if !here[name] {
-			return missing(name).Check(f.Policy)
-		}
-	}
-	return nil
+	return self, nil
 }
 
 // run keeps the policy in force up to date until ctx ends, and calls each after every look
@@ -194,12 +165,11 @@ func (p *Policies) poll() {
 	}
 	if bytes.Equal(envelope, old.envelope) {
 		p.refused = nil
-		p.recheck()
 		return
 	}
 	f, err := p.read()
-	if err == nil {
-		err = p.checkNext(f)
+	if err == nil && f.Kinds[p.kind] != nil {
+		err = p.check(f.Policy)
 	}
 	if err != nil {
 		if p.refused == nil || !bytes.Equal(p.refused, envelope) {
@@ -210,6 +180,5 @@ func (p *Policies) poll() {
 	}
 	p.refused = nil
 	p.now.Store(f)
-	p.recheck()
 	p.log.Info("policy in force", "serial", f.serial, "grants", len(f.Grants))
 }

@@ -50,8 +50,7 @@ func (b *buffer) has(t *testing.T, what string, n int) {
 func TestReload(t *testing.T) {
 	var log buffer
 	e := providertest.NewEnv(t, "ursula")
-	e.Policy.Kinds["oidc"] = json.RawMessage(`{}`)
-	e.Kinds = func(*providertest.Env) []server.Kind { return []server.Kind{new(echo)} }
+	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return new(echo) })
 	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	e.Start()
 	c := e.Client(ursula)
@@ -92,10 +91,16 @@ func TestReload(t *testing.T) {
 
 func TestPolicyRefused(t *testing.T) {
 	for want, change := range map[string]func(*florete.Policy){
-		`provider spiffe://demo.flor/service/outline, want service/<node>/florete-provider`: func(p *florete.Policy) { p.Provider.ID = providertest.ID("service/outline") },
-		`need "cert-node" of spiffe://demo.flor/node/ursula: granted twice`:                 func(p *florete.Policy) { p.Grants = append(p.Grants, p.Grants[0]) },
-		`need "cert-node" of spiffe://demo.flor/node/ursula: kind "oidc" is not among`:      func(p *florete.Policy) { p.Grants[0].Kind = "oidc" },
-		`host key of spiffe://demo.flor/node/ursula: ssh: no key found`:                     func(p *florete.Policy) { p.Devices[0].SSHHostKey = "ssh-ed25519 x" },
+		`provider spiffe://demo.flor/service/outline, want service/<node>/florete-provider-cert of demo.flor`: func(p *florete.Policy) {
+			p.Provider["cert"] = florete.Listening{ID: providertest.ID("service/outline"), Listen: []string{}}
+		},
+		`florete-provider-oidc, want service/<node>/florete-provider-cert of demo.flor`: func(p *florete.Policy) {
+			p.Provider["cert"] = florete.Listening{ID: providertest.ID("service/drhorrible/florete-provider-oidc"), Listen: []string{}}
+		},
+		`policy of drhorrible: kind "cert" is not among those it runs: name drhorrible in providers.cert.hosts`: func(p *florete.Policy) { delete(p.Provider, "cert") },
+		`need "cert-node" of spiffe://demo.flor/node/ursula: granted twice`:                                     func(p *florete.Policy) { p.Grants = append(p.Grants, p.Grants[0]) },
+		`need "cert-node" of spiffe://demo.flor/node/ursula: kind "oidc" is not among`:                          func(p *florete.Policy) { p.Grants[0].Kind = "oidc" },
+		`host key of spiffe://demo.flor/node/ursula: ssh: no key found`:                                         func(p *florete.Policy) { p.Devices[0].SSHHostKey = "ssh-ed25519 x" },
 		`host key of spiffe://demo.flor/node/ursula: Ed25519 key of small order`: func(p *florete.Policy) {
 			p.Devices[0].SSHHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 		},
@@ -105,9 +110,9 @@ func TestPolicyRefused(t *testing.T) {
 		e := providertest.NewEnv(t, "ursula")
 		change(&e.Policy)
 		e.Publish(providertest.Serial)
-		policies, err := server.OpenPolicies(e.PolicyDir(), nil)
+		policies, err := server.OpenPolicies(e.PolicyDir(), "cert", nil)
 		if err == nil {
-			_, err = server.New(server.Config{Policies: policies, Kinds: []server.Kind{issuer(t, e)}})
+			_, err = server.New(server.Config{Policies: policies, Kind: issuer(t, e)})
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want …%s…", err, want)
@@ -121,10 +126,10 @@ func TestMoved(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	e.Start()
-	e.Policy.Provider.Listen = []string{"127.0.0.1:4601"}
+	e.Policy.Provider["cert"] = florete.Listening{ID: e.Provider().ID, Listen: []string{"127.0.0.1:4601"}}
 	e.Publish(providertest.Serial + 1)
-	log.has(t, "and was spiffe://demo.flor/service/drhorrible/florete-provider at 127.0.0.1:4600: restart it", 1)
-	if a := e.Policies.Current().Provider.Listen; !slices.Equal(a, []string{"127.0.0.1:4600"}) {
+	log.has(t, "and was spiffe://demo.flor/service/drhorrible/florete-provider-cert at 127.0.0.1:4600: restart it", 1)
+	if a := e.Policies.Self().Listen; !slices.Equal(a, []string{"127.0.0.1:4600"}) {
 		t.Errorf("moved to %s", a)
 	}
 }

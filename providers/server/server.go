@@ -21,7 +21,7 @@ import (
 // Config of a Server. Every field without a default is needed.
 type Config struct {
 	Policies *Policies
-	Kinds    []Kind
+	Kind     Kind
 	Store    store.Store
 	Key      *seal.Key
 
@@ -40,9 +40,8 @@ type Config struct {
 	// Audit is where decisions are written; nil for NewAudit of the store.
 	Audit *Audit
 
-	// Status gets what the service manager shows: first when the server serves, then
-	// when it changes. It may be nil.
-	Status func(string)
+	// Ready is called when the server serves and its kind works. It may be nil.
+	Ready func()
 
 	Logger *slog.Logger // nil for slog.Default()
 }
@@ -52,7 +51,6 @@ type Server struct {
 	Config
 	slots   chan struct{}
 	callers *limit.PerKey[string]
-	failing *failing
 	mux     *http.ServeMux
 }
 
@@ -70,21 +68,19 @@ func New(c Config) (*Server, error) {
 	if c.Audit == nil {
 		c.Audit = NewAudit(c.Store, c.Logger)
 	}
-	if c.Status == nil {
-		c.Status = func(string) {}
+	if c.Ready == nil {
+		c.Ready = func() {}
 	}
-	f := &failing{log: c.Logger, why: map[failure]error{}}
-	var err error
-	if c.Kinds, err = c.Policies.use(c.Kinds, f); err != nil {
+	if err := c.Policies.use(c.Kind); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, slots: make(chan struct{}, c.Parallel), callers: limit.New[string](c.Parallel / 2), failing: f}
+	s := &Server{Config: c, slots: make(chan struct{}, c.Parallel), callers: limit.New[string](c.Parallel / 2)}
 	s.mux = s.routes()
 	return s, nil
 }
 
-// Serve answers on l, keeps the policy up to date and runs what the kinds run,
-// until ctx ends or the listener fails. A kind that fails is run again. It closes l.
+// Serve answers on l, keeps the policy up to date and runs what the kind runs, until ctx
+// ends, or the listener or the kind fails. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	hs := &http.Server{
 		Handler:           s.mux,
@@ -99,7 +95,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	versions := &inForceRecorder{Server: s, recorded: map[string]string{}}
 	versions.record(context.WithoutCancel(ctx)) // before anything is decided on it
-	s.failing.report(s.Status)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		limit := conns.Limit{Total: s.Connections, Prefix: max(s.Connections/4, 1)}
@@ -120,10 +115,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	})
 	g.Go(func() error { s.Policies.run(ctx, func() { versions.record(ctx) }); return nil })
 	g.Go(func() error { s.Audit.run(ctx); return nil })
-	for _, k := range s.Kinds {
-		if r, ok := k.(Runner); ok {
-			g.Go(func() error { s.failing.run(ctx, r); return nil })
-		}
+	if r, ok := s.Kind.(Runner); ok {
+		g.Go(func() error {
+			if err := r.Run(ctx, s.Ready); ctx.Err() == nil {
+				return err
+			}
+			return nil // whatever it was in the middle of
+		})
+	} else {
+		s.Ready()
 	}
 	return g.Wait()
 }

@@ -56,8 +56,7 @@ func (k *echo) Answer(ctx context.Context, c server.Call) (server.Decision, erro
 func start(t *testing.T, k *echo) (*providertest.Env, api.Request) {
 	t.Helper()
 	e := providertest.NewEnv(t, "ursula", "raishan")
-	e.Policy.Kinds["oidc"] = json.RawMessage(`{}`)
-	e.Kinds = func(*providertest.Env) []server.Kind { return []server.Kind{k} }
+	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return k })
 	e.Grant(ursula, "echo", "oidc", map[string]any{"say": "hello"})
 	e.Start()
 	return e, api.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"say":"hello"}`)}
@@ -69,7 +68,7 @@ func TestConformance(t *testing.T) {
 		Body: func(*testing.T) json.RawMessage {
 			return json.RawMessage(`{ "n":1, "list":["b","a"],"say":"hel\u006co" }`)
 		},
-		Kinds:  func(*providertest.Env) []server.Kind { return []server.Kind{new(echo)} },
+		Make:   func(*providertest.Env) server.Kind { return new(echo) },
 		Secret: []string{"asked"},
 	})
 }
@@ -251,7 +250,8 @@ func issuer(t *testing.T, e *providertest.Env) *cert.Issuer {
 // TestNoResumption: every connection shows its certificates. A resumed one would go
 // on with those that were good when it began.
 func TestNoResumption(t *testing.T) {
-	e, _ := start(t, new(echo))
+	e := providertest.NewEnv(t, "ursula")
+	e.Start()
 	config := &tls.Config{InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(8), ServerName: "provider"}
 	for range 3 {
 		raw, err := e.Dial(t.Context(), "tcp", "")

@@ -53,7 +53,8 @@ func TestSilentConnections(t *testing.T) {
 
 // TestVouched: nobody takes the connection of a caller whose certificate verified.
 func TestVouched(t *testing.T) {
-	e := startLong(t)
+	e := providertest.NewEnv(t, "ursula", "raishan")
+	e.Start()
 	raw, err := e.Dial(t.Context(), "tcp", "")
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +80,7 @@ func TestVouched(t *testing.T) {
 		defer c.Close()
 	}
 	// All that were opened were accepted when this is answered.
-	if _, err := e.Client(providertest.ID("node/raishan")).Artifact(t.Context()); err == nil {
+	if _, err := e.Client(providertest.ID("node/raishan")).Do(t.Context(), api.PathSVID, renewal(t)); err == nil {
 		t.Fatal("granted")
 	}
 	ask()

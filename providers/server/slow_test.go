@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"net"
 	"strings"
@@ -35,8 +34,7 @@ func TestLongDocuments(t *testing.T) {
 
 func startLong(t *testing.T) *providertest.Env {
 	e := providertest.NewEnv(t, "ursula", "raishan")
-	e.Policy.Kinds["config"] = json.RawMessage(`{}`)
-	e.Kinds = func(*providertest.Env) []server.Kind { return []server.Kind{long{}} }
+	e.Runs("config", struct{}{}, func(*providertest.Env) server.Kind { return long{} })
 	e.Grant(ursula, "documents", "config", map[string]any{})
 	e.Start()
 	return e

@@ -37,8 +37,7 @@ func renewal(t *testing.T) api.Request {
 // few; what a known caller is answered has its row, always.
 func TestStrangersAreSummed(t *testing.T) {
 	var log buffer
-	e, r := start(t, new(echo))
-	e.Stop()
+	e := providertest.NewEnv(t, "ursula")
 	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	e.Start()
 	const whole, many = 100, 150
@@ -48,13 +47,13 @@ func TestStrangersAreSummed(t *testing.T) {
 	}
 	svid := e.Client(ursula).SVID
 	for range many {
-		_, err := e.Post(t, svid, api.PathRegister, "", []byte(`{`))
+		_, err := e.Post(t, svid, api.PathSVID, "", []byte(`{`))
 		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 	}
 	for range 3 {
 		e.Post(t, nil, api.PathNonce, "", nil)
 	}
-	if _, err := e.Client(ursula).Do(t.Context(), api.PathRegister, r); err != nil {
+	if _, err := e.Client(ursula).Do(t.Context(), api.PathSVID, renewal(t)); err != nil {
 		t.Fatal(err)
 	}
 	e.Restart()

@@ -11,13 +11,9 @@ import (
 	"github.com/florete/florete/nix/nearest"
 )
 
-// unknown refuses the first key in v that the struct to does not have, with its
-// place in the file b and the key that was probably meant.
-func unknown(b []byte, v hujson.Value, to any) error {
-	return walk(b, v, reflect.TypeOf(to).Elem())
-}
-
-func walk(b []byte, v hujson.Value, t reflect.Type) error {
+// walk refuses the first key in v that the struct t does not have, with its place in the
+// file b and the key that was probably meant. It does not look into what is skipped.
+func walk(b []byte, v hujson.Value, t reflect.Type, skipped map[string]bool) error {
 	object, ok := v.Value.(*hujson.Object)
 	if !ok || t.Kind() != reflect.Struct {
 		return nil // Decode says what is wrong with the type
@@ -31,7 +27,7 @@ func walk(b []byte, v hujson.Value, t reflect.Type) error {
 		fields[name] = f.Type
 	}
 	for _, m := range object.Members {
-		name := m.Name.Value.(hujson.Literal).String()
+		name := name(m)
 		field, ok := fields[name]
 		if !ok {
 			before := b[:m.Name.StartOffset]
@@ -39,15 +35,20 @@ func walk(b []byte, v hujson.Value, t reflect.Type) error {
 			column := len(before) - bytes.LastIndexByte(before, '\n')
 			return fmt.Errorf(":%d:%d: unknown key %q: %s", line, column, name, remedy(name, names))
 		}
+		if skipped[name] {
+			continue
+		}
 		if field.Kind() == reflect.Pointer {
 			field = field.Elem()
 		}
-		if err := walk(b, m.Value, field); err != nil {
+		if err := walk(b, m.Value, field, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+func name(m hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
 
 func remedy(name string, known []string) string {
 	if near := nearest.Name(name, known); near != "" {

@@ -22,7 +22,7 @@ func TestCertificates(t *testing.T) {
 	foreign := func(c *x509.Certificate) { c.PermittedURIDomains = []string{"other.flor"} }
 	untrusted := local.Decision{Code: api.CodeUntrusted, Message: "name constraint"}
 	atProvider := func(t *testing.T, c *cluster, svid *tls.Certificate) error {
-		client := c.client(t, c.b)
+		client := c.client(t, c.b, "config")
 		client.SVID = svid
 		_, err := client.Artifact(t.Context())
 		return err

@@ -158,6 +158,9 @@ func (c *cluster) prepare(ctx context.Context) error {
 	return c.Commit(ctx, time.Now(), "the cluster", "documents")
 }
 
+// kinds are those of need that p answers.
+var kinds = []string{"cert", "config", "file", "oidc"}
+
 // provide starts every provider on p.
 func (c *cluster) provide(ctx context.Context) error {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
@@ -173,7 +176,7 @@ func (c *cluster) provide(ctx context.Context) error {
 		return err
 	}
 	settings, err := json.Marshal(map[string]any{
-		"policy": c.p.Closure(), "state": "provider",
+		"policy": c.p.Closure(), "state": "provider", "needs": filepath.Join(string(c.p.Layout()), "needs"),
 		"cert":   map[string]string{"issuingCertificate": "issuing.crt"},
 		"oidc":   map[string]string{"listen": c.loopback + ".0.1:5556", "users": "users.hujson"},
 		"config": map[string]string{"artifacts": c.Path("published-documents")},
@@ -198,7 +201,7 @@ func (c *cluster) provide(ctx context.Context) error {
 	if err := c.Issue(ctx, c.p); err != nil {
 		return err
 	}
-	return c.p.Provider()
+	return c.p.Provide(kinds...)
 }
 
 // serve runs what the services of b stand for: each sends back what it gets, except one
@@ -275,7 +278,11 @@ func (c *cluster) activate(ctx context.Context) error {
 }
 
 func (c *cluster) stop() {
-	for _, part := range []string{"agent", "activate", "provider"} {
+	parts := []string{"agent", "activate"}
+	for _, kind := range kinds {
+		parts = append(parts, local.ProviderPart(kind))
+	}
+	for _, part := range parts {
 		for _, h := range c.hosts() {
 			if err := h.Stop(part, syscall.SIGTERM); err != nil {
 				fmt.Fprintln(os.Stderr, "attacks:", err)
@@ -295,8 +302,8 @@ func (c *cluster) audit(t *testing.T) []local.Decision {
 	return all
 }
 
-// client speaks to p as a host does, with the host's own certificate and SSH host key.
-func (c *cluster) client(t *testing.T, h *local.Host) *api.Client {
+// client speaks to the process of a kind on p as a host does, with the host's own certificate and SSH host key.
+func (c *cluster) client(t *testing.T, h *local.Host, kind string) *api.Client {
 	t.Helper()
 	roots, err := florete.NewRoots(trustDomain, h.Manifest.Trust.Roots)
 	if err != nil {
@@ -310,7 +317,7 @@ func (c *cluster) client(t *testing.T, h *local.Host) *api.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers["p"], Roots: roots, SVID: c.svid(t, h, "cert-node"), HostKey: key}
+	return &api.Client{Node: h.Manifest.Identity.ID, Provider: c.b.Manifest.Providers["p"][kind], Roots: roots, SVID: c.svid(t, h, "cert-node"), HostKey: key}
 }
 
 // svid is what a thief copied from a host.

@@ -32,7 +32,7 @@ func TestIdentity(t *testing.T) {
 			attack{
 				name: "copied SVID with the SSH host key of another host: " + need,
 				try: func(t *testing.T, c *cluster) error {
-					return c.need(t, c.b, need, func(client *api.Client, _ *api.Request) { client.HostKey = c.client(t, c.c).HostKey })
+					return c.need(t, c.b, need, func(client *api.Client, _ *api.Request) { client.HostKey = c.client(t, c.c, "cert").HostKey })
 				},
 				refusal: "device-key",
 				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: api.CodeDeviceKey, Message: "want one by its SSH host key"},
@@ -49,11 +49,26 @@ func TestIdentity(t *testing.T) {
 	table = append(table, attack{
 		name: "unknown endpoint",
 		try: func(t *testing.T, c *cluster) error {
-			_, err := c.client(t, c.b).Do(t.Context(), "/admin", api.Request{Need: "x", Body: json.RawMessage(`{}`)})
+			_, err := c.client(t, c.b, "cert").Do(t.Context(), "/admin", api.Request{Need: "x", Body: json.RawMessage(`{}`)})
 			return err
 		},
 		refusal: "unknown-method",
 		row:     local.Decision{Caller: b, Decision: "invalid", Code: api.CodeUnknownMethod, Message: "/admin"},
+	}, attack{
+		name: "certificate from the process that signs people in",
+		try: func(t *testing.T, c *cluster) error {
+			return c.need(t, c.b, "cert-node", func(client *api.Client, _ *api.Request) { client.Provider = c.b.Manifest.Providers["p"]["oidc"] })
+		},
+		refusal: "unknown-method",
+		row:     local.Decision{Caller: b, Decision: "invalid", Code: api.CodeUnknownMethod, Message: "/cert/svid"},
+	}, attack{
+		name: "the process that signs people in, in place of the one with the issuing key",
+		try: func(t *testing.T, c *cluster) error {
+			return c.need(t, c.b, "cert-node", func(client *api.Client, _ *api.Request) {
+				client.Provider.Addresses = c.b.Manifest.Providers["p"]["oidc"].Addresses
+			})
+		},
+		refusal: "florete-provider-cert: check its address",
 	})
 	run(t, table)
 }
@@ -75,7 +90,7 @@ func (c *cluster) need(t *testing.T, h *local.Host, name string, change func(*ap
 		body.CSR = csrOf(t, body.ID)
 		r.Body, _ = json.Marshal(body)
 	}
-	client := c.client(t, h)
+	client := c.client(t, h, n.Kind)
 	change(client, &r)
 	_, err := client.Do(t.Context(), api.Paths[n.Kind], r)
 	return err

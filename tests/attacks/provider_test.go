@@ -2,6 +2,7 @@ package attacks
 
 import (
 	"encoding/json"
+	"syscall"
 	"testing"
 
 	"github.com/florete/florete"
@@ -15,7 +16,7 @@ func TestProvider(t *testing.T) {
 		{
 			name: "documents of another host",
 			try: func(t *testing.T, c *cluster) error {
-				client := c.client(t, c.c)
+				client := c.client(t, c.c, "config")
 				client.Node = c.b.Manifest.Identity.ID
 				_, err := client.Artifact(t.Context())
 				return err
@@ -26,7 +27,7 @@ func TestProvider(t *testing.T) {
 		{
 			name: "certificate of a service on another host",
 			try: func(t *testing.T, c *cluster) error {
-				return c.request(t, c.c, "cert-service-echo", api.PathSVID, api.CertBody{ID: id(t, "service/echo"), CSR: csr(t)})
+				return c.request(t, c.c, "cert-service-echo", "cert", api.CertBody{ID: id(t, "service/echo"), CSR: csr(t)})
 			},
 			refusal: "not-granted",
 			row:     local.Decision{Caller: "spiffe://sec.flor/node/c", Need: "cert-service-echo", Code: api.CodeNotGranted},
@@ -34,7 +35,7 @@ func TestProvider(t *testing.T) {
 		{
 			name: "certificate of another identity under a need of its own",
 			try: func(t *testing.T, c *cluster) error {
-				return c.request(t, c.c, "cert-user-alice", api.PathSVID, api.CertBody{ID: id(t, "service/echo"), CSR: csr(t)})
+				return c.request(t, c.c, "cert-user-alice", "cert", api.CertBody{ID: id(t, "service/echo"), CSR: csr(t)})
 			},
 			refusal: "mismatch",
 			row:     local.Decision{Caller: "spiffe://sec.flor/node/c", Need: "cert-user-alice", Code: api.CodeMismatch},
@@ -42,7 +43,7 @@ func TestProvider(t *testing.T) {
 		{
 			name: "secret file of another host",
 			try: func(t *testing.T, c *cluster) error {
-				return c.request(t, c.c, "file-wiki-password", api.Paths["file"], map[string]string{"ref": "wiki/password"})
+				return c.request(t, c.c, "file-wiki-password", "file", map[string]string{"ref": "wiki/password"})
 			},
 			refusal: "not-granted",
 			row:     local.Decision{Caller: "spiffe://sec.flor/node/c", Need: "file-wiki-password", Code: api.CodeNotGranted},
@@ -50,7 +51,7 @@ func TestProvider(t *testing.T) {
 		{
 			name: "node certificate of another CA",
 			try: func(t *testing.T, c *cluster) error {
-				client := c.client(t, c.b)
+				client := c.client(t, c.b, "config")
 				client.SVID = newCA(t, nil).issue(t, id(t, "node/b"))
 				_, err := client.Artifact(t.Context())
 				return err
@@ -62,7 +63,7 @@ func TestProvider(t *testing.T) {
 			name: "node certificate that a user's key signed",
 			try: func(t *testing.T, c *cluster) error {
 				alice := c.svid(t, c.c, "cert-user-alice")
-				client := c.client(t, c.b)
+				client := c.client(t, c.b, "config")
 				client.SVID = newCA(t, alice).issue(t, id(t, "node/b"))
 				_, err := client.Artifact(t.Context())
 				return err
@@ -73,7 +74,7 @@ func TestProvider(t *testing.T) {
 		{
 			name: "user's certificate at a provider",
 			try: func(t *testing.T, c *cluster) error {
-				client := c.client(t, c.c)
+				client := c.client(t, c.c, "config")
 				client.SVID = c.svid(t, c.c, "cert-user-alice")
 				_, err := client.Artifact(t.Context())
 				return err
@@ -84,14 +85,36 @@ func TestProvider(t *testing.T) {
 	})
 }
 
+// TestSeparation: certificates are issued while no other kind is answered.
+func TestSeparation(t *testing.T) {
+	c := start(t)
+	others := kinds[1:]
+	for _, kind := range others {
+		if err := c.p.Stop(local.ProviderPart(kind), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func() {
+		if err := c.p.Provide(others...); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	if err := c.need(t, c.b, "cert-node", func(*api.Client, *api.Request) {}); err != nil {
+		t.Error(err)
+	}
+	if err := c.need(t, c.b, "oidc-wiki", func(*api.Client, *api.Request) {}); api.AsError(err).Code != api.CodeUnavailable {
+		t.Errorf("got %v, want nothing to answer", err)
+	}
+}
+
 // request is one for a need of h, with h's own certificate.
-func (c *cluster) request(t *testing.T, h *local.Host, need, path string, body any) error {
+func (c *cluster) request(t *testing.T, h *local.Host, need, kind string, body any) error {
 	t.Helper()
 	b, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.client(t, h).Do(t.Context(), path, api.Request{Need: need, Generation: 1, Body: b})
+	_, err = c.client(t, h, kind).Do(t.Context(), api.Paths[kind], api.Request{Need: need, Generation: 1, Body: b})
 	return err
 }
 

@@ -114,7 +114,7 @@ func TestSignIn(t *testing.T) {
 // TestHandshake attacks the port of p with what is no TLS 1.3.
 func TestHandshake(t *testing.T) {
 	dial := func(t *testing.T, c *cluster) net.Conn {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", c.client(t, c.c).Provider.Addresses[0])
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", c.client(t, c.c, "cert").Provider.Addresses[0])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ var (
 	node     = agenttest.ID("node/ursula")
 	alice    = agenttest.ID("user/alice")
 	outline  = agenttest.ID("service/outline")
-	provider = agenttest.ID("service/drhorrible/florete-provider")
+	provider = agenttest.ID("service/drhorrible/florete-provider-cert")
 )
 
 // verifier is one of the four ends of a connection that believe a chain.
@@ -58,9 +58,8 @@ func providerServer(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certifi
 	var log logs
 	e.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	e.Policy.Trust.Roots = append(e.Policy.Trust.Roots, ca.Root)
-	e.Policy.Kinds[config.Name] = providertest.JSON(struct{}{})
 	e.Grant(node, "config-documents", config.Name, struct{}{})
-	e.Kinds = func(*providertest.Env) []server.Kind { return []server.Kind{config.Artifacts(t.TempDir())} }
+	e.Runs(config.Name, struct{}{}, func(*providertest.Env) server.Kind { return config.Artifacts(t.TempDir()) })
 	e.Start()
 	return func(t *testing.T, c tls.Certificate) string {
 		log.take()

@@ -141,19 +141,28 @@ func (h *Host) Stop(part string, sig syscall.Signal) error {
 func (h *Host) activateArgs(more ...string) []string {
 	return append([]string{"flor", "activate", "--closure", h.Closure(), "--state", string(h.Layout()),
 		"--ssh-host-key", h.HostKey(), "--hook", filepath.Join(h.Dir, "hook"),
-		"--backoff-initial", "200ms", "--backoff-max", "2s"}, more...)
+		"--undivided", "--backoff-initial", "200ms", "--backoff-max", "2s"}, more...)
 }
 
-// Activate, Agent and Provider start what the units of a host run.
+// Activate, Agent and Provide start what the units of a host run.
 func (h *Host) Activate() error { return h.Start("activate", h.activateArgs()...) }
 
 func (h *Host) Agent() error {
 	return h.Start("agent", "flor", "agent", "run", "--state", string(h.Layout()), "--socket", h.Socket())
 }
 
-func (h *Host) Provider() error {
-	return h.Start("provider", "flor-provider", "run", "--settings", filepath.Join(h.Dir, "provider.hujson"))
+// Provide starts the process of each of these kinds of need, as a part of its own.
+func (h *Host) Provide(kinds ...string) error {
+	for _, kind := range kinds {
+		if err := h.Start(ProviderPart(kind), "flor-provider", "run", kind, "--settings", filepath.Join(h.Dir, "provider.hujson")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// ProviderPart is the part of a host that answers a kind of need.
+func ProviderPart(kind string) string { return "provider-" + kind }
 
 // Once makes one pass of activation and returns its exit code and output.
 func (h *Host) Once(ctx context.Context) (int, string, error) {

@@ -113,16 +113,16 @@ func (o Operator) git(ctx context.Context, at time.Time, args ...string) error {
 // Issue lets a provider make its issuing key and signs its CSR with the root. The
 // provider is stopped then; its settings name DIR/issuing.crt and the state DIR/provider.
 func (o Operator) Issue(ctx context.Context, h *Host) error {
-	if err := h.Provider(); err != nil {
+	if err := h.Provide("cert"); err != nil {
 		return err
 	}
-	csr := filepath.Join(h.Dir, "provider", "issuing.csr")
+	csr := filepath.Join(h.Dir, "provider", "cert", "issuing.csr")
 	for end := time.Now().Add(Limit); !exists(csr); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			return fmt.Errorf("%s: no issuing.csr within %s: %v", h.Name, Limit, h.Ended())
 		}
 	}
-	if err := h.Stop("provider", syscall.SIGTERM); err != nil {
+	if err := h.Stop(ProviderPart("cert"), syscall.SIGTERM); err != nil {
 		return err
 	}
 	_, err := o.Run(ctx, "florctl", "ca", "sign", csr, "--ca-cert", o.Path("operator", "ca.crt"), "--ca-key", o.Path("operator", "ca.key"), "--out", filepath.Join(h.Dir, "issuing.crt"))

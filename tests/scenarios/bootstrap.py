@@ -54,7 +54,7 @@ with subtest("secrets, accounts, the flake, the provider's settings"):
 
 with subtest("three bundles are installed, one certificate is signed, documents are published"):
     typed("5. Install")
-    drhorrible.wait_for_file("/var/lib/florete-provider/issuing.csr")
+    drhorrible.wait_for_file("/var/lib/florete-provider/cert/issuing.csr")
     typed("6. Sign, and publish")
     typed("7. A service")
 

@@ -68,16 +68,16 @@ def wait_started(host, unit):
 
 def publish(revision):
     """The config provider now serves what florctl publish made of a revision."""
-    drhorrible.succeed(f"flor-provider publish < /srv/published/{revision}.json")
+    drhorrible.succeed(f"flor-provider import < /srv/published/{revision}.json")
 
 
 def sign_issuer(root="/srv/operator"):
     """The operator's one act for a new provider: sign its request for an issuing
     certificate with a root's key, which stays where it is."""
-    drhorrible.wait_for_file("/var/lib/florete-provider/issuing.csr")
-    request = drhorrible.succeed("cat /var/lib/florete-provider/issuing.csr")
+    drhorrible.wait_for_file("/var/lib/florete-provider/cert/issuing.csr")
+    request = drhorrible.succeed("cat /var/lib/florete-provider/cert/issuing.csr")
     certificate = mgmt01.succeed(f"cd {root}; florctl ca sign <<'END'\n{request}END")
-    drhorrible.succeed(f"flor-provider certify <<'END'\n{certificate}END")
+    drhorrible.succeed(f"flor-provider install-cert <<'END'\n{certificate}END")
 
 
 def bring_up(revision="base", hosts=None):

@@ -62,13 +62,13 @@ with subtest("writable again: activation comes back by itself"):
     wait_reaches(mgmt01, "wiki")
 
 with subtest("the provider's disk is full: hosts are told to come back, and do"):
-    small(drhorrible, "florete-provider.service", "/var/lib/private/florete-provider", "4m")
+    small(drhorrible, "florete-provider-cert.service", "/var/lib/private/florete-provider/cert", "4m")
     wait_fulfilled([ursula])
-    fill(drhorrible, PROVIDER)
+    fill(drhorrible, f"{PROVIDER}/cert")
     wait_until(lambda: needs(ursula)["cert-service-wiki"].get("error"), lambda: f"ursula is told: {needs(ursula)}", timeout=30)
     error = needs(ursula)["cert-service-wiki"]["error"]
     assert error["kind"] == "transient", error
     print(f"       {error['message'][:180]}")
-    drhorrible.succeed(f"rm {PROVIDER}/filled")
+    drhorrible.succeed(f"rm {PROVIDER}/cert/filled")
     wait_fulfilled()
     wait_reaches(mgmt01, "wiki")

@@ -78,8 +78,8 @@ with subtest("names: one that leads past its local listener, and none at all"):
         cure(mgmt01, "names", "systemctl stop florete-hosts-file.service; sed -i '/rete$/d' /etc/hosts")
 
 with subtest("providers: stopped; shut off by a packet filter, over TCP, in a table of any name"):
-    cure(ursula, "providers", "systemctl stop florete-provider.service", drhorrible)
-    port = manifest(ursula)["providers"]["drhorrible"]["addresses"][0].rpartition(":")[2]
+    cure(ursula, "providers", "systemctl stop florete-provider-cert.service", drhorrible)
+    port = manifest(ursula)["providers"]["drhorrible"]["cert"]["addresses"][0].rpartition(":")[2]
     FILTER = "nft add table ip mine; nft add chain ip mine front '{ type filter hook input priority 0; }'; nft add rule ip mine front"
     OPEN = "nft delete table ip mine"
     cure(ursula, "providers", f"{FILTER} tcp dport {port} drop", drhorrible, person=lambda: drhorrible.succeed(OPEN), says=f"let TCP port {port} in")
@@ -103,15 +103,15 @@ with subtest("units: credentials that nobody gives, a timer that is off"):
 
 with subtest("the provider: no settings, wrong ones, a users file that it cannot read, waiting for its certificate"):
     HUJSON = "/etc/florete/provider.hujson"
-    BACK = f"mv /root/kept {HUJSON}; systemctl restart florete-provider.service"
+    BACK = f"mv /root/kept {HUJSON}; systemctl restart florete-provider-oidc.service"
     KEEP = f"cp -p {HUJSON} /root/kept"
-    cure(drhorrible, "units", f"{KEEP}; systemctl stop florete-provider.service; rm {HUJSON}", person=lambda: drhorrible.succeed(BACK), says="write that file")
-    cure(drhorrible, "units", f"{KEEP}; echo '{{' > {HUJSON}; systemctl restart --no-block florete-provider.service", person=lambda: drhorrible.succeed(BACK), says="provider.hujson")
-    USERS = f"{PROVIDER}/users.hujson"
-    cure(drhorrible, "units", f"mv {USERS} /root/users; systemctl restart florete-provider.service",
+    cure(drhorrible, "units", f"{KEEP}; systemctl stop florete-provider-oidc.service; rm {HUJSON}", person=lambda: drhorrible.succeed(BACK), says="write that file")
+    cure(drhorrible, "units", f"{KEEP}; echo '{{' > {HUJSON}; systemctl restart --no-block florete-provider-oidc.service", person=lambda: drhorrible.succeed(BACK), says="provider.hujson")
+    USERS = f"{PROVIDER}/oidc/users.hujson"
+    cure(drhorrible, "units", f"mv {USERS} /root/users; systemctl restart --no-block florete-provider-oidc.service",
          person=lambda: drhorrible.succeed(f"mv /root/users {USERS}"), says="users.hujson")
-    CRT = f"{PROVIDER}/issuing.crt"
-    cure(drhorrible, "units", f"mv {CRT} /root/kept.crt; systemctl restart --no-block florete-provider.service",
+    CRT = f"{PROVIDER}/cert/issuing.crt"
+    cure(drhorrible, "units", f"mv {CRT} /root/kept.crt; systemctl restart --no-block florete-provider-cert.service",
          person=lambda: drhorrible.succeed(f"mv /root/kept.crt {CRT}"), says="florctl ca sign")
 
 with subtest("needs: documents that nobody published"):

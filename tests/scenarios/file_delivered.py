@@ -7,7 +7,7 @@ DELIVERED = f"{STATE}/needs/{NEED}/current/smtp-password"
 
 def put(secret):
     """The operator puts the file where the provider alone reads it."""
-    drhorrible.succeed(f"printf %s {secret} | install -D -o florete-provider -m 0600 /dev/stdin {PROVIDER}/files/{REF}")
+    drhorrible.succeed(f"printf %s {secret} | install -D -o florete-provider-file -m 0600 /dev/stdin {PROVIDER}/file/files/{REF}")
 
 
 def as_outline():
@@ -41,7 +41,7 @@ with subtest("once it is there it is delivered with owner and mode, and outline 
 
 with subtest("no other account reads it, on either host, and it is in no log"):
     ursula.fail(f"runuser -u alice -- cat {DELIVERED}")
-    drhorrible.fail(f"runuser -u alice -- cat {PROVIDER}/files/{REF}")
+    drhorrible.fail(f"runuser -u alice -- cat {PROVIDER}/file/files/{REF}")
     for host in machines:
         host.fail("journalctl --quiet --boot | grep swordfish")
 

@@ -1,7 +1,7 @@
 """The key of the issuing CA is lost, and another is signed; it is stolen, and a new root shuts the thief out."""
 
 bring_up("base")
-address = manifest(mgmt01)["providers"]["drhorrible"]["addresses"][0]
+address = manifest(mgmt01)["providers"]["drhorrible"]["config"]["addresses"][0]
 THIEF = "/run/thief"
 SECRET = f"cat {STATE}/needs/oidc-outline/current/client-secret"
 
@@ -13,14 +13,14 @@ def thief_reads():
 
 with subtest("lost: the provider says so to whoever asks, and services work on"):
     traffic = Traffic(mgmt01, "outline", "wiki")
-    stolen = drhorrible.succeed(f"cat {PROVIDER}/issuing.key {PROVIDER}/issuing.crt")
-    drhorrible.succeed("rm /var/lib/florete-provider/issuing.key")
+    stolen = drhorrible.succeed(f"cat {PROVIDER}/cert/issuing.key {PROVIDER}/cert/issuing.crt")
+    drhorrible.succeed("rm /var/lib/florete-provider/cert/issuing.key")
     ursula.succeed(f"rm -r {STATE}/needs/cert-service-outline", "systemctl restart florete-activate.service")
     wait_until(lambda: (needs(ursula)["cert-service-outline"].get("error") or {}).get("kind") == "transient", lambda: f"ursula waits: {needs(ursula)}")
 
 with subtest("restarted, the provider makes another key; the operator signs it, and that is all"):
     began = time.time()
-    drhorrible.succeed("systemctl restart florete-provider.service")
+    drhorrible.succeed("systemctl restart florete-provider-cert.service")
     sign_issuer()
     wait_fulfilled()
     print(f"       {time.time() - began:.0f} s later")
@@ -41,9 +41,9 @@ with subtest("stolen: with the key anybody is anyone, for as long as the issuing
 
 with subtest("a new root and a new key: the provider believes the thief no more"):
     began = time.time()
-    drhorrible.succeed("rm /var/lib/florete-provider/issuing.key /var/lib/florete-provider/issuing.crt")
+    drhorrible.succeed("rm /var/lib/florete-provider/cert/issuing.key /var/lib/florete-provider/cert/issuing.crt")
     deploy("new-root", [drhorrible])
-    drhorrible.succeed("systemctl restart florete-provider.service")
+    drhorrible.succeed("systemctl restart florete-provider-cert.service")
     sign_issuer("/srv/operator/next")
     wait_until(lambda: "untrusted" in thief_reads(), lambda: f"the thief is refused: {thief_reads()}")
     print(f"       {thief_reads()[:180]}")

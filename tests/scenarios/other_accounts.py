@@ -40,3 +40,16 @@ with subtest("who takes the port of a service that is down gets nothing"):
     assert "squatted" not in mgmt01.execute("curl --silent --max-time 5 http://wiki.demo.flor.rete/")[1]
     ursula.succeed("systemctl stop squatter; systemctl start wiki.service")
     wait_reaches(mgmt01, "wiki")
+
+with subtest("a provider: the account that signs people in reads nothing of what issues certificates, and failing it stops none"):
+    ISSUER = f"{PROVIDER}/cert"
+    for name in ("issuing.key", "seal.key", "state.db"):
+        drhorrible.succeed(f"test -f {ISSUER}/{name}")
+        for account in ("florete-provider-oidc", "florete-provider-config", "florete"):
+            drhorrible.fail(f"runuser -u {account} -- cat {ISSUER}/{name}")
+    drhorrible.fail(f"runuser -u florete-provider-oidc -- ls {ISSUER}/")
+    drhorrible.succeed(f"rm {PROVIDER}/oidc/users.hujson; systemctl restart --no-block florete-provider-oidc.service")
+    drhorrible.wait_until_succeeds("journalctl --unit florete-provider-oidc.service | grep users.hujson", timeout=30)
+    ursula.succeed(f"rm -r {STATE}/needs/cert-service-wiki", "systemctl restart florete-activate.service")
+    wait_fulfilled([ursula])
+    wait_reaches(mgmt01, "wiki")

@@ -50,7 +50,7 @@ with subtest("the provider lost power too, while hosts asked"):
     for _ in range(3):
         drhorrible.crash()
         drhorrible.start(allow_reboot=True)
-        drhorrible.wait_for_unit("florete-provider.service")
+        drhorrible.wait_for_unit("florete-provider-cert.service")
         time.sleep(random.uniform(0, 3))
 
 with subtest("every host has what it needs, by itself, and the services work"):

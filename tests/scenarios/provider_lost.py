@@ -7,8 +7,8 @@ OIDC = f"{STATE}/needs/oidc-outline/current"
 
 def lose():
     """The machine is gone; another is installed in its place."""
-    drhorrible.succeed("systemctl stop florete-provider.service florete-activate.service florete-agent.service")
-    drhorrible.succeed(f"rm -rf {STATE}/* {PROVIDER}/* /srv/florete")
+    drhorrible.succeed("systemctl stop 'florete-provider-*.service' florete-activate.service florete-agent.service")
+    drhorrible.succeed(f"rm -rf {STATE}/* {PROVIDER}/*/* /srv/florete")
     drhorrible.crash()
     drhorrible.start(allow_reboot=True)
 
@@ -32,9 +32,9 @@ def ask_anew(need):
 with subtest("a backup takes seconds, which nobody notices"):
     wait_until(lambda: "invalid_grant" in sign_in(), lambda: f"the issuer knows outline: {sign_in()}")
     drhorrible.succeed(
-        "systemctl stop florete-provider.service",
-        "tar -C /var/lib/florete-provider -czf /root/provider.tar.gz .",
-        "systemctl start florete-provider.service",
+        "systemctl stop 'florete-provider-*.service'",
+        "tar -C /var/lib/florete-provider -chzf /root/provider.tar.gz .",
+        "systemctl start 'florete-provider-*.service'",
     )
     before = secret()
 
@@ -42,11 +42,11 @@ with subtest("the host is lost, installed again and its backup restored: it answ
     lose()
     began = time.time()
     deploy("base", [drhorrible])
-    drhorrible.wait_for_file(f"{PROVIDER}/issuing.csr")
+    drhorrible.wait_for_file(f"{PROVIDER}/cert/issuing.csr")
     drhorrible.succeed(
-        "systemctl stop florete-provider.service",
-        "tar -C /var/lib/florete-provider -xzpf /root/provider.tar.gz",
-        "systemctl start florete-provider.service",
+        "systemctl stop 'florete-provider-*.service'",
+        "tar -C /var/lib/florete-provider --keep-directory-symlink -xpf /root/provider.tar.gz",
+        "systemctl start 'florete-provider-*.service'",
     )
     wait_fulfilled()
     ask_anew("cert-service-wiki")
@@ -59,8 +59,8 @@ with subtest("lost without a backup, its SSH host key too: the operator signs on
     drhorrible.succeed("mv /etc/ssh/next /etc/ssh/ssh_host_ed25519_key", "mv /etc/ssh/next.pub /etc/ssh/ssh_host_ed25519_key.pub")
     began = time.time()
     deploy("provider-replaced", [drhorrible])
-    drhorrible.wait_for_file(f"{PROVIDER}/issuing.csr")
-    drhorrible.succeed(f"echo '[]' | install -m 0600 /dev/stdin {PROVIDER}/users.hujson", f"chown --reference={PROVIDER} {PROVIDER}/users.hujson")
+    drhorrible.wait_for_file(f"{PROVIDER}/cert/issuing.csr")
+    drhorrible.succeed(f"echo '[]' | install -m 0600 /dev/stdin {PROVIDER}/oidc/users.hujson", f"chown --reference={PROVIDER}/oidc {PROVIDER}/oidc/users.hujson")
     sign_issuer()
     wait_fulfilled()
     ask_anew("cert-service-wiki")

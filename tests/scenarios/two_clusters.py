@@ -84,7 +84,7 @@ END""",
     drhorrible.wait_for_file("/var/lib/florete_blue-provider/issuing.csr")
     request = drhorrible.succeed("cat /var/lib/florete_blue-provider/issuing.csr")
     certificate = mgmt01.succeed(f"cd /srv/operator/blue; florctl ca sign <<'END'\n{request}END")
-    drhorrible.succeed(f"flor-provider_blue certify <<'END'\n{certificate}END")
+    drhorrible.succeed(f"flor-provider_blue install-cert <<'END'\n{certificate}END")
     wait_blue()
     wait_demo()
     mgmt01.fail("getent hosts ledger.blue.flor.rete")

@@ -90,11 +90,14 @@ func (f *Fleet) manifest(h *Host) florete.Manifest {
 	m := florete.Manifest{
 		Cluster: "sim", Host: h.name, TrustDomain: domain, Trust: f.trust(),
 		Identity: florete.Identity{ID: h.id, SSHHostKey: h.publicKey},
-		Roles:    []string{}, Providers: map[string]florete.Provider{}, Needs: h.needs,
+		Roles:    []string{}, Providers: map[string]map[string]florete.Provider{}, Needs: h.needs,
 		Forwarder: florete.Forwarder{Listen: []string{}, Publish: []florete.Published{}, Reach: []florete.Reachable{}, Callers: []florete.Caller{}, SOCKS: []florete.SOCKS{}},
 	}
 	for _, p := range f.Providers {
-		m.Providers[p.name] = p.self()
+		m.Providers[p.name] = map[string]florete.Provider{}
+		for _, kind := range kinds {
+			m.Providers[p.name][kind] = p.self(kind)
+		}
 	}
 	return m
 }
@@ -102,12 +105,15 @@ func (f *Fleet) manifest(h *Host) florete.Manifest {
 // policy is the newest one of a provider.
 func (f *Fleet) policy(p *Provider) florete.Policy {
 	policy := florete.Policy{
-		Cluster: "sim", Host: p.name, TrustDomain: domain, Trust: f.trust(), Provider: florete.Listening{ID: p.self().ID, Listen: []string{":4600"}},
+		Cluster: "sim", Host: p.name, TrustDomain: domain, Trust: f.trust(), Provider: map[string]florete.Listening{},
 		Devices: []florete.Device{}, Grants: []florete.Grant{},
 		Kinds: map[string]json.RawMessage{
 			"cert": raw(map[string]int{"lifetime": int(f.Lifetime.Seconds())}), "config": raw(struct{}{}),
 			"oidc": raw(map[string]string{"issuer": issuerURL}),
 		},
+	}
+	for _, kind := range kinds {
+		policy.Provider[kind] = florete.Listening{ID: p.self(kind).ID, Listen: []string{":4600"}}
 	}
 	for _, h := range f.Hosts {
 		policy.Devices = append(policy.Devices, florete.Device{ID: h.id, SSHHostKey: h.publicKey})

@@ -17,7 +17,7 @@ type network struct {
 
 	mu        sync.Mutex
 	link      Link
-	listeners map[string]*listener // by provider
+	listeners map[string]*listener // by address
 	wires     map[*wire]bool
 	apart     map[[2]string]bool   // host and provider that do not reach each other
 	dials     map[string]int       // by host
@@ -49,7 +49,7 @@ func (n *network) dial(ctx context.Context, host string, l *life, address string
 		return nil, ctx.Err()
 	}
 	n.mu.Lock()
-	parted, at := n.apart[[2]string{host, provider}], n.listeners[provider]
+	parted, at := n.apart[[2]string{host, provider}], n.listeners[address]
 	if !parted && at != nil {
 		w.ends[1].life = at.life
 		n.wires[w] = true
@@ -136,18 +136,18 @@ func (n *network) count(host string) (all int) {
 // listener is where one life of a provider accepts.
 type listener struct {
 	n     *network
-	name  string
+	at    string // its address
 	life  *life
 	conns chan net.Conn
 	once  sync.Once
 	done  chan struct{}
 }
 
-func (n *network) listen(name string, l *life) *listener {
-	at := &listener{n: n, name: name, life: l, conns: make(chan net.Conn, 4096), done: make(chan struct{})}
+func (n *network) listen(address string, l *life) *listener {
+	at := &listener{n: n, at: address, life: l, conns: make(chan net.Conn, 4096), done: make(chan struct{})}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.listeners[name] = at
+	n.listeners[address] = at
 	return at
 }
 
@@ -173,8 +173,8 @@ func (l *listener) Accept() (net.Conn, error) {
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		l.n.mu.Lock()
-		if l.n.listeners[l.name] == l {
-			delete(l.n.listeners, l.name)
+		if l.n.listeners[l.at] == l {
+			delete(l.n.listeners, l.at)
 		}
 		l.n.mu.Unlock()
 		close(l.done)
@@ -191,7 +191,7 @@ func (l *listener) Close() error {
 	return nil
 }
 
-func (l *listener) Addr() net.Addr { return addr(l.name) }
+func (l *listener) Addr() net.Addr { return addr(l.at) }
 
 // when is when the connection of a host's address was dialled.
 func (n *network) when(from string) time.Time {

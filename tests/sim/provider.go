@@ -3,9 +3,11 @@ package sim
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +22,12 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
-// Provider is a provider host that runs the kinds cert, config and oidc, on real
-// state. Of oidc it runs the registration, not the issuer's pages.
+// kinds are those that a provider runs, each at an address of its own.
+var kinds = []string{cert.Name, config.Name, oidc.Name}
+
+// Provider is a provider host that runs the kinds cert, config and oidc, each on a real
+// state of its own; they die together. Of oidc it runs the registration, not the issuer's
+// pages.
 type Provider struct {
 	process
 	dir     string
@@ -52,8 +58,9 @@ func newProvider(f *Fleet, name string) *Provider {
 
 func (p *Provider) path(name string) string { return filepath.Join(p.dir, name) }
 
-func (p *Provider) self() florete.Provider {
-	return florete.Provider{ID: id(florete.KindService, p.name, florete.ProviderService), Addresses: florete.Addresses{p.name + ":4600"}}
+func (p *Provider) self(kind string) florete.Provider {
+	at := fmt.Sprintf("%s:%d", p.name, 4600+slices.Index(kinds, kind))
+	return florete.Provider{ID: id(florete.KindService, p.name, florete.ProviderService(kind)), Addresses: florete.Addresses{at}}
 }
 
 // Skew sets the clock by which the provider issues: certificates, its own too, and
@@ -73,40 +80,65 @@ func (p *Provider) ahead() time.Duration {
 
 // serve is one life: what flor-provider does, on the fleet's network.
 func (p *Provider) serve(ctx context.Context, l *life) {
-	if err := p.server(ctx, l); err != nil && l.alive() {
-		p.f.Errorf("%s ended: %v", p.name, err)
+	var all sync.WaitGroup
+	for _, kind := range kinds {
+		all.Go(func() {
+			if err := p.server(ctx, l, kind); err != nil && l.alive() {
+				p.f.Errorf("%s, kind %s, ended: %v", p.name, kind, err)
+			}
+		})
 	}
+	all.Wait()
 }
 
-func (p *Provider) server(ctx context.Context, l *life) error {
+func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 	log := slog.New(slog.NewTextHandler(writer(func(line string) { p.f.log("%s: %s", p.name, line) }), &slog.HandlerOptions{Level: slog.LevelError}))
-	db, err := sqlite.Open(p.path("state.db"), sqlite.Options{})
+	db, err := sqlite.Open(p.path(kind+".db"), sqlite.Options{})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	state := mortal{Store: db, provider: p, life: l}
-	policies, err := server.OpenPolicies(p.path("policy"), log)
+	policies, err := server.OpenPolicies(p.path("policy"), kind, log)
 	if err != nil {
 		return err
 	}
-	issuer := cert.New(cert.Config{
-		Store: state, Key: p.key, Policy: policies.Current,
-		Authority: func() (*ca.Authority, error) { return p.issuing, nil },
-	})
-	clients := oidc.New(oidc.Config{
-		Store: state, Key: p.key, Policy: policies.Current, Listen: "127.0.0.1:0", Users: p.path("users"),
-		Audit: server.NewAudit(state, log), Logger: log,
-	})
-	s, err := server.New(server.Config{
-		Policies: policies, Store: state, Key: p.key, Logger: log,
-		Kinds:       []server.Kind{skewed{issuer, p}, config.Artifacts(p.path("artifacts")), struct{ server.Answerer }{clients}},
-		Certificate: skewed{issuer, p}.Certificate,
-	})
+	c := server.Config{Policies: policies, Store: state, Key: p.key, Logger: log}
+	c.Certificate = func() (*tls.Certificate, error) { return p.svid(kind) } // as activation would deliver it
+	switch kind {
+	case cert.Name:
+		issuer := skewed{cert.New(cert.Config{
+			Store: state, Key: p.key, Policy: policies.Current,
+			Authority: func() (*ca.Authority, error) { return p.issuing, nil },
+		}), p}
+		c.Kind, c.Certificate = issuer, issuer.Certificate
+	case config.Name:
+		c.Kind = config.Artifacts(p.path("artifacts"))
+	case oidc.Name:
+		c.Kind = struct{ server.Answerer }{oidc.New(oidc.Config{
+			Store: state, Key: p.key, Policy: policies.Current, Listen: "127.0.0.1:0", Users: p.path("users"),
+			Audit: server.NewAudit(state, log), Logger: log,
+		})}
+	}
+	s, err := server.New(c)
 	if err != nil {
 		return err
 	}
-	return s.Serve(ctx, p.f.net.listen(p.name, l))
+	return s.Serve(ctx, p.f.net.listen(p.self(kind).Addresses[0], l))
+}
+
+// svid is one of the process of a kind, by the provider's clock.
+func (p *Provider) svid(kind string) (*tls.Certificate, error) {
+	key, err := ca.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().Add(p.ahead())
+	leaf, err := p.issuing.Issue(p.self(kind).ID, key.Public(), now.Add(p.f.Lifetime), now)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, p.issuing.Certificate.Raw}, PrivateKey: key}, nil
 }
 
 // skewed is kind cert by the provider's clock.
@@ -128,20 +160,10 @@ func (s skewed) Answer(ctx context.Context, c server.Call) (server.Decision, err
 }
 
 func (s skewed) Certificate() (*tls.Certificate, error) {
-	off := s.p.ahead()
-	if off == 0 {
+	if s.p.ahead() == 0 {
 		return s.Issuer.Certificate()
 	}
-	key, err := ca.NewKey()
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now().Add(off)
-	leaf, err := s.p.issuing.Issue(s.p.self().ID, key.Public(), now.Add(s.p.f.Lifetime), now)
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, s.p.issuing.Certificate.Raw}, PrivateKey: key}, nil
+	return s.p.svid(cert.Name)
 }
 
 // mortal is the state as a process has it, which may die before and after each use.

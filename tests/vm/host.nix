@@ -18,7 +18,7 @@ let
 
   deploy = pkgs.writeShellScriptBin "deploy" ''
     set -eu
-    [ ! -d /srv/published ] || flor-provider publish < "/srv/published/$1.json" 2> /run/publish || grep 'hosts never go back' /run/publish
+    [ ! -d /srv/published ] || flor-provider import < "/srv/published/$1.json" 2> /run/publish || grep 'hosts never go back' /run/publish
     system=/run/booted-system
     [ "$1" = ${first} ] || system=$system/specialisation/$1
     exec $system/bin/switch-to-configuration test

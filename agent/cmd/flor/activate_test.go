@@ -38,7 +38,7 @@ func newMachine(t *testing.T) *machine {
 	p := c.Serve("forge", l)
 	t.Cleanup(p.Stop)
 	m := c.Manifest()
-	m.Providers["forge"] = florete.Provider{ID: activationtest.ProviderID("forge"), Addresses: florete.Addresses{l.Addr().String()}}
+	m.Providers["forge"] = activationtest.Provides("forge", l.Addr().String())
 	closure := t.TempDir()
 	if err := c.Document(1, m).Write(closure); err != nil {
 		t.Fatal(err)

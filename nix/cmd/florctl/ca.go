@@ -71,7 +71,7 @@ func newCASignCmd() *cobra.Command {
 CSR it is read from standard input, without --out the certificate goes to standard
 output, so that one line does all of it:
 
-  ssh root@forge cat /var/lib/florete-provider/issuing.csr | florctl ca sign | ssh root@forge flor-provider certify`,
+  ssh root@forge cat /var/lib/florete-provider/cert/issuing.csr | florctl ca sign | ssh root@forge flor-provider install-cert`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	crt := cmd.Flags().String("ca-cert", "ca.crt", "root certificate `FILE`")

@@ -22,7 +22,7 @@ func newPublishCmd() *cobra.Command {
 		Long: `Compile a committed cluster, sign every document with a Nix signing key (made
 by nix key generate-secret), and write them to standard output for a config provider:
 
-  florctl publish --key signing.key | ssh root@forge flor-provider publish
+  florctl publish --key signing.key | ssh root@forge flor-provider import
 
 With --to they are put in DIR here, which the config provider serves: DIR/<host>.
 Readers of DIR see the old documents or the new ones, whole.`,

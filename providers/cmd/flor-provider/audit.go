@@ -2,9 +2,10 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
-	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
@@ -41,27 +41,31 @@ func (f *filter) match(r server.Row, now time.Time) bool {
 		(f.outcome == "" || string(r.Outcome) == f.outcome)
 }
 
-// auditCmd prints what this provider decided, oldest first. It may run beside the
-// provider.
+// auditCmd prints what the processes of this host decided, oldest first. It may run beside
+// them.
 func auditCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Print every decision, oldest first"}
 	var f filter
 	f.flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
-	return t.withSettings(cmd, func(cmd *cobra.Command, s *settings.Settings) error {
-		// What looks does not make: the provider's own account has to.
-		if _, err := os.Stat(storePath(s)); err != nil {
-			return fmt.Errorf("%w: this provider has not run yet", err)
-		}
-		db, err := sqlite.Open(storePath(s), sqlite.Options{})
+	return t.withSettings("", cmd, func(cmd *cobra.Command, s *settings.Settings) error {
+		// Reading makes no store: the process's own account has to.
+		stores, err := filepath.Glob(storePath(s.Dir("*")))
 		if err != nil {
 			return err
 		}
-		defer db.Close()
-		rows, err := audited(cmd, db, f)
-		if err != nil {
-			return err
+		if len(stores) == 0 {
+			return fmt.Errorf("%s: no process has run yet, want one: systemctl start %s", storePath(s.Dir("*")), t.Unit("provider-cert.service"))
 		}
+		var logs [][]auditRow
+		for _, store := range stores {
+			rows, err := readLog(cmd.Context(), store, f)
+			if err != nil {
+				return err
+			}
+			logs = append(logs, rows)
+		}
+		rows := merge(logs)
 		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 		for _, r := range rows {
 			if *asJSON {
@@ -95,11 +99,33 @@ func (r auditRow) counts() string {
 	return strings.Join(all, ", ")
 }
 
-// audited reads the rows that pass, in the order of the revisions that made them.
-func audited(cmd *cobra.Command, db store.Store, f filter) (rows []auditRow, err error) {
+// merge makes one log of several, by time. Rows of one stay in their order.
+func merge(logs [][]auditRow) (all []auditRow) {
+	for {
+		first := -1
+		for i, l := range logs {
+			if len(l) > 0 && (first < 0 || l[0].Time.Before(logs[first][0].Time)) {
+				first = i
+			}
+		}
+		if first < 0 {
+			return all
+		}
+		all = append(all, logs[first][0])
+		logs[first] = logs[first][1:]
+	}
+}
+
+// readLog reads the rows of a store that pass, in the order of the revisions that made them.
+func readLog(ctx context.Context, path string, f filter) (rows []auditRow, err error) {
+	db, err := sqlite.Open(path, sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
 	now := time.Now()
 	for after := ""; ; {
-		entries, err := db.Page(cmd.Context(), server.AuditPrefix, after, auditPage)
+		entries, err := db.Page(ctx, server.AuditPrefix, after, auditPage)
 		if err != nil {
 			return nil, err
 		}

@@ -14,25 +14,32 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
-// TestAuditFilters: what is asked for is printed, as text and as JSON.
+// TestAuditFilters: of the logs of all kinds, what is wanted is printed by time, as text
+// and as JSON.
 func TestAuditFilters(t *testing.T) {
 	dir := t.TempDir()
 	settings := filepath.Join(dir, "provider.hujson")
-	if err := os.WriteFile(settings, []byte(`{"policy":"policy","state":".","cert":{"issuingCertificate":"issuing.crt"}}`), 0o600); err != nil {
+	if err := os.WriteFile(settings, []byte(`{"policy":"policy","state":"."}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sqlite.Open(filepath.Join(dir, "state.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
+	audits := map[string]*server.Audit{}
+	for _, kind := range []string{"cert", "config", "oidc"} {
+		if err := os.Mkdir(filepath.Join(dir, kind), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		db, err := sqlite.Open(filepath.Join(dir, kind, "state.db"), sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		audits[kind] = server.NewAudit(db, slog.New(slog.DiscardHandler))
 	}
-	defer db.Close()
-	audit := server.NewAudit(db, slog.New(slog.DiscardHandler))
 	write := func(ago time.Duration, caller, kind, need string, refusal *api.Error) {
 		r := server.Row{Time: time.Now().Add(-ago).UTC(), From: "192.0.2.1:1", Caller: caller, Kind: kind, Need: need, Outcome: server.Granted}
 		if refusal != nil {
 			r = r.Refuse(refusal)
 		}
-		if err := audit.Write(t.Context(), r); err != nil {
+		if err := audits[kind].Write(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}

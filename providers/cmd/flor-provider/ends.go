@@ -9,11 +9,11 @@ import (
 
 // warnOfEnds logs once a day, until ctx ends, what a person has to sign anew soon: the
 // issuing certificate and the roots of the policy.
-func (h *host) warnOfEnds(ctx context.Context) {
+func (p *process) warnOfEnds(ctx context.Context) {
 	tick := time.NewTicker(24 * time.Hour)
 	defer tick.Stop()
 	for {
-		h.logEnds(time.Now())
+		p.logEnds(time.Now())
 		select {
 		case <-ctx.Done():
 			return
@@ -22,21 +22,21 @@ func (h *host) warnOfEnds(ctx context.Context) {
 	}
 }
 
-func (h *host) logEnds(now time.Time) {
+func (p *process) logEnds(now time.Time) {
 	day := func(t time.Time) string { return t.Format(time.DateOnly) }
-	p := h.policies.Current()
-	if h.Cert != nil {
-		if a, err := h.authority(); err == nil && florete.EndsSoon(a.Certificate, now) {
-			h.log.Warn("the issuing certificate ends soon", "on", day(a.Certificate.NotAfter), "run", h.sign())
+	policy := p.policies.Current()
+	if p.Cert != nil {
+		if a, err := p.authority(); err == nil && florete.EndsSoon(a.Certificate, now) {
+			p.log.Warn("the issuing certificate ends soon", "on", day(a.Certificate.NotAfter), "run", p.sign())
 		}
 	}
-	roots, err := florete.NewRoots(p.TrustDomain, p.Trust.Roots)
+	roots, err := florete.NewRoots(policy.TrustDomain, policy.Trust.Roots)
 	if err != nil {
 		return // no such policy comes into force
 	}
 	for _, c := range roots.Certificates() {
 		if florete.EndsSoon(c, now) {
-			h.log.Warn("a root certificate ends soon", "on", day(c.NotAfter), "name", c.Subject.CommonName, "run", "florctl ca init")
+			p.log.Warn("a root certificate ends soon", "on", day(c.NotAfter), "name", c.Subject.CommonName, "run", "florctl ca init")
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
@@ -26,18 +27,19 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	must(root(dir))
-	p, err := document(dir, "127.0.0.1:4600", providertest.Authorized(providertest.NewHostKey(t)), []string{"cert"})
+	policy, err := document(dir, "127.0.0.1:4600", providertest.Authorized(providertest.NewHostKey(t)), []string{"cert"})
 	must(err)
-	must(providertest.WriteDocument(filepath.Join(dir, "policy"), florete.DocPolicy, p, 1000))
-	must(os.Mkdir(filepath.Join(dir, "state"), 0o700))
+	must(providertest.WriteDocument(filepath.Join(dir, "policy"), florete.DocPolicy, policy, 1000))
+	must(os.MkdirAll(filepath.Join(dir, "state", "cert"), 0o700))
 	var log bytes.Buffer
-	h := &host{
+	p := &process{
+		kind:     cert.Name,
 		Settings: &settings.Settings{State: filepath.Join(dir, "state"), Cert: &settings.Cert{IssuingCertificate: filepath.Join(dir, "issuing.crt")}},
 		log:      slog.New(slog.NewTextHandler(&log, nil)),
 	}
-	h.policies, err = server.OpenPolicies(filepath.Join(dir, "policy"), h.log)
+	p.policies, err = server.OpenPolicies(filepath.Join(dir, "policy"), cert.Name, p.log)
 	must(err)
-	must(ca.Request(providertest.Domain, issuingKey(h.Settings), h.csr()))
+	must(ca.Request(providertest.Domain, issuingKey(p.Settings), p.csr()))
 	must(sign(dir))
 	const day = 24 * time.Hour
 	for _, c := range []struct {
@@ -50,7 +52,7 @@ func TestEnds(t *testing.T) {
 		{ca.RootLifetime - 29*day, []string{"the issuing certificate ends soon", "a root certificate ends soon", "florctl ca init"}},
 	} {
 		log.Reset()
-		h.logEnds(time.Now().Add(c.in))
+		p.logEnds(time.Now().Add(c.in))
 		if c.want == nil && log.Len() > 0 {
 			t.Errorf("in %s: %s", c.in, &log)
 		}

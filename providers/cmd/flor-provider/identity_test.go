@@ -22,35 +22,40 @@ import (
 // deliver puts an SVID of id where activation would, as a new generation.
 func deliver(t *testing.T, root *ca.Authority, need, generation string, id florete.ID) *x509.Certificate {
 	t.Helper()
-	key, err := ca.NewKey()
+	leaf, err := deliverTo(root, need, generation, id)
 	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := root.Issue(id, key.Public(), time.Now().Add(time.Hour), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(need, generation)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := ca.Save(filepath.Join(dir, florete.FileSVID), ca.EncodeCertificates(leaf)); err != nil {
-		t.Fatal(err)
-	}
-	if err := ca.SaveKey(filepath.Join(dir, florete.FileKey), key); err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(need, "next")
-	if err := os.Symlink(generation, link); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(link, florete.Current(need)); err != nil {
 		t.Fatal(err)
 	}
 	return leaf
 }
 
-// TestDelivered: a host without kind "cert" presents the SVID that activation
+func deliverTo(root *ca.Authority, need, generation string, id florete.ID) (*x509.Certificate, error) {
+	key, err := ca.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := root.Issue(id, key.Public(), time.Now().Add(time.Hour), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(need, generation)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := ca.Save(filepath.Join(dir, florete.FileSVID), ca.EncodeCertificates(leaf)); err != nil {
+		return nil, err
+	}
+	if err := ca.SaveKey(filepath.Join(dir, florete.FileKey), key); err != nil {
+		return nil, err
+	}
+	link := filepath.Join(need, "next")
+	if err := os.Symlink(generation, link); err != nil {
+		return nil, err
+	}
+	return leaf, os.Rename(link, florete.Current(need))
+}
+
+// TestDelivered: another kind than "cert" presents the SVID that activation
 // delivers, waits for it, refuses another's, and uses a new one at once.
 func TestDelivered(t *testing.T) {
 	dir := t.TempDir()
@@ -69,28 +74,29 @@ func TestDelivered(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := d.Policy()
-	need := filepath.Join(dir, "need")
+	self := p.Provider["config"]
+	need := filepath.Join(dir, "needs", "cert-service-florete-provider-config")
 	deliver(t, r, need, "gen-1", providertest.ID("service/outline"))
 
 	var log lines
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		ended <- serve(ctx, &host{Settings: &settings.Settings{
-			Policy: filepath.Join(dir, "policy"), State: filepath.Join(dir, "state"), Identity: need,
+		ended <- (&process{Settings: &settings.Settings{
+			Policy: filepath.Join(dir, "policy"), State: filepath.Join(dir, "state"), Needs: filepath.Dir(need),
 			Config: &settings.Config{Artifacts: filepath.Join(dir, "published")},
-		}, log: slog.New(slog.NewTextHandler(&log, nil))})
+		}, kind: "config", log: slog.New(slog.NewTextHandler(&log, nil))}).serve(ctx)
 	}()
-	log.wait(t, "certificate is of spiffe://demo.flor/service/outline, want spiffe://demo.flor/service/drhorrible/florete-provider")
+	log.wait(t, "certificate is of spiffe://demo.flor/service/outline, want spiffe://demo.flor/service/drhorrible/florete-provider-config")
 
 	roots, err := florete.NewRoots(p.TrustDomain, p.Trust.Roots)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, generation := range []string{"gen-2", "gen-3"} {
-		leaf := deliver(t, r, need, generation, p.Provider.ID)
+		leaf := deliver(t, r, need, generation, self.ID)
 		log.wait(t, "msg=serving")
-		conn, err := tls.Dial("tcp", p.Provider.Listen[0], &tls.Config{InsecureSkipVerify: true})
+		conn, err := tls.Dial("tcp", self.Listen[0], &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +105,7 @@ func TestDelivered(t *testing.T) {
 		}
 		conn.Close()
 	}
-	c := &api.Client{Node: providertest.ID("node/ursula"), Provider: florete.Provider{ID: p.Provider.ID, Addresses: p.Provider.Listen}, Roots: roots}
+	c := &api.Client{Node: providertest.ID("node/ursula"), Provider: florete.Provider{ID: self.ID, Addresses: self.Listen}, Roots: roots}
 	leaf, key := deliver(t, r, filepath.Join(dir, "ursula"), "gen-1", c.Node), filepath.Join(dir, "ursula", "current", florete.FileKey)
 	signer, err := ca.LoadKey(key)
 	if err != nil {

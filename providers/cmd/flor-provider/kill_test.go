@@ -44,15 +44,15 @@ func TestKill(t *testing.T) {
 	must(providertest.WriteDocument(filepath.Join(dir, "policy"), florete.DocPolicy, p, 1000))
 	settings := filepath.Join(dir, "provider.hujson")
 	must(os.WriteFile(settings, []byte(`{"policy":"policy","state":"state","cert":{"issuingCertificate":"issuing.crt"}}`), 0o600))
-	must(os.Mkdir(filepath.Join(dir, "state"), 0o700))
-	must(ca.Request(providertest.Domain, filepath.Join(dir, "state", "issuing.key"), filepath.Join(dir, "state", "issuing.csr")))
+	must(os.MkdirAll(filepath.Join(dir, "state", "cert"), 0o700))
+	must(ca.Request(providertest.Domain, filepath.Join(dir, "state", "cert", "issuing.key"), filepath.Join(dir, "state", "cert", "issuing.csr")))
 	must(sign(dir))
 
 	ursula := providertest.ID("node/ursula")
 	roots, err := florete.NewRoots(p.TrustDomain, p.Trust.Roots)
 	must(err)
 	ask := func() *api.Client {
-		return &api.Client{Node: ursula, Provider: florete.Provider{ID: p.Provider.ID, Addresses: p.Provider.Listen}, Roots: roots, HostKey: hostKey}
+		return &api.Client{Node: ursula, Provider: florete.Provider{ID: p.Provider["cert"].ID, Addresses: p.Provider["cert"].Listen}, Roots: roots, HostKey: hostKey}
 	}
 	key, err := ca.NewKey()
 	must(err)
@@ -157,7 +157,7 @@ type provider struct{ *exec.Cmd }
 
 func start(t *testing.T, settings string) provider {
 	t.Helper()
-	cmd := exec.Command("flor-provider", "run", "--settings", settings)
+	cmd := exec.Command("flor-provider", "run", "cert", "--settings", settings)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

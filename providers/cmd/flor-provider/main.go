@@ -1,4 +1,4 @@
-// Command flor-provider answers hosts' requests for what they need, as the policy
+// Command flor-provider answers hosts' requests for one kind of need, as the policy
 // compiled for this host allows. Called flor-provider_NAME it is flor-provider --instance NAME.
 package main
 
@@ -31,7 +31,7 @@ func run() int {
 		SilenceUsage:  true,
 	}
 	t.flags(root)
-	root.AddCommand(runCmd(t), certifyCmd(t), publishCmd(t), auditCmd(t))
+	root.AddCommand(runCmd(t), installCmd(t), importCmd(t), auditCmd(t))
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "%serror: %v\n", journal.Prefix(os.Stderr, slog.LevelError), err)
 		return 1

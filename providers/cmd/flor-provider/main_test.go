@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/providertest"
 )
@@ -29,8 +30,22 @@ func TestScripts(t *testing.T) {
 			"sign":   func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(sign(ts.Getenv("WORK"), args...)) },
 			"policy": func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(policy(ts.Getenv("WORK"), args)) },
 			"ready":  heard,
+			"deliver": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(deliverKind(ts.Getenv("WORK"), args[0]))
+			},
 		},
 	})
+}
+
+// deliverKind puts the SVID of the process of a kind where activation would.
+func deliverKind(dir, kind string) error {
+	r, err := ca.Load(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
+	if err != nil {
+		return err
+	}
+	service := florete.ProviderService(kind)
+	_, err = deliverTo(r, filepath.Join(dir, "needs", "cert-service-"+service), "gen-1", providertest.ID("service/drhorrible/"+service))
+	return err
 }
 
 // root makes the root of the trust domain in dir.
@@ -52,7 +67,7 @@ func sign(dir string, old ...string) error {
 	if err != nil {
 		return err
 	}
-	csr, err := os.ReadFile(filepath.Join(dir, "state", "issuing.csr"))
+	csr, err := os.ReadFile(filepath.Join(dir, "state", "cert", "issuing.csr"))
 	if err != nil {
 		return err
 	}

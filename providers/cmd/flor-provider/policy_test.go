@@ -20,12 +20,13 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 	p := florete.Policy{
 		Cluster: "demo", Host: "drhorrible", TrustDomain: providertest.Domain,
 		Trust:    florete.Trust{Roots: []string{string(crt)}, SigningKeys: []string{}},
-		Provider: florete.Listening{ID: providertest.ID("service/drhorrible/florete-provider"), Listen: []string{address}},
+		Provider: map[string]florete.Listening{},
 		Devices:  []florete.Device{},
 		Kinds:    map[string]json.RawMessage{},
 		Grants:   []florete.Grant{},
 	}
 	for _, k := range kinds {
+		p.Provider[k] = florete.Listening{ID: providertest.ID("service/drhorrible/" + florete.ProviderService(k)), Listen: []string{address}}
 		p.Kinds[k] = json.RawMessage(map[string]string{
 			"cert": `{"lifetime":3600}`, "config": `{}`, "oidc": `{"issuer":"http://auth.demo.flor.rete"}`,
 		}[k])

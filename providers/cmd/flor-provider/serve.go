@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,9 +30,11 @@ import (
 // poll is how often files that come from elsewhere are looked for.
 const poll = time.Second
 
-// host is what the kinds of a provider host share.
-type host struct {
+// process is one of a provider host: it answers one kind of need, and has a state and an
+// identity of its own.
+type process struct {
 	*settings.Settings
+	kind     string
 	instance florete.Instance
 	log      *slog.Logger
 	store    store.Store
@@ -41,97 +44,104 @@ type host struct {
 }
 
 func runCmd(t *target) *cobra.Command {
-	return t.withSettings(&cobra.Command{Use: "run", Short: "Serve until told to stop"}, func(cmd *cobra.Command, s *settings.Settings) error {
-		return serve(cmd.Context(), &host{Settings: s, instance: t.Instance, log: journal.New(cmd.ErrOrStderr())})
-	})
+	return &cobra.Command{
+		Use: "run KIND", Short: "Answer requests for one kind of need: " + strings.Join(settings.Kinds, ", "),
+		Args: cobra.ExactArgs(1), ValidArgs: settings.Kinds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := settings.Load(t.settings, args[0])
+			if err != nil {
+				return err
+			}
+			return (&process{Settings: s, kind: args[0], instance: t.Instance, log: journal.New(cmd.ErrOrStderr())}).serve(cmd.Context())
+		},
+	}
 }
 
-// serve runs a provider host, given its settings, until ctx ends.
-func serve(ctx context.Context, h *host) error {
-	if err := os.MkdirAll(h.State, 0o700); err != nil {
+// serve runs the process until ctx ends or something of it fails.
+func (p *process) serve(ctx context.Context) error {
+	if err := os.MkdirAll(p.dir(), 0o700); err != nil {
 		return err
 	}
-	db, err := sqlite.Open(storePath(h.Settings), sqlite.Options{})
+	db, err := sqlite.Open(storePath(p.dir()), sqlite.Options{})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	h.store, h.audit = db, server.NewAudit(db, h.log)
-	if h.key, err = seal.Load(filepath.Join(h.State, "seal.key")); err != nil {
+	p.store, p.audit = db, server.NewAudit(db, p.log)
+	if p.key, err = seal.Load(filepath.Join(p.dir(), "seal.key")); err != nil {
 		return err
 	}
-	if err := h.key.Bind(ctx, db); err != nil {
+	if err := p.key.Bind(ctx, db); err != nil {
 		return err
 	}
-	if h.policies, err = server.OpenPolicies(h.Policy, h.log); err != nil {
+	if p.policies, err = server.OpenPolicies(p.Policy, p.kind, p.log); err != nil {
 		return err
 	}
-	kinds, certificate, err := h.kinds(ctx)
+	err = p.prepare(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	kind, certificate := p.provider()
 	if _, err := certificate(); err != nil {
 		return err
 	}
 	srv, err := server.New(server.Config{
-		Policies: h.policies, Kinds: kinds, Store: db, Key: h.key, Certificate: certificate, Logger: h.log,
-		Audit: h.audit, Status: ready,
+		Policies: p.policies, Kind: kind, Store: db, Key: p.key, Certificate: certificate, Logger: p.log,
+		Audit: p.audit, Ready: func() { ready("serving") },
 	})
 	if err != nil {
 		return err
 	}
-	provider := h.policies.Current().Provider
-	l, err := server.Listen(provider.Listen)
+	self := p.policies.Self()
+	l, err := server.Listen(self.Listen)
 	if err != nil {
-		return fmt.Errorf("provider %s: %w", provider.ID.Short(), err)
+		return fmt.Errorf("provider %s: %w", self.ID.Short(), err)
 	}
-	h.log.Info("serving", "as", provider.ID, "at", provider.Listen)
+	p.log.Info("serving", "as", self.ID, "at", self.Listen)
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { h.warnOfEnds(ctx) })
+	watch.Go(func() { p.warnOfEnds(ctx) })
 	defer watch.Wait()
 	defer cancel()
 	return srv.Serve(ctx, l)
 }
 
-func storePath(s *settings.Settings) string { return filepath.Join(s.State, "state.db") }
+// dir has what is this process's alone.
+func (p *process) dir() string { return p.Dir(p.kind) }
 
-// ready tells systemd that the start is over: also when a person has something to
-// do first, so that neither boot nor a deployment waits for that.
+func storePath(dir string) string { return filepath.Join(dir, "state.db") }
+
+// ready notifies systemd that the start is over: also when a person has something to do
+// first, so that neither boot nor a deployment waits for that.
 func ready(status string) {
-	// Without systemd there is nobody to tell, and no one else to tell that.
+	// Without systemd nobody is to be notified.
 	daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+status)
 }
 
-// kinds are those that have settings, and where the provider's own SVID is.
-func (h *host) kinds(ctx context.Context) ([]server.Kind, func() (*tls.Certificate, error), error) {
-	var kinds []server.Kind
-	var certificate func() (*tls.Certificate, error)
-	if h.Cert != nil {
-		if err := h.issuing(ctx); err != nil {
-			return nil, nil, err
-		}
-		issuer := cert.New(cert.Config{Store: h.store, Key: h.key, Authority: h.authority, Policy: h.policies.Current})
-		kinds, certificate = append(kinds, issuer), issuer.Certificate
-	} else {
-		if err := h.delivered(ctx); err != nil {
-			return nil, nil, err
-		}
-		certificate = h.identity
+// prepare waits until the process has what it presents itself with.
+func (p *process) prepare(ctx context.Context) error {
+	if p.Cert != nil {
+		return p.issuing(ctx)
 	}
-	if h.Config != nil {
-		kinds = append(kinds, config.Artifacts(h.Config.Artifacts))
+	return p.delivered(ctx)
+}
+
+// provider is the kind, and where the process's own SVID is.
+func (p *process) provider() (server.Kind, func() (*tls.Certificate, error)) {
+	switch {
+	case p.Cert != nil:
+		issuer := cert.New(cert.Config{Store: p.store, Key: p.key, Authority: p.authority, Policy: p.policies.Current})
+		return issuer, issuer.Certificate
+	case p.Config != nil:
+		return config.Artifacts(p.Config.Artifacts), p.identity
+	case p.File != nil:
+		return file.Files{Dir: p.File.Dir}, p.identity
+	default:
+		return oidc.New(oidc.Config{
+			Store: p.store, Key: p.key, Policy: p.policies.Current, Listen: p.OIDC.Listen, Users: p.OIDC.Users, Audit: p.audit, Logger: p.log,
+		}), p.identity
 	}
-	if h.File != nil {
-		kinds = append(kinds, file.Files{Dir: h.File.Dir})
-	}
-	if h.OIDC != nil {
-		kinds = append(kinds, oidc.New(oidc.Config{
-			Store: h.store, Key: h.key, Policy: h.policies.Current, Listen: h.OIDC.Listen, Users: h.OIDC.Users, Audit: h.audit, Logger: h.log,
-		}))
-	}
-	return kinds, certificate, nil
 }

@@ -37,11 +37,12 @@ func (t *target) flags(root *cobra.Command) {
 	}
 }
 
-// withSettings is a command that runs on the settings file.
-func (t *target) withSettings(cmd *cobra.Command, run func(*cobra.Command, *settings.Settings) error) *cobra.Command {
+// withSettings is a command that runs on the settings of a kind, or with none on what all
+// have in common.
+func (t *target) withSettings(kind string, cmd *cobra.Command, run func(*cobra.Command, *settings.Settings) error) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := settings.Load(t.settings)
+		s, err := settings.Load(t.settings, kind)
 		if err != nil {
 			return err
 		}

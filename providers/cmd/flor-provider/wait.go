@@ -15,54 +15,55 @@ import (
 	"github.com/florete/florete/providers/settings"
 )
 
-func issuingKey(s *settings.Settings) string { return filepath.Join(s.State, "issuing.key") }
+// issuingKey is the key that only the process of kind "cert" can read.
+func issuingKey(s *settings.Settings) string { return filepath.Join(s.Dir(cert.Name), "issuing.key") }
 
 // authority reads the issuing CA.
-func (h *host) authority() (*ca.Authority, error) {
-	return ca.Load(h.Cert.IssuingCertificate, issuingKey(h.Settings))
+func (p *process) authority() (*ca.Authority, error) {
+	return ca.Load(p.Cert.IssuingCertificate, issuingKey(p.Settings))
 }
 
 // issuing makes the issuing key and its certificate request, and waits until a
 // person has signed that.
-func (h *host) issuing(ctx context.Context) error {
-	if err := ca.Request(h.policies.Current().TrustDomain, issuingKey(h.Settings), h.csr()); err != nil {
+func (p *process) issuing(ctx context.Context) error {
+	if err := ca.Request(p.policies.Current().TrustDomain, issuingKey(p.Settings), p.csr()); err != nil {
 		return err
 	}
-	return h.wait(ctx, "the issuing certificate", func() error {
-		if err := h.trusted(); err != nil {
-			return fmt.Errorf("%w: where the root's key is, run: %s", err, h.sign())
+	return p.wait(ctx, "the issuing certificate", func() error {
+		if err := p.trusted(); err != nil {
+			return fmt.Errorf("%w: where the root's key is, run: %s", err, p.sign())
 		}
 		return nil
 	})
 }
 
-func (h *host) csr() string { return filepath.Join(h.State, "issuing.csr") }
+func (p *process) csr() string { return filepath.Join(p.dir(), "issuing.csr") }
 
 // sign is the command that has the issuing certificate signed.
-func (h *host) sign() string {
-	return fmt.Sprintf("ssh %s cat %s | florctl ca sign | ssh %[1]s %[3]s certify", h.policies.Current().Host, h.csr(), h.instance.Program("flor-provider"))
+func (p *process) sign() string {
+	return fmt.Sprintf("ssh %s cat %s | florctl ca sign | ssh %[1]s %[3]s install-cert", p.policies.Current().Host, p.csr(), p.instance.Program("flor-provider"))
 }
 
 // trusted refuses an issuing certificate that hosts would refuse: under the policy read
 // at the start, and the one that has come since.
-func (h *host) trusted() error {
-	a, err := h.authority()
+func (p *process) trusted() error {
+	a, err := p.authority()
 	if err != nil {
 		return err
 	}
-	if cert.Trusted(a, h.policies.Current()) == nil {
+	if cert.Trusted(a, p.policies.Current()) == nil {
 		return nil
 	}
-	if h.policies, err = server.OpenPolicies(h.Policy, h.log); err != nil {
+	if p.policies, err = server.OpenPolicies(p.Policy, p.kind, p.log); err != nil {
 		return err
 	}
-	return cert.Trusted(a, h.policies.Current())
+	return cert.Trusted(a, p.policies.Current())
 }
 
-// delivered waits until activation has delivered this provider's SVID.
-func (h *host) delivered(ctx context.Context) error {
-	return h.wait(ctx, "this provider's SVID", func() error {
-		if _, err := h.identity(); err != nil {
+// delivered waits until activation has delivered the SVID of this process.
+func (p *process) delivered(ctx context.Context) error {
+	return p.wait(ctx, "the SVID of this process", func() error {
+		if _, err := p.identity(); err != nil {
 			return fmt.Errorf("%w: flor activate delivers it", err)
 		}
 		return nil
@@ -70,19 +71,19 @@ func (h *host) delivered(ctx context.Context) error {
 }
 
 // identity reads the delivered SVID.
-func (h *host) identity() (*tls.Certificate, error) {
-	svid, err := florete.LoadSVID(h.Identity, h.policies.Current().Provider.ID)
+func (p *process) identity() (*tls.Certificate, error) {
+	svid, err := florete.LoadSVID(p.Identity(p.kind), p.policies.Self().ID)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := private.ReadFile(filepath.Join(florete.Current(h.Identity), florete.FileKey)); err != nil {
+	if _, err := private.ReadFile(filepath.Join(florete.Current(p.Identity(p.kind)), florete.FileKey)); err != nil {
 		return nil, err
 	}
 	return &svid.Cert, nil
 }
 
 // wait polls until there is what it waits for, and says so when the reason changes.
-func (h *host) wait(ctx context.Context, what string, there func() error) error {
+func (p *process) wait(ctx context.Context, what string, there func() error) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	said := ""
@@ -93,7 +94,7 @@ func (h *host) wait(ctx context.Context, what string, there func() error) error 
 		}
 		if err.Error() != said {
 			said = err.Error()
-			h.log.Warn("waiting for "+what, "reason", said)
+			p.log.Warn("waiting for "+what, "reason", said)
 			ready("waiting for " + what + ": " + said)
 		}
 		select {

@@ -60,7 +60,7 @@ class Cluster:
             shutil.copy(self.keys / f"{key}.pub", ssh / f"{at}.pub")
         if h.name == HOSTS[0]:
             shutil.copytree(self.dir / "published", h.upper / PUBLISHED)
-            users = h.upper / "var/lib/florete-provider/users.hujson"
+            users = h.upper / "var/lib/florete-provider/oidc/users.hujson"
             users.parent.mkdir(parents=True)
             users.write_text("[]")
             users.chmod(0o600)

@@ -45,7 +45,7 @@ func (s *demo) arrive(ctx context.Context) error {
 	if err := forge.Deploy(s.Path("older", forge.Name)); err != nil {
 		return err
 	}
-	if err := forge.Provider(); err != nil {
+	if err := forge.Provide(kinds...); err != nil {
 		return err
 	}
 	behind := func() bool {

@@ -96,8 +96,19 @@ func (s *demo) held(list *[]check, name string, ok bool, found string) {
 	s.say("  %-6s %s: %s", mark, name, found)
 }
 
+// kinds are those of need that forge answers.
+var kinds = []string{"cert", "config", "file", "oidc"}
+
+// parts are its processes.
+func parts() (all []string) {
+	for _, kind := range kinds {
+		all = append(all, local.ProviderPart(kind))
+	}
+	return all
+}
+
 func (s *demo) stopAll() {
-	for _, part := range []string{"agent", "activate", "provider"} {
+	for _, part := range append([]string{"agent", "activate"}, parts()...) {
 		for _, h := range s.hosts {
 			if err := h.Stop(part, syscall.SIGTERM); err != nil {
 				fmt.Fprintln(os.Stderr, "demo:", err)

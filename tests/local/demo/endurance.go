@@ -52,13 +52,15 @@ func (s *demo) crash(ctx context.Context) error {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Duration(5*i) * time.Millisecond) // each time a little later
-		if err := h.Stop("provider", syscall.SIGKILL); err != nil {
-			return err
+		for _, part := range parts() {
+			if err := h.Stop(part, syscall.SIGKILL); err != nil {
+				return err
+			}
 		}
 		if slices.ContainsFunc(asking, (*local.Host).Requesting) {
 			struck++
 		}
-		if err := h.Provider(); err != nil {
+		if err := h.Provide(kinds...); err != nil {
 			return err
 		}
 		if err := s.until(ctx, "needs fulfilled after the kill", done); err != nil {

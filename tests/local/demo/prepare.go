@@ -152,6 +152,7 @@ func (s *demo) issuer(ctx context.Context) error {
   // What this provider may answer is compiled from the flake.
   "policy": %q,
   "state": "provider",
+  "needs": "state/needs",
   "cert": {"issuingCertificate": "issuing.crt"},
   "oidc": {"listen": "127.0.0.1:5556", "users": "users.hujson"},
   "config": {"artifacts": %q},

@@ -32,7 +32,7 @@ func (s *demo) refuse(ctx context.Context) error {
 	}
 	s.refused("bob to wiki, past his own forwarder", s.knock(ctx, "wiki", bob), "Application error")
 
-	raishan, err := s.client("raishan")
+	raishan, err := s.client("raishan", "config")
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (s *demo) refuse(ctx context.Context) error {
 	_, err = nosy.Artifact(ctx)
 	s.refused("raishan asks for ursula's documents", err, string(api.Denied))
 
-	ursula, err := s.client("ursula")
+	ursula, err := s.client("ursula", "oidc")
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *demo) refuse(ctx context.Context) error {
 		return err
 	}
 	s.refused("a stranger CA's mgmt01 at ursula's forwarder", s.knock(ctx, "outline", stranger), "CRYPTO_ERROR", "tls", "certificate")
-	forged := *ursula
+	forged := *raishan
 	forged.SVID = stranger
 	forged.Node, _ = florete.NewID(trustDomain, florete.KindNode, "", "mgmt01")
 	_, err = forged.Artifact(ctx)
@@ -87,7 +87,7 @@ func (s *demo) refused(name string, err error, about ...string) {
 }
 
 // client speaks to the provider as a host does.
-func (s *demo) client(host string) (*api.Client, error) {
+func (s *demo) client(host, kind string) (*api.Client, error) {
 	h := s.hosts[host]
 	roots, err := florete.NewRoots(trustDomain, h.Manifest.Trust.Roots)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *demo) client(host string) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api.Client{Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[forge], Roots: roots, SVID: svid, HostKey: key}, nil
+	return &api.Client{Node: h.Manifest.Identity.ID, Provider: s.hosts["ursula"].Manifest.Providers[forge][kind], Roots: roots, SVID: svid, HostKey: key}, nil
 }
 
 // knock connects to a service of ursula with a certificate and opens a stream.
@@ -121,7 +121,7 @@ func (s *demo) knock(ctx context.Context, service string, svid *tls.Certificate)
 // connection.
 func (s *demo) replay(ctx context.Context) error {
 	h := s.hosts["raishan"]
-	client, err := s.client(h.Name)
+	client, err := s.client(h.Name, "cert")
 	if err != nil {
 		return err
 	}

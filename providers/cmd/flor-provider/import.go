@@ -1,30 +1,27 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/settings"
 )
 
-// publishCmd puts the documents where this provider serves them from. It may run
-// beside the provider.
-func publishCmd(t *target) *cobra.Command {
+// importCmd puts the documents where this provider serves them from. It may run beside
+// the provider.
+func importCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "publish",
-		Short: "Take the documents that florctl publish signed",
+		Use:   "import",
+		Short: "Import the documents that florctl publish signed",
 		Long: `Read the documents that florctl publish signed from standard input, and serve those
 from now on. What is not signed by a key that this provider's policy pins, or is older
 than what it serves, is refused.`,
 	}
-	return t.withSettings(cmd, func(cmd *cobra.Command, s *settings.Settings) error {
-		if s.Config == nil {
-			return errors.New(`this host hands out no documents: its settings have no "config"`)
-		}
+	return t.withSettings(config.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		policy, err := readPolicy(s)
 		if err != nil {
 			return err

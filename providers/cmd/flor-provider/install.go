@@ -14,20 +14,17 @@ import (
 	"github.com/florete/florete/providers/settings"
 )
 
-// certifyCmd puts the issuing certificate in force that a person has signed. It may
-// run beside the provider, which sees it within a second.
-func certifyCmd(t *target) *cobra.Command {
+// installCmd installs the issuing certificate that a person has signed. It may run beside
+// the provider, which reads it within a second.
+func installCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "certify",
-		Short: "Take the issuing certificate that florctl ca sign made",
+		Use:   "install-cert",
+		Short: "Install the issuing certificate that florctl ca sign made",
 		Long: `Read the issuing certificate that florctl ca sign made for this host's issuing.csr
-from standard input, and put it where the provider looks for it. One that is not for
+from standard input, and put it where the provider reads it. One that is not for
 this provider's key, or leads to no root of its policy, is refused.`,
 	}
-	return t.withSettings(cmd, func(cmd *cobra.Command, s *settings.Settings) error {
-		if s.Cert == nil {
-			return errors.New(`this host issues no certificates: its settings have no "cert"`)
-		}
+	return t.withSettings(cert.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		policy, err := readPolicy(s)
 		if err != nil {
 			return err
@@ -38,7 +35,7 @@ this provider's key, or leads to no root of its policy, is refused.`,
 		}
 		a, err := ca.Parse("standard input", text, issuingKey(s))
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: systemctl start %s makes it", err, t.Unit("provider.service"))
+			return fmt.Errorf("%w: systemctl start %s makes it", err, t.Unit("provider-cert.service"))
 		}
 		if err != nil {
 			return err

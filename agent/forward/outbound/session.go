@@ -64,7 +64,7 @@ func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 			if len(head) > 0 {
 				b = slices.Concat(head, b)
 			}
-			l.conn.WriteToUDPAddrPort(b, k.from) // loopback takes it at once or not at all
+			_, _ = l.conn.WriteToUDPAddrPort(b, k.from) // loopback takes it at once or not at all
 		},
 		Idle:      datagram.Idle,
 		FromLocal: counted.Sent,

@@ -60,7 +60,7 @@ func negotiate(local io.ReadWriter) (request statute.Request, err error) {
 		return request, fmt.Errorf("version %d, want %d", methods.Ver, statute.VersionSocks5)
 	}
 	if !slices.Contains(methods.Methods, statute.MethodNoAuth) {
-		local.Write([]byte{statute.VersionSocks5, statute.MethodNoAcceptable})
+		_, _ = local.Write([]byte{statute.VersionSocks5, statute.MethodNoAcceptable})
 		return request, fmt.Errorf("methods %v, want %d: no authentication", methods.Methods, statute.MethodNoAuth)
 	}
 	if _, err := local.Write([]byte{statute.VersionSocks5, statute.MethodNoAuth}); err != nil {
@@ -68,7 +68,7 @@ func negotiate(local io.ReadWriter) (request statute.Request, err error) {
 	}
 	request, err = statute.ParseRequest(local)
 	if errors.Is(err, statute.ErrUnrecognizedAddrType) {
-		reply(local, statute.RepAddrTypeNotSupported)
+		_ = reply(local, statute.RepAddrTypeNotSupported)
 	}
 	return request, err
 }

@@ -59,7 +59,7 @@ func (s *Server) listenUDP(addr netip.AddrPort) (*udpListener, error) {
 func (s *Server) newUDPListener(conn *net.UDPConn, find func(*rules, []byte) (destination, *refusal)) *udpListener {
 	conn.SetReadBuffer(datagram.BufferSize)
 	if raw, err := conn.SyscallConn(); err == nil {
-		raw.Control(func(fd uintptr) { caller.ReceiveMarks(fd) }) // without, nothing is marked
+		_ = raw.Control(func(fd uintptr) { _ = caller.ReceiveMarks(fd) }) // without, nothing is marked
 	}
 	l := &udpListener{server: s, addr: conn.LocalAddr().(*net.UDPAddr).AddrPort(), conn: conn, find: find, sessions: map[sessionKey]*session{}}
 	l.ctx, l.end = context.WithCancel(context.Background())

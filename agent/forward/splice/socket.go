@@ -50,7 +50,7 @@ const maxUnsent = 64 << 10
 // boundUnsent does so, where the kernel can: a Unix socket has a bound of its own.
 func boundUnsent(c syscall.Conn) {
 	if raw, err := c.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent) })
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent) })
 	}
 }
 

@@ -172,9 +172,9 @@ switch() {
 		# The agent is there when it has an identity, which may be never.
 		start --no-block try-restart "$name-agent.service"
 		[ ! -e "$new/units/$name-host.service" ] || start try-restart "$name-host.service"
-		if [ -e "/etc/$name/provider.hujson" ] && [ -e "$new/units/$name-provider.service" ]; then
-			start --no-block restart "$name-provider.service"
-		fi
+		for unit in "$new/units/$name-provider-"*.service; do
+			[ ! -e "/etc/$name/provider.hujson" ] || [ ! -e "$unit" ] || start --no-block restart "${unit##*/}"
+		done
 	fi
 	# Last, so that a run that was cut short and undone has not lost it. Never itself.
 	before=$(readlink "$base/previous" || :)

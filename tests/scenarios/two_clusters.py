@@ -75,14 +75,14 @@ with subtest("the second is installed beside it, its provider beside the first's
 {
   "policy": "/etc/florete_blue/documents",
   "state": "/var/lib/florete_blue-provider",
-  "cert": {"issuingCertificate": "/var/lib/florete_blue-provider/issuing.crt"},
+  "cert": {"issuingCertificate": "/var/lib/florete_blue-provider/cert/issuing.crt"},
 }
 END""",
-        "systemctl start florete_blue-provider.service",
+        "systemctl start florete_blue-provider-cert.service",
     )
     ursula.succeed(blue)
-    drhorrible.wait_for_file("/var/lib/florete_blue-provider/issuing.csr")
-    request = drhorrible.succeed("cat /var/lib/florete_blue-provider/issuing.csr")
+    drhorrible.wait_for_file("/var/lib/florete_blue-provider/cert/issuing.csr")
+    request = drhorrible.succeed("cat /var/lib/florete_blue-provider/cert/issuing.csr")
     certificate = mgmt01.succeed(f"cd /srv/operator/blue; florctl ca sign <<'END'\n{request}END")
     drhorrible.succeed(f"flor-provider_blue install-cert <<'END'\n{certificate}END")
     wait_blue()

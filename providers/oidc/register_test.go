@@ -10,24 +10,8 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/store"
 )
-
-// denied wants an api.Error of a kind and code whose message says parts.
-func denied(t *testing.T, err error, kind api.ErrorKind, code string, parts ...string) {
-	t.Helper()
-	var e *api.Error
-	if !errors.As(err, &e) || e.Kind != kind || e.Code != code {
-		t.Errorf("error is %v, want %s (%s)", err, kind, code)
-		return
-	}
-	for _, part := range parts {
-		if !strings.Contains(e.Message, part) {
-			t.Errorf("message %q does not say %q", e.Message, part)
-		}
-	}
-}
 
 func TestSameAnswer(t *testing.T) {
 	f := newFixture(t)

@@ -105,8 +105,8 @@ func sameUnits(t *testing.T, got, plain map[string]string) {
 	}
 	for name, want := range plain {
 		text, ok := got[name]
-		// A case may leave the forwarder out; NixOS writes /etc/hosts itself.
-		if !ok && !strings.HasSuffix(name, "-agent.service") && !strings.HasSuffix(name, "-hosts-file.service") {
+		// A case may leave the forwarder out, and what guards it; NixOS writes /etc/hosts itself.
+		if !ok && !strings.HasSuffix(name, "-agent.service") && !strings.HasSuffix(name, "-guard.service") && !strings.HasSuffix(name, "-hosts-file.service") {
 			t.Errorf("%s: the module does not make it", name)
 		}
 		if ok && only.ReplaceAllString(text, "") != want {

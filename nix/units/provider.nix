@@ -19,7 +19,13 @@ in
     (attrNames policy.provider));
 
   #   credentials   kind → name → file that root can read
-  units = { policy, bin, settings, credentials }: listToAttrs (map
+  units = { policy, bin, settings, credentials }: {
+    # Starts and stops them together.
+    ${unit "provider.target"} = {
+      Unit.Description = "Answer what the hosts of the cluster need";
+      Install.WantedBy = [ "multi-user.target" ];
+    };
+  } // listToAttrs (map
     (kind:
       let
         capability = bind (privileged policy.provider.${kind}.listen);
@@ -31,6 +37,7 @@ in
           Unit = {
             Description = "Answer what the hosts of the cluster need of kind ${kind}";
             After = [ "network.target" ];
+            PartOf = [ (unit "provider.target") ];
             ConditionPathExists = "${etc}/provider.hujson";
             StartLimitIntervalSec = 0;
           } // (if settings == null then { } else { X-Settings = names.sri (toJSON (own kind settings)); });
@@ -50,7 +57,7 @@ in
           } // (if loaded == { } then { } else {
             LoadCredential = map (n: "${n}:${loaded.${n}}") (attrNames loaded);
           });
-          Install.WantedBy = [ "multi-user.target" ];
+          Install.WantedBy = [ (unit "provider.target") ];
         };
       })
     (attrNames policy.provider));

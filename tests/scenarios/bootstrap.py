@@ -10,7 +10,7 @@ def typed(heading, patience=0):
     """Types what is below a heading. Where the page says to see something, that may take a moment."""
     for block in blocks.pop(heading):
         # What differs from an operator's: where Florete is from, and how long a day is.
-        block = block.replace("github:florete/florete", operator.florete).replace("lifetime = 86400", f"lifetime = {LIFETIME}").replace("every = 900", "every = 2")
+        block = block.replace("github:florete/florete", operator.florete).replace("lifetime = 86400", f"lifetime = {LIFETIME}").replace("interval = 900", "interval = 2")
         end = time.time() + patience
         while True:
             try:

@@ -7,7 +7,7 @@ OIDC = f"{STATE}/needs/oidc-outline/current"
 
 def lose():
     """The machine is gone; another is installed in its place."""
-    drhorrible.succeed("systemctl stop 'florete-provider-*.service' florete-activate.service florete-agent.service")
+    drhorrible.succeed("systemctl stop florete-provider.target florete-activate.service florete-agent.service")
     drhorrible.succeed(f"rm -rf {STATE}/* {PROVIDER}/*/* /srv/florete")
     drhorrible.crash()
     drhorrible.start(allow_reboot=True)
@@ -32,9 +32,9 @@ def ask_anew(need):
 with subtest("a backup takes seconds, which nobody notices"):
     wait_until(lambda: "invalid_grant" in sign_in(), lambda: f"the issuer knows outline: {sign_in()}")
     drhorrible.succeed(
-        "systemctl stop 'florete-provider-*.service'",
+        "systemctl stop florete-provider.target",
         "tar -C /var/lib/florete-provider -chzf /root/provider.tar.gz .",
-        "systemctl start 'florete-provider-*.service'",
+        "systemctl start florete-provider.target",
     )
     before = secret()
 
@@ -44,9 +44,9 @@ with subtest("the host is lost, installed again and its backup restored: it answ
     deploy("base", [drhorrible])
     drhorrible.wait_for_file(f"{PROVIDER}/cert/issuing.csr")
     drhorrible.succeed(
-        "systemctl stop 'florete-provider-*.service'",
+        "systemctl stop florete-provider.target",
         "tar -C /var/lib/florete-provider --keep-directory-symlink -xpf /root/provider.tar.gz",
-        "systemctl start 'florete-provider-*.service'",
+        "systemctl start florete-provider.target",
     )
     wait_fulfilled()
     ask_anew("cert-service-wiki")

@@ -13,7 +13,7 @@ in
   trustDomain = "blue.flor";
   trust = { inherit roots; signingKeys = facts.keys; };
 
-  hosts = builtins.mapAttrs member { drhorrible.providerPort = 4601; ursula = { }; };
+  hosts = builtins.mapAttrs member { drhorrible.providerPort = 4700; ursula = { }; };
 
   services = {
     ledger = { host = "ursula"; port = 4701; listenPort = 80; };

@@ -172,9 +172,9 @@ switch() {
 		# The agent is there when it has an identity, which may be never.
 		start --no-block try-restart "$name-agent.service"
 		[ ! -e "$new/units/$name-host.service" ] || start try-restart "$name-host.service"
-		for unit in "$new/units/$name-provider-"*.service; do
-			[ ! -e "/etc/$name/provider.hujson" ] || [ ! -e "$unit" ] || start --no-block restart "${unit##*/}"
-		done
+		if [ -e "/etc/$name/provider.hujson" ] && [ -e "$new/units/$name-provider.target" ]; then
+			start --no-block restart "$name-provider.target"
+		fi
 	fi
 	# Last, so that a run that was cut short and undone has not lost it. Never itself.
 	before=$(readlink "$base/previous" || :)
@@ -244,7 +244,7 @@ remove() {
 		# Paths first: they would reach again the targets that are stopped.
 		act systemctl stop "$name-*.path"
 		act systemctl stop "$name-*"
-		act "$base/current/bin/flor" ${suffix:+--instance="${suffix#_}"} names --remove
+		act "$base/current/bin/flor" ${suffix:+--instance="${suffix#_}"} hosts-file --remove
 	fi
 	forget /nonexistent
 	# The version before first: without documents, another cluster may take this name.

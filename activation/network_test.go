@@ -253,7 +253,6 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 		edit func(*florete.Need)
 		want string
 	}{
-		"unknown kind":  {func(n *florete.Need) { n.Kind = "tls" }, `invalid (kind): need kind "tls": this release of flor does not know it: upgrade flor`},
 		"missing value": {func(n *florete.Need) { n.Deliver.Files["x"] = florete.File{Value: "token", Mode: "0400"} }, `invalid (malformed): answer has no value "token" for file x`},
 		"no account":    {func(n *florete.Need) { n.Deliver.Owner = "nobody-here" }, `transient (account): owner "nobody-here": no such account on this host: create it`},
 	} {

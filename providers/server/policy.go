@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +33,10 @@ type Policies struct {
 	compile func(florete.Policy) (any, error) // of the Kind; nil before the Server has it
 	log     *slog.Logger
 	now     atomic.Pointer[compiledPolicy]
-	refused []byte // the envelope that was refused last, to log it once
+
+	mu      sync.Mutex
+	polled  time.Time // last
+	refused []byte    // the envelope that was refused last, to log it once
 }
 
 // compiledPolicy is a policy with what is looked up in it: the grants are those of the kind.
@@ -173,7 +177,22 @@ func (p *Policies) run(ctx context.Context, each func()) {
 	}
 }
 
+// rootsAfter returns the trust roots of the newest policy: those that a peer was refused by
+// may have been replaced since the last look.
+func (p *Policies) rootsAfter() *florete.Roots {
+	p.poll()
+	return p.now.Load().roots
+}
+
+// poll brings a new policy in force, if there is one. Strangers can cause it, so it does
+// nothing shortly after the last time.
 func (p *Policies) poll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.polled) < pollEvery/10 {
+		return
+	}
+	defer func() { p.polled = time.Now() }()
 	old := p.now.Load()
 	envelope, err := os.ReadFile(filepath.Join(p.dir, florete.EnvelopeFile(florete.DocPolicy)))
 	if errors.Is(err, os.ErrNotExist) {

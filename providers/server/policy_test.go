@@ -14,6 +14,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 )
@@ -87,6 +88,26 @@ func TestReload(t *testing.T) {
 	log.has(t, "policy in force", 2)
 	_, err = c.Do(t.Context(), api.Path("oidc"), r)
 	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+}
+
+// TestNewRoot: whoever comes with a root that was just deployed is not refused by the old
+// ones.
+func TestNewRoot(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula")
+	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return new(echo) })
+	e.Grant(ursula, "echo", "oidc", map[string]any{"say": "hello"})
+	e.Start()
+	root, err := ca.NewRoot(providertest.Domain, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Policy.Trust.Roots = append(e.Policy.Trust.Roots, string(ca.EncodeCertificates(root.Certificate)))
+	c := e.Client(ursula)
+	c.SVID = e.SVID(e.NewIssuing(root), ursula)
+	e.Publish(providertest.Serial + 1)
+	if _, err := c.Do(t.Context(), api.Path("oidc"), api.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"say":"hello"}`)}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestPolicyRefused(t *testing.T) {

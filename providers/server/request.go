@@ -38,6 +38,9 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 		return nil
 	}
 	id, err := peerOf(ctx).verify(cs.PeerCertificates, a.Policies.now.Load().roots)
+	if err != nil && api.AsError(err).Code == api.CodeUntrusted {
+		id, err = peerOf(ctx).verify(cs.PeerCertificates, a.Policies.rootsAfter())
+	}
 	if err != nil {
 		return err
 	}

@@ -15,11 +15,11 @@ import (
 
 // harmless are the places of documents whose values open nothing, with the reason.
 var harmless = map[string]*regexp.Regexp{
-	"peers prove who they are, wherever they are": regexp.MustCompile(`/(reach/\S+/endpoints/|providers/\w+/addresses)`),
+	"peers prove who they are, wherever they are": regexp.MustCompile(`/(reach/\S+/endpoints/|providers/\w+/\w+/addresses)`),
 	"loopback listeners look up who calls":        regexp.MustCompile(`^manifest/forwarder/(reach|socks)/\S+/listen$`),
 	"the publishing host decides what is carried": regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
 	"the same again": regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+)/generation$|/staleAfter$`),
-	"order alone":    regexp.MustCompile(`^manifest/needs/[\w-]+/after/`),
+	"order alone":    regexp.MustCompile(`^manifest/needs/[\w-]+/dependsOn/`),
 	"an operator's words for the same, not a value": regexp.MustCompile(`^\w+/host$`),
 }
 

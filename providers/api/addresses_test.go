@@ -57,10 +57,10 @@ func TestAddresses(t *testing.T) {
 		"beside another's":               {addresses: []string{elsewhere, real}},
 		"by a name with two addresses":   {addresses: []string{"forge.example.org:" + port}},
 		"behind a name that is not":      {addresses: []string{"none.example.org:" + port, real}},
-		"another's alone":                {[]string{elsewhere}, api.Denied, api.CodeUntrusted},
+		"another's alone":                {[]string{elsewhere}, api.Transient, api.CodeUntrusted},
 		"another's, and one is no way":   {[]string{elsewhere, nobody}, api.Transient, api.CodeUnavailable},
 		"another's, and silence, of one": {[]string{"forge.example.org:" + otherPort}, api.Transient, api.CodeUnavailable},
-		"another's at both of them":      {[]string{elsewhere, elsewhere}, api.Denied, api.CodeUntrusted},
+		"another's at both of them":      {[]string{elsewhere, elsewhere}, api.Transient, api.CodeUntrusted},
 		"a name that does not exist now": {[]string{"none.example.org:" + port}, api.Transient, api.CodeUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -114,11 +114,11 @@ func TestProviders(t *testing.T) {
 		code     string
 		says     string
 	}{
-		"another service": {d.svid(providertest.ID("service/outline"), hour), api.Denied, api.CodeUntrusted, "presents spiffe://demo.flor/service/outline, want " + provider.String()},
-		"another's node":  {d.svid(providertest.ID("service/raishan/florete-provider-cert"), hour), api.Denied, api.CodeUntrusted, "check its address"},
-		"a stranger":      {stranger.svid(provider, hour), api.Denied, api.CodeUntrusted, "unknown authority"},
+		"another service": {d.svid(providertest.ID("service/outline"), hour), api.Transient, api.CodeUntrusted, "presents spiffe://demo.flor/service/outline, want " + provider.String()},
+		"another's node":  {d.svid(providertest.ID("service/raishan/florete-provider-cert"), hour), api.Transient, api.CodeUntrusted, "check its address"},
+		"a stranger":      {stranger.svid(provider, hour), api.Transient, api.CodeUntrusted, "unknown authority"},
 		"an expired one":  {d.svid(provider, time.Now().Add(-time.Second)), api.Transient, api.CodeClock, "renew it or set the clock"},
-		"the root itself": {tls.Certificate{Certificate: [][]byte{d.root.Certificate.Raw}, PrivateKey: d.root.Key}, api.Denied, api.CodeUntrusted, "want spiffe://<trust-domain>"},
+		"the root itself": {tls.Certificate{Certificate: [][]byte{d.root.Certificate.Raw}, PrivateKey: d.root.Key}, api.Transient, api.CodeUntrusted, "want spiffe://<trust-domain>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := d.client(c.presents, func(http.ResponseWriter, *http.Request) { t.Error("the request was sent") })

@@ -29,7 +29,7 @@ const (
 	CodeMissing       = "missing"        // transient: an operator has not put there what is requested
 	CodeBusy          = "busy"           // transient: too many requests
 	CodeBadNonce      = "bad-nonce"      // transient: the nonce expired or was of another provider
-	CodeUntrusted     = "untrusted"      // denied: the peer's certificate or proof does not verify
+	CodeUntrusted     = "untrusted"      // denied: the peer's certificate or proof does not verify; transient: the provider's, which may be renewed first
 	CodeReplayed      = "replayed"       // denied: the nonce was used before
 	CodeNotGranted    = "not-granted"    // denied: no grant in the policy
 	CodeMismatch      = "mismatch"       // denied: granted, but with other parameters

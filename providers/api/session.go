@@ -118,13 +118,13 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dial
 		InsecureSkipVerify:     true, // by host name; Peer verifies the SVID
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			id, err := Peer(cs.PeerCertificates, c.Roots, x509.ExtKeyUsageServerAuth)
-			if err != nil {
-				return err
+			if e := AsError(err); err != nil && e.Code == CodeUntrusted {
+				return Errorf(Transient, CodeUntrusted, "%s", e.Message)
 			}
-			if id != c.Provider.ID {
-				return Errorf(Denied, CodeUntrusted, "the provider presents %s, want %s: check its address", id, c.Provider.ID)
+			if err == nil && id != c.Provider.ID {
+				return Errorf(Transient, CodeUntrusted, "the provider presents %s, want %s: check its address", id, c.Provider.ID)
 			}
-			return nil
+			return err
 		},
 	}
 	if svid != nil {

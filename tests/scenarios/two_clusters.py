@@ -138,7 +138,7 @@ with subtest("the first goes likewise: the second works on, and is not taken for
     ursula.succeed("systemctl --failed --no-legend | (! grep .)")
 
 with subtest("the second's package goes, all but what its provider made: the first has nothing to mend"):
-    drhorrible.succeed("dpkg --purge florete-blue", "test -s /var/lib/florete_blue-provider/issuing.key")
+    drhorrible.succeed("dpkg --purge florete-blue", "test -s /var/lib/florete_blue-provider/cert/issuing.key")
     nothing_at(drhorrible, "/usr/bin/*_blue /usr/lib/florete_blue /usr/lib/*/*florete_blue* /var/lib/florete_blue")
     assert not drhorrible.succeed("systemctl list-units --no-legend 'florete_blue-*'")
     wait_well(drhorrible, "flor")

@@ -266,6 +266,16 @@ func (c *cluster) activate(ctx context.Context) error {
 			return fmt.Errorf("needs of%s are not fulfilled after %s: p %v, b %v, c %v", missing, local.Limit, c.p.Ended(), c.b.Ended(), c.c.Ended())
 		}
 	}
+	for end := time.Now().Add(local.Limit); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial("tcp", c.loopback+".0.1:5556")
+		if err == nil {
+			conn.Close()
+			break
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("pages to sign in: %w", err)
+		}
+	}
 	svid, err := c.c.SVID("cert-user-alice")
 	if err != nil {
 		return err

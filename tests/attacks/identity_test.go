@@ -60,7 +60,7 @@ func TestIdentity(t *testing.T) {
 			return c.need(t, c.b, "cert-node", func(client *api.Client, _ *api.Request) { client.Provider = c.b.Manifest.Providers["p"]["oidc"] })
 		},
 		refusal: "unknown-method",
-		row:     local.Decision{Caller: b, Decision: "invalid", Code: api.CodeUnknownMethod, Message: "/cert/svid"},
+		row:     local.Decision{Caller: b, Decision: "invalid", Code: api.CodeUnknownMethod, Message: "/cert/request"},
 	}, attack{
 		name: "the process that signs people in, in place of the one with the issuing key",
 		try: func(t *testing.T, c *cluster) error {

@@ -21,6 +21,6 @@
 //
 // A host is authenticated by its node SVID in the TLS handshake, and in a request for a
 // need also by its SSH host key, which signs the connection (DeviceStatement). Only
-// /health, POST /cert/nonce and the enrolment form of POST /cert/svid come without an
+// /health, POST /cert/nonce and the enrolment form of POST /cert/request come without an
 // SVID; the last carries a Proof.
 package api

@@ -124,7 +124,9 @@ func TestSenderIsGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := receive(t, "127.0.0.1:0")
-			c, err := net.Dial("udp", r.LocalAddr().String())
+			// From an address at which no other test has the port over TCP.
+			own := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.IPv4(127, 77, 0, 1)}}
+			c, err := own.DialContext(t.Context(), "udp", r.LocalAddr().String())
 			if err != nil {
 				t.Fatal(err)
 			}

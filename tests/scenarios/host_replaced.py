@@ -46,8 +46,9 @@ with subtest("the new machine is deployed: it enrols, has all that its services 
         wait_reaches(mgmt01, service)
     print(f"       at work {time.time() - began:.0f} s after it was installed")
 
-with subtest("from now on the old machine gets nothing of what its certificate was good for"):
-    for need in ("cert-service-wiki", "oidc-outline", "config-documents"):
+with subtest("from now on the old machine gets no certificate and no secret"):
+    # Its documents, which hold neither, it reads until its certificate ends: providers/README.md.
+    for need in ("cert-service-wiki", "oidc-outline"):
         heard = former_asks(need)
         assert heard["event"] == "failed", heard
     print(f"       {heard['message']}")

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -146,6 +147,9 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		call.Need = "config-documents"
 		call.Serial, _ = strconv.ParseInt(r.URL.Query().Get("serial"), 10, 64)
+		proof, err := base64.StdEncoding.DecodeString(r.Header.Get(api.HeaderDevice))
+		p.cluster.must(err)
+		q.Device = string(proof)
 	} else if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 		reply(w, nil, api.Errorf(api.Invalid, api.CodeMalformed, "%v", err))
 		return
@@ -156,7 +160,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.calls = append(p.calls, call)
 	refuse := p.refuse
 	p.mu.Unlock()
-	if e := p.authenticate(r.TLS, q, r.Method != http.MethodGet); e != nil {
+	if e := p.authenticate(r.TLS, q); e != nil {
 		reply(w, nil, e)
 		return
 	}
@@ -178,7 +182,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // authenticate checks the node's SVID, and its device proof, or at enrolment its proof.
-func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request, device bool) *api.Error {
+func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request) *api.Error {
 	roots, err := florete.NewRoots(Domain, []string{p.cluster.Root})
 	p.cluster.must(err)
 	binding, err := api.ChannelBinding(cs)
@@ -192,7 +196,7 @@ func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request, device b
 			return api.AsError(err)
 		}
 		statement := api.DeviceStatement{Node: Node, Provider: p.id, Binding: binding}
-		if err := statement.Verify(q.Device, p.cluster.declared()); device && err != nil {
+		if err := statement.Verify(q.Device, p.cluster.declared()); err != nil {
 			return api.Errorf(api.Denied, api.CodeDeviceKey, "%v", err)
 		}
 		return nil

@@ -77,13 +77,18 @@ func (h *Host) Fetch(ctx context.Context, a Attempt) (api.Answer, *Error) {
 	return answer, nil
 }
 
-// Artifact gets the documents that a provider has for this node.
+// Artifact gets the documents that a provider has for this node. They may declare another
+// SSH host key than the manifest in force.
 func (h *Host) Artifact(ctx context.Context, a Attempt) (api.Artifact, *Error) {
 	svid, failed := h.svid()
 	if failed != nil {
 		return api.Artifact{}, failed
 	}
-	artifact, err := h.client(a, svid, nil).Artifact(ctx)
+	key, failed := h.hostKey()
+	if failed != nil {
+		return api.Artifact{}, failed
+	}
+	artifact, err := h.client(a, svid, key).Artifact(ctx)
 	if err != nil {
 		return api.Artifact{}, &Error{Error: api.AsError(err), Received: true}
 	}
@@ -96,7 +101,7 @@ func (h *Host) send(ctx context.Context, a Attempt, path string, r api.Request) 
 	if failed != nil && !enrol {
 		return api.Answer{}, failed
 	}
-	key, failed := h.hostKey()
+	key, failed := h.declaredHostKey()
 	if failed != nil {
 		return api.Answer{}, failed
 	}

@@ -115,7 +115,7 @@ func TestHostKeyRefuses(t *testing.T) {
 	} {
 		declared := h.Manifest.Identity.SSHHostKey
 		edit()
-		if _, e := h.hostKey(); e == nil || e.Received || e.Code != CodeHostKey || e.Kind != api.Denied || !strings.Contains(e.Message, want) {
+		if _, e := h.declaredHostKey(); e == nil || e.Received || e.Code != CodeHostKey || e.Kind != api.Denied || !strings.Contains(e.Message, want) {
 			t.Errorf("%v, want %q", e, want)
 		}
 		h.Manifest.Identity.SSHHostKey = declared

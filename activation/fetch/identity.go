@@ -56,9 +56,7 @@ func (h *Host) Trusts(n florete.Need) bool {
 	return err == nil || api.AsError(err).Code == api.CodeClock
 }
 
-// hostKey is the SSH host key, which must be the one that the manifest declares: with any
-// other the provider would refuse the proof. It is read for each request, and tried again
-// while it is wrong, since either may change: the file, or by newer documents the other.
+// hostKey is the SSH host key. It is read for each request, since it may change.
 func (h *Host) hostKey() (ssh.Signer, *Error) {
 	text, err := os.ReadFile(h.HostKey)
 	if err != nil {
@@ -67,6 +65,16 @@ func (h *Host) hostKey() (ssh.Signer, *Error) {
 	signer, err := ssh.ParsePrivateKey(text)
 	if err != nil {
 		return nil, local(api.Denied, CodeHostKey, fmt.Errorf("SSH host key %s: %w", h.HostKey, err))
+	}
+	return signer, nil
+}
+
+// declaredHostKey is the SSH host key, which must be the one that the manifest declares: with
+// any other a provider of the same deployment refuses the proof, and this names the remedy.
+func (h *Host) declaredHostKey() (ssh.Signer, *Error) {
+	signer, failed := h.hostKey()
+	if failed != nil {
+		return nil, failed
 	}
 	declared, err := api.ParseHostKey(h.Manifest.Identity.SSHHostKey)
 	if err != nil {

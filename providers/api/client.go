@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -23,8 +24,12 @@ const (
 // Path is where needs of a kind are requested, with POST.
 func Path(kind string) string { return "/" + kind + "/request" }
 
-// HeaderKey carries the idempotency key of a request.
-const HeaderKey = "Idempotency-Key"
+// Headers: the idempotency key of a request, and where a request has no body its device
+// proof, in base64.
+const (
+	HeaderKey    = "Idempotency-Key"
+	HeaderDevice = "Device-Proof"
+)
 
 // The longest request and answers, in bytes. A need's longest answer is a file of a MiB,
 // escaped. The longest documents are those of a provider's host: 17 MB with 10,000 hosts.
@@ -50,7 +55,7 @@ type Client struct {
 	SVID *tls.Certificate
 
 	// HostKey is the node's SSH host key, which proves the node at enrolment and in
-	// every request. Documents are read without it.
+	// every request.
 	HostKey ssh.Signer
 
 	// Dial connects to an address of the provider as it is written; nil for TCP, to each
@@ -73,14 +78,8 @@ func (c *Client) Do(ctx context.Context, path string, r Request) (Answer, error)
 		return Answer{}, err
 	}
 	defer s.close()
-	if c.HostKey != nil {
-		binding, err := s.binding()
-		if err != nil {
-			return Answer{}, err
-		}
-		if r.Device, err = (DeviceStatement{c.Node, c.Provider.ID, binding}).Sign(c.HostKey); err != nil {
-			return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
-		}
+	if r.Device, err = s.proveDevice(); err != nil {
+		return Answer{}, err
 	}
 	return s.request(path, r)
 }
@@ -102,7 +101,7 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	}
 	defer s.close()
 	var nonce Nonce
-	if err := s.call(http.MethodPost, PathNonce, nil, &nonce); err != nil {
+	if err := s.call(http.MethodPost, PathNonce, http.Header{}, nil, &nonce); err != nil {
 		return Answer{}, err
 	}
 	binding, err := s.binding()
@@ -126,7 +125,12 @@ func (c *Client) Artifact(ctx context.Context) (Artifact, error) {
 		return Artifact{}, err
 	}
 	defer s.close()
+	proof, err := s.proveDevice()
+	if err != nil {
+		return Artifact{}, err
+	}
+	header := http.Header{HeaderDevice: {base64.StdEncoding.EncodeToString([]byte(proof))}}
 	var a Artifact
-	err = s.call(http.MethodGet, fmt.Sprintf("%s%s?serial=%d", PathArtifact, c.Node.Name(), c.Serial), nil, &a)
+	err = s.call(http.MethodGet, fmt.Sprintf("%s%s?serial=%d", PathArtifact, c.Node.Name(), c.Serial), header, nil, &a)
 	return a, err
 }

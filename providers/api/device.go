@@ -15,8 +15,8 @@ import (
 const DeviceNamespace = "florete-device"
 
 // DeviceStatement is what a node signs with its SSH host key on each connection on which
-// it requests certificates or secrets: the SVID alone, which the forwarder's account can
-// read, obtains neither.
+// it requests anything: the SVID alone, which the forwarder's account can read, obtains
+// nothing.
 //
 // It has no nonce. The binding depends on fresh random values of both sides (RFC 8446
 // section 7.5), so no other connection ever has it, and the statement ends with the

@@ -2,7 +2,7 @@
 //
 // A host requests one need at a time:
 //
-//	POST /oidc/register
+//	POST /oidc/request
 //	Idempotency-Key: 9f86d0…
 //	{"need":"oidc-outline","serial":1784011430,"generation":1,
 //	 "body":{"redirectURIs":["http://…"],"service":"spiffe://demo.flor/service/outline"},
@@ -19,8 +19,8 @@
 // The same request twice has the same answer. A request with the key of another
 // request is invalid.
 //
-// A host is authenticated by its node SVID in the TLS handshake, and in a request for a
-// need also by its SSH host key, which signs the connection (DeviceStatement). Only
+// A host is authenticated by its node SVID in the TLS handshake and by its SSH host key,
+// which signs the connection (DeviceStatement). Only
 // /health, POST /cert/nonce and the enrolment form of POST /cert/request come without an
 // SVID; the last carries a Proof.
 package api

@@ -156,10 +156,35 @@ func (s *session) binding() ([]byte, error) {
 	return b, nil
 }
 
+// proveDevice signs the connection with the SSH host key; empty where the client has none.
+func (s *session) proveDevice() (string, error) {
+	if s.client.HostKey == nil {
+		return "", nil
+	}
+	binding, err := s.binding()
+	if err != nil {
+		return "", err
+	}
+	proof, err := (DeviceStatement{s.client.Node, s.client.Provider.ID, binding}).Sign(s.client.HostKey)
+	if err != nil {
+		return "", Errorf(Invalid, CodeMalformed, "%v", err)
+	}
+	return proof, nil
+}
+
 // request sends one with its idempotency key.
 func (s *session) request(path string, r Request) (Answer, error) {
+	key, err := r.Key(s.client.Node)
+	if err != nil {
+		return Answer{}, Errorf(Invalid, CodeMalformed, "%v", err)
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
+	}
+	header := http.Header{HeaderKey: {key}, "Content-Type": {"application/json"}}
 	var a Answer
-	if err := s.call(http.MethodPost, path, &r, &a); err != nil {
+	if err := s.call(http.MethodPost, path, header, bytes.NewReader(b), &a); err != nil {
 		return Answer{}, err
 	}
 	if len(a.Values) == 0 {
@@ -186,22 +211,7 @@ func (s *session) exchange(req *http.Request, most int64) (*http.Response, []byt
 }
 
 // call makes one exchange and decodes what comes back into answer.
-func (s *session) call(method, path string, r *Request, answer any) error {
-	var body io.Reader
-	header := http.Header{}
-	if r != nil {
-		key, err := r.Key(s.client.Node)
-		if err != nil {
-			return Errorf(Invalid, CodeMalformed, "%v", err)
-		}
-		b, err := json.Marshal(r)
-		if err != nil {
-			return Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
-		}
-		header.Set(HeaderKey, key)
-		header.Set("Content-Type", "application/json")
-		body = bytes.NewReader(b)
-	}
+func (s *session) call(method, path string, header http.Header, body io.Reader, answer any) error {
 	req, err := http.NewRequestWithContext(s.ctx, method, "https://"+s.address+path, body)
 	if err != nil {
 		return AsError(err)

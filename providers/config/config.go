@@ -1,6 +1,7 @@
 // Package config is the kind of need that hands a node its own signed documents:
 //
 //	GET /config/artifact/<node>?serial=1784011430
+//	Device-Proof: LS0tLS1CRUdJTiBTU0gg…
 //	→ {"documents":[{"envelope":"…","body":"…","signature":"…"}, …]}
 //
 // They lie in one directory per node as `florctl publish` leaves them. The host

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
@@ -110,6 +111,12 @@ func TestRefused(t *testing.T) {
 	unknown.Serial = providertest.Serial + 1
 	_, err = unknown.Artifact(t.Context())
 	providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
+
+	thief := e.Client(ursula) // has a copy of its SVID
+	for _, thief.HostKey = range []ssh.Signer{nil, e.HostKey(raishan)} {
+		_, err = thief.Artifact(t.Context())
+		providertest.WantError(t, err, api.Denied, api.CodeDeviceKey)
+	}
 
 	// Unsigned documents, and another host's in the place of ursula's.
 	for host, documents := range documents(t, 1000, "ursula", "raishan") {

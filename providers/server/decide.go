@@ -130,6 +130,9 @@ func (a *request) read(ctx context.Context, k Reader, node string) (any, change,
 	if node != a.caller.Name() {
 		return nil, change{}, api.Errorf(api.Denied, api.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.caller)
 	}
+	if err := a.verifyDevice(f); err != nil {
+		return nil, change{}, f.policyBehind(err, a.row.Serial)
+	}
 	g, ok := f.reads[a.caller]
 	if !ok {
 		return nil, change{}, f.policyBehind(api.Errorf(api.Denied, api.CodeNotGranted,

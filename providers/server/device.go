@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/base64"
 	"fmt"
 
 	"golang.org/x/crypto/ssh"
@@ -20,6 +21,15 @@ func hostKeys(p florete.Policy) (map[florete.ID]ssh.PublicKey, error) {
 		keys[d.ID] = key
 	}
 	return keys, nil
+}
+
+// deviceProof is the device proof of a request without a body.
+func deviceProof(header string) (string, error) {
+	proof, err := base64.StdEncoding.DecodeString(header)
+	if err != nil {
+		return "", api.Errorf(api.Invalid, api.CodeMalformed, "%s: %v", api.HeaderDevice, err)
+	}
+	return string(proof), nil
 }
 
 // verifyDevice refuses a request with an SVID unless the SSH host key that the policy has

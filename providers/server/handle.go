@@ -78,6 +78,9 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 			err = api.Errorf(api.Invalid, api.CodeMalformed, "serial %q: not a number", text)
 		}
 	}
+	if err == nil {
+		a.request.Device, err = deviceProof(r.Header.Get(api.HeaderDevice))
+	}
 	a.reply(w, r, func() (any, change, error) {
 		if err != nil {
 			return nil, change{}, err
@@ -111,7 +114,7 @@ func (a *request) withSlot(ctx context.Context, decide func() (any, change, erro
 	}
 }
 
-// who is the caller: a node, or where nothing but a proof says so, that of an
+// who is the caller: a node, or where nothing but a proof names one, that of an
 // address.
 func (a *request) who() string {
 	if a.svid != nil {

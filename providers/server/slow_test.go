@@ -2,8 +2,9 @@ package server_test
 
 import (
 	"context"
-	"crypto/tls"
+	"encoding/base64"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -43,20 +44,17 @@ func startLong(t *testing.T) *providertest.Env {
 // TestSlowReaders: a node that asks and does not read keeps nobody waiting.
 func TestSlowReaders(t *testing.T) {
 	e := startLong(t)
-	config := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*e.SVID(e.Issuing, ursula)}}
+	svid := e.SVID(e.Issuing, ursula)
 	const slots = 32
 	for range slots {
-		raw, err := e.Dial(t.Context(), "tcp", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer raw.Close()
-		raw.(*net.TCPConn).SetReadBuffer(4096)
-		conn := tls.Client(raw, config)
-		fmt.Fprintf(conn, "GET %sursula HTTP/1.1\r\nHost: provider\r\n\r\n", api.PathArtifact)
+		c := connect(t, e, svid)
+		c.c.NetConn().(*net.TCPConn).SetReadBuffer(4096)
+		proof := base64.StdEncoding.EncodeToString([]byte(c.proof(nil)))
+		fmt.Fprintf(c.c, "GET %sursula HTTP/1.1\r\nHost: provider\r\n%s: %s\r\n\r\n", api.PathArtifact, api.HeaderDevice, proof)
 		// The answer has begun, so it was decided.
-		if _, err := conn.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
+		begun := make([]byte, len("HTTP/1.1 200"))
+		if _, err := io.ReadFull(c.in, begun); err != nil || string(begun) != "HTTP/1.1 200" {
+			t.Fatalf("%q, %v", begun, err)
 		}
 	}
 	_, err := e.Client(providertest.ID("node/raishan")).Artifact(t.Context())

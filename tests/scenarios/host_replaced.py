@@ -34,7 +34,7 @@ with subtest("once the provider is deployed the old machine obtains no certifica
     wait_until(lambda: former_asks("cert-node")["event"] == "failed", lambda: "the old machine is refused", timeout=10)
     heard = former_asks("cert-node")
     assert heard["kind"] == "denied", heard
-    for need in ("cert-service-wiki", "oidc-outline"):
+    for need in ("cert-service-wiki", "oidc-outline", "config-documents"):
         heard = former_asks(need)
         assert (heard["kind"], heard["code"]) == ("denied", "device-key"), heard
     print(f"       {heard['message']}")
@@ -46,9 +46,8 @@ with subtest("the new machine is deployed: it enrols, has all that its services 
         wait_reaches(mgmt01, service)
     print(f"       at work {time.time() - began:.0f} s after it was installed")
 
-with subtest("from now on the old machine gets no certificate and no secret"):
-    # Its documents, which hold neither, it reads until its certificate ends: providers/README.md.
-    for need in ("cert-service-wiki", "oidc-outline"):
+with subtest("from now on the old machine gets nothing"):
+    for need in ("cert-service-wiki", "oidc-outline", "config-documents"):
         heard = former_asks(need)
         assert heard["event"] == "failed", heard
     print(f"       {heard['message']}")

@@ -28,7 +28,7 @@ with subtest("restarted, the provider makes another key; the operator signs it, 
     assert not result["failed"], result
     print(f"       {result['requests']} requests, none failed")
 
-with subtest("stolen: with the key anybody is anyone, for as long as the issuing certificate lasts"):
+with subtest("stolen: its certificates are believed while the issuing one lasts; a provider wants the SSH host key too"):
     laptop.succeed(f"mkdir {THIEF}", f"cat > {THIEF}/ca.pem <<'END'\n{stolen}END")
     laptop.succeed(
         f"cd {THIEF}; openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -subj / -out csr.pem",
@@ -36,7 +36,7 @@ with subtest("stolen: with the key anybody is anyone, for as long as the issuing
         f"cd {THIEF}; openssl x509 -req -in csr.pem -CA ca.pem -CAkey ca.pem -CAcreateserial -days 90 -extfile extensions -out leaf.pem",
         f"cd {THIEF}; cat leaf.pem ca.pem > chain.pem",
     )
-    assert "manifest" in thief_reads(), thief_reads()
+    assert "device-key" in thief_reads(), thief_reads()
     read = ursula.succeed(SECRET)
 
 with subtest("a new root and a new key: the provider believes the thief no more"):

@@ -10,7 +10,7 @@ import (
 // Instance names one of several clusters that a host is a member of, hosts.<name>.instance
 // of its topology. Each has directories, units and accounts of its own, called
 // florete_<instance>; the zero value, a host's only instance, is called florete.
-// nix/units/common.nix says the same.
+// nix/units/common.nix repeats it.
 type Instance string
 
 var instance = regexp.MustCompile(`^([a-z]([a-z0-9-]{0,12}[a-z0-9])?)?$`)

@@ -21,7 +21,7 @@ const (
 )
 
 // NeedState is what activation knows of a need, on disk as Layout.NeedStateFile. Digest,
-// Generation, Fulfilled and Expires are of what is delivered, whatever State says of the
+// Generation, Fulfilled and Expires are of what is delivered, whatever State is of the
 // attempts to replace it.
 type NeedState struct {
 	State              NeedStatus `json:"state"`    // empty before the first request

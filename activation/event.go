@@ -15,7 +15,7 @@ import (
 const (
 	EventDocuments    = "documents"     // a set of documents is in force
 	EventKept         = "kept"          // a need is fulfilled already: no request
-	EventAdopted      = "adopted"       // a need is fulfilled by files that were there; Message says where
+	EventAdopted      = "adopted"       // a need is fulfilled by files that were there; Message has the place
 	EventFulfilled    = "fulfilled"     // a need was answered and is delivered
 	EventFailed       = "failed"        // an attempt failed
 	EventBlocked      = "blocked"       // a need waits for others

@@ -22,10 +22,10 @@ type host struct {
 	serial       int64
 	config       Config
 
-	mu       sync.Mutex
-	events   []Event
-	notified []florete.Action
-	tell     error // what notifying units ends with
+	mu        sync.Mutex
+	events    []Event
+	notified  []florete.Action
+	notifyErr error // what notifying units ends with
 }
 
 func newHost(t *testing.T) *host {
@@ -45,10 +45,10 @@ func newHost(t *testing.T) *host {
 		Notify: func(_ context.Context, a florete.Action) error {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			if h.tell == nil {
+			if h.notifyErr == nil {
 				h.notified = append(h.notified, a)
 			}
-			return h.tell
+			return h.notifyErr
 		},
 	}
 	h.deploy()

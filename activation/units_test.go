@@ -38,7 +38,7 @@ func TestUnitsAreToldOfChangesAlone(t *testing.T) {
 func TestUntoldUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.tell = errors.New("unit is masked")
+		h.notifyErr = errors.New("unit is masked")
 		h.wantExit(h.once(), ExitWaiting)
 		h.wantLine("oidc-outline: fulfilled, but units could not be notified: unit is masked; next in ")
 		if e := h.state("oidc-outline").Error; e == nil || e.Code != codeNotify {
@@ -47,7 +47,7 @@ func TestUntoldUnits(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Hour)
 		stop()
-		h.tell = nil
+		h.notifyErr = nil
 		stop = h.run()
 		time.Sleep(time.Second)
 		h.wantExit(stop(), ExitFulfilled)
@@ -93,7 +93,7 @@ func TestOneUnitOfTwo(t *testing.T) {
 func TestNobodyToTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.tell = notify.ErrNobody
+		h.notifyErr = notify.ErrNobody
 		h.wantExit(h.once(), ExitFulfilled)
 		h.wantLine("oidc-outline: not notified: outline.service: restart: no systemd runs here and no --hook is given")
 	})

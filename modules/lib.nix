@@ -35,9 +35,9 @@ let
     else null;
 
   # Where a host of that instance is configured, and what makes this the place.
-  elsewhere = said:
-    if said == "" then "hosts.${host}.instance is not written: write services.florete.cluster = …; here"
-    else "hosts.${host}.instance is ${builtins.toJSON said}: write imports = [ (florete.lib.instance ${builtins.toJSON said}) ]; and services.florete_${said}.cluster = …; here";
+  elsewhere = declared:
+    if declared == "" then "hosts.${host}.instance is not written: write services.florete.cluster = …; here"
+    else "hosts.${host}.instance is ${builtins.toJSON declared}: write imports = [ (florete.lib.instance ${builtins.toJSON declared}) ]; and services.florete_${declared}.cluster = …; here";
   there = if instance == "" then "leave it out there" else "hosts.${host}.instance = ${builtins.toJSON instance}; there";
 in
 {

@@ -3,18 +3,18 @@
 let
   inherit (lib) any attrNames concatMap concatStringsSep elem filter groupBy hasPrefix intersectAttrs listToAttrs map mapAttrsToList nameValuePair optional optionals removePrefix;
 
-  # Address, with its protocol → the attribute that says so, of one instance.
+  # Address, with its protocol → the attribute that declares it, of one instance.
   listeners = { cfg, known, manifest, option, policy, ... }:
     let
       inherit (manifest) forwarder;
-      says = attribute: address: nameValuePair address "hosts.${cfg.hostName}.${attribute}";
+      of = attribute: address: nameValuePair address "hosts.${cfg.hostName}.${attribute}";
     in
     listToAttrs (
       optionals (known && cfg.forwarder.enable or false)
-        (map (l: says "loopback" "${l.listen}/${l.protocol or "tcp"}") (forwarder.reach ++ forwarder.socks)
-          ++ map (l: says "forwarderPort" "${l}/udp") forwarder.listen)
+        (map (l: of "loopback" "${l.listen}/${l.protocol or "tcp"}") (forwarder.reach ++ forwarder.socks)
+          ++ map (l: of "forwarderPort" "${l}/udp") forwarder.listen)
       ++ optionals (policy != null && cfg.provider.enable or false)
-        (map (l: says "providerPort" "${l}/tcp") (concatMap (p: p.listen) (lib.attrValues policy.provider))
+        (map (l: of "providerPort" "${l}/tcp") (concatMap (p: p.listen) (lib.attrValues policy.provider))
           ++ optional (cfg.provider.settings ? oidc.listen)
             (nameValuePair "${cfg.provider.settings.oidc.listen}/tcp" "${option}.provider.settings.oidc.listen"))
     );

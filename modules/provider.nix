@@ -22,7 +22,7 @@ in
       default = { };
       example = literalExpression "{ cert.issuingCertificate = ./issuing.crt; }";
       description = ''
-        What `${etc}/provider.hujson` says: `policy`, `state`, `needs`, and of
+        What `${etc}/provider.hujson` has: `policy`, `state`, `needs`, and of
         each kind that this host runs `cert.issuingCertificate`, `config.artifacts`,
         `file.dir`, `oidc.listen` and `oidc.users`. What the cluster gives this host to
         provide has settings already.

@@ -23,7 +23,7 @@ rec {
     || isV6 v && !matches "[0:]+|[Ff]([Ff][0-9A-Fa-f]|[Ee][89ABab])[0-9A-Fa-f]:.*" v
       && (v == "::1" || !matches "(0:){5}(0|ffff):.*" (spelled v) || matches "(0:){7}1" (spelled v));
 
-  # Not of a link: a link-local address does not say which.
+  # Not of a link: a link-local address does not name it.
   isMachine = v:
     isUnicast v && !matches "[Ff][Ee][89AaBb].:.*" v
     || isName v && stringLength v <= 253 && !matches ".*\\.rete" v;

@@ -19,7 +19,7 @@ rec {
   # optionalAttrs :: Bool -> AttrSet -> AttrSet
   optionalAttrs = condition: set: if condition then set else { };
 
-  # A list as the names of a set, to ask whether it has one: [ "a" ] → { a = null; }
+  # A list as the names of a set, to look one up: [ "a" ] → { a = null; }
   # toSet :: [String] -> AttrSet
   toSet = list: listToAttrs (map (name: { inherit name; value = null; }) list);
 

@@ -1,5 +1,5 @@
 # What a host must fetch, from whom, and where it goes: derived from what runs on it, as
-# the kinds say. Nobody configures needs.
+# the kinds define. Nobody configures needs.
 topology:
 let
   inherit (builtins)
@@ -26,7 +26,7 @@ let
   kinds = attrValues (mapAttrs (kind: k: let needs = k.needs t; in host: map (n: n // { inherit kind; }) (needs host)) (import ./kinds));
 in
 rec {
-  # host → what the kinds say it needs
+  # host → what the kinds need there
   # wanted :: { hostName = [Need]; }
   wanted = mapAttrs (_: host: concatMap (of: of host) kinds) t.hosts;
 

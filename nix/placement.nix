@@ -108,7 +108,7 @@ in
   # hosts :: Service -> [hostName]
   hosts = service: if names service then named service else chosen.${service.name};
 
-  # The hosts that fit what a placement asks for.
+  # The hosts that fit what a placement requires.
   # fitting :: Placement -> [hostName]
   inherit fitting;
 }

@@ -1,4 +1,4 @@
-# Types of single values; types.nix says what a type is.
+# Types of single values; types.nix defines what a type is.
 let
   inherit (builtins) concatStringsSep elem elemAt isInt isString map match stringLength toJSON;
   inherit (import ./lib.nix) invalid;

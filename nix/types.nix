@@ -4,7 +4,7 @@
 #   invalid          stands for one that was written wrongly: other checks skip it
 #   faults place v   what is wrong with v, as a list of faults
 #   clean v          v with every invalid part replaced
-#   valid v          is that v itself? Not every type says
+#   valid v          is that v itself? Not every type has it
 #   named name v     of records: clean v, with its name
 # Whatever a person wrote, what `clean` returns is safe to compute with. So one run
 # finds faults of shape and of meaning together and none of them is a stack trace.

@@ -30,7 +30,7 @@ import (
 	"github.com/florete/florete"
 )
 
-// Config says where credentials are.
+// Config locates credentials.
 type Config struct {
 	Layout florete.Layout
 	Log    *slog.Logger

@@ -26,7 +26,7 @@ type Config struct {
 	// one does.
 	Units Units
 
-	// Guards reports whether the table of package guard is there; default: as nft says.
+	// Guards reports whether the table of package guard is there; default: as nft lists it.
 	Guards func(ctx context.Context) bool
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/agent/forward/metrics"
 )
 
-// Config says where a forwarder lives.
+// Config locates a forwarder's files.
 type Config struct {
 	Layout florete.Layout // what activation keeps
 	Socket string         // of status

@@ -155,7 +155,7 @@ func TestGuardSenders(t *testing.T) {
 	refusals(t, c.Laptop, "unproven-sender", 1)
 
 	guarded(t, c.Laptop)
-	agenttest.WaitFor(t, "alice to be heard", func() bool { send(mine); return len(senders) > 0 })
+	agenttest.WaitFor(t, "alice's datagram to arrive", func() bool { send(mine); return len(senders) > 0 })
 	send(mine)
 	wait("alice's session")
 	drain := func() {

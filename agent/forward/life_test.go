@@ -50,7 +50,7 @@ func TestWaitsForManifestAndIdentity(t *testing.T) {
 	empty := agenttest.NewHost(t, "laptop", c.CA)
 	run(t, empty)
 	run(t, c.Ursula)
-	agenttest.WaitFor(t, "the agent to say what it waits for", func() bool {
+	agenttest.WaitFor(t, "the agent to report what it waits for", func() bool {
 		p := report(t, empty).Problems
 		return len(p) == 1 && strings.Contains(p[0], "no manifest accepted yet")
 	})

@@ -98,7 +98,7 @@ func exchangeIn(limit time.Duration, c net.Conn, payload []byte) error {
 	}
 }
 
-// reachesUDP is to be tried again and again: a session that was refused is not heard for
+// reachesUDP is to be tried again and again: a session that was refused is not answered for
 // a second.
 func reachesUDP(c net.Conn) bool { return exchangeIn(time.Second, c, []byte("anybody?")) == nil }
 

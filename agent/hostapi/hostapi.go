@@ -1,5 +1,5 @@
 // Package hostapi is the API of one host for those whom a role admits: HTTP on Unix
-// sockets, which are published through the forwarder where the flake says so, and nowhere
+// sockets, which are published through the forwarder where the flake declares it, and nowhere
 // else. The one to read serves:
 //
 //	GET /manifest                        the manifest in force, its exact bytes
@@ -28,7 +28,7 @@ import (
 	"github.com/florete/florete/agent/status"
 )
 
-// Config says which host it is.
+// Config identifies the host.
 type Config struct {
 	Instance florete.Instance
 	Layout   florete.Layout

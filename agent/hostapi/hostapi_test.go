@@ -136,7 +136,7 @@ func TestNames(t *testing.T) {
 	h.want(421, "", "GET", "/manifest")
 }
 
-// TestRefetchFollowsNoLinkOut: root may be who asks, and the directory is not root's.
+// TestRefetchFollowsNoLinkOut: root may be the caller, and the directory is not root's.
 func TestRefetchFollowsNoLinkOut(t *testing.T) {
 	outside, dir := filepath.Join(t.TempDir(), "shadow"), t.TempDir()
 	if err := os.WriteFile(outside, []byte("kept"), 0o600); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete"
 )
 
-// errNoNeed says that the manifest has no such need.
+// errNoNeed: the manifest has no such need.
 var errNoNeed = errors.New("no such need")
 
 // Refetch has activation request a need again, within ten seconds: it leaves a file in

@@ -72,7 +72,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 }
 
-// apply makes the block say what the manifest in force says, of which document is the one
+// apply makes the block that of the manifest in force, of which document is the one
 // applied before.
 func (c Config) apply(document *florete.Document) error {
 	doc, err := c.Layout.Refresh(*document)

@@ -59,7 +59,7 @@ func compareHosts(name string, h Host, cluster string, o Host) (faults []Fault) 
 	}
 	if h.Instance == o.Instance {
 		differ("instance", "in cluster "+cluster+" the same machine has as well", fmt.Sprintf("%q", string(h.Instance)),
-			"say which of them is the further one, instance = \"…\";")
+			"declare which of them is the further one, instance = \"…\";")
 	}
 	if h.ForwarderPort == o.ForwarderPort {
 		differ("forwarderPort", "in cluster "+cluster+" the same machine has as well", h.ForwarderPort, "write another in one of them")

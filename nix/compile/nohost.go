@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/nix/nearest"
 )
 
-// NoHost is the error of who asks for a host that a cluster does not have.
+// NoHost is the error for a host that a cluster does not have.
 func NoHost(cluster, host string, known []string) error {
 	remedy := fmt.Sprintf("it has %d others", len(known))
 	if near := nearest.Name(host, known); near != "" {

@@ -44,7 +44,7 @@ const (
 
 // PrivateKeys are faults, one for each file of the flake with a private key in it. Files
 // over 1 MiB are not looked at, nor more than 64 MiB altogether. Nix reads them: its store
-// may lie elsewhere than its paths say.
+// may lie elsewhere than at its paths.
 func (t Tree) PrivateKeys(ctx context.Context) ([]Fault, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -14,7 +14,7 @@ type Units struct {
 	Instance florete.Instance
 	Files    map[string]string // by name, "florete-agent.service"
 	Sysusers string            // the accounts they need, sysusers.d(5)
-	Sysctl   string            // what they ask of the kernel, sysctl.d(5)
+	Sysctl   string            // what they need of the kernel, sysctl.d(5)
 }
 
 // ReadUnits returns the units of a host whose commands are in directory bin.

@@ -8,7 +8,7 @@ in
   doc = "hands hosts their documents";
   port = 1;
   settings = {
-    interval = default "hosts ask again after so many seconds" 900 seconds;
+    interval = default "hosts fetch again after so many seconds" 900 seconds;
     staleAfter = default "a host that received no answer for so many seconds raises an alarm; more than `interval`" 86400 seconds;
   };
 

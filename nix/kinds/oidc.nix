@@ -91,7 +91,7 @@ in
           (fault {
             id = "FL045";
             place = "services.${n}.sso";
-            problem = "signing in asks the issuer, which the service may not reach:";
+            problem = "signing in needs the issuer, which the service may not reach:";
             value = "service ${issuer}";
             remedy = "give services.${n}.roles a role that reaches ${issuer}";
           })

@@ -177,7 +177,7 @@ func (g generator) cluster() *cluster {
 	return c
 }
 
-// trust has the cluster's roots and what its providers are told, each in one way of several.
+// trust has the cluster's roots and what its providers are set to, each in one way of several.
 func (c *cluster) trust() {
 	which := len(c.Hosts) + 3*len(c.Services) + 5*len(c.Users)
 	c.Trust["roots"] = roots()[which%len(roots())]

@@ -192,7 +192,7 @@ func put(set map[string]any, place string, value any) {
 	put(set[first].(map[string]any), rest, value)
 }
 
-// Of one odd value, either the compiler says that it is wrong or no program does.
+// Of one odd value, either the compiler refuses it or no program does.
 func TestOddValuesAreRefusedOrAccepted(t *testing.T) {
 	var all []json.RawMessage
 	var names []string
@@ -217,7 +217,7 @@ func TestOddValuesAreRefusedOrAccepted(t *testing.T) {
 	}
 }
 
-// refused tells whether the compiler refuses roots that Nix cannot decode.
+// refused reports whether the compiler refuses roots that Nix cannot decode.
 func refused(topology json.RawMessage) bool {
 	var c struct {
 		TrustDomain string

@@ -102,7 +102,7 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 
 type documents = map[string]compile.Raw
 
-// instance tells that a host's directories, units and accounts are called otherwise,
+// instance reports that a host's directories, units and accounts are called otherwise,
 // which is in none of its documents.
 func instance(before, after compile.Topology, host string) *Change {
 	was, had := before.Hosts[host]
@@ -152,7 +152,7 @@ func read(raw compile.Raw, v any) error {
 	return json.Unmarshal([]byte(raw.Body), v)
 }
 
-// restarts are the units of needs that will be asked for anew. What a need is
+// restarts are the units of needs that will be requested anew. What a need is
 // fulfilled by is its request, delivery and generation.
 func restarts(was, is []florete.Need) (units []Unit) {
 	asked := func(n florete.Need) string {

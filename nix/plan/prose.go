@@ -81,7 +81,7 @@ func (c Change) prose() (noun, words string) {
 	return noun, spiffe.ReplaceAllString(words, "")
 }
 
-// relativeTo is a sentence about a host without the host's name, so that many hosts say the same.
+// relativeTo is a sentence about a host without the host's name, so that many hosts share it.
 func relativeTo(host, words string) string {
 	if host == "" || !strings.Contains(words, host) {
 		return words

@@ -1,5 +1,5 @@
 # What the units of a host are made of, as a member of its cluster: a second instance
-# has names, directories and accounts of its own (instance.go says the same).
+# has names, directories and accounts of its own (instance.go repeats them).
 instance:
 let
   inherit (builtins) any attrNames concatStringsSep elemAt fromJSON isBool map match replaceStrings toJSON;

@@ -45,7 +45,7 @@ const topology = `{
 }
 `
 
-// TestToy: what the topology says of a new kind is compiled, granted, requested, delivered,
+// TestToy: what the topology has of a new kind is compiled, granted, requested, delivered,
 // and loaded by the unit of the service that it is for.
 func TestToy(t *testing.T) {
 	issuing := providertest.NewEnv(t)

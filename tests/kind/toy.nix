@@ -9,7 +9,7 @@ in
 {
   doc = "greets services";
   port = 9;
-  settings.word = default "what it says" "hello" string;
+  settings.word = default "the word delivered" "hello" string;
   service.greet = of "whom its greeting is for; none without" string;
   policy = settings: { inherit (settings) word; };
   reasons = clean: map (s: "services.${s.name}.greet needs it") (wanting (attrValues clean.services));

@@ -192,7 +192,7 @@ func (h *Host) Needs() (map[string]florete.NeedState, error) {
 	return all, nil
 }
 
-// Fulfilled tells whether all needs are, and every unit that waits for one was notified.
+// Fulfilled reports whether all needs are, and every unit that waits for one was notified.
 func (h *Host) Fulfilled() bool {
 	all, err := h.Needs()
 	for _, n := range h.Manifest.Needs {

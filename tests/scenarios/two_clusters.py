@@ -61,8 +61,8 @@ with subtest("a bundle that would take the first cluster's place is refused, and
     wait_demo()
     before = state(ursula, "florete")
     for attempt in (undeclared, f"{undeclared} --remove --purge", "dpkg --install /root/bundles/undeclared.deb"):
-        code, said = ursula.execute(f"{attempt} 2>&1")
-        assert code != 0 and "cluster demo (demo.flor) is here as florete, and so would be blue (blue.flor): declare hosts.<name>.instance" in said, (code, said)
+        code, printed = ursula.execute(f"{attempt} 2>&1")
+        assert code != 0 and "cluster demo (demo.flor) is here as florete, and so would be blue (blue.flor): declare hosts.<name>.instance" in printed, (code, printed)
     assert state(ursula, "florete") == before
     wait_demo()
 
@@ -129,8 +129,8 @@ with subtest("the first goes likewise: the second works on, and is not taken for
     before, traffic = state(ursula, "florete_blue"), Traffic(drhorrible, "ledger", domain=BLUE)
     ursula.succeed("florete-install --remove --purge")
     assert not ursula.succeed("systemctl list-units --no-legend 'florete-*'") and "demo.flor" not in ursula.succeed("cat /etc/hosts")
-    code, said = ursula.execute(f"{undeclared} 2>&1")
-    assert code != 0 and "cluster blue (blue.flor) is here as florete_blue, and this bundle has it as florete" in said, (code, said)
+    code, printed = ursula.execute(f"{undeclared} 2>&1")
+    assert code != 0 and "cluster blue (blue.flor) is here as florete_blue, and this bundle has it as florete" in printed, (code, said)
     ursula.succeed(demo)
     wait_demo()
     no_failure(traffic)

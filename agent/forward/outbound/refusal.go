@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// refusal says why a local process is not let through.
+// refusal is why a local process is not let through.
 type refusal struct {
 	reason string
 	detail string

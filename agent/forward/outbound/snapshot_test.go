@@ -40,7 +40,7 @@ func request(t *testing.T, c net.Conn) byte {
 }
 
 // TestSnapshotOfAccept: a connection is dialled by the manifest in force when it was
-// accepted, whatever the next one says of names and endpoints.
+// accepted, whatever the next one has for names and endpoints.
 func TestSnapshotOfAccept(t *testing.T) {
 	s := start(t, 0)
 	before := s.accepted(t)

@@ -103,7 +103,7 @@ func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.A
 }
 
 // resolve finds the service behind a destination. It must be given by name; a name
-// is one service, which has one port, so the destination's port says nothing.
+// is one service, which has one port, so the destination's port means nothing.
 func (r *rules) resolve(dest *statute.AddrSpec) (florete.Dialable, uint8, error) {
 	if dest.FQDN == "" {
 		return florete.Dialable{}, statute.RepAddrTypeNotSupported, fmt.Errorf("destination %s: want a name that ends in .rete", dest)
@@ -129,7 +129,7 @@ func replyFrom(w io.Writer, code uint8, bound netip.AddrPort) error {
 	return err
 }
 
-// replyTo is the reply that says best what went wrong.
+// replyTo is the reply that fits best what went wrong.
 func replyTo(err error) uint8 {
 	var refused *transport.RefusedError
 	if !errors.As(err, &refused) {

@@ -89,7 +89,7 @@ func (l *udpListener) receive() {
 }
 
 // carry carries a datagram under the identity of whoever has its source address now:
-// UDP has no connections, so who had it before says nothing. Where the kernel marks who
+// UDP has no connections, so who had it before proves nothing. Where the kernel marks who
 // has sent it, that must be the same account; where it does not, one account alone may
 // send there.
 func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {

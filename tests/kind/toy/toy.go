@@ -29,7 +29,7 @@ type request struct {
 	Name string `json:"name"`
 }
 
-// policy is what a policy says of the kind.
+// policy is what a policy has for the kind.
 type policy struct {
 	Word     string `json:"word"`
 	requests server.Requests[request]

@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete"
 )
 
-// need delivers files for a service; told are units that hear of a change.
-func need(t *testing.T, id, kind, of, files string, told ...string) florete.Need {
+// need delivers files for a service; notify are units that hear of a change.
+func need(t *testing.T, id, kind, of, files string, notify ...string) florete.Need {
 	t.Helper()
 	n := florete.Need{ID: id, Kind: kind, Deliver: florete.Deliver{Files: map[string]florete.File{}}}
 	var err error
@@ -19,7 +19,7 @@ func need(t *testing.T, id, kind, of, files string, told ...string) florete.Need
 	for _, f := range strings.Fields(files) {
 		n.Deliver.Files[f] = florete.File{}
 	}
-	for _, u := range told {
+	for _, u := range notify {
 		n.OnChange = append(n.OnChange, florete.Action{Unit: u, Action: "restart"})
 	}
 	return n

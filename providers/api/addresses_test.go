@@ -67,7 +67,7 @@ func TestAddresses(t *testing.T) {
 			client := d.client(own, empty)
 			client.Dial = nil
 			client.Provider.Addresses = florete.Addresses(c.addresses)
-			_, err := client.Do(t.Context(), api.Path("oidc"), ask)
+			_, err := client.Do(t.Context(), api.Path("oidc"), registration)
 			if c.code != "" {
 				providertest.WantError(t, err, c.kind, c.code)
 			} else if err != nil {

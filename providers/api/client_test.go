@@ -24,7 +24,7 @@ import (
 var (
 	ursula   = providertest.ID("node/ursula")
 	provider = providertest.ID("service/drhorrible/florete-provider-cert")
-	ask      = api.Request{Need: "a", Body: json.RawMessage(`{}`)}
+	registration      = api.Request{Need: "a", Body: json.RawMessage(`{}`)}
 )
 
 // domain is a trust domain without a provider.
@@ -122,7 +122,7 @@ func TestProviders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := d.client(c.presents, func(http.ResponseWriter, *http.Request) { t.Error("the request was sent") })
-			_, err := client.Do(t.Context(), api.Path("oidc"), ask)
+			_, err := client.Do(t.Context(), api.Path("oidc"), registration)
 			providertest.WantError(t, err, c.kind, c.code)
 			if !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want …%s…", err, c.says)
@@ -170,7 +170,7 @@ func TestOddAnswers(t *testing.T) {
 		"hung up":        {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, api.Transient, api.CodeUnavailable, 0, "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := d.client(svid, c.answer).Do(t.Context(), api.Path("oidc"), ask)
+			_, err := d.client(svid, c.answer).Do(t.Context(), api.Path("oidc"), registration)
 			providertest.WantError(t, err, c.kind, c.code)
 			var e *api.Error
 			if errors.As(err, &e); e.RetryAfter != c.after || !strings.Contains(e.Message, c.says) {
@@ -203,13 +203,13 @@ func TestLongDocuments(t *testing.T) {
 func TestAnswer(t *testing.T) {
 	d := newDomain(t)
 	c := d.client(d.svid(provider, time.Now().Add(time.Hour)), func(w http.ResponseWriter, r *http.Request) {
-		want, err := ask.Key(ursula)
+		want, err := registration.Key(ursula)
 		if err != nil || r.Header.Get(api.HeaderKey) != want || r.URL.Path != api.Path("oidc") || len(r.TLS.PeerCertificates) != 1 {
 			t.Errorf("%s, key %q, %v", r.URL, r.Header.Get(api.HeaderKey), err)
 		}
 		io.WriteString(w, `{"values":{"a":"b"},"expires":5}`)
 	})
-	a, err := c.Do(t.Context(), api.Path("oidc"), ask)
+	a, err := c.Do(t.Context(), api.Path("oidc"), registration)
 	if err != nil || a.Values["a"] != "b" || a.Expires != 5 {
 		t.Errorf("got %v, %v", a, err)
 	}
@@ -217,7 +217,7 @@ func TestAnswer(t *testing.T) {
 
 func TestBeforeEnrolment(t *testing.T) {
 	c := &api.Client{Node: ursula}
-	_, err := c.Do(t.Context(), api.Path("oidc"), ask)
+	_, err := c.Do(t.Context(), api.Path("oidc"), registration)
 	providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 	_, err = c.Artifact(t.Context())
 	providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
@@ -227,7 +227,7 @@ func TestUnreachable(t *testing.T) {
 	d := newDomain(t)
 	c := d.client(tls.Certificate{}, nil)
 	c.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no route") }
-	_, err := c.Do(t.Context(), api.Path("oidc"), ask)
+	_, err := c.Do(t.Context(), api.Path("oidc"), registration)
 	providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
 	if want := "provider service/drhorrible/florete-provider-cert at 127.0.0.1:1: no route"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want …%s", err, want)
@@ -246,7 +246,7 @@ func TestTimeout(t *testing.T) {
 			<-r.Context().Done()
 		})
 		begin := time.Now()
-		_, err := c.Do(t.Context(), api.Path("oidc"), ask)
+		_, err := c.Do(t.Context(), api.Path("oidc"), registration)
 		providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
 		if waited := time.Since(begin); waited != 30*time.Second {
 			t.Errorf("waited %s", waited)

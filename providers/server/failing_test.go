@@ -56,7 +56,7 @@ func TestOtherKinds(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `no such endpoint, want one of kind "oidc": other kinds have addresses of their own in the manifest`) {
 		t.Error(err)
 	}
-	e.Grant(ursula, "file-a", "cert", map[string]any{"say": "hello"})
+	e.Grant(ursula, "file-a", "cert", map[string]any{"word": "hello"})
 	e.Publish(providertest.Serial + 1)
 	e.Restart()
 	r.Need = "file-a"

@@ -55,11 +55,11 @@ func TestReload(t *testing.T) {
 	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	e.Start()
 	c := e.Client(ursula)
-	r := api.Request{Need: "echo", Serial: providertest.Serial + 1, Generation: 1, Body: json.RawMessage(`{"say":"hello"}`)}
+	r := api.Request{Need: "echo", Serial: providertest.Serial + 1, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}
 	_, err := c.Do(t.Context(), api.Path("oidc"), r)
 	providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
 
-	e.Grant(ursula, "echo", "oidc", map[string]any{"say": "hello"})
+	e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
 	e.Publish(providertest.Serial + 1)
 	log.has(t, "policy in force", 1)
 	if _, err := c.Do(t.Context(), api.Path("oidc"), r); err != nil {
@@ -95,7 +95,7 @@ func TestReload(t *testing.T) {
 func TestNewRoot(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return new(echo) })
-	e.Grant(ursula, "echo", "oidc", map[string]any{"say": "hello"})
+	e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
 	e.Start()
 	root, err := ca.NewRoot(providertest.Domain, time.Now())
 	if err != nil {
@@ -105,7 +105,7 @@ func TestNewRoot(t *testing.T) {
 	c := e.Client(ursula)
 	c.SVID = e.SVID(e.NewIssuing(root), ursula)
 	e.Publish(providertest.Serial + 1)
-	if _, err := c.Do(t.Context(), api.Path("oidc"), api.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"say":"hello"}`)}); err != nil {
+	if _, err := c.Do(t.Context(), api.Path("oidc"), api.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}); err != nil {
 		t.Error(err)
 	}
 }

@@ -57,16 +57,16 @@ func start(t *testing.T, k *echo) (*providertest.Env, api.Request) {
 	t.Helper()
 	e := providertest.NewEnv(t, "ursula", "raishan")
 	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return k })
-	e.Grant(ursula, "echo", "oidc", map[string]any{"say": "hello"})
+	e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
 	e.Start()
-	return e, api.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"say":"hello"}`)}
+	return e, api.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}
 }
 
 func TestConformance(t *testing.T) {
 	providertest.Run(t, providertest.Suite{
-		Kind: "oidc", Need: "echo", Request: map[string]any{"say": "hello", "n": 1, "list": []string{"b", "a"}}, Settings: struct{}{},
+		Kind: "oidc", Need: "echo", Request: map[string]any{"word": "hello", "n": 1, "list": []string{"b", "a"}}, Settings: struct{}{},
 		Body: func(*testing.T) json.RawMessage {
-			return json.RawMessage(`{ "n":1, "list":["b","a"],"say":"hel\u006co" }`)
+			return json.RawMessage(`{ "n":1, "list":["b","a"],"word":"hel\u006co" }`)
 		},
 		Make:   func(*providertest.Env) server.Kind { return new(echo) },
 		Secret: []string{"asked"},
@@ -148,7 +148,7 @@ func TestMalformed(t *testing.T) {
 		"too long":      good + strings.Repeat(" ", api.MaxRequest),
 		"body absent":   `{"need":"echo","serial":1000,"generation":1}`,
 		"a long need":   strings.Replace(good, "echo", strings.Repeat("x", 64), 1),
-		"escapes":       strings.Replace(good, `{"say":"hello"}`, `{"\u001b[2J":null}`, 1),
+		"escapes":       strings.Replace(good, `{"word":"hello"}`, `{"\u001b[2J":null}`, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, err := e.Post(t, svid, api.Path("oidc"), "", []byte(body))
@@ -181,7 +181,7 @@ func TestBusy(t *testing.T) {
 	k := &echo{hold: make(chan struct{})}
 	e, r := start(t, k)
 	raishan := providertest.ID("node/raishan")
-	e.Grant(raishan, "echo", "oidc", map[string]any{"say": "hello"})
+	e.Grant(raishan, "echo", "oidc", map[string]any{"word": "hello"})
 	e.Publish(providertest.Serial)
 	e.Restart()
 	results := make(chan error)

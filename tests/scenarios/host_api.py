@@ -3,7 +3,7 @@
 LOOK, ACT = "http://host.ursula.demo.flor.rete", "http://refetch.ursula.demo.flor.rete"
 
 
-def ask(host, url, *options):
+def call(host, url, *options):
     """Status and body of an answer; 0 where there is none."""
     code, out = host.execute(f"curl --silent --max-time 20 --write-out '\\n%{{http_code}}' {' '.join(options)} '{url}'")
     body, _, status = out.rpartition("\n")
@@ -23,20 +23,20 @@ wait_fulfilled([ursula])
 with subtest("an operator asks for a need again"):
     mgmt01.wait_until_succeeds("grep refetch.ursula /etc/hosts", timeout=20)
     before = serial(ursula, "cert-service-wiki")
-    wait_until(lambda: ask(mgmt01, f"{ACT}/refetch?need=cert-service-wiki", "--request POST")[0] == 202, lambda: "it is taken", timeout=20)
-    status, text = ask(mgmt01, f"{ACT}/refetch?need=cert-node-laptop", "--request POST")
+    wait_until(lambda: call(mgmt01, f"{ACT}/refetch?need=cert-service-wiki", "--request POST")[0] == 202, lambda: "it is taken", timeout=20)
+    status, text = call(mgmt01, f"{ACT}/refetch?need=cert-node-laptop", "--request POST")
     assert status == 404 and "this host has" in text, (status, text)
 
 with subtest("a reader sees the manifest, the status and a journal, to the byte"):
-    wait_until(lambda: ask(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan may look", timeout=20)
-    assert ask(raishan, f"{LOOK}/manifest") == (200, ursula.succeed("cat /etc/florete/documents/manifest.json"))
-    assert json.loads(ask(raishan, f"{LOOK}/status")[1])["host"] == "ursula"
-    status, text = ask(raishan, f"{LOOK}/journal/florete-activate?lines=3")
+    wait_until(lambda: call(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan may look", timeout=20)
+    assert call(raishan, f"{LOOK}/manifest") == (200, ursula.succeed("cat /etc/florete/documents/manifest.json"))
+    assert json.loads(call(raishan, f"{LOOK}/status")[1])["host"] == "ursula"
+    status, text = call(raishan, f"{LOOK}/journal/florete-activate?lines=3")
     assert status == 200 and text.count("\n") <= 3 and "flor[" in text, text
 
 with subtest("it has bounds: some units, some lines"):
-    assert ask(raishan, f"{LOOK}/journal/florete-activate?lines=1000000")[0] == 400
-    status, text = ask(raishan, f"{LOOK}/journal/dbus")
+    assert call(raishan, f"{LOOK}/journal/florete-activate?lines=1000000")[0] == 400
+    status, text = call(raishan, f"{LOOK}/journal/dbus")
     assert status == 404 and "want one of florete-activate" in text, text
 
 with subtest("a journal is followed line by line"):
@@ -50,7 +50,7 @@ with subtest("a journal is followed line by line"):
     ursula.wait_until_fails("pgrep journalctl", timeout=10)
 
 with subtest("who may look may not act, and others may do neither"):
-    assert ask(raishan, f"{LOOK}/refetch?need=cert-service-wiki", "--request POST")[0] == 404
+    assert call(raishan, f"{LOOK}/refetch?need=cert-service-wiki", "--request POST")[0] == 404
     raishan.fail("grep refetch.ursula /etc/hosts")
     laptop.fail(r"grep 'ursula\.demo' /etc/hosts")
     address = ursula.succeed("stat --format=%U:%a /run/florete-host.sock /run/florete-host-refetch.sock").split()
@@ -66,4 +66,4 @@ with subtest("what was asked for is fetched again, once ten seconds have passed 
 with subtest("a socket stops and starts again while its service runs"):
     for socket in ("florete-host.socket", "florete-host-refetch.socket"):
         ursula.succeed(f"systemctl stop {socket}", f"systemctl start {socket}")
-        wait_until(lambda: ask(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan looks again", timeout=20)
+        wait_until(lambda: call(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan looks again", timeout=20)

@@ -10,17 +10,17 @@ def move(files, of, to):
     to.succeed(f"mkdir -p {FORMER}; base64 -d <<< {packed} | tar -C {FORMER} -xzf -")
 
 
-def former_asks(need):
-    """The old machine, which has moved elsewhere, asks for a need; what it hears."""
+def former_requests(need):
+    """The old machine, which has moved elsewhere, requests a need; the last event of it."""
     laptop.succeed(f"rm -rf /run/moved; cp -a {FORMER}/var/lib/florete /run/moved; rm -r /run/moved/needs/{need}")
-    heard = laptop.execute(f"flor activate --once --json --state /run/moved --ssh-host-key {FORMER}/etc/ssh/ssh_host_ed25519_key --refetch /nowhere")[1]
-    heard = [json.loads(line) for line in heard.splitlines()]
-    return [e for e in heard if e.get("need") == need and e["event"] in ("fulfilled", "failed")][-1]
+    result = laptop.execute(f"flor activate --once --json --state /run/moved --ssh-host-key {FORMER}/etc/ssh/ssh_host_ed25519_key --refetch /nowhere")[1]
+    result = [json.loads(line) for line in result.splitlines()]
+    return [e for e in result if e.get("need") == need and e["event"] in ("fulfilled", "failed")][-1]
 
 
 with subtest("the old machine is at work, with certificates good for a day"):
     move("etc/ssh/ssh_host_ed25519_key var/lib/florete", ursula, laptop)
-    assert former_asks("cert-service-wiki")["event"] == "fulfilled"
+    assert former_requests("cert-service-wiki")["event"] == "fulfilled"
 
 with subtest("the new machine of that name has another SSH host key, and nothing else"):
     began = time.time()
@@ -31,13 +31,13 @@ with subtest("the new machine of that name has another SSH host key, and nothing
 
 with subtest("once the provider is deployed the old machine obtains no certificate and no secret, before the new one has enrolled"):
     deploy("new-host-key", [drhorrible])
-    wait_until(lambda: former_asks("cert-node")["event"] == "failed", lambda: "the old machine is refused", timeout=10)
-    heard = former_asks("cert-node")
-    assert heard["kind"] == "denied", heard
+    wait_until(lambda: former_requests("cert-node")["event"] == "failed", lambda: "the old machine is refused", timeout=10)
+    result = former_requests("cert-node")
+    assert result["kind"] == "denied", result
     for need in ("cert-service-wiki", "oidc-outline", "config-documents"):
-        heard = former_asks(need)
-        assert (heard["kind"], heard["code"]) == ("denied", "device-key"), heard
-    print(f"       {heard['message']}")
+        result = former_requests(need)
+        assert (result["kind"], result["code"]) == ("denied", "device-key"), result
+    print(f"       {result['message']}")
 
 with subtest("the new machine is deployed: it enrols, has all that its services need, and callers notice nothing else"):
     deploy("new-host-key", [ursula])
@@ -48,6 +48,6 @@ with subtest("the new machine is deployed: it enrols, has all that its services 
 
 with subtest("from now on the old machine gets nothing"):
     for need in ("cert-service-wiki", "oidc-outline", "config-documents"):
-        heard = former_asks(need)
-        assert heard["event"] == "failed", heard
-    print(f"       {heard['message']}")
+        result = former_requests(need)
+        assert result["event"] == "failed", result
+    print(f"       {result['message']}")

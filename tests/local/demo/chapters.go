@@ -10,7 +10,7 @@ import (
 // arrive deploys every host while its provider is down, then lets the provider
 // come up with an older policy, then gives it the right one.
 func (s *demo) arrive(ctx context.Context) error {
-	s.say("five hosts activate; the provider is down")
+	s.heading("five hosts activate; the provider is down")
 	for _, name := range hostNames {
 		h := s.hosts[name]
 		if err := h.Deploy(s.Path("newer", name)); err != nil {
@@ -35,9 +35,9 @@ func (s *demo) arrive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.say("ursula waits at random, below a bound that doubles from 200ms to 2s: %s", waits(s.hosts["ursula"].Log("activate"), "cert-node"))
+	s.heading("ursula waits at random, below a bound that doubles from 200ms to 2s: %s", waits(s.hosts["ursula"].Log("activate"), "cert-node"))
 
-	s.say("the provider comes up with the policy of the revision before, which has no %s", newcomer)
+	s.heading("the provider comes up with the policy of the revision before, which has no %s", newcomer)
 	forge := s.hosts[forge]
 	if err := s.publish("newer"); err != nil {
 		return err
@@ -54,13 +54,13 @@ func (s *demo) arrive(ctx context.Context) error {
 		e := all["cert-node"].Error
 		return e != nil && e.Code == "policy-behind"
 	}
-	if err := s.until(ctx, newcomer+" being told policy-behind", behind); err != nil {
+	if err := s.until(ctx, newcomer+" waiting with policy-behind", behind); err != nil {
 		return err
 	}
 	all, _ := s.hosts[newcomer].Needs()
-	s.held(&s.laws, "a host ahead of its provider is told to wait", true, all["cert-node"].Error.Message)
+	s.held(&s.laws, "a host ahead of its provider waits", true, all["cert-node"].Error.Message)
 
-	s.say("the provider is given the policy of the new revision; nobody touches a host")
+	s.heading("the provider is given the policy of the new revision; nobody touches a host")
 	if err := forge.Deploy(s.Path("newer", forge.Name)); err != nil {
 		return err
 	}
@@ -76,15 +76,15 @@ func (s *demo) arrive(ctx context.Context) error {
 	if err := s.until(ctx, "every need fulfilled", done); err != nil {
 		return err
 	}
-	s.say("every need of every host is fulfilled")
-	told := s.told("outline.service")
-	s.held(&s.laws, "the unit of outline is told once that its credentials are there", told == 1, fmt.Sprintf("told %d times", told))
+	s.heading("every need of every host is fulfilled")
+	notified := s.notified("outline.service")
+	s.held(&s.laws, "the unit of outline is notified once that its credentials are there", notified == 1, fmt.Sprintf("notified %d times", notified))
 	return s.secret()
 }
 
 // talk reaches services as the roles say.
 func (s *demo) talk(ctx context.Context) error {
-	s.say("hosts and people reach what their roles give them")
+	s.heading("hosts and people reach what their roles give them")
 	for _, host := range []string{"mgmt01", newcomer} {
 		s.reaches(ctx, host+" to outline, local listener", "outline", func() (string, error) { return s.curlLocal(ctx, host, "service/outline") })
 	}
@@ -117,14 +117,14 @@ func (s *demo) reaches(ctx context.Context, name, want string, try func() (strin
 
 // logInOnce logs alice in to outline with the credentials that were delivered.
 func (s *demo) logInOnce(ctx context.Context) error {
-	s.say("alice logs in to outline by OIDC")
+	s.heading("alice logs in to outline by OIDC")
 	s.reaches(ctx, "alice's login", "logged in as "+alicesMail, func() (string, error) { return s.logIn(ctx) })
 	return nil
 }
 
 // again activates every host a second time: all is there, so nothing is asked.
 func (s *demo) again(ctx context.Context) error {
-	s.say("every host activates again")
+	s.heading("every host activates again")
 	before, err := s.audit(ctx)
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ func runDemo(ctx context.Context, o options) (ok bool, err error) {
 	}
 	defer s.stopAll()
 
-	s.say("an operator prepares keys, a root CA and two revisions of the flake")
+	s.heading("an operator prepares keys, a root CA and two revisions of the flake")
 	if err := s.prepare(ctx); err != nil {
 		return false, err
 	}
@@ -78,7 +78,7 @@ func runDemo(ctx context.Context, o options) (ok bool, err error) {
 	return ok, err
 }
 
-func (s *demo) say(format string, args ...any) {
+func (s *demo) heading(format string, args ...any) {
 	at := 0.0
 	if !s.started.IsZero() {
 		at = time.Since(s.started).Seconds()
@@ -93,7 +93,7 @@ func (s *demo) held(list *[]check, name string, ok bool, found string) {
 	if !ok {
 		mark = "NOT OK"
 	}
-	s.say("  %-6s %s: %s", mark, name, found)
+	s.heading("  %-6s %s: %s", mark, name, found)
 }
 
 // kinds are those of need that forge answers.

@@ -19,7 +19,7 @@ func (s *demo) audit(ctx context.Context) ([]local.Decision, error) {
 // crash kills the provider while hosts are asking, three times, and starts it
 // again: every need is fulfilled and every request was granted once.
 func (s *demo) crash(ctx context.Context) error {
-	s.say("the provider is killed while hosts ask, and started again")
+	s.heading("the provider is killed while hosts ask, and started again")
 	before, err := s.audit(ctx)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (s *demo) crash(ctx context.Context) error {
 
 // wipe loses a host's disk; it enrols again and gets the same OIDC client.
 func (s *demo) wipe(ctx context.Context) error {
-	s.say("ursula loses its disk and enrols again")
+	s.heading("ursula loses its disk and enrols again")
 	h := s.hosts["ursula"]
 	before, err := s.credentials(h.Name)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *demo) wipe(ctx context.Context) error {
 // rollBack switches ursula to its generation before, as an operator may; the same
 // document over the network is refused.
 func (s *demo) rollBack(ctx context.Context) error {
-	s.say("ursula is switched back to its previous generation, from before %s", newcomer)
+	s.heading("ursula is switched back to its previous generation, from before %s", newcomer)
 	h := s.hosts["ursula"]
 	if err := h.Deploy(s.Path("older", h.Name)); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (s *demo) rollBack(ctx context.Context) error {
 	s.refused("alice, whom the previous generation does not know", refusal, "SOCKS5")
 	s.reaches(ctx, "mgmt01 to outline on the previous generation", "outline", func() (string, error) { return s.curlSOCKS(ctx, "mgmt01", "node/mgmt01", "outline") })
 
-	s.say("ursula is switched forward; an attacker serves the older document over the network")
+	s.heading("ursula is switched forward; an attacker serves the older document over the network")
 	if err := h.Deploy(s.Path("newer", h.Name)); err != nil {
 		return err
 	}

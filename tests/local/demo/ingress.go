@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// strangers come to the beacon, which is told by what name they know a service and where
+// strangers come to the beacon, which receives the name by which they know a service and where
 // that is. The name they ask for (RFC 6066) is all the reverse proxy there looks at.
 func (s *demo) strangers(ctx context.Context) error {
-	s.say("strangers come to the ingress on raishan")
+	s.heading("strangers come to the ingress on raishan")
 	names := map[string]string{}
 	for _, r := range s.hosts["raishan"].Manifest.Forwarder.Reach {
 		if r.TLSName != "" {

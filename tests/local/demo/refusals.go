@@ -22,7 +22,7 @@ import (
 
 // refuse tries what nobody may do.
 func (s *demo) refuse(ctx context.Context) error {
-	s.say("what nobody may do is refused")
+	s.heading("what nobody may do is refused")
 	_, err := s.curlSOCKS(ctx, "raishan", "user/bob", "wiki")
 	s.refused("bob to wiki", err, "SOCKS5")
 

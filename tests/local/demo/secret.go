@@ -33,8 +33,8 @@ func (s *demo) wikisSecret() (secret string, private bool, err error) {
 	return secret, info.Mode().Perm() == 0o400, err
 }
 
-// told is how often a unit of ursula was told that something came for it.
-func (s *demo) told(unit string) int {
+// notified is how often a unit of ursula was notified that something came for it.
+func (s *demo) notified(unit string) int {
 	b, _ := os.ReadFile(s.hosts["ursula"].Log("hook"))
 	return strings.Count(string(b), unit)
 }
@@ -45,7 +45,7 @@ func (s *demo) secret() error {
 	if err != nil {
 		return err
 	}
-	s.held(&s.laws, "the secret of wiki comes from the provider, for its account alone", secret == "swordfish" && private && s.told("wiki.service") == 1,
+	s.held(&s.laws, "the secret of wiki comes from the provider, for its account alone", secret == "swordfish" && private && s.notified("wiki.service") == 1,
 		fmt.Sprintf("%d bytes, private %t", len(secret), private))
 	return nil
 }
@@ -53,11 +53,11 @@ func (s *demo) secret() error {
 // rotate replaces the secret: another file at the provider, and a raised generation,
 // which someone reviewed.
 func (s *demo) rotate(ctx context.Context) error {
-	s.say("the secret of wiki is replaced, and its generation raised")
+	s.heading("the secret of wiki is replaced, and its generation raised")
 	if err := s.putPassword("marlin"); err != nil {
 		return err
 	}
-	told := s.told("wiki.service")
+	notified := s.notified("wiki.service")
 	if err := s.publish("rotated"); err != nil {
 		return err
 	}
@@ -71,11 +71,11 @@ func (s *demo) rotate(ctx context.Context) error {
 	}
 	err := s.until(ctx, "the new secret", func() bool {
 		now, _, err := s.wikisSecret()
-		return err == nil && now == "marlin" && s.told("wiki.service") > told
+		return err == nil && now == "marlin" && s.notified("wiki.service") > notified
 	})
 	if err != nil {
 		return err
 	}
-	s.held(&s.laws, "a raised generation rotates it and tells the unit once", s.told("wiki.service") == told+1, fmt.Sprintf("told %d times before, %d now", told, s.told("wiki.service")))
+	s.held(&s.laws, "a raised generation rotates it and notifies the unit once", s.notified("wiki.service") == notified+1, fmt.Sprintf("notified %d times before, %d now", notified, s.notified("wiki.service")))
 	return nil
 }

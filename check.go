@@ -133,11 +133,6 @@ func (n Need) check() error {
 			return fmt.Errorf("file %q: %w", name, err)
 		}
 	}
-	for _, a := range n.OnChange {
-		if a.Action != "reload" && a.Action != "restart" {
-			return fmt.Errorf("unit %q: action %q, want \"reload\" or \"restart\"", a.Unit, a.Action)
-		}
-	}
 	return nil
 }
 

@@ -25,7 +25,7 @@ const body = `{"cluster":"demo","forwarder":{"callers":[],"listen":[],"publish":
 	`"roles":["node"],"trust":{"roots":[],"signingKeys":[]},"trustDomain":"demo.flor"}`
 
 func need(id, extra string) string {
-	return fmt.Sprintf(`{"dependsOn":[],"deliver":{"files":{},"group":"","owner":""},"for":"spiffe://demo.flor/node/ursula","generation":1,"id":%q,"kind":"cert","onChange":[],"providers":["forge"],"renew":{},"request":{}%s}`, id, extra)
+	return fmt.Sprintf(`{"dependsOn":[],"deliver":{"files":{},"owner":""},"for":"spiffe://demo.flor/node/ursula","generation":1,"id":%q,"kind":"cert","onChange":[],"providers":["forge"],"renew":{},"request":{}%s}`, id, extra)
 }
 
 // forwarder is the plain body with something published or reached.
@@ -63,7 +63,6 @@ func TestOpenRefuses(t *testing.T) {
 		"depends on itself": {fmt.Sprintf(body, strings.Replace(need("a", ""), `"dependsOn":[]`, `"dependsOn":["a"]`, 1)), nil, `depends on "a"`},
 		"path as file":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"../x":{"value":"x","mode":"0400"}}`, 1)), nil, "not a plain file name"},
 		"setuid file":       {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"x":{"value":"x","mode":"4755"}}`, 1)), nil, `mode "4755"`},
-		"unknown action":    {fmt.Sprintf(body, strings.Replace(need("a", ""), `"onChange":[]`, `"onChange":[{"unit":"a","action":"stop"}]`, 1)), nil, `action "stop"`},
 		"unknown provider":  {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `["gone"]`, 1)), nil, `provider "gone"`},
 		"for nobody":        {fmt.Sprintf(body, strings.Replace(need("a", ""), `"for":"spiffe://demo.flor/node/ursula",`, "", 1)), nil, "no for"},
 		"no provider":       {fmt.Sprintf(body, strings.Replace(need("a", ""), `["forge"]`, `[]`, 1)), nil, "no provider"},

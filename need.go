@@ -15,30 +15,23 @@ type Need struct {
 	Providers  []string        `json:"providers"` // host names, in order of preference
 	Request    json.RawMessage `json:"request"`   // an object; the provider's kind defines it
 	Deliver    Deliver         `json:"deliver"`
-	OnChange   []Action        `json:"onChange"`
+	OnChange   []string        `json:"onChange"`  // systemd units that are restarted when delivered content changed
 	DependsOn  []string        `json:"dependsOn"` // needs that must be fulfilled first
 	Renew      Renew           `json:"renew"`
 	Generation int             `json:"generation"` // raising it rotates
 }
 
-// Deliver maps values of the answer to files. An empty Owner or
-// Group leaves the file to the user that activation runs as.
+// Deliver maps values of the answer to files of an account and its group of the same
+// name. An empty Owner leaves them to the user that activation runs as.
 type Deliver struct {
 	Files map[string]File `json:"files"` // by file name
 	Owner string          `json:"owner"`
-	Group string          `json:"group"`
 }
 
 // File is one delivered file: a value of the answer, by name, with octal Mode ("0400").
 type File struct {
 	Value string `json:"value"`
 	Mode  string `json:"mode"`
-}
-
-// Action is what happens to a systemd unit when delivered content changed.
-type Action struct {
-	Unit   string `json:"unit"`
-	Action string `json:"action"` // "reload" or "restart"
 }
 
 // Renew is when a fulfilled need is fetched again: after AtPercent of the validity of what

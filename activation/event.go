@@ -19,7 +19,7 @@ const (
 	EventFulfilled    = "fulfilled"     // a need was answered and is delivered
 	EventFailed       = "failed"        // an attempt failed
 	EventBlocked      = "blocked"       // a need waits for others
-	EventNotified     = "notified"      // a unit was reloaded or restarted, or nothing here can do that
+	EventNotified     = "notified"      // a unit was restarted, or nothing here can do that
 	EventNotifyFailed = "notify-failed" // a unit could not be
 	EventStale        = "stale"         // no provider has answered about the documents for too long
 	EventDisk         = "disk"          // the state directory cannot be read or written

@@ -24,7 +24,7 @@ type host struct {
 
 	mu        sync.Mutex
 	events    []Event
-	notified  []florete.Action
+	notified  []string
 	notifyErr error // what notifying units ends with
 }
 
@@ -42,11 +42,11 @@ func newHost(t *testing.T) *host {
 			defer h.mu.Unlock()
 			h.events = append(h.events, e)
 		},
-		Notify: func(_ context.Context, a florete.Action) error {
+		Notify: func(_ context.Context, unit string) error {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if h.notifyErr == nil {
-				h.notified = append(h.notified, a)
+				h.notified = append(h.notified, unit)
 			}
 			return h.notifyErr
 		},

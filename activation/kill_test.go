@@ -43,8 +43,8 @@ func (v victim) run() {
 	s, err := Run(context.Background(), Config{
 		State: florete.Layout(v.State), Closure: v.Closure, HostKey: v.HostKey, Once: true,
 		Report: func(e Event) { fmt.Println(e) },
-		Notify: func(_ context.Context, a florete.Action) error {
-			return os.WriteFile(filepath.Join(v.Told, a.Unit), nil, 0o644)
+		Notify: func(_ context.Context, unit string) error {
+			return os.WriteFile(filepath.Join(v.Told, unit), nil, 0o644)
 		},
 		Step: func(string) {
 			if left.Add(-1) < 0 {

@@ -21,9 +21,9 @@ type need struct {
 	state  needstate.State
 	busy   bool // an attempt is running
 
-	notifying      bool                   // units are being notified
-	notifyFailures int                    // in a row
-	notified       map[florete.Action]int // the generation that a unit was notified of in this run
+	notifying      bool           // units are being notified
+	notifyFailures int            // in a row
+	notified       map[string]int // the generation that a unit was notified of in this run
 	nextNotify     time.Time
 }
 

@@ -24,22 +24,22 @@ const notifyTimeout = 2 * time.Minute
 func (a *activation) notifyUnits(ctx context.Context, n *need, generation int) outcome {
 	var done []string
 	var failed error
-	notified := map[florete.Action]int{}
-	for _, action := range n.OnChange {
-		if notified[action] = n.notified[action]; notified[action] == generation {
+	notified := map[string]int{}
+	for _, unit := range n.OnChange {
+		if notified[unit] = n.notified[unit]; notified[unit] == generation {
 			continue
 		}
-		err := a.notifyUnit(ctx, action)
+		err := a.notifyUnit(ctx, unit)
 		switch {
 		case errors.Is(err, notify.ErrNobody):
-			done = append(done, fmt.Sprintf("not notified: %s: %s: %v", action.Unit, action.Action, err))
+			done = append(done, fmt.Sprintf("not restarted: %s: %v", unit, err))
 		case err != nil:
 			failed = errors.Join(failed, err)
 			continue
 		default:
-			done = append(done, fmt.Sprintf("notified %s: %s", action.Unit, action.Action))
+			done = append(done, fmt.Sprintf("restarted %s", unit))
 		}
-		notified[action] = generation
+		notified[unit] = generation
 	}
 	return outcome{n, func() {
 		n.notifying, n.notified = false, notified
@@ -55,10 +55,10 @@ func (a *activation) notifyUnits(ctx context.Context, n *need, generation int) o
 	}}
 }
 
-func (a *activation) notifyUnit(ctx context.Context, action florete.Action) error {
+func (a *activation) notifyUnit(ctx context.Context, unit string) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
-	return a.Notify(ctx, action)
+	return a.Notify(ctx, unit)
 }
 
 func (a *activation) recordNotified(n *need, generation int) {

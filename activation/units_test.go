@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/notify"
 )
 
@@ -15,7 +14,7 @@ func TestUnitsAreToldOfChangesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.need("oidc-outline").Renew.Interval = 600 // the answer stays the same
-		h.need("cert-node").OnChange = []florete.Action{{Unit: "agent.service", Action: "reload"}}
+		h.need("cert-node").OnChange = []string{"agent.service"}
 		h.deploy()
 		stop := h.run()
 		time.Sleep(20 * time.Hour)
@@ -23,11 +22,11 @@ func TestUnitsAreToldOfChangesAlone(t *testing.T) {
 		if n := len(h.forge.Calls("oidc-outline")); n < 100 {
 			t.Fatalf("%d requests", n)
 		}
-		count := map[florete.Action]int{}
+		count := map[string]int{}
 		for _, a := range h.notified {
 			count[a]++
 		}
-		if count[florete.Action{Unit: "outline.service", Action: "restart"}] != 1 || count[florete.Action{Unit: "agent.service", Action: "reload"}] != 2 {
+		if count["outline.service"] != 1 || count["agent.service"] != 2 {
 			t.Errorf("notified %v", count)
 		}
 	})
@@ -66,14 +65,12 @@ func TestUntoldUnits(t *testing.T) {
 func TestOneUnitOfTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.need("oidc-outline").OnChange = []florete.Action{
-			{Unit: "slow.service", Action: "restart"}, {Unit: "masked.service", Action: "restart"}, {Unit: "outline.service", Action: "restart"},
-		}
+		h.need("oidc-outline").OnChange = []string{"slow.service", "masked.service", "outline.service"}
 		h.deploy()
 		count := map[string]int{}
-		h.config.Notify = func(ctx context.Context, a florete.Action) error {
-			count[a.Unit]++
-			switch a.Unit {
+		h.config.Notify = func(ctx context.Context, unit string) error {
+			count[unit]++
+			switch unit {
 			case "masked.service":
 				return errors.New("unit is masked")
 			case "slow.service":
@@ -95,6 +92,6 @@ func TestNobodyToTell(t *testing.T) {
 		h := newHost(t)
 		h.notifyErr = notify.ErrNobody
 		h.wantExit(h.once(), ExitFulfilled)
-		h.wantLine("oidc-outline: not notified: outline.service: restart: no systemd runs here and no --hook is given")
+		h.wantLine("oidc-outline: not restarted: outline.service: no systemd runs here and no --hook is given")
 	})
 }

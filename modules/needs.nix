@@ -1,6 +1,6 @@
 # What is delivered for this host's services: paths for other modules, and when
 # the units that use them start.
-{ florete, lib, ... }:
+{ config, florete, lib, ... }:
 let
   inherit (lib)
     attrNames
@@ -89,7 +89,7 @@ let
 
   # Who may load credentials of a service: its unit, and those that its needs tell.
   entitled = n: lib.unique (filter (hasSuffix ".service")
-    ([ "${service n.need}.service" ] ++ concatMap (o: map (a: a.unit) o.onChange) (filter (o: service o == service n.need) ofServices)));
+    ([ "${service n.need}.service" ] ++ concatMap (o: o.onChange) (filter (o: service o == service n.need) ofServices)));
 
   services = n: map (removeSuffix ".service") (filter (hasSuffix ".service") n.units);
 
@@ -112,7 +112,7 @@ let
         value.f = {
           inherit (deliver.files.${name}) mode;
           user = or' "root" deliver.owner;
-          group = or' "root" deliver.group;
+          group = if config.users.groups ? ${deliver.owner} then deliver.owner else "root";
           argument = text name;
         };
       })
@@ -151,7 +151,7 @@ in
         (_: mapAttrs (_: n: {
           files = mapAttrs (name: _: "${florete.current n.id}/${name}") n.deliver.files;
           target = unit "need-${n.id}.target";
-          units = mkDefault (map (a: a.unit) n.onChange);
+          units = mkDefault n.onChange;
         }))
         needs;
 

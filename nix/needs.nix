@@ -15,11 +15,11 @@ let
   # As it is in a manifest. Kinds leave out what is usual, and add for people:
   #   place   where a person may have written its dependsOn, such as "services.wiki.sso"
   #   what    what it is called where another has its ID
-  complete = kind: { id, for, request, files ? { }, owner ? "", group ? owner, restart ? "", after ? [ "cert-node" ], dependsOn ? [ ], renew ? { }, generation ? 1, ... }: {
+  complete = kind: { id, for, request, files ? { }, owner ? "", restart ? "", after ? [ "cert-node" ], dependsOn ? [ ], renew ? { }, generation ? 1, ... }: {
     inherit id kind for request renew generation;
     providers = t.providers.${kind}.hosts;
-    deliver = { inherit files owner group; };
-    onChange = if restart == "" then [ ] else [ { unit = restart; action = "restart"; } ];
+    deliver = { inherit files owner; };
+    onChange = if restart == "" then [ ] else [ restart ];
     dependsOn = after ++ dependsOn;
   };
 

@@ -185,7 +185,7 @@ func OIDCNeed(id string) florete.Need {
 		"client-id":     {Value: "clientId", Mode: "0444"},
 		"client-secret": {Value: "clientSecret", Mode: "0400"},
 	})
-	n.OnChange = []florete.Action{{Unit: "outline.service", Action: "restart"}}
+	n.OnChange = []string{"outline.service"}
 	return n
 }
 
@@ -203,7 +203,7 @@ func need(id, kind string, of florete.ID, request any, files map[string]florete.
 	}
 	return florete.Need{
 		ID: id, Kind: kind, For: of, Providers: []string{"forge"}, Request: raw, Deliver: florete.Deliver{Files: files},
-		OnChange: []florete.Action{}, DependsOn: []string{"cert-node"}, Generation: 1,
+		OnChange: []string{}, DependsOn: []string{"cert-node"}, Generation: 1,
 	}
 }
 

@@ -9,30 +9,27 @@ import (
 	"github.com/florete/florete"
 )
 
-// Owner is whom the files of a delivery belong to, -1 for the user that runs
-// this. Only root can give files away: for anyone else both are -1, so that what
+// Owner is whom the files of a delivery belong to: an account, and the group of its name
+// where there is one, since others share another; -1 for the user that runs this. Only root can give files away: for anyone else both are -1, so that what
 // others may not read stays unreadable to them.
 func Owner(d florete.Deliver) (uid, gid int, err error) {
 	uid, gid = -1, -1
 	if os.Geteuid() != 0 {
 		return uid, gid, nil
 	}
-	if d.Owner != "" {
-		u, err := user.Lookup(d.Owner)
-		if err != nil {
-			return 0, 0, fmt.Errorf("owner %q: no such account on this host: create it", d.Owner)
-		}
-		if uid, err = strconv.Atoi(u.Uid); err != nil {
-			return 0, 0, fmt.Errorf("owner %q: uid %q is no number", d.Owner, u.Uid)
-		}
+	if d.Owner == "" {
+		return uid, gid, nil
 	}
-	if d.Group != "" {
-		g, err := user.LookupGroup(d.Group)
-		if err != nil {
-			return 0, 0, fmt.Errorf("group %q: no such group on this host: create it", d.Group)
-		}
+	u, err := user.Lookup(d.Owner)
+	if err != nil {
+		return 0, 0, fmt.Errorf("owner %q: no such account on this host: create it", d.Owner)
+	}
+	if uid, err = strconv.Atoi(u.Uid); err != nil {
+		return 0, 0, fmt.Errorf("owner %q: uid %q is no number", d.Owner, u.Uid)
+	}
+	if g, err := user.LookupGroup(d.Owner); err == nil {
 		if gid, err = strconv.Atoi(g.Gid); err != nil {
-			return 0, 0, fmt.Errorf("group %q: gid %q is no number", d.Group, g.Gid)
+			return 0, 0, fmt.Errorf("group %q: gid %q is no number", d.Owner, g.Gid)
 		}
 	}
 	return uid, gid, nil

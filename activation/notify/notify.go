@@ -1,4 +1,4 @@
-// Package notify has systemd units reload or restart when what was delivered to them changed.
+// Package notify has systemd units restart when what was delivered to them changed.
 package notify
 
 import (
@@ -11,12 +11,10 @@ import (
 
 	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/coreos/go-systemd/v22/util"
-
-	"github.com/florete/florete"
 )
 
-// Func makes one action happen and returns when it has.
-type Func func(ctx context.Context, a florete.Action) error
+// Func restarts a unit and returns when that is done.
+type Func func(ctx context.Context, unit string) error
 
 // ErrNobody is the error where there is neither systemd nor a hook.
 var ErrNobody = errors.New("no systemd runs here and no --hook is given")
@@ -30,18 +28,17 @@ func New(hook string) Func {
 	case util.IsRunningSystemd():
 		return Systemd
 	}
-	return func(context.Context, florete.Action) error { return ErrNobody }
+	return func(context.Context, string) error { return ErrNobody }
 }
 
-// Hook calls program with the unit and the action as its arguments. What it
-// starts may outlive it.
+// Hook calls program with the unit as its argument. What it starts may outlive it.
 func Hook(program string) Func {
-	return func(ctx context.Context, a florete.Action) error {
-		cmd := exec.CommandContext(ctx, program, a.Unit, a.Action)
+	return func(ctx context.Context, unit string) error {
+		cmd := exec.CommandContext(ctx, program, unit)
 		cmd.WaitDelay = time.Second
 		out, err := cmd.CombinedOutput()
 		if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-			return fmt.Errorf("%s %s %s: %w%s", program, a.Unit, a.Action, err, tail(out))
+			return fmt.Errorf("%s %s: %w%s", program, unit, err, tail(out))
 		}
 		return nil
 	}
@@ -57,28 +54,23 @@ func tail(out []byte) string {
 	return ": " + last[:min(len(last), 200)]
 }
 
-// Systemd calls the service manager over D-Bus. Either action starts a unit that is
-// not running, which may have waited for what is there now; a unit that cannot be
-// reloaded is restarted. One that is still starting when ctx ends counts as notified: a second
-// job would only start it from the beginning.
-func Systemd(ctx context.Context, a florete.Action) error {
+// Systemd calls the service manager over D-Bus. It starts a unit that is not running, which
+// may have waited for what is there now. One that is still starting when ctx ends counts as
+// notified: a second job would only start it from the beginning.
+func Systemd(ctx context.Context, unit string) error {
 	conn, err := dbus.NewSystemConnectionContext(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %s: D-Bus: %w", a.Unit, a.Action, err)
+		return fmt.Errorf("%s: restart: D-Bus: %w", unit, err)
 	}
 	defer conn.Close()
-	job := conn.RestartUnitContext
-	if a.Action == "reload" {
-		job = conn.ReloadOrRestartUnitContext
-	}
 	done := make(chan string, 1)
-	if _, err := job(ctx, a.Unit, "replace", done); err != nil {
-		return fmt.Errorf("%s: %s: %w", a.Unit, a.Action, err)
+	if _, err := conn.RestartUnitContext(ctx, unit, "replace", done); err != nil {
+		return fmt.Errorf("%s: restart: %w", unit, err)
 	}
 	select {
 	case result := <-done:
 		if result != "done" {
-			return fmt.Errorf("%s: %s: systemd's job ended with %q: see journalctl -u %s", a.Unit, a.Action, result, a.Unit)
+			return fmt.Errorf("%s: restart: systemd's job ended with %q: see journalctl -u %s", unit, result, unit)
 		}
 		return nil
 	case <-ctx.Done():

@@ -63,14 +63,14 @@ func (h *Host) Accept(t testing.TB, f florete.Forwarder, certs ...florete.ID) {
 		m.Needs = append(m.Needs, florete.Need{
 			ID: CertNeed(id), Kind: "cert", For: id, Providers: []string{"forge"}, Request: json.RawMessage(fmt.Sprintf(`{"id":%q}`, id)),
 			Deliver:  florete.Deliver{Files: files},
-			OnChange: []florete.Action{}, DependsOn: []string{}, Generation: 1,
+			OnChange: []string{}, DependsOn: []string{}, Generation: 1,
 		})
 	}
 	if h.StaleAfter > 0 {
 		m.Providers["forge"]["config"] = m.Providers["forge"]["cert"]
 		m.Needs = append(m.Needs, florete.Need{
 			ID: "config-documents", Kind: "config", For: node, Providers: []string{"forge"}, Request: json.RawMessage("{}"),
-			OnChange: []florete.Action{}, DependsOn: []string{}, Renew: florete.Renew{StaleAfter: h.StaleAfter}, Generation: 1,
+			OnChange: []string{}, DependsOn: []string{}, Renew: florete.Renew{StaleAfter: h.StaleAfter}, Generation: 1,
 			Deliver: florete.Deliver{Files: map[string]florete.File{}},
 		})
 	}

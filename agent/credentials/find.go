@@ -57,7 +57,7 @@ func services(m florete.Manifest, unit string) (names []string) {
 	name, isService := strings.CutSuffix(unit, ".service")
 	for _, n := range m.Needs {
 		s := service(n)
-		notified := slices.ContainsFunc(n.OnChange, func(a florete.Action) bool { return a.Unit == unit })
+		notified := slices.Contains(n.OnChange, unit)
 		if s != "" && (notified || isService && s == name) {
 			names = append(names, s)
 		}

@@ -20,7 +20,7 @@ func need(t *testing.T, id, kind, of, files string, notify ...string) florete.Ne
 		n.Deliver.Files[f] = florete.File{}
 	}
 	for _, u := range notify {
-		n.OnChange = append(n.OnChange, florete.Action{Unit: u, Action: "restart"})
+		n.OnChange = append(n.OnChange, u)
 	}
 	return n
 }

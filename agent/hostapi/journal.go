@@ -116,8 +116,8 @@ func (h *handler) units(m florete.Manifest) []string {
 		names = append(names, p.ID.Name())
 	}
 	for _, n := range m.Needs {
-		for _, a := range n.OnChange {
-			if name, ok := strings.CutSuffix(a.Unit, ".service"); ok {
+		for _, unit := range n.OnChange {
+			if name, ok := strings.CutSuffix(unit, ".service"); ok {
 				names = append(names, name)
 			}
 		}

@@ -152,7 +152,7 @@ func btoi(b bool) int {
 }
 
 func need(id, kind, providers string) string {
-	return fmt.Sprintf(`{"id":%q,"kind":%q,"for":"spiffe://demo.flor/node/a","providers":[%s],"request":{},"deliver":{"files":{},"owner":"","group":""},"onChange":[],"dependsOn":[],"renew":{},"generation":1}`, id, kind, providers)
+	return fmt.Sprintf(`{"id":%q,"kind":%q,"for":"spiffe://demo.flor/node/a","providers":[%s],"request":{},"deliver":{"files":{},"owner":""},"onChange":[],"dependsOn":[],"renew":{},"generation":1}`, id, kind, providers)
 }
 
 func TestAroundNobody(t *testing.T) {

@@ -36,7 +36,6 @@ in
     ++ map
       (kind: certificate "service-${names.provider kind}" host.provider.${kind}.id // {
         owner = (import ../units/common.nix host.instance).unit "provider-${kind}";
-        group = "";
       })
       (filter (kind: kind != "cert") host.kinds);
 }

@@ -44,7 +44,7 @@ func (a at) requested() (rights []Right) {
 func files(a at) (facts []fact) {
 	file, deliver := a.up[0], a.up[2]
 	need := a.up[len(a.up)-2]
-	owner, group, from := short(deliver["owner"]), short(deliver["group"]), short(file["value"])
+	owner, from := short(deliver["owner"]), short(file["value"])
 	what := short(need["id"]) + "/" + a.path[len(a.path)-2] + " (" + from + ")"
 	mode, err := strconv.ParseUint(short(a.v), 8, 32)
 	if err != nil {
@@ -56,7 +56,7 @@ func files(a at) (facts []fact) {
 		usual bool // goes without saying where the need does
 	}{
 		{"account " + owner, 6, true},
-		{"group " + group, 3, group == owner || group == ""},
+		{"group " + owner, 3, true},
 		{"every account", 0, readable(need["kind"], from)},
 	} {
 		name := who.name + " on " + a.host()
@@ -78,11 +78,11 @@ func files(a at) (facts []fact) {
 }
 
 // owner is part of who reads a need's files; where a need names none, a right of its own.
-func owner(a at, kind string) []fact {
+func owner(a at) []fact {
 	if len(object(a.up[0]["files"])) > 0 || a.v == "" {
 		return nil
 	}
-	return one(Right{kind + short(a.v) + " on " + a.host(), "own", "what comes of " + short(a.up[1]["id"])})
+	return one(Right{"account " + short(a.v) + " on " + a.host(), "own", "what comes of " + short(a.up[1]["id"])})
 }
 
 // renewal is for how long a host goes without fetching again.

@@ -48,15 +48,14 @@ type Host struct {
 	Name    string   `json:"name"`
 	Change  string   `json:"change"` // "added", "removed" or "changed"
 	Changes []Change `json:"changes"`
-	// Units are told when what a need delivers has changed: those of needs that
-	// are asked for anew. A new host starts all of its own.
+	// Units are restarted, since their needs are requested anew. A new host starts all
+	// of its own.
 	Units []Unit `json:"units"`
 }
 
-// Unit is a systemd unit that a need restarts or reloads.
+// Unit is a systemd unit that a need restarts.
 type Unit struct {
 	Unit string `json:"unit"`
-	Do   string `json:"do"`
 	Need string `json:"need"`
 }
 
@@ -155,20 +154,20 @@ func read(raw compile.Raw, v any) error {
 // restarts are the units of needs that will be requested anew. What a need is
 // fulfilled by is its request, delivery and generation.
 func restarts(was, is []florete.Need) (units []Unit) {
-	asked := func(n florete.Need) string {
+	request := func(n florete.Need) string {
 		b, _ := json.Marshal([]any{n.Kind, n.Request, n.Deliver, n.Generation})
 		return string(b)
 	}
 	old := map[string]string{}
 	for _, n := range was {
-		old[n.ID] = asked(n)
+		old[n.ID] = request(n)
 	}
 	for _, n := range is {
-		if old[n.ID] == asked(n) {
+		if old[n.ID] == request(n) {
 			continue
 		}
-		for _, a := range n.OnChange {
-			units = append(units, Unit{a.Unit, a.Action, n.ID})
+		for _, unit := range n.OnChange {
+			units = append(units, Unit{unit, n.ID})
 		}
 	}
 	return units

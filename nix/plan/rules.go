@@ -63,18 +63,14 @@ var rules = withSettings(map[string]rule{
 	"manifest.needs[].providers[]": {grants: func(a at) []fact {
 		return one(Right{"node/" + short(a.v), "provide", short(a.up[0]["kind"])})
 	}},
-	"manifest.needs[].deliver.owner":         {grants: func(a at) []fact { return owner(a, "account ") }},
-	"manifest.needs[].deliver.group":         {grants: func(a at) []fact { return owner(a, "group ") }},
+	"manifest.needs[].deliver.owner":         {grants: owner},
 	"manifest.needs[].deliver.files.*.value": {why: "part of what is read"},
 	"manifest.needs[].deliver.files.*.mode":  {grants: files},
-	"manifest.needs[].onChange[].action":     {why: "part of what happens to the unit"},
-	"manifest.needs[].onChange[].unit": {grants: func(a at) []fact {
-		return one(Right{a.node(), short(a.up[0]["action"]), short(a.v)})
-	}},
-	"manifest.needs[].renew.atPercent":  {why: "of a lifetime, which is a right"},
-	"manifest.needs[].renew":            {deeper: true, grants: renewal},
-	"manifest.needs[].renew.interval":   {why: "part of how often it is fetched"},
-	"manifest.needs[].renew.staleAfter": {why: "when an alarm is raised: what is in force stays"},
+	"manifest.needs[].onChange[]":            {grants: func(a at) []fact { return one(Right{a.node(), "restart", short(a.v)}) }},
+	"manifest.needs[].renew.atPercent":       {why: "of a lifetime, which is a right"},
+	"manifest.needs[].renew":                 {deeper: true, grants: renewal},
+	"manifest.needs[].renew.interval":        {why: "part of how often it is fetched"},
+	"manifest.needs[].renew.staleAfter":      {why: "when an alarm is raised: what is in force stays"},
 
 	"manifest.forwarder.listen[]": {grants: func(a at) []fact {
 		return one(Right{"anyone", "connect to", "the forwarder of " + a.host() + " at " + short(a.v)}, join(a.node()))

@@ -142,7 +142,7 @@ func (t *page) changes(h Host) string {
 		}
 	}
 	for _, u := range h.Units {
-		t.line("    ", "!", fmt.Sprintf("%ss %s, for %s", u.Do, u.Unit, u.Need))
+		t.line("    ", "!", fmt.Sprintf("restarts %s, for %s", u.Unit, u.Need))
 	}
 	return t.b.String()
 }

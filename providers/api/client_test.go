@@ -22,9 +22,9 @@ import (
 )
 
 var (
-	ursula   = providertest.ID("node/ursula")
-	provider = providertest.ID("service/drhorrible/florete-provider-cert")
-	registration      = api.Request{Need: "a", Body: json.RawMessage(`{}`)}
+	ursula       = providertest.ID("node/ursula")
+	provider     = providertest.ID("service/drhorrible/florete-provider-cert")
+	registration = api.Request{Need: "a", Body: json.RawMessage(`{}`)}
 )
 
 // domain is a trust domain without a provider.

@@ -62,14 +62,14 @@ func (f *Fleet) OIDC(name, host string) florete.Need {
 		"client-secret": {Value: "clientSecret", Mode: "0400"},
 		"issuer":        {Value: "issuer", Mode: "0444"},
 	})
-	n.OnChange = []florete.Action{{Unit: "app.service", Action: "restart"}}
+	n.OnChange = []string{"app.service"}
 	return n
 }
 
 func (f *Fleet) need(name, kind string, of florete.ID, request any, files map[string]florete.File) florete.Need {
 	n := florete.Need{
 		ID: name, Kind: kind, For: of, Request: raw(request), Deliver: florete.Deliver{Files: files},
-		OnChange: []florete.Action{}, DependsOn: []string{"cert-node"}, Generation: 1,
+		OnChange: []string{}, DependsOn: []string{"cert-node"}, Generation: 1,
 	}
 	for _, p := range f.Providers {
 		n.Providers = append(n.Providers, p.name)

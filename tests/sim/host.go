@@ -83,7 +83,7 @@ func (h *Host) config(l *life) activation.Config {
 			return h.f.net.dial(ctx, h.name, l, address)
 		},
 		Step:   func(name string) { _ = l.moment(name) },
-		Notify: func(context.Context, florete.Action) error { return l.moment("notify") },
+		Notify: func(context.Context, string) error { return l.moment("notify") },
 		Report: func(e activation.Event) {
 			if l.alive() {
 				h.event(e)

@@ -53,7 +53,7 @@ is no failure.`,
 	f.StringToStringVar(&c.Adopt, "adopt", nil, "take a need over from files that are there, as `NEED=DIR`, without a request; may be repeated")
 	f.StringVar(&c.Rotate, "refetch", "", "directory where touching a file named after a need requests it again")
 	m.follow(cmd, "refetch", florete.Instance.Refetch)
-	f.StringVar(&hook, "hook", "", "program that is called with unit and action, instead of systemd")
+	f.StringVar(&hook, "hook", "", "program that is called with each unit to restart, instead of systemd")
 	f.BoolVar(&c.Once, "once", false, "make one pass and end")
 	f.BoolVar(&asJSON, "json", false, "write events as JSON lines to standard output")
 	f.DurationVar(&c.Backoff.Initial, "backoff-initial", time.Second, "longest wait after a first failure")

@@ -19,9 +19,7 @@ func need(t *testing.T, id, kind, of, files string, notify ...string) florete.Ne
 	for _, f := range strings.Fields(files) {
 		n.Deliver.Files[f] = florete.File{}
 	}
-	for _, u := range notify {
-		n.OnChange = append(n.OnChange, u)
-	}
+	n.OnChange = append(n.OnChange, notify...)
 	return n
 }
 

@@ -5,16 +5,49 @@
 
   # packages, formatter, devShells and VM tests are nixpkgs'; everything else never touches it
   # and evaluates offline.
-  outputs = { self, nixpkgs }:
+  outputs =
+    { self, nixpkgs }:
     let
-      each = f: builtins.listToAttrs (map (name: { inherit name; value = f name; }) [ "aarch64-linux" "x86_64-linux" ]);
+      each =
+        f:
+        builtins.listToAttrs (
+          map
+            (name: {
+              inherit name;
+              value = f name;
+            })
+            [
+              "aarch64-linux"
+              "x86_64-linux"
+            ]
+        );
       pkgs = system: nixpkgs.legacyPackages.${system};
       # nixfmt of 26.05 is the one of RFC 166.
       formatters = pkgs: builtins.attrValues { inherit (pkgs) findutils go nixfmt; };
       # What the scripts in tests install on Debian, the linters, and what scenarios run on.
-      tools = pkgs: formatters pkgs ++ builtins.attrValues {
-        inherit (pkgs) apacheHttpd curl dpkg e2fsprogs gcc git iproute2 mmdebstrap nftables nix openssh python3 ruff shellcheck systemd util-linux;
-      };
+      tools =
+        pkgs:
+        formatters pkgs
+        ++ builtins.attrValues {
+          inherit (pkgs)
+            apacheHttpd
+            curl
+            dpkg
+            e2fsprogs
+            gcc
+            git
+            iproute2
+            mmdebstrap
+            nftables
+            nix
+            openssh
+            python3
+            ruff
+            shellcheck
+            systemd
+            util-linux
+            ;
+        };
       modules = import ./modules (system: self.packages.${system});
     in
     {
@@ -39,25 +72,40 @@
 
       # Takes Go from where it is, else from the development shell. The source is in
       # the store already, and old Nix takes nothing but derivations for context.
-      apps = each (_: { demo = { type = "app"; program = builtins.unsafeDiscardStringContext "${self}/tests/demo"; }; });
+      apps = each (_: {
+        demo = {
+          type = "app";
+          program = builtins.unsafeDiscardStringContext "${self}/tests/demo";
+        };
+      });
 
       devShells = each (system: {
         default = (pkgs system).mkShell {
           packages = tools (pkgs system);
         };
       });
-      formatter = each (system: (pkgs system).writeShellApplication {
-        name = "florete-fmt";
-        runtimeInputs = formatters (pkgs system);
-        text = ''
-          find "''${@:-.}" -name '*.go' -exec gofmt -l -w {} +
-          find "''${@:-.}" -name '*.nix' -exec nixfmt {} +
-        '';
-      });
+      formatter = each (
+        system:
+        (pkgs system).writeShellApplication {
+          name = "florete-fmt";
+          runtimeInputs = formatters (pkgs system);
+          text = ''
+            find "''${@:-.}" -name '*.go' -exec gofmt -l -w {} +
+            find "''${@:-.}" -name '*.nix' -exec nixfmt {} +
+          '';
+        }
+      );
 
-      checks = each (system: {
-        compiler = import ./tests/golden/compiler/check.nix system;
-        example = (self.lib.mkCluster (import ./tests/cluster/cluster.nix)).check system;
-      } // import ./tests/vm { florete = self; pkgs = pkgs system; });
+      checks = each (
+        system:
+        {
+          compiler = import ./tests/golden/compiler/check.nix system;
+          example = (self.lib.mkCluster (import ./tests/cluster/cluster.nix)).check system;
+        }
+        // import ./tests/vm {
+          florete = self;
+          pkgs = pkgs system;
+        }
+      );
     };
 }

@@ -1,7 +1,18 @@
 # Which cluster, which host of it, and the units that the other modules define.
-{ florete, config, lib, pkgs, ... }:
+{
+  florete,
+  config,
+  lib,
+  pkgs,
+  ...
+}:
 let
-  inherit (lib) elem mapAttrs mkOption types;
+  inherit (lib)
+    elem
+    mapAttrs
+    mkOption
+    types
+    ;
   inherit (florete) cfg;
 in
 {
@@ -24,8 +35,18 @@ in
       description = "Name of this host in the cluster.";
     };
     units = mkOption {
-      type = types.attrsOf (types.attrsOf (types.attrsOf
-        (types.oneOf [ types.str types.int types.bool (types.listOf types.str) ])));
+      type = types.attrsOf (
+        types.attrsOf (
+          types.attrsOf (
+            types.oneOf [
+              types.str
+              types.int
+              types.bool
+              (types.listOf types.str)
+            ]
+          )
+        )
+      );
       default = { };
       example = lib.literalExpression ''{ "${florete.unit "agent.service"}".Service.LimitNOFILE = 100000; }'';
       description = ''
@@ -37,12 +58,23 @@ in
 
   config = {
     assertions = [
-      { assertion = cfg.cluster == null || florete.known; message = toString florete.fault; }
       {
-        assertion = !florete.known || elem florete.system [ null pkgs.stdenv.hostPlatform.system ];
+        assertion = cfg.cluster == null || florete.known;
+        message = toString florete.fault;
+      }
+      {
+        assertion =
+          !florete.known
+          || elem florete.system [
+            null
+            pkgs.stdenv.hostPlatform.system
+          ];
         message = "the cluster says hosts.${cfg.hostName}.system = ${builtins.toJSON florete.system}, this configuration is for ${pkgs.stdenv.hostPlatform.system}: correct one of the two";
       }
     ];
-    systemd.units = mapAttrs (_: unit: { text = florete.render unit; wantedBy = unit.Install.WantedBy or [ ]; }) cfg.units;
+    systemd.units = mapAttrs (_: unit: {
+      text = florete.render unit;
+      wantedBy = unit.Install.WantedBy or [ ];
+    }) cfg.units;
   };
 }

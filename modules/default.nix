@@ -13,10 +13,23 @@ let
     _file = file;
     key = "${prefix}/${baseNameOf file}";
     imports = imports ++ [
-      ({ config, lib, pkgs, ... }@args: import file (args // {
-        florete = import ./lib.nix { inherit config lib instance; };
-        package = lib.mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" { pkgsText = "florete.packages.\${system}"; };
-      }))
+      (
+        {
+          config,
+          lib,
+          pkgs,
+          ...
+        }@args:
+        import file (
+          args
+          // {
+            florete = import ./lib.nix { inherit config lib instance; };
+            package = lib.mkPackageOption (packages pkgs.stdenv.hostPlatform.system) "florete" {
+              pkgsText = "florete.packages.\${system}";
+            };
+          }
+        )
+      )
     ];
   };
 
@@ -25,10 +38,17 @@ let
 in
 if instance != "" && !word.valid instance then
   throw "florete.lib.instance ${builtins.toJSON instance}: want ${word.about.want}"
-else rec {
-  host = module ./host.nix [ needs ];
-  forwarder = module ./forwarder.nix [ host ];
-  provider = module ./provider.nix [ host ];
-  # Everything that the host's documents ask for.
-  default = { imports = [ host forwarder provider ]; };
-}
+else
+  rec {
+    host = module ./host.nix [ needs ];
+    forwarder = module ./forwarder.nix [ host ];
+    provider = module ./provider.nix [ host ];
+    # Everything that the host's documents ask for.
+    default = {
+      imports = [
+        host
+        forwarder
+        provider
+      ];
+    };
+  }

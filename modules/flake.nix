@@ -1,9 +1,16 @@
 # For flake-parts: florete.clusters.<name> becomes the flake's output florete.<name> and
 # a check of every system.
-{ lib, config, self, ... }:
+{
+  lib,
+  config,
+  self,
+  ...
+}:
 let
   inherit (import ../nix) mkCluster;
-  clusters = builtins.mapAttrs (_: topology: mkCluster (topology // { inherit self; })) config.florete.topologies;
+  clusters = builtins.mapAttrs (
+    _: topology: mkCluster (topology // { inherit self; })
+  ) config.florete.topologies;
 in
 {
   imports = [ ./topology.nix ];
@@ -11,7 +18,9 @@ in
   config = {
     flake.florete = clusters;
     perSystem = { system, ... }: {
-      checks = lib.mapAttrs' (name: cluster: lib.nameValuePair "florete-${name}" (cluster.check system)) clusters;
+      checks = lib.mapAttrs' (
+        name: cluster: lib.nameValuePair "florete-${name}" (cluster.check system)
+      ) clusters;
     };
   };
 }

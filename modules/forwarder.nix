@@ -1,25 +1,61 @@
 # The forwarder: connections between this host and its cluster.
-{ florete, package, lib, pkgs, ... }:
+{
+  florete,
+  package,
+  lib,
+  pkgs,
+  ...
+}:
 let
-  inherit (lib) elemAt filter groupBy head listToAttrs literalExpression mapAttrs match mkDefault mkEnableOption mkIf mkOption optional splitString types;
+  inherit (lib)
+    elemAt
+    filter
+    groupBy
+    head
+    listToAttrs
+    literalExpression
+    mapAttrs
+    match
+    mkDefault
+    mkEnableOption
+    mkIf
+    mkOption
+    optional
+    splitString
+    types
+    ;
   inherit (florete.manifest) forwarder;
   cfg = florete.cfg.forwarder;
 
   # "spiffe://<domain>/service/[<node>/]<name>" → "<name>.[<node>.]<domain>.rete"
-  dialled = id:
-    let part = match "spiffe://([^/]+)/service/(([^/]+)/)?([^/]+)" id; in
-    elemAt part 3 + (if elemAt part 2 == null then "" else "." + elemAt part 2) + ".${elemAt part 0}.rete";
+  dialled =
+    id:
+    let
+      part = match "spiffe://([^/]+)/service/(([^/]+)/)?([^/]+)" id;
+    in
+    elemAt part 3
+    + (if elemAt part 2 == null then "" else "." + elemAt part 2)
+    + ".${elemAt part 0}.rete";
 in
 {
   options.services.${florete.prefix} = {
     ingress = mkOption {
       type = types.attrsOf types.str;
       readOnly = true;
-      default = if cfg.enable && florete.known
-        then listToAttrs (map (r: { name = r.tlsName; value = r.listen; }) (filter (r: r ? tlsName) forwarder.reach))
-        else { };
+      default =
+        if cfg.enable && florete.known then
+          listToAttrs (
+            map (r: {
+              name = r.tlsName;
+              value = r.listen;
+            }) (filter (r: r ? tlsName) forwarder.reach)
+          )
+        else
+          { };
       defaultText = literalExpression "what the cluster says";
-      example = { "wiki.example.org" = "127.105.3.4:80"; };
+      example = {
+        "wiki.example.org" = "127.105.3.4:80";
+      };
       description = ''
         The public names that a reverse proxy on this host takes in strangers for, and the
         local listener that each leads to: `tlsName` of the services that the host reaches,
@@ -28,7 +64,9 @@ in
     };
 
     forwarder = {
-      enable = florete.asHost "enable" (mkEnableOption "carrying connections between this host and its cluster");
+      enable = florete.asHost "enable" (
+        mkEnableOption "carrying connections between this host and its cluster"
+      );
       package = florete.asHost "package" package;
       settings = florete.flags "flor agent run" { socket = "${florete.run}/agent/other.sock"; };
       openFirewall = florete.asHost "openFirewall" (mkOption {
@@ -56,14 +94,20 @@ in
   };
 
   config = mkIf (cfg.enable && florete.known) {
-    services.${florete.prefix}.units = florete.defaults
-      (name: name == florete.unit "agent.service" || cfg.guard && name == florete.unit "guard.service")
-      { inherit (cfg) package; settings.agent = cfg.settings; };
+    services.${florete.prefix}.units =
+      florete.defaults
+        (name: name == florete.unit "agent.service" || cfg.guard && name == florete.unit "guard.service")
+        {
+          inherit (cfg) package;
+          settings.agent = cfg.settings;
+        };
 
-    networking.hosts = mkIf cfg.hosts (mapAttrs (_: map (r: dialled r.id))
-      (groupBy (r: head (splitString ":" r.listen)) forwarder.reach));
-    networking.firewall.allowedUDPPorts = mkIf cfg.openFirewall
-      (lib.unique (map florete.port forwarder.listen));
+    networking.hosts = mkIf cfg.hosts (
+      mapAttrs (_: map (r: dialled r.id)) (groupBy (r: head (splitString ":" r.listen)) forwarder.reach)
+    );
+    networking.firewall.allowedUDPPorts = mkIf cfg.openFirewall (
+      lib.unique (map florete.port forwarder.listen)
+    );
 
     environment.systemPackages = optional cfg.guard pkgs.nftables;
     boot.kernel.sysctl = mapAttrs (_: mkDefault) florete.sysctl;

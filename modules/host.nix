@@ -1,15 +1,38 @@
 # Activation: this host fetches what it needs and keeps it fulfilled.
-{ florete, package, lib, pkgs, ... }:
+{
+  florete,
+  package,
+  lib,
+  pkgs,
+  ...
+}:
 let
-  inherit (lib) elem literalExpression mapAttrs mkEnableOption mkIf mkOption optional types;
+  inherit (lib)
+    elem
+    literalExpression
+    mapAttrs
+    mkEnableOption
+    mkIf
+    mkOption
+    optional
+    types
+    ;
   inherit (florete.cfg) cluster;
   cfg = florete.cfg.host;
   key = cfg.settings.ssh-host-key or "";
 
   # Called by these names, the programs are about this instance.
-  links = pkgs.linkFarm florete.prefix (map
-    (program: { name = "bin/${program}_${florete.instance}"; path = "${cfg.package}/bin/${program}"; })
-    [ "flor" "flor-provider" ]);
+  links = pkgs.linkFarm florete.prefix (
+    map
+      (program: {
+        name = "bin/${program}_${florete.instance}";
+        path = "${cfg.package}/bin/${program}";
+      })
+      [
+        "flor"
+        "flor-provider"
+      ]
+  );
 in
 {
   options.services.${florete.prefix}.host = {
@@ -30,12 +53,33 @@ in
   };
 
   config = mkIf cfg.enable {
-    assertions = optional (cluster == null) { assertion = false; message = florete.fault; }
-      ++ optional (florete.inStore key) (florete.refused "${florete.option}.host.settings.ssh-host-key" key);
+    assertions =
+      optional (cluster == null) {
+        assertion = false;
+        message = florete.fault;
+      }
+      ++ optional (florete.inStore key) (
+        florete.refused "${florete.option}.host.settings.ssh-host-key" key
+      );
 
-    services.${florete.prefix}.units = mkIf florete.known (florete.defaults
-      (name: !elem name (map florete.unit [ "agent.service" "guard.service" "hosts-file.service" ]) && !lib.hasPrefix (florete.unit "provider-") name)
-      { inherit (cfg) package; settings.activate = cfg.settings; });
+    services.${florete.prefix}.units = mkIf florete.known (
+      florete.defaults
+        (
+          name:
+          !elem name (
+            map florete.unit [
+              "agent.service"
+              "guard.service"
+              "hosts-file.service"
+            ]
+          )
+          && !lib.hasPrefix (florete.unit "provider-") name
+        )
+        {
+          inherit (cfg) package;
+          settings.activate = cfg.settings;
+        }
+    );
 
     environment = mkIf florete.known {
       etc."${florete.prefix}/documents".source = "${florete.directory}";
@@ -43,9 +87,11 @@ in
     };
 
     users = mkIf florete.known {
-      users = mapAttrs
-        (name: account: { isSystemUser = true; group = name; inherit (account) description home; })
-        (florete.accounts florete.policy);
+      users = mapAttrs (name: account: {
+        isSystemUser = true;
+        group = name;
+        inherit (account) description home;
+      }) (florete.accounts florete.policy);
       groups = mapAttrs (_: _: { }) (florete.accounts florete.policy);
     };
   };

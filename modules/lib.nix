@@ -1,16 +1,40 @@
 # What the modules share: this host's part of its cluster, and options alike.
-{ config, lib, instance }:
+{
+  config,
+  lib,
+  instance,
+}:
 let
-  inherit (lib) attrNames concatStringsSep head length literalExpression mapAttrsRecursive mkDefault mkOption types;
+  inherit (lib)
+    attrNames
+    concatStringsSep
+    head
+    length
+    literalExpression
+    mapAttrsRecursive
+    mkDefault
+    mkOption
+    types
+    ;
   units = import ../nix/units instance;
   inherit (units) prefix;
   option = "services.${prefix}";
   cfg = config.services.${prefix};
 
   # A flake has its clusters below its output florete; a cluster is also taken as it is.
-  clusters = if cfg.cluster ? documents then { ${cfg.cluster.name} = cfg.cluster; } else cfg.cluster.florete or { };
+  clusters =
+    if cfg.cluster ? documents then
+      { ${cfg.cluster.name} = cfg.cluster; }
+    else
+      cfg.cluster.florete or { };
   names = attrNames clusters;
-  chosen = if cfg.clusterName != null then cfg.clusterName else if length names == 1 then head names else null;
+  chosen =
+    if cfg.clusterName != null then
+      cfg.clusterName
+    else if length names == 1 then
+      head names
+    else
+      null;
   cluster = clusters.${chosen};
   host = cfg.hostName;
   declared = cluster.topology.hosts.${host};
@@ -32,27 +56,68 @@ let
       + "declare it there, or name it with networking.hostName or ${option}.hostName"
     else if declared.instance != instance then
       "${option}.cluster: in cluster ${chosen}, ${elsewhere declared.instance}, or ${there}"
-    else null;
+    else
+      null;
 
   # Where a host of that instance is configured, and what makes this the place.
-  elsewhere = declared:
-    if declared == "" then "hosts.${host}.instance is not written: write services.florete.cluster = …; here"
-    else "hosts.${host}.instance is ${builtins.toJSON declared}: write imports = [ (florete.lib.instance ${builtins.toJSON declared}) ]; and services.florete_${declared}.cluster = …; here";
-  there = if instance == "" then "leave it out there" else "hosts.${host}.instance = ${builtins.toJSON instance}; there";
+  elsewhere =
+    declared:
+    if declared == "" then
+      "hosts.${host}.instance is not written: write services.florete.cluster = …; here"
+    else
+      "hosts.${host}.instance is ${builtins.toJSON declared}: write imports = [ (florete.lib.instance ${builtins.toJSON declared}) ]; and services.florete_${declared}.cluster = …; here";
+  there =
+    if instance == "" then
+      "leave it out there"
+    else
+      "hosts.${host}.instance = ${builtins.toJSON instance}; there";
 in
 {
-  inherit cfg fault known manifest instance option policy prefix;
-  inherit (units) accounts current etc render run state sysctl unit;
+  inherit
+    cfg
+    fault
+    known
+    manifest
+    instance
+    option
+    policy
+    prefix
+    ;
+  inherit (units)
+    accounts
+    current
+    etc
+    render
+    run
+    state
+    sysctl
+    unit
+    ;
   directory = cluster.directory.${host};
   system = if known then declared.system else null;
 
   # The named ones of this host's units, each directive as a default.
-  defaults = wanted: { package, settings ? { }, credentials ? { } }:
-    mapAttrsRecursive (_: mkDefault) (lib.filterAttrs (name: _: wanted name) (units.units {
-      inherit credentials manifest policy settings;
-      documents = cluster.documents.${host};
-      bin = "${package}/bin";
-    }));
+  defaults =
+    wanted:
+    {
+      package,
+      settings ? { },
+      credentials ? { },
+    }:
+    mapAttrsRecursive (_: mkDefault) (
+      lib.filterAttrs (name: _: wanted name) (
+        units.units {
+          inherit
+            credentials
+            manifest
+            policy
+            settings
+            ;
+          documents = cluster.documents.${host};
+          bin = "${package}/bin";
+        }
+      )
+    );
 
   # "host:port" or ":port" → port
   port = address: lib.toInt (lib.last (lib.splitString ":" address));
@@ -61,18 +126,33 @@ in
   inStore = file: lib.hasPrefix builtins.storeDir (toString file);
   refused = option: file: {
     assertion = false;
-    message = "${option} is in the Nix store, which everybody can read: ${toString file}; "
+    message =
+      "${option} is in the Nix store, which everybody can read: ${toString file}; "
       + "keep it in a file outside, written as a string, such as \"/run/keys/users\"";
   };
 
   # An option of another role, whose default is activation's.
-  asHost = name: o: o // { default = cfg.host.${name}; defaultText = literalExpression "config.${option}.host.${name}"; };
+  asHost =
+    name: o:
+    o
+    // {
+      default = cfg.host.${name};
+      defaultText = literalExpression "config.${option}.host.${name}";
+    };
 
   # The settings of a program are the flags it has.
-  flags = program: example: mkOption {
-    type = types.attrsOf (types.oneOf [ types.str types.int types.bool ]);
-    default = { };
-    inherit example;
-    description = "Flags of `${program}`; its `--help` describes them.";
-  };
+  flags =
+    program: example:
+    mkOption {
+      type = types.attrsOf (
+        types.oneOf [
+          types.str
+          types.int
+          types.bool
+        ]
+      );
+      default = { };
+      inherit example;
+      description = "Flags of `${program}`; its `--help` describes them.";
+    };
 }

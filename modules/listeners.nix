@@ -1,48 +1,104 @@
 # A member of several clusters listens on an address for one of them alone.
-{ florete, config, lib, ... }:
+{
+  florete,
+  config,
+  lib,
+  ...
+}:
 let
-  inherit (lib) any attrNames concatMap concatStringsSep elem filter groupBy hasPrefix intersectAttrs listToAttrs map mapAttrsToList nameValuePair optional optionals removePrefix;
+  inherit (lib)
+    any
+    attrNames
+    concatMap
+    concatStringsSep
+    elem
+    filter
+    groupBy
+    hasPrefix
+    intersectAttrs
+    listToAttrs
+    map
+    mapAttrsToList
+    nameValuePair
+    optional
+    optionals
+    removePrefix
+    ;
 
   # Address, with its protocol → the attribute that declares it, of one instance.
-  listeners = { cfg, known, manifest, option, policy, ... }:
+  listeners =
+    {
+      cfg,
+      known,
+      manifest,
+      option,
+      policy,
+      ...
+    }:
     let
       inherit (manifest) forwarder;
       of = attribute: address: nameValuePair address "hosts.${cfg.hostName}.${attribute}";
     in
     listToAttrs (
-      optionals (known && cfg.forwarder.enable or false)
-        (map (l: of "loopback" "${l.listen}/${l.protocol or "tcp"}") (forwarder.reach ++ forwarder.socks)
-          ++ map (l: of "forwarderPort" "${l}/udp") forwarder.listen)
-      ++ optionals (policy != null && cfg.provider.enable or false)
-        (map (l: of "providerPort" "${l}/tcp") (concatMap (p: p.listen) (lib.attrValues policy.provider))
-          ++ optional (cfg.provider.settings ? oidc.listen)
-            (nameValuePair "${cfg.provider.settings.oidc.listen}/tcp" "${option}.provider.settings.oidc.listen"))
+      optionals (known && cfg.forwarder.enable or false) (
+        map (l: of "loopback" "${l.listen}/${l.protocol or "tcp"}") (forwarder.reach ++ forwarder.socks)
+        ++ map (l: of "forwarderPort" "${l}/udp") forwarder.listen
+      )
+      ++ optionals (policy != null && cfg.provider.enable or false) (
+        map (l: of "providerPort" "${l}/tcp") (concatMap (p: p.listen) (lib.attrValues policy.provider))
+        ++ optional (cfg.provider.settings ? oidc.listen) (
+          nameValuePair "${cfg.provider.settings.oidc.listen}/tcp" "${option}.provider.settings.oidc.listen"
+        )
+      )
     );
 
   # What listens on all addresses of the host has its port of each.
   port = address: lib.last (lib.splitString ":" address);
-  isAny = address: any (all: address == "${all}:${port address}") [ "" "0.0.0.0" "[::]" ];
-  covered = by: all:
-    let ports = map port (filter isAny (attrNames by)); in
-    listToAttrs (map (a: nameValuePair a all.${a}) (filter (a: elem (port a) ports) (if ports == [ ] then [ ] else attrNames all)));
+  isAny =
+    address:
+    any (all: address == "${all}:${port address}") [
+      ""
+      "0.0.0.0"
+      "[::]"
+    ];
+  covered =
+    by: all:
+    let
+      ports = map port (filter isAny (attrNames by));
+    in
+    listToAttrs (
+      map (a: nameValuePair a all.${a}) (
+        filter (a: elem (port a) ports) (if ports == [ ] then [ ] else attrNames all)
+      )
+    );
 
   # Instances before this one, so that of each two one looks.
-  others = map (prefix: import ./lib.nix { inherit config lib; instance = removePrefix "_" (removePrefix "florete" prefix); })
-    (filter (n: (n == "florete" || hasPrefix "florete_" n) && n < florete.prefix) (attrNames config.services));
+  others =
+    map
+      (
+        prefix:
+        import ./lib.nix {
+          inherit config lib;
+          instance = removePrefix "_" (removePrefix "florete" prefix);
+        }
+      )
+      (
+        filter (n: (n == "florete" || hasPrefix "florete_" n) && n < florete.prefix) (
+          attrNames config.services
+        )
+      );
 in
 {
-  assertions = concatMap
-    (other:
-      let
-        theirs = listeners other;
-        ours = listeners florete;
-        both = covered theirs ours // covered ours theirs // intersectAttrs theirs ours;
-      in
-      mapAttrsToList
-        (attribute: addresses: {
-          assertion = false;
-          message = "${other.option} and ${florete.option} both listen on ${concatStringsSep ", " addresses}: write another ${attribute} in one of them";
-        })
-        (groupBy (address: both.${address}) (attrNames both)))
-    others;
+  assertions = concatMap (
+    other:
+    let
+      theirs = listeners other;
+      ours = listeners florete;
+      both = covered theirs ours // covered ours theirs // intersectAttrs theirs ours;
+    in
+    mapAttrsToList (attribute: addresses: {
+      assertion = false;
+      message = "${other.option} and ${florete.option} both listen on ${concatStringsSep ", " addresses}: write another ${attribute} in one of them";
+    }) (groupBy (address: both.${address}) (attrNames both))
+  ) others;
 }

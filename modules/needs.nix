@@ -1,6 +1,11 @@
 # What is delivered for this host's services: paths for other modules, and when
 # the units that use them start.
-{ config, florete, lib, ... }:
+{
+  config,
+  florete,
+  lib,
+  ...
+}:
 let
   inherit (lib)
     attrNames
@@ -31,15 +36,22 @@ let
   kind = need: (kinds.${need.kind}.label or (n: n.kind)) need;
   service = need: names.service need.for;
   ofServices = filter (n: n.deliver.files != { } && service n != null) florete.manifest.needs;
-  needs = if on then foldl' (all: n: recursiveUpdate all { ${service n}.${kind n} = n; }) { } ofServices else { };
+  needs =
+    if on then
+      foldl' (all: n: recursiveUpdate all { ${service n}.${kind n} = n; }) { } ofServices
+    else
+      { };
 
   # What is configured for needs that there are.
-  configured = concatMap
-    (s: map (kind: cfg.needs.${s}.${kind} // { need = needs.${s}.${kind}; }) (attrNames (needs.${s})))
-    (attrNames needs);
-  missing = concatMap
-    (s: map (kind: "${s}.${kind}") (filter (kind: !(needs.${s} or { }) ? ${kind}) (attrNames cfg.needs.${s})))
-    (attrNames cfg.needs);
+  configured = concatMap (
+    s: map (kind: cfg.needs.${s}.${kind} // { need = needs.${s}.${kind}; }) (attrNames (needs.${s}))
+  ) (attrNames needs);
+  missing = concatMap (
+    s:
+    map (kind: "${s}.${kind}") (
+      filter (kind: !(needs.${s} or { }) ? ${kind}) (attrNames cfg.needs.${s})
+    )
+  ) (attrNames cfg.needs);
 
   need = {
     options = {
@@ -58,7 +70,12 @@ let
         description = "Units that use the files. The default is those that activation tells of a change.";
       };
       start = mkOption {
-        type = types.enum [ "fulfilled" "placeholders" "credential" "always" ];
+        type = types.enum [
+          "fulfilled"
+          "placeholders"
+          "credential"
+          "always"
+        ];
         default = "fulfilled";
         description = ''
           When `units` start: once the need is fulfilled, at which time activation starts
@@ -88,13 +105,20 @@ let
   placeheld = filter (n: n.start == "placeholders") configured;
 
   # Who may load credentials of a service: its unit, and those that its needs tell.
-  entitled = n: lib.unique (filter (hasSuffix ".service")
-    ([ "${service n.need}.service" ] ++ concatMap (o: o.onChange) (filter (o: service o == service n.need) ofServices)));
+  entitled =
+    n:
+    lib.unique (
+      filter (hasSuffix ".service") (
+        [ "${service n.need}.service" ]
+        ++ concatMap (o: o.onChange) (filter (o: service o == service n.need) ofServices)
+      )
+    );
 
   services = n: map (removeSuffix ".service") (filter (hasSuffix ".service") n.units);
 
   # The first generation, which the first delivery replaces.
-  held = n:
+  held =
+    n:
     let
       inherit (n.need) id deliver;
       dir = "${state}/needs/${id}";
@@ -106,8 +130,8 @@ let
       "${dir}/gen-1".d.mode = "0755";
       "${dir}/current".L.argument = "gen-1";
     }
-    // listToAttrs (map
-      (name: {
+    // listToAttrs (
+      map (name: {
         name = "${dir}/gen-1/${name}";
         value.f = {
           inherit (deliver.files.${name}) mode;
@@ -115,8 +139,8 @@ let
           group = if config.users.groups ? ${deliver.owner} then deliver.owner else "root";
           argument = text name;
         };
-      })
-      (attrNames deliver.files));
+      }) (attrNames deliver.files)
+    );
 in
 {
   options.services.${florete.prefix}.needs = mkOption {
@@ -127,33 +151,37 @@ in
   };
 
   config = mkIf on {
-    assertions = map
-      (n: {
+    assertions =
+      map (n: {
         assertion = false;
-        message = "${florete.option}.needs.${n}: host ${cfg.hostName} has no such need, it has "
+        message =
+          "${florete.option}.needs.${n}: host ${cfg.hostName} has no such need, it has "
           + concatMapStringsSep ", " (n: "${service n}.${kind n}") ofServices;
-      })
-      missing
-    ++ concatMap
-      (n: map
-        (unit: {
+      }) missing
+      ++ concatMap (
+        n:
+        map (unit: {
           assertion = false;
-          message = "${florete.option}.needs: ${unit} would be refused the credentials of ${n.need.id}, which are given to "
+          message =
+            "${florete.option}.needs: ${unit} would be refused the credentials of ${n.need.id}, which are given to "
             + "${concatStringsSep ", " (entitled n)}: name one of these in its `units`, tell ${unit} of changes in the topology, or choose another `start`";
-        })
-        (filter (unit: !elem unit (entitled n)) n.units))
-      loaded
-    ++ map (n: florete.refused "${florete.option}.needs: what ${n.need.id} is to adopt" n.adopt)
-      (filter (n: florete.inStore n.adopt) adopted);
+        }) (filter (unit: !elem unit (entitled n)) n.units)
+      ) loaded
+      ++ map (n: florete.refused "${florete.option}.needs: what ${n.need.id} is to adopt" n.adopt) (
+        filter (n: florete.inStore n.adopt) adopted
+      );
 
     services.${florete.prefix} = {
-      needs = mapAttrs
-        (_: mapAttrs (_: n: {
-          files = mapAttrs (name: _: "${florete.current n.id}/${name}") n.deliver.files;
-          target = unit "need-${n.id}.target";
-          units = mkDefault n.onChange;
-        }))
-        needs;
+      needs = mapAttrs (
+        _:
+        mapAttrs (
+          _: n: {
+            files = mapAttrs (name: _: "${florete.current n.id}/${name}") n.deliver.files;
+            target = unit "need-${n.id}.target";
+            units = mkDefault n.onChange;
+          }
+        )
+      ) needs;
 
       host.settings = mkIf (adopted != [ ]) {
         adopt = mkDefault (concatMapStringsSep "," (n: "${n.need.id}=${n.adopt}") adopted);
@@ -164,40 +192,50 @@ in
           ${unit "activate.service"}.Service.BindReadOnlyPaths = mkDefault (map (n: "-${n.adopt}") adopted);
         })
         # Placeholders are generation 1: what is delivered comes after.
-        (listToAttrs (map
-          (n: {
+        (listToAttrs (
+          map (n: {
             name = unit "need-${n.need.id}.path";
             value.Path = mkForce {
-              PathExistsGlob = map (g: "${state}/needs/${n.need.id}/gen-${g}") [ "[2-9]*" "1[0-9]*" ];
+              PathExistsGlob = map (g: "${state}/needs/${n.need.id}/gen-${g}") [
+                "[2-9]*"
+                "1[0-9]*"
+              ];
               Unit = n.target;
             };
-          })
-          placeheld))
+          }) placeheld
+        ))
       ];
     };
 
-    systemd.services = mkMerge (concatMap
-      (n: map
-        (name: {
+    systemd.services = mkMerge (
+      concatMap (
+        n:
+        map (name: {
           ${name} = {
             after = [ n.target ];
             unitConfig.ConditionPathExists = [ (florete.current n.need.id) ];
           };
-        })
-        (services n))
-      gated
-    ++ concatMap
-      (n: map
-        (name: {
+        }) (services n)
+      ) gated
+      ++ concatMap (
+        n:
+        map (name: {
           ${name} = {
             # Which documents are in force decides what it may have.
             after = [ (unit "activate.service") ];
-            serviceConfig.LoadCredential = map (file: "${n.need.kind}_${file}:${florete.run}/credentials.sock") (attrNames n.need.deliver.files);
+            serviceConfig.LoadCredential = map (
+              file: "${n.need.kind}_${file}:${florete.run}/credentials.sock"
+            ) (attrNames n.need.deliver.files);
           };
-        })
-        (services n))
-      loaded);
+        }) (services n)
+      ) loaded
+    );
 
-    systemd.tmpfiles.settings = listToAttrs (map (n: { name = unit n.need.id; value = held n; }) placeheld);
+    systemd.tmpfiles.settings = listToAttrs (
+      map (n: {
+        name = unit n.need.id;
+        value = held n;
+      }) placeheld
+    );
   };
 }

@@ -7,9 +7,16 @@ buildGoModule {
 
   # The hash of what `go mod vendor` makes; a test tells the new one.
   vendorHash = "sha256-GhkOtGESTi9myBl732RHTM/vOkDavcZCTIz9BPXZeDE=";
-  subPackages = [ "agent/cmd/flor" "nix/cmd/florctl" "providers/cmd/flor-provider" ];
+  subPackages = [
+    "agent/cmd/flor"
+    "nix/cmd/florctl"
+    "providers/cmd/flor-provider"
+  ];
   env.CGO_ENABLED = 0;
-  ldflags = [ "-s" "-w" ];
+  ldflags = [
+    "-s"
+    "-w"
+  ];
   # The tests want Nix, a network of their own, and minutes: ./tests/run.
   doCheck = false;
 

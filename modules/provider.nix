@@ -1,7 +1,22 @@
 # A provider host: answers what the hosts of the cluster need.
-{ florete, package, lib, pkgs, ... }:
+{
+  florete,
+  package,
+  lib,
+  pkgs,
+  ...
+}:
 let
-  inherit (lib) literalExpression mkDefault mkEnableOption mkIf mkMerge mkOption optional types;
+  inherit (lib)
+    literalExpression
+    mkDefault
+    mkEnableOption
+    mkIf
+    mkMerge
+    mkOption
+    optional
+    types
+    ;
   inherit (florete) etc policy state;
   cfg = florete.cfg.provider;
   provides = kind: policy != null && policy.kinds ? ${kind};
@@ -44,27 +59,43 @@ in
   };
 
   config = mkIf cfg.enable {
-    assertions = optional (florete.known && policy == null) {
-      assertion = false;
-      message = "${florete.option}.provider is enabled, but the cluster gives host ${florete.cfg.hostName} nothing to provide: "
-        + "name it in providers.<kind>.hosts, or leave ${florete.option}.provider.enable out";
-    }
-    ++ optional (cfg.usersFile != null && florete.inStore cfg.usersFile) (florete.refused "${florete.option}.provider.usersFile" cfg.usersFile)
-    ++ optional (florete.inStore users) (florete.refused "${florete.option}.provider.settings.oidc.users" users)
-    ++ optional (florete.inStore files) (florete.refused "${florete.option}.provider.settings.file.dir" files)
-    ++ optional (provides "oidc" && users == "") {
-      assertion = false;
-      message = "${florete.option}.provider.usersFile is not set, and this host signs people in: write ${florete.option}.provider.usersFile = \"/run/keys/users.hujson\";";
-    };
+    assertions =
+      optional (florete.known && policy == null) {
+        assertion = false;
+        message =
+          "${florete.option}.provider is enabled, but the cluster gives host ${florete.cfg.hostName} nothing to provide: "
+          + "name it in providers.<kind>.hosts, or leave ${florete.option}.provider.enable out";
+      }
+      ++ optional (cfg.usersFile != null && florete.inStore cfg.usersFile) (
+        florete.refused "${florete.option}.provider.usersFile" cfg.usersFile
+      )
+      ++ optional (florete.inStore users) (
+        florete.refused "${florete.option}.provider.settings.oidc.users" users
+      )
+      ++ optional (florete.inStore files) (
+        florete.refused "${florete.option}.provider.settings.file.dir" files
+      )
+      ++ optional (provides "oidc" && users == "") {
+        assertion = false;
+        message = "${florete.option}.provider.usersFile is not set, and this host signs people in: write ${florete.option}.provider.usersFile = \"/run/keys/users.hujson\";";
+      };
 
     services.${florete.prefix} = mkIf (policy != null) {
       provider.settings = mkMerge [
-        { policy = mkDefault "${etc}/documents"; state = mkDefault "${state}-provider"; needs = mkDefault "${state}/needs"; }
-        (mkIf (provides "cert") { cert.issuingCertificate = mkDefault "${state}-provider/cert/issuing.crt"; })
+        {
+          policy = mkDefault "${etc}/documents";
+          state = mkDefault "${state}-provider";
+          needs = mkDefault "${state}/needs";
+        }
+        (mkIf (provides "cert") {
+          cert.issuingCertificate = mkDefault "${state}-provider/cert/issuing.crt";
+        })
         (mkIf (provides "config") { config.artifacts = mkDefault "/srv/${florete.prefix}"; })
         (mkIf (provides "file") { file.dir = mkDefault "${state}-provider/file/files"; })
         (mkIf (provides "oidc") { oidc.listen = mkDefault "127.0.0.1:5556"; })
-        (mkIf (cfg.usersFile != null) { oidc.users = mkDefault "/run/credentials/${florete.unit "provider-oidc.service"}/users"; })
+        (mkIf (cfg.usersFile != null) {
+          oidc.users = mkDefault "/run/credentials/${florete.unit "provider-oidc.service"}/users";
+        })
       ];
       units = florete.defaults isProvider {
         inherit (cfg) package;
@@ -73,8 +104,11 @@ in
       };
     };
 
-    environment.etc."${florete.prefix}/provider.hujson" = mkIf (policy != null) { source = format.generate "provider.hujson" cfg.settings; };
-    networking.firewall.allowedTCPPorts = mkIf (policy != null && cfg.openFirewall)
-      (lib.unique (map florete.port (lib.concatMap (p: p.listen) (lib.attrValues policy.provider))));
+    environment.etc."${florete.prefix}/provider.hujson" = mkIf (policy != null) {
+      source = format.generate "provider.hujson" cfg.settings;
+    };
+    networking.firewall.allowedTCPPorts = mkIf (policy != null && cfg.openFirewall) (
+      lib.unique (map florete.port (lib.concatMap (p: p.listen) (lib.attrValues policy.provider)))
+    );
   };
 }

@@ -6,57 +6,95 @@ let
   inherit (lib) mkOption types;
   inherit (import ../nix/language.nix) cluster;
 
-  value = { want, ok, ... }: types.mkOptionType {
-    name = want;
-    description = want;
-    check = ok;
-    merge = lib.options.mergeEqualOption;
-  };
+  value =
+    { want, ok, ... }:
+    types.mkOptionType {
+      name = want;
+      description = want;
+      check = ok;
+      merge = lib.options.mergeEqualOption;
+    };
 
-  typeOf = about:
-    if about.kind == "record" then types.submodule { options = builtins.mapAttrs (_: option) about.fields; }
-    else if about.kind == "list" then types.listOf (typeOf about.of)
-    else if about.kind == "attrs" then types.attrsOf (typeOf about.of)
-    else if about.kind == "enum" then types.enum about.choices
-    else value about;
+  typeOf =
+    about:
+    if about.kind == "record" then
+      types.submodule { options = builtins.mapAttrs (_: option) about.fields; }
+    else if about.kind == "list" then
+      types.listOf (typeOf about.of)
+    else if about.kind == "attrs" then
+      types.attrsOf (typeOf about.of)
+    else if about.kind == "enum" then
+      types.enum about.choices
+    else
+      value about;
 
   # What may be left out is null then: the compiler knows its own defaults.
-  option = f:
+  option =
+    f:
     let
-      container = builtins.elem f.about.kind [ "list" "attrs" ];
+      container = builtins.elem f.about.kind [
+        "list"
+        "attrs"
+      ];
       type = typeOf f.about;
     in
-    mkOption ({
-      description = f.doc;
-      type = if f ? default && !container then types.nullOr type else type;
-    } // (if !(f ? default) then { }
-    else if container then { default = if f.about.kind == "list" then [ ] else { }; }
-    else { default = null; defaultText = lib.literalExpression (if f.about.kind == "record" then "{ }" else builtins.toJSON f.default); }));
+    mkOption (
+      {
+        description = f.doc;
+        type = if f ? default && !container then types.nullOr type else type;
+      }
+      // (
+        if !(f ? default) then
+          { }
+        else if container then
+          { default = if f.about.kind == "list" then [ ] else { }; }
+        else
+          {
+            default = null;
+            defaultText = lib.literalExpression (
+              if f.about.kind == "record" then "{ }" else builtins.toJSON f.default
+            );
+          }
+      )
+    );
 
   # Without what nobody wrote.
-  written = about: v:
-    if v == null then null
+  written =
+    about: v:
+    if v == null then
+      null
     else if about.kind == "record" then
-      lib.filterAttrs (n: v: v != null && !(v == { } && about.fields.${n} ? default)) (builtins.mapAttrs (n: written about.fields.${n}.about) v)
-    else if about.kind == "attrs" then builtins.mapAttrs (_: written about.of) v
-    else if about.kind == "list" then map (written about.of) v
-    else v;
+      lib.filterAttrs (n: v: v != null && !(v == { } && about.fields.${n} ? default)) (
+        builtins.mapAttrs (n: written about.fields.${n}.about) v
+      )
+    else if about.kind == "attrs" then
+      builtins.mapAttrs (_: written about.of) v
+    else if about.kind == "list" then
+      map (written about.of) v
+    else
+      v;
 in
 {
   options.florete = {
     clusters = mkOption {
       description = "Clusters by name.";
       default = { };
-      type = types.attrsOf (types.submodule ({ name, ... }: {
-        options = builtins.mapAttrs (_: option) (removeAttrs cluster.about.fields [ "self" ]);
-        config.name = lib.mkDefault name;
-      }));
+      type = types.attrsOf (
+        types.submodule (
+          { name, ... }: {
+            options = builtins.mapAttrs (_: option) (removeAttrs cluster.about.fields [ "self" ]);
+            config.name = lib.mkDefault name;
+          }
+        )
+      );
     };
     topologies = mkOption {
       description = "What mkCluster is given for each of them.";
       readOnly = true;
       type = types.attrsOf types.raw;
-      default = builtins.mapAttrs (_: c: written cluster.about ({ self = null; } // c)) config.florete.clusters;
+      default = builtins.mapAttrs (
+        _: c: written cluster.about ({ self = null; } // c)
+      ) config.florete.clusters;
     };
   };
 }

@@ -32,7 +32,7 @@ func TestVM(t *testing.T) {
 	const expr = `dir: names: builtins.listToAttrs (map (n: {
 	  name = n; value = import (dir + "/vm/named.nix") names (builtins.readFile (dir + "/scenarios/${n}"));
 	}) (builtins.filter (n: builtins.match ".*\\.py" n != null) (builtins.attrNames (builtins.readDir (dir + "/scenarios")))))`
-	revisions := regexp.MustCompile(`\{ name = "([\w-]+)"; change`).FindAllStringSubmatch(read(t, "../tests/hosts/cluster/revisions.nix"), -1)
+	revisions := regexp.MustCompile(`\{\s+name = "([\w-]+)";\s+change`).FindAllStringSubmatch(read(t, "../tests/hosts/cluster/revisions.nix"), -1)
 	names := ""
 	for _, r := range revisions {
 		names += ` "` + r[1] + `"`

@@ -20,7 +20,7 @@ let
     isInt
     isString
     length
-        listToAttrs
+    listToAttrs
     map
     mapAttrs
     sort
@@ -35,39 +35,58 @@ let
   union = sets: if sets == [ ] then { } else foldl' (a: b: a // b) (head sets) (tail sets);
 
   # role → the services that it names, itself or by groups; not all exist
-  members = mapAttrs (_: role: role.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) role.serviceGroups) t.roles;
+  members = mapAttrs (
+    _: role: role.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) role.serviceGroups
+  ) t.roles;
 
-  services = mapAttrs (_: members: attrNames (toSet (filter (s: t.services.${s}.published or false) members))) members;
+  services = mapAttrs (
+    _: members: attrNames (toSet (filter (s: t.services.${s}.published or false) members))
+  ) members;
 
   # role → { <service ID> = the instance; }
-  reachByRole = mapAttrs (_: names: listToAttrs (concatMap (s: t.services.${s}.instances) names)) services;
+  reachByRole = mapAttrs (
+    _: names: listToAttrs (concatMap (s: t.services.${s}.instances) names)
+  ) services;
 
   # role → the sorted IDs that hold it. A user entitled to no host has no SVID to show.
-  holders = mapAttrs
-    (_: by: attrNames (toSet (
-      map (h: t.hosts.${h}.id) by.hosts
-      ++ map (u: u.id) (filter (u: u.hosts != [ ]) (map (u: t.users.${u}) by.users))
-      ++ concatMap (s: map (i: i.name) t.services.${s}.instances) by.services
-    )))
-    t.holders;
+  holders = mapAttrs (
+    _: by:
+    attrNames (
+      toSet (
+        map (h: t.hosts.${h}.id) by.hosts
+        ++ map (u: u.id) (filter (u: u.hosts != [ ]) (map (u: t.users.${u}) by.users))
+        ++ concatMap (s: map (i: i.name) t.services.${s}.instances) by.services
+      )
+    )
+  ) t.holders;
 
-  leading = mapAttrs (service: roles: if t.services.${service}.published then roles else [ ])
-    (intersectAttrs t.services (invert (role: members.${role.name}) (attrValues t.roles)));
+  leading = mapAttrs (service: roles: if t.services.${service}.published then roles else [ ]) (
+    intersectAttrs t.services (invert (role: members.${role.name}) (attrValues t.roles))
+  );
 
   # Who holds one of these roles. Many services are reached by the same several roles.
-  holding = roles:
-    if roles == [ ] then [ ]
-    else if tail roles == [ ] then holders.${head roles}
-    else several.${toJSON roles};
-  several = mapAttrs (_: same: attrNames (toSet (concatMap (role: holders.${role}) (head same))))
-    (groupBy toJSON (filter (roles: length roles > 1) (attrValues leading)));
+  holding =
+    roles:
+    if roles == [ ] then
+      [ ]
+    else if tail roles == [ ] then
+      holders.${head roles}
+    else
+      several.${toJSON roles};
+  several = mapAttrs (_: same: attrNames (toSet (concatMap (role: holders.${role}) (head same)))) (
+    groupBy toJSON (filter (roles: length roles > 1) (attrValues leading))
+  );
 
   each = f: mapAttrs (_: f) t.hosts;
 
-  identities = each (host:
+  identities = each (
+    host:
     let
-      as = key: id: roles: accounts:
-        let callers = host.callers.${key} or accounts; in
+      as =
+        key: id: roles: accounts:
+        let
+          callers = host.callers.${key} or accounts;
+        in
         {
           inherit key id;
           reach = union (map (role: reachByRole.${role}) roles);
@@ -75,21 +94,37 @@ let
           uids = filter isInt callers;
         };
     in
-    map (s: as "service/${s.name}" (s.idOn host.name) s.roles (filter (a: a != "") [ s.user ]))
-      (filter (s: s.published || s.roles != [ ]) (map (s: t.services.${s}) host.services))
+    map (s: as "service/${s.name}" (s.idOn host.name) s.roles (filter (a: a != "") [ s.user ])) (
+      filter (s: s.published || s.roles != [ ]) (map (s: t.services.${s}) host.services)
+    )
     ++ map (u: as "user/${u}" t.users.${u}.id t.users.${u}.roles [ u ]) host.users
-    ++ [ (as "node" host.id host.roles [ "root" ]) ]);
+    ++ [ (as "node" host.id host.roles [ "root" ]) ]
+  );
 
-  reachableOn = mapAttrs (_: identities: union (filter (r: r != { }) (map (i: i.reach) identities))) identities;
+  reachableOn = mapAttrs (
+    _: identities: union (filter (r: r != { }) (map (i: i.reach) identities))
+  ) identities;
 
   listenerKey = host: i: names.listenerKey host.range i.hash i.port;
-  proxies = host: sort (a: b: a.id < b.id) (map
-    (i: { inherit (i) id; listenerKey = listenerKey host { hash = names.hash "socks ${i.id}"; port = 1080; }; })
-    acting.${host.name});
+  proxies =
+    host:
+    sort (a: b: a.id < b.id) (
+      map (i: {
+        inherit (i) id;
+        listenerKey = listenerKey host {
+          hash = names.hash "socks ${i.id}";
+          port = 1080;
+        };
+      }) acting.${host.name}
+    );
 
-  listenerKeys = each (host:
-    map (if host.loopback == names.loopback then i: i.listenerKey else listenerKey host) (attrValues reachableOn.${host.name})
-    ++ map (s: s.listenerKey) (proxies host));
+  listenerKeys = each (
+    host:
+    map (if host.loopback == names.loopback then i: i.listenerKey else listenerKey host) (
+      attrValues reachableOn.${host.name}
+    )
+    ++ map (s: s.listenerKey) (proxies host)
+  );
 
   acting = mapAttrs (_: filter (i: i.users ++ i.uids != [ ])) identities;
 in
@@ -122,23 +157,49 @@ in
 
   # `reach` of a host's manifest: one entry for each service, sorted by ID.
   # reachEntries :: Host -> [Reachable]
-  reachEntries = host:
+  reachEntries =
+    host:
     let
-      byID = listToAttrs (map (i: { name = i.id; value = i.reach; }) (filter (i: i.reach != { }) identities.${host.name}));
+      byID = listToAttrs (
+        map (i: {
+          name = i.id;
+          value = i.reach;
+        }) (filter (i: i.reach != { }) identities.${host.name})
+      );
       ids = attrNames byID;
-      everyone = { callers = ids; };
-      callers = if length ids < 2 then _: everyone else i: { callers = filter (id: byID.${id} ? ${i.entry.id}) ids; };
+      everyone = {
+        callers = ids;
+      };
+      callers =
+        if length ids < 2 then
+          _: everyone
+        else
+          i: { callers = filter (id: byID.${id} ? ${i.entry.id}) ids; };
       # Where this host calls what is not called alike by all, itself above all.
-      endpoints = i:
-        if !(elem host.name i.on) && (host.networks == { } || !i.networked) then { }
-        else { endpoints = filter (e: e != [ ]) (map (on: address.called (h: h.forwarder) host t.hosts.${on}) i.on); };
+      endpoints =
+        i:
+        if !(elem host.name i.on) && (host.networks == { } || !i.networked) then
+          { }
+        else
+          {
+            endpoints = filter (e: e != [ ]) (
+              map (on: address.called (h: h.forwarder) host t.hosts.${on}) i.on
+            );
+          };
       listen =
-        if host.loopback == names.loopback then _: { }
-        else i: { listen = names.listen (listenerKey host i); };
+        if host.loopback == names.loopback then
+          _: { }
+        else
+          i: { listen = names.listen (listenerKey host i); };
     in
     map (i: i.entry // endpoints i // listen i // callers i) (attrValues reachableOn.${host.name});
 
   # `socks` of a host's manifest: a SOCKS5 listener for each acting identity, sorted by ID.
   # socks :: Host -> [{ id, listen }]
-  socks = host: map (s: { inherit (s) id; listen = names.listen s.listenerKey; }) (proxies host);
+  socks =
+    host:
+    map (s: {
+      inherit (s) id;
+      listen = names.listen s.listenerKey;
+    }) (proxies host);
 }

@@ -41,7 +41,8 @@ in
   #   sysctl           what these ask of the kernel, as text of sysctl.d
   #   compiled         the documents of all hosts; throws every fault
   #   check SYSTEM     a derivation for the checks of a flake; throws every fault
-  mkCluster = given:
+  mkCluster =
+    given:
     let
       # folder.nix returns the faults of a folder of files beside it.
       args = if isAttrs given then removeAttrs given [ "_faults" ] else given;
@@ -52,23 +53,52 @@ in
       inherit (import ./needs.nix topology) wanted needs;
       scope = import ./scope.nix { inherit clean topology access; };
 
-      shapes = let s = language.faults args; in s // { top = folder ++ s.top; };
-      checks = import ./check { inherit clean shapes topology access needs wanted; };
+      shapes =
+        let
+          s = language.faults args;
+        in
+        s // { top = folder ++ s.top; };
+      checks = import ./check {
+        inherit
+          clean
+          shapes
+          topology
+          access
+          needs
+          wanted
+          ;
+      };
       kinds = attrNames language.entries;
       everything = part: concatMap (kind: concatLists (attrValues part.${kind} or { })) kinds;
-      some = part: names: concatMap (kind: concatMap (n: part.${kind}.${n} or [ ]) (attrNames names.${kind})) kinds;
+      some =
+        part: names:
+        concatMap (kind: concatMap (n: part.${kind}.${n} or [ ]) (attrNames names.${kind})) kinds;
       acknowledged = import ./acknowledge.nix clean;
 
-      faults = order (acknowledged (shapes.top ++ everything shapes ++ checks.top ++ everything checks ++ checks.warnings.top ++ everything checks.warnings));
+      faults = order (
+        acknowledged (
+          shapes.top
+          ++ everything shapes
+          ++ checks.top
+          ++ everything checks
+          ++ checks.warnings.top
+          ++ everything checks.warnings
+        )
+      );
       # What a provider may answer concerns everyone.
-      faultsOf = mapAttrs
-        (name: host:
-          let part = scope name; in
-          if host.kinds != [ ] then faults
-          else order (shapes.top ++ some shapes part.shapes ++ checks.top ++ some checks part.checks))
-        topology.hosts;
+      faultsOf = mapAttrs (
+        name: host:
+        let
+          part = scope name;
+        in
+        if host.kinds != [ ] then
+          faults
+        else
+          order (shapes.top ++ some shapes part.shapes ++ checks.top ++ some checks part.checks)
+      ) topology.hosts;
 
-      valid = faults: value: if errors faults == [ ] then value else throw (report clean.name (errors faults));
+      valid =
+        faults: value: if errors faults == [ ] then value else throw (report clean.name (errors faults));
       each = f: mapAttrs (host: faults: valid faults (f host)) faultsOf;
 
       manifest = import ./manifest.nix { inherit topology access needs; };
@@ -78,24 +108,43 @@ in
         serial = if clean.serial == null then clean.self.lastModified or 0 else clean.serial;
         rev = if clean.rev == null then clean.self.rev or clean.self.dirtyRev or "" else clean.rev;
       };
-      documentsOf = host: { manifest = document "manifest" host (manifest host); }
-        // (if policy.providers ? ${host} then { policy = document "policy" host (policy.of host); } else { });
+      documentsOf =
+        host:
+        {
+          manifest = document "manifest" host (manifest host);
+        }
+        // (
+          if policy.providers ? ${host} then { policy = document "policy" host (policy.of host); } else { }
+        );
 
       compiled = valid faults (mapAttrs (host: _: documentsOf host) topology.hosts);
       documents = each documentsOf;
 
       policyOf = host: if policy.providers ? ${host} then policy.of host else null;
       unit = host: import ./units topology.hosts.${host}.instance;
-      unitsIn = bin: each (host: mapAttrs (_: (unit host).render) ((unit host).units {
-        inherit bin;
-        manifest = manifest host;
-        policy = policyOf host;
-        documents = documents.${host};
-      }));
+      unitsIn =
+        bin:
+        each (
+          host:
+          mapAttrs (_: (unit host).render) (
+            (unit host).units {
+              inherit bin;
+              manifest = manifest host;
+              policy = policyOf host;
+              documents = documents.${host};
+            }
+          )
+        );
     in
     {
       inherit (clean) name;
-      inherit compiled documents faults faultsOf unitsIn;
+      inherit
+        compiled
+        documents
+        faults
+        faultsOf
+        unitsIn
+        ;
       units = unitsIn "/usr/local/bin";
       sysctl = (import ./units "").sysctls;
       sysusers = each (host: (unit host).sysusers ((unit host).accounts (policyOf host)));
@@ -103,12 +152,14 @@ in
       manifests = each manifest;
       policies = intersectAttrs policy.providers (each policy.of);
       directory = mapAttrs (import ./directory.nix) documents;
-      check = system: derivation {
-        name = "florete-${clean.name}";
-        inherit system;
-        builder = "builtin:buildenv";
-        derivations = "";
-        manifest = toFile "documents.json" (toJSON compiled);
-      };
+      check =
+        system:
+        derivation {
+          name = "florete-${clean.name}";
+          inherit system;
+          builder = "builtin:buildenv";
+          derivations = "";
+          manifest = toFile "documents.json" (toJSON compiled);
+        };
     };
 }

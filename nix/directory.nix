@@ -3,11 +3,19 @@
 # hostName -> documents -> Derivation
 host: documents:
 let
-  inherit (builtins) attrNames concatStringsSep derivation toFile;
+  inherit (builtins)
+    attrNames
+    concatStringsSep
+    derivation
+    toFile
+    ;
   tar = import ./tar.nix;
 
   file = name: tar.file "documents/${name}";
-  files = kind: file "${kind}.json" documents.${kind}.body + file "${kind}.envelope.json" documents.${kind}.envelope;
+  files =
+    kind:
+    file "${kind}.json" documents.${kind}.body
+    + file "${kind}.envelope.json" documents.${kind}.envelope;
 
   store = derivation {
     name = "florete-${host}";

@@ -1,6 +1,10 @@
 # A document: the exact bytes of a body, and of the envelope that names them.
 # { cluster, serial, rev } -> kind -> hostName -> body -> { body, envelope :: String }
-{ cluster, serial, rev }:
+{
+  cluster,
+  serial,
+  rev,
+}:
 let
   inherit (builtins) toJSON;
   inherit (import ./names.nix) sri;
@@ -14,6 +18,12 @@ in
   envelope = toJSON {
     schema = "florete.envelope/v1";
     digest = sri body;
-    inherit cluster host kind rev serial;
+    inherit
+      cluster
+      host
+      kind
+      rev
+      serial
+      ;
   };
 }

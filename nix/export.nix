@@ -3,39 +3,99 @@
 # Topology -> AttrSet
 t:
 let
-  inherit (builtins) any attrValues elem foldl' intersectAttrs map mapAttrs;
+  inherit (builtins)
+    any
+    attrValues
+    elem
+    foldl'
+    intersectAttrs
+    map
+    mapAttrs
+    ;
   inherit (import ./lib.nix) known only;
 
   names = import ./names.nix;
   # Where a service leads out of its hosts, "" for those that run there.
-  outside = s:
-    let machine = names.machine s.upstream; in
+  outside =
+    s:
+    let
+      machine = names.machine s.upstream;
+    in
     if machine == null || any (h: elem machine t.hosts.${h}.machines) s.hosts then "" else s.upstream;
   ofKinds = foldl' (all: k: all // k.service or { }) { } (attrValues (import ./kinds));
 in
 {
   inherit (t) name trustDomain;
-  trust = { domain = t.trustDomain; inherit (t.trust) roots signingKeys; };
+  trust = {
+    domain = t.trustDomain;
+    inherit (t.trust) roots signingKeys;
+  };
 
   # A host without addresses is called by nobody.
-  hosts = mapAttrs
-    (_: h: only [ "address" "bind" "capabilities" "deploy" "forwarderPort" "group" "id" "instance" "kind" "kinds" "networks" "providerPort" "roles" "services" "sshHostKey" "system" "tags" "users" ] h // { providerPorts = map (kind: h.provider.${kind}.port) h.kinds; })
-    t.hosts;
+  hosts = mapAttrs (
+    _: h:
+    only [
+      "address"
+      "bind"
+      "capabilities"
+      "deploy"
+      "forwarderPort"
+      "group"
+      "id"
+      "instance"
+      "kind"
+      "kinds"
+      "networks"
+      "providerPort"
+      "roles"
+      "services"
+      "sshHostKey"
+      "system"
+      "tags"
+      "users"
+    ] h
+    // {
+      providerPorts = map (kind: h.provider.${kind}.port) h.kinds;
+    }
+  ) t.hosts;
 
-  services = mapAttrs
-    (_: s: only [ "hosts" "listenPort" "placement" "port" "protocol" "published" "replicas" "roles" "scope" "tlsName" "upstream" "user" "visibility" ] s
-      // {
-        ids = map (i: i.name) s.instances;
-        outside = outside s;
-      }
-      // intersectAttrs ofKinds s)
-    t.services;
+  services = mapAttrs (
+    _: s:
+    only [
+      "hosts"
+      "listenPort"
+      "placement"
+      "port"
+      "protocol"
+      "published"
+      "replicas"
+      "roles"
+      "scope"
+      "tlsName"
+      "upstream"
+      "user"
+      "visibility"
+    ] s
+    // {
+      ids = map (i: i.name) s.instances;
+      outside = outside s;
+    }
+    // intersectAttrs ofKinds s
+  ) t.services;
 
-  users = mapAttrs (_: only [ "hosts" "id" "roles" ]) t.users;
+  users = mapAttrs (
+    _:
+    only [
+      "hosts"
+      "id"
+      "roles"
+    ]
+  ) t.users;
 
-  roles = mapAttrs
-    (_: r: { serviceGroups = known t.serviceGroups r.serviceGroups; services = known t.services r.services; })
-    t.roles;
+  roles = mapAttrs (_: r: {
+    serviceGroups = known t.serviceGroups r.serviceGroups;
+    services = known t.services r.services;
+  }) t.roles;
   serviceGroups = mapAttrs (_: known t.services) t.serviceGroups;
   inherit (t) providers;
 }

@@ -38,71 +38,169 @@ let
   inherit (import ./fault.nix) fault;
   inherit (import ./text.nix) within;
   kinds = [ "hosts" ] ++ flatly;
-  flatly = attrNames (removeAttrs (import ./language.nix).entries [ "hosts" ]) ++ [ "hostGroups" "providers" ];
+  flatly = attrNames (removeAttrs (import ./language.nix).entries [ "hosts" ]) ++ [
+    "hostGroups"
+    "providers"
+  ];
 
   # As people know it, who do not know the store.
   place = path: substring (stringLength (toString root) + 1) (-1) (toString path);
 
-  files = path: filter (f: f.name != null) (map
-    (file: { path = path + "/${file}"; name = match "([^._].*)\\.nix" file; })
-    (filter (f: (readDir path).${f} != "directory") (attrNames (readDir path))));
-  entries = path: map (f: { name = head f.name; file = place f.path; value = import f.path; }) (files path);
-  folders = path: filter (f: (readDir path).${f} == "directory" && match "[._].*" f == null) (attrNames (readDir path));
+  files =
+    path:
+    filter (f: f.name != null) (
+      map (file: {
+        path = path + "/${file}";
+        name = match "([^._].*)\\.nix" file;
+      }) (filter (f: (readDir path).${f} != "directory") (attrNames (readDir path)))
+    );
+  entries =
+    path:
+    map (f: {
+      name = head f.name;
+      file = place f.path;
+      value = import f.path;
+    }) (files path);
+  folders =
+    path:
+    filter (f: (readDir path).${f} == "directory" && match "[._].*" f == null) (
+      attrNames (readDir path)
+    );
   holding = path: files path != [ ] || any (f: holding (path + "/${f}")) (folders path);
 
-  wrong = id: place: problem: value: remedy: fault { inherit id place problem value remedy; };
+  wrong =
+    id: place: problem: value: remedy:
+    fault {
+      inherit
+        id
+        place
+        problem
+        value
+        remedy
+        ;
+    };
 
   # Below the top a file has the name of what it describes.
   things = path: filter (e: e.name != "default") (entries path);
   # What looks like part of it, and is none: a file of another sort, and, where only hosts
   # are in groups, what lies deeper.
-  ignored = path:
-    (if !pathExists (path + "/default.nix") then [ ] else [
-      (wrong "FL001" (place path) "a file has the name of what is in it, not" "default.nix" "call it ${place path}.nix")
-    ])
-    ++ map
-      (f: wrong "FL001" (place path) "a file that is not read:" f "write it in Nix, or call it _${f} if it is no part of the cluster")
-      (filter (f: (readDir path).${f} != "directory" && match "[^._].*(\\.(json|ya?ml|toml|nix[.~].*)|\\.nix~)" f != null) (attrNames (readDir path)));
-  deeper = path: map
-    (f: wrong "FL001" (place path) "only hosts are in folders of folders, not" f "put its files into ${place path}")
-    (folders path);
-  within' = name: path:
+  ignored =
+    path:
+    (
+      if !pathExists (path + "/default.nix") then
+        [ ]
+      else
+        [
+          (wrong "FL001" (place path) "a file has the name of what is in it, not" "default.nix"
+            "call it ${place path}.nix"
+          )
+        ]
+    )
+    ++
+      map
+        (
+          f:
+          wrong "FL001" (place path) "a file that is not read:" f
+            "write it in Nix, or call it _${f} if it is no part of the cluster"
+        )
+        (
+          filter (
+            f:
+            (readDir path).${f} != "directory"
+            && match "[^._].*(\\.(json|ya?ml|toml|nix[.~].*)|\\.nix~)" f != null
+          ) (attrNames (readDir path))
+        );
+  deeper =
+    path:
+    map (
+      f:
+      wrong "FL001" (place path) "only hosts are in folders of folders, not" f
+        "put its files into ${place path}"
+    ) (folders path);
+  within' =
+    name: path:
     ignored path
-    ++ (if elem name flatly then deeper path else concatMap (f: within' name (path + "/${f}")) (folders path));
+    ++ (
+      if elem name flatly then
+        deeper path
+      else
+        concatMap (f: within' name (path + "/${f}")) (folders path)
+    );
 
   inside = group: name: if group == "" then name else "${group}/${name}";
   # Every group below a path, itself not.
-  groups = group: path: concatMap
-    (name: [ (inside group name) ] ++ groups (inside group name) (path + "/${name}"))
-    (folders path);
-  hosts = group: path:
-    map
-      (host: if group == "" || !isAttrs host.value then host else host // { value = { inherit group; } // host.value; })
-      (things path)
+  groups =
+    group: path:
+    concatMap (name: [ (inside group name) ] ++ groups (inside group name) (path + "/${name}")) (
+      folders path
+    );
+  hosts =
+    group: path:
+    map (
+      host:
+      if group == "" || !isAttrs host.value then
+        host
+      else
+        host
+        // {
+          value = {
+            inherit group;
+          }
+          // host.value;
+        }
+    ) (things path)
     ++ concatMap (name: hosts (inside group name) (path + "/${name}")) (folders path);
 
-  pairs = file: set: map (name: { inherit file name; value = set.${name}; }) (attrNames set);
+  pairs =
+    file: set:
+    map (name: {
+      inherit file name;
+      value = set.${name};
+    }) (attrNames set);
   # One name in two places would hide one of them.
   set = all: listToAttrs all;
-  twice = prefix: all: concatMap
-    (same: if length same == 1 then [ ] else [
-      (wrong "FL009" "${prefix}${(head same).name}" "written in several files:" (concatStringsSep ", " (map (e: e.file) same)) "keep one of them")
-    ])
-    (attrValues (groupBy (e: e.name) all));
+  twice =
+    prefix: all:
+    concatMap (
+      same:
+      if length same == 1 then
+        [ ]
+      else
+        [
+          (wrong "FL009" "${prefix}${(head same).name}" "written in several files:" (concatStringsSep ", " (
+            map (e: e.file) same
+          )) "keep one of them")
+        ]
+    ) (attrValues (groupBy (e: e.name) all));
 
-  files' = filter (e: !elem e.name [ "default" "flake" ]) (entries root);
+  files' = filter (
+    e:
+    !elem e.name [
+      "default"
+      "flake"
+    ]
+  ) (entries root);
   cluster = (listToAttrs files').cluster or { };
   # What no folder adds to.
-  parts = (if isAttrs cluster then pairs "cluster.nix" cluster else [ ]) ++ filter (e: e.name != "cluster") files';
+  parts =
+    (if isAttrs cluster then pairs "cluster.nix" cluster else [ ])
+    ++ filter (e: e.name != "cluster") files';
   written = set parts;
 
   meant = name: elem name kinds || any (within 1 name) kinds && holding (root + "/${name}");
   # With what is no set there is nothing to add to; mkCluster refuses it.
-  below = name:
+  below =
+    name:
     let
       dir = root + "/${name}";
       already = written.${name} or { };
-      one = (listToAttrs (map (e: { inherit (e) name; value = e.file; }) parts)).${name} or "cluster.nix";
+      one =
+        (listToAttrs (
+          map (e: {
+            inherit (e) name;
+            value = e.file;
+          }) parts
+        )).${name} or "cluster.nix";
       all = pairs one already ++ (if elem name flatly then things dir else hosts "" dir);
     in
     {
@@ -113,12 +211,29 @@ let
   added = map below (filter meant (folders root));
   all = written // listToAttrs added // (if faults == [ ] then { } else { _faults = faults; });
   faults =
-    (if isAttrs cluster then [ ] else [ (wrong "FL002" "cluster.nix" "want a set, found" "something else" "write { name = …; }") ])
+    (
+      if isAttrs cluster then
+        [ ]
+      else
+        [ (wrong "FL002" "cluster.nix" "want a set, found" "something else" "write { name = …; }") ]
+    )
     ++ twice "" parts
     ++ concatMap (b: b.faults) added;
 
   found = if pathExists (root + "/hosts") then groups "" (root + "/hosts") else [ ];
   known = all.hostGroups or { };
 in
-if found == [ ] || !isAttrs known then all
-else all // { hostGroups = listToAttrs (map (name: { inherit name; value = { }; }) found) // known; }
+if found == [ ] || !isAttrs known then
+  all
+else
+  all
+  // {
+    hostGroups =
+      listToAttrs (
+        map (name: {
+          inherit name;
+          value = { };
+        }) found
+      )
+      // known;
+  }

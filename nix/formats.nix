@@ -3,30 +3,43 @@ let
   inherit (builtins)
     all
     elem
-    filter
-    head
     isInt
-    isPath
     isString
-    match
-    readFile
-    split
     stringLength
-    substring
-    tail
     ;
   wrong = (import ./lib.nix).invalid;
-  inherit (import ./text.nix) contains;
-  inherit (import ./types.nix) between isFile listOf matches scalar;
-  inherit (import ./keys.nix) isSmallOrder isStrong;
+
+  inherit (import ./types.nix)
+    between
+    listOf
+    matches
+    scalar
+    ;
+
   inherit (import ./address.nix) machine;
   inherit (import ./names.nix) range;
-  inherit (import ./addressform.nix) afterHost isHostPort isMachine isName isV4 octet;
+  inherit (import ./addressform.nix)
+    afterHost
+    isHostPort
+    isMachine
+    isName
+    isV4
+    octet
+    ;
   defaultLoopback = (import ./names.nix).loopback;
 
-  string = scalar { want = "a string"; hint = "put it in double quotes"; ok = isString; };
+  string = scalar {
+    want = "a string";
+    hint = "put it in double quotes";
+    ok = isString;
+  };
   strings = listOf string;
-  name = scalar { want = "a name"; hint = "write one, in double quotes"; invalid = wrong.string; ok = isString; };
+  name = scalar {
+    want = "a name";
+    hint = "write one, in double quotes";
+    invalid = wrong.string;
+    ok = isString;
+  };
   port = between 1 65535 "a port";
   seconds = between 1 315360000 "seconds";
 
@@ -36,7 +49,15 @@ let
     ok = matches "[a-z]([a-z0-9-]{0,12}[a-z0-9])?";
   };
 
-  word = { want, hint, re, most ? 4095, ... }@type: scalar ({ ok = v: matches re v && stringLength v <= most; } // type);
+  word =
+    {
+      want,
+      hint,
+      re,
+      most ? 4095,
+      ...
+    }@type:
+    scalar ({ ok = v: matches re v && stringLength v <= most; } // type);
 
   address = scalar {
     want = "the IP address or lower-case DNS name of a machine, not below .rete, with a port only where a NAT forwards another";
@@ -49,40 +70,13 @@ let
     want = "an IP address that the host has itself, without a port; 0.0.0.0 and :: are all";
     hint = "write for example \"10.0.0.5\", or nothing: then it listens on all of its addresses";
     invalid = wrong.string;
-    ok = v: isMachine v && !isName v || elem v [ "0.0.0.0" "::" ];
-  };
-
-  # One certificate or several, with text around them, and no block of another sort.
-  # Whether each can be decoded and is still good, Go knows (nix/compile/roots.go).
-  isPEM = text:
-    let blocks = tail (filter isString (split "-----BEGIN " text)); in
-    blocks != [ ] && all (block: substring 0 16 block == "CERTIFICATE-----" && contains "-----END CERTIFICATE-----" block) blocks;
-
-  pem = scalar {
-    want = "certificates and nothing else: the path of a PEM file, or PEM text";
-    hint = "write the path of a file that exists, without quotes: ./ca.crt";
-    ok = v: if isPath v then isFile v && isPEM (readFile v) else isString v && isPEM v;
-    to = v: if isPath v then readFile v else v;
-  };
-
-  # Authorized-keys form; comment and line end are dropped.
-  sshKey = scalar {
-    want = "an SSH host public key, not of RSA under 2048 bits nor one that anybody can sign for";
-    hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\", or builtins.readFile of a copy";
-    ok = v:
-      matches "((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v && isStrong v;
-    to = v: head (match "([^ ]+ [^[:space:]]+).*" v);
-  };
-
-  signingKey = scalar {
-    want = "a public key in Nix format, name:base64, not one that anybody can sign for";
-    hint = "print it with: nix key convert-secret-to-public < secret-key";
-    ok = v:
-      matches "[^:[:space:]]+:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=[[:space:]]*" v
-      && !isSmallOrder (head (match "[^:]+:([^[:space:]]+).*" v));
-    # Part of a secret key looks like a wrong public one.
-    hidden = true;
-    to = v: head (match "([^[:space:]]+).*" v);
+    ok =
+      v:
+      isMachine v && !isName v
+      || elem v [
+        "0.0.0.0"
+        "::"
+      ];
   };
 
   # A name below .rete leads to the forwarder, not to an ingress.
@@ -130,7 +124,11 @@ let
   unit = scalar {
     want = "a systemd unit that the host outlives";
     hint = "write its full name, such as \"wiki.service\"";
-    ok = v: isString v && stringLength v <= 255 && matches "[A-Za-z0-9:_.@\\-]+\\.(service|socket|target|timer|path)" v
+    ok =
+      v:
+      isString v
+      && stringLength v <= 255
+      && matches "[A-Za-z0-9:_.@\\-]+\\.(service|socket|target|timer|path)" v
       && !matches "(systemd-)?(basic|default|emergency|exit|graphical|halt|hibernate|hybrid-sleep|kexec|multi-user|poweroff|reboot|rescue|shutdown|sleep|soft-reboot|suspend|suspend-then-hibernate|sysinit|umount|runlevel[0-6]|ctrl-alt-del)\\.(service|target)" v;
   };
 
@@ -145,8 +143,11 @@ let
     id = "FL004";
     want = "a trust domain";
     hint = "use lower-case DNS labels with dots between them, such as \"demo.flor\"";
-    ok = v:
-      matches "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*" v && stringLength v <= 180 && !isV4 v;
+    ok =
+      v:
+      matches "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*" v
+      && stringLength v <= 180
+      && !isV4 v;
   };
 
   clusterName = word {
@@ -175,7 +176,10 @@ let
     want = "host:port, not below .rete, or unix:/path";
     hint = "write for example \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/wiki/http.sock\"";
     invalid = wrong.string;
-    ok = v: matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112 || isHostPort v && !matches ".*\\.rete:.*" v;
+    ok =
+      v:
+      matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112
+      || isHostPort v && !matches ".*\\.rete:.*" v;
   };
 
   reference = word {
@@ -186,6 +190,7 @@ let
   };
 in
 {
+  inherit (import ./keyformats.nix) pem signingKey sshKey;
   inherit
     account
     address
@@ -197,13 +202,10 @@ in
     loopback
     instance
     name
-    pem
     port
     reference
     replicas
     seconds
-    signingKey
-    sshKey
     string
     strings
     tags

@@ -24,10 +24,13 @@ let
     zipAttrsWith
     ;
   alike = attrValues (groupBy (thing: toJSON (list thing)) things);
-  turned = things:
-    let names = map (thing: thing.name) things; in
+  turned =
+    things:
+    let
+      names = map (thing: thing.name) things;
+    in
     mapAttrs (_: _: names) (groupBy (element: element) (list (head things)));
 in
-zipAttrsWith
-  (_: parts: if tail parts == [ ] then head parts else sort lessThan (concatLists parts))
-  (map turned alike)
+zipAttrsWith (
+  _: parts: if tail parts == [ ] then head parts else sort lessThan (concatLists parts)
+) (map turned alike)

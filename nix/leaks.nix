@@ -19,25 +19,44 @@ let
 
   # A private key or a password directly in v, a string, a file, or a list of them.
   # leaks :: String -> Any -> [Fault]
-  leaks = place: v:
+  leaks =
+    place: v:
     let
-      found = id: value: remedy: [ (fault { inherit id place value remedy; problem = "found"; }) ];
+      found = id: value: remedy: [
+        (fault {
+          inherit
+            id
+            place
+            value
+            remedy
+            ;
+          problem = "found";
+        })
+      ];
       text = if isFile v then readFile v else v;
     in
-    if isList v then concatLists (genList (i: leaks "${place}[${toString i}]" (elemAt v i)) (length v))
-    else if !isString text then [ ]
+    if isList v then
+      concatLists (genList (i: leaks "${place}[${toString i}]" (elemAt v i)) (length v))
+    else if !isString text then
+      [ ]
     else if secret text then
       found "FL006" "a private key (not shown)"
         "take it out of the repository and its history, replace the key, and write the public half here"
     else if password text then
       found "FL026" "a password or token (not shown)"
         "take it out of the repository and its history, replace it, and deliver the new one with services.<name>.files"
-    else [ ];
+    else
+      [ ];
 
   # What lies directly in the store is the flake itself, whose neighbours Nix does not show.
   # isFile :: Any -> Bool
-  isFile = v:
-    isPath v && pathExists v && toString (dirOf v) != storeDir
+  isFile =
+    v:
+    isPath v
+    && pathExists v
+    && toString (dirOf v) != storeDir
     && (readDir (dirOf v)).${baseNameOf v} or "directory" != "directory";
 in
-{ inherit isFile leaks; }
+{
+  inherit isFile leaks;
+}

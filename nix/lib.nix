@@ -1,11 +1,23 @@
 # What the parts of the compiler share and the builtins lack.
 let
-  inherit (builtins) attrNames elem filter foldl' intersectAttrs length listToAttrs map;
+  inherit (builtins)
+    attrNames
+    elem
+    filter
+    foldl'
+    intersectAttrs
+    length
+    listToAttrs
+    map
+    ;
 in
 rec {
   # What stands for a value that was written wrongly. Whatever computes with values computes
   # with these: they are a string and a number that no rule takes.
-  invalid = { string = "?"; number = -1; };
+  invalid = {
+    string = "?";
+    number = -1;
+  };
 
   # Was the value written wrongly, and reported as that?
   # isInvalid :: Any -> Bool
@@ -21,7 +33,14 @@ rec {
 
   # A list as the names of a set, to look one up: [ "a" ] → { a = null; }
   # toSet :: [String] -> AttrSet
-  toSet = list: listToAttrs (map (name: { inherit name; value = null; }) list);
+  toSet =
+    list:
+    listToAttrs (
+      map (name: {
+        inherit name;
+        value = null;
+      }) list
+    );
 
   # Those of a list that are names of a set, in their order.
   # known :: AttrSet -> [String] -> [String]

@@ -1,6 +1,10 @@
 # host → its manifest: what it needs to know and nothing else.
 # { topology, access, needs } -> hostName -> Manifest
-{ topology, access, needs }:
+{
+  topology,
+  access,
+  needs,
+}:
 let
   inherit (builtins)
     attrValues
@@ -17,26 +21,53 @@ let
   t = topology;
 
   # Entries for all who may connect, made once for each service.
-  allow = mapAttrs (_: map (id: { inherit id; })) access.allow;
+  allow = mapAttrs (
+    _:
+    map (id: {
+      inherit id;
+    })
+  ) access.allow;
 
   # Public names by service ID, for those that take in strangers.
-  public = listToAttrs (concatMap
-    (s: map (i: { inherit (i) name; value = { inherit (s) tlsName; }; }) s.instances)
-    (filter (s: s.tlsName != "") (attrValues t.services)));
-  reach = host:
-    let reachable = access.reachEntries host; in
-    if elem "ingress" host.capabilities then map (r: r // public.${r.id} or { }) reachable else reachable;
+  public = listToAttrs (
+    concatMap (
+      s:
+      map (i: {
+        inherit (i) name;
+        value = { inherit (s) tlsName; };
+      }) s.instances
+    ) (filter (s: s.tlsName != "") (attrValues t.services))
+  );
+  reach =
+    host:
+    let
+      reachable = access.reachEntries host;
+    in
+    if elem "ingress" host.capabilities then
+      map (r: r // public.${r.id} or { }) reachable
+    else
+      reachable;
 
-  publish = host: sort (a: b: a.id < b.id) (map
-    (s: {
-      id = s.idOn host.name;
-      inherit (s) upstream;
-      allow = allow.${s.name};
-    } // s.carried // s.owned)
-    (filter (s: s.published) (map (s: t.services.${s}) host.services)));
+  publish =
+    host:
+    sort (a: b: a.id < b.id) (
+      map (
+        s:
+        {
+          id = s.idOn host.name;
+          inherit (s) upstream;
+          allow = allow.${s.name};
+        }
+        // s.carried
+        // s.owned
+      ) (filter (s: s.published) (map (s: t.services.${s}) host.services))
+    );
 
-  forwarder = host:
-    let published = publish host; in
+  forwarder =
+    host:
+    let
+      published = publish host;
+    in
     {
       listen = if published == [ ] then [ ] else host.forwarder.listen;
       publish = published;
@@ -52,16 +83,37 @@ let
   };
 in
 name:
-let host = t.hosts.${name}; in
+let
+  host = t.hosts.${name};
+in
 {
   cluster = t.name;
   host = name;
   inherit (t) trustDomain trust;
   identity = { inherit (host) id sshHostKey; };
   inherit (host) roles;
-  providers = mapAttrs
-    (p: calls: listToAttrs (map (c: { name = c.kind; value = process host t.hosts.${p} c.kind; }) calls))
-    (groupBy (c: c.provider) (concatMap (n: map (provider: { inherit provider; inherit (n) kind; }) n.providers) needs.${name}));
+  providers =
+    mapAttrs
+      (
+        p: calls:
+        listToAttrs (
+          map (c: {
+            name = c.kind;
+            value = process host t.hosts.${p} c.kind;
+          }) calls
+        )
+      )
+      (
+        groupBy (c: c.provider) (
+          concatMap (
+            n:
+            map (provider: {
+              inherit provider;
+              inherit (n) kind;
+            }) n.providers
+          ) needs.${name}
+        )
+      );
   needs = needs.${name};
   forwarder = forwarder host;
 }

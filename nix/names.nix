@@ -27,11 +27,22 @@ let
   pairs = a: b: concatLists (map (x: map (y: x + y) b) a);
 
   # { <key> = <value>; } from a list of keys and a function of the place in it.
-  table = keys: value: listToAttrs (genList (i: { name = elemAt keys i; value = value i; }) (length keys));
+  table =
+    keys: value:
+    listToAttrs (
+      genList (i: {
+        name = elemAt keys i;
+        value = value i;
+      }) (length keys)
+    );
 
   byte = table (pairs digits digits) (i: i);
   # Three hex digits are two base64 characters; the last digit of a SHA-256 is one.
-  twelveBits = let two = pairs base64 base64; in table (pairs digits (pairs digits digits)) (elemAt two);
+  twelveBits =
+    let
+      two = pairs base64 base64;
+    in
+    table (pairs digits (pairs digits digits)) (elemAt two);
   fourBits = table digits (i: elemAt base64 (i * 4));
 
   mod = a: b: a - (a / b) * b;
@@ -50,27 +61,42 @@ in
   short = id: head (match "spiffe://[^/]*/(.*)" id);
 
   # "wiki" of the ID of a service, null of another.
-  service = id:
-    let part = match "spiffe://[^/]*/service/([^/]*/)?([^/]*)" id; in
+  service =
+    id:
+    let
+      part = match "spiffe://[^/]*/service/([^/]*/)?([^/]*)" id;
+    in
     if part == null then null else elemAt part 1;
 
   # host:port, an IPv6 address in brackets.
   # hostPort :: String -> Int -> String
-  hostPort = address: port:
-    if match ".*:.*" address == null then "${address}:${toString port}" else "[${address}]:${toString port}";
+  hostPort =
+    address: port:
+    if match ".*:.*" address == null then
+      "${address}:${toString port}"
+    else
+      "[${address}]:${toString port}";
 
   # The machine that an upstream is on, null where it is the forwarder's own.
   # machine :: String -> String | null
-  machine = upstream:
-    let part = match "\\[?([^]]*)]?:[0-9]+" upstream; in
-    if part == null || match "127\\..*|0\\.0\\.0\\.0|::1?|localhost|unix:.*" (head part) != null then null else head part;
+  machine =
+    upstream:
+    let
+      part = match "\\[?([^]]*)]?:[0-9]+" upstream;
+    in
+    if part == null || match "127\\..*|0\\.0\\.0\\.0|::1?|localhost|unix:.*" (head part) != null then
+      null
+    else
+      head part;
 
   # An IPv6 address in its longest form, so that one has one spelling: "::1" → "0:0:0:0:0:0:0:1"
   # spelled :: String -> String
-  spelled = address:
+  spelled =
+    address:
     let
       lower = replaceStrings [ "A" "B" "C" "D" "E" "F" ] [ "a" "b" "c" "d" "e" "f" ] address;
-      groups = part: map (g: head (match "0*([0-9a-f]+)" g)) (filter (g: isString g && g != "") (split ":" part));
+      groups =
+        part: map (g: head (match "0*([0-9a-f]+)" g)) (filter (g: isString g && g != "") (split ":" part));
       halves = map groups (filter isString (split "::" lower));
       zeros = genList (_: "0") (8 - length (concatLists halves));
     in
@@ -79,18 +105,23 @@ in
   # "127.64.0.0/10" → its first address as a number, how many addresses, and
   # whether the bits after the prefix are zero.
   # range :: String -> { first :: Int; size :: Int; aligned :: Bool; }
-  range = cidr:
+  range =
+    cidr:
     let
       part = match "([0-9]+)\\.([0-9]+)\\.([0-9]+)\\.([0-9]+)/([0-9]+)" cidr;
       number = i: fromJSON (elemAt part i);
       first = ((number 0 * 256 + number 1) * 256 + number 2) * 256 + number 3;
       size = elemAt powers (32 - number 4);
     in
-    { inherit first size; aligned = mod first size == 0; };
+    {
+      inherit first size;
+      aligned = mod first size == 0;
+    };
 
   # The first 32 bits of a name's SHA-256.
   # hash :: String -> Int
-  hash = name:
+  hash =
+    name:
     let
       sum = hashString "sha256" name;
       at = i: byte.${substring i 2 sum};
@@ -106,22 +137,35 @@ in
   # holds, and never the range's first or last address.
   #   listenerKey (range "127.64.0.0/10") 6 80 → 127.64.0.7:80 → 2134900743 * 65536 + 80
   # listenerKey :: Range -> Int -> Int -> Int
-  listenerKey = range: hash: port: (range.first + 1 + mod hash (range.size - 2)) * 65536 + port;
+  listenerKey =
+    range: hash: port:
+    (range.first + 1 + mod hash (range.size - 2)) * 65536 + port;
 
   # The port of a key, and the key as host:port.
   # port :: Int -> Int; listen :: Int -> String
   port = key: mod key 65536;
-  listen = key:
+  listen =
+    key:
     let
       address = key / 65536;
       high = address / 65536;
-      half = n: let b = n / 256; in "${toString b}.${toString (n - b * 256)}";
+      half =
+        n:
+        let
+          b = n / 256;
+        in
+        "${toString b}.${toString (n - b * 256)}";
     in
     "${half high}.${half (address - high * 65536)}:${toString (key - address * 65536)}";
 
   # The W3C SRI form of a text's SHA-256.
   # sri :: String -> String
-  sri = text:
-    let sum = hashString "sha256" text; in
-    "sha256-${concatStringsSep "" (genList (i: twelveBits.${substring (3 * i) 3 sum}) 21)}${fourBits.${substring 63 1 sum}}=";
+  sri =
+    text:
+    let
+      sum = hashString "sha256" text;
+    in
+    "sha256-${
+      concatStringsSep "" (genList (i: twelveBits.${substring (3 * i) 3 sum}) 21)
+    }${fourBits.${substring 63 1 sum}}=";
 }

@@ -15,15 +15,45 @@ let
   # As it is in a manifest. Kinds leave out what is usual, and add for people:
   #   place   where a person may have written its dependsOn, such as "services.wiki.sso"
   #   what    what it is called where another has its ID
-  complete = kind: { id, for, request, files ? { }, owner ? "", restart ? "", after ? [ "cert-node" ], dependsOn ? [ ], renew ? { }, generation ? 1, ... }: {
-    inherit id kind for request renew generation;
-    providers = t.providers.${kind}.hosts;
-    deliver = { inherit files owner; };
-    onChange = if restart == "" then [ ] else [ restart ];
-    dependsOn = after ++ dependsOn;
-  };
+  complete =
+    kind:
+    {
+      id,
+      for,
+      request,
+      files ? { },
+      owner ? "",
+      restart ? "",
+      after ? [ "cert-node" ],
+      dependsOn ? [ ],
+      renew ? { },
+      generation ? 1,
+      ...
+    }:
+    {
+      inherit
+        id
+        kind
+        for
+        request
+        renew
+        generation
+        ;
+      providers = t.providers.${kind}.hosts;
+      deliver = { inherit files owner; };
+      onChange = if restart == "" then [ ] else [ restart ];
+      dependsOn = after ++ dependsOn;
+    };
 
-  kinds = attrValues (mapAttrs (kind: k: let needs = k.needs t; in host: map (n: n // { inherit kind; }) (needs host)) (import ./kinds));
+  kinds = attrValues (
+    mapAttrs (
+      kind: k:
+      let
+        needs = k.needs t;
+      in
+      host: map (n: n // { inherit kind; }) (needs host)
+    ) (import ./kinds)
+  );
 in
 rec {
   # host → what the kinds need there
@@ -32,9 +62,16 @@ rec {
 
   # host → its needs, sorted by id
   # needs :: { hostName = [Need]; }
-  needs = mapAttrs
-    (_: wanted:
-      let byID = listToAttrs (map (n: { name = n.id; value = complete n.kind n; }) wanted); in
-      map (id: byID.${id}) (attrNames byID))
-    wanted;
+  needs = mapAttrs (
+    _: wanted:
+    let
+      byID = listToAttrs (
+        map (n: {
+          name = n.id;
+          value = complete n.kind n;
+        }) wanted
+      );
+    in
+    map (id: byID.${id}) (attrNames byID)
+  ) wanted;
 }

@@ -16,23 +16,37 @@ let
   t = topology;
 
   # provider → grants. Hosts and needs come sorted, so the grants are.
-  grants = mapAttrs (_: map (g: g.grant)) (groupBy (g: g.provider) (concatMap
-    (host: concatMap
-      (need: map
-        (provider: {
-          inherit provider;
-          grant = { caller = host.id; need = need.id; inherit (need) kind request generation; };
-        })
-        need.providers)
-      needs.${host.name})
-    (attrValues t.hosts)));
+  grants = mapAttrs (_: map (g: g.grant)) (
+    groupBy (g: g.provider) (
+      concatMap (
+        host:
+        concatMap (
+          need:
+          map (provider: {
+            inherit provider;
+            grant = {
+              caller = host.id;
+              need = need.id;
+              inherit (need) kind request generation;
+            };
+          }) need.providers
+        ) needs.${host.name}
+      ) (attrValues t.hosts)
+    )
+  );
 
   # provider → nodes that it grants something.
-  devices = mapAttrs (_: map (d: d.device)) (groupBy (d: d.provider) (concatMap
-    (host: map
-      (provider: { inherit provider; device = { inherit (host) id sshHostKey; }; })
-      (attrNames (groupBy (provider: provider) (concatMap (need: need.providers) needs.${host.name}))))
-    (attrValues t.hosts)));
+  devices = mapAttrs (_: map (d: d.device)) (
+    groupBy (d: d.provider) (
+      concatMap (
+        host:
+        map (provider: {
+          inherit provider;
+          device = { inherit (host) id sshHostKey; };
+        }) (attrNames (groupBy (provider: provider) (concatMap (need: need.providers) needs.${host.name})))
+      ) (attrValues t.hosts)
+    )
+  );
 
   settings = mapAttrs (kind: k: (k.policy or (_: { })) t.providers.${kind}) (import ./kinds);
 
@@ -44,15 +58,23 @@ in
   inherit providers;
   # The policy of one of them.
   # of :: hostName -> Policy
-  of = name:
-    let host = t.hosts.${name}; in
+  of =
+    name:
+    let
+      host = t.hosts.${name};
+    in
     {
       cluster = t.name;
       host = name;
       inherit (t) trustDomain trust;
       provider = mapAttrs (_: p: { inherit (p) id listen; }) host.provider;
       devices = devices.${name} or [ ];
-      kinds = listToAttrs (map (kind: { name = kind; value = settings.${kind}; }) host.kinds);
+      kinds = listToAttrs (
+        map (kind: {
+          name = kind;
+          value = settings.${kind};
+        }) host.kinds
+      );
       grants = grants.${name} or [ ];
     };
 }

@@ -1,6 +1,16 @@
 # Types of single values; types.nix defines what a type is.
 let
-  inherit (builtins) concatStringsSep elem elemAt isInt isString map match stringLength toJSON;
+  inherit (builtins)
+    concatStringsSep
+    elem
+    elemAt
+    isInt
+    isString
+    map
+    match
+    stringLength
+    toJSON
+    ;
   inherit (import ./lib.nix) invalid;
   inherit (import ./text.nix) show;
   inherit (import ./fault.nix) fault;
@@ -13,44 +23,91 @@ rec {
 
   # That a value is not what its type wants.
   # bad :: { want, hint, … } -> String -> Any -> [Fault]
-  bad = { id ? "FL002", want, hint, hidden ? false, ... }: place: v:
-    let leaked = leaks place v; in
-    if leaked != [ ] then leaked else [
-      (fault {
-        inherit id place;
-        problem = "want ${want}, found";
-        value = if hidden && isString v then "something else (not shown)" else show v;
-        remedy = hint;
-      })
-    ];
+  bad =
+    {
+      id ? "FL002",
+      want,
+      hint,
+      hidden ? false,
+      ...
+    }:
+    place: v:
+    let
+      leaked = leaks place v;
+    in
+    if leaked != [ ] then
+      leaked
+    else
+      [
+        (fault {
+          inherit id place;
+          problem = "want ${want}, found";
+          value = if hidden && isString v then "something else (not shown)" else show v;
+          remedy = hint;
+        })
+      ];
 
   # A type from what is right, `ok`, and what `clean` makes of that, `to`.
   # scalar :: { want, hint, ok, … } -> Type
-  scalar = { ok, zero ? "", invalid ? zero, ... }@type: {
-    inherit zero invalid;
-    about = { kind = "scalar"; inherit ok; inherit (type) want; };
-    faults = place: v: if !ok v then bad type place v else if isInt v then [ ] else leaks place v;
-  } // (
-    if type ? to then { clean = v: if ok v then type.to v else invalid; }
-    else { valid = ok; clean = v: if ok v then v else invalid; }
-  );
+  scalar =
+    {
+      ok,
+      zero ? "",
+      invalid ? zero,
+      ...
+    }@type:
+    {
+      inherit zero invalid;
+      about = {
+        kind = "scalar";
+        inherit ok;
+        inherit (type) want;
+      };
+      faults =
+        place: v:
+        if !ok v then
+          bad type place v
+        else if isInt v then
+          [ ]
+        else
+          leaks place v;
+    }
+    // (
+      if type ? to then
+        { clean = v: if ok v then type.to v else invalid; }
+      else
+        {
+          valid = ok;
+          clean = v: if ok v then v else invalid;
+        }
+    );
 
   # One of some strings; the first stands for none.
   # enum :: [String] -> Type
-  enum = choices: (scalar {
-    want = "one of ${concatStringsSep ", " (map toJSON choices)}";
-    hint = "write one of them";
-    zero = elemAt choices 0;
-    ok = v: elem v choices;
-  }) // { about = { kind = "enum"; inherit choices; }; };
+  enum =
+    choices:
+    (scalar {
+      want = "one of ${concatStringsSep ", " (map toJSON choices)}";
+      hint = "write one of them";
+      zero = elemAt choices 0;
+      ok = v: elem v choices;
+    })
+    // {
+      about = {
+        kind = "enum";
+        inherit choices;
+      };
+    };
 
   # A whole number from low to high.
   # between :: Int -> Int -> String -> Type
-  between = low: high: what: scalar {
-    want = "${what} from ${toString low} to ${toString high}";
-    hint = "write a whole number without quotes";
-    zero = low;
-    invalid = invalid.number;
-    ok = v: isInt v && v >= low && v <= high;
-  };
+  between =
+    low: high: what:
+    scalar {
+      want = "${what} from ${toString low} to ${toString high}";
+      hint = "write a whole number without quotes";
+      zero = low;
+      invalid = invalid.number;
+      ok = v: isInt v && v >= low && v <= high;
+    };
 }

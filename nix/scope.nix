@@ -2,7 +2,11 @@
 # providers, or a role or group that grants such access. A service with nowhere to run
 # blocks every host: it may be meant for this one.
 # { clean, topology, access } -> hostName -> { checks, shapes }
-{ clean, topology, access }:
+{
+  clean,
+  topology,
+  access,
+}:
 let
   inherit (builtins)
     attrNames
@@ -22,16 +26,29 @@ let
 
   services = toSet (own ++ map (i: i.service) called);
   users = toSet (host.users ++ clean.hosts.${name}.users);
-  held = host.roles ++ concatMap (u: t.users.${u}.roles) host.users ++ concatMap (s: t.services.${s}.roles) host.services;
+  held =
+    host.roles
+    ++ concatMap (u: t.users.${u}.roles) host.users
+    ++ concatMap (s: t.services.${s}.roles) host.services;
   roles = toSet (held ++ concatMap (s: access.leading.${s} or [ ]) own);
   serviceGroups = toSet (concatMap (r: t.roles.${r}.serviceGroups) (attrNames roles));
 
-  checks = { inherit roles serviceGroups services users; hosts = toSet ([ name ] ++ providers); };
+  checks = {
+    inherit
+      roles
+      serviceGroups
+      services
+      users
+      ;
+    hosts = toSet ([ name ] ++ providers);
+  };
 in
 {
   # Entries whose faults of meaning block the host, and those whose faults of shape do: of
   # hosts that it calls only what is written counts.
   # checks, shapes :: { <part of the language> = { name = null; }; }
   inherit checks;
-  shapes = checks // { hosts = checks.hosts // toSet (concatMap (i: i.on) called); };
+  shapes = checks // {
+    hosts = checks.hosts // toSet (concatMap (i: i.on) called);
+  };
 }

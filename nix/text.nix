@@ -25,74 +25,158 @@ let
   tail = substring 1 (-1);
 
   # Is b at most k edits from a? An edit inserts, drops, replaces or swaps.
-  within = k: a: b:
-    if a == b then true
-    else if a == "" || b == "" then stringLength a + stringLength b <= k
-    else if substring 0 1 a == substring 0 1 b then within k (tail a) (tail b)
+  within =
+    k: a: b:
+    if a == b then
+      true
+    else if a == "" || b == "" then
+      stringLength a + stringLength b <= k
+    else if substring 0 1 a == substring 0 1 b then
+      within k (tail a) (tail b)
     else
-      k > 0 && (
+      k > 0
+      && (
         within (k - 1) (tail a) b
         || within (k - 1) a (tail b)
         || within (k - 1) (tail a) (tail b)
-        || substring 0 1 a == substring 1 1 b && substring 1 1 a == substring 0 1 b
+        ||
+          substring 0 1 a == substring 1 1 b
+          && substring 1 1 a == substring 0 1 b
           && within (k - 1) (tail (tail a)) (tail (tail b))
       );
 
   contains = part: s: replaceStrings [ part ] [ "" ] s != s;
 
   # PEM and OpenSSH keys, with their first line or without, age identities, Nix secret keys (64 bytes where a public key has 32).
-  secret = s: stringLength s > 16 && (
-    any (part: contains part s) [ "PRIVATE KEY-----" "AGE-SECRET-KEY-1" "b3BlbnNzaC1rZXktdjE" ]
-    || stringLength s >= 88 && stringLength s < 512
-      && match "[^:[:space:]]+:[A-Za-z0-9+/]{86}==[[:space:]]*" s != null
-  );
+  secret =
+    s:
+    stringLength s > 16
+    && (
+      any (part: contains part s) [
+        "PRIVATE KEY-----"
+        "AGE-SECRET-KEY-1"
+        "b3BlbnNzaC1rZXktdjE"
+      ]
+      ||
+        stringLength s >= 88
+        && stringLength s < 512
+        && match "[^:[:space:]]+:[A-Za-z0-9+/]{86}==[[:space:]]*" s != null
+    );
 
   # Password hashes as crypt(5) writes them, tokens of well-known issuers, JSON Web Tokens,
   # passwords in URLs. The first line keeps the regular expression engine away from the rest.
-  password = s:
-    replaceStrings [ "$" "gh" "glpat-" "xox" "sk_" "AKIA" "eyJ" "://" ] [ "" "" "" "" "" "" "" "" ] s != s
-    && stringLength s > 12 && stringLength s < 2048
-    && match "\\$([0-9]|2[abxy]|y|gy|sha1|argon2[id]+)\\$.+|(gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk_(live|test)_)[A-Za-z0-9_-]+|AKIA[A-Z0-9]{16}|eyJ[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*|[a-z][a-z0-9+.-]*://[^/@[:space:]]*:[^/@[:space:]]+@.*" s != null;
+  password =
+    s:
+    replaceStrings
+      [
+        "$"
+        "gh"
+        "glpat-"
+        "xox"
+        "sk_"
+        "AKIA"
+        "eyJ"
+        "://"
+      ]
+      [
+        ""
+        ""
+        ""
+        ""
+        ""
+        ""
+        ""
+        ""
+      ]
+      s != s
+    && stringLength s > 12
+    && stringLength s < 2048
+    &&
+      match "\\$([0-9]|2[abxy]|y|gy|sha1|argon2[id]+)\\$.+|(gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk_(live|test)_)[A-Za-z0-9_-]+|AKIA[A-Z0-9]{16}|eyJ[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*|[a-z][a-z0-9+.-]*://[^/@[:space:]]*:[^/@[:space:]]+@.*" s
+      != null;
 
   # Control characters, and those that change the direction of text or end a line, as JSON
   # writes them.
   digit = i: substring i 1 "0123456789abcdef";
-  code = n: "\\u${digit (n / 4096)}${digit (n / 256 - n / 4096 * 16)}${digit (n / 16 - n / 256 * 16)}${digit (n - n / 16 * 16)}";
-  codes = map code (genList (i: i + 1) 31 ++ genList (i: i + 127) 33 ++ [ 8206 8207 ] ++ genList (i: i + 8232) 7 ++ genList (i: i + 8294) 4);
+  code =
+    n:
+    "\\u${digit (n / 4096)}${
+      digit (n / 256 - n / 4096 * 16)
+    }${digit (n / 16 - n / 256 * 16)}${digit (n - n / 16 * 16)}";
+  codes = map code (
+    genList (i: i + 1) 31
+    ++ genList (i: i + 127) 33
+    ++ [
+      8206
+      8207
+    ]
+    ++ genList (i: i + 8232) 7
+    ++ genList (i: i + 8294) 4
+  );
   escape = replaceStrings (map (c: fromJSON "\"${c}\"") codes) codes;
 
   # user:password@host, as URLs have it.
-  userinfo = s: replaceStrings [ "@" ] [ "" ] s != s && match "([^@[:space:]]*/)?[^/@[:space:]]*:[^/@[:space:]]*@.*" s != null;
+  userinfo =
+    s:
+    replaceStrings [ "@" ] [ "" ] s != s
+    && match "([^@[:space:]]*/)?[^/@[:space:]]*:[^/@[:space:]]*@.*" s != null;
 in
 {
-  inherit contains escape password secret within;
+  inherit
+    contains
+    escape
+    password
+    secret
+    within
+    ;
 
   # Does a name speak of something that does not belong in a topology?
   # confidential :: String -> Bool
-  confidential = n: match ".*([Pp]assw(or)?d|[Pp]assphrase|[Ss]ecret|[Tt]oken|api[Kk]ey|[Pp]rivateKey).*" n != null;
+  confidential =
+    n: match ".*([Pp]assw(or)?d|[Pp]assphrase|[Ss]ecret|[Tt]oken|api[Kk]ey|[Pp]rivateKey).*" n != null;
 
   # A value as messages show it, cut short, and never what looks like a secret.
   # show :: Any -> String
-  show = v:
-    if isString v && secret v then "a private key (not shown)"
-    else if isString v && (password v || stringLength v < 2048 && userinfo v) then "a password or token (not shown)"
+  show =
+    v:
+    if isString v && secret v then
+      "a private key (not shown)"
+    else if isString v && (password v || stringLength v < 2048 && userinfo v) then
+      "a password or token (not shown)"
     else if isString v then
-      let s = unsafeDiscardStringContext v; in
+      let
+        s = unsafeDiscardStringContext v;
+      in
       toJSON (if stringLength s > 60 then substring 0 57 s + "..." else s)
-    else if isInt v || isBool v then toJSON v
-    else if isPath v then "the path …/${baseNameOf v}"
-    else { null = "null"; list = "a list"; set = "a set"; lambda = "a function"; float = "a fraction"; }.${typeOf v};
+    else if isInt v || isBool v then
+      toJSON v
+    else if isPath v then
+      "the path …/${baseNameOf v}"
+    else
+      {
+        null = "null";
+        list = "a list";
+        set = "a set";
+        lambda = "a function";
+        float = "a fraction";
+      }
+      .${typeOf v};
 
   # The remedy for a name that is none of `known`.
   # suggest :: String -> String -> [String] -> String
-  suggest = what: name: all:
+  suggest =
+    what: name: all:
     let
       known = filter (n: n != "") all;
       near = k: filter (within k name) known;
       best = near 1 ++ (if stringLength name > 3 then near 2 else [ ]);
     in
-    if best != [ ] then "did you mean ${toJSON (elemAt best 0)}?"
-    else if known == [ ] then "there is no ${what} yet"
-    else if length known > 20 then "it is none of the ${toString (length known)} that exist"
-    else "choose from ${concatStringsSep ", " known}";
+    if best != [ ] then
+      "did you mean ${toJSON (elemAt best 0)}?"
+    else if known == [ ] then
+      "there is no ${what} yet"
+    else if length known > 20 then
+      "it is none of the ${toString (length known)} that exist"
+    else
+      "choose from ${concatStringsSep ", " known}";
 }

@@ -18,10 +18,16 @@ in
 {
   # All faults of several parts. Only where one throws is each tried alone.
   # together :: (a -> [Fault]) -> (a -> String) -> [a] -> [Fault]
-  together = faults: at: parts:
+  together =
+    faults: at: parts:
     let
       all = concatMap faults parts;
-      alone = part: let try = tryEval (faults part == [ ]); in if try.success then faults part else throws (at part);
+      alone =
+        part:
+        let
+          try = tryEval (faults part == [ ]);
+        in
+        if try.success then faults part else throws (at part);
     in
     if (tryEval (all == [ ])).success then all else concatMap alone parts;
 }

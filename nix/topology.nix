@@ -22,14 +22,20 @@ let
     removeAttrs
     split
     ;
-  inherit (import ./lib.nix) distinct invalid known sorted;
+  inherit (import ./lib.nix)
+    distinct
+    invalid
+    known
+    sorted
+    ;
   invert = import ./invert.nix;
   names = import ./names.nix;
   address = import ./address.nix;
   id = names.id clean.trustDomain;
 
   usual = names.range names.loopback;
-  instance = service: id: port: on:
+  instance =
+    service: id: port: on:
     let
       hash = names.hash id;
       listenerKey = names.listenerKey usual hash port;
@@ -37,7 +43,13 @@ let
     {
       name = id;
       value = {
-        inherit hash on port service listenerKey;
+        inherit
+          hash
+          on
+          port
+          service
+          listenerKey
+          ;
         networked = any (h: hosts.${h}.networks != { }) on;
         # What a manifest says of it, on hosts with the usual range.
         entry = {
@@ -45,7 +57,8 @@ let
           # Those of a host on several networks differ from caller to caller.
           endpoints = filter (e: e != [ ]) (map (h: hosts.${h}.forwarder.anywhere) on);
           listen = names.listen listenerKey;
-        } // services.${service}.carried;
+        }
+        // services.${service}.carried;
       };
     };
 
@@ -53,28 +66,65 @@ let
   rolesOf = holder: sorted (known roles holder.roles);
 
   # What a host has from the groups it is in, from the outside in, and itself.
-  inherited = host: attribute:
+  inherited =
+    host: attribute:
     concatMap (g: clean.hostGroups.${g}.${attribute} or [ ]) (outward host.group) ++ host.${attribute};
   # "eu/fra" → [ "eu" "eu/fra" ]
-  outward = group:
+  outward =
+    group:
     let
       labels = filter isString (split "/" group);
     in
     genList (i: concatStringsSep "/" (genList (elemAt labels) (i + 1))) (length labels);
-  written = mapAttrs
-    (_: host:
-      if host.group == "" then host
-      else host // listToAttrs (map (name: { inherit name; value = inherited host name; }) [ "capabilities" "roles" "tags" "users" ]))
-    clean.hosts;
+  written = mapAttrs (
+    _: host:
+    if host.group == "" then
+      host
+    else
+      host
+      // listToAttrs (
+        map
+          (name: {
+            inherit name;
+            value = inherited host name;
+          })
+          [
+            "capabilities"
+            "roles"
+            "tags"
+            "users"
+          ]
+      )
+  ) clean.hosts;
 
   providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) clean.providers;
-  kinds = invert (p: p.hosts) (attrValues (mapAttrs (name: p: { inherit name; inherit (p) hosts; }) providers));
+  kinds = invert (p: p.hosts) (
+    attrValues (
+      mapAttrs (name: p: {
+        inherit name;
+        inherit (p) hosts;
+      }) providers
+    )
+  );
 
-  all = { hosts = attrValues written; services = attrValues clean.services; users = attrValues clean.users; };
+  all = {
+    hosts = attrValues written;
+    services = attrValues clean.services;
+    users = attrValues clean.users;
+  };
 
-  placement = import ./placement.nix { hosts = written; inherit (clean) services; };
+  placement = import ./placement.nix {
+    hosts = written;
+    inherit (clean) services;
+  };
   # Where there is no host, "" stands for one.
-  placed = invert (s: let on = placement.hosts s; in if on == [ ] then [ "" ] else on) all.services;
+  placed = invert (
+    s:
+    let
+      on = placement.hosts s;
+    in
+    if on == [ ] then [ "" ] else on
+  ) all.services;
   # Services with nowhere to run, or not everywhere they should.
   unplaced = sorted (concatLists (attrValues (removeAttrs placed (attrNames clean.hosts))));
 
@@ -82,20 +132,31 @@ let
 
   # role → the names of those who have it
   holders =
-    let holding = mapAttrs (_: invert (holder: holder.roles)) all; in
-    mapAttrs
-      (role: _: mapAttrs (_: by: by.${role} or [ ]) holding
-        // (if role == "node" then { hosts = attrNames clean.hosts; } else { }))
-      roles;
+    let
+      holding = mapAttrs (_: invert (holder: holder.roles)) all;
+    in
+    mapAttrs (
+      role: _:
+      mapAttrs (_: by: by.${role} or [ ]) holding
+      // (if role == "node" then { hosts = attrNames clean.hosts; } else { })
+    ) roles;
 
   # What answers a kind of need on a host, at a port of its own.
-  process = name: host: kind:
-    let port = host.providerPort + (import ./kinds).${kind}.port; in
+  process =
+    name: host: kind:
+    let
+      port = host.providerPort + (import ./kinds).${kind}.port;
+    in
     address.program host port (a: names.hostPort (address.machine a) port)
-    // { inherit port; id = id "service/${name}/${names.provider kind}"; };
+    // {
+      inherit port;
+      id = id "service/${name}/${names.provider kind}";
+    };
 
-  hosts = mapAttrs
-    (name: host: host // {
+  hosts = mapAttrs (
+    name: host:
+    host
+    // {
       id = id "node/${name}";
       roles = if roles ? node then sorted ([ "node" ] ++ rolesOf host) else rolesOf host;
       capabilities = sorted host.capabilities;
@@ -106,49 +167,70 @@ let
       range = if host.loopback == names.loopback then usual else names.range host.loopback;
       forwarder = address.program host host.forwarderPort (address.at host.forwarderPort);
       # kind → its process here
-      provider = listToAttrs (map (kind: { name = kind; value = process name host kind; }) (kinds.${name} or [ ]));
+      provider = listToAttrs (
+        map (kind: {
+          name = kind;
+          value = process name host kind;
+        }) (kinds.${name} or [ ])
+      );
       machines = address.machines host;
-    })
-    written;
+    }
+  ) written;
 
-  services = mapAttrs
-    (name: service:
-      let
-        on = sorted (known clean.hosts (placement.hosts service));
-        port =
-          if service.listenPort != null then service.listenPort
-          else if service.port != null then service.port
-          else invalid.number;
-        idOn = host: id (if service.scope == "node" then "service/${host}/${name}" else "service/${name}");
-      in
-      service // {
-        inherit idOn;
-        hosts = on;
-        # One per ID, as pairs of name and value: a service of the cluster is one
-        # wherever it runs.
-        instances =
-          if service.scope == "node" then map (host: instance name (idOn host) port [ host ]) on
-          else if on == [ ] then [ ]
-          else [ (instance name (id "service/${name}") port on) ];
-        published = service.visibility != "host";
-        # What its entries in manifests say when it is not carried as TCP.
-        carried = if service.protocol == "udp" then { inherit (service) protocol; } else { };
-        # What its entry in the manifest of its own host says of the upstream's owner.
-        owned = if service.user != "" then { inherit (service) user; } else { };
-        roles = rolesOf service;
-        listenPort = port;
-        upstream = if service.upstream == "" then "127.0.0.1:${toString service.port}" else service.upstream;
-      })
-    clean.services;
+  services = mapAttrs (
+    name: service:
+    let
+      on = sorted (known clean.hosts (placement.hosts service));
+      port =
+        if service.listenPort != null then
+          service.listenPort
+        else if service.port != null then
+          service.port
+        else
+          invalid.number;
+      idOn = host: id (if service.scope == "node" then "service/${host}/${name}" else "service/${name}");
+    in
+    service
+    // {
+      inherit idOn;
+      hosts = on;
+      # One per ID, as pairs of name and value: a service of the cluster is one
+      # wherever it runs.
+      instances =
+        if service.scope == "node" then
+          map (host: instance name (idOn host) port [ host ]) on
+        else if on == [ ] then
+          [ ]
+        else
+          [ (instance name (id "service/${name}") port on) ];
+      published = service.visibility != "host";
+      # What its entries in manifests say when it is not carried as TCP.
+      carried = if service.protocol == "udp" then { inherit (service) protocol; } else { };
+      # What its entry in the manifest of its own host says of the upstream's owner.
+      owned = if service.user != "" then { inherit (service) user; } else { };
+      roles = rolesOf service;
+      listenPort = port;
+      upstream =
+        if service.upstream == "" then "127.0.0.1:${toString service.port}" else service.upstream;
+    }
+  ) clean.services;
 in
 {
   inherit (clean) name trustDomain trust;
-  inherit unplaced holders hosts outward placement providers roles serviceGroups services;
-  users = mapAttrs
-    (name: user: {
-      id = id "user/${name}";
-      roles = rolesOf user;
-      hosts = entitled.${name} or [ ];
-    })
-    clean.users;
+  inherit
+    unplaced
+    holders
+    hosts
+    outward
+    placement
+    providers
+    roles
+    serviceGroups
+    services
+    ;
+  users = mapAttrs (name: user: {
+    id = id "user/${name}";
+    roles = rolesOf user;
+    hosts = entitled.${name} or [ ];
+  }) clean.users;
 }

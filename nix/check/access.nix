@@ -1,35 +1,72 @@
 # Faults of each user, role and group.
-{ clean, t, lib, ... }:
+{
+  clean,
+  t,
+  lib,
+  ...
+}:
 let
-  inherit (builtins) any concatMap concatStringsSep elem filter mapAttrs;
-  inherit (lib) fault group reserved role service when;
+  inherit (builtins)
+    any
+    concatMap
+    concatStringsSep
+    elem
+    filter
+    mapAttrs
+    ;
+  inherit (lib)
+    fault
+    group
+    reserved
+    role
+    service
+    when
+    ;
 
   # A role with a reference to nothing was reported for that.
-  reaches = n: r:
+  reaches =
+    n: r:
     let
       members = r.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) r.serviceGroups;
       dangling = any (s: !t.services ? ${s}) members || any (g: !t.serviceGroups ? ${g}) r.serviceGroups;
       hidden = filter (s: !t.services.${s}.published) members;
     in
-    when (!any (s: t.services.${s}.published or false) members && !elem n [ "node" "operator" ] && !dangling) [
-      (fault {
-        id = "FL030";
-        place = "roles.${n}";
-        problem = "the role reaches";
-        value = "nothing";
-        remedy =
-          if hidden == [ ] then "name a service in roles.${n}.services or a group with members in roles.${n}.serviceGroups"
-          else "set visibility = \"cluster\" for ${concatStringsSep ", " hidden}, which visibility = \"host\" hides";
-      })
-    ];
+    when
+      (
+        !any (s: t.services.${s}.published or false) members
+        && !elem n [
+          "node"
+          "operator"
+        ]
+        && !dangling
+      )
+      [
+        (fault {
+          id = "FL030";
+          place = "roles.${n}";
+          problem = "the role reaches";
+          value = "nothing";
+          remedy =
+            if hidden == [ ] then
+              "name a service in roles.${n}.services or a group with members in roles.${n}.serviceGroups"
+            else
+              "set visibility = \"cluster\" for ${concatStringsSep ", " hidden}, which visibility = \"host\" hides";
+        })
+      ];
 in
 {
-  users = mapAttrs
-    (n: u: role "users.${n}.roles" u.roles
-      ++ when (elem "node" u.roles) [ (reserved "users.${n}.roles" "node") ])
-    clean.users;
+  users = mapAttrs (
+    n: u:
+    role "users.${n}.roles" u.roles
+    ++ when (elem "node" u.roles) [ (reserved "users.${n}.roles" "node") ]
+  ) clean.users;
 
-  roles = mapAttrs (n: r: service "roles.${n}.services" r.services ++ group "roles.${n}.serviceGroups" r.serviceGroups ++ reaches n r) clean.roles;
+  roles = mapAttrs (
+    n: r:
+    service "roles.${n}.services" r.services
+    ++ group "roles.${n}.serviceGroups" r.serviceGroups
+    ++ reaches n r
+  ) clean.roles;
 
   serviceGroups = mapAttrs (n: service "serviceGroups.${n}") clean.serviceGroups;
 }

@@ -1,5 +1,11 @@
 # Faults of where hosts are called and where they listen: name → host → faults.
-{ access, needs, t, lib, ... }:
+{
+  access,
+  needs,
+  t,
+  lib,
+  ...
+}:
 let
   inherit (builtins)
     any
@@ -19,7 +25,12 @@ let
     tail
     ;
   inherit (import ../lib.nix) isInvalid toSet;
-  inherit (lib) attribute fault show when;
+  inherit (lib)
+    attribute
+    fault
+    show
+    when
+    ;
   inherit (import ../names.nix) hostPort;
   address = import ../address.nix;
 
@@ -27,108 +38,172 @@ let
 
   # Every address of a host's programs: who has it, where that is written, and in which
   # network, "" for anywhere.
-  entries = programs: h:
-    let of = network: place: map (at: { inherit at network place; inherit (h) name; key = address.canonical at; }); in
-    concatMap
-      (p: of "" "address" p.anywhere ++ concatMap (n: of n "networks.${attribute n}" p.networks.${n}) (attrNames p.networks))
-      (programs h);
+  entries =
+    programs: h:
+    let
+      of =
+        network: place:
+        map (at: {
+          inherit at network place;
+          inherit (h) name;
+          key = address.canonical at;
+        });
+    in
+    concatMap (
+      p:
+      of "" "address" p.anywhere
+      ++ concatMap (n: of n "networks.${attribute n}" p.networks.${n}) (attrNames p.networks)
+    ) (programs h);
 
   # What an earlier entry already has, for those who know both. Looked for once, over all
   # hosts: name → entries, each with the host that has it.
-  taken = programs: hosts:
+  taken =
+    programs: hosts:
     let
       all = concatMap (entries programs) hosts;
       groups = groupBy (e: e.key) all;
-      meet = a: b: if a.name == b.name then a.network == b.network else a.network == "" || b.network == "" || a.network == b.network;
-      later = same: (foldl'
-        (sum: e:
-          let before = filter (meet e) sum.seen; in
+      meet =
+        a: b:
+        if a.name == b.name then
+          a.network == b.network
+        else
+          a.network == "" || b.network == "" || a.network == b.network;
+      later =
+        same:
+        (foldl'
+          (
+            sum: e:
+            let
+              before = filter (meet e) sum.seen;
+            in
+            {
+              seen = sum.seen ++ [ e ];
+              found = sum.found ++ when (before != [ ]) [ (e // { other = (head before).name; }) ];
+            }
+          )
           {
-            seen = sum.seen ++ [ e ];
-            found = sum.found ++ when (before != [ ]) [ (e // { other = (head before).name; }) ];
-          })
-        { seen = [ ]; found = [ ]; }
-        same).found;
+            seen = [ ];
+            found = [ ];
+          }
+          same
+        ).found;
     in
-    if length (attrNames groups) == length all then { }
-    else groupBy (e: e.name) (concatMap later (filter (same: tail same != [ ]) (attrValues groups)));
+    if length (attrNames groups) == length all then
+      { }
+    else
+      groupBy (e: e.name) (concatMap later (filter (same: tail same != [ ]) (attrValues groups)));
 
   valid = filter (h: !any isInvalid (written h)) (attrValues t.hosts);
   forwarders = taken (h: [ h.forwarder ]) valid;
   # Where a forwarder has an address of its own, so have the providers.
   providers = taken (h: attrValues h.provider) valid;
 
-  twice = what: port: found: n: map
-    (e: fault {
-      id = "FL020";
-      place = "hosts.${n}.${if what == "host" then e.place else port}";
-      problem = if e.other == n then "it already has" else "${what} ${e.other} already has";
-      value = e.at;
-      remedy =
-        if e.other == n then "write each address once"
-        else "give one of them another address, or, behind one address, another ${port}";
-    })
-    (found.${n} or [ ]);
+  twice =
+    what: port: found: n:
+    map (
+      e:
+      fault {
+        id = "FL020";
+        place = "hosts.${n}.${if what == "host" then e.place else port}";
+        problem = if e.other == n then "it already has" else "${what} ${e.other} already has";
+        value = e.at;
+        remedy =
+          if e.other == n then
+            "write each address once"
+          else
+            "give one of them another address, or, behind one address, another ${port}";
+      }
+    ) (found.${n} or [ ]);
 
   # Where all are so, all hosts are one machine.
-  loops = a: let m = address.machine a; in match "127\\..*" m != null || elem m [ "::1" "localhost" ];
+  loops =
+    a:
+    let
+      m = address.machine a;
+    in
+    match "127\\..*" m != null
+    || elem m [
+      "::1"
+      "localhost"
+    ];
   apart = any (h: any (a: !loops a) (written h)) valid;
-  loop = n: place: a: when (apart && !isInvalid a && loops a) [
-    (fault {
-      id = "FL038";
-      place = "hosts.${n}.${place}";
-      problem = "other hosts would reach themselves at";
-      value = show a;
-      remedy = "write the address or name at which they reach this one";
-    })
-  ];
+  loop =
+    n: place: a:
+    when (apart && !isInvalid a && loops a) [
+      (fault {
+        id = "FL038";
+        place = "hosts.${n}.${place}";
+        problem = "other hosts would reach themselves at";
+        value = show a;
+        remedy = "write the address or name at which they reach this one";
+      })
+    ];
 
   # Whoever listens on all addresses of a sort has each of them.
-  excluding = bind:
-    let v4 = filter (ip: match ".*:.*" ip == null) bind; in
+  excluding =
+    bind:
+    let
+      v4 = filter (ip: match ".*:.*" ip == null) bind;
+    in
     elem "::" bind && tail bind != [ ]
     || elem "0.0.0.0" v4 && tail v4 != [ ]
     || length (attrNames (groupBy (ip: address.canonical (hostPort ip 0)) bind)) < length bind;
-  bind = n: h: when (h.bind != [ ] && !any isInvalid h.bind && excluding h.bind) [
-    (fault {
-      id = "FL039";
-      place = "hosts.${n}.bind";
-      problem = "one of these has what another listens on:";
-      value = concatStringsSep ", " h.bind;
-      remedy = "write each once, or 0.0.0.0 or :: alone for all of them";
-    })
-  ];
+  bind =
+    n: h:
+    when (h.bind != [ ] && !any isInvalid h.bind && excluding h.bind) [
+      (fault {
+        id = "FL039";
+        place = "hosts.${n}.bind";
+        problem = "one of these has what another listens on:";
+        value = concatStringsSep ", " h.bind;
+        remedy = "write each once, or 0.0.0.0 or :: alone for all of them";
+      })
+    ];
 
-  absent = n: h: when (written h == [ ] && (h.kinds != [ ] || any (s: t.services.${s}.published) h.services)) [
-    (fault {
-      id = "FL003";
-      place = "hosts.${n}";
-      problem = "missing attribute";
-      value = "address";
-      remedy = "others call this host: write address = \"192.0.2.1\"; or its DNS name";
-    })
-  ];
+  absent =
+    n: h:
+    when (written h == [ ] && (h.kinds != [ ] || any (s: t.services.${s}.published) h.services)) [
+      (fault {
+        id = "FL003";
+        place = "hosts.${n}";
+        problem = "missing attribute";
+        value = "address";
+        remedy = "others call this host: write address = \"192.0.2.1\"; or its DNS name";
+      })
+    ];
 
   # That nobody can call a host is a fault of its own.
-  reaches = h: to: written t.hosts.${to} == [ ] || address.called (h: h.forwarder) h t.hosts.${to} != [ ];
-  cut = n: h:
+  reaches =
+    h: to: written t.hosts.${to} == [ ] || address.called (h: h.forwarder) h t.hosts.${to} != [ ];
+  cut =
+    n: h:
     let
-      calling = attrNames (toSet (concatMap (need: filter (p: t.hosts ? ${p}) need.providers) needs.${n}));
+      calling = attrNames (
+        toSet (concatMap (need: filter (p: t.hosts ? ${p}) need.providers) needs.${n})
+      );
       instances = filter (i: i.networked && !any (reaches h) i.on) (attrValues access.reachableOn.${n});
-      missing = what: to: fault {
-        id = "FL060";
-        place = "hosts.${n}";
-        problem = "it calls ${what}, and has no address of";
-        value = "host ${to}";
-        remedy = "write hosts.${to}.address, or, in hosts.${n}.networks, a network that ${to} is on: ${concatStringsSep ", " (attrNames t.hosts.${to}.networks)}";
-      };
+      missing =
+        what: to:
+        fault {
+          id = "FL060";
+          place = "hosts.${n}";
+          problem = "it calls ${what}, and has no address of";
+          value = "host ${to}";
+          remedy = "write hosts.${to}.address, or, in hosts.${n}.networks, a network that ${to} is on: ${
+            concatStringsSep ", " (attrNames t.hosts.${to}.networks)
+          }";
+        };
     in
     map (p: missing "a provider" p) (filter (p: !reaches h p) calling)
     ++ map (i: missing "service ${i.service}" (head i.on)) instances;
 in
 n: h:
 concatMap (loop n "address") h.address
-++ concatMap (network: concatMap (loop n "networks.${attribute network}") h.networks.${network}) (attrNames h.networks)
+++ concatMap (network: concatMap (loop n "networks.${attribute network}") h.networks.${network}) (
+  attrNames h.networks
+)
 ++ twice "host" "forwarderPort" forwarders n
 ++ twice "provider" "providerPort" providers n
-++ bind n h ++ absent n h ++ cut n h
+++ bind n h
+++ absent n h
+++ cut n h

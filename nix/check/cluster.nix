@@ -1,5 +1,10 @@
 # Faults of the cluster as a whole: its providers, trust, host groups and reserved names.
-{ clean, kinds, lib, ... }:
+{
+  clean,
+  kinds,
+  lib,
+  ...
+}:
 let
   inherit (builtins)
     attrNames
@@ -10,11 +15,21 @@ let
     head
     map
     ;
-  inherit (lib) attribute fault host reserved role show user when;
+  inherit (lib)
+    attribute
+    fault
+    host
+    reserved
+    role
+    show
+    user
+    when
+    ;
   all = import ../kinds;
 
-  providers = concatMap
-    (kind:
+  providers =
+    concatMap (
+      kind:
       let
         k = all.${kind};
         reasons = k.reasons clean;
@@ -30,9 +45,9 @@ let
           value = show kind;
           remedy = "${head reasons}: write providers.${kind} = { hosts = [ \"…\" ]; ${others}};";
         })
-      ])
-    (attrNames all)
-  ++ concatMap (k: k.top or [ ]) kinds;
+      ]
+    ) (attrNames all)
+    ++ concatMap (k: k.top or [ ]) kinds;
 
   trust = when (clean.trust.roots == [ ]) [
     (fault {
@@ -44,29 +59,40 @@ let
     })
   ];
 
-  hostGroups = concatMap
-    (g:
-      let place = "hostGroups.${attribute g}"; of = clean.hostGroups.${g}; in
-      user "${place}.users" of.users
-      ++ role "${place}.roles" of.roles
-      ++ when (elem "operator" of.roles) [ (reserved "${place}.roles" "operator") ])
-    (attrNames clean.hostGroups);
+  hostGroups = concatMap (
+    g:
+    let
+      place = "hostGroups.${attribute g}";
+      of = clean.hostGroups.${g};
+    in
+    user "${place}.users" of.users
+    ++ role "${place}.roles" of.roles
+    ++ when (elem "operator" of.roles) [ (reserved "${place}.roles" "operator") ]
+  ) (attrNames clean.hostGroups);
 
-  names = section: what: set: value: concatMap
-    (n: when (!set ? ${n}) [
-      (fault {
-        id = "FL017";
-        place = section;
-        problem = "the reserved ${what} is missing:";
-        value = n;
-        remedy = "write ${section}.${n} = ${value.${n}};";
-      })
-    ])
-    (attrNames value);
+  names =
+    section: what: set: value:
+    concatMap (
+      n:
+      when (!set ? ${n}) [
+        (fault {
+          id = "FL017";
+          place = section;
+          problem = "the reserved ${what} is missing:";
+          value = n;
+          remedy = "write ${section}.${n} = ${value.${n}};";
+        })
+      ]
+    ) (attrNames value);
 in
-providers ++ trust ++ hostGroups
+providers
+++ trust
+++ hostGroups
 ++ names "roles" "role" clean.roles {
   node = "{ serviceGroups = [ \"control-plane\" ]; }";
   operator = "{ serviceGroups = [ \"control-plane\" \"control-plane-write\" ]; }";
 }
-++ names "serviceGroups" "group" clean.serviceGroups { control-plane = "[ ]"; control-plane-write = "[ ]"; }
+++ names "serviceGroups" "group" clean.serviceGroups {
+  control-plane = "[ ]";
+  control-plane-write = "[ ]";
+}

@@ -18,33 +18,53 @@ let
     ;
   inherit (import ../lib.nix) isInvalid when;
   inherit (import ../fault.nix) fault;
-  inherit (import ../text.nix) password secret show suggest;
+  inherit (import ../text.nix)
+    password
+    secret
+    show
+    suggest
+    ;
 
   # Names that are not in a set. What stands for none, what stands for a wrong one, and secrets
   # were reported already.
-  unknown = id: what: set: place: names:
+  unknown =
+    id: what: set: place: names:
     let
       missing = filter (n: !set ? ${n} && n != "" && !isInvalid n && !secret n && !password n) names;
     in
-    map
-      (n: fault {
+    map (
+      n:
+      fault {
         inherit id place;
         problem = "unknown ${what}";
         value = show n;
         remedy = suggest what n (attrNames set);
-      })
-      missing;
+      }
+    ) missing;
 
   # A role names services as a whole, where people may have meant one host's.
-  whole = f: n:
+  whole =
+    f: n:
     let
       part = match "([a-z0-9-]+)\\.[a-z0-9.-]+|[a-z0-9-]+/([a-z0-9-]+)" n;
-      base = if part == null then null else if head part != null then head part else elemAt part 1;
+      base =
+        if part == null then
+          null
+        else if head part != null then
+          head part
+        else
+          elemAt part 1;
     in
-    if base == null || !t.services ? ${base} then f
-    else f // { remedy = "${toJSON base} is the service on all of its hosts: write that if all are meant, or make a service of the one"; };
+    if base == null || !t.services ? ${base} then
+      f
+    else
+      f
+      // {
+        remedy = "${toJSON base} is the service on all of its hosts: write that if all are meant, or make a service of the one";
+      };
 
-  serviceOf = url:
+  serviceOf =
+    url:
     let
       domain = replaceStrings [ "." ] [ "\\." ] t.trustDomain;
       part = match "https?://([a-z0-9-]+)(\\.[a-z0-9-]+)?\\.${domain}\\.rete([:/?#].*)?" url;
@@ -52,7 +72,13 @@ let
     if part == null then null else head part;
 in
 {
-  inherit fault show suggest unknown when;
+  inherit
+    fault
+    show
+    suggest
+    unknown
+    when
+    ;
 
   # A name as it is written behind a dot.
   # attribute :: String -> String
@@ -60,73 +86,121 @@ in
 
   # `node` is given to every node and to nothing else, `operator` by hand alone.
   # reserved :: String -> String -> Fault
-  reserved = place: name: fault {
-    id = "FL018";
-    inherit place;
-    problem = "the reserved role does not belong here:";
-    value = show name;
-    remedy = {
-      node = "every node has it already: write a role of your own with the same services and groups";
-      operator = "give it by hand, in hosts.<name>.roles or users.<name>.roles";
-    }.${name};
-  };
+  reserved =
+    place: name:
+    fault {
+      id = "FL018";
+      inherit place;
+      problem = "the reserved role does not belong here:";
+      value = show name;
+      remedy =
+        {
+          node = "every node has it already: write a role of your own with the same services and groups";
+          operator = "give it by hand, in hosts.<name>.roles or users.<name>.roles";
+        }
+        .${name};
+    };
 
   # An attribute that should be there, and one that should not be beside another.
   # missing, excluded :: String -> String -> String -> [Fault]
-  missing = place: value: remedy: [ (fault { id = "FL003"; inherit place value remedy; problem = "missing attribute"; }) ];
-  excluded = remedy: place: value: [ (fault { id = "FL009"; inherit place value remedy; problem = "given together with"; }) ];
+  missing = place: value: remedy: [
+    (fault {
+      id = "FL003";
+      inherit place value remedy;
+      problem = "missing attribute";
+    })
+  ];
+  excluded = remedy: place: value: [
+    (fault {
+      id = "FL009";
+      inherit place value remedy;
+      problem = "given together with";
+    })
+  ];
 
   # A URL below the trust domain leads to its service's port on all hosts but through SOCKS5,
   # which takes any.
   # answers :: String -> String -> [Fault]
-  answers = place: url:
+  answers =
+    place: url:
     let
       name = serviceOf url;
       part = match "(https?)://[^/?#:]+(:([0-9]+))?([/?].*)?" url;
-      port = if elemAt part 2 != null then elemAt part 2 else if head part == "https" then "443" else "80";
+      port =
+        if elemAt part 2 != null then
+          elemAt part 2
+        else if head part == "https" then
+          "443"
+        else
+          "80";
       service = t.services.${name};
     in
-    if name == null || part == null || !t.services ? ${name} || isInvalid service.listenPort || toString service.listenPort == port then [ ]
-    else [
-      (fault {
-        id = "FL028";
-        inherit place;
-        problem = "service ${name} has the port ${toString service.listenPort} for callers, not";
-        value = port;
-        remedy = "write services.${name}.listenPort = ${port};, or that port in the URL";
-      })
-    ];
+    if
+      name == null
+      || part == null
+      || !t.services ? ${name}
+      || isInvalid service.listenPort
+      || toString service.listenPort == port
+    then
+      [ ]
+    else
+      [
+        (fault {
+          id = "FL028";
+          inherit place;
+          problem = "service ${name} has the port ${toString service.listenPort} for callers, not";
+          value = port;
+          remedy = "write services.${name}.listenPort = ${port};, or that port in the URL";
+        })
+      ];
 
   # The service that a URL names below the trust domain, null when it is elsewhere.
   # serviceOf :: String -> String | null
   inherit serviceOf;
   # A fault where a URL names a service that is not there.
   # named :: String -> String -> [Fault]
-  named = place: url:
-    let name = serviceOf url; in
+  named =
+    place: url:
+    let
+      name = serviceOf url;
+    in
     if name == null then [ ] else unknown "FL011" "service" t.services place [ name ];
 
   # Faults for the names in a list that are not there.
   # host, service, user, role, group :: String -> [String] -> [Fault]
   host = unknown "FL010" "host" t.hosts;
-  service = place: concatMap (n: map (f: whole f n) (unknown "FL011" "service" t.services place [ n ]));
+  service =
+    place: concatMap (n: map (f: whole f n) (unknown "FL011" "service" t.services place [ n ]));
   user = unknown "FL012" "user" t.users;
   role = unknown "FL013" "role" t.roles;
   group = unknown "FL014" "group" t.serviceGroups;
 
   # Of the things that share a key, all but the first are faults.
   # twice :: { … } -> [a] -> [Fault]
-  twice = { id, key, place, problem, remedy, show ? key, what ? (e: e.name) }: list:
+  twice =
+    {
+      id,
+      key,
+      place,
+      problem,
+      remedy,
+      show ? key,
+      what ? (e: e.name),
+    }:
+    list:
     let
       groups = groupBy key list;
-      later = same: map
-        (e: fault {
-          inherit id remedy;
-          place = place e;
-          problem = problem (what (head same));
-          value = show e;
-        })
-        (tail same);
+      later =
+        same:
+        map (
+          e:
+          fault {
+            inherit id remedy;
+            place = place e;
+            problem = problem (what (head same));
+            value = show e;
+          }
+        ) (tail same);
     in
     if length (attrNames groups) == length list then [ ] else concatMap later (attrValues groups);
 }

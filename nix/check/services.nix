@@ -1,5 +1,13 @@
 # Faults of each service.
-{ access, clean, kinds, shapes, t, lib, ... }:
+{
+  access,
+  clean,
+  kinds,
+  shapes,
+  t,
+  lib,
+  ...
+}:
 let
   inherit (builtins)
     any
@@ -19,42 +27,72 @@ let
     toJSON
     ;
   inherit (import ../lib.nix) isInvalid;
-  inherit (lib) excluded fault host missing role show when;
+  inherit (lib)
+    excluded
+    fault
+    host
+    missing
+    role
+    show
+    when
+    ;
   ofKinds = map (k: k.service) (filter (k: k ? service) kinds);
 
   both = excluded "keep one of the two";
   socket = s: substring 0 5 s.upstream == "unix:";
 
-  where = n: s:
+  where =
+    n: s:
     let
-      inherit (s.placement) capabilities group strategy tags;
+      inherit (s.placement)
+        capabilities
+        group
+        strategy
+        tags
+        ;
       near = filter (h: h != "") s.placement.near;
       chosen = s.replicas != null && !isInvalid s.replicas;
       given = s.host != "" || s.hosts != [ ];
       naming = if s.host != "" then "host = ${show s.host}" else "hosts";
       # A wrong one was reported.
-      placed = (strategy != "minimize-movement" || group != "" || tags != [ ] || capabilities != [ ] || near != [ ])
+      placed =
+        (
+          strategy != "minimize-movement" || group != "" || tags != [ ] || capabilities != [ ] || near != [ ]
+        )
         && shapes.services.${n} == [ ];
     in
     when (s.host != "" && s.hosts != [ ]) (both "services.${n}.hosts" naming)
     ++ when (chosen && given) (both "services.${n}.replicas" naming)
-    ++ when (s.replicas == null && given && placed)
-      (excluded "write replicas instead of naming hosts, or take it out" "services.${n}.placement" naming)
-    ++ when (s.replicas == null && !given && placed)
-      (missing "services.${n}" "replicas" "write on how many of the hosts that fit it runs, replicas = 2; or \"all\"")
-    ++ when (s.replicas == null && !given && !placed)
-      (missing "services.${n}" "host" "write host = ${toJSON (if clean.hosts == { } then "…" else head (attrNames clean.hosts))};")
+    ++ when (s.replicas == null && given && placed) (
+      excluded "write replicas instead of naming hosts, or take it out" "services.${n}.placement" naming
+    )
+    ++ when (s.replicas == null && !given && placed) (
+      missing "services.${n}" "replicas"
+        "write on how many of the hosts that fit it runs, replicas = 2; or \"all\""
+    )
+    ++ when (s.replicas == null && !given && !placed) (
+      missing "services.${n}" "host"
+        "write host = ${toJSON (if clean.hosts == { } then "…" else head (attrNames clean.hosts))};"
+    )
     ++ when chosen (fits n s)
-    ++ when (s.replicas == "all" && strategy != "minimize-movement")
-      (excluded "it runs on every host that fits: take the strategy out" "services.${n}.placement.strategy" "replicas = \"all\"")
-    ++ when (strategy == "locality" && near == [ ])
-      (missing "services.${n}.placement" "near" "name the hosts it should be near to, near = [ \"…\" ];")
-    ++ when (strategy != "locality" && near != [ ])
-      (excluded "write strategy = \"locality\";, or take it out" "services.${n}.placement.near" "strategy = ${show strategy}")
+    ++ when (s.replicas == "all" && strategy != "minimize-movement") (
+      excluded "it runs on every host that fits: take the strategy out" "services.${n}.placement.strategy"
+        "replicas = \"all\""
+    )
+    ++ when (strategy == "locality" && near == [ ]) (
+      missing "services.${n}.placement" "near" "name the hosts it should be near to, near = [ \"…\" ];"
+    )
+    ++ when (strategy != "locality" && near != [ ]) (
+      excluded "write strategy = \"locality\";, or take it out" "services.${n}.placement.near"
+        "strategy = ${show strategy}"
+    )
     ++ host "services.${n}.placement.near" near;
 
-  fits = n: s:
-    let fitting = t.placement.fitting s.placement; in
+  fits =
+    n: s:
+    let
+      fitting = t.placement.fitting s.placement;
+    in
     when (length fitting < (if s.replicas == "all" then 1 else s.replicas)) [
       (fault {
         id = "FL032";
@@ -65,26 +103,34 @@ let
       })
     ];
 
-  port = n: s:
+  port =
+    n: s:
     when (s.port == null && s.upstream == "") (missing "services.${n}" "port" "write port = 8080;")
-    ++ when (s.port == null && s.listenPort == null && s.upstream != "")
-      (missing "services.${n}" "listenPort" "write the port that callers use, listenPort = 80;")
+    ++ when (s.port == null && s.listenPort == null && s.upstream != "") (
+      missing "services.${n}" "listenPort" "write the port that callers use, listenPort = 80;"
+    )
     ++ when (s.port != null && socket s) (both "services.${n}.port" "upstream = ${show s.upstream}");
 
-  protocol = n: s: when (s.protocol == "udp" && socket s) [
-    (fault {
-      id = "FL037";
-      place = "services.${n}.protocol";
-      problem = "a Unix socket takes connections alone, not";
-      value = show s.protocol;
-      remedy = "write where it takes datagrams, upstream = \"127.0.0.1:53\";";
-    })
-  ];
+  protocol =
+    n: s:
+    when (s.protocol == "udp" && socket s) [
+      (fault {
+        id = "FL037";
+        place = "services.${n}.protocol";
+        problem = "a Unix socket takes connections alone, not";
+        value = show s.protocol;
+        remedy = "write where it takes datagrams, upstream = \"127.0.0.1:53\";";
+      })
+    ];
 
   # The name that people type, see RFC 1035 section 2.3.4.
-  dialled = n: concatMap
-    (h:
-      let name = "${n}.${if t.services.${n}.scope == "node" then "${h}." else ""}${t.trustDomain}.rete"; in
+  dialled =
+    n:
+    concatMap (
+      h:
+      let
+        name = "${n}.${if t.services.${n}.scope == "node" then "${h}." else ""}${t.trustDomain}.rete";
+      in
       when (stringLength name > 253) [
         (fault {
           id = "FL025";
@@ -93,18 +139,26 @@ let
           value = toString (stringLength name);
           remedy = "shorten its name, that of host ${h}, or the trust domain";
         })
-      ])
-    t.services.${n}.hosts;
+      ]
+    ) t.services.${n}.hosts;
 
   # A public name leads to one service.
   byName = groupBy (s: s.tlsName) (filter (s: s.tlsName != "") (attrValues t.services));
-  tlsName = n: s:
-    let first = (head byName.${s.tlsName}).name; in
+  tlsName =
+    n: s:
+    let
+      first = (head byName.${s.tlsName}).name;
+    in
     when (s.tlsName != "") (
-      when (s.visibility != "public")
-        (excluded "write visibility = \"public\";, or take the name out" "services.${n}.tlsName" "visibility = ${show s.visibility}")
+      when (s.visibility != "public") (
+        excluded "write visibility = \"public\";, or take the name out" "services.${n}.tlsName"
+          "visibility = ${show s.visibility}"
+      )
       ++ when (s.scope == "node") (both "services.${n}.tlsName" "scope = \"node\"")
-      ++ when (s.protocol == "udp") (excluded "take the name out: strangers who send datagrams name nobody" "services.${n}.tlsName" "protocol = \"udp\"")
+      ++ when (s.protocol == "udp") (
+        excluded "take the name out: strangers who send datagrams name nobody" "services.${n}.tlsName"
+          "protocol = \"udp\""
+      )
       ++ when (first != n) [
         (fault {
           id = "FL027";
@@ -113,12 +167,16 @@ let
           value = show s.tlsName;
           remedy = "give one of them another name, or tell them apart by path behind one service";
         })
-      ]);
+      ]
+    );
 
   # An ingress is something on a host that takes in strangers, and that reaches the service.
   entrances = filter (h: elem "ingress" h.capabilities) (attrValues t.hosts);
-  ingress = n: s:
-    let open = h: any (i: access.reachableOn.${h.name} ? ${i.name}) t.services.${n}.instances; in
+  ingress =
+    n: s:
+    let
+      open = h: any (i: access.reachableOn.${h.name} ? ${i.name}) t.services.${n}.instances;
+    in
     when (s.visibility == "public" && t.services.${n}.hosts != [ ] && !any open entrances) [
       (fault {
         id = "FL036";
@@ -126,18 +184,31 @@ let
         problem = "no ingress reaches the service, which is";
         value = show s.visibility;
         remedy =
-          if entrances == [ ] then "declare capabilities = [ \"ingress\" ] on the host that takes in strangers, and give it or its reverse proxy a role that reaches ${n}"
-          else "give ${concatStringsSep " or " (map (h: h.name) entrances)}, or a service there, a role that reaches ${n}";
+          if entrances == [ ] then
+            "declare capabilities = [ \"ingress\" ] on the host that takes in strangers, and give it or its reverse proxy a role that reaches ${n}"
+          else
+            "give ${
+              concatStringsSep " or " (map (h: h.name) entrances)
+            }, or a service there, a role that reaches ${n}";
       })
     ];
 in
 mapAttrs
   # What is no set at all was reported as that.
-  (n: s: when (!isInvalid s.host || !isInvalid s.replicas) (
-    host "services.${n}.host" [ s.host ]
-    ++ host "services.${n}.hosts" s.hosts
-    ++ role "services.${n}.roles" s.roles
-    ++ when (elem "node" s.roles) [ (lib.reserved "services.${n}.roles" "node") ]
-    ++ where n s ++ port n s ++ protocol n s ++ dialled n
-    ++ tlsName n s ++ ingress n s ++ concatMap (k: k n s) ofKinds))
+  (
+    n: s:
+    when (!isInvalid s.host || !isInvalid s.replicas) (
+      host "services.${n}.host" [ s.host ]
+      ++ host "services.${n}.hosts" s.hosts
+      ++ role "services.${n}.roles" s.roles
+      ++ when (elem "node" s.roles) [ (lib.reserved "services.${n}.roles" "node") ]
+      ++ where n s
+      ++ port n s
+      ++ protocol n s
+      ++ dialled n
+      ++ tlsName n s
+      ++ ingress n s
+      ++ concatMap (k: k n s) ofKinds
+    )
+  )
   clean.services

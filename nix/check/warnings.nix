@@ -1,6 +1,14 @@
 # What is probably not meant. No host waits for it, so none looks at it. What concerns
 # no entry is at the top.
-{ access, clean, kinds, shapes, t, lib, ... }@arguments:
+{
+  access,
+  clean,
+  kinds,
+  shapes,
+  t,
+  lib,
+  ...
+}@arguments:
 let
   inherit (builtins)
     any
@@ -19,7 +27,13 @@ let
     removeAttrs
     ;
   inherit (import ../lib.nix) toSet;
-  inherit (lib) attribute fault show suggest when;
+  inherit (lib)
+    attribute
+    fault
+    show
+    suggest
+    when
+    ;
   ofKinds = map (k: k.warnings.service) (filter (k: k ? warnings) kinds);
   invert = import ../invert.nix;
   names = import ../names.nix;
@@ -27,7 +41,8 @@ let
 
   # What is on another host is that host's to publish: forwarders encrypt, an upstream does not.
   at = invert (h: h.machines) (attrValues t.hosts);
-  upstream = n: s:
+  upstream =
+    n: s:
     let
       machine = if s.upstream == "" then null else names.machine s.upstream;
       there = at.${machine} or (if t.hosts ? ${machine} then [ machine ] else [ ]);
@@ -42,55 +57,74 @@ let
       })
     ];
 
-  reachable = n: s: when (t.services.${n}.published && t.services.${n}.hosts != [ ] && access.allow.${n} == [ ]) [
-    (fault {
-      id = "FL041";
-      place = "services.${n}";
-      problem = "the service is published, but it may be reached by";
-      value = "no principal";
-      remedy =
-        if access.leading.${n} or [ ] != [ ] then "give ${concatStringsSep " or " access.leading.${n}} to someone"
-        else "name it in a role that someone has, or set visibility = \"host\"";
-    })
-  ];
+  reachable =
+    n: s:
+    when (t.services.${n}.published && t.services.${n}.hosts != [ ] && access.allow.${n} == [ ]) [
+      (fault {
+        id = "FL041";
+        place = "services.${n}";
+        problem = "the service is published, but it may be reached by";
+        value = "no principal";
+        remedy =
+          if access.leading.${n} or [ ] != [ ] then
+            "give ${concatStringsSep " or " access.leading.${n}} to someone"
+          else
+            "name it in a role that someone has, or set visibility = \"host\"";
+      })
+    ];
 
   # A group is there for the hosts in it and in the groups below.
   inhabited = toSet (concatMap t.outward (attrNames (groupBy (h: h.group) (attrValues clean.hosts))));
-  hostGroups = map
-    (g: fault {
+  hostGroups = map (
+    g:
+    fault {
       id = "FL046";
       place = "hostGroups.${attribute g}";
       problem = "what it has is given to";
       value = "no host";
       remedy =
-        if removeAttrs inhabited [ "" ] == { } then "write group = ${show g}; in the hosts that are in it"
-        else suggest "group of hosts" g (attrNames inhabited);
-    })
-    (filter (g: !inhabited ? ${g}) (attrNames clean.hostGroups));
+        if removeAttrs inhabited [ "" ] == { } then
+          "write group = ${show g}; in the hosts that are in it"
+        else
+          suggest "group of hosts" g (attrNames inhabited);
+    }
+  ) (filter (g: !inhabited ? ${g}) (attrNames clean.hostGroups));
 
   # Others wait for a provider.
-  devices = concatMap
-    (kind: map
-      (h: fault {
+  devices = concatMap (
+    kind:
+    map (
+      h:
+      fault {
         id = "FL058";
         place = "providers.${kind}.hosts";
         problem = "others wait for what comes and goes, a device:";
         value = "host ${h}";
         remedy = "name a server, or write hosts.${h}.kind = \"server\"; if it is always there";
-      })
-      (filter (h: t.hosts.${h}.kind == "device") t.providers.${kind}.hosts))
-    (attrNames t.providers);
+      }
+    ) (filter (h: t.hosts.${h}.kind == "device") t.providers.${kind}.hosts)
+  ) (attrNames t.providers);
 
   # An account acts under the first of its identities, whatever the others reach. Who
   # wrote that it acts under that one meant it.
-  accounts = n: h:
+  accounts =
+    n: h:
     let
       identities = access.acting.${n};
       of = i: filter (a: a != "") i.users ++ map toString i.uids;
-      claims = concatMap (i: map (name: { inherit name; value = i; }) (of i)) identities;
+      claims = concatMap (
+        i:
+        map (name: {
+          inherit name;
+          value = i;
+        }) (of i)
+      ) identities;
       first = listToAttrs claims;
-      lost = i: account:
-        let acts = first.${account}; in
+      lost =
+        i: account:
+        let
+          acts = first.${account};
+        in
         when (!h.callers ? ${acts.key} && removeAttrs i.reach (attrNames acts.reach) != { }) [
           (fault {
             id = "FL047";
@@ -101,60 +135,82 @@ let
           })
         ];
     in
-    when (length (attrNames first) < length claims) (concatMap (i: concatMap (lost i) (of i)) identities);
+    when (length (attrNames first) < length claims) (
+      concatMap (i: concatMap (lost i) (of i)) identities
+    );
 
   # What others are on has a name that they all write.
   members = invert (h: attrNames h.networks) (attrValues t.hosts);
-  networks = n: h: map
-    (network: fault {
-      id = "FL061";
-      place = "hosts.${n}.networks.${attribute network}";
-      problem = "no other host is on the network";
-      value = show network;
-      remedy = suggest "other network" network (attrNames (removeAttrs members [ network ]));
-    })
-    (filter (network: length members.${network} == 1) (attrNames h.networks));
+  networks =
+    n: h:
+    map (
+      network:
+      fault {
+        id = "FL061";
+        place = "hosts.${n}.networks.${attribute network}";
+        problem = "no other host is on the network";
+        value = show network;
+        remedy = suggest "other network" network (attrNames (removeAttrs members [ network ]));
+      }
+    ) (filter (network: length members.${network} == 1) (attrNames h.networks));
 
   # That a role reaches nothing at all is an error.
-  hidden = n: r:
+  hidden =
+    n: r:
     let
       members = r.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) r.serviceGroups;
       is = published: s: t.services.${s}.published or null == published;
     in
-    when (any (is true) members || elem n [ "node" "operator" ]) (map
-      (s: fault {
-        id = "FL048";
-        place = "roles.${n}";
-        problem = "it names what visibility = \"host\" hides:";
-        value = "service ${s}";
-        remedy = "set services.${s}.visibility = \"cluster\";, or take it out of the role";
-      })
-      (filter (is false) (attrNames (toSet members))));
+    when
+      (
+        any (is true) members
+        || elem n [
+          "node"
+          "operator"
+        ]
+      )
+      (
+        map (
+          s:
+          fault {
+            id = "FL048";
+            place = "roles.${n}";
+            problem = "it names what visibility = \"host\" hides:";
+            value = "service ${s}";
+            remedy = "set services.${s}.visibility = \"cluster\";, or take it out of the role";
+          }
+        ) (filter (is false) (attrNames (toSet members)))
+      );
 
-  user = n: u: when (shapes.users.${n} == [ ]) (
-    when (u.roles == [ ]) [
-      (fault {
-        id = "FL040";
-        place = "users.${n}";
-        problem = "the user may reach nothing, having";
-        value = "no role";
-        remedy = "write users.${n}.roles = [ \"…\" ];, or take the user out";
-      })
-    ]
-    ++ when (u.roles != [ ] && t.users.${n}.hosts == [ ]) [
-      (fault {
-        id = "FL044";
-        place = "users.${n}";
-        problem = "the user can act on";
-        value = "no host";
-        remedy = "name the user in the users of a host, such as a laptop, or take the user out";
-      })
-    ]);
+  user =
+    n: u:
+    when (shapes.users.${n} == [ ]) (
+      when (u.roles == [ ]) [
+        (fault {
+          id = "FL040";
+          place = "users.${n}";
+          problem = "the user may reach nothing, having";
+          value = "no role";
+          remedy = "write users.${n}.roles = [ \"…\" ];, or take the user out";
+        })
+      ]
+      ++ when (u.roles != [ ] && t.users.${n}.hosts == [ ]) [
+        (fault {
+          id = "FL044";
+          place = "users.${n}";
+          problem = "the user can act on";
+          value = "no host";
+          remedy = "name the user in the users of a host, such as a laptop, or take the user out";
+        })
+      ]
+    );
 in
 {
   top = hostGroups ++ devices ++ template.top;
   hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ template.host n h) clean.hosts;
   roles = mapAttrs hidden clean.roles;
-  services = mapAttrs (n: s: upstream n s ++ reachable n s ++ concatMap (k: k n s) ofKinds) clean.services;
+  services = mapAttrs (
+    n: s: upstream n s ++ reachable n s ++ concatMap (k: k n s) ofKinds
+  ) clean.services;
   users = mapAttrs user clean.users;
 }

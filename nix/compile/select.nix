@@ -2,9 +2,26 @@
 # the documents of some hosts, of all when none is named. With some hosts named,
 # only the faults that block them are returned. Faults withhold the
 # rest, warnings do not. With `bin`, the directory of the commands, the units of one.
-{ cluster, validate ? false, topology ? false, documents ? false, hosts ? [ ], bin ? null }: clusters:
+{
+  cluster,
+  validate ? false,
+  topology ? false,
+  documents ? false,
+  hosts ? [ ],
+  bin ? null,
+}:
+clusters:
 let
-  inherit (builtins) all attrNames concatMap filter head isAttrs length listToAttrs;
+  inherit (builtins)
+    all
+    attrNames
+    concatMap
+    filter
+    head
+    isAttrs
+    length
+    listToAttrs
+    ;
   names = attrNames clusters;
   chosen = if cluster == "" && length names == 1 then head names else cluster;
   c = clusters.${chosen};
@@ -12,22 +29,62 @@ let
   some = filter (h: c.documents ? ${h}) hosts;
   # What mkCluster returned, and not what somebody wrote instead.
   isCluster = v: isAttrs v && v ? faults && v ? documents && v ? topology;
-  faults = if documents && hosts != [ ] then concatMap (h: c.faultsOf.${h} or c.faults) some else c.faults;
+  faults =
+    if documents && hosts != [ ] then concatMap (h: c.faultsOf.${h} or c.faults) some else c.faults;
 in
-if isCluster clusters then { unnamed = true; } else
-{ clusters = names; } // when (clusters ? ${chosen} && !isCluster c) { foreign = chosen; } // when (clusters ? ${chosen} && isCluster c) (
-  { inherit (c) name; inherit faults; }
-  // when validate { hosts = attrNames c.documents; inherit (c.topology) trust; topology = { inherit (c.topology) hosts trustDomain; }; }
-  // when (all (f: f.severity != "error") faults) (
-    when topology { inherit (c) topology; }
-    // when documents {
-      hosts = attrNames c.documents;
-      systems = listToAttrs (map (h: { name = h; value = c.topology.hosts.${h}.system; }) some);
-      instances = listToAttrs (map (h: { name = h; value = c.topology.hosts.${h}.instance; }) some);
-      documents = if hosts == [ ] then c.compiled or c.documents else listToAttrs (map (h: { name = h; value = c.documents.${h}; }) some);
+if isCluster clusters then
+  { unnamed = true; }
+else
+  {
+    clusters = names;
+  }
+  // when (clusters ? ${chosen} && !isCluster c) { foreign = chosen; }
+  // when (clusters ? ${chosen} && isCluster c) (
+    {
+      inherit (c) name;
+      inherit faults;
     }
-    // when (bin != null && some != [ ]) (let h = head some; in {
-      inherit (c) sysctl;
-      sysusers = c.sysusers.${h};
-      units = (c.unitsIn bin).${h};
-    })))
+    // when validate {
+      hosts = attrNames c.documents;
+      inherit (c.topology) trust;
+      topology = { inherit (c.topology) hosts trustDomain; };
+    }
+    // when (all (f: f.severity != "error") faults) (
+      when topology { inherit (c) topology; }
+      // when documents {
+        hosts = attrNames c.documents;
+        systems = listToAttrs (
+          map (h: {
+            name = h;
+            value = c.topology.hosts.${h}.system;
+          }) some
+        );
+        instances = listToAttrs (
+          map (h: {
+            name = h;
+            value = c.topology.hosts.${h}.instance;
+          }) some
+        );
+        documents =
+          if hosts == [ ] then
+            c.compiled or c.documents
+          else
+            listToAttrs (
+              map (h: {
+                name = h;
+                value = c.documents.${h};
+              }) some
+            );
+      }
+      // when (bin != null && some != [ ]) (
+        let
+          h = head some;
+        in
+        {
+          inherit (c) sysctl;
+          sysusers = c.sysusers.${h};
+          units = (c.unitsIn bin).${h};
+        }
+      )
+    )
+  )

@@ -7,12 +7,15 @@ in
 {
   doc = "issues certificates; every cluster needs it";
   port = 0;
-  settings.lifetime = default "of certificates, in seconds; a third of it is left when a host renews" 86400 (between 10 7776000 "seconds");
+  settings.lifetime =
+    default "of certificates, in seconds; a third of it is left when a host renews" 86400
+      (between 10 7776000 "seconds");
   policy = settings: { inherit (settings) lifetime; };
 
   reasons = clean: map (_: "every host needs a certificate") (attrValues clean.hosts);
 
-  needs = t:
+  needs =
+    t:
     let
       # Read by the forwarder: activation knows its account.
       certificate = name: id: {
@@ -20,9 +23,18 @@ in
         for = id;
         request = { inherit id; };
         files = {
-          "svid.pem" = { value = "svid"; mode = "0444"; };
-          "key.pem" = { value = "key"; mode = "0400"; };
-          "bundle.pem" = { value = "bundle"; mode = "0444"; };
+          "svid.pem" = {
+            value = "svid";
+            mode = "0444";
+          };
+          "key.pem" = {
+            value = "key";
+            mode = "0400";
+          };
+          "bundle.pem" = {
+            value = "bundle";
+            mode = "0444";
+          };
         };
         renew.atPercent = 66;
       };
@@ -30,12 +42,16 @@ in
     in
     host:
     [ (certificate "node" host.id // { after = [ ]; }) ]
-    ++ map (s: certificate "service-${s.name}" (s.idOn host.name)) (filter acts (map (s: t.services.${s}) host.services))
+    ++ map (s: certificate "service-${s.name}" (s.idOn host.name)) (
+      filter acts (map (s: t.services.${s}) host.services)
+    )
     ++ map (name: certificate "user-${name}" t.users.${name}.id) host.users
     # The process that issues certificates makes its own; the others fetch theirs.
-    ++ map
-      (kind: certificate "service-${names.provider kind}" host.provider.${kind}.id // {
+    ++ map (
+      kind:
+      certificate "service-${names.provider kind}" host.provider.${kind}.id
+      // {
         owner = (import ../units/common.nix host.instance).unit "provider-${kind}";
-      })
-      (filter (kind: kind != "cert") host.kinds);
+      }
+    ) (filter (kind: kind != "cert") host.kinds);
 }

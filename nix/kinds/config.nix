@@ -9,43 +9,59 @@ in
   port = 1;
   settings = {
     interval = default "hosts fetch again after so many seconds" 900 seconds;
-    staleAfter = default "a host that received no answer for so many seconds raises an alarm; more than `interval`" 86400 seconds;
+    staleAfter =
+      default "a host that received no answer for so many seconds raises an alarm; more than `interval`"
+        86400
+        seconds;
   };
 
-  needs = t: host:
-    if t.providers.config.hosts == [ ] || host.deploy != "network" then [ ] else [
-      {
-        id = "config-documents";
-        for = host.id;
-        request = { };
-        renew = { inherit (t.providers.config) interval staleAfter; };
-      }
-    ];
+  needs =
+    t: host:
+    if t.providers.config.hosts == [ ] || host.deploy != "network" then
+      [ ]
+    else
+      [
+        {
+          id = "config-documents";
+          for = host.id;
+          request = { };
+          renew = { inherit (t.providers.config) interval staleAfter; };
+        }
+      ];
 
-  check = { clean, lib, ... }:
+  check =
+    { clean, lib, ... }:
     let
       inherit (lib) fault when;
       inherit (clean.providers.config) hosts interval staleAfter;
     in
     {
       # What was written wrongly is below zero, and was reported.
-      top = when (staleAfter >= 0 && staleAfter <= interval) [
-        (fault {
-          id = "FL009";
-          place = "providers.config.staleAfter";
-          problem = "hosts would raise the alarm between two requests, which come every ${toString interval} seconds: found";
-          value = toString staleAfter;
-          remedy = "write more than providers.config.interval, 86400 for a day";
-        })
-      ]
-      ++ when (clean.trust.signingKeys == [ ] && hosts != [ ] && any (h: h.deploy == "network") (attrValues clean.hosts)) [
-        (fault {
-          id = "FL008";
-          place = "trust.signingKeys";
-          problem = "hosts would refuse every document from providers.config, for they pin";
-          value = "no key";
-          remedy = "make one with `nix key generate-secret` and write its public half, trust.signingKeys = [ \"name:base64\" ];";
-        })
-      ];
+      top =
+        when (staleAfter >= 0 && staleAfter <= interval) [
+          (fault {
+            id = "FL009";
+            place = "providers.config.staleAfter";
+            problem = "hosts would raise the alarm between two requests, which come every ${toString interval} seconds: found";
+            value = toString staleAfter;
+            remedy = "write more than providers.config.interval, 86400 for a day";
+          })
+        ]
+        ++
+          when
+            (
+              clean.trust.signingKeys == [ ]
+              && hosts != [ ]
+              && any (h: h.deploy == "network") (attrValues clean.hosts)
+            )
+            [
+              (fault {
+                id = "FL008";
+                place = "trust.signingKeys";
+                problem = "hosts would refuse every document from providers.config, for they pin";
+                value = "no key";
+                remedy = "make one with `nix key generate-secret` and write its public half, trust.signingKeys = [ \"name:base64\" ];";
+              })
+            ];
     };
 }

@@ -1,13 +1,41 @@
 # Files of services that do not belong in a repository.
 let
-  inherit (builtins) attrNames attrValues concatMap filter head map stringLength;
-  inherit (import ../types.nix) between default named of record required;
-  inherit (import ../formats.nix) reference strings unit word;
+  inherit (builtins)
+    attrNames
+    attrValues
+    concatMap
+    filter
+    head
+    map
+    stringLength
+    ;
+  inherit (import ../types.nix)
+    between
+    default
+    named
+    of
+    record
+    required
+    ;
+  inherit (import ../formats.nix)
+    reference
+    strings
+    unit
+    word
+    ;
 
   file = record "a file" {
-    ref = required "name of the file below the directory of files at providers.file" "\"wiki/smtp-password\"" reference;
-    mode = default "its permissions here" "0400" (word { want = "permissions that let its owner alone change it"; hint = "write for example \"0400\""; re = "0[0-7][0145]{2}"; });
-    generation = default "raised when the file at the provider has changed: hosts fetch it anew" 1 (between 1 1000000 "a generation");
+    ref =
+      required "name of the file below the directory of files at providers.file" "\"wiki/smtp-password\""
+        reference;
+    mode = default "its permissions here" "0400" (word {
+      want = "permissions that let its owner alone change it";
+      hint = "write for example \"0400\"";
+      re = "0[0-7][0145]{2}";
+    });
+    generation = default "raised when the file at the provider has changed: hosts fetch it anew" 1 (
+      between 1 1000000 "a generation"
+    );
     restart = of "unit to restart when it was fetched anew" unit;
     dependsOn = of "needs of this host that must be fulfilled first" strings;
   };
@@ -16,42 +44,61 @@ in
   doc = "hands hosts files that do not belong in a repository";
   port = 2;
   settings = { };
-  service.files = of "files it needs, secret or not, fetched from providers.file; delivered as `needs/file-<service>-<file>/current/<file>`" (named { what = "file"; } file);
+  service.files =
+    of
+      "files it needs, secret or not, fetched from providers.file; delivered as `needs/file-<service>-<file>/current/<file>`"
+      (named { what = "file"; } file);
 
-  reasons = clean: map (s: "services.${s.name}.files needs it") (filter (s: s.files != { }) (attrValues clean.services));
+  reasons =
+    clean:
+    map (s: "services.${s.name}.files needs it") (
+      filter (s: s.files != { }) (attrValues clean.services)
+    );
 
-  needs = t: host: concatMap
-    (name:
-      let service = t.services.${name}; in
-      map
-        (n:
-          let file = service.files.${n}; in
-          {
-            id = "file-${name}-${n}";
-            for = service.idOn host.name;
-            request = { inherit (file) ref; };
-            files.${n} = { value = "content"; inherit (file) mode; };
-            owner = service.user;
-            inherit (file) restart dependsOn generation;
-            place = "services.${name}.files.${n}";
-            what = "file ${n} of service ${name}";
-          })
-        (attrNames service.files))
-    host.services;
+  needs =
+    t: host:
+    concatMap (
+      name:
+      let
+        service = t.services.${name};
+      in
+      map (
+        n:
+        let
+          file = service.files.${n};
+        in
+        {
+          id = "file-${name}-${n}";
+          for = service.idOn host.name;
+          request = { inherit (file) ref; };
+          files.${n} = {
+            value = "content";
+            inherit (file) mode;
+          };
+          owner = service.user;
+          inherit (file) restart dependsOn generation;
+          place = "services.${name}.files.${n}";
+          what = "file ${n} of service ${name}";
+        }
+      ) (attrNames service.files)
+    ) host.services;
 
   label = need: "file-${head (attrNames need.deliver.files)}";
 
   check = { lib, ... }: {
-    service = n: s: concatMap
-      (f: lib.when (stringLength n + stringLength f > 57) [
-        (lib.fault {
-          id = "FL025";
-          place = "services.${n}.files.${f}";
-          problem = "names of service and file together have at most 57 characters, these";
-          value = toString (stringLength n + stringLength f);
-          remedy = "shorten one of them";
-        })
-      ])
-      (attrNames s.files);
+    service =
+      n: s:
+      concatMap (
+        f:
+        lib.when (stringLength n + stringLength f > 57) [
+          (lib.fault {
+            id = "FL025";
+            place = "services.${n}.files.${f}";
+            problem = "names of service and file together have at most 57 characters, these";
+            value = toString (stringLength n + stringLength f);
+            remedy = "shorten one of them";
+          })
+        ]
+      ) (attrNames s.files);
   };
 }

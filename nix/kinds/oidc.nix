@@ -1,29 +1,65 @@
 # Clients of the issuer that signs people in (OpenID Connect Core 1.0), for services.
 let
-  inherit (builtins) any attrValues concatMap concatStringsSep elem filter head lessThan map match sort;
-  inherit (import ../types.nix) atMost between default enum of record required;
-  inherit (import ../formats.nix) issuer strings unit url;
+  inherit (builtins)
+    any
+    attrValues
+    concatMap
+    concatStringsSep
+    elem
+    filter
+    head
+    lessThan
+    map
+    match
+    sort
+    ;
+  inherit (import ../types.nix)
+    atMost
+    between
+    default
+    enum
+    of
+    record
+    required
+    ;
+  inherit (import ../formats.nix)
+    issuer
+    strings
+    unit
+    url
+    ;
 
   wanting = services: filter (s: s.sso.mode == "oidc") services;
 in
 {
   doc = "signs people in";
   port = 3;
-  settings.issuer = required "its address for browsers and services" "\"https://auth.example.org\"" issuer;
+  settings.issuer =
+    required "its address for browsers and services" "\"https://auth.example.org\""
+      issuer;
   policy = settings: { inherit (settings) issuer; };
 
-  service.sso = of "how its users sign in" (record "sso" {
-    mode = of "`oidc`: the host fetches a client's credentials" (enum [ "none" "oidc" ]);
-    restart = of "unit to restart when they change" unit;
-    redirectURIs = of "its callbacks" (atMost 32 url);
-    generation = default "raised when the secret may be known to others: the host gets another, and the old one ends" 1 (between 1 1000000 "a generation");
-    dependsOn = of "needs of this host that must be fulfilled first" strings;
-  });
+  service.sso = of "how its users sign in" (
+    record "sso" {
+      mode = of "`oidc`: the host fetches a client's credentials" (enum [
+        "none"
+        "oidc"
+      ]);
+      restart = of "unit to restart when they change" unit;
+      redirectURIs = of "its callbacks" (atMost 32 url);
+      generation =
+        default "raised when the secret may be known to others: the host gets another, and the old one ends"
+          1
+          (between 1 1000000 "a generation");
+      dependsOn = of "needs of this host that must be fulfilled first" strings;
+    }
+  );
 
   reasons = clean: map (s: "services.${s.name}.sso needs it") (wanting (attrValues clean.services));
 
-  needs = t: host: map
-    (service: {
+  needs =
+    t: host:
+    map (service: {
       id = "oidc-${service.name}";
       for = service.idOn host.name;
       request = {
@@ -32,69 +68,129 @@ in
         redirectURIs = sort lessThan service.sso.redirectURIs;
       };
       files = {
-        client-id = { value = "clientId"; mode = "0444"; };
-        client-secret = { value = "clientSecret"; mode = "0400"; };
-        issuer = { value = "issuer"; mode = "0444"; };
+        client-id = {
+          value = "clientId";
+          mode = "0444";
+        };
+        client-secret = {
+          value = "clientSecret";
+          mode = "0400";
+        };
+        issuer = {
+          value = "issuer";
+          mode = "0444";
+        };
       };
       owner = service.user;
       inherit (service.sso) restart dependsOn generation;
       place = "services.${service.name}.sso";
-    })
-    (wanting (map (s: t.services.${s}) host.services));
+    }) (wanting (map (s: t.services.${s}) host.services));
 
-  check = { access, clean, shapes, t, lib, ... }:
+  check =
+    {
+      access,
+      clean,
+      shapes,
+      t,
+      lib,
+      ...
+    }:
     let
-      inherit (lib) answers excluded fault missing named serviceOf show when;
+      inherit (lib)
+        answers
+        excluded
+        fault
+        missing
+        named
+        serviceOf
+        show
+        when
+        ;
       inherit (clean.providers) oidc;
       issuer = serviceOf oidc.issuer;
 
       # The provider serves its pages on the host, unless something else takes them there.
       pages =
-        let service = t.services.${issuer}; in
-        when (issuer != null && t.services ? ${issuer} && service.hosts != [ ] && clean.services.${issuer}.upstream == ""
-          && oidc.hosts != [ ] && !any (h: elem h oidc.hosts) service.hosts) [
-          (fault {
-            id = "FL028";
-            place = "services.${issuer}";
-            problem = "the pages of the issuer are where providers.oidc is, not on";
-            value = concatStringsSep ", " service.hosts;
-            remedy = "write services.${issuer}.host = ${show (head oidc.hosts)};";
-          })
-        ];
+        let
+          service = t.services.${issuer};
+        in
+        when
+          (
+            issuer != null
+            && t.services ? ${issuer}
+            && service.hosts != [ ]
+            && clean.services.${issuer}.upstream == ""
+            && oidc.hosts != [ ]
+            && !any (h: elem h oidc.hosts) service.hosts
+          )
+          [
+            (fault {
+              id = "FL028";
+              place = "services.${issuer}";
+              problem = "the pages of the issuer are where providers.oidc is, not on";
+              value = concatStringsSep ", " service.hosts;
+              remedy = "write services.${issuer}.host = ${show (head oidc.hosts)};";
+            })
+          ];
 
       # Without its mode the rest has no effect. A wrong mode was reported.
-      idle = s: s.mode == "none" && (s.restart != "" || s.redirectURIs != [ ] || s.dependsOn != [ ] || s.generation != 1);
+      idle =
+        s:
+        s.mode == "none"
+        && (s.restart != "" || s.redirectURIs != [ ] || s.dependsOn != [ ] || s.generation != 1);
     in
     {
-      top = map
-        (f: f // { remedy = "declare the pages of the issuer, services.${issuer} = { host = ${show (head (oidc.hosts ++ [ "…" ]))}; port = 5556; listenPort = ${if match "https.*" oidc.issuer == null then "80" else "443"}; };"; })
-        (named "providers.oidc.issuer" oidc.issuer)
-      ++ answers "providers.oidc.issuer" oidc.issuer
-      ++ pages;
+      top =
+        map (
+          f:
+          f
+          // {
+            remedy = "declare the pages of the issuer, services.${issuer} = { host = ${
+              show (head (oidc.hosts ++ [ "…" ]))
+            }; port = 5556; listenPort = ${if match "https.*" oidc.issuer == null then "80" else "443"}; };";
+          }
+        ) (named "providers.oidc.issuer" oidc.issuer)
+        ++ answers "providers.oidc.issuer" oidc.issuer
+        ++ pages;
 
-      service = n: s:
-        when (idle s.sso && shapes.services.${n} == [ ])
-          (excluded "write mode = \"oidc\";, or take out what it would be for" "services.${n}.sso" "mode = \"none\"")
+      service =
+        n: s:
+        when (idle s.sso && shapes.services.${n} == [ ]) (
+          excluded "write mode = \"oidc\";, or take out what it would be for" "services.${n}.sso"
+            "mode = \"none\""
+        )
         ++ when (s.sso.mode == "oidc") (
-          when (s.sso.redirectURIs == [ ])
-            (missing "services.${n}.sso" "redirectURIs" "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback")
+          when (s.sso.redirectURIs == [ ]) (
+            missing "services.${n}.sso" "redirectURIs"
+              "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback"
+          )
           ++ concatMap (named "services.${n}.sso.redirectURIs") s.sso.redirectURIs
-          ++ concatMap (answers "services.${n}.sso.redirectURIs") s.sso.redirectURIs);
+          ++ concatMap (answers "services.${n}.sso.redirectURIs") s.sso.redirectURIs
+        );
 
       # Signing in takes the service to the pages of the issuer, where that is in the cluster.
-      warnings.service = n: s:
+      warnings.service =
+        n: s:
         let
           holders = [ t.services.${n} ] ++ map (h: t.hosts.${h}) t.services.${n}.hosts;
           reaches = any (p: any (r: elem r access.leading.${issuer} or [ ]) p.roles) holders;
         in
-        when (s.sso.mode == "oidc" && issuer != null && t.services ? ${issuer} && t.services.${n}.hosts != [ ] && !reaches) [
-          (fault {
-            id = "FL045";
-            place = "services.${n}.sso";
-            problem = "signing in needs the issuer, which the service may not reach:";
-            value = "service ${issuer}";
-            remedy = "give services.${n}.roles a role that reaches ${issuer}";
-          })
-        ];
+        when
+          (
+            s.sso.mode == "oidc"
+            && issuer != null
+            && t.services ? ${issuer}
+            && t.services.${n}.hosts != [ ]
+            && !reaches
+          )
+          [
+            (fault {
+              id = "FL045";
+              place = "services.${n}.sso";
+              problem = "signing in needs the issuer, which the service may not reach:";
+              value = "service ${issuer}";
+              remedy = "give services.${n}.roles a role that reaches ${issuer}";
+            })
+          ];
     };
 }

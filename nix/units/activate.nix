@@ -3,29 +3,54 @@
 common:
 let
   inherit (builtins) toJSON;
-  inherit (common) command confined etc prefix service state unit;
+  inherit (common)
+    command
+    confined
+    etc
+    prefix
+    service
+    state
+    unit
+    ;
   names = import ../names.nix;
 in
-{ documents, bin, settings }:
+{
+  documents,
+  bin,
+  settings,
+}:
 {
   ${unit "activate.service"} = {
     Unit = {
       Description = "Fetch what this host needs from its cluster's providers";
-      After = [ "network.target" "nss-user-lookup.target" "sshd-keygen.service" ];
+      After = [
+        "network.target"
+        "nss-user-lookup.target"
+        "sshd-keygen.service"
+      ];
       StartLimitIntervalSec = 0;
       # Other documents are another unit: a deployment starts it again.
       X-Documents = names.sri (toJSON documents);
     };
     Service = service // {
-      ExecStart = command "${bin}/flor activate" ({
-        closure = "${etc}/documents";
-        inherit state;
-        owner = prefix;
-      } // settings);
+      ExecStart = command "${bin}/flor activate" (
+        {
+          closure = "${etc}/documents";
+          inherit state;
+          owner = prefix;
+        }
+        // settings
+      );
       # It may read every file, so it sees few.
       BindPaths = state;
-      BindReadOnlyPaths = [ "/etc" "/run" "-/nix/store" "-/usr" bin ]
-        ++ (if settings ? ssh-host-key then [ settings.ssh-host-key ] else [ ]);
+      BindReadOnlyPaths = [
+        "/etc"
+        "/run"
+        "-/nix/store"
+        "-/usr"
+        bin
+      ]
+      ++ (if settings ? ssh-host-key then [ settings.ssh-host-key ] else [ ]);
       CapabilityBoundingSet = "CAP_CHOWN CAP_DAC_READ_SEARCH";
       Environment = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket";
       MemoryMax = "1G";

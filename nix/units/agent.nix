@@ -2,9 +2,23 @@
 common:
 let
   inherit (builtins) any map;
-  inherit (common) bind command current prefix privileged run service state unit;
+  inherit (common)
+    bind
+    command
+    current
+    prefix
+    privileged
+    run
+    service
+    state
+    unit
+    ;
 in
-{ manifest, bin, settings }:
+{
+  manifest,
+  bin,
+  settings,
+}:
 let
   f = manifest.forwarder;
   listeners = map (r: r.listen) (f.reach ++ f.socks) ++ f.listen;
@@ -15,12 +29,22 @@ in
   ${unit "agent.service"} = {
     Unit = {
       Description = "Carry connections between this host and its cluster";
-      After = [ "network.target" "nss-user-lookup.target" (unit "need-cert-node.target") ];
+      After = [
+        "network.target"
+        "nss-user-lookup.target"
+        (unit "need-cert-node.target")
+      ];
       ConditionPathExists = current "cert-node";
       StartLimitIntervalSec = 0;
     };
     Service = service // {
-      ExecStart = command "${bin}/flor agent run" ({ inherit state; socket = "${run}/agent/status.sock"; } // settings);
+      ExecStart = command "${bin}/flor agent run" (
+        {
+          inherit state;
+          socket = "${run}/agent/status.sock";
+        }
+        // settings
+      );
       User = prefix;
       Group = prefix;
       AmbientCapabilities = capability;

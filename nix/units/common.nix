@@ -2,7 +2,18 @@
 # has names, directories and accounts of its own (instance.go repeats them).
 instance:
 let
-  inherit (builtins) any attrNames concatStringsSep elemAt fromJSON isBool map match replaceStrings toJSON;
+  inherit (builtins)
+    any
+    attrNames
+    concatStringsSep
+    elemAt
+    fromJSON
+    isBool
+    map
+    match
+    replaceStrings
+    toJSON
+    ;
 in
 rec {
   confined = import ./confined.nix;
@@ -16,11 +27,17 @@ rec {
   };
 
   # Those that nothing has to wait for.
-  simple = service // { NotifyAccess = "none"; Type = "exec"; };
+  simple = service // {
+    NotifyAccess = "none";
+    Type = "exec";
+  };
 
   # What sockets start: it starts however often it ended, and stops with them, since a
   # socket does not start while its service runs.
-  ofSocket = names: { PartOf = map unit names; StartLimitIntervalSec = 0; };
+  ofSocket = names: {
+    PartOf = map unit names;
+    StartLimitIntervalSec = 0;
+  };
 
   # Nothing but Unix sockets.
   offline = {
@@ -37,8 +54,11 @@ rec {
   current = need: "${state}/needs/${need}/current";
 
   # A command line of ours: the program, and a flag for each attribute.
-  command = program: set:
-    let flags = set // (if instance == "" then { } else { inherit instance; }); in
+  command =
+    program: set:
+    let
+      flags = set // (if instance == "" then { } else { inherit instance; });
+    in
     concatStringsSep "" ([ program ] ++ map (n: " --${n}=${word flags.${n}}") (attrNames flags));
 
   # One argument of it, as systemd reads it.

@@ -24,5 +24,8 @@
   RestrictSUIDSGID = true;
   SystemCallArchitectures = "native";
   SystemCallErrorNumber = "EPERM";
-  SystemCallFilter = [ "@system-service" "~@privileged @resources" ];
+  SystemCallFilter = [
+    "@system-service"
+    "~@privileged @resources"
+  ];
 }

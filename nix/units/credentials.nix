@@ -2,7 +2,17 @@
 common:
 let
   names = import ../names.nix;
-  inherit (common) command ofSocket offline prefix run service simple state unit;
+  inherit (common)
+    command
+    ofSocket
+    offline
+    prefix
+    run
+    service
+    simple
+    state
+    unit
+    ;
 in
 {
   # Is a need that of a service?
@@ -11,28 +21,45 @@ in
   units = { bin }: {
     ${unit "credentials.socket"} = {
       Unit.Description = "Credentials of services, for systemd";
-      Socket = { DirectoryMode = "0755"; ListenStream = "${run}/credentials.sock"; SocketMode = "0600"; };
+      Socket = {
+        DirectoryMode = "0755";
+        ListenStream = "${run}/credentials.sock";
+        SocketMode = "0600";
+      };
       Install.WantedBy = [ "sockets.target" ];
     };
     ${unit "credentials.service"} = {
-      Unit = { Description = "Give services their credentials when these are there"; } // ofSocket [ "credentials.socket" ];
-      Service = simple // offline // {
-        inherit (service) NotifyAccess; # to keep descriptors
-        ExecStart = command "${bin}/flor credentials" { inherit state; };
-        # It may read every file, so it sees few.
-        BindReadOnlyPaths = [ "-/nix/store" "-/usr" bin state "-/run/dbus" "/run/systemd/notify" ];
-        CapabilityBoundingSet = "CAP_DAC_READ_SEARCH";
-        Environment = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket";
-        MemoryMax = "256M";
-        FileDescriptorStoreMax = 256; # who waits, for the next process
-        ProcSubset = "pid";
-        RestartSec = 1;
-        StateDirectory = prefix;
-        TemporaryFileSystem = "/:ro";
-        UMask = "0077";
-        # It ends when nobody waits; until then units would fail.
-        X-RestartIfChanged = false;
-      };
+      Unit = {
+        Description = "Give services their credentials when these are there";
+      }
+      // ofSocket [ "credentials.socket" ];
+      Service =
+        simple
+        // offline
+        // {
+          inherit (service) NotifyAccess; # to keep descriptors
+          ExecStart = command "${bin}/flor credentials" { inherit state; };
+          # It may read every file, so it sees few.
+          BindReadOnlyPaths = [
+            "-/nix/store"
+            "-/usr"
+            bin
+            state
+            "-/run/dbus"
+            "/run/systemd/notify"
+          ];
+          CapabilityBoundingSet = "CAP_DAC_READ_SEARCH";
+          Environment = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket";
+          MemoryMax = "256M";
+          FileDescriptorStoreMax = 256; # who waits, for the next process
+          ProcSubset = "pid";
+          RestartSec = 1;
+          StateDirectory = prefix;
+          TemporaryFileSystem = "/:ro";
+          UMask = "0077";
+          # It ends when nobody waits; until then units would fail.
+          X-RestartIfChanged = false;
+        };
     };
   };
 }

@@ -7,10 +7,28 @@
 # is a member of one cluster.
 instance:
 let
-  inherit (builtins) any attrNames concatMap concatStringsSep filter foldl' isList map toJSON;
+  inherit (builtins)
+    any
+    attrNames
+    concatMap
+    concatStringsSep
+    filter
+    foldl'
+    isList
+    map
+    toJSON
+    ;
   inherit (import ../lib.nix) optionalAttrs;
   common = import ./common.nix instance;
-  inherit (common) current etc prefix run state text unit;
+  inherit (common)
+    current
+    etc
+    prefix
+    run
+    state
+    text
+    unit
+    ;
   activate = import ./activate.nix common;
   agent = import ./agent.nix common;
   guard = import ./guard.nix common;
@@ -25,10 +43,19 @@ let
     "net.core.wmem_max" = 7500000;
   };
 
-  directives = set: concatMap
-    (n: map (v: "${n}=${text v}\n") (if isList set.${n} then set.${n} else [ set.${n} ]))
-    (attrNames set);
-  order = [ "Unit" "Service" "Path" "Timer" "Socket" "Install" ];
+  directives =
+    set:
+    concatMap (n: map (v: "${n}=${text v}\n") (if isList set.${n} then set.${n} else [ set.${n} ])) (
+      attrNames set
+    );
+  order = [
+    "Unit"
+    "Service"
+    "Path"
+    "Timer"
+    "Socket"
+    "Install"
+  ];
 in
 {
   # The units of the host with this manifest and, on provider hosts, this policy.
@@ -37,42 +64,84 @@ in
   #   settings      flags: .activate of flor activate, .agent of flor agent run;
   #                 .provider what its settings file says, if that is known
   #   credentials   secrets of the providers: kind → name → file that root can read
-  units = { manifest, policy ? null, documents, bin, settings ? { }, credentials ? { } }:
-    foldl' (all: n: all // need n.id)
-      (activate { inherit documents bin; settings = settings.activate or { }; }
-        // agent { inherit manifest bin; settings = settings.agent or { }; }
-        // hostsFile { inherit bin; }
-        // guard { inherit bin; }
-        // host { inherit manifest bin; }
-        // optionalAttrs (policy != null) (provider.units { inherit policy bin credentials; settings = settings.provider or null; })
-        // optionalAttrs (any credential.ofService manifest.needs) (credential.units { inherit bin; }))
-      (filter (n: n.deliver.files != { }) manifest.needs);
+  units =
+    {
+      manifest,
+      policy ? null,
+      documents,
+      bin,
+      settings ? { },
+      credentials ? { },
+    }:
+    foldl' (all: n: all // need n.id) (
+      activate {
+        inherit documents bin;
+        settings = settings.activate or { };
+      }
+      // agent {
+        inherit manifest bin;
+        settings = settings.agent or { };
+      }
+      // hostsFile { inherit bin; }
+      // guard { inherit bin; }
+      // host { inherit manifest bin; }
+      // optionalAttrs (policy != null) (
+        provider.units {
+          inherit policy bin credentials;
+          settings = settings.provider or null;
+        }
+      )
+      // optionalAttrs (any credential.ofService manifest.needs) (credential.units { inherit bin; })
+    ) (filter (n: n.deliver.files != { }) manifest.needs);
 
   # The accounts that they need: name → { description; home; }.
-  accounts = policy: {
-    ${prefix} = { description = "Florete's forwarder"; home = state; };
-  } // optionalAttrs (policy != null) (provider.accounts policy);
+  accounts =
+    policy:
+    {
+      ${prefix} = {
+        description = "Florete's forwarder";
+        home = state;
+      };
+    }
+    // optionalAttrs (policy != null) (provider.accounts policy);
 
   # What QUIC asks the kernel to buffer, in bytes; the kernel's own is 208 KiB.
   inherit sysctl;
 
   # Where things are, and how units are called.
-  inherit current etc prefix run state unit;
+  inherit
+    current
+    etc
+    prefix
+    run
+    state
+    unit
+    ;
 
   # A unit as the text of its file.
-  render = unit: concatStringsSep "\n" (map
-    (section: "[${section}]\n" + concatStringsSep "" (directives unit.${section}))
-    (filter (section: unit ? ${section}) order));
+  render =
+    unit:
+    concatStringsSep "\n" (
+      map (section: "[${section}]\n" + concatStringsSep "" (directives unit.${section})) (
+        filter (section: unit ? ${section}) order
+      )
+    );
 
   # Accounts as the text of a sysusers.d(5) file.
-  sysusers = accounts: concatStringsSep "" (map
-    (n: "u ${n} - ${toJSON accounts.${n}.description} ${accounts.${n}.home}\n")
-    (attrNames accounts));
+  sysusers =
+    accounts:
+    concatStringsSep "" (
+      map (n: "u ${n} - ${toJSON accounts.${n}.description} ${accounts.${n}.home}\n") (attrNames accounts)
+    );
 
   # The same as the text of a sysctl.d(5) file, with what NixOS sets anyway: each path
   # unit is one of the watches that root may have, 128 elsewhere. What the kernel does
   # not have here, as in a container, is no failure.
   sysctls =
-    let settings = sysctl // { "fs.inotify.max_user_instances" = 524288; }; in
+    let
+      settings = sysctl // {
+        "fs.inotify.max_user_instances" = 524288;
+      };
+    in
     concatStringsSep "" (map (n: "-${n} = ${text settings.${n}}\n") (attrNames settings));
 }

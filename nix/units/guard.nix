@@ -2,7 +2,12 @@
 # nftables that is there as long as it runs. Without nft(8) it waits for one.
 common:
 let
-  inherit (common) command service state unit;
+  inherit (common)
+    command
+    service
+    state
+    unit
+    ;
 in
 { bin }:
 {
@@ -10,7 +15,10 @@ in
     Unit = {
       Description = "Keep other accounts of this host out of its published services";
       # Nobody is logged in before it.
-      Before = [ "systemd-user-sessions.service" (unit "agent.service") ];
+      Before = [
+        "systemd-user-sessions.service"
+        (unit "agent.service")
+      ];
       StartLimitIntervalSec = 0;
     };
     Service = service // {

@@ -3,11 +3,13 @@ common:
 let
   inherit (common) current unit;
 in
-id:
-{
+id: {
   ${unit "need-${id}.path"} = {
     Unit.Description = "Wait until the need ${id} is fulfilled";
-    Path = { PathExists = current id; Unit = unit "need-${id}.target"; };
+    Path = {
+      PathExists = current id;
+      Unit = unit "need-${id}.target";
+    };
     Install.WantedBy = [ "paths.target" ];
   };
   ${unit "need-${id}.target"}.Unit.Description = "The need ${id} is fulfilled";

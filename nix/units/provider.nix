@@ -2,63 +2,115 @@
 # settings. None shares an account, a state or memory with another.
 common:
 let
-  inherit (builtins) attrNames concatMap listToAttrs map toJSON;
-  inherit (common) bind command etc privileged service state unit;
+  inherit (builtins)
+    attrNames
+    concatMap
+    listToAttrs
+    map
+    toJSON
+    ;
+  inherit (common)
+    bind
+    command
+    etc
+    privileged
+    service
+    state
+    unit
+    ;
   names = import ../names.nix;
 
   # What each sees of the settings: an edit of one kind's restarts that one alone.
-  own = kind: settings: { inherit kind; inherit (settings) policy state; needs = settings.needs or ""; own = settings.${kind} or { }; };
+  own = kind: settings: {
+    inherit kind;
+    inherit (settings) policy state;
+    needs = settings.needs or "";
+    own = settings.${kind} or { };
+  };
 in
 {
   # Accounts of those that others have something for: a certificate, files that an operator
   # keeps. The process that issues certificates has one that systemd makes.
-  accounts = policy: listToAttrs (concatMap
-    (kind: if kind == "cert" then [ ] else [
-      { name = unit "provider-${kind}"; value = { description = "Florete's ${kind} provider"; home = "${state}-provider/${kind}"; }; }
-    ])
-    (attrNames policy.provider));
+  accounts =
+    policy:
+    listToAttrs (
+      concatMap (
+        kind:
+        if kind == "cert" then
+          [ ]
+        else
+          [
+            {
+              name = unit "provider-${kind}";
+              value = {
+                description = "Florete's ${kind} provider";
+                home = "${state}-provider/${kind}";
+              };
+            }
+          ]
+      ) (attrNames policy.provider)
+    );
 
   #   credentials   kind → name → file that root can read
-  units = { policy, bin, settings, credentials }: {
-    # Starts and stops them together.
-    ${unit "provider.target"} = {
-      Unit.Description = "Answer what the hosts of the cluster need";
-      Install.WantedBy = [ "multi-user.target" ];
-    };
-  } // listToAttrs (map
-    (kind:
-      let
-        capability = bind (privileged policy.provider.${kind}.listen);
-        loaded = credentials.${kind} or { };
-      in
-      {
-        name = unit "provider-${kind}.service";
-        value = {
-          Unit = {
-            Description = "Answer what the hosts of the cluster need of kind ${kind}";
-            After = [ "network.target" ];
-            PartOf = [ (unit "provider.target") ];
-            ConditionPathExists = "${etc}/provider.hujson";
-            StartLimitIntervalSec = 0;
-          } // (if settings == null then { } else { X-Settings = names.sri (toJSON (own kind settings)); });
-          Service = service // {
-            ExecStart = command "${bin}/flor-provider run ${kind}" { settings = "${etc}/provider.hujson"; };
-            User = unit "provider-${kind}";
-            DynamicUser = kind == "cert";
-            AmbientCapabilities = capability;
-            CapabilityBoundingSet = capability;
-            LimitNOFILE = 65536;
-            MemoryMax = "1G";
-            PrivateUsers = capability == "";
-            RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
-            StateDirectory = "${unit "provider"}/${kind}";
-            StateDirectoryMode = "0700";
-            UMask = "0077";
-          } // (if loaded == { } then { } else {
-            LoadCredential = map (n: "${n}:${loaded.${n}}") (attrNames loaded);
-          });
-          Install.WantedBy = [ (unit "provider.target") ];
-        };
-      })
-    (attrNames policy.provider));
+  units =
+    {
+      policy,
+      bin,
+      settings,
+      credentials,
+    }:
+    {
+      # Starts and stops them together.
+      ${unit "provider.target"} = {
+        Unit.Description = "Answer what the hosts of the cluster need";
+        Install.WantedBy = [ "multi-user.target" ];
+      };
+    }
+    // listToAttrs (
+      map (
+        kind:
+        let
+          capability = bind (privileged policy.provider.${kind}.listen);
+          loaded = credentials.${kind} or { };
+        in
+        {
+          name = unit "provider-${kind}.service";
+          value = {
+            Unit = {
+              Description = "Answer what the hosts of the cluster need of kind ${kind}";
+              After = [ "network.target" ];
+              PartOf = [ (unit "provider.target") ];
+              ConditionPathExists = "${etc}/provider.hujson";
+              StartLimitIntervalSec = 0;
+            }
+            // (if settings == null then { } else { X-Settings = names.sri (toJSON (own kind settings)); });
+            Service =
+              service
+              // {
+                ExecStart = command "${bin}/flor-provider run ${kind}" { settings = "${etc}/provider.hujson"; };
+                User = unit "provider-${kind}";
+                DynamicUser = kind == "cert";
+                AmbientCapabilities = capability;
+                CapabilityBoundingSet = capability;
+                LimitNOFILE = 65536;
+                MemoryMax = "1G";
+                PrivateUsers = capability == "";
+                RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
+                StateDirectory = "${unit "provider"}/${kind}";
+                StateDirectoryMode = "0700";
+                UMask = "0077";
+              }
+              // (
+                if loaded == { } then
+                  { }
+                else
+                  {
+                    LoadCredential = map (n: "${n}:${loaded.${n}}") (attrNames loaded);
+                  }
+              );
+            Install.WantedBy = [ (unit "provider.target") ];
+          };
+        }
+      ) (attrNames policy.provider)
+    );
 }

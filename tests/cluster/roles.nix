@@ -2,8 +2,15 @@
 {
   node.serviceGroups = [ "control-plane" ];
   writer.serviceGroups = [ "apps" ];
-  reader.services = [ "auth" "outline" ];
+  reader.services = [
+    "auth"
+    "outline"
+  ];
   beacon.services = [ "outline" ];
   oidc-client.services = [ "auth" ];
-  operator.serviceGroups = [ "apps" "control-plane" "control-plane-write" ];
+  operator.serviceGroups = [
+    "apps"
+    "control-plane"
+    "control-plane-write"
+  ];
 }

@@ -1,5 +1,12 @@
 {
-  apps = [ "auth" "outline" "wiki" ];
-  control-plane = [ "metrics" "time" ];
+  apps = [
+    "auth"
+    "outline"
+    "wiki"
+  ];
+  control-plane = [
+    "metrics"
+    "time"
+  ];
   control-plane-write = [ ];
 }

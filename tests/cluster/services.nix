@@ -36,6 +36,9 @@ facts: {
     host = "ursula";
     port = 4655;
     # A secret: the topology names it, the provider has it.
-    files.smtp-password = { ref = "wiki/smtp-password"; restart = "wiki.service"; };
+    files.smtp-password = {
+      ref = "wiki/smtp-password";
+      restart = "wiki.service";
+    };
   };
 }

@@ -13,12 +13,15 @@ in
   service.greet = of "whom its greeting is for; none without" string;
   policy = settings: { inherit (settings) word; };
   reasons = clean: map (s: "services.${s.name}.greet needs it") (wanting (attrValues clean.services));
-  needs = t: host: map
-    (s: {
+  needs =
+    t: host:
+    map (s: {
       id = "toy-${s.name}";
       for = s.idOn host.name;
       request.name = s.greet;
-      files.greeting = { value = "greeting"; mode = "0444"; };
-    })
-    (wanting (map (s: t.services.${s}) host.services));
+      files.greeting = {
+        value = "greeting";
+        mode = "0444";
+      };
+    }) (wanting (map (s: t.services.${s}) host.services));
 }

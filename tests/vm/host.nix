@@ -1,15 +1,38 @@
 # A host of the scenarios: the product's module, and what a script finds on it. named are
 # the revisions that the script names: the host begins with the first that it is part of.
-{ florete, revisions, named, keys, facts, programs }:
+{
+  florete,
+  revisions,
+  named,
+  keys,
+  facts,
+  programs,
+}:
 name:
-{ config, lib, pkgs, ... }:
+{
+  config,
+  lib,
+  pkgs,
+  ...
+}:
 let
-  inherit (lib) filter genAttrs head mkDefault mkIf optionalAttrs tail;
+  inherit (lib)
+    filter
+    genAttrs
+    head
+    mkDefault
+    mkIf
+    optionalAttrs
+    tail
+    ;
   python = "${pkgs.python3}/bin/python3";
 
   answers = port: user: {
     wantedBy = lib.optional (user == null) "multi-user.target";
-    serviceConfig = { ExecStart = "${python} ${programs}/answer.py ${toString port} ${name'}"; } // (if user == null then { DynamicUser = true; } else { User = user; });
+    serviceConfig = {
+      ExecStart = "${python} ${programs}/answer.py ${toString port} ${name'}";
+    }
+    // (if user == null then { DynamicUser = true; } else { User = user; });
   };
   name' = "%p";
 
@@ -34,22 +57,42 @@ in
     provider = mkIf (name == "drhorrible") { usersFile = "/var/lib/users.hujson"; };
     needs = mkIf (name == "ursula") { outline.oidc.units = [ "outline.service" ]; };
   };
-  specialisation = genAttrs (tail mine) (revision: { configuration.services.florete.cluster = revisions.${revision}; });
+  specialisation = genAttrs (tail mine) (revision: {
+    configuration.services.florete.cluster = revisions.${revision};
+  });
 
   networking = {
     hostName = name;
     firewall.allowedUDPPorts = lib.optional (name == "drhorrible") 123;
-    interfaces.eth1.ipv4.addresses = lib.mkForce [ { address = facts.addresses.${name}; prefixLength = 24; } ];
+    interfaces.eth1.ipv4.addresses = lib.mkForce [
+      {
+        address = facts.addresses.${name};
+        prefixLength = 24;
+      }
+    ];
   };
   users.users = {
     alice.isNormalUser = true;
-    outline = { isSystemUser = true; group = "outline"; };
+    outline = {
+      isSystemUser = true;
+      group = "outline";
+    };
   };
   users.groups.outline = { };
 
-  environment.systemPackages = [ deploy pkgs.curl pkgs.openssl pkgs.python3 pkgs.iproute2 pkgs.nftables ];
+  environment.systemPackages = [
+    deploy
+    pkgs.curl
+    pkgs.openssl
+    pkgs.python3
+    pkgs.iproute2
+    pkgs.nftables
+  ];
   # What a wrong clock is set by.
-  services.timesyncd = { enable = name == "ursula"; servers = [ facts.addresses.drhorrible ]; };
+  services.timesyncd = {
+    enable = name == "ursula";
+    servers = [ facts.addresses.drhorrible ];
+  };
 
   systemd.tmpfiles.rules = [
     "d /etc/ssh 0755"
@@ -59,23 +102,34 @@ in
     "C /etc/ssh/next.pub 0644 root root - ${keys}/ssh/next.pub"
     "L+ /usr/local/lib/scenarios - - - - ${programs}"
   ]
-  ++ lib.optionals (name == "mgmt01") [ "C /srv/operator - - - - ${keys}/operator" "Z /srv/operator ~0700 root root" ]
+  ++ lib.optionals (name == "mgmt01") [
+    "C /srv/operator - - - - ${keys}/operator"
+    "Z /srv/operator ~0700 root root"
+  ]
   ++ lib.optional (name == "drhorrible") "L+ /srv/published - - - - ${keys}/published"
   ++ lib.optional (name == "drhorrible") "f /var/lib/users.hujson 0600 root root - []";
 
   systemd.services = {
     whole = {
-      unitConfig = { ConditionPathExists = "/var/lib/florete"; RequiresMountsFor = "/var/lib/florete"; };
+      unitConfig = {
+        ConditionPathExists = "/var/lib/florete";
+        RequiresMountsFor = "/var/lib/florete";
+      };
       before = [ "florete-activate.service" ];
       wantedBy = [ "multi-user.target" ];
       path = [ pkgs.openssl ];
-      serviceConfig = { Type = "oneshot"; RemainAfterExit = true; };
+      serviceConfig = {
+        Type = "oneshot";
+        RemainAfterExit = true;
+      };
       script = "${python} ${programs}/whole.py > /run/whole.json";
     };
   }
   // optionalAttrs (name == "mgmt01") { metrics = answers 9090 null; }
   // optionalAttrs (name == "ursula") {
     wiki = answers 4655 null;
-    outline = answers 4654 "outline" // { wantedBy = [ config.services.florete.needs.outline.oidc.target ]; };
+    outline = answers 4654 "outline" // {
+      wantedBy = [ config.services.florete.needs.outline.oidc.target ];
+    };
   };
 }

@@ -2,7 +2,13 @@
 # it first names them.
 revisions: text:
 let
-  inherit (builtins) elem filter foldl' isString split;
+  inherit (builtins)
+    elem
+    filter
+    foldl'
+    isString
+    split
+    ;
   # Of what stands between quotes, whichever end of a string these are.
   words = filter (w: isString w && elem w revisions) (split "\"" text);
 in

@@ -4,10 +4,17 @@
   services.florete = {
     cluster = flake;
     hostName = "laptop";
-    host.settings = { json = true; ssh-host-key = "/persist/ssh_host_ed25519_key"; };
+    host.settings = {
+      json = true;
+      ssh-host-key = "/persist/ssh_host_ed25519_key";
+    };
     forwarder = {
       hosts = false;
-      package = { type = "derivation"; name = "other"; outPath = "/opt/other"; };
+      package = {
+        type = "derivation";
+        name = "other";
+        outPath = "/opt/other";
+      };
       settings.socket = "/run/florete/50%.sock";
     };
     units."florete-agent.service".Service.LimitNOFILE = 1000;

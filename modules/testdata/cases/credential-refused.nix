@@ -3,5 +3,12 @@
   imports = [ modules.default ];
   services.florete.cluster = flake;
   services.florete.hostName = "ursula";
-  services.florete.needs.outline.oidc = { start = "credential"; units = [ "outline.socket" "sidecar.service" "outline.service" ]; };
+  services.florete.needs.outline.oidc = {
+    start = "credential";
+    units = [
+      "outline.socket"
+      "sidecar.service"
+      "outline.service"
+    ];
+  };
 }

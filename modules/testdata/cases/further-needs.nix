@@ -1,6 +1,9 @@
 # What is there before the need of a further cluster is fulfilled.
 { further, instance, ... }: {
-  imports = [ (instance "blue") ({ config, ... }: { seen = config.services.florete_blue.needs.outline.oidc; }) ];
+  imports = [
+    (instance "blue")
+    ({ config, ... }: { seen = config.services.florete_blue.needs.outline.oidc; })
+  ];
   services.florete_blue = {
     cluster = further { };
     hostName = "ursula";

@@ -1,6 +1,9 @@
 # A host of the further cluster alone, which provides there.
 { further, instance, ... }: {
-  imports = [ (instance "blue") ({ config, ... }: { seen = config.services.florete_blue.provider.settings; }) ];
+  imports = [
+    (instance "blue")
+    ({ config, ... }: { seen = config.services.florete_blue.provider.settings; })
+  ];
   services.florete_blue = {
     cluster = further { };
     hostName = "drhorrible";

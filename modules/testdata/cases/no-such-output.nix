@@ -1,4 +1,6 @@
 { modules, ... }: {
   imports = [ modules.default ];
-  services.florete.cluster = { outPath = "/some/flake"; };
+  services.florete.cluster = {
+    outPath = "/some/flake";
+  };
 }

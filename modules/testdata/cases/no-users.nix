@@ -1,4 +1,7 @@
 { flake, modules, ... }: {
   imports = [ modules.default ];
-  services.florete = { cluster = flake; hostName = "drhorrible"; };
+  services.florete = {
+    cluster = flake;
+    hostName = "drhorrible";
+  };
 }

@@ -1,4 +1,8 @@
 { flake, modules, ... }: {
   imports = [ modules.default ];
-  services.florete = { cluster = flake; hostName = "laptop"; provider.enable = true; };
+  services.florete = {
+    cluster = flake;
+    hostName = "laptop";
+    provider.enable = true;
+  };
 }

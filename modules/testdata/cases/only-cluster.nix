@@ -1,5 +1,8 @@
 # The other way round.
 { flake, instance, ... }: {
   imports = [ (instance "blue") ];
-  services.florete_blue = { cluster = flake; hostName = "ursula"; };
+  services.florete_blue = {
+    cluster = flake;
+    hostName = "ursula";
+  };
 }

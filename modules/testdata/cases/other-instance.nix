@@ -1,4 +1,7 @@
 { further, instance, ... }: {
   imports = [ (instance "green") ];
-  services.florete_green = { cluster = further { }; hostName = "ursula"; };
+  services.florete_green = {
+    cluster = further { };
+    hostName = "ursula";
+  };
 }

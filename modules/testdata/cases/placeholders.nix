@@ -3,5 +3,8 @@
   imports = [ modules.default ];
   services.florete.cluster = flake;
   services.florete.hostName = "ursula";
-  services.florete.needs.outline.oidc = { start = "placeholders"; placeholders.issuer = "http://localhost"; };
+  services.florete.needs.outline.oidc = {
+    start = "placeholders";
+    placeholders.issuer = "http://localhost";
+  };
 }

@@ -1,14 +1,32 @@
 # What a host listens on is one cluster's alone.
-{ flake, further, lib, instance, modules, ... }:
-let usersFile = "/run/keys/users.hujson"; in
 {
-  imports = [ modules.default (instance "blue") ];
+  flake,
+  further,
+  lib,
+  instance,
+  modules,
+  ...
+}:
+let
+  usersFile = "/run/keys/users.hujson";
+in
+{
+  imports = [
+    modules.default
+    (instance "blue")
+  ];
   networking.hostName = "drhorrible";
-  services.florete = { cluster = flake; provider = { inherit usersFile; }; };
+  services.florete = {
+    cluster = flake;
+    provider = { inherit usersFile; };
+  };
   services.florete_blue = {
     cluster = further {
       trustDomain = "demo.flor";
-      hosts.drhorrible = { forwarderPort = 4610; providerPort = 4600; };
+      hosts.drhorrible = {
+        forwarderPort = 4610;
+        providerPort = 4600;
+      };
     };
     provider = { inherit usersFile; };
   };

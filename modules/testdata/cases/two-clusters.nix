@@ -1,6 +1,16 @@
 # A member of two clusters, which both serve what runs here.
-{ flake, further, instance, modules, ... }: {
-  imports = [ modules.default (instance "blue") ];
+{
+  flake,
+  further,
+  instance,
+  modules,
+  ...
+}:
+{
+  imports = [
+    modules.default
+    (instance "blue")
+  ];
   networking.hostName = "ursula";
   services.florete.cluster = flake;
   services.florete_blue = {

@@ -1,1 +1,6 @@
-{ base, merge, ... }: { after = merge base { users.ann.roles = [ ]; serviceGroups.control-plane = [ ]; }; }
+{ base, merge, ... }: {
+  after = merge base {
+    users.ann.roles = [ ];
+    serviceGroups.control-plane = [ ];
+  };
+}

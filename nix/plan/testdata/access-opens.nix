@@ -1,1 +1,12 @@
-{ base, merge, ... }: { after = merge base { hosts.beta.users = [ "ann" "ben" ]; roles.reader.services = [ "auth" "wiki" ]; }; }
+{ base, merge, ... }: {
+  after = merge base {
+    hosts.beta.users = [
+      "ann"
+      "ben"
+    ];
+    roles.reader.services = [
+      "auth"
+      "wiki"
+    ];
+  };
+}

@@ -9,8 +9,15 @@
       upstream = "unix:/run/docker.sock";
       port = null;
       listenPort = 8080;
-      files.smtp = { ref = "root/backup-key"; mode = "0444"; restart = "sshd.service"; };
-      sso.redirectURIs = [ "https://evil.example/callback" "https://wiki.example.org/callback" ];
+      files.smtp = {
+        ref = "root/backup-key";
+        mode = "0444";
+        restart = "sshd.service";
+      };
+      sso.redirectURIs = [
+        "https://evil.example/callback"
+        "https://wiki.example.org/callback"
+      ];
     };
     providers.oidc.issuer = "https://login.evil.example";
     providers.cert.lifetime = 7776000;

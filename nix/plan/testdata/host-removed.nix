@@ -1,1 +1,9 @@
-{ base, ... }: { after = base // { hosts = removeAttrs base.hosts [ "beta" ]; services = removeAttrs base.services [ "wiki" ]; roles = base.roles // { reader.services = [ "auth" ]; }; }; }
+{ base, ... }: {
+  after = base // {
+    hosts = removeAttrs base.hosts [ "beta" ];
+    services = removeAttrs base.services [ "wiki" ];
+    roles = base.roles // {
+      reader.services = [ "auth" ];
+    };
+  };
+}

@@ -1,1 +1,8 @@
-{ base, merge, key }: { after = merge base { hosts.beta.sshHostKey = key "another"; }; }
+{
+  base,
+  merge,
+  key,
+}:
+{
+  after = merge base { hosts.beta.sshHostKey = key "another"; };
+}

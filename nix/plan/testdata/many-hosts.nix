@@ -1,8 +1,32 @@
 # Hosts that change alike are told together, long lists are cut.
-{ base, merge, key }:
+{
+  base,
+  merge,
+  key,
+}:
 let
   numbers = builtins.genList (n: n + 10) 30;
-  fleet = f: builtins.listToAttrs (map (n: { name = "h${toString n}"; value = f n; }) numbers);
-  many = merge base { hosts = fleet (n: { address = "192.0.2.${toString n}"; sshHostKey = key "h${toString n}"; }); };
+  fleet =
+    f:
+    builtins.listToAttrs (
+      map (n: {
+        name = "h${toString n}";
+        value = f n;
+      }) numbers
+    );
+  many = merge base {
+    hosts = fleet (n: {
+      address = "192.0.2.${toString n}";
+      sshHostKey = key "h${toString n}";
+    });
+  };
 in
-{ before = many; after = merge many { serviceGroups.control-plane = [ "auth" "wiki" ]; }; }
+{
+  before = many;
+  after = merge many {
+    serviceGroups.control-plane = [
+      "auth"
+      "wiki"
+    ];
+  };
+}

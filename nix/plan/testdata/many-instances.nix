@@ -1,11 +1,29 @@
 # What hosts have of their own is told of all of them together.
-{ base, merge, key }:
+{
+  base,
+  merge,
+  key,
+}:
 let
   numbers = builtins.genList (n: n + 10) 30;
-  fleet = f: builtins.listToAttrs (map (n: { name = "h${toString n}"; value = f n; }) numbers);
+  fleet =
+    f:
+    builtins.listToAttrs (
+      map (n: {
+        name = "h${toString n}";
+        value = f n;
+      }) numbers
+    );
   many = merge base {
-    hosts = fleet (n: { address = "192.0.2.${toString n}"; sshHostKey = key "h${toString n}"; });
-    services.shell = { replicas = "all"; port = 22; scope = "node"; };
+    hosts = fleet (n: {
+      address = "192.0.2.${toString n}";
+      sshHostKey = key "h${toString n}";
+    });
+    services.shell = {
+      replicas = "all";
+      port = 22;
+      scope = "node";
+    };
     users.ben.roles = [ ];
     roles.keeper.services = [ "shell" ];
     hostGroups.eu = { };
@@ -14,13 +32,28 @@ in
 {
   before = merge many {
     users.ann.roles = [ "keeper" ];
-    hosts.old = { address = "192.0.2.91"; sshHostKey = key "old"; };
+    hosts.old = {
+      address = "192.0.2.91";
+      sshHostKey = key "old";
+    };
   };
   after = merge many {
     users.ann.roles = [ "keeper" ];
-    hosts = fleet (_: { roles = [ "reader" ]; callers.node = [ "root" "wheel" ]; }) // {
-      h1 = { address = "192.0.2.90"; sshHostKey = key "h1"; users = [ "ben" ]; };
-    };
+    hosts =
+      fleet (_: {
+        roles = [ "reader" ];
+        callers.node = [
+          "root"
+          "wheel"
+        ];
+      })
+      // {
+        h1 = {
+          address = "192.0.2.90";
+          sshHostKey = key "h1";
+          users = [ "ben" ];
+        };
+      };
     users.ben.roles = [ "keeper" ];
   };
 }

@@ -1,8 +1,20 @@
 # What lasts less and leads nowhere else opens nothing.
 { base, merge, ... }: rec {
-  before = merge base { providers.config.hosts = [ "alpha" ]; services.wiki.sso.redirectURIs = [ "https://a.example.org/" "https://b.example.org/" ]; };
+  before = merge base {
+    providers.config.hosts = [ "alpha" ];
+    services.wiki.sso.redirectURIs = [
+      "https://a.example.org/"
+      "https://b.example.org/"
+    ];
+  };
   after = merge before {
-    providers = { config.interval = 60; cert.lifetime = 3600; };
-    services.wiki.sso = { redirectURIs = [ "https://a.example.org/" ]; generation = 2; };
+    providers = {
+      config.interval = 60;
+      cert.lifetime = 3600;
+    };
+    services.wiki.sso = {
+      redirectURIs = [ "https://a.example.org/" ];
+      generation = 2;
+    };
   };
 }

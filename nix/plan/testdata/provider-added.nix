@@ -1,1 +1,9 @@
-{ base, merge, ... }: { after = merge base { providers.oidc.hosts = [ "beta" "alpha" ]; providers.cert.lifetime = 3600; }; }
+{ base, merge, ... }: {
+  after = merge base {
+    providers.oidc.hosts = [
+      "beta"
+      "alpha"
+    ];
+    providers.cert.lifetime = 3600;
+  };
+}

@@ -2,11 +2,29 @@
 { base, merge, ... }:
 let
   gate = merge base {
-    hosts.alpha = { capabilities = [ "ingress" ]; roles = [ "reader" ]; };
-    services.wiki = { visibility = "public"; tlsName = "wiki.example.org"; };
-    services.blog = { host = "beta"; port = 81; visibility = "public"; };
-    services.printer = { host = "beta"; port = 631; upstream = "192.0.2.77:631"; };
-    roles.reader.services = [ "wiki" "blog" "printer" ];
+    hosts.alpha = {
+      capabilities = [ "ingress" ];
+      roles = [ "reader" ];
+    };
+    services.wiki = {
+      visibility = "public";
+      tlsName = "wiki.example.org";
+    };
+    services.blog = {
+      host = "beta";
+      port = 81;
+      visibility = "public";
+    };
+    services.printer = {
+      host = "beta";
+      port = 631;
+      upstream = "192.0.2.77:631";
+    };
+    roles.reader.services = [
+      "wiki"
+      "blog"
+      "printer"
+    ];
   };
 in
 {
@@ -15,7 +33,12 @@ in
     services.wiki.tlsName = "docs.example.org";
     services.blog.tlsName = "blog.example.org";
     services.printer.upstream = "192.0.2.78:631";
-    services.shop = { host = "beta"; port = 82; visibility = "public"; tlsName = "shop.example.org"; };
+    services.shop = {
+      host = "beta";
+      port = 82;
+      visibility = "public";
+      tlsName = "shop.example.org";
+    };
     roles.reader.services = gate.roles.reader.services ++ [ "shop" ];
   };
 }

@@ -3,7 +3,8 @@
 
   inputs.florete.url = "github:florete/florete";
 
-  outputs = { self, florete }:
+  outputs =
+    { self, florete }:
     let
       cluster = florete.lib.mkCluster (florete.lib.folder ./. // { inherit self; });
     in

@@ -3,33 +3,64 @@
 # nothing but the issuer; nobody may reach `secret`.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
-  host = number: name: more: {
-    address = "${facts.loopback}.0.${toString number}";
-    bind = "${facts.loopback}.0.${toString number}";
-    loopback = "${facts.loopback}.${toString (64 * number)}.0/18";
-    sshHostKey = facts.sshHostKeys.${name};
-  } // more;
+  host =
+    number: name: more:
+    {
+      address = "${facts.loopback}.0.${toString number}";
+      bind = "${facts.loopback}.0.${toString number}";
+      loopback = "${facts.loopback}.${toString (64 * number)}.0/18";
+      sshHostKey = facts.sshHostKeys.${name};
+    }
+    // more;
 in
 {
   name = "sec";
   trustDomain = "sec.flor";
-  trust = { roots = [ ./ca.crt ]; signingKeys = facts.keys; };
+  trust = {
+    roots = [ ./ca.crt ];
+    signingKeys = facts.keys;
+  };
 
   hosts = {
     p = host 1 "p" { };
-    b = host 2 "b" { callers = { "service/wiki" = [ facts.account ]; }; };
+    b = host 2 "b" {
+      callers = {
+        "service/wiki" = [ facts.account ];
+      };
+    };
     c = host 3 "c" {
-      users = [ "alice" "bob" "carol" ];
-      callers = { "user/alice" = [ facts.alice ]; "user/bob" = [ facts.bob ]; "user/carol" = [ facts.carol ]; };
+      users = [
+        "alice"
+        "bob"
+        "carol"
+      ];
+      callers = {
+        "user/alice" = [ facts.alice ];
+        "user/bob" = [ facts.bob ];
+        "user/carol" = [ facts.carol ];
+      };
     };
   };
 
   services =
     let
-      on = name: port: more: { host = name; inherit port; upstream = "${facts.loopback}.0.2:${toString port}"; user = facts.account; } // more;
+      on =
+        name: port: more:
+        {
+          host = name;
+          inherit port;
+          upstream = "${facts.loopback}.0.2:${toString port}";
+          user = facts.account;
+        }
+        // more;
     in
     {
-      auth = { host = "p"; port = 5556; listenPort = 80; upstream = "${facts.loopback}.0.1:5556"; };
+      auth = {
+        host = "p";
+        port = 5556;
+        listenPort = 80;
+        upstream = "${facts.loopback}.0.1:5556";
+      };
       deaf = on "b" 8906 { };
       down = on "b" 8905 { };
       echo = on "b" 8901 { };
@@ -38,29 +69,62 @@ in
       wiki = on "b" 8904 {
         listenPort = 80;
         roles = [ "oidc-client" ];
-        sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.sec.flor.rete/callback" ]; };
-        files.password = { ref = "wiki/password"; restart = "wiki.service"; };
+        sso = {
+          mode = "oidc";
+          restart = "wiki.service";
+          redirectURIs = [ "http://wiki.sec.flor.rete/callback" ];
+        };
+        files.password = {
+          ref = "wiki/password";
+          restart = "wiki.service";
+        };
       };
     };
 
-  users = { alice.roles = [ "writer" ]; bob.roles = [ "reader" ]; carol.roles = [ "visitor" ]; };
+  users = {
+    alice.roles = [ "writer" ];
+    bob.roles = [ "reader" ];
+    carol.roles = [ "visitor" ];
+  };
 
   roles = {
     node.services = [ "echo" ];
-    writer.services = [ "auth" "deaf" "down" "echo" "heard" "wiki" ];
+    writer.services = [
+      "auth"
+      "deaf"
+      "down"
+      "echo"
+      "heard"
+      "wiki"
+    ];
     reader.services = [ "auth" ];
     visitor.services = [ "echo" ];
     oidc-client.services = [ "auth" ];
-    operator.serviceGroups = [ "control-plane" "control-plane-write" ];
+    operator.serviceGroups = [
+      "control-plane"
+      "control-plane-write"
+    ];
   };
-  serviceGroups = { control-plane = [ ]; control-plane-write = [ ]; };
+  serviceGroups = {
+    control-plane = [ ];
+    control-plane-write = [ ];
+  };
 
   providers = {
     cert.hosts = [ "p" ];
     config.hosts = [ "p" ];
     file.hosts = [ "p" ];
-    oidc = { hosts = [ "p" ]; issuer = "http://auth.sec.flor.rete"; };
+    oidc = {
+      hosts = [ "p" ];
+      issuer = "http://auth.sec.flor.rete";
+    };
   };
 
-  acknowledge = [ { id = "FL041"; place = "services.secret"; reason = "what is behind it must not be reached"; } ];
+  acknowledge = [
+    {
+      id = "FL041";
+      place = "services.secret";
+      reason = "what is behind it must not be reached";
+    }
+  ];
 }

@@ -1,6 +1,18 @@
 # What is measured, as functions; each returns something small that took all the work.
 let
-  inherit (builtins) attrNames attrValues deepSeq foldl' fromJSON length map mapAttrs readFile stringLength toJSON;
+  inherit (builtins)
+    attrNames
+    attrValues
+    deepSeq
+    foldl'
+    fromJSON
+    length
+    map
+    mapAttrs
+    readFile
+    stringLength
+    toJSON
+    ;
   inherit (import ../../../nix) mkCluster;
 
   topology = import ./topology.nix;
@@ -18,42 +30,82 @@ in
   # The host in the middle, where each of the others has `elsewhere` services, and what of
   # the topology nobody can leave unread who wants to know what runs there and who may
   # reach it: where services run, who holds roles, and what these name.
-  one = hosts: elsewhere: size { one = (cluster { inherit hosts elsewhere; }).documents."host-${toString (hosts / 2)}"; };
-  visit = hosts: elsewhere:
-    let t = topology { inherit hosts elsewhere; }; in
-    deepSeq
-      [
-        (map (h: [ h.address h.sshHostKey h.users ]) (attrValues t.hosts))
-        (map (s: [ s.host (s.roles or [ ]) ]) (attrValues t.services))
-        (attrValues t.roles)
-      ] 0;
+  one =
+    hosts: elsewhere:
+    size { one = (cluster { inherit hosts elsewhere; }).documents."host-${toString (hosts / 2)}"; };
+  visit =
+    hosts: elsewhere:
+    let
+      t = topology { inherit hosts elsewhere; };
+    in
+    deepSeq [
+      (map (h: [
+        h.address
+        h.sshHostKey
+        h.users
+      ]) (attrValues t.hosts))
+      (map (s: [
+        s.host
+        (s.roles or [ ])
+      ]) (attrValues t.services))
+      (attrValues t.roles)
+    ] 0;
 
   # The values of all documents, for the baseline, and what builtins alone take to
   # serialize them; reading them in is part of it, for values come from somewhere.
-  values = hosts: mapAttrs (_: mapAttrs (_: d: fromJSON d.body)) (cluster { inherit hosts; }).compiled;
+  values =
+    hosts: mapAttrs (_: mapAttrs (_: d: fromJSON d.body)) (cluster { inherit hosts; }).compiled;
   baseline = file: sum (sum (d: stringLength (toJSON d))) (fromJSON (readFile file));
   read = file: length (attrValues (fromJSON (readFile file)));
 
   # The module system of nixpkgs doing the types of hosts and services and nothing else.
-  modules = lib: hosts:
+  modules =
+    lib: hosts:
     let
       inherit (import lib) evalModules mkOption types;
-      text = mkOption { type = types.str; default = ""; };
-      texts = mkOption { type = types.listOf types.str; default = [ ]; };
-      port = mkOption { type = types.nullOr types.port; default = null; };
-      set = options: mkOption { type = types.attrsOf (types.submodule { inherit options; }); default = { }; };
+      text = mkOption {
+        type = types.str;
+        default = "";
+      };
+      texts = mkOption {
+        type = types.listOf types.str;
+        default = [ ];
+      };
+      port = mkOption {
+        type = types.nullOr types.port;
+        default = null;
+      };
+      set =
+        options:
+        mkOption {
+          type = types.attrsOf (types.submodule { inherit options; });
+          default = { };
+        };
       written = topology { inherit hosts; };
       evaluated = evalModules {
         modules = [
           {
             options = {
-              hosts = set { address = text; sshHostKey = text; loopback = text; users = texts; };
+              hosts = set {
+                address = text;
+                sshHostKey = text;
+                loopback = text;
+                users = texts;
+              };
               services = set {
                 host = text;
                 port = port;
                 user = text;
                 roles = texts;
-                sso = mkOption { type = types.submodule { options = { mode = text; redirectURIs = texts; }; }; default = { }; };
+                sso = mkOption {
+                  type = types.submodule {
+                    options = {
+                      mode = text;
+                      redirectURIs = texts;
+                    };
+                  };
+                  default = { };
+                };
               };
             };
           }
@@ -63,7 +115,8 @@ in
     in
     deepSeq { inherit (evaluated.config) hosts services; } 0;
 
-  types = hosts:
+  types =
+    hosts:
     let
       language = import ../../../nix/language.nix;
       written = topology { inherit hosts; };

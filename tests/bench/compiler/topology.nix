@@ -2,9 +2,19 @@
 # service is reached through some role, so that access grows as the cluster does:
 # a sixteenth of all services for each user, one service for each node. `elsewhere` is how
 # many services hosts have but for the one in the middle.
-{ hosts, services ? 5, elsewhere ? services }:
+{
+  hosts,
+  services ? 5,
+  elsewhere ? services,
+}:
 let
-  inherit (builtins) concatLists concatMap genList listToAttrs substring;
+  inherit (builtins)
+    concatLists
+    concatMap
+    genList
+    listToAttrs
+    substring
+    ;
   inherit (import ../../../nix/names.nix) sri;
 
   mod = a: b: a - a / b * b;
@@ -36,27 +46,52 @@ in
     };
   });
 
-  services = listToAttrs (concatLists (genList
-    (each (i: k: {
-      name = name i k;
-      value = { host = host i; port = 8000 + services * mod i 1000 + k; user = "service-${toString k}"; }
-        // (if k == 1 then { roles = [ "client" ]; } else { })
-        // (if k == 2 then { sso = { mode = "oidc"; redirectURIs = [ "https://${name i k}.example.org/callback" ]; }; } else { });
-    }))
-    hosts));
+  services = listToAttrs (
+    concatLists (
+      genList (each (
+        i: k: {
+          name = name i k;
+          value = {
+            host = host i;
+            port = 8000 + services * mod i 1000 + k;
+            user = "service-${toString k}";
+          }
+          // (if k == 1 then { roles = [ "client" ]; } else { })
+          // (
+            if k == 2 then
+              {
+                sso = {
+                  mode = "oidc";
+                  redirectURIs = [ "https://${name i k}.example.org/callback" ];
+                };
+              }
+            else
+              { }
+          );
+        }
+      )) hosts
+    )
+  );
 
-  users = attrs 100 (i: { name = "user-${toString i}"; value.roles = [ (team i) ]; });
+  users = attrs 100 (i: {
+    name = "user-${toString i}";
+    value.roles = [ (team i) ];
+  });
 
-  roles = attrs 16
-    (t: {
+  roles =
+    attrs 16 (t: {
       name = team t;
       value.services = concatMap (each name) (genList (j: t + 16 * j) ((hosts - t + 15) / 16));
-    }) // {
-    node.serviceGroups = [ "control-plane" ];
-    operator.serviceGroups = [ "control-plane" "control-plane-write" ];
-    client.services = [ (name 1 0) ];
-    auditor.serviceGroups = [ "control-plane" ];
-  };
+    })
+    // {
+      node.serviceGroups = [ "control-plane" ];
+      operator.serviceGroups = [
+        "control-plane"
+        "control-plane-write"
+      ];
+      client.services = [ (name 1 0) ];
+      auditor.serviceGroups = [ "control-plane" ];
+    };
   serviceGroups = {
     control-plane = [ (name 0 0) ];
     control-plane-write = [ ];
@@ -64,6 +99,9 @@ in
   providers = {
     cert.hosts = [ (host 0) ];
     config.hosts = [ (host 0) ];
-    oidc = { hosts = [ (host 0) ]; issuer = "https://auth.example.org"; };
+    oidc = {
+      hosts = [ (host 0) ];
+      issuer = "https://auth.example.org";
+    };
   };
 }

@@ -1,4 +1,5 @@
-{ on, me }: on 5 {
+{ on, me }:
+on 5 {
   kind = "device";
   users = [ "alice" ];
   callers."user/alice" = me;

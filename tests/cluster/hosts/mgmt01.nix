@@ -1,4 +1,5 @@
 # Where the operator works.
-{ on, me }: on 4 {
+{ on, me }:
+on 4 {
   roles = [ "operator" ];
 }

@@ -1,5 +1,6 @@
 # The beacon tells the world about the services: it takes in strangers.
-{ on, me }: on 2 {
+{ on, me }:
+on 2 {
   capabilities = [ "ingress" ];
   roles = [ "beacon" ];
   users = [ "bob" ];

@@ -9,14 +9,27 @@
     signingKeys = [ "golden-1:XCy7rhw63wRQyvwr3R1VkY5GBuQyEG/dv/+xh5K2B8c=" ];
   };
   hosts = {
-    alpha = { address = "192.0.2.1"; sshHostKey = key "alpha"; };
-    beta = { address = "192.0.2.2"; sshHostKey = key "beta"; users = [ "ann" ]; };
+    alpha = {
+      address = "192.0.2.1";
+      sshHostKey = key "alpha";
+    };
+    beta = {
+      address = "192.0.2.2";
+      sshHostKey = key "beta";
+      users = [ "ann" ];
+    };
   };
-  services.wiki = { host = "beta"; port = 8080; };
+  services.wiki = {
+    host = "beta";
+    port = 8080;
+  };
   users.ann.roles = [ "reader" ];
   roles = {
     node.serviceGroups = [ "control-plane" ];
-    operator.serviceGroups = [ "control-plane" "control-plane-write" ];
+    operator.serviceGroups = [
+      "control-plane"
+      "control-plane-write"
+    ];
     reader.services = [ "wiki" ];
   };
   serviceGroups = {

@@ -7,7 +7,15 @@
 #   near-miss.nix   almost the same topology, which has no fault
 #   same-*.nix      another writing of it, which compiles to the same bytes
 let
-  inherit (builtins) attrNames filter listToAttrs map match readDir substring;
+  inherit (builtins)
+    attrNames
+    filter
+    listToAttrs
+    map
+    match
+    readDir
+    substring
+    ;
   inherit (import ../../../nix) mkCluster rules;
   inherit (import ../../../nix/fault.nix) errors report;
   inherit (import ../../../nix/names.nix) sri;
@@ -17,17 +25,34 @@ let
   base = import ./base.nix { inherit key; };
 
   # Warnings matter in the cases of warnings alone.
-  warns = case: case == "warnings" || (rules."FL${substring 2 3 case}" or { }).severity or "" == "warning";
-  result = case: file:
+  warns =
+    case: case == "warnings" || (rules."FL${substring 2 3 case}" or { }).severity or "" == "warning";
+  result =
+    case: file:
     let
       cluster = mkCluster (import file { inherit base key merge; });
       faults = if warns case then cluster.faults else errors cluster.faults;
     in
-    if faults == [ ] then { report = ""; documents = cluster.compiled; }
-    else { report = report cluster.name faults + "\n"; documents = { }; };
+    if faults == [ ] then
+      {
+        report = "";
+        documents = cluster.compiled;
+      }
+    else
+      {
+        report = report cluster.name faults + "\n";
+        documents = { };
+      };
 
   directories = filter (n: (readDir ./.).${n} == "directory") (attrNames (readDir ./.));
   variants = case: filter (f: match ".*\\.nix" f != null) (attrNames (readDir (./. + "/${case}")));
-  over = names: f: listToAttrs (map (name: { inherit name; value = f name; }) names);
+  over =
+    names: f:
+    listToAttrs (
+      map (name: {
+        inherit name;
+        value = f name;
+      }) names
+    );
 in
 over directories (case: over (variants case) (file: result case (./. + "/${case}/${file}")))

@@ -1,58 +1,142 @@
 # Each revision is the cluster with one thing changed, and newer than those before.
 # facts: addresses and SSH host keys by host, nextHostKey, keys that sign documents.
 # roots, nextRoots: what hosts trust, and what takes its place.
-{ mkCluster, self ? { }, serial ? self.lastModified, facts, roots, nextRoots }:
+{
+  mkCluster,
+  self ? { },
+  serial ? self.lastModified,
+  facts,
+  roots,
+  nextRoots,
+}:
 let
   base = import ./topology.nix { inherit facts roots; };
   wiki = [ "wiki" ];
 
   # Outline needs a password that lies at the provider.
   secret = generation: {
-    providers = base.providers // { file.hosts = [ "drhorrible" ]; };
+    providers = base.providers // {
+      file.hosts = [ "drhorrible" ];
+    };
     services = base.services // {
       outline = base.services.outline // {
-        files.smtp-password = { inherit generation; ref = "outline/smtp-password"; mode = "0440"; restart = "outline.service"; };
+        files.smtp-password = {
+          inherit generation;
+          ref = "outline/smtp-password";
+          mode = "0440";
+          restart = "outline.service";
+        };
       };
     };
   };
 
   # Hosts look for documents all the time.
-  polled = change: {
-    providers = base.providers // { config = base.providers.config // { interval = 2; }; };
-  } // change;
+  polled =
+    change:
+    {
+      providers = base.providers // {
+        config = base.providers.config // {
+          interval = 2;
+        };
+      };
+    }
+    // change;
   news = {
-    services = base.services // { news = { host = "raishan"; port = 4656; listenPort = 80; }; };
-    serviceGroups = base.serviceGroups // { apps = base.serviceGroups.apps ++ [ "news" ]; };
+    services = base.services // {
+      news = {
+        host = "raishan";
+        port = 4656;
+        listenPort = 80;
+      };
+    };
+    serviceGroups = base.serviceGroups // {
+      apps = base.serviceGroups.apps ++ [ "news" ];
+    };
   };
   # A name server, over UDP.
   datagrams = {
     providers = brief;
-    services = base.services // { names = { host = "ursula"; port = 5353; listenPort = 53; protocol = "udp"; }; };
-    serviceGroups = base.serviceGroups // { apps = base.serviceGroups.apps ++ [ "names" ]; };
+    services = base.services // {
+      names = {
+        host = "ursula";
+        port = 5353;
+        listenPort = 53;
+        protocol = "udp";
+      };
+    };
+    serviceGroups = base.serviceGroups // {
+      apps = base.serviceGroups.apps ++ [ "names" ];
+    };
   };
-  brief = base.providers // { cert = base.providers.cert // { lifetime = 10; }; };
-  closed = { services = removeAttrs base.services wiki; serviceGroups = base.serviceGroups // { apps = [ "auth" "outline" ]; }; };
+  brief = base.providers // {
+    cert = base.providers.cert // {
+      lifetime = 10;
+    };
+  };
+  closed = {
+    services = removeAttrs base.services wiki;
+    serviceGroups = base.serviceGroups // {
+      apps = [
+        "auth"
+        "outline"
+      ];
+    };
+  };
   # Another root, and other secrets.
   afterTheft = {
-    trust = { signingKeys = facts.keys; roots = nextRoots; };
-    services = base.services // { outline = base.services.outline // { sso = base.services.outline.sso // { generation = 2; }; }; };
+    trust = {
+      signingKeys = facts.keys;
+      roots = nextRoots;
+    };
+    services = base.services // {
+      outline = base.services.outline // {
+        sso = base.services.outline.sso // {
+          generation = 2;
+        };
+      };
+    };
   };
-  replaced = name: { hosts = base.hosts // { ${name} = base.hosts.${name} // { sshHostKey = facts.nextHostKey; }; }; };
+  replaced = name: {
+    hosts = base.hosts // {
+      ${name} = base.hosts.${name} // {
+        sshHostKey = facts.nextHostKey;
+      };
+    };
+  };
 
   # What is called is on no host: ursula is at home behind raishan, which forwards one port
   # to her, as it does with all of an address to the provider; mgmt01 has a name.
   addresses = {
     hosts = base.hosts // {
-      drhorrible = base.hosts.drhorrible // { address = [ "203.0.113.9" "203.0.113.1" ]; };
-      raishan = base.hosts.raishan // { networks.home = [ ]; };
-      ursula = base.hosts.ursula // { address = "${facts.addresses.raishan}:14610"; networks.home = "10.88.0.3"; };
-      mgmt01 = base.hosts.mgmt01 // { address = "mgmt01.example.org"; };
-      laptop = base.hosts.laptop // { networks.home = [ ]; };
+      drhorrible = base.hosts.drhorrible // {
+        address = [
+          "203.0.113.9"
+          "203.0.113.1"
+        ];
+      };
+      raishan = base.hosts.raishan // {
+        networks.home = [ ];
+      };
+      ursula = base.hosts.ursula // {
+        address = "${facts.addresses.raishan}:14610";
+        networks.home = "10.88.0.3";
+      };
+      mgmt01 = base.hosts.mgmt01 // {
+        address = "mgmt01.example.org";
+      };
+      laptop = base.hosts.laptop // {
+        networks.home = [ ];
+      };
     };
   };
 
   # Ursula tells of herself to those who read, and does what operators ask.
-  published = upstream: { host = "ursula"; scope = "node"; inherit upstream; listenPort = 80; };
+  published = upstream: {
+    host = "ursula";
+    scope = "node";
+    inherit upstream;
+    listenPort = 80;
+  };
   hostAPI = {
     services = base.services // {
       host = published "unix:/run/florete-host.sock";
@@ -60,34 +144,96 @@ let
     };
     roles = base.roles // {
       reader.services = base.roles.reader.services ++ [ "host" ];
-      operator = base.roles.operator // { services = [ "host" "refetch" ]; };
+      operator = base.roles.operator // {
+        services = [
+          "host"
+          "refetch"
+        ];
+      };
     };
   };
 
   revisions = [
-    { name = "base"; change = { }; }
+    {
+      name = "base";
+      change = { };
+    }
     # Certificates live for seconds, so that scenarios see them renewed.
-    { name = "brief"; change.providers = brief; }
-    { name = "without-wiki"; change = closed; }
-    { name = "new-host-key"; change = replaced "ursula"; }
-    { name = "with-file"; change = secret 1; }
-    { name = "file-rotated"; change = secret 2; }
-    { name = "polled"; change = polled { }; }
-    { name = "wiki-closed"; change = polled closed; }
-    { name = "without-raishan"; change = polled { hosts = removeAttrs base.hosts [ "raishan" ]; }; }
-    { name = "polled-again"; change = polled { }; }
-    { name = "news"; change = polled news; }
-    { name = "provider-replaced"; change = replaced "drhorrible"; }
-    { name = "new-root"; change = afterTheft; }
-    { name = "host-api"; change = hostAPI; }
-    { name = "datagrams"; change = datagrams; }
-    { name = "addresses"; change = addresses; }
+    {
+      name = "brief";
+      change.providers = brief;
+    }
+    {
+      name = "without-wiki";
+      change = closed;
+    }
+    {
+      name = "new-host-key";
+      change = replaced "ursula";
+    }
+    {
+      name = "with-file";
+      change = secret 1;
+    }
+    {
+      name = "file-rotated";
+      change = secret 2;
+    }
+    {
+      name = "polled";
+      change = polled { };
+    }
+    {
+      name = "wiki-closed";
+      change = polled closed;
+    }
+    {
+      name = "without-raishan";
+      change = polled { hosts = removeAttrs base.hosts [ "raishan" ]; };
+    }
+    {
+      name = "polled-again";
+      change = polled { };
+    }
+    {
+      name = "news";
+      change = polled news;
+    }
+    {
+      name = "provider-replaced";
+      change = replaced "drhorrible";
+    }
+    {
+      name = "new-root";
+      change = afterTheft;
+    }
+    {
+      name = "host-api";
+      change = hostAPI;
+    }
+    {
+      name = "datagrams";
+      change = datagrams;
+    }
+    {
+      name = "addresses";
+      change = addresses;
+    }
   ];
-  numbered = builtins.genList (i: builtins.elemAt revisions i // { inherit i; }) (builtins.length revisions);
+  numbered = builtins.genList (i: builtins.elemAt revisions i // { inherit i; }) (
+    builtins.length revisions
+  );
 in
-builtins.listToAttrs (map
-  (r: {
+builtins.listToAttrs (
+  map (r: {
     inherit (r) name;
-    value = mkCluster (base // r.change // { inherit self; serial = serial + r.i; });
-  })
-  numbered)
+    value = mkCluster (
+      base
+      // r.change
+      // {
+        inherit self;
+        serial = serial + r.i;
+      }
+    );
+  }) numbered
+)

@@ -1,27 +1,79 @@
 # Who reaches what: the reserved roles, roles of nodes, services and users, groups,
 # services on several hosts, services of each node, and hidden ones.
-{ base, key, merge, ... }: merge base {
+{
+  base,
+  key,
+  merge,
+  ...
+}:
+merge base {
   hosts.alpha.roles = [ "operator" ];
-  hosts.beta.users = [ "ann" "root" ];
-  hosts.gamma = { address = "192.0.2.3"; sshHostKey = key "gamma"; kind = "device"; };
+  hosts.beta.users = [
+    "ann"
+    "root"
+  ];
+  hosts.gamma = {
+    address = "192.0.2.3";
+    sshHostKey = key "gamma";
+    kind = "device";
+  };
   services = {
-    wiki = { host = ""; hosts = [ "beta" "gamma" ]; roles = [ "worker" ]; };
-    queue = { host = "alpha"; port = 5672; user = "rabbitmq"; };
-    shell = { hosts = [ "alpha" "beta" "gamma" ]; port = 22; scope = "node"; };
+    wiki = {
+      host = "";
+      hosts = [
+        "beta"
+        "gamma"
+      ];
+      roles = [ "worker" ];
+    };
+    queue = {
+      host = "alpha";
+      port = 5672;
+      user = "rabbitmq";
+    };
+    shell = {
+      hosts = [
+        "alpha"
+        "beta"
+        "gamma"
+      ];
+      port = 22;
+      scope = "node";
+    };
     # Not published; it has an identity, for it reaches the queue.
-    cron = { host = "gamma"; port = 9000; visibility = "host"; roles = [ "worker" ]; user = "cron"; };
+    cron = {
+      host = "gamma";
+      port = 9000;
+      visibility = "host";
+      roles = [ "worker" ];
+      user = "cron";
+    };
     # Not published and reaches nothing: no identity.
-    spare = { host = "gamma"; port = 9001; visibility = "host"; user = "spare"; };
-    motd = { host = "alpha"; port = 17; };
+    spare = {
+      host = "gamma";
+      port = 9001;
+      visibility = "host";
+      user = "spare";
+    };
+    motd = {
+      host = "alpha";
+      port = 17;
+    };
   };
   users = {
-    root.roles = [ "reader" "worker" ];
+    root.roles = [
+      "reader"
+      "worker"
+    ];
     # Entitled to no host: no SVID, so nobody need allow it.
     away.roles = [ "reader" ];
     none = { };
   };
   roles = {
-    worker = { services = [ "queue" ]; serviceGroups = [ "hidden" ]; };
+    worker = {
+      services = [ "queue" ];
+      serviceGroups = [ "hidden" ];
+    };
     unused.services = [ "wiki" ];
   };
   serviceGroups = {

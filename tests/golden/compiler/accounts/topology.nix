@@ -1,8 +1,16 @@
 # Which account is which identity, and who owns what is delivered.
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   hosts.beta.callers = {
-    node = [ "root" 0 ];
-    "user/ann" = [ "ann" 1000 1001 ];
+    node = [
+      "root"
+      0
+    ];
+    "user/ann" = [
+      "ann"
+      1000
+      1001
+    ];
     "service/mute" = [ ];
   };
   services = {
@@ -11,10 +19,20 @@
       sso = {
         mode = "oidc";
         restart = "wiki.service";
-        redirectURIs = [ "https://wiki.example.org/b" "https://wiki.example.org/a" ];
+        redirectURIs = [
+          "https://wiki.example.org/b"
+          "https://wiki.example.org/a"
+        ];
       };
     };
-    mute = { host = "beta"; port = 9000; user = "mute"; };
+    mute = {
+      host = "beta";
+      port = 9000;
+      user = "mute";
+    };
   };
-  providers.oidc = { hosts = [ "alpha" ]; issuer = "https://auth.example.org"; };
+  providers.oidc = {
+    hosts = [ "alpha" ];
+    issuer = "https://auth.example.org";
+  };
 }

@@ -1,4 +1,5 @@
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   service = { };
   hosts.alpha.adress = "192.0.2.9";
   services.wiki.prot = 80;

@@ -1,6 +1,10 @@
 # Reserved roles and groups are there to be given a meaning.
-{ base, merge, ... }: merge base {
-  services.florete-providers = { host = "beta"; port = 1; };
+{ base, merge, ... }:
+merge base {
+  services.florete-providers = {
+    host = "beta";
+    port = 1;
+  };
   roles.node = { };
   roles.operator.services = [ "wiki" ];
   serviceGroups.control-plane = [ "wiki" ];

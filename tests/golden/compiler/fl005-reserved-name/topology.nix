@@ -1,1 +1,7 @@
-{ base, merge, ... }: merge base { services.florete-provider-oidc = { host = "beta"; port = 1; }; }
+{ base, merge, ... }:
+merge base {
+  services.florete-provider-oidc = {
+    host = "beta";
+    port = 1;
+  };
+}

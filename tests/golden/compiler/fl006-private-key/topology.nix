@@ -1,7 +1,13 @@
 # Wherever a key lies, it is found and never shown. (None of these is a real one.)
-{ base, merge, ... }: merge base {
-  trust.roots = [ ./private.txt "-----BEGIN CERTIFICATE-----\n-----BEGIN EC PRIVATE KEY-----\n" ];
-  trust.signingKeys = [ "golden-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==" ];
+{ base, merge, ... }:
+merge base {
+  trust.roots = [
+    ./private.txt
+    "-----BEGIN CERTIFICATE-----\n-----BEGIN EC PRIVATE KEY-----\n"
+  ];
+  trust.signingKeys = [
+    "golden-1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="
+  ];
   hosts.alpha.sshHostKey = "-----BEGIN OPENSSH PRIVATE KEY-----\n";
   hosts.beta.users = [ "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQ" ];
   hosts.beta.callers.node = [ "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQ" ];

@@ -1,1 +1,5 @@
-{ base, merge, ... }: merge base { trust.signingKeys = [ ]; providers.config.hosts = [ "alpha" ]; }
+{ base, merge, ... }:
+merge base {
+  trust.signingKeys = [ ];
+  providers.config.hosts = [ "alpha" ];
+}

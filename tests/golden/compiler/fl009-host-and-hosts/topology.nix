@@ -1,13 +1,57 @@
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   services.wiki.hosts = [ "alpha" ];
-  services.blog = { host = "alpha"; replicas = 2; port = 1; placement.near = [ "beta" ]; };
-  services.docs = { host = "alpha"; port = 4; tlsName = "docs.example.org"; };
-  services.mail = { hosts = [ "alpha" "beta" ]; scope = "node"; port = 5; visibility = "public"; tlsName = "mail.example.org"; };
+  services.blog = {
+    host = "alpha";
+    replicas = 2;
+    port = 1;
+    placement.near = [ "beta" ];
+  };
+  services.docs = {
+    host = "alpha";
+    port = 4;
+    tlsName = "docs.example.org";
+  };
+  services.mail = {
+    hosts = [
+      "alpha"
+      "beta"
+    ];
+    scope = "node";
+    port = 5;
+    visibility = "public";
+    tlsName = "mail.example.org";
+  };
   hosts.beta.capabilities = [ "ingress" ];
-  roles.reader.services = [ "wiki" "mail" "docs" ];
-  services.cache = { host = "alpha"; port = 6; placement.tags = [ "ssd" ]; };
-  services.shell = { replicas = "all"; port = 7; placement.strategy = "balanced"; };
-  services.sign = { host = "alpha"; port = 8; sso.restart = "sign.service"; };
-  providers.config = { hosts = [ "alpha" ]; interval = 600; staleAfter = 600; };
-  services.shop = { host = "alpha"; port = 2; listenPort = 3; upstream = "unix:/run/shop"; };
+  roles.reader.services = [
+    "wiki"
+    "mail"
+    "docs"
+  ];
+  services.cache = {
+    host = "alpha";
+    port = 6;
+    placement.tags = [ "ssd" ];
+  };
+  services.shell = {
+    replicas = "all";
+    port = 7;
+    placement.strategy = "balanced";
+  };
+  services.sign = {
+    host = "alpha";
+    port = 8;
+    sso.restart = "sign.service";
+  };
+  providers.config = {
+    hosts = [ "alpha" ];
+    interval = 600;
+    staleAfter = 600;
+  };
+  services.shop = {
+    host = "alpha";
+    port = 2;
+    listenPort = 3;
+    upstream = "unix:/run/shop";
+  };
 }

@@ -1,4 +1,11 @@
-{ base, merge, ... }: merge base {
-  services.blog = { hosts = [ "alpha" "beta" ]; port = 1; };
+{ base, merge, ... }:
+merge base {
+  services.blog = {
+    hosts = [
+      "alpha"
+      "beta"
+    ];
+    port = 1;
+  };
   providers.cert.hosts = [ "beta" ];
 }

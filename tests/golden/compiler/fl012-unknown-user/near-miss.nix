@@ -1,1 +1,8 @@
-{ base, merge, ... }: merge base { hosts.beta.users = [ "ann" "bob" ]; users.bob = { }; }
+{ base, merge, ... }:
+merge base {
+  hosts.beta.users = [
+    "ann"
+    "bob"
+  ];
+  users.bob = { };
+}

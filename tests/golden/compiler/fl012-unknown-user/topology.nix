@@ -1,1 +1,7 @@
-{ base, merge, ... }: merge base { hosts.beta.users = [ "ann" "bob" ]; }
+{ base, merge, ... }:
+merge base {
+  hosts.beta.users = [
+    "ann"
+    "bob"
+  ];
+}

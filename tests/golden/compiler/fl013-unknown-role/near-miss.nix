@@ -1,4 +1,8 @@
-{ base, merge, ... }: merge base {
-  hosts.alpha.roles = [ "operator" "reader" ];
+{ base, merge, ... }:
+merge base {
+  hosts.alpha.roles = [
+    "operator"
+    "reader"
+  ];
   services.wiki.roles = [ "reader" ];
 }

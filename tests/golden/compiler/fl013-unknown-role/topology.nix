@@ -1,5 +1,9 @@
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   hosts.alpha.roles = [ "raeder" ];
   services.wiki.roles = [ "writer" ];
-  users.ann.roles = [ "reader" "operators" ];
+  users.ann.roles = [
+    "reader"
+    "operators"
+  ];
 }

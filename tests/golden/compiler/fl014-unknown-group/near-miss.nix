@@ -1,1 +1,8 @@
-{ base, merge, ... }: merge base { roles.reader.serviceGroups = [ "apps" "control-plane" ]; serviceGroups.apps = [ ]; }
+{ base, merge, ... }:
+merge base {
+  roles.reader.serviceGroups = [
+    "apps"
+    "control-plane"
+  ];
+  serviceGroups.apps = [ ];
+}

@@ -1,1 +1,7 @@
-{ base, merge, ... }: merge base { roles.reader.serviceGroups = [ "apps" "control-plan" ]; }
+{ base, merge, ... }:
+merge base {
+  roles.reader.serviceGroups = [
+    "apps"
+    "control-plan"
+  ];
+}

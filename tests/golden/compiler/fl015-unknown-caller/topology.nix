@@ -1,4 +1,5 @@
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   hosts.alpha.callers."user/ann" = [ "ann" ];
   hosts.beta.callers."users/ann" = [ "ann" ];
 }

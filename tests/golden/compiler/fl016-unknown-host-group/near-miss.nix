@@ -1,4 +1,5 @@
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   hostGroups."eu/fra" = { };
   hosts.alpha.group = "eu/fra";
 }

@@ -1,4 +1,10 @@
 # What they reach is for the cluster to say.
-{ base, ... }: base // {
-  roles = { node = { }; operator = { }; inherit (base.roles) reader; };
+{ base, ... }:
+base
+// {
+  roles = {
+    node = { };
+    operator = { };
+    inherit (base.roles) reader;
+  };
 }

@@ -1,4 +1,8 @@
-{ base, ... }: base // {
+{ base, ... }:
+base
+// {
   roles = { inherit (base.roles) operator reader; };
-  serviceGroups = { control-plane = [ ]; };
+  serviceGroups = {
+    control-plane = [ ];
+  };
 }

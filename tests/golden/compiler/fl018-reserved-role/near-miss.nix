@@ -1,6 +1,13 @@
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   # Saying what is so anyway is no fault.
-  hosts.alpha.roles = [ "node" "operator" ];
-  users.ann.roles = [ "operator" "reader" ];
+  hosts.alpha.roles = [
+    "node"
+    "operator"
+  ];
+  users.ann.roles = [
+    "operator"
+    "reader"
+  ];
   hostGroups.eu.roles = [ "node" ];
 }

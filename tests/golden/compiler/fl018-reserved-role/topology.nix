@@ -1,5 +1,9 @@
-{ base, merge, ... }: merge base {
-  users.ann.roles = [ "node" "reader" ];
+{ base, merge, ... }:
+merge base {
+  users.ann.roles = [
+    "node"
+    "reader"
+  ];
   services.wiki.roles = [ "node" ];
   hostGroups.eu.roles = [ "operator" ];
 }

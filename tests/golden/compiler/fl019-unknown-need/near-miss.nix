@@ -1,4 +1,8 @@
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   providers.file.hosts = [ "alpha" ];
-  services.wiki.files.smtp = { ref = "wiki/smtp"; dependsOn = [ "cert-service-wiki" ]; };
+  services.wiki.files.smtp = {
+    ref = "wiki/smtp";
+    dependsOn = [ "cert-service-wiki" ];
+  };
 }

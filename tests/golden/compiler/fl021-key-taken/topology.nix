@@ -1,1 +1,7 @@
-{ base, key, merge, ... }: merge base { hosts.beta.sshHostKey = key "alpha" + " another comment"; }
+{
+  base,
+  key,
+  merge,
+  ...
+}:
+merge base { hosts.beta.sshHostKey = key "alpha" + " another comment"; }

@@ -1,12 +1,34 @@
-{ base, merge, ... }: merge base {
-  services.blog = { host = "alpha"; port = 8080; };
+{ base, merge, ... }:
+merge base {
+  services.blog = {
+    host = "alpha";
+    port = 8080;
+  };
   # TCP and UDP have ports of their own.
-  services.dns = { host = "beta"; port = 8080; protocol = "udp"; };
+  services.dns = {
+    host = "beta";
+    port = 8080;
+    protocol = "udp";
+  };
   # What listens on an address of its own leaves 127.0.0.1 to others.
   hosts.alpha.bind = "192.0.2.1";
-  services.api = { host = "alpha"; port = 4600; };
-  services.voice = { host = "beta"; port = 4611; protocol = "udp"; };
-  services.apis = { host = "beta"; port = 4610; };
+  services.api = {
+    host = "alpha";
+    port = 4600;
+  };
+  services.voice = {
+    host = "beta";
+    port = 4611;
+    protocol = "udp";
+  };
+  services.apis = {
+    host = "beta";
+    port = 4610;
+  };
   # One program behind two names.
-  services.zine = { host = "beta"; port = 8080; upstream = "127.0.0.1:8080"; };
+  services.zine = {
+    host = "beta";
+    port = 8080;
+    upstream = "127.0.0.1:8080";
+  };
 }

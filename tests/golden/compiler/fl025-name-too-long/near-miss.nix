@@ -1,6 +1,19 @@
-{ base, key, merge, ... }: merge base {
+{
+  base,
+  key,
+  merge,
+  ...
+}:
+merge base {
   providers.file.hosts = [ "alpha" ];
   trustDomain = "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd.dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd.ddddddddddddddddddddddddddddddddddddddddddddddddddddddddd";
-  hosts.hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh = { address = "192.0.2.3"; sshHostKey = key "h"; };
-  services.sssssssssssssssssssssssssssssssssssssssssssssssss = { host = "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"; port = 1; files.ffffffff.ref = "x"; };
+  hosts.hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh = {
+    address = "192.0.2.3";
+    sshHostKey = key "h";
+  };
+  services.sssssssssssssssssssssssssssssssssssssssssssssssss = {
+    host = "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh";
+    port = 1;
+    files.ffffffff.ref = "x";
+  };
 }

@@ -1,7 +1,24 @@
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   hosts.alpha.capabilities = [ "ingress" ];
-  services.wiki = { visibility = "public"; tlsName = "wiki.example.org"; };
-  services.blog = { host = "beta"; port = 1; visibility = "public"; tlsName = "wiki.example.org"; };
-  services.proxy = { host = "alpha"; port = 443; visibility = "host"; roles = [ "reader" ]; };
-  roles.reader.services = [ "wiki" "blog" ];
+  services.wiki = {
+    visibility = "public";
+    tlsName = "wiki.example.org";
+  };
+  services.blog = {
+    host = "beta";
+    port = 1;
+    visibility = "public";
+    tlsName = "wiki.example.org";
+  };
+  services.proxy = {
+    host = "alpha";
+    port = 443;
+    visibility = "host";
+    roles = [ "reader" ];
+  };
+  roles.reader.services = [
+    "wiki"
+    "blog"
+  ];
 }

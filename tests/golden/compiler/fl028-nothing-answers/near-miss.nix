@@ -1,10 +1,39 @@
 # The ports of callers, written or not; pages that something else takes to the provider.
-{ base, merge, ... }: merge base {
-  services.auth = { host = "beta"; listenPort = 443; upstream = "192.0.2.1:5556"; };
-  services.wiki = { port = 80; roles = [ "client" ]; sso = { mode = "oidc"; redirectURIs = [ "http://wiki.golden.flor.rete?code" "https://wiki.example.org:8443/callback" ]; }; };
-  services.blog = { host = "alpha"; port = 81; scope = "node"; sso = { mode = "oidc"; redirectURIs = [ "http://blog.alpha.golden.flor.rete:81" ]; }; };
+{ base, merge, ... }:
+merge base {
+  services.auth = {
+    host = "beta";
+    listenPort = 443;
+    upstream = "192.0.2.1:5556";
+  };
+  services.wiki = {
+    port = 80;
+    roles = [ "client" ];
+    sso = {
+      mode = "oidc";
+      redirectURIs = [
+        "http://wiki.golden.flor.rete?code"
+        "https://wiki.example.org:8443/callback"
+      ];
+    };
+  };
+  services.blog = {
+    host = "alpha";
+    port = 81;
+    scope = "node";
+    sso = {
+      mode = "oidc";
+      redirectURIs = [ "http://blog.alpha.golden.flor.rete:81" ];
+    };
+  };
   hosts.alpha.roles = [ "client" ];
   roles.client.services = [ "auth" ];
-  roles.reader.services = [ "wiki" "blog" ];
-  providers.oidc = { hosts = [ "alpha" ]; issuer = "https://auth.golden.flor.rete"; };
+  roles.reader.services = [
+    "wiki"
+    "blog"
+  ];
+  providers.oidc = {
+    hosts = [ "alpha" ];
+    issuer = "https://auth.golden.flor.rete";
+  };
 }

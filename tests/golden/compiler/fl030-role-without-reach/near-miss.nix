@@ -1,6 +1,17 @@
-{ base, merge, ... }: merge base {
-  services.local = { host = "beta"; port = 1; visibility = "host"; };
+{ base, merge, ... }:
+merge base {
+  services.local = {
+    host = "beta";
+    port = 1;
+    visibility = "host";
+  };
   roles.node = { };
-  roles.some = { services = [ "local" "wiki" ]; serviceGroups = [ "nothing" ]; };
+  roles.some = {
+    services = [
+      "local"
+      "wiki"
+    ];
+    serviceGroups = [ "nothing" ];
+  };
   serviceGroups.nothing = [ ];
 }

@@ -1,8 +1,27 @@
-{ base, merge, ... }: merge base {
-  hosts.alpha = { tags = [ "ssd" ]; capabilities = [ "gpu" ]; };
+{ base, merge, ... }:
+merge base {
+  hosts.alpha = {
+    tags = [ "ssd" ];
+    capabilities = [ "gpu" ];
+  };
   hosts.beta.kind = "device";
-  services.wiki = { host = ""; replicas = 2; };
-  services.fast = { replicas = 2; port = 1; placement.tags = [ "ssd" ]; };
-  services.none = { replicas = "all"; port = 3; placement.tags = [ "none" ]; };
-  services.brain = { replicas = 2; port = 2; placement.capabilities = [ "gpu" ]; };
+  services.wiki = {
+    host = "";
+    replicas = 2;
+  };
+  services.fast = {
+    replicas = 2;
+    port = 1;
+    placement.tags = [ "ssd" ];
+  };
+  services.none = {
+    replicas = "all";
+    port = 3;
+    placement.tags = [ "none" ];
+  };
+  services.brain = {
+    replicas = 2;
+    port = 2;
+    placement.capabilities = [ "gpu" ];
+  };
 }

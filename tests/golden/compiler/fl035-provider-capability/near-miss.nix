@@ -1,4 +1,8 @@
-{ base, merge, ... }: merge base {
-  providers.cert = { hosts = [ "beta" ]; requires = [ "hsm" ]; };
+{ base, merge, ... }:
+merge base {
+  providers.cert = {
+    hosts = [ "beta" ];
+    requires = [ "hsm" ];
+  };
   hosts.beta.capabilities = [ "hsm" ];
 }

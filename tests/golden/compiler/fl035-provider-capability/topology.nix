@@ -1,4 +1,11 @@
-{ base, merge, ... }: merge base {
-  providers.cert = { hosts = [ "alpha" "beta" ]; requires = [ "hsm" ]; };
+{ base, merge, ... }:
+merge base {
+  providers.cert = {
+    hosts = [
+      "alpha"
+      "beta"
+    ];
+    requires = [ "hsm" ];
+  };
   hosts.beta.capabilities = [ "hsm" ];
 }

@@ -1,5 +1,11 @@
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   services.wiki.visibility = "public";
   hosts.alpha.capabilities = [ "ingress" ];
-  services.proxy = { host = "alpha"; port = 443; visibility = "host"; roles = [ "reader" ]; };
+  services.proxy = {
+    host = "alpha";
+    port = 443;
+    visibility = "host";
+    roles = [ "reader" ];
+  };
 }

@@ -1,4 +1,13 @@
-{ base, merge, ... }: merge base {
-  services.dns = { host = "beta"; listenPort = 53; upstream = "unix:/run/dns.sock"; protocol = "udp"; };
-  roles.reader.services = [ "dns" "wiki" ];
+{ base, merge, ... }:
+merge base {
+  services.dns = {
+    host = "beta";
+    listenPort = 53;
+    upstream = "unix:/run/dns.sock";
+    protocol = "udp";
+  };
+  roles.reader.services = [
+    "dns"
+    "wiki"
+  ];
 }

@@ -1,4 +1,11 @@
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   users.bob = { };
-  acknowledge = [ { id = "FL040"; place = "users.bob"; reason = "on leave until May"; } ];
+  acknowledge = [
+    {
+      id = "FL040";
+      place = "users.bob";
+      reason = "on leave until May";
+    }
+  ];
 }

@@ -1,4 +1,9 @@
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   hosts.beta.group = "eu/fra";
-  hostGroups = { "eu/fra" = { }; "eu/far".tags = [ "frankfurt" ]; us.roles = [ "reader" ]; };
+  hostGroups = {
+    "eu/fra" = { };
+    "eu/far".tags = [ "frankfurt" ];
+    us.roles = [ "reader" ];
+  };
 }

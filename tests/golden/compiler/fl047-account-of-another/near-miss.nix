@@ -1,12 +1,38 @@
 # What acts as another reaches no less for it, or it is written that it does.
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   services = {
-    wiki = { user = "www"; roles = [ "reader" ]; };
-    blog = { host = "beta"; port = 81; user = "www"; roles = [ "reader" ]; };
-    shop = { host = "beta"; port = 82; };
-    time = { host = "alpha"; port = 123; user = "ann"; };
+    wiki = {
+      user = "www";
+      roles = [ "reader" ];
+    };
+    blog = {
+      host = "beta";
+      port = 81;
+      user = "www";
+      roles = [ "reader" ];
+    };
+    shop = {
+      host = "beta";
+      port = 82;
+    };
+    time = {
+      host = "alpha";
+      port = 123;
+      user = "ann";
+    };
   };
-  hosts.beta.callers = { "user/ann" = [ 1000 "ann" ]; "service/shop" = [ "root" ]; };
-  roles.reader.services = [ "wiki" "blog" "shop" ];
+  hosts.beta.callers = {
+    "user/ann" = [
+      1000
+      "ann"
+    ];
+    "service/shop" = [ "root" ];
+  };
+  roles.reader.services = [
+    "wiki"
+    "blog"
+    "shop"
+  ];
   serviceGroups.control-plane = [ "time" ];
 }

@@ -1,12 +1,36 @@
 # www is blog first, in order of name; root is the wiki or the time, and no more the node.
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   services = {
-    wiki = { user = "root"; roles = [ "reader" ]; };
-    blog = { host = "beta"; port = 81; user = "www"; };
-    shop = { host = "beta"; port = 82; user = "www"; roles = [ "reader" ]; };
-    time = { host = "alpha"; port = 123; user = "root"; };
+    wiki = {
+      user = "root";
+      roles = [ "reader" ];
+    };
+    blog = {
+      host = "beta";
+      port = 81;
+      user = "www";
+    };
+    shop = {
+      host = "beta";
+      port = 82;
+      user = "www";
+      roles = [ "reader" ];
+    };
+    time = {
+      host = "alpha";
+      port = 123;
+      user = "root";
+    };
   };
-  hosts.beta.callers."user/ann" = [ 1000 "www" ];
-  roles.reader.services = [ "wiki" "blog" "shop" ];
+  hosts.beta.callers."user/ann" = [
+    1000
+    "www"
+  ];
+  roles.reader.services = [
+    "wiki"
+    "blog"
+    "shop"
+  ];
   serviceGroups.control-plane = [ "time" ];
 }

@@ -1,4 +1,9 @@
-{ base, merge, ... }: merge base {
-  services.blog = { host = "beta"; port = 81; visibility = "host"; };
+{ base, merge, ... }:
+merge base {
+  services.blog = {
+    host = "beta";
+    port = 81;
+    visibility = "host";
+  };
   serviceGroups.tools = [ "blog" ];
 }

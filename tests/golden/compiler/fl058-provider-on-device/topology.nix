@@ -1,3 +1,4 @@
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   hosts.alpha.kind = "device";
 }

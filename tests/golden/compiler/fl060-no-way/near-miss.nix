@@ -1,8 +1,30 @@
 # Of several hosts of a service one is enough.
-{ base, key, merge, ... }: merge base {
-  hosts.alpha = { address = [ ]; networks = { home = "10.0.0.1"; lab = "10.9.0.1"; }; };
-  hosts.beta = { address = [ ]; networks.lab = "10.9.0.2"; };
-  hosts.gamma = { networks.home = [ ]; sshHostKey = key "gamma"; users = [ "ann" ]; };
+{
+  base,
+  key,
+  merge,
+  ...
+}:
+merge base {
+  hosts.alpha = {
+    address = [ ];
+    networks = {
+      home = "10.0.0.1";
+      lab = "10.9.0.1";
+    };
+  };
+  hosts.beta = {
+    address = [ ];
+    networks.lab = "10.9.0.2";
+  };
+  hosts.gamma = {
+    networks.home = [ ];
+    sshHostKey = key "gamma";
+    users = [ "ann" ];
+  };
   services.wiki.host = "";
-  services.wiki.hosts = [ "alpha" "beta" ];
+  services.wiki.hosts = [
+    "alpha"
+    "beta"
+  ];
 }

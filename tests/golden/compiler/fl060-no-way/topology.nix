@@ -1,6 +1,22 @@
 # Who calls a host must share a network with it where it has no address for all.
-{ base, key, merge, ... }: merge base {
-  hosts.alpha = { address = [ ]; networks.home = "10.0.0.1"; };
-  hosts.beta = { address = [ ]; networks.lab = "10.9.0.2"; };
-  hosts.gamma = { networks.home = [ ]; sshHostKey = key "gamma"; users = [ "ann" ]; };
+{
+  base,
+  key,
+  merge,
+  ...
+}:
+merge base {
+  hosts.alpha = {
+    address = [ ];
+    networks.home = "10.0.0.1";
+  };
+  hosts.beta = {
+    address = [ ];
+    networks.lab = "10.9.0.2";
+  };
+  hosts.gamma = {
+    networks.home = [ ];
+    sshHostKey = key "gamma";
+    users = [ "ann" ];
+  };
 }

@@ -1,8 +1,13 @@
 # A bad day: everything is told at once, sorted by place.
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   hosts.beta.address = "192.0.2.1";
   hosts.beta.users = [ "anne" ];
-  services.wiki = { host = "bata"; prot = 443; port = "8080"; };
+  services.wiki = {
+    host = "bata";
+    prot = 443;
+    port = "8080";
+  };
   roles.writer.services = [ ];
   providers.cert.hosts = [ ];
 }

@@ -1,4 +1,14 @@
 # What has no default may be null.
-{ base, key, merge, ... }: merge (import ./topology.nix { inherit base key merge; }) {
-  hosts.alpha = { group = null; instance = null; system = null; };
+{
+  base,
+  key,
+  merge,
+  ...
+}:
+merge (import ./topology.nix { inherit base key merge; }) {
+  hosts.alpha = {
+    group = null;
+    instance = null;
+    system = null;
+  };
 }

@@ -1,16 +1,64 @@
 # The order in which things are written does not matter, nor does writing them twice.
-{ base, key, merge, ... }: merge base {
-  hosts.alpha.roles = [ "reader" "writer" ];
-  hosts.beta.users = [ "ann" "bea" ];
+{
+  base,
+  key,
+  merge,
+  ...
+}:
+merge base {
+  hosts.alpha.roles = [
+    "reader"
+    "writer"
+  ];
+  hosts.beta.users = [
+    "ann"
+    "bea"
+  ];
   services.wiki = {
     host = "";
-    hosts = [ "alpha" "beta" ];
-    roles = [ "reader" "writer" ];
-    sso = { mode = "oidc"; redirectURIs = [ "https://a.example.org/" "https://b.example.org/" ]; };
+    hosts = [
+      "alpha"
+      "beta"
+    ];
+    roles = [
+      "reader"
+      "writer"
+    ];
+    sso = {
+      mode = "oidc";
+      redirectURIs = [
+        "https://a.example.org/"
+        "https://b.example.org/"
+      ];
+    };
   };
-  services.blog = { host = "beta"; port = 8081; };
-  users.bea.roles = [ "reader" "writer" ];
-  roles.writer = { services = [ "blog" "wiki" ]; serviceGroups = [ "one" "two" ]; };
-  serviceGroups = { one = [ "blog" "wiki" ]; two = [ "wiki" ]; };
-  providers.oidc = { hosts = [ "beta" ]; issuer = "https://auth.example.org"; };
+  services.blog = {
+    host = "beta";
+    port = 8081;
+  };
+  users.bea.roles = [
+    "reader"
+    "writer"
+  ];
+  roles.writer = {
+    services = [
+      "blog"
+      "wiki"
+    ];
+    serviceGroups = [
+      "one"
+      "two"
+    ];
+  };
+  serviceGroups = {
+    one = [
+      "blog"
+      "wiki"
+    ];
+    two = [ "wiki" ];
+  };
+  providers.oidc = {
+    hosts = [ "beta" ];
+    issuer = "https://auth.example.org";
+  };
 }

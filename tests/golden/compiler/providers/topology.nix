@@ -1,10 +1,38 @@
 # Kinds spread over hosts; two hosts issue certificates, beta preferred.
-{ base, key, merge, ... }: merge base {
-  hosts.gamma = { address = "192.0.2.3"; sshHostKey = key "gamma"; providerPort = 443; };
-  services.wiki.sso = { mode = "oidc"; redirectURIs = [ "https://wiki.example.org/" ]; };
+{
+  base,
+  key,
+  merge,
+  ...
+}:
+merge base {
+  hosts.gamma = {
+    address = "192.0.2.3";
+    sshHostKey = key "gamma";
+    providerPort = 443;
+  };
+  services.wiki.sso = {
+    mode = "oidc";
+    redirectURIs = [ "https://wiki.example.org/" ];
+  };
   providers = {
-    cert = { hosts = [ "beta" "alpha" ]; lifetime = 3600; };
-    config = { hosts = [ "gamma" ]; interval = 60; };
-    oidc = { hosts = [ "gamma" "alpha" ]; issuer = "https://auth.example.org"; };
+    cert = {
+      hosts = [
+        "beta"
+        "alpha"
+      ];
+      lifetime = 3600;
+    };
+    config = {
+      hosts = [ "gamma" ];
+      interval = 60;
+    };
+    oidc = {
+      hosts = [
+        "gamma"
+        "alpha"
+      ];
+      issuer = "https://auth.example.org";
+    };
   };
 }

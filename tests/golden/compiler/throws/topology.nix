@@ -1,11 +1,27 @@
 # What throws has a place, and hides nothing else.
-{ base, key, merge, ... }: merge base {
+{
+  base,
+  key,
+  merge,
+  ...
+}:
+merge base {
   hosts.alpha.address = throw "no address yet";
-  hosts.beta.users = [ "ann" (throw "who?") ];
+  hosts.beta.users = [
+    "ann"
+    (throw "who?")
+  ];
   hosts.beta.callers.node = throw "who else?";
   hosts.gamma = throw "not today";
-  services.wiki.sso = assert 1 == 2; { mode = "oidc"; };
-  services.blog = { host = "betta"; port = 1; };
+  services.wiki.sso =
+    assert 1 == 2;
+    {
+      mode = "oidc";
+    };
+  services.blog = {
+    host = "betta";
+    port = 1;
+  };
   users = throw "nobody";
   hostGroups.eu = throw "no such place";
   trust.roots = [ (throw "no root") ];

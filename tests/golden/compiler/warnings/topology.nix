@@ -1,5 +1,12 @@
 # No group has a host; an acknowledgement that lacks something is one fault, not two.
-{ base, merge, ... }: merge base {
+{ base, merge, ... }:
+merge base {
   hostGroups."eu/fra".tags = [ "europe" ];
-  acknowledge = [ { id = "FL041"; reason = "it lacks its place"; } "FL041" ];
+  acknowledge = [
+    {
+      id = "FL041";
+      reason = "it lacks its place";
+    }
+    "FL041"
+  ];
 }

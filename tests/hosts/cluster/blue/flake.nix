@@ -3,14 +3,20 @@
 
   inputs.florete.url = "path:../../../..";
 
-  outputs = { self, florete }:
+  outputs =
+    { self, florete }:
     let
-      topology = import ./topology.nix { facts = builtins.fromJSON (builtins.readFile ../facts.json); roots = [ ./ca.crt ]; };
+      topology = import ./topology.nix {
+        facts = builtins.fromJSON (builtins.readFile ../facts.json);
+        roots = [ ./ca.crt ];
+      };
       cluster = change: florete.lib.mkCluster (topology // change // { inherit self; });
     in
     {
       florete.blue = cluster { };
       # By somebody who does not know of the first.
-      florete.undeclared = cluster { hosts = builtins.mapAttrs (_: h: removeAttrs h [ "instance" ]) topology.hosts; };
+      florete.undeclared = cluster {
+        hosts = builtins.mapAttrs (_: h: removeAttrs h [ "instance" ]) topology.hosts;
+      };
     };
 }

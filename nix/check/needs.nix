@@ -1,0 +1,69 @@
+# Faults of the needs of a host.
+{
+  lib,
+  needs,
+  wanted,
+  ...
+}:
+let
+  inherit (builtins)
+    attrNames
+    concatStringsSep
+    concatMap
+    elem
+    filter
+    genericClosure
+    listToAttrs
+    map
+    ;
+  inherit (lib)
+    fault
+    twice
+    unknown
+    when
+    ;
+
+  # Need → the needs it waits for, looked at where people wrote some.
+  waiting =
+    n:
+    let
+      written = filter (w: w.dependsOn or [ ] != [ ]) wanted.${n};
+      after = listToAttrs (
+        map (need: {
+          name = need.id;
+          value = need.dependsOn;
+        }) needs.${n}
+      );
+      reached =
+        id:
+        map (e: e.key) (genericClosure {
+          startSet = map (key: { inherit key; }) after.${id};
+          operator = e: map (key: { inherit key; }) (after.${e.key} or [ ]);
+        });
+      circular = filter (id: elem id (reached id)) (attrNames after);
+    in
+    when (written != [ ]) (
+      concatMap (w: unknown "FL019" "need of host ${n}" after "${w.place}.dependsOn" w.dependsOn) written
+      ++ when (circular != [ ]) [
+        (fault {
+          id = "FL033";
+          place = "hosts.${n}";
+          problem = "needs that wait for each other, so that none is ever fetched:";
+          value = concatStringsSep ", " circular;
+          remedy = "take one of them out of the other's dependsOn";
+        })
+      ]
+    );
+
+  sameNeed =
+    n:
+    twice {
+      id = "FL024";
+      key = w: w.id;
+      place = w: w.place or "hosts.${n}";
+      what = w: w.what or "a need of kind ${w.kind}";
+      problem = other: "on host ${n}, ${other} already has the need";
+      remedy = "give one of them another name";
+    } wanted.${n};
+in
+n: sameNeed n ++ waiting n

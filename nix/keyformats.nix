@@ -1,0 +1,63 @@
+# The formats of keys and certificates in the language.
+let
+  inherit (builtins)
+    all
+    filter
+    head
+    isPath
+    isString
+    match
+    readFile
+    split
+    substring
+    tail
+    ;
+  inherit (import ./text.nix) contains;
+  inherit (import ./types.nix) isFile matches scalar;
+  inherit (import ./keys.nix) isSmallOrder isStrong;
+
+  # One certificate or several, with text around them, and no block of another sort.
+  # Whether each can be decoded and is still good, Go knows (nix/compile/roots.go).
+  isPEM =
+    text:
+    let
+      blocks = tail (filter isString (split "-----BEGIN " text));
+    in
+    blocks != [ ]
+    && all (
+      block: substring 0 16 block == "CERTIFICATE-----" && contains "-----END CERTIFICATE-----" block
+    ) blocks;
+
+  pem = scalar {
+    want = "certificates and nothing else: the path of a PEM file, or PEM text";
+    hint = "write the path of a file that exists, without quotes: ./ca.crt";
+    ok = v: if isPath v then isFile v && isPEM (readFile v) else isString v && isPEM v;
+    to = v: if isPath v then readFile v else v;
+  };
+
+  # Authorized-keys form; comment and line end are dropped.
+  sshKey = scalar {
+    want = "an SSH host public key, not of RSA under 2048 bits nor one that anybody can sign for";
+    hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\", or builtins.readFile of a copy";
+    ok =
+      v:
+      matches "((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v
+      && isStrong v;
+    to = v: head (match "([^ ]+ [^[:space:]]+).*" v);
+  };
+
+  signingKey = scalar {
+    want = "a public key in Nix format, name:base64, not one that anybody can sign for";
+    hint = "print it with: nix key convert-secret-to-public < secret-key";
+    ok =
+      v:
+      matches "[^:[:space:]]+:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=[[:space:]]*" v
+      && !isSmallOrder (head (match "[^:]+:([^[:space:]]+).*" v));
+    # Part of a secret key looks like a wrong public one.
+    hidden = true;
+    to = v: head (match "([^[:space:]]+).*" v);
+  };
+in
+{
+  inherit pem signingKey sshKey;
+}

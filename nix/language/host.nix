@@ -1,0 +1,79 @@
+# The record of a host.
+let
+  inherit (import ../types.nix)
+    attrsOf
+    between
+    default
+    enum
+    listOf
+    named
+    of
+    oneOrMore
+    record
+    required
+    ;
+  inherit (import ../formats.nix)
+    address
+    bind
+    caller
+    groupPath
+    loopback
+    instance
+    name
+    port
+    replicas
+    sshKey
+    strings
+    tags
+    ;
+in
+record "a host" {
+  # A host that nobody calls, such as a laptop, needs no address.
+  address = of "where others call this host, from anywhere: IP addresses and DNS names, tried one beside the other. Behind a NAT that forwards another port to the forwarder, with that port" (
+    oneOrMore address
+  );
+  networks =
+    of
+      "networks that this host is on, and where the others on them call it, which they try first: `networks.lan = \"10.0.0.5\";`. On one where nobody calls it: `[ ]`"
+      (named { what = "network"; } (oneOrMore address));
+  bind = of "addresses of its own on which forwarder and provider listen; all, unless written" (
+    oneOrMore bind
+  );
+  sshHostKey =
+    required
+      "public half of the key that proves the host when it enrols: the line of /etc/ssh/ssh_host_ed25519_key.pub"
+      "\"ssh-ed25519 AAAA…\""
+      sshKey;
+  kind = of "services with replicas are placed on servers alone" (enum [
+    "server"
+    "device"
+  ]);
+  system =
+    default
+      "what it runs: programs for anything else are not bundled, and a NixOS host that is another is a fault"
+      null
+      (enum [
+        "x86_64-linux"
+        "aarch64-linux"
+      ]);
+  deploy = of "how new documents arrive: from providers.config, or with the host's own system" (enum [
+    "network"
+    "closure"
+  ]);
+  group = of "where it belongs in `hostGroups`, `\"eu/fra\"`: it has what `hostGroups.eu` and `hostGroups.\"eu/fra\"` have" groupPath;
+  capabilities = of "what it can do; roles and providers may require it. `ingress`: it takes in strangers" tags;
+  tags = of "words for placement" tags;
+  users = of "who may act on this host: it gets their certificates" strings;
+  roles = of "of the node, besides `node`" strings;
+  callers = of "which accounts (names, or uids as numbers) act under an identity of this host: `\"node\"`, `\"user/<name>\"`, `\"service/<name>\"`" (
+    attrsOf (listOf caller)
+  );
+  loopback = of "range of its local listeners" loopback;
+  instance = of "for a host that is a member of another cluster too: this one has directories, units and accounts called `florete_<instance>` there" instance;
+  providerPort =
+    default
+      "TCP port where it issues certificates; its other kinds of provider have the ports after that: config the first, file the second, oidc the third"
+      4600
+      (between 1 65526 "a port with nine after it");
+  forwarderPort = default "UDP port of its forwarder" 4610 port;
+}

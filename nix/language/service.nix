@@ -1,0 +1,72 @@
+# The record of a service, with what each kind of need adds to it.
+let
+  inherit (builtins) attrValues foldl';
+  inherit (import ../types.nix)
+    default
+    enum
+    of
+    record
+    ;
+  inherit (import ../formats.nix)
+    account
+    groupPath
+    name
+    port
+    replicas
+    strings
+    tags
+    tlsName
+    upstream
+    ;
+  kinds = import ../kinds;
+in
+record "a service" (
+  {
+    host = of "where it runs" name;
+    hosts = of "where it runs, on several: one identity, callers are spread over them" strings;
+    replicas =
+      default
+        "on how many hosts it runs, instead of saying which; `placement` chooses them; `\"all\"`: on each that fits"
+        null
+        replicas;
+    placement = of "which hosts replicas may run on, and which are preferred" (
+      record "placement" {
+        strategy =
+          of
+            "`minimize-movement`: rendezvous hashing, a host that comes or goes moves only its share; `balanced`: where least runs; `locality`: close to `near`"
+            (enum [
+              "minimize-movement"
+              "balanced"
+              "locality"
+            ]);
+        near = of "hosts to be near to, by their groups; with `locality`" strings;
+        group = of "only hosts in this group" groupPath;
+        tags = of "only hosts with all of these" tags;
+        capabilities = of "only hosts with all of these" tags;
+      }
+    );
+    port = default "where it listens there, on 127.0.0.1" null port;
+    listenPort = default "the port callers use; the same as `port` unless written" null port;
+    upstream = of "where it listens when that is not 127.0.0.1: `host:port`, also of a machine outside the cluster, or `unix:/path`" upstream;
+    protocol = of "what it speaks; `http` is carried as `tcp`" (enum [
+      "tcp"
+      "http"
+      "udp"
+    ]);
+    visibility =
+      of "`public`: an ingress must reach it; `host`: not published, nobody reaches it"
+        (enum [
+          "cluster"
+          "public"
+          "host"
+        ]);
+    tlsName = of "where it is `public`: the name that strangers know it by; in the manifest of every ingress" tlsName;
+    scope = of "`node`: one service for each of its hosts, `wiki.forge.demo.flor.rete`" (enum [
+      "cluster"
+      "node"
+    ]);
+    user = of "account it runs as: acts under its identity, owns what is delivered for it, and what listens at its upstream" account;
+    roles = of "what the service itself may reach" strings;
+  }
+  // foldl' (all: k: all // k.service or { }) { } (attrValues kinds)
+)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // host is one under test, with its cluster and its providers forge and spare.
@@ -58,15 +59,13 @@ func newHost(t *testing.T) *host {
 // deploy puts the manifest in the closure, and at the provider.
 func (h *host) deploy() {
 	h.t.Helper()
-	if err := h.Document(h.serial, h.manifest).Write(h.config.Closure); err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Write(h.config.Closure, kit.Document(h.serial, h.manifest))
 	h.publish(h.serial, h.manifest)
 }
 
 // publish makes the forge offer a manifest.
 func (h *host) publish(serial int64, m florete.Manifest) {
-	h.forge.Offer(h.Signed(serial, m, h.Signing))
+	h.forge.Offer(kit.Signed(serial, m, h.Signing))
 }
 
 // once makes one pass.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // victimConfig tells a copy of this test binary to make one pass, and to die by
@@ -109,10 +110,8 @@ func killAt(t *testing.T, at int64) (done bool) {
 	m := c.Manifest()
 	m.Providers["forge"] = Provides("forge", l.Addr().String())
 	v := victim{State: filepath.Join(t.TempDir(), "state"), Closure: t.TempDir(), HostKey: c.HostKey, Told: t.TempDir(), At: at}
-	if err := c.Document(1, m).Write(v.Closure); err != nil {
-		t.Fatal(err)
-	}
-	forge.Offer(c.Signed(1, m, c.Signing))
+	kit.Write(v.Closure, kit.Document(1, m))
+	forge.Offer(kit.Signed(1, m, c.Signing))
 	code, out := v.start(t)
 	if code == ExitFulfilled {
 		return true

@@ -12,6 +12,7 @@ import (
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
 )
 
 // A newer manifest from the network is in force without a restart.
@@ -21,7 +22,7 @@ func TestNetworkManifestReloads(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Minute)
 		next := h.manifest
-		next.Needs = append(append([]florete.Need{}, next.Needs...), OIDCNeed("oidc-late"))
+		next.Needs = append(append([]florete.Need{}, next.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
 		h.publish(2, next)
 		time.Sleep(31 * time.Minute)
 		if s := h.state("oidc-late"); s.State != florete.NeedFulfilled {
@@ -71,7 +72,7 @@ func TestHostKeyChanges(t *testing.T) {
 		h := newHost(t)
 		stop := h.run()
 		time.Sleep(time.Hour)
-		key := h.ReplaceHostKey()
+		key := kit.WriteHostKey(h.HostKey)
 		time.Sleep(17 * time.Hour) // certificates are due
 		for _, need := range []string{"cert-node"} {
 			if s := h.state(need); s.State != florete.NeedDenied || s.Error.Code != fetch.CodeHostKey {
@@ -100,7 +101,7 @@ func TestHostKeyDeclaredBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Declare(h.ReplaceHostKey())
+		h.Declare(kit.WriteHostKey(h.HostKey))
 		next, err := os.ReadFile(h.HostKey)
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +139,7 @@ func TestNetworkManifestInOnePass(t *testing.T) {
 			return nil
 		})
 		next := h.manifest
-		next.Needs = append(append([]florete.Need{}, next.Needs...), OIDCNeed("oidc-late"))
+		next.Needs = append(append([]florete.Need{}, next.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
 		h.publish(2, next)
 		h.wantExit(h.once(), ExitFulfilled)
 		h.wantCalls(h.forge, "oidc-late", 1)
@@ -158,10 +159,10 @@ func TestRefusedDocuments(t *testing.T) {
 	}{
 		"older": {func(h *host) { h.publish(1, h.manifest) }, api.Transient, documents.CodeOlder},
 		"signed by another": {func(h *host) {
-			h.forge.Offer(h.Signed(6, h.manifest, SigningKey(h.t, "demo-1")))
+			h.forge.Offer(kit.Signed(6, h.manifest, kit.SigningKey("demo-1")))
 		}, api.Denied, documents.CodeTampered},
 		"changed body": {func(h *host) {
-			d := h.Signed(6, h.manifest, h.Signing)
+			d := kit.Signed(6, h.manifest, h.Signing)
 			d.Body += " "
 			h.forge.Offer(d)
 		}, api.Denied, documents.CodeTampered},
@@ -219,7 +220,7 @@ func TestClosureGoesBack(t *testing.T) {
 		h := newHost(t)
 		h.wantExit(h.once(), ExitFulfilled)
 		first, old := h.manifest, h.serial
-		h.manifest.Needs = append(append([]florete.Need{}, first.Needs...), OIDCNeed("oidc-late"))
+		h.manifest.Needs = append(append([]florete.Need{}, first.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
 		h.serial = 2
 		h.deploy()
 		time.Sleep(time.Hour)

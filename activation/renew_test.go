@@ -12,6 +12,7 @@ import (
 	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
 )
 
 func TestRenewal(t *testing.T) {
@@ -54,7 +55,7 @@ func TestRenewalFailsWhileTheOldIsGood(t *testing.T) {
 		h.wantExit(h.once(), ExitFulfilled)
 		time.Sleep(20 * time.Hour)
 		refuse(h.forge, "cert-node", api.Errorf(api.Transient, api.CodeUnavailable, "down"))
-		h.manifest.Needs = append(h.manifest.Needs, OIDCNeed("oidc-late"))
+		h.manifest.Needs = append(h.manifest.Needs, kit.OIDCNeed("oidc-late", Service, "forge"))
 		h.serial++
 		h.deploy()
 		h.wantExit(h.once(), ExitWaiting)
@@ -107,15 +108,15 @@ func TestNewRootEnrolsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.wantExit(h.once(), ExitFulfilled)
-		h.NewCA()
-		h.manifest.Trust.Roots = []string{h.Root}
+		h.CA = kit.NewCA()
+		h.manifest.Trust.Roots = []string{h.CA.RootPEM()}
 		h.serial++
 		h.deploy()
 		h.wantExit(h.once(), ExitFulfilled)
 		if calls := h.forge.Calls("cert-node"); len(calls) != 2 || !calls[1].Enrols {
 			t.Fatalf("%+v", calls)
 		}
-		if h.file("cert-node", florete.FileBundle) != h.Root {
+		if h.file("cert-node", florete.FileBundle) != h.CA.RootPEM() {
 			t.Error("the bundle is not the manifest's roots")
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
 )
 
 // gaps are the times between calls.
@@ -234,7 +235,7 @@ func TestClockSetBack(t *testing.T) {
 func TestOneBadNeedDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		slow, denied := OIDCNeed("oidc-slow"), OIDCNeed("oidc-denied")
+		slow, denied := kit.OIDCNeed("oidc-slow", Service, "forge"), kit.OIDCNeed("oidc-denied", Service, "forge")
 		h.manifest.Needs = append(h.manifest.Needs, slow, denied)
 		h.deploy()
 		release := make(chan struct{})
@@ -267,7 +268,7 @@ func TestOneBadNeedDelaysNoOther(t *testing.T) {
 func TestDependencyOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		service := CertNeed("cert-service-outline", Service)
+		service := kit.CertNeed(Service, "forge")
 		h.need("oidc-outline").DependsOn = []string{"cert-service-outline"}
 		h.manifest.Needs = append([]florete.Need{service}, h.manifest.Needs...)
 		h.deploy()

@@ -29,7 +29,7 @@ func depguard() string {
 	fmt.Fprintln(&b, "          deny:")
 	deny(module+"/", "the root package is the vocabulary of all parts and imports none")
 	for i, p := range layers {
-		rule(p, fmt.Sprintf(`"${config-path}/%s/**"`, p), fmt.Sprintf(`"!${config-path}/%s/cmd/**"`, p), `"!$test"`)
+		rule(p, fmt.Sprintf(`"${config-path}/%s/**"`, p), fmt.Sprintf(`"!${config-path}/%s/cmd/**"`, p), `"!$test"`, `"!**/*test/*.go"`)
 		if p == "tests" {
 			fmt.Fprintln(&b, "          deny:")
 			mains()

@@ -2,9 +2,6 @@ package activationtest
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -23,6 +20,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
 )
 
 // Provider answers any request that is proven, and the same request twice the
@@ -62,13 +60,10 @@ func (c *Cluster) Start(name string) *Provider { return c.Serve(name, newPipe())
 // Serve makes a provider on a listener.
 func (c *Cluster) Serve(name string, l net.Listener) *Provider {
 	p := &Provider{cluster: c, id: ProviderID(name), listener: l, answers: map[string]api.Answer{}, ended: make(chan struct{})}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	c.must(err)
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			block, _ := pem.Decode([]byte(c.issue(p.id, key.Public(), time.Hour)))
-			return &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}, nil
+			return c.CA.Issue(p.id, time.Hour), nil
 		},
 	}
 	p.server = &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0)}
@@ -183,12 +178,10 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // authenticate checks the node's SVID, and its device proof, or at enrolment its proof.
 func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request) *api.Error {
-	roots, err := florete.NewRoots(Domain, []string{p.cluster.Root})
-	p.cluster.must(err)
 	binding, err := api.ChannelBinding(cs)
 	p.cluster.must(err)
 	if q.Proof == nil {
-		id, err := api.Peer(cs.PeerCertificates, roots, x509.ExtKeyUsageClientAuth)
+		id, err := api.Peer(cs.PeerCertificates, p.cluster.CA.Roots(), x509.ExtKeyUsageClientAuth)
 		if err == nil && id != Node {
 			err = fmt.Errorf("%s is a stranger", id)
 		}
@@ -234,7 +227,7 @@ func (p *Provider) answer(key string, q api.Request) (api.Answer, *api.Error) {
 			lifetime = 24 * time.Hour
 		}
 		a = api.Answer{Expires: time.Now().Add(lifetime).Unix(), Values: map[string]string{
-			"svid": p.cluster.issue(body.ID, csr.PublicKey, lifetime), "bundle": "whatever the provider says",
+			"svid": string(ca.EncodeCertificates(p.cluster.CA.Chain(body.ID, csr.PublicKey, lifetime)...)), "bundle": "whatever the provider says",
 		}}
 	}
 	p.answers[key] = api.Answer{Values: maps.Clone(a.Values), Expires: a.Expires}

@@ -10,6 +10,7 @@ import (
 	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
 )
 
 // origins are the two origins of one host, and its store.
@@ -36,8 +37,7 @@ func (o *origins) version(role string) florete.Manifest {
 func (o *origins) policy(kind string) florete.Policy {
 	m := o.Manifest()
 	return florete.Policy{Cluster: m.Cluster, Host: m.Host, TrustDomain: m.TrustDomain, Trust: m.Trust,
-		Provider: map[string]florete.Listening{}, Devices: []florete.Device{}, Grants: []florete.Grant{},
-		Kinds: map[string]json.RawMessage{kind: json.RawMessage("{}")}}
+		Provider: map[string]florete.Listening{}, Kinds: map[string]json.RawMessage{kind: json.RawMessage("{}")}}
 }
 
 // deploy replaces the closure.
@@ -45,9 +45,7 @@ func (o *origins) deploy(docs ...florete.Document) {
 	o.t.Helper()
 	o.closure = o.t.TempDir()
 	for _, d := range docs {
-		if err := d.Write(o.closure); err != nil {
-			o.t.Fatal(err)
-		}
+		kit.Write(o.closure, d)
 	}
 }
 
@@ -96,7 +94,7 @@ func TestOrigins(t *testing.T) {
 	o := newOrigins(t)
 	a, b, c := o.version("a"), o.version("b"), o.version("c")
 
-	o.deploy(o.Document(5, a))
+	o.deploy(kit.Document(5, a))
 	if note := o.open(); note != "taken from the closure" {
 		t.Error(note)
 	}
@@ -105,24 +103,24 @@ func TestOrigins(t *testing.T) {
 		t.Error(note)
 	}
 
-	o.wantAccepted(o.accept(o.Signed(5, a, o.Signing))) // the same says nothing new
+	o.wantAccepted(o.accept(kit.Signed(5, a, o.Signing))) // the same says nothing new
 	o.want(5, "a")
-	o.wantAccepted(o.accept(o.Signed(6, b, o.Signing)))
+	o.wantAccepted(o.accept(kit.Signed(6, b, o.Signing)))
 	o.want(6, "b") // a closure that did not change does not win
-	o.wantRefused(o.accept(o.Signed(5, a, o.Signing)), api.Transient, CodeOlder, "manifest has serial 5, this host has already accepted serial 6: publish a newer one, or go back by deploying the closure")
+	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), api.Transient, CodeOlder, "manifest has serial 5, this host has already accepted serial 6: publish a newer one, or go back by deploying the closure")
 	o.want(6, "b")
 
-	o.deploy(o.Document(4, c)) // may go backwards
+	o.deploy(kit.Document(4, c)) // may go backwards
 	o.open()
 	o.want(4, "c")
-	o.wantAccepted(o.accept(o.Signed(6, b, o.Signing))) // what the network brought before does not come back
+	o.wantAccepted(o.accept(kit.Signed(6, b, o.Signing))) // what the network brought before does not come back
 	o.want(4, "c")
-	o.wantRefused(o.accept(o.Signed(5, a, o.Signing)), api.Transient, CodeOlder, "serial 5")
+	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), api.Transient, CodeOlder, "serial 5")
 	o.want(4, "c")
-	o.wantAccepted(o.accept(o.Signed(7, a, o.Signing)))
+	o.wantAccepted(o.accept(kit.Signed(7, a, o.Signing)))
 	o.want(7, "a")
 
-	o.deploy(o.Document(5, c)) // another envelope is another closure
+	o.deploy(kit.Document(5, c)) // another envelope is another closure
 	o.open()
 	o.want(5, "c")
 }
@@ -132,67 +130,67 @@ func TestOrigins(t *testing.T) {
 func TestGoingBackHolds(t *testing.T) {
 	o := newOrigins(t)
 	good, bad := o.version("good"), o.version("bad")
-	o.deploy(o.Document(5, good), o.Document(5, o.policy("cert")))
+	o.deploy(kit.Document(5, good), kit.Document(5, o.policy("cert")))
 	o.open()
-	o.deploy(o.Document(6, bad), o.Document(6, o.policy("file")))
+	o.deploy(kit.Document(6, bad), kit.Document(6, o.policy("file")))
 	o.open()
-	o.deploy(o.Document(5, good), o.Document(5, o.policy("cert")))
+	o.deploy(kit.Document(5, good), kit.Document(5, o.policy("cert")))
 	o.open()
 	for range 2 {
-		o.wantAccepted(o.accept(o.Signed(6, bad, o.Signing), o.Signed(6, o.policy("file"), o.Signing)))
+		o.wantAccepted(o.accept(kit.Signed(6, bad, o.Signing), kit.Signed(6, o.policy("file"), o.Signing)))
 		o.want(5, "good")
 		if e := o.store.Set().Policy.Envelope; e.Serial != 5 {
 			t.Fatalf("policy has serial %d", e.Serial)
 		}
 	}
-	o.wantAccepted(o.accept(o.Signed(7, good, o.Signing), o.Signed(7, o.policy("cert"), o.Signing)))
+	o.wantAccepted(o.accept(kit.Signed(7, good, o.Signing), kit.Signed(7, o.policy("cert"), o.Signing)))
 	o.want(7, "good")
 }
 
 func TestSerialThenDigest(t *testing.T) {
 	o := newOrigins(t)
 	a, b := o.version("a"), o.version("b")
-	if d := o.Document(5, a); d.Envelope.Newer(o.Document(5, b).Envelope) {
+	if d := kit.Document(5, a); d.Envelope.Newer(kit.Document(5, b).Envelope) {
 		a, b = b, a
 	}
-	o.deploy(o.Document(5, a))
+	o.deploy(kit.Document(5, a))
 	o.open()
-	o.wantAccepted(o.accept(o.Signed(5, b, o.Signing)))
+	o.wantAccepted(o.accept(kit.Signed(5, b, o.Signing)))
 	o.want(5, b.Roles[0])
-	o.wantRefused(o.accept(o.Signed(5, a, o.Signing)), api.Transient, CodeOlder, "serial 5")
+	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), api.Transient, CodeOlder, "serial 5")
 	o.want(5, b.Roles[0])
 }
 
 func TestPinnedKeys(t *testing.T) {
 	o := newOrigins(t)
-	second, third := SigningKey(t, "demo-2"), SigningKey(t, "demo-3")
-	o.deploy(o.Document(1, o.version("a")))
+	second, third := kit.SigningKey("demo-2"), kit.SigningKey("demo-3")
+	o.deploy(kit.Document(1, o.version("a")))
 	o.open()
-	o.wantRefused(o.accept(o.Signed(2, o.version("b"), second)), api.Denied, CodeTampered, `signature by "demo-2" does not verify with any pinned key: publish with a key that this host pins, or deploy its closure`)
+	o.wantRefused(o.accept(kit.Signed(2, o.version("b"), second)), api.Denied, CodeTampered, `signature by "demo-2" does not verify with any pinned key: publish with a key that this host pins, or deploy its closure`)
 
 	next := o.version("b")
 	next.Trust.SigningKeys = []string{second.ToPublicKey().String()}
-	o.wantAccepted(o.accept(o.Signed(2, next, o.Signing))) // accepted under the old key, brings the new one
+	o.wantAccepted(o.accept(kit.Signed(2, next, o.Signing))) // accepted under the old key, brings the new one
 	o.want(2, "b")
 	last := o.version("c")
 	last.Trust.SigningKeys = []string{third.ToPublicKey().String()}
-	o.wantRefused(o.accept(o.Signed(3, last, o.Signing)), api.Denied, CodeTampered, `"demo-1"`)
-	o.wantAccepted(o.accept(o.Signed(3, last, second)))
+	o.wantRefused(o.accept(kit.Signed(3, last, o.Signing)), api.Denied, CodeTampered, `"demo-1"`)
+	o.wantAccepted(o.accept(kit.Signed(3, last, second)))
 	o.want(3, "c")
 
-	o.deploy(o.Document(1, o.version("d"))) // the closure is trusted, and so are its pins
+	o.deploy(kit.Document(1, o.version("d"))) // the closure is trusted, and so are its pins
 	o.open()
 	o.want(1, "d")
-	o.wantRefused(o.accept(o.Signed(9, last, third)), api.Denied, CodeTampered, `"demo-3"`)
-	o.wantAccepted(o.accept(o.Signed(9, next, o.Signing)))
+	o.wantRefused(o.accept(kit.Signed(9, last, third)), api.Denied, CodeTampered, `"demo-3"`)
+	o.wantAccepted(o.accept(kit.Signed(9, next, o.Signing)))
 	o.want(9, "b")
 }
 
 func TestRefusedFromTheNetwork(t *testing.T) {
 	o := newOrigins(t)
-	o.deploy(o.Document(1, o.version("a")))
+	o.deploy(kit.Document(1, o.version("a")))
 	o.open()
-	good := o.Signed(2, o.version("b"), o.Signing)
+	good := kit.Signed(2, o.version("b"), o.Signing)
 	edit := func(f func(*api.SignedDocument)) api.SignedDocument {
 		d := good
 		f(&d)
@@ -218,12 +216,12 @@ func TestRefusedFromTheNetwork(t *testing.T) {
 		"body":            {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Body += "\n" })}, api.Denied, CodeTampered, "the body was changed"},
 		"envelope":        {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Envelope = strings.Replace(d.Envelope, `"serial":2`, `"serial":3`, 1) })}, api.Denied, CodeTampered, "does not verify"},
 		"twice":           {[]api.SignedDocument{good, good}, api.Denied, api.CodeMalformed, "two documents of kind manifest"},
-		"another host":    {[]api.SignedDocument{o.Signed(2, foreign, o.Signing)}, api.Denied, CodeForeign, "manifest is for demo/raishan, this host is demo/ursula"},
-		"another cluster": {[]api.SignedDocument{o.Signed(2, elsewhere, o.Signing)}, api.Denied, CodeForeign, "manifest is for other/ursula"},
-		"no roots":        {[]api.SignedDocument{o.Signed(2, rootless, o.Signing)}, api.Denied, api.CodeMalformed, "no trust roots"},
-		"not a key":       {[]api.SignedDocument{o.Signed(2, unpinned, o.Signing)}, api.Denied, api.CodeMalformed, `trust key "demo-1"`},
-		"policy alone":    {[]api.SignedDocument{o.Signed(2, o.policy("cert"), o.Signing)}, api.Transient, api.CodeMissing, "no manifest"},
-		"good manifest, bad policy": {[]api.SignedDocument{good, o.Signed(2, o.policy("cert"), SigningKey(t, "demo-1"))},
+		"another host":    {[]api.SignedDocument{kit.Signed(2, foreign, o.Signing)}, api.Denied, CodeForeign, "manifest is for demo/raishan, this host is demo/ursula"},
+		"another cluster": {[]api.SignedDocument{kit.Signed(2, elsewhere, o.Signing)}, api.Denied, CodeForeign, "manifest is for other/ursula"},
+		"no roots":        {[]api.SignedDocument{kit.Signed(2, rootless, o.Signing)}, api.Denied, api.CodeMalformed, "no trust roots"},
+		"not a key":       {[]api.SignedDocument{kit.Signed(2, unpinned, o.Signing)}, api.Denied, api.CodeMalformed, `trust key "demo-1"`},
+		"policy alone":    {[]api.SignedDocument{kit.Signed(2, o.policy("cert"), o.Signing)}, api.Transient, api.CodeMissing, "no manifest"},
+		"good manifest, bad policy": {[]api.SignedDocument{good, kit.Signed(2, o.policy("cert"), kit.SigningKey("demo-1"))},
 			api.Denied, CodeTampered, "policy of ursula"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +235,7 @@ func TestRefusedFromTheNetwork(t *testing.T) {
 // A set is all of it or nothing, and policies are ordered as manifests are.
 func TestPolicies(t *testing.T) {
 	o := newOrigins(t)
-	o.deploy(o.Document(1, o.version("a")), o.Document(1, o.policy("cert")))
+	o.deploy(kit.Document(1, o.version("a")), kit.Document(1, o.policy("cert")))
 	o.open()
 	kind := func() string {
 		for k := range o.store.Set().Policy.Policy().Kinds {
@@ -248,24 +246,24 @@ func TestPolicies(t *testing.T) {
 	if kind() != "cert" {
 		t.Fatal(kind())
 	}
-	o.wantAccepted(o.accept(o.Signed(1, o.version("a"), o.Signing), o.Signed(2, o.policy("oidc"), o.Signing)))
+	o.wantAccepted(o.accept(kit.Signed(1, o.version("a"), o.Signing), kit.Signed(2, o.policy("oidc"), o.Signing)))
 	o.want(1, "a")
 	if kind() != "oidc" {
 		t.Error(kind())
 	}
-	o.wantRefused(o.accept(o.Signed(3, o.version("b"), o.Signing), o.Signed(1, o.policy("cert"), o.Signing)), api.Transient, CodeOlder, "policy has serial 1")
+	o.wantRefused(o.accept(kit.Signed(3, o.version("b"), o.Signing), kit.Signed(1, o.policy("cert"), o.Signing)), api.Transient, CodeOlder, "policy has serial 1")
 	o.want(1, "a")
-	o.wantAccepted(o.accept(o.Signed(3, o.version("b"), o.Signing))) // withholding takes nothing away
+	o.wantAccepted(o.accept(kit.Signed(3, o.version("b"), o.Signing))) // withholding takes nothing away
 	o.want(3, "b")
 	if kind() != "oidc" {
 		t.Error(kind())
 	}
-	second := SigningKey(t, "demo-2")
+	second := kit.SigningKey("demo-2")
 	next := o.version("c")
 	next.Trust.SigningKeys = []string{second.ToPublicKey().String()}
-	o.wantAccepted(o.accept(o.Signed(4, next, o.Signing), o.Signed(4, o.policy("config"), second)))
+	o.wantAccepted(o.accept(kit.Signed(4, next, o.Signing), kit.Signed(4, o.policy("config"), second)))
 	o.want(4, "c")
-	o.deploy(o.Document(1, o.version("a"))) // the closure alone says that there is none any more
+	o.deploy(kit.Document(1, o.version("a"))) // the closure alone says that there is none any more
 	o.open()
 	o.want(1, "a")
 	if o.store.Set().Policy != nil {
@@ -283,14 +281,14 @@ func TestOpenRefuses(t *testing.T) {
 		"policy of another": {func(o *origins) {
 			p := o.policy("cert")
 			p.Host = "raishan"
-			o.deploy(o.Document(2, o.version("b")), o.Document(2, p))
+			o.deploy(kit.Document(2, o.version("b")), kit.Document(2, p))
 		}, "policy is for demo/raishan, manifest for demo/ursula"},
 		"no closure, nothing accepted": {func(o *origins) { o.closure = ""; os.RemoveAll(o.layout.Documents()) }, "no documents: "},
 		"record":                       {func(o *origins) { overwrite(o.t, o.layout.State(), "{") }, "remove it to start again from the closure"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOrigins(t)
-			o.deploy(o.Document(1, o.version("a")))
+			o.deploy(kit.Document(1, o.version("a")))
 			o.open()
 			c.spoil(o)
 			if _, _, err := Open(o.layout, o.closure, nil); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -303,7 +301,7 @@ func TestOpenRefuses(t *testing.T) {
 // What is in force may be lost; the closure is there.
 func TestHeldIsBroken(t *testing.T) {
 	o := newOrigins(t)
-	o.deploy(o.Document(1, o.version("a")))
+	o.deploy(kit.Document(1, o.version("a")))
 	o.open()
 	overwrite(t, filepath.Join(florete.Current(o.layout.Documents()), "manifest.json"), "{}")
 	if note := o.open(); !strings.Contains(note, "because what was in force cannot be read") {
@@ -315,11 +313,11 @@ func TestHeldIsBroken(t *testing.T) {
 // Without a closure a host lives on what it has.
 func TestWithoutClosure(t *testing.T) {
 	o := newOrigins(t)
-	o.deploy(o.Document(1, o.version("a")))
+	o.deploy(kit.Document(1, o.version("a")))
 	o.open()
 	o.closure = ""
 	o.open()
-	o.wantAccepted(o.accept(o.Signed(2, o.version("b"), o.Signing)))
+	o.wantAccepted(o.accept(kit.Signed(2, o.version("b"), o.Signing)))
 	o.want(2, "b")
 }
 
@@ -335,17 +333,15 @@ func overwrite(t *testing.T, path, text string) {
 func FuzzAccept(f *testing.F) {
 	c := NewCluster(f)
 	layout, closure := florete.Layout(f.TempDir()), f.TempDir()
-	if err := c.Document(1, c.Manifest()).Write(closure); err != nil {
-		f.Fatal(err)
-	}
+	kit.Write(closure, kit.Document(1, c.Manifest()))
 	s, _, err := Open(layout, closure, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
 	m := c.Manifest()
 	m.Roles = []string{"more"}
-	good := c.Signed(2, m, c.Signing)
-	for _, d := range []api.SignedDocument{{Envelope: good.Envelope, Body: good.Body, Signature: "demo-1:AAAA"}, {Envelope: good.Envelope, Body: "{}", Signature: good.Signature}, c.Signed(2, m, SigningKey(f, "demo-1"))} {
+	good := kit.Signed(2, m, c.Signing)
+	for _, d := range []api.SignedDocument{{Envelope: good.Envelope, Body: good.Body, Signature: "demo-1:AAAA"}, {Envelope: good.Envelope, Body: "{}", Signature: good.Signature}, kit.Signed(2, m, kit.SigningKey("demo-1"))} {
 		b, err := json.Marshal(api.Artifact{Documents: []api.SignedDocument{d}})
 		if err != nil {
 			f.Fatal(err)

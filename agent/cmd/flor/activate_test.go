@@ -19,6 +19,7 @@ import (
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
 )
 
 // machine is a host whose provider listens on loopback.
@@ -40,10 +41,8 @@ func newMachine(t *testing.T) *machine {
 	m := c.Manifest()
 	m.Providers["forge"] = activationtest.Provides("forge", l.Addr().String())
 	closure := t.TempDir()
-	if err := c.Document(1, m).Write(closure); err != nil {
-		t.Fatal(err)
-	}
-	p.Offer(c.Signed(1, m, c.Signing))
+	kit.Write(closure, kit.Document(1, m))
+	p.Offer(kit.Signed(1, m, c.Signing))
 	told := filepath.Join(t.TempDir(), "told")
 	hook := filepath.Join(t.TempDir(), "hook")
 	if err := os.WriteFile(hook, fmt.Appendf(nil, "#!/bin/sh\necho \"$@\" >> %s\n", told), 0o755); err != nil {

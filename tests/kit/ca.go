@@ -1,0 +1,73 @@
+package kit
+
+import (
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/ca"
+)
+
+// age is how long ago the certificates of a CA were signed.
+const age = 30 * 24 * time.Hour
+
+// CA is the root of Domain and a provider's issuing CA below it, as florctl makes them.
+type CA struct {
+	Root, Issuing *ca.Authority
+}
+
+// NewCA makes a CA that nobody trusts yet.
+func NewCA() *CA {
+	root := must(ca.NewRoot(Domain, time.Now().Add(-age)))
+	return (&CA{Root: root}).Beside()
+}
+
+// Beside is the issuing CA of another provider, below the same root.
+func (c *CA) Beside() *CA {
+	key := must(ca.NewKey())
+	return &CA{c.Root, c.issuing(key, ca.IssuingLifetime-age)}
+}
+
+// Renew signs the issuing certificate anew, valid until now+lifetime.
+func (c *CA) Renew(lifetime time.Duration) { c.Issuing = c.issuing(c.Issuing.Key, lifetime) }
+
+func (c *CA) issuing(key crypto.Signer, lifetime time.Duration) *ca.Authority {
+	csr := must(ca.NewIssuingCSR(Domain, key))
+	return &ca.Authority{Certificate: must(c.Root.SignIssuing(csr, lifetime+age, time.Now().Add(-age))), Key: key}
+}
+
+// RootPEM is the root as documents have it.
+func (c *CA) RootPEM() string { return string(ca.EncodeCertificates(c.Root.Certificate)) }
+
+// Roots is what trusts the CA alone.
+func (c *CA) Roots() *florete.Roots { return must(florete.NewRoots(Domain, []string{c.RootPEM()})) }
+
+// Issue makes an SVID, valid until now+lifetime, which may be negative.
+func (c *CA) Issue(id florete.ID, lifetime time.Duration) *tls.Certificate {
+	key := must(ca.NewKey())
+	chain := c.Chain(id, key.Public(), lifetime)
+	svid := &tls.Certificate{PrivateKey: key, Leaf: chain[0]}
+	for _, link := range chain {
+		svid.Certificate = append(svid.Certificate, link.Raw)
+	}
+	return svid
+}
+
+// Chain is Issue for a key that somebody else has.
+func (c *CA) Chain(id florete.ID, key crypto.PublicKey, lifetime time.Duration) []*x509.Certificate {
+	now := time.Now()
+	leaf := must(c.Issuing.Issue(id, key, now.Add(lifetime), now.Add(min(lifetime, 0)-time.Hour)))
+	return []*x509.Certificate{leaf, c.Issuing.Certificate}
+}
+
+// EncodeSVID is an SVID as activation delivers it.
+func EncodeSVID(svid *tls.Certificate) (chain, key []byte) {
+	for _, der := range svid.Certificate {
+		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	der := must(x509.MarshalPKCS8PrivateKey(svid.PrivateKey))
+	return chain, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}

@@ -1,0 +1,59 @@
+package kit
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/replace"
+)
+
+// Document is a manifest or a policy with its envelope, unsigned. Lists that are nil are
+// written as empty ones: a document has no nulls.
+func Document(serial int64, body any) florete.Document {
+	raw := bytes.ReplaceAll(JSON(body), []byte(":null"), []byte(":[]"))
+	e := florete.Envelope{Schema: florete.EnvelopeSchema, Digest: florete.Digest(raw), Serial: serial, Rev: "8eeec93"}
+	switch b := body.(type) {
+	case florete.Manifest:
+		e.Kind, e.Cluster, e.Host = florete.DocManifest, b.Cluster, b.Host
+	case florete.Policy:
+		e.Kind, e.Cluster, e.Host = florete.DocPolicy, b.Cluster, b.Host
+	default:
+		panic(fmt.Sprintf("no document has a body of type %T", body))
+	}
+	return must(florete.Open(JSON(e), raw, ""))
+}
+
+// Signed is a document as the network carries it.
+func Signed(serial int64, body any, key signature.SecretKey) api.SignedDocument {
+	envelope, raw, _ := Document(serial, body).Bytes()
+	sig := must(key.Sign(nil, florete.SignedText(envelope)))
+	return api.SignedDocument{Envelope: string(envelope), Body: string(raw), Signature: sig.String()}
+}
+
+// Write puts a document in a directory.
+func Write(dir string, d florete.Document) {
+	check(os.MkdirAll(dir, 0o755))
+	check(d.Write(dir))
+}
+
+// Swap makes link lead to a new generation beside it that holds files. Keys are their
+// owner's alone, as activation delivers them.
+func Swap(link string, files map[string][]byte) {
+	check(os.MkdirAll(filepath.Dir(link), 0o755))
+	dir := must(os.MkdirTemp(filepath.Dir(link), "gen-"))
+	check(os.Chmod(dir, 0o755))
+	for name, b := range files {
+		mode := os.FileMode(0o444)
+		if name == florete.FileKey {
+			mode = 0o400
+		}
+		check(os.WriteFile(filepath.Join(dir, name), b, mode))
+	}
+	check(replace.Symlink(filepath.Base(dir), link))
+}

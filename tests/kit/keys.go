@@ -1,0 +1,37 @@
+package kit
+
+import (
+	"crypto/ed25519"
+	"encoding/pem"
+	"os"
+	"strings"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"golang.org/x/crypto/ssh"
+)
+
+// NewHostKey makes an SSH host key.
+func NewHostKey() ssh.Signer { return must(ssh.NewSignerFromKey(newEd25519())) }
+
+// WriteHostKey makes an SSH host key in a file.
+func WriteHostKey(path string) ssh.PublicKey {
+	key := newEd25519()
+	check(os.WriteFile(path, pem.EncodeToMemory(must(ssh.MarshalPrivateKey(key, ""))), 0o600))
+	return must(ssh.NewPublicKey(key.Public()))
+}
+
+// Authorized is a host key as documents have it.
+func Authorized(key ssh.PublicKey) string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
+}
+
+// SigningKey makes a key that signs documents.
+func SigningKey(name string) signature.SecretKey {
+	secret, _, err := signature.GenerateKeypair(name, nil)
+	return must(secret, err)
+}
+
+func newEd25519() ed25519.PrivateKey {
+	_, key, err := ed25519.GenerateKey(nil)
+	return must(key, err)
+}

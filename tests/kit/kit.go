@@ -1,0 +1,30 @@
+// Package kit makes what tests need of a cluster that no operator has: a CA and its SVIDs,
+// SSH host keys, needs and documents. It panics on what cannot be made, since then the
+// test is wrong; so programs of tests can use it too.
+package kit
+
+import (
+	"encoding/json"
+
+	"github.com/florete/florete"
+)
+
+// Domain is the trust domain of everything here.
+const Domain = "demo.flor"
+
+// ID is the ID in Domain of a short form, "kind/name" or "kind/node/name".
+func ID(short string) florete.ID { return must(florete.ParseID("spiffe://" + Domain + "/" + short)) }
+
+// JSON is v as JSON.
+func JSON(v any) json.RawMessage { return must(json.Marshal(v)) }
+
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,73 @@
+package kit
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"math/big"
+	"time"
+
+	"github.com/florete/florete/providers/ca"
+)
+
+// Sign makes a certificate that the product would not make. Without times it is valid an
+// hour before and after now.
+func Sign(template *x509.Certificate, key crypto.PublicKey, by *ca.Authority) *x509.Certificate {
+	if template.NotBefore.IsZero() {
+		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	}
+	return must(x509.ParseCertificate(must(x509.CreateCertificate(rand.Reader, template, by.Certificate, key, by.Key))))
+}
+
+// SelfSigned is Sign by the certificate's own key.
+func SelfSigned(template *x509.Certificate, key crypto.Signer) *x509.Certificate {
+	return Sign(template, key.Public(), &ca.Authority{Certificate: template, Key: key})
+}
+
+// OddIssuing is an issuing CA of Domain below root, changed before it is signed.
+func OddIssuing(root *ca.Authority, key crypto.Signer, change ...func(*x509.Certificate)) *ca.Authority {
+	c := issuing()
+	for _, f := range change {
+		f(c)
+	}
+	return &ca.Authority{Certificate: Sign(c, key.Public(), root), Key: key}
+}
+
+// LookAlikes are n CAs that could all have signed what an OddIssuing signed, of keys that
+// are as long as crypto/tls takes them.
+func LookAlikes(n int, of *ca.Authority) (all [][]byte) {
+	for range n {
+		c := issuing()
+		c.SubjectKeyId = of.Certificate.SubjectKeyId
+		all = append(all, Sign(c, RSA8192().Public(), of).Raw)
+	}
+	return all
+}
+
+func issuing() *x509.Certificate {
+	return &x509.Certificate{
+		Subject: pkix.Name{CommonName: "issuing"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		PermittedURIDomains: []string{Domain}, PermittedDNSDomainsCritical: true,
+	}
+}
+
+// forged is an RSA key with no private half: its signatures are noise.
+type forged struct{ public rsa.PublicKey }
+
+// RSA8192 is a forged key of 8192 bits, which costs nothing to make.
+func RSA8192() crypto.Signer {
+	b := make([]byte, 8192/8)
+	_ = must(rand.Read(b))
+	b[0] |= 0x80
+	b[len(b)-1] |= 1
+	return &forged{rsa.PublicKey{N: new(big.Int).SetBytes(b), E: 65537}}
+}
+
+func (f *forged) Public() crypto.PublicKey { return &f.public }
+
+func (f *forged) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
+	return make([]byte, f.public.Size()), nil
+}

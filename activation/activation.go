@@ -39,9 +39,9 @@ type Config struct {
 	// a need that was never fulfilled takes over instead of a request.
 	Adopt map[string]string
 
-	// Rotate is a directory where touching a file named after a need causes a new request
+	// Refetch is a directory where touching a file named after a need causes a new request
 	// for it, whatever its state; at most every ten seconds. Empty for none.
-	Rotate string
+	Refetch string
 
 	// ClockChanged receives when the wall clock was set or the machine has slept; nil to
 	// find out within a minute.

@@ -63,7 +63,7 @@ func TestAdopt(t *testing.T) {
 	}
 
 	// Asking for it takes it over for good.
-	h.config.Rotate = pushed(t, map[string]string{"oidc-outline": ""})
+	h.config.Refetch = pushed(t, map[string]string{"oidc-outline": ""})
 	h.wantExit(h.once(), ExitFulfilled)
 	h.wantCalls(h.forge, "oidc-outline", 1)
 	if len(h.notified) != 1 || strings.HasPrefix(h.file("oidc-outline", "client-secret"), "old ") {

@@ -15,10 +15,10 @@ import (
 // unseen where nothing reports it.
 const maxSleep = time.Minute
 
-// rotatePoll is how often activation checks Config.Rotate, and the shortest time between
+// refetchPoll is how often activation checks Config.Refetch, and the shortest time between
 // two requests that it causes for a need. Polling works under simulated time, where a
 // watch would not.
-const rotatePoll = 10 * time.Second
+const refetchPoll = 10 * time.Second
 
 // outcome is what came of one attempt or of notifying units.
 type outcome struct {
@@ -103,8 +103,8 @@ func (a *activation) clockChanged() {
 func (a *activation) begin(start func(func(context.Context) outcome)) time.Time {
 	now := time.Now().Round(0)
 	next := now.Add(maxSleep)
-	if a.Rotate != "" {
-		next = now.Add(rotatePoll)
+	if a.Refetch != "" {
+		next = now.Add(refetchPoll)
 	}
 	notAfter := func(at time.Time) {
 		if at.Before(next) {
@@ -127,7 +127,7 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 		n.state.Reconcile(a.observe(n))
 		due, ok := n.state.Due(n.Renew)
 		rotation := a.rotation(n)
-		if at := n.state.LastAttempt.Add(rotatePoll).Time; rotation != n.state.Rotation && rotation != 0 && (!ok || at.Before(due)) {
+		if at := n.state.LastAttempt.Add(refetchPoll).Time; rotation != n.state.Rotation && rotation != 0 && (!ok || at.Before(due)) {
 			due, ok = at, true
 		}
 		if !ok {
@@ -152,11 +152,11 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 // compared for equality alone, with the one that the last attempt serves: no order of
 // clocks can lose a request that came while that attempt was under way.
 func (a *activation) rotation(n *need) int64 {
-	if a.Rotate == "" {
+	if a.Refetch == "" {
 		return 0
 	}
 	// Another account's directory: a link there is no request.
-	fi, err := os.Lstat(filepath.Join(a.Rotate, n.ID))
+	fi, err := os.Lstat(filepath.Join(a.Refetch, n.ID))
 	if err != nil || !fi.Mode().IsRegular() {
 		return 0
 	}

@@ -20,7 +20,7 @@ import (
 func TestRotate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.config.Rotate = t.TempDir()
+		h.config.Refetch = t.TempDir()
 		h.touch("oidc-outline", time.Now().Add(-time.Hour))
 		h.touch("cert-node", time.Now().Add(365*24*time.Hour)) // a clock that was wrong
 		var granted atomic.Bool
@@ -39,7 +39,7 @@ func TestRotate(t *testing.T) {
 		h.touch("cert-node", time.Now())
 		h.touch("oidc-outline", time.Now())
 		granted.Store(true)
-		time.Sleep(rotatePoll + time.Second)
+		time.Sleep(refetchPoll + time.Second)
 		h.wantCalls(h.forge, "cert-node", 2)
 		h.wantCalls(h.forge, "oidc-outline", 2)
 		if h.file("cert-node", florete.FileKey) == key {
@@ -62,14 +62,14 @@ func TestRotateLosesNoRequest(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Nanosecond, 10 * time.Millisecond, 990 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHost(t)
-			h.config.Rotate = t.TempDir()
+			h.config.Refetch = t.TempDir()
 			time.Sleep(123 * time.Millisecond) // so that state on disk has other times than this
 			stop := h.run()
 			time.Sleep(time.Minute)
 			for serial := int64(2); serial < 8; serial++ {
 				h.publish(serial, h.manifest)
 				h.touch("config-documents", time.Now())
-				for range 2 * rotatePoll / (20 * time.Millisecond) {
+				for range 2 * refetchPoll / (20 * time.Millisecond) {
 					if time.Sleep(20 * time.Millisecond); h.inForce() == serial {
 						break
 					}
@@ -98,7 +98,7 @@ func (h *host) inForce() int64 {
 func (h *host) touch(id string, at time.Time) {
 	h.t.Helper()
 	made := filepath.Join(h.t.TempDir(), id) // with its time before anybody sees it
-	if err := errors.Join(os.WriteFile(made, nil, 0o644), os.Chtimes(made, at, at), os.Rename(made, filepath.Join(h.config.Rotate, id))); err != nil {
+	if err := errors.Join(os.WriteFile(made, nil, 0o644), os.Chtimes(made, at, at), os.Rename(made, filepath.Join(h.config.Refetch, id))); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -107,10 +107,10 @@ func (h *host) touch(id string, at time.Time) {
 func TestRotateFollowsNoLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.config.Rotate = t.TempDir()
+		h.config.Refetch = t.TempDir()
 		stop := h.run()
 		time.Sleep(time.Minute)
-		touched, link := filepath.Join(t.TempDir(), "touched"), filepath.Join(h.config.Rotate, "oidc-outline")
+		touched, link := filepath.Join(t.TempDir(), "touched"), filepath.Join(h.config.Refetch, "oidc-outline")
 		if err := errors.Join(os.WriteFile(touched, nil, 0o644), os.Chtimes(touched, time.Now(), time.Now()), os.Symlink(touched, link)); err != nil {
 			t.Fatal(err)
 		}

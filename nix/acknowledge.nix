@@ -13,7 +13,6 @@ let
     length
     ;
   inherit (import ./fault.nix) fault;
-  inherit (import ./text.nix) ;
 
   # What has no id or place was reported as that.
   list = filter (a: a.id != "" && a.place != "") clean.acknowledge;

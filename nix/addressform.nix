@@ -17,6 +17,9 @@ let
 in
 rec {
   octet = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+
+  # Of IP addresses: their form alone.
+  # isV4, isV6 :: Any -> Bool
   isV4 = matches "(${octet}\\.){3}${octet}";
   isV6 =
     v:
@@ -24,10 +27,13 @@ rec {
     && !contains ":::" v
     && !matches ":[^:].*|.*[^:]:" v
     && (length (split "::" v) == 3 || length (split "::" v) == 1 && length (split ":" v) == 15);
+
   # The last label of a name is not a number: 10.0.0.300 is a mistake, no name.
+  # isName :: Any -> Bool
   isName = matches "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?";
 
   # Addresses of one machine: not of none, of many or of all.
+  # isUnicast :: Any -> Bool
   isUnicast =
     v:
     matches "(25[0-4]|24[0-9]|22[0-3]|2[01][0-9]|1[0-9][0-9]|[1-9][0-9]?)(\\.${octet}){3}" v
@@ -37,11 +43,14 @@ rec {
       && (v == "::1" || !matches "(0:){5}(0|ffff):.*" (spelled v) || matches "(0:){7}1" (spelled v));
 
   # Not of a link: a link-local address does not name it.
+  # isMachine :: Any -> Bool
   isMachine =
     v:
     isUnicast v && !matches "[Ff][Ee][89AaBb].:.*" v
     || isName v && stringLength v <= 253 && !matches ".*\\.rete" v;
 
+  # "127.0.0.1:8080", "[::1]:8080", "db.example.org:5432"
+  # isHostPort :: Any -> Bool
   isHostPort =
     v:
     let
@@ -54,6 +63,7 @@ rec {
 
   # What net/url and Dex read: the parts of an http or https URL, null where it is none.
   #   "https://wiki.example.org:8443/cb?a=b" → "/cb?a=b"
+  # afterHost :: Any -> String | null
   afterHost =
     v:
     let

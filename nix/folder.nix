@@ -13,6 +13,7 @@
 # What starts with a dot or an underscore is left alone; at the top flake.nix, default.nix
 # and folders called otherwise too. A folder called almost like one of these is taken
 # for the attribute of its name, which mkCluster then refuses.
+# folder :: Path -> AttrSet
 root:
 let
   inherit (builtins)

@@ -2,6 +2,7 @@
 # Takes what language.nix cleaned; a reference to nothing is dropped here and
 # reported by check.nix. Everything is indexed once and lazy, so that one host of
 # ten thousand costs one host.
+# clean topology -> Topology
 clean:
 let
   inherit (builtins)

@@ -170,7 +170,7 @@ func (s *snapshot) with(errs ...error) *snapshot {
 }
 
 // start makes both sides, as soon as the node has an identity.
-func (f *forwarder) start(node *identity.SVID) error {
+func (f *forwarder) start(node *florete.SVID) error {
 	fresh, err := resetKey(node)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (f *forwarder) start(node *identity.SVID) error {
 
 // resetKey lets the peers of a killed forwarder learn from the next one that their connections
 // are gone. Where systemd keeps it for that one, a renewal in between changes nothing.
-func resetKey(node *identity.SVID) (*quic.StatelessResetKey, error) {
+func resetKey(node *florete.SVID) (*quic.StatelessResetKey, error) {
 	secret, err := x509.MarshalPKCS8PrivateKey(node.Cert.PrivateKey)
 	if err != nil {
 		return nil, fmt.Errorf("%s: key: %w", node.ID, err)

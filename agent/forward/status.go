@@ -62,7 +62,7 @@ func (f *forwarder) status() status.Report {
 	return r
 }
 
-func expires(s *identity.SVID) *time.Time {
+func expires(s *florete.SVID) *time.Time {
 	if s == nil {
 		return nil
 	}

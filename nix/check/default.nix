@@ -3,6 +3,7 @@
 # { top = [ … ]; hosts.<name> = [ … ]; services.<name> = [ … ]; …; warnings = { top = [ … ]; … }; }.
 # `clean` is what was written, `shapes` are the faults of how, `topology` has its
 # references followed.
+# AttrSet -> Faults
 {
   clean,
   shapes,

@@ -1,5 +1,6 @@
 # What the units of a host are made of, as a member of its cluster: a second instance
 # has names, directories and accounts of its own (instance.go repeats them).
+# String -> AttrSet
 instance:
 let
   inherit (builtins)
@@ -54,6 +55,7 @@ rec {
   current = need: "${state}/needs/${need}/current";
 
   # A command line of ours: the program, and a flag for each attribute.
+  # command :: String -> AttrSet -> String
   command =
     program: set:
     let
@@ -62,10 +64,12 @@ rec {
     concatStringsSep "" ([ program ] ++ map (n: " --${n}=${word flags.${n}}") (attrNames flags));
 
   # One argument of it, as systemd reads it.
+  # word :: Any -> String
   word = v: toJSON (replaceStrings [ "%" "$" ] [ "%%" "$$" ] (text v));
   text = v: if isBool v then (if v then "true" else "false") else toString v;
 
   # Of addresses to listen on, host:port or :port, does one need a privilege to listen?
+  # privileged :: [String] -> Bool
   privileged = any (address: fromJSON (elemAt (match ".*:([0-9]+)" address) 0) < 1024);
   bind = needed: if needed then "CAP_NET_BIND_SERVICE" else "";
 }

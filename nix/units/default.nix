@@ -5,6 +5,7 @@
 #
 # The argument names the instance of the host that they are for, "" where the host
 # is a member of one cluster.
+# String -> AttrSet
 instance:
 let
   inherit (builtins)

@@ -1,4 +1,5 @@
 # Reached when a need is fulfilled for the first time, and at each boot after that.
+# common -> needID -> Units
 common:
 let
   inherit (common) current unit;

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,6 +98,8 @@ func (r Row) log(ctx context.Context, l *slog.Logger) {
 	add(slog.String("message", r.Message), r.Message != "")
 	add(slog.Bool("enrolment", true), r.Enrolment)
 	add(slog.Bool("replayed", true), r.Replayed)
-	add(slog.Any("detail", r.Detail), len(r.Detail) > 0)
+	for _, k := range slices.Sorted(maps.Keys(r.Detail)) {
+		add(slog.String("detail."+k, r.Detail[k]), true)
+	}
 	l.LogAttrs(ctx, r.level(), string(r.Outcome), set...)
 }

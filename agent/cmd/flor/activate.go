@@ -51,7 +51,7 @@ is no failure.`,
 	f.StringVar(&c.Owner, "owner", "", "account of the forwarder, which gets the certificates that are for nobody else")
 	f.BoolVar(&c.Undivided, "undivided", false, "leave all files to this account, as it is without root")
 	f.StringToStringVar(&c.Adopt, "adopt", nil, "take a need over from files that are there, as `NEED=DIR`, without a request; may be repeated")
-	f.StringVar(&c.Rotate, "refetch", "", "directory where touching a file named after a need requests it again")
+	f.StringVar(&c.Refetch, "refetch", "", "directory where touching a file named after a need requests it again")
 	m.follow(cmd, "refetch", florete.Instance.Refetch)
 	f.StringVar(&hook, "hook", "", "program that is called with each unit to restart, instead of systemd")
 	f.BoolVar(&c.Once, "once", false, "make one pass and end")

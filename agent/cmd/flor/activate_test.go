@@ -131,7 +131,7 @@ func TestActivateExits(t *testing.T) {
 	}
 	m.provider.SetRefuse(nil)
 	m.want(activation.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once")
-	if b, err := os.ReadFile(m.told); err != nil || string(b) != "outline.service restart\n" {
+	if b, err := os.ReadFile(m.told); err != nil || string(b) != "outline.service\n" {
 		t.Errorf("hook was called with %q: %v", b, err)
 	}
 }

@@ -11,20 +11,17 @@ import (
 	"github.com/florete/florete"
 )
 
-// SVID is an X.509-SVID with its key. A renewed one is another *SVID.
-type SVID = florete.SVID
-
 // Set is the SVIDs of one host at one moment. It does not change. The zero Set
 // has none.
 type Set struct {
 	Trust *florete.Roots
-	svids map[florete.ID]*SVID
+	svids map[florete.ID]*florete.SVID
 }
 
 // SVID is the SVID of id, nil when it has not been delivered.
-func (s *Set) SVID(id florete.ID) *SVID { return s.svids[id] }
+func (s *Set) SVID(id florete.ID) *florete.SVID { return s.svids[id] }
 
-// Load reads the SVIDs of all cert needs. One that is unchanged is the same *SVID
+// Load reads the SVIDs of all cert needs. One that is unchanged is the same pointer
 // as in previous; one that cannot be used is left as it was in previous and is
 // among the problems. previous may be the zero Set.
 func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []error) {
@@ -35,7 +32,7 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 	if previous.Trust != nil && trust.Equal(previous.Trust) {
 		trust = previous.Trust
 	}
-	set := &Set{Trust: trust, svids: map[florete.ID]*SVID{}}
+	set := &Set{Trust: trust, svids: map[florete.ID]*florete.SVID{}}
 	var problems []error
 	for _, n := range m.Needs {
 		if !Delivers(n) {
@@ -71,7 +68,7 @@ func Delivers(n florete.Need) bool { return n.Kind == florete.KindCert && n.Deli
 // load reads the SVID of id and refuses one that would be of no use to a peer at any time.
 // One that has expired, or by a wrong clock is not valid yet, is accepted: its users check
 // the time, and nothing has to be read again when the clock is set.
-func load(trust *florete.Roots, dir string, id florete.ID) (*SVID, error) {
+func load(trust *florete.Roots, dir string, id florete.ID) (*florete.SVID, error) {
 	svid, err := florete.LoadSVID(dir, id)
 	if err != nil {
 		return nil, err

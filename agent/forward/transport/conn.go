@@ -15,7 +15,6 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/datagram"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 )
@@ -23,7 +22,7 @@ import (
 // conn is one connection to one endpoint of a target, made with one SVID.
 type conn struct {
 	quic     *quic.Conn
-	svid     *identity.SVID
+	svid     *florete.SVID
 	peer     Peer
 	endpoint string         // as the route has it
 	at       netip.AddrPort // where that led
@@ -38,7 +37,7 @@ type conn struct {
 }
 
 // usable reports whether new streams may go over the connection with svid.
-func (c *conn) usable(svid *identity.SVID) bool {
+func (c *conn) usable(svid *florete.SVID) bool {
 	return c.svid == svid && c.quic.Context().Err() == nil && time.Now().Before(c.until)
 }
 
@@ -115,7 +114,7 @@ func (c *conn) open(carries wire.StreamType) (*quic.Stream, error) {
 }
 
 // dial makes a connection. Only target's own certificate will do.
-func (p *Pool) dial(ctx context.Context, r Route, svid *identity.SVID, endpoint string, at netip.AddrPort) (*conn, error) {
+func (p *Pool) dial(ctx context.Context, r Route, svid *florete.SVID, endpoint string, at netip.AddrPort) (*conn, error) {
 	if err := routed(ctx, at); err != nil {
 		return nil, fmt.Errorf("endpoint %q: %w", endpoint, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
@@ -17,7 +16,7 @@ import (
 
 // connect makes a new connection for a route and makes it current. All addresses of all
 // endpoints are raced.
-func (p *Pool) connect(r Route, svid *identity.SVID) (*conn, error) {
+func (p *Pool) connect(r Route, svid *florete.SVID) (*conn, error) {
 	if len(r.Endpoints) == 0 {
 		return nil, fmt.Errorf("%s: no endpoint", r.Target.ID())
 	}

@@ -264,7 +264,7 @@ var (
 )
 
 // current is the connection in use; one that must not be used any more is retired.
-func (p *Pool) current(r Route, svid *identity.SVID) *conn {
+func (p *Pool) current(r Route, svid *florete.SVID) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.targets[targetKey{r.Caller, r.Target}]

@@ -186,7 +186,7 @@ func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	return config, nil
 }
 
-func earliest(svid *identity.SVID, peer Peer) time.Time {
+func earliest(svid *florete.SVID, peer Peer) time.Time {
 	a, b := svid.Cert.Leaf.NotAfter, peer.Leaf().NotAfter
 	if b.Before(a) {
 		return b

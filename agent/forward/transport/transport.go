@@ -17,7 +17,6 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/wire"
 )
 
@@ -126,7 +125,7 @@ func quicConfig() *quic.Config {
 }
 
 // tlsConfig is what both sides share.
-func tlsConfig(svid *identity.SVID, verify func(tls.ConnectionState) error) *tls.Config {
+func tlsConfig(svid *florete.SVID, verify func(tls.ConnectionState) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{wire.ALPN},

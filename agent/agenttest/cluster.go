@@ -1,3 +1,5 @@
+// Package agenttest is a small cluster for tests of the forwarder: hosts whose state
+// directories hold what activation would have put there, accounts and upstreams.
 package agenttest
 
 import (
@@ -11,22 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/tests/kit"
 )
 
 // The identities of a Cluster.
 var (
-	Outline = ID("service/outline")
-	Alice   = ID("user/alice")
-	Bob     = ID("user/bob")
-	Laptop  = ID("node/laptop")
-	Ursula  = ID("node/ursula")
+	Outline = kit.ID("service/outline")
+	Alice   = kit.ID("user/alice")
+	Bob     = kit.ID("user/bob")
+	Laptop  = kit.ID("node/laptop")
+	Ursula  = kit.ID("node/ursula")
 )
 
 // Cluster is two hosts: Ursula publishes Outline to Alice; Laptop, where this
 // process acts as Alice, reaches it. Bob has a SOCKS5 listener on Laptop too, and
 // is not allowed.
 type Cluster struct {
-	CA             *CA
+	CA             *kit.CA
 	Ursula, Laptop *Host
 	Publish, Reach florete.Forwarder // of Ursula, of Laptop
 	Local          string            // Laptop's listener for Outline
@@ -36,7 +39,7 @@ type Cluster struct {
 // NewCluster writes the state of both hosts; Outline's upstream is a TCP address.
 func NewCluster(t testing.TB, upstream string) *Cluster {
 	t.Helper()
-	ca := NewCA(t)
+	ca := kit.NewCA()
 	c := &Cluster{CA: ca, Ursula: NewHost(t, "ursula", ca), Laptop: NewHost(t, "laptop", ca)}
 	endpoint := Loopback().String()
 	c.Publish = florete.Forwarder{
@@ -51,19 +54,19 @@ func NewCluster(t testing.TB, upstream string) *Cluster {
 		Callers: []florete.Caller{{ID: Alice, UIDs: []uint32{me}}, {ID: Bob, UIDs: []uint32{me}}},
 		SOCKS:   []florete.SOCKS{{ID: Alice, Listen: a}, {ID: Bob, Listen: b}},
 	}
-	c.AcceptUrsula(t)
-	c.AcceptLaptop(t)
+	c.AcceptUrsula()
+	c.AcceptLaptop()
 	for id, h := range map[florete.ID]*Host{Ursula: c.Ursula, Outline: c.Ursula, Laptop: c.Laptop, Alice: c.Laptop, Bob: c.Laptop} {
-		h.Deliver(t, ca, id, time.Hour)
+		h.Deliver(ca, id, time.Hour)
 	}
 	return c
 }
 
 // AcceptUrsula puts Publish in force.
-func (c *Cluster) AcceptUrsula(t testing.TB) { t.Helper(); c.Ursula.Accept(t, c.Publish, Outline) }
+func (c *Cluster) AcceptUrsula() { c.Ursula.Accept(c.Publish, Outline) }
 
 // AcceptLaptop puts Reach in force.
-func (c *Cluster) AcceptLaptop(t testing.TB) { t.Helper(); c.Laptop.Accept(t, c.Reach, Alice, Bob) }
+func (c *Cluster) AcceptLaptop() { c.Laptop.Accept(c.Reach, Alice, Bob) }
 
 // LoopbackIP is this process's own.
 var LoopbackIP = func(pid int) netip.Addr {

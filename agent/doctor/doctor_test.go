@@ -25,6 +25,7 @@ import (
 	"github.com/florete/florete/agent/doctor"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit"
 )
 
 // ursula is her address.
@@ -65,8 +66,8 @@ func newPatient(t *testing.T) *patient {
 	p.write(p.HostKey+".pub", "ssh-ed25519 AAAA root@laptop\n", 0o644)
 	p.write(p.Hosts, "127.0.0.1 localhost # outline.demo.flor.rete\n"+ursula+" other outline.demo.flor.rete\n", 0o644)
 	p.Laptop.Provider = strings.TrimPrefix(p.provider.URL, "https://")
-	p.AcceptLaptop(t)
-	for _, n := range []string{"cert-node-laptop", "cert-user-alice", "cert-user-bob"} {
+	p.AcceptLaptop()
+	for _, n := range []string{"cert-node", "cert-user-alice", "cert-user-bob"} {
 		p.state(n, `{"state":"fulfilled"}`)
 	}
 	p.start(p.Ursula)
@@ -77,11 +78,6 @@ func newPatient(t *testing.T) *patient {
 // serve is a provider that presents an SVID.
 func (p *patient) serve(as string) {
 	p.Helper()
-	svid, key := p.CA.Issue(p, agenttest.ID(as), time.Hour)
-	cert, err := tls.X509KeyPair(svid, key)
-	if err != nil {
-		p.Fatal(err)
-	}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Date", time.Now().Add(p.date).UTC().Format(http.TimeFormat))
 		w.WriteHeader(http.StatusNotFound)
@@ -90,12 +86,13 @@ func (p *patient) serve(as string) {
 		addr := p.provider.Listener.Addr().String()
 		p.provider.Close()
 		s.Listener.Close()
+		var err error
 		if s.Listener, err = net.Listen("tcp", addr); err != nil {
 			p.Fatal(err)
 		}
 	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{*p.CA.Issue(kit.ID(as), time.Hour)}}
 	s.StartTLS()
 	p.Cleanup(s.Close)
 	p.provider = s
@@ -139,7 +136,7 @@ func (p *patient) state(need, text string) { p.write(p.Laptop.Layout.NeedStateFi
 
 // file is what is delivered for the node.
 func (p *patient) file(name string) string {
-	return filepath.Join(florete.Current(p.Laptop.Layout.Need("cert-node-laptop")), name)
+	return filepath.Join(florete.Current(p.Laptop.Layout.Need("cert-node")), name)
 }
 
 // sh runs a fix.
@@ -204,7 +201,7 @@ func TestDoctor(t *testing.T) {
 		"stale documents": {
 			hurt: func(p *patient) {
 				p.Laptop.StaleAfter = 3600
-				p.AcceptLaptop(p)
+				p.AcceptLaptop()
 				p.sh("mkdir " + p.Layout.Need("config-documents"))
 				p.state("config-documents", fmt.Sprintf(`{"state":"fulfilled","fulfilled":%d}`, time.Now().Add(-2*time.Hour).Unix()))
 				p.sh("touch --date=@" + fmt.Sprint(time.Now().Add(-3*time.Hour).Unix()) + " " + florete.Current(p.Layout.Documents()) + "/")
@@ -251,24 +248,24 @@ func TestDoctor(t *testing.T) {
 			begin: "needs: need cert-user-bob is denied: denied (not-granted): no grant", fix: "deploy forge and this host from one revision of the flake",
 		},
 		"need new": {
-			hurt:  func(p *patient) { p.sh("rm " + p.Layout.NeedStateFile("cert-node-laptop")) },
-			begin: "needs: need cert-node-laptop was never requested", fix: "systemctl restart florete-activate.service",
+			hurt:  func(p *patient) { p.sh("rm " + p.Layout.NeedStateFile("cert-node")) },
+			begin: "needs: need cert-node was never requested", fix: "systemctl restart florete-activate.service",
 		},
 		"SVID gone": {
 			hurt:  func(p *patient) { p.sh("rm -r " + p.Layout.Need("cert-user-bob") + "/current") },
 			begin: "identity: the SVID of user/bob is gone from ", fix: "systemctl restart florete-activate.service",
 		},
 		"SVID expired": {
-			hurt:  func(p *patient) { p.Laptop.Deliver(p, p.CA, agenttest.Bob, -time.Minute) },
+			hurt:  func(p *patient) { p.Laptop.Deliver(p.CA, agenttest.Bob, -time.Minute) },
 			begin: "identity: the SVID of user/bob expired 1m", fix: "systemctl restart florete-activate.service",
 		},
 		"issuing certificate that ends soon": {
 			hurt: func(p *patient) {
-				p.CA.Renew(p, 5*time.Minute) // of 65
-				p.Laptop.Deliver(p, p.CA, agenttest.Alice, time.Minute)
-				p.Laptop.Deliver(p, p.CA, agenttest.Bob, time.Minute)
+				p.CA.Renew(5 * time.Minute)
+				p.Laptop.Deliver(p.CA, agenttest.Alice, time.Minute)
+				p.Laptop.Deliver(p.CA, agenttest.Bob, time.Minute)
 			},
-			begin: `identity: the issuing certificate "issuing" ends on `, fix: "where the root's key is, run: ssh forge cat /var/lib/florete-provider/cert/issuing.csr | florctl ca sign | ssh forge flor-provider install-cert",
+			begin: `identity: the issuing certificate "demo.flor issuing" ends on `, fix: "where the root's key is, run: ssh forge cat /var/lib/florete-provider/cert/issuing.csr | florctl ca sign | ssh forge flor-provider install-cert",
 		},
 		"host key another": {
 			hurt:  func(p *patient) { p.write(p.HostKey+".pub", "ssh-ed25519 BBBB", 0o644) },
@@ -323,14 +320,14 @@ func TestDoctor(t *testing.T) {
 		},
 		"provider host": {
 			hurt: func(p *patient) {
-				p.Laptop.Provide(p, "oidc")
+				p.Laptop.Provide("oidc")
 				p.units["florete-provider-oidc.service"] = doctor.Unit{Load: "loaded", Active: "failed"}
 			},
 			begin: "units: florete-provider-oidc.service is failed", fix: "systemctl reset-failed florete-provider-oidc.service; systemctl restart florete-provider-oidc.service",
 		},
 		"a provider without settings": {
 			hurt: func(p *patient) {
-				p.Laptop.Provide(p, "oidc")
+				p.Laptop.Provide("oidc")
 				p.sh("rm " + filepath.Join(p.Etc, "provider.hujson"))
 				p.units["florete-provider-oidc.service"] = doctor.Unit{Load: "loaded", Active: "inactive"}
 			},
@@ -338,14 +335,14 @@ func TestDoctor(t *testing.T) {
 		},
 		"a provider that waits": {
 			hurt: func(p *patient) {
-				p.Laptop.Provide(p, "oidc")
+				p.Laptop.Provide("oidc")
 				p.units["florete-provider-oidc.service"] = doctor.Unit{Load: "loaded", Active: "active", Text: "waiting for the issuing certificate: run this"}
 			},
 			begin: "units: florete-provider-oidc.service is waiting for the issuing certificate: run this", fix: "what that says",
 		},
 		"a provider that fails": {
 			hurt: func(p *patient) {
-				p.Laptop.Provide(p, "oidc")
+				p.Laptop.Provide("oidc")
 				p.units["florete-provider-oidc.service"] = doctor.Unit{Load: "loaded", Active: "activating", Sub: "auto-restart", Log: "oidc users: no such file"}
 			},
 			begin: "units: florete-provider-oidc.service is activating (auto-restart): oidc users: no such file", fix: "mend what it reports; all of it: journalctl -u florete-provider-oidc.service",
@@ -364,8 +361,8 @@ func TestDoctor(t *testing.T) {
 		},
 		"an upstream that is down": {
 			hurt: func(p *patient) {
-				p.Reach.Publish = []florete.Published{{ID: agenttest.ID("service/local"), Upstream: agenttest.RefusingTCP(t), Allow: []florete.Allow{}}}
-				p.AcceptLaptop(p)
+				p.Reach.Publish = []florete.Published{{ID: kit.ID("service/local"), Upstream: agenttest.RefusingTCP(t), Allow: []florete.Allow{}}}
+				p.AcceptLaptop()
 				p.units["local.service"] = doctor.Unit{Load: "not-found"}
 			},
 			begin: "upstreams: behind service/local: dial tcp ", fix: "", // the address is not known here
@@ -373,7 +370,7 @@ func TestDoctor(t *testing.T) {
 		"an account that is missing": {
 			hurt: func(p *patient) {
 				p.Reach.Callers = append(p.Reach.Callers, florete.Caller{ID: agenttest.Bob, Users: []string{"no-such-account"}, UIDs: []uint32{}})
-				p.AcceptLaptop(p)
+				p.AcceptLaptop()
 				for problems := 0; problems == 0; time.Sleep(10 * time.Millisecond) {
 					r, _, err := status.Fetch(p.Context(), p.Laptop.Socket())
 					if err != nil {
@@ -420,7 +417,7 @@ func TestDoctor(t *testing.T) {
 		"a need of an instance": {
 			hurt: func(p *patient) {
 				p.Instance = "blue"
-				p.sh("rm " + p.Layout.NeedStateFile("cert-node-laptop"))
+				p.sh("rm " + p.Layout.NeedStateFile("cert-node"))
 			},
 			begin: "needs: ", fix: "systemctl restart florete_blue-activate.service",
 		},
@@ -460,7 +457,7 @@ func TestSilence(t *testing.T) {
 	p.stop["ursula"]()
 	name := strings.Repeat("a", 64) + ".example"
 	p.Laptop.Provider = name + ":4600"
-	p.AcceptLaptop(t)
+	p.AcceptLaptop()
 	found := strings.Join(p.findings(), "\n")
 	for _, want := range []string{
 		"names: lookup " + name + ": no such host => write ADDRESS " + name + " into " + p.Hosts,

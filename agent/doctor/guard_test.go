@@ -25,7 +25,7 @@ func TestGuard(t *testing.T) {
 		{"unix:/run/outline.sock", false, 0}, {"192.0.2.7:80", false, 0}, {"nas.example.org:80", false, 0},
 	} {
 		p.Publish.Publish[0] = florete.Published{ID: agenttest.Outline, Upstream: x.upstream, Allow: []florete.Allow{{ID: agenttest.Alice}}}
-		p.AcceptUrsula(t)
+		p.AcceptUrsula()
 		c.Guards = func(context.Context) bool { return x.guards }
 		for _, check := range doctor.Run(t.Context(), c).Checks {
 			if check.Name != "guard" {

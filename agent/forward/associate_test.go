@@ -10,6 +10,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // associate asks a SOCKS5 listener for UDP, and gives the socket to send to.
@@ -58,7 +59,7 @@ func TestAssociateRefuses(t *testing.T) {
 	upstream, senders := echoUDP(t)
 	c := newUDPCluster(t, upstream)
 	c.Reach.Reach = append(c.Reach.Reach, florete.Reachable{
-		ID: agenttest.ID("service/wiki"), Callers: []florete.ID{alice}, Listen: agenttest.Loopback(), Endpoints: []florete.Addresses{{"127.0.0.1:9"}},
+		ID: kit.ID("service/wiki"), Callers: []florete.ID{alice}, Listen: agenttest.Loopback(), Endpoints: []florete.Addresses{{"127.0.0.1:9"}},
 	})
 	c.acceptLaptop(t)
 	c.start(t)

@@ -41,13 +41,13 @@ func newCluster(t *testing.T, upstream string) *cluster {
 // a running agent has it in force.
 func (c *cluster) acceptUrsula(t *testing.T) {
 	t.Helper()
-	c.AcceptUrsula(t)
+	c.AcceptUrsula()
 	c.inForce(t, c.Ursula)
 }
 
 func (c *cluster) acceptLaptop(t *testing.T) {
 	t.Helper()
-	c.AcceptLaptop(t)
+	c.AcceptLaptop()
 	c.inForce(t, c.Laptop)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit"
 )
 
 // refusals waits until a host has counted n refusals for a reason, and returns the
@@ -117,10 +118,10 @@ func TestAllowListByFingerprint(t *testing.T) {
 
 func TestStrangerCAWithTheSameID(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
-	stranger := agenttest.NewCA(t)
-	c.Laptop.Roots = append(c.Laptop.Roots, stranger.Root) // the laptop itself is fooled
+	stranger := kit.NewCA()
+	c.Laptop.Roots = append(c.Laptop.Roots, stranger.RootPEM()) // the laptop itself is fooled
 	c.acceptLaptop(t)
-	c.Laptop.Deliver(t, stranger, alice, time.Hour)
+	c.Laptop.Deliver(stranger, alice, time.Hour)
 	c.start(t)
 	wantRefused(t, c.Local)
 	if detail, peer := refusals(t, c.Ursula, "bad-certificate", 1); peer != "" || !strings.Contains(detail, "claims to be "+alice.String()) {
@@ -132,10 +133,10 @@ func TestStrangerCAWithTheSameID(t *testing.T) {
 func TestImpostorOfAnotherCA(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	// ursula serves outline with a certificate that only ursula believes in.
-	stranger := agenttest.NewCA(t)
-	c.Ursula.Roots = append(c.Ursula.Roots, stranger.Root)
+	stranger := kit.NewCA()
+	c.Ursula.Roots = append(c.Ursula.Roots, stranger.RootPEM())
 	c.acceptUrsula(t)
-	c.Ursula.Deliver(t, stranger, outline, time.Hour)
+	c.Ursula.Deliver(stranger, outline, time.Hour)
 	c.start(t)
 	wantRefused(t, c.Local)
 	if detail, _ := refusals(t, c.Laptop, "impostor", 1); !strings.Contains(detail, "is not "+outline.String()) {
@@ -146,14 +147,14 @@ func TestImpostorOfAnotherCA(t *testing.T) {
 func TestExpiredSVID(t *testing.T) {
 	t.Run("of the caller", func(t *testing.T) {
 		c := newCluster(t, agenttest.Echo(t))
-		c.Laptop.Deliver(t, c.CA, alice, -time.Minute)
+		c.Laptop.Deliver(c.CA, alice, -time.Minute)
 		c.start(t)
 		wantRefused(t, c.Local)
 		refusals(t, c.Laptop, "expired", 1)
 	})
 	t.Run("of the target", func(t *testing.T) {
 		c := newCluster(t, agenttest.Echo(t))
-		c.Ursula.Deliver(t, c.CA, outline, -time.Minute)
+		c.Ursula.Deliver(c.CA, outline, -time.Minute)
 		c.start(t)
 		wantRefused(t, c.Local)
 		refusals(t, c.Ursula, "no-identity", 1)
@@ -255,22 +256,22 @@ func TestRotateThenReconnect(t *testing.T) {
 	if err := agenttest.Ping(first); err != nil {
 		t.Fatal(err)
 	}
-	stranger := agenttest.NewCA(t)
-	c.Ursula.Roots = []string{stranger.Root, c.CA.Root}
-	c.Laptop.Roots = []string{stranger.Root, c.CA.Root}
+	stranger := kit.NewCA()
+	c.Ursula.Roots = []string{stranger.RootPEM(), c.CA.RootPEM()}
+	c.Laptop.Roots = []string{stranger.RootPEM(), c.CA.RootPEM()}
 	c.acceptUrsula(t)
 	c.acceptLaptop(t)
 	// The stranger becomes the only root that ursula believes, and has not yet
 	// certified alice.
-	c.Ursula.Roots = []string{stranger.Root}
-	c.Ursula.Deliver(t, stranger, ursula, time.Hour)
-	c.Ursula.Deliver(t, stranger, outline, time.Hour)
+	c.Ursula.Roots = []string{stranger.RootPEM()}
+	c.Ursula.Deliver(stranger, ursula, time.Hour)
+	c.Ursula.Deliver(stranger, outline, time.Hour)
 	c.acceptUrsula(t)
 	wantReset(t, first)
 	wantRefused(t, c.Local)
 	refusals(t, c.Ursula, "bad-certificate", 1)
 
-	c.Laptop.Deliver(t, stranger, alice, time.Hour)
+	c.Laptop.Deliver(stranger, alice, time.Hour)
 	agenttest.WaitFor(t, "alice to be let in again", func() bool { return reaches(c.Local) })
 }
 
@@ -307,8 +308,8 @@ func TestRotationUnderTraffic(t *testing.T) {
 	for i := range 5 {
 		before := done.Load()
 		lifetime := time.Duration(i+2) * time.Hour
-		c.Laptop.Deliver(t, c.CA, alice, lifetime)
-		c.Ursula.Deliver(t, c.CA, outline, lifetime)
+		c.Laptop.Deliver(c.CA, alice, lifetime)
+		c.Ursula.Deliver(c.CA, outline, lifetime)
 		agenttest.WaitFor(t, "the new SVIDs", func() bool {
 			soon := time.Now().Add(lifetime - time.Minute)
 			return expiry(c.Laptop, alice).After(soon) && expiry(c.Ursula, outline).After(soon)

@@ -60,11 +60,11 @@ func TestWaitsForManifestAndIdentity(t *testing.T) {
 	if s := report(t, empty).State; s != "waiting" {
 		t.Errorf("state %q before the node has an identity", s)
 	}
-	empty.Deliver(t, c.CA, laptop, time.Hour)
+	empty.Deliver(c.CA, laptop, time.Hour)
 	agenttest.WaitFor(t, "the agent to run", func() bool { return report(t, empty).State == "running" })
 	wantRefused(t, c.Local)
 	refusals(t, empty, "no-identity", 1)
-	empty.Deliver(t, c.CA, alice, time.Hour)
+	empty.Deliver(c.CA, alice, time.Hour)
 	agenttest.WaitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
 }
 
@@ -114,7 +114,7 @@ func TestBadManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Something else changes, so that the agent looks.
-	c.Laptop.Deliver(t, c.CA, bob, time.Hour)
+	c.Laptop.Deliver(c.CA, bob, time.Hour)
 	if err := os.Mkdir(filepath.Join(c.Laptop.Layout.Documents(), "gen-new"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -236,9 +236,9 @@ func TestDrain(t *testing.T) {
 	done := make(chan error, 1)
 	addr := agenttest.Loopback()
 	c.Reach.Reach[0].Listen, c.Reach.SOCKS = addr, nil
-	second.Accept(t, c.Reach, alice)
-	second.Deliver(t, c.CA, laptop, time.Hour)
-	second.Deliver(t, c.CA, alice, time.Hour)
+	second.Accept(c.Reach, alice)
+	second.Deliver(c.CA, laptop, time.Hour)
+	second.Deliver(c.CA, alice, time.Hour)
 	go func() {
 		done <- forward.Run(ctx, forward.Config{Layout: second.Layout, Socket: second.Socket(), Grace: 2 * agenttest.Patience, Log: slog.New(slog.DiscardHandler)})
 	}()

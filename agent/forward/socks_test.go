@@ -77,7 +77,7 @@ func TestSOCKSReplies(t *testing.T) {
 	unpublished.acceptUrsula(t)
 	unpublished.start(t)
 	expired := newCluster(t, agenttest.Echo(t))
-	expired.Laptop.Deliver(t, expired.CA, alice, -time.Minute)
+	expired.Laptop.Deliver(expired.CA, alice, -time.Minute)
 	expired.start(t)
 	const name = "outline.demo.flor.rete"
 	for _, x := range []struct {

@@ -15,7 +15,7 @@ import (
 func TestStaleDocuments(t *testing.T) {
 	c := newCluster(t, hello(t))
 	c.Laptop.StaleAfter = 3600
-	c.AcceptLaptop(t)
+	c.AcceptLaptop()
 	run(t, c.Laptop)
 	agenttest.WaitFor(t, "the manifest", func() bool { return report(t, c.Laptop).Host == c.Laptop.Name })
 	if r := report(t, c.Laptop); r.Stale != 0 {

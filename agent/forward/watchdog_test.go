@@ -9,6 +9,7 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestWatchdog: every turn of the loop tells systemd, and turns come often enough
@@ -22,7 +23,7 @@ func TestWatchdog(t *testing.T) {
 	defer conn.Close()
 	t.Setenv("NOTIFY_SOCKET", path)
 	t.Setenv("WATCHDOG_USEC", "300000")
-	h := agenttest.NewHost(t, "laptop", agenttest.NewCA(t))
+	h := agenttest.NewHost(t, "laptop", kit.NewCA())
 	runWith(t, forward.Config{Layout: h.Layout, Socket: h.Socket(), Poll: time.Hour})
 	conn.SetReadDeadline(time.Now().Add(agenttest.Patience))
 	for alive, b := 0, make([]byte, 4096); alive < 3; {

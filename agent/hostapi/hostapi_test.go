@@ -97,15 +97,15 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("followed: %q", text)
 	}
 
-	h.want(202, "need cert-node-ursula: ", "POST", "/refetch?need=cert-node-ursula")
-	fi, err := os.Stat(filepath.Join(h.Refetch, "cert-node-ursula"))
+	h.want(202, "need cert-node: ", "POST", "/refetch?need=cert-node")
+	fi, err := os.Stat(filepath.Join(h.Refetch, "cert-node"))
 	if err != nil || time.Since(fi.ModTime()) > time.Minute {
 		t.Errorf("%v, %v", fi, err)
 	}
 	old := time.Now().Add(-time.Hour)
-	os.Chtimes(filepath.Join(h.Refetch, "cert-node-ursula"), old, old)
-	h.want(202, "", "POST", "/refetch?need=cert-node-ursula")
-	if fi, _ := os.Stat(filepath.Join(h.Refetch, "cert-node-ursula")); !fi.ModTime().After(old) {
+	os.Chtimes(filepath.Join(h.Refetch, "cert-node"), old, old)
+	h.want(202, "", "POST", "/refetch?need=cert-node")
+	if fi, _ := os.Stat(filepath.Join(h.Refetch, "cert-node")); !fi.ModTime().After(old) {
 		t.Error("the second request left no trace")
 	}
 }
@@ -117,22 +117,22 @@ func TestNames(t *testing.T) {
 		h.want(421, "want the name of this service", "GET", "/manifest", "Host", host)
 		h.want(421, "want the name of this service", "GET", "/status", "Host", host)
 		h.want(421, "want the name of this service", "GET", "/journal/outline", "Host", host)
-		h.want(421, "want the name of this service", "POST", "/refetch?need=cert-node-ursula", "Host", host, "Origin", "http://"+host)
+		h.want(421, "want the name of this service", "POST", "/refetch?need=cert-node", "Host", host, "Origin", "http://"+host)
 	}
 	for _, origin := range []string{"http://evil.example", "null", "http://127.0.0.1", "http://wiki.demo.flor.rete"} {
 		h.want(403, "", "GET", "/journal/outline", "Origin", origin)
-		h.want(403, "", "POST", "/refetch?need=cert-node-ursula", "Origin", origin)
+		h.want(403, "", "POST", "/refetch?need=cert-node", "Origin", origin)
 	}
-	if _, err := os.Stat(filepath.Join(h.Refetch, "cert-node-ursula")); err == nil {
+	if _, err := os.Stat(filepath.Join(h.Refetch, "cert-node")); err == nil {
 		t.Error("a refused request was carried out")
 	}
 	for _, host := range []string{"outline.demo.flor.rete:80", "Outline.Demo.flor.rete", "outline.demo.flor.rete."} {
 		h.want(200, "here", "GET", "/journal/outline", "Host", host, "Origin", "http://outline.demo.flor.rete")
-		h.want(202, "", "POST", "/refetch?need=cert-node-ursula", "Host", host)
+		h.want(202, "", "POST", "/refetch?need=cert-node", "Host", host)
 	}
 	// A name of what is not behind a Unix socket leads elsewhere.
 	h.Publish.Publish[0].Upstream = "127.0.0.1:1"
-	h.AcceptUrsula(t)
+	h.AcceptUrsula()
 	h.want(421, "", "GET", "/manifest")
 }
 
@@ -159,22 +159,22 @@ func TestRefuses(t *testing.T) {
 	h.want(404, `unit "--file=x"`, "GET", "/journal/--file=x")
 	h.want(400, `lines "1000000": want 1 to 10000`, "GET", "/journal/outline?lines=1000000")
 	h.want(400, `lines "-f"`, "GET", "/journal/outline?lines=-f")
-	h.want(404, `no such need "../x": this host has cert-node-ursula, cert-service-outline`, "POST", "/refetch?need=../x")
+	h.want(404, `no such need "../x": this host has cert-node, cert-service-outline`, "POST", "/refetch?need=../x")
 	h.want(400, `follow "yes": want 1`, "GET", "/journal/outline?follow=yes")
-	h.want(405, "", "GET", "/refetch?need=cert-node-ursula")
-	h.want(403, "", "POST", "/refetch?need=cert-node-ursula", "Origin", "https://elsewhere.example")
+	h.want(405, "", "GET", "/refetch?need=cert-node")
+	h.want(403, "", "POST", "/refetch?need=cert-node", "Origin", "https://elsewhere.example")
 	h.want(503, "is flor agent run running?", "GET", "/status")
 	newHost(t, "exit 1").want(503, "journal: exit status 1", "GET", "/journal/outline")
 	os.RemoveAll(string(h.Layout))
 	h.want(503, "no such file", "GET", "/manifest")
-	h.want(503, "no such file", "POST", "/refetch?need=cert-node-ursula")
+	h.want(503, "no such file", "POST", "/refetch?need=cert-node")
 
 	h = newHost(t, `echo never`)
 	h.url, h.admin = h.admin, h.url
 	for _, path := range []string{"/manifest", "/status", "/journal/outline"} {
 		h.want(404, "", "GET", path)
 	}
-	h.want(404, "", "POST", "/refetch?need=cert-node-ursula")
+	h.want(404, "", "POST", "/refetch?need=cert-node")
 }
 
 // TestInstance: journals of the host's other cluster are not for those of this one.
@@ -258,7 +258,7 @@ func TestThroughTheForwarder(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "host.sock")
 	h := newHost(t, "")
 	h.Publish.Publish[0].Upstream = "unix:" + socket
-	h.AcceptUrsula(t)
+	h.AcceptUrsula()
 	ln, err := status.Listen(socket)
 	if err != nil {
 		t.Fatal(err)

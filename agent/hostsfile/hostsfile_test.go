@@ -15,6 +15,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 const ends = "# florete: end"
@@ -44,7 +45,7 @@ func reach(names ...string) (m florete.Manifest) {
 	m.Cluster = "demo"
 	for i, name := range names {
 		listen := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 1, byte(i)}), 80)
-		m.Forwarder.Reach = append(m.Forwarder.Reach, florete.Reachable{ID: agenttest.ID(name), Listen: listen})
+		m.Forwarder.Reach = append(m.Forwarder.Reach, florete.Reachable{ID: kit.ID(name), Listen: listen})
 	}
 	return m
 }
@@ -165,11 +166,11 @@ func TestRun(t *testing.T) {
 
 	all := c.Reach.Reach
 	c.Reach.Reach = nil
-	c.AcceptLaptop(t)
+	c.AcceptLaptop()
 	wait("a service that went", func(text string) bool { return text == others+"\n" })
 
 	c.Reach.Reach = all
-	c.AcceptLaptop(t)
+	c.AcceptLaptop()
 	wait("a service that came", has)
 
 	if err := os.WriteFile(path+".new", []byte("127.0.0.1 localhost\n"), 0o644); err != nil {

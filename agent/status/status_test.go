@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit"
 )
 
 var now = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
@@ -35,7 +36,7 @@ func full() status.Report {
 		},
 		Published: []status.Published{{ID: agenttest.Outline, Upstream: "127.0.0.1:4654", Allow: []florete.ID{agenttest.Alice, agenttest.Bob}}},
 		Reachable: []status.Reachable{
-			{ID: agenttest.ID("service/dns"), Protocol: florete.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", Callers: []florete.ID{agenttest.Alice}, Endpoints: []florete.Addresses{{"192.0.2.1:4610"}, {"10.0.0.5:4610", "[2001:db8::5]:4610"}}},
+			{ID: kit.ID("service/dns"), Protocol: florete.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", Callers: []florete.ID{agenttest.Alice}, Endpoints: []florete.Addresses{{"192.0.2.1:4610"}, {"10.0.0.5:4610", "[2001:db8::5]:4610"}}},
 		},
 	}
 	r.PeerConnections = []usage.Row{
@@ -103,12 +104,13 @@ func TestPrintOfAnAgentThatWaits(t *testing.T) {
 
 // A serial that is a commit's time says how old the documents are.
 func TestPrintAge(t *testing.T) {
-	for serial, want := range map[int64]string{
-		now.Add(-72 * time.Hour).Unix(): "cluster demo, manifest 1785326400 8eeec93, of 72h0m0s ago\n",
-		7:                               "cluster demo, manifest 7 8eeec93\n",
+	for want, v := range map[string]status.Version{
+		"cluster demo, manifest 1785326400 8eeec93, of 72h0m0s ago\n": {Serial: now.Add(-72 * time.Hour).Unix(), Rev: "8eeec93"},
+		"cluster demo, manifest 7 8eeec93\n":                          {Serial: 7, Rev: "8eeec93"},
+		"cluster demo, manifest 7\n":                                  {Serial: 7},
 	} {
 		var out bytes.Buffer
-		status.Print(&out, status.Report{Cluster: "demo", Manifest: &status.Version{Serial: serial, Rev: "8eeec93"}}, now)
+		status.Print(&out, status.Report{Cluster: "demo", Manifest: &v}, now)
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got %q, want %q", out.String(), want)
 		}

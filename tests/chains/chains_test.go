@@ -2,7 +2,6 @@ package chains
 
 import (
 	"crypto"
-	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -16,16 +15,16 @@ import (
 	"time"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestChains: all verifiers accept and refuse the same, for the same reason.
 func TestChains(t *testing.T) {
-	ca := agenttest.NewCA(t)
-	m := &maker{t: t, ca: ca}
-	good := m.issuing(m.key())
+	m := maker{t}
+	trusted := m.unconstrained()
+	good := kit.OddIssuing(trusted.Root, m.key())
 	by := func(change func(*x509.Certificate)) func(florete.ID, bool) tls.Certificate {
-		i := m.issuing(m.key(), change)
+		i := kit.OddIssuing(trusted.Root, m.key(), change)
 		return func(id florete.ID, _ bool) tls.Certificate { return m.leaf(i, id, m.key()) }
 	}
 	leaf := func(key crypto.Signer, change ...func(*x509.Certificate)) func(florete.ID, bool) tls.Certificate {
@@ -33,11 +32,6 @@ func TestChains(t *testing.T) {
 	}
 	usage := func(u ...x509.ExtKeyUsage) func(*x509.Certificate) {
 		return func(c *x509.Certificate) { c.ExtKeyUsage = u }
-	}
-	curve := func(c elliptic.Curve) crypto.Signer {
-		k, err := ecdsa.GenerateKey(c, rand.Reader)
-		m.must(err)
-		return k
 	}
 	_, ed, err := ed25519.GenerateKey(rand.Reader)
 	m.must(err)
@@ -48,13 +42,15 @@ func TestChains(t *testing.T) {
 		chain func(id florete.ID, client bool) tls.Certificate
 		want  string // part of the reason; empty for none
 	}{
-		"as issued":          {leaf(m.key()), ""},
-		"key P-384":          {leaf(curve(elliptic.P384())), ""},
-		"key Ed25519":        {leaf(ed), ""},
-		"key RSA-2048":       {leaf(m.rsa(2048)), ""},
-		"issuing CA Ed25519": {func(id florete.ID, _ bool) tls.Certificate { return m.leaf(m.issuing(ed), id, m.key()) }, ""},
+		"as issued":    {leaf(m.key()), ""},
+		"key P-384":    {leaf(m.ecdsa(elliptic.P384())), ""},
+		"key Ed25519":  {leaf(ed), ""},
+		"key RSA-2048": {leaf(m.rsa(2048)), ""},
+		"issuing CA Ed25519": {func(id florete.ID, _ bool) tls.Certificate {
+			return m.leaf(kit.OddIssuing(trusted.Root, ed), id, m.key())
+		}, ""},
 		"below the root itself": {func(id florete.ID, _ bool) tls.Certificate {
-			return m.leaf(issuer{ca.RootCertificate, ca.RootKey}, id, m.key())
+			return m.leaf(trusted.Root, id, m.key())
 		}, "no name constraint"},
 		"issuing CA unconstrained":                          {by(func(c *x509.Certificate) { c.PermittedURIDomains = nil }), `issuing certificate "issuing": no name constraint, want one for demo.flor: sign it anew`},
 		"issuing CA of another trust domain, unconstrained": {by(func(c *x509.Certificate) { other(c); c.PermittedURIDomains = nil }), "no name constraint"},
@@ -64,10 +60,11 @@ func TestChains(t *testing.T) {
 		"constraint that is not critical":                   {by(func(c *x509.Certificate) { c.PermittedDNSDomainsCritical = false }), "want a critical one"},
 		"issuing CA for code signing":                       {by(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning} }), "lacks the extended key usage"},
 		"issuing certificate of no CA":                      {by(func(c *x509.Certificate) { c.IsCA, c.PermittedURIDomains = false, nil }), "not the certificate of a CA"},
-		"issuing CA RSA-1024":                               {func(id florete.ID, _ bool) tls.Certificate { return m.leaf(m.issuing(rsa1024), id, m.key()) }, "key is RSA of 1024 bits"},
+		"issuing CA RSA-1024": {func(id florete.ID, _ bool) tls.Certificate {
+			return m.leaf(kit.OddIssuing(trusted.Root, rsa1024), id, m.key())
+		}, "key is RSA of 1024 bits"},
 		"a stranger's": {func(id florete.ID, _ bool) tls.Certificate {
-			stranger := &maker{t: t, ca: agenttest.NewCA(t)}
-			return stranger.leaf(stranger.issuing(m.key()), id, m.key())
+			return m.leaf(kit.OddIssuing(kit.NewCA().Root, m.key()), id, m.key())
 		}, "unknown authority"},
 		"SVID of another trust domain": {func(id florete.ID, _ bool) tls.Certificate {
 			there, err := florete.ParseID("spiffe://other.flor/" + id.Short())
@@ -86,8 +83,8 @@ func TestChains(t *testing.T) {
 			return m.leaf(good, id, m.key(), usage(side(!client)))
 		}, "lacks the extended key usage"},
 		"key RSA-1024":          {leaf(rsa1024), "key is RSA of 1024 bits, want"},
-		"key RSA-8192":          {leaf(m.rsa8192()), "key is RSA of 8192 bits, want"},
-		"key P-521":             {leaf(curve(elliptic.P521())), "key is ECDSA P-521, want"},
+		"key RSA-8192":          {leaf(kit.RSA8192()), "key is RSA of 8192 bits, want"},
+		"key P-521":             {leaf(m.ecdsa(elliptic.P521())), "key is ECDSA P-521, want"},
 		"a CA":                  {leaf(m.key(), func(c *x509.Certificate) { c.IsCA, c.KeyUsage = true, x509.KeyUsageDigitalSignature }), "it is a CA's"},
 		"may sign certificates": {leaf(m.key(), func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageCRLSign }), "it is a CA's"},
 		"no URI":                {leaf(m.key(), uris()), "0 URI SANs, want exactly one"},
@@ -109,21 +106,21 @@ func TestChains(t *testing.T) {
 		}), "renew it or set the clock"},
 		"five certificates": {func(id florete.ID, _ bool) tls.Certificate {
 			c := m.leaf(good, id, m.key())
-			c.Certificate = append(c.Certificate, good.Raw, good.Raw, good.Raw)
+			c.Certificate = append(c.Certificate, good.Certificate.Raw, good.Certificate.Raw, good.Certificate.Raw)
 			return c
 		}, "chain of 5 certificates, want at most 4"},
 		"11 look-alike issuers RSA-8192": {func(id florete.ID, _ bool) tls.Certificate {
 			c := m.leaf(good, id, m.key())
-			c.Certificate = append(c.Certificate[:1], m.lookAlikes(11, good)...)
+			c.Certificate = append(c.Certificate[:1], kit.LookAlikes(11, good)...)
 			return c
 		}, "chain of 12 certificates, want at most 4"},
 		"3 look-alike issuers RSA-8192": {func(id florete.ID, _ bool) tls.Certificate {
 			c := m.leaf(good, id, m.key())
-			c.Certificate = append(c.Certificate[:1], m.lookAlikes(3, good)...)
+			c.Certificate = append(c.Certificate[:1], kit.LookAlikes(3, good)...)
 			return c
 		}, "key is RSA of 8192 bits, want"},
 	} {
-		t.Run(name, func(t *testing.T) { attack(t, ca, c.chain, c.want) })
+		t.Run(name, func(t *testing.T) { attack(t, trusted, c.chain, c.want) })
 	}
 
 	// QUIC takes no more than 16 KiB of a handshake.
@@ -134,10 +131,10 @@ func TestChains(t *testing.T) {
 	}
 	many := func(id florete.ID, _ bool) tls.Certificate {
 		c := m.leaf(good, id, m.key())
-		c.Certificate = append(c.Certificate[:1], m.lookAlikes(90, good)...)
+		c.Certificate = append(c.Certificate[:1], kit.LookAlikes(90, good)...)
 		return c
 	}
-	for _, v := range verifiers(t, ca)[:2] {
+	for _, v := range verifiers(t, trusted)[:2] {
 		for want, chain := range map[string]func(florete.ID, bool) tls.Certificate{
 			"bytes, want at most 16384":                long,
 			"chain of 91 certificates, want at most 4": many,
@@ -149,7 +146,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-func attack(t *testing.T, ca *agenttest.CA, chain func(florete.ID, bool) tls.Certificate, want string) {
+func attack(t *testing.T, ca *kit.CA, chain func(florete.ID, bool) tls.Certificate, want string) {
 	for _, v := range verifiers(t, ca) {
 		got := v.present(t, chain(v.peer, v.client))
 		if want == "" && got != "" || !strings.Contains(got, want) {

@@ -24,13 +24,14 @@ import (
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 var (
-	node     = agenttest.ID("node/ursula")
-	alice    = agenttest.ID("user/alice")
-	outline  = agenttest.ID("service/outline")
-	provider = agenttest.ID("service/drhorrible/florete-provider-cert")
+	node     = kit.ID("node/ursula")
+	alice    = kit.ID("user/alice")
+	outline  = kit.ID("service/outline")
+	provider = kit.ID("service/drhorrible/florete-provider-cert")
 )
 
 // verifier is one of the four ends of a connection that believe a chain.
@@ -43,7 +44,7 @@ type verifier struct {
 	present func(t *testing.T, c tls.Certificate) string
 }
 
-func verifiers(t *testing.T, ca *agenttest.CA) []verifier {
+func verifiers(t *testing.T, ca *kit.CA) []verifier {
 	return []verifier{
 		{"provider", true, node, providerServer(t, ca)},
 		{"provider's client", false, provider, providerClient(t, ca)},
@@ -53,11 +54,11 @@ func verifiers(t *testing.T, ca *agenttest.CA) []verifier {
 }
 
 // providerServer is a provider that has published nothing: who is let in reads that.
-func providerServer(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) string {
+func providerServer(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	e := providertest.NewEnv(t, "ursula")
 	var log logs
 	e.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	e.Policy.Trust.Roots = append(e.Policy.Trust.Roots, ca.Root)
+	e.Policy.Trust.Roots = append(e.Policy.Trust.Roots, ca.RootPEM())
 	e.Grant(node, "config-documents", config.Name, struct{}{})
 	e.Runs(config.Name, struct{}{}, func(*providertest.Env) server.Kind { return config.Artifacts(t.TempDir()) })
 	e.Start()
@@ -82,11 +83,7 @@ func providerServer(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certifi
 }
 
 // providerClient is a host that calls its provider.
-func providerClient(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) string {
-	roots, err := florete.NewRoots(agenttest.Domain, []string{ca.Root})
-	if err != nil {
-		t.Fatal(err)
-	}
+func providerClient(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	svid := host(t, ca, alice).SVID(alice).Cert
 	return func(t *testing.T, c tls.Certificate) string {
 		l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{c}, ClientAuth: tls.RequestClientCert})
@@ -96,7 +93,7 @@ func providerClient(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certifi
 		s := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"documents":[]}`)) })}
 		go s.Serve(l)
 		defer s.Close()
-		client := &api.Client{Node: node, Provider: florete.Provider{ID: provider, Addresses: []string{l.Addr().String()}}, Roots: roots, SVID: &svid}
+		client := &api.Client{Node: node, Provider: florete.Provider{ID: provider, Addresses: []string{l.Addr().String()}}, Roots: ca.Roots(), SVID: &svid}
 		if _, err := client.Artifact(t.Context()); err != nil {
 			return err.Error()
 		}
@@ -104,15 +101,15 @@ func providerClient(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certifi
 	}
 }
 
-func host(t *testing.T, ca *agenttest.CA, id florete.ID) *identity.Set {
+func host(t *testing.T, ca *kit.CA, id florete.ID) *identity.Set {
 	h := agenttest.NewHost(t, id.Name(), ca)
-	h.Accept(t, florete.Forwarder{}, id)
-	h.Deliver(t, ca, id, time.Hour)
+	h.Accept(florete.Forwarder{}, id)
+	h.Deliver(ca, id, time.Hour)
 	return h.Identities(t)
 }
 
 // inbound is a forwarder that publishes outline.
-func inbound(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) string {
+func inbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	set := host(t, ca, outline)
 	registry, err := transport.NewRegistry([]florete.Published{{ID: outline}})
 	if err != nil {
@@ -168,7 +165,7 @@ func inbound(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) s
 }
 
 // outbound is a forwarder that connects to outline for alice.
-func outbound(t *testing.T, ca *agenttest.CA) func(*testing.T, tls.Certificate) string {
+func outbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	set := host(t, ca, alice)
 	target, err := florete.Dial(outline)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	agentstatus "github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit"
 )
 
 // The scripts run the real program, each process of its own; get and unixget are
@@ -38,7 +39,7 @@ func TestScripts(t *testing.T) {
 			c := agenttest.NewCluster(t, strings.TrimPrefix(upstream.URL, "http://"))
 			// A host of its own, so that ursula is as she is everywhere.
 			api := agenttest.NewHost(t, "ursula", c.CA)
-			api.Accept(t, florete.Forwarder{Publish: []florete.Published{{ID: agenttest.ID("service/ursula/host"), Upstream: "unix:/run/florete-host.sock", Allow: []florete.Allow{}}}})
+			api.Accept(florete.Forwarder{Publish: []florete.Published{{ID: kit.ID("service/ursula/host"), Upstream: "unix:/run/florete-host.sock", Allow: []florete.Allow{}}}})
 			e.Setenv("API", string(api.Layout))
 			e.Setenv("URSULA", string(c.Ursula.Layout))
 			e.Setenv("LAPTOP", string(c.Laptop.Layout))

@@ -202,7 +202,7 @@ func TestKilled(t *testing.T) {
 	}
 	killed := time.Now()
 	ursula.end(syscall.SIGKILL)
-	c.Ursula.Deliver(t, c.CA, agenttest.Ursula, time.Hour)
+	c.Ursula.Deliver(c.CA, agenttest.Ursula, time.Hour)
 	ursula.start()
 	long.SetDeadline(killed.Add(14 * time.Second)) // QUIC's idle timeout is 15
 	if _, err := long.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/acl"
+	"github.com/florete/florete/tests/kit"
 )
 
 func TestList(t *testing.T) {
-	outline, wiki := agenttest.ID("service/outline"), agenttest.ID("service/wiki")
-	alice, bob := agenttest.ID("user/alice"), agenttest.ID("user/bob")
+	outline, wiki := kit.ID("service/outline"), kit.ID("service/wiki")
+	alice, bob := kit.ID("user/alice"), kit.ID("user/bob")
 	one, other := &x509.Certificate{Raw: []byte("one")}, &x509.Certificate{Raw: []byte("other")}
 	list := acl.Compile([]florete.Published{
 		{ID: outline, Allow: []florete.Allow{{ID: alice}, {ID: bob, Fingerprint: acl.Fingerprint(one)}}},

@@ -16,6 +16,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/tests/kit"
 )
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
@@ -170,7 +171,7 @@ func TestNextAtTheSameAddress(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	alice, node, outline := agenttest.ID("user/alice"), agenttest.ID("node/laptop"), agenttest.ID("service/outline")
+	alice, node, outline := kit.ID("user/alice"), kit.ID("node/laptop"), kit.ID("service/outline")
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/datagram"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/tests/kit"
 )
 
 func listen(t *testing.T) net.PacketConn {
@@ -46,12 +47,7 @@ func memory(t *testing.T) (here, there net.PacketConn) {
 // connect makes a QUIC connection of two ends.
 func connect(t *testing.T, here, there net.PacketConn, config *quic.Config) (client, server *quic.Conn) {
 	t.Helper()
-	svid, key := agenttest.NewCA(t).Issue(t, agenttest.Outline, time.Hour)
-	cert, err := tls.X509KeyPair(svid, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tlsConfig := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"test"}, InsecureSkipVerify: true}
+	tlsConfig := &tls.Config{Certificates: []tls.Certificate{*kit.NewCA().Issue(agenttest.Outline, time.Hour)}, NextProtos: []string{"test"}, InsecureSkipVerify: true}
 	from, to := &quic.Transport{Conn: here}, &quic.Transport{Conn: there}
 	t.Cleanup(func() { from.Close(); to.Close() })
 	ln, err := to.Listen(tlsConfig, &quic.Config{EnableDatagrams: true, MaxIncomingStreams: 1 << 16})

@@ -11,15 +11,16 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/tests/kit"
 )
 
-var alice, node = agenttest.ID("user/alice"), agenttest.ID("node/laptop")
+var alice, node = kit.ID("user/alice"), kit.ID("node/laptop")
 
-func setup(t *testing.T) (*agenttest.CA, *agenttest.Host) {
+func setup(t *testing.T) (*kit.CA, *agenttest.Host) {
 	t.Helper()
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	h := agenttest.NewHost(t, "laptop", ca)
-	h.Accept(t, florete.Forwarder{}, alice)
+	h.Accept(florete.Forwarder{}, alice)
 	return ca, h
 }
 
@@ -37,7 +38,7 @@ func TestLoad(t *testing.T) {
 	if set := h.Identities(t); set.SVID(alice) != nil || set.SVID(node) != nil {
 		t.Error("SVIDs before any was delivered")
 	}
-	h.Deliver(t, ca, alice, time.Hour)
+	h.Deliver(ca, alice, time.Hour)
 	set := h.Identities(t)
 	svid := set.SVID(alice)
 	if svid == nil || svid.ID != alice || !svid.Valid(time.Now()) || svid.Valid(time.Now().Add(2*time.Hour)) || svid.Valid(time.Now().Add(-2*time.Hour)) {
@@ -51,7 +52,7 @@ func TestLoad(t *testing.T) {
 // TestAnotherAccounts: what is delivered to another account is not the forwarder's.
 func TestAnotherAccounts(t *testing.T) {
 	ca, h := setup(t)
-	h.Deliver(t, ca, alice, time.Hour)
+	h.Deliver(ca, alice, time.Hour)
 	m := manifest(t, h)
 	for i := range m.Needs {
 		m.Needs[i].Deliver.Owner = "florete-provider"
@@ -63,13 +64,13 @@ func TestAnotherAccounts(t *testing.T) {
 
 func TestSameUntilRenewed(t *testing.T) {
 	ca, h := setup(t)
-	h.Deliver(t, ca, alice, time.Hour)
+	h.Deliver(ca, alice, time.Hour)
 	first := h.Identities(t)
 	second, _ := identity.Load(h.Layout, manifest(t, h), first)
 	if second.SVID(alice) != first.SVID(alice) || second.Trust != first.Trust {
 		t.Error("what did not change is another value")
 	}
-	h.Deliver(t, ca, alice, time.Hour)
+	h.Deliver(ca, alice, time.Hour)
 	third, _ := identity.Load(h.Layout, manifest(t, h), second)
 	if third.SVID(alice) == first.SVID(alice) {
 		t.Error("a renewed SVID is the same value")
@@ -79,11 +80,11 @@ func TestSameUntilRenewed(t *testing.T) {
 // TestUnusable: what cannot be used is a problem, and what was there stays.
 func TestUnusable(t *testing.T) {
 	ca, h := setup(t)
-	h.Deliver(t, ca, alice, time.Hour)
+	h.Deliver(ca, alice, time.Hour)
 	good := h.Identities(t)
-	current := florete.Current(h.Layout.Need(agenttest.CertNeed(alice)))
-	otherSVID, otherKey := ca.Issue(t, agenttest.ID("user/bob"), time.Hour)
-	strangers, strangersKey := agenttest.NewCA(t).Issue(t, alice, time.Hour)
+	current := florete.Current(h.Layout.Need(kit.CertNeed(alice).ID))
+	otherSVID, otherKey := kit.EncodeSVID(ca.Issue(kit.ID("user/bob"), time.Hour))
+	strangers, strangersKey := kit.EncodeSVID(kit.NewCA().Issue(alice, time.Hour))
 	key, err := os.ReadFile(filepath.Join(current, florete.FileKey))
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func TestUnusable(t *testing.T) {
 
 func TestExpiredIsLoaded(t *testing.T) {
 	ca, h := setup(t)
-	h.Deliver(t, ca, alice, -time.Minute)
+	h.Deliver(ca, alice, -time.Minute)
 	if svid := h.Identities(t).SVID(alice); svid == nil || svid.Valid(time.Now()) {
 		t.Errorf("SVID %+v, want one that is not valid", svid)
 	}
@@ -127,7 +128,7 @@ func TestExpiredIsLoaded(t *testing.T) {
 // A host may start with its clock years behind.
 func TestNotYetValidIsLoaded(t *testing.T) {
 	ca, h := setup(t)
-	h.Deliver(t, ca, alice, time.Hour)
+	h.Deliver(ca, alice, time.Hour)
 	synctest.Test(t, func(t *testing.T) { // where it is the year 2000
 		if svid := h.Identities(t).SVID(alice); svid == nil || svid.Valid(time.Now()) {
 			t.Errorf("SVID %+v, want one that is not valid", svid)
@@ -139,9 +140,9 @@ func TestNeedWithoutID(t *testing.T) {
 	_, h := setup(t)
 	m := manifest(t, h)
 	for request, want := range map[string]string{
-		`{}`:                   `need "cert-node-laptop": request has no id`,
-		`{"id":"alice"}`:       `need "cert-node-laptop": request: SPIFFE ID "alice"`,
-		`{"id":["spiffe://"]}`: `need "cert-node-laptop": request: `,
+		`{}`:                   `need "cert-node": request has no id`,
+		`{"id":"alice"}`:       `need "cert-node": request: SPIFFE ID "alice"`,
+		`{"id":["spiffe://"]}`: `need "cert-node": request: `,
 	} {
 		m.Needs[0].Request = []byte(request)
 		_, problems := identity.Load(h.Layout, m, &identity.Set{})

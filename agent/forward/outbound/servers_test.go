@@ -13,6 +13,7 @@ import (
 	"github.com/florete/florete/agent/forward/outbound"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/tests/kit"
 )
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
@@ -48,7 +49,7 @@ func start(t *testing.T, perUser int) *servers {
 // apply puts Reach in force.
 func (s *servers) apply(t *testing.T) {
 	t.Helper()
-	if errs := s.out.Apply(florete.Manifest{TrustDomain: agenttest.Domain, Forwarder: s.Reach}); len(errs) > 0 {
+	if errs := s.out.Apply(florete.Manifest{TrustDomain: kit.Domain, Forwarder: s.Reach}); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 }

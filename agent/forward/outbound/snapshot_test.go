@@ -9,6 +9,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // accepted is a connection to alice's SOCKS5 listener whose request is yet to come.
@@ -30,7 +31,7 @@ func (s *servers) accepted(t *testing.T) net.Conn {
 // request requests a connection to outline and returns the reply's code.
 func request(t *testing.T, c net.Conn) byte {
 	t.Helper()
-	const name = "outline." + agenttest.Domain + ".rete"
+	const name = "outline." + kit.Domain + ".rete"
 	c.Write(binary.BigEndian.AppendUint16(append([]byte{5, 1, 0, 3, byte(len(name))}, name...), 80))
 	var reply [10]byte
 	if _, err := io.ReadFull(c, reply[:]); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestSpread: callers begin with different forwarders, each always with the same, and only
@@ -18,7 +18,7 @@ func TestSpread(t *testing.T) {
 	}
 	first := map[string]int{}
 	for i := range hosts {
-		host := agenttest.ID(fmt.Sprintf("node/host-%d", i))
+		host := kit.ID(fmt.Sprintf("node/host-%d", i))
 		order := spread(host, all)
 		first[order[0][0]]++
 		if len(order) != forwarders {

@@ -13,11 +13,11 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/providers/api/race/racetest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // silent is an address where nobody answers.
@@ -42,7 +42,7 @@ func several(t *testing.T, addresses ...string) transport.Route {
 // TestAddressesOfOneForwarder: those that are dead, four here, are not waited for, each of
 // which would take as long as a handshake may, and all together longer than connecting may.
 func TestAddressesOfOneForwarder(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	s := server{addr: net.JoinHostPort("::1", "0")}
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
@@ -59,9 +59,9 @@ func TestAddressesOfOneForwarder(t *testing.T) {
 // TestImpostorAtAnAddress: in a network with the same addresses another forwarder answers,
 // or the right one cannot be reached.
 func TestImpostorAtAnAddress(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var other, s server
-	other.start(t, host(t, "raishan", agenttest.NewCA(t), outline))
+	other.start(t, host(t, "raishan", kit.NewCA(), outline))
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
 	p := pool(t, func() *identity.Set { return laptop })
@@ -73,7 +73,7 @@ func TestImpostorAtAnAddress(t *testing.T) {
 // TestNameWithSeveralAddresses: also one that, as Debian has it, leads to the own machine.
 func TestNameWithSeveralAddresses(t *testing.T) {
 	racetest.Names(t, map[string][]string{"ursula.example.org": {"127.0.1.1", "127.0.0.1"}})
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
@@ -92,7 +92,7 @@ func TestNameWithSeveralAddresses(t *testing.T) {
 // TestOrder: the forwarder that answered comes first, with the address where it did; the
 // one that failed comes last.
 func TestOrder(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	bad := server{refuse: wire.Unreachable}
@@ -139,7 +139,7 @@ func (h *heard) ReadFrom(b []byte) (int, net.Addr, error) {
 // TestAllAddresses: who listens on all addresses answers from the one that was called, or
 // no NAT and no firewall would let the answer through.
 func TestAllAddresses(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	s := server{addr: ":0"}
 	s.start(t, host(t, "ursula", ca, outline))
 	_, port, _ := net.SplitHostPort(s.addr)

@@ -8,17 +8,17 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestExhausted: when the other forwarder lets no further stream be opened, that is what
 // is said, at once.
 func TestExhausted(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	svid := host(t, "ursula", ca, outline).SVID(outline)
 	ln, err := quic.ListenAddr("127.0.0.1:0", &tls.Config{
 		Certificates: []tls.Certificate{svid.Cert}, NextProtos: []string{wire.ALPN}, ClientAuth: tls.RequireAnyClientCert,

@@ -12,15 +12,15 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestHandshakesEnd: one that is over, either way, does not count any more.
 func TestHandshakesEnd(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
@@ -56,7 +56,7 @@ func (d deaf) ReadFrom([]byte) (int, net.Addr, error) {
 // begins, and others are let in meanwhile.
 func TestForgedAddresses(t *testing.T) {
 	const forged, bound = 400, 128
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	ursula := host(t, "ursula", ca, outline)
 	var hellos atomic.Int64
 	config := transport.Server{

@@ -10,9 +10,9 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestEndpointThatIsNotResolved: a name server that says nothing keeps no other
@@ -24,7 +24,7 @@ func TestEndpointThatIsNotResolved(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
@@ -41,7 +41,7 @@ func TestEndpointThatIsNotResolved(t *testing.T) {
 // TestNoAnswer: a target's side that says nothing is waited for as long as the caller
 // wants, and avoided then.
 func TestNoAnswer(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	mute, err := quic.ListenAddr("127.0.0.1:0", &tls.Config{
 		Certificates: []tls.Certificate{host(t, "raishan", ca, outline).SVID(outline).Cert},
 		NextProtos:   []string{wire.ALPN}, ClientAuth: tls.RequireAnyClientCert,

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/tests/kit"
 )
 
 var published = []florete.Published{
-	{ID: agenttest.ID("service/outline")},
-	{ID: agenttest.ID("service/ursula/outline")},
-	{ID: agenttest.ID("vertex/outline")},
+	{ID: kit.ID("service/outline")},
+	{ID: kit.ID("service/ursula/outline")},
+	{ID: kit.ID("vertex/outline")},
 }
 
 func registry(t testing.TB) transport.Registry {
@@ -25,7 +25,7 @@ func registry(t testing.TB) transport.Registry {
 }
 
 func TestRegistryRefuses(t *testing.T) {
-	_, err := transport.NewRegistry([]florete.Published{{ID: agenttest.ID("user/alice")}})
+	_, err := transport.NewRegistry([]florete.Published{{ID: kit.ID("user/alice")}})
 	if want := "publish: spiffe://demo.flor/user/alice: a user cannot be dialled"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}

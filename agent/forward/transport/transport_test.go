@@ -18,21 +18,22 @@ import (
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/tests/kit"
 )
 
 var (
-	outline = agenttest.ID("service/outline")
-	wiki    = agenttest.ID("service/wiki")
-	alice   = agenttest.ID("user/alice")
+	outline = kit.ID("service/outline")
+	wiki    = kit.ID("service/wiki")
+	alice   = kit.ID("user/alice")
 )
 
 // host has SVIDs of all ids.
-func host(t *testing.T, name string, ca *agenttest.CA, ids ...florete.ID) *identity.Set {
+func host(t *testing.T, name string, ca *kit.CA, ids ...florete.ID) *identity.Set {
 	t.Helper()
 	h := agenttest.NewHost(t, name, ca)
-	h.Accept(t, florete.Forwarder{}, ids...)
+	h.Accept(florete.Forwarder{}, ids...)
 	for _, id := range ids {
-		h.Deliver(t, ca, id, time.Hour)
+		h.Deliver(ca, id, time.Hour)
 	}
 	return h.Identities(t)
 }
@@ -143,7 +144,7 @@ func try(t *testing.T, p *transport.Pool, r transport.Route) error {
 }
 
 func TestOneConnectionForManyStreams(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
@@ -163,7 +164,7 @@ func TestOneConnectionForManyStreams(t *testing.T) {
 }
 
 func TestRenewedSVIDGetsANewConnection(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	var laptop atomic.Pointer[identity.Set]
@@ -204,7 +205,7 @@ func TestRefusalIsSeenWhicheverWay(t *testing.T) {
 		"of the connection": {deny: wire.Unreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ca := agenttest.NewCA(t)
+			ca := kit.NewCA()
 			s.start(t, host(t, "ursula", ca, outline))
 			laptop := host(t, "laptop", ca, alice)
 			p := pool(t, func() *identity.Set { return laptop })
@@ -227,7 +228,7 @@ func TestRefusalIsSeenWhicheverWay(t *testing.T) {
 // TestCut: of the streams of a connection that is cut, those that were not served are tried
 // again, and no other.
 func TestCut(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.cut = make(chan func(first quic.StreamID), 1)
 	s.start(t, host(t, "ursula", ca, outline))
@@ -253,7 +254,7 @@ func TestCut(t *testing.T) {
 }
 
 func TestAnswerToAStreamGivenUp(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
@@ -271,7 +272,7 @@ func TestAnswerToAStreamGivenUp(t *testing.T) {
 
 // TestWrongSAN: the certificate is by the right CA, for another service.
 func TestWrongSAN(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	other := host(t, "raishan", ca, wiki).SVID(wiki).Cert
 	ln, err := quic.ListenAddr("127.0.0.1:0", &tls.Config{
 		Certificates: []tls.Certificate{other}, NextProtos: []string{wire.ALPN}, ClientAuth: tls.RequireAnyClientCert,
@@ -293,7 +294,7 @@ func TestWrongSAN(t *testing.T) {
 }
 
 func TestTargetWithoutSVID(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca))
 	laptop := host(t, "laptop", ca, alice)
@@ -309,7 +310,7 @@ func TestTargetWithoutSVID(t *testing.T) {
 }
 
 func TestUnknownName(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
@@ -352,7 +353,7 @@ func dialRaw(t *testing.T, addr string, config *tls.Config) (*quic.Conn, error) 
 
 func TestClientCertificateIsRequired(t *testing.T) {
 	var s server
-	s.start(t, host(t, "ursula", agenttest.NewCA(t), outline))
+	s.start(t, host(t, "ursula", kit.NewCA(), outline))
 	if _, err := dialRaw(t, s.addr, &tls.Config{}); err == nil || !strings.Contains(err.Error(), "certificate required") {
 		t.Errorf("error %v, want: certificate required", err)
 	}
@@ -362,7 +363,7 @@ func TestClientCertificateIsRequired(t *testing.T) {
 }
 
 func TestALPNIsRequired(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	cert := host(t, "laptop", ca, alice).SVID(alice).Cert
@@ -385,7 +386,7 @@ func (c *tickets) Put(key string, s *tls.ClientSessionState) {
 
 // TestNoResumption: a client that wants to resume gets nothing to do it with.
 func TestNoResumption(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	cache := &tickets{ClientSessionCache: tls.NewLRUClientSessionCache(8)}
@@ -405,7 +406,7 @@ func TestNoResumption(t *testing.T) {
 }
 
 func TestNextEndpoint(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -427,9 +428,9 @@ func TestNextEndpoint(t *testing.T) {
 
 // TestEndpointThatRefusesIsAvoided: the next stream goes to the other endpoint.
 func TestEndpointThatRefusesIsAvoided(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var bad, good server
-	bad.start(t, host(t, "raishan", agenttest.NewCA(t), outline))
+	bad.start(t, host(t, "raishan", kit.NewCA(), outline))
 	good.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
 	p := pool(t, func() *identity.Set { return laptop })
@@ -445,7 +446,7 @@ func TestEndpointThatRefusesIsAvoided(t *testing.T) {
 }
 
 func TestEndpointThatIsNoLongerListed(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	var before, now server
 	before.start(t, host(t, "raishan", ca, outline))
 	now.start(t, host(t, "ursula", ca, outline))
@@ -464,7 +465,7 @@ func TestEndpointThatIsNoLongerListed(t *testing.T) {
 // TestKilledServer: a server that vanished without a word and came back makes its
 // peers connect again, long before the idle timeout.
 func TestKilledServer(t *testing.T) {
-	ca := agenttest.NewCA(t)
+	ca := kit.NewCA()
 	ursula := host(t, "ursula", ca, outline)
 	s := server{addr: agenttest.Loopback().String(), resetKey: &quic.StatelessResetKey{1}}
 	s.start(t, ursula)

@@ -15,17 +15,13 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/tests/kit"
 )
 
 // pair is a connection, whose server's end is in the table.
 func pair(t *testing.T, table *Table, caller florete.ID, close func()) (client, server *quic.Conn, c *Conn) {
 	t.Helper()
-	svid, key := agenttest.NewCA(t).Issue(t, agenttest.Outline, time.Hour)
-	cert, err := tls.X509KeyPair(svid, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"test"}, InsecureSkipVerify: true}
+	config := &tls.Config{Certificates: []tls.Certificate{*kit.NewCA().Issue(agenttest.Outline, time.Hour)}, NextProtos: []string{"test"}, InsecureSkipVerify: true}
 	ln, err := quic.ListenAddr("127.0.0.1:0", config, &quic.Config{InitialConnectionReceiveWindow: 256 << 20, MaxConnectionReceiveWindow: 256 << 20})
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +138,7 @@ func TestTheHeaviestCaller(t *testing.T) {
 	var table Table
 	closed := map[string]int{}
 	for name, held := range map[string]int64{"alice 1": 3 << 20, "alice 2": 3 << 20, "bob": 5 << 20, "carol": 0} {
-		id := agenttest.ID("user/" + name[:3])
+		id := kit.ID("user/" + name[:3])
 		_, _, c := pair(t, &table, id, func() { closed[name]++ })
 		c.held = held
 	}

@@ -40,8 +40,8 @@ func forwarders(upstream string) (addr string, stop func(), err error) {
 	}()
 	c := agenttest.NewCluster(&t, upstream)
 	c.Publish.Publish[0].Protocol, c.Reach.Reach[0].Protocol = florete.UDP, florete.UDP
-	c.AcceptUrsula(&t)
-	c.AcceptLaptop(&t)
+	c.AcceptUrsula()
+	c.AcceptLaptop()
 	var started []*exec.Cmd
 	stop = func() {
 		for _, cmd := range started {
@@ -79,14 +79,12 @@ type tb struct {
 	dirs []string
 }
 
-func (*tb) Helper()                      {}
-func (*tb) Fatal(args ...any)            { panic(fmt.Sprint(args...)) }
-func (*tb) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
+func (*tb) Helper() {}
 
 func (t *tb) TempDir() string {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	t.dirs = append(t.dirs, dir)
 	return dir

@@ -226,8 +226,11 @@ func (p *Provider) answer(key string, q api.Request) (api.Answer, *api.Error) {
 		if lifetime == 0 {
 			lifetime = 24 * time.Hour
 		}
-		a = api.Answer{Expires: time.Now().Add(lifetime).Unix(), Values: map[string]string{
-			"svid": string(ca.EncodeCertificates(p.cluster.CA.Chain(body.ID, csr.PublicKey, lifetime)...)), "bundle": "whatever the provider says",
+		now, issuing := time.Now(), p.cluster.CA.Issuing
+		svid, err := issuing.Issue(body.ID, csr.PublicKey, now.Add(lifetime), now)
+		p.cluster.must(err)
+		a = api.Answer{Expires: now.Add(lifetime).Unix(), Values: map[string]string{
+			"svid": string(ca.EncodeCertificates(svid, issuing.Certificate)), "bundle": "whatever the provider says",
 		}}
 	}
 	p.answers[key] = api.Answer{Values: maps.Clone(a.Values), Expires: a.Expires}

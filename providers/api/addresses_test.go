@@ -12,6 +12,7 @@ import (
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/api/race/racetest"
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // listen is a TCP listener of an address of this machine.
@@ -28,15 +29,14 @@ func listen(t *testing.T, address string) net.Listener {
 // TestAddresses: the address counts at which the provider proves itself first. One that
 // leads to another machine, or takes connections and never answers, keeps no other waiting.
 func TestAddresses(t *testing.T) {
-	d := newDomain(t)
-	hour := time.Now().Add(time.Hour)
+	d := domain{t, kit.NewCA()}
 	empty := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"values":{"a":"b"}}`) }
-	serve := func(address string, svid tls.Certificate) string {
+	serve := func(address string, svid *tls.Certificate) string {
 		l := listen(t, address)
 		d.serve(l, svid, empty)
 		return l.Addr().String()
 	}
-	own, another := d.svid(provider, hour), d.svid(providertest.ID("service/raishan/florete-provider-cert"), hour)
+	own, another := d.Issue(provider, time.Hour), d.Issue(kit.ID("service/raishan/florete-provider-cert"), time.Hour)
 	real, six, elsewhere := serve("127.0.0.1:0", own), serve("[::1]:0", own), serve("127.0.0.1:0", another)
 	silent := listen(t, "127.0.0.1:0").Addr().String()
 	closed := listen(t, "127.0.0.1:0")

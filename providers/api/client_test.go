@@ -17,54 +17,27 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit"
 )
 
 var (
-	ursula       = providertest.ID("node/ursula")
-	provider     = providertest.ID("service/drhorrible/florete-provider-cert")
+	ursula       = kit.ID("node/ursula")
+	provider     = kit.ID("service/drhorrible/florete-provider-cert")
 	registration = api.Request{Need: "a", Body: json.RawMessage(`{}`)}
 )
 
 // domain is a trust domain without a provider.
 type domain struct {
-	t    *testing.T
-	root *ca.Authority
-}
-
-func newDomain(t *testing.T) domain {
-	t.Helper()
-	root, err := ca.NewRoot(providertest.Domain, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return domain{t, root}
-}
-
-func (d domain) svid(id florete.ID, until time.Time) tls.Certificate {
-	d.t.Helper()
-	key, err := ca.NewKey()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	leaf, err := d.root.Issue(id, key.Public(), until, time.Now())
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}
+	t *testing.T
+	*kit.CA
 }
 
 // client asks a server that presents a certificate and answers with h.
-func (d domain) client(server tls.Certificate, h http.HandlerFunc) *api.Client {
+func (d domain) client(server *tls.Certificate, h http.HandlerFunc) *api.Client {
 	d.t.Helper()
-	roots, err := florete.NewRoots(providertest.Domain, []string{string(ca.EncodeCertificates(d.root.Certificate))})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	own := d.svid(ursula, time.Now().Add(time.Hour))
 	return &api.Client{
-		Node: ursula, Provider: florete.Provider{ID: provider, Addresses: florete.Addresses{"127.0.0.1:1"}}, Roots: roots, SVID: &own,
+		Node: ursula, Provider: florete.Provider{ID: provider, Addresses: florete.Addresses{"127.0.0.1:1"}}, Roots: d.Roots(), SVID: d.Issue(ursula, time.Hour),
 		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -77,8 +50,8 @@ func (d domain) client(server tls.Certificate, h http.HandlerFunc) *api.Client {
 }
 
 // serve answers on l until the test ends.
-func (d domain) serve(l net.Listener, svid tls.Certificate, h http.HandlerFunc) {
-	config := &tls.Config{Certificates: []tls.Certificate{svid}, ClientAuth: tls.RequestClientCert}
+func (d domain) serve(l net.Listener, svid *tls.Certificate, h http.HandlerFunc) {
+	config := &tls.Config{Certificates: []tls.Certificate{*svid}, ClientAuth: tls.RequestClientCert}
 	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
 	var ended sync.WaitGroup
 	ended.Go(func() { s.Serve(tls.NewListener(l, config)) })
@@ -106,19 +79,18 @@ func (m memory) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestProviders: only the provider itself is asked.
 func TestProviders(t *testing.T) {
-	d, stranger := newDomain(t), newDomain(t)
-	hour := time.Now().Add(time.Hour)
+	d, stranger := domain{t, kit.NewCA()}, kit.NewCA()
 	for name, c := range map[string]struct {
-		presents tls.Certificate
+		presents *tls.Certificate
 		kind     api.ErrorKind
 		code     string
 		says     string
 	}{
-		"another service": {d.svid(providertest.ID("service/outline"), hour), api.Transient, api.CodeUntrusted, "presents spiffe://demo.flor/service/outline, want " + provider.String()},
-		"another's node":  {d.svid(providertest.ID("service/raishan/florete-provider-cert"), hour), api.Transient, api.CodeUntrusted, "check its address"},
-		"a stranger":      {stranger.svid(provider, hour), api.Transient, api.CodeUntrusted, "unknown authority"},
-		"an expired one":  {d.svid(provider, time.Now().Add(-time.Second)), api.Transient, api.CodeClock, "renew it or set the clock"},
-		"the root itself": {tls.Certificate{Certificate: [][]byte{d.root.Certificate.Raw}, PrivateKey: d.root.Key}, api.Transient, api.CodeUntrusted, "want spiffe://<trust-domain>"},
+		"another service": {d.Issue(kit.ID("service/outline"), time.Hour), api.Transient, api.CodeUntrusted, "presents spiffe://demo.flor/service/outline, want " + provider.String()},
+		"another's node":  {d.Issue(kit.ID("service/raishan/florete-provider-cert"), time.Hour), api.Transient, api.CodeUntrusted, "check its address"},
+		"a stranger":      {stranger.Issue(provider, time.Hour), api.Transient, api.CodeUntrusted, "unknown authority"},
+		"an expired one":  {d.Issue(provider, -time.Second), api.Transient, api.CodeClock, "renew it or set the clock"},
+		"the root itself": {&tls.Certificate{Certificate: [][]byte{d.Root.Certificate.Raw}, PrivateKey: d.Root.Key}, api.Transient, api.CodeUntrusted, "want spiffe://<trust-domain>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := d.client(c.presents, func(http.ResponseWriter, *http.Request) { t.Error("the request was sent") })
@@ -133,8 +105,8 @@ func TestProviders(t *testing.T) {
 
 // TestOddAnswers: whatever a provider sends is an answer, a refusal, or transient.
 func TestOddAnswers(t *testing.T) {
-	d := newDomain(t)
-	svid := d.svid(provider, time.Now().Add(time.Hour))
+	d := domain{t, kit.NewCA()}
+	svid := d.Issue(provider, time.Hour)
 	text := func(status int, body string, header ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			for i := 0; i < len(header); i += 2 {
@@ -182,9 +154,9 @@ func TestOddAnswers(t *testing.T) {
 
 // TestLongDocuments: documents may be long, and have a bound; what follows them counts.
 func TestLongDocuments(t *testing.T) {
-	d := newDomain(t)
+	d := domain{t, kit.NewCA()}
 	long := func(n int) error {
-		c := d.client(d.svid(provider, time.Now().Add(time.Hour)), func(w http.ResponseWriter, _ *http.Request) {
+		c := d.client(d.Issue(provider, time.Hour), func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, `{"documents":[]}`+strings.Repeat(" ", n-16))
 		})
 		_, err := c.Artifact(t.Context())
@@ -201,10 +173,10 @@ func TestLongDocuments(t *testing.T) {
 }
 
 func TestAnswer(t *testing.T) {
-	d := newDomain(t)
-	c := d.client(d.svid(provider, time.Now().Add(time.Hour)), func(w http.ResponseWriter, r *http.Request) {
+	d := domain{t, kit.NewCA()}
+	c := d.client(d.Issue(provider, time.Hour), func(w http.ResponseWriter, r *http.Request) {
 		want, err := registration.Key(ursula)
-		if err != nil || r.Header.Get(api.HeaderKey) != want || r.URL.Path != api.Path("oidc") || len(r.TLS.PeerCertificates) != 1 {
+		if err != nil || r.Header.Get(api.HeaderKey) != want || r.URL.Path != api.Path("oidc") || len(r.TLS.PeerCertificates) != 2 {
 			t.Errorf("%s, key %q, %v", r.URL, r.Header.Get(api.HeaderKey), err)
 		}
 		io.WriteString(w, `{"values":{"a":"b"},"expires":5}`)
@@ -224,8 +196,8 @@ func TestBeforeEnrolment(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	d := newDomain(t)
-	c := d.client(tls.Certificate{}, nil)
+	d := domain{t, kit.NewCA()}
+	c := d.client(&tls.Certificate{}, nil)
 	c.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no route") }
 	_, err := c.Do(t.Context(), api.Path("oidc"), registration)
 	providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
@@ -237,8 +209,8 @@ func TestUnreachable(t *testing.T) {
 // TestTimeout runs in virtual time: a provider that never answers costs 30 seconds.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDomain(t)
-		svid := d.svid(provider, time.Now().Add(time.Hour))
+		d := domain{t, kit.NewCA()}
+		svid := d.Issue(provider, time.Hour)
 		c, m := d.client(svid, nil), make(memory)
 		c.Dial = m.dial
 		d.serve(m, svid, func(_ http.ResponseWriter, r *http.Request) {

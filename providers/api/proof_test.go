@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // nobody signs for a key of small order, without a private one.
@@ -46,7 +46,7 @@ func TestWeakHostKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		st := api.Statement{Node: providertest.ID("node/ursula"), Provider: provider}
+		st := api.Statement{Node: kit.ID("node/ursula"), Provider: provider}
 		var proof *api.Proof
 		for i := 0; ; i++ { // nobody's signature is right for one message in four
 			st.Nonce = fmt.Sprint(i)

@@ -15,11 +15,12 @@ import (
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/tests/kit"
 )
 
 var (
-	ursula  = providertest.ID("node/ursula")
-	outline = providertest.ID("service/outline")
+	ursula  = kit.ID("node/ursula")
+	outline = kit.ID("service/outline")
 )
 
 // body asks for the SVID of id with a new key.
@@ -33,7 +34,7 @@ func body(t *testing.T, id florete.ID) json.RawMessage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return providertest.JSON(api.CertBody{ID: id, CSR: string(csr)})
+	return kit.JSON(api.CertBody{ID: id, CSR: string(csr)})
 }
 
 func TestConformance(t *testing.T) {
@@ -68,7 +69,7 @@ func TestAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	roots, err := florete.NewRoots(providertest.Domain, []string{a.Values["bundle"]})
+	roots, err := florete.NewRoots(kit.Domain, []string{a.Values["bundle"]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestMalformed(t *testing.T) {
 	for name, b := range map[string]string{
 		"no CSR":    `{"id":"spiffe://demo.flor/node/ursula"}`,
 		"bad CSR":   `{"csr":"x","id":"spiffe://demo.flor/node/ursula"}`,
-		"other CSR": string(providertest.JSON(map[string]any{"id": ursula, "csr": csr(t, outline)})),
+		"other CSR": string(kit.JSON(map[string]any{"id": ursula, "csr": csr(t, outline)})),
 	} {
 		_, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(b)})
 		t.Run(name, func(t *testing.T) { providertest.WantError(t, err, api.Invalid, api.CodeMalformed) })
@@ -127,7 +128,7 @@ func csr(t *testing.T, id florete.ID) string {
 
 func TestCompile(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
-	stranger, err := ca.NewRoot(providertest.Domain, time.Now())
+	stranger, err := ca.NewRoot(kit.Domain, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestCompile(t *testing.T) {
 		},
 	} {
 		var p florete.Policy
-		if err := json.Unmarshal(providertest.JSON(e.Policy), &p); err != nil {
+		if err := json.Unmarshal(kit.JSON(e.Policy), &p); err != nil {
 			t.Fatal(err)
 		}
 		change(&p)
@@ -193,12 +194,8 @@ func TestOwn(t *testing.T) {
 			}
 			last = got.Leaf
 		}
-		root, err := ca.NewRoot(providertest.Domain, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.Issuing = e.NewIssuing(root)
-		e.Policy.Trust.Roots = []string{string(ca.EncodeCertificates(root.Certificate))}
+		e.CA = kit.NewCA()
+		e.Policy.Trust.Roots = []string{e.RootPEM()}
 		if policy, err = issuer.Compile(e.Policy); err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit"
 )
 
 func enrolment(t *testing.T) (*providertest.Env, api.Request) {
@@ -42,7 +43,7 @@ func TestEnrol(t *testing.T) {
 		t.Fatalf("the same again: %v", err)
 	}
 	device, err := e.Store.Get(t.Context(), "cert/device/ursula")
-	if err != nil || !strings.Contains(string(device.Value), providertest.Authorized(e.HostKey(ursula))) {
+	if err != nil || !strings.Contains(string(device.Value), kit.Authorized(e.HostKey(ursula).PublicKey())) {
 		t.Errorf("device: %s, %v", device.Value, err)
 	}
 	rows := e.Audit()
@@ -61,7 +62,7 @@ func TestEnrolRefused(t *testing.T) {
 	e, r := enrolment(t)
 	t.Run("another host key", func(t *testing.T) {
 		c := e.Stranger(ursula)
-		c.HostKey = providertest.NewHostKey(t)
+		c.HostKey = kit.NewHostKey()
 		_, err := c.Enrol(t.Context(), r)
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 	})
@@ -69,12 +70,12 @@ func TestEnrolRefused(t *testing.T) {
 		newer := r
 		newer.Serial++
 		c := e.Stranger(ursula)
-		c.HostKey = providertest.NewHostKey(t)
+		c.HostKey = kit.NewHostKey()
 		_, err := c.Enrol(t.Context(), newer)
 		providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
 	})
 	t.Run("unknown node", func(t *testing.T) {
-		unknown := providertest.ID("node/unknown")
+		unknown := kit.ID("node/unknown")
 		q := r
 		q.Body = body(t, unknown)
 		_, err := e.Stranger(unknown).Enrol(t.Context(), q)
@@ -82,22 +83,22 @@ func TestEnrolRefused(t *testing.T) {
 	})
 	t.Run("the SVID of another", func(t *testing.T) {
 		q := r
-		q.Body = body(t, providertest.ID("node/raishan"))
+		q.Body = body(t, kit.ID("node/raishan"))
 		_, err := e.Stranger(ursula).Enrol(t.Context(), q)
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 	})
 	t.Run("no proof", func(t *testing.T) {
-		_, err := e.Post(t, nil, api.Path("cert"), "", providertest.JSON(r))
+		_, err := e.Post(t, nil, api.Path("cert"), "", kit.JSON(r))
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 	})
 	t.Run("a proof beside a certificate", func(t *testing.T) {
 		q := r
 		q.Proof = &api.Proof{Node: ursula}
-		_, err := e.Post(t, e.Client(ursula).SVID, api.Path("cert"), "", providertest.JSON(q))
+		_, err := e.Post(t, e.Client(ursula).SVID, api.Path("cert"), "", kit.JSON(q))
 		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 	})
 	t.Run("a proof of nobody", func(t *testing.T) {
-		body := strings.Replace(string(providertest.JSON(r)), `"need"`, `"proof":{},"need"`, 1)
+		body := strings.Replace(string(kit.JSON(r)), `"need"`, `"proof":{},"need"`, 1)
 		_, err := e.Post(t, nil, api.Path("cert"), "", []byte(body))
 		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 	})
@@ -130,7 +131,7 @@ func dial(t *testing.T, e *providertest.Env) *wire {
 
 func (w *wire) post(path, key string, v, answer any) error {
 	w.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, "https://provider"+path, bytes.NewReader(providertest.JSON(v)))
+	req, err := http.NewRequest(http.MethodPost, "https://provider"+path, bytes.NewReader(kit.JSON(v)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func TestReplay(t *testing.T) {
 	providertest.WantError(t, after.enrol(after.prove(r, key, proven.Proof.Nonce, asIs)), api.Denied, api.CodeReplayed)
 
 	for name, change := range map[string]func(*api.Statement){
-		"provider": func(s *api.Statement) { s.Provider = providertest.ID("service/raishan/florete-provider-cert") },
+		"provider": func(s *api.Statement) { s.Provider = kit.ID("service/raishan/florete-provider-cert") },
 		"CSR":      func(s *api.Statement) { s.CSR = []byte("another") },
 		"binding":  func(s *api.Statement) { s.Binding = make([]byte, 32) },
 	} {

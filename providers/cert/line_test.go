@@ -155,7 +155,7 @@ func TestOneMachine(t *testing.T) {
 	must(c, "and on")
 
 	e.Stop()
-	e.Issuing = e.NewIssuing(e.Root)
+	e.CA = e.CA.Beside()
 	e.Start()
 	must(c, "after another issuing certificate")
 	must(c, "and on")

@@ -10,6 +10,7 @@ import (
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // renew requests c's own SVID with a key pair of its own, and uses what it receives.
@@ -42,7 +43,7 @@ func obtain(t *testing.T, c *api.Client, need string, id florete.ID, do func(con
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: providertest.JSON(api.CertBody{ID: id, CSR: string(csr)})}
+	r := api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: string(csr)})}
 	a, err := do(t.Context(), api.Path("cert"), r)
 	if err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func TestReplaced(t *testing.T) {
 	enrol(t, &rekeyed)
 	good(&rekeyed, "the machine with its new key")
 
-	if err := renew(t, e.Client(providertest.ID("node/raishan"))); err != nil {
+	if err := renew(t, e.Client(kit.ID("node/raishan"))); err != nil {
 		t.Errorf("another node: %v", err)
 	}
 }
@@ -140,7 +141,7 @@ func TestStolen(t *testing.T) {
 	thief := *lawful
 	thief.HostKey = nil
 	providertest.WantError(t, renew(t, &thief), api.Denied, api.CodeDeviceKey)
-	thief.HostKey = providertest.NewHostKey(t)
+	thief.HostKey = kit.NewHostKey()
 	providertest.WantError(t, renew(t, &thief), api.Denied, api.CodeDeviceKey)
 	if err := renew(t, lawful); err != nil {
 		t.Error(err)

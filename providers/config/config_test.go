@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete"
@@ -17,9 +16,10 @@ import (
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
-var ursula, raishan = providertest.ID("node/ursula"), providertest.ID("node/raishan")
+var ursula, raishan = kit.ID("node/ursula"), kit.ID("node/raishan")
 
 // start runs a provider of the documents in dir, which both nodes may read.
 func start(t *testing.T, dir string) *providertest.Env {
@@ -33,42 +33,26 @@ func start(t *testing.T, dir string) *providertest.Env {
 }
 
 // documents are a policy of each host, unsigned: what a body says is no matter here.
-func documents(t *testing.T, serial int64, hosts ...string) map[string][]florete.Document {
-	t.Helper()
+func documents(serial int64, hosts ...string) map[string][]florete.Document {
 	all := map[string][]florete.Document{}
 	for _, h := range hosts {
-		dir := t.TempDir()
-		p := florete.Policy{
-			Cluster: "demo", Host: h, TrustDomain: providertest.Domain,
-			Trust:    florete.Trust{Roots: []string{}, SigningKeys: []string{}},
-			Provider: map[string]florete.Listening{},
-			Devices:  []florete.Device{}, Kinds: map[string]json.RawMessage{}, Grants: []florete.Grant{},
-		}
-		if err := providertest.WriteDocument(dir, florete.DocPolicy, p, serial); err != nil {
-			t.Fatal(err)
-		}
-		d, err := florete.Read(dir, florete.DocPolicy)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[h] = append(all[h], d)
+		all[h] = append(all[h], kit.Document(serial, florete.Policy{
+			Cluster: "demo", Host: h, TrustDomain: kit.Domain, Provider: map[string]florete.Listening{}, Kinds: map[string]json.RawMessage{},
+		}))
 	}
 	return all
 }
 
 func TestArtifact(t *testing.T) {
-	secret, public, err := signature.GenerateKeypair("demo-1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := kit.SigningKey("demo-1")
 	dir := filepath.Join(t.TempDir(), "published")
 	e := start(t, dir)
 	c := e.Client(ursula)
-	_, err = c.Artifact(t.Context())
+	_, err := c.Artifact(t.Context())
 	providertest.WantError(t, err, api.Transient, api.CodeMissing)
 
 	for serial := range int64(3) {
-		tree, err := publish.Sign(documents(t, 1000+serial, "ursula", "raishan"), secret, time.Now())
+		tree, err := publish.Sign(documents(1000+serial, "ursula", "raishan"), secret, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +71,7 @@ func TestArtifact(t *testing.T) {
 		if err != nil || d.Envelope.Host != "ursula" || d.Envelope.Serial != 1000+serial {
 			t.Fatalf("got %+v, %v", d.Envelope, err)
 		}
-		if err := d.Verify([]string{public.String()}); err != nil {
+		if err := d.Verify([]string{secret.ToPublicKey().String()}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -105,7 +89,7 @@ func TestRefused(t *testing.T) {
 	_, err := nosy.Artifact(t.Context())
 	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 
-	unknown := e.Client(providertest.ID("node/laptop"))
+	unknown := e.Client(kit.ID("node/laptop"))
 	_, err = unknown.Artifact(t.Context())
 	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 	unknown.Serial = providertest.Serial + 1
@@ -119,7 +103,7 @@ func TestRefused(t *testing.T) {
 	}
 
 	// Unsigned documents, and another host's in the place of ursula's.
-	for host, documents := range documents(t, 1000, "ursula", "raishan") {
+	for host, documents := range documents(1000, "ursula", "raishan") {
 		at := filepath.Join(dir, map[string]string{"ursula": "raishan", "raishan": "ursula"}[host])
 		if err := os.Mkdir(at, 0o755); err != nil {
 			t.Fatal(err)

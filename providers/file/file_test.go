@@ -14,6 +14,7 @@ import (
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 const secret = "correct horse battery staple"
@@ -87,7 +88,7 @@ func TestRefusals(t *testing.T) {
 		`{"ref":"socket"}`:          {"", "no such device"},
 		`{"ref":"dir"}`:             {"", "want a regular file"},
 	} {
-		grant := florete.Grant{Caller: providertest.ID("node/ursula"), Need: "file-wiki-smtp", Kind: Name, Request: json.RawMessage(body), Generation: 1}
+		grant := florete.Grant{Caller: kit.ID("node/ursula"), Need: "file-wiki-smtp", Kind: Name, Request: json.RawMessage(body), Generation: 1}
 		compiled, err := Files{dir}.Compile(florete.Policy{Kinds: map[string]json.RawMessage{Name: json.RawMessage(`{}`)}, Grants: []florete.Grant{grant}})
 		if err == nil {
 			_, err = Files{dir}.Answer(t.Context(), server.Call{Caller: grant.Caller, Grant: grant, Compiled: compiled})

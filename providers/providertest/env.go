@@ -25,10 +25,8 @@ import (
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit"
 )
-
-// Domain is the trust domain of tests.
-const Domain = "demo.flor"
 
 // Serial is that of an Env's first policy.
 const Serial = 1000
@@ -42,9 +40,8 @@ type Env struct {
 	Policy florete.Policy // changes count from the next Publish
 	Logger *slog.Logger   // nil for the test's output
 
-	Root    *ca.Authority
-	Issuing *ca.Authority
-	keys    map[florete.ID]ssh.Signer
+	*kit.CA
+	keys map[florete.ID]ssh.Signer
 
 	// Of the provider that runs.
 	Store    *Faulty
@@ -60,25 +57,17 @@ type Env struct {
 // NewEnv makes a trust domain whose policy lets nodes enrol.
 func NewEnv(t *testing.T, nodes ...string) *Env {
 	t.Helper()
-	e := &Env{t: t, Dir: t.TempDir(), kind: cert.Name, keys: map[florete.ID]ssh.Signer{}}
-	now := time.Now()
-	var err error
-	if e.Root, err = ca.NewRoot(Domain, now); err != nil {
-		t.Fatal(err)
-	}
-	e.Issuing = e.NewIssuing(e.Root)
+	e := &Env{t: t, Dir: t.TempDir(), CA: kit.NewCA(), kind: cert.Name, keys: map[florete.ID]ssh.Signer{}}
 	e.Policy = florete.Policy{
-		Cluster: "demo", Host: "drhorrible", TrustDomain: Domain,
-		Trust:    florete.Trust{Roots: []string{string(ca.EncodeCertificates(e.Root.Certificate))}, SigningKeys: []string{}},
+		Cluster: "demo", Host: "drhorrible", TrustDomain: kit.Domain,
+		Trust:    florete.Trust{Roots: []string{e.RootPEM()}},
 		Provider: map[string]florete.Listening{},
-		Devices:  []florete.Device{},
 		Kinds:    map[string]json.RawMessage{},
-		Grants:   []florete.Grant{},
 	}
 	e.Provide(cert.Name, map[string]any{"lifetime": 86400})
 	for _, n := range nodes {
-		id := ID("node/" + n)
-		e.Policy.Devices = append(e.Policy.Devices, florete.Device{ID: id, SSHHostKey: Authorized(e.HostKey(id))})
+		id := kit.ID("node/" + n)
+		e.Policy.Devices = append(e.Policy.Devices, florete.Device{ID: id, SSHHostKey: kit.Authorized(e.HostKey(id).PublicKey())})
 		e.Grant(id, "cert-node", "cert", map[string]any{"id": id})
 	}
 	t.Cleanup(func() { e.Stop() })
@@ -87,8 +76,8 @@ func NewEnv(t *testing.T, nodes ...string) *Env {
 
 // Provide has the policy run a kind with these settings.
 func (e *Env) Provide(kind string, settings any) {
-	e.Policy.Kinds[kind] = JSON(settings)
-	e.Policy.Provider[kind] = florete.Listening{ID: ID("service/" + e.Policy.Host + "/" + florete.ProviderService(kind)), Listen: []string{"127.0.0.1:4600"}}
+	e.Policy.Kinds[kind] = kit.JSON(settings)
+	e.Policy.Provider[kind] = florete.Listening{ID: kit.ID("service/" + e.Policy.Host + "/" + florete.ProviderService(kind)), Listen: []string{"127.0.0.1:4600"}}
 }
 
 // Runs has the process run another kind than "cert".
@@ -101,8 +90,8 @@ func (e *Env) Runs(kind string, settings any, make func(e *Env) server.Kind) {
 // an issuing CA and a state of its own.
 func (e *Env) Beside(host string) *Env {
 	e.t.Helper()
-	b := &Env{t: e.t, Dir: e.t.TempDir(), kind: e.kind, Root: e.Root, Issuing: e.NewIssuing(e.Root), keys: e.keys, make: e.make, Logger: e.Logger}
-	if err := json.Unmarshal(JSON(e.Policy), &b.Policy); err != nil {
+	b := &Env{t: e.t, Dir: e.t.TempDir(), kind: e.kind, CA: e.CA.Beside(), keys: e.keys, make: e.make, Logger: e.Logger}
+	if err := json.Unmarshal(kit.JSON(e.Policy), &b.Policy); err != nil {
 		e.t.Fatal(err)
 	}
 	b.Policy.Host = host
@@ -113,45 +102,9 @@ func (e *Env) Beside(host string) *Env {
 	return b
 }
 
-// ID is one of the trust domain.
-func ID(short string) florete.ID {
-	id, err := florete.ParseID("spiffe://" + Domain + "/" + short)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
-// NewIssuing makes an issuing CA under a root.
-func (e *Env) NewIssuing(root *ca.Authority) *ca.Authority {
-	e.t.Helper()
-	key, err := ca.NewKey()
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	csr, err := ca.NewIssuingCSR(Domain, key)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	c, err := root.SignIssuing(csr, ca.IssuingLifetime, time.Now())
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	return &ca.Authority{Certificate: c, Key: key}
-}
-
-// JSON is v as JSON.
-func JSON(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return b
-}
-
 // Grant adds a grant of generation 1 to the policy.
 func (e *Env) Grant(caller florete.ID, need, kind string, request any) {
-	e.Policy.Grants = append(e.Policy.Grants, florete.Grant{Caller: caller, Need: need, Kind: kind, Request: JSON(request), Generation: 1})
+	e.Policy.Grants = append(e.Policy.Grants, florete.Grant{Caller: caller, Need: need, Kind: kind, Request: kit.JSON(request), Generation: 1})
 	slices.SortFunc(e.Policy.Grants, func(a, b florete.Grant) int {
 		return strings.Compare(a.Caller.String()+" "+a.Need, b.Caller.String()+" "+b.Need)
 	})
@@ -171,27 +124,7 @@ func (e *Env) PolicyDir() string { return filepath.Join(e.Dir, "policy") }
 
 // Publish writes the policy with a serial.
 func (e *Env) Publish(serial int64) {
-	e.t.Helper()
-	if err := WriteDocument(e.PolicyDir(), florete.DocPolicy, e.Policy, serial); err != nil {
-		e.t.Fatal(err)
-	}
-}
-
-// WriteDocument writes an unsigned document with the body v to dir.
-func WriteDocument(dir, kind string, v any, serial int64) error {
-	body := JSON(v)
-	envelope := florete.Envelope{Schema: florete.EnvelopeSchema, Kind: kind, Digest: florete.Digest(body), Serial: serial, Rev: "8eeec93"}
-	if err := json.Unmarshal(body, &struct{ Cluster, Host *string }{&envelope.Cluster, &envelope.Host}); err != nil {
-		return err
-	}
-	d, err := florete.Open(JSON(envelope), body, "")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return d.Write(dir)
+	kit.Write(e.PolicyDir(), kit.Document(serial, e.Policy))
 }
 
 // Start runs the provider, with the policy as it was published or else as it is.
@@ -248,7 +181,7 @@ func (e *Env) process() (server.Kind, func() (*tls.Certificate, error)) {
 		})
 		return issuer, issuer.Certificate
 	}
-	svid := e.SVID(e.Issuing, e.Policies.Self().ID)
+	svid := e.Issue(e.Policies.Self().ID, time.Hour)
 	return e.make(e), func() (*tls.Certificate, error) { return svid, nil }
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 // Suite is one kind under test.
@@ -38,7 +39,7 @@ type Suite struct {
 // Run checks that a kind is idempotent, denies by default and is audited.
 func Run(t *testing.T, s Suite) {
 	if s.Body == nil {
-		s.Body = func(*testing.T) json.RawMessage { return JSON(s.Request) }
+		s.Body = func(*testing.T) json.RawMessage { return kit.JSON(s.Request) }
 	}
 	for name, test := range map[string]func(*testing.T, *fixture){
 		"the same twice":              twice,
@@ -70,10 +71,10 @@ func (s Suite) start(t *testing.T) *fixture {
 	if s.Make != nil {
 		e.Runs(s.Kind, s.Settings, s.Make)
 	}
-	e.Grant(ID("node/ursula"), s.Need, s.Kind, s.Request)
+	e.Grant(kit.ID("node/ursula"), s.Need, s.Kind, s.Request)
 	e.Start()
 	return &fixture{
-		Env: e, Suite: s, client: e.Client(ID("node/ursula")),
+		Env: e, Suite: s, client: e.Client(kit.ID("node/ursula")),
 		request: api.Request{Need: s.Need, Serial: Serial, Generation: 1, Body: s.Body(t)},
 	}
 }
@@ -183,7 +184,7 @@ func atOnce(t *testing.T, f *fixture) {
 
 func denied(t *testing.T, f *fixture) {
 	path := api.Path(f.Kind)
-	_, err := f.Client(ID("node/raishan")).Do(t.Context(), path, f.request)
+	_, err := f.Client(kit.ID("node/raishan")).Do(t.Context(), path, f.request)
 	WantError(t, err, api.Denied, api.CodeNotGranted)
 
 	r := f.request
@@ -198,9 +199,9 @@ func denied(t *testing.T, f *fixture) {
 	if err := json.Unmarshal(f.request.Body, &fields); err != nil {
 		t.Fatal(err)
 	}
-	fields["more"] = JSON("than granted")
+	fields["more"] = kit.JSON("than granted")
 	r = f.request
-	r.Body = JSON(fields)
+	r.Body = kit.JSON(fields)
 	_, err = f.client.Do(t.Context(), path, r)
 	WantError(t, err, api.Denied, api.CodeMismatch)
 
@@ -211,7 +212,7 @@ func denied(t *testing.T, f *fixture) {
 }
 
 func otherKey(t *testing.T, f *fixture) {
-	status, e := f.Post(t, f.client.SVID, api.Path(f.Kind), strings.Repeat("0", 64), JSON(f.request))
+	status, e := f.Post(t, f.client.SVID, api.Path(f.Kind), strings.Repeat("0", 64), kit.JSON(f.request))
 	WantError(t, e, api.Invalid, api.CodeKeyMismatch)
 	if status != 400 {
 		t.Errorf("status %d, want 400", status)
@@ -264,7 +265,7 @@ func poisoned(t *testing.T, f *fixture) {
 
 // copied: an SVID without the SSH host key obtains nothing.
 func copied(t *testing.T, f *fixture) {
-	for _, key := range []ssh.Signer{nil, NewHostKey(t)} {
+	for _, key := range []ssh.Signer{nil, kit.NewHostKey()} {
 		thief := *f.client
 		thief.HostKey = key
 		_, err := thief.Do(t.Context(), api.Path(f.Kind), f.request)

@@ -13,50 +13,31 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/tests/kit"
 )
 
 var now = time.Unix(1_784_011_430, 0)
 
-// manifest is an unsigned one, as the compiler makes it.
-func manifest(t *testing.T, host string, change func(*florete.Envelope, *florete.Manifest)) florete.Document {
-	t.Helper()
-	m := florete.Manifest{
-		Cluster: "demo", Host: host, TrustDomain: "demo.flor",
-		Identity:  florete.Identity{ID: providertest.ID("node/" + host)},
-		Trust:     florete.Trust{Roots: []string{}, SigningKeys: []string{}},
-		Roles:     []string{},
-		Providers: map[string]map[string]florete.Provider{}, Needs: []florete.Need{},
-		Forwarder: florete.Forwarder{Listen: []string{}, Publish: []florete.Published{}, Reach: []florete.Reachable{}, Callers: []florete.Caller{}, SOCKS: []florete.SOCKS{}},
+// tree is the manifests of two hosts, signed.
+func tree(k signature.SecretKey, serial int64, change ...func(*florete.Manifest)) (publish.Tree, error) {
+	hosts := map[string][]florete.Document{}
+	for _, host := range []string{"ursula", "raishan"} {
+		m := florete.Manifest{
+			Cluster: "demo", Host: host, TrustDomain: kit.Domain,
+			Identity:  florete.Identity{ID: kit.ID("node/" + host)},
+			Providers: map[string]map[string]florete.Provider{},
+		}
+		for _, f := range change {
+			f(&m)
+		}
+		hosts[host] = []florete.Document{kit.Document(serial, m)}
 	}
-	e := florete.Envelope{Schema: florete.EnvelopeSchema, Kind: florete.DocManifest, Serial: now.Unix(), Rev: "8eeec93"}
-	change(&e, &m)
-	body := providertest.JSON(m)
-	e.Cluster, e.Host, e.Digest = m.Cluster, m.Host, florete.Digest(body)
-	d, err := florete.Open(providertest.JSON(e), body, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-func key(t *testing.T) signature.SecretKey {
-	t.Helper()
-	secret, _, err := signature.GenerateKeypair("demo-1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return secret
-}
-
-func tree(t *testing.T, k signature.SecretKey, change func(*florete.Envelope, *florete.Manifest)) (publish.Tree, error) {
-	t.Helper()
-	return publish.Sign(map[string][]florete.Document{"ursula": {manifest(t, "ursula", change)}, "raishan": {manifest(t, "raishan", change)}}, k, now)
+	return publish.Sign(hosts, k, now)
 }
 
 func TestPublish(t *testing.T) {
-	k := key(t)
+	k := kit.SigningKey("demo-1")
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "published")
 	neighbour := filepath.Join(parent, ".published-newer@1-1")
@@ -64,7 +45,7 @@ func TestPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	for serial := range int64(4) {
-		next, err := tree(t, k, func(e *florete.Envelope, _ *florete.Manifest) { e.Serial += serial })
+		next, err := tree(k, now.Unix()+serial)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,26 +77,28 @@ func TestPublish(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	k := key(t)
+	k := kit.SigningKey("demo-1")
 	dir := filepath.Join(t.TempDir(), "published")
-	first, err := tree(t, k, func(*florete.Envelope, *florete.Manifest) {})
+	first, err := tree(k, now.Unix())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Write(dir); err != nil {
 		t.Fatal(err)
 	}
+	same := func(*florete.Manifest) {}
 	for name, c := range map[string]struct {
-		change func(*florete.Envelope, *florete.Manifest)
+		later  int64
+		change func(*florete.Manifest)
 		want   string
 	}{
-		"future":  {func(e *florete.Envelope, _ *florete.Manifest) { e.Serial += 601 }, "more than 10m0s ahead of the clock"},
-		"older":   {func(e *florete.Envelope, _ *florete.Manifest) { e.Serial-- }, fmt.Sprintf("has serial %d, this is %d", now.Unix(), now.Unix()-1)},
-		"another": {func(_ *florete.Envelope, m *florete.Manifest) { m.Roles = []string{"node"} }, "with the same serial"},
-		"cluster": {func(e *florete.Envelope, m *florete.Manifest) { e.Serial++; m.Cluster = "prod" }, "has cluster demo, this is prod"},
+		"future":  {601, same, "more than 10m0s ahead of the clock"},
+		"older":   {-1, same, fmt.Sprintf("has serial %d, this is %d", now.Unix(), now.Unix()-1)},
+		"another": {0, func(m *florete.Manifest) { m.Roles = []string{"node"} }, "with the same serial"},
+		"cluster": {1, func(m *florete.Manifest) { m.Cluster = "prod" }, "has cluster demo, this is prod"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			next, err := tree(t, k, c.change)
+			next, err := tree(k, now.Unix()+c.later, c.change)
 			if err == nil {
 				err = next.Write(dir)
 			}
@@ -145,7 +128,7 @@ func TestRefused(t *testing.T) {
 func TestUmask(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	dir := filepath.Join(t.TempDir(), "published")
-	next, err := tree(t, key(t), func(*florete.Envelope, *florete.Manifest) {})
+	next, err := tree(kit.SigningKey("demo-1"), now.Unix())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestStream: Decode(Encode(t)) is t, for whoever pins the key.
 func TestStream(t *testing.T) {
-	k := key(t)
-	made, err := tree(t, k, func(*florete.Envelope, *florete.Manifest) {})
+	k := kit.SigningKey("demo-1")
+	made, err := tree(k, now.Unix())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestStream(t *testing.T) {
 	if _, want, same := made["ursula"][0].Bytes(); string(body) != string(want) || signature != same {
 		t.Error("the documents differ")
 	}
-	other := []string{key(t).ToPublicKey().String()}
+	other := []string{kit.SigningKey("demo-1").ToPublicKey().String()}
 	for name, c := range map[string]struct {
 		text string
 		keys []string

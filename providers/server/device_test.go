@@ -12,6 +12,7 @@ import (
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 // conn is one connection on which a node's SVID sends requests as they are.
@@ -63,7 +64,7 @@ func (c *conn) post(r api.Request, proof string) error {
 		c.t.Fatal(err)
 	}
 	r.Device = proof
-	req, err := http.NewRequest(http.MethodPost, "https://provider"+api.Path("oidc"), bytes.NewReader(providertest.JSON(r)))
+	req, err := http.NewRequest(http.MethodPost, "https://provider"+api.Path("oidc"), bytes.NewReader(kit.JSON(r)))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -107,14 +108,14 @@ func TestDevice(t *testing.T) {
 	lawful := connect(t, e, svid)
 	refused("a proof of another connection", thief.post(r, lawful.proof(nil)))
 	for name, change := range map[string]func(*api.DeviceStatement){
-		"provider": func(s *api.DeviceStatement) { s.Provider = providertest.ID("service/raishan/florete-provider-cert") },
-		"node":     func(s *api.DeviceStatement) { s.Node = providertest.ID("node/raishan") },
+		"provider": func(s *api.DeviceStatement) { s.Provider = kit.ID("service/raishan/florete-provider-cert") },
+		"node":     func(s *api.DeviceStatement) { s.Node = kit.ID("node/raishan") },
 		"binding":  func(s *api.DeviceStatement) { s.Binding = make([]byte, 32) },
 	} {
 		refused("a proof for another "+name, lawful.post(r, lawful.proof(change)))
 	}
 	c := e.Client(ursula)
-	c.HostKey = e.HostKey(providertest.ID("node/raishan"))
+	c.HostKey = e.HostKey(kit.ID("node/raishan"))
 	_, err := c.Do(t.Context(), api.Path("oidc"), r)
 	refused("a proof by another host's key", err)
 	if !strings.Contains(err.Error(), "want one by its SSH host key SHA256:") {

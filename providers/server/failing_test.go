@@ -6,10 +6,12 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 // working is a kind with work of its own.
@@ -52,7 +54,7 @@ func TestKindFails(t *testing.T) {
 // TestOtherKinds: a process answers for its kind alone, and refuses the policy of another's.
 func TestOtherKinds(t *testing.T) {
 	e, r := start(t, new(echo))
-	_, err := e.Post(t, e.SVID(e.Issuing, ursula), "/cert/request", "", providertest.JSON(r))
+	_, err := e.Post(t, e.Issue(ursula, time.Hour), "/cert/request", "", kit.JSON(r))
 	if err == nil || !strings.Contains(err.Error(), `no such endpoint, want one of kind "oidc": other kinds have addresses of their own in the manifest`) {
 		t.Error(err)
 	}

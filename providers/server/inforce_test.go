@@ -79,7 +79,7 @@ func TestIssuingInForce(t *testing.T) {
 	e.Start()
 	changes(t, e, 2)
 	e.Stop()
-	e.Issuing = e.NewIssuing(e.Root)
+	e.CA = e.CA.Beside()
 	e.Start()
 	r := changes(t, e, 3)[2]
 	if r.Kind != "cert" || r.Code != server.CodeInForce || r.Serial != 0 || r.Detail["until"] == "" || !strings.Contains(r.Message, "the issuing certificate ") || !strings.Contains(r.Message, ", before it the issuing certificate ") {

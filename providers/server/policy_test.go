@@ -14,9 +14,9 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 // buffer is what was logged.
@@ -97,13 +97,10 @@ func TestNewRoot(t *testing.T) {
 	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return new(echo) })
 	e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
 	e.Start()
-	root, err := ca.NewRoot(providertest.Domain, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.Policy.Trust.Roots = append(e.Policy.Trust.Roots, string(ca.EncodeCertificates(root.Certificate)))
+	next := kit.NewCA()
+	e.Policy.Trust.Roots = append(e.Policy.Trust.Roots, next.RootPEM())
 	c := e.Client(ursula)
-	c.SVID = e.SVID(e.NewIssuing(root), ursula)
+	c.SVID = next.Issue(ursula, time.Hour)
 	e.Publish(providertest.Serial + 1)
 	if _, err := c.Do(t.Context(), api.Path("oidc"), api.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}); err != nil {
 		t.Error(err)
@@ -113,10 +110,10 @@ func TestNewRoot(t *testing.T) {
 func TestPolicyRefused(t *testing.T) {
 	for want, change := range map[string]func(*florete.Policy){
 		`provider spiffe://demo.flor/service/outline, want service/<node>/florete-provider-cert of demo.flor`: func(p *florete.Policy) {
-			p.Provider["cert"] = florete.Listening{ID: providertest.ID("service/outline"), Listen: []string{}}
+			p.Provider["cert"] = florete.Listening{ID: kit.ID("service/outline"), Listen: []string{}}
 		},
 		`florete-provider-oidc, want service/<node>/florete-provider-cert of demo.flor`: func(p *florete.Policy) {
-			p.Provider["cert"] = florete.Listening{ID: providertest.ID("service/drhorrible/florete-provider-oidc"), Listen: []string{}}
+			p.Provider["cert"] = florete.Listening{ID: kit.ID("service/drhorrible/florete-provider-oidc"), Listen: []string{}}
 		},
 		`policy of drhorrible: kind "cert" is not among those it runs: name drhorrible in providers.cert.hosts`: func(p *florete.Policy) { delete(p.Provider, "cert") },
 		`need "cert-node" of spiffe://demo.flor/node/ursula: granted twice`:                                     func(p *florete.Policy) { p.Grants = append(p.Grants, p.Grants[0]) },

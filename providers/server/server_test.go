@@ -20,9 +20,10 @@ import (
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
-var ursula = providertest.ID("node/ursula")
+var ursula = kit.ID("node/ursula")
 
 // echo is a kind whose answer is what was asked and how often it was asked at all.
 type echo struct {
@@ -76,10 +77,7 @@ func TestConformance(t *testing.T) {
 // TestCallers: who is nobody, a stranger, too late, or no node.
 func TestCallers(t *testing.T) {
 	e, r := start(t, new(echo))
-	stranger, err := ca.NewRoot(providertest.Domain, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := kit.NewCA()
 	ask := func(t *testing.T, svid *tls.Certificate) error {
 		c := e.Stranger(ursula)
 		c.SVID = svid
@@ -87,43 +85,24 @@ func TestCallers(t *testing.T) {
 		return err
 	}
 	t.Run("nobody", func(t *testing.T) {
-		_, err := e.Post(t, nil, api.Path("oidc"), "", providertest.JSON(r))
+		_, err := e.Post(t, nil, api.Path("oidc"), "", kit.JSON(r))
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 	})
 	t.Run("stranger CA, same ID", func(t *testing.T) {
-		providertest.WantError(t, ask(t, e.SVID(e.NewIssuing(stranger), ursula)), api.Denied, api.CodeUntrusted)
+		providertest.WantError(t, ask(t, stranger.Issue(ursula, time.Hour)), api.Denied, api.CodeUntrusted)
 	})
 	t.Run("a service", func(t *testing.T) {
-		err := ask(t, e.SVID(e.Issuing, providertest.ID("service/outline")))
+		err := ask(t, e.Issue(kit.ID("service/outline"), time.Hour))
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 		if !strings.Contains(err.Error(), "only nodes call providers") {
 			t.Error(err)
 		}
 	})
 	t.Run("expired", func(t *testing.T) {
-		key, err := ca.NewKey()
-		if err != nil {
-			t.Fatal(err)
-		}
-		leaf, err := e.Issuing.Issue(ursula, key.Public(), time.Now().Add(-time.Second), time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = ask(t, &tls.Certificate{Certificate: [][]byte{leaf.Raw, e.Issuing.Certificate.Raw}, PrivateKey: key})
-		providertest.WantError(t, err, api.Transient, api.CodeClock)
+		providertest.WantError(t, ask(t, e.Issue(ursula, -time.Second)), api.Transient, api.CodeClock)
 	})
 	t.Run("expired and of a stranger CA", func(t *testing.T) {
-		by := e.NewIssuing(stranger)
-		key, err := ca.NewKey()
-		if err != nil {
-			t.Fatal(err)
-		}
-		leaf, err := by.Issue(ursula, key.Public(), time.Now().Add(-time.Second), time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = ask(t, &tls.Certificate{Certificate: [][]byte{leaf.Raw, by.Certificate.Raw}, PrivateKey: key})
-		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+		providertest.WantError(t, ask(t, stranger.Issue(ursula, -time.Second)), api.Denied, api.CodeUntrusted)
 	})
 	for _, row := range e.Audit() {
 		if row.Outcome == server.Granted || row.Message == "" {
@@ -138,7 +117,7 @@ func TestCallers(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	e, r := start(t, new(echo))
 	svid := e.Client(ursula).SVID
-	good := string(providertest.JSON(r))
+	good := string(kit.JSON(r))
 	for name, body := range map[string]string{
 		"empty":         "",
 		"not JSON":      "hello",
@@ -180,7 +159,7 @@ func TestMalformed(t *testing.T) {
 func TestBusy(t *testing.T) {
 	k := &echo{hold: make(chan struct{})}
 	e, r := start(t, k)
-	raishan := providertest.ID("node/raishan")
+	raishan := kit.ID("node/raishan")
 	e.Grant(raishan, "echo", "oidc", map[string]any{"word": "hello"})
 	e.Publish(providertest.Serial)
 	e.Restart()
@@ -215,7 +194,7 @@ func TestBusy(t *testing.T) {
 	wantBusy(ursula, "16 requests of yours")
 	fill(raishan) // has the other half
 	r.Need = "cert-node"
-	wantBusy(providertest.ID("node/outline"), "32 requests are")
+	wantBusy(kit.ID("node/outline"), "32 requests are")
 	close(k.hold)
 	for range 2 * share {
 		<-results

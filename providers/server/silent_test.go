@@ -10,6 +10,7 @@ import (
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestSilentConnections: whoever opens connections without end, and says nothing or half
@@ -59,7 +60,7 @@ func TestVouched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*e.SVID(e.Issuing, ursula)}})
+	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*e.Issue(ursula, time.Hour)}})
 	defer conn.Close()
 	ask := func() {
 		t.Helper()
@@ -80,7 +81,7 @@ func TestVouched(t *testing.T) {
 		defer c.Close()
 	}
 	// All that were opened were accepted when this is answered.
-	if _, err := e.Client(providertest.ID("node/raishan")).Do(t.Context(), api.Path("cert"), renewal(t)); err == nil {
+	if _, err := e.Client(kit.ID("node/raishan")).Do(t.Context(), api.Path("cert"), renewal(t)); err == nil {
 		t.Fatal("granted")
 	}
 	ask()

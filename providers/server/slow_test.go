@@ -8,11 +8,13 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 // long is a kind with documents that no buffer between two hosts takes.
@@ -44,7 +46,7 @@ func startLong(t *testing.T) *providertest.Env {
 // TestSlowReaders: a node that asks and does not read keeps nobody waiting.
 func TestSlowReaders(t *testing.T) {
 	e := startLong(t)
-	svid := e.SVID(e.Issuing, ursula)
+	svid := e.Issue(ursula, time.Hour)
 	const slots = 32
 	for range slots {
 		c := connect(t, e, svid)
@@ -57,7 +59,7 @@ func TestSlowReaders(t *testing.T) {
 			t.Fatalf("%q, %v", begun, err)
 		}
 	}
-	_, err := e.Client(providertest.ID("node/raishan")).Artifact(t.Context())
+	_, err := e.Client(kit.ID("node/raishan")).Artifact(t.Context())
 	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 	if _, err := e.Client(ursula).Artifact(t.Context()); err != nil {
 		t.Errorf("itself: %v", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 // renewal asks for ursula's SVID.
@@ -30,7 +31,7 @@ func renewal(t *testing.T) api.Request {
 		t.Fatal(err)
 	}
 	return api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1,
-		Body: providertest.JSON(api.CertBody{ID: ursula, CSR: string(csr)})}
+		Body: kit.JSON(api.CertBody{ID: ursula, CSR: string(csr)})}
 }
 
 // TestStrangersAreSummed: however often strangers are refused, rows and log lines stay
@@ -141,7 +142,7 @@ func TestHandshakes(t *testing.T) {
 	}
 	old.Close()
 	odd := tls.Client(dial(), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{{
-		Certificate: [][]byte{[]byte("no certificate")}, PrivateKey: e.SVID(e.Issuing, ursula).PrivateKey,
+		Certificate: [][]byte{[]byte("no certificate")}, PrivateKey: e.Issue(ursula, time.Hour).PrivateKey,
 	}}})
 	io.WriteString(odd, "GET / HTTP/1.1\r\nHost: provider\r\n\r\n")
 	if _, err := http.ReadResponse(bufio.NewReader(odd), nil); err == nil {

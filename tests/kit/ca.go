@@ -47,20 +47,15 @@ func (c *CA) Roots() *florete.Roots { return must(florete.NewRoots(Domain, []str
 
 // Issue makes an SVID, valid until now+lifetime, which may be negative.
 func (c *CA) Issue(id florete.ID, lifetime time.Duration) *tls.Certificate {
-	key := must(ca.NewKey())
-	chain := c.Chain(id, key.Public(), lifetime)
-	svid := &tls.Certificate{PrivateKey: key, Leaf: chain[0]}
-	for _, link := range chain {
-		svid.Certificate = append(svid.Certificate, link.Raw)
-	}
-	return svid
+	now := time.Now()
+	return c.IssueAt(id, now.Add(min(lifetime, 0)), now.Add(lifetime))
 }
 
-// Chain is Issue for a key that somebody else has.
-func (c *CA) Chain(id florete.ID, key crypto.PublicKey, lifetime time.Duration) []*x509.Certificate {
-	now := time.Now()
-	leaf := must(c.Issuing.Issue(id, key, now.Add(lifetime), now.Add(min(lifetime, 0)-time.Hour)))
-	return []*x509.Certificate{leaf, c.Issuing.Certificate}
+// IssueAt is Issue by another clock, which shows now.
+func (c *CA) IssueAt(id florete.ID, now, until time.Time) *tls.Certificate {
+	key := must(ca.NewKey())
+	leaf := must(c.Issuing.Issue(id, key.Public(), until, now))
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, c.Issuing.Certificate.Raw}, PrivateKey: key, Leaf: leaf}
 }
 
 // EncodeSVID is an SVID as activation delivers it.

@@ -8,90 +8,45 @@ import (
 	"time"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/tests/kit"
 )
-
-// domain is the trust domain of every fleet.
-const domain = "sim.flor"
 
 // ungranted starts the ids of needs that no policy grants.
 const ungranted = "oidc-ungranted"
 
-func id(kind florete.Kind, node, name string) florete.ID {
-	id, err := florete.NewID(domain, kind, node, name)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
-// needs are what a host of a fleet asks for: SVIDs of its own and of a service, an
+// needs are what a host of a fleet requests: SVIDs of its own and of a service, an
 // OIDC client of that, and its documents.
 func (f *Fleet) needs(host string) []florete.Need {
-	service := id(florete.KindService, "", "app-"+host)
-	svid := func(name string, of florete.ID, after ...string) florete.Need {
-		n := f.need(name, "cert", of, map[string]any{"id": of}, map[string]florete.File{
-			florete.FileSVID:   {Value: "svid", Mode: "0444"},
-			florete.FileKey:    {Value: "key", Mode: "0400"},
-			florete.FileBundle: {Value: "bundle", Mode: "0444"},
-		})
-		n.Renew.AtPercent, n.DependsOn = 66, append([]string{}, after...)
-		return n
-	}
-	config := f.need("config-documents", "config", id(florete.KindNode, "", host), map[string]any{}, map[string]florete.File{})
+	node := kit.ID("node/" + host)
+	config := kit.ConfigNeed(node, f.providers()...)
 	config.Renew.Interval = int(f.Every.Seconds())
 	return []florete.Need{
-		svid("cert-node", id(florete.KindNode, "", host)),
-		svid("cert-service-app", service, "cert-node"),
+		kit.CertNeed(node, f.providers()...),
+		kit.CertNeed(kit.ID("service/app-"+host), f.providers()...),
 		config,
 		f.OIDC("oidc-app", host),
 	}
 }
 
-const issuerURL = "http://auth.sim.flor.rete"
-
 // OIDC is a need for the client of a host's service.
 func (f *Fleet) OIDC(name, host string) florete.Need {
-	service := id(florete.KindService, "", strings.TrimPrefix(name, "oidc-")+"-"+host)
-	n := f.need(name, "oidc", service, oidc.Request{
-		Issuer: issuerURL, Service: service, RedirectURIs: []string{"http://app/callback"},
-	}, map[string]florete.File{
-		"client-id":     {Value: "clientId", Mode: "0444"},
-		"client-secret": {Value: "clientSecret", Mode: "0400"},
-		"issuer":        {Value: "issuer", Mode: "0444"},
-	})
-	n.OnChange = []string{"app.service"}
-	return n
+	return kit.OIDCNeed(name, kit.ID("service/"+strings.TrimPrefix(name, "oidc-")+"-"+host), f.providers()...)
 }
 
-func (f *Fleet) need(name, kind string, of florete.ID, request any, files map[string]florete.File) florete.Need {
-	n := florete.Need{
-		ID: name, Kind: kind, For: of, Request: raw(request), Deliver: florete.Deliver{Files: files},
-		OnChange: []string{}, DependsOn: []string{"cert-node"}, Generation: 1,
-	}
+func (f *Fleet) providers() (names []string) {
 	for _, p := range f.Providers {
-		n.Providers = append(n.Providers, p.name)
+		names = append(names, p.name)
 	}
-	return n
-}
-
-func raw(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return b
+	return names
 }
 
 // manifest is the newest one of a host.
 func (f *Fleet) manifest(h *Host) florete.Manifest {
 	m := florete.Manifest{
-		Cluster: "sim", Host: h.name, TrustDomain: domain, Trust: f.trust(),
-		Identity: florete.Identity{ID: h.id, SSHHostKey: h.publicKey},
-		Roles:    []string{}, Providers: map[string]map[string]florete.Provider{}, Needs: h.needs,
-		Forwarder: florete.Forwarder{Listen: []string{}, Publish: []florete.Published{}, Reach: []florete.Reachable{}, Callers: []florete.Caller{}, SOCKS: []florete.SOCKS{}},
+		Cluster: "sim", Host: h.name, TrustDomain: kit.Domain, Trust: f.trust(),
+		Identity:  florete.Identity{ID: h.id, SSHHostKey: h.publicKey},
+		Providers: map[string]map[string]florete.Provider{}, Needs: h.needs,
 	}
 	for _, p := range f.Providers {
 		m.Providers[p.name] = map[string]florete.Provider{}
@@ -105,11 +60,10 @@ func (f *Fleet) manifest(h *Host) florete.Manifest {
 // policy is the newest one of a provider.
 func (f *Fleet) policy(p *Provider) florete.Policy {
 	policy := florete.Policy{
-		Cluster: "sim", Host: p.name, TrustDomain: domain, Trust: f.trust(), Provider: map[string]florete.Listening{},
-		Devices: []florete.Device{}, Grants: []florete.Grant{},
+		Cluster: "sim", Host: p.name, TrustDomain: kit.Domain, Trust: f.trust(), Provider: map[string]florete.Listening{},
 		Kinds: map[string]json.RawMessage{
-			"cert": raw(map[string]int{"lifetime": int(f.Lifetime.Seconds())}), "config": raw(struct{}{}),
-			"oidc": raw(map[string]string{"issuer": issuerURL}),
+			"cert": kit.JSON(map[string]int{"lifetime": int(f.Lifetime.Seconds())}), "config": kit.JSON(struct{}{}),
+			"oidc": kit.JSON(map[string]string{"issuer": kit.Issuer}),
 		},
 	}
 	for _, kind := range kinds {
@@ -128,18 +82,8 @@ func (f *Fleet) policy(p *Provider) florete.Policy {
 
 func (f *Fleet) trust() florete.Trust {
 	return florete.Trust{
-		Roots: []string{string(ca.EncodeCertificates(f.root.Certificate))}, SigningKeys: []string{f.signing.ToPublicKey().String()},
+		Roots: []string{f.ca.RootPEM()}, SigningKeys: []string{f.signing.ToPublicKey().String()},
 	}
-}
-
-// document is a body with its envelope, of the fleet's newest serial.
-func (f *Fleet) document(kind, host string, body any) florete.Document {
-	b := raw(body)
-	d, err := florete.Open(raw(florete.Envelope{
-		Schema: florete.EnvelopeSchema, Cluster: "sim", Host: host, Kind: kind, Digest: florete.Digest(b), Serial: f.serial, Rev: "8eeec93",
-	}), b, "")
-	f.must(err)
-	return d
 }
 
 // Commit is a new commit of the flake, in which change is made to each host's
@@ -175,7 +119,7 @@ func (f *Fleet) Publish(providers ...*Provider) {
 	defer f.mu.Unlock()
 	hosts := map[string][]florete.Document{}
 	for _, h := range f.Hosts {
-		hosts[h.name] = []florete.Document{f.document(florete.DocManifest, h.name, f.manifest(h))}
+		hosts[h.name] = []florete.Document{kit.Document(f.serial, f.manifest(h))}
 		h.target = f.serial
 	}
 	tree, err := publish.Sign(hosts, f.signing, time.Now())
@@ -183,7 +127,7 @@ func (f *Fleet) Publish(providers ...*Provider) {
 	for _, p := range providers {
 		f.log("%s gets commit %d", p.name, f.serial)
 		f.must(tree.Write(p.path("artifacts")))
-		f.swap(p.path("policy"), f.document(florete.DocPolicy, p.name, f.policy(p)))
+		kit.Swap(p.path("policy"), kit.Document(f.serial, f.policy(p)).Files())
 	}
 }
 
@@ -192,7 +136,7 @@ func (f *Fleet) Publish(providers ...*Provider) {
 func (f *Fleet) Deploy(hosts ...*Host) {
 	for _, h := range hosts {
 		f.mu.Lock()
-		f.swap(h.closure(), f.document(florete.DocManifest, h.name, f.manifest(h)))
+		kit.Swap(h.closure(), kit.Document(f.serial, f.manifest(h)).Files())
 		h.target = f.serial
 		f.mu.Unlock()
 		f.log("%s gets commit %d", h.name, f.serial)

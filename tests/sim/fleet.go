@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +16,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/needstate"
-	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/tests/kit"
 )
 
 // Config of a Fleet.
@@ -42,7 +40,7 @@ type Fleet struct {
 	seed    uint64
 	dir     string
 	began   time.Time
-	root    *ca.Authority
+	ca      *kit.CA // whose issuing certificate is of no provider
 	signing signature.SecretKey
 	net     *network
 
@@ -67,13 +65,8 @@ func newFleet(t testing.TB, c Config, seed uint64) *Fleet {
 	if c.Every == 0 {
 		c.Every = 15 * time.Minute
 	}
-	f := &Fleet{Config: c, TB: t, seed: seed, dir: disk(t), began: time.Now(), laws: newLaws()}
+	f := &Fleet{Config: c, TB: t, seed: seed, dir: disk(t), began: time.Now(), ca: kit.NewCA(), signing: kit.SigningKey("sim-1"), laws: newLaws()}
 	f.net = newNetwork(f, c.Link)
-	var err error
-	f.root, err = ca.NewRoot(domain, f.began.Add(-30*24*time.Hour))
-	f.must(err)
-	f.signing, _, err = signature.GenerateKeypair("sim-1", nil)
-	f.must(err)
 	for i := range c.Providers {
 		f.Providers = append(f.Providers, newProvider(f, fmt.Sprintf("p%d", i)))
 	}
@@ -170,14 +163,6 @@ func (f *Fleet) rand(purpose ...any) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprint(h, purpose...)
 	return rand.New(rand.NewPCG(f.seed, h.Sum64()))
-}
-
-// swap makes a directory hold one document, at once.
-func (f *Fleet) swap(dir string, d florete.Document) {
-	next, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-")
-	f.must(err)
-	f.must(d.Write(next))
-	f.must(replace.Symlink(next, dir))
 }
 
 func (f *Fleet) must(err error) {

@@ -2,8 +2,6 @@ package sim
 
 import (
 	"context"
-	"crypto/ed25519"
-	"encoding/pem"
 	"fmt"
 	"net"
 	"os"
@@ -12,11 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/tests/kit"
 )
 
 // Host is a host that runs activation.
@@ -36,17 +33,11 @@ type Host struct {
 }
 
 func newHost(f *Fleet, name string) *Host {
-	h := &Host{id: id(florete.KindNode, "", name)}
+	h := &Host{id: kit.ID("node/" + name)}
 	h.process = process{f: f, name: name, run: h.activate, dead: h.died}
-	_, private, err := ed25519.GenerateKey(nil)
-	f.must(err)
-	public, err := ssh.NewPublicKey(private.Public())
-	f.must(err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	f.must(err)
 	f.must(os.Mkdir(h.path(), 0o755))
-	h.hostKey, h.publicKey = h.path("host_key"), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(public)))
-	f.must(os.WriteFile(h.hostKey, pem.EncodeToMemory(block), 0o600))
+	h.hostKey = h.path("host_key")
+	h.publicKey = kit.Authorized(kit.WriteHostKey(h.hostKey))
 	return h
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit"
 )
 
 // kinds are those that a provider runs, each at an address of its own.
@@ -30,9 +31,9 @@ var kinds = []string{cert.Name, config.Name, oidc.Name}
 // pages.
 type Provider struct {
 	process
-	dir     string
-	issuing *ca.Authority
-	key     *seal.Key
+	dir string
+	ca  *kit.CA
+	key *seal.Key
 
 	mu   sync.Mutex
 	skew time.Duration
@@ -46,13 +47,7 @@ func newProvider(f *Fleet, name string) *Provider {
 	var err error
 	p.key, err = seal.Load(p.path("seal.key"))
 	f.must(err)
-	key, err := ca.NewKey()
-	f.must(err)
-	csr, err := ca.NewIssuingCSR(domain, key)
-	f.must(err)
-	c, err := f.root.SignIssuing(csr, ca.IssuingLifetime, f.root.Certificate.NotBefore.Add(ca.Skew))
-	f.must(err)
-	p.issuing = &ca.Authority{Certificate: c, Key: key}
+	p.ca = f.ca.Beside()
 	return p
 }
 
@@ -60,7 +55,7 @@ func (p *Provider) path(name string) string { return filepath.Join(p.dir, name) 
 
 func (p *Provider) self(kind string) florete.Provider {
 	at := fmt.Sprintf("%s:%d", p.name, 4600+slices.Index(kinds, kind))
-	return florete.Provider{ID: id(florete.KindService, p.name, florete.ProviderService(kind)), Addresses: florete.Addresses{at}}
+	return florete.Provider{ID: kit.ID("service/" + p.name + "/" + florete.ProviderService(kind)), Addresses: florete.Addresses{at}}
 }
 
 // Skew sets the clock by which the provider issues: certificates, its own too, and
@@ -109,7 +104,7 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 	case cert.Name:
 		issuer := skewed{cert.New(cert.Config{
 			Store: state, Key: p.key, Policy: server.Compiled[cert.Policy](policies),
-			Authority: func() (*ca.Authority, error) { return p.issuing, nil },
+			Authority: func() (*ca.Authority, error) { return p.ca.Issuing, nil },
 		}), p}
 		c.Kind, c.Certificate = issuer, issuer.Certificate
 	case config.Name:
@@ -129,16 +124,8 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 
 // svid is one of the process of a kind, by the provider's clock.
 func (p *Provider) svid(kind string) (*tls.Certificate, error) {
-	key, err := ca.NewKey()
-	if err != nil {
-		return nil, err
-	}
 	now := time.Now().Add(p.ahead())
-	leaf, err := p.issuing.Issue(p.self(kind).ID, key.Public(), now.Add(p.f.Lifetime), now)
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, p.issuing.Certificate.Raw}, PrivateKey: key}, nil
+	return p.ca.IssueAt(p.self(kind).ID, now, now.Add(p.f.Lifetime)), nil
 }
 
 // skewed is kind cert by the provider's clock.

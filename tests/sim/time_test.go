@@ -32,7 +32,7 @@ func TestWeek(t *testing.T) {
 func (f *Fleet) good(d time.Duration) {
 	for until := time.Now().Add(d); time.Now().Before(until); f.Sleep(20 * time.Minute) {
 		for _, h := range f.Hosts {
-			for _, need := range []string{"cert-node", "cert-service-app"} {
+			for _, need := range []string{"cert-node", "cert-service-app-" + h.name} {
 				s, err := h.State().NeedState(need)
 				f.must(err)
 				if !time.Now().Before(s.Expires.Time) {

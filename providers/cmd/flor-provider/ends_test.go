@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestEnds: who reads the log knows in time what to sign anew.
@@ -27,9 +26,9 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	must(root(dir))
-	policy, err := document(dir, "127.0.0.1:4600", providertest.Authorized(providertest.NewHostKey(t)), []string{"cert"})
+	policy, err := document(dir, "127.0.0.1:4600", kit.Authorized(kit.NewHostKey().PublicKey()), []string{"cert"})
 	must(err)
-	must(providertest.WriteDocument(filepath.Join(dir, "policy"), florete.DocPolicy, policy, 1000))
+	kit.Write(filepath.Join(dir, "policy"), kit.Document(1000, policy))
 	must(os.MkdirAll(filepath.Join(dir, "state", "cert"), 0o700))
 	var log bytes.Buffer
 	p := &process{
@@ -39,7 +38,7 @@ func TestEnds(t *testing.T) {
 	}
 	p.policies, err = server.OpenPolicies(filepath.Join(dir, "policy"), cert.Name, p.log)
 	must(err)
-	must(ca.Request(providertest.Domain, cert.IssuingKey(p.dir()), p.csr()))
+	must(ca.Request(kit.Domain, cert.IssuingKey(p.dir()), p.csr()))
 	must(sign(dir))
 	const day = 24 * time.Hour
 	for _, c := range []struct {

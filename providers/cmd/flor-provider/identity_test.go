@@ -18,6 +18,7 @@ import (
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/settings"
+	"github.com/florete/florete/tests/kit"
 )
 
 // deliver puts an SVID of id where activation would, as a new generation.
@@ -77,7 +78,7 @@ func TestDelivered(t *testing.T) {
 	p := d.Policy()
 	self := p.Provider["config"]
 	need := filepath.Join(dir, "needs", "cert-service-florete-provider-config")
-	deliver(t, r, need, "gen-1", providertest.ID("service/outline"))
+	deliver(t, r, need, "gen-1", kit.ID("service/outline"))
 
 	var log lines
 	ctx, stop := context.WithCancel(t.Context())
@@ -106,7 +107,7 @@ func TestDelivered(t *testing.T) {
 		}
 		conn.Close()
 	}
-	c := &api.Client{Node: providertest.ID("node/ursula"), Provider: florete.Provider{ID: self.ID, Addresses: self.Listen}, Roots: roots}
+	c := &api.Client{Node: kit.ID("node/ursula"), Provider: florete.Provider{ID: self.ID, Addresses: self.Listen}, Roots: roots}
 	leaf, key := deliver(t, r, filepath.Join(dir, "ursula"), "gen-1", c.Node), filepath.Join(dir, "ursula", "current", florete.FileKey)
 	signer, err := ca.LoadKey(key)
 	if err != nil {

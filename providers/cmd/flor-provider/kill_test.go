@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestKill kills a real provider with SIGKILL again and again while a host asks
@@ -38,17 +38,17 @@ func TestKill(t *testing.T) {
 	must(root(dir))
 	address, err := freeAddress()
 	must(err)
-	hostKey := providertest.NewHostKey(t)
-	p, err := document(dir, address, providertest.Authorized(hostKey), []string{"cert"})
+	hostKey := kit.NewHostKey()
+	p, err := document(dir, address, kit.Authorized(hostKey.PublicKey()), []string{"cert"})
 	must(err)
-	must(providertest.WriteDocument(filepath.Join(dir, "policy"), florete.DocPolicy, p, 1000))
+	kit.Write(filepath.Join(dir, "policy"), kit.Document(1000, p))
 	settings := filepath.Join(dir, "provider.hujson")
 	must(os.WriteFile(settings, []byte(`{"policy":"policy","state":"state","cert":{"issuingCertificate":"issuing.crt"}}`), 0o600))
 	must(os.MkdirAll(filepath.Join(dir, "state", "cert"), 0o700))
-	must(ca.Request(providertest.Domain, filepath.Join(dir, "state", "cert", "issuing.key"), filepath.Join(dir, "state", "cert", "issuing.csr")))
+	must(ca.Request(kit.Domain, filepath.Join(dir, "state", "cert", "issuing.key"), filepath.Join(dir, "state", "cert", "issuing.csr")))
 	must(sign(dir))
 
-	ursula := providertest.ID("node/ursula")
+	ursula := kit.ID("node/ursula")
 	roots, err := florete.NewRoots(p.TrustDomain, p.Trust.Roots)
 	must(err)
 	ask := func() *api.Client {
@@ -72,7 +72,7 @@ func TestKill(t *testing.T) {
 	var wg sync.WaitGroup
 	var answers, lost atomic.Int64
 	for i := range 8 {
-		id := providertest.ID(fmt.Sprintf("service/s%d", i))
+		id := kit.ID(fmt.Sprintf("service/s%d", i))
 		need := fmt.Sprintf("cert-service-s%d", i)
 		r := request(t, need, id, key)
 		wg.Go(func() {
@@ -149,7 +149,7 @@ func request(t *testing.T, need string, id florete.ID, key crypto.Signer) api.Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	return api.Request{Need: need, Serial: 1000, Generation: 1, Body: providertest.JSON(api.CertBody{ID: id, CSR: string(csr)})}
+	return api.Request{Need: need, Serial: 1000, Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: string(csr)})}
 }
 
 // provider is a process.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit"
 )
 
 func TestMain(m *testing.M) {
@@ -44,13 +44,13 @@ func deliverKind(dir, kind string) error {
 		return err
 	}
 	service := florete.ProviderService(kind)
-	_, err = deliverTo(r, filepath.Join(dir, "needs", "cert-service-"+service), "gen-1", providertest.ID("service/drhorrible/"+service))
+	_, err = deliverTo(r, filepath.Join(dir, "needs", "cert-service-"+service), "gen-1", kit.ID("service/drhorrible/"+service))
 	return err
 }
 
 // root makes the root of the trust domain in dir.
 func root(dir string) error {
-	r, err := ca.NewRoot(providertest.Domain, time.Now())
+	r, err := ca.NewRoot(kit.Domain, time.Now())
 	if err != nil {
 		return err
 	}

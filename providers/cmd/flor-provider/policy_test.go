@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // document is the policy of drhorrible, which runs kinds and lets ursula enrol.
@@ -18,26 +18,24 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 		return florete.Policy{}, err
 	}
 	p := florete.Policy{
-		Cluster: "demo", Host: "drhorrible", TrustDomain: providertest.Domain,
-		Trust:    florete.Trust{Roots: []string{string(crt)}, SigningKeys: []string{}},
+		Cluster: "demo", Host: "drhorrible", TrustDomain: kit.Domain,
+		Trust:    florete.Trust{Roots: []string{string(crt)}},
 		Provider: map[string]florete.Listening{},
-		Devices:  []florete.Device{},
 		Kinds:    map[string]json.RawMessage{},
-		Grants:   []florete.Grant{},
 	}
 	for _, k := range kinds {
-		p.Provider[k] = florete.Listening{ID: providertest.ID("service/drhorrible/" + florete.ProviderService(k)), Listen: []string{address}}
+		p.Provider[k] = florete.Listening{ID: kit.ID("service/drhorrible/" + florete.ProviderService(k)), Listen: []string{address}}
 		p.Kinds[k] = json.RawMessage(map[string]string{
 			"cert": `{"lifetime":3600}`, "config": `{}`, "oidc": `{"issuer":"http://auth.demo.flor.rete"}`,
 		}[k])
 	}
 	if hostKey != "" {
-		ursula := providertest.ID("node/ursula")
+		ursula := kit.ID("node/ursula")
 		p.Devices = append(p.Devices, florete.Device{ID: ursula, SSHHostKey: hostKey})
-		p.Grants = append(p.Grants, florete.Grant{Caller: ursula, Need: "cert-node", Kind: "cert", Request: providertest.JSON(map[string]any{"id": ursula}), Generation: 1})
+		p.Grants = append(p.Grants, florete.Grant{Caller: ursula, Need: "cert-node", Kind: "cert", Request: kit.JSON(map[string]any{"id": ursula}), Generation: 1})
 		for i := range 8 {
 			p.Grants = append(p.Grants, florete.Grant{Caller: ursula, Need: fmt.Sprintf("cert-service-s%d", i), Kind: "cert",
-				Request: providertest.JSON(map[string]any{"id": providertest.ID(fmt.Sprintf("service/s%d", i))}), Generation: 1})
+				Request: kit.JSON(map[string]any{"id": kit.ID(fmt.Sprintf("service/s%d", i))}), Generation: 1})
 		}
 	}
 	return p, nil
@@ -53,7 +51,8 @@ func policy(dir string, kinds []string) error {
 	if err != nil {
 		return err
 	}
-	return providertest.WriteDocument(filepath.Join(dir, "policy"), florete.DocPolicy, p, 1000)
+	kit.Write(filepath.Join(dir, "policy"), kit.Document(1000, p))
+	return nil
 }
 
 func freeAddress() (string, error) {

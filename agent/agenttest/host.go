@@ -60,10 +60,7 @@ func (h *Host) Accept(f florete.Forwarder, certs ...florete.ID) {
 
 // Deliver issues and delivers an SVID of id.
 func (h *Host) Deliver(ca *kit.CA, id florete.ID, lifetime time.Duration) {
-	svid, key := kit.EncodeSVID(ca.Issue(id, lifetime))
-	kit.Swap(florete.Current(h.Layout.Need(kit.CertNeed(id).ID)), map[string][]byte{
-		florete.FileSVID: svid, florete.FileKey: key, florete.FileBundle: []byte(ca.RootPEM()),
-	})
+	ca.Deliver(h.Layout.Need(kit.CertNeed(id).ID), id, lifetime)
 }
 
 // Identities reads what was delivered to the host.

@@ -24,23 +24,14 @@ var (
 )
 
 // body asks for the SVID of id with a new key.
-func body(t *testing.T, id florete.ID) json.RawMessage {
-	t.Helper()
-	key, err := ca.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	csr, err := ca.NewCSR(id, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kit.JSON(api.CertBody{ID: id, CSR: string(csr)})
+func body(id florete.ID) json.RawMessage {
+	return kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, kit.NewKey())})
 }
 
 func TestConformance(t *testing.T) {
 	providertest.Run(t, providertest.Suite{
 		Kind: "cert", Need: "cert-service-outline", Request: map[string]any{"id": outline},
-		Body: func(t *testing.T) json.RawMessage { return body(t, outline) },
+		Body: func(t *testing.T) json.RawMessage { return body(outline) },
 	})
 }
 
@@ -64,7 +55,7 @@ func TestAnswer(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Grant(ursula, "cert-service-outline", "cert", map[string]any{"id": outline})
 	e.Start()
-	r := api.Request{Need: "cert-service-outline", Serial: providertest.Serial, Generation: 1, Body: body(t, outline)}
+	r := api.Request{Need: "cert-service-outline", Serial: providertest.Serial, Generation: 1, Body: body(outline)}
 	a, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), r)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +85,7 @@ func TestRenew(t *testing.T) {
 	c := e.Client(ursula)
 	var last string
 	for range 2 {
-		a, err := c.Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)})
+		a, err := c.Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,27 +102,15 @@ func TestMalformed(t *testing.T) {
 	for name, b := range map[string]string{
 		"no CSR":    `{"id":"spiffe://demo.flor/node/ursula"}`,
 		"bad CSR":   `{"csr":"x","id":"spiffe://demo.flor/node/ursula"}`,
-		"other CSR": string(kit.JSON(map[string]any{"id": ursula, "csr": csr(t, outline)})),
+		"other CSR": string(kit.JSON(map[string]any{"id": ursula, "csr": kit.CSR(outline, kit.NewKey())})),
 	} {
 		_, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(b)})
 		t.Run(name, func(t *testing.T) { providertest.WantError(t, err, api.Invalid, api.CodeMalformed) })
 	}
 }
 
-func csr(t *testing.T, id florete.ID) string {
-	var b api.CertBody
-	if err := json.Unmarshal(body(t, id), &b); err != nil {
-		t.Fatal(err)
-	}
-	return b.CSR
-}
-
 func TestCompile(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
-	stranger, err := ca.NewRoot(kit.Domain, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
 	key, err := seal.New(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +124,7 @@ func TestCompile(t *testing.T) {
 		`lifetime 9000000000000000000, want`:     func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":9000000000000000000}`) },
 		`unknown field "life"`:                   func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"life":9}`) },
 		`sign it with a root that the policy of drhorrible trusts`: func(p *florete.Policy) {
-			p.Trust.Roots = []string{string(ca.EncodeCertificates(stranger.Certificate))}
+			p.Trust.Roots = []string{kit.NewCA().RootPEM()}
 		},
 	} {
 		var p florete.Policy

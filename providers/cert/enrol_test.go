@@ -27,7 +27,7 @@ func enrolment(t *testing.T) (*providertest.Env, api.Request) {
 	t.Helper()
 	e := providertest.NewEnv(t, "ursula", "raishan")
 	e.Start()
-	return e, api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)}
+	return e, api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
 }
 
 // TestEnrol: the proof gives an SVID, that SVID is good for what else is granted,
@@ -51,7 +51,7 @@ func TestEnrol(t *testing.T) {
 		t.Errorf("audit: %+v", rows)
 	}
 	wiped := r
-	wiped.Body = body(t, ursula)
+	wiped.Body = body(ursula)
 	other, err := e.Stranger(ursula).Enrol(t.Context(), wiped)
 	if err != nil || other.Values["svid"] == first.Values["svid"] {
 		t.Fatalf("a wiped host: %v", err)
@@ -77,13 +77,13 @@ func TestEnrolRefused(t *testing.T) {
 	t.Run("unknown node", func(t *testing.T) {
 		unknown := kit.ID("node/unknown")
 		q := r
-		q.Body = body(t, unknown)
+		q.Body = body(unknown)
 		_, err := e.Stranger(unknown).Enrol(t.Context(), q)
 		providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 	})
 	t.Run("the SVID of another", func(t *testing.T) {
 		q := r
-		q.Body = body(t, kit.ID("node/raishan"))
+		q.Body = body(kit.ID("node/raishan"))
 		_, err := e.Stranger(ursula).Enrol(t.Context(), q)
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 	})
@@ -284,8 +284,8 @@ func TestNonceOnce(t *testing.T) {
 	e.Grant(ursula, "cert-again", "cert", map[string]any{"id": ursula})
 	e.Start()
 	// Two needs, so that nothing but the nonce is in both transactions.
-	r := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)}
-	other := api.Request{Need: "cert-again", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)}
+	r := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
+	other := api.Request{Need: "cert-again", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
 	asIs := func(*api.Statement) {}
 	first, second := dial(t, e), dial(t, e)
 	nonce := first.nonce()

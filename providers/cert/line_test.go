@@ -106,7 +106,7 @@ func TestOneMachine(t *testing.T) {
 	lost(e, c)
 	must(c, "after two lost answers")
 
-	r := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(t, ursula)}
+	r := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
 	for range 3 {
 		if _, err := c.Do(t.Context(), api.Path("cert"), r); err != nil {
 			t.Fatal(err)
@@ -172,7 +172,7 @@ func TestPoisonedCert(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Rotate(ursula, "cert-node", highest)
 	e.Start()
-	poison := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: highest, Body: body(t, ursula)}
+	poison := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: highest, Body: body(ursula)}
 	if _, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), poison); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
 )
@@ -35,15 +34,8 @@ func enrol(t *testing.T, c *api.Client) {
 
 func obtain(t *testing.T, c *api.Client, need string, id florete.ID, do func(context.Context, string, api.Request) (api.Answer, error)) (*tls.Certificate, error) {
 	t.Helper()
-	key, err := ca.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	csr, err := ca.NewCSR(id, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: string(csr)})}
+	key := kit.NewKey()
+	r := api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, key)})}
 	a, err := do(t.Context(), api.Path("cert"), r)
 	if err != nil {
 		return nil, err

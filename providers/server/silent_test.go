@@ -81,7 +81,7 @@ func TestVouched(t *testing.T) {
 		defer c.Close()
 	}
 	// All that were opened were accepted when this is answered.
-	if _, err := e.Client(kit.ID("node/raishan")).Do(t.Context(), api.Path("cert"), renewal(t)); err == nil {
+	if _, err := e.Client(kit.ID("node/raishan")).Do(t.Context(), api.Path("cert"), renewal()); err == nil {
 		t.Fatal("granted")
 	}
 	ask()

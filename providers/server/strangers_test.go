@@ -13,25 +13,15 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
 )
 
 // renewal asks for ursula's SVID.
-func renewal(t *testing.T) api.Request {
-	t.Helper()
-	key, err := ca.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	csr, err := ca.NewCSR(ursula, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+func renewal() api.Request {
 	return api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1,
-		Body: kit.JSON(api.CertBody{ID: ursula, CSR: string(csr)})}
+		Body: kit.JSON(api.CertBody{ID: ursula, CSR: kit.CSR(ursula, kit.NewKey())})}
 }
 
 // TestStrangersAreSummed: however often strangers are refused, rows and log lines stay
@@ -54,7 +44,7 @@ func TestStrangersAreSummed(t *testing.T) {
 	for range 3 {
 		e.Post(t, nil, api.PathNonce, "", nil)
 	}
-	if _, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), renewal(t)); err != nil {
+	if _, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), renewal()); err != nil {
 		t.Fatal(err)
 	}
 	e.Restart()

@@ -1,17 +1,15 @@
 package attacks
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
 	"testing"
 	"time"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -31,7 +29,7 @@ func TestCertificates(t *testing.T) {
 		{
 			name: "node certificate by an issuing CA of another trust domain, same root",
 			try: func(t *testing.T, c *cluster) error {
-				return atProvider(t, c, c.issuing(t, foreign).issue(t, id(t, "node/b")))
+				return atProvider(t, c, c.issue(t, kit.ID("node/b"), foreign))
 			},
 			refusal: "its name constraint is for other.flor",
 			row:     untrusted,
@@ -39,7 +37,7 @@ func TestCertificates(t *testing.T) {
 		{
 			name: "node certificate by an issuing CA of no trust domain, same root",
 			try: func(t *testing.T, c *cluster) error {
-				return atProvider(t, c, c.issuing(t, unconstrained).issue(t, id(t, "node/b")))
+				return atProvider(t, c, c.issue(t, kit.ID("node/b"), unconstrained))
 			},
 			refusal: "no name constraint",
 			row:     untrusted,
@@ -47,21 +45,21 @@ func TestCertificates(t *testing.T) {
 		{
 			name: "alice by an issuing CA of another trust domain, same root",
 			try: func(t *testing.T, c *cluster) error {
-				return c.knock(t.Context(), "echo", c.issuing(t, foreign).issue(t, id(t, "user/alice")))
+				return c.knock(t.Context(), "echo", c.issue(t, kit.ID("user/alice"), foreign))
 			},
 			refusal: "CRYPTO_ERROR",
 		},
 		{
 			name: "90 look-alike issuers at the provider",
 			try: func(t *testing.T, c *cluster) error {
-				return atProvider(t, c, lookAlikes(t, newCA(t, nil).issue(t, id(t, "node/b")), 90))
+				return atProvider(t, c, lookAlikes(kit.ID("node/b"), 90))
 			},
 			refusal: "unavailable", // the connection ends in the handshake, and is nobody's
 		},
 		{
 			name: "11 look-alike issuers at the forwarder",
 			try: func(t *testing.T, c *cluster) error {
-				return c.knock(t.Context(), "echo", lookAlikes(t, newCA(t, nil).issue(t, id(t, "user/alice")), 11))
+				return c.knock(t.Context(), "echo", lookAlikes(kit.ID("user/alice"), 11))
 			},
 			refusal: "CRYPTO_ERROR",
 		},
@@ -76,48 +74,20 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
-// issuing is a CA that the operator's root signed, changed.
-func (c *cluster) issuing(t *testing.T, change func(*x509.Certificate)) *authority {
+// issue makes an SVID below a CA that the operator's root signed, changed.
+func (c *cluster) issue(t *testing.T, id florete.ID, change func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	root, err := ca.Load(c.Path("operator", "ca.crt"), c.Path("operator", "ca.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := newKey(t)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: "issuing"}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-		PermittedURIDomains: []string{trustDomain}, PermittedDNSDomainsCritical: true,
-	}
-	change(template)
-	der, err := x509.CreateCertificate(rand.Reader, template, root.Certificate, key.Public(), root.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &authority{[][]byte{der}, made, key}
+	return (&kit.CA{Issuing: kit.OddIssuing(root, kit.NewKey(), change)}).Issue(id, time.Hour)
 }
 
-// lookAlikes puts CAs behind a certificate, of RSA keys of 8192 bits with no private half,
-// each of which could have signed it.
-func lookAlikes(t *testing.T, svid *tls.Certificate, n int) *tls.Certificate {
-	t.Helper()
-	signer := newCA(t, nil)
-	for range n {
-		modulus, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 8191))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := &x509.Certificate{SerialNumber: big.NewInt(4), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-			IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-		der, err := x509.CreateCertificate(rand.Reader, c, signer.cert, &rsa.PublicKey{N: modulus.SetBit(modulus, 8191, 1).SetBit(modulus, 0, 1), E: 65537}, signer.key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		svid.Certificate = append(svid.Certificate, der)
-	}
+// lookAlikes is an SVID with n CAs behind it, each of which could have signed it.
+func lookAlikes(id florete.ID, n int) *tls.Certificate {
+	by := kit.NewCA()
+	svid := by.Issue(id, time.Hour)
+	svid.Certificate = append(svid.Certificate[:1], kit.LookAlikes(n, by.Issuing)...)
 	return svid
 }

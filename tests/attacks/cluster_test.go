@@ -26,6 +26,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -42,8 +43,6 @@ const (
 	password = "correct horse" // of alice and of bob, at the issuer
 	secret   = "swordfish"     // the file that wiki is given
 )
-
-const trustDomain = "sec.flor"
 
 // cluster is what the attacks are tried on.
 type cluster struct {
@@ -117,7 +116,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if err := c.Checkout("cluster"); err != nil {
 		return err
 	}
-	if _, err := c.Run(ctx, "florctl", "ca", "init", "--trust-domain", trustDomain, "--out", c.Path("operator")); err != nil {
+	if _, err := c.Run(ctx, "florctl", "ca", "init", "--trust-domain", kit.Domain, "--out", c.Path("operator")); err != nil {
 		return err
 	}
 	public, err := c.SigningKey(ctx, "sec-1")
@@ -134,9 +133,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 		if err := os.MkdirAll(h.Dir, 0o700); err != nil {
 			return err
 		}
-		if keys[h.Name], err = local.MakeHostKey(h.HostKey()); err != nil {
-			return err
-		}
+		keys[h.Name] = kit.Authorized(kit.WriteHostKey(h.HostKey()))
 		if err := os.WriteFile(filepath.Join(h.Dir, "hook"), []byte("#!/bin/sh\n"), 0o700); err != nil {
 			return err
 		}
@@ -169,7 +166,7 @@ func (c *cluster) provide(ctx context.Context) error {
 	}
 	var users []map[string]string
 	for _, name := range []string{"alice", "bob"} {
-		users = append(users, map[string]string{"email": name + "@" + trustDomain, "username": name, "userID": name, "hash": string(hash)})
+		users = append(users, map[string]string{"email": name + "@" + kit.Domain, "username": name, "userID": name, "hash": string(hash)})
 	}
 	listed, err := json.Marshal(users)
 	if err != nil {
@@ -315,7 +312,7 @@ func (c *cluster) audit(t *testing.T) []local.Decision {
 // client speaks to the process of a kind on p as a host does, with the host's own certificate and SSH host key.
 func (c *cluster) client(t *testing.T, h *local.Host, kind string) *api.Client {
 	t.Helper()
-	roots, err := florete.NewRoots(trustDomain, h.Manifest.Trust.Roots)
+	roots, err := florete.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +339,7 @@ func (c *cluster) svid(t *testing.T, h *local.Host, need string) *tls.Certificat
 
 // knock opens a stream to a service of b with an SVID, past the forwarder of the caller.
 func (c *cluster) knock(ctx context.Context, service string, svid *tls.Certificate) error {
-	target, err := florete.NewID(trustDomain, florete.KindService, "", service)
+	target, err := florete.NewID(kit.Domain, florete.KindService, "", service)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -169,13 +170,13 @@ func (c *cluster) pool(t *testing.T) *transport.Pool {
 
 func (c *cluster) open(t *testing.T, p *transport.Pool, caller, service string) (*transport.Stream, error) {
 	t.Helper()
-	target, err := florete.Dial(id(t, "service/"+service))
+	target, err := florete.Dial(kit.ID("service/" + service))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), local.Limit)
 	defer cancel()
-	return p.Open(ctx, transport.Route{Caller: id(t, caller), Target: target, Endpoints: []florete.Addresses{c.b.Manifest.Forwarder.Listen}}, wire.TCP)
+	return p.Open(ctx, transport.Route{Caller: kit.ID(caller), Target: target, Endpoints: []florete.Addresses{c.b.Manifest.Forwarder.Listen}}, wire.TCP)
 }
 
 // bounded tries an attack, in which b's forwarder may take so many MiB, and afterwards.

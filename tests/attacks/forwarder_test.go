@@ -2,8 +2,10 @@ package attacks
 
 import (
 	"testing"
+	"time"
 
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestForwarder attacks the forwarder of b past that of c, and that of c from
@@ -33,14 +35,14 @@ func TestForwarder(t *testing.T) {
 		{
 			name: "alice of another CA",
 			try: func(t *testing.T, c *cluster) error {
-				return c.knock(t.Context(), "echo", newCA(t, nil).issue(t, id(t, "user/alice")))
+				return c.knock(t.Context(), "echo", kit.NewCA().Issue(kit.ID("user/alice"), time.Hour))
 			},
 			refusal: "CRYPTO_ERROR",
 		},
 		{
 			name: "alice signed by bob's key",
 			try: func(t *testing.T, c *cluster) error {
-				return c.knock(t.Context(), "echo", newCA(t, c.svid(t, c.c, "cert-user-bob")).issue(t, id(t, "user/alice")))
+				return c.knock(t.Context(), "echo", signedBy(t, c.svid(t, c.c, "cert-user-bob"), kit.ID("user/alice")))
 			},
 			refusal: "CRYPTO_ERROR",
 		},

@@ -1,23 +1,20 @@
 package attacks
 
 import (
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"math"
-	"net/url"
 	"slices"
 	"testing"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
 
 // TestIdentity attacks p with what a host's accounts can copy of the host's identity.
 func TestIdentity(t *testing.T) {
-	const b = "spiffe://sec.flor/node/b"
+	const b = "spiffe://demo.flor/node/b"
 	var table []attack
 	for _, need := range []string{"cert-node", "cert-service-wiki", "file-wiki-password", "oidc-wiki"} {
 		table = append(table,
@@ -87,25 +84,11 @@ func (c *cluster) need(t *testing.T, h *local.Host, name string, change func(*ap
 		if err := json.Unmarshal(n.Request, &body); err != nil {
 			t.Fatal(err)
 		}
-		body.CSR = csrOf(t, body.ID)
+		body.CSR = kit.CSR(body.ID, kit.NewKey())
 		r.Body, _ = json.Marshal(body)
 	}
 	client := c.client(t, h, n.Kind)
 	change(client, &r)
 	_, err := client.Do(t.Context(), api.Path(n.Kind), r)
 	return err
-}
-
-// csrOf is a certificate request (PKCS #10) of a new key for id, as PEM.
-func csrOf(t *testing.T, id florete.ID) string {
-	t.Helper()
-	uri, err := url.Parse(id.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{uri}}, newKey(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }

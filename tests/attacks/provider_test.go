@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"syscall"
 	"testing"
+	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -22,23 +23,23 @@ func TestProvider(t *testing.T) {
 				return err
 			},
 			refusal: "not-granted",
-			row:     local.Decision{Caller: "spiffe://sec.flor/node/c", Kind: "config", Code: api.CodeNotGranted},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Kind: "config", Code: api.CodeNotGranted},
 		},
 		{
 			name: "certificate of a service on another host",
 			try: func(t *testing.T, c *cluster) error {
-				return c.request(t, c.c, "cert-service-echo", "cert", api.CertBody{ID: id(t, "service/echo"), CSR: csr(t)})
+				return c.request(t, c.c, "cert-service-echo", "cert", api.CertBody{ID: kit.ID("service/echo"), CSR: kit.CSR(kit.ID("service/echo"), kit.NewKey())})
 			},
 			refusal: "not-granted",
-			row:     local.Decision{Caller: "spiffe://sec.flor/node/c", Need: "cert-service-echo", Code: api.CodeNotGranted},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "cert-service-echo", Code: api.CodeNotGranted},
 		},
 		{
 			name: "certificate of another identity under a need of its own",
 			try: func(t *testing.T, c *cluster) error {
-				return c.request(t, c.c, "cert-user-alice", "cert", api.CertBody{ID: id(t, "service/echo"), CSR: csr(t)})
+				return c.request(t, c.c, "cert-user-alice", "cert", api.CertBody{ID: kit.ID("service/echo"), CSR: kit.CSR(kit.ID("service/echo"), kit.NewKey())})
 			},
 			refusal: "mismatch",
-			row:     local.Decision{Caller: "spiffe://sec.flor/node/c", Need: "cert-user-alice", Code: api.CodeMismatch},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "cert-user-alice", Code: api.CodeMismatch},
 		},
 		{
 			name: "secret file of another host",
@@ -46,13 +47,13 @@ func TestProvider(t *testing.T) {
 				return c.request(t, c.c, "file-wiki-password", "file", map[string]string{"ref": "wiki/password"})
 			},
 			refusal: "not-granted",
-			row:     local.Decision{Caller: "spiffe://sec.flor/node/c", Need: "file-wiki-password", Code: api.CodeNotGranted},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "file-wiki-password", Code: api.CodeNotGranted},
 		},
 		{
 			name: "node certificate of another CA",
 			try: func(t *testing.T, c *cluster) error {
 				client := c.client(t, c.b, "config")
-				client.SVID = newCA(t, nil).issue(t, id(t, "node/b"))
+				client.SVID = kit.NewCA().Issue(kit.ID("node/b"), time.Hour)
 				_, err := client.Artifact(t.Context())
 				return err
 			},
@@ -64,7 +65,7 @@ func TestProvider(t *testing.T) {
 			try: func(t *testing.T, c *cluster) error {
 				alice := c.svid(t, c.c, "cert-user-alice")
 				client := c.client(t, c.b, "config")
-				client.SVID = newCA(t, alice).issue(t, id(t, "node/b"))
+				client.SVID = signedBy(t, alice, kit.ID("node/b"))
 				_, err := client.Artifact(t.Context())
 				return err
 			},
@@ -116,14 +117,4 @@ func (c *cluster) request(t *testing.T, h *local.Host, need, kind string, body a
 	}
 	_, err = c.client(t, h, kind).Do(t.Context(), api.Path(kind), api.Request{Need: need, Generation: 1, Body: b})
 	return err
-}
-
-// id makes the ID "kind/name" of the cluster.
-func id(t *testing.T, short string) florete.ID {
-	t.Helper()
-	id, err := florete.ParseID("spiffe://" + trustDomain + "/" + short)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
 }

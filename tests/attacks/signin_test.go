@@ -20,7 +20,7 @@ import (
 
 // TestSignIn attacks the issuer's pages on p as one who may reach the service auth.
 func TestSignIn(t *testing.T) {
-	wiki := url.Values{"client_id": {"wiki.sec.flor.rete"}, "redirect_uri": {"http://wiki.sec.flor.rete/callback"},
+	wiki := url.Values{"client_id": {"wiki.demo.flor.rete"}, "redirect_uri": {"http://wiki.demo.flor.rete/callback"},
 		"response_type": {"code"}, "scope": {"openid"}, "state": {"s"}}
 	with := func(name, value string) url.Values {
 		v := url.Values{name: {value}}
@@ -37,7 +37,7 @@ func TestSignIn(t *testing.T) {
 			name: "a wrong password",
 			try: func(t *testing.T, c *cluster) error {
 				b := c.browser(t)
-				return b.signIn(b.begin(wiki), "bob@sec.flor", "guess")
+				return b.signIn(b.begin(wiki), "bob@demo.flor", "guess")
 			},
 			refusal: "do not match",
 			row:     denied("wrong-password"),
@@ -48,7 +48,7 @@ func TestSignIn(t *testing.T) {
 				b := c.browser(t)
 				page := b.begin(wiki)
 				for i := 0; i < 12 && (err == nil || strings.Contains(err.Error(), "do not match")); i++ {
-					err = b.signIn(page, "alice@sec.flor", fmt.Sprint("guess ", i))
+					err = b.signIn(page, "alice@demo.flor", fmt.Sprint("guess ", i))
 				}
 				return err
 			},
@@ -58,7 +58,7 @@ func TestSignIn(t *testing.T) {
 		{
 			name: "a sign-in that another browser began",
 			try: func(t *testing.T, c *cluster) error {
-				return c.browser(t).signIn(c.browser(t).begin(wiki), "bob@sec.flor", password)
+				return c.browser(t).signIn(c.browser(t).begin(wiki), "bob@demo.flor", password)
 			},
 			refusal: "another browser",
 		},
@@ -67,8 +67,8 @@ func TestSignIn(t *testing.T) {
 			try: func(t *testing.T, c *cluster) error {
 				b := c.browser(t)
 				page := b.begin(wiki)
-				b.origin = "http://wiki.sec.flor.rete"
-				return b.signIn(page, "bob@sec.flor", password)
+				b.origin = "http://wiki.demo.flor.rete"
+				return b.signIn(page, "bob@demo.flor", password)
 			},
 			refusal: "another site",
 		},
@@ -80,7 +80,7 @@ func TestSignIn(t *testing.T) {
 				_, err := b.get("/auth/local?" + wiki.Encode())
 				return err
 			},
-			refusal: "This is http://auth.sec.flor.rete",
+			refusal: "This is http://auth.demo.flor.rete",
 		},
 		{
 			name: "a code challenge without a method",
@@ -102,7 +102,7 @@ func TestSignIn(t *testing.T) {
 			name: "a guessed client secret",
 			try: func(t *testing.T, c *cluster) error {
 				_, err := c.browser(t).post("/token", url.Values{"grant_type": {"authorization_code"}, "code": {"x"},
-					"client_id": {"wiki.sec.flor.rete"}, "client_secret": {"guess"}})
+					"client_id": {"wiki.demo.flor.rete"}, "client_secret": {"guess"}})
 				return err
 			},
 			refusal: "invalid_client",
@@ -167,7 +167,7 @@ func (c *cluster) browser(t *testing.T) *browser {
 	return &browser{T: t, Client: &http.Client{
 		Jar: jar, Transport: &http.Transport{DialContext: pages, DisableKeepAlives: true},
 		CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-			if r.URL.Host != "auth.sec.flor.rete" {
+			if r.URL.Host != "auth.demo.flor.rete" {
 				return http.ErrUseLastResponse
 			}
 			return nil
@@ -184,7 +184,7 @@ func (b *browser) post(path string, form url.Values) (string, error) {
 
 func (b *browser) send(method, path string, form url.Values) (string, error) {
 	b.Helper()
-	r, err := http.NewRequestWithContext(b.Context(), method, "http://auth.sec.flor.rete"+path, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(b.Context(), method, "http://auth.demo.flor.rete"+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func (b *browser) send(method, path string, form url.Values) (string, error) {
 	if b.origin != "" {
 		r.Header.Set("Origin", b.origin)
 	}
-	if r.Host = "auth.sec.flor.rete"; b.host != "" {
+	if r.Host = "auth.demo.flor.rete"; b.host != "" {
 		r.Host = b.host
 	}
 	resp, err := b.Do(r)

@@ -15,12 +15,11 @@ import (
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/agent/credentials"
 	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/tests/kind/toy"
-	"github.com/florete/florete/tests/local"
+	"github.com/florete/florete/tests/kit"
 )
 
 // kinds is the list as flor-provider has it.
@@ -119,13 +118,11 @@ func flake(t *testing.T, e *providertest.Env, keys, topology string) string {
 
 	var public []any
 	for _, name := range []string{"drhorrible", "ursula"} {
-		key, err := local.MakeHostKey(filepath.Join(keys, name))
-		must(t, err)
-		public = append(public, key)
+		public = append(public, kit.Authorized(kit.WriteHostKey(filepath.Join(keys, name))))
 	}
 	text = fmt.Appendf(nil, topology, public...)
 	must(t, os.WriteFile(filepath.Join(dir, "flake.nix"), text, 0o644))
-	must(t, os.WriteFile(filepath.Join(dir, "root.crt"), ca.EncodeCertificates(e.Root.Certificate), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "root.crt"), []byte(e.RootPEM()), 0o644))
 	return dir
 }
 

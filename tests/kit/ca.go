@@ -2,8 +2,8 @@ package kit
 
 import (
 	"crypto"
+	"crypto/ecdsa"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/pem"
 	"time"
 
@@ -27,7 +27,7 @@ func NewCA() *CA {
 
 // Beside is the issuing CA of another provider, below the same root.
 func (c *CA) Beside() *CA {
-	key := must(ca.NewKey())
+	key := NewKey()
 	return &CA{c.Root, c.issuing(key, ca.IssuingLifetime-age)}
 }
 
@@ -53,9 +53,19 @@ func (c *CA) Issue(id florete.ID, lifetime time.Duration) *tls.Certificate {
 
 // IssueAt is Issue by another clock, which shows now.
 func (c *CA) IssueAt(id florete.ID, now, until time.Time) *tls.Certificate {
-	key := must(ca.NewKey())
+	key := NewKey()
 	leaf := must(c.Issuing.Issue(id, key.Public(), until, now))
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, c.Issuing.Certificate.Raw}, PrivateKey: key, Leaf: leaf}
+}
+
+// Deliver issues an SVID and puts it in the directory of its need, as activation does.
+func (c *CA) Deliver(need string, id florete.ID, lifetime time.Duration) *tls.Certificate {
+	svid := c.Issue(id, lifetime)
+	chain, key := EncodeSVID(svid)
+	Swap(florete.Current(need), map[string][]byte{
+		florete.FileSVID: chain, florete.FileKey: key, florete.FileBundle: []byte(c.RootPEM()),
+	})
+	return svid
 }
 
 // EncodeSVID is an SVID as activation delivers it.
@@ -63,6 +73,11 @@ func EncodeSVID(svid *tls.Certificate) (chain, key []byte) {
 	for _, der := range svid.Certificate {
 		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	}
-	der := must(x509.MarshalPKCS8PrivateKey(svid.PrivateKey))
-	return chain, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return chain, must(ca.EncodeKey(svid.PrivateKey.(crypto.Signer)))
 }
+
+// NewKey makes a key pair of a host.
+func NewKey() *ecdsa.PrivateKey { return must(ca.NewKey()) }
+
+// CSR is a request of the SVID of id for a key, as PEM.
+func CSR(id florete.ID, key crypto.Signer) string { return string(must(ca.NewCSR(id, key))) }

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"io"
 	"math/big"
+	"net/url"
 	"time"
 
 	"github.com/florete/florete/providers/ca"
@@ -36,12 +37,12 @@ func OddIssuing(root *ca.Authority, key crypto.Signer, change ...func(*x509.Cert
 	return &ca.Authority{Certificate: Sign(c, key.Public(), root), Key: key}
 }
 
-// LookAlikes are n CAs that could all have signed what an OddIssuing signed, of keys that
+// LookAlikes are n CAs that could all have signed what of signed, of keys that
 // are as long as crypto/tls takes them.
 func LookAlikes(n int, of *ca.Authority) (all [][]byte) {
 	for range n {
 		c := issuing()
-		c.SubjectKeyId = of.Certificate.SubjectKeyId
+		c.Subject, c.SubjectKeyId = of.Certificate.Subject, of.Certificate.SubjectKeyId
 		all = append(all, Sign(c, RSA8192().Public(), of).Raw)
 	}
 	return all
@@ -49,7 +50,7 @@ func LookAlikes(n int, of *ca.Authority) (all [][]byte) {
 
 func issuing() *x509.Certificate {
 	return &x509.Certificate{
-		Subject: pkix.Name{CommonName: "issuing"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{CommonName: "issuing"}, URIs: []*url.URL{{Scheme: "spiffe", Host: Domain}}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		PermittedURIDomains: []string{Domain}, PermittedDNSDomainsCritical: true,
 	}
 }

@@ -3,9 +3,6 @@ package local
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 )
 
 // Operator does what people do with a cluster, in the directory Work: the flake is in
@@ -143,26 +138,6 @@ func Copy(from, to string) error {
 		return err
 	}
 	return os.WriteFile(to, b, 0o644)
-}
-
-// MakeHostKey makes an SSH host key at path and returns its public half.
-func MakeHostKey(path string) (string, error) {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return "", err
-	}
-	block, err := ssh.MarshalPrivateKey(private, "")
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-		return "", err
-	}
-	key, err := ssh.NewPublicKey(public)
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))), nil
 }
 
 // Run runs one of ours or a command of the machine, and returns what it printed.

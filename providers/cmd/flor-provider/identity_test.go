@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,42 +18,6 @@ import (
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/tests/kit"
 )
-
-// deliver puts an SVID of id where activation would, as a new generation.
-func deliver(t *testing.T, root *ca.Authority, need, generation string, id florete.ID) *x509.Certificate {
-	t.Helper()
-	leaf, err := deliverTo(root, need, generation, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return leaf
-}
-
-func deliverTo(root *ca.Authority, need, generation string, id florete.ID) (*x509.Certificate, error) {
-	key, err := ca.NewKey()
-	if err != nil {
-		return nil, err
-	}
-	leaf, err := root.Issue(id, key.Public(), time.Now().Add(time.Hour), time.Now())
-	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Join(need, generation)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	if err := ca.Save(filepath.Join(dir, florete.FileSVID), ca.EncodeCertificates(leaf)); err != nil {
-		return nil, err
-	}
-	if err := ca.SaveKey(filepath.Join(dir, florete.FileKey), key); err != nil {
-		return nil, err
-	}
-	link := filepath.Join(need, "next")
-	if err := os.Symlink(generation, link); err != nil {
-		return nil, err
-	}
-	return leaf, os.Rename(link, florete.Current(need))
-}
 
 // TestDelivered: another kind than "cert" presents the SVID that activation
 // delivers, waits for it, refuses another's, and uses a new one at once.
@@ -78,7 +40,8 @@ func TestDelivered(t *testing.T) {
 	p := d.Policy()
 	self := p.Provider["config"]
 	need := filepath.Join(dir, "needs", "cert-service-florete-provider-config")
-	deliver(t, r, need, "gen-1", kit.ID("service/outline"))
+	by := &kit.CA{Root: r, Issuing: r}
+	by.Deliver(need, kit.ID("service/outline"), time.Hour)
 
 	var log lines
 	ctx, stop := context.WithCancel(t.Context())
@@ -95,25 +58,20 @@ func TestDelivered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, generation := range []string{"gen-2", "gen-3"} {
-		leaf := deliver(t, r, need, generation, self.ID)
+	for range 2 {
+		leaf := by.Deliver(need, self.ID, time.Hour).Leaf
 		log.wait(t, "msg=serving")
 		conn, err := tls.Dial("tcp", self.Listen[0], &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := conn.ConnectionState().PeerCertificates[0]; !got.Equal(leaf) {
-			t.Errorf("%s: presents the SVID of %s, want that of %s", generation, got.NotBefore, leaf.NotBefore)
+			t.Errorf("presents the SVID of %s, want that of %s", got.NotBefore, leaf.NotBefore)
 		}
 		conn.Close()
 	}
 	c := &api.Client{Node: kit.ID("node/ursula"), Provider: florete.Provider{ID: self.ID, Addresses: self.Listen}, Roots: roots}
-	leaf, key := deliver(t, r, filepath.Join(dir, "ursula"), "gen-1", c.Node), filepath.Join(dir, "ursula", "current", florete.FileKey)
-	signer, err := ca.LoadKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.SVID = &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: signer}
+	c.SVID = by.Issue(c.Node, time.Hour)
 	_, err = c.Artifact(t.Context())
 	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 	stop()

@@ -57,9 +57,9 @@ func TestKill(t *testing.T) {
 	key, err := ca.NewKey()
 	must(err)
 	run := start(t, settings)
-	svid, err := ask().Enrol(t.Context(), request(t, "cert-node", ursula, key))
+	svid, err := ask().Enrol(t.Context(), request("cert-node", ursula, key))
 	for ; err != nil && api.AsError(err).Kind == api.Transient; time.Sleep(5 * time.Millisecond) {
-		svid, err = ask().Enrol(t.Context(), request(t, "cert-node", ursula, key))
+		svid, err = ask().Enrol(t.Context(), request("cert-node", ursula, key))
 	}
 	must(err)
 	pair, err := ca.EncodeKey(key)
@@ -74,7 +74,7 @@ func TestKill(t *testing.T) {
 	for i := range 8 {
 		id := kit.ID(fmt.Sprintf("service/s%d", i))
 		need := fmt.Sprintf("cert-service-s%d", i)
-		r := request(t, need, id, key)
+		r := request(need, id, key)
 		wg.Go(func() {
 			c := ask()
 			c.SVID = &certificate
@@ -99,7 +99,7 @@ func TestKill(t *testing.T) {
 					return
 				default: // heard twice
 					n, first = n+1, ""
-					r = request(t, need, id, key) // another CSR
+					r = request(need, id, key) // another CSR
 				}
 				answers.Add(1)
 			}
@@ -143,13 +143,8 @@ func TestKill(t *testing.T) {
 }
 
 // request asks for the SVID of id for a key.
-func request(t *testing.T, need string, id florete.ID, key crypto.Signer) api.Request {
-	t.Helper()
-	csr, err := ca.NewCSR(id, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return api.Request{Need: need, Serial: 1000, Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: string(csr)})}
+func request(need string, id florete.ID, key crypto.Signer) api.Request {
+	return api.Request{Need: need, Serial: 1000, Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, key)})}
 }
 
 // provider is a process.

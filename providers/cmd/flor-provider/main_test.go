@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
-	"crypto/x509"
 	"os"
 	"path/filepath"
 	"testing"
@@ -44,8 +42,8 @@ func deliverKind(dir, kind string) error {
 		return err
 	}
 	service := florete.ProviderService(kind)
-	_, err = deliverTo(r, filepath.Join(dir, "needs", "cert-service-"+service), "gen-1", kit.ID("service/drhorrible/"+service))
-	return err
+	(&kit.CA{Root: r, Issuing: r}).Deliver(filepath.Join(dir, "needs", "cert-service-"+service), kit.ID("service/drhorrible/"+service), time.Hour)
+	return nil
 }
 
 // root makes the root of the trust domain in dir.
@@ -78,13 +76,7 @@ func sign(dir string, old ...string) error {
 	if len(old) > 0 {
 		t := *c
 		t.PermittedURIDomains = nil
-		der, err := x509.CreateCertificate(rand.Reader, &t, r.Certificate, c.PublicKey, r.Key)
-		if err != nil {
-			return err
-		}
-		if c, err = x509.ParseCertificate(der); err != nil {
-			return err
-		}
+		c = kit.Sign(&t, c.PublicKey, r)
 	}
 	return ca.Save(filepath.Join(dir, "issuing.crt"), ca.EncodeCertificates(c))
 }

@@ -15,7 +15,7 @@ let
 in
 {
   name = "sec";
-  trustDomain = "sec.flor";
+  trustDomain = "demo.flor";
   trust = {
     roots = [ ./ca.crt ];
     signingKeys = facts.keys;
@@ -72,7 +72,7 @@ in
         sso = {
           mode = "oidc";
           restart = "wiki.service";
-          redirectURIs = [ "http://wiki.sec.flor.rete/callback" ];
+          redirectURIs = [ "http://wiki.demo.flor.rete/callback" ];
         };
         files.password = {
           ref = "wiki/password";
@@ -116,7 +116,7 @@ in
     file.hosts = [ "p" ];
     oidc = {
       hosts = [ "p" ];
-      issuer = "http://auth.sec.flor.rete";
+      issuer = "http://auth.demo.flor.rete";
     };
   };
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/tests/kit"
 )
 
 // socks is the SOCKS5 address of an identity on a host.
@@ -76,7 +77,7 @@ func (s *demo) curlSOCKS(ctx context.Context, host, identity, service string) (s
 	if err != nil {
 		return "", err
 	}
-	id, err := florete.NewID(trustDomain, florete.KindService, "", service)
+	id, err := florete.NewID(kit.Domain, florete.KindService, "", service)
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +100,7 @@ func (s *demo) logIn(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	page, at, err := fetch(browser.Get("http://outline." + trustDomain + ".rete/login"))
+	page, at, err := fetch(browser.Get("http://outline." + kit.Domain + ".rete/login"))
 	if err != nil {
 		return "", err
 	}

@@ -2,21 +2,19 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"time"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // strangers come to the beacon, which receives the name by which they know a service and where
@@ -29,10 +27,7 @@ func (s *demo) strangers(ctx context.Context) error {
 			names[r.TLSName] = r.Listen.String()
 		}
 	}
-	roots, certificates, err := publicCertificates(names)
-	if err != nil {
-		return err
-	}
+	roots, certificates := publicCertificates(names)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if c := certificates[h.ServerName]; c != nil {
 			return c, nil
@@ -74,24 +69,13 @@ func (s *demo) strangers(ctx context.Context) error {
 }
 
 // publicCertificates stand for those that an authority of the web would issue.
-func publicCertificates(names map[string]string) (*x509.CertPool, map[string]*tls.Certificate, error) {
+func publicCertificates(names map[string]string) (*x509.CertPool, map[string]*tls.Certificate) {
 	roots, all := x509.NewCertPool(), map[string]*tls.Certificate{}
 	for name := range names {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			return nil, nil, err
-		}
-		template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour)}
-		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-		if err != nil {
-			return nil, nil, err
-		}
-		leaf, err := x509.ParseCertificate(der)
-		if err != nil {
-			return nil, nil, err
-		}
+		key := kit.NewKey()
+		leaf := kit.SelfSigned(&x509.Certificate{DNSNames: []string{name}}, key)
 		roots.AddCert(leaf)
-		all[name] = &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+		all[name] = &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}
 	}
-	return roots, all, nil
+	return roots, all
 }

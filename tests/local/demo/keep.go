@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // howToUse prints what to do with a cluster that is left running.
@@ -21,7 +23,7 @@ What a host's forwarder does:
 What the provider decided:
   %s audit --settings %s
 Interrupt (Ctrl-C) to stop everything.
-`, s.Work, socks, trustDomain, alicesMail, s.password,
+`, s.Work, socks, kit.Domain, alicesMail, s.password,
 		filepath.Join(s.Bin, "flor"), s.hosts["ursula"].Socket(),
 		filepath.Join(s.Bin, "flor-provider"), filepath.Join(s.hosts[forge].Dir, "provider.hujson"))
 }

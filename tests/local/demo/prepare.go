@@ -13,14 +13,14 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
 
 const (
-	trustDomain = "demo.flor"
-	forge       = "drhorrible" // runs every provider
-	newcomer    = "laptop"     // the host that the first revision does not have
-	alicesMail  = "alice@demo.flor"
+	forge      = "drhorrible" // runs every provider
+	newcomer   = "laptop"     // the host that the first revision does not have
+	alicesMail = "alice@demo.flor"
 )
 
 var hostNames = []string{forge, "raishan", "ursula", "mgmt01", newcomer}
@@ -31,7 +31,7 @@ func (s *demo) prepare(ctx context.Context) error {
 	if err := s.Checkout(filepath.Join(s.Repo, "tests", "cluster")); err != nil {
 		return err
 	}
-	if _, err := s.Run(ctx, "florctl", "ca", "init", "--trust-domain", trustDomain, "--out", s.Path("operator")); err != nil {
+	if _, err := s.Run(ctx, "florctl", "ca", "init", "--trust-domain", kit.Domain, "--out", s.Path("operator")); err != nil {
 		return err
 	}
 	if err := s.keys(ctx); err != nil {
@@ -72,9 +72,7 @@ func (s *demo) keys(ctx context.Context) error {
 		if err := os.MkdirAll(h.Dir, 0o700); err != nil {
 			return err
 		}
-		if facts.SSHHostKeys[name], err = local.MakeHostKey(h.HostKey()); err != nil {
-			return err
-		}
+		facts.SSHHostKeys[name] = kit.Authorized(kit.WriteHostKey(h.HostKey()))
 		hook := "#!/bin/sh\necho \"$@\" >> \"" + h.Log("hook") + "\"\n"
 		if err := os.WriteFile(filepath.Join(h.Dir, "hook"), []byte(hook), 0o700); err != nil {
 			return err

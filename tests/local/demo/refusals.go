@@ -6,17 +6,20 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -56,14 +59,11 @@ func (s *demo) refuse(ctx context.Context) error {
 	_, err = thief.Do(ctx, api.Path("oidc"), r)
 	s.refused("a copy of ursula's SVID with another SSH host key", err, api.CodeDeviceKey)
 
-	stranger, err := s.stranger(florete.KindNode, "mgmt01")
-	if err != nil {
-		return err
-	}
+	mgmt01 := kit.ID("node/mgmt01")
+	stranger := kit.NewCA().Issue(mgmt01, time.Hour)
 	s.refused("a stranger CA's mgmt01 at ursula's forwarder", s.knock(ctx, "outline", stranger), "CRYPTO_ERROR", "tls", "certificate")
 	forged := *raishan
-	forged.SVID = stranger
-	forged.Node, _ = florete.NewID(trustDomain, florete.KindNode, "", "mgmt01")
+	forged.SVID, forged.Node = stranger, mgmt01
 	_, err = forged.Artifact(ctx)
 	s.refused("a stranger CA's mgmt01 at the provider", err, api.CodeUntrusted)
 
@@ -89,7 +89,7 @@ func (s *demo) refused(name string, err error, about ...string) {
 // client speaks to the provider as a host does.
 func (s *demo) client(host, kind string) (*api.Client, error) {
 	h := s.hosts[host]
-	roots, err := florete.NewRoots(trustDomain, h.Manifest.Trust.Roots)
+	roots, err := florete.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (s *demo) client(host, kind string) (*api.Client, error) {
 
 // knock connects to a service of ursula with a certificate and opens a stream.
 func (s *demo) knock(ctx context.Context, service string, svid *tls.Certificate) error {
-	target, err := florete.NewID(trustDomain, florete.KindService, "", service)
+	target, err := florete.NewID(kit.Domain, florete.KindService, "", service)
 	if err != nil {
 		return err
 	}
@@ -164,22 +164,20 @@ func (s *demo) replay(ctx context.Context) error {
 	if err := post(api.PathNonce, http.Header{}, struct{}{}, &nonce); err != nil {
 		return err
 	}
-	csr, err := newCSR()
-	if err != nil {
-		return err
-	}
+	csr := kit.CSR(client.Node, kit.NewKey())
+	block, _ := pem.Decode([]byte(csr))
 	state := conn.ConnectionState()
 	binding, err := api.ChannelBinding(&state)
 	if err != nil {
 		return err
 	}
 	for i := range 2 {
-		body, err := json.Marshal(api.CertBody{ID: client.Node, CSR: pemCSR(csr)})
+		body, err := json.Marshal(api.CertBody{ID: client.Node, CSR: csr})
 		if err != nil {
 			return err
 		}
 		r := api.Request{Need: "cert-node", Serial: s.serial, Generation: 1, Body: body}
-		if r.Proof, err = (api.Statement{Node: client.Node, Provider: client.Provider.ID, Nonce: nonce.Nonce, CSR: csr, Binding: binding}).Sign(client.HostKey); err != nil {
+		if r.Proof, err = (api.Statement{Node: client.Node, Provider: client.Provider.ID, Nonce: nonce.Nonce, CSR: block.Bytes, Binding: binding}).Sign(client.HostKey); err != nil {
 			return err
 		}
 		key, err := r.Key(client.Node)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // serve runs the programs that the example cluster's services stand for.
@@ -91,7 +93,7 @@ func (o *outline) config(ctx context.Context) (context.Context, *oidc.Provider, 
 		return nil, nil, nil, err
 	}
 	return ctx, provider, &oauth2.Config{ClientID: c["client-id"], ClientSecret: c["client-secret"], Endpoint: provider.Endpoint(),
-		RedirectURL: "http://outline." + trustDomain + ".rete:4654/auth/oidc.callback", Scopes: []string{oidc.ScopeOpenID, "email", "profile"}}, nil
+		RedirectURL: "http://outline." + kit.Domain + ".rete:4654/auth/oidc.callback", Scopes: []string{oidc.ScopeOpenID, "email", "profile"}}, nil
 }
 
 func (o *outline) login(w http.ResponseWriter, r *http.Request) error {

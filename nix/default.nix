@@ -50,7 +50,9 @@ in
       clean = language.clean args;
       topology = import ./topology.nix clean;
       access = import ./access.nix topology;
-      inherit (import ./needs.nix topology) wanted needs;
+      # Nix evaluates what names are inherited from once for each of them.
+      needed = import ./needs.nix topology;
+      inherit (needed) wanted needs;
       scope = import ./scope.nix { inherit clean topology access; };
 
       shapes =

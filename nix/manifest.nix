@@ -7,6 +7,7 @@
 }:
 let
   inherit (builtins)
+    attrNames
     attrValues
     concatMap
     elem
@@ -105,13 +106,9 @@ in
       )
       (
         groupBy (c: c.provider) (
-          concatMap (
-            n:
-            map (provider: {
-              inherit provider;
-              inherit (n) kind;
-            }) n.providers
-          ) needs.${name}
+          concatMap (kind: map (provider: { inherit kind provider; }) t.providers.${kind}.hosts) (
+            attrNames (groupBy (n: n.kind) needs.${name})
+          )
         )
       );
   needs = needs.${name};

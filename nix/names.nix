@@ -1,6 +1,7 @@
 # Names and what is derived from them: SPIFFE IDs, addresses, digests.
 let
   inherit (builtins)
+    bitAnd
     concatLists
     concatStringsSep
     elemAt
@@ -143,7 +144,7 @@ in
 
   # The port of a key, and the key as host:port.
   # port :: Int -> Int; listen :: Int -> String
-  port = key: mod key 65536;
+  port = bitAnd 65535;
   listen =
     key:
     let

@@ -3,7 +3,6 @@
 topology:
 let
   inherit (builtins)
-    attrNames
     attrValues
     concatMap
     listToAttrs
@@ -16,9 +15,9 @@ let
   #   place   where a person may have written its dependsOn, such as "services.wiki.sso"
   #   what    what it is called where another has its ID
   complete =
-    kind:
     {
       id,
+      kind,
       for,
       request,
       files ? { },
@@ -64,14 +63,13 @@ rec {
   # needs :: { hostName = [Need]; }
   needs = mapAttrs (
     _: wanted:
-    let
-      byID = listToAttrs (
+    attrValues (
+      listToAttrs (
         map (n: {
           name = n.id;
-          value = complete n.kind n;
+          value = complete n;
         }) wanted
-      );
-    in
-    map (id: byID.${id}) (attrNames byID)
+      )
+    )
   ) wanted;
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/tests/kit"
 )
 
 const body = `{"cluster":"demo","forwarder":{"callers":[],"listen":[],"publish":[],"reach":[],"socks":[]},"host":"ursula",` +
@@ -146,11 +147,8 @@ func TestReadOneGeneration(t *testing.T) {
 func TestVerify(t *testing.T) {
 	text := fmt.Sprintf(body, "")
 	env := envelope(t, text, nil)
-	secret, public, err := signature.GenerateKeypair("demo-1", rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, other, _ := signature.GenerateKeypair("demo-1", rand.Reader)
+	secret := kit.SigningKey("demo-1")
+	public, other := secret.ToPublicKey(), kit.SigningKey("demo-1").ToPublicKey()
 	sig, err := secret.Sign(rand.Reader, florete.SignedText(env))
 	if err != nil {
 		t.Fatal(err)

@@ -6,16 +6,12 @@ import (
 	"testing"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/tests/kit"
 )
 
 // need delivers files for a service; notify are units that hear of a change.
-func need(t *testing.T, id, kind, of, files string, notify ...string) florete.Need {
-	t.Helper()
-	n := florete.Need{ID: id, Kind: kind, Deliver: florete.Deliver{Files: map[string]florete.File{}}}
-	var err error
-	if n.For, err = florete.ParseID("spiffe://demo.flor/" + of); err != nil {
-		t.Fatal(err)
-	}
+func need(id, kind, of, files string, notify ...string) florete.Need {
+	n := florete.Need{ID: id, Kind: kind, For: kit.ID(of), Deliver: florete.Deliver{Files: map[string]florete.File{}}}
 	for _, f := range strings.Fields(files) {
 		n.Deliver.Files[f] = florete.File{}
 	}
@@ -25,15 +21,15 @@ func need(t *testing.T, id, kind, of, files string, notify ...string) florete.Ne
 
 func TestFind(t *testing.T) {
 	m := florete.Manifest{Needs: []florete.Need{
-		need(t, "cert-node", "cert", "node/notes", "key.pem"),
-		need(t, "cert-service-wiki", "cert", "service/wiki", "key.pem"),
-		need(t, "cert-user-wiki", "cert", "user/wiki", "key.pem"),
-		need(t, "config-documents", "config", "node/notes", ""),
-		need(t, "file-wiki-smtp-password", "file", "service/wiki", "smtp-password", "wiki-mail.service"),
-		need(t, "file-wiki-logo", "file", "service/wiki", "logo"),
-		need(t, "oidc-wiki", "oidc", "service/wiki", "client-id client-secret", "wiki.service", "proxy.service"),
-		need(t, "oidc-notes", "oidc", "service/ursula/notes", "client-id client-secret", "proxy.service"),
-		need(t, "cert-service-notes-x", "cert", "service/notes-x", "key.pem"),
+		need("cert-node", "cert", "node/notes", "key.pem"),
+		need("cert-service-wiki", "cert", "service/wiki", "key.pem"),
+		need("cert-user-wiki", "cert", "user/wiki", "key.pem"),
+		need("config-documents", "config", "node/notes", ""),
+		need("file-wiki-smtp-password", "file", "service/wiki", "smtp-password", "wiki-mail.service"),
+		need("file-wiki-logo", "file", "service/wiki", "logo"),
+		need("oidc-wiki", "oidc", "service/wiki", "client-id client-secret", "wiki.service", "proxy.service"),
+		need("oidc-notes", "oidc", "service/ursula/notes", "client-id client-secret", "proxy.service"),
+		need("cert-service-notes-x", "cert", "service/notes-x", "key.pem"),
 	}}
 	for _, c := range []struct{ unit, credential, want string }{
 		{"wiki.service", "oidc_client-secret", "map[client-secret:oidc-wiki] false"},

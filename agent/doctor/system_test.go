@@ -9,6 +9,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/tests/kit"
 )
 
 func TestBuffers(t *testing.T) {
@@ -66,10 +67,7 @@ func TestOwns(t *testing.T) {
 }
 
 func TestExhausted(t *testing.T) {
-	service, err := florete.ParseID("spiffe://demo.flor/service/outline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	service := kit.ID("service/outline")
 	row := func(streams int64, full bool) usage.Row {
 		return usage.Row{Target: service, Caller: service, Remote: "192.0.2.1:4610", Streams: streams, Allowed: 4096, Full: full}
 	}

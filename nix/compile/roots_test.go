@@ -2,28 +2,22 @@ package compile
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net/url"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/tests/kit"
 )
 
 // root makes a root of demo.flor, valid from 2026 to 2036, changed by change.
-func root(t *testing.T, change func(*x509.Certificate)) string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rootOf(t, key, change)
+func root(change func(*x509.Certificate)) string {
+	return rootOf(kit.NewKey(), change)
 }
 
 func weakRoot(t *testing.T) string {
@@ -32,29 +26,24 @@ func weakRoot(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rootOf(t, key, func(*x509.Certificate) {})
+	return rootOf(key, func(*x509.Certificate) {})
 }
 
-func rootOf(t *testing.T, key crypto.Signer, change func(*x509.Certificate)) string {
-	t.Helper()
+func rootOf(key crypto.Signer, change func(*x509.Certificate)) string {
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "demo.flor root"},
+		Subject:   pkix.Name{CommonName: "demo.flor root"},
 		NotBefore: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		URIs: []*url.URL{{Scheme: "spiffe", Host: "demo.flor"}},
 	}
 	change(c)
-	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return string(ca.EncodeCertificates(kit.SelfSigned(c, key)))
 }
 
 // Every rule about roots fires, and does not on what is nearly as bad.
 func TestRoots(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	good := root(t, func(*x509.Certificate) {})
+	good := root(func(*x509.Certificate) {})
 	day := 24 * time.Hour
 	for name, c := range map[string]struct {
 		pem string
@@ -66,23 +55,23 @@ func TestRoots(t *testing.T) {
 		"nothing":                {"-----BEGIN CERTIFICATE-----", []string{"FL050"}},
 		"not DER":                {"-----BEGIN CERTIFICATE-----\nZ29sZGVu\n-----END CERTIFICATE-----\n", []string{"FL050"}},
 		"second is not DER":      {good + "-----BEGIN CERTIFICATE-----\nZ29sZGVu\n-----END CERTIFICATE-----\n", []string{"FL050"}},
-		"expired":                {root(t, func(c *x509.Certificate) { c.NotAfter = now.Add(-day) }), []string{"FL051"}},
-		"expires tomorrow":       {root(t, func(c *x509.Certificate) { c.NotAfter = now.Add(day) }), []string{"FL056"}},
-		"expires next month":     {root(t, func(c *x509.Certificate) { c.NotAfter = now.Add(31 * day) }), nil},
-		"lives a week":           {root(t, func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-5*day), now.Add(2*day) }), nil},
-		"lived a week":           {root(t, func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-6*day), now.Add(day) }), []string{"FL056"}},
+		"expired":                {root(func(c *x509.Certificate) { c.NotAfter = now.Add(-day) }), []string{"FL051"}},
+		"expires tomorrow":       {root(func(c *x509.Certificate) { c.NotAfter = now.Add(day) }), []string{"FL056"}},
+		"expires next month":     {root(func(c *x509.Certificate) { c.NotAfter = now.Add(31 * day) }), nil},
+		"lives a week":           {root(func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-5*day), now.Add(2*day) }), nil},
+		"lived a week":           {root(func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-6*day), now.Add(day) }), []string{"FL056"}},
 		"weak key":               {weakRoot(t), []string{"FL057"}},
-		"constrained":            {root(t, func(c *x509.Certificate) { c.PermittedURIDomains = []string{"demo.flor"} }), nil},
-		"constrained to another": {root(t, func(c *x509.Certificate) { c.PermittedURIDomains = []string{"other.flor"} }), []string{"FL054"}},
-		"not yet valid":          {root(t, func(c *x509.Certificate) { c.NotBefore = now.Add(day) }), []string{"FL052"}},
-		"valid since today":      {root(t, func(c *x509.Certificate) { c.NotBefore = now }), nil},
-		"no authority":           {root(t, func(c *x509.Certificate) { c.IsCA = false }), []string{"FL053"}},
-		"may not sign":           {root(t, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }), []string{"FL053"}},
-		"usage not limited":      {root(t, func(c *x509.Certificate) { c.KeyUsage = 0 }), nil},
-		"another trust domain":   {root(t, func(c *x509.Certificate) { c.URIs[0].Host = "demo.flora" }), []string{"FL054"}},
+		"constrained":            {root(func(c *x509.Certificate) { c.PermittedURIDomains = []string{"demo.flor"} }), nil},
+		"constrained to another": {root(func(c *x509.Certificate) { c.PermittedURIDomains = []string{"other.flor"} }), []string{"FL054"}},
+		"not yet valid":          {root(func(c *x509.Certificate) { c.NotBefore = now.Add(day) }), []string{"FL052"}},
+		"valid since today":      {root(func(c *x509.Certificate) { c.NotBefore = now }), nil},
+		"no authority":           {root(func(c *x509.Certificate) { c.IsCA = false }), []string{"FL053"}},
+		"may not sign":           {root(func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }), []string{"FL053"}},
+		"usage not limited":      {root(func(c *x509.Certificate) { c.KeyUsage = 0 }), nil},
+		"another trust domain":   {root(func(c *x509.Certificate) { c.URIs[0].Host = "demo.flora" }), []string{"FL054"}},
 		"reported as missing":    {"", nil},
-		"no trust domain":        {root(t, func(c *x509.Certificate) { c.URIs = nil }), nil},
-		"all at once": {root(t, func(c *x509.Certificate) {
+		"no trust domain":        {root(func(c *x509.Certificate) { c.URIs = nil }), nil},
+		"all at once": {root(func(c *x509.Certificate) {
 			c.NotAfter, c.IsCA, c.URIs[0].Host = now.Add(-day), false, "x"
 		}), []string{"FL051", "FL053", "FL054"}},
 	} {

@@ -18,8 +18,9 @@ import (
 	"time"
 
 	"github.com/nix-community/go-nix/pkg/nar"
-	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // keyTexts are private keys in every form that is looked for.
@@ -45,10 +46,7 @@ func keyTexts(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, _, err := signature.GenerateKeypair("demo-1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := kit.SigningKey("demo-1")
 	armored := func(kind string, der []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}

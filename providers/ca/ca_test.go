@@ -24,18 +24,10 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/tests/kit"
 )
 
 var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-
-func id(t testing.TB, s string) florete.ID {
-	t.Helper()
-	id, err := florete.ParseID(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
-}
 
 // authorities are a root and an issuing CA of demo.flor.
 func authorities(t testing.TB) (root, issuing *ca.Authority) {
@@ -65,7 +57,7 @@ func TestIssue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outline := id(t, "spiffe://demo.flor/service/outline")
+	outline := kit.ID("service/outline")
 	leaf, err := issuing.Issue(outline, key.Public(), now.Add(time.Hour), now)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +97,7 @@ func TestLifetimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := id(t, "spiffe://demo.flor/node/ursula")
+	u := kit.ID("node/ursula")
 	end := issuing.Certificate.NotAfter
 	leaf, err := issuing.Issue(u, key.Public(), end.Add(time.Hour), end.Add(-time.Minute))
 	if err != nil || !leaf.NotAfter.Equal(end) {
@@ -114,7 +106,11 @@ func TestLifetimes(t *testing.T) {
 	if _, err := issuing.Issue(u, key.Public(), end.Add(time.Hour), end.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "it signs nothing any more") {
 		t.Errorf("after the end: got %v", err)
 	}
-	if _, err := issuing.Issue(id(t, "spiffe://other.flor/node/ursula"), key.Public(), end, now); err == nil || !strings.Contains(err.Error(), "not of demo.flor") {
+	other, err := florete.ParseID("spiffe://other.flor/node/ursula")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := issuing.Issue(other, key.Public(), end, now); err == nil || !strings.Contains(err.Error(), "not of demo.flor") {
 		t.Errorf("another trust domain: got %v", err)
 	}
 }
@@ -130,7 +126,7 @@ func request(t testing.TB, key crypto.Signer, template x509.CertificateRequest) 
 }
 
 func TestParseCSR(t *testing.T) {
-	outline := id(t, "spiffe://demo.flor/service/outline")
+	outline := kit.ID("service/outline")
 	uri := func(s ...string) x509.CertificateRequest {
 		var r x509.CertificateRequest
 		for _, s := range s {
@@ -192,7 +188,7 @@ func TestSignIssuingRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf, err := ca.NewCSR(id(t, "spiffe://demo.flor/node/ursula"), key)
+	leaf, err := ca.NewCSR(kit.ID("node/ursula"), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +264,7 @@ func TestRequest(t *testing.T) {
 // and nothing else.
 func FuzzCSR(f *testing.F) {
 	_, issuing := authorities(f)
-	outline := id(f, "spiffe://demo.flor/service/outline")
+	outline := kit.ID("service/outline")
 	key, _ := ca.NewKey()
 	good, err := ca.NewCSR(outline, key)
 	if err != nil {

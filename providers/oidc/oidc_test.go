@@ -22,6 +22,7 @@ import (
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit"
 )
 
 const (
@@ -32,8 +33,8 @@ const (
 )
 
 var (
-	ursula  = must(florete.ParseID("spiffe://demo.flor/node/ursula"))
-	outline = must(florete.ParseID("spiffe://demo.flor/service/outline"))
+	ursula  = kit.ID("node/ursula")
+	outline = kit.ID("service/outline")
 )
 
 var hash = sync.OnceValue(func() string {

@@ -1,6 +1,6 @@
 // Package activationtest makes the surroundings of a host under test: a cluster's
 // trust, its documents, and providers that speak the real protocol over TLS, in
-// memory, and can be told how to fail.
+// memory, and fail as scripted.
 package activationtest
 
 import (

@@ -76,7 +76,7 @@ func EncodeSVID(svid *tls.Certificate) (chain, key []byte) {
 	return chain, must(ca.EncodeKey(svid.PrivateKey.(crypto.Signer)))
 }
 
-// NewKey makes a key pair of a host.
+// NewKey makes a key pair.
 func NewKey() *ecdsa.PrivateKey { return must(ca.NewKey()) }
 
 // CSR is a request of the SVID of id for a key, as PEM.

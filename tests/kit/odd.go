@@ -37,8 +37,8 @@ func OddIssuing(root *ca.Authority, key crypto.Signer, change ...func(*x509.Cert
 	return &ca.Authority{Certificate: Sign(c, key.Public(), root), Key: key}
 }
 
-// LookAlikes are n CAs that could all have signed what of signed, of keys that
-// are as long as crypto/tls takes them.
+// LookAlikes are n CAs, each of which could have signed what of signed, with keys as long
+// as crypto/tls accepts.
 func LookAlikes(n int, of *ca.Authority) (all [][]byte) {
 	for range n {
 		c := issuing()
@@ -50,7 +50,8 @@ func LookAlikes(n int, of *ca.Authority) (all [][]byte) {
 
 func issuing() *x509.Certificate {
 	return &x509.Certificate{
-		Subject: pkix.Name{CommonName: "issuing"}, URIs: []*url.URL{{Scheme: "spiffe", Host: Domain}}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{CommonName: "issuing"}, URIs: []*url.URL{{Scheme: "spiffe", Host: Domain}},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		PermittedURIDomains: []string{Domain}, PermittedDNSDomainsCritical: true,
 	}
 }
@@ -58,7 +59,7 @@ func issuing() *x509.Certificate {
 // forged is an RSA key with no private half: its signatures are noise.
 type forged struct{ public rsa.PublicKey }
 
-// RSA8192 is a forged key of 8192 bits, which costs nothing to make.
+// RSA8192 is a forged key of 8192 bits: a real one takes seconds to make.
 func RSA8192() crypto.Signer {
 	b := make([]byte, 8192/8)
 	_ = must(rand.Read(b))

@@ -221,7 +221,7 @@ func (c *Cluster) Signed(serial int64, body any, key signature.SecretKey) api.Si
 func (c *Cluster) open(serial int64, body any, key *signature.SecretKey) florete.Document {
 	raw, err := json.Marshal(body)
 	c.must(err)
-	e := florete.Envelope{Schema: florete.EnvelopeSchema, Digest: florete.Digest(raw), Serial: serial}
+	e := florete.Envelope{Schema: florete.EnvelopeSchema, Format: florete.NewestFormat, Digest: florete.Digest(raw), Serial: serial}
 	switch b := body.(type) {
 	case florete.Manifest:
 		e.Kind, e.Cluster, e.Host = florete.DocManifest, b.Cluster, b.Host

@@ -77,7 +77,7 @@ func (h *Host) Accept(t testing.TB, f florete.Forwarder, certs ...florete.ID) {
 	body := withoutNulls(t, m)
 	h.Serial++
 	envelope := marshal(t, florete.Envelope{
-		Schema: florete.EnvelopeSchema, Cluster: m.Cluster, Host: m.Host, Kind: florete.DocManifest,
+		Schema: florete.EnvelopeSchema, Format: florete.NewestFormat, Cluster: m.Cluster, Host: m.Host, Kind: florete.DocManifest,
 		Digest: florete.Digest(body), Serial: h.Serial,
 	})
 	doc, err := florete.Open(envelope, body, "")
@@ -166,7 +166,7 @@ func (h *Host) Provide(t testing.TB, kind string) {
 		Devices:  []florete.Device{}, Kinds: map[string]json.RawMessage{kind: json.RawMessage("{}")}, Grants: []florete.Grant{},
 	})
 	doc, err := florete.Open(marshal(t, florete.Envelope{
-		Schema: florete.EnvelopeSchema, Cluster: "demo", Host: h.Name, Kind: florete.DocPolicy, Digest: florete.Digest(body), Serial: 1,
+		Schema: florete.EnvelopeSchema, Format: florete.NewestFormat, Cluster: "demo", Host: h.Name, Kind: florete.DocPolicy, Digest: florete.Digest(body), Serial: 1,
 	}), body, "")
 	if err != nil {
 		t.Fatal(err)

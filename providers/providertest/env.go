@@ -180,7 +180,7 @@ func (e *Env) Publish(serial int64) {
 // WriteDocument writes an unsigned document with the body v to dir.
 func WriteDocument(dir, kind string, v any, serial int64) error {
 	body := JSON(v)
-	envelope := florete.Envelope{Schema: florete.EnvelopeSchema, Kind: kind, Digest: florete.Digest(body), Serial: serial, Rev: "8eeec93"}
+	envelope := florete.Envelope{Schema: florete.EnvelopeSchema, Format: florete.NewestFormat, Kind: kind, Digest: florete.Digest(body), Serial: serial, Rev: "8eeec93"}
 	if err := json.Unmarshal(body, &struct{ Cluster, Host *string }{&envelope.Cluster, &envelope.Host}); err != nil {
 		return err
 	}

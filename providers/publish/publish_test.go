@@ -30,7 +30,7 @@ func manifest(t *testing.T, host string, change func(*florete.Envelope, *florete
 		Providers: map[string]map[string]florete.Provider{}, Needs: []florete.Need{},
 		Forwarder: florete.Forwarder{Listen: []string{}, Publish: []florete.Published{}, Reach: []florete.Reachable{}, Callers: []florete.Caller{}, SOCKS: []florete.SOCKS{}},
 	}
-	e := florete.Envelope{Schema: florete.EnvelopeSchema, Kind: florete.DocManifest, Serial: now.Unix(), Rev: "8eeec93"}
+	e := florete.Envelope{Schema: florete.EnvelopeSchema, Format: florete.NewestFormat, Kind: florete.DocManifest, Serial: now.Unix(), Rev: "8eeec93"}
 	change(&e, &m)
 	body := providertest.JSON(m)
 	e.Cluster, e.Host, e.Digest = m.Cluster, m.Host, florete.Digest(body)

@@ -136,7 +136,7 @@ func (f *Fleet) trust() florete.Trust {
 func (f *Fleet) document(kind, host string, body any) florete.Document {
 	b := raw(body)
 	d, err := florete.Open(raw(florete.Envelope{
-		Schema: florete.EnvelopeSchema, Cluster: "sim", Host: host, Kind: kind, Digest: florete.Digest(b), Serial: f.serial, Rev: "8eeec93",
+		Schema: florete.EnvelopeSchema, Format: florete.NewestFormat, Cluster: "sim", Host: host, Kind: kind, Digest: florete.Digest(b), Serial: f.serial, Rev: "8eeec93",
 	}), b, "")
 	f.must(err)
 	return d

@@ -21,7 +21,8 @@ type Document struct {
 	policy    *Policy
 }
 
-// Open checks that envelope and body belong together. The signature, empty for a
+// Open checks that envelope and body belong together. The error is a *NewerFormatError
+// where the body is not for this release. The signature, empty for a
 // document that did not come over the network, is checked by Verify.
 func Open(envelope, body []byte, signature string) (Document, error) {
 	e, err := parseEnvelope(envelope)
@@ -30,6 +31,9 @@ func Open(envelope, body []byte, signature string) (Document, error) {
 	}
 	if got := Digest(body); got != e.Digest {
 		return Document{}, fmt.Errorf("%s of %s: digest is %s, the envelope says %s: the body was changed", e.Kind, e.Host, got, e.Digest)
+	}
+	if e.Format.Newer(NewestFormat) {
+		return Document{}, &NewerFormatError{fmt.Sprintf("%s of %s, serial %d", e.Kind, e.Host, e.Serial), e.Format}
 	}
 	d := Document{Envelope: e, raw: envelope, body: body, signature: signature}
 	cluster, host, err := d.decode()

@@ -35,7 +35,7 @@ func forwarder(publish, reach string) string {
 }
 
 func envelope(t testing.TB, body string, change func(*florete.Envelope)) []byte {
-	e := florete.Envelope{Schema: florete.EnvelopeSchema, Cluster: "demo", Host: "ursula", Kind: florete.DocManifest, Digest: florete.Digest([]byte(body)), Serial: 7}
+	e := florete.Envelope{Schema: florete.EnvelopeSchema, Format: florete.NewestFormat, Cluster: "demo", Host: "ursula", Kind: florete.DocManifest, Digest: florete.Digest([]byte(body)), Serial: 7}
 	if change != nil {
 		change(&e)
 	}

@@ -19,6 +19,7 @@ const (
 // Envelope names the body of one document and orders it among its versions.
 type Envelope struct {
 	Schema  string `json:"schema"`
+	Format  Format `json:"format"` // of the body
 	Cluster string `json:"cluster"`
 	Host    string `json:"host"`
 	Kind    string `json:"kind"`

@@ -16,6 +16,7 @@ import (
 //	needs/<id>/current -> gen-N
 //	needs/<id>/state.json
 //	activation.json
+//	closure-error.json
 type Layout string
 
 // The files of a delivered SVID.

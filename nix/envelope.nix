@@ -8,6 +8,7 @@
 let
   inherit (builtins) toJSON;
   inherit (import ./names.nix) sri;
+  formatOf = import ./format.nix;
 in
 kind: host: value:
 let
@@ -17,6 +18,7 @@ in
   inherit body;
   envelope = toJSON {
     schema = "florete.envelope/v1";
+    format = formatOf kind value;
     digest = sri body;
     inherit
       cluster

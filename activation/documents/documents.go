@@ -63,8 +63,16 @@ func Open(l florete.Layout, closure string, step func(string)) (s *Store, note s
 		return s, "unchanged", nil
 	}
 	set, err := readSet(closure, held)
+	var newer *florete.NewerFormatError
+	if errors.As(err, &newer) && heldErr == nil {
+		s.set = held
+		return s, fmt.Sprintf("kept, because the closure has a %v", newer), noteClosure(l, newer)
+	}
 	if err != nil {
 		return nil, "", fmt.Errorf("closure: %w", err)
+	}
+	if err := noteClosure(l, nil); err != nil {
+		return nil, "", err
 	}
 	seen := set.digest()
 	if heldErr == nil && s.record.Closure == seen {

@@ -2,6 +2,7 @@ package documents
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -295,6 +296,47 @@ func TestOpenRefuses(t *testing.T) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// newer is an envelope as a newer release writes it.
+func newer(envelope string) string {
+	f := florete.NewestFormat
+	return strings.Replace(envelope, `"format":"`+f.String()+`"`, fmt.Sprintf(`"format":"%d.%d"`, f.Major, f.Minor+1), 1)
+}
+
+// What only a newer release understands leaves in force what is, and is no tampered
+// document.
+func TestNewerFormat(t *testing.T) {
+	o := newOrigins(t)
+	o.deploy(kit.Document(5, o.version("a")))
+	o.open()
+
+	o.deploy(kit.Document(6, o.version("b")))
+	path := filepath.Join(o.closure, florete.EnvelopeFile(florete.DocManifest))
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, path, newer(string(b)))
+	if note := o.open(); !strings.Contains(note, "kept, because the closure has a manifest of ursula, serial 6: has format ") {
+		t.Error(note)
+	}
+	o.want(5, "a")
+	if e, err := o.layout.ClosureError(); err != nil || e == nil || e.Code != api.CodeNewerFormat || !strings.Contains(e.Message, "upgrade") {
+		t.Errorf("%+v, %v", e, err)
+	}
+
+	d := kit.Signed(7, o.version("c"), o.Signing)
+	d.Envelope = newer(d.Envelope)
+	o.wantRefused(o.accept(d), api.Transient, api.CodeNewerFormat, "manifest of ursula, serial 7: has format ")
+	o.want(5, "a")
+
+	o.deploy(kit.Document(8, o.version("d")))
+	o.open()
+	o.want(8, "d")
+	if e, err := o.layout.ClosureError(); err != nil || e != nil {
+		t.Errorf("%+v, %v", e, err)
 	}
 }
 

@@ -1,6 +1,8 @@
 package documents
 
 import (
+	"errors"
+
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 )
@@ -20,6 +22,10 @@ func (s *Store) Accept(a api.Artifact) *api.Error {
 	byKind := map[string]florete.Document{}
 	for _, raw := range a.Documents {
 		d, err := florete.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
+		var newer *florete.NewerFormatError
+		if errors.As(err, &newer) {
+			return api.Errorf(api.Transient, api.CodeNewerFormat, "document from the network: %v", err)
+		}
 		if err != nil {
 			return api.Errorf(api.Denied, CodeTampered, "document from the network: %v", err)
 		}

@@ -14,7 +14,7 @@ import (
 
 func (h *host) documents(context.Context) (string, []Finding) {
 	if h.unread == nil {
-		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), h.stale()
+		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), append(h.closure(), h.stale()...)
 	}
 	if errors.Is(h.unread, fs.ErrNotExist) {
 		return "none accepted", []Finding{fix(
@@ -22,6 +22,21 @@ func (h *host) documents(context.Context) (string, []Finding) {
 	}
 	return "unreadable", []Finding{h.unreadable(h.unread, h.restart("activate"))}
 }
+
+// closure is that of a newer release, which is not in force.
+func (h *host) closure() []Finding {
+	e, err := h.Layout.ClosureError()
+	if err != nil {
+		return []Finding{h.unreadable(err, h.restart("activate"))}
+	}
+	if e == nil {
+		return nil
+	}
+	return []Finding{do(e.Message, upgrade)}
+}
+
+// upgrade is what a person must do about a newer format.
+const upgrade = "upgrade this host's programs: nixos-rebuild switch, or install its newest bundle"
 
 // stale is the alarm of a host that may miss what was decided.
 func (h *host) stale() []Finding {

@@ -62,6 +62,8 @@ func (h *host) cure(n florete.Need, s florete.NeedState) (f Finding, ok bool) {
 			return publish, true
 		}
 		return do("", "what the message says, on "+providers), true
+	case "newer-format":
+		return do("", upgrade), true
 	case "older-document", "tampered", "foreign-document":
 		return publish, true
 	case "internal":

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/florete/florete"
@@ -82,6 +83,16 @@ type Snapshot struct {
 
 // Raw is a document that nobody looked into yet.
 type Raw struct{ Body, Envelope string }
+
+// Format is that of the document; zero for the zero Raw.
+func (r Raw) Format() (f florete.Format, err error) {
+	if r == (Raw{}) {
+		return f, nil
+	}
+	e := struct{ Format *florete.Format }{&f}
+	err = json.Unmarshal([]byte(r.Envelope), &e)
+	return f, err
+}
 
 // Open checks the document.
 func (r Raw) Open() (florete.Document, error) {

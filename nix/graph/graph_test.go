@@ -79,7 +79,7 @@ func TestNew(t *testing.T) {
 		`"providers":{"b":{"cert":{"id":` + id + `,"addresses":["b:1"]}},"c":{"cert":{"id":` + id + `,"addresses":["c:1"]},"oidc":{"id":` + id + `,"addresses":["c:2"]}}},"needs":[` +
 		need("cert-node", "cert", `"b","c"`) + "," + need("cert-service-x", "cert", `"b"`) + "," + need("oidc-x", "oidc", `"c"`) +
 		`],"forwarder":{"publish":[],"reach":[],"callers":[],"socks":[]}}`
-	envelope := fmt.Sprintf(`{"cluster":"a","digest":%q,"host":"a","kind":"manifest","rev":"","schema":"florete.envelope/v1","serial":1}`, florete.Digest([]byte(body)))
+	envelope := fmt.Sprintf(`{"cluster":"a","digest":%q,"format":"1.0","host":"a","kind":"manifest","rev":"","schema":"florete.envelope/v1","serial":1}`, florete.Digest([]byte(body)))
 	c, err := New(compile.Snapshot{Documents: map[string]map[string]compile.Raw{"a": {"manifest": {Body: body, Envelope: envelope}}}})
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func TestWhatIsNotHarmlessOpens(t *testing.T) {
 					for k, r := range docs {
 						other[k] = r
 					}
-					other[kind] = compile.Raw{Body: string(b)}
+					other[kind] = compile.Raw{Envelope: docs[kind].Envelope, Body: string(b)}
 					is.Documents[host] = other
 					p, err := Compare(c.After, is)
 					return err != nil || p.Widens
@@ -132,7 +132,7 @@ func TestUnknownFieldGoes(t *testing.T) {
 	for host, docs := range c.After.Documents {
 		with.Documents[host] = documents{}
 		for kind, raw := range docs {
-			with.Documents[host][kind] = compile.Raw{Body: raw.Body[:len(raw.Body)-1] + `,"only":"weekdays"}`}
+			with.Documents[host][kind] = compile.Raw{Envelope: raw.Envelope, Body: raw.Body[:len(raw.Body)-1] + `,"only":"weekdays"}`}
 		}
 	}
 	p, err := Compare(with, c.After)

@@ -51,6 +51,9 @@ type Host struct {
 	// Units are restarted, since their needs are requested anew. A new host starts all
 	// of its own.
 	Units []Unit `json:"units"`
+	// Format is one that the host's programs must understand before it is deployed, where
+	// its documents have used an older one so far.
+	Format string `json:"format,omitempty"`
 }
 
 // Unit is a systemd unit that a need restarts.
@@ -129,6 +132,9 @@ func compareHost(name string, was, is documents, moved *Change, rights *delta) (
 	if err := rights.host(name, was, is); err != nil {
 		return h, err
 	}
+	if err := h.upgrade(was, is); err != nil {
+		return h, fmt.Errorf("documents of %s: %w", name, err)
+	}
 	var err error
 	if h.Changes, err = changes(h.Change, was, is); err != nil {
 		return h, fmt.Errorf("documents of %s: %w", name, err)
@@ -149,6 +155,27 @@ func read(raw compile.Raw, v any) error {
 		return nil
 	}
 	return json.Unmarshal([]byte(raw.Body), v)
+}
+
+// upgrade finds whether the documents need newer programs than before.
+func (h *Host) upgrade(was, is documents) error {
+	before := florete.Format{Major: 1}
+	after := before
+	for newest, of := range map[*florete.Format]documents{&before: was, &after: is} {
+		for _, raw := range of {
+			f, err := raw.Format()
+			if err != nil {
+				return err
+			}
+			if f.Newer(*newest) {
+				*newest = f
+			}
+		}
+	}
+	if after.Newer(before) {
+		h.Format = after.String()
+	}
+	return nil
 }
 
 // restarts are the units of needs that will be requested anew. What a need is

@@ -141,6 +141,9 @@ func (t *page) changes(h Host) string {
 			t.line("    ", of.mark, s)
 		}
 	}
+	if h.Format != "" {
+		t.line("    ", "!", fmt.Sprintf("needs programs that understand format %s: upgrade them before its documents come over the network", h.Format))
+	}
 	for _, u := range h.Units {
 		t.line("    ", "!", fmt.Sprintf("restarts %s, for %s", u.Unit, u.Need))
 	}

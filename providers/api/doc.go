@@ -16,6 +16,10 @@
 //
 //	{"kind":"denied","code":"not-granted","message":"…","retryAfter":0}
 //
+// Both announce the newest format that they understand in the header Florete-Format. A
+// provider that cannot read what a host of a newer release requests returns newer-format,
+// which is transient.
+//
 // The same request twice has the same answer. A request with the key of another
 // request is invalid.
 //

@@ -23,6 +23,7 @@ const (
 // Codes of errors. Part of the wire, append-only.
 const (
 	CodePolicyBehind  = "policy-behind"  // transient: the host was deployed before its provider
+	CodeNewerFormat   = "newer-format"   // transient: only a newer release understands it
 	CodeClock         = "clock"          // transient: a certificate fails by time alone
 	CodeUnavailable   = "unavailable"    // transient: the provider cannot be reached, or cannot answer now
 	CodeInternal      = "internal"       // transient: something failed at the provider, whose log has it

@@ -217,6 +217,7 @@ func (s *session) call(method, path string, header http.Header, body io.Reader, 
 		return AsError(err)
 	}
 	req.Header = header
+	header.Set(florete.HeaderFormat, florete.NewestFormat.String())
 	most := MaxAnswer
 	if _, ok := answer.(*Artifact); ok {
 		most = MaxArtifact
@@ -226,6 +227,10 @@ func (s *session) call(method, path string, header http.Header, body io.Reader, 
 		return AsError(fmt.Errorf("%s %s at %s: %w", method, path, s.address, err))
 	}
 	odd := func(why any) error {
+		if f, err := florete.ParseFormat(resp.Header.Get(florete.HeaderFormat)); err == nil && f.Newer(florete.NewestFormat) {
+			return Errorf(Transient, CodeNewerFormat, "%s %s: %s answered in a newer format than %s, %v: upgrade this host's programs",
+				method, path, s.address, florete.NewestFormat, why)
+		}
 		return Errorf(Transient, CodeUnavailable, "%s %s: %s answered with status %d and what is no answer: %v",
 			method, path, s.address, resp.StatusCode, why)
 	}

@@ -69,6 +69,12 @@ func (c *conn) post(r api.Request, proof string) error {
 		c.t.Fatal(err)
 	}
 	req.Header.Set(api.HeaderKey, key)
+	return c.send(req)
+}
+
+// send returns what comes of a request: a refusal, nil when there is none.
+func (c *conn) send(req *http.Request) error {
+	c.t.Helper()
 	if err := req.Write(c.c); err != nil {
 		c.t.Fatal(err)
 	}

@@ -3,11 +3,13 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/conns"
 )
@@ -91,8 +93,23 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 
 // reply writes what was decided. Whoever reads slowly holds none of the slots.
 func (a *request) reply(w http.ResponseWriter, r *http.Request, decide func() (any, change, error)) {
-	answer, err := a.withSlot(r.Context(), decide)
+	answer, err := a.withSlot(r.Context(), func() (any, change, error) {
+		answer, c, err := decide()
+		return answer, c, newerFormat(err, r.Header.Get(florete.HeaderFormat))
+	})
 	reply(w, answer, err)
+}
+
+// newerFormat is a refusal of what cannot be read, or transient where the host is of a newer
+// release: then it is this provider that is to be upgraded.
+func newerFormat(err error, announced string) error {
+	var e *api.Error
+	f, unreadable := florete.ParseFormat(announced)
+	if unreadable != nil || !f.Newer(florete.NewestFormat) || !errors.As(err, &e) || e.Kind != api.Invalid {
+		return err
+	}
+	return api.Errorf(api.Transient, api.CodeNewerFormat, "%s: the host understands formats up to %s, this provider up to %s: upgrade the provider's programs",
+		e.Message, f, florete.NewestFormat)
 }
 
 // withSlot decides in one of the server's slots, of which one caller has its share alone.
@@ -143,6 +160,7 @@ func write(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set(florete.HeaderFormat, florete.NewestFormat.String())
 	w.WriteHeader(status)
 	w.Write(b) // without it the caller repeats the request
 }

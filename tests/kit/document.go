@@ -17,7 +17,7 @@ import (
 // written as empty ones: a document has no nulls.
 func Document(serial int64, body any) florete.Document {
 	raw := bytes.ReplaceAll(JSON(body), []byte(":null"), []byte(":[]"))
-	e := florete.Envelope{Schema: florete.EnvelopeSchema, Digest: florete.Digest(raw), Serial: serial, Rev: "8eeec93"}
+	e := florete.Envelope{Schema: florete.EnvelopeSchema, Format: florete.NewestFormat, Digest: florete.Digest(raw), Serial: serial, Rev: "8eeec93"}
 	switch b := body.(type) {
 	case florete.Manifest:
 		e.Kind, e.Cluster, e.Host = florete.DocManifest, b.Cluster, b.Host

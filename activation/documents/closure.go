@@ -1,0 +1,29 @@
+package documents
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/replace"
+)
+
+// noteClosure records why the closure is not in force: newer is nil where that is no matter
+// of its format.
+func noteClosure(l florete.Layout, newer *florete.NewerFormatError) error {
+	path := l.ClosureErrorFile()
+	if newer == nil {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	b, err := json.Marshal(florete.NeedError{Kind: string(api.Transient), Code: api.CodeNewerFormat, Message: "closure: " + newer.Error()})
+	if err != nil {
+		return err
+	}
+	return replace.File(path, append(b, '\n'), 0o644)
+}

@@ -72,13 +72,8 @@ func (c *Cluster) Manifest() florete.Manifest {
 // Provides is a provider host of which one process, at an address, answers all kinds,
 // and "tls", of which activation has none.
 func Provides(name, address string) map[string]florete.Provider {
-	p := florete.Provider{ID: ProviderID(name), Addresses: florete.Addresses{address}}
+	p := florete.Provider{ID: kit.ProviderID(name, "cert"), Addresses: florete.Addresses{address}}
 	return map[string]florete.Provider{"cert": p, "config": p, "oidc": p, "tls": p}
-}
-
-// ProviderID is what a provider presents.
-func ProviderID(name string) florete.ID {
-	return kit.ID("service/" + name + "/" + florete.ProviderService("cert"))
 }
 
 func (c *Cluster) must(err error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/tests/kit"
 )
 
 // Provider answers any request that is proven, and the same request twice the
@@ -59,7 +60,7 @@ func (c *Cluster) Start(name string) *Provider { return c.Serve(name, newPipe())
 
 // Serve makes a provider on a listener.
 func (c *Cluster) Serve(name string, l net.Listener) *Provider {
-	p := &Provider{cluster: c, id: ProviderID(name), listener: l, answers: map[string]api.Answer{}, ended: make(chan struct{})}
+	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]api.Answer{}, ended: make(chan struct{})}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -41,7 +41,7 @@ func (h *Host) Accept(f florete.Forwarder, certs ...florete.ID) {
 		Identity: florete.Identity{ID: node, SSHHostKey: "ssh-ed25519 AAAA"},
 		Roles:    []string{"node"},
 		Providers: map[string]map[string]florete.Provider{"forge": {
-			"cert": {ID: kit.ID("service/forge/florete-provider-cert"), Addresses: florete.Addresses{h.Provider}},
+			"cert": {ID: kit.ProviderID("forge", "cert"), Addresses: florete.Addresses{h.Provider}},
 		}},
 		Forwarder: f,
 	}
@@ -81,7 +81,7 @@ func (h *Host) Identities(t testing.TB) *identity.Set {
 func (h *Host) Provide(kind string) {
 	kit.Write(florete.Current(h.Layout.Documents()), kit.Document(1, florete.Policy{
 		Cluster: "demo", Host: h.Name, TrustDomain: kit.Domain, Trust: florete.Trust{Roots: h.Roots},
-		Provider: map[string]florete.Listening{kind: {ID: kit.ID("service/" + h.Name + "/" + florete.ProviderService(kind)), Listen: []string{":4600"}}},
+		Provider: map[string]florete.Listening{kind: {ID: kit.ProviderID(h.Name, kind), Listen: []string{":4600"}}},
 		Kinds:    map[string]json.RawMessage{kind: json.RawMessage("{}")},
 	}))
 }

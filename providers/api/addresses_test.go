@@ -36,7 +36,7 @@ func TestAddresses(t *testing.T) {
 		d.serve(l, svid, empty)
 		return l.Addr().String()
 	}
-	own, another := d.Issue(provider, time.Hour), d.Issue(kit.ID("service/raishan/florete-provider-cert"), time.Hour)
+	own, another := d.Issue(provider, time.Hour), d.Issue(kit.ProviderID("raishan", "cert"), time.Hour)
 	real, six, elsewhere := serve("127.0.0.1:0", own), serve("[::1]:0", own), serve("127.0.0.1:0", another)
 	silent := listen(t, "127.0.0.1:0").Addr().String()
 	closed := listen(t, "127.0.0.1:0")

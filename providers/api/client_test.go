@@ -23,7 +23,7 @@ import (
 
 var (
 	ursula       = kit.ID("node/ursula")
-	provider     = kit.ID("service/drhorrible/florete-provider-cert")
+	provider     = kit.ProviderID("drhorrible", "cert")
 	registration = api.Request{Need: "a", Body: json.RawMessage(`{}`)}
 )
 
@@ -87,7 +87,7 @@ func TestProviders(t *testing.T) {
 		says     string
 	}{
 		"another service": {d.Issue(kit.ID("service/outline"), time.Hour), api.Transient, api.CodeUntrusted, "presents spiffe://demo.flor/service/outline, want " + provider.String()},
-		"another's node":  {d.Issue(kit.ID("service/raishan/florete-provider-cert"), time.Hour), api.Transient, api.CodeUntrusted, "check its address"},
+		"another's node":  {d.Issue(kit.ProviderID("raishan", "cert"), time.Hour), api.Transient, api.CodeUntrusted, "check its address"},
 		"a stranger":      {stranger.Issue(provider, time.Hour), api.Transient, api.CodeUntrusted, "unknown authority"},
 		"an expired one":  {d.Issue(provider, -time.Second), api.Transient, api.CodeClock, "renew it or set the clock"},
 		"the root itself": {&tls.Certificate{Certificate: [][]byte{d.Root.Certificate.Raw}, PrivateKey: d.Root.Key}, api.Transient, api.CodeUntrusted, "want spiffe://<trust-domain>"},

@@ -223,7 +223,7 @@ func TestReplay(t *testing.T) {
 	providertest.WantError(t, after.enrol(after.prove(r, key, proven.Proof.Nonce, asIs)), api.Denied, api.CodeReplayed)
 
 	for name, change := range map[string]func(*api.Statement){
-		"provider": func(s *api.Statement) { s.Provider = kit.ID("service/raishan/florete-provider-cert") },
+		"provider": func(s *api.Statement) { s.Provider = kit.ProviderID("raishan", "cert") },
 		"CSR":      func(s *api.Statement) { s.CSR = []byte("another") },
 		"binding":  func(s *api.Statement) { s.Binding = make([]byte, 32) },
 	} {

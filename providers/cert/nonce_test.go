@@ -6,21 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/tests/kit"
 )
-
-func provider(t testing.TB, node string) florete.ID {
-	t.Helper()
-	id, err := florete.NewID("demo.flor", florete.KindService, node, florete.ProviderService("cert"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
-}
 
 func TestNonce(t *testing.T) {
 	n, other := nonces{[]byte("a key")}, nonces{[]byte("another")}
-	p, q := provider(t, "drhorrible"), provider(t, "raishan")
+	p, q := kit.ProviderID("drhorrible", "cert"), kit.ProviderID("raishan", "cert")
 	now := time.Unix(1_784_011_430, 0)
 	nonce := n.make(p, now)
 	if nonce == n.make(p, now) {
@@ -46,7 +37,7 @@ func TestNonce(t *testing.T) {
 
 // FuzzNonce: nothing but the nonce itself is taken for it.
 func FuzzNonce(f *testing.F) {
-	n, p := nonces{[]byte("a key")}, provider(f, "drhorrible")
+	n, p := nonces{[]byte("a key")}, kit.ProviderID("drhorrible", "cert")
 	// The same in every process that fuzzes, so not from make.
 	now := time.UnixMilli(0)
 	good := base64.RawURLEncoding.EncodeToString(n.mac(make([]byte, head), p))

@@ -77,7 +77,7 @@ func NewEnv(t *testing.T, nodes ...string) *Env {
 // Provide has the policy run a kind with these settings.
 func (e *Env) Provide(kind string, settings any) {
 	e.Policy.Kinds[kind] = kit.JSON(settings)
-	e.Policy.Provider[kind] = florete.Listening{ID: kit.ID("service/" + e.Policy.Host + "/" + florete.ProviderService(kind)), Listen: []string{"127.0.0.1:4600"}}
+	e.Policy.Provider[kind] = florete.Listening{ID: kit.ProviderID(e.Policy.Host, kind), Listen: []string{"127.0.0.1:4600"}}
 }
 
 // Runs has the process run another kind than "cert".

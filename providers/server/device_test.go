@@ -114,7 +114,7 @@ func TestDevice(t *testing.T) {
 	lawful := connect(t, e, svid)
 	refused("a proof of another connection", thief.post(r, lawful.proof(nil)))
 	for name, change := range map[string]func(*api.DeviceStatement){
-		"provider": func(s *api.DeviceStatement) { s.Provider = kit.ID("service/raishan/florete-provider-cert") },
+		"provider": func(s *api.DeviceStatement) { s.Provider = kit.ProviderID("raishan", "cert") },
 		"node":     func(s *api.DeviceStatement) { s.Node = kit.ID("node/raishan") },
 		"binding":  func(s *api.DeviceStatement) { s.Binding = make([]byte, 32) },
 	} {

@@ -31,7 +31,7 @@ var (
 	node     = kit.ID("node/ursula")
 	alice    = kit.ID("user/alice")
 	outline  = kit.ID("service/outline")
-	provider = kit.ID("service/drhorrible/florete-provider-cert")
+	provider = kit.ProviderID("drhorrible", "cert")
 )
 
 // verifier is one of the four ends of a connection that believe a chain.

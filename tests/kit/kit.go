@@ -15,6 +15,11 @@ const Domain = "demo.flor"
 // ID is the ID in Domain of a short form, "kind/name" or "kind/node/name".
 func ID(short string) florete.ID { return must(florete.ParseID("spiffe://" + Domain + "/" + short)) }
 
+// ProviderID is what the process of a kind presents on a provider host.
+func ProviderID(host, kind string) florete.ID {
+	return ID("service/" + host + "/" + florete.ProviderService(kind))
+}
+
 // JSON is v as JSON.
 func JSON(v any) json.RawMessage { return must(json.Marshal(v)) }
 

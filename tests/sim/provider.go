@@ -55,7 +55,7 @@ func (p *Provider) path(name string) string { return filepath.Join(p.dir, name) 
 
 func (p *Provider) self(kind string) florete.Provider {
 	at := fmt.Sprintf("%s:%d", p.name, 4600+slices.Index(kinds, kind))
-	return florete.Provider{ID: kit.ID("service/" + p.name + "/" + florete.ProviderService(kind)), Addresses: florete.Addresses{at}}
+	return florete.Provider{ID: kit.ProviderID(p.name, kind), Addresses: florete.Addresses{at}}
 }
 
 // Skew sets the clock by which the provider issues: certificates, its own too, and

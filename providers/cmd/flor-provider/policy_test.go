@@ -24,7 +24,7 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 		Kinds:    map[string]json.RawMessage{},
 	}
 	for _, k := range kinds {
-		p.Provider[k] = florete.Listening{ID: kit.ID("service/drhorrible/" + florete.ProviderService(k)), Listen: []string{address}}
+		p.Provider[k] = florete.Listening{ID: kit.ProviderID("drhorrible", k), Listen: []string{address}}
 		p.Kinds[k] = json.RawMessage(map[string]string{
 			"cert": `{"lifetime":3600}`, "config": `{}`, "oidc": `{"issuer":"http://auth.demo.flor.rete"}`,
 		}[k])

@@ -25,7 +25,7 @@ type Document struct {
 // where the body is not for this release. The signature, empty for a
 // document that did not come over the network, is checked by Verify.
 func Open(envelope, body []byte, signature string) (Document, error) {
-	e, err := parseEnvelope(envelope)
+	e, err := ParseEnvelope(envelope)
 	if err != nil {
 		return Document{}, err
 	}

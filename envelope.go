@@ -48,7 +48,8 @@ func SignedText(envelope []byte) string {
 	return "florete-envelope-v1\n" + string(envelope)
 }
 
-func parseEnvelope(b []byte) (Envelope, error) {
+// ParseEnvelope decodes an envelope of any format.
+func ParseEnvelope(b []byte) (Envelope, error) {
 	var e Envelope
 	if err := Decode(b, &e); err != nil {
 		return e, fmt.Errorf("envelope: %w", err)

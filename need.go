@@ -43,8 +43,12 @@ type Renew struct {
 	StaleAfter int `json:"staleAfter,omitempty"`
 }
 
-// KindCert is the kind of need for an SVID, whose key the host makes.
-const KindCert = "cert"
+// Kinds of need that hosts themselves know: for an SVID, whose key the host makes, and for
+// the host's documents.
+const (
+	KindCert   = "cert"
+	KindConfig = "config"
+)
 
 // CertID is the identity that a need of kind cert is for, which is all of its request.
 func (n Need) CertID() (ID, error) {

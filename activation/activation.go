@@ -60,6 +60,10 @@ type Config struct {
 	// whenever that changed; may be nil.
 	Status func(Summary)
 
+	// HostReport returns what the host reports of itself to the provider of its documents,
+	// on every change and every five minutes; nil for nothing.
+	HostReport func(context.Context) florete.HostReport
+
 	Step func(name string) // see delivery.Dir; nil but in tests
 }
 
@@ -123,7 +127,8 @@ type activation struct {
 	needs    []*need
 	tried    map[string]bool // in a single pass
 	settled  bool            // was reported
-	stale    time.Duration   // how long no provider has answered about the documents, when that is too long
+	reporter reporter
+	stale    time.Duration // how long no provider has answered about the documents, when that is too long
 }
 
 // open begins with the documents in force.
@@ -143,7 +148,7 @@ func (a *activation) open(note string) error {
 	if err := a.adopt(); err != nil {
 		return err
 	}
-	a.Status(a.summary())
+	a.status()
 	return nil
 }
 

@@ -11,9 +11,6 @@ import (
 	"github.com/florete/florete/providers/api"
 )
 
-// kindConfig is the kind of need whose answer is the documents themselves.
-const kindConfig = "config"
-
 // codeAccount is local and transient: the owner of files does not exist.
 const codeAccount = "account"
 
@@ -30,14 +27,14 @@ func (a *activation) attempt(n *need) func(context.Context) outcome {
 		var answer api.Answer
 		var artifact api.Artifact
 		var failed *fetch.Error
-		if n.Kind == kindConfig {
+		if n.Kind == florete.KindConfig {
 			artifact, failed = a.host.Artifact(ctx, attempt)
 		} else {
 			answer, failed = a.fetch(ctx, attempt, n.dir)
 		}
 		return outcome{n, func() {
 			n.busy = false
-			if failed == nil && n.Kind == kindConfig {
+			if failed == nil && n.Kind == florete.KindConfig {
 				if e := a.store.Accept(artifact); e != nil {
 					failed = &fetch.Error{Error: e, Received: true}
 				}

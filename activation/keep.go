@@ -56,7 +56,7 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 		case o := <-outcomes:
 			busy--
 			o.apply()
-			a.Status(a.summary())
+			a.status()
 			if a.store.Set().Generation != a.set.Generation {
 				cancel()
 			}
@@ -79,7 +79,7 @@ func (a *activation) checkFreshness() {
 	if a.stale > 0 {
 		a.report(Event{Event: EventStale, Message: staleText(a.stale)})
 	}
-	a.Status(a.summary())
+	a.status()
 }
 
 // done is ctx's end, until it is known.
@@ -145,6 +145,7 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 		n.state.Rotation = rotation
 		start(a.attempt(n))
 	}
+	notAfter(a.reports(now, start))
 	return next
 }
 
@@ -170,7 +171,7 @@ func (a *activation) block(n *need, by []string, now time.Time) {
 	n.state.Block(now)
 	a.save(n)
 	a.report(Event{Event: EventBlocked, Need: n.ID, BlockedBy: by})
-	a.Status(a.summary())
+	a.status()
 }
 
 // reportSettled reports once that nothing is left to wait for but renewals and what only

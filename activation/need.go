@@ -46,7 +46,7 @@ func digest(n florete.Need) string {
 // load opens what is known of a need.
 func (a *activation) load(n florete.Need) *need {
 	l := &need{Need: n, digest: digest(n), dir: delivery.Dir{Path: a.State.Need(n.ID), Step: a.Step}}
-	if n.Kind == kindConfig {
+	if n.Kind == florete.KindConfig {
 		l.dir.Path = a.State.Documents()
 	}
 	if err := l.dir.Clean(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -41,6 +42,8 @@ type Provider struct {
 	answers map[string]api.Answer
 	offer   []api.SignedDocument
 	refuse  func(Call) *api.Error
+	reports []Received
+	highest int64
 }
 
 // Call is one request that reached a provider, or would have.
@@ -138,6 +141,10 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(w, api.Nonce{Nonce: "once"}, nil)
 		return
 	}
+	if r.URL.Path == api.PathReport {
+		p.receive(w, r)
+		return
+	}
 	call := Call{At: time.Now(), Path: r.URL.Path, Key: r.Header.Get(api.HeaderKey)}
 	var q api.Request
 	if r.Method == http.MethodGet {
@@ -175,6 +182,42 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := p.answer(call.Key, q)
 	reply(w, answer, err)
+}
+
+// receive keeps a report.
+func (p *Provider) receive(w http.ResponseWriter, r *http.Request) {
+	proof, err := base64.StdEncoding.DecodeString(r.Header.Get(api.HeaderDevice))
+	p.cluster.must(err)
+	if e := p.authenticate(r.TLS, api.Request{Device: string(proof)}); e != nil {
+		reply(w, nil, e)
+		return
+	}
+	received := Received{At: time.Now()}
+	p.cluster.must(json.NewDecoder(r.Body).Decode(&received.HostReport))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reports = append(p.reports, received)
+	reply(w, api.Reported{Sequence: p.highest + received.Sequence}, nil)
+}
+
+// Received is a report and when it came.
+type Received struct {
+	At time.Time
+	florete.HostReport
+}
+
+// Reports are those that came.
+func (p *Provider) Reports() []Received {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.reports)
+}
+
+// Ahead has the provider answer that it has a report with a sequence higher by n.
+func (p *Provider) Ahead(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.highest = n
 }
 
 // authenticate checks the node's SVID, and its device proof, or at enrolment its proof.

@@ -95,6 +95,25 @@ func (h *Host) Artifact(ctx context.Context, a Attempt) (api.Artifact, *Error) {
 	return artifact, nil
 }
 
+// Report sends what this host reports of itself to a provider of its documents, and returns
+// the highest sequence of its reports that the provider has.
+func (h *Host) Report(ctx context.Context, provider string, report []byte) (int64, *api.Error) {
+	svid, failed := h.svid()
+	if failed != nil {
+		return 0, failed.Error
+	}
+	key, failed := h.hostKey()
+	if failed != nil {
+		return 0, failed.Error
+	}
+	a := Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindConfig}}
+	highest, err := h.client(a, svid, key).Report(ctx, report)
+	if err != nil {
+		return 0, api.AsError(err)
+	}
+	return highest, nil
+}
+
 func (h *Host) send(ctx context.Context, a Attempt, path string, r api.Request) (api.Answer, *Error) {
 	svid, failed := h.svid()
 	enrol := h.isNode(a.Need) && (failed != nil || a.Enrol)

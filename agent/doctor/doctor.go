@@ -11,6 +11,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/units"
 )
 
 // Config is which host is examined.
@@ -22,9 +23,8 @@ type Config struct {
 	Hosts    string         // hosts(5); default /etc/hosts
 	Etc      string         // where a provider's settings are; default Instance.Etc
 
-	// Units returns how units stand; default: the systemd that runs this host, if
-	// one does.
-	Units Units
+	// Units returns how units stand; default: units.List.
+	Units func(ctx context.Context, names []string) ([]units.Unit, error)
 
 	// Guards reports whether the table of package guard is there; default: as nft lists it.
 	Guards func(ctx context.Context) bool
@@ -110,7 +110,7 @@ func Run(ctx context.Context, c Config) Report {
 	h.Hosts = cmp.Or(c.Hosts, "/etc/hosts")
 	h.Etc = cmp.Or(c.Etc, c.Instance.Etc())
 	if h.Units == nil {
-		h.Units = systemd
+		h.Units = units.List
 	}
 	h.read()
 	h.answers = h.request(ctx)

@@ -25,6 +25,7 @@ import (
 	"github.com/florete/florete/agent/doctor"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -38,22 +39,22 @@ type patient struct {
 	doctor.Config
 	provider *httptest.Server
 	date     time.Duration // what the provider's clock is ahead
-	units    map[string]doctor.Unit
+	units    map[string]units.Unit
 	stop     map[string]func() // agents
 }
 
 func newPatient(t *testing.T) *patient {
-	p := &patient{T: t, Cluster: agenttest.NewCluster(t, agenttest.RefusingTCP(t)), units: map[string]doctor.Unit{}, stop: map[string]func(){}}
+	p := &patient{T: t, Cluster: agenttest.NewCluster(t, agenttest.RefusingTCP(t)), units: map[string]units.Unit{}, stop: map[string]func(){}}
 	p.serve("service/forge/florete-provider-cert")
 	dir := t.TempDir()
 	p.Config = doctor.Config{
 		Layout: p.Laptop.Layout, Socket: p.Laptop.Socket(), HostKey: filepath.Join(dir, "key"), Hosts: filepath.Join(dir, "hosts"), Etc: dir,
 		Guards: func(context.Context) bool { return true },
-		Units: func(_ context.Context, names []string) (all []doctor.Unit, err error) {
+		Units: func(_ context.Context, names []string) (all []units.Unit, err error) {
 			for _, n := range names {
 				u, ok := p.units[n]
 				if !ok {
-					u = doctor.Unit{Load: "loaded", Active: "active", Sub: "running"}
+					u = units.Unit{Load: "loaded", Active: "active", Sub: "running"}
 				}
 				u.Name = n
 				all = append(all, u)
@@ -237,7 +238,7 @@ func TestDoctor(t *testing.T) {
 		"names that nobody keeps": {
 			hurt: func(p *patient) {
 				p.write(p.Hosts, "127.0.0.1 localhost\n", 0o644)
-				p.units["florete-hosts-file.service"] = doctor.Unit{Load: "not-found", Active: "inactive"}
+				p.units["florete-hosts-file.service"] = units.Unit{Load: "not-found", Active: "inactive"}
 			},
 		},
 		"need denied": {
@@ -289,39 +290,39 @@ func TestDoctor(t *testing.T) {
 		},
 		"unit failed": {
 			hurt: func(p *patient) {
-				p.units["florete-agent.service"] = doctor.Unit{Load: "loaded", Active: "failed"}
+				p.units["florete-agent.service"] = units.Unit{Load: "loaded", Active: "failed"}
 			},
 			begin: "units: florete-agent.service is failed", fix: "systemctl reset-failed florete-agent.service; systemctl restart florete-agent.service",
 		},
 		"nobody waits for a need": { // as when there are too many inotify instances
 			hurt: func(p *patient) {
-				p.units["florete-need-cert-user-bob.path"] = doctor.Unit{Load: "loaded", Active: "failed"}
-				p.units["florete-need-cert-user-alice.path"] = doctor.Unit{Load: "not-found", Active: "inactive"}
+				p.units["florete-need-cert-user-bob.path"] = units.Unit{Load: "loaded", Active: "failed"}
+				p.units["florete-need-cert-user-alice.path"] = units.Unit{Load: "not-found", Active: "inactive"}
 			},
 			begin: "units: florete-need-cert-user-bob.path is failed", fix: "systemctl reset-failed florete-need-cert-user-bob.path; systemctl restart florete-need-cert-user-bob.path",
 		},
 		"unit stopped": {
 			hurt: func(p *patient) {
-				p.units["florete-activate.service"] = doctor.Unit{Load: "loaded", Active: "inactive", Sub: "dead"}
+				p.units["florete-activate.service"] = units.Unit{Load: "loaded", Active: "inactive", Sub: "dead"}
 			},
 			begin: "units: florete-activate.service is inactive (dead)", fix: "systemctl enable --now florete-activate.service",
 		},
 		"unit masked": {
 			hurt: func(p *patient) {
-				p.units["florete-activate.service"] = doctor.Unit{Load: "masked", Active: "inactive"}
+				p.units["florete-activate.service"] = units.Unit{Load: "masked", Active: "inactive"}
 			},
 			begin: "units: florete-activate.service is masked", fix: "systemctl unmask florete-activate.service && systemctl start florete-activate.service",
 		},
 		"unit unknown": {
 			hurt: func(p *patient) {
-				p.units["florete-activate.service"] = doctor.Unit{Load: "not-found", Active: "inactive"}
+				p.units["florete-activate.service"] = units.Unit{Load: "not-found", Active: "inactive"}
 			},
 			begin: "units: florete-activate.service is not installed", fix: "run install.sh of this host's bundle (florctl bundle)",
 		},
 		"provider host": {
 			hurt: func(p *patient) {
 				p.Laptop.Provide("oidc")
-				p.units["florete-provider-oidc.service"] = doctor.Unit{Load: "loaded", Active: "failed"}
+				p.units["florete-provider-oidc.service"] = units.Unit{Load: "loaded", Active: "failed"}
 			},
 			begin: "units: florete-provider-oidc.service is failed", fix: "systemctl reset-failed florete-provider-oidc.service; systemctl restart florete-provider-oidc.service",
 		},
@@ -329,33 +330,33 @@ func TestDoctor(t *testing.T) {
 			hurt: func(p *patient) {
 				p.Laptop.Provide("oidc")
 				p.sh("rm " + filepath.Join(p.Etc, "provider.hujson"))
-				p.units["florete-provider-oidc.service"] = doctor.Unit{Load: "loaded", Active: "inactive"}
+				p.units["florete-provider-oidc.service"] = units.Unit{Load: "loaded", Active: "inactive"}
 			},
 			begin: "units: florete-provider-oidc.service does not run: there is no ", fix: "write that file, as modules/README.md has it; then: systemctl start florete-provider-oidc.service",
 		},
 		"a provider that waits": {
 			hurt: func(p *patient) {
 				p.Laptop.Provide("oidc")
-				p.units["florete-provider-oidc.service"] = doctor.Unit{Load: "loaded", Active: "active", Text: "waiting for the issuing certificate: run this"}
+				p.units["florete-provider-oidc.service"] = units.Unit{Load: "loaded", Active: "active", Text: "waiting for the issuing certificate: run this"}
 			},
 			begin: "units: florete-provider-oidc.service is waiting for the issuing certificate: run this", fix: "what that says",
 		},
 		"a provider that fails": {
 			hurt: func(p *patient) {
 				p.Laptop.Provide("oidc")
-				p.units["florete-provider-oidc.service"] = doctor.Unit{Load: "loaded", Active: "activating", Sub: "auto-restart", Log: "oidc users: no such file"}
+				p.units["florete-provider-oidc.service"] = units.Unit{Load: "loaded", Active: "activating", Sub: "auto-restart", Log: "oidc users: no such file"}
 			},
 			begin: "units: florete-provider-oidc.service is activating (auto-restart): oidc users: no such file", fix: "mend what it reports; all of it: journalctl -u florete-provider-oidc.service",
 		},
 		"a unit that fails again and again": {
 			hurt: func(p *patient) {
-				p.units["florete-activate.service"] = doctor.Unit{Load: "loaded", Active: "activating", Sub: "auto-restart", Log: "it is broken"}
+				p.units["florete-activate.service"] = units.Unit{Load: "loaded", Active: "activating", Sub: "auto-restart", Log: "it is broken"}
 			},
 			begin: "units: florete-activate.service is activating (auto-restart): it is broken", fix: "mend what it reports; all of it: journalctl -u florete-activate.service",
 		},
 		"a timer that is off at the next boot": {
 			hurt: func(p *patient) {
-				p.units["florete-refresh.timer"] = doctor.Unit{Load: "loaded", Active: "active", File: "disabled"}
+				p.units["florete-refresh.timer"] = units.Unit{Load: "loaded", Active: "active", File: "disabled"}
 			},
 			begin: "units: florete-refresh.timer does not start at boot", fix: "systemctl enable florete-refresh.timer",
 		},
@@ -363,7 +364,7 @@ func TestDoctor(t *testing.T) {
 			hurt: func(p *patient) {
 				p.Reach.Publish = []florete.Published{{ID: kit.ID("service/local"), Upstream: agenttest.RefusingTCP(t), Allow: []florete.Allow{}}}
 				p.AcceptLaptop()
-				p.units["local.service"] = doctor.Unit{Load: "not-found"}
+				p.units["local.service"] = units.Unit{Load: "not-found"}
 			},
 			begin: "upstreams: behind service/local: dial tcp ", fix: "", // the address is not known here
 		},
@@ -396,9 +397,9 @@ func TestDoctor(t *testing.T) {
 		"a unit of an instance": {
 			hurt: func(p *patient) {
 				p.Instance = "blue"
-				p.units["florete-agent.service"] = doctor.Unit{Load: "loaded", Active: "failed"}
-				p.units["florete_blue-need-cert-user-alice.path"] = doctor.Unit{Load: "not-found", Active: "inactive"}
-				p.units["florete_blue-need-cert-user-bob.path"] = doctor.Unit{Load: "loaded", Active: "failed"}
+				p.units["florete-agent.service"] = units.Unit{Load: "loaded", Active: "failed"}
+				p.units["florete_blue-need-cert-user-alice.path"] = units.Unit{Load: "not-found", Active: "inactive"}
+				p.units["florete_blue-need-cert-user-bob.path"] = units.Unit{Load: "loaded", Active: "failed"}
 			},
 			begin: "units: florete_blue-need-cert-user-bob.path is failed", fix: "systemctl reset-failed florete_blue-need-cert-user-bob.path; systemctl restart florete_blue-need-cert-user-bob.path",
 		},
@@ -406,7 +407,7 @@ func TestDoctor(t *testing.T) {
 			hurt: func(p *patient) {
 				p.Instance = "blue"
 				p.write(p.Hosts, "127.0.0.1 localhost\n", 0o644)
-				p.units["florete-hosts-file.service"] = doctor.Unit{Load: "not-found", Active: "inactive"}
+				p.units["florete-hosts-file.service"] = units.Unit{Load: "not-found", Active: "inactive"}
 			},
 			begin: "names: ", fix: "systemctl restart florete_blue-hosts-file.service",
 		},

@@ -68,8 +68,8 @@ func (h *host) local(ctx context.Context, listeners map[string]string) []Finding
 	}
 	slices.Sort(missing)
 	problem := fmt.Sprintf("%s does not have %s", h.Hosts, strings.Join(missing, ", "))
-	units, err := h.Units(ctx, []string{h.hostsFileUnit()})
-	kept := err == nil && len(units) == 1 && units[0].Load == "loaded"
+	listed, err := h.Units(ctx, []string{h.hostsFileUnit()})
+	kept := err == nil && len(listed) == 1 && listed[0].Load == "loaded"
 	switch {
 	case len(missing) == 0:
 	case kept:

@@ -6,109 +6,29 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/coreos/go-systemd/v22/dbus"
-	"github.com/coreos/go-systemd/v22/util"
-
-	"github.com/florete/florete"
+	"github.com/florete/florete/agent/units"
 )
-
-// Unit is how a systemd unit stands.
-type Unit struct {
-	Name, Load, Active, Sub string
-	File                    string // "enabled", "disabled", "static", …, or empty
-	Text                    string // of a service, what it reports of itself (sd_notify STATUS=)
-	Log                     string // of one that does not run, the last line of its own log
-}
-
-// Units finds how units stand. errNoSystemd is the error where systemd does not run.
-type Units func(ctx context.Context, names []string) ([]Unit, error)
-
-// errNoSystemd is the error where systemd does not run the host.
-var errNoSystemd = errors.New("no systemd runs here")
-
-func systemd(ctx context.Context, names []string) ([]Unit, error) {
-	if !util.IsRunningSystemd() {
-		return nil, errNoSystemd
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	conn, err := dbus.NewSystemConnectionContext(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("D-Bus: %w", err)
-	}
-	defer conn.Close()
-	listed, err := conn.ListUnitsByNamesContext(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	units := make([]Unit, len(listed))
-	for i, l := range listed {
-		u := Unit{Name: l.Name, Load: l.LoadState, Active: l.ActiveState, Sub: l.SubState}
-		if p, err := conn.GetUnitPropertyContext(ctx, u.Name, "UnitFileState"); err == nil {
-			u.File, _ = p.Value.Value().(string)
-		}
-		if strings.HasSuffix(u.Name, ".service") {
-			if p, err := conn.GetServicePropertyContext(ctx, u.Name, "StatusText"); err == nil {
-				u.Text, _ = p.Value.Value().(string)
-			}
-			if u.Active != "active" {
-				out, _ := exec.CommandContext(ctx, "journalctl", "_SYSTEMD_UNIT="+u.Name, "--lines=1", "--output=cat", "--quiet").Output()
-				u.Log = strings.TrimSpace(string(out))
-			}
-		}
-		units[i] = u
-	}
-	return units, nil
-}
-
-// wanted are the units that this host should have, and whether each must be installed:
-// documents from the network bring none, and NixOS keeps names itself.
-func (h *host) wanted() map[string]bool {
-	unit := h.Instance.Unit
-	wanted := map[string]bool{unit("activate.service"): true, unit("refresh.timer"): true, h.hostsFileUnit(): false}
-	if h.identities.SVID(h.manifest.Identity.ID) != nil {
-		wanted[unit("agent.service")] = true
-	}
-	for _, kind := range h.Layout.Provides() {
-		wanted[unit("provider-"+kind+".service")] = true
-	}
-	for _, n := range h.manifest.Needs {
-		if len(n.Deliver.Files) == 0 {
-			continue
-		}
-		wanted[unit("need-"+n.ID+".path")] = false
-		if n.For.Kind() == florete.KindService {
-			wanted[unit("credentials.socket")] = false
-		}
-	}
-	for _, p := range h.manifest.Forwarder.Publish {
-		for _, name := range []string{"host", "host-refetch"} {
-			if p.Upstream == "unix:"+h.Instance.Run()+"-"+name+".sock" {
-				wanted[unit(name+".socket")] = false
-			}
-		}
-	}
-	return wanted
-}
 
 // units must run, and start at boot.
 func (h *host) units(ctx context.Context) (string, []Finding) {
-	wanted := h.wanted()
-	units, err := h.Units(ctx, slices.Sorted(maps.Keys(wanted)))
-	if errors.Is(err, errNoSystemd) {
+	wanted := units.Wanted(h.Instance, h.Layout, h.manifest)
+	if h.identities.SVID(h.manifest.Identity.ID) != nil {
+		wanted[h.Instance.Unit("agent.service")] = true
+	}
+	all, err := h.Units(ctx, slices.Sorted(maps.Keys(wanted)))
+	if errors.Is(err, units.ErrNoSystemd) {
 		return err.Error(), nil
 	}
 	if err != nil {
 		return "no answer", []Finding{fix(err.Error(), "systemctl start dbus.service")}
 	}
 	var found []Finding
-	known := len(units)
-	for _, u := range units {
+	known := len(all)
+	for _, u := range all {
 		if u.Load == "not-found" && !wanted[u.Name] {
 			known--
 			continue
@@ -121,7 +41,7 @@ func (h *host) units(ctx context.Context) (string, []Finding) {
 }
 
 // unit is what is wrong with one, if anything.
-func (h *host) unit(u Unit) (Finding, bool) {
+func (h *host) unit(u units.Unit) (Finding, bool) {
 	problem := fmt.Sprintf("%s is %s (%s)", u.Name, u.Active, u.Sub)
 	if u.Active != "inactive" && u.Log != "" { // a person stopped what is inactive
 		problem += ": " + u.Log

@@ -2,7 +2,6 @@ package compile
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/florete/florete"
@@ -84,15 +83,8 @@ type Snapshot struct {
 // Raw is a document that nobody looked into yet.
 type Raw struct{ Body, Envelope string }
 
-// Format is that of the document; zero for the zero Raw.
-func (r Raw) Format() (f florete.Format, err error) {
-	if r == (Raw{}) {
-		return f, nil
-	}
-	e := struct{ Format *florete.Format }{&f}
-	err = json.Unmarshal([]byte(r.Envelope), &e)
-	return f, err
-}
+// Head is the document's envelope.
+func (r Raw) Head() (florete.Envelope, error) { return florete.ParseEnvelope([]byte(r.Envelope)) }
 
 // Open checks the document.
 func (r Raw) Open() (florete.Document, error) {

@@ -163,12 +163,12 @@ func (h *Host) upgrade(was, is documents) error {
 	after := before
 	for newest, of := range map[*florete.Format]documents{&before: was, &after: is} {
 		for _, raw := range of {
-			f, err := raw.Format()
+			e, err := raw.Head()
 			if err != nil {
 				return err
 			}
-			if f.Newer(*newest) {
-				*newest = f
+			if e.Format.Newer(*newest) {
+				*newest = e.Format
 			}
 		}
 	}

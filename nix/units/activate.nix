@@ -47,6 +47,7 @@ in
         "/etc"
         "/run"
         "-/nix/store"
+        "-/sys"
         "-/usr"
         bin
       ]
@@ -59,6 +60,8 @@ in
       StateDirectory = prefix;
       StateDirectoryMode = "0755";
       SuccessExitStatus = 2;
+      # The forwarder's socket, for what the host reports.
+      SupplementaryGroups = prefix;
       SystemCallFilter = confined.SystemCallFilter ++ [ "@chown" ];
       # Not a RootDirectory: to such a root, where /run/host is another's, systemd 257
       # cannot add what it adds to each.

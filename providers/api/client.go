@@ -1,9 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -18,6 +18,7 @@ import (
 // Endpoints.
 const (
 	PathNonce    = "/cert/nonce"
+	PathReport   = "/config/report"
 	PathArtifact = "/config/artifact/" // then the node's name and ?serial=, that of its manifest
 )
 
@@ -37,6 +38,7 @@ const (
 	MaxRequest  = 64 << 10
 	MaxAnswer   = 8 << 20
 	MaxArtifact = 32 << 20
+	MaxReport   = 1 << 20
 )
 
 // Client sends requests to one provider on behalf of one node. Each call is a TLS connection
@@ -125,12 +127,32 @@ func (c *Client) Artifact(ctx context.Context) (Artifact, error) {
 		return Artifact{}, err
 	}
 	defer s.close()
-	proof, err := s.proveDevice()
+	header, err := s.device()
 	if err != nil {
 		return Artifact{}, err
 	}
-	header := http.Header{HeaderDevice: {base64.StdEncoding.EncodeToString([]byte(proof))}}
 	var a Artifact
 	err = s.call(http.MethodGet, fmt.Sprintf("%s%s?serial=%d", PathArtifact, c.Node.Name(), c.Serial), header, nil, &a)
 	return a, err
+}
+
+// Report sends what the node reports of itself, a florete.HostReport, and returns the
+// highest sequence of its reports that the provider has.
+func (c *Client) Report(ctx context.Context, report []byte) (int64, error) {
+	if c.SVID == nil {
+		return 0, Errorf(Denied, CodeUntrusted, "%s has no SVID yet: it must enrol first", c.Node)
+	}
+	s, err := c.connect(ctx, c.SVID)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	header, err := s.device()
+	if err != nil {
+		return 0, err
+	}
+	header.Set("Content-Type", "application/json")
+	var r Reported
+	err = s.call(http.MethodPost, PathReport, header, bytes.NewReader(report), &r)
+	return r.Sequence, err
 }

@@ -39,6 +39,11 @@ type Artifact struct {
 	Documents []SignedDocument `json:"documents"`
 }
 
+// Reported is the answer of POST /config/report: the highest sequence of the node's reports.
+type Reported struct {
+	Sequence int64 `json:"sequence"`
+}
+
 // SignedDocument is a document byte for byte, with its signature.
 type SignedDocument struct {
 	Envelope  string `json:"envelope"`

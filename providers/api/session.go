@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -170,6 +171,12 @@ func (s *session) proveDevice() (string, error) {
 		return "", Errorf(Invalid, CodeMalformed, "%v", err)
 	}
 	return proof, nil
+}
+
+// device is the header of a request without a body of needs: the device proof.
+func (s *session) device() (http.Header, error) {
+	proof, err := s.proveDevice()
+	return http.Header{HeaderDevice: {base64.StdEncoding.EncodeToString([]byte(proof))}}, err
 }
 
 // request sends one with its idempotency key.

@@ -37,6 +37,7 @@ type Artifacts string
 
 var (
 	_ server.Reader   = Artifacts("")
+	_ server.Receiver = Artifacts("")
 	_ server.Deployed = Artifacts("")
 )
 

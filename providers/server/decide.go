@@ -16,6 +16,9 @@ type change struct {
 	If     []store.Cond
 	Then   []store.Op
 	alarms []Row // among Then, to be logged
+
+	// unrecorded leaves no audit row where it is granted.
+	unrecorded bool
 }
 
 func (c *change) add(d Decision) {
@@ -126,20 +129,13 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 
 // read decides on a node that reads its documents.
 func (a *request) read(ctx context.Context, k Reader, node string) (any, change, error) {
-	f := a.Policies.now.Load()
 	if node != a.caller.Name() {
 		return nil, change{}, api.Errorf(api.Denied, api.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.caller)
 	}
-	if err := a.verifyDevice(f); err != nil {
-		return nil, change{}, f.policyBehind(err, a.row.Serial)
+	call, err := a.reads(k)
+	if err != nil {
+		return nil, change{}, err
 	}
-	g, ok := f.reads[a.caller]
-	if !ok {
-		return nil, change{}, f.policyBehind(api.Errorf(api.Denied, api.CodeNotGranted,
-			"documents of node %q: the policy grants it no need of kind %q", node, k.Name()), a.row.Serial)
-	}
-	a.row.Need = g.Need
-	call := Call{Caller: a.caller, SVID: a.svid, Grant: g, Policy: f.Policy, Compiled: f.compiled, Now: a.row.Time}
 	artifact, err := k.Read(ctx, call)
 	return artifact, change{}, err
 }

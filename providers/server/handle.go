@@ -27,6 +27,9 @@ func (s *Server) routes() *http.ServeMux {
 	if rd, ok := s.Kind.(Reader); ok {
 		mux.HandleFunc("GET /"+name+"/artifact/{node}", func(w http.ResponseWriter, r *http.Request) { s.get(w, r, rd) })
 	}
+	if rc, ok := s.Kind.(Receiver); ok {
+		mux.HandleFunc("POST /"+name+"/report", func(w http.ResponseWriter, r *http.Request) { s.report(w, r, rc) })
+	}
 	// That an answer comes, and its date, is all there is to it.
 	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, struct{}{}) })
 	mux.HandleFunc("/", s.unknown)

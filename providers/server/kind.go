@@ -46,6 +46,16 @@ type Reader interface {
 	Read(ctx context.Context, c Call) (api.Artifact, error)
 }
 
+// Receiver is a Kind that keeps what nodes report, at POST /<kind>/report. A node that the
+// policy grants a need of the kind may report, and only of itself. Reports leave no audit rows.
+type Receiver interface {
+	Kind
+
+	// Receive returns what is kept in the place of the node's last report, nil for none, and
+	// what is answered. It is called again when another report came in between.
+	Receive(c Call, last, report []byte) (keep []byte, answer any, err error)
+}
+
 // Enroller is an Answerer that also knows callers without an SVID, by the Proof in
 // their request.
 type Enroller interface {

@@ -65,7 +65,7 @@ func (a *Audit) Stranger(ctx context.Context, r Row) error {
 
 // commit makes a change of state together with its row.
 func (a *Audit) commit(ctx context.Context, c change, r Row, known bool) error {
-	whole := known || a.admit(r)
+	whole := !c.unrecorded && (known || a.admit(r))
 	if whole {
 		c.Then = append(c.Then, r.op())
 	}

@@ -140,7 +140,7 @@ func (h *Host) Stop(part string, sig syscall.Signal) error {
 
 func (h *Host) activateArgs(more ...string) []string {
 	return append([]string{"flor", "activate", "--closure", h.Closure(), "--state", string(h.Layout()),
-		"--ssh-host-key", h.HostKey(), "--hook", filepath.Join(h.Dir, "hook"),
+		"--ssh-host-key", h.HostKey(), "--hook", filepath.Join(h.Dir, "hook"), "--agent-socket", h.Socket(),
 		"--undivided", "--backoff-initial", "200ms", "--backoff-max", "2s"}, more...)
 }
 

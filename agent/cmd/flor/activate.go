@@ -16,12 +16,14 @@ import (
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/notify"
 	"github.com/florete/florete/activation/wallclock"
+	"github.com/florete/florete/agent/facts"
+	hostreport "github.com/florete/florete/agent/report"
 	"github.com/florete/florete/providers/journal"
 )
 
 func newActivateCmd(m *instance) *cobra.Command {
 	var c activation.Config
-	var hook string
+	var hook, socket string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "activate",
@@ -41,6 +43,9 @@ is no failure.`,
 			c.Notify = notify.New(hook)
 			c.Report = report(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 			c.Status = notifySystemd
+			c.HostReport = func(ctx context.Context) florete.HostReport {
+				return hostreport.Collect(ctx, hostreport.Config{Instance: m.Instance, Layout: c.State, Socket: socket, Declared: facts.Declared})
+			}
 			return activate(cmd.Context(), c)
 		},
 	}
@@ -53,6 +58,8 @@ is no failure.`,
 	f.StringToStringVar(&c.Adopt, "adopt", nil, "take a need over from files that are there, as `NEED=DIR`, without a request; may be repeated")
 	f.StringVar(&c.Refetch, "refetch", "", "directory where touching a file named after a need requests it again")
 	m.follow(cmd, "refetch", florete.Instance.Refetch)
+	f.StringVar(&socket, "agent-socket", "", "Unix socket of the agent, for what this host reports of itself")
+	m.follow(cmd, "agent-socket", florete.Instance.Agent)
 	f.StringVar(&hook, "hook", "", "program that is called with each unit to restart, instead of systemd")
 	f.BoolVar(&c.Once, "once", false, "make one pass and end")
 	f.BoolVar(&asJSON, "json", false, "write events as JSON lines to standard output")

@@ -1,0 +1,110 @@
+package activation
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/florete/florete"
+	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
+)
+
+// reporting is a host that reports, with its release in place of its facts.
+func reporting(t *testing.T) *host {
+	h := newHost(t)
+	h.config.HostReport = func(context.Context) florete.HostReport {
+		return florete.HostReport{Release: "1", Format: florete.NewestFormat}
+	}
+	return h
+}
+
+// A host reports once it is enrolled and its needs stand, then every five minutes or so.
+func TestReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := reporting(t)
+		stop := h.run()
+		time.Sleep(time.Minute)
+		first := h.forge.Reports()
+		if len(first) == 0 || len(first) > 2 || first[0].Release != "1" {
+			t.Errorf("%+v", first)
+		}
+		time.Sleep(10 * time.Hour)
+		h.wantExit(stop(), ExitFulfilled)
+		all := h.forge.Reports()[len(first):]
+		if n := len(all); n < 105 || n > 135 {
+			t.Errorf("%d reports in ten hours", n)
+		}
+		var pauses []time.Duration
+		for i := range all[1:] {
+			if all[i+1].Sequence <= all[i].Sequence {
+				t.Errorf("sequence %d after %d", all[i+1].Sequence, all[i].Sequence)
+			}
+			pauses = append(pauses, all[i+1].At.Sub(all[i].At))
+		}
+		if least, most := slices.Min(pauses), slices.Max(pauses); least < 4*time.Minute+29*time.Second || most > 5*time.Minute+31*time.Second || least == most {
+			t.Errorf("from %s to %s between two", least, most)
+		}
+	})
+}
+
+// What changes is reported within seconds; attempts alone are no change.
+func TestReportsChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := reporting(t)
+		stop := h.run()
+		time.Sleep(time.Hour)
+		before := len(h.forge.Reports())
+		h.forge.SetRefuse(func(c Call) *api.Error {
+			if c.Need == "oidc-late" {
+				return api.Errorf(api.Transient, api.CodePolicyBehind, "later")
+			}
+			return nil
+		})
+		m := h.Manifest()
+		m.Needs = append(m.Needs, kit.OIDCNeed("oidc-late", Service, "forge"))
+		h.publish(2, m)
+		time.Sleep(16 * time.Minute) // until the documents are fetched, and then some
+		h.forge.SetRefuse(nil)
+		time.Sleep(6 * time.Minute) // until it is fulfilled
+		h.wantExit(stop(), ExitFulfilled)
+		soon := 0
+		all := h.forge.Reports()[before-1:]
+		for i := range all[1:] {
+			if all[i+1].At.Sub(all[i].At) < 4*time.Minute {
+				soon++
+			}
+		}
+		if soon < 2 || soon > 4 {
+			t.Errorf("%d reports before their time, want one for the failure and one for the answer", soon)
+		}
+	})
+}
+
+// A provider that is down has the report sent to another, and what one has already is passed.
+func TestReportsElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := reporting(t)
+		for i := range h.manifest.Needs {
+			h.manifest.Needs[i].Providers = []string{"forge", "spare"}
+		}
+		h.deploy()
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.forge.Ahead(1_000_000)
+		time.Sleep(10 * time.Minute)
+		h.forge.Stop()
+		time.Sleep(20 * time.Minute)
+		stop()
+		forge, spare := h.forge.Reports(), h.spare.Reports()
+		if len(spare) < 3 || spare[0].Sequence <= forge[len(forge)-1].Sequence {
+			t.Errorf("%d reports at the other", len(spare))
+		}
+		if last := forge[len(forge)-1]; last.Sequence < forge[0].Sequence+1_000_000 {
+			t.Errorf("sequence %d although the provider has one higher by a million", last.Sequence)
+		}
+	})
+}

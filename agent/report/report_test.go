@@ -1,0 +1,70 @@
+package report_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/report"
+	"github.com/florete/florete/agent/units"
+)
+
+// TestCollect: documents, needs and units of a host whose forwarder does not run.
+func TestCollect(t *testing.T) {
+	c := agenttest.NewCluster(t, agenttest.RefusingTCP(t))
+	config := report.Config{
+		Layout: c.Laptop.Layout, Socket: c.Laptop.Socket(), Declared: t.TempDir(),
+		Units: func(_ context.Context, names []string) (all []units.Unit, err error) {
+			for _, n := range names {
+				u := units.Unit{Name: n, Load: "loaded", Active: "active", Sub: "running"}
+				switch n {
+				case "florete-activate.service":
+					u.Text = "2/3 needs fulfilled"
+				case "florete-refresh.timer":
+					u.Active, u.Sub = "failed", "failed"
+				case "florete-hosts-file.service":
+					u.Load, u.Active = "not-found", "inactive"
+				}
+				all = append(all, u)
+			}
+			return all, nil
+		},
+	}
+	r := report.Collect(t.Context(), config)
+	m, err := c.Laptop.Layout.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := m.Envelope
+	if want := []florete.ReportedDocument{{Kind: "manifest", Serial: e.Serial, Digest: e.Digest, Rev: e.Rev}}; !slices.Equal(r.Documents, want) {
+		t.Errorf("documents %+v, want %+v", r.Documents, want)
+	}
+	if len(r.Needs) != 3 || r.Needs[0].State != florete.NeedWaiting || r.Forwarder != nil || r.Closure != nil {
+		t.Errorf("%+v", r)
+	}
+	if want := []florete.ReportedUnit{
+		{Name: "florete-activate.service", Active: "active", Sub: "running", Text: "2/3 needs fulfilled"},
+		{Name: "florete-refresh.timer", Active: "failed", Sub: "failed"},
+	}; !slices.Equal(r.Units, want) {
+		t.Errorf("units %+v, want %+v", r.Units, want)
+	}
+	if r.Release != florete.Version() || r.Format != florete.NewestFormat || r.Facts.Kernel == "" || r.Sent.IsZero() {
+		t.Errorf("%+v", r)
+	}
+	b, err := json.Marshal(r)
+	if err != nil || strings.Contains(string(b), "null") {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// TestNothing: a host without documents reports too.
+func TestNothing(t *testing.T) {
+	r := report.Collect(t.Context(), report.Config{Layout: florete.Layout(t.TempDir())})
+	if len(r.Documents) != 0 || r.Needs == nil || r.Units == nil {
+		t.Errorf("%+v", r)
+	}
+}

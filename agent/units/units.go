@@ -1,0 +1,92 @@
+// Package units finds how the systemd units of a host stand, and which it should have.
+package units
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+	"github.com/coreos/go-systemd/v22/util"
+
+	"github.com/florete/florete"
+)
+
+// timeout bounds a conversation with systemd.
+const timeout = 5 * time.Second
+
+// Unit is how a systemd unit stands.
+type Unit struct {
+	Name, Load, Active, Sub string
+	File                    string // "enabled", "disabled", "static", …, or empty
+	Text                    string // of a service, what it reports of itself (sd_notify STATUS=)
+	Log                     string // of one that does not run, the last line of its own log
+}
+
+// ErrNoSystemd is the error where systemd does not run the host.
+var ErrNoSystemd = errors.New("no systemd runs here")
+
+// List returns how the units of these names stand.
+func List(ctx context.Context, names []string) ([]Unit, error) {
+	if !util.IsRunningSystemd() {
+		return nil, ErrNoSystemd
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := dbus.NewSystemConnectionContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("D-Bus: %w", err)
+	}
+	defer conn.Close()
+	listed, err := conn.ListUnitsByNamesContext(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	units := make([]Unit, len(listed))
+	for i, l := range listed {
+		u := Unit{Name: l.Name, Load: l.LoadState, Active: l.ActiveState, Sub: l.SubState}
+		if p, err := conn.GetUnitPropertyContext(ctx, u.Name, "UnitFileState"); err == nil {
+			u.File, _ = p.Value.Value().(string)
+		}
+		if strings.HasSuffix(u.Name, ".service") {
+			if p, err := conn.GetServicePropertyContext(ctx, u.Name, "StatusText"); err == nil {
+				u.Text, _ = p.Value.Value().(string)
+			}
+			if u.Active != "active" {
+				out, _ := exec.CommandContext(ctx, "journalctl", "_SYSTEMD_UNIT="+u.Name, "--lines=1", "--output=cat", "--quiet").Output()
+				u.Log = strings.TrimSpace(string(out))
+			}
+		}
+		units[i] = u
+	}
+	return units, nil
+}
+
+// Wanted are the units that the host of a manifest should have, and whether each must be
+// installed: documents from the network bring none, and NixOS keeps names itself.
+func Wanted(i florete.Instance, l florete.Layout, m florete.Manifest) map[string]bool {
+	wanted := map[string]bool{i.Unit("activate.service"): true, i.Unit("refresh.timer"): true, i.Unit("hosts-file.service"): false}
+	for _, kind := range l.Provides() {
+		wanted[i.Unit("provider-"+kind+".service")] = true
+	}
+	for _, n := range m.Needs {
+		if len(n.Deliver.Files) == 0 {
+			continue
+		}
+		wanted[i.Unit("need-"+n.ID+".path")] = false
+		if n.For.Kind() == florete.KindService {
+			wanted[i.Unit("credentials.socket")] = false
+		}
+	}
+	for _, p := range m.Forwarder.Publish {
+		for _, name := range []string{"host", "host-refetch"} {
+			if p.Upstream == "unix:"+i.Run()+"-"+name+".sock" {
+				wanted[i.Unit(name+".socket")] = false
+			}
+		}
+	}
+	return wanted
+}

@@ -1,0 +1,158 @@
+// Package fleet compares what hosts report of themselves with the flake that they should run.
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+)
+
+// silent is how long a host may go without a report: three that it did not send.
+const silent = 16 * time.Minute
+
+// skew is how far its clock may be off: enrolment proofs live a minute.
+const skew = 30 * time.Second
+
+// soon is how long before the end of a certificate, secret or document it is named.
+const soon = time.Hour
+
+// Host is one of the flake, and how it stands.
+type Host struct {
+	Name string `json:"name"`
+
+	// Received is when its last report came; zero for none.
+	Received florete.Time        `json:"received"`
+	Report   *florete.HostReport `json:"report,omitempty"`
+
+	// Notes are what a person should know, the most urgent first; none where all is well.
+	Notes []Note `json:"notes"`
+}
+
+// Note is one thing about a host.
+type Note struct {
+	Kind string `json:"kind"` // "silent", "behind", "need", …
+	Text string `json:"text"`
+}
+
+// Join is every host of the flake with its last report, sorted by name.
+func Join(s compile.Snapshot, reports map[string]florete.ReceivedReport, now time.Time) ([]Host, error) {
+	all := []Host{}
+	for _, name := range slices.Sorted(maps.Keys(s.Topology.Hosts)) {
+		h := Host{Name: name, Notes: []Note{}}
+		if r, ok := reports[name]; ok {
+			report, err := r.Decode()
+			if err != nil {
+				return nil, fmt.Errorf("report of %s: %w", name, err)
+			}
+			h.Received, h.Report = r.Received, &report
+		}
+		if err := h.examine(s, now); err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+func (h *Host) note(kind, format string, args ...any) {
+	h.Notes = append(h.Notes, Note{kind, fmt.Sprintf(format, args...)})
+}
+
+// examine finds what to note of a host.
+func (h *Host) examine(s compile.Snapshot, now time.Time) error {
+	if h.Report == nil {
+		h.note("silent", "has never reported")
+		return nil
+	}
+	r := h.Report
+	if age := now.Sub(h.Received.Time); age > silent {
+		h.note("silent", "last reported %s ago", age.Round(time.Minute))
+	}
+	if d := r.Sent.Sub(h.Received.Time); !r.Sent.IsZero() && d.Abs() > skew {
+		h.note("clock", "its clock is off by %s", d.Round(time.Second))
+	}
+	if err := h.behind(s.Documents[h.Name]); err != nil {
+		return err
+	}
+	if r.Closure != nil {
+		h.note("format", "%s", r.Closure.Message)
+	}
+	h.needs(now)
+	h.programs()
+	h.capabilities(s.Topology.Hosts[h.Name].Capabilities)
+	return nil
+}
+
+// behind notes documents in force that are not the flake's.
+func (h *Host) behind(documents map[string]compile.Raw) error {
+	for _, kind := range slices.Sorted(maps.Keys(documents)) {
+		e, err := documents[kind].Head()
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(h.Report.Documents, func(r florete.ReportedDocument) bool { return r.Kind == kind })
+		switch {
+		case i < 0:
+			h.note("behind", "has no %s yet", kind)
+		case h.Report.Documents[i].Digest == e.Digest:
+		case h.Report.Documents[i].Serial > e.Serial:
+			h.note("ahead", "its %s is of serial %d, the flake's is %d", kind, h.Report.Documents[i].Serial, e.Serial)
+		default:
+			h.note("behind", "its %s is of serial %d, the flake's is %d", kind, h.Report.Documents[i].Serial, e.Serial)
+		}
+		if e.Format.Newer(h.Report.Format) {
+			h.note("format", "its programs understand formats up to %s, its %s needs %s: upgrade them", h.Report.Format, kind, e.Format)
+		}
+	}
+	return nil
+}
+
+// needs notes what is not fulfilled, and what ends soon.
+func (h *Host) needs(now time.Time) {
+	for _, n := range h.Report.Needs {
+		switch {
+		case n.State != florete.NeedFulfilled && n.Error != nil:
+			h.note("need", "need %s is %s: %s: %s", n.ID, n.State, n.Error.Code, n.Error.Message)
+		case n.State != florete.NeedFulfilled:
+			h.note("need", "need %s is %s", n.ID, n.State)
+		case !n.Expires.IsZero() && n.Expires.Before(now):
+			h.note("expired", "need %s expired at %s", n.ID, n.Expires.UTC().Format(time.RFC3339))
+		case !n.Expires.IsZero() && n.Expires.Before(now.Add(soon)):
+			h.note("expires", "need %s expires in %s", n.ID, n.Expires.Sub(now).Round(time.Minute))
+		}
+	}
+}
+
+// programs notes units and a forwarder that are not well.
+func (h *Host) programs() {
+	f := h.Report.Forwarder
+	if f == nil {
+		h.note("forwarder", "its forwarder does not answer")
+	} else {
+		for _, p := range f.Problems {
+			h.note("forwarder", "forwarder: %s", p)
+		}
+	}
+	for _, u := range h.Report.Units {
+		if u.Active != "active" {
+			h.note("unit", "%s is %s (%s)", u.Name, u.Active, cmp.Or(u.Text, u.Sub))
+		}
+	}
+}
+
+// ingress is a capability that the flake gives a host: nothing on the machine shows it.
+const ingress = "ingress"
+
+// capabilities notes those that the flake declares and the host does not have.
+func (h *Host) capabilities(declared []string) {
+	for _, c := range declared {
+		if c != ingress && !slices.Contains(h.Report.Facts.Capabilities, c) {
+			h.note("capability", "the flake declares capability %s, which it does not report", c)
+		}
+	}
+}

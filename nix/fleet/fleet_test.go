@@ -1,0 +1,117 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+)
+
+var now = time.Unix(1_784_011_430, 0)
+
+// manifest is that of host ursula, of which nothing but the envelope matters.
+func manifest(t *testing.T, serial int64, role string) compile.Raw {
+	t.Helper()
+	body := fmt.Sprintf("{%q}", role)
+	b, err := json.Marshal(florete.Envelope{
+		Schema: florete.EnvelopeSchema, Format: florete.Format{Major: 1, Minor: 1}, Cluster: "demo", Host: "ursula", Kind: florete.DocManifest,
+		Digest: florete.Digest([]byte(body)), Serial: serial,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compile.Raw{Body: body, Envelope: string(b)}
+}
+
+// well is a report of a host that runs a document and has nothing to note.
+func well(t *testing.T, raw compile.Raw) florete.HostReport {
+	t.Helper()
+	e, err := raw.Head()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return florete.HostReport{
+		Sent: florete.TimeOf(now), Format: florete.Format{Major: 1, Minor: 1},
+		Documents: []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: e.Serial, Digest: e.Digest}},
+		Needs:     []florete.ReportedNeed{{ID: "cert-node", State: florete.NeedFulfilled, Expires: florete.TimeOf(now.Add(20 * time.Hour))}},
+		Forwarder: &florete.ReportedForwarder{}, Units: []florete.ReportedUnit{{Name: "florete-activate.service", Active: "active", Text: "1/1 needs fulfilled"}},
+		Facts: florete.Facts{Capabilities: []string{"kvm"}},
+	}
+}
+
+func TestNotes(t *testing.T) {
+	current := manifest(t, 7, "node")
+	for name, c := range map[string]struct {
+		change func(r *florete.HostReport, received *time.Time)
+		want   string // "kind: text", empty where all is well
+	}{
+		"well":         {func(*florete.HostReport, *time.Time) {}, ""},
+		"silent":       {func(_ *florete.HostReport, at *time.Time) { *at = now.Add(-20 * time.Minute) }, "silent: last reported 20m0s ago"},
+		"clock":        {func(r *florete.HostReport, _ *time.Time) { r.Sent = florete.TimeOf(now.Add(time.Hour)) }, "clock: its clock is off by 1h0m0s"},
+		"no document":  {func(r *florete.HostReport, _ *time.Time) { r.Documents = nil }, "behind: has no manifest yet"},
+		"behind":       {func(r *florete.HostReport, _ *time.Time) { *r = with(r, manifest(t, 6, "old"), t) }, "behind: its manifest is of serial 6, the flake's is 7"},
+		"ahead":        {func(r *florete.HostReport, _ *time.Time) { *r = with(r, manifest(t, 8, "new"), t) }, "ahead: its manifest is of serial 8, the flake's is 7"},
+		"same content": {func(r *florete.HostReport, _ *time.Time) { *r = with(r, manifest(t, 6, "node"), t) }, ""},
+		"old programs": {func(r *florete.HostReport, _ *time.Time) { r.Format = florete.Format{Major: 1} }, "format: its programs understand formats up to 1.0, its manifest needs 1.1: upgrade them"},
+		"closure":      {func(r *florete.HostReport, _ *time.Time) { r.Closure = &florete.NeedError{Message: "closure: newer"} }, "format: closure: newer"},
+		"need": {func(r *florete.HostReport, _ *time.Time) {
+			r.Needs[0].State, r.Needs[0].Error = florete.NeedDenied, &florete.NeedError{Code: "not-granted", Message: "no grant"}
+		}, "need: need cert-node is denied: not-granted: no grant"},
+		"blocked": {func(r *florete.HostReport, _ *time.Time) { r.Needs[0].State = florete.NeedBlocked }, "need: need cert-node is blocked"},
+		"expires": {func(r *florete.HostReport, _ *time.Time) {
+			r.Needs[0].Expires = florete.TimeOf(now.Add(10 * time.Minute))
+		}, "expires: need cert-node expires in 10m0s"},
+		"expired": {func(r *florete.HostReport, _ *time.Time) {
+			r.Needs[0].Expires = florete.TimeOf(now.Add(-time.Minute))
+		}, "expired: need cert-node expired at "},
+		"no forwarder": {func(r *florete.HostReport, _ *time.Time) { r.Forwarder = nil }, "forwarder: its forwarder does not answer"},
+		"problem":      {func(r *florete.HostReport, _ *time.Time) { r.Forwarder.Problems = []string{"port taken"} }, "forwarder: forwarder: port taken"},
+		"unit": {func(r *florete.HostReport, _ *time.Time) {
+			r.Units[0] = florete.ReportedUnit{Name: "x.service", Active: "failed", Sub: "failed"}
+		}, "unit: x.service is failed (failed)"},
+		"capability": {func(r *florete.HostReport, _ *time.Time) { r.Facts.Capabilities = nil }, "capability: the flake declares capability kvm, which it does not report"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, at := well(t, current), now
+			c.change(&r, &at)
+			raw, err := json.Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := compile.Snapshot{
+				Topology:  compile.Topology{Hosts: map[string]compile.Host{"ursula": {Capabilities: []string{"ingress", "kvm"}}}},
+				Documents: map[string]map[string]compile.Raw{"ursula": {florete.DocManifest: current}},
+			}
+			all, err := Join(s, map[string]florete.ReceivedReport{"ursula": {Received: florete.TimeOf(at), Report: raw}}, now)
+			if err != nil || len(all) != 1 {
+				t.Fatal(all, err)
+			}
+			var notes []string
+			for _, n := range all[0].Notes {
+				notes = append(notes, n.Kind+": "+n.Text)
+			}
+			got := strings.Join(notes, "\n")
+			if c.want == "" && got != "" || !strings.Contains(got, c.want) || strings.Contains(got, "\n") && name != "silent" {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// with is a report of a host that runs another document.
+func with(r *florete.HostReport, raw compile.Raw, t *testing.T) florete.HostReport {
+	other := *r
+	other.Documents = well(t, raw).Documents
+	return other
+}
+
+func TestNeverReported(t *testing.T) {
+	all, err := Join(compile.Snapshot{Topology: compile.Topology{Hosts: map[string]compile.Host{"b": {}, "a": {}}}}, nil, now)
+	if err != nil || len(all) != 2 || all[0].Name != "a" || all[0].Notes[0].Kind != "silent" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/settings"
+	"github.com/florete/florete/providers/store/sqlite"
+)
+
+// reportsCmd prints the last report of each host. It may run beside the provider.
+func reportsCmd(t *target) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reports",
+		Short: "Print what hosts reported of themselves last, as JSON by host",
+	}
+	return t.withSettings(config.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
+		db, err := sqlite.Open(storePath(s.Dir(config.Name)), sqlite.Options{})
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		all := map[string]json.RawMessage{}
+		for after := ""; ; {
+			entries, err := db.Page(cmd.Context(), server.ReportPrefix, after, auditPage)
+			if err != nil {
+				return err
+			}
+			for _, e := range entries {
+				all[strings.TrimPrefix(e.Key, server.ReportPrefix)] = e.Value
+				after = e.Key
+			}
+			if len(entries) < auditPage {
+				break
+			}
+		}
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(all)
+	})
+}

@@ -1,0 +1,67 @@
+package config_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestReport: of a host's reports the one with the highest sequence is kept, in whatever order
+// they arrive, with what only a newer release knows, and without audit rows.
+func TestReport(t *testing.T) {
+	e := start(t, t.TempDir())
+	c := e.Client(ursula)
+	for _, r := range []struct{ sequence, want int64 }{{5, 5}, {3, 5}, {5, 5}, {6, 6}} {
+		got, err := c.Report(t.Context(), fmt.Appendf(nil, `{"sequence":%d,"release":"%[1]d","new":{"a":[1]}}`, r.sequence))
+		if err != nil || got != r.want {
+			t.Errorf("sequence %d: %d, %v, want %d", r.sequence, got, err, r.want)
+		}
+	}
+	kept := func(host string) (r florete.ReceivedReport) {
+		entry, err := e.Store.Get(context.Background(), server.ReportPrefix+host)
+		if errors.Is(err, store.ErrNotFound) {
+			return r
+		}
+		if err == nil {
+			err = json.Unmarshal(entry.Value, &r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := kept("ursula")
+	h, err := r.Decode()
+	if err != nil || h.Release != "6" || r.Sequence != 6 || r.Received.IsZero() || string(r.Report) != `{"sequence":6,"release":"6","new":{"a":[1]}}` {
+		t.Errorf("kept %+v, %s, %v", r, r.Report, err)
+	}
+	if rows := e.Audit(); len(rows) != 0 {
+		t.Errorf("audit: %+v", rows)
+	}
+
+	for _, bad := range []string{"", "{", `{}`, `{"sequence":0}`, `{"sequence":-1}`, `{"sequence":"7"}`, `{"sequence":7,"sequence":8}`, `[]`} {
+		_, err := c.Report(t.Context(), []byte(bad))
+		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+	}
+	thief := e.Client(ursula)
+	for _, thief.HostKey = range []ssh.Signer{nil, e.HostKey(raishan)} {
+		_, err := thief.Report(t.Context(), []byte(`{"sequence":9}`))
+		providertest.WantError(t, err, api.Denied, api.CodeDeviceKey)
+	}
+	_, err = e.Client(kit.ID("node/laptop")).Report(t.Context(), []byte(`{"sequence":9}`))
+	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+	if kept("ursula").Sequence != 6 || kept("laptop").Sequence != 0 {
+		t.Error("a refused report was kept")
+	}
+}

@@ -263,15 +263,8 @@ func (c *cluster) activate(ctx context.Context) error {
 			return fmt.Errorf("needs of%s are not fulfilled after %s: p %v, b %v, c %v", missing, local.Limit, c.p.Ended(), c.b.Ended(), c.c.Ended())
 		}
 	}
-	for end := time.Now().Add(local.Limit); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := net.Dial("tcp", c.loopback+".0.1:5556")
-		if err == nil {
-			conn.Close()
-			break
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("pages to sign in: %w", err)
-		}
+	if err := c.waitPages(); err != nil {
+		return err
 	}
 	svid, err := c.c.SVID("cert-user-alice")
 	if err != nil {
@@ -280,6 +273,20 @@ func (c *cluster) activate(ctx context.Context) error {
 	for end := time.Now().Add(local.Limit); ; time.Sleep(20 * time.Millisecond) {
 		if err = c.knock(ctx, "echo", svid); err == nil || time.Now().After(end) {
 			return err
+		}
+	}
+}
+
+// waitPages waits for the pages to sign in.
+func (c *cluster) waitPages() error {
+	for end := time.Now().Add(local.Limit); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial("tcp", c.loopback+".0.1:5556")
+		if err == nil {
+			conn.Close()
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("pages to sign in: %w", err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package attacks
 
 import (
 	"encoding/json"
+	"errors"
 	"syscall"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func TestSeparation(t *testing.T) {
 		}
 	}
 	defer func() {
-		if err := c.p.Provide(others...); err != nil {
+		if err := errors.Join(c.p.Provide(others...), c.waitPages()); err != nil {
 			t.Fatal(err)
 		}
 	}()

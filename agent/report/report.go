@@ -64,7 +64,9 @@ func forwarder(ctx context.Context, socket string) *florete.ReportedForwarder {
 	if err != nil {
 		return nil
 	}
-	return &florete.ReportedForwarder{State: s.State, Connections: s.Connections, Refusals: s.Refusals, Problems: s.Problems}
+	f := &florete.ReportedForwarder{State: s.State, Connections: s.Connections, Refusals: map[string]int64{}, Problems: append([]string{}, s.Problems...)}
+	maps.Copy(f.Refusals, s.Refusals)
+	return f
 }
 
 // units are those that the host should have and that do not run.

@@ -3,6 +3,7 @@ package report_test
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/report"
+	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/units"
 )
 
@@ -54,6 +56,31 @@ func TestCollect(t *testing.T) {
 	}
 	if r.Release != florete.Version() || r.Format != florete.NewestFormat || r.Facts.Kernel == "" || r.Sent.IsZero() {
 		t.Errorf("%+v", r)
+	}
+	b, err := json.Marshal(r)
+	if err != nil || strings.Contains(string(b), "null") {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// TestForwarder: what a forwarder has nothing of is empty in the report, never null, which a
+// provider refuses.
+func TestForwarder(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "status.sock")
+	ln, err := status.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		status.Serve(ctx, ln, func() status.Report { return status.Report{State: "running", Connections: 3} })
+	}()
+	defer func() { cancel(); <-served }()
+	r := report.Collect(t.Context(), report.Config{Layout: florete.Layout(t.TempDir()), Socket: socket})
+	if r.Forwarder == nil || r.Forwarder.State != "running" || r.Forwarder.Connections != 3 {
+		t.Fatalf("%+v", r.Forwarder)
 	}
 	b, err := json.Marshal(r)
 	if err != nil || strings.Contains(string(b), "null") {

@@ -84,7 +84,7 @@ in
       value.services = concatMap (each name) (genList (j: t + 16 * j) ((hosts - t + 15) / 16));
     })
     // {
-      node.serviceGroups = [ "control-plane" ];
+      node.services = [ (name 0 0) ];
       operator.serviceGroups = [
         "control-plane"
         "control-plane-write"

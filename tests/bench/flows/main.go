@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/tests/bench/pair"
 )
 
 var (
@@ -16,10 +19,7 @@ var (
 )
 
 func main() {
-	if dir := os.Getenv(agentEnv); dir != "" {
-		serve(dir)
-		return
-	}
+	pair.Child()
 	flag.Parse()
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -44,17 +44,17 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	through, stop, err := forwarders(upstream)
+	through, err := pair.Forwarders(upstream, florete.UDP, florete.AnyTransport)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer through.Stop()
 	figures := map[string]float64{}
 	fmt.Printf("%-32s %10s %10s\n", "", "loopback", "florete")
 	for _, m := range measures {
 		var direct, tunnel []float64
 		for range *runs {
-			for addr, into := range map[string]*[]float64{upstream: &direct, through: &tunnel} {
+			for addr, into := range map[string]*[]float64{upstream: &direct, through.Addr: &tunnel} {
 				f, err := m.of(addr)
 				if err != nil {
 					return fmt.Errorf("%s at %s: %w", m.what, addr, err)

@@ -1,0 +1,134 @@
+package pair
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"syscall"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/agent/forward/processors"
+	"github.com/florete/florete/agent/status"
+)
+
+const (
+	// agentEnv makes this program the forwarder of a state directory.
+	agentEnv = "FLORETE_BENCH_AGENT"
+	// ProfileEnv is a directory for profiles of what forwarders do from their start to their end.
+	ProfileEnv = "FLORETE_BENCH_PROFILE"
+)
+
+// Child is the forwarder, where this process is one, and ends it.
+func Child() {
+	dir := os.Getenv(agentEnv)
+	if dir == "" {
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go processors.Adapt(ctx)
+	profiled, err := profile(filepath.Base(dir))
+	if err == nil {
+		log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+		err = forward.Run(ctx, forward.Config{Layout: florete.Layout(dir), Socket: dir + "/agent.sock", Log: log})
+		profiled()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Forwarders are two that carry a protocol over a transport to upstream.
+func Forwarders(upstream string, protocol florete.Protocol, over florete.Transport) (p *Pair, err error) {
+	p = &Pair{}
+	defer func() {
+		if r := recover(); r != nil { // of tb
+			err = fmt.Errorf("%v", r)
+		}
+		if err != nil {
+			p.Stop()
+		}
+	}()
+	c := agenttest.NewCluster(p.TB(), upstream)
+	c.Publish.Publish[0].Protocol, c.Reach.Reach[0].Protocol = protocol, protocol
+	c.Reach.Reach[0].Transport = over
+	c.AcceptUrsula()
+	c.AcceptLaptop()
+	p.Addr = c.Local
+	return p, p.StartForwarders(c.Ursula, c.Laptop)
+}
+
+// TB makes hosts of agenttest without a test; it panics where a test would fail.
+func (p *Pair) TB() testing.TB { return &tb{pair: p} }
+
+// StartForwarders starts those of hosts, and waits until they run.
+func (p *Pair) StartForwarders(hosts ...*agenttest.Host) error {
+	for _, h := range hosts {
+		if err := p.StartSelf(agentEnv + "=" + string(h.Layout)); err != nil {
+			return err
+		}
+		err := Wait(func() error {
+			r, _, err := status.Fetch(context.Background(), h.Socket())
+			if err == nil && r.State != "running" {
+				err = fmt.Errorf("%s is %s", h.Name, r.State)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tb makes a test's cluster without a test.
+type tb struct {
+	testing.TB
+	pair *Pair
+}
+
+func (*tb) Helper() {}
+
+func (t *tb) TempDir() string {
+	dir, err := t.pair.Dir()
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}
+
+// profile begins profiles, where they are wanted.
+func profile(name string) (end func(), err error) {
+	dir := os.Getenv(ProfileEnv)
+	if dir == "" {
+		return func() {}, nil
+	}
+	runtime.MemProfileRate = 4 << 10
+	cpu, err := os.Create(filepath.Join(dir, name+".cpu"))
+	if err == nil {
+		err = pprof.StartCPUProfile(cpu)
+	}
+	live := make(chan os.Signal, 1)
+	signal.Notify(live, syscall.SIGUSR1)
+	go func() {
+		for range live {
+			for _, kind := range []string{"heap", "goroutine"} {
+				if f, err := os.Create(filepath.Join(dir, name+"."+kind)); err == nil {
+					pprof.Lookup(kind).WriteTo(f, 1)
+					f.Close()
+				}
+			}
+		}
+	}()
+	return pprof.StopCPUProfile, err
+}

@@ -1,0 +1,125 @@
+// Package pair starts the two ends of a tunnel, for what measures it: processes of their own.
+package pair
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Pair is two processes; what is sent to Addr goes through both to an upstream.
+type Pair struct {
+	Addr    string
+	started []*exec.Cmd
+	dirs    []string
+}
+
+// Start starts one of the processes, with more in its environment.
+func (p *Pair) Start(env []string, command ...string) error {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p.started = append(p.started, cmd)
+	return nil
+}
+
+// StartSelf starts this program.
+func (p *Pair) StartSelf(env ...string) error { return p.Start(env, "/proc/self/exe") }
+
+// Dir is a directory that Stop removes.
+func (p *Pair) Dir() (string, error) {
+	dir, err := os.MkdirTemp("", "bench")
+	p.dirs = append(p.dirs, dir)
+	return dir, err
+}
+
+// Stop ends the processes.
+func (p *Pair) Stop() {
+	for _, cmd := range p.started {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+	}
+	for _, dir := range p.dirs {
+		os.RemoveAll(dir)
+	}
+}
+
+// Snapshot has forwarders write profiles of what they hold, where ProfileEnv is set.
+func (p *Pair) Snapshot() {
+	if os.Getenv(ProfileEnv) == "" {
+		return
+	}
+	for _, cmd := range p.started {
+		cmd.Process.Signal(syscall.SIGUSR1)
+	}
+	time.Sleep(time.Second)
+}
+
+// Resident is the memory of both, in MiB.
+func (p *Pair) Resident() (float64, error) {
+	kib := 0
+	for _, cmd := range p.started {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		if err != nil {
+			return 0, err
+		}
+		_, rest, _ := strings.Cut(string(status), "VmRSS:")
+		line, _, _ := strings.Cut(rest, "kB")
+		n, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			return 0, err
+		}
+		kib += n
+	}
+	return float64(kib) / 1024, nil
+}
+
+// CPU is the processor time that both have taken.
+func (p *Pair) CPU() (time.Duration, error) {
+	var all time.Duration
+	for _, cmd := range p.started {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+		if err != nil {
+			return 0, err
+		}
+		fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // proc_pid_stat(5), from the third on
+		for _, field := range fields[11:13] {
+			ticks, err := strconv.Atoi(field)
+			if err != nil {
+				return 0, err
+			}
+			all += time.Duration(ticks) * (time.Second / 100)
+		}
+	}
+	return all, nil
+}
+
+// Free is an address that nobody listens at.
+func Free() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return ln.Addr().String(), ln.Close()
+}
+
+// within is how long what Wait waits for may take.
+const within = 10 * time.Second
+
+// Wait waits until there is no error any more.
+func Wait(check func() error) error {
+	for deadline := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
+		if err := check(); err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}

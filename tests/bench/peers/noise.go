@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+)
+
+const (
+	// roleEnv makes this program the noise, or what serves it, at an address.
+	roleEnv = "FLORETE_BENCH_ROLE"
+	atEnv   = "FLORETE_BENCH_AT"
+
+	datagrams = "datagrams"
+)
+
+// noises are as much of something as can be, for ever.
+var noises = map[string]func(at string){
+	"bulk": func(at string) {
+		forever(8, func() {
+			conn, err := net.Dial("tcp", at)
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			b := make([]byte, 128<<10)
+			b[0] = sink
+			for err == nil {
+				_, err = conn.Write(b)
+			}
+		})
+	},
+	"resets": func(at string) {
+		forever(32, func() {
+			conn, err := net.Dial("tcp", at)
+			if err != nil {
+				return
+			}
+			// One that is reset before its answer may never get to the peer, as it happens.
+			conn.Write([]byte{0})
+			conn.Read(make([]byte, 1))
+			conn.(*net.TCPConn).SetLinger(0)
+			conn.Close()
+		})
+	},
+	datagrams: func(at string) {
+		forever(4, func() {
+			conn, err := net.Dial("udp", at)
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			b := make([]byte, 1200)
+			for err == nil {
+				_, err = conn.Write(b)
+			}
+		})
+	},
+}
+
+// forever does something at so many places at once, again and again.
+func forever(n int, f func()) {
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			for {
+				f()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// child is what the environment names, where it does.
+func child() {
+	role, at := os.Getenv(roleEnv), os.Getenv(atEnv)
+	switch role {
+	case "":
+		return
+	case "upstream":
+		if err := serve(at); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+		select {}
+	}
+	noises[role](at)
+}
+
+// sink is the first byte of what is not sent back.
+const sink = 1
+
+// upstream is what serves the quiet peer.
+func upstream() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	go accept(ln)
+	return ln.Addr().String(), nil
+}
+
+// serve takes connections and datagrams at an address.
+func serve(at string) error {
+	ln, err := net.Listen("tcp", at)
+	if err != nil {
+		return err
+	}
+	udp, err := net.ListenPacket("udp", at)
+	if err != nil {
+		return err
+	}
+	go accept(ln)
+	go func() {
+		b := make([]byte, 64<<10)
+		for {
+			if _, _, err := udp.ReadFrom(b); err != nil {
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+func accept(ln net.Listener) {
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			first := make([]byte, 1)
+			if _, err := io.ReadFull(conn, first); err != nil {
+				return
+			}
+			if first[0] == sink {
+				io.Copy(io.Discard, conn)
+				return
+			}
+			conn.Write(first)
+			io.Copy(conn, conn)
+		}()
+	}
+}

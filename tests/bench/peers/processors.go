@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// processors are those that this program may use. The two forwarders that publish have the
+// first, all else, their load, the others: else the kernel, which gives a thread that has run
+// more its turn later, would hold their peers' noise against them.
+var processors = func() (all []int) {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(0, &set) != nil {
+		return nil
+	}
+	for i := 0; len(all) < set.Count(); i++ {
+		if set.IsSet(i) {
+			all = append(all, i)
+		}
+	}
+	return all
+}()
+
+// onFirst calls start, whose processes have the first processor alone, where there are more.
+func onFirst(start func() error) error {
+	if len(processors) < 2 {
+		return start()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := pin(unix.Gettid(), processors[:1]); err != nil {
+		return err
+	}
+	defer pin(unix.Gettid(), processors[1:])
+	return start()
+}
+
+// onOthers has this program use the others, where there are more.
+func onOthers() error {
+	if len(processors) < 2 {
+		return nil
+	}
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, t := range threads {
+		if tid, err := strconv.Atoi(t.Name()); err == nil {
+			if err := pin(tid, processors[1:]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func pin(thread int, to []int) error {
+	var set unix.CPUSet
+	for _, i := range to {
+		set.Set(i)
+	}
+	return unix.SchedSetaffinity(thread, &set)
+}

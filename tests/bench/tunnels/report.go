@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// table is figures by tunnel and measure, one for each run.
+type table map[string]map[string][]float64
+
+func (t table) add(tunnel, measure string, f float64) {
+	if t[tunnel] == nil {
+		t[tunnel] = map[string][]float64{}
+	}
+	t[tunnel][measure] = append(t[tunnel][measure], f)
+}
+
+// measure adds a figure and, of what is a rate, the processor time that both ends took for
+// each.
+func (t table) measure(x *running, m measure) error {
+	before, err := x.CPU()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	f, err := m.of(x)
+	if err != nil {
+		return err
+	}
+	t.add(x.name, m.key, f)
+	after, err := x.CPU()
+	if err == nil && m.cpu != "" {
+		t.add(x.name, m.cpu, (after-before).Seconds()/time.Since(began).Seconds()/f*m.scale)
+	}
+	return err
+}
+
+// median is zero where nothing was measured.
+func (t table) median(tunnel, measure string) float64 {
+	all := slices.Sorted(slices.Values(t[tunnel][measure]))
+	if len(all) == 0 {
+		return 0
+	}
+	return all[len(all)/2]
+}
+
+// suffixes are tunnels in the names of figures in JSON.
+var suffixes = map[string]string{quic: "", raw: "_raw", stunnel: "_stunnel", tcp: "_tcp", ghostunnel: "_ghostunnel", direct: "_direct"}
+
+// inJSON are the figures that are written there.
+var inJSON = strings.Fields(`bulk_gbps bulk_raw_gbps bulk_stunnel_gbps bulk_tcp_gbps bulk4_gbps
+	open64_per_s open64_raw_per_s open64_stunnel_per_s open64_tcp_per_s open1_p50_us open1_raw_p50_us
+	http32_rps http32_raw_rps http32_stunnel_rps http32_tcp_rps idle1000_mb rss_mb`)
+
+// key is a figure's name in JSON: the tunnel is in front of the unit.
+func key(tunnel, measure string) string {
+	what, unit, _ := strings.Cut(measure, "_")
+	return what + suffixes[tunnel] + "_" + unit
+}
+
+// goals are ratios that are wanted: of the first tunnel by the second.
+var goals = []struct {
+	tunnel, by, measure string
+	least, most         float64
+}{
+	{quic, raw, "bulk_gbps", 1.5, 0},
+	{quic, stunnel, "bulk_gbps", 0.6, 0},
+	{quic, raw, "bulk4_gbps", 1.5, 0},
+	{quic, stunnel, "bulk4_gbps", 0.6, 0},
+	{tcp, ghostunnel, "bulk_gbps", 1, 0},
+	{tcp, stunnel, "bulk_gbps", 1.1, 0},
+	{quic, raw, "open64_per_s", 0.95, 0},
+	{tcp, ghostunnel, "open64_per_s", 4, 0},
+	{quic, raw, "open1_p50_us", 0, 1.1},
+	{quic, raw, "http32_rps", 1.1, 0},
+	{tcp, ghostunnel, "http32_rps", 1, 0},
+}
+
+func (t table) report() error {
+	fmt.Printf("%-14s", "")
+	for _, x := range tunnels {
+		fmt.Printf(" %10s", x.name)
+	}
+	fmt.Println()
+	figures := map[string]float64{}
+	for _, m := range measures {
+		t.row(m.key)
+		for _, x := range tunnels {
+			f := t.median(x.name, m.key)
+			if k := key(x.name, m.key); f > 0 && slices.Contains(inJSON, k) {
+				figures[k] = f
+			}
+		}
+	}
+	fmt.Println("\nprocessor time of both ends:")
+	for _, m := range measures {
+		if m.cpu != "" {
+			t.row(m.cpu)
+		}
+	}
+	fmt.Println()
+	for _, g := range goals {
+		f, by := t.median(g.tunnel, g.measure), t.median(g.by, g.measure)
+		if f == 0 || by == 0 {
+			continue
+		}
+		want, verdict := fmt.Sprintf(">= %.2f", g.least), "reached"
+		if g.most > 0 {
+			want = fmt.Sprintf("<= %.2f", g.most)
+		}
+		if f/by < g.least || g.most > 0 && f/by > g.most {
+			verdict = "not reached"
+		}
+		fmt.Printf("%-14s %5s / %-10s %5.2f, want %s: %s\n", g.measure, g.tunnel, g.by, f/by, want, verdict)
+	}
+	if *file == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(figures, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(*file, append(b, '\n'), 0o644)
+}
+
+func (t table) row(measure string) {
+	fmt.Printf("%-14s", measure)
+	for _, x := range tunnels {
+		fmt.Printf(" %10s", number(t.median(x.name, measure)))
+	}
+	fmt.Println()
+}
+
+// number has three digits, as far as they are there.
+func number(f float64) string {
+	switch {
+	case f == 0:
+		return "-"
+	case f < 100:
+		return fmt.Sprintf("%.2f", f)
+	}
+	return fmt.Sprintf("%.0f", f)
+}

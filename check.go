@@ -54,16 +54,28 @@ func (f Forwarder) check() error {
 			return err
 		}
 	}
+	if err := f.Transport.check(); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
 	for _, p := range f.Publish {
 		if err := p.Protocol.check(); err != nil {
+			return fmt.Errorf("publish %s: %w", p.ID, err)
+		}
+		if err := p.AccessLog.check(); err != nil {
 			return fmt.Errorf("publish %s: %w", p.ID, err)
 		}
 		if p.Protocol == UDP && strings.HasPrefix(p.Upstream, "unix:") {
 			return fmt.Errorf("publish %s: upstream %q takes no datagrams, want host:port", p.ID, p.Upstream)
 		}
+		if err := p.Identity.check(p.Protocol); err != nil {
+			return fmt.Errorf("publish %s: %w", p.ID, err)
+		}
 	}
 	for _, r := range f.Reach {
 		if err := r.Protocol.check(); err != nil {
+			return fmt.Errorf("reach %s: %w", r.ID, err)
+		}
+		if err := r.Transport.check(); err != nil {
 			return fmt.Errorf("reach %s: %w", r.ID, err)
 		}
 		for _, e := range r.Endpoints {
@@ -108,6 +120,30 @@ func isPort(s string) bool {
 func (p Protocol) check() error {
 	if p != TCP && p != UDP {
 		return fmt.Errorf("protocol %q, want %q or none", string(p), UDP)
+	}
+	return nil
+}
+
+func (t Transport) check() error {
+	if t != AnyTransport && t != OverQUIC && t != OverTCP {
+		return fmt.Errorf("transport %q, want %q, %q or none", string(t), OverQUIC, OverTCP)
+	}
+	return nil
+}
+
+func (a AccessLog) check() error {
+	if a != AccessOff && a != AccessSampled && a != AccessFull {
+		return fmt.Errorf("accessLog %q, want %q, %q or none", string(a), AccessSampled, AccessFull)
+	}
+	return nil
+}
+
+func (a Announcement) check(p Protocol) error {
+	switch {
+	case a != Unannounced && a != ProxyV2 && a != HTTPHeaders:
+		return fmt.Errorf("identity %q, want %q, %q or none", string(a), ProxyV2, HTTPHeaders)
+	case a != Unannounced && p == UDP:
+		return fmt.Errorf("identity %q of a service over UDP, want none", string(a))
 	}
 	return nil
 }

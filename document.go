@@ -21,9 +21,10 @@ type Document struct {
 	policy    *Policy
 }
 
-// Open checks that envelope and body belong together. The error is a *NewerFormatError
-// where the body is not for this release. The signature, empty for a
-// document that did not come over the network, is checked by Verify.
+// Open checks that envelope and body belong together. Where the body is not for this
+// release, the error is a *NewerFormatError, and the document may be verified and passed on,
+// but has no content here. The signature, empty for a document that did not come over the
+// network, is checked by Verify.
 func Open(envelope, body []byte, signature string) (Document, error) {
 	e, err := ParseEnvelope(envelope)
 	if err != nil {
@@ -32,10 +33,10 @@ func Open(envelope, body []byte, signature string) (Document, error) {
 	if got := Digest(body); got != e.Digest {
 		return Document{}, fmt.Errorf("%s of %s: digest is %s, the envelope says %s: the body was changed", e.Kind, e.Host, got, e.Digest)
 	}
-	if e.Format.Newer(NewestFormat) {
-		return Document{}, &NewerFormatError{fmt.Sprintf("%s of %s, serial %d", e.Kind, e.Host, e.Serial), e.Format}
-	}
 	d := Document{Envelope: e, raw: envelope, body: body, signature: signature}
+	if e.Format.Newer(NewestFormat) {
+		return d, &NewerFormatError{fmt.Sprintf("%s of %s, serial %d", e.Kind, e.Host, e.Serial), e.Format}
+	}
 	cluster, host, err := d.decode()
 	if err != nil {
 		return Document{}, fmt.Errorf("%s of %s: %w", e.Kind, e.Host, err)
@@ -173,6 +174,15 @@ func Reread(old Document, dir, kind string) (Document, error) {
 		return Document{}, fmt.Errorf("%s: %w", dir, err)
 	}
 	return d, nil
+}
+
+// ReadEnvelope reads the envelope of a kind of document in dir, without the document.
+func ReadEnvelope(dir, kind string) (Envelope, error) {
+	b, err := os.ReadFile(filepath.Join(dir, EnvelopeFile(kind)))
+	if err != nil {
+		return Envelope{}, err
+	}
+	return ParseEnvelope(b)
 }
 
 // Write puts the document's files in dir, which nobody reads yet: see Layout.

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+
+	"github.com/nix-community/go-nix/pkg/storepath"
 )
 
 // EnvelopeSchema is the schema that Envelope describes.
@@ -19,13 +21,17 @@ const (
 // Envelope names the body of one document and orders it among its versions.
 type Envelope struct {
 	Schema  string `json:"schema"`
-	Format  Format `json:"format"` // of the body
+	Format  Format `json:"format"` // of envelope and body
 	Cluster string `json:"cluster"`
 	Host    string `json:"host"`
 	Kind    string `json:"kind"`
 	Digest  string `json:"digest"` // of the body, "sha256-<base64>" (W3C SRI)
 	Serial  int64  `json:"serial"`
 	Rev     string `json:"rev"` // of the flake, empty when it has none
+
+	// Closure is the store path of the host's system, named when a manifest is published. It
+	// is no part of the body, which may be in that system.
+	Closure string `json:"closure,omitempty"`
 }
 
 // Digest is the SRI digest of b, as builtins.hashString and
@@ -33,6 +39,19 @@ type Envelope struct {
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// CheckStorePath is an error unless p is a path of the Nix store, and nothing below it.
+func CheckStorePath(p string) error {
+	name, ok := strings.CutPrefix(p, storepath.StoreDir+"/")
+	if ok = ok && !strings.Contains(name, "/"); ok {
+		_, err := storepath.FromString(name)
+		ok = err == nil
+	}
+	if !ok {
+		return fmt.Errorf("%.200q, want %s/<hash>-<name>", p, storepath.StoreDir)
+	}
+	return nil
 }
 
 // Newer reports whether e comes after o: by serial, then by digest.
@@ -59,6 +78,11 @@ func ParseEnvelope(b []byte) (Envelope, error) {
 	}
 	if e.Kind != DocManifest && e.Kind != DocPolicy {
 		return e, fmt.Errorf("envelope: kind %q, want %q or %q", e.Kind, DocManifest, DocPolicy)
+	}
+	if e.Closure != "" {
+		if err := CheckStorePath(e.Closure); err != nil {
+			return e, fmt.Errorf("envelope: closure: %w", err)
+		}
 	}
 	return e, nil
 }

@@ -19,6 +19,9 @@ type HostReport struct {
 	Forwarder *ReportedForwarder `json:"forwarder,omitempty"` // nil where it does not answer
 	Units     []ReportedUnit     `json:"units"`
 	Facts     Facts              `json:"facts"`
+
+	Pending *Commit `json:"pending,omitempty"` // goes back unless it is confirmed
+	Undone  *Commit `json:"undone,omitempty"`  // went back, and nothing newer is in force
 }
 
 // ReportedDocument is a document in force.
@@ -29,14 +32,21 @@ type ReportedDocument struct {
 	Rev    string `json:"rev"`
 }
 
+// ReportedOf is the document of an envelope.
+func ReportedOf(e Envelope) ReportedDocument {
+	return ReportedDocument{Kind: e.Kind, Serial: e.Serial, Digest: e.Digest, Rev: e.Rev}
+}
+
 // ReportedNeed is how a need stands.
 type ReportedNeed struct {
-	ID      string     `json:"id"`
-	Kind    string     `json:"kind"`
-	State   NeedStatus `json:"state"`
-	Since   Time       `json:"since"`
-	Expires Time       `json:"expires"`
-	Error   *NeedError `json:"error,omitempty"`
+	ID        string     `json:"id"`
+	Kind      string     `json:"kind"`
+	State     NeedStatus `json:"state"`
+	Since     Time       `json:"since"`
+	Fulfilled Time       `json:"fulfilled"`           // when what is delivered came
+	Expires   Time       `json:"expires"`             // when that ends
+	Rotations int        `json:"rotations,omitempty"` // how often its secret was rotated
+	Error     *NeedError `json:"error,omitempty"`
 }
 
 // ReportedForwarder is what the forwarder counts since it was started.
@@ -45,6 +55,17 @@ type ReportedForwarder struct {
 	Connections int64            `json:"connections"` // live
 	Refusals    map[string]int64 `json:"refusals"`    // by reason
 	Problems    []string         `json:"problems"`    // what could not be put in force
+
+	Ending    []EndingCertificate `json:"ending,omitempty"` // what a person has to sign anew
+	Fallbacks []Fallback          `json:"fallbacks,omitempty"`
+}
+
+// Fallback is a forwarder to which TCP leads, and UDP does not.
+type Fallback struct {
+	Forwarder Addresses `json:"forwarder"`
+	Since     Time      `json:"since"`
+	Reason    string    `json:"reason"` // what was measured
+	Retry     Time      `json:"retry"`  // over UDP
 }
 
 // ReportedUnit is a unit that does not run as it should, or waits.
@@ -67,6 +88,10 @@ type Facts struct {
 	Capabilities []string `json:"capabilities"` // that were found on it, sorted
 }
 
+// FoundCapabilities are those that a host finds on the machine by itself, sorted. Whether
+// it has any other is for its administrator to declare.
+var FoundCapabilities = []string{"gpu", "kvm", "tpm"}
+
 // Capacity is in bytes.
 type Capacity struct {
 	Total uint64 `json:"total"`
@@ -78,6 +103,10 @@ type ReceivedReport struct {
 	Received Time            `json:"received"` // by the provider's clock
 	Sequence int64           `json:"sequence"`
 	Report   json.RawMessage `json:"report"` // a HostReport, perhaps of a newer release
+
+	// Rotate are the rotations of needs' secrets that an operator ordered and the host has
+	// not reported yet, by need.
+	Rotate map[string]int `json:"rotate,omitempty"`
 }
 
 // Decode reads the report. What a newer release has beside is left out.

@@ -18,6 +18,22 @@ const (
 	KindVertex  Kind = "vertex"  // a routing point of the mesh
 )
 
+// ControlService is the reserved service by which operators reach the config provider of a
+// host; nix/names.nix repeats it.
+const ControlService = "florete-control"
+
+// CacheService is the reserved service by which hosts reach the Nix binary cache of a config
+// provider, and CacheGroup the group of services for those who read there. nix/names.nix and
+// nix/reserved.nix repeat them.
+const (
+	CacheService = "florete-cache"
+	CacheGroup   = "nix-cache"
+)
+
+// ProxyCaller is the type of a PROXY protocol TLV that has the caller's SPIFFE ID, where
+// Istio's ztunnel has it.
+const ProxyCaller = 0xD0
+
 // ProviderService is the reserved service name of the process that answers a kind of need
 // on a provider host: spiffe://<trust-domain>/service/<node>/florete-provider-<kind>. Only
 // the process of kind "cert" holds the issuing key.

@@ -17,6 +17,8 @@ import (
 //	needs/<id>/state.json
 //	activation.json
 //	closure-error.json
+//	commit.json
+//	undone.json
 type Layout string
 
 // The files of a delivered SVID.

@@ -42,11 +42,18 @@ type Addresses []string
 
 // Forwarder is the forwarder's part of the manifest.
 type Forwarder struct {
-	Listen  []string    `json:"listen"`  // UDP host:port, or :port of all addresses; none when nothing is published
+	Listen  []string    `json:"listen"`  // host:port, or :port of all addresses; none when nothing is published
 	Publish []Published `json:"publish"` // sorted by ID
 	Reach   []Reachable `json:"reach"`   // sorted by ID
 	Callers []Caller    `json:"callers"` // the first that matches a uid is its identity
 	SOCKS   []SOCKS     `json:"socks"`   // sorted by ID
+	// Limits are of callers, for all that is published here; sorted by ID.
+	Limits []CallerLimits `json:"limits,omitempty"` // since format 1.1
+	// Transport is what Listen is for: UDP, TCP, or both.
+	Transport Transport `json:"transport,omitempty"` // since format 1.1
+	// Drain is how many seconds connections have when the next process takes over; zero for
+	// 600.
+	Drain int `json:"drain,omitempty"` // since format 1.1
 }
 
 // Protocol is what a service is carried as.
@@ -57,6 +64,15 @@ const (
 	UDP Protocol = "udp"
 )
 
+// Transport is what connections between forwarders go over.
+type Transport string
+
+const (
+	AnyTransport Transport = "" // QUIC, and TCP where UDP does not pass
+	OverQUIC     Transport = "quic"
+	OverTCP      Transport = "tcp" // TLS 1.3
+)
+
 // Published is a service of this host: who may connect, and where its connections
 // go.
 type Published struct {
@@ -65,9 +81,45 @@ type Published struct {
 	Upstream string   `json:"upstream"` // host:port, or, of TCP, unix: and the path of a socket
 	// User is the account of this host that the upstream's socket must belong to. Without
 	// one any account of the system will do, and none that people log in with.
-	User  string  `json:"user,omitempty"`
-	Allow []Allow `json:"allow"` // sorted by ID
+	User string `json:"user,omitempty"`
+	// Identity is how the upstream learns who calls.
+	Identity Announcement `json:"identity,omitempty"`
+	Limits   Limits       `json:"limits,omitzero"` // of all its callers together; since format 1.1
+	// AccessLog is which of its connections are logged.
+	AccessLog AccessLog `json:"accessLog,omitempty"` // since format 1.1
+	Allow     []Allow   `json:"allow"`               // sorted by ID
 }
+
+// Limits are what somebody may have at one host; zero is no limit.
+type Limits struct {
+	Connections    int   `json:"connections,omitempty"`    // TCP connections and UDP sessions at a time
+	OpensPerSecond int   `json:"opensPerSecond,omitempty"` // of both, and as many at once
+	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"` // in both directions together
+}
+
+// CallerLimits are those of one caller.
+type CallerLimits struct {
+	ID     ID     `json:"id"`
+	Limits Limits `json:"limits"`
+}
+
+// AccessLog is how many of a service's connections have a line each, with who called.
+type AccessLog string
+
+const (
+	AccessOff     AccessLog = ""
+	AccessSampled AccessLog = "sampled" // some
+	AccessFull    AccessLog = "full"
+)
+
+// Announcement is how a service learns who calls, besides flor whois.
+type Announcement string
+
+const (
+	Unannounced Announcement = ""
+	ProxyV2     Announcement = "proxy-v2" // a PROXY protocol header before the bytes of each connection
+	HTTPHeaders Announcement = "http"     // headers of each request
+)
 
 // Allow lets one identity connect. Fingerprint, when set, is the lower-case hex
 // SHA-256 of the only leaf certificate that will do.
@@ -80,9 +132,10 @@ type Allow struct {
 type Reachable struct {
 	ID        ID             `json:"id"`
 	Protocol  Protocol       `json:"protocol,omitempty"`
-	Callers   []ID           `json:"callers"`   // the local identities that may, sorted
-	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
-	Endpoints []Addresses    `json:"endpoints"` // UDP, of each forwarder that publishes it
+	Callers   []ID           `json:"callers"`             // the local identities that may, sorted
+	Listen    netip.AddrPort `json:"listen"`              // loopback listener of this host
+	Endpoints []Addresses    `json:"endpoints"`           // of each forwarder that publishes it
+	Transport Transport      `json:"transport,omitempty"` // since format 1.1
 	// TLSName is its public name, for an ingress: a DNS name
 	// (RFC 1035) for certificates and server name indication (RFC 6066).
 	TLSName string `json:"tlsName,omitempty"`

@@ -35,11 +35,13 @@ type File struct {
 }
 
 // Renew is when a fulfilled need is fetched again: after AtPercent of the validity of what
-// was issued, or Interval seconds. Zero values mean never. After StaleAfter seconds
-// without an answer, the host raises an alarm: it may miss what was decided since.
+// was issued, or Interval seconds; after Rotate seconds its secret is replaced. Zero values
+// mean never. After StaleAfter seconds without an answer, the host raises an alarm: it may
+// miss what was decided since.
 type Renew struct {
 	AtPercent  int `json:"atPercent,omitempty"`
 	Interval   int `json:"interval,omitempty"`
+	Rotate     int `json:"rotate,omitempty"` // since format 1.1
 	StaleAfter int `json:"staleAfter,omitempty"`
 }
 

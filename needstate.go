@@ -41,7 +41,18 @@ type NeedState struct {
 	NotifiedGeneration int        `json:"notifiedGeneration"` // newest gen-N that the units of onChange were notified of
 	Answers            int        `json:"answers"`            // times it was fulfilled
 	Rotation           int64      `json:"rotation"`           // identity of the request to fetch it again that the last attempt serves
+
+	// Of the secret that is delivered, where the provider has one that can be rotated.
+	Rotations     int   `json:"rotations,omitempty"`     // how often it was rotated
+	Rotated       Time  `json:"rotated,omitzero"`        // when it was, or became another by the topology
+	WantRotation  int   `json:"wantRotation,omitempty"`  // the rotation to request, zero for none
+	RotateRequest int64 `json:"rotateRequest,omitempty"` // identity of the newest request to rotate it that was begun
+	NotRotated    int   `json:"notRotated,omitempty"`    // the newest rotation that a provider refused
 }
+
+// RotateFile is the file, among the requests to activation, that requests another secret for
+// a need. A request to fetch it again has the need's own name.
+func RotateFile(need string) string { return need + ".rotate" }
 
 // NeedError is why the last attempt failed; Kind is one of the error kinds of
 // providers/api.
@@ -87,7 +98,7 @@ func ParseNeedState(b []byte) (NeedState, error) {
 	default:
 		return NeedState{}, fmt.Errorf("state %q: not a state of a need", s.State)
 	}
-	if min(s.Attempts, s.Total, s.NotifiedGeneration, s.InvalidInRow, s.Answers) < 0 {
+	if min(s.Attempts, s.Total, s.NotifiedGeneration, s.InvalidInRow, s.Answers, s.Rotations, s.WantRotation, s.NotRotated) < 0 {
 		return NeedState{}, errors.New("a count below zero")
 	}
 	return s, nil

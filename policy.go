@@ -1,6 +1,9 @@
 package florete
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Policy is what one provider host may answer. A request that no grant names is
 // refused.
@@ -9,11 +12,40 @@ type Policy struct {
 	Host        string                     `json:"host"`
 	TrustDomain string                     `json:"trustDomain"`
 	Trust       Trust                      `json:"trust"`
-	Provider    map[string]Listening       `json:"provider"` // the process of each kind it runs
-	Devices     []Device                   `json:"devices"`  // of the nodes that grants name, sorted by ID
-	Kinds       map[string]json.RawMessage `json:"kinds"`    // settings of each kind it runs
-	Grants      []Grant                    `json:"grants"`   // sorted by caller, need
+	Provider    map[string]Listening       `json:"provider"`            // the process of each kind it runs
+	Devices     []Device                   `json:"devices"`             // of the nodes that grants name, sorted by ID
+	Kinds       map[string]json.RawMessage `json:"kinds"`               // settings of each kind it runs
+	Grants      []Grant                    `json:"grants"`              // sorted by caller, need
+	Operators   Operators                  `json:"operators,omitempty"` // of ControlService
+	Cache       Operators                  `json:"cache,omitempty"`     // of CacheService
 }
+
+// Operators are who may call a reserved service of the host, sorted by ID.
+type Operators []Operator
+
+// Access is what somebody may do there, empty for nothing.
+func (o Operators) Access(id ID) Access {
+	i := slices.IndexFunc(o, func(o Operator) bool { return o.ID == id })
+	if i < 0 {
+		return ""
+	}
+	return o[i].Access
+}
+
+// Operator is one of them.
+type Operator struct {
+	ID     ID     `json:"id"`
+	Access Access `json:"access"`
+}
+
+// Access is what an operator may do.
+type Access string
+
+// Who may write may read.
+const (
+	AccessRead  Access = "read"
+	AccessWrite Access = "write"
+)
 
 // Listening is who the process of a kind is, and the TCP host:port, or :port of all
 // addresses, on which it listens.

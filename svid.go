@@ -133,12 +133,6 @@ func Window(chain []*x509.Certificate) (begin, expiry time.Time) {
 	return begin, expiry
 }
 
-// EndsSoon reports whether a certificate that a person signs should be replaced: 30 days, or a
-// fifth of its life where that is less, are left.
-func EndsSoon(c *x509.Certificate, now time.Time) bool {
-	return c.NotAfter.Sub(now) < min(30*24*time.Hour, c.NotAfter.Sub(c.NotBefore)/5)
-}
-
 var oidSubjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17}
 
 // LeafID is the identity in a certificate's only URI SAN, which must be written exactly

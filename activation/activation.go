@@ -7,6 +7,7 @@
 package activation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -40,7 +41,8 @@ type Config struct {
 	Adopt map[string]string
 
 	// Refetch is a directory where touching a file named after a need causes a new request
-	// for it, whatever its state; at most every ten seconds. Empty for none.
+	// for it, whatever its state, and one named by florete.RotateFile a request for another
+	// secret; at most every ten seconds. Empty for none.
 	Refetch string
 
 	// ClockChanged receives when the wall clock was set or the machine has slept; nil to
@@ -103,11 +105,11 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 		if err := a.open(note); err != nil {
 			return Summary{}, err
 		}
-		again := a.keep(ctx)
-		if !again {
+		a.note = ""
+		if again := a.keep(ctx); !again {
 			break
 		}
-		note, a.Adopt = "taken from the network", nil
+		note, a.Adopt = cmp.Or(a.note, "taken from the network"), nil
 	}
 	s := a.summary()
 	if c.Once {
@@ -123,6 +125,7 @@ type activation struct {
 	store    *documents.Store
 	set      documents.Set
 	host     *fetch.Host
+	note     string // where others put documents in force
 	manifest string // digest of its body
 	needs    []*need
 	tried    map[string]bool // in a single pass
@@ -137,7 +140,7 @@ func (a *activation) open(note string) error {
 	e := a.set.Document.Envelope
 	a.manifest, a.settled = e.Digest, false
 	a.host = &fetch.Host{
-		Layout: a.State, Manifest: a.set.Manifest, Serial: e.Serial, Roots: a.set.Roots,
+		Layout: a.State, Manifest: a.set.Manifest, Serial: e.Serial, Tag: a.set.Tag(), Roots: a.set.Roots,
 		HostKey: a.HostKey, Dial: a.Dial,
 	}
 	a.report(Event{Event: EventDocuments, Message: fmt.Sprintf("%s: manifest of %s, serial %d, %d needs", note, e.Host, e.Serial, len(a.set.Manifest.Needs))})
@@ -148,7 +151,7 @@ func (a *activation) open(note string) error {
 	if err := a.adopt(); err != nil {
 		return err
 	}
-	a.status()
+	a.Status(a.summary())
 	return nil
 }
 

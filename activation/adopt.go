@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // adopt takes needs over from whatever has delivered them so far: the files in a
@@ -59,7 +60,7 @@ func (a *activation) adoptOne(n *need, from string) error {
 	if err != nil {
 		return err
 	}
-	n.state.Fulfil(a.observe(n), "", 0)
+	n.state.Fulfil(a.observe(n), "", api.Answer{})
 	n.state.NotifiedGeneration = generation
 	a.save(n)
 	a.forget(n)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io/fs"
+	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/delivery"
@@ -14,23 +15,25 @@ import (
 // codeAccount is local and transient: the owner of files does not exist.
 const codeAccount = "account"
 
-// attempt counts an attempt and returns the work it is.
-func (a *activation) attempt(n *need) func(context.Context) outcome {
+// attempt counts an attempt, which joins a pass, and returns the work it is.
+func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) outcome {
 	last := n.state.Error
 	number := n.state.Begin(a.observe(n))
 	attempt := fetch.Attempt{
-		Need: n.Need, Digest: n.digest, Answers: n.state.Answers,
+		Need: n.Need, Digest: n.digest, Answers: n.state.Answers, Rotation: n.state.WantRotation,
 		Provider: n.Providers[(number-1)%len(n.Providers)],
 		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted),
 	}
+	pass.Join()
 	return func(ctx context.Context) outcome {
+		defer pass.Leave()
 		var answer api.Answer
 		var artifact api.Artifact
 		var failed *fetch.Error
 		if n.Kind == florete.KindConfig {
-			artifact, failed = a.host.Artifact(ctx, attempt)
+			artifact, failed = pass.Artifact(ctx, attempt)
 		} else {
-			answer, failed = a.fetch(ctx, attempt, n.dir)
+			answer, failed = a.fetch(ctx, pass, attempt, n.dir)
 		}
 		return outcome{n, func() {
 			n.busy = false
@@ -41,9 +44,11 @@ func (a *activation) attempt(n *need) func(context.Context) outcome {
 			}
 			switch {
 			case failed == nil:
-				a.fulfil(n, attempt.Provider, answer.Expires)
+				a.fulfil(n, attempt.Provider, answer)
 			case ctx.Err() != nil: // cut off by this host: what is on disk holds
 				delete(a.tried, n.ID)
+			case attempt.Rotation != 0 && failed.Code == api.CodeRotation:
+				a.dropRotation(n, attempt.Provider, failed)
 			default:
 				a.fail(n, attempt.Provider, failed)
 			}
@@ -52,7 +57,7 @@ func (a *activation) attempt(n *need) func(context.Context) outcome {
 }
 
 // fetch gets an answer and delivers it.
-func (a *activation) fetch(ctx context.Context, attempt fetch.Attempt, dir delivery.Dir) (api.Answer, *fetch.Error) {
+func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.Attempt, dir delivery.Dir) (api.Answer, *fetch.Error) {
 	deliver := attempt.Need.Deliver
 	if attempt.Need.Kind == florete.KindCert {
 		deliver.Owner = cmp.Or(deliver.Owner, a.Owner)
@@ -61,7 +66,7 @@ func (a *activation) fetch(ctx context.Context, attempt fetch.Attempt, dir deliv
 	if err != nil {
 		return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Transient, codeAccount, "%v", err)}
 	}
-	answer, failed := a.host.Fetch(ctx, attempt)
+	answer, failed := pass.Fetch(ctx, attempt)
 	if failed != nil {
 		return api.Answer{}, failed
 	}
@@ -92,8 +97,8 @@ func files(n florete.Need, values map[string]string, uid, gid int) (map[string]d
 	return files, nil
 }
 
-func (a *activation) fulfil(n *need, provider string, expires int64) {
-	n.state.Fulfil(a.observe(n), provider, expires)
+func (a *activation) fulfil(n *need, provider string, answer api.Answer) {
+	n.state.Fulfil(a.observe(n), provider, answer)
 	a.save(n)
 	a.forget(n)
 	due, _ := n.state.Due(n.Renew)
@@ -106,6 +111,18 @@ func (a *activation) fail(n *need, provider string, failed *fetch.Error) {
 	}
 	n.state.Fail(a.observe(n), provider, failed.Error, a.Backoff)
 	a.save(n)
+	a.reportFailed(n, provider, failed)
+}
+
+// dropRotation goes on with the secret in force.
+func (a *activation) dropRotation(n *need, provider string, failed *fetch.Error) {
+	a.reportFailed(n, provider, failed)
+	n.state.DropRotation(time.Now().Round(0))
+	a.save(n)
+	a.forget(n)
+}
+
+func (a *activation) reportFailed(n *need, provider string, failed *fetch.Error) {
 	a.report(Event{
 		Event: EventFailed, Need: n.ID, Provider: provider, Attempt: n.state.Attempts,
 		Kind: failed.Kind, Code: failed.Code, Message: failed.Message, Next: n.state.Next.Time,

@@ -14,63 +14,68 @@ import (
 const (
 	// reportEvery is how often a host reports where nothing changes, give or take a tenth.
 	reportEvery = 5 * time.Minute
-	// reportSoon is how long after a change, so that several changes are one report.
-	reportSoon = 3 * time.Second
+	// lookEvery is how often it looks whether something has.
+	lookEvery = 10 * time.Second
 )
 
 // reporter knows when the host reports next.
 type reporter struct {
 	sequence int64
-	due      time.Time
+	look     time.Time // when to compare what the host is with what it reported
+	due      time.Time // when to report all the same
 	busy     bool
-	last     []NeedSummary // as reported, or about to be
-	changed  bool          // since the report under way began
-	failures int
+	standing string // as reported last
+	failures int    // in a row
+
+	rotate map[string]int // what an operator ordered, by need, in the last answer
 }
 
-// status publishes how the needs stand, and has a change reported soon.
-func (a *activation) status() {
-	s := a.summary()
-	a.Status(s)
-	if a.HostReport == nil || slices.EqualFunc(a.reporter.last, s.Needs, sameStanding) {
-		return
-	}
-	a.reporter.last, a.reporter.changed = s.Needs, true
-	if soon := time.Now().Add(reportSoon); soon.Before(a.reporter.due) {
-		a.reporter.due = soon
-	}
-}
-
-// sameStanding is whether a need stands as it did: attempts alone are no news.
-func sameStanding(a, b NeedSummary) bool {
-	code := func(n NeedSummary) string {
-		if n.Error == nil {
-			return ""
-		}
-		return n.Error.Code
-	}
-	return a.ID == b.ID && a.State == b.State && code(a) == code(b)
-}
-
-// reports starts a report that is due, and returns when the next one is.
+// reports starts a report where one may be due, and returns when to come back.
 func (a *activation) reports(now time.Time, start func(func(context.Context) outcome)) time.Time {
 	r := &a.reporter
 	to := a.reportTo()
 	if a.HostReport == nil || a.Once || r.busy || len(to) == 0 {
 		return now.Add(maxSleep)
 	}
-	if r.due.After(now) {
-		return r.due
+	if r.look.After(now) {
+		return r.look
 	}
-	r.busy, r.changed, r.sequence = true, false, max(r.sequence+1, now.UnixMilli())
-	sequence := r.sequence
+	r.busy = true
+	last, due, sequence := r.standing, !r.due.After(now), max(r.sequence+1, now.UnixMilli())
 	start(func(ctx context.Context) outcome {
 		report := a.HostReport(ctx)
+		is := standing(report)
+		if is == last && !due {
+			return outcome{nil, a.looked}
+		}
 		report.Sequence = sequence
-		highest, err := a.send(ctx, report, to)
-		return outcome{nil, func() { a.reported(highest, err) }}
+		answer, err := a.send(ctx, report, to)
+		answer.Sequence = max(sequence, answer.Sequence)
+		return outcome{nil, func() { a.reported(is, answer, err) }}
 	})
 	return now.Add(maxSleep)
+}
+
+// standing is what of a report is news when it changes: not what is counted or measured,
+// and neither attempts nor renewals.
+func standing(r florete.HostReport) string {
+	r.Sequence, r.Sent = 0, florete.Time{}
+	r.Facts.Booted, r.Facts.Memory, r.Facts.Disk = florete.Time{}, florete.Capacity{}, florete.Capacity{}
+	r.Needs, r.Units = slices.Clone(r.Needs), slices.Clone(r.Units)
+	for i, n := range r.Needs {
+		r.Needs[i] = florete.ReportedNeed{ID: n.ID, State: n.State, Rotations: n.Rotations}
+		if n.Error != nil {
+			r.Needs[i].Error = &florete.NeedError{Code: n.Error.Code}
+		}
+	}
+	for i, u := range r.Units {
+		r.Units[i] = florete.ReportedUnit{Name: u.Name, Active: u.Active, Sub: u.Sub}
+	}
+	if f := r.Forwarder; f != nil {
+		r.Forwarder = &florete.ReportedForwarder{State: f.State, Problems: f.Problems, Ending: f.Ending}
+	}
+	b, _ := json.Marshal(r)
+	return string(b)
 }
 
 // reportTo are the providers of this host's documents, in order of preference.
@@ -83,39 +88,39 @@ func (a *activation) reportTo() []string {
 	return nil
 }
 
-// send sends a report to the first provider that takes it, and returns the highest sequence
-// that this has of the host.
-func (a *activation) send(ctx context.Context, r florete.HostReport, to []string) (highest int64, err error) {
+// send sends a report to the first provider that takes it, and returns its answer.
+func (a *activation) send(ctx context.Context, r florete.HostReport, to []string) (answer api.Reported, err error) {
 	b, err := json.Marshal(r)
 	if err != nil {
-		return 0, err
+		return answer, err
 	}
 	for _, provider := range to {
 		var e *api.Error
-		if highest, e = a.host.Report(ctx, provider, b); e == nil {
-			return highest, nil
+		if answer, e = a.host.Report(ctx, provider, b); e == nil {
+			return answer, nil
 		}
 		err = e
 	}
-	return 0, err
+	return answer, err
+}
+
+// looked notes that there was nothing to report.
+func (a *activation) looked() {
+	a.reporter.busy, a.reporter.look = false, time.Now().Round(0).Add(lookEvery)
 }
 
 // reported notes what came of a report. A failure is no event: the need for documents,
 // which has the same providers, reports those.
-func (a *activation) reported(highest int64, err error) {
+func (a *activation) reported(standing string, answer api.Reported, err error) {
 	r := &a.reporter
-	r.busy = false
-	wait := reportEvery
-	if r.failures++; err == nil {
-		r.failures = 0
-	} else {
-		wait = min(wait, a.Backoff.Wait(r.failures, api.AsError(err)))
-	}
-	if r.changed {
-		wait = min(wait, reportSoon)
-	}
+	a.looked()
 	// A clock that was set back would otherwise begin below what the provider has.
-	r.sequence = max(r.sequence, highest)
-	jitter := time.Duration(rand.Int64N(int64(wait)/5 + 1))
-	r.due = time.Now().Round(0).Add(wait - wait/10 + jitter)
+	r.sequence = max(r.sequence, answer.Sequence)
+	if err != nil {
+		r.failures++
+		r.look = r.look.Add(min(reportEvery, a.Backoff.Wait(r.failures, api.AsError(err))))
+		return
+	}
+	r.failures, r.standing, r.rotate = 0, standing, answer.Rotate
+	r.due = time.Now().Round(0).Add(reportEvery - reportEvery/10 + rand.N(reportEvery/5))
 }

@@ -13,11 +13,23 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// reporting is a host that reports, with its release in place of its facts.
+// reporting is a host that reports how its needs stand, with its release in place of facts.
 func reporting(t *testing.T) *host {
 	h := newHost(t)
 	h.config.HostReport = func(context.Context) florete.HostReport {
-		return florete.HostReport{Release: "1", Format: florete.NewestFormat}
+		r := florete.HostReport{Release: "1", Format: florete.NewestFormat}
+		m, err := h.config.State.Manifest()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, n := range m.Manifest().Needs {
+			s, err := h.config.State.NeedState(n.ID)
+			if err != nil {
+				t.Error(err)
+			}
+			r.Needs = append(r.Needs, florete.ReportedNeed{ID: n.ID, State: s.State, Expires: s.Expires, Error: s.Error})
+		}
+		return r
 	}
 	return h
 }
@@ -71,15 +83,20 @@ func TestReportsChanges(t *testing.T) {
 		h.forge.SetRefuse(nil)
 		time.Sleep(6 * time.Minute) // until it is fulfilled
 		h.wantExit(stop(), ExitFulfilled)
-		soon := 0
-		all := h.forge.Reports()[before-1:]
-		for i := range all[1:] {
-			if all[i+1].At.Sub(all[i].At) < 4*time.Minute {
-				soon++
+		calls, reports := h.forge.Calls("oidc-late"), h.forge.Reports()[before:]
+		if len(calls) < 5 {
+			t.Fatalf("%d requests, want several that are refused", len(calls))
+		}
+		for state, at := range map[florete.NeedStatus]time.Time{florete.NeedWaiting: calls[0].At, florete.NeedFulfilled: calls[len(calls)-1].At} {
+			i := slices.IndexFunc(reports, func(r Received) bool {
+				return slices.ContainsFunc(r.Needs, func(n florete.ReportedNeed) bool { return n.ID == "oidc-late" && n.State == state })
+			})
+			if i < 0 || reports[i].At.Sub(at) > 11*time.Second {
+				t.Errorf("%s since %s is not reported by then", state, at)
 			}
 		}
-		if soon < 2 || soon > 4 {
-			t.Errorf("%d reports before their time, want one for the failure and one for the answer", soon)
+		if n := len(reports); n > 5+4 {
+			t.Errorf("%d reports, want those every five minutes and one of each change", n)
 		}
 	})
 }
@@ -95,7 +112,7 @@ func TestReportsElsewhere(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Minute)
 		h.forge.Ahead(1_000_000)
-		time.Sleep(10 * time.Minute)
+		time.Sleep(12 * time.Minute) // two reports: one is answered with that, the next exceeds it
 		h.forge.Stop()
 		time.Sleep(20 * time.Minute)
 		stop()

@@ -39,6 +39,9 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 	defer running.Wait()
 	defer cancel()
 	for {
+		if a.refresh(); a.store.Set().Generation != a.set.Generation {
+			cancel()
+		}
 		ending := ctx.Err() != nil
 		a.checkFreshness()
 		next := time.Now().Add(maxSleep)
@@ -56,16 +59,24 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 		case o := <-outcomes:
 			busy--
 			o.apply()
-			a.status()
-			if a.store.Set().Generation != a.set.Generation {
-				cancel()
-			}
+			a.Status(a.summary())
 		case <-timer.C:
 		case <-a.ClockChanged:
 			a.clockChanged()
 		case <-done(ctx, ending):
 		}
 		timer.Stop()
+	}
+}
+
+// refresh finds what flor sync, or what goes back from it, put in force.
+func (a *activation) refresh() {
+	note, err := a.store.Refresh()
+	if err != nil {
+		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+	}
+	if note != "" {
+		a.note = "put in force by flor sync, or gone back"
 	}
 }
 
@@ -79,7 +90,7 @@ func (a *activation) checkFreshness() {
 	if a.stale > 0 {
 		a.report(Event{Event: EventStale, Message: staleText(a.stale)})
 	}
-	a.status()
+	a.Status(a.summary())
 }
 
 // done is ctx's end, until it is known.
@@ -111,6 +122,8 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 			next = at
 		}
 	}
+	pass := a.host.Pass()
+	defer pass.Leave()
 	for _, n := range a.needs {
 		// Not while an answer is delivered: it is in force before it is on record.
 		if generation, owed := n.toNotify(); owed && !n.busy && !n.notifying && (!a.Once || n.notifyFailures == 0) {
@@ -126,8 +139,10 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 		}
 		n.state.Reconcile(a.observe(n))
 		due, ok := n.state.Due(n.Renew)
-		rotation := a.rotation(n)
-		if at := n.state.LastAttempt.Add(refetchPoll).Time; rotation != n.state.Rotation && rotation != 0 && (!ok || at.Before(due)) {
+		refetch, rotate := a.requested(n.ID), a.requested(florete.RotateFile(n.ID))
+		ordered := n.state.Ordered(a.reporter.rotate[n.ID])
+		wanted := refetch != 0 && refetch != n.state.Rotation || rotate != 0 && rotate != n.state.RotateRequest || ordered
+		if at := n.state.LastAttempt.Add(refetchPoll).Time; wanted && (!ok || at.Before(due)) {
 			due, ok = at, true
 		}
 		if !ok {
@@ -142,22 +157,30 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 			continue
 		}
 		n.busy, a.tried[n.ID] = true, true
-		n.state.Rotation = rotation
-		start(a.attempt(n))
+		n.state.Rotation = refetch
+		if rotate != 0 && rotate != n.state.RotateRequest {
+			n.state.RequestRotation(rotate)
+		}
+		if ordered {
+			n.state.WantRotation = a.reporter.rotate[n.ID]
+		}
+		n.state.RotateByAge(n.Renew, now)
+		start(a.attempt(n, pass))
 	}
 	notAfter(a.reports(now, start))
 	return next
 }
 
-// rotation identifies the newest request to fetch a need again, zero for none. It is
-// compared for equality alone, with the one that the last attempt serves: no order of
-// clocks can lose a request that came while that attempt was under way.
-func (a *activation) rotation(n *need) int64 {
+// requested identifies the newest request to fetch a need again, or to rotate its secret, by
+// the name of its file; zero for none. It is compared for equality alone, with the one that
+// the last attempt serves: no order of clocks can lose a request that came while that
+// attempt was under way.
+func (a *activation) requested(name string) int64 {
 	if a.Refetch == "" {
 		return 0
 	}
 	// Another account's directory: a link there is no request.
-	fi, err := os.Lstat(filepath.Join(a.Refetch, n.ID))
+	fi, err := os.Lstat(filepath.Join(a.Refetch, name))
 	if err != nil || !fi.Mode().IsRegular() {
 		return 0
 	}
@@ -171,7 +194,7 @@ func (a *activation) block(n *need, by []string, now time.Time) {
 	n.state.Block(now)
 	a.save(n)
 	a.report(Event{Event: EventBlocked, Need: n.ID, BlockedBy: by})
-	a.status()
+	a.Status(a.summary())
 }
 
 // reportSettled reports once that nothing is left to wait for but renewals and what only

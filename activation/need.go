@@ -1,8 +1,6 @@
 package activation
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -10,7 +8,6 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/delivery"
 	"github.com/florete/florete/activation/needstate"
-	"github.com/florete/florete/providers/api"
 )
 
 // need is a need with how it stands.
@@ -27,29 +24,12 @@ type need struct {
 	nextNotify     time.Time
 }
 
-// digest is over what makes a delivered need fulfilled.
-func digest(n florete.Need) string {
-	b, err := json.Marshal(struct {
-		Deliver    florete.Deliver `json:"deliver"`
-		Generation int             `json:"generation"`
-		Request    json.RawMessage `json:"request"`
-	}{n.Deliver, n.Generation, n.Request})
-	if err == nil {
-		b, err = api.Canonical(b)
-	}
-	if err != nil {
-		panic(fmt.Sprintf("need %s of a decoded manifest: %v", n.ID, err))
-	}
-	return florete.Digest(b)
-}
-
 // load opens what is known of a need.
 func (a *activation) load(n florete.Need) *need {
-	l := &need{Need: n, digest: digest(n), dir: delivery.Dir{Path: a.State.Need(n.ID), Step: a.Step}}
+	l := &need{Need: n, digest: needstate.Digest(n), dir: delivery.Dir{Path: a.State.Need(n.ID), Step: a.Step}}
 	if n.Kind == florete.KindConfig {
-		l.dir.Path = a.State.Documents()
-	}
-	if err := l.dir.Clean(); err != nil {
+		l.dir.Path = a.State.Documents() // which the store cleans
+	} else if err := l.dir.Clean(); err != nil {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
 	}
 	var err error

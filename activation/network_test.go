@@ -235,7 +235,10 @@ func TestClosureGoesBack(t *testing.T) {
 		if s := stop(); len(s.Needs) != 3 || s.Exit() != ExitFulfilled {
 			t.Fatalf("%+v\n%s", s, h.lines())
 		}
-		h.publish(1, first)
+		h.publish(1, first) // which is in force
+		time.Sleep(time.Hour)
+		h.wantExit(h.once(), ExitFulfilled)
+		h.publish(1, second)
 		time.Sleep(time.Hour)
 		h.wantExit(h.once(), ExitWaiting)
 		h.wantLine("transient (older-document): document from the network: manifest has serial 1, this host has already accepted serial 2")

@@ -1,125 +1,176 @@
 package activation
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
-	"sync/atomic"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
-	"github.com/florete/florete/providers/api"
 )
 
-// A touched file asks for a need again: soon, once, and no more than every ten seconds.
+// outlineRestarts is how often the unit of outline was notified.
+func (h *host) outlineRestarts() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, unit := range h.notified {
+		if unit == "outline.service" {
+			n++
+		}
+	}
+	return n
+}
+
+// wantRotation checks which secret is delivered, and how often its unit was notified.
+func (h *host) wantRotation(secret string, rotations, restarts int) {
+	h.t.Helper()
+	s := h.state("oidc-outline")
+	if got := h.file("oidc-outline", "client-secret"); got != secret || s.Rotations != rotations || s.WantRotation != 0 {
+		h.t.Errorf("secret %q of rotation %d, next %d, want %q of rotation %d\n%s", got, s.Rotations, s.WantRotation, secret, rotations, h.lines())
+	}
+	if n := h.outlineRestarts(); n != restarts {
+		h.t.Errorf("outline.service was notified %d times, want %d", n, restarts)
+	}
+}
+
+// TestRotate: a request for another secret makes one, delivers it and notifies once, also
+// when the answer is lost and activation dies; further fetches leave it.
 func TestRotate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.config.Refetch = t.TempDir()
-		h.touch("oidc-outline", time.Now().Add(-time.Hour))
-		h.touch("cert-node", time.Now().Add(365*24*time.Hour)) // a clock that was wrong
-		var granted atomic.Bool
-		h.forge.SetRefuse(func(c Call) *api.Error {
-			if c.Need == "oidc-outline" && !granted.Load() {
-				return api.Errorf(api.Denied, api.CodeNotGranted, "no grant")
-			}
-			return nil
-		})
+		h.touch(florete.RotateFile("oidc-outline"), time.Now().Add(-time.Hour)) // before there was one
 		stop := h.run()
-		time.Sleep(10 * time.Minute)
-		h.wantCalls(h.forge, "cert-node", 1)
-		h.wantCalls(h.forge, "oidc-outline", 1)
+		time.Sleep(time.Minute)
+		h.wantRotation("secret-1", 0, 1)
 
-		key := h.file("cert-node", florete.FileKey)
-		h.touch("cert-node", time.Now())
+		h.forge.SetLose(func(c Call) bool { return c.Rotation != 0 })
+		h.touch(florete.RotateFile("oidc-outline"), time.Now())
+		time.Sleep(time.Minute)
+		stop()
+		h.wantOneRotationSent()
+		h.forge.SetLose(nil)
+		stop = h.run()
+		time.Sleep(10 * time.Minute)
+		h.wantRotation("secret-1.1", 1, 2)
+
 		h.touch("oidc-outline", time.Now())
-		granted.Store(true)
-		time.Sleep(refetchPoll + time.Second)
-		h.wantCalls(h.forge, "cert-node", 2)
-		h.wantCalls(h.forge, "oidc-outline", 2)
-		if h.file("cert-node", florete.FileKey) == key {
-			t.Error("the same key again")
+		time.Sleep(time.Minute)
+		h.wantRotation("secret-1.1", 1, 2)
+		h.touch(florete.RotateFile("oidc-outline"), time.Now())
+		time.Sleep(time.Minute)
+		h.wantRotation("secret-1.2", 2, 3)
+		h.wantExit(stop(), ExitFulfilled)
+		if n := h.forge.Rotated("oidc-outline"); n != 2 {
+			t.Errorf("the provider rotated %d times, want 2", n)
 		}
-		for range 60 {
-			h.touch("cert-node", time.Now())
-			time.Sleep(time.Second)
+	})
+}
+
+// wantOneRotationSent: a rotation is one request, however often it was sent.
+func (h *host) wantOneRotationSent() {
+	h.t.Helper()
+	var keys []string
+	for _, c := range h.forge.Calls("oidc-outline") {
+		if c.Rotation != 0 {
+			keys = append(keys, c.Key)
 		}
-		if n := len(h.forge.Calls("cert-node")); n < 6 || n > 9 {
-			t.Errorf("%d requests after another minute", n)
+	}
+	sent := len(keys)
+	if slices.Sort(keys); sent < 2 || len(slices.Compact(keys)) != 1 {
+		h.t.Errorf("%d requests with keys %v, want several with one", sent, keys)
+	}
+}
+
+// TestRotateRefused: a host whose rotation is refused, since there is no secret or its state
+// is older than the provider's, fetches what is in force.
+func TestRotateRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.config.Refetch = t.TempDir()
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.touch(florete.RotateFile("cert-node"), time.Now())
+		time.Sleep(time.Minute)
+		if s := h.state("cert-node"); s.State != florete.NeedFulfilled || s.WantRotation != 0 {
+			t.Errorf("%+v", s)
+		}
+		h.wantLine("cert-node: attempt 1 to forge failed: denied (rotation): no secret to rotate")
+
+		h.forge.Rotate("oidc-outline")
+		h.forge.Rotate("oidc-outline")
+		h.touch(florete.RotateFile("oidc-outline"), time.Now())
+		time.Sleep(time.Minute)
+		h.wantRotation("secret-1.2", 2, 2)
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}
+
+// TestRotateByAge: a secret is replaced when it is as old as the manifest lets it become,
+// however often it is fetched.
+func TestRotateByAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.need("oidc-outline").Renew = florete.Renew{Rotate: 10 * 3600, Interval: 3600}
+		h.deploy()
+		stop := h.run()
+		time.Sleep(9 * time.Hour)
+		h.wantRotation("secret-1", 0, 1)
+		time.Sleep(time.Hour + time.Minute)
+		h.wantRotation("secret-1.1", 1, 2)
+		time.Sleep(50 * time.Hour)
+		if n := h.state("oidc-outline").Rotations; n < 5 || n > 7 || h.outlineRestarts() != n+1 {
+			t.Errorf("%d rotations and %d restarts in 60 hours, want one in ten", n, h.outlineRestarts())
 		}
 		h.wantExit(stop(), ExitFulfilled)
 	})
 }
 
-// A request that comes at whatever instant after the last attempt began is served, also
-// one of the same second, and although new documents have state read from disk again.
-func TestRotateLosesNoRequest(t *testing.T) {
-	for _, after := range []time.Duration{0, time.Nanosecond, 10 * time.Millisecond, 990 * time.Millisecond} {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHost(t)
-			h.config.Refetch = t.TempDir()
-			time.Sleep(123 * time.Millisecond) // so that state on disk has other times than this
-			stop := h.run()
-			time.Sleep(time.Minute)
-			for serial := int64(2); serial < 8; serial++ {
-				h.publish(serial, h.manifest)
-				h.touch("config-documents", time.Now())
-				for range 2 * refetchPoll / (20 * time.Millisecond) {
-					if time.Sleep(20 * time.Millisecond); h.inForce() == serial {
-						break
-					}
-				}
-				if got := h.inForce(); got != serial {
-					t.Fatalf("%s after the last documents: serial %d in force, want %d\n%s", after, got, serial, h.lines())
-				}
-				time.Sleep(after)
-			}
-			h.wantExit(stop(), ExitFulfilled)
-		})
-	}
-}
-
-// inForce is the serial of the documents in force.
-func (h *host) inForce() int64 {
-	h.t.Helper()
-	d, err := h.config.State.Manifest()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return d.Envelope.Serial
-}
-
-// touch requests a need, at a time.
-func (h *host) touch(id string, at time.Time) {
-	h.t.Helper()
-	made := filepath.Join(h.t.TempDir(), id) // with its time before anybody sees it
-	if err := errors.Join(os.WriteFile(made, nil, 0o644), os.Chtimes(made, at, at), os.Rename(made, filepath.Join(h.config.Refetch, id))); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-// Where a link leads is not looked at: it may be where looking takes for ever.
-func TestRotateFollowsNoLink(t *testing.T) {
+// TestRotateByAgeRefused: a provider that refuses it has the next request an age later, not at once.
+func TestRotateByAgeRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.config.Refetch = t.TempDir()
+		h.need("cert-node").Renew = florete.Renew{Rotate: 3600}
+		h.deploy()
 		stop := h.run()
-		time.Sleep(time.Minute)
-		touched, link := filepath.Join(t.TempDir(), "touched"), filepath.Join(h.config.Refetch, "oidc-outline")
-		if err := errors.Join(os.WriteFile(touched, nil, 0o644), os.Chtimes(touched, time.Now(), time.Now()), os.Symlink(touched, link)); err != nil {
-			t.Fatal(err)
-		}
-		past := unix.NsecToTimespec(time.Now().Add(-time.Hour).UnixNano())
-		if err := unix.UtimesNanoAt(unix.AT_FDCWD, link, []unix.Timespec{past, past}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
+		time.Sleep(5*time.Hour + time.Minute)
 		h.wantExit(stop(), ExitFulfilled)
-		h.wantCalls(h.forge, "oidc-outline", 1)
+		if n := len(h.forge.Calls("cert-node")); n < 9 || n > 13 {
+			t.Errorf("%d requests in five hours, want one and two more in each hour", n)
+		}
+	})
+}
+
+// TestRotateOrdered: what an operator orders in the answer to a report is done once, however
+// often the order comes, and what a provider refuses is not requested again.
+func TestRotateOrdered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := reporting(t)
+		h.forge.SetOrders(map[string]int{"oidc-outline": 1, "cert-node": 1, "gone": 1})
+		stop := h.run()
+		time.Sleep(time.Hour)
+		h.wantRotation("secret-1.1", 1, 2)
+		h.wantExit(stop(), ExitFulfilled)
+		stop = h.run()
+		h.forge.SetOrders(map[string]int{"oidc-outline": 2, "cert-node": 1})
+		time.Sleep(time.Hour)
+		h.wantRotation("secret-1.2", 2, 3)
+		h.forge.SetOrders(map[string]int{"oidc-outline": 7}) // of another host's past
+		time.Sleep(time.Hour)
+		h.wantRotation("secret-1.2", 2, 3)
+		h.wantExit(stop(), ExitFulfilled)
+		if n := h.forge.Rotated("oidc-outline"); n != 2 {
+			t.Errorf("the provider rotated %d times, want 2", n)
+		}
+		refused := 0
+		for _, c := range h.forge.Calls("cert-node") {
+			if c.Rotation != 0 {
+				refused++
+			}
+		}
+		if refused != 1 {
+			t.Errorf("cert-node: %d rotations requested, want 1", refused)
+		}
 	})
 }

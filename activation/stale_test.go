@@ -6,6 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
 )
 
 // A host that nobody answers about its documents raises an alarm, once, and ends it.
@@ -27,6 +30,11 @@ func TestStaleDocuments(t *testing.T) {
 		stop := h.run()
 		time.Sleep(4 * time.Hour) // what is unchanged is an answer
 		alarm(false)
+		for _, c := range h.forge.Calls("config-documents") {
+			if in := (api.Artifact{Documents: []api.SignedDocument{kit.Signed(h.serial, h.manifest, h.Signing)}}).Tag(); c.Has != in {
+				t.Fatalf("at %s the host has %q, want %q, which is in force", c.At, c.Has, in)
+			}
+		}
 		h.forge.SetDown(true)
 		time.Sleep(time.Hour + 30*time.Minute)
 		alarm(false)

@@ -27,6 +27,10 @@ let
   inherit (florete.manifest) forwarder;
   cfg = florete.cfg.forwarder;
 
+  opened =
+    over:
+    if forwarder.transport or over == over then lib.unique (map florete.port forwarder.listen) else [ ];
+
   # "spiffe://<domain>/service/[<node>/]<name>" → "<name>.[<node>.]<domain>.rete"
   dialled =
     id:
@@ -68,10 +72,10 @@ in
         mkEnableOption "carrying connections between this host and its cluster"
       );
       package = florete.asHost "package" package;
-      settings = florete.flags "flor agent run" { socket = "${florete.run}/agent/other.sock"; };
+      settings = florete.flags "flor agent run" { metrics = "127.0.0.1:9464"; };
       openFirewall = florete.asHost "openFirewall" (mkOption {
         type = types.bool;
-        description = "Whether to open the UDP port on which other hosts reach the services of this one.";
+        description = "Whether to open the port on which other hosts reach the services of this one, of UDP and TCP.";
       });
       guard = mkOption {
         type = types.bool;
@@ -105,9 +109,10 @@ in
     networking.hosts = mkIf cfg.hosts (
       mapAttrs (_: map (r: dialled r.id)) (groupBy (r: head (splitString ":" r.listen)) forwarder.reach)
     );
-    networking.firewall.allowedUDPPorts = mkIf cfg.openFirewall (
-      lib.unique (map florete.port forwarder.listen)
-    );
+    networking.firewall = mkIf cfg.openFirewall {
+      allowedUDPPorts = opened "quic";
+      allowedTCPPorts = opened "tcp";
+    };
 
     environment.systemPackages = optional cfg.guard pkgs.nftables;
     boot.kernel.sysctl = mapAttrs (_: mkDefault) florete.sysctl;

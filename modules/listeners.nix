@@ -42,7 +42,10 @@ let
     listToAttrs (
       optionals (known && cfg.forwarder.enable or false) (
         map (l: of "loopback" "${l.listen}/${l.protocol or "tcp"}") (forwarder.reach ++ forwarder.socks)
-        ++ map (l: of "forwarderPort" "${l}/udp") forwarder.listen
+        ++ concatMap (l: [
+          (of "forwarderPort" "${l}/udp")
+          (of "forwarderPort" "${l}/tcp")
+        ]) forwarder.listen
       )
       ++ optionals (policy != null && cfg.provider.enable or false) (
         map (l: of "providerPort" "${l}/tcp") (concatMap (p: p.listen) (lib.attrValues policy.provider))

@@ -55,9 +55,9 @@ func TestModules(t *testing.T) {
 		}
 		sameUnits(t, got.Cases[name].Units, plain)
 	}
-	// Nothing of a further cluster is called as in the first, but the provider's service.
+	// Nothing of a further cluster is called as in the first, but the services of its providers.
 	for _, name := range []string{"further-needs.nix", "further-provider.nix"} {
-		config := strings.ReplaceAll(string(got.Cases[name].Config), "cert-service-florete-provider-", "")
+		config := strings.ReplaceAll(string(got.Cases[name].Config), "cert-service-florete-", "")
 		if found := first.FindAllString(config, -1); found != nil || config == "" {
 			t.Errorf("%s: has %s", name, found)
 		}

@@ -83,7 +83,7 @@ func read(t *testing.T, path ...string) string {
 func commands(text string) (all []string) {
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		line = strings.TrimSpace(line)
-		line = strings.NewReplacer("; do ", " | ", "; done", "", "cd ~/demo-ca/next; ", "").Replace(comment.ReplaceAllString(line, ""))
+		line = strings.NewReplacer("; do ", " | ", " --via ssh", " | flor-provider import", "; done", "", "cd ~/demo-ca/next; ", "").Replace(comment.ReplaceAllString(line, ""))
 		for _, c := range strings.Split(line, " | ") {
 			if !strings.HasPrefix(c, "for ") {
 				all = append(all, c)
@@ -98,7 +98,7 @@ func prepared(command string) (string, bool) {
 	for begin, made := range map[string]string{
 		"florctl ca init":                     `self._florctl("ca", "init", "--trust-domain", DOMAIN, "--out", root)`,
 		"(umask 077; nix key generate-secret": `run("nix", "key", "generate-secret", "--key-name", "demo-1")`,
-		"florctl publish":                     `self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key")`,
+		"florctl publish":                     `self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key", "--out", published)`,
 	} {
 		if strings.HasPrefix(command, begin) {
 			return made, true

@@ -37,8 +37,8 @@ in
       default = { };
       example = literalExpression "{ cert.issuingCertificate = ./issuing.crt; }";
       description = ''
-        What `${etc}/provider.hujson` has: `policy`, `state`, `needs`, and of
-        each kind that this host runs `cert.issuingCertificate`, `config.artifacts`,
+        What `${etc}/provider.hujson` has: `activation`, `state`, and of each
+        kind that this host runs `cert.issuingCertificate`, `config.keep`,
         `file.dir`, `oidc.listen` and `oidc.users`. What the cluster gives this host to
         provide has settings already.
       '';
@@ -83,14 +83,12 @@ in
     services.${florete.prefix} = mkIf (policy != null) {
       provider.settings = mkMerge [
         {
-          policy = mkDefault "${etc}/documents";
+          activation = mkDefault state;
           state = mkDefault "${state}-provider";
-          needs = mkDefault "${state}/needs";
         }
         (mkIf (provides "cert") {
           cert.issuingCertificate = mkDefault "${state}-provider/cert/issuing.crt";
         })
-        (mkIf (provides "config") { config.artifacts = mkDefault "/srv/${florete.prefix}"; })
         (mkIf (provides "file") { file.dir = mkDefault "${state}-provider/file/files"; })
         (mkIf (provides "oidc") { oidc.listen = mkDefault "127.0.0.1:5556"; })
         (mkIf (cfg.usersFile != null) {

@@ -31,6 +31,7 @@ let
   address = import ./address.nix;
   invert = import ./invert.nix;
   names = import ./names.nix;
+  transport = import ./transport.nix;
 
   union = sets: if sets == [ ] then { } else foldl' (a: b: a // b) (head sets) (tail sets);
 
@@ -126,6 +127,8 @@ let
     ++ map (s: s.listenerKey) (proxies host)
   );
 
+  transports = host: i: transport.written (i.transports ++ [ host.transport ]);
+
   acting = mapAttrs (_: filter (i: i.users ++ i.uids != [ ])) identities;
 in
 {
@@ -150,6 +153,10 @@ in
   # The keys (names.nix) of all local listeners of a host.
   # listenerKeys :: { host = [Int]; }
   inherit listenerKeys;
+
+  # role → the IDs that hold it, sorted.
+  # holders :: { role = [id]; }
+  inherit holders;
 
   # Who may connect to a service, sorted.
   # allow :: { service = [id]; }
@@ -192,7 +199,13 @@ in
         else
           i: { listen = names.listen (listenerKey host i); };
     in
-    map (i: i.entry // endpoints i // listen i // callers i) (attrValues reachableOn.${host.name});
+    map (
+      i: i.entry // endpoints i // listen i // transport.attribute (transports host i) // callers i
+    ) (attrValues reachableOn.${host.name});
+
+  # What is written of how a host reaches an instance.
+  # transports :: Host -> Instance -> [String]
+  inherit transports;
 
   # `socks` of a host's manifest: a SOCKS5 listener for each acting identity, sorted by ID.
   # socks :: Host -> [{ id, listen }]

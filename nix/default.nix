@@ -48,7 +48,7 @@ in
       args = if isAttrs given then removeAttrs given [ "_faults" ] else given;
       folder = if isAttrs given then given._faults or [ ] else [ ];
       clean = language.clean args;
-      topology = import ./topology.nix clean;
+      topology = import ./topology.nix ((import ./reserved.nix).added clean);
       access = import ./access.nix topology;
       # Nix evaluates what names are inherited from once for each of them.
       needed = import ./needs.nix topology;
@@ -104,7 +104,7 @@ in
       each = f: mapAttrs (host: faults: valid faults (f host)) faultsOf;
 
       manifest = import ./manifest.nix { inherit topology access needs; };
-      policy = import ./policy.nix { inherit topology needs; };
+      policy = import ./policy.nix { inherit topology access needs; };
       document = import ./envelope.nix {
         cluster = clean.name;
         serial = if clean.serial == null then clean.self.lastModified or 0 else clean.serial;

@@ -93,6 +93,7 @@ in
   ) t.users;
 
   roles = mapAttrs (_: r: {
+    inherit (r) requires;
     serviceGroups = known t.serviceGroups r.serviceGroups;
     services = known t.services r.services;
   }) t.roles;

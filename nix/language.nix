@@ -36,8 +36,10 @@ let
     word
     ;
   kinds = import ./kinds;
+  names = import ./names.nix;
 
   host = import ./language/host.nix;
+  limits = import ./language/limits.nix;
   service = import ./language/service.nix;
 
   provider =
@@ -45,7 +47,12 @@ let
     of kind.doc (
       record "a provider" (
         {
-          hosts = required "where it runs, in order of preference" "[ \"host\" ]" strings;
+          hosts = required (
+            if kind ? alone then
+              "where it runs: one host, since ${kind.alone}"
+            else
+              "where it runs, in order of preference${if kind ? apart then "; several: ${kind.apart}" else ""}"
+          ) "[ \"host\" ]" strings;
           requires = of "capabilities its hosts must have" tags;
         }
         // kind.settings
@@ -73,12 +80,24 @@ let
     services = named {
       what = "service";
       max = 50;
-      reserved = map (import ./names.nix).provider (attrNames kinds);
+      reserved = [
+        names.cache
+        names.control
+      ]
+      ++ map names.provider (attrNames kinds);
     } service;
-    users = named {
-      what = "user";
-      max = 53;
-    } (record "a user" { roles = of "what the user may reach" strings; });
+    users =
+      named
+        {
+          what = "user";
+          max = 53;
+        }
+        (
+          record "a user" {
+            roles = of "what the user may reach" strings;
+            limits = limits 8192 "what the user may have at each host that publishes what the user reaches";
+          }
+        );
     roles = named { what = "role"; } (
       record "a role" {
         services = of "it reaches these" strings;
@@ -128,7 +147,7 @@ let
     services = of "what is reached" entries.services;
     users = of "people" entries.users;
     roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
-    serviceGroups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there" entries.serviceGroups;
+    serviceGroups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there: who reaches these may read, or also publish, at `providers.config`; `nix-cache` and `nix-cache-write` read and fill the binary cache there" entries.serviceGroups;
     providers = of "who answers needs, by kind" (record "providers" (mapAttrs (_: provider) kinds));
     acknowledge = of "warnings that are as they should be" (listOf acknowledgement);
   };

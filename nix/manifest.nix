@@ -19,6 +19,10 @@ let
     sort
     ;
   address = import ./address.nix;
+  limits = import ./limits.nix;
+  callerLimits = limits.of { inherit topology access; };
+  transport = import ./transport.nix;
+  inherit (import ./lib.nix) optionalAttrs;
   t = topology;
 
   # Entries for all who may connect, made once for each service.
@@ -56,11 +60,11 @@ let
         s:
         {
           id = s.idOn host.name;
-          inherit (s) upstream;
           allow = allow.${s.name};
         }
         // s.carried
-        // s.owned
+        // s.servedOn host.name
+        // limits.attribute s.limits
       ) (filter (s: s.published) (map (s: t.services.${s}) host.services))
     );
 
@@ -75,7 +79,10 @@ let
       reach = reach host;
       callers = map (i: { inherit (i) id users uids; }) access.acting.${host.name};
       socks = access.socks host;
-    };
+    }
+    // (if published == [ ] then { } else transport.attribute (transport.written [ host.transport ]))
+    // (if host.drain == 600 then { } else { inherit (host) drain; })
+    // optionalAttrs (callerLimits.entries host != [ ]) { limits = callerLimits.entries host; };
 
   # Where a host calls the process that answers a kind of need on a provider host.
   process = host: on: kind: {

@@ -57,6 +57,12 @@ in
   # The reserved service that answers a kind of need on a provider host.
   provider = kind: "florete-provider-${kind}";
 
+  # The reserved service of operators on the hosts of providers.config.
+  control = "florete-control";
+
+  # The reserved service of the Nix binary cache there.
+  cache = "florete-cache";
+
   # "service/wiki" of such an ID.
   # short :: String -> String
   short = id: head (match "spiffe://[^/]*/(.*)" id);

@@ -1,18 +1,26 @@
 # The policy of a provider host: every need that names it, as a grant to the node
 # that has the need, with the need's very request and generation, and the SSH host keys
 # of those nodes.
-{ topology, needs }:
+{
+  topology,
+  access,
+  needs,
+}:
 let
   inherit (builtins)
     attrNames
     attrValues
     concatMap
+    elem
+    filter
     groupBy
     listToAttrs
     map
     mapAttrs
     ;
-  inherit (import ./lib.nix) toSet;
+  inherit (import ./lib.nix) optionalAttrs toSet;
+  inherit (import ./reserved.nix) writes;
+  inherit (import ./names.nix) cache control;
   t = topology;
 
   # provider → grants. Hosts and needs come sorted, so the grants are.
@@ -50,6 +58,24 @@ let
 
   settings = mapAttrs (kind: k: (k.policy or (_: { })) t.providers.${kind}) (import ./kinds);
 
+  # Those who reach a reserved service, and what they may do there.
+  operators =
+    service:
+    let
+      writers = toSet (
+        concatMap (r: access.holders.${r}) (filter (r: writes service t.roles.${r}) (attrNames t.roles))
+      );
+    in
+    map (id: {
+      inherit id;
+      access = if writers ? ${id} then "write" else "read";
+    }) access.allow.${service};
+  operatorsOf = {
+    operators = operators control;
+    cache = operators cache;
+  };
+  serves = host: service: t.services ? ${service} && elem "config" host.kinds;
+
   providers = toSet (concatMap (p: p.hosts) (attrValues t.providers));
 in
 {
@@ -76,5 +102,7 @@ in
         }) host.kinds
       );
       grants = grants.${name} or [ ];
-    };
+    }
+    // optionalAttrs (serves host control) { inherit (operatorsOf) operators; }
+    // optionalAttrs (serves host cache) { inherit (operatorsOf) cache; };
 }

@@ -55,6 +55,9 @@ severity "error" {
   FL057 = "root certificate of a key that is refused";
   FL059 = "host that clusters of a flake describe differently";
   FL060 = "host that a caller has no address of";
+  FL062 = "several providers of a kind that needs one store";
+  FL063 = "secret that rotates although several hosts have it";
+  FL065 = "transports that exclude each other";
 }
 // severity "warning" {
   FL040 = "user without roles";

@@ -15,6 +15,7 @@ let
     map
     ;
   inherit (import ./lib.nix) toSet;
+  limits = (import ./limits.nix).of { inherit topology access; };
   t = topology;
 in
 name:
@@ -25,7 +26,7 @@ let
   own = host.services ++ t.unplaced;
 
   services = toSet (own ++ map (i: i.service) called);
-  users = toSet (host.users ++ clean.hosts.${name}.users);
+  users = toSet (host.users ++ clean.hosts.${name}.users ++ limits.users host);
   held =
     host.roles
     ++ concatMap (u: t.users.${u}.roles) host.users

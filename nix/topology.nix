@@ -10,28 +10,23 @@ let
     attrNames
     attrValues
     concatLists
-    concatMap
-    concatStringsSep
-    elemAt
     filter
-    genList
-    isString
-    length
     listToAttrs
     map
     mapAttrs
     removeAttrs
-    split
     ;
   inherit (import ./lib.nix)
     distinct
     invalid
     known
+    optionalAttrs
     sorted
     ;
   invert = import ./invert.nix;
   names = import ./names.nix;
   address = import ./address.nix;
+  transport = import ./transport.nix;
   id = names.id clean.trustDomain;
 
   usual = names.range names.loopback;
@@ -52,6 +47,10 @@ let
           listenerKey
           ;
         networked = any (h: hosts.${h}.networks != { }) on;
+        # What those have written who publish it.
+        transports = transport.written (
+          [ clean.services.${service}.transport ] ++ map (h: clean.hosts.${h}.transport) on
+        );
         # What a manifest says of it, on hosts with the usual range.
         entry = {
           inherit id;
@@ -66,37 +65,9 @@ let
   inherit (clean) roles serviceGroups;
   rolesOf = holder: sorted (known roles holder.roles);
 
-  # What a host has from the groups it is in, from the outside in, and itself.
-  inherited =
-    host: attribute:
-    concatMap (g: clean.hostGroups.${g}.${attribute} or [ ]) (outward host.group) ++ host.${attribute};
-  # "eu/fra" → [ "eu" "eu/fra" ]
-  outward =
-    group:
-    let
-      labels = filter isString (split "/" group);
-    in
-    genList (i: concatStringsSep "/" (genList (elemAt labels) (i + 1))) (length labels);
-  written = mapAttrs (
-    _: host:
-    if host.group == "" then
-      host
-    else
-      host
-      // listToAttrs (
-        map
-          (name: {
-            inherit name;
-            value = inherited host name;
-          })
-          [
-            "capabilities"
-            "roles"
-            "tags"
-            "users"
-          ]
-      )
-  ) clean.hosts;
+  groups = import ./groups.nix clean;
+  inherit (groups) outward;
+  written = groups.hosts;
 
   providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) clean.providers;
   kinds = invert (p: p.hosts) (
@@ -189,6 +160,8 @@ let
           service.port
         else
           invalid.number;
+      upstream =
+        if service.upstream == "" then "127.0.0.1:${toString service.port}" else service.upstream;
       idOn = host: id (if service.scope == "node" then "service/${host}/${name}" else "service/${name}");
     in
     service
@@ -205,14 +178,25 @@ let
         else
           [ (instance name (id "service/${name}") port on) ];
       published = service.visibility != "host";
-      # What its entries in manifests say when it is not carried as TCP.
+      # What its entries in manifests have when it is not carried as TCP.
       carried = if service.protocol == "udp" then { inherit (service) protocol; } else { };
-      # What its entry in the manifest of its own host says of the upstream's owner.
-      owned = if service.user != "" then { inherit (service) user; } else { };
+      # What its entry in the manifest of a host has of the upstream, of its owner, and of
+      # what it learns.
+      servedOn =
+        host:
+        let
+          at = (service.process or (_: { })) clean.hosts.${host}.instance;
+          user = at.user or service.user;
+        in
+        {
+          upstream = at.upstream or upstream;
+        }
+        // optionalAttrs (user != "") { inherit user; }
+        // optionalAttrs (service.identity != "none") { inherit (service) identity; }
+        // optionalAttrs (service.accessLog != "off") { inherit (service) accessLog; };
       roles = rolesOf service;
       listenPort = port;
-      upstream =
-        if service.upstream == "" then "127.0.0.1:${toString service.port}" else service.upstream;
+      inherit upstream;
     }
   ) clean.services;
 in
@@ -231,6 +215,7 @@ in
     ;
   users = mapAttrs (name: user: {
     id = id "user/${name}";
+    inherit (user) limits;
     roles = rolesOf user;
     hosts = entitled.${name} or [ ];
   }) clean.users;

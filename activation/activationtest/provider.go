@@ -42,28 +42,33 @@ type Provider struct {
 	answers map[string]api.Answer
 	offer   []api.SignedDocument
 	refuse  func(Call) *api.Error
+	lose    func(Call) bool
+	rotated map[string]int // by need
 	reports []Received
 	highest int64
+	orders  map[string]int
 }
 
 // Call is one request that reached a provider, or would have.
 type Call struct {
-	At      time.Time
-	Path    string
-	Need    string
-	Serial  int64
-	Key     string
-	Body    string
-	Enrols  bool
-	Refused bool // nobody was listening
+	At       time.Time
+	Path     string
+	Need     string
+	Serial   int64
+	Rotation int
+	Key      string
+	Body     string
+	Enrols   bool
+	Has      string // tag of the documents that the node has
+	Refused  bool   // nobody was listening
 }
 
 // Start makes a provider that listens on name:1 of Dial.
-func (c *Cluster) Start(name string) *Provider { return c.Serve(name, newPipe()) }
+func (c *Cluster) Start(name string) *Provider { return c.Serve(name, kit.NewPipe()) }
 
 // Serve makes a provider on a listener.
 func (c *Cluster) Serve(name string, l net.Listener) *Provider {
-	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]api.Answer{}, ended: make(chan struct{})}
+	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]api.Answer{}, rotated: map[string]int{}, ended: make(chan struct{})}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -99,6 +104,34 @@ func (p *Provider) SetRefuse(refuse func(Call) *api.Error) {
 	p.refuse = refuse
 }
 
+// SetOrders sets the rotations that an operator orders, by need.
+func (p *Provider) SetOrders(rotate map[string]int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.orders = rotate
+}
+
+// SetLose sets after which decisions the connection is cut instead of an answer.
+func (p *Provider) SetLose(lose func(Call) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lose = lose
+}
+
+// Rotate replaces the secret of a need.
+func (p *Provider) Rotate(need string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rotated[need]++
+}
+
+// Rotated is how often the secret of a need was replaced.
+func (p *Provider) Rotated(need string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rotated[need]
+}
+
 // Offer sets the documents that the provider has for the node.
 func (p *Provider) Offer(docs ...api.SignedDocument) {
 	p.mu.Lock()
@@ -132,7 +165,7 @@ func Dial(providers map[string]*Provider) func(context.Context, string, string) 
 		if down {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 		}
-		return p.listener.(*pipe).dial(ctx)
+		return p.listener.(*kit.Pipe).Dial(ctx)
 	}
 }
 
@@ -145,7 +178,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.receive(w, r)
 		return
 	}
-	call := Call{At: time.Now(), Path: r.URL.Path, Key: r.Header.Get(api.HeaderKey)}
+	call := Call{At: time.Now(), Path: r.URL.Path, Key: r.Header.Get(api.HeaderKey), Has: r.Header.Get(api.HeaderHas)}
 	var q api.Request
 	if r.Method == http.MethodGet {
 		call.Need = "config-documents"
@@ -157,11 +190,11 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(w, nil, api.Errorf(api.Invalid, api.CodeMalformed, "%v", err))
 		return
 	} else {
-		call.Need, call.Serial, call.Body, call.Enrols = q.Need, q.Serial, string(q.Body), q.Proof != nil
+		call.Need, call.Serial, call.Rotation, call.Body, call.Enrols = q.Need, q.Serial, q.Rotation, string(q.Body), q.Proof != nil
 	}
 	p.mu.Lock()
 	p.calls = append(p.calls, call)
-	refuse := p.refuse
+	refuse, lose := p.refuse, p.lose
 	p.mu.Unlock()
 	if e := p.authenticate(r.TLS, q); e != nil {
 		reply(w, nil, e)
@@ -177,10 +210,17 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		a := api.Artifact{Documents: p.offer}
 		p.mu.Unlock()
+		if len(a.Documents) > 0 && r.Header.Get(api.HeaderHas) == a.Tag() {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
 		reply(w, a, nil)
 		return
 	}
 	answer, err := p.answer(call.Key, q)
+	if lose != nil && lose(call) {
+		panic(http.ErrAbortHandler)
+	}
 	reply(w, answer, err)
 }
 
@@ -197,7 +237,7 @@ func (p *Provider) receive(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reports = append(p.reports, received)
-	reply(w, api.Reported{Sequence: p.highest + received.Sequence}, nil)
+	reply(w, api.Reported{Sequence: p.highest + received.Sequence, Rotate: p.orders}, nil)
 }
 
 // Received is a report and when it came.
@@ -253,13 +293,29 @@ func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request) *api.Err
 func (p *Provider) answer(key string, q api.Request) (api.Answer, *api.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var body api.CertBody
+	switch now := p.rotated[q.Need]; q.Rotation {
+	case 0, now:
+	case now + 1:
+		if json.Unmarshal(q.Body, &body); body.CSR != "" {
+			return api.Answer{}, api.Errorf(api.Denied, api.CodeRotation, "no secret to rotate")
+		}
+		p.rotated[q.Need]++
+	default:
+		return api.Answer{}, api.Errorf(api.Denied, api.CodeRotation, "rotation %d requested, %d is in force", q.Rotation, now)
+	}
+	rotated := p.rotated[q.Need]
+	key = fmt.Sprint(key, rotated)
 	if a, ok := p.answers[key]; ok {
 		return a, nil
 	}
 	a := api.Answer{Values: map[string]string{
 		"clientId": "outline", "clientSecret": fmt.Sprintf("secret-%d", q.Generation), "issuer": "http://auth",
 	}}
-	var body api.CertBody
+	if rotated > 0 {
+		a.Values["clientSecret"] += fmt.Sprintf(".%d", rotated)
+		a.Values[api.ValueRotation] = strconv.Itoa(rotated)
+	}
 	if json.Unmarshal(q.Body, &body); body.CSR != "" {
 		block, _ := pem.Decode([]byte(body.CSR))
 		csr, err := x509.ParseCertificateRequest(block.Bytes)

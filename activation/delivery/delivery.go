@@ -83,6 +83,22 @@ func (d Dir) Deliver(files map[string]File) (int, error) {
 	return next, d.Clean()
 }
 
+// Restore puts the files of generation n, which are the writer's own, in force again as a
+// generation of its own.
+func (d Dir) Restore(n int) (int, error) {
+	entries, err := os.ReadDir(d.gen(n))
+	if err != nil {
+		return 0, err
+	}
+	files := map[string]File{}
+	for _, e := range entries {
+		if files[e.Name()], err = read(filepath.Join(d.gen(n), e.Name())); err != nil {
+			return 0, err
+		}
+	}
+	return d.Deliver(files)
+}
+
 // Clean removes what an interrupted Deliver left and all generations but the one
 // in force and the one before it.
 func (d Dir) Clean() error {

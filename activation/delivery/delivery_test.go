@@ -131,3 +131,22 @@ func TestNumber(t *testing.T) {
 		}
 	}
 }
+
+// What is restored is whole, with its modes, and has a number of its own.
+func TestRestore(t *testing.T) {
+	d := Dir{Path: filepath.Join(t.TempDir(), "need")}
+	for _, text := range []string{"old", "new"} {
+		if _, err := d.Deliver(version(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := d.Restore(1); err != nil || n != 3 {
+		t.Fatal(n, err)
+	}
+	if !d.holds(3, version("old")) || whole(t, d.Path) != "old" {
+		t.Fatal(generations(t, d.Path))
+	}
+	if n, err := d.Restore(1); err == nil {
+		t.Errorf("generation %d: of what is not there any more", n)
+	}
+}

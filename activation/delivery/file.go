@@ -41,6 +41,16 @@ func (f File) create(path string, step func(string)) error {
 	return w.Close()
 }
 
+// read returns the file at path, for the writer.
+func read(path string) (File, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return File{}, err
+	}
+	data, err := os.ReadFile(path)
+	return File{Data: data, Mode: info.Mode().Perm(), UID: -1, GID: -1}, err
+}
+
 // at reports whether path is f.
 func (f File) at(path string) bool {
 	info, err := os.Lstat(path)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/providers/api"
 )
 
 // Set is the documents in force.
@@ -38,64 +39,116 @@ type Set struct {
 
 // Store holds the documents of one host.
 type Store struct {
-	layout florete.Layout
-	dir    delivery.Dir
-	record record
-	set    Set
+	layout  florete.Layout
+	closure string
+	dir     delivery.Dir
+	record  record
+	set     Set
+	waits   bool // the closure, for a pending commit
 }
 
 // Open returns what is in force, once the closure is compared. An empty closure is for a
 // host that has none: it keeps what it accepted before. note is for people.
 func Open(l florete.Layout, closure string, step func(string)) (s *Store, note string, err error) {
-	s = &Store{layout: l, dir: delivery.Dir{Path: l.Documents(), Step: step}}
+	unlock, err := lock(l)
+	if err != nil {
+		return nil, "", err
+	}
+	defer unlock()
+	s = &Store{layout: l, closure: closure, dir: dirOf(l, step)}
 	if err := s.dir.Clean(); err != nil {
 		return nil, "", err
 	}
-	if s.record, err = loadRecord(l.State()); err != nil {
+	if note, err = s.open(); err != nil {
 		return nil, "", err
 	}
+	return s, note, nil
+}
+
+func dirOf(l florete.Layout, step func(string)) delivery.Dir {
+	return delivery.Dir{Path: l.Documents(), Step: step}
+}
+
+// Refresh finds what other processes have put in force. note is empty where that is what
+// was, too.
+func (s *Store) Refresh() (note string, err error) {
+	if changed, err := s.outdated(); err != nil || !changed {
+		return "", err
+	}
+	unlock, err := lock(s.layout)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	return s.refresh()
+}
+
+func (s *Store) refresh() (note string, err error) {
+	if changed, err := s.outdated(); err != nil || !changed {
+		return "", err
+	}
+	return s.open()
+}
+
+// outdated reports whether others are in force than Set, or a closure that waited may come.
+func (s *Store) outdated() (bool, error) {
+	n, err := s.dir.Current()
+	return n != s.set.Generation || s.waits && s.NoneIsPending() == nil, err
+}
+
+// open compares the closure with what is in force.
+func (s *Store) open() (note string, err error) {
+	l := s.layout
+	s.waits = false
+	if s.record, err = loadRecord(l.State()); err != nil {
+		return "", err
+	}
 	held, heldErr := s.held()
-	if closure == "" {
+	if s.closure == "" {
 		if heldErr != nil {
-			return nil, "", fmt.Errorf("no documents: %w: name the host's closure with --closure", heldErr)
+			return "", fmt.Errorf("no documents: %w: name the host's closure with --closure", heldErr)
 		}
 		s.set = held
-		return s, "unchanged", nil
+		return "unchanged", nil
 	}
-	set, err := readSet(closure, held)
+	set, err := readSet(s.closure, held)
 	var newer *florete.NewerFormatError
 	if errors.As(err, &newer) && heldErr == nil {
 		s.set = held
-		return s, fmt.Sprintf("kept, because the closure has a %v", newer), noteClosure(l, newer)
+		return fmt.Sprintf("kept, because the closure has a %v", newer), noteClosure(l, newer)
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("closure: %w", err)
+		return "", fmt.Errorf("closure: %w", err)
 	}
 	if err := noteClosure(l, nil); err != nil {
-		return nil, "", err
+		return "", err
 	}
 	seen := set.digest()
 	if heldErr == nil && s.record.Closure == seen {
 		s.set = held
-		return s, "unchanged", nil
+		return "unchanged", nil
+	}
+	if err := s.NoneIsPending(); err != nil && heldErr == nil {
+		s.set, s.waits = held, true
+		return fmt.Sprintf("kept, and the closure waits: %v", err), nil
 	}
 	if heldErr == nil && s.record.noteRollback(held, set) {
 		if err := s.record.save(l.State()); err != nil {
-			return nil, "", err
+			return "", err
 		}
 	}
 	if err := s.put(set); err != nil {
-		return nil, "", err
+		return "", err
 	}
 	s.record.Closure = seen
 	if err := s.record.save(l.State()); err != nil {
-		return nil, "", err
+		return "", err
 	}
 	note = "taken from the closure"
 	if heldErr != nil && !errors.Is(heldErr, fs.ErrNotExist) {
 		note += fmt.Sprintf(", because what was in force cannot be read (%v)", heldErr)
 	}
-	return s, note, nil
+	return note, nil
 }
 
 // Set is what is in force.
@@ -166,6 +219,17 @@ func newSet(manifest florete.Document, policy *florete.Document) (Set, error) {
 		return Set{}, fmt.Errorf("policy is for %s/%s, manifest for %s/%s", policy.Envelope.Cluster, policy.Envelope.Host, m.Cluster, m.Host)
 	}
 	return Set{Document: manifest, Manifest: m, Roots: roots, Policy: policy}, nil
+}
+
+// Tag is that of the set as providers have it.
+func (s Set) Tag() string {
+	raw, _, _ := s.Document.Bytes()
+	envelopes := [][]byte{raw}
+	if s.Policy != nil {
+		raw, _, _ = s.Policy.Bytes()
+		envelopes = append(envelopes, raw)
+	}
+	return api.Tag(envelopes...)
 }
 
 // digest identifies a closure, envelopes included.

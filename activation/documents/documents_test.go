@@ -148,6 +148,29 @@ func TestGoingBackHolds(t *testing.T) {
 	o.want(7, "good")
 }
 
+// TestTag: the tag of what is in force is that of the artifact it came from, wherever
+// it came from.
+func TestTag(t *testing.T) {
+	o := newOrigins(t)
+	m, p := o.version("a"), o.policy("cert")
+	served := api.Artifact{Documents: []api.SignedDocument{kit.Signed(5, p, o.Signing), kit.Signed(5, m, o.Signing)}}
+	o.deploy(kit.Document(5, m), kit.Document(5, p))
+	o.open()
+	if got := o.store.Set().Tag(); got != served.Tag() {
+		t.Errorf("closure: %s, served %s", got, served.Tag())
+	}
+	served.Documents[1] = kit.Signed(6, m, o.Signing)
+	if o.store.Set().Tag() == served.Tag() {
+		t.Error("another envelope has the same tag")
+	}
+	o.wantAccepted(o.store.Accept(served))
+	if got := o.store.Set().Tag(); got != served.Tag() {
+		t.Errorf("network: %s, served %s", got, served.Tag())
+	}
+	o.wantAccepted(o.store.Accept(api.Artifact{NotModified: true}))
+	o.want(6, "a")
+}
+
 func TestSerialThenDigest(t *testing.T) {
 	o := newOrigins(t)
 	a, b := o.version("a"), o.version("b")

@@ -13,41 +13,81 @@ const (
 	CodeTampered = "tampered"         // denied: digest or signature does not verify
 	CodeForeign  = "foreign-document" // denied: for another host
 	CodeDisk     = "disk"             // transient: the state directory cannot be written
+	CodePending  = "commit-pending"   // transient: a commit must be confirmed or go back first
 )
+
+// Offer is what documents from the network would put in force.
+type Offer struct {
+	Set      Set
+	Changed  bool // from what is in force
+	received map[string]florete.Document
+}
 
 // Accept puts documents from the network in force, all of them or none; Set is what is in
 // force then. A policy that is not among them stays: a provider that can withhold cannot
-// remove.
+// remove. What is in force already is accepted, and changes nothing. While a commit is
+// pending, nothing else comes in force.
 func (s *Store) Accept(a api.Artifact) *api.Error {
+	if a.NotModified {
+		return nil
+	}
+	unlock, err := lock(s.layout)
+	if err != nil {
+		return api.Errorf(api.Transient, CodeDisk, "%v", err)
+	}
+	defer unlock()
+	if _, err := s.refresh(); err != nil {
+		return api.Errorf(api.Transient, CodeDisk, "%v", err)
+	}
+	o, e := s.Verify(a)
+	if e != nil {
+		return e
+	}
+	if o.Changed {
+		if err := s.NoneIsPending(); err != nil {
+			return api.Errorf(api.Transient, CodePending, "document from the network: %v", err)
+		}
+	}
+	if err := s.commit(o); err != nil {
+		return api.Errorf(api.Transient, CodeDisk, "%v", err)
+	}
+	return nil
+}
+
+// Verify returns what documents from the network would put in force. Nothing changes.
+func (s *Store) Verify(a api.Artifact) (Offer, *api.Error) {
+	if a.NotModified {
+		return Offer{Set: s.set}, nil
+	}
 	byKind := map[string]florete.Document{}
 	for _, raw := range a.Documents {
 		d, err := florete.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
 		var newer *florete.NewerFormatError
 		if errors.As(err, &newer) {
-			return api.Errorf(api.Transient, api.CodeNewerFormat, "document from the network: %v", err)
+			return Offer{}, api.Errorf(api.Transient, api.CodeNewerFormat, "document from the network: %v", err)
 		}
 		if err != nil {
-			return api.Errorf(api.Denied, CodeTampered, "document from the network: %v", err)
+			return Offer{}, api.Errorf(api.Denied, CodeTampered, "document from the network: %v", err)
 		}
 		if _, twice := byKind[d.Envelope.Kind]; twice {
-			return api.Errorf(api.Denied, api.CodeMalformed, "two documents of kind %s from the network", d.Envelope.Kind)
+			return Offer{}, api.Errorf(api.Denied, api.CodeMalformed, "two documents of kind %s from the network", d.Envelope.Kind)
 		}
 		byKind[d.Envelope.Kind] = d
 	}
 	manifest, ok := byKind[florete.DocManifest]
 	if !ok {
-		return api.Errorf(api.Transient, api.CodeMissing, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
+		return Offer{}, api.Errorf(api.Transient, api.CodeMissing, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
 	}
 	set := s.set
 	pins := s.set.Manifest.Trust.SigningKeys
 	newer, e := s.newer(manifest, s.set.Document.Envelope, pins)
 	if e != nil {
-		return e
+		return Offer{}, e
 	}
 	if newer {
 		m, err := newSet(manifest, nil)
 		if err != nil {
-			return api.Errorf(api.Denied, api.CodeMalformed, "document from the network: %v", err)
+			return Offer{}, api.Errorf(api.Denied, api.CodeMalformed, "document from the network: %v", err)
 		}
 		m.Policy = set.Policy
 		set = m
@@ -61,16 +101,13 @@ func (s *Store) Accept(a api.Artifact) *api.Error {
 		}
 		newer, e := s.newer(policy, held, pins)
 		if e != nil {
-			return e
+			return Offer{}, e
 		}
 		if newer {
 			set.Policy, changed = &policy, true
 		}
 	}
-	if err := s.commit(set, changed, byKind); err != nil {
-		return api.Errorf(api.Transient, CodeDisk, "%v", err)
-	}
-	return nil
+	return Offer{Set: set, Changed: changed, received: byKind}, nil
 }
 
 // newer reports whether a document verifies, is for this host, and is newer than minVersion.
@@ -93,19 +130,20 @@ func (s *Store) newer(d florete.Document, held florete.Envelope, pins []string) 
 	return false, nil
 }
 
-// commit puts a set in force when it changed, and records what the network had.
-func (s *Store) commit(set Set, changed bool, from map[string]florete.Document) error {
-	if changed {
-		if err := s.put(set); err != nil {
+// commit puts an offer in force when it changes something, and records what the network had.
+func (s *Store) commit(o Offer) error {
+	if o.Changed {
+		if err := s.put(o.Set); err != nil {
 			return err
 		}
 	}
 	save := false
-	for _, d := range from {
+	for _, d := range o.received {
 		save = s.record.noteFromNetwork(d.Envelope) || save
 	}
 	if !save {
 		return nil
 	}
+	s.step("save record")
 	return s.record.save(s.layout.State())
 }

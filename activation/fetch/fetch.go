@@ -25,7 +25,8 @@ const (
 type Host struct {
 	Layout   florete.Layout
 	Manifest florete.Manifest
-	Serial   int64 // of the manifest
+	Serial   int64  // of the manifest
+	Tag      string // of the documents in force
 	Roots    *florete.Roots
 
 	// HostKey is the file of the SSH private key that proves the node, at enrolment and
@@ -42,6 +43,7 @@ type Attempt struct {
 	Provider string // host name
 	Digest   string // of the need
 	Answers  int    // so far: what was pending before the last is answered
+	Rotation int    // to request, see api.Request; zero for none
 
 	// Enrol requests the node's SVID by proof even when there is one that seems valid.
 	Enrol bool
@@ -60,75 +62,72 @@ func local(kind api.ErrorKind, code string, err error) *Error {
 }
 
 // Fetch gets the values that answer a need, with what the host adds to them.
-func (h *Host) Fetch(ctx context.Context, a Attempt) (api.Answer, *Error) {
-	p, err := h.pending(a)
+func (p *Pass) Fetch(ctx context.Context, a Attempt) (api.Answer, *Error) {
+	h := p.host
+	w, err := h.pending(a)
 	if err != nil {
 		return api.Answer{}, local(api.Transient, CodeDisk, err)
 	}
-	r := api.Request{Need: a.Need.ID, Serial: h.Serial, Generation: a.Need.Generation, Body: p.Body}
-	answer, failed := h.send(ctx, a, api.Path(a.Need.Kind), r)
+	r := api.Request{Need: a.Need.ID, Serial: h.Serial, Generation: a.Need.Generation, Rotation: a.Rotation, Body: w.Body}
+	answer, failed := p.send(ctx, a, r)
 	if failed != nil {
 		return api.Answer{}, failed
 	}
-	if e := h.complete(a, p, &answer); e != nil {
+	if e := h.complete(a, w, &answer); e != nil {
 		_ = h.Forget(a.Need.ID) // the same request would get the same answer
 		return api.Answer{}, &Error{Error: e, Received: true}
 	}
 	return answer, nil
 }
 
-// Artifact gets the documents that a provider has for this node. They may declare another
+// Artifact gets the documents that a provider has for this node, unless they are those in
+// force. They may declare another
 // SSH host key than the manifest in force.
-func (h *Host) Artifact(ctx context.Context, a Attempt) (api.Artifact, *Error) {
-	svid, failed := h.svid()
+func (p *Pass) Artifact(ctx context.Context, a Attempt) (api.Artifact, *Error) {
+	calls, failed := p.way(a, p.host.hostKey)
 	if failed != nil {
 		return api.Artifact{}, failed
 	}
-	key, failed := h.hostKey()
-	if failed != nil {
-		return api.Artifact{}, failed
-	}
-	artifact, err := h.client(a, svid, key).Artifact(ctx)
-	if err != nil {
-		return api.Artifact{}, &Error{Error: api.AsError(err), Received: true}
-	}
-	return artifact, nil
+	artifact, err := calls.Artifact(ctx)
+	return artifact, received(err)
 }
 
-// Report sends what this host reports of itself to a provider of its documents, and returns
-// the highest sequence of its reports that the provider has.
-func (h *Host) Report(ctx context.Context, provider string, report []byte) (int64, *api.Error) {
-	svid, failed := h.svid()
+// Report sends what this host reports of itself to a provider of its documents.
+func (h *Host) Report(ctx context.Context, provider string, report []byte) (api.Reported, *api.Error) {
+	calls, failed := h.authenticate(Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindConfig}}, h.hostKey)
 	if failed != nil {
-		return 0, failed.Error
+		return api.Reported{}, failed.Error
 	}
-	key, failed := h.hostKey()
-	if failed != nil {
-		return 0, failed.Error
-	}
-	a := Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindConfig}}
-	highest, err := h.client(a, svid, key).Report(ctx, report)
+	defer calls.Close()
+	answer, err := calls.Report(ctx, report)
 	if err != nil {
-		return 0, api.AsError(err)
+		return answer, api.AsError(err)
 	}
-	return highest, nil
+	return answer, nil
 }
 
-func (h *Host) send(ctx context.Context, a Attempt, path string, r api.Request) (api.Answer, *Error) {
-	svid, failed := h.svid()
-	enrol := h.isNode(a.Need) && (failed != nil || a.Enrol)
-	if failed != nil && !enrol {
+func (p *Pass) send(ctx context.Context, a Attempt, r api.Request) (api.Answer, *Error) {
+	h := p.host
+	if h.isNode(a.Need) {
+		if _, failed := h.svid(); failed != nil || a.Enrol {
+			return h.enrol(ctx, a, r)
+		}
+	}
+	calls, failed := p.way(a, h.declaredHostKey)
+	if failed != nil {
 		return api.Answer{}, failed
 	}
+	answer, err := calls.Do(ctx, api.Path(a.Need.Kind), r)
+	return answer, received(err)
+}
+
+// enrol requests the node's SVID by proof, on a connection of its own.
+func (h *Host) enrol(ctx context.Context, a Attempt, r api.Request) (api.Answer, *Error) {
 	key, failed := h.declaredHostKey()
 	if failed != nil {
 		return api.Answer{}, failed
 	}
-	if enrol {
-		answer, err := h.client(a, nil, key).Enrol(ctx, r)
-		return answer, received(err)
-	}
-	answer, err := h.client(a, svid, key).Do(ctx, path, r)
+	answer, err := h.client(a, nil, key).Enrol(ctx, r)
 	return answer, received(err)
 }
 
@@ -142,6 +141,6 @@ func received(err error) *Error {
 func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *api.Client {
 	return &api.Client{
 		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[a.Provider][a.Need.Kind], Roots: h.Roots,
-		Serial: h.Serial, SVID: svid, HostKey: key, Dial: h.Dial,
+		Serial: h.Serial, Tag: h.Tag, SVID: svid, HostKey: key, Dial: h.Dial,
 	}
 }

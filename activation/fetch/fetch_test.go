@@ -34,7 +34,7 @@ func TestPendingComesFirst(t *testing.T) {
 		}
 		return nil, errors.New("nobody there")
 	}
-	if _, e := h.Fetch(t.Context(), a); e == nil || !e.Received || e.Kind != api.Transient {
+	if _, e := h.Pass().Fetch(t.Context(), a); e == nil || !e.Received || e.Kind != api.Transient {
 		t.Errorf("%v", e)
 	}
 }
@@ -52,6 +52,7 @@ func TestPendingIsOfOneEffort(t *testing.T) {
 		"the same":       {func(*Attempt) {}, true},
 		"another need":   {func(a *Attempt) { a.Digest = "e" }, false},
 		"answered since": {func(a *Attempt) { a.Answers++ }, false},
+		"a rotation":     {func(a *Attempt) { a.Rotation++ }, false},
 	} {
 		if _, err := h.pending(a); err != nil {
 			t.Fatal(err)
@@ -80,7 +81,7 @@ func TestDiskRefuses(t *testing.T) {
 	if err := os.MkdirAll(h.pendingPath(a.Need.ID), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, e := h.Fetch(t.Context(), a); e == nil || e.Received || e.Code != CodeDisk {
+	if _, e := h.Pass().Fetch(t.Context(), a); e == nil || e.Received || e.Code != CodeDisk {
 		t.Errorf("%v", e)
 	}
 }

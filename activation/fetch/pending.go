@@ -18,6 +18,7 @@ type pending struct {
 	Key        string          `json:"key"`     // idempotency key
 	Digest     string          `json:"digest"`  // of the need
 	Answers    int             `json:"answers"` // to the need before this one
+	Rotation   int             `json:"rotation,omitempty"`
 	Body       json.RawMessage `json:"body"`
 	PrivateKey string          `json:"privateKey,omitempty"` // PEM, PKCS #8 (RFC 5958)
 }
@@ -43,16 +44,16 @@ func (h *Host) readPending(need string) (p pending, found bool, err error) {
 // there is belongs to another need, or to an effort that has ended.
 func (h *Host) pending(a Attempt) (pending, error) {
 	p, found, err := h.readPending(a.Need.ID)
-	if err != nil || found && p.Digest == a.Digest && p.Answers == a.Answers {
+	if err != nil || found && p.Digest == a.Digest && p.Answers == a.Answers && p.Rotation == a.Rotation {
 		return p, err
 	}
-	p = pending{Digest: a.Digest, Answers: a.Answers, Body: a.Need.Request}
+	p = pending{Digest: a.Digest, Answers: a.Answers, Rotation: a.Rotation, Body: a.Need.Request}
 	if a.Need.Kind == florete.KindCert {
 		if p.Body, p.PrivateKey, err = certRequest(a.Need); err != nil {
 			return pending{}, err
 		}
 	}
-	r := api.Request{Need: a.Need.ID, Generation: a.Need.Generation, Body: p.Body}
+	r := api.Request{Need: a.Need.ID, Generation: a.Need.Generation, Rotation: a.Rotation, Body: p.Body}
 	if p.Key, err = r.Key(h.Manifest.Identity.ID); err != nil {
 		return pending{}, err
 	}

@@ -27,7 +27,7 @@ func fulfilled(lifetime time.Duration) State {
 	v := observed(0)
 	s.Reconcile(v)
 	s.Begin(v)
-	s.Fulfil(v, "forge", v.Now.Add(lifetime).Unix())
+	s.Fulfil(v, "forge", api.Answer{Expires: v.Now.Add(lifetime).Unix()})
 	return s
 }
 
@@ -73,7 +73,7 @@ func TestRenewalIsDue(t *testing.T) {
 		if c.lifetime != 0 {
 			expires = now.Add(c.lifetime).Unix()
 		}
-		s.Fulfil(v, "forge", expires)
+		s.Fulfil(v, "forge", api.Answer{Expires: expires})
 		if got := due(t, s, c.renew); got < c.least-time.Second || got > c.most {
 			t.Errorf("%s: due after %s, want %s to %s", name, got, c.least, c.most)
 		}
@@ -202,6 +202,40 @@ func TestSaveAndLoad(t *testing.T) {
 		}
 		if late := back.Next.Sub(s.Next.Time); late < 0 || late >= time.Second {
 			t.Errorf("next is %s later, want rounded up to seconds", late)
+		}
+	}
+}
+
+// TestAgeOfASecret: it is on record where the secret rotates, from the last answer on where that
+// is new in the topology; else the state is one that releases before rotation read.
+func TestAgeOfASecret(t *testing.T) {
+	var s State
+	fulfil := func(after time.Duration, rotate int, values map[string]string) {
+		v := observed(after)
+		v.Need.Renew.Rotate = rotate
+		s.Fulfil(v, "forge", api.Answer{Values: values})
+	}
+	const day = 24 * 3600
+	for _, c := range []struct {
+		after  time.Duration
+		rotate int
+		values map[string]string
+		since  time.Duration // zero for none on record
+	}{
+		{time.Hour, 0, nil, 0},
+		{2 * time.Hour, day, nil, time.Hour},
+		{3 * time.Hour, day, nil, time.Hour},
+		{4 * time.Hour, 0, nil, 0},
+		{5 * time.Hour, 0, map[string]string{api.ValueRotation: "1"}, 5 * time.Hour},
+		{6 * time.Hour, 0, map[string]string{api.ValueRotation: "1"}, 5 * time.Hour},
+	} {
+		fulfil(c.after, c.rotate, c.values)
+		want := florete.Time{}
+		if c.since > 0 {
+			want = florete.TimeOf(now.Add(c.since).Truncate(time.Second))
+		}
+		if !s.Rotated.Equal(want.Time) {
+			t.Errorf("after %s: rotated %s, want %s", c.after, s.Rotated, want)
 		}
 	}
 }

@@ -69,6 +69,9 @@ func (s *State) rewind(now time.Time) {
 	if back := s.Fulfilled.Sub(now); back > rounding {
 		s.Fulfilled = florete.TimeOf(now)
 	}
+	if back := s.Rotated.Sub(now); back > rounding {
+		s.Rotated = florete.TimeOf(now)
+	}
 	if s.StateSince.Sub(now) > rounding {
 		s.StateSince = florete.TimeOf(now)
 	}
@@ -92,7 +95,7 @@ func (s State) Due(r florete.Renew) (time.Time, bool) {
 // renewal is Next, which carries the jitter, unless the manifest now has an earlier one;
 // never after the expiry, nor sooner than a second.
 func (s State) renewal(r florete.Renew) (time.Time, bool) {
-	at := exact(s.Fulfilled, s.Expires, r)
+	at := s.exact(r)
 	if at.IsZero() {
 		return s.Expires.Time, !s.Expires.IsZero()
 	}
@@ -109,16 +112,20 @@ func (s State) renewal(r florete.Renew) (time.Time, bool) {
 }
 
 // exact is when renewal is due without jitter, zero for never.
-func exact(fulfilled, expires florete.Time, r florete.Renew) florete.Time {
-	var at florete.Time
-	if r.AtPercent > 0 && !expires.IsZero() {
-		at = fulfilled.Add(expires.Sub(fulfilled.Time) / 100 * time.Duration(r.AtPercent))
+func (s State) exact(r florete.Renew) (at florete.Time) {
+	first := func(t florete.Time) {
+		if at.IsZero() || t.Before(at.Time) {
+			at = t
+		}
+	}
+	if r.AtPercent > 0 && !s.Expires.IsZero() {
+		first(s.Fulfilled.Add(s.Expires.Sub(s.Fulfilled.Time) / 100 * time.Duration(r.AtPercent)))
 	}
 	if r.Interval > 0 {
-		every := fulfilled.Add(time.Duration(r.Interval) * time.Second)
-		if at.IsZero() || every.Before(at.Time) {
-			at = every
-		}
+		first(s.Fulfilled.Add(time.Duration(r.Interval) * time.Second))
+	}
+	if r.Rotate > 0 {
+		first(s.secretSince().Add(time.Duration(r.Rotate) * time.Second))
 	}
 	return at
 }
@@ -160,18 +167,29 @@ func (s *State) Fail(v Observed, provider string, e *api.Error, b Backoff) {
 	default:
 		s.setStatus(florete.NeedWaiting, v.Now)
 	}
-	s.Next = florete.TimeOf(v.Now).Add(b.Wait(s.Attempts, e))
+	s.Next = florete.TimeOf(v.Now)
+	if round, ends := s.round(v.Need.Providers); ends || e.Code != api.CodeUnavailable {
+		s.Next = s.Next.Add(b.Wait(round, e))
+	}
+}
+
+// round is which round of the providers, from 1, the last attempt was part of, and whether
+// the round has ended: only then the need waits for one that cannot be reached.
+func (s *State) round(providers []string) (number int, ends bool) {
+	n := max(len(providers), 1)
+	return (s.Attempts + n - 1) / n, s.Attempts%n == 0
 }
 
 // Fulfil records that what is delivered now answers the need. Renewal comes up to
 // a twentieth earlier than declared, so that hosts do not renew together.
-func (s *State) Fulfil(v Observed, provider string, expires int64) {
+func (s *State) Fulfil(v Observed, provider string, answer api.Answer) {
+	s.noteRotation(v, answer)
 	s.setStatus(florete.NeedFulfilled, v.Now)
 	s.Answers++
 	s.Provider, s.Error, s.InvalidInRow = provider, nil, 0
 	s.Digest, s.Generation = v.Digest, v.Need.Generation
-	s.Fulfilled, s.Expires, s.Next = florete.TimeOf(v.Now.Truncate(time.Second)), florete.UnixTime(expires), florete.Time{}
-	if at := exact(s.Fulfilled, s.Expires, v.Need.Renew); !at.IsZero() {
+	s.Fulfilled, s.Expires, s.Next = florete.TimeOf(v.Now.Truncate(time.Second)), florete.UnixTime(answer.Expires), florete.Time{}
+	if at := s.exact(v.Need.Renew); !at.IsZero() {
 		if early := at.Sub(s.Fulfilled.Time) / 20; early > 0 {
 			at = at.Add(-rand.N(early))
 		}

@@ -36,6 +36,9 @@ type Cluster struct {
 	SOCKS          map[florete.ID]string
 }
 
+// Transport is what connections between forwarders of new clusters go over.
+var Transport florete.Transport
+
 // NewCluster writes the state of both hosts; Outline's upstream is a TCP address.
 func NewCluster(t testing.TB, upstream string) *Cluster {
 	t.Helper()
@@ -50,7 +53,7 @@ func NewCluster(t testing.TB, upstream string) *Cluster {
 	c.Local, c.SOCKS = local.String(), map[florete.ID]string{Alice: a.String(), Bob: b.String()}
 	me := uint32(os.Getuid())
 	c.Reach = florete.Forwarder{
-		Reach:   []florete.Reachable{{ID: Outline, Callers: []florete.ID{Alice, Bob}, Listen: local, Endpoints: []florete.Addresses{{endpoint}}}},
+		Reach:   []florete.Reachable{{ID: Outline, Callers: []florete.ID{Alice, Bob}, Listen: local, Endpoints: []florete.Addresses{{endpoint}}, Transport: Transport}},
 		Callers: []florete.Caller{{ID: Alice, UIDs: []uint32{me}}, {ID: Bob, UIDs: []uint32{me}}},
 		SOCKS:   []florete.SOCKS{{ID: Alice, Listen: a}, {ID: Bob, Listen: b}},
 	}

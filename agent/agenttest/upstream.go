@@ -5,6 +5,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // Patience is for what takes milliseconds, on a machine that is slow or busy.
@@ -18,18 +20,7 @@ func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				serve(c.(*net.TCPConn))
-			}()
-		}
-	}()
+	go kit.Accept(ln, func(c net.Conn) { serve(c.(*net.TCPConn)) })
 	return ln.Addr().String()
 }
 

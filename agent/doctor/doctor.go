@@ -23,7 +23,7 @@ type Config struct {
 	Hosts    string         // hosts(5); default /etc/hosts
 	Etc      string         // where a provider's settings are; default Instance.Etc
 
-	// Units returns how units stand; default: units.List.
+	// Units returns how units stand; default: units.ListLogs.
 	Units func(ctx context.Context, names []string) ([]units.Unit, error)
 
 	// Guards reports whether the table of package guard is there; default: as nft lists it.
@@ -110,7 +110,7 @@ func Run(ctx context.Context, c Config) Report {
 	h.Hosts = cmp.Or(c.Hosts, "/etc/hosts")
 	h.Etc = cmp.Or(c.Etc, c.Instance.Etc())
 	if h.Units == nil {
-		h.Units = units.List
+		h.Units = units.ListLogs
 	}
 	h.read()
 	h.answers = h.request(ctx)

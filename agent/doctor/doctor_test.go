@@ -209,6 +209,18 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "documents: no provider has answered about this host's documents for 2h0m", fix: "see why need config-documents is not fulfilled, below, and on forge: flor doctor; or deploy this host's documents",
 		},
+		"pending commit": {
+			hurt: func(p *patient) {
+				p.write(p.Layout.CommitFile(), `{"id":"k3f9","documents":[{"kind":"manifest","serial":7,"digest":"","rev":""}],"deadline":1784011430}`, 0o644)
+			},
+			begin: "documents: commit k3f9, manifest 7 is pending: it goes back at 2026-07-14T06:43:50Z", fix: "confirm it from a new login, flor sync --confirm k3f9, or wait until it has gone back",
+		},
+		"undone commit": {
+			hurt: func(p *patient) {
+				p.write(p.Layout.UndoneFile(), `{"id":"k3f9","documents":[{"kind":"manifest","serial":4000000000,"digest":"","rev":""}],"deadline":1784011430}`, 0o644)
+			},
+			begin: "documents: commit k3f9, manifest 4000000000 went back at 2026-07-14T06:43:50Z", fix: "publish documents that are right: they are newer",
+		},
 		"clock behind": {
 			hurt:  func(p *patient) { p.date = time.Hour + 2*time.Second },
 			begin: "clock: this host's clock is 1h0m", fix: "timedatectl set-ntp true",
@@ -260,9 +272,9 @@ func TestDoctor(t *testing.T) {
 			hurt:  func(p *patient) { p.Laptop.Deliver(p.CA, agenttest.Bob, -time.Minute) },
 			begin: "identity: the SVID of user/bob expired 1m", fix: "systemctl restart florete-activate.service",
 		},
-		"issuing certificate that ends soon": {
+		"issuing certificate of which half is over": {
 			hurt: func(p *patient) {
-				p.CA.Renew(5 * time.Minute)
+				p.CA.Renew(20 * 24 * time.Hour) // of 50 days
 				p.Laptop.Deliver(p.CA, agenttest.Alice, time.Minute)
 				p.Laptop.Deliver(p.CA, agenttest.Bob, time.Minute)
 			},
@@ -382,6 +394,12 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "accounts: there is no account no-such-account, which is of user/bob", fix: "useradd --system --user-group no-such-account",
 		},
+		"a format that only a newer release knows": {
+			hurt: func(p *patient) {
+				p.state("cert-user-bob", `{"state":"waiting","error":{"kind":"transient","code":"newer-format","message":"upgrade the provider's programs"}}`)
+			},
+			begin: "needs: ", fix: "upgrade what the message says, this host's programs or those of forge: nixos-rebuild switch, or install its newest bundle",
+		},
 		"a file that an operator has not put there": {
 			hurt: func(p *patient) {
 				p.state("cert-user-bob", `{"state":"waiting","error":{"kind":"transient","code":"missing","message":"put it in /srv"}}`)
@@ -493,5 +511,20 @@ func TestPrint(t *testing.T) {
 	b, err := json.Marshal(doctor.Run(t.Context(), doctor.Config{Layout: florete.Layout(t.TempDir())}))
 	if err != nil || !strings.Contains(string(b), `{"name":"clock","seen":"nothing without a manifest","findings":[]}`) {
 		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// TestUDPDoesNotPass: a forwarder that answers over TCP alone, which nobody wanted.
+func TestUDPDoesNotPass(t *testing.T) {
+	p := newPatient(t)
+	p.Publish.Transport = florete.OverTCP
+	p.AcceptUrsula()
+	agenttest.WaitFor(t, "a forwarder without UDP", func() bool {
+		return strings.Contains(strings.Join(p.findings(), "\n"), "no answer over UDP, TCP carries what goes there => let UDP port ")
+	})
+	p.Reach.Reach[0].Transport = florete.OverTCP
+	p.AcceptLaptop()
+	if found := p.findings(); len(found) > 0 {
+		t.Errorf("found %q although TCP alone is wanted", found)
 	}
 }

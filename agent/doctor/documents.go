@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 
 func (h *host) documents(context.Context) (string, []Finding) {
 	if h.unread == nil {
-		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), append(h.closure(), h.stale()...)
+		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), slices.Concat(h.closure(), h.stale(), h.commits())
 	}
 	if errors.Is(h.unread, fs.ErrNotExist) {
 		return "none accepted", []Finding{fix(
@@ -32,11 +33,34 @@ func (h *host) closure() []Finding {
 	if e == nil {
 		return nil
 	}
-	return []Finding{do(e.Message, upgrade)}
+	return []Finding{do(e.Message, "upgrade this host's programs: "+upgrade)}
 }
 
-// upgrade is what a person must do about a newer format.
-const upgrade = "upgrade this host's programs: nixos-rebuild switch, or install its newest bundle"
+// commits are a change that goes back unless it is confirmed, and one that did.
+func (h *host) commits() (found []Finding) {
+	pending, err := h.Layout.PendingCommit()
+	if err != nil {
+		found = append(found, h.unreadable(err, h.restart("rollback")))
+	}
+	if pending != nil {
+		found = append(found, do(
+			fmt.Sprintf("%s is pending: it goes back at %s", pending, pending.Deadline.UTC().Format(time.RFC3339)),
+			fmt.Sprintf("confirm it from a new login, %s sync --confirm %s, or wait until it has gone back", h.Instance.Program("flor"), pending.ID)))
+	}
+	undone, err := h.Layout.Undone()
+	if err != nil {
+		found = append(found, h.unreadable(err, "rm "+h.Layout.UndoneFile()))
+	}
+	if undone != nil {
+		found = append(found, do(
+			fmt.Sprintf("%s went back at %s, for nobody confirmed it: it is not put in force again", undone, undone.Deadline.UTC().Format(time.RFC3339)),
+			"publish documents that are right: they are newer"))
+	}
+	return found
+}
+
+// upgrade is how a person upgrades the programs of a host.
+const upgrade = "nixos-rebuild switch, or install its newest bundle"
 
 // stale is the alarm of a host that may miss what was decided.
 func (h *host) stale() []Finding {

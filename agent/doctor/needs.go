@@ -42,7 +42,7 @@ func (h *host) needs(context.Context) (string, []Finding) {
 func (h *host) cure(n florete.Need, s florete.NeedState) (f Finding, ok bool) {
 	providers := strings.Join(n.Providers, " or ")
 	deploy := do("", fmt.Sprintf("deploy %s and this host from one revision of the flake", providers))
-	publish := do("", fmt.Sprintf("publish newer documents: florctl publish --key KEY | ssh root@%s flor-provider import", n.Providers[0]))
+	publish := do("", "publish newer documents: florctl publish --key KEY")
 	retry := fix("", h.restart("activate"))
 	if s.Error == nil {
 		return retry, true
@@ -63,7 +63,7 @@ func (h *host) cure(n florete.Need, s florete.NeedState) (f Finding, ok bool) {
 		}
 		return do("", "what the message says, on "+providers), true
 	case "newer-format":
-		return do("", upgrade), true
+		return do("", fmt.Sprintf("upgrade what the message says, this host's programs or those of %s: %s", providers, upgrade)), true
 	case "older-document", "tampered", "foreign-document":
 		return publish, true
 	case "internal":

@@ -146,7 +146,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout() || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
-// forwarders must answer over UDP: a handshake is made with each, at the address where it
+// forwarders must answer over UDP, or TCP where nothing else is wanted: a handshake is made with each, at the address where it
 // answers first, and nothing is sent to the service behind it.
 func (h *host) forwarders(ctx context.Context) (string, []Finding) {
 	routes := h.routes()
@@ -180,7 +180,7 @@ func (h *host) routes() (routes []transport.Route) {
 		for _, e := range r.Endpoints {
 			if key := strings.Join(e, " "); !seen[key] {
 				seen[key] = true
-				routes = append(routes, transport.Route{Caller: r.Callers[caller], Target: target, Endpoints: []florete.Addresses{e}})
+				routes = append(routes, transport.Route{Caller: r.Callers[caller], Target: target, Endpoints: []florete.Addresses{e}, Transport: r.Transport})
 			}
 		}
 	}
@@ -196,19 +196,28 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 	defer pool.Close()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = pool.Probe(ctx, r)
-	if err == nil {
-		return nil
-	}
+	_, err = pool.Probe(ctx, r)
 	there, port, _ := net.SplitHostPort(r.Endpoints[0][0])
 	cure := examineOn(there)
 	if h.isOwn(r.Endpoints[0][0]) {
 		cure = "mend " + h.Instance.Unit("agent.service") + ", see agent and units"
 	}
-	f := do(fmt.Sprintf("forwarder: %v", err), cure)
-	if isTimeout(err) {
-		f = do(fmt.Sprintf("forwarder of %s at %s: no answer over UDP", r.Target.ID().Short(), strings.Join(r.Endpoints[0], ", ")),
-			fmt.Sprintf("%s; and let UDP port %s in there: nft list ruleset shows what drops it", cure, port))
+	over := "UDP"
+	if r.Transport == florete.OverTCP {
+		over = "TCP"
+	}
+	name := fmt.Sprintf("forwarder of %s at %s", r.Target.ID().Short(), strings.Join(r.Endpoints[0], ", "))
+	let := fmt.Sprintf("let %s port %s in there: nft list ruleset shows what drops it", over, port)
+	var f Finding
+	switch {
+	case err == nil && len(pool.Fallbacks()) == 0:
+		return nil
+	case err == nil:
+		f = do(fmt.Sprintf("%s: no answer over UDP, TCP carries what goes there", name), let+`; or, where the network drops UDP, write transport = "tcp" for this host`)
+	case isTimeout(err):
+		f = do(fmt.Sprintf("%s: no answer over %s", name, over), cure+"; and "+let)
+	default:
+		f = do(fmt.Sprintf("forwarder: %v", err), cure)
 	}
 	return &f
 }

@@ -33,7 +33,11 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 	if r.State != "running" {
 		found = append(found, fix(fmt.Sprintf("agent is %s although the node's identity is there", r.State), h.restart("agent")))
 	}
-	return fmt.Sprintf("%s, %d connections", r.State, r.Connections), found
+	seen := fmt.Sprintf("%s, %d connections", r.State, r.Connections)
+	if r.Unconfined != "" {
+		seen += ", unconfined: " + r.Unconfined
+	}
+	return seen, found
 }
 
 // lacksAccount reports whether a problem follows from an account that is missing, which is a

@@ -15,7 +15,7 @@ import (
 
 // units must run, and start at boot.
 func (h *host) units(ctx context.Context) (string, []Finding) {
-	wanted := units.Wanted(h.Instance, h.Layout, h.manifest)
+	wanted := units.Wanted(h.Instance, h.manifest, h.Layout.Provides())
 	if h.identities.SVID(h.manifest.Identity.ID) != nil {
 		wanted[h.Instance.Unit("agent.service")] = true
 	}

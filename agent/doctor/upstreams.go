@@ -50,6 +50,9 @@ func (h *host) start(ctx context.Context, p florete.Published, err error) Findin
 		return do(problem, fmt.Sprintf("stop the program at %s, or write its account as the service's user in the topology", p.Upstream))
 	}
 	unit := p.ID.Name() + ".service"
+	if name := p.ID.Name(); name == florete.ControlService || name == florete.CacheService {
+		unit = h.Instance.Unit("provider-config.service")
+	}
 	if units, err := h.Units(ctx, []string{unit}); err == nil && len(units) == 1 && units[0].Load == "loaded" && units[0].Active != "active" {
 		return fix(problem, "systemctl restart "+unit)
 	}

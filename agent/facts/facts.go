@@ -19,7 +19,7 @@ import (
 // an empty file for each.
 const Declared = "/etc/florete/capabilities"
 
-// devices are capabilities that the kernel shows, sysfs(5).
+// devices are the capabilities that the kernel shows, sysfs(5).
 var devices = map[string]string{
 	"gpu": "/sys/class/drm/renderD128",
 	"kvm": "/sys/class/misc/kvm",

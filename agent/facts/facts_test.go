@@ -1,11 +1,14 @@
 package facts
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/florete/florete"
 )
 
 func TestFind(t *testing.T) {
@@ -33,6 +36,13 @@ func TestFind(t *testing.T) {
 	none := Find(t.TempDir(), filepath.Join(declared, "no-such"))
 	if none.Capabilities == nil || slices.Contains(none.Capabilities, "printer") {
 		t.Errorf("capabilities %v", none.Capabilities)
+	}
+}
+
+// TestFoundCapabilities: what the flake may demand is what a host looks for.
+func TestFoundCapabilities(t *testing.T) {
+	if got := slices.Sorted(maps.Keys(devices)); !slices.Equal(got, florete.FoundCapabilities) {
+		t.Errorf("looks for %v, want %v", got, florete.FoundCapabilities)
 	}
 }
 

@@ -61,8 +61,8 @@ func TestAddressThatIsNotTheHosts(t *testing.T) {
 	c.Publish.Listen = append([]string{"203.0.113.5:4611", "203.0.113.6:4611"}, c.Publish.Listen...)
 	c.acceptUrsula(t)
 	c.start(t)
-	if p := report(t, c.Ursula).Problems; len(p) != 2 || !strings.Contains(p[0], "203.0.113.5:4611") || !strings.Contains(p[1], "203.0.113.6:4611") {
-		t.Errorf("problems %q, want one for each of 203.0.113.5 and 203.0.113.6", p)
+	if p := report(t, c.Ursula).Problems; len(p) != 4 || !strings.Contains(p[0], "203.0.113.5:4611") || !strings.Contains(p[3], "203.0.113.6:4611") {
+		t.Errorf("problems %q, want one for each of 203.0.113.5 and 203.0.113.6, over UDP and TCP", p)
 	}
 	if !reaches(c.Local) {
 		t.Error("not reachable at the other address")

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/usage"
 )
@@ -24,15 +25,10 @@ import (
 // not given back ends it long before.
 const churned = 200_000
 
-// TestGivesBack: of many short connections through one connection between forwarders,
-// nothing remains: no stream, goroutine, file or memory.
+// TestGivesBack: of many short connections through one connection between forwarders, or
+// through some over TCP, nothing remains: no stream, goroutine, file or memory.
 func TestGivesBack(t *testing.T) {
-	for _, sort := range []struct {
-		name  string
-		times int
-		start func(*testing.T) *cluster
-		once  func(*cluster) error
-	}{
+	for _, sort := range []churn{
 		{"TCP, the caller ends first", churned / 2, startEcho, once(func(c *net.TCPConn) error {
 			if err := agenttest.Ping(c); err != nil {
 				return err
@@ -73,22 +69,40 @@ func TestGivesBack(t *testing.T) {
 		}},
 		{"UDP", churned, startUDPEcho, onceUDP},
 	} {
-		t.Run(sort.name, func(t *testing.T) {
-			c := sort.start(t)
-			repeat(t, churned/100, func() error { return sort.once(c) })
-			before := settled(t, c, footprint{})
-			began := time.Now()
-			repeat(t, sort.times, func() error { return sort.once(c) })
-			t.Logf("%d in %s", sort.times, time.Since(began).Round(time.Millisecond))
-			after := settled(t, c, before)
-			t.Logf("before %+v, after %+v", before, after)
-			for _, l := range peerConnections(t, c) {
-				// A caller may go before it has a stream, a port may come again as the same session.
-				if sort.times >= churned/2 && l.Opened < int64(sort.times)*9/10 || l.Full {
-					t.Errorf("connection %+v, want %d streams over it", l, sort.times)
-				}
-			}
-		})
+		t.Run(sort.name, sort.run)
+		if sort.name != "UDP" { // each session has a connection over TCP, until two minutes later
+			t.Run("over TCP/"+sort.name, func(t *testing.T) {
+				agenttest.Transport = florete.OverTCP
+				defer func() { agenttest.Transport = florete.AnyTransport }()
+				sort.times /= 10
+				sort.run(t)
+			})
+		}
+	}
+}
+
+// churn is many short connections of a sort.
+type churn struct {
+	name  string
+	times int
+	start func(*testing.T) *cluster
+	once  func(*cluster) error
+}
+
+func (x churn) run(t *testing.T) {
+	c := x.start(t)
+	repeat(t, churned/100, func() error { return x.once(c) })
+	before := settled(t, c, footprint{})
+	began := time.Now()
+	repeat(t, x.times, func() error { return x.once(c) })
+	t.Logf("%d in %s", x.times, time.Since(began).Round(time.Millisecond))
+	after := settled(t, c, before)
+	t.Logf("before %+v, after %+v", before, after)
+	for _, l := range peerConnections(t, c) {
+		// A caller may go before it has a stream, a port may come again as the same session.
+		if x.times >= churned/2 && l.Opened < int64(x.times)*9/10 || l.Full {
+			t.Errorf("connection %+v, want %d streams over it", l, x.times)
+		}
 	}
 }
 
@@ -107,7 +121,7 @@ func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
 	if before.goroutines > 0 {
 		agenttest.WaitFor(t, "one connection between the forwarders", func() bool { return len(peerConnections(t, c)) == 2 })
 	}
-	deadline := time.Now().Add(agenttest.Patience)
+	deadline := time.Now().Add(time.Minute + agenttest.Patience) // a connection over TCP waits a minute for another stream
 	for last := (footprint{}); ; time.Sleep(100 * time.Millisecond) {
 		var m runtime.MemStats
 		runtime.GC()

@@ -65,7 +65,7 @@ func reaches(addr string) bool {
 		return false
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(5 * time.Second))
+	c.SetDeadline(time.Now().Add(agenttest.Patience))
 	return agenttest.Ping(c) == nil
 }
 

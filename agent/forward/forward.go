@@ -11,26 +11,43 @@ package forward
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/metrics"
 )
 
 // Config locates a forwarder's files.
 type Config struct {
-	Layout florete.Layout // what activation keeps
-	Socket string         // of status
-	Log    *slog.Logger   // default slog.Default()
-	Poll   time.Duration  // reads the disk at least this often; default 10 s
-	Grace  time.Duration  // for live connections when stopping; default 2 s
+	Layout     florete.Layout // what activation keeps
+	Socket     string         // of status; others are beside it
+	Metrics    string         // loopback address where they are served too; default none
+	Traces     string         // URL of a collector of OpenTelemetry traces; default none
+	OneTraceIn int            // default 100
+	Log        *slog.Logger   // default slog.Default()
+	Access     io.Writer      // access log, where standard error is not the journal; default os.Stderr
+	Poll       time.Duration  // reads the disk at least this often; default 10 s
+	Grace      time.Duration  // for live connections when stopping; default 2 s
+
+	Unconfined error // why the kernel lets the process open other files, for status
+
+	Starter *handover.Starter // of a process that takes over; nil otherwise
 }
 
 func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.Default()
+	}
+	if c.Access == nil {
+		c.Access = os.Stderr
+	}
+	if c.OneTraceIn == 0 {
+		c.OneTraceIn = 100
 	}
 	if c.Poll == 0 {
 		c.Poll = 10 * time.Second

@@ -8,21 +8,26 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/accesslog"
 	"github.com/florete/florete/agent/forward/fdstore"
+	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/inbound"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/outbound"
+	"github.com/florete/florete/agent/forward/trace"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
-	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/watch"
+	"github.com/florete/florete/agent/whois"
 )
 
 // forwarder is a running one. in and out are nil until the node's identity is
@@ -31,13 +36,21 @@ type forwarder struct {
 	Config
 	metrics    *metrics.Counters
 	usage      usage.Table
+	whois      whois.Table
+	traces     *trace.Tracer                // nil without a collector
 	identities atomic.Pointer[identity.Set] // of new connections, and the roots for their peers
 	snapshot   atomic.Pointer[snapshot]     // in force
 	pool       *transport.Pool
 	sockets    *fdstore.Store
-	watched    bool // systemd expects a notification of every pass
+	within     time.Duration // systemd expects a notification, zero for never
+	number     int           // of this process among those that took over from one another
+	before     *handover.Before
+	older      olders
+	turn       sync.Mutex // of reconcile, and of who looks at the rest
+	draining   bool
 	in         *inbound.Server
 	out        *outbound.Server
+	pings      atomic.Pointer[outbound.Server] // out, for others than the loop
 }
 
 // snapshot is what was on disk, and what could not be used of it. It is reported when it
@@ -51,43 +64,83 @@ type snapshot struct {
 }
 
 func (f *forwarder) run(ctx context.Context) error {
-	within, err := daemon.SdWatchdogEnabled(false)
+	var err error
+	if f.Starter == nil {
+		f.sockets = fdstore.Open()
+		if f.within, err = daemon.SdWatchdogEnabled(false); err != nil {
+			return fmt.Errorf("watchdog of systemd: %w", err)
+		}
+	} else if err = f.inherit(); err != nil {
+		return err
+	}
+	if f.within > 0 {
+		f.Poll = min(f.Poll, f.within/3)
+	}
+	f.traces, err = trace.New(f.Traces, f.OneTraceIn, func() string { return f.snapshot.Load().manifest.Host }, f.Log)
 	if err != nil {
-		return fmt.Errorf("watchdog of systemd: %w", err)
+		return err
 	}
-	if within > 0 {
-		f.watched, f.Poll = true, min(f.Poll, within/3)
-	}
-	f.sockets = fdstore.Open()
-	ln, err := status.Listen(f.Socket)
+	own, err := f.listen()
 	if err != nil {
 		return err
 	}
 	f.pool, err = transport.NewPool(f.identities.Load, &f.usage)
 	if err != nil {
-		ln.Close()
+		own.close()
 		return err
 	}
 	f.identities.Store(&identity.Set{})
 	f.snapshot.Store(&snapshot{identities: &identity.Set{}})
+	if f.before != nil {
+		if err := f.takeOver(); err != nil {
+			own.close()
+			f.pool.Close()
+			return err
+		}
+	}
+	own.unlink(true)
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
+	public, unpublish := context.WithCancel(serving)
+	defer unpublish()
 	parallel(
-		func() { status.Serve(serving, ln, f.status) },
+		func() { f.serve(public, own) },
+		func() { f.traces.Run(serving) },
 		func() { f.usage.Shed(serving) },
 		func() {
 			defer stopServing()
-			err = f.loop(ctx)
+			err = f.loop(ctx, own, unpublish)
 		})
 	return err
 }
 
-// loop applies what is on disk, again and again, and ends what it started.
-func (f *forwarder) loop(ctx context.Context) error {
+// loop applies what is on disk, again and again, until ctx ends or the next process takes
+// over; then for as long as there is something left to carry. It ends what it started.
+func (f *forwarder) loop(ctx context.Context, own sockets, unpublish func()) error {
 	w := watch.New(f.Log)
 	defer w.Close()
 	defer f.pool.Close()
 	defer f.stop()
+	alone, end := context.WithCancel(ctx)
+	defer end()
+	next := make(chan *handover.Next, 1)
+	go func() {
+		defer end()
+		next <- f.successor(alone, own)
+	}()
+	err := f.follow(alone, w)
+	end()
+	if n := <-next; n != nil && err == nil {
+		defer n.Close()
+		unpublish()
+		return f.drain(ctx, n, w)
+	}
+	f.notify(daemon.SdNotifyStopping)
+	return err
+}
+
+// follow applies what is on disk until ctx ends.
+func (f *forwarder) follow(ctx context.Context, w *watch.Watcher) error {
 	for {
 		if err := f.reconcile(); err != nil {
 			return err
@@ -96,7 +149,6 @@ func (f *forwarder) loop(ctx context.Context) error {
 			continue
 		}
 		if !w.Wait(ctx, f.Poll) {
-			f.notify(daemon.SdNotifyStopping)
 			return nil
 		}
 	}
@@ -122,9 +174,11 @@ func (f *forwarder) stop() {
 
 // reconcile reads the disk and puts what is there in force.
 func (f *forwarder) reconcile() error {
+	f.turn.Lock()
+	defer f.turn.Unlock()
 	old := f.snapshot.Load()
 	s := f.read(old)
-	if node := s.identities.SVID(s.manifest.Identity.ID); f.in == nil && node != nil {
+	if node := s.identities.SVID(s.manifest.Identity.ID); f.in == nil && node != nil && !f.draining {
 		if err := f.start(node); err != nil {
 			return err
 		}
@@ -139,6 +193,10 @@ func (f *forwarder) reconcile() error {
 	}
 	f.snapshot.Store(s)
 	f.report(old, s)
+	if f.Starter != nil {
+		f.Starter.Serving()
+		f.Starter = nil
+	}
 	return nil
 }
 
@@ -176,8 +234,9 @@ func (f *forwarder) start(node *florete.SVID) error {
 		return err
 	}
 	key := (*quic.StatelessResetKey)(f.sockets.Secret("reset-key", fresh[:]))
-	f.in = inbound.New(inbound.Config{Identities: f.identities.Load, Metrics: f.metrics, Usage: &f.usage, Log: f.Log, Grace: f.Grace, ResetKey: key, Sockets: f.sockets})
-	f.out = outbound.New(outbound.Config{Pool: f.pool, Sockets: f.sockets, Metrics: f.metrics, Log: f.Log, Grace: f.Grace})
+	f.in = inbound.New(inbound.Config{Identities: f.identities.Load, Metrics: f.metrics, Usage: &f.usage, Whois: &f.whois, Log: f.Log, Traces: f.traces, Access: accesslog.New(f.Access, f.Log), Grace: f.Grace, ResetKey: key, Sockets: f.sockets})
+	f.out = outbound.New(outbound.Config{Pool: f.pool, Sockets: f.sockets, Metrics: f.metrics, Log: f.Log, Traces: f.traces, Grace: f.Grace})
+	f.pings.Store(f.out)
 	return nil
 }
 

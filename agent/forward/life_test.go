@@ -18,6 +18,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/agent/status"
 )
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
@@ -273,6 +274,11 @@ func TestSocketInUse(t *testing.T) {
 	}
 	if report(t, c.Laptop).State != "running" {
 		t.Error("the first agent suffers")
+	}
+	for _, word := range []string{"whois", "ping", "metrics", "handover"} {
+		if _, err := os.Stat(status.Beside(c.Laptop.Socket(), word)); err != nil {
+			t.Errorf("of the first agent: %v", err)
+		}
 	}
 }
 

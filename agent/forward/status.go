@@ -20,18 +20,25 @@ func (f *forwarder) status() status.Report {
 		Host: m.Host, Cluster: m.Cluster, State: "waiting", Problems: slices.Concat([]string{}, s.problems),
 		Identities: []status.Identity{}, Needs: []status.Need{}, Listen: slices.Concat([]string{}, m.Forwarder.Listen),
 		Published: []status.Published{}, Reachable: []status.Reachable{}, SOCKS: []status.SOCKS{},
-		PeerConnections: f.usage.Rows(), Summary: f.metrics.Summary(),
+		PeerConnections: f.usage.Rows(), Handshakes: f.usage.Handshakes(), Summary: f.metrics.Summary(),
 	}
 	if s.running {
 		r.State = "running"
+	}
+	if f.Unconfined != nil {
+		r.Unconfined = f.Unconfined.Error()
 	}
 	if m.Host != "" {
 		r.Manifest = &status.Version{Serial: s.document.Envelope.Serial, Digest: s.document.Envelope.Digest, Rev: s.document.Envelope.Rev}
 	}
 	r.Stale = int64(f.Layout.Stale(m, time.Now()).Seconds())
+	r.Pending, _ = f.Layout.PendingCommit()
+	r.Undone, _ = f.Layout.Undone()
+	var svids []*florete.SVID
 	for _, p := range r.Paths {
 		r.Connections += p.Live
 	}
+	r.Draining = f.older.report(f.Socket)
 	for _, n := range m.Needs {
 		state, _ := f.Layout.NeedState(n.ID) // what cannot be read is shown as nothing
 		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: state})
@@ -39,9 +46,13 @@ func (f *forwarder) status() status.Report {
 			continue
 		}
 		if id, err := n.CertID(); err == nil {
-			r.Identities = append(r.Identities, status.Identity{ID: id, Expires: expires(s.identities.SVID(id))})
+			svid := s.identities.SVID(id)
+			svids = append(svids, svid)
+			r.Identities = append(r.Identities, status.Identity{ID: id, Expires: expires(svid)})
 		}
 	}
+	r.Fallbacks = f.pool.Fallbacks()
+	r.Ending = florete.Ending(svids, s.identities.Trust, time.Now())
 	for _, p := range m.Forwarder.Publish {
 		svid := s.identities.SVID(p.ID)
 		allow := []florete.ID{}
@@ -80,7 +91,7 @@ func (f *forwarder) report(old, s *snapshot) {
 			f.Log.Warn("problem", "error", p)
 		}
 	}
-	if f.watched {
+	if f.within > 0 {
 		f.notify(daemon.SdNotifyWatchdog)
 	}
 	switch {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -105,6 +107,28 @@ func TestResetAfterHalfClose(t *testing.T) {
 			raw.Control(func(fd uintptr) { soerr, _ = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ERROR) })
 			return soerr != 0
 		})
+	})
+}
+
+// TestIdle: once nobody waits for a connection in which nothing happens, bytes, ends and
+// resets pass as before, and again.
+func TestIdle(t *testing.T) {
+	ways(t, func(t *testing.T, a, b *net.TCPConn) {
+		for range 2 {
+			send(t, b, a, "question")
+			send(t, a, b, "answer")
+			agenttest.WaitFor(t, "both ends to be idle", func() bool {
+				b := make([]byte, 1<<20)
+				stacks := string(b[:runtime.Stack(b, true)])
+				overTCP := strings.Contains(stacks, "tcpstream.(*Stream).Peek")
+				return !strings.Contains(stacks, "carryFromLocal") && (overTCP || !strings.Contains(stacks, "carryToLocal"))
+			})
+		}
+		a.CloseWrite()
+		wantEOF(t, b)
+		send(t, a, b, "more")
+		rst(b)
+		wantReset(t, a)
 	})
 }
 

@@ -328,19 +328,21 @@ func TestUDPUpstreamIsGone(t *testing.T) {
 	c := newUDPCluster(t, at)
 	c.start(t)
 	conn := dialUDP(t, c.Local)
-	for round := range int64(2) {
+	for range 2 {
 		server := echoUDPAt(t, at, nil)
 		agenttest.WaitFor(t, "an answer", func() bool { return reachesUDP(conn) })
 		server.Close()
+		before := report(t, c.Laptop).Refusals["upstream-refused"]
+		beforeUrsula := report(t, c.Ursula).Refusals["upstream-refused"]
 		began := time.Now()
 		conn.Write([]byte("ping"))
-		refusals(t, c.Laptop, "upstream-refused", round+1)
+		refusals(t, c.Laptop, "upstream-refused", before+1)
 		for range 20 {
 			conn.Write([]byte("ping"))
 			time.Sleep(time.Millisecond)
 		}
-		refusals(t, c.Ursula, "upstream-refused", round+1)
-		n := report(t, c.Laptop).Refusals["upstream-refused"] - round
+		refusals(t, c.Ursula, "upstream-refused", beforeUrsula+1)
+		n := report(t, c.Laptop).Refusals["upstream-refused"] - before
 		if most := 1 + int64(time.Since(began)/time.Second); n > most {
 			t.Errorf("%d refusals of 21 datagrams, want %d, one in a second", n, most)
 		}

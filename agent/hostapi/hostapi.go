@@ -10,6 +10,7 @@
 // and the one to administer:
 //
 //	POST /refetch?need=ID  activation requests the need again, within ten seconds
+//	POST /rotate?need=ID   it requests another secret, and the former one ends
 //
 // It reads the journals of Florete's units, of services that this host publishes
 // and of units that its needs notify, and no others. Who may connect is the
@@ -76,7 +77,8 @@ func ReadHandler(c Config) http.Handler {
 func AdminHandler(c Config) http.Handler {
 	h := &handler{Config: c}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /refetch", h.refetch)
+	mux.HandleFunc("POST /refetch", h.act(Refetch, Again))
+	mux.HandleFunc("POST /rotate", h.act(Rotate, AnotherSecret))
 	return h.named(http.NewCrossOriginProtection().Handler(mux))
 }
 

@@ -49,7 +49,7 @@ func newHost(t *testing.T, journal string) *host {
 func (h *host) ask(method, path string, header ...string) (int, string, error) {
 	h.Helper()
 	url := h.url
-	if strings.HasPrefix(path, "/refetch") {
+	if strings.HasPrefix(path, "/refetch") || strings.HasPrefix(path, "/rotate") {
 		url = h.admin
 	}
 	req, err := http.NewRequestWithContext(h.Context(), method, url+path, nil)
@@ -160,6 +160,9 @@ func TestRefuses(t *testing.T) {
 	h.want(400, `lines "1000000": want 1 to 10000`, "GET", "/journal/outline?lines=1000000")
 	h.want(400, `lines "-f"`, "GET", "/journal/outline?lines=-f")
 	h.want(404, `no such need "../x": this host has cert-node, cert-service-outline`, "POST", "/refetch?need=../x")
+	h.want(404, `no such need "x"`, "POST", "/rotate?need=x")
+	h.want(400, `need "cert-node": no secret to rotate`, "POST", "/rotate?need=cert-node")
+	h.want(403, "", "POST", "/rotate?need=cert-node", "Origin", "https://elsewhere.example")
 	h.want(400, `follow "yes": want 1`, "GET", "/journal/outline?follow=yes")
 	h.want(405, "", "GET", "/refetch?need=cert-node")
 	h.want(403, "", "POST", "/refetch?need=cert-node", "Origin", "https://elsewhere.example")
@@ -175,6 +178,23 @@ func TestRefuses(t *testing.T) {
 		h.want(404, "", "GET", path)
 	}
 	h.want(404, "", "POST", "/refetch?need=cert-node")
+	h.want(404, "", "POST", "/rotate?need=cert-node")
+}
+
+// TestRotate: the request is another file than one to fetch again.
+func TestRotate(t *testing.T) {
+	dir := t.TempDir()
+	m := florete.Manifest{Needs: []florete.Need{{ID: "oidc-outline", Kind: "oidc"}}}
+	for _, leave := range []func(florete.Manifest, string, string) error{hostapi.Rotate, hostapi.Refetch} {
+		if err := leave(m, dir, "oidc-outline"); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{florete.RotateFile("oidc-outline"), "oidc-outline"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestInstance: journals of the host's other cluster are not for those of this one.

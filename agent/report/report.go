@@ -24,35 +24,47 @@ type Config struct {
 	Units func(ctx context.Context, names []string) ([]units.Unit, error)
 }
 
+// Collector collects reports, one at a time. Documents that have not changed are not
+// decoded again.
+type Collector struct {
+	Config
+	manifest florete.Document
+	policy   florete.Envelope
+	provides []string // by that policy
+}
+
 // Collect returns the report of this host. What cannot be read is left out.
-func Collect(ctx context.Context, c Config) florete.HostReport {
+func (c *Collector) Collect(ctx context.Context) florete.HostReport {
 	r := florete.HostReport{
 		Sent: florete.TimeOf(time.Now()), Release: florete.Version(), Format: florete.NewestFormat,
 		Documents: []florete.ReportedDocument{}, Needs: []florete.ReportedNeed{}, Units: []florete.ReportedUnit{},
 		Facts: facts.Find(string(c.Layout), c.Declared), Forwarder: forwarder(ctx, c.Socket),
 	}
 	r.Closure, _ = c.Layout.ClosureError()
-	for _, kind := range []string{florete.DocManifest, florete.DocPolicy} {
-		d, err := florete.Read(florete.Current(c.Layout.Documents()), kind)
-		if err != nil {
-			continue
-		}
-		e := d.Envelope
-		r.Documents = append(r.Documents, florete.ReportedDocument{Kind: kind, Serial: e.Serial, Digest: e.Digest, Rev: e.Rev})
-		m := d.Manifest()
-		for _, n := range m.Needs {
+	r.Pending, _ = c.Layout.PendingCommit()
+	r.Undone, _ = c.Layout.Undone()
+	if m, err := c.Layout.Refresh(c.manifest); err == nil {
+		c.manifest = m
+		r.Documents = append(r.Documents, florete.ReportedOf(m.Envelope))
+		for _, n := range m.Manifest().Needs {
 			r.Needs = append(r.Needs, need(c.Layout, n))
 		}
-		if kind == florete.DocManifest {
-			r.Units = append(r.Units, c.units(ctx, m)...)
+	}
+	if e, err := florete.ReadEnvelope(florete.Current(c.Layout.Documents()), florete.DocPolicy); err == nil {
+		if e != c.policy { // of thousands of hosts it is large
+			c.policy, c.provides = e, c.Layout.Provides()
 		}
+		r.Documents = append(r.Documents, florete.ReportedOf(e))
+	}
+	if len(r.Documents) > 0 {
+		r.Units = append(r.Units, c.units(ctx)...)
 	}
 	return r
 }
 
 func need(l florete.Layout, n florete.Need) florete.ReportedNeed {
 	s, err := l.NeedState(n.ID)
-	r := florete.ReportedNeed{ID: n.ID, Kind: n.Kind, State: s.State, Since: s.StateSince, Expires: s.Expires, Error: s.Error}
+	r := florete.ReportedNeed{ID: n.ID, Kind: n.Kind, State: s.State, Since: s.StateSince, Fulfilled: s.Fulfilled, Expires: s.Expires, Rotations: s.Rotations, Error: s.Error}
 	if err != nil || s.State == "" {
 		r.State = florete.NeedWaiting
 	}
@@ -64,18 +76,18 @@ func forwarder(ctx context.Context, socket string) *florete.ReportedForwarder {
 	if err != nil {
 		return nil
 	}
-	f := &florete.ReportedForwarder{State: s.State, Connections: s.Connections, Refusals: map[string]int64{}, Problems: append([]string{}, s.Problems...)}
+	f := &florete.ReportedForwarder{State: s.State, Connections: s.Connections, Refusals: map[string]int64{}, Problems: append([]string{}, s.Problems...), Ending: s.Ending, Fallbacks: s.Fallbacks}
 	maps.Copy(f.Refusals, s.Refusals)
 	return f
 }
 
 // units are those that the host should have and that do not run.
-func (c Config) units(ctx context.Context, m florete.Manifest) (bad []florete.ReportedUnit) {
-	list := c.Units
+func (c *Collector) units(ctx context.Context) (bad []florete.ReportedUnit) {
+	list := c.Config.Units
 	if list == nil {
 		list = units.List
 	}
-	wanted := units.Wanted(c.Instance, c.Layout, m)
+	wanted := units.Wanted(c.Instance, c.manifest.Manifest(), c.provides)
 	all, err := list(ctx, slices.Sorted(maps.Keys(wanted)))
 	if err != nil {
 		return nil

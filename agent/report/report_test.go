@@ -3,6 +3,7 @@ package report_test
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ import (
 // TestCollect: documents, needs and units of a host whose forwarder does not run.
 func TestCollect(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.RefusingTCP(t))
-	config := report.Config{
+	collector := report.Collector{Config: report.Config{
 		Layout: c.Laptop.Layout, Socket: c.Laptop.Socket(), Declared: t.TempDir(),
 		Units: func(_ context.Context, names []string) (all []units.Unit, err error) {
 			for _, n := range names {
@@ -35,8 +36,17 @@ func TestCollect(t *testing.T) {
 			}
 			return all, nil
 		},
+	}}
+	commit := `{"id":"k3f9","documents":[{"kind":"manifest","serial":4000000000,"digest":"","rev":""}],"before":[],"deadline":1784011430}`
+	for _, path := range []string{c.Laptop.Layout.CommitFile(), c.Laptop.Layout.UndoneFile()} {
+		if err := os.WriteFile(path, []byte(commit), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	r := report.Collect(t.Context(), config)
+	r := collector.Collect(t.Context())
+	if r.Pending == nil || r.Pending.ID != "k3f9" || r.Undone == nil || r.Undone.Documents[0].Serial != 4000000000 {
+		t.Errorf("pending %v, undone %v", r.Pending, r.Undone)
+	}
 	m, err := c.Laptop.Layout.Manifest()
 	if err != nil {
 		t.Fatal(err)
@@ -71,15 +81,16 @@ func TestForwarder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	fallbacks := []florete.Fallback{{Forwarder: florete.Addresses{"192.0.2.1:4610"}, Reason: "no answer over UDP"}}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		status.Serve(ctx, ln, func() status.Report { return status.Report{State: "running", Connections: 3} })
+		status.Serve(ctx, ln, func() status.Report { return status.Report{State: "running", Connections: 3, Fallbacks: fallbacks} })
 	}()
 	defer func() { cancel(); <-served }()
-	r := report.Collect(t.Context(), report.Config{Layout: florete.Layout(t.TempDir()), Socket: socket})
-	if r.Forwarder == nil || r.Forwarder.State != "running" || r.Forwarder.Connections != 3 {
+	r := (&report.Collector{Config: report.Config{Layout: florete.Layout(t.TempDir()), Socket: socket}}).Collect(t.Context())
+	if r.Forwarder == nil || r.Forwarder.State != "running" || r.Forwarder.Connections != 3 || len(r.Forwarder.Fallbacks) != 1 || r.Forwarder.Fallbacks[0].Reason != fallbacks[0].Reason {
 		t.Fatalf("%+v", r.Forwarder)
 	}
 	b, err := json.Marshal(r)
@@ -90,7 +101,7 @@ func TestForwarder(t *testing.T) {
 
 // TestNothing: a host without documents reports too.
 func TestNothing(t *testing.T) {
-	r := report.Collect(t.Context(), report.Config{Layout: florete.Layout(t.TempDir())})
+	r := (&report.Collector{Config: report.Config{Layout: florete.Layout(t.TempDir())}}).Collect(t.Context())
 	if len(r.Documents) != 0 || r.Needs == nil || r.Units == nil {
 		t.Errorf("%+v", r)
 	}

@@ -28,6 +28,25 @@ func Print(w io.Writer, r Report, now time.Time) error {
 	if r.Stale > 0 {
 		fmt.Fprintf(&out, "stale: no provider has answered about this host's documents for %s: they may be outdated: flor doctor\n", time.Duration(r.Stale)*time.Second)
 	}
+	if c := r.Pending; c != nil {
+		fmt.Fprintf(&out, "pending: %s goes back %s, unless from a new login: flor sync --confirm %s\n", printable.Text(c.String()), relative(c.Deadline.Time, now), printable.Text(c.ID))
+	}
+	if c := r.Undone; c != nil {
+		fmt.Fprintf(&out, "undone: %s went back %s, for nobody confirmed it: publish what is right\n", printable.Text(c.String()), relative(c.Deadline.Time, now))
+	}
+	for _, c := range r.Ending {
+		fmt.Fprintf(&out, "ending: the %s certificate %s ends on %s: flor doctor\n", printable.Text(c.Part), printable.Text(c.Name), c.Ends.UTC().Format(time.DateOnly))
+	}
+	for _, x := range r.Fallbacks {
+		fmt.Fprintf(&out, "over TCP: %s, %s: %s; QUIC is tried %s: flor doctor\n",
+			printable.Text(strings.Join(x.Forwarder, "|")), relative(x.Since.Time, now), printable.Text(x.Reason), relative(x.Retry.Time, now))
+	}
+	for _, d := range r.Draining {
+		fmt.Fprintf(&out, "draining: process %d, %d connections, until they end\n", d.Process, d.Connections)
+	}
+	if r.Unconfined != "" {
+		fmt.Fprintf(&out, "unconfined: %s\n", printable.Text(r.Unconfined))
+	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(&out, "problem: %s\n", printable.Text(p))
 	}
@@ -106,13 +125,13 @@ func tables(r Report, now time.Time) []*table {
 }
 
 func peerConnections(rows []usage.Row) *table {
-	t := &table{head: []string{"", "CONNECTION TO", "OF", "FORWARDER", "STREAMS", "EVER"}}
+	t := &table{head: []string{"", "CONNECTION TO", "OF", "FORWARDER", "OVER", "STREAMS", "EVER"}}
 	for _, l := range rows {
 		used := fmt.Sprintf("%d of %d", l.Streams, l.Allowed)
 		if l.Full {
 			used += ", no more are let in"
 		}
-		t.row(string(l.Direction), l.Target.Short(), l.Caller.Short(), l.Remote, used, fmt.Sprint(l.Opened))
+		t.row(string(l.Direction), l.Target.Short(), l.Caller.Short(), l.Remote, string(l.Transport), used, fmt.Sprint(l.Opened))
 	}
 	return t
 }

@@ -12,21 +12,35 @@ import (
 
 // Report is the answer to GET /status. Fields are only ever added.
 type Report struct {
-	Host            string      `json:"host"`
-	Cluster         string      `json:"cluster"`
-	State           string      `json:"state"` // "waiting" until the node's identity is there, then "running"
-	Manifest        *Version    `json:"manifest,omitempty"`
-	Problems        []string    `json:"problems"`        // what could not be put in force
-	Stale           int64       `json:"stale,omitempty"` // seconds without an answer about the documents, when too many
-	Identities      []Identity  `json:"identities"`
-	Needs           []Need      `json:"needs"`
-	Listen          []string    `json:"listen"` // UDP
-	Published       []Published `json:"published"`
-	Reachable       []Reachable `json:"reachable"`
-	SOCKS           []SOCKS     `json:"socks"`
-	Connections     int64       `json:"connections"`     // live, and UDP sessions, both sides
-	PeerConnections []usage.Row `json:"peerConnections"` // between forwarders
+	Host            string                      `json:"host"`
+	Cluster         string                      `json:"cluster"`
+	State           string                      `json:"state"` // "waiting" until the node's identity is there, then "running"
+	Manifest        *Version                    `json:"manifest,omitempty"`
+	Problems        []string                    `json:"problems"`          // what could not be put in force
+	Stale           int64                       `json:"stale,omitempty"`   // seconds without an answer about the documents, when too many
+	Pending         *florete.Commit             `json:"pending,omitempty"` // goes back unless it is confirmed
+	Undone          *florete.Commit             `json:"undone,omitempty"`  // went back, and nothing newer is in force
+	Ending          []florete.EndingCertificate `json:"ending,omitempty"`  // what a person has to sign anew
+	Fallbacks       []florete.Fallback          `json:"fallbacks,omitempty"`
+	Unconfined      string                      `json:"unconfined,omitempty"` // why the agent could open other files than a forwarder's
+	Identities      []Identity                  `json:"identities"`
+	Needs           []Need                      `json:"needs"`
+	Listen          []string                    `json:"listen"`
+	Published       []Published                 `json:"published"`
+	Reachable       []Reachable                 `json:"reachable"`
+	SOCKS           []SOCKS                     `json:"socks"`
+	Connections     int64                       `json:"connections"`     // live, and UDP sessions, both sides
+	PeerConnections []usage.Row                 `json:"peerConnections"` // between forwarders
+	Draining        []Draining                  `json:"draining,omitempty"`
+	Handshakes      []usage.Handshakes          `json:"handshakes"` // of those that there were
 	metrics.Summary
+}
+
+// Draining is a process that this one has taken over from, and what it carries still.
+type Draining struct {
+	Process         int         `json:"process"` // the first one since the unit started is 0
+	Connections     int64       `json:"connections"`
+	PeerConnections []usage.Row `json:"peerConnections"`
 }
 
 // Version names the manifest in force.

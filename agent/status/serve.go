@@ -9,14 +9,20 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 )
 
 // timeout bounds a request on either side.
 const timeout = 5 * time.Second
 
+// Beside is the socket next to that of the status, with another word in its name.
+func Beside(socket, word string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(socket, ".sock"), "status") + word + ".sock"
+}
+
 // Listen binds the socket, in place of one whose owner is gone.
-func Listen(socket string) (net.Listener, error) {
+func Listen(socket string) (*net.UnixListener, error) {
 	if c, err := net.Dial("unix", socket); err == nil {
 		c.Close()
 		return nil, fmt.Errorf("status socket %s: another agent serves it", socket)
@@ -24,7 +30,7 @@ func Listen(socket string) (net.Listener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("status socket: %w", err)
 	}
-	ln, err := net.Listen("unix", socket)
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("status socket: %w", err)
 	}

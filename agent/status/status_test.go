@@ -29,6 +29,11 @@ func full() status.Report {
 		Host: "laptop", Cluster: "demo", State: "running", Connections: 1,
 		Manifest:   &status.Version{Serial: 7, Digest: "sha256-x", Rev: "8eeec93"},
 		Problems:   []string{"caller user/carol: no such account"},
+		Unconfined: "landlock: not in force\x1b",
+		Pending:    &florete.Commit{ID: "k3f9", Documents: []florete.ReportedDocument{{Kind: "manifest", Serial: 7}}, Deadline: florete.UnixTime(now.Add(4 * time.Minute).Unix())},
+		Undone:     &florete.Commit{ID: "z2a7", Documents: []florete.ReportedDocument{{Kind: "manifest", Serial: 6}, {Kind: "policy", Serial: 6}}, Deadline: florete.UnixTime(now.Add(-time.Hour).Unix())},
+		Ending:     []florete.EndingCertificate{{Part: "issuing", Name: "demo.flor issuing", Ends: florete.UnixTime(now.Add(90 * 24 * time.Hour).Unix())}},
+		Fallbacks:  []florete.Fallback{{Forwarder: florete.Addresses{"192.0.2.1:4610"}, Since: florete.UnixTime(now.Add(-time.Minute).Unix()), Reason: "no answer over UDP within 1s", Retry: florete.UnixTime(now.Add(9 * time.Second).Unix())}},
 		Identities: []status.Identity{{ID: agenttest.Alice, Expires: &expires}, {ID: agenttest.Bob}},
 		Needs: []status.Need{
 			{ID: "cert-user-alice", Kind: "cert", NeedState: florete.NeedState{State: "fulfilled", Attempts: 1, Next: florete.UnixTime(now.Add(time.Hour).Unix()), Fulfilled: florete.UnixTime(now.Unix())}},
@@ -40,8 +45,8 @@ func full() status.Report {
 		},
 	}
 	r.PeerConnections = []usage.Row{
-		{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
-		{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
+		{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Transport: florete.OverQUIC, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
+		{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Transport: florete.OverTCP, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
 	}
 	r.Summary = metrics.Summary{
 		Paths:          []metrics.Path{{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
@@ -53,6 +58,11 @@ func full() status.Report {
 
 const table = `laptop: running, 1 connections
 cluster demo, manifest 7 8eeec93
+pending: commit k3f9, manifest 7 goes back in 4m0s, unless from a new login: flor sync --confirm k3f9
+undone: commit z2a7, manifest 6, policy 6 went back 1h0m0s ago, for nobody confirmed it: publish what is right
+ending: the issuing certificate demo.flor issuing ends on 2026-10-30: flor doctor
+over TCP: 192.0.2.1:4610, 1m0s ago: no answer over UDP within 1s; QUIC is tried in 9s: flor doctor
+unconfined: landlock: not in force·
 problem: caller user/carol: no such account
 
 IDENTITY    EXPIRES
@@ -69,9 +79,9 @@ service/outline  127.0.0.1:4654  false    user/alice user/bob
 REACHABLE           LISTENER           CALLERS     ENDPOINTS
 dns.demo.flor.rete  127.64.0.1:53/udp  user/alice  192.0.2.1:4610 10.0.0.5:4610|[2001:db8::5]:4610
 
-     CONNECTION TO    OF          FORWARDER       STREAMS                           EVER
-in   service/outline  user/bob    192.0.2.7:4610  2 of 4096                         70
-out  service/outline  user/alice  192.0.2.1:4610  4096 of 4096, no more are let in  5000
+     CONNECTION TO    OF          FORWARDER       OVER  STREAMS                           EVER
+in   service/outline  user/bob    192.0.2.7:4610  quic  2 of 4096                         70
+out  service/outline  user/alice  192.0.2.1:4610  tcp   4096 of 4096, no more are let in  5000
 
      TARGET           CALLER      LIVE  TOTAL  SENT   RECEIVED  DROPPED
 out  service/outline  user/alice  1     3      900 B  5.0 MiB   2

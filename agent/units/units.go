@@ -23,7 +23,7 @@ type Unit struct {
 	Name, Load, Active, Sub string
 	File                    string // "enabled", "disabled", "static", …, or empty
 	Text                    string // of a service, what it reports of itself (sd_notify STATUS=)
-	Log                     string // of one that does not run, the last line of its own log
+	Log                     string // of a service that does not run, by ListLogs: the last line of its own log
 }
 
 // ErrNoSystemd is the error where systemd does not run the host.
@@ -55,21 +55,57 @@ func List(ctx context.Context, names []string) ([]Unit, error) {
 			if p, err := conn.GetServicePropertyContext(ctx, u.Name, "StatusText"); err == nil {
 				u.Text, _ = p.Value.Value().(string)
 			}
-			if u.Active != "active" {
-				out, _ := exec.CommandContext(ctx, "journalctl", "_SYSTEMD_UNIT="+u.Name, "--lines=1", "--output=cat", "--quiet").Output()
-				u.Log = strings.TrimSpace(string(out))
-			}
 		}
 		units[i] = u
 	}
 	return units, nil
 }
 
+// Start starts a unit and returns when it is ready.
+func Start(ctx context.Context, unit string) error {
+	if !util.IsRunningSystemd() {
+		return fmt.Errorf("%s: start: %w", unit, ErrNoSystemd)
+	}
+	conn, err := dbus.NewSystemConnectionContext(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: start: D-Bus: %w", unit, err)
+	}
+	defer conn.Close()
+	done := make(chan string, 1)
+	if _, err := conn.StartUnitContext(ctx, unit, "replace", done); err != nil {
+		return fmt.Errorf("%s: start: %w: install this host's newest programs", unit, err)
+	}
+	select {
+	case result := <-done:
+		if result != "done" {
+			return fmt.Errorf("%s: start: systemd's job ended with %q: see journalctl -u %s", unit, result, unit)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s: start: %w", unit, ctx.Err())
+	}
+}
+
+// ListLogs is List with what the journal has of services that do not run, which takes long.
+func ListLogs(ctx context.Context, names []string) ([]Unit, error) {
+	units, err := List(ctx, names)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for i, u := range units {
+		if u.Active != "active" && strings.HasSuffix(u.Name, ".service") {
+			out, _ := exec.CommandContext(ctx, "journalctl", "_SYSTEMD_UNIT="+u.Name, "--lines=1", "--output=cat", "--quiet").Output()
+			units[i].Log = strings.TrimSpace(string(out))
+		}
+	}
+	return units, err
+}
+
 // Wanted are the units that the host of a manifest should have, and whether each must be
-// installed: documents from the network bring none, and NixOS keeps names itself.
-func Wanted(i florete.Instance, l florete.Layout, m florete.Manifest) map[string]bool {
-	wanted := map[string]bool{i.Unit("activate.service"): true, i.Unit("refresh.timer"): true, i.Unit("hosts-file.service"): false}
-	for _, kind := range l.Provides() {
+// installed: documents from the network bring none, and NixOS keeps names itself. It
+// provides kinds of needs.
+func Wanted(i florete.Instance, m florete.Manifest, provides []string) map[string]bool {
+	wanted := map[string]bool{i.Unit("activate.service"): true, i.Unit("refresh.timer"): true, i.Unit("hosts-file.service"): false, i.Unit("rollback.path"): false}
+	for _, kind := range provides {
 		wanted[i.Unit("provider-"+kind+".service")] = true
 	}
 	for _, n := range m.Needs {

@@ -160,7 +160,7 @@ func TestPostinst(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	told, err := os.ReadFile(filepath.Join(dir, "systemctl.told"))
-	if err != nil || !strings.Contains(string(told), "try-restart florete-agent.service\n") {
+	if err != nil || !strings.Contains(string(told), "try-reload-or-restart florete-agent.service\n") {
 		t.Errorf("%v: after a unit that did not start:\n%s", err, told)
 	}
 }

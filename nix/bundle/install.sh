@@ -169,8 +169,8 @@ switch() {
 		# shellcheck disable=SC2046,SC2086 # names of units hold no space
 		start start $(enabled "$new/units" | grep -E '\.(path|socket|timer)$')
 		start restart "$name-activate.service" "$name-guard.service" "$name-hosts-file.service"
-		# The agent is there when it has an identity, which may be never.
-		start --no-block try-restart "$name-agent.service"
+		# The agent is there when it has an identity, which may be never. A new process takes over.
+		start --no-block try-reload-or-restart "$name-agent.service"
 		[ ! -e "$new/units/$name-host.service" ] || start try-restart "$name-host.service"
 		if [ -e "/etc/$name/provider.hujson" ] && [ -e "$new/units/$name-provider.target" ]; then
 			start --no-block restart "$name-provider.target"

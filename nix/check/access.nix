@@ -23,6 +23,8 @@ let
     when
     ;
 
+  inherit (import ../reserved.nix) leads;
+
   # A role with a reference to nothing was reported for that.
   reaches =
     n: r:
@@ -39,6 +41,7 @@ let
           "operator"
         ]
         && !dangling
+        && (clean.providers.config.hosts == [ ] || !leads r)
       )
       [
         (fault {

@@ -13,6 +13,7 @@ let
     elem
     filter
     head
+    length
     map
     ;
   inherit (lib)
@@ -25,6 +26,7 @@ let
     user
     when
     ;
+  inherit (import ../lib.nix) distinct;
   all = import ../kinds;
 
   providers =
@@ -32,12 +34,22 @@ let
       kind:
       let
         k = all.${kind};
+        hosts = distinct clean.providers.${kind}.hosts;
         reasons = k.reasons clean;
         required = filter (n: k.settings.${n} ? required) (attrNames k.settings);
         others = concatStringsSep "" (map (n: "${n} = ${k.settings.${n}.hint}; ") required);
       in
-      host "providers.${kind}.hosts" clean.providers.${kind}.hosts
-      ++ when (k ? reasons && clean.providers.${kind}.hosts == [ ] && reasons != [ ]) [
+      host "providers.${kind}.hosts" hosts
+      ++ when (k ? alone && length hosts > 1) [
+        (fault {
+          id = "FL062";
+          place = "providers.${kind}.hosts";
+          problem = "its hosts share no store, and ${k.alone}: found";
+          value = concatStringsSep ", " hosts;
+          remedy = "choose one: providers.${kind}.hosts = [ ${show (head hosts)} ];";
+        })
+      ]
+      ++ when (k ? reasons && hosts == [ ] && reasons != [ ]) [
         (fault {
           id = "FL031";
           place = "providers.${kind}";
@@ -89,7 +101,7 @@ providers
 ++ trust
 ++ hostGroups
 ++ names "roles" "role" clean.roles {
-  node = "{ serviceGroups = [ \"control-plane\" ]; }";
+  node = "{ services = [ ]; }";
   operator = "{ serviceGroups = [ \"control-plane\" \"control-plane-write\" ]; }";
 }
 ++ names "serviceGroups" "group" clean.serviceGroups {

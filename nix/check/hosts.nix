@@ -40,7 +40,9 @@ let
   address = import ../address.nix;
   addresses = import ./addresses.nix arguments;
   needs = import ./needs.nix arguments;
+  transports = import ./transports.nix arguments;
   names = import ../names.nix;
+  transport = import ../transport.nix;
 
   # Hosts that share something with an earlier one: name → what the earlier one is called.
   # Looked for once, over all hosts.
@@ -84,14 +86,27 @@ let
         protocol = "tcp";
         inherit (h.provider.${kind}) port;
       }) h.kinds
-      ++ when (any (s: t.services.${s}.published) h.services) [
-        {
-          what = "the forwarder";
-          attribute = "forwarderPort";
-          protocol = "udp";
-          port = h.forwarderPort;
-        }
-      ]
+      ++ when (any (s: t.services.${s}.published) h.services) (
+        map
+          (on: {
+            what = "the forwarder";
+            attribute = "forwarderPort";
+            inherit (on) protocol;
+            port = h.forwarderPort;
+          })
+          (
+            filter (on: transport.listens on.over h) [
+              {
+                over = "quic";
+                protocol = "udp";
+              }
+              {
+                over = "tcp";
+                protocol = "tcp";
+              }
+            ]
+          )
+      )
     );
 
   # Services that rely on their port of 127.0.0.1.
@@ -226,6 +241,7 @@ mapAttrs (
   ++ ports n h
   ++ listeners n h
   ++ covered n h
+  ++ transports n h
   ++ needs n
   ++ capabilities n h
 ) clean.hosts

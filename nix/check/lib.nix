@@ -18,6 +18,7 @@ let
     ;
   inherit (import ../lib.nix) isInvalid when;
   inherit (import ../fault.nix) fault;
+  names = import ../names.nix;
   inherit (import ../text.nix)
     password
     secret
@@ -170,7 +171,30 @@ in
   # host, service, user, role, group :: String -> [String] -> [Fault]
   host = unknown "FL010" "host" t.hosts;
   service =
-    place: concatMap (n: map (f: whole f n) (unknown "FL011" "service" t.services place [ n ]));
+    let
+      instead = {
+        ${names.cache} =
+          "serviceGroups = [ \"nix-cache\" ]; for who reads there, \"nix-cache-write\" for who adds paths";
+        ${names.control} =
+          "serviceGroups = [ \"control-plane\" ]; for who reads there, \"control-plane-write\" for who acts";
+      };
+    in
+    place:
+    concatMap (
+      n:
+      if instead ? ${n} then
+        [
+          (fault {
+            id = "FL005";
+            inherit place;
+            problem = "reserved name";
+            value = show n;
+            remedy = "write ${instead.${n}}";
+          })
+        ]
+      else
+        map (f: whole f n) (unknown "FL011" "service" t.services place [ n ])
+    );
   user = unknown "FL012" "user" t.users;
   role = unknown "FL013" "role" t.roles;
   group = unknown "FL014" "group" t.serviceGroups;

@@ -123,6 +123,28 @@ let
       })
     ];
 
+  # Headers of requests need a protocol that has requests, a header before the bytes one that
+  # has connections.
+  identity =
+    n: s:
+    let
+      given = "protocol = ${show s.protocol}";
+    in
+    when (s.identity == "http" && s.protocol == "tcp") (
+      excluded "write protocol = \"http\";, or identity = \"proxy-v2\";" "services.${n}.identity" given
+    )
+    ++ when (s.identity != "none" && s.protocol == "udp") (
+      excluded "take it out: callers of datagrams are looked up, flor whois --udp"
+        "services.${n}.identity"
+        given
+    );
+
+  limits =
+    n: s:
+    when (s.visibility == "host" && (import ../limits.nix).any s.limits) (
+      excluded "take them out: nobody reaches it" "services.${n}.limits" "visibility = \"host\""
+    );
+
   # The name that people type, see RFC 1035 section 2.3.4.
   dialled =
     n:
@@ -205,6 +227,8 @@ mapAttrs
       ++ where n s
       ++ port n s
       ++ protocol n s
+      ++ identity n s
+      ++ limits n s
       ++ dialled n
       ++ tlsName n s
       ++ ingress n s

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/tests/kit"
 )
 
 // since are the formats of the attributes that a document has, by the schemas.
-func (v validator) since(at place, value any, found func(florete.Format)) {
-	at = v.follow(at)
-	if text, ok := at.s["since"].(string); ok {
+func (v validator) since(at kit.Place, value any, found func(florete.Format)) {
+	at = v.Follow(at)
+	if text, ok := at.Schema["since"].(string); ok {
 		f, err := florete.ParseFormat(text)
 		if err != nil {
 			panic(err)
@@ -22,9 +23,9 @@ func (v validator) since(at place, value any, found func(florete.Format)) {
 	below := func(value any, steps ...string) {
 		next := at
 		for _, s := range steps {
-			next = next.child(s)
+			next = next.Child(s)
 		}
-		if next.s != nil {
+		if next.Schema != nil {
 			v.since(next, value, found)
 		}
 	}
@@ -44,7 +45,7 @@ func (v validator) since(at place, value any, found func(florete.Format)) {
 // TestFormat: an envelope has the newest format among its body's attributes, and none is
 // newer than what this release understands.
 func TestFormat(t *testing.T) {
-	v := validator{schemas(t)}
+	v := validator{kit.Validator{All: schemas(t)}}
 	envelopes, err := filepath.Glob("../../tests/golden/compiler/*/expected/*/*.envelope.json")
 	if err != nil || len(envelopes) < 20 {
 		t.Fatalf("%d envelopes, %v", len(envelopes), err)
@@ -65,7 +66,7 @@ func TestFormat(t *testing.T) {
 		read(path, &e)
 		read(filepath.Join(filepath.Dir(path), e.Kind+".json"), &body)
 		want := florete.Format{Major: 1}
-		v.since(place{e.Kind, v.all[e.Kind]}, body, func(f florete.Format) {
+		v.since(kit.Place{File: e.Kind, Schema: v.All[e.Kind]}, body, func(f florete.Format) {
 			if f.Newer(want) {
 				want = f
 			}

@@ -23,7 +23,7 @@ func TestInstance(t *testing.T) {
 		}
 		for name, text := range units {
 			want, got := others.Replace(documents.ReplaceAllString(text, "")), documents.ReplaceAllString(blue[host][others.Replace(name)], "")
-			if commands := strings.Count(want, "\nExecStart="); strings.Count(got, ` --instance="blue"`) != commands {
+			if commands := strings.Count(want, "\nExecStart=") + strings.Count(want, "\nExecReload="); strings.Count(got, ` --instance="blue"`) != commands {
 				t.Errorf("%s: %s does not tell its %d commands:\n%s", host, name, commands, got)
 			}
 			if got = strings.ReplaceAll(got, ` --instance="blue"`, ""); got != want {

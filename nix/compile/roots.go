@@ -31,7 +31,7 @@ func CheckRoots(roots []string, trustDomain string, now time.Time) []Fault {
 			case now.Before(c.NotBefore):
 				refuse("FL052", "the certificate is not valid before", c.NotBefore.Format(day), "look at this machine's clock, or list it later")
 			}
-			if !now.After(c.NotAfter) && florete.EndsSoon(c, now) {
+			if !now.After(c.NotAfter) && florete.RootEnds(c, now) {
 				faults = append(faults, Fault{"FL056", "warning", fmt.Sprintf("trust.roots[%d]", i), "the certificate ends on", c.NotAfter.Format(time.DateOnly),
 					"make a new root with florctl ca init, and list both while hosts change over"})
 			}

@@ -11,9 +11,12 @@ import (
 	"testing"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/tests/kit"
 )
 
-type schema = map[string]any
+type schema = kit.Schema
+
+type validator struct{ kit.Validator }
 
 func schemas(t *testing.T) map[string]schema {
 	t.Helper()
@@ -35,25 +38,25 @@ func schemas(t *testing.T) map[string]schema {
 // TestSchemaIsTheTypes: schemas and Go types have the same fields, and require the
 // same ones, all the way down.
 func TestSchemaIsTheTypes(t *testing.T) {
-	v := validator{schemas(t)}
+	v := validator{kit.Validator{All: schemas(t)}}
 	for name, typ := range map[string]reflect.Type{
 		"manifest": reflect.TypeFor[florete.Manifest](),
 		"policy":   reflect.TypeFor[florete.Policy](),
 		"envelope": reflect.TypeFor[florete.Envelope](),
 	} {
-		v.same(t, name, place{name, v.all[name]}, typ)
+		v.same(t, name, kit.Place{File: name, Schema: v.All[name]}, typ)
 	}
 }
 
-func (v validator) same(t *testing.T, path string, at place, typ reflect.Type) {
-	at = v.follow(at)
+func (v validator) same(t *testing.T, path string, at kit.Place, typ reflect.Type) {
+	at = v.Follow(at)
 	switch typ.Kind() {
 	case reflect.Slice:
 		if typ != reflect.TypeFor[json.RawMessage]() {
-			v.same(t, path+"[]", at.child("items"), typ.Elem())
+			v.same(t, path+"[]", at.Child("items"), typ.Elem())
 		}
 	case reflect.Map:
-		v.same(t, path+".*", at.child("additionalProperties"), typ.Elem())
+		v.same(t, path+".*", at.Child("additionalProperties"), typ.Elem())
 	case reflect.Struct:
 		if _, text := reflect.New(typ).Interface().(interface{ UnmarshalText([]byte) error }); text {
 			return
@@ -65,12 +68,12 @@ func (v validator) same(t *testing.T, path string, at place, typ reflect.Type) {
 			if option == "" {
 				required = append(required, name)
 			}
-			if _, ok := at.s["properties"].(schema)[name]; ok {
-				v.same(t, path+"."+name, at.child("properties").child(name), f.Type)
+			if _, ok := at.Schema["properties"].(schema)[name]; ok {
+				v.same(t, path+"."+name, at.Child("properties").Child(name), f.Type)
 			}
 		}
-		compare(t, path+": properties", slices.Sorted(maps.Keys(at.s["properties"].(schema))), fields)
-		compare(t, path+": required", stringList(at.s["required"]), required)
+		compare(t, path+": properties", slices.Sorted(maps.Keys(at.Schema["properties"].(schema))), fields)
+		compare(t, path+": required", kit.Strings(at.Schema["required"]), required)
 	}
 }
 
@@ -85,7 +88,7 @@ func compare(t *testing.T, what string, got, want []string) {
 // TestGoldenDocumentsMatchSchemas, and no longer do after any one change that the
 // schemas are there to find.
 func TestGoldenDocumentsMatchSchemas(t *testing.T) {
-	v := validator{schemas(t)}
+	v := validator{kit.Validator{All: schemas(t)}}
 	seen := map[string]int{}
 	for name, files := range evaluate() {
 		for host, kinds := range files["topology.nix"].Documents {
@@ -95,18 +98,18 @@ func TestGoldenDocumentsMatchSchemas(t *testing.T) {
 					if err := json.Unmarshal([]byte(text), &doc); err != nil {
 						t.Fatal(err)
 					}
-					at := place{kind, v.all[kind]}
-					if err := v.check(at, doc); err != nil {
+					at := kit.Place{File: kind, Schema: v.All[kind]}
+					if err := v.Check(at, doc); err != nil {
 						t.Errorf("%s: %s of %s: %v", name, kind, host, err)
 					}
 					seen[kind]++
 					for key := range doc {
-						if v.check(at, without(doc, key)) == nil {
+						if slices.Contains(kit.Strings(at.Schema["required"]), key) && v.Check(at, without(doc, key)) == nil {
 							t.Errorf("%s: the schema accepts a document without %s", kind, key)
 						}
 					}
 					doc["more"] = true
-					if v.check(at, doc) == nil {
+					if v.Check(at, doc) == nil {
 						t.Errorf("%s: the schema accepts an unknown attribute", kind)
 					}
 				}

@@ -12,6 +12,7 @@ import (
 type Topology struct {
 	Name          string
 	TrustDomain   string
+	Trust         struct{ SigningKeys []string }
 	Hosts         map[string]Host
 	Services      map[string]Service
 	Users         map[string]User
@@ -49,10 +50,12 @@ type Service struct {
 	Published  bool
 	Scope      string
 	Visibility string
-	Protocol   string   // "tcp", "http" or "udp"
-	TLSName    string   // what strangers know it by, where it is public
-	Outside    string   // host:port outside the cluster that it leads to; empty for most
-	Roles      []string // what the service itself may reach
+	Protocol   string                          // "tcp", "http" or "udp"
+	TLSName    string                          // what strangers know it by, where it is public
+	Outside    string                          // host:port outside the cluster that it leads to; empty for most
+	Roles      []string                        // what the service itself may reach
+	Replicas   any                             // how many hosts it runs on, or "all"; nil where they are named
+	Placement  struct{ Capabilities []string } // of those hosts
 }
 
 // User is a person. Without hosts there is nowhere to act.
@@ -62,11 +65,11 @@ type User struct {
 	Hosts []string
 }
 
-// Role is what its holders reach.
-type Role struct{ Services, ServiceGroups []string }
+// Role is what its holders reach, and the capabilities that their hosts must have.
+type Role struct{ Services, ServiceGroups, Requires []string }
 
 // Provider is who answers needs of one kind.
-type Provider struct{ Hosts []string }
+type Provider struct{ Hosts, Requires []string }
 
 // ReadTopology returns the topology of a cluster without faults.
 func ReadTopology(ctx context.Context, src Source) (Topology, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/florete/florete"
@@ -18,8 +19,8 @@ const silent = 16 * time.Minute
 // skew is how far its clock may be off: enrolment proofs live a minute.
 const skew = 30 * time.Second
 
-// soon is how long before the end of a certificate, secret or document it is named.
-const soon = time.Hour
+// late is the part of its lifetime that is left of what should have been renewed.
+const late = 4
 
 // Host is one of the flake, and how it stands.
 type Host struct {
@@ -45,11 +46,13 @@ func Join(s compile.Snapshot, reports map[string]florete.ReceivedReport, now tim
 	for _, name := range slices.Sorted(maps.Keys(s.Topology.Hosts)) {
 		h := Host{Name: name, Notes: []Note{}}
 		if r, ok := reports[name]; ok {
+			h.Received = r.Received
 			report, err := r.Decode()
-			if err != nil {
-				return nil, fmt.Errorf("report of %s: %w", name, err)
+			if err != nil { // it is the host's word: no reason to show nothing of the others
+				h.note("report", "its report cannot be read: %v", err)
+			} else {
+				h.Report = &report
 			}
-			h.Received, h.Report = r.Received, &report
 		}
 		if err := h.examine(s, now); err != nil {
 			return nil, err
@@ -65,8 +68,10 @@ func (h *Host) note(kind, format string, args ...any) {
 
 // examine finds what to note of a host.
 func (h *Host) examine(s compile.Snapshot, now time.Time) error {
-	if h.Report == nil {
+	if h.Received.IsZero() {
 		h.note("silent", "has never reported")
+	}
+	if h.Report == nil {
 		return nil
 	}
 	r := h.Report
@@ -82,7 +87,13 @@ func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 	if r.Closure != nil {
 		h.note("format", "%s", r.Closure.Message)
 	}
-	h.needs(now)
+	if r.Pending != nil {
+		h.note("pending", "%s goes back at %s unless it is confirmed", r.Pending, r.Pending.Deadline.UTC().Format(time.RFC3339))
+	}
+	if r.Undone != nil {
+		h.note("undone", "%s went back, for nobody confirmed it", r.Undone)
+	}
+	h.needs()
 	h.programs()
 	h.capabilities(s.Topology.Hosts[h.Name].Capabilities)
 	return nil
@@ -112,8 +123,9 @@ func (h *Host) behind(documents map[string]compile.Raw) error {
 	return nil
 }
 
-// needs notes what is not fulfilled, and what ends soon.
-func (h *Host) needs(now time.Time) {
+// needs notes what was not fulfilled, and what was about to end, when the host reported.
+func (h *Host) needs() {
+	now := h.Report.Sent.Time
 	for _, n := range h.Report.Needs {
 		switch {
 		case n.State != florete.NeedFulfilled && n.Error != nil:
@@ -122,7 +134,7 @@ func (h *Host) needs(now time.Time) {
 			h.note("need", "need %s is %s", n.ID, n.State)
 		case !n.Expires.IsZero() && n.Expires.Before(now):
 			h.note("expired", "need %s expired at %s", n.ID, n.Expires.UTC().Format(time.RFC3339))
-		case !n.Expires.IsZero() && n.Expires.Before(now.Add(soon)):
+		case !n.Expires.IsZero() && n.Expires.Sub(now) < n.Expires.Sub(n.Fulfilled.Time)/late:
 			h.note("expires", "need %s expires in %s", n.ID, n.Expires.Sub(now).Round(time.Minute))
 		}
 	}
@@ -136,6 +148,16 @@ func (h *Host) programs() {
 	} else {
 		for _, p := range f.Problems {
 			h.note("forwarder", "forwarder: %s", p)
+		}
+		for _, x := range f.Fallbacks {
+			h.note("transport", "reaches the forwarder at %s over TCP since %s: %s: flor doctor there", strings.Join(x.Forwarder, ", "), x.Since.UTC().Format(time.RFC3339), x.Reason)
+		}
+		// Every host sees the same ones; a person acts on those that provide.
+		provides := slices.ContainsFunc(h.Report.Documents, func(d florete.ReportedDocument) bool { return d.Kind == florete.DocPolicy })
+		for _, c := range f.Ending {
+			if provides {
+				h.note("ending", "the %s certificate %q ends on %s: flor doctor there", c.Part, c.Name, c.Ends.UTC().Format(time.DateOnly))
+			}
 		}
 	}
 	for _, u := range h.Report.Units {

@@ -37,7 +37,7 @@ func well(t *testing.T, raw compile.Raw) florete.HostReport {
 	return florete.HostReport{
 		Sent: florete.TimeOf(now), Format: florete.Format{Major: 1, Minor: 1},
 		Documents: []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: e.Serial, Digest: e.Digest}},
-		Needs:     []florete.ReportedNeed{{ID: "cert-node", State: florete.NeedFulfilled, Expires: florete.TimeOf(now.Add(20 * time.Hour))}},
+		Needs:     []florete.ReportedNeed{{ID: "cert-node", State: florete.NeedFulfilled, Fulfilled: florete.TimeOf(now.Add(-4 * time.Hour)), Expires: florete.TimeOf(now.Add(20 * time.Hour))}},
 		Forwarder: &florete.ReportedForwarder{}, Units: []florete.ReportedUnit{{Name: "florete-activate.service", Active: "active", Text: "1/1 needs fulfilled"}},
 		Facts: florete.Facts{Capabilities: []string{"kvm"}},
 	}
@@ -58,6 +58,12 @@ func TestNotes(t *testing.T) {
 		"same content": {func(r *florete.HostReport, _ *time.Time) { *r = with(r, manifest(t, 6, "node"), t) }, ""},
 		"old programs": {func(r *florete.HostReport, _ *time.Time) { r.Format = florete.Format{Major: 1} }, "format: its programs understand formats up to 1.0, its manifest needs 1.1: upgrade them"},
 		"closure":      {func(r *florete.HostReport, _ *time.Time) { r.Closure = &florete.NeedError{Message: "closure: newer"} }, "format: closure: newer"},
+		"pending": {func(r *florete.HostReport, _ *time.Time) {
+			r.Pending = &florete.Commit{ID: "k3f9", Deadline: florete.TimeOf(now)}
+		}, "pending: commit k3f9 goes back at 2026-07-14T06:43:50Z unless it is confirmed"},
+		"undone": {func(r *florete.HostReport, _ *time.Time) {
+			r.Undone = &florete.Commit{ID: "k3f9", Documents: r.Documents}
+		}, "undone: commit k3f9, manifest "},
 		"need": {func(r *florete.HostReport, _ *time.Time) {
 			r.Needs[0].State, r.Needs[0].Error = florete.NeedDenied, &florete.NeedError{Code: "not-granted", Message: "no grant"}
 		}, "need: need cert-node is denied: not-granted: no grant"},
@@ -65,11 +71,24 @@ func TestNotes(t *testing.T) {
 		"expires": {func(r *florete.HostReport, _ *time.Time) {
 			r.Needs[0].Expires = florete.TimeOf(now.Add(10 * time.Minute))
 		}, "expires: need cert-node expires in 10m0s"},
+		"short-lived": {func(r *florete.HostReport, _ *time.Time) {
+			r.Needs[0].Fulfilled, r.Needs[0].Expires = florete.TimeOf(now.Add(-10*time.Second)), florete.TimeOf(now.Add(10*time.Second))
+		}, ""},
 		"expired": {func(r *florete.HostReport, _ *time.Time) {
 			r.Needs[0].Expires = florete.TimeOf(now.Add(-time.Minute))
 		}, "expired: need cert-node expired at "},
 		"no forwarder": {func(r *florete.HostReport, _ *time.Time) { r.Forwarder = nil }, "forwarder: its forwarder does not answer"},
-		"problem":      {func(r *florete.HostReport, _ *time.Time) { r.Forwarder.Problems = []string{"port taken"} }, "forwarder: forwarder: port taken"},
+		"over TCP": {func(r *florete.HostReport, _ *time.Time) {
+			r.Forwarder.Fallbacks = []florete.Fallback{{Forwarder: florete.Addresses{"192.0.2.1:4610"}, Since: florete.UnixTime(1e9), Reason: "no answer over UDP"}}
+		}, "transport: reaches the forwarder at 192.0.2.1:4610 over TCP since 2001-09-09T01:46:40Z: no answer over UDP: flor doctor there"},
+		"ending": {func(r *florete.HostReport, _ *time.Time) {
+			r.Documents = append(r.Documents, florete.ReportedDocument{Kind: florete.DocPolicy})
+			r.Forwarder.Ending = []florete.EndingCertificate{{Part: "issuing", Name: "demo", Ends: florete.UnixTime(1e9)}}
+		}, `ending: the issuing certificate "demo" ends on 2001-09-09: flor doctor there`},
+		"ending, for others to see to": {func(r *florete.HostReport, _ *time.Time) {
+			r.Forwarder.Ending = []florete.EndingCertificate{{Part: "issuing", Name: "demo"}}
+		}, ""},
+		"problem": {func(r *florete.HostReport, _ *time.Time) { r.Forwarder.Problems = []string{"port taken"} }, "forwarder: forwarder: port taken"},
 		"unit": {func(r *florete.HostReport, _ *time.Time) {
 			r.Units[0] = florete.ReportedUnit{Name: "x.service", Active: "failed", Sub: "failed"}
 		}, "unit: x.service is failed (failed)"},
@@ -113,5 +132,45 @@ func TestNeverReported(t *testing.T) {
 	all, err := Join(compile.Snapshot{Topology: compile.Topology{Hosts: map[string]compile.Host{"b": {}, "a": {}}}}, nil, now)
 	if err != nil || len(all) != 2 || all[0].Name != "a" || all[0].Notes[0].Kind != "silent" {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestUnreadable: a host that reports nonsense does not hide the others.
+func TestUnreadable(t *testing.T) {
+	s := compile.Snapshot{Topology: compile.Topology{Hosts: map[string]compile.Host{"a": {}, "b": {}}}}
+	all, err := Join(s, map[string]florete.ReceivedReport{"a": {Received: florete.TimeOf(now), Report: json.RawMessage(`{"needs": 3}`)}}, now)
+	if err != nil || len(all) != 2 || len(all[0].Notes) != 1 || all[0].Notes[0].Kind != "report" || all[1].Notes[0].Kind != "silent" {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	var out strings.Builder
+	if err := Text(&out, all, now, func(s string) string { return s }); err != nil || !strings.Contains(out.String(), "\na     0s\n  ! its report cannot be read: ") {
+		t.Errorf("%s, %v", out.String(), err)
+	}
+}
+
+func TestText(t *testing.T) {
+	r := well(t, manifest(t, 7, "node"))
+	r.Release, r.Facts.System, r.Forwarder.Connections = "0.1.0", "Debian \x1b[2J12", 3
+	r.Documents[0].Serial = 7
+	hosts := []Host{
+		{Name: "laptop", Notes: []Note{{"silent", "has never reported"}}},
+		{Name: "ursula", Received: florete.TimeOf(now.Add(-90 * time.Second)), Report: &r, Notes: []Note{{"need", "a \x1b"}, {"a", "b"}, {"c", "d"}, {"e", "f"}, {"g", "h"}}},
+	}
+	var out strings.Builder
+	if err := Text(&out, hosts, now, func(s string) string { return strings.ReplaceAll(s, "\x1b", "?") }); err != nil {
+		t.Fatal(err)
+	}
+	const want = `HOST    SEEN   RELEASE  SERIAL  NEEDS  ENDS  CONNECTIONS  SYSTEM
+laptop  never
+  ! has never reported
+ursula  1m     0.1.0    7       1/1    20h   3            Debian ?[2J12
+  ! a ?
+  ! b
+  ! d
+  and 2 more: --json has them
+0 of 2 hosts are well
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }

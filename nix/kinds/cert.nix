@@ -7,6 +7,7 @@ in
 {
   doc = "issues certificates; every cluster needs it";
   port = 0;
+  apart = "each has an issuing key and certificate, enrolments, an audit log and a backup of its own, and a machine that keeps to one of them is not seen as a second by another";
   settings.lifetime =
     default "of certificates, in seconds; a third of it is left when a host renews" 86400
       (between 10 7776000 "seconds");

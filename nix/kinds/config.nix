@@ -7,6 +7,7 @@ in
 {
   doc = "hands hosts their documents";
   port = 1;
+  apart = "each has what was published to it, and an audit log of its own";
   settings = {
     interval = default "hosts fetch again after so many seconds" 900 seconds;
     staleAfter =

@@ -3,6 +3,9 @@
 #
 #   doc        what its providers do, for people
 #   port       of its process on a provider host: how far after hosts.<name>.providerPort
+#   alone      why one host alone can provide it, since providers share no store; several may
+#              without
+#   apart      what several hosts that provide it do not have in common, for people; none without
 #   settings   attributes of providers.<kind>, besides those that all have
 #   service    attributes of services.<name> that are about it; none without
 #   policy     those settings → what its providers read of them; { } without

@@ -43,6 +43,7 @@ in
 {
   doc = "hands hosts files that do not belong in a repository";
   port = 2;
+  alone = "a file that was replaced on one of them would be fetched as it was from another";
   settings = { };
   service.files =
     of

@@ -8,6 +8,7 @@ let
     elem
     filter
     head
+    length
     lessThan
     map
     match
@@ -34,6 +35,7 @@ in
 {
   doc = "signs people in";
   port = 3;
+  alone = "a client, its secret and who is signed in are known to the one where they were made";
   settings.issuer =
     required "its address for browsers and services" "\"https://auth.example.org\""
       issuer;
@@ -51,6 +53,11 @@ in
         default "raised when the secret may be known to others: the host gets another, and the old one ends"
           1
           (between 1 1000000 "a generation");
+      rotate =
+        default
+          "days after which the host requests another secret, and the old one ends; never, unless written"
+          0
+          (between 0 3650 "days");
       dependsOn = of "needs of this host that must be fulfilled first" strings;
     }
   );
@@ -82,6 +89,7 @@ in
         };
       };
       owner = service.user;
+      renew = if service.sso.rotate > 0 then { rotate = service.sso.rotate * 86400; } else { };
       inherit (service.sso) restart dependsOn generation;
       place = "services.${service.name}.sso";
     }) (wanting (map (s: t.services.${s}) host.services));
@@ -133,11 +141,16 @@ in
             })
           ];
 
+      # Hosts whose service has one identity have one client.
+      shared = n: clean.services.${n}.scope != "node" && length t.services.${n}.hosts > 1;
+
       # Without its mode the rest has no effect. A wrong mode was reported.
       idle =
         s:
         s.mode == "none"
-        && (s.restart != "" || s.redirectURIs != [ ] || s.dependsOn != [ ] || s.generation != 1);
+        && (
+          s.restart != "" || s.redirectURIs != [ ] || s.dependsOn != [ ] || s.generation != 1 || s.rotate != 0
+        );
     in
     {
       top =
@@ -159,6 +172,15 @@ in
           excluded "write mode = \"oidc\";, or take out what it would be for" "services.${n}.sso"
             "mode = \"none\""
         )
+        ++ when (s.sso.rotate > 0 && shared n) [
+          (fault {
+            id = "FL063";
+            place = "services.${n}.sso.rotate";
+            problem = "the secret is that of several hosts, where one alone would have the new one:";
+            value = concatStringsSep ", " t.services.${n}.hosts;
+            remedy = "take rotate out and raise services.${n}.sso.generation, or give each host a client with services.${n}.scope = \"node\";";
+          })
+        ]
         ++ when (s.sso.mode == "oidc") (
           when (s.sso.redirectURIs == [ ]) (
             missing "services.${n}.sso" "redirectURIs"

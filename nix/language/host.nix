@@ -22,6 +22,7 @@ let
     name
     port
     replicas
+    seconds
     sshKey
     strings
     tags
@@ -75,5 +76,18 @@ record "a host" {
       "TCP port where it issues certificates; its other kinds of provider have the ports after that: config the first, file the second, oidc the third"
       4600
       (between 1 65526 "a port with nine after it");
-  forwarderPort = default "UDP port of its forwarder" 4610 port;
+  forwarderPort = default "port of its forwarder, of UDP and TCP" 4610 port;
+  transport =
+    of
+      "what goes between its forwarder and others: `auto`, QUIC, and TLS over TCP where UDP does not pass"
+      (enum [
+        "auto"
+        "quic"
+        "tcp"
+      ]);
+  drain =
+    default
+      "when its forwarder is replaced, as by an upgrade, the old process carries the connections it has for so many seconds beside the new one"
+      600
+      seconds;
 }

@@ -19,6 +19,7 @@ let
     upstream
     ;
   kinds = import ../kinds;
+  limits = import ./limits.nix;
 in
 record "a service" (
   {
@@ -53,6 +54,27 @@ record "a service" (
       "http"
       "udp"
     ]);
+    transport = of "what callers' forwarders reach its own over, as with hosts" (enum [
+      "auto"
+      "quic"
+      "tcp"
+    ]);
+    identity =
+      of
+        "how it learns who calls: `proxy-v2`, a PROXY protocol header before the bytes of each connection; `http`, headers of each request"
+        (enum [
+          "none"
+          "proxy-v2"
+          "http"
+        ]);
+    accessLog =
+      of
+        "which of its connections its hosts log once they have ended, with who called: `sampled`, one in a hundred; `full`, all"
+        (enum [
+          "off"
+          "sampled"
+          "full"
+        ]);
     visibility =
       of "`public`: an ingress must reach it; `host`: not published, nobody reaches it"
         (enum [
@@ -67,6 +89,7 @@ record "a service" (
     ]);
     user = of "account it runs as: acts under its identity, owns what is delivered for it, and what listens at its upstream" account;
     roles = of "what the service itself may reach" strings;
+    limits = limits 65536 "what all its callers together may have at each of its hosts";
   }
   // foldl' (all: k: all // k.service or { }) { } (attrValues kinds)
 )

@@ -22,7 +22,9 @@ import (
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/outbound"
 	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
@@ -69,7 +71,7 @@ func newReaders(t *testing.T) *readers {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	r.in = inbound.New(inbound.Config{Identities: func() *identity.Set { return &identity.Set{} }, Metrics: new(metrics.Counters), Usage: &usage.Table{}, Log: log})
+	r.in = inbound.New(inbound.Config{Identities: func() *identity.Set { return &identity.Set{} }, Metrics: new(metrics.Counters), Usage: &usage.Table{}, Whois: &whois.Table{}, Log: log})
 	r.out = outbound.New(outbound.Config{Sockets: &fdstore.Store{}, Metrics: new(metrics.Counters), Log: log})
 	t.Cleanup(func() { r.in.Close(); r.out.Close() })
 	return r
@@ -193,7 +195,7 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 	case files.Name:
 		return files.Files{Dir: r.t.TempDir()}
 	case config.Name:
-		return config.Artifacts("")
+		return config.New(archive.Archive{})
 	}
 	return nil
 }

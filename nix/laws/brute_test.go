@@ -1,6 +1,10 @@
 package laws
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/florete/florete"
+)
 
 // pair is a principal that reaches a service, by the IDs of both.
 type pair struct{ who, what string }
@@ -68,7 +72,7 @@ func (c *cluster) principals() (all []principal) {
 
 // may asks of one role and one service, by the letter of the language.
 func (c *cluster) may(held, wanted string) bool {
-	if c.Services[wanted].Visibility == "host" {
+	if c.Services[wanted].Visibility == "host" || held == "node" && wanted == florete.ControlService {
 		return false
 	}
 	r := c.Roles[held]

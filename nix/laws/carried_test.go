@@ -26,15 +26,49 @@ func TestCarried(t *testing.T) {
 				for _, p := range m.Forwarder.Publish {
 					of := c.Services[p.ID.Name()]
 					upstream := of.Upstream
-					if upstream == "" {
+					switch {
+					case p.ID.Name() == florete.ControlService:
+						upstream = "unix:/run/" + florete.Instance(c.Hosts[host].Instance).Unit("provider-config") + "/control.sock"
+					case p.ID.Name() == florete.CacheService:
+						upstream = "unix:/run/" + florete.Instance(c.Hosts[host].Instance).Unit("provider-config") + "/cache.sock"
+					case upstream == "":
 						upstream = fmt.Sprintf("127.0.0.1:%d", of.Port)
 					}
 					if p.Upstream != upstream || p.Protocol != of.carried() {
 						t.Errorf("%s: %s carries %s to %s as %q, it is at %s as %q", s, host, p.ID, p.Upstream, p.Protocol, upstream, of.carried())
 					}
+					if want := written(of.Limits); p.Limits != want {
+						t.Errorf("%s: limits of %s on %s are %+v, want %+v", s, p.ID, host, p.Limits, want)
+					}
+					if string(p.AccessLog) != of.AccessLog {
+						t.Errorf("%s: %s logs %q of %s, want %q", s, host, p.AccessLog, p.ID, of.AccessLog)
+					}
+					if string(p.Identity) != of.Identity {
+						t.Errorf("%s: %s learns callers by %q on %s, want %q", s, p.ID, p.Identity, host, of.Identity)
+					}
+				}
+				for _, l := range m.Forwarder.Limits {
+					if !allows(m.Forwarder, l.ID) || l.Limits != written(c.Users[l.ID.Name()].Limits) {
+						t.Errorf("%s: %s has %+v of %s", s, host, l.Limits, l.ID)
+					}
+				}
+				for name, u := range c.Users {
+					id := must(florete.ParseID("spiffe://laws.flor/user/" + name))
+					is := func(l florete.CallerLimits) bool { return l.ID == id }
+					if u.Limits != nil && allows(m.Forwarder, id) && !slices.ContainsFunc(m.Forwarder.Limits, is) {
+						t.Errorf("%s: %s does not have the limits of %s", s, host, id)
+					}
 				}
 				for _, r := range m.Forwarder.Reach {
 					of := c.Services[r.ID.Name()]
+					over := florete.AnyTransport
+					overTCP := func(h string) bool { return c.Hosts[h].Transport == "tcp" && (of.Scope != "node" || h == r.ID.Node()) }
+					if of.Transport == "tcp" || c.Hosts[host].Transport == "tcp" || slices.ContainsFunc(of.on(), overTCP) {
+						over = florete.OverTCP
+					}
+					if r.Transport != over {
+						t.Errorf("%s: %s reaches %s over %q, want %q", s, host, r.ID, r.Transport, over)
+					}
 					if int(r.Listen.Port()) != of.port() || r.Protocol != of.carried() {
 						t.Errorf("%s: %s takes %s at %s as %q, it is %q", s, host, r.ID, r.Listen, r.Protocol, of.carried())
 					}
@@ -46,6 +80,21 @@ func TestCarried(t *testing.T) {
 	if total[florete.TCP] < len(samples(t)) || total[florete.UDP] < len(samples(t)) {
 		t.Errorf("only %v listeners in all", total)
 	}
+}
+
+// written are limits, none where nobody wrote any.
+func written(l *florete.Limits) florete.Limits {
+	if l == nil {
+		return florete.Limits{}
+	}
+	return *l
+}
+
+// allows reports whether a caller may reach anything that is published.
+func allows(f florete.Forwarder, caller florete.ID) bool {
+	return slices.ContainsFunc(f.Publish, func(p florete.Published) bool {
+		return slices.ContainsFunc(p.Allow, func(a florete.Allow) bool { return a.ID == caller })
+	})
 }
 
 func (s *service) carried() florete.Protocol {
@@ -71,6 +120,7 @@ func TestGeneratesEverything(t *testing.T) {
 			has := c.all(h)
 			see("a host without address", h.Address == "")
 			see("a network", h.Networks != nil)
+			see("a host over TCP alone", h.Transport == "tcp")
 			see("an address to listen on", h.Bind != "")
 			see("an IPv6 address", strings.Contains(h.Address, ":"))
 			see("a further instance", h.Instance != "")
@@ -85,7 +135,12 @@ func TestGeneratesEverything(t *testing.T) {
 			see("a Unix socket", strings.HasPrefix(v.Upstream, "unix:"))
 			see("something outside", strings.HasPrefix(v.Upstream, "203."))
 			see("a port of its own for callers", v.ListenPort != 0 && v.Port != 0)
+			see("limits", v.Limits != nil)
 			see("datagrams", v.Protocol == "udp")
+			see("a service over TCP alone", v.Transport == "tcp")
+			see("connections logged", v.AccessLog != "")
+			see("callers in a header before the bytes", v.Identity == "proxy-v2")
+			see("callers in headers of requests", v.Identity == "http")
 			see("datagrams of one service for each host", v.Protocol == "udp" && v.Scope == "node")
 			see("a public name of several hosts", v.TLSName != "" && len(v.on()) > 1)
 			see("a hidden service with roles", v.Visibility == "host" && len(v.Roles) > 0)
@@ -95,8 +150,8 @@ func TestGeneratesEverything(t *testing.T) {
 			see("replicas near others", v.Placement != nil && v.Placement.Near != nil)
 			see("replicas in a group", v.Placement != nil && v.Placement.Group != "")
 		}
-		for kind, p := range c.Providers {
-			see("several providers of "+kind, len(p.Hosts) > 1)
+		for _, kind := range []string{"cert", "config"} { // the others need one store
+			see("several providers of "+kind, len(c.Providers[kind].Hosts) > 1)
 		}
 		see("a provider that requires", c.Providers["cert"].Requires != nil)
 		for _, r := range c.Roles {

@@ -24,6 +24,16 @@ var edits = map[string]func(g generator, c *cluster) bool{
 	"hidden":                   onService(func(g generator, s *service) bool { s.Visibility = "host"; return true }),
 	"published":                onService(func(g generator, s *service) bool { had := s.Visibility == "host"; s.Visibility = ""; return had }),
 	"datagrams":                onService(func(g generator, s *service) bool { s.Protocol = "udp"; return true }),
+	"callers by headers":       onService(func(g generator, s *service) bool { s.Identity = "http"; return s.Protocol == "http" }),
+	"callers by a header":      onService(func(g generator, s *service) bool { s.Identity = "proxy-v2"; return s.Protocol != "udp" }),
+	"over TCP":                 onService(func(g generator, s *service) bool { had := s.Transport != ""; s.Transport = "tcp"; return !had }),
+	"connections logged":       onService(func(g generator, s *service) bool { had := s.AccessLog != ""; s.AccessLog = "sampled"; return !had }),
+	"over anything":            onService(func(g generator, s *service) bool { had := s.Transport != ""; s.Transport = ""; return had }),
+	"other limits":             onService(func(g generator, s *service) bool { s.Limits = g.limits(); return true }),
+	"no limits":                onService(func(g generator, s *service) bool { had := s.Limits != nil; s.Limits = nil; return had }),
+	"other limits of a user":   onUser(func(g generator, u *holder) bool { u.Limits = g.limits(); return true }),
+	"no limits of a user":      onUser(func(g generator, u *holder) bool { had := u.Limits != nil; u.Limits = nil; return had }),
+	"callers unnamed":          onService(func(g generator, s *service) bool { had := s.Identity != ""; s.Identity = ""; return had }),
 	"another public name": onService(func(g generator, s *service) bool {
 		s.TLSName = "other.example.org"
 		return s.Visibility == "public"
@@ -129,7 +139,7 @@ var edits = map[string]func(g generator, c *cluster) bool{
 	}),
 	"a provider more": func(g generator, c *cluster) bool {
 		hosts := slices.Sorted(maps.Keys(c.Hosts))
-		return onProvider("file", func(g generator, p *provider) { p.Hosts = append(slices.Clone(p.Hosts), hosts[g.IntN(len(hosts))]) })(g, c)
+		return onProvider("config", func(g generator, p *provider) { p.Hosts = append(slices.Clone(p.Hosts), hosts[g.IntN(len(hosts))]) })(g, c)
 	},
 	"a host more": func(g generator, c *cluster) bool { d, _ := g.withHost(c); *c = *d; return true },
 	"a role less": func(g generator, c *cluster) bool { *c = *g.withoutRole(c); return true },
@@ -159,6 +169,10 @@ func pick[T any](g generator, set map[string]T) T {
 
 func onService(edit func(generator, *service) bool) func(generator, *cluster) bool {
 	return func(g generator, c *cluster) bool { return edit(g, pick(g, c.Services)) }
+}
+
+func onUser(edit func(generator, *holder) bool) func(generator, *cluster) bool {
+	return func(g generator, c *cluster) bool { return len(c.Users) > 0 && edit(g, pick(g, c.Users)) }
 }
 
 func onFile(edit func(*file)) func(generator, *cluster) bool {

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/florete/florete"
 )
 
 // cluster is a topology as people write it. Names say what they name, so that a
@@ -39,6 +41,7 @@ type host struct {
 	Loopback   string            `json:"loopback,omitempty"`
 	Deploy     string            `json:"deploy,omitempty"`
 	Instance   string            `json:"instance,omitempty"`
+	Transport  string            `json:"transport,omitempty"`
 }
 
 // group is what a host has, and what a group of hosts gives it.
@@ -58,6 +61,9 @@ type service struct {
 	ListenPort int             `json:"listenPort,omitempty"`
 	Upstream   string          `json:"upstream,omitempty"`
 	Protocol   string          `json:"protocol,omitempty"`
+	Identity   string          `json:"identity,omitempty"`
+	Transport  string          `json:"transport,omitempty"`
+	AccessLog  string          `json:"accessLog,omitempty"`
 	Visibility string          `json:"visibility,omitempty"`
 	TLSName    string          `json:"tlsName,omitempty"`
 	Files      map[string]file `json:"files,omitempty"`
@@ -65,6 +71,7 @@ type service struct {
 	User       string          `json:"user,omitempty"`
 	Roles      []string        `json:"roles,omitempty"`
 	SSO        map[string]any  `json:"sso,omitempty"`
+	Limits     *florete.Limits `json:"limits,omitempty"`
 
 	placed []string // where the compiler placed its replicas
 }
@@ -78,7 +85,8 @@ type file struct {
 }
 
 type holder struct {
-	Roles []string `json:"roles"`
+	Roles  []string        `json:"roles"`
+	Limits *florete.Limits `json:"limits,omitempty"`
 }
 
 type role struct {
@@ -149,7 +157,7 @@ func (g generator) cluster() *cluster {
 		c.Roles[name].Services = slices.Compact(c.Roles[name].Services)
 	}
 	for _, name := range users {
-		c.Users[name] = &holder{append(g.some(roles, 2), roles[g.IntN(len(roles))])}
+		c.Users[name] = &holder{Roles: append(g.some(roles, 2), roles[g.IntN(len(roles))])}
 	}
 	// What nobody reaches is no fault, but hides little: each is reached by the last role, too.
 	last := c.Roles[roles[len(roles)-1]]
@@ -160,12 +168,12 @@ func (g generator) cluster() *cluster {
 	}
 	c.Providers = map[string]provider{
 		"cert": {Hosts: hosts[:1+g.IntN(2)], Requires: g.some([]string{everywhere}, 1)},
-		"oidc": {Hosts: hosts[len(hosts)-1-g.IntN(2):], Issuer: "https://auth.example.org"},
+		"oidc": {Hosts: hosts[len(hosts)-1-g.IntN(2):][:1], Issuer: "https://auth.example.org"},
 	}
 	if g.IntN(2) == 0 {
 		c.Providers["config"] = provider{Hosts: hosts[1:min(len(hosts), 2+g.IntN(2))]}
 	}
-	c.Providers["file"] = provider{Hosts: hosts[g.IntN(len(hosts)-1):][:1+g.IntN(2)]}
+	c.Providers["file"] = provider{Hosts: hosts[g.IntN(len(hosts)-1):][:1]}
 	for _, name := range services {
 		if s := c.Services[name]; g.IntN(4) == 0 {
 			s.Files = map[string]file{"secret": {Ref: name + "/secret"}, "config": {name + "/config", "0444", 2, "web.service", []string{"file-" + name + "-secret"}}}
@@ -174,7 +182,44 @@ func (g generator) cluster() *cluster {
 	g.publish(c)
 	c.unaddress()
 	c.trust()
+	for _, name := range services {
+		if s := c.Services[name]; s.Visibility != "host" && g.IntN(4) == 0 {
+			s.Limits = g.limits()
+		}
+	}
+	for _, name := range users {
+		if g.IntN(3) == 0 {
+			c.Users[name].Limits = g.limits()
+		}
+	}
+	c.cache()
 	return c
+}
+
+// cache has every host, or who operates, reach the binary cache of some clusters.
+func (c *cluster) cache() {
+	which := len(c.Hosts) + len(c.Services)
+	if which%3 != 0 {
+		return
+	}
+	c.ServiceGroups[florete.CacheGroup], c.ServiceGroups[florete.CacheGroup+"-write"] = []string{}, []string{}
+	leads := c.Roles[[]string{"node", "operator"}[which%2]]
+	leads.ServiceGroups = append(leads.ServiceGroups, florete.CacheGroup)
+}
+
+// limits are one or several.
+func (g generator) limits() *florete.Limits {
+	l := &florete.Limits{Connections: 1 + g.IntN(3)}
+	if g.IntN(2) == 0 {
+		l.OpensPerSecond = 1 + g.IntN(3)
+	}
+	if g.IntN(2) == 0 {
+		l.BytesPerSecond = 1000 + int64(g.IntN(3))
+	}
+	if l.OpensPerSecond > 0 && g.IntN(2) == 0 {
+		l.Connections = 0
+	}
+	return l
 }
 
 // trust has the cluster's roots and what its providers are set to, each in one way of several.
@@ -237,6 +282,9 @@ func (g generator) host(c *cluster, i int, users, roles []string) *host {
 	if g.IntN(3) == 0 {
 		h.Loopback = fmt.Sprintf("127.%d.0.0/16", 100+i)
 	}
+	if g.IntN(5) == 0 {
+		h.Transport = "tcp"
+	}
 	return h
 }
 
@@ -258,6 +306,9 @@ func (g generator) service(i int, hosts, roles []string) *service {
 		s.Protocol = "udp"
 	case 1:
 		s.Protocol = "http"
+		if g.IntN(2) == 0 {
+			s.Identity = "http"
+		}
 	case 2:
 		s.ListenPort = 7000 + i
 	case 3:
@@ -265,8 +316,17 @@ func (g generator) service(i int, hosts, roles []string) *service {
 	case 4:
 		s.Upstream = fmt.Sprintf("203.0.113.%d:80", i)
 	}
+	if s.Protocol != "udp" && s.Identity == "" && g.IntN(5) == 0 {
+		s.Identity = "proxy-v2"
+	}
 	if g.IntN(6) == 0 {
 		s.Visibility = "host"
+	}
+	if g.IntN(5) == 0 {
+		s.Transport = "tcp"
+	}
+	if g.IntN(5) == 0 {
+		s.AccessLog = "full"
 	}
 	if g.IntN(2) == 0 {
 		s.User = fmt.Sprintf("account%d", i)

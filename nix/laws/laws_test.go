@@ -131,7 +131,8 @@ func TestAloneAsAmongAll(t *testing.T) {
 }
 
 // Adding a host changes no other host's body, but for those it has an access edge
-// with or that give replicas to it, and the policies of its providers.
+// with or that give replicas to it, the policies of its providers, and those of the
+// providers that it operates or whose binary cache it reaches.
 func TestAddedHostLeavesOthersAlone(t *testing.T) {
 	untouched := 0
 	for _, s := range samples(t) {
@@ -145,7 +146,10 @@ func TestAddedHostLeavesOthersAlone(t *testing.T) {
 					t.Errorf("%s: the manifest of %s changes, which has no edge with %s", s, name, s.added)
 				}
 			}
-			if _, provides := manifests[s.added].Providers[name]; !provides && before[florete.DocPolicy].Body != after[florete.DocPolicy].Body {
+			_, provides := manifests[s.added].Providers[name]
+			operates := slices.Contains(s.grown.all(s.grown.Hosts[s.added]).Roles, "operator")
+			fetches := edges[pair{name, s.added}] && slices.Contains(s.grown.Roles["node"].ServiceGroups, florete.CacheGroup)
+			if !provides && !operates && !fetches && before[florete.DocPolicy].Body != after[florete.DocPolicy].Body {
 				t.Errorf("%s: the policy of %s changes, which is no provider of %s", s, name, s.added)
 			}
 		}

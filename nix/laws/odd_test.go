@@ -136,6 +136,7 @@ func odd() map[string][]any {
 		"services.s.port":               ports,
 		"services.s.listenPort":         ports,
 		"services.s.upstream":           {"unix:/" + long(106), "unix:/" + long(107), "unix:/" + long(108), "unix:relative", "192.0.2.1:65536", "192.0.2.1:65535", "[::1]:80", "[::1:80", "a.example:99999", "localhost:1"},
+		"services.s.identity":           {"none", "http", "proxy-v2", "proxy-v1", ""},
 		"services.s.files":              {map[string]any{long(56): map[string]any{"ref": "a"}}, map[string]any{long(57): map[string]any{"ref": "a"}}, map[string]any{".": map[string]any{"ref": "a"}}},
 		"services.s.files.f.ref":        {"a", "a/b", "../a", "a//b", "/a", ".", "a/./b", "a/..", long(255), long(256), strings.Repeat("a/", 127) + "a", strings.Repeat("a/", 3000) + "a"},
 		"services.s.files.f.mode":       {"0400", "400", "0777", "0644", "04000", "0o400"},

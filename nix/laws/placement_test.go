@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/florete/florete"
 )
 
 type placement struct {
@@ -53,8 +55,23 @@ func (c *cluster) fitting(p *placement) (names []string) {
 	return names
 }
 
-// settle takes over where the compiler placed replicas.
+// settle takes over where the compiler placed replicas, and the reserved services that
+// somebody reaches.
 func (c *cluster) settle(docs compiled) {
+	for name, groups := range map[string][]string{
+		florete.ControlService: {"control-plane", "control-plane-write"},
+		florete.CacheService:   {florete.CacheGroup, florete.CacheGroup + "-write"},
+	} {
+		if _, ok := docs.Topology.Services[name]; !ok {
+			continue
+		}
+		c.Services[name] = &service{Hosts: c.Providers["config"].Hosts, ListenPort: 80, Scope: "node", Identity: "proxy-v2"}
+		for _, g := range groups {
+			if members, ok := c.ServiceGroups[g]; ok {
+				c.ServiceGroups[g] = append(slices.Clone(members), name)
+			}
+		}
+	}
 	for name, s := range c.Services {
 		s.placed = docs.Topology.Services[name].Hosts
 	}

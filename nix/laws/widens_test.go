@@ -17,6 +17,8 @@ import (
 var harmless = map[string]*regexp.Regexp{
 	"peers prove who they are, wherever they are": regexp.MustCompile(`/(reach/\S+/endpoints/|providers/\w+/\w+/addresses)`),
 	"loopback listeners look up who calls":        regexp.MustCompile(`^manifest/forwarder/(reach|socks)/\S+/listen$`),
+	"the same checks over either transport":       regexp.MustCompile(`^manifest/forwarder/(reach/\S+/)?transport$`),
+	"what is written of connections stays":        regexp.MustCompile(`^manifest/forwarder/publish/\S+/accessLog$`),
 	"the publishing host decides what is carried": regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
 	"the same again": regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+)/generation$|/staleAfter$`),
 	"order alone":    regexp.MustCompile(`^manifest/needs/[\w-]+/dependsOn/`),
@@ -25,6 +27,27 @@ var harmless = map[string]*regexp.Regexp{
 
 // longer are numbers that open something when they grow.
 var longer = regexp.MustCompile(`/(lifetime|interval)$`)
+
+// limit is one of these, of a service or a caller: none is the highest.
+var limit = regexp.MustCompile(`^manifest/forwarder/(publish|limits)/\S+?/limits/\w+$`)
+
+// unlimited are all that a manifest has no limits of, with those that it may have.
+func unlimited(host string, body any, lengths map[string]float64) {
+	forwarder, _ := body.(map[string]any)["forwarder"].(map[string]any)
+	publish, _ := forwarder["publish"].([]any)
+	note := func(kind string, id any) {
+		for _, what := range []string{"connections", "opensPerSecond", "bytesPerSecond"} {
+			lengths[fmt.Sprintf("%s manifest/forwarder/%s/%v/limits/%s", host, kind, id, what)] = math.MaxInt
+		}
+	}
+	for _, p := range publish {
+		p := p.(map[string]any)
+		note("publish", p["id"])
+		for _, a := range p["allow"].([]any) {
+			note("limits", a.(map[string]any)["id"])
+		}
+	}
+}
 
 // leaves are all that documents say, one by one: where, and what. Those of numbers that may
 // shrink are kept apart.
@@ -36,9 +59,13 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 			if err := json.Unmarshal([]byte(raw.Body), &body); err != nil {
 				panic(err)
 			}
-			for _, id := range ownerless(body) {
+			for _, id := range without(body, "user") {
 				said[host+" any account answers for "+id] = true
 			}
+			for _, id := range without(body, "identity") {
+				said[host+" callers write what they like to "+id] = true
+			}
+			unlimited(host, body, lengths)
 			spread(kind, body, func(place string, v any) {
 				for _, re := range harmless {
 					if re.MatchString(place) {
@@ -47,6 +74,9 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 				}
 				where := host + " " + place
 				switch {
+				case limit.MatchString(place):
+					lengths[where] = v.(float64)
+				case strings.HasPrefix(place, "manifest/forwarder/limits/"): // whose they are
 				case longer.MatchString(place):
 					lengths[where] = v.(float64)
 				case strings.HasSuffix(place, "/mode"):
@@ -57,6 +87,8 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 							}
 						}
 					}
+				case strings.HasSuffix(place, "/access") && v == "write": // who may write may read
+					said[where+" = read"], said[where+" = write"] = true, true
 				default:
 					said[fmt.Sprintf("%s = %v", where, v)] = true
 				}
@@ -80,12 +112,12 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 	return said, lengths
 }
 
-// ownerless are the services that a manifest publishes of no account.
-func ownerless(body any) (ids []string) {
+// without are the services that a manifest publishes without an attribute.
+func without(body any, attribute string) (ids []string) {
 	forwarder, _ := body.(map[string]any)["forwarder"].(map[string]any)
 	publish, _ := forwarder["publish"].([]any)
 	for _, p := range publish {
-		if p := p.(map[string]any); p["user"] == nil {
+		if p := p.(map[string]any); p[attribute] == nil {
 			ids = append(ids, fmt.Sprint(p["id"]))
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/florete/florete"
 )
 
 func one(r Right, because ...Right) []fact { return []fact{{Right: r, because: because}} }
@@ -89,6 +91,9 @@ func owner(a at) []fact {
 func renewal(a at) []fact {
 	renew := object(a.v)
 	every, ok := renew["interval"].(float64)
+	if rotate, rotates := renew["rotate"].(float64); rotates && (!ok || rotate < every) {
+		every, ok = rotate, true
+	}
 	switch {
 	case renew["atPercent"] != nil:
 		return nil
@@ -119,10 +124,21 @@ func upstream(a at) []fact {
 	if p["user"] != nil && p["user"] != "" {
 		who = "account " + short(p["user"]) + " on " + a.host()
 	}
-	return []fact{
+	facts := []fact{
 		{Right: Right{service, "lead to", to}},
 		{Right: Right{who, "answer for", service}, because: []Right{{a.node(), "act as", service}}},
 	}
+	// Nothing removes what a caller writes of itself where a header of ours did.
+	if p["identity"] == nil {
+		facts = append(facts, fact{Right: Right{"callers of " + service, "pass unnamed on", a.host()}, because: []Right{{a.node(), "act as", service}, {service, "lead to", to}}})
+	}
+	return facts
+}
+
+// identity is whether an upstream learns who calls, or takes what callers write for it.
+func identity(a at) []fact {
+	service := short(a.up[0]["id"])
+	return one(Right{service, "learn callers from", "the forwarder, by " + short(a.v)}, Right{a.node(), "act as", service})
 }
 
 func here(upstream string) bool {
@@ -139,6 +155,26 @@ func allow(a at) []fact {
 		who += " with certificate " + print
 	}
 	return one(Right{who, "reach", short(a.up[1]["id"])})
+}
+
+// operator is what somebody may do at a config provider: who publishes there may read.
+func operator(a at) []fact {
+	who := short(a.up[0]["id"])
+	facts := one(Right{who, "read at", "the config provider of " + a.host()})
+	if a.v != string(florete.AccessRead) {
+		facts = append(facts, one(Right{who, "publish at", "the config provider of " + a.host()})...)
+	}
+	return facts
+}
+
+// cacheAccess is what somebody may do at the binary cache of a provider host.
+func cacheAccess(a at) []fact {
+	who := short(a.up[0]["id"])
+	facts := one(Right{who, "read at", "the binary cache of " + a.host()})
+	if a.v != string(florete.AccessRead) {
+		facts = append(facts, one(Right{who, "add paths to", "the binary cache of " + a.host()})...)
+	}
+	return facts
 }
 
 // account acts as one of the host's identities; the name of one is a string.

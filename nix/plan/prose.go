@@ -43,12 +43,20 @@ func (c Change) prose() (noun, words string) {
 		noun, words = "permission", element+" allows "+rest[1]
 	case section == "publish" && element != "":
 		noun, words = "change of a published service", fmt.Sprintf("%s, %s: %s", element, at, value)
+	case section == "limits" && whole:
+		noun, words = "limit", "has limits for "+element
+	case section == "limits" && element != "":
+		noun, words = "limit", fmt.Sprintf("limits of %s, %s: %s", element, rest[len(rest)-1], value)
 	case section == "reach" && whole:
 		noun, words = "reachable service", "reaches "+element+publicly(c)
 	case section == "reach" && len(rest) > 0 && rest[0] == "callers":
 		noun, words = "caller", "reaches "+element+" as "+value
 	case section == "reach" && len(rest) > 0 && rest[0] == "endpoints":
 		noun, words = "endpoint", "reaches "+element+" at "+addresses(c, value)
+	case section == "reach" && len(rest) > 0 && rest[0] == "transport":
+		noun, words = "transport", "reaches "+element+" over "+value
+	case section == "transport":
+		noun, words = "transport", "listens over "+value
 	case section == "reach" && len(rest) > 0 && rest[0] == "tlsName":
 		noun, words = "public name", "takes in strangers for "+element+" as "+value
 	case section == "listen":
@@ -69,6 +77,14 @@ func (c Change) prose() (noun, words string) {
 		noun, words = "provider", "knows the "+rest[0]+" provider of "+element
 	case section == "providers" && len(rest) > 1 && rest[1] == "addresses":
 		noun, words = "address of a provider", "calls the "+rest[0]+" provider of "+element+" at "+value
+	case section == "operators" && whole:
+		noun, words = "operator", "serves operator "+element
+	case section == "operators" && element != "":
+		noun, words = "operator", fmt.Sprintf("operator %s, %s: %s", element, at, value)
+	case section == "cache" && whole:
+		noun, words = "caller of the binary cache", "serves its binary cache to "+element
+	case section == "cache" && element != "":
+		noun, words = "caller of the binary cache", fmt.Sprintf("caller %s of its binary cache, %s: %s", element, at, value)
 	case section == "devices" && whole:
 		noun, words = "device", "knows the SSH host key of "+element
 	case section == "instance":

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -38,10 +39,12 @@ func compareRights(a, b Right) int {
 // fact is a right that documents give.
 type fact struct {
 	Right
-	// for so many seconds; a right without What is wider the longer it is.
+	// for so many seconds, or up to a limit; a right without What is wider the more it is.
 	seconds int64
 	// because of other rights: who reads of those need not read of this.
 	because []Right
+	// bounds are rights that this one is a limit of.
+	bounds []Right
 }
 
 // ever is the length of what never ends.
@@ -115,7 +118,7 @@ func (d *delta) sorted() (opened, closed []Right) {
 		for r, e := range d.seen {
 			if changes(r) && !slices.ContainsFunc(e.because, changes) {
 				if r.What == "" {
-					r.What = duration(e.on[to])
+					r.What = amount(r.May, e.on[to])
 				}
 				list = append(list, r)
 			}
@@ -124,6 +127,19 @@ func (d *delta) sorted() (opened, closed []Right) {
 		return list
 	}
 	return pick(before, after), pick(after, before)
+}
+
+// amount is that of a right without What, for people.
+func amount(may string, n int64) string {
+	for _, limit := range limits {
+		if may == limit {
+			if n == ever {
+				return "any number"
+			}
+			return strconv.FormatInt(n, 10)
+		}
+	}
+	return duration(n)
 }
 
 // duration is a number of seconds for people.
@@ -176,6 +192,7 @@ func (d *delta) topology(was, is compile.Topology) {
 // host notes what one host's documents grant. Where only one side has what no rule
 // explains, the other goes without: it may have been what kept someone out.
 func (d *delta) host(name string, was, is documents) error {
+	var granting [2][]fact
 	var loose [2]map[string]string
 	var kinds [2]map[string]bool
 	for s, docs := range []documents{was, is} {
@@ -184,11 +201,12 @@ func (d *delta) host(name string, was, is documents) error {
 			return fmt.Errorf("host %s: %w", name, err)
 		}
 		d.note(side(s), facts)
-		loose[s], kinds[s] = rest, map[string]bool{}
+		granting[s], loose[s], kinds[s] = facts, rest, map[string]bool{}
 		for kind, raw := range docs {
 			kinds[s][kind] = raw.Body != ""
 		}
 	}
+	d.unbounded(granting)
 	for s, rest := range loose {
 		other := side(1 - s)
 		for path, value := range rest {

@@ -52,6 +52,11 @@ var rules = withSettings(map[string]rule{
 	"policy.grants[].generation": {why: "a higher one gives the same caller another of the same"},
 	"policy.grants[].request":    {grants: func(a at) []fact { return a.request(short(a.up[0]["caller"]), a.up[0]["kind"]) }},
 
+	"policy.operators[].id":     {why: "part of what they may do"},
+	"policy.operators[].access": {grants: operator},
+	"policy.cache[].id":         {why: "part of what they may do"},
+	"policy.cache[].access":     {grants: cacheAccess},
+
 	"manifest.needs[].id":   {why: "part of what is read"},
 	"manifest.needs[].kind": {why: "part of the request"},
 	"manifest.needs[].for": {grants: func(a at) []fact {
@@ -70,21 +75,30 @@ var rules = withSettings(map[string]rule{
 	"manifest.needs[].renew.atPercent":       {why: "of a lifetime, which is a right"},
 	"manifest.needs[].renew":                 {deeper: true, grants: renewal},
 	"manifest.needs[].renew.interval":        {why: "part of how often it is fetched"},
+	"manifest.needs[].renew.rotate":          {why: "part of how often it is fetched"},
 	"manifest.needs[].renew.staleAfter":      {why: "when an alarm is raised: what is in force stays"},
 
 	"manifest.forwarder.listen[]": {grants: func(a at) []fact {
 		return one(Right{"anyone", "connect to", "the forwarder of " + a.host() + " at " + short(a.v)}, join(a.node()))
 	}},
+	"manifest.forwarder.transport":                     {why: "that anyone may connect to the address is a right, whatever over"},
+	"manifest.forwarder.drain":                         {why: "an older process closes what a new list denies, as the newest does"},
 	"manifest.forwarder.publish[].id":                  {why: "part of who reaches it and where it leads"},
 	"manifest.forwarder.publish[].protocol":            {why: "part of where it leads"},
 	"manifest.forwarder.publish[].user":                {why: "part of who answers for it"},
 	"manifest.forwarder.publish[].upstream":            {grants: upstream},
+	"manifest.forwarder.publish[].identity":            {grants: identity},
+	"manifest.forwarder.publish[].limits.*":            {grants: serviceLimit},
+	"manifest.forwarder.limits[].id":                   {why: "part of whose limits they are"},
+	"manifest.forwarder.limits[].limits.*":             {grants: callerLimit},
+	"manifest.forwarder.publish[].accessLog":           {why: "what is written of connections stays on the host"},
 	"manifest.forwarder.publish[].allow[].id":          {grants: allow},
 	"manifest.forwarder.publish[].allow[].fingerprint": {why: "part of who reaches it"},
 
 	"manifest.forwarder.reach[].id":        {why: "part of who reaches it"},
 	"manifest.forwarder.reach[].protocol":  {why: "the host that publishes it decides"},
 	"manifest.forwarder.reach[].listen":    {why: "a loopback address: who connects there is looked up, wherever it is"},
+	"manifest.forwarder.reach[].transport": {why: "the same checks over either"},
 	"manifest.forwarder.reach[].endpoints": {why: "whoever answers there must present the service's identity"},
 	"manifest.forwarder.reach[].callers[]": {grants: func(a at) []fact {
 		return one(Right{short(a.v), "reach", short(a.up[0]["id"])})

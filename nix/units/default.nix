@@ -38,6 +38,7 @@ let
   hostsFile = import ./hosts-file.nix common;
   need = import ./need.nix common;
   provider = import ./provider.nix common;
+  rollback = import ./rollback.nix common;
 
   sysctl = {
     "net.core.rmem_max" = 7500000;
@@ -80,12 +81,13 @@ in
         settings = settings.activate or { };
       }
       // agent {
-        inherit manifest bin;
+        inherit manifest policy bin;
         settings = settings.agent or { };
       }
       // hostsFile { inherit bin; }
       // guard { inherit bin; }
       // host { inherit manifest bin; }
+      // rollback { inherit bin; }
       // optionalAttrs (policy != null) (
         provider.units {
           inherit policy bin credentials;

@@ -19,12 +19,12 @@ let
     unit
     ;
   names = import ../names.nix;
+  inherit (import ../lib.nix) optionalAttrs;
 
   # What each sees of the settings: an edit of one kind's restarts that one alone.
   own = kind: settings: {
     inherit kind;
-    inherit (settings) policy state;
-    needs = settings.needs or "";
+    inherit (settings) activation state;
     own = settings.${kind} or { };
   };
 in
@@ -78,7 +78,11 @@ in
           value = {
             Unit = {
               Description = "Answer what the hosts of the cluster need of kind ${kind}";
-              After = [ "network.target" ];
+              # Not by the policy of before a deployment, which may listen elsewhere.
+              After = [
+                "network.target"
+                (unit "activate.service")
+              ];
               PartOf = [ (unit "provider.target") ];
               ConditionPathExists = "${etc}/provider.hujson";
               StartLimitIntervalSec = 0;
@@ -94,11 +98,17 @@ in
                 CapabilityBoundingSet = capability;
                 LimitNOFILE = 65536;
                 MemoryMax = "1G";
-                PrivateUsers = capability == "";
+                # Who connects to the socket of operators is an account of the host.
+                PrivateUsers = capability == "" && kind != "config";
                 RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
                 StateDirectory = "${unit "provider"}/${kind}";
                 StateDirectoryMode = "0700";
                 UMask = "0077";
+              }
+              # Where operators call, through the forwarder, which is in the group.
+              // optionalAttrs (kind == "config") {
+                RuntimeDirectory = unit "provider-config";
+                RuntimeDirectoryMode = "0710";
               }
               // (
                 if loaded == { } then

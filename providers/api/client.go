@@ -1,11 +1,10 @@
 package api
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/pem"
-	"fmt"
 	"net"
 	"net/http"
 	"time"
@@ -25,11 +24,14 @@ const (
 // Path is where needs of a kind are requested, with POST.
 func Path(kind string) string { return "/" + kind + "/request" }
 
-// Headers: the idempotency key of a request, and where a request has no body its device
-// proof, in base64.
+// Headers: the idempotency key of a request; where a request has no body its device
+// proof, in base64; and the Tag of the documents that a node has and a provider returns
+// (RFC 9110 section 13.1.2).
 const (
 	HeaderKey    = "Idempotency-Key"
 	HeaderDevice = "Device-Proof"
+	HeaderHas    = "If-None-Match"
+	HeaderTag    = "ETag"
 )
 
 // The longest request and answers, in bytes. A need's longest answer is a file of a MiB,
@@ -41,9 +43,9 @@ const (
 	MaxReport   = 1 << 20
 )
 
-// Client sends requests to one provider on behalf of one node. Each call is a TLS connection
-// of its own, so credentials are never older than the call. Every error is an
-// *Error: what goes wrong on the way is transient.
+// Client sends requests to one provider on behalf of one node. Calls of a Pass share one
+// TLS connection, every other call has one of its own, so credentials are never older than
+// the pass. Every error is an *Error: what goes wrong on the way is transient.
 type Client struct {
 	Node     florete.ID       // the caller
 	Provider florete.Provider // whom, and exactly the identity it must present
@@ -52,6 +54,9 @@ type Client struct {
 	// Serial is the node's manifest's, for Artifact: a provider with an older
 	// policy then returns that. Requests carry their own.
 	Serial int64
+
+	// Tag is that of the documents in force on the node, for Artifact; empty for none.
+	Tag string
 
 	// SVID is the node's certificate; nil before enrolment.
 	SVID *tls.Certificate
@@ -64,30 +69,36 @@ type Client struct {
 	// address that it resolves to.
 	Dial dialer
 
-	// Timeout bounds one call; zero for 30 seconds.
+	// Timeout bounds one call with its wait for the connection; zero for 30 seconds.
 	Timeout time.Duration
 }
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Do sends a request and returns its answer.
+// Do sends a request and returns its answer, in a pass of its own.
 func (c *Client) Do(ctx context.Context, path string, r Request) (Answer, error) {
-	if c.SVID == nil {
-		return Answer{}, Errorf(Denied, CodeUntrusted, "need %s: %s has no SVID yet: it must enrol first", r.Need, c.Node)
-	}
-	s, err := c.connect(ctx, c.SVID)
-	if err != nil {
-		return Answer{}, err
-	}
-	defer s.close()
-	if r.Device, err = s.proveDevice(); err != nil {
-		return Answer{}, err
-	}
-	return s.request(path, r)
+	p := c.Pass()
+	defer p.Close()
+	return p.Do(ctx, path, r)
+}
+
+// Artifact fetches the documents of this node, in a pass of its own.
+func (c *Client) Artifact(ctx context.Context) (Artifact, error) {
+	p := c.Pass()
+	defer p.Close()
+	return p.Artifact(ctx)
+}
+
+// Report sends what the node reports of itself, in a pass of its own.
+func (c *Client) Report(ctx context.Context, report []byte) (Reported, error) {
+	p := c.Pass()
+	defer p.Close()
+	return p.Report(ctx, report)
 }
 
 // Enrol requests the node's own SVID without having one. Nonce and request travel
-// on one connection, to which the proof by HostKey is bound. r.Body is a CertBody.
+// on one connection, which has no other use and to which the proof by HostKey is bound.
+// r.Body is a CertBody.
 func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	var body CertBody
 	if err := florete.Decode(r.Body, &body); err != nil {
@@ -97,13 +108,15 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	if block == nil {
 		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: csr is not PEM", r.Need)
 	}
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
 	s, err := c.connect(ctx, nil)
 	if err != nil {
 		return Answer{}, err
 	}
 	defer s.close()
 	var nonce Nonce
-	if err := s.call(http.MethodPost, PathNonce, http.Header{}, nil, &nonce); err != nil {
+	if err := s.call(ctx, http.MethodPost, PathNonce, http.Header{}, nil, &nonce); err != nil {
 		return Answer{}, err
 	}
 	binding, err := s.binding()
@@ -114,45 +127,10 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
 	}
-	return s.request(Path("cert"), r)
+	return s.request(ctx, Path("cert"), r)
 }
 
-// Artifact fetches the documents of this node.
-func (c *Client) Artifact(ctx context.Context) (Artifact, error) {
-	if c.SVID == nil {
-		return Artifact{}, Errorf(Denied, CodeUntrusted, "%s has no SVID yet: it must enrol first", c.Node)
-	}
-	s, err := c.connect(ctx, c.SVID)
-	if err != nil {
-		return Artifact{}, err
-	}
-	defer s.close()
-	header, err := s.device()
-	if err != nil {
-		return Artifact{}, err
-	}
-	var a Artifact
-	err = s.call(http.MethodGet, fmt.Sprintf("%s%s?serial=%d", PathArtifact, c.Node.Name(), c.Serial), header, nil, &a)
-	return a, err
-}
-
-// Report sends what the node reports of itself, a florete.HostReport, and returns the
-// highest sequence of its reports that the provider has.
-func (c *Client) Report(ctx context.Context, report []byte) (int64, error) {
-	if c.SVID == nil {
-		return 0, Errorf(Denied, CodeUntrusted, "%s has no SVID yet: it must enrol first", c.Node)
-	}
-	s, err := c.connect(ctx, c.SVID)
-	if err != nil {
-		return 0, err
-	}
-	defer s.close()
-	header, err := s.device()
-	if err != nil {
-		return 0, err
-	}
-	header.Set("Content-Type", "application/json")
-	var r Reported
-	err = s.call(http.MethodPost, PathReport, header, bytes.NewReader(report), &r)
-	return r.Sequence, err
+// bound ends a call in time.
+func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(c.Timeout, 30*time.Second))
 }

@@ -173,6 +173,25 @@ func TestLongDocuments(t *testing.T) {
 	}
 }
 
+// TestNotModified: 304 is an answer to who named what it has, and to nobody else.
+func TestNotModified(t *testing.T) {
+	d := domain{t, kit.NewCA()}
+	c := d.client(d.Issue(provider, time.Hour), func(w http.ResponseWriter, r *http.Request) {
+		if has := r.Header.Get("If-None-Match"); has != "" && has != `"sha256-x"` {
+			t.Errorf("If-None-Match: %s", has)
+		}
+		w.WriteHeader(http.StatusNotModified)
+	})
+	_, err := c.Artifact(t.Context())
+	providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
+	c.Tag = `"sha256-x"`
+	if a, err := c.Artifact(t.Context()); err != nil || !a.NotModified || a.Documents != nil {
+		t.Errorf("got %+v, %v", a, err)
+	}
+	_, err = c.Do(t.Context(), api.Path("oidc"), registration)
+	providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
+}
+
 func TestAnswer(t *testing.T) {
 	d := domain{t, kit.NewCA()}
 	c := d.client(d.Issue(provider, time.Hour), func(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,7 @@
 // Package api is what hosts and providers say to each other: JSON over TLS 1.3.
 //
-// A host requests one need at a time:
+// A host requests each need on its own; requests that begin together go over one
+// connection, one after the other:
 //
 //	POST /oidc/request
 //	Idempotency-Key: 9f86d0…
@@ -22,6 +23,13 @@
 //
 // The same request twice has the same answer. A request with the key of another
 // request is invalid.
+//
+// Documents are read conditionally: a node that has those that the provider has, by their
+// Tag, receives 304 and nothing else.
+//
+//	GET /config/artifact/ursula?serial=1784011430
+//	If-None-Match: "sha256-…"
+//	Device-Proof: LS0tLS1CRUdJTiBTU0gg…
 //
 // A host is authenticated by its node SVID in the TLS handshake and by its SSH host key,
 // which signs the connection (DeviceStatement). Only

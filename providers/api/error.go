@@ -35,6 +35,7 @@ const (
 	CodeNotGranted    = "not-granted"    // denied: no grant in the policy
 	CodeMismatch      = "mismatch"       // denied: granted, but with other parameters
 	CodeRotated       = "rotated"        // denied: a newer generation exists
+	CodeRotation      = "rotation"       // denied: not the next rotation, or of what cannot be rotated
 	CodeDeviceKey     = "device-key"     // denied: the node's SSH host key did not sign the connection
 	CodeMalformed     = "malformed"      // invalid: the request cannot be read
 	CodeKeyMismatch   = "key-mismatch"   // invalid: the idempotency key belongs to another request

@@ -68,6 +68,26 @@ func TestRequestVectors(t *testing.T) {
 	}
 }
 
+func TestTagVectors(t *testing.T) {
+	var all []struct {
+		Name, Tag string
+		Envelopes []string
+	}
+	vectors(t, "tags.json", &all)
+	for _, v := range all {
+		var a api.Artifact
+		for _, e := range v.Envelopes {
+			a.Documents = append(a.Documents, api.SignedDocument{Envelope: e, Body: "any", Signature: "any"})
+		}
+		if got := a.Tag(); got != v.Tag {
+			t.Errorf("%s: got %s, want %s", v.Name, got, v.Tag)
+		}
+	}
+	if len(all) == 0 {
+		t.Error("no vectors")
+	}
+}
+
 func TestErrorVectors(t *testing.T) {
 	var all []struct {
 		Wire   string
@@ -89,8 +109,8 @@ func TestErrorVectors(t *testing.T) {
 		}
 		seen[e.Code] = true
 	}
-	if len(seen) != 16 {
-		t.Errorf("%d codes, want all 16: %v", len(seen), seen)
+	if len(seen) != 17 {
+		t.Errorf("%d codes, want all 17: %v", len(seen), seen)
 	}
 }
 

@@ -6,17 +6,20 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/florete/florete"
 )
 
 // Request is for one need. Body is the need's request with what the host adds
-// to it, such as a CSR. Proof is set on enrolment, Device on every other request; they
+// to it, such as a CSR. Rotation requests another secret than the one in force: it is the
+// number of the rotation that this makes, one more than the last. Proof is set on enrolment, Device on every other request; they
 // are no part of what makes two requests the same.
 type Request struct {
 	Need       string          `json:"need"`
 	Serial     int64           `json:"serial"` // of the host's manifest
 	Generation int             `json:"generation"`
+	Rotation   int             `json:"rotation,omitempty"` // since format 1.1
 	Body       json.RawMessage `json:"body"`
 	Proof      *Proof          `json:"proof,omitempty"`
 	Device     string          `json:"device,omitempty"` // proof of a DeviceStatement
@@ -28,6 +31,10 @@ type CertBody struct {
 	CSR string     `json:"csr"` // PEM, PKCS #10 (RFC 2986), signed by the SVID's key
 }
 
+// ValueRotation is the value of an answer that has the number of the rotation in force, in
+// decimal; without it there was none.
+const ValueRotation = "rotation"
+
 // Answer is what fulfils a need. Expires is in Unix seconds, zero for never.
 type Answer struct {
 	Values  map[string]string `json:"values"`
@@ -37,11 +44,35 @@ type Answer struct {
 // Artifact is the answer of GET /config/artifact/<node>: the node's documents.
 type Artifact struct {
 	Documents []SignedDocument `json:"documents"`
+
+	// NotModified is set by Client instead of Documents when the provider has those that
+	// the request named.
+	NotModified bool `json:"-"`
 }
 
-// Reported is the answer of POST /config/report: the highest sequence of the node's reports.
+// Tag is the entity tag (RFC 9110 section 8.8.3) of the artifact.
+func (a Artifact) Tag() string {
+	var envelopes [][]byte
+	for _, d := range a.Documents {
+		envelopes = append(envelopes, []byte(d.Envelope))
+	}
+	return Tag(envelopes...)
+}
+
+// Tag is the entity tag of documents with these envelopes, in any order: "sha256-…" over
+// the sorted lines, quotes included. An envelope has the digest of its body.
+func Tag(envelopes ...[]byte) string {
+	sorted := slices.SortedFunc(slices.Values(envelopes), bytes.Compare)
+	return `"` + florete.Digest(bytes.Join(sorted, []byte("\n"))) + `"`
+}
+
+// Reported is the answer of POST /config/report.
 type Reported struct {
-	Sequence int64 `json:"sequence"`
+	Sequence int64 `json:"sequence"` // the highest of the node's reports
+
+	// Rotate are the rotations of needs' secrets that an operator ordered, by need: the host
+	// requests each that is its next.
+	Rotate map[string]int `json:"rotate,omitempty"`
 }
 
 // SignedDocument is a document byte for byte, with its signature.
@@ -52,15 +83,20 @@ type SignedDocument struct {
 }
 
 // Key is the request's idempotency key: lower-case hex SHA-256 over the lines
-// caller, need and the canonical JSON of {"body":…,"generation":…}. The generation
-// is part of it, so that a rotation is a request of its own.
+// caller, need and the canonical JSON of {"body":…,"generation":…,"rotation":…}, the last
+// only where it is requested. Both numbers are part of it, so that another secret is a
+// request of its own.
 func (r Request) Key(caller florete.ID) (string, error) {
 	body, err := Canonical(r.Body)
 	if err != nil {
 		return "", fmt.Errorf("need %s: body: %w", r.Need, err)
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n{\"body\":%s,\"generation\":%d}", caller, r.Need, body, r.Generation)
+	fmt.Fprintf(h, "%s\n%s\n{\"body\":%s,\"generation\":%d", caller, r.Need, body, r.Generation)
+	if r.Rotation != 0 {
+		fmt.Fprintf(h, ",\"rotation\":%d", r.Rotation)
+	}
+	fmt.Fprint(h, "}")
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 

@@ -27,34 +27,41 @@ import (
 // maxHeader is the longest header of an answer, in bytes.
 const maxHeader = 16 << 10
 
+// A provider that swallows what it is sent costs connectTimeout for each address, all at
+// once but for a stagger; one that accepts connections and sends nothing, handshakeTimeout.
+const (
+	connectTimeout   = 2 * time.Second
+	handshakeTimeout = 5 * time.Second
+)
+
 // session is one verified connection to a provider. One request goes after the other,
-// on this connection alone, to which an enrolment is bound. That an http.Transport does
+// on this connection alone, to which proofs are bound. That an http.Transport does
 // not promise: it leaves a connection whose writer has not been scheduled for a while.
 type session struct {
 	client  *Client
-	address string          // of the provider, as the manifest has it
-	ctx     context.Context // ends the connection
-	cancel  context.CancelFunc
-	unwatch func() bool // no longer waits for ctx
+	address string // of the provider, as the manifest has it
 	conn    *tls.Conn
 	limit   *io.LimitedReader // of conn
 	answers *bufio.Reader     // of limit
+	proof   string            // of the device, where the client has its key
+	spent   bool              // carries no further request
 }
 
+// connect makes a session and its first proof, by whatever the client has.
 func (c *Client) connect(ctx context.Context, svid *tls.Certificate) (*session, error) {
-	timeout := c.Timeout
-	if timeout == 0 {
-		timeout = 30 * time.Second
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
 	w, err := c.dial(ctx, svid)
 	if err != nil {
-		cancel()
 		return nil, err
 	}
 	limit := &io.LimitedReader{R: w.conn}
-	s := &session{client: c, address: w.address, ctx: ctx, cancel: cancel, conn: w.conn, limit: limit, answers: bufio.NewReader(limit)}
-	s.unwatch = context.AfterFunc(ctx, func() { w.conn.NetConn().Close() })
+	s := &session{client: c, address: w.address, conn: w.conn, limit: limit, answers: bufio.NewReader(limit)}
+	if svid == nil || c.HostKey == nil {
+		return s, nil
+	}
+	if s.proof, err = s.proveDevice(); err != nil {
+		s.close()
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -108,7 +115,9 @@ func (c *Client) dial(ctx context.Context, svid *tls.Certificate) (way, error) {
 // handshake, and never resumes a session (RFC 8446 section 2.2): a resumed one
 // would keep a certificate that has since expired.
 func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dialer, at string) (*tls.Conn, error) {
-	raw, err := dial(ctx, "tcp", at)
+	connecting, connected := context.WithTimeout(ctx, connectTimeout)
+	raw, err := dial(connecting, "tcp", at)
+	connected()
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +140,8 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dial
 	if svid != nil {
 		config.Certificates = []tls.Certificate{*svid}
 	}
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		raw.Close()
@@ -140,8 +151,6 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dial
 }
 
 func (s *session) close() {
-	s.unwatch()
-	s.cancel()
 	// Messages have lengths, so nothing is lost without TLS's goodbye, which could
 	// wait for a provider that does not read.
 	s.conn.NetConn().Close()
@@ -157,11 +166,8 @@ func (s *session) binding() ([]byte, error) {
 	return b, nil
 }
 
-// proveDevice signs the connection with the SSH host key; empty where the client has none.
+// proveDevice signs the connection with the SSH host key.
 func (s *session) proveDevice() (string, error) {
-	if s.client.HostKey == nil {
-		return "", nil
-	}
 	binding, err := s.binding()
 	if err != nil {
 		return "", err
@@ -174,13 +180,12 @@ func (s *session) proveDevice() (string, error) {
 }
 
 // device is the header of a request without a body of needs: the device proof.
-func (s *session) device() (http.Header, error) {
-	proof, err := s.proveDevice()
-	return http.Header{HeaderDevice: {base64.StdEncoding.EncodeToString([]byte(proof))}}, err
+func (s *session) device() http.Header {
+	return http.Header{HeaderDevice: {base64.StdEncoding.EncodeToString([]byte(s.proof))}}
 }
 
 // request sends one with its idempotency key.
-func (s *session) request(path string, r Request) (Answer, error) {
+func (s *session) request(ctx context.Context, path string, r Request) (Answer, error) {
 	key, err := r.Key(s.client.Node)
 	if err != nil {
 		return Answer{}, Errorf(Invalid, CodeMalformed, "%v", err)
@@ -191,7 +196,7 @@ func (s *session) request(path string, r Request) (Answer, error) {
 	}
 	header := http.Header{HeaderKey: {key}, "Content-Type": {"application/json"}}
 	var a Answer
-	if err := s.call(http.MethodPost, path, header, bytes.NewReader(b), &a); err != nil {
+	if err := s.call(ctx, http.MethodPost, path, header, bytes.NewReader(b), &a); err != nil {
 		return Answer{}, err
 	}
 	if len(a.Values) == 0 {
@@ -201,8 +206,10 @@ func (s *session) request(path string, r Request) (Answer, error) {
 }
 
 // exchange sends a request and reads what comes back, one byte more than most at most. A
-// provider may answer before it has read all.
+// provider may answer before it has read all. The end of the request's context ends the
+// connection.
 func (s *session) exchange(req *http.Request, most int64) (*http.Response, []byte, error) {
+	unwatch := context.AfterFunc(req.Context(), func() { s.conn.NetConn().Close() })
 	unsent := req.Write(s.conn)
 	s.limit.N = maxHeader
 	resp, err := http.ReadResponse(s.answers, req)
@@ -211,15 +218,17 @@ func (s *session) exchange(req *http.Request, most int64) (*http.Response, []byt
 		s.limit.N = math.MaxInt64
 		b, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
 	}
+	ended := !unwatch()
+	s.spent = err != nil || unsent != nil || ended || resp.Close || int64(len(b)) > most || s.answers.Buffered() > 0
 	if err != nil {
-		err = cmp.Or(s.ctx.Err(), unsent, err)
+		err = cmp.Or(req.Context().Err(), unsent, err)
 	}
 	return resp, b, err
 }
 
 // call makes one exchange and decodes what comes back into answer.
-func (s *session) call(method, path string, header http.Header, body io.Reader, answer any) error {
-	req, err := http.NewRequestWithContext(s.ctx, method, "https://"+s.address+path, body)
+func (s *session) call(ctx context.Context, method, path string, header http.Header, body io.Reader, answer any) error {
+	req, err := http.NewRequestWithContext(ctx, method, "https://"+s.address+path, body)
 	if err != nil {
 		return AsError(err)
 	}
@@ -241,7 +250,11 @@ func (s *session) call(method, path string, header http.Header, body io.Reader, 
 		return Errorf(Transient, CodeUnavailable, "%s %s: %s answered with status %d and what is no answer: %v",
 			method, path, s.address, resp.StatusCode, why)
 	}
+	artifact, conditional := answer.(*Artifact)
 	switch {
+	case resp.StatusCode == http.StatusNotModified && conditional && header.Get(HeaderHas) != "":
+		artifact.NotModified = true
+		return nil
 	case len(b) > most:
 		return odd(fmt.Sprintf("longer than %d bytes", most))
 	case resp.StatusCode == http.StatusOK:

@@ -198,15 +198,15 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 }
 
 // InForce is the issuing certificate.
-func (i *Issuer) InForce() server.Version {
+func (i *Issuer) InForce(context.Context) (server.Version, error) {
 	a, err := i.Authority()
 	if err != nil { // which requests report
-		return server.Version{}
+		return server.Version{}, nil
 	}
 	return server.Version{
 		Name: "the issuing certificate", Digest: number(a.Certificate),
 		Detail: map[string]string{"issuer": a.Certificate.Issuer.CommonName, "until": a.Certificate.NotAfter.Format(time.RFC3339)},
-	}
+	}, nil
 }
 
 // parse reads the body of a request: what it requests, the key and the CSR's DER.

@@ -1,23 +1,27 @@
 // Package config is the kind of need that hands a node its own signed documents:
 //
 //	GET /config/artifact/<node>?serial=1784011430
+//	If-None-Match: "sha256-…"
 //	Device-Proof: LS0tLS1CRUdJTiBTU0gg…
 //	→ {"documents":[{"envelope":"…","body":"…","signature":"…"}, …]}
 //
-// They lie in one directory per node as `florctl publish` leaves them. The host
-// verifies their signatures: a provider can withhold documents, not forge them.
+// They are those of the newest version in the archive, which flor-provider import fills.
+// The host verifies their signatures: a provider can withhold documents, not forge them.
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
+	"sync"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/cache"
+	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -26,67 +30,103 @@ const Name = "config"
 
 // Settings are the kind's section of the settings file.
 type Settings struct {
-	Artifacts string `json:"artifacts" path:"" want:"name the directory that flor-provider import writes"`
+	Keep server.Number `json:"keep"` // how many versions stay; 10 unless written
+
+	// Where operators call, and the account of the forwarder that they come through: what
+	// the host's units have, unless written.
+	Control   string `json:"control" path:""`
+	Forwarder string `json:"forwarder"`
+
+	// Where hosts reach the Nix binary cache, likewise, and where its paths are.
+	Cache    string `json:"cache" path:""`
+	CacheDir string `json:"cacheDir" path:""`
 }
+
+// Versions is how many stay.
+func (s *Settings) Versions() int { return s.Keep.Or(10) }
 
 // Kind makes the kind.
-func (s *Settings) Kind(server.Process) server.Kind { return Artifacts(s.Artifacts) }
+func (s *Settings) Kind(p server.Process) server.Kind {
+	a := archive.Archive{Store: p.Store}
+	run := filepath.Join("/run", p.Instance.Unit("provider-"+Name))
+	forwarder := cmp.Or(s.Forwarder, p.Instance.String())
+	return operated{New(a), control.Config{
+		Socket: cmp.Or(s.Control, filepath.Join(run, "control.sock")), Forwarder: forwarder,
+		Spool: p.Dir, Policies: p.Policies, Archive: a, Keep: s.Versions(), Audit: p.Audit, Logger: p.Logger,
+	}, cache.Config{
+		Socket: cmp.Or(s.Cache, filepath.Join(run, "cache.sock")), Forwarder: forwarder,
+		Dir: cmp.Or(s.CacheDir, filepath.Join(p.Dir, "cache")), Policies: p.Policies, Archive: a, Audit: p.Audit, Logger: p.Logger,
+	}}
+}
 
-// Artifacts is the kind "config": a directory with one of documents per node.
-type Artifacts string
+// operated is a Provider that operators reach, and whose binary cache hosts do.
+type operated struct {
+	Provider
+	control control.Config
+	cache   cache.Config
+}
+
+// Run serves operators and the cache.
+func (o operated) Run(ctx context.Context, ready func()) error {
+	ready() // hosts wait for nothing of that
+	var all sync.WaitGroup
+	all.Go(func() { cache.Run(ctx, o.cache) })
+	control.Run(ctx, o.control)
+	all.Wait()
+	return nil
+}
+
+// Provider is the kind "config".
+type Provider struct{ archive archive.Archive }
 
 var (
-	_ server.Reader   = Artifacts("")
-	_ server.Receiver = Artifacts("")
-	_ server.Deployed = Artifacts("")
+	_ server.Reader   = Provider{}
+	_ server.Receiver = Provider{}
+	_ server.Deployed = Provider{}
+	_ server.Runner   = operated{}
 )
 
+// New makes the kind on an archive.
+func New(a archive.Archive) Provider { return Provider{a} }
+
 // Name of the kind.
-func (a Artifacts) Name() string { return Name }
+func (p Provider) Name() string { return Name }
 
 // Compile rejects settings, of which there are none.
-func (a Artifacts) Compile(p florete.Policy) (any, error) {
-	return nil, server.Settings(p, Name, &struct{}{})
+func (p Provider) Compile(policy florete.Policy) (any, error) {
+	return nil, server.Settings(policy, Name, &struct{}{})
 }
 
-// InForce is the publication.
-func (a Artifacts) InForce() server.Version {
-	tree, err := filepath.EvalSymlinks(string(a))
-	if err != nil {
-		return server.Version{}
+// InForce is the version that is served.
+func (p Provider) InForce(ctx context.Context) (server.Version, error) {
+	v, err := p.archive.Newest(ctx)
+	if errors.Is(err, archive.ErrNone) {
+		return server.Version{}, nil
 	}
-	return server.Version{Name: "the publication", Digest: filepath.Base(tree), Serial: publish.SerialOf(tree)}
+	return server.Version{Name: "the publication", Digest: v.Tree, Serial: v.Serial, Detail: map[string]string{
+		"rev": v.Rev, "hosts": fmt.Sprint(v.Hosts), "signer": v.Signer,
+	}}, err
 }
 
-// Read reads the documents of the calling node. All are of one publication: see
-// Publish.
-func (a Artifacts) Read(_ context.Context, c server.Call) (api.Artifact, error) {
-	none := api.Artifact{}
-	tree, err := filepath.EvalSymlinks(string(a))
-	if err != nil {
-		return none, api.Errorf(api.Transient, api.CodeMissing, "documents of %s: nothing is published here yet", c.Caller.Short())
+// Tag is that of the documents of the calling node.
+func (p Provider) Tag(ctx context.Context, c server.Call) (string, error) {
+	tag, err := p.archive.Tag(ctx, c.Caller.Name())
+	return tag, missing(c, err)
+}
+
+// Read reads the documents of the calling node. All are of one version.
+func (p Provider) Read(ctx context.Context, c server.Call) (api.Artifact, error) {
+	documents, err := p.archive.Documents(ctx, c.Caller.Name())
+	if err == nil && len(documents) == 0 {
+		err = archive.ErrNone
 	}
-	dir := filepath.Join(tree, c.Caller.Name())
-	var artifact api.Artifact
-	for _, kind := range []string{florete.DocManifest, florete.DocPolicy} {
-		d, err := florete.Read(dir, kind)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return none, err
-		}
-		envelope, body, signature := d.Bytes()
-		if signature == "" {
-			return none, fmt.Errorf("%s: %s is not signed: publish it with florctl", dir, kind)
-		}
-		if d.Envelope.Host != c.Caller.Name() {
-			return none, fmt.Errorf("%s: the %s is of host %s", dir, kind, d.Envelope.Host)
-		}
-		artifact.Documents = append(artifact.Documents, api.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: signature})
+	return api.Artifact{Documents: documents}, missing(c, err)
+}
+
+// missing is err for a host whose documents are not here yet.
+func missing(c server.Call, err error) error {
+	if errors.Is(err, archive.ErrNone) {
+		return api.Errorf(api.Transient, api.CodeMissing, "documents of %s: none are published here yet", c.Caller.Short())
 	}
-	if len(artifact.Documents) == 0 {
-		return none, api.Errorf(api.Transient, api.CodeMissing, "documents of %s: none are published here yet", c.Caller.Short())
-	}
-	return artifact, nil
+	return err
 }

@@ -3,87 +3,111 @@ package config_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
 )
 
 var ursula, raishan = kit.ID("node/ursula"), kit.ID("node/raishan")
 
-// start runs a provider of the documents in dir, which both nodes may read.
-func start(t *testing.T, dir string) *providertest.Env {
+// start runs a provider of what is in its archive, which both nodes may read.
+func start(t *testing.T) *providertest.Env {
 	t.Helper()
 	e := providertest.NewEnv(t, "ursula", "raishan")
-	e.Runs("config", struct{}{}, func(*providertest.Env) server.Kind { return config.Artifacts(dir) })
+	e.Runs("config", struct{}{}, func(e *providertest.Env) server.Kind { return config.New(archive.Archive{Store: e.Store}) })
 	e.Grant(ursula, "config-documents", "config", struct{}{})
 	e.Grant(raishan, "config-documents", "config", struct{}{})
 	e.Start()
 	return e
 }
 
-// documents are a policy of each host, unsigned: what a body says is no matter here.
-func documents(serial int64, hosts ...string) map[string][]florete.Document {
-	all := map[string][]florete.Document{}
-	for _, h := range hosts {
-		all[h] = append(all[h], kit.Document(serial, florete.Policy{
-			Cluster: "demo", Host: h, TrustDomain: kit.Domain, Provider: map[string]florete.Listening{}, Kinds: map[string]json.RawMessage{},
-		}))
-	}
-	return all
-}
-
 func TestArtifact(t *testing.T) {
-	secret := kit.SigningKey("demo-1")
-	dir := filepath.Join(t.TempDir(), "published")
-	e := start(t, dir)
+	e := start(t)
+	key := kit.SigningKey("demo-1")
 	c := e.Client(ursula)
 	_, err := c.Artifact(t.Context())
 	providertest.WantError(t, err, api.Transient, api.CodeMissing)
+	providertest.Import(t, e.Store, key, providertest.Tree(key, 999, "", "raishan"))
+	_, err = c.Artifact(t.Context())
+	providertest.WantError(t, err, api.Transient, api.CodeMissing)
 
+	var last api.Artifact
 	for serial := range int64(3) {
-		tree, err := publish.Sign(documents(1000+serial, "ursula", "raishan"), secret, time.Now())
-		if err != nil {
+		c.Tag = last.Tag() // of before
+		providertest.Import(t, e.Store, key, providertest.Tree(key, 1000+serial, "", "ursula", "raishan"))
+		if last, err = c.Artifact(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := tree.Write(dir); err != nil {
-			t.Fatal(err)
+		if len(last.Documents) != 1 {
+			t.Fatalf("got %d documents", len(last.Documents))
 		}
-		a, err := c.Artifact(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(a.Documents) != 1 {
-			t.Fatalf("got %d documents", len(a.Documents))
-		}
-		got := a.Documents[0]
+		got := last.Documents[0]
 		d, err := florete.Open([]byte(got.Envelope), []byte(got.Body), got.Signature)
 		if err != nil || d.Envelope.Host != "ursula" || d.Envelope.Serial != 1000+serial {
 			t.Fatalf("got %+v, %v", d.Envelope, err)
 		}
-		if err := d.Verify([]string{secret.ToPublicKey().String()}); err != nil {
+		if err := d.Verify([]string{key.ToPublicKey().String()}); err != nil {
 			t.Error(err)
 		}
 	}
 	rows := e.Audit()
-	if last := rows[len(rows)-1]; len(rows) != 4 || last.Outcome != server.Granted || last.Need != "config-documents" || last.Caller != ursula.String() {
+	if last := rows[len(rows)-1]; len(rows) != 5 || last.Outcome != server.Granted || last.Need != "config-documents" || last.Caller != ursula.String() {
 		t.Errorf("audit: %+v", rows)
 	}
 }
 
+// TestNotModified: a node that has what is served receives that, and changes nothing here.
+func TestNotModified(t *testing.T) {
+	e := start(t)
+	key := kit.SigningKey("demo-1")
+	providertest.Import(t, e.Store, key, providertest.Tree(key, 1000, "", "ursula", "raishan"))
+	c := e.Client(ursula)
+	a, err := c.Artifact(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := func() int64 {
+		_, n, err := e.Store.List(t.Context(), "none")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := revision()
+	c.Tag = a.Tag()
+	for range 3 {
+		if a, err := c.Artifact(t.Context()); err != nil || !a.NotModified || len(a.Documents) > 0 {
+			t.Fatalf("got %+v, %v", a, err)
+		}
+	}
+	if now := revision(); now != before {
+		t.Errorf("revision %d, then %d", before, now)
+	}
+	// To name them proves nothing.
+	thief := e.Client(ursula)
+	thief.Tag = a.Tag()
+	for _, thief.HostKey = range []ssh.Signer{nil, e.HostKey(raishan)} {
+		_, err = thief.Artifact(t.Context())
+		providertest.WantError(t, err, api.Denied, api.CodeDeviceKey)
+	}
+	unknown := e.Client(kit.ID("node/laptop"))
+	unknown.Tag = a.Tag()
+	_, err = unknown.Artifact(t.Context())
+	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+}
+
 func TestRefused(t *testing.T) {
-	dir := t.TempDir()
-	e := start(t, dir)
+	e := start(t)
+	key := kit.SigningKey("demo-1")
+	providertest.Import(t, e.Store, key, providertest.Tree(key, 1000, "", "ursula", "raishan"))
 	nosy := e.Client(ursula)
 	nosy.Node = raishan // asks for raishan's with ursula's SVID
 	_, err := nosy.Artifact(t.Context())
@@ -101,26 +125,6 @@ func TestRefused(t *testing.T) {
 		_, err = thief.Artifact(t.Context())
 		providertest.WantError(t, err, api.Denied, api.CodeDeviceKey)
 	}
-
-	// Unsigned documents, and another host's in the place of ursula's.
-	for host, documents := range documents(1000, "ursula", "raishan") {
-		at := filepath.Join(dir, map[string]string{"ursula": "raishan", "raishan": "ursula"}[host])
-		if err := os.Mkdir(at, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range documents {
-			if err := d.Write(at); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	_, err = e.Client(ursula).Artifact(t.Context())
-	providertest.WantError(t, err, api.Transient, api.CodeInternal)
-	if err := os.WriteFile(filepath.Join(dir, "ursula", "policy.sig"), []byte("demo-1:AAAA"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	_, err = e.Client(ursula).Artifact(t.Context())
-	providertest.WantError(t, err, api.Transient, api.CodeInternal)
 	for _, row := range e.Audit() {
 		if row.Outcome == server.Granted {
 			t.Errorf("granted: %+v", row)
@@ -130,7 +134,7 @@ func TestRefused(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	p := florete.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{"config": json.RawMessage(`{"a":1}`)}}
-	_, err := config.Artifacts("").Compile(p)
+	_, err := config.New(archive.Archive{}).Compile(p)
 	if want := `policy of drhorrible: kind "config": : unknown field "a"`; fmt.Sprint(err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

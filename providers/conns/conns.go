@@ -4,12 +4,15 @@
 //
 //	l := conns.Listen(inner, conns.Limit{Total: 1024, Prefix: 256})
 //	hs := &http.Server{ConnContext: conns.Context, ConnState: conns.State}
-//	hs.Serve(tls.NewListener(l, config))
+//	conns.Serve(ctx, hs, tls.NewListener(l, config))
 //
-// A handler that has verified its caller calls Vouch.
+// Begin, when TLS begins, keeps a connection apart from silent ones. A handler that has
+// verified its caller calls Vouch. Where connections carry no HTTP, Release takes those out
+// whose peer is verified.
 package conns
 
 import (
+	"container/list"
 	"context"
 	"crypto/tls"
 	"net"
@@ -31,15 +34,15 @@ type Limit struct {
 // the new one.
 type Listener struct {
 	net.Listener
-	limit Limit
 
-	mu   sync.Mutex
-	open map[*conn]struct{}
+	mu    sync.Mutex
+	hall  room // of those who come
+	begun room // of those who called Begin
 }
 
-// Listen bounds the connections that l accepts.
+// Listen bounds the connections that l accepts, and as many that have begun.
 func Listen(l net.Listener, limit Limit) *Listener {
-	return &Listener{Listener: l, limit: limit, open: map[*conn]struct{}{}}
+	return &Listener{Listener: l, hall: newRoom(limit), begun: newRoom(limit)}
 }
 
 // Accept accepts a connection for which there is room.
@@ -49,61 +52,33 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: inner, from: Prefix(inner.RemoteAddr().String()), of: l, since: time.Now()}
-		evicted, ok := l.admit(c)
-		if evicted != nil {
-			evicted.Conn.Close()
-		}
-		if ok {
+		c := &conn{Conn: inner, from: Prefix(inner.RemoteAddr().String()), of: l}
+		if l.move(c, nil, &l.hall) {
 			return c, nil
 		}
-		inner.Close()
 	}
 }
 
-// admit finds room for c, and whose it was.
-func (l *Listener) admit(c *conn) (evicted *conn, ok bool) {
+// move takes c from one room to another, perhaps in place of one that it closes; where all
+// there are vouched for, it closes c. It reports whether c was in the one and is in the other.
+func (l *Listener) move(c *conn, from, to *room) bool {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	all, unvouched := 0, map[netip.Prefix]int{}
-	for o := range l.open {
-		if o.from == c.from {
-			all++
-		}
-		if !o.vouched {
-			unvouched[o.from]++
-		}
+	if c.in != from {
+		l.mu.Unlock()
+		return false
 	}
-	switch {
-	case all >= l.limit.Prefix:
-		evicted = l.slowest(func(o *conn) bool { return o.from == c.from })
-	case len(l.open) >= l.limit.Total:
-		most := 0
-		for _, n := range unvouched {
-			most = max(most, n)
-		}
-		evicted = l.slowest(func(o *conn) bool { return unvouched[o.from] == most })
-	default:
-		l.open[c] = struct{}{}
-		return nil, true
+	if from != nil {
+		from.remove(c)
 	}
-	if evicted == nil {
-		return nil, false
+	evicted, ok := to.admit(c)
+	l.mu.Unlock()
+	if evicted != nil {
+		evicted.Conn.Close()
 	}
-	delete(l.open, evicted)
-	l.open[c] = struct{}{}
-	return evicted, true
-}
-
-// slowest is the one of some connections that has made no progress for the longest, of
-// those that nobody vouched for.
-func (l *Listener) slowest(of func(*conn) bool) (slowest *conn) {
-	for o := range l.open {
-		if !o.vouched && of(o) && (slowest == nil || o.since.Before(slowest.since)) {
-			slowest = o
-		}
+	if !ok {
+		c.Conn.Close()
 	}
-	return slowest
+	return ok
 }
 
 // conn gives back its room with Close.
@@ -113,15 +88,42 @@ type conn struct {
 	of   *Listener
 
 	// Under of.mu:
-	vouched bool
-	since   time.Time // of its last progress
+	in    *room         // nil when it is out of the listener
+	since time.Time     // of its last progress
+	place *list.Element // in its network, nil when it is vouched for or out of the listener
 }
 
 func (c *conn) Close() error {
-	c.of.mu.Lock()
-	delete(c.of.open, c)
-	c.of.mu.Unlock()
+	c.leave()
 	return c.Conn.Close()
+}
+
+// NetConn is the connection that was accepted.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
+// leave takes c out of its room, where it is in one.
+func (c *conn) leave() {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if c.in != nil {
+		c.in.remove(c)
+	}
+}
+
+// Begin notes that the peer of a connection of a Listener has sent what begins a handshake:
+// from then on silent peers, however many, take no room of it. It reports whether the
+// connection is still open.
+func Begin(c net.Conn) bool {
+	found := find(c)
+	return found != nil && found.of.move(found, &found.of.hall, &found.of.begun)
+}
+
+// Release takes a connection of a Listener out of its limit: its peer is verified, and
+// counted elsewhere.
+func Release(c net.Conn) {
+	if found := find(c); found != nil {
+		found.leave()
+	}
 }
 
 // find is the connection of a Listener that c, perhaps TLS, goes over.
@@ -144,7 +146,7 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 func State(c net.Conn, _ http.ConnState) {
 	if c := find(c); c != nil {
 		c.of.mu.Lock()
-		c.since = time.Now()
+		c.progress()
 		c.of.mu.Unlock()
 	}
 }
@@ -154,23 +156,7 @@ func State(c net.Conn, _ http.ConnState) {
 func Vouch(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.of.mu.Lock()
-		c.vouched = true
+		c.vouch()
 		c.of.mu.Unlock()
 	}
-}
-
-// Prefix is the network of a peer's address: IPv4's whole address, and 64 bits of IPv6, in
-// which a host has as many addresses as it likes. It is invalid where there is none.
-func Prefix(peer string) netip.Prefix {
-	addr, err := netip.ParseAddrPort(peer)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	ip := addr.Addr().Unmap().WithZone("")
-	bits := 64
-	if ip.Is4() {
-		bits = 32
-	}
-	p, _ := ip.Prefix(bits)
-	return p
 }

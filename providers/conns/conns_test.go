@@ -99,10 +99,13 @@ func TestSilent(t *testing.T) {
 		if c.what == "idle" {
 			s.answered(c.what, slow)
 		}
-		for range 4 {
+		// That an answer was the last one shows later than it comes: some more may be needed.
+		for gone := false; !gone; {
 			s.answered("new", s.open("127.0.0.1", get("/")))
+			slow.SetReadDeadline(time.Now().Add(time.Millisecond))
+			_, err := slow.Read(make([]byte, 1))
+			gone = err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 		}
-		s.closed(c.what, slow)
 	}
 }
 
@@ -160,6 +163,80 @@ func TestPrefixOf(t *testing.T) {
 	} {
 		if got := conns.Prefix(peer).String(); got != want {
 			t.Errorf("%q: %s, want %s", peer, got, want)
+		}
+	}
+}
+
+// roomForOne has room for one that is silent, and one that has begun. It connects peers.
+func roomForOne(t *testing.T) (s *site, connect func() (theirs, ours net.Conn)) {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = &site{T: t, address: inner.Addr().String()}
+	l := conns.Listen(inner, conns.Limit{Total: 1, Prefix: 1})
+	t.Cleanup(func() { l.Close() })
+	return s, func() (theirs, ours net.Conn) {
+		t.Helper()
+		theirs = s.open("127.0.0.1", "")
+		if ours, err = l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { ours.Close() })
+		return theirs, ours
+	}
+}
+
+// TestBegin: silent peers take the room of silent ones alone, and those who begin that of
+// others who have begun. One whose peer is verified takes no room.
+func TestBegin(t *testing.T) {
+	s, connect := roomForOne(t)
+	open := func(what string, theirs, ours net.Conn) {
+		t.Helper()
+		if _, err := ours.Write([]byte("x")); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		s.answered(what, theirs)
+	}
+	theirs, begun := connect()
+	if !conns.Begin(begun) {
+		t.Error("one that is there does not begin")
+	}
+	silent, late := connect()
+	connect()
+	s.closed("silent", silent)
+	if conns.Begin(late) {
+		t.Error("one that made room begins")
+	}
+	open("begun", theirs, begun)
+	_, second := connect()
+	conns.Begin(second)
+	s.closed("begun first", theirs)
+
+	theirs, verified := connect()
+	conns.Begin(verified)
+	conns.Release(verified)
+	_, third := connect()
+	conns.Begin(third)
+	open("verified", theirs, verified)
+	if conns.Begin(theirs) {
+		t.Error("one of no Listener begins")
+	}
+}
+
+// TestBeginFull: where all who have begun are vouched for, the new one is closed.
+func TestBeginFull(t *testing.T) {
+	s, connect := roomForOne(t)
+	for _, first := range []bool{true, false} {
+		theirs, ours := connect()
+		if conns.Begin(ours) != first {
+			t.Errorf("begins: %v, want %v", !first, first)
+		}
+		if first {
+			conns.Vouch(conns.Context(t.Context(), ours))
+		} else {
+			s.closed("beyond", theirs)
 		}
 	}
 }

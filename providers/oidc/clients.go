@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -18,6 +20,16 @@ type registration struct {
 	Service      florete.ID `json:"service"`
 	RedirectURIs []string   `json:"redirectURIs"`
 	Generation   int        `json:"generation"` // the last that the policy granted
+
+	Rotation *server.Rotation `json:"-"` // nil before the first
+}
+
+// rotation is that of the client's secret.
+func (r registration) rotation() server.Rotation {
+	if r.Rotation == nil {
+		return server.Rotation{}
+	}
+	return *r.Rotation
 }
 
 // client is the client id of the service: its user-facing name.
@@ -30,15 +42,31 @@ func (r registration) client() string {
 }
 
 func (r registration) equal(o registration) bool {
-	return r.Service == o.Service && r.Generation == o.Generation && slices.Equal(r.RedirectURIs, o.RedirectURIs)
+	return r.Service == o.Service && r.Generation == o.Generation && r.rotation().Number == o.rotation().Number && slices.Equal(r.RedirectURIs, o.RedirectURIs)
 }
 
+// encode writes what was rotated as a list, with the rotation. Releases before rotations
+// cannot read that, and refuse, where they would have the former secret work again.
 func (r registration) encode() []byte {
-	b, err := json.Marshal(r)
+	var v any = r
+	if r.Rotation != nil {
+		v = []any{r, r.Rotation}
+	}
+	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // strings and a number
+		panic(err) // strings and numbers
 	}
 	return b
+}
+
+func (r *registration) decode(b []byte) error {
+	if !bytes.HasPrefix(b, []byte("[")) {
+		return json.Unmarshal(b, r)
+	}
+	rotation := new(server.Rotation)
+	err := json.Unmarshal(b, &[2]any{r, rotation})
+	r.Rotation = rotation
+	return err
 }
 
 // prefix is where registrations lie, by client id.
@@ -62,14 +90,17 @@ func (c clients) get(ctx context.Context, client string) (r registration, modifi
 	if err != nil {
 		return r, 0, err
 	}
-	if err := json.Unmarshal(e.Value, &r); err != nil {
+	if err := r.decode(e.Value); err != nil {
 		return r, 0, fmt.Errorf("%s: %w", e.Key, err)
 	}
 	return r, e.Modified, nil
 }
 
-// secret is the client's secret of a generation.
-func (c clients) secret(client string, generation int) string {
+// secret is the client's secret of a generation and rotation.
+func (c clients) secret(client string, generation, rotation int) string {
 	purpose := fmt.Sprintf("florete oidc client secret v1\n%s\n%d", client, generation)
+	if rotation != 0 {
+		purpose += fmt.Sprintf("\n%d", rotation)
+	}
 	return base64.RawURLEncoding.EncodeToString(c.key.Derive(purpose, 32))
 }

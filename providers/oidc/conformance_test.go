@@ -4,30 +4,73 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
-func TestConformance(t *testing.T) {
+// client is what ursula is granted.
+var client = Request{Issuer: issuerURL, Service: outline, RedirectURIs: []string{callback}}
+
+var settings = map[string]string{"issuer": issuerURL}
+
+// making makes the kind in a process of an environment.
+func making(t *testing.T) func(e *providertest.Env) server.Kind {
 	listen := providertest.Loopback()
+	return func(e *providertest.Env) server.Kind {
+		users := filepath.Join(e.Dir, "users")
+		if err := os.WriteFile(users, []byte(`[]`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// The faults are for what the server commits, not for keys of the issuer.
+		return New(Config{
+			Store: e.Store.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies), Listen: listen, Users: users,
+			Audit: server.NewAudit(e.Store.Store, slog.Default()),
+		})
+	}
+}
+
+func TestConformance(t *testing.T) {
 	providertest.Run(t, providertest.Suite{
-		Kind:     Name,
-		Need:     "oidc-outline",
-		Request:  Request{Issuer: issuerURL, Service: outline, RedirectURIs: []string{callback}},
-		Settings: map[string]string{"issuer": issuerURL},
-		Make: func(e *providertest.Env) server.Kind {
-			users := filepath.Join(e.Dir, "users")
-			if err := os.WriteFile(users, []byte(`[]`), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			// The faults are for what the server commits, not for keys of the issuer.
-			return New(Config{
-				Store: e.Store.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies), Listen: listen, Users: users,
-				Audit: server.NewAudit(e.Store.Store, slog.Default()),
-			})
-		},
-		Secret: []string{"clientSecret"},
+		Kind: Name, Need: "oidc-outline", Request: client, Settings: settings, Make: making(t),
+		Secret:  []string{"clientSecret"},
+		Rotates: "clientSecret",
 	})
+}
+
+// TestRotationStaysWithTheClient: a service that moved to another host and back has the
+// secret of the last rotation, not the one that its host was answered first.
+func TestRotationStaysWithTheClient(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula", "raishan")
+	e.Runs(Name, settings, making(t))
+	ursula, raishan := kit.ID("node/ursula"), kit.ID("node/raishan")
+	runsOn := func(node florete.ID) {
+		e.Policy.Grants = slices.DeleteFunc(e.Policy.Grants, func(g florete.Grant) bool { return g.Kind == Name })
+		e.Grant(node, "oidc-outline", Name, client)
+		e.Publish(providertest.Serial)
+		e.Restart()
+	}
+	request := func(node florete.ID, rotation int) string {
+		t.Helper()
+		r := api.Request{Need: "oidc-outline", Serial: providertest.Serial, Generation: 1, Rotation: rotation, Body: kit.JSON(client)}
+		a, err := e.Client(node).Do(t.Context(), api.Path(Name), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Values["clientSecret"]
+	}
+	e.Start()
+	runsOn(ursula)
+	first := request(ursula, 0)
+	runsOn(raishan)
+	second := request(raishan, 1)
+	runsOn(ursula)
+	if got := request(ursula, 0); got != second || got == first {
+		t.Error("the host has another secret than that of the last rotation")
+	}
 }

@@ -34,7 +34,7 @@ func (d directory) GetClient(ctx context.Context, id string) (storage.Client, er
 	}
 	return storage.Client{
 		ID:           id,
-		Secret:       d.clients.secret(id, min(r.Generation, most)),
+		Secret:       d.clients.secret(id, min(r.Generation, most), r.rotation().Number),
 		RedirectURIs: r.RedirectURIs,
 		Name:         r.Service.Name(),
 	}, nil

@@ -3,6 +3,7 @@ package oidc
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -25,9 +26,9 @@ const (
 	loginsLive   = 15 * time.Minute // from the service's redirect to the password
 	upkeepEvery  = 5 * time.Minute
 	keysRotate   = "24h"
-	refreshIdle  = "720h"          // a refresh token unused for so long ends
-	refreshEnds  = "2160h"         // and so does one of this age
-	refreshAgain = 3 * time.Second // an answer that got lost can be asked for again
+	refreshIdle  = 720 * time.Hour  // a refresh token unused for so long ends
+	refreshEnds  = 2160 * time.Hour // and so does one of this age
+	refreshAgain = 3 * time.Second  // an answer that got lost can be requested again
 )
 
 //go:embed web
@@ -39,6 +40,7 @@ type issuerServer struct {
 	issuer  *url.URL
 	dex     http.Handler
 	storage storage.Storage
+	records *dexstore.Store // below storage
 	signIns signIns
 	tokens  tokens
 	guard   *guard
@@ -60,7 +62,8 @@ func (p *Provider) newIssuer(ctx context.Context, issuer, cluster string, users 
 	people := accounts{users: users, secret: p.cfg.Key.Derive("florete oidc unknown accounts v1", 32)}
 	s := &issuerServer{issuer: u, guard: newGuard(), audit: p.cfg.Audit, log: log,
 		account: func(email string) bool { _, ok := people.find(email); return ok }}
-	s.tokens = tokens{dexstore.New(p.cfg.Store, p.cfg.Key), p.cfg.Store, p.cfg.Key}
+	s.records = dexstore.New(p.cfg.Store, p.cfg.Key)
+	s.tokens = tokens{s.records, p.cfg.Store, p.cfg.Key}
 	s.signIns = signIns{s.tokens, cookies{p.cfg.Key, u.Scheme == "https"}}
 	people.Storage = directory{s.signIns, p.clients, p.cfg.Policy}
 	s.storage = storage.WithStaticConnectors(audited{people, p.cfg.Audit}, []storage.Connector{
@@ -77,7 +80,7 @@ func (p *Provider) newIssuer(ctx context.Context, issuer, cluster string, users 
 	}
 	// The second argument turns rotation off, whatever its name says. The logger
 	// would only repeat the constants.
-	refresh, err := dex.NewRefreshTokenPolicy(slog.New(slog.DiscardHandler), false, refreshIdle, refreshEnds, refreshAgain.String())
+	refresh, err := dex.NewRefreshTokenPolicy(slog.New(slog.DiscardHandler), false, refreshIdle.String(), refreshEnds.String(), refreshAgain.String())
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +135,9 @@ func (s *issuerServer) upkeep(ctx context.Context) {
 			return
 		case <-tick.C:
 			s.rotate()
-			if _, err := s.storage.GarbageCollect(ctx, time.Now()); err != nil {
+			now := time.Now()
+			_, err := s.storage.GarbageCollect(ctx, now)
+			if err = errors.Join(err, s.records.ExpireRefresh(ctx, now.Add(-refreshIdle), now.Add(-refreshEnds))); err != nil {
 				s.log.Error("expired logins stay until the next try", "error", err)
 			}
 		}

@@ -70,8 +70,8 @@ type Provider struct {
 }
 
 var (
-	_ server.Answerer = (*Provider)(nil)
-	_ server.Runner   = (*Provider)(nil)
+	_ server.Rotator = (*Provider)(nil)
+	_ server.Runner  = (*Provider)(nil)
 )
 
 // New makes a Provider. What it needs from elsewhere Run looks for.

@@ -180,16 +180,21 @@ func (f *fixture) rotate(generation int) {
 
 // decide asks for the client of outline in a generation, which the policy grants from now on.
 func (f *fixture) decide(generation int) (server.Decision, error) {
+	return f.p.Answer(f.t.Context(), f.call(generation))
+}
+
+// call is a request for it.
+func (f *fixture) call(generation int) server.Call {
 	f.rotate(generation)
 	grant := f.policy.Grants[0]
-	return f.p.Answer(f.t.Context(), server.Call{
+	return server.Call{
 		Caller:  grant.Caller,
 		Request: api.Request{Need: grant.Need, Generation: generation, Body: grant.Request},
 		Grant:   grant,
 		Now:     time.Now(),
 
 		Compiled: f.inForce(),
-	})
+	}
 }
 
 // register decides and commits, as the server does.

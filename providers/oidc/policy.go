@@ -22,6 +22,7 @@ type Policy struct {
 	cluster, issuer string
 	requests        server.Requests[registration]
 	generations     map[florete.ID]int // the highest that is granted, by service
+	hosts           map[florete.ID]int // how many are granted the client, by service
 }
 
 // Compile rejects a policy without a usable issuer, and clients that nobody could use.
@@ -39,11 +40,12 @@ func compile(policy florete.Policy) (*Policy, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || settings.Issuer != u.Scheme+"://"+u.Host || u.Host == "" {
 		return nil, fmt.Errorf("policy of %s: kind %q: issuer %q: want http(s)://<host>[:<port>] and nothing after", policy.Host, Name, settings.Issuer)
 	}
-	p := &Policy{cluster: policy.Cluster, issuer: settings.Issuer, generations: map[florete.ID]int{}}
+	p := &Policy{cluster: policy.Cluster, issuer: settings.Issuer, generations: map[florete.ID]int{}, hosts: map[florete.ID]int{}}
 	p.requests, err = server.DecodeGrants(policy, Name, func(g florete.Grant) (registration, error) {
 		r, err := decode(g, p.issuer)
 		if err == nil {
 			p.generations[r.Service] = max(p.generations[r.Service], r.Generation)
+			p.hosts[r.Service]++
 		}
 		return r, err
 	})
@@ -71,5 +73,5 @@ func decode(g florete.Grant, issuer string) (none registration, err error) {
 	if r.Issuer != issuer {
 		return none, fmt.Errorf("issuer %q: this provider is %s", r.Issuer, issuer)
 	}
-	return registration{r.Service, r.RedirectURIs, g.Generation}, nil
+	return registration{Service: r.Service, RedirectURIs: r.RedirectURIs, Generation: g.Generation}, nil
 }

@@ -13,6 +13,9 @@ import (
 func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
 	policy := c.Compiled.(*Policy)
 	want := policy.requests.Of(c)
+	if c.Rotation.Number > 0 {
+		want.Rotation = &c.Rotation
+	}
 	id := want.client()
 	have, modified, err := p.clients.get(ctx, id)
 	if err != nil {
@@ -22,7 +25,7 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 		Answer: api.Answer{Values: map[string]string{
 			"issuer":       policy.issuer,
 			"clientId":     id,
-			"clientSecret": p.clients.secret(id, want.Generation),
+			"clientSecret": p.clients.secret(id, want.Generation, c.Rotation.Number),
 		}},
 		If:     []store.Cond{{Key: key(id), Modified: modified}},
 		Detail: map[string]string{"client": id, "generation": strconv.Itoa(want.Generation)},
@@ -31,4 +34,17 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 		d.Then = []store.Op{store.Put(key(id), want.encode())}
 	}
 	return d, nil
+}
+
+// Rotation is of the client's secret. Where several hosts have the client, none of them can
+// have it replaced: the others would go on with the former one.
+func (p *Provider) Rotation(ctx context.Context, c server.Call) (server.Rotation, error) {
+	policy := c.Compiled.(*Policy)
+	want := policy.requests.Of(c)
+	if hosts := policy.hosts[want.Service]; c.Request.Rotation != 0 && hosts > 1 {
+		return server.Rotation{}, api.Errorf(api.Denied, api.CodeRotation,
+			"need %q: %d hosts have the client of %s: raise its generation in the topology, which has all of them fetch another secret", c.Request.Need, hosts, want.Service)
+	}
+	have, _, err := p.clients.get(ctx, want.client())
+	return have.rotation(), err
 }

@@ -6,10 +6,12 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/oauth2"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -132,9 +134,11 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var again registration
-		if err := json.Unmarshal(r.encode(), &again); err != nil || !again.equal(r) || again.client() != r.client() {
-			t.Errorf("%s is %+v, and %+v when read again, %v", body, r, again, err)
+		for _, r.Rotation = range []*server.Rotation{nil, {Number: 2, Since: time.Unix(1784011430, 0)}} {
+			var again registration
+			if err := again.decode(r.encode()); err != nil || !again.equal(r) || again.client() != r.client() {
+				t.Errorf("%s is %+v, and %+v when read again, %v", body, r, again, err)
+			}
 		}
 	})
 }

@@ -2,7 +2,6 @@ package oidc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,8 +13,7 @@ import (
 )
 
 const (
-	grace  = 5 * time.Second // for requests under way when serving ends
-	reread = time.Second     // how soon a new policy is noticed
+	reread = time.Second // how soon a new policy is noticed
 
 	// connections of people are no reason for hosts to find no room.
 	connections = 1024
@@ -93,19 +91,16 @@ func (p *Provider) serve(ctx context.Context, policy *Policy, ready func()) erro
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	owned.Go(func() { s.upkeep(ctx) })
+	serving, end := context.WithCancel(ctx)
 	owned.Go(func() {
+		defer end()
 		p.waitIssuerChange(ctx, policy)
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		defer cancel()
-		if web.Shutdown(end) != nil {
-			web.Close()
-		}
 	})
 	s.log.Info("issuer serves", "listen", listener.Addr().String())
 	ready()
 	// They all come from the forwarder's address, which has no share of its own.
 	limit := conns.Limit{Total: connections, Prefix: connections}
-	if err := web.Serve(conns.Listen(listener, limit)); !errors.Is(err, http.ErrServerClosed) {
+	if err := conns.Serve(serving, web, conns.Listen(listener, limit)); err != nil {
 		return fmt.Errorf("oidc listen: %w", err)
 	}
 	return nil

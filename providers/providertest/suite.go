@@ -34,6 +34,9 @@ type Suite struct {
 
 	// Secret are the values that must not be readable in the state.
 	Secret []string
+
+	// Rotates is the value that a host can have replaced, empty where the kind has none.
+	Rotates string
 }
 
 // Run checks that a kind is idempotent, denies by default and is audited.
@@ -49,7 +52,8 @@ func Run(t *testing.T, s Suite) {
 		"the same at once":            atOnce,
 		"denied":                      denied,
 		"key of another request":      otherKey,
-		"rotation":                    rotation,
+		"another generation":          generation,
+		"a rotation":                  rotation,
 		"a poisoned generation":       poisoned,
 		"a copied SVID":               copied,
 		"secrets":                     secrets,
@@ -220,7 +224,7 @@ func otherKey(t *testing.T, f *fixture) {
 	f.rows(t, "key-mismatch")
 }
 
-func rotation(t *testing.T, f *fixture) {
+func generation(t *testing.T, f *fixture) {
 	first, old := f.ask(t), f.request
 	f.request.Generation = 2
 	_, err := f.client.Do(t.Context(), api.Path(f.Kind), f.request)
@@ -241,6 +245,58 @@ func (f *fixture) rotateTo(generation int) {
 	f.Rotate(f.client.Node, f.Need, generation)
 	f.Publish(Serial)
 	f.Restart()
+}
+
+// rotation: a host's request for another secret makes one, however often it is sent; not a
+// second within ten minutes, and none that is not the next.
+func rotation(t *testing.T, f *fixture) {
+	first, plain := f.ask(t), f.request
+	rotate := func(number int) (api.Answer, error) {
+		r := plain
+		r.Rotation = number
+		return f.client.Do(t.Context(), api.Path(f.Kind), r)
+	}
+	denied := func(number int) {
+		t.Helper()
+		_, err := rotate(number)
+		WantError(t, err, api.Denied, api.CodeRotation)
+	}
+	if f.Rotates == "" {
+		denied(1)
+		same(t, f.ask(t), first)
+		f.rows(t, "granted", "rotation", "again")
+		return
+	}
+	denied(-1)
+	denied(2)
+	second, err := rotate(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Values[f.Rotates] == first.Values[f.Rotates] || second.Values[api.ValueRotation] != "1" {
+		t.Error("the answer to a rotation has the secret of before, or not its number")
+	}
+	f.Restart()
+	again, err := rotate(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, again, second)
+	same(t, f.ask(t), second)
+	_, err = rotate(2)
+	WantError(t, err, api.Transient, api.CodeBusy)
+	same(t, f.ask(t), second)
+
+	f.rotateTo(2)
+	f.request.Generation = 2
+	third := f.ask(t)
+	if third.Values[f.Rotates] == second.Values[f.Rotates] || third.Values[api.ValueRotation] != "1" {
+		t.Error("a higher generation has the same secret, or forgets rotations")
+	}
+	f.rows(t, "granted", "rotation", "rotation", "granted", "again", "granted", "busy", "again", "granted")
+	if rows := f.Audit(); rows[3].Detail["rotation"] != "1" {
+		t.Errorf("the audit row of a rotation has %v", rows[3].Detail)
+	}
 }
 
 // poisoned: a request cannot raise the generation, and a record of a higher one, as

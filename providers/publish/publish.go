@@ -1,8 +1,9 @@
-// Package publish signs a cluster's documents and puts them where a config
-// provider serves them from.
+// Package publish signs a cluster's documents and carries them to a config provider.
 package publish
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 )
 
 // ahead is how far a serial, the time of a commit, may be ahead of the clock.
@@ -47,6 +49,61 @@ func Sign(hosts map[string][]florete.Document, key signature.SecretKey, now time
 	return tree, nil
 }
 
+// Renumber is a document under another serial, unsigned.
+func Renumber(d api.SignedDocument, serial int64) (florete.Document, error) {
+	return edit([]byte(d.Envelope), []byte(d.Body), map[string]any{"serial": serial})
+}
+
+// NameClosures has the manifests of hosts name the store paths of their systems.
+func NameClosures(hosts map[string][]florete.Document, closures map[string]string) error {
+	for _, host := range slices.Sorted(maps.Keys(closures)) {
+		if hosts[host] == nil {
+			return fmt.Errorf("closure of %q: not a host of the cluster", host)
+		}
+		if err := florete.CheckStorePath(closures[host]); err != nil {
+			return fmt.Errorf("closure of %s: %w", host, err)
+		}
+		for i, d := range hosts[host] {
+			if d.Envelope.Kind != florete.DocManifest {
+				continue
+			}
+			format := d.Envelope.Format
+			if closureFormat.Newer(format) {
+				format = closureFormat
+			}
+			envelope, body, _ := d.Bytes()
+			named, err := edit(envelope, body, map[string]any{"closure": closures[host], "format": format})
+			if err != nil {
+				return err
+			}
+			hosts[host][i] = named
+		}
+	}
+	return nil
+}
+
+// closureFormat is that of documents that name a closure.
+var closureFormat = florete.Format{Major: 1, Minor: 1}
+
+// edit is a document with other fields in its envelope, unsigned.
+func edit(envelope, body []byte, set map[string]any) (florete.Document, error) {
+	var fields map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(envelope))
+	decoder.UseNumber()
+	if err := decoder.Decode(&fields); err != nil {
+		return florete.Document{}, err
+	}
+	maps.Copy(fields, set)
+	b, err := json.Marshal(fields)
+	if err == nil {
+		b, err = api.Canonical(b) // the bytes that Nix makes
+	}
+	if err != nil {
+		return florete.Document{}, err
+	}
+	return florete.Open(b, body, "")
+}
+
 // RejectUnpinned refuses a key that a host's manifest does not have among its trust.signingKeys: the
 // host would refuse the documents. While keys change over, both are there.
 func RejectUnpinned(hosts map[string][]florete.Document, key signature.PublicKey) error {
@@ -74,12 +131,13 @@ func publishable(e florete.Envelope, now time.Time) error {
 	return nil
 }
 
-// Serial is the tree's serial.
-func (t Tree) Serial() int64 {
+// Head is that of the stream that Encode writes.
+func (t Tree) Head() Head {
+	head := Head{Hosts: len(t)}
 	for _, documents := range t {
 		for _, d := range documents {
-			return d.Envelope.Serial
+			head.Cluster, head.Serial = d.Envelope.Cluster, d.Envelope.Serial
 		}
 	}
-	return 0
+	return head
 }

@@ -2,17 +2,14 @@ package publish_test
 
 import (
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
@@ -36,119 +33,90 @@ func tree(k signature.SecretKey, serial int64, change ...func(*florete.Manifest)
 	return publish.Sign(hosts, k, now)
 }
 
-func TestPublish(t *testing.T) {
+func TestSign(t *testing.T) {
 	k := kit.SigningKey("demo-1")
-	parent := t.TempDir()
-	dir := filepath.Join(parent, "published")
-	neighbour := filepath.Join(parent, ".published-newer@1-1")
-	if err := os.Mkdir(neighbour, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for serial := range int64(4) {
-		next, err := tree(k, now.Unix()+serial)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 2 { // the same again is no change
-			if err := next.Write(dir + "/"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, host := range []string{"ursula", "raishan"} {
-			d, err := florete.Read(filepath.Join(dir, host), florete.DocManifest)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := d.Verify([]string{k.ToPublicKey().String()}); err != nil {
-				t.Error(err)
-			}
-			if d.Envelope.Serial != now.Unix()+serial {
-				t.Errorf("%s: serial %d, want %d", host, d.Envelope.Serial, now.Unix()+serial)
-			}
-		}
-	}
-	entries, err := os.ReadDir(parent)
+	signed, err := tree(k, now.Unix())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(entries) != 4 { // the link, what it points at, the one before, the neighbour
-		t.Errorf("left over: %v", entries)
+	for host, documents := range signed {
+		if err := documents[0].Verify([]string{k.ToPublicKey().String()}); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if head := signed.Head(); head != (publish.Head{Cluster: "demo", Serial: now.Unix(), Hosts: 2}) {
+		t.Errorf("%+v", head)
+	}
+	_, err = tree(k, now.Unix()+601)
+	if err == nil || !strings.Contains(err.Error(), "more than 10m0s ahead of the clock") {
+		t.Errorf("of the future: %v", err)
 	}
 }
 
-func TestRefused(t *testing.T) {
+// TestRenumber: another serial, and nothing else, is what signing covers.
+func TestRenumber(t *testing.T) {
 	k := kit.SigningKey("demo-1")
-	dir := filepath.Join(t.TempDir(), "published")
-	first, err := tree(k, now.Unix())
+	signed, err := tree(k, now.Unix())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Write(dir); err != nil {
+	was := signed["ursula"][0]
+	envelope, body, sig := was.Bytes()
+	d, err := publish.Renumber(api.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: sig}, now.Unix()+5)
+	if err != nil {
 		t.Fatal(err)
 	}
-	same := func(*florete.Manifest) {}
-	for name, c := range map[string]struct {
-		later  int64
-		change func(*florete.Manifest)
-		want   string
-	}{
-		"future":  {601, same, "more than 10m0s ahead of the clock"},
-		"older":   {-1, same, fmt.Sprintf("has serial %d, this is %d", now.Unix(), now.Unix()-1)},
-		"another": {0, func(m *florete.Manifest) { m.Roles = []string{"node"} }, "with the same serial"},
-		"cluster": {1, func(m *florete.Manifest) { m.Cluster = "prod" }, "has cluster demo, this is prod"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			next, err := tree(k, now.Unix()+c.later, c.change)
-			if err == nil {
-				err = next.Write(dir)
-			}
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Fatalf("got %v, want …%s…", err, c.want)
-			}
-			if d, err := florete.Read(filepath.Join(dir, "ursula"), florete.DocManifest); err != nil || d.Envelope.Serial != now.Unix() {
-				t.Errorf("the published tree changed: %v, %v", d.Envelope, err)
-			}
-		})
-	}
-	for name, make := range map[string]func(path string) error{
-		"file":      func(path string) error { return os.WriteFile(path, nil, 0o600) },
-		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
-	} {
-		other := filepath.Join(t.TempDir(), name)
-		if err := make(other); err != nil {
-			t.Fatal(err)
-		}
-		if err := first.Write(other); err == nil || !strings.Contains(err.Error(), "was not published") {
-			t.Errorf("%s: got %v", name, err)
-		}
+	want := was.Envelope
+	want.Serial += 5
+	if raw, again, sig := d.Bytes(); d.Envelope != want || string(again) != string(body) || sig != "" ||
+		string(raw) != strings.Replace(canonical(t, envelope), fmt.Sprint(now.Unix()), fmt.Sprint(now.Unix()+5), 1) {
+		t.Errorf("%+v %s", d.Envelope, sig)
 	}
 }
 
-// TestUmask: the provider is not who publishes, and reads all of it.
-func TestUmask(t *testing.T) {
-	defer syscall.Umask(syscall.Umask(0o077))
-	dir := filepath.Join(t.TempDir(), "published")
-	next, err := tree(kit.SigningKey("demo-1"), now.Unix())
+func canonical(t *testing.T, b []byte) string {
+	t.Helper()
+	c, err := api.Canonical(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := next.Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	to, err := filepath.EvalSymlinks(dir)
+	return string(c)
+}
+
+// TestNameClosures: the signed envelope names the store path, under a format that has it;
+// the body stays.
+func TestNameClosures(t *testing.T) {
+	const system = "/nix/store/0mw6qwsrz35cck0wnjgmfnjzwnjbspsy-nixos-system-ursula"
+	k := kit.SigningKey("demo-1")
+	signed, err := tree(k, now.Unix())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := filepath.WalkDir(to, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := e.Info()
-		if err == nil && info.Mode().Perm()&0o044 != 0o044 {
-			t.Errorf("%s: mode %s", path, info.Mode())
-		}
-		return err
-	}); err != nil {
+	was := signed["ursula"][0]
+	if err := publish.NameClosures(signed, map[string]string{"ursula": system}); err != nil {
 		t.Fatal(err)
+	}
+	named, err := publish.Sign(signed, k, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := named["ursula"][0]
+	want := was.Envelope
+	want.Closure, want.Format = system, florete.Format{Major: 1, Minor: 1}
+	if d.Envelope != want {
+		t.Errorf("%+v, want %+v", d.Envelope, want)
+	}
+	if envelope, body, sig := d.Bytes(); string(envelope) != canonical(t, envelope) {
+		t.Errorf("%s", envelope)
+	} else if again, err := publish.Renumber(api.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: sig}, now.Unix()+5); err != nil || again.Envelope.Closure != system {
+		t.Errorf("gone back: %+v, %v", again.Envelope, err)
+	}
+	if other := named["raishan"][0].Envelope; other.Closure != "" {
+		t.Errorf("%+v", other)
+	}
+	for host, path := range map[string]string{"ursulla": system, "ursula": system + "/bin", "raishan": "/nix/store/x"} {
+		if err := publish.NameClosures(signed, map[string]string{host: path}); err == nil || !strings.HasPrefix(err.Error(), "closure of ") {
+			t.Errorf("%s of %s: %v", path, host, err)
+		}
 	}
 }

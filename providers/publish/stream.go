@@ -1,61 +1,160 @@
 package publish
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 )
 
-// Encode writes the tree for Decode on another machine: {"<host>": {"documents":
-// [{"envelope", "body", "signature"}, …]}, …}.
-func (t Tree) Encode(w io.Writer) error {
-	hosts := map[string]api.Artifact{}
-	for host, documents := range t {
-		var a api.Artifact
-		for _, d := range documents {
-			envelope, body, signature := d.Bytes()
-			a.Documents = append(a.Documents, api.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: signature})
-		}
-		hosts[host] = a
-	}
-	return json.NewEncoder(w).Encode(hosts)
+// Head is the first line of a stream of documents, which one line for each host follows,
+// sorted by name. All documents are of its cluster and serial.
+//
+//	{"cluster":"demo","serial":1784011430,"hosts":5}
+//	{"host":"drhorrible","documents":[{"envelope":"…","body":"…","signature":"…"}, …]}
+type Head struct {
+	Cluster string `json:"cluster"`
+	Serial  int64  `json:"serial"`
+	Hosts   int    `json:"hosts"`
 }
 
-// Decode reads a tree whose every document is signed by one of keys.
-func Decode(r io.Reader, keys []string) (Tree, error) {
-	b, err := io.ReadAll(r)
+// Host is the documents of one host, byte for byte.
+type Host struct {
+	Name      string               `json:"host"`
+	Documents []api.SignedDocument `json:"documents"`
+}
+
+// want is what a stream that cannot be read should have been.
+const want = "want what florctl publish of the same release writes, whole"
+
+// Encode writes the tree for a Reader.
+func (t Tree) Encode(w io.Writer) error {
+	return Encode(w, t.Head(), func(yield func(Host, error) bool) {
+		for _, name := range slices.Sorted(maps.Keys(t)) {
+			h := Host{Name: name}
+			for _, d := range t[name] {
+				envelope, body, signature := d.Bytes()
+				h.Documents = append(h.Documents, api.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: signature})
+			}
+			if !yield(h, nil) {
+				return
+			}
+		}
+	})
+}
+
+// Encode writes a stream of documents, as many hosts at a time as hosts yields.
+func Encode(w io.Writer, head Head, hosts iter.Seq2[Host, error]) error {
+	lines := json.NewEncoder(w)
+	lines.SetEscapeHTML(false)
+	if err := lines.Encode(head); err != nil {
+		return err
+	}
+	for h, err := range hosts {
+		if err == nil {
+			err = lines.Encode(h)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Reader reads a stream of documents, host by host.
+type Reader struct {
+	Head
+	lines *bufio.Reader
+}
+
+// NewReader reads the head of a stream.
+func NewReader(r io.Reader) (*Reader, error) {
+	s := &Reader{lines: bufio.NewReaderSize(r, 1<<16)}
+	line, err := s.line()
+	if err == nil {
+		err = florete.Decode(line, &s.Head)
+	}
+	if err == nil && s.Hosts < 1 {
+		err = errors.New("no host in it")
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %s", err, want)
 	}
-	var hosts map[string]api.Artifact
-	if err := florete.Decode(b, &hosts); err != nil {
-		return nil, fmt.Errorf("%w: want what florctl publish writes", err)
+	return s, nil
+}
+
+func (r *Reader) line() ([]byte, error) {
+	line, err := r.lines.ReadBytes('\n')
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
 	}
-	if len(hosts) == 0 {
-		return nil, fmt.Errorf("no host in it: want what florctl publish writes")
-	}
-	tree := Tree{}
-	for host, a := range hosts {
-		if host != filepath.Base(host) {
-			return nil, fmt.Errorf("host %q: not a name", host)
-		}
-		for _, raw := range a.Documents {
-			d, err := florete.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
-			if err == nil {
-				err = d.Verify(keys)
-			}
+	return line, err
+}
+
+// All yields the hosts of the stream, each of whose documents is signed by one of keys.
+// It ends with an error where the stream is cut short or goes on.
+func (r *Reader) All(keys []string) iter.Seq2[Host, error] {
+	return func(yield func(Host, error) bool) {
+		before := ""
+		for n := range r.Hosts {
+			h, err := r.next(before, keys)
 			if err != nil {
-				return nil, fmt.Errorf("host %q: %w", host, err)
+				yield(h, fmt.Errorf("host %d of %d: %w", n+1, r.Hosts, err))
+				return
 			}
-			if d.Envelope.Host != host {
-				return nil, fmt.Errorf("host %q: the %s is of host %q", host, d.Envelope.Kind, d.Envelope.Host)
+			if !yield(h, nil) {
+				return
 			}
-			tree[host] = append(tree[host], d)
+			before = h.Name
+		}
+		if _, err := r.lines.ReadByte(); !errors.Is(err, io.EOF) {
+			yield(Host{}, fmt.Errorf("more follows the %d hosts: %s", r.Hosts, want))
 		}
 	}
-	return tree, nil
+}
+
+func (r *Reader) next(before string, keys []string) (h Host, err error) {
+	line, err := r.line()
+	if err == nil {
+		err = florete.Decode(line, &h)
+	}
+	switch {
+	case err != nil:
+		return h, fmt.Errorf("%w: %s", err, want)
+	case h.Name != filepath.Base(h.Name):
+		return h, fmt.Errorf("%q: not a name", h.Name)
+	case h.Name <= before:
+		return h, fmt.Errorf("%q comes after %q, want names in order: %s", h.Name, before, want)
+	case len(h.Documents) == 0:
+		return h, fmt.Errorf("%q: has no documents: %s", h.Name, want)
+	}
+	kinds := map[string]bool{}
+	for _, raw := range h.Documents {
+		d, err := florete.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
+		// Hosts may be ahead of their provider: its own documents alone are for it.
+		if newer := new(florete.NewerFormatError); err == nil || errors.As(err, &newer) {
+			err = d.Verify(keys)
+		}
+		e := d.Envelope
+		switch {
+		case err != nil:
+			return h, fmt.Errorf("%q: %w", h.Name, err)
+		case e.Host != h.Name:
+			return h, fmt.Errorf("%q: the %s is of host %q", h.Name, e.Kind, e.Host)
+		case e.Cluster != r.Cluster || e.Serial != r.Serial:
+			return h, fmt.Errorf("%q: the %s is of cluster %s and serial %d, the stream of %s and %d", h.Name, e.Kind, e.Cluster, e.Serial, r.Cluster, r.Serial)
+		case kinds[e.Kind]:
+			return h, fmt.Errorf("%q: two documents of kind %s", h.Name, e.Kind)
+		}
+		kinds[e.Kind] = true
+	}
+	return h, nil
 }

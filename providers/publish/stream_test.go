@@ -2,14 +2,32 @@ package publish_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestStream: Decode(Encode(t)) is t, for whoever pins the key.
+// read reads a whole stream.
+func read(text string, keys []string) (all []publish.Host, err error) {
+	r, err := publish.NewReader(strings.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	for h, err := range r.All(keys) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+// TestStream: what is read is what was written, for whoever pins the key.
 func TestStream(t *testing.T) {
 	k := kit.SigningKey("demo-1")
 	made, err := tree(k, now.Unix())
@@ -22,31 +40,79 @@ func TestStream(t *testing.T) {
 	}
 	text := b.String()
 	pinned := []string{k.ToPublicKey().String()}
-	got, err := publish.Decode(strings.NewReader(text), pinned)
-	if err != nil || len(got) != 2 || got.Serial() != made.Serial() {
+	got, err := read(text, pinned)
+	if err != nil || len(got) != 2 || got[0].Name != "raishan" || got[1].Name != "ursula" {
 		t.Fatalf("%v, %v", got, err)
 	}
-	_, body, signature := got["ursula"][0].Bytes()
-	if _, want, same := made["ursula"][0].Bytes(); string(body) != string(want) || signature != same {
+	envelope, body, signature := made["ursula"][0].Bytes()
+	if d := got[1].Documents[0]; d.Envelope != string(envelope) || d.Body != string(body) || d.Signature != signature {
 		t.Error("the documents differ")
 	}
-	other := []string{kit.SigningKey("demo-1").ToPublicKey().String()}
+	lines := strings.SplitAfter(text, "\n")
 	for name, c := range map[string]struct {
 		text string
 		keys []string
 		want string
 	}{
-		"another key":  {text, other, `signature by "demo-1" does not verify with any pinned key`},
-		"no pins":      {text, nil, "does not verify"},
-		"not signed":   {strings.ReplaceAll(text, `"signature":"`, `"signature":"","x":"`), pinned, "want what florctl publish writes"},
-		"another body": {strings.Replace(text, "demo.flor", "dema.flor", 1), pinned, "digest"},
-		"another host": {strings.Replace(text, `{"raishan":`, `{"wiki":`, 1), pinned, `host "wiki": the manifest is of host "raishan"`},
-		"a path":       {strings.Replace(text, `{"raishan":`, `{"../raishan":`, 1), pinned, `host "../raishan": not a name`},
-		"nothing":      {"{}", pinned, "no host in it"},
-		"not JSON":     {"hello", pinned, "want what florctl publish writes"},
+		"another key":    {text, []string{kit.SigningKey("demo-1").ToPublicKey().String()}, `signature by "demo-1" does not verify with any pinned key`},
+		"no pins":        {text, nil, "does not verify"},
+		"not signed":     {strings.ReplaceAll(text, `"signature":"`, `"signature":"","x":"`), pinned, "want what florctl publish of the same release writes"},
+		"another body":   {strings.Replace(text, "demo.flor", "dema.flor", 1), pinned, "digest"},
+		"another host":   {strings.Replace(text, `{"host":"raishan"`, `{"host":"pandora"`, 1), pinned, `"pandora": the manifest is of host "raishan"`},
+		"a path":         {strings.Replace(text, `{"host":"raishan"`, `{"host":"../raishan"`, 1), pinned, `"../raishan": not a name`},
+		"out of order":   {lines[0] + lines[2] + lines[1], pinned, `"raishan" comes after "ursula"`},
+		"twice":          {lines[0] + lines[1] + lines[1], pinned, `"raishan" comes after "raishan"`},
+		"another serial": {strings.Replace(text, `"serial":1`, `"serial":2`, 1), pinned, "the stream of demo and 2784011430"},
+		"of nowhere":     {strings.Replace(text, `{"cluster":"demo"`, `{"cluster":"prod"`, 1), pinned, "is of cluster demo"},
+		"cut short":      {lines[0] + lines[1], pinned, "host 2 of 2: unexpected EOF"},
+		"cut in a line":  {lines[0] + lines[1] + lines[2][:99], pinned, "host 2 of 2: unexpected EOF"},
+		"too long":       {text + lines[2], pinned, "more follows the 2 hosts"},
+		"no documents":   {lines[0] + `{"host":"a","documents":[]}` + "\n", pinned, `"a": has no documents`},
+		"no hosts":       {`{"cluster":"demo","serial":1,"hosts":0}` + "\n", pinned, "no host in it"},
+		"nothing":        {"", pinned, "unexpected EOF: want what florctl publish of the same release writes"},
+		"not JSON":       {"hello\n", pinned, "want what florctl publish of the same release writes"},
 	} {
-		if _, err := publish.Decode(strings.NewReader(c.text), c.keys); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := read(c.text, c.keys); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want …%s…", name, err, c.want)
+		}
+	}
+}
+
+// TestStreamOfNewer: a document that only a newer release understands is served to its
+// host, and signed as any.
+func TestStreamOfNewer(t *testing.T) {
+	k := kit.SigningKey("demo-1")
+	made, err := tree(k, now.Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := made["ursula"][0]
+	e, body := d.Envelope, `{"anything":"new"}`
+	e.Format.Minor = florete.NewestFormat.Minor + 1
+	e.Digest = florete.Digest([]byte(body))
+	envelope := kit.JSON(e)
+	sign := func(text string) string {
+		s, err := k.Sign(nil, florete.SignedText([]byte(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.String()
+	}
+	stream := func(body, signature string) string {
+		return fmt.Sprintf("%s\n%s\n", kit.JSON(publish.Head{Cluster: e.Cluster, Serial: e.Serial, Hosts: 1}),
+			kit.JSON(publish.Host{Name: e.Host, Documents: []api.SignedDocument{{Envelope: string(envelope), Body: body, Signature: signature}}}))
+	}
+	pinned := []string{k.ToPublicKey().String()}
+	got, err := read(stream(body, sign(string(envelope))), pinned)
+	if err != nil || len(got) != 1 || got[0].Documents[0].Body != body {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for name, text := range map[string]string{
+		"signature": stream(body, sign("another")),
+		"digest":    stream(`{"anything":"else"}`, sign(string(envelope))),
+	} {
+		if _, err := read(text, pinned); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

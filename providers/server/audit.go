@@ -16,9 +16,14 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// AuditPrefix starts the keys of audit rows. The rows are in the order of the
-// revision that made them.
+// AuditPrefix starts the keys of audit rows, which are in the order of their times.
 const AuditPrefix = "audit/"
+
+// auditKey comes before the keys of rows of a time, and after those of rows before it.
+func auditKey(t time.Time) string { return fmt.Sprintf("%s%016x", AuditPrefix, t.UnixNano()) }
+
+// AuditAfter comes after the keys of rows of a time, and before those of later rows.
+func AuditAfter(t time.Time) string { return auditKey(t) + "~" }
 
 // Outcome of a decision.
 type Outcome string
@@ -72,17 +77,17 @@ func (r Row) known() bool {
 	return r.Outcome == Granted || r.Caller != "" && !r.Enrolment
 }
 
-// op appends the row.
-func (r Row) op() store.Op {
+// Op appends the row in a transaction with what it is about.
+func (r Row) Op() store.Op {
 	b, err := json.Marshal(r)
 	if err != nil {
 		panic(err) // strings and integers
 	}
-	return store.Put(fmt.Sprintf("%s%016x-%s", AuditPrefix, r.Time.UnixNano(), rand.Text()[:8]), b)
+	return store.Put(auditKey(r.Time)+"-"+rand.Text()[:8], b)
 }
 
-// log writes what is set in the row.
-func (r Row) log(ctx context.Context, l *slog.Logger) {
+// Log writes what is set in the row, once that is in the store.
+func (r Row) Log(ctx context.Context, l *slog.Logger) {
 	var set []slog.Attr
 	add := func(a slog.Attr, is bool) {
 		if is {

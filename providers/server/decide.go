@@ -21,6 +21,9 @@ type change struct {
 	unrecorded bool
 }
 
+// notModified is the answer to a node that has what it reads: the tag of that.
+type notModified string
+
 func (c *change) add(d Decision) {
 	c.If = append(c.If, d.If...)
 	c.Then = append(c.Then, d.Then...)
@@ -55,7 +58,7 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 			return nil, a.internalError(ctx, err)
 		}
 		for _, row := range c.alarms {
-			row.log(ctx, a.Logger)
+			row.Log(ctx, a.Logger)
 		}
 		if refusal != nil {
 			return nil, refusal
@@ -104,10 +107,13 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	}
 	at := place(call.Caller, a.request.Need)
 	last, revision, err := a.recorded(ctx, at)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, c, err
-	case last.same(a.row.Key, call.Now):
+	}
+	if call.Rotation, err = rotate(ctx, k, call); err != nil {
+		return nil, c, err
+	}
+	if last.same(a.row.Key, call) {
 		a.row.Replayed = true
 		answer, err := a.open(at, last)
 		return answer, c, err
@@ -116,25 +122,34 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	if err != nil {
 		return nil, c, err
 	}
-	op, err := a.keep(at, a.row.Key, a.request.Generation, d.Answer)
+	call.Rotation.announce(d, &a.row)
+	op, err := a.keep(at, a.row.Key, call, d.Answer)
 	if err != nil {
 		return nil, c, err
 	}
 	c.add(d)
 	c.add(Decision{If: []store.Cond{{Key: at, Modified: revision}}, Then: []store.Op{op}})
 	c.alarm(a.row, d.Alarm)
-	a.row.Detail = d.Detail
 	return d.Answer, c, nil
 }
 
-// read decides on a node that reads its documents.
-func (a *request) read(ctx context.Context, k Reader, node string) (any, change, error) {
+// read decides on a node that reads its documents, and has those with a tag.
+func (a *request) read(ctx context.Context, k Reader, node, has string) (any, change, error) {
 	if node != a.caller.Name() {
 		return nil, change{}, api.Errorf(api.Denied, api.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.caller)
 	}
 	call, err := a.reads(k)
 	if err != nil {
 		return nil, change{}, err
+	}
+	if has != "" {
+		tag, err := k.Tag(ctx, call)
+		if err != nil {
+			return nil, change{}, err
+		}
+		if tag == has {
+			return notModified(tag), change{unrecorded: true}, nil
+		}
 	}
 	artifact, err := k.Read(ctx, call)
 	return artifact, change{}, err

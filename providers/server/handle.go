@@ -90,7 +90,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 		if err != nil {
 			return nil, change{}, err
 		}
-		return a.read(r.Context(), k, r.PathValue("node"))
+		return a.read(r.Context(), k, r.PathValue("node"), r.Header.Get(api.HeaderHas))
 	})
 }
 
@@ -146,6 +146,14 @@ func (a *request) who() string {
 // reply writes an answer or, when err is not nil, a refusal.
 func reply(w http.ResponseWriter, answer any, err error) {
 	if err == nil {
+		switch v := answer.(type) {
+		case notModified:
+			w.Header().Set(api.HeaderTag, string(v))
+			w.WriteHeader(http.StatusNotModified)
+			return
+		case api.Artifact:
+			w.Header().Set(api.HeaderTag, v.Tag())
+		}
 		write(w, http.StatusOK, answer)
 		return
 	}

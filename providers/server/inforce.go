@@ -36,7 +36,7 @@ type Deployed interface {
 	Kind
 
 	// InForce is what the kind serves now, zero while there is nothing.
-	InForce() Version
+	InForce(ctx context.Context) (Version, error)
 }
 
 // Version is one version of something that a person puts in place.
@@ -53,7 +53,7 @@ func (c *change) alarm(r Row, a *Alarm) {
 		return
 	}
 	r.Outcome, r.Code, r.Message, r.Detail = Alarmed, a.Code, a.Message, a.Detail
-	c.Then = append(c.Then, r.op())
+	c.Then = append(c.Then, r.Op())
 	c.alarms = append(c.alarms, r)
 }
 
@@ -91,7 +91,11 @@ func (s *versionRecorder) recordAll(ctx context.Context) error {
 		Name: "the policy", Digest: florete.Digest(f.envelope), Serial: f.serial, Detail: map[string]string{"rev": f.rev, "grants": fmt.Sprint(len(f.Grants))},
 	}}
 	if d, ok := s.Kind.(Deployed); ok {
-		versions[s.Kind.Name()] = d.InForce()
+		v, err := d.InForce(ctx)
+		if err != nil {
+			return err
+		}
+		versions[s.Kind.Name()] = v
 	}
 	for kind, v := range versions {
 		if v.Digest == "" || v.Digest == s.recorded[kind] {
@@ -132,12 +136,12 @@ func (s *versionRecorder) recordVersion(ctx context.Context, key, kind string, v
 	}
 	_, err = s.Store.Commit(ctx, store.Txn{
 		If:   []store.Cond{{Key: key, Modified: e.Modified}},
-		Then: []store.Op{store.Put(key, value), row.op()},
+		Then: []store.Op{store.Put(key, value), row.Op()},
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
-	row.log(ctx, s.Logger)
+	row.Log(ctx, s.Logger)
 	return nil
 }
 

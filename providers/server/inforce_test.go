@@ -2,15 +2,16 @@ package server_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 // changes waits until there are n rows about what came into force, and returns them.
@@ -36,8 +37,7 @@ func changes(t *testing.T, e *providertest.Env, n int) (rows []server.Row) {
 // TestInForce: another policy, an older one and another publication have audit rows, once each, also when they changed while nothing ran.
 func TestInForce(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
-	artifacts := filepath.Join(t.TempDir(), "published")
-	e.Runs("config", struct{}{}, func(*providertest.Env) server.Kind { return config.Artifacts(artifacts) })
+	e.Runs("config", struct{}{}, func(e *providertest.Env) server.Kind { return config.New(archive.Archive{Store: e.Store}) })
 	e.Start()
 	rows := changes(t, e, 1) // nothing is published yet
 
@@ -56,18 +56,10 @@ func TestInForce(t *testing.T) {
 	e.Start()
 	last(3, "policy", server.CodeRollback, 1001, "before it the policy of serial 1005")
 
-	for i, serial := range []string{"7", "9"} {
-		name := ".published@" + serial + "-123"
-		if err := os.Mkdir(filepath.Join(filepath.Dir(artifacts), name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Remove(artifacts); err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(name, artifacts); err != nil {
-			t.Fatal(err)
-		}
-		last(4+i, "config", server.CodeInForce, []int64{7, 9}[i], "the publication of serial "+serial+" came into force")
+	key := kit.SigningKey("demo-1")
+	for i, serial := range []int64{7, 9} {
+		providertest.Import(t, e.Store, key, providertest.Tree(key, serial, "", "ursula"))
+		last(4+i, "config", server.CodeInForce, serial, fmt.Sprintf("the publication of serial %d came into force", serial))
 	}
 
 	e.Restart()

@@ -43,6 +43,9 @@ type Answerer interface {
 // Reader is a Kind whose documents a node reads, at GET /<kind>/artifact/<node>.
 type Reader interface {
 	Kind
+
+	// Tag is that of what Read returns, without the work of reading it.
+	Tag(ctx context.Context, c Call) (string, error)
 	Read(ctx context.Context, c Call) (api.Artifact, error)
 }
 
@@ -92,6 +95,8 @@ type Call struct {
 	Grant   florete.Grant     // of the policy in force, for Request
 	Policy  florete.Policy
 	Now     time.Time // of the decision
+
+	Rotation Rotation // whose secret to answer with; zero but for a Rotator
 
 	Compiled any // what the kind made of Policy
 }

@@ -77,6 +77,12 @@ func OpenPolicies(dir, kind string, log *slog.Logger) (*Policies, error) {
 // Current is the policy in force.
 func (p *Policies) Current() florete.Policy { return p.now.Load().Policy }
 
+// Newest is the policy in force, read anew unless it was a moment ago.
+func (p *Policies) Newest() florete.Policy {
+	p.poll()
+	return p.Current()
+}
+
 // Self is who this process is, and where it listens.
 func (p *Policies) Self() florete.Listening { return p.now.Load().self }
 
@@ -161,18 +167,22 @@ func (p *Policies) self(policy florete.Policy) (florete.Listening, error) {
 	return self, nil
 }
 
-// run keeps the policy in force up to date until ctx ends, and calls each after every look
-// at it.
-func (p *Policies) run(ctx context.Context, each func()) {
+// run keeps the policy in force up to date until ctx ends. It calls record with each new
+// one, and every tenth time it looks.
+func (p *Policies) run(ctx context.Context, record func()) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	for {
+	recorded := p.now.Load()
+	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 			p.poll()
-			each()
+			if now := p.now.Load(); now != recorded || n%10 == 0 {
+				recorded = now
+				record()
+			}
 		}
 	}
 }

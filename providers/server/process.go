@@ -3,12 +3,14 @@ package server
 import (
 	"log/slog"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/store"
 )
 
 // Process is what a kind receives from its process.
 type Process struct {
+	Instance florete.Instance
 	Dir      string // for what is this process's alone
 	Store    store.Store
 	Key      *seal.Key
@@ -17,9 +19,9 @@ type Process struct {
 	Logger   *slog.Logger
 }
 
-// Section is a kind's section of the settings file of a provider host: a pointer to a struct
-// of strings, all of them needed. Their tag "want" is what to write, and the tag "path"
-// marks those that are relative to the file.
+// Section is a kind's section of the settings file of a provider host: a pointer to a
+// struct. A string with the tag "want" has to be there, and the tag is what to write; the
+// tag "path" marks those that are relative to the file.
 type Section interface {
 	// Kind makes the kind. What it needs from elsewhere it looks for when it runs.
 	Kind(p Process) Kind

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
@@ -17,11 +16,17 @@ import (
 type record struct {
 	Key        string `json:"key"`
 	Generation int    `json:"generation"`
+	Rotation   int    `json:"rotation,omitempty"`
 	Expires    int64  `json:"expires"`
 	Answer     []byte `json:"answer"`
+	Ungranted  int64  `json:"ungranted,omitempty"` // since when no policy grants it, as a sweep found
 }
 
-func place(caller florete.ID, need string) string { return "answers/" + caller.Short() + "/" + need }
+const answersPrefix = "answers/"
+
+func place(caller florete.ID, need string) string {
+	return answersPrefix + caller.Short() + "/" + need
+}
 
 // recorded reads the record at a place; at is its revision, zero when there is none.
 func (s *Server) recorded(ctx context.Context, place string) (r record, at int64, err error) {
@@ -38,9 +43,9 @@ func (s *Server) recorded(ctx context.Context, place string) (r record, at int64
 	return r, e.Modified, nil
 }
 
-// same is whether the record still answers a request with the key.
-func (r record) same(key string, now time.Time) bool {
-	return r.Key == key && (r.Expires == 0 || now.Unix() < r.Expires)
+// same is whether the record still answers a call with the key.
+func (r record) same(key string, c Call) bool {
+	return r.Key == key && r.Rotation == c.Rotation.Number && (r.Expires == 0 || c.Now.Unix() < r.Expires)
 }
 
 func (s *Server) open(place string, r record) (a api.Answer, err error) {
@@ -52,11 +57,11 @@ func (s *Server) open(place string, r record) (a api.Answer, err error) {
 }
 
 // keep is the operation that records an answer.
-func (s *Server) keep(place string, key string, generation int, a api.Answer) (store.Op, error) {
+func (s *Server) keep(place string, key string, c Call, a api.Answer) (store.Op, error) {
 	b, err := json.Marshal(a)
 	if err != nil {
 		return store.Op{}, err
 	}
-	v, err := json.Marshal(record{Key: key, Generation: generation, Expires: a.Expires, Answer: s.Key.Seal(place, b)})
+	v, err := json.Marshal(record{Key: key, Generation: c.Request.Generation, Rotation: c.Rotation.Number, Expires: a.Expires, Answer: s.Key.Seal(place, b)})
 	return store.Put(place, v), err
 }

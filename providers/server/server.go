@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -36,6 +35,8 @@ type Config struct {
 	// Connections bounds how many are open. A quarter may be from one network address.
 	// New ones take the room of those that no verified caller made. Zero for 1024.
 	Connections int
+
+	Retention Retention
 
 	// Audit is where decisions are written; nil for NewAudit of the store.
 	Audit *Audit
@@ -98,23 +99,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		limit := conns.Limit{Total: s.Connections, Prefix: max(s.Connections/4, 1)}
-		err := hs.Serve(tls.NewListener(conns.Listen(l, limit), s.tls()))
-		if errors.Is(err, http.ErrServerClosed) {
-			return nil
-		}
-		return err
-	})
-	g.Go(func() error {
-		<-ctx.Done()
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		if hs.Shutdown(end) != nil {
-			return hs.Close()
-		}
-		return nil
+		return conns.Serve(ctx, hs, tls.NewListener(conns.Listen(l, limit), s.tls()))
 	})
 	g.Go(func() error { s.Policies.run(ctx, func() { versions.record(ctx) }); return nil })
 	g.Go(func() error { s.Audit.run(ctx); return nil })
+	g.Go(func() error { s.retain(ctx); return nil })
 	if r, ok := s.Kind.(Runner); ok {
 		g.Go(func() error {
 			if err := r.Run(ctx, s.Ready); ctx.Err() == nil {
@@ -138,7 +127,8 @@ func (s *Server) tls() *tls.Config {
 		ClientAuth:             tls.RequestClientCert,
 		SessionTicketsDisabled: true,
 		VerifyConnection:       func(cs tls.ConnectionState) error { return florete.CheckChain(cs.PeerCertificates) },
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			conns.Begin(hello.Conn)
 			c, err := s.Certificate()
 			if err != nil {
 				s.Logger.Error("nothing to show who this provider is", "error", err)

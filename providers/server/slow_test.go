@@ -20,8 +20,10 @@ import (
 // long is a kind with documents that no buffer between two hosts takes.
 type long struct{}
 
-func (long) Name() string                        { return "config" }
-func (long) Compile(florete.Policy) (any, error) { return nil, nil }
+func (long) Name() string                                     { return "config" }
+func (long) Compile(florete.Policy) (any, error)              { return nil, nil }
+func (long) Tag(context.Context, server.Call) (string, error) { return "", nil }
+
 func (long) Read(context.Context, server.Call) (api.Artifact, error) {
 	return api.Artifact{Documents: []api.SignedDocument{{Body: strings.Repeat("x", 8<<20)}}}, nil
 }

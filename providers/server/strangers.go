@@ -67,7 +67,7 @@ func (a *Audit) Stranger(ctx context.Context, r Row) error {
 func (a *Audit) commit(ctx context.Context, c change, r Row, known bool) error {
 	whole := !c.unrecorded && (known || a.admit(r))
 	if whole {
-		c.Then = append(c.Then, r.op())
+		c.Then = append(c.Then, r.Op())
 	}
 	if len(c.Then) > 0 || len(c.If) > 0 {
 		if _, err := a.store.Commit(ctx, store.Txn{If: c.If, Then: c.Then}); err != nil {
@@ -75,7 +75,7 @@ func (a *Audit) commit(ctx context.Context, c change, r Row, known bool) error {
 		}
 	}
 	if whole {
-		r.log(ctx, a.logger)
+		r.Log(ctx, a.logger)
 	}
 	return nil
 }
@@ -160,8 +160,8 @@ func (a *Audit) Sum(ctx context.Context, now time.Time) {
 	for some := range slices.Chunk(rows, batch) {
 		var txn store.Txn
 		for _, r := range some {
-			txn.Then = append(txn.Then, r.op())
-			r.log(ctx, a.logger)
+			txn.Then = append(txn.Then, r.Op())
+			r.Log(ctx, a.logger)
 		}
 		if _, err := a.store.Commit(ctx, txn); err != nil {
 			a.logger.Error("sums of strangers' requests are in this log alone", "error", err)

@@ -3,9 +3,9 @@
 // of its own, which reads no other section.
 //
 //	{
-//	  "policy": "/etc/florete/documents",     // the directory with policy.json
 //	  "state": "/var/lib/florete-provider",   // a directory per kind is in it
-//	  "needs": "/var/lib/florete/needs",      // where the SVIDs of all kinds but "cert" are delivered
+//	  "activation": "/var/lib/florete",       // the policy in force, and the SVIDs of all kinds but "cert"
+//	  "retention": {"audit": 365, "answers": 30},  // days
 //	  "file": {"dir": "/srv/florete-files"},  // the section of kind "file"
 //	}
 //
@@ -35,9 +35,9 @@ func (k Kinds) Names() []string { return slices.Sorted(maps.Keys(k)) }
 
 // Common is what the processes of all kinds read.
 type Common struct {
-	Policy string `json:"policy" path:"" want:"name the directory with this host's policy"`
-	State  string `json:"state" path:"" want:"name a directory for the state of all kinds"`
-	Needs  string `json:"needs" path:""` // directory of what activation delivers; kind "cert" needs none
+	State      string           `json:"state" path:"" want:"name a directory for the state of all kinds"`
+	Activation florete.Layout   `json:"activation" path:"" want:"name the state directory of flor activate, /var/lib/florete"`
+	Retention  server.Retention `json:"retention"`
 }
 
 // Settings of the process that answers one kind of need.
@@ -49,9 +49,12 @@ type Settings struct {
 // Dir is the state of the process of a kind, and its alone.
 func (c Common) Dir(kind string) string { return filepath.Join(c.State, kind) }
 
+// Policy is the directory of the documents in force, whose policy the processes answer by.
+func (c Common) Policy() string { return florete.Current(c.Activation.Documents()) }
+
 // Identity is the directory of the need that delivers the SVID of the process of a kind.
 func (c Common) Identity(kind string) string {
-	return filepath.Join(c.Needs, "cert-service-"+florete.ProviderService(kind))
+	return c.Activation.Need("cert-service-" + florete.ProviderService(kind))
 }
 
 // Load reads the settings of the process of a kind, or with none what all have in common.
@@ -109,9 +112,6 @@ func parse(b []byte, kinds Kinds, kind string) (*Settings, error) {
 		return nil, fmt.Errorf(": %w", err)
 	}
 	missing := absent(&s.Common, "")
-	if kind != "" && kind != "cert" && s.Needs == "" {
-		missing = append(missing, `"needs" is missing: name the directory of this host's needs, which has the SVID of this process`)
-	}
 	switch {
 	case len(own) > 1:
 		return nil, fmt.Errorf(": .%s: given twice", kind)
@@ -120,7 +120,7 @@ func parse(b []byte, kinds Kinds, kind string) (*Settings, error) {
 			return nil, fmt.Errorf(": .%s: %w", kind, err)
 		}
 		missing = append(missing, absent(s.Section, kind+".")...)
-	case kind != "":
+	case kind != "" && len(absent(s.Section, "")) > 0:
 		missing = append(missing, fmt.Sprintf("%q is missing: write a section for this kind", kind))
 	}
 	if len(missing) > 0 {

@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,11 +35,11 @@ var kinds = settings.Kinds{
 
 const whole = `{
 	// A person wrote this.
-	"policy": "/etc/florete/documents",
 	"state": "state",
-	"needs": "needs",
+	"activation": "/var/lib/florete",
+	"retention": {"audit": 7},
 	"cert": {"issuingCertificate": "../issuing.crt"}, /* beside */
-	"config": {"artifacts": "published"},
+	"config": {"keep": 3},
 	"oidc": {"listen": "127.0.0.1:5556", "users": "users.hujson",},
 }`
 
@@ -53,17 +54,17 @@ func TestLoad(t *testing.T) {
 	}
 	all, common := get("")
 	a, issuing := get("cert")
-	b, documents := get("config")
+	_, documents := get("config")
 	c, signing := get("oidc")
 	for got, want := range map[string]string{
 		common.Dir("config"): filepath.Join(all, "state", "config"),
-		issuing.Policy:       "/etc/florete/documents",
+		issuing.Policy():     "/var/lib/florete/documents/current",
 		issuing.Dir("cert"):  filepath.Join(a, "state", "cert"),
-		issuing.Section.(*cert.Settings).IssuingCertificate: filepath.Join(filepath.Dir(a), "issuing.crt"),
-		documents.Section.(*config.Settings).Artifacts:      filepath.Join(b, "published"),
-		signing.Section.(*oidc.Settings).Listen:             "127.0.0.1:5556",
-		signing.Section.(*oidc.Settings).Users:              filepath.Join(c, "users.hujson"),
-		signing.Identity("oidc"):                            filepath.Join(c, "needs/cert-service-florete-provider-oidc"),
+		issuing.Section.(*cert.Settings).IssuingCertificate:                     filepath.Join(filepath.Dir(a), "issuing.crt"),
+		fmt.Sprint(documents.Section.(*config.Settings).Keep, common.Retention): "3 {7 0}",
+		signing.Section.(*oidc.Settings).Listen:                                 "127.0.0.1:5556",
+		signing.Section.(*oidc.Settings).Users:                                  filepath.Join(c, "users.hujson"),
+		signing.Identity("oidc"):                                                "/var/lib/florete/needs/cert-service-florete-provider-oidc",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -74,6 +75,9 @@ func TestLoad(t *testing.T) {
 // TestOtherSections: what is wrong in the section of another kind stops no process.
 func TestOtherSections(t *testing.T) {
 	text := strings.Replace(whole, `"users"`, `"user"`, 1)
+	if _, s, err := load(t, `{"activation":"a","state":"b"}`, "config"); err != nil || s.Section.(*config.Settings).Keep.Or(10) != 10 {
+		t.Errorf("a section of which nothing is needed: %v", err)
+	}
 	for kind, want := range map[string]string{"": "", "cert": "", "config": "", "oidc": `unknown key "user": did you mean "users"?`} {
 		if _, _, err := load(t, text, kind); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("kind %q: got %v, want %q", kind, err, want)
@@ -83,25 +87,26 @@ func TestOtherSections(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ kind, text, want string }{
-		{"", "{\n  \"polcy\": \"a\"}", `provider.hujson:2:3: unknown key "polcy": did you mean "policy"?`},
-		{"cert", `{"policy":"a","state":"b","cert":{"issuer":"c"}}`, `:1:35: unknown key "issuer": want one of issuingCertificate`},
-		{"", `{"Policy":"a"}`, `:1:2: unknown key "Policy": did you mean "policy"?`},
-		{"", `{"policy":"a","policy":"b","state":"s"}`, `.policy: given twice`},
-		{"", `{"policy":1}`, `cannot unmarshal number into Go struct field Common.policy of type string`},
-		{"cert", `{"policy":"a","state":"b","cert":{"issuingCertificate":"c"},"cert":{}}`, `.cert: given twice`},
-		{"cert", `{"policy":"a","state":"b","cert":null}`, `.cert: : null`},
-		{"", `{"policy":null}`, `.policy: null`},
-		{"", `{"policy":"a"`, `unexpected EOF`},
-		{"", `{"state":"b"}`, `"policy" is missing: name the directory with this host's policy`},
-		{"", `{"policy":"a"}`, `"state" is missing: name a directory for the state of all kinds`},
-		{"config", `{"policy":"a","state":"b"}`, `"needs" is missing: name the directory of this host's needs`},
-		{"cert", `{"policy":"a","state":"b"}`, `"cert" is missing: write a section for this kind`},
-		{"cert", `{"policy":"a","state":"b","cert":{}}`, `"cert.issuingCertificate" is missing`},
-		{"config", `{"policy":"a","state":"b","needs":"c","config":{}}`, `"config.artifacts" is missing`},
-		{"file", `{"policy":"a","state":"b","needs":"c","file":{}}`, `"file.dir" is missing`},
-		{"oidc", `{"policy":"a","state":"b","needs":"c","oidc":{}}`, `"oidc.listen" is missing`},
-		{"oidc", `{"policy":"a","state":"b","needs":"c","oidc":{"listen":"[::1]:1"}}`, `"oidc.users" is missing`},
-		{"tls", `{"policy":"a","state":"b"}`, `kind "tls", want one of cert, config, file, oidc`},
+		{"", "{\n  \"activaton\": \"a\"}", `provider.hujson:2:3: unknown key "activaton": did you mean "activation"?`},
+		{"cert", `{"activation":"a","state":"b","cert":{"issuer":"c"}}`, `:1:39: unknown key "issuer": want one of issuingCertificate`},
+		{"", `{"Activation":"a"}`, `:1:2: unknown key "Activation": did you mean "activation"?`},
+		{"", `{"activation":"a","activation":"b","state":"s"}`, `.activation: given twice`},
+		{"", `{"activation":1}`, `cannot unmarshal number into Go struct field Common.activation of type`},
+		{"cert", `{"activation":"a","state":"b","cert":{"issuingCertificate":"c"},"cert":{}}`, `.cert: given twice`},
+		{"cert", `{"activation":"a","state":"b","cert":null}`, `.cert: : null`},
+		{"", `{"activation":null}`, `.activation: null`},
+		{"", `{"activation":"a"`, `unexpected EOF`},
+		{"", `{"state":"b"}`, `"activation" is missing: name the state directory of flor activate`},
+		{"", `{"activation":"a","state":"b","retention":{"audit":0}}`, `0, want at least 1`},
+		{"", `{"activation":"a","state":"b","retention":{"audits":1}}`, `:1:44: unknown key "audits": did you mean "audit"?`},
+		{"", `{"activation":"a"}`, `"state" is missing: name a directory for the state of all kinds`},
+		{"cert", `{"activation":"a","state":"b"}`, `"cert" is missing: write a section for this kind`},
+		{"cert", `{"activation":"a","state":"b","cert":{}}`, `"cert.issuingCertificate" is missing`},
+		{"config", `{"activation":"a","state":"b","config":{"keep":0}}`, `.config: 0, want at least 1`},
+		{"file", `{"activation":"a","state":"b","file":{}}`, `"file.dir" is missing`},
+		{"oidc", `{"activation":"a","state":"b","oidc":{}}`, `"oidc.listen" is missing`},
+		{"oidc", `{"activation":"a","state":"b","oidc":{"listen":"[::1]:1"}}`, `"oidc.users" is missing`},
+		{"tls", `{"activation":"a","state":"b"}`, `kind "tls", want one of cert, config, file, oidc`},
 		{"", `[]`, `cannot unmarshal array`},
 	} {
 		if _, _, err := load(t, c.text, c.kind); err == nil || !strings.Contains(err.Error(), c.want) {

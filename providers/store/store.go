@@ -60,6 +60,13 @@ type Entry struct {
 	Created, Modified int64
 }
 
+// What every engine takes in one transaction: so many operations, and so many bytes of
+// values in all.
+const (
+	MaxOps   = 100
+	MaxBytes = 256 << 10
+)
+
 // Txn changes keys when every condition holds.
 type Txn struct {
 	If   []Cond

@@ -21,6 +21,7 @@ import (
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
@@ -33,6 +34,9 @@ var (
 	outline  = kit.ID("service/outline")
 	provider = kit.ProviderID("drhorrible", "cert")
 )
+
+// badCertificate is the alert of TLS as QUIC carries it, RFC 9001 section 4.8.
+const badCertificate = quic.TransportErrorCode(0x12a)
 
 // verifier is one of the four ends of a connection that believe a chain.
 type verifier struct {
@@ -50,6 +54,8 @@ func verifiers(t *testing.T, ca *kit.CA) []verifier {
 		{"provider's client", false, provider, providerClient(t, ca)},
 		{"forwarder, inbound", true, alice, inbound(t, ca)},
 		{"forwarder, outbound", false, outline, outbound(t, ca)},
+		{"forwarder, inbound over TCP", true, alice, inboundOverTCP(t, ca)},
+		{"forwarder, outbound over TCP", false, outline, outboundOverTCP(t, ca)},
 	}
 }
 
@@ -60,7 +66,7 @@ func providerServer(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 	e.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	e.Policy.Trust.Roots = append(e.Policy.Trust.Roots, ca.RootPEM())
 	e.Grant(node, "config-documents", config.Name, struct{}{})
-	e.Runs(config.Name, struct{}{}, func(*providertest.Env) server.Kind { return config.Artifacts(t.TempDir()) })
+	e.Runs(config.Name, struct{}{}, func(e *providertest.Env) server.Kind { return config.New(archive.Archive{Store: e.Store}) })
 	e.Start()
 	return func(t *testing.T, c tls.Certificate) string {
 		log.take()
@@ -108,24 +114,31 @@ func host(t *testing.T, ca *kit.CA, id florete.ID) *identity.Set {
 	return h.Identities(t)
 }
 
-// inbound is a forwarder that publishes outline.
-func inbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
+// publishing is a forwarder that publishes outline.
+func publishing(t *testing.T, ca *kit.CA) (s transport.Server, rejected chan transport.Rejection) {
 	set := host(t, ca, outline)
 	registry, err := transport.NewRegistry([]florete.Published{{ID: outline}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rejected := make(chan transport.Rejection, 1)
-	s := transport.Server{Addr: "127.0.0.1:0", Lookup: registry.Lookup, Identities: func() *identity.Set { return set }, Rejected: func(r transport.Rejection) {
+	rejected = make(chan transport.Rejection, 1)
+	return transport.Server{Addr: "127.0.0.1:0", Lookup: registry.Lookup, Identities: func() *identity.Set { return set }, Rejected: func(r transport.Rejection) {
 		select {
 		case rejected <- r:
 		default: // of an attempt before
 		}
-	}}
-	l, err := s.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, rejected
+}
+
+// listener is a transport.Listener or a transport.TCPListener.
+type listener interface {
+	Accept() (*transport.Incoming, error)
+	Stop()
+	Close()
+}
+
+// accepting are the connections that l lets in.
+func accepting(t *testing.T, l listener) <-chan *transport.Incoming {
 	accepted := make(chan *transport.Incoming)
 	go func() {
 		defer close(accepted)
@@ -138,6 +151,17 @@ func inbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string 
 		}
 	}()
 	t.Cleanup(func() { l.Stop(); <-accepted; l.Close() })
+	return accepted
+}
+
+// inbound is such a forwarder over QUIC.
+func inbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
+	s, rejected := publishing(t, ca)
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := accepting(t, l)
 	return func(t *testing.T, c tls.Certificate) string {
 		select {
 		case <-rejected:
@@ -152,12 +176,11 @@ func inbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string 
 		defer conn.CloseWithError(0, "")
 		select {
 		case <-conn.Context().Done():
-			select {
-			case r := <-rejected:
-				return r.Err.Error()
-			default:
-				return context.Cause(conn.Context()).Error()
+			cause := context.Cause(conn.Context())
+			if e := new(quic.TransportError); errors.As(cause, &e) && e.ErrorCode == badCertificate {
+				return (<-rejected).Err.Error() // the connection ends before it is reported
 			}
+			return cause.Error()
 		case <-accepted:
 			return ""
 		}
@@ -182,7 +205,7 @@ func outbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string
 			t.Fatal(err)
 		}
 		defer p.Close()
-		err = p.Probe(t.Context(), transport.Route{Caller: alice, Target: target, Endpoints: []florete.Addresses{{l.Addr().String()}}})
+		_, err = p.Probe(t.Context(), transport.Route{Caller: alice, Target: target, Endpoints: []florete.Addresses{{l.Addr().String()}}})
 		if wrong := new(transport.ImpostorError); errors.As(err, &wrong) {
 			return wrong.Err.Error()
 		} else if err != nil {

@@ -1,6 +1,9 @@
 # Every host has the role `node` without saying so.
 {
-  node.serviceGroups = [ "control-plane" ];
+  node.services = [
+    "metrics"
+    "time"
+  ];
   writer.serviceGroups = [ "apps" ];
   reader.services = [
     "auth"

@@ -36,7 +36,7 @@ const topology = `{
       hosts.ursula.sshHostKey = "%s";
       services.outline = { host = "ursula"; port = 80; visibility = "host"; greet = "outline"; };
       users = { };
-      roles = { node.serviceGroups = [ "control-plane" ]; operator.serviceGroups = [ ]; };
+      roles = { node = { }; operator.serviceGroups = [ ]; };
       serviceGroups = { control-plane = [ ]; control-plane-write = [ ]; };
       providers = { cert.hosts = [ "drhorrible" ]; toy.hosts = [ "drhorrible" ]; };
     };
@@ -56,7 +56,7 @@ func TestToy(t *testing.T) {
 
 	policy := cluster.Documents["drhorrible"][1].Policy()
 	path := filepath.Join(t.TempDir(), "provider.hujson")
-	must(t, os.WriteFile(path, []byte(`{"policy":"policy","state":"state","needs":"needs","toy":{"mark":"!"}}`), 0o600))
+	must(t, os.WriteFile(path, []byte(`{"state":"state","activation":"activation","toy":{"mark":"!"}}`), 0o600))
 	s, err := settings.Load(path, kinds, toy.Name)
 	must(t, err)
 	greeting.Runs(toy.Name, nil, func(e *providertest.Env) server.Kind {

@@ -29,6 +29,7 @@ const Limit = 30 * time.Second
 type Host struct {
 	Name, Dir, Bin string
 	Manifest       florete.Manifest // of the documents that were deployed last
+	Silent         bool             // its activation cannot report: a release before reports
 
 	mu      sync.Mutex
 	running map[string]*process
@@ -44,6 +45,7 @@ func (h *Host) Layout() florete.Layout { return florete.Layout(filepath.Join(h.D
 func (h *Host) Closure() string        { return filepath.Join(h.Dir, "closure") }
 func (h *Host) HostKey() string        { return filepath.Join(h.Dir, "ssh_host_ed25519_key") }
 func (h *Host) Socket() string         { return filepath.Join(h.Dir, "agent.sock") }
+func (h *Host) Refetch() string        { return filepath.Join(h.Dir, "refetch") }
 func (h *Host) Log(part string) string { return filepath.Join(h.Dir, part+".log") }
 
 // Deploy does what nixos-rebuild switch does: the host's closure is now this set of
@@ -139,9 +141,13 @@ func (h *Host) Stop(part string, sig syscall.Signal) error {
 }
 
 func (h *Host) activateArgs(more ...string) []string {
-	return append([]string{"flor", "activate", "--closure", h.Closure(), "--state", string(h.Layout()),
-		"--ssh-host-key", h.HostKey(), "--hook", filepath.Join(h.Dir, "hook"), "--agent-socket", h.Socket(),
-		"--undivided", "--backoff-initial", "200ms", "--backoff-max", "2s"}, more...)
+	args := []string{"flor", "activate", "--closure", h.Closure(), "--state", string(h.Layout()), "--refetch", h.Refetch(),
+		"--ssh-host-key", h.HostKey(), "--hook", filepath.Join(h.Dir, "hook"),
+		"--undivided", "--backoff-initial", "200ms", "--backoff-max", "2s"}
+	if !h.Silent {
+		args = append(args, "--agent-socket", h.Socket())
+	}
+	return append(args, more...)
 }
 
 // Activate, Agent and Provide start what the units of a host run.

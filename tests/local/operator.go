@@ -19,6 +19,8 @@ type Operator struct {
 	Repo string // checkout of Florete
 	Bin  string // directory with flor, florctl and flor-provider
 	Work string
+
+	Prints bool // its florctl prints what it signs: a release before --out
 }
 
 // Path is below the directory that the operator works in.
@@ -78,7 +80,7 @@ func (o Operator) Lock(ctx context.Context) error {
 }
 
 // Commit commits the cluster as of a time, compiles it to the directory of the
-// revision's name, and publishes it to published-NAME.
+// revision's name, and signs it for Publish.
 func (o Operator) Commit(ctx context.Context, at time.Time, message, name string) error {
 	if err := o.git(ctx, at, "add", "--all"); err != nil {
 		return err
@@ -89,8 +91,47 @@ func (o Operator) Commit(ctx context.Context, at time.Time, message, name string
 	if _, err := o.Run(ctx, "florctl", "compile", o.flakeRef(), "--out", o.Path(name)); err != nil {
 		return err
 	}
-	_, err := o.Run(ctx, "florctl", "publish", o.flakeRef(), "--key", o.Path("operator", "signing.key"), "--to", o.Path("published-"+name))
-	return err
+	args := []string{"publish", o.flakeRef(), "--key", o.Path("operator", "signing.key")}
+	if !o.Prints {
+		_, err := o.Run(ctx, "florctl", append(args, "--out", o.Signed(name))...)
+		return err
+	}
+	signed, err := o.Run(ctx, "florctl", args...)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.Signed(name), []byte(signed), 0o600)
+}
+
+// Signed is the file of the documents of a revision as Commit signed them.
+func (o Operator) Signed(name string) string { return o.Path("signed-" + name) }
+
+// Publish has a provider serve what Commit signed, as soon as that runs.
+func (o Operator) Publish(ctx context.Context, h *Host, name string) error {
+	if err := await(h, filepath.Join(h.Dir, "provider", "config", "state.db")); err != nil {
+		return err
+	}
+	in, err := os.Open(o.Signed(name))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	cmd := exec.CommandContext(ctx, filepath.Join(o.Bin, "flor-provider"), "import", "--settings", filepath.Join(h.Dir, "provider.hujson"))
+	cmd.Stdin = in
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("flor-provider import of %s: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+// await waits for a file that a process of a host makes.
+func await(h *Host, path string) error {
+	for end := time.Now().Add(Limit); !exists(path); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("%s: no %s within %s: %v", h.Name, filepath.Base(path), Limit, h.Ended())
+		}
+	}
+	return nil
 }
 
 func (o Operator) flakeRef() string { return "git+file://" + o.Path("cluster") }
@@ -107,15 +148,17 @@ func (o Operator) git(ctx context.Context, at time.Time, args ...string) error {
 
 // Issue lets a provider make its issuing key and signs its CSR with the root. The
 // provider is stopped then; its settings name DIR/issuing.crt and the state DIR/provider.
+// The host's documents are in force afterwards.
 func (o Operator) Issue(ctx context.Context, h *Host) error {
+	if _, _, err := h.Once(ctx); err != nil {
+		return err
+	}
 	if err := h.Provide("cert"); err != nil {
 		return err
 	}
 	csr := filepath.Join(h.Dir, "provider", "cert", "issuing.csr")
-	for end := time.Now().Add(Limit); !exists(csr); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			return fmt.Errorf("%s: no issuing.csr within %s: %v", h.Name, Limit, h.Ended())
-		}
+	if err := await(h, csr); err != nil {
+		return err
 	}
 	if err := h.Stop(ProviderPart("cert"), syscall.SIGTERM); err != nil {
 		return err

@@ -126,7 +126,7 @@ func (f *Fleet) Publish(providers ...*Provider) {
 	f.must(err)
 	for _, p := range providers {
 		f.log("%s gets commit %d", p.name, f.serial)
-		f.must(tree.Write(p.path("artifacts")))
+		f.must(p.publish(tree, f.signing.ToPublicKey().String()))
 		kit.Swap(p.path("policy"), kit.Document(f.serial, f.policy(p)).Files())
 	}
 }

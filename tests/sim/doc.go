@@ -25,7 +25,7 @@
 //	idle       nor by one more activation
 //	rotated    what is delivered is of the generation asked for
 //	bounded    connections are as rare as backoff makes them
-//	audit      what a host was told is in the audit log
+//	audit      what a host received is in the audit log, but that its documents are the newest
 //	alone      no host is taken for two machines
 //	forward    the documents in force never go back
 //	disk       activation can read what it wrote

@@ -39,6 +39,9 @@ type answer struct {
 // quiet is a time in which a host has nothing to ask.
 type quiet struct{ from, until time.Time }
 
+// needDocuments is the need that a host's documents answer.
+const needDocuments = "config-documents"
+
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newLaws() laws {
@@ -188,7 +191,7 @@ func (h *Host) event(e activation.Event) {
 		defer f.lawsMu.Unlock()
 		f.quiet[at] = q
 		delete(f.asking, at)
-		if e.Event == activation.EventFulfilled {
+		if e.Event == activation.EventFulfilled && e.Need != needDocuments {
 			f.told[at+" "+string(server.Granted)]++
 		}
 	}

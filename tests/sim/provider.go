@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -12,10 +13,12 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/oidc"
+	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -108,7 +111,7 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 		}), p}
 		c.Kind, c.Certificate = issuer, issuer.Certificate
 	case config.Name:
-		c.Kind = config.Artifacts(p.path("artifacts"))
+		c.Kind = config.New(archive.Archive{Store: state})
 	case oidc.Name:
 		c.Kind = struct{ server.Answerer }{oidc.New(oidc.Config{
 			Store: state, Key: p.key, Policy: server.Compiled[oidc.Policy](policies), Listen: "127.0.0.1:0", Users: p.path("users"),
@@ -120,6 +123,25 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 		return err
 	}
 	return s.Serve(ctx, p.f.net.listen(p.self(kind).Addresses[0], l))
+}
+
+// publish does what flor-provider import does, beside the provider or without it.
+func (p *Provider) publish(tree publish.Tree, key string) error {
+	db, err := sqlite.Open(p.path(config.Name+".db"), sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var b bytes.Buffer
+	if err := tree.Encode(&b); err != nil {
+		return err
+	}
+	r, err := publish.NewReader(&b)
+	if err != nil {
+		return err
+	}
+	_, _, err = archive.Archive{Store: db}.Import(context.Background(), r, archive.Terms{Keys: []string{key}, Keep: 10})
+	return err
 }
 
 // svid is one of the process of a kind, by the provider's clock.

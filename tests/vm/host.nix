@@ -41,10 +41,12 @@ let
 
   deploy = pkgs.writeShellScriptBin "deploy" ''
     set -eu
-    [ ! -d /srv/published ] || flor-provider import < "/srv/published/$1.json" 2> /run/publish || grep 'hosts never go back' /run/publish
     system=/run/booted-system
     [ "$1" = ${first} ] || system=$system/specialisation/$1
-    exec $system/bin/switch-to-configuration test
+    $system/bin/switch-to-configuration test
+    [ -d /srv/published ] || exit 0
+    until [ -e /var/lib/florete-provider/config/state.db ] && [ -e /var/lib/florete/documents/current/policy.json ]; do sleep 0.1; done
+    flor-provider import < "/srv/published/$1.json" 2> /run/publish || grep 'hosts never go back' /run/publish
   '';
 in
 {

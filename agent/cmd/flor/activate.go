@@ -43,9 +43,8 @@ is no failure.`,
 			c.Notify = notify.New(hook)
 			c.Report = report(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 			c.Status = notifySystemd
-			c.HostReport = func(ctx context.Context) florete.HostReport {
-				return hostreport.Collect(ctx, hostreport.Config{Instance: m.Instance, Layout: c.State, Socket: socket, Declared: facts.Declared})
-			}
+			reports := hostreport.Collector{Config: hostreport.Config{Instance: m.Instance, Layout: c.State, Socket: socket, Declared: facts.Declared}}
+			c.HostReport = reports.Collect
 			return activate(cmd.Context(), c)
 		},
 	}

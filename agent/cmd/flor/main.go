@@ -38,7 +38,8 @@ func run() int {
 		SilenceErrors: true,
 	}
 	m.flag(root)
-	root.AddCommand(newActivateCmd(m), newAgentCmd(m), newStatusCmd(m), newDoctorCmd(m), newHostCmd(m), newRefetchCmd(m), newCredentialsCmd(m), newHostsFileCmd(m), newGuardCmd(m))
+	root.AddCommand(newActivateCmd(m), newAgentCmd(m), newStatusCmd(m), newPingCmd(m), newTopCmd(m), newWhoisCmd(m), newDoctorCmd(m), newHostCmd(m), newRefetchCmd(m), newRotateCmd(m), newSyncCmd(m),
+		newCredentialsCmd(m), newHostsFileCmd(m), newGuardCmd(m))
 	err := root.ExecuteContext(ctx)
 	var code exit
 	switch {

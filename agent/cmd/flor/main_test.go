@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("URSULA", string(c.Ursula.Layout))
 			e.Setenv("LAPTOP", string(c.Laptop.Layout))
 			e.Setenv("LOCAL", c.Local)
+			e.Setenv("METRICS", agenttest.Loopback().String())
 			e.Setenv("SOCKS_BOB", c.SOCKS[agenttest.Bob])
 			return os.WriteFile(e.WorkDir+"/laptop-state.json", []byte(needState), 0o644)
 		},

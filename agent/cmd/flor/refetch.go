@@ -11,30 +11,47 @@ import (
 )
 
 func newRefetchCmd(m *instance) *cobra.Command {
-	var state florete.Layout
-	var dir string
-	cmd := &cobra.Command{
+	return requests(m, hostapi.Refetch, hostapi.Again, &cobra.Command{
 		Use:   "refetch NEED…",
 		Short: "Fetch needs again, whatever their state",
 		Long: `Have flor activate request needs again within ten seconds, where what a provider
-returned before is of no use any more. Units are notified when the answer has changed.`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, needs []string) error {
-			doc, err := state.Manifest()
-			if err != nil {
+returned before is of no use any more. The answer is the same unless something changed;
+units are notified when it did. To replace a secret, see flor rotate.`,
+	})
+}
+
+func newRotateCmd(m *instance) *cobra.Command {
+	return requests(m, hostapi.Rotate, hostapi.AnotherSecret, &cobra.Command{
+		Use:   "rotate NEED…",
+		Short: "Replace the secrets of needs",
+		Long: `Have flor activate request another secret for needs within ten seconds, where the one
+that was delivered may be known to others. The former one ends at once, the new one is
+delivered and units are notified. The provider accepts one rotation of a secret in ten
+minutes and audits it. Certificates have no secret that a provider knows: flor refetch
+replaces them.`,
+	})
+}
+
+// requests is a command that leaves requests to activation.
+func requests(m *instance, leave func(florete.Manifest, string, string) error, what string, cmd *cobra.Command) *cobra.Command {
+	var state florete.Layout
+	var dir string
+	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, needs []string) error {
+		doc, err := state.Manifest()
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		for _, id := range needs {
+			if err := leave(doc.Manifest(), dir, id); err != nil {
 				return err
 			}
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return err
-			}
-			for _, id := range needs {
-				if err := hostapi.Refetch(doc.Manifest(), dir, id); err != nil {
-					return err
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "need %s: activation requests it again within ten seconds\n", id)
-			}
-			return nil
-		},
+			fmt.Fprintf(cmd.OutOrStdout(), "need %s: activation requests %s within ten seconds\n", id, what)
+		}
+		return nil
 	}
 	m.state(cmd, &state)
 	cmd.Flags().StringVar(&dir, "refetch", "", "directory that flor activate --refetch watches")

@@ -29,6 +29,8 @@ type service struct {
 
 	mu   sync.Mutex
 	held map[string]*os.File
+	main int          // process
+	pids map[int]bool // of all that were
 }
 
 func newService(t *testing.T, h *agenttest.Host) *service {
@@ -36,10 +38,11 @@ func newService(t *testing.T, h *agenttest.Host) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &service{T: t, host: h, notify: notify, held: map[string]*os.File{}}
+	s := &service{T: t, host: h, notify: notify, held: map[string]*os.File{}, pids: map[int]bool{}}
 	go s.keep()
 	t.Cleanup(func() {
 		s.end(syscall.SIGKILL)
+		s.endAll()
 		notify.Close()
 	})
 	return s
@@ -64,12 +67,21 @@ func (s *service) keep() {
 				unix.CloseOnExec(fds[0])
 				s.held[name] = os.NewFile(uintptr(fds[0]), name)
 			}
+		} else if err == nil && len(all) == 1 { // BARRIER=1
+			if fds, err := unix.ParseUnixRights(&all[0]); err == nil {
+				unix.Close(fds[0])
+			}
+		}
+		if pid := mainPID(do); pid != 0 {
+			s.main = pid
+			s.pids[pid] = true
 		}
 		s.mu.Unlock()
 	}
 }
 
-func (s *service) start() {
+// program is the test binary by the name of flor.
+func (s *service) program() string {
 	s.Helper()
 	program, err := os.Executable()
 	if err != nil {
@@ -79,7 +91,16 @@ func (s *service) start() {
 	if err := os.Symlink(program, called); err != nil {
 		s.Fatal(err)
 	}
-	s.cmd = exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0" agent run --state "$1" --socket "$2"`, called, string(s.host.Layout), s.host.Socket())
+	return called
+}
+
+func (s *service) env() []string {
+	return append(os.Environ(), "NOTIFY_SOCKET="+s.notify.LocalAddr().String())
+}
+
+func (s *service) start() {
+	s.Helper()
+	s.cmd = exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0" agent run --state "$1" --socket "$2"`, s.program(), string(s.host.Layout), s.host.Socket())
 	var names []string
 	s.mu.Lock()
 	for name, f := range s.held {
@@ -87,11 +108,15 @@ func (s *service) start() {
 		s.cmd.ExtraFiles = append(s.cmd.ExtraFiles, f)
 	}
 	s.mu.Unlock()
-	s.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.notify.LocalAddr().String(),
+	s.cmd.Env = append(s.env(),
 		fmt.Sprintf("LISTEN_FDS=%d", len(names)), "LISTEN_FDNAMES="+strings.Join(names, ":"))
+	s.cmd.Stderr = os.Stderr
 	if err := s.cmd.Start(); err != nil {
 		s.Fatal(err)
 	}
+	s.mu.Lock()
+	s.main = s.cmd.Process.Pid
+	s.mu.Unlock()
 	for until := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		if r, _, err := agentstatus.Fetch(s.Context(), s.host.Socket()); err == nil && r.State == "running" {
 			return

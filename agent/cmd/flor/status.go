@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 )
 
 func newStatusCmd(m *instance) *cobra.Command {
+	var state florete.Layout
 	var socket string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -21,6 +23,9 @@ func newStatusCmd(m *instance) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, raw, err := agentstatus.Fetch(cmd.Context(), socket)
 			if err != nil {
+				if c, _ := state.PendingCommit(); c != nil {
+					err = fmt.Errorf("%w; %s goes back at %s, unless from a new login: flor sync --confirm %s", err, c, c.Deadline.UTC().Format(time.RFC3339), c.ID)
+				}
 				return err
 			}
 			if !asJSON {
@@ -35,6 +40,7 @@ func newStatusCmd(m *instance) *cobra.Command {
 			return err
 		},
 	}
+	m.state(cmd, &state)
 	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of the agent")
 	m.follow(cmd, "socket", florete.Instance.Agent)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -47,7 +47,7 @@ var diag = struct {
 // that the socket has.
 func lookup(protocol uint8, source, destination netip.AddrPort) (message, error) {
 	req := newRequest(protocol, source, destination)
-	var answer [4096]byte
+	var answer [512]byte // small, since it lies on the stack of whoever carries
 	n, err := exchange((*[unsafe.Sizeof(req)]byte)(unsafe.Pointer(&req))[:], answer[:])
 	if err != nil {
 		return message{}, err

@@ -17,14 +17,7 @@ var ErrGone = errors.New("the caller has closed its end")
 // UID is the owner of the local socket at the other end of c, from the kernel
 // (sock_diag(7)).
 func UID(c *net.TCPConn) (uint32, error) {
-	peer, err := netip.ParseAddrPort(c.RemoteAddr().String())
-	if err != nil {
-		return 0, fmt.Errorf("caller: %w", err)
-	}
-	local, err := netip.ParseAddrPort(c.LocalAddr().String())
-	if err != nil {
-		return 0, fmt.Errorf("caller: %w", err)
-	}
+	peer, local := c.RemoteAddr().(*net.TCPAddr).AddrPort(), c.LocalAddr().(*net.TCPAddr).AddrPort()
 	m, err := lookup(unix.IPPROTO_TCP, peer, local)
 	if err != nil {
 		return 0, explain(err, peer, local)

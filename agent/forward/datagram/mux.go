@@ -41,13 +41,17 @@ type outgoing struct {
 // Held is the cost of what waits to be sent in several sessions.
 type Held struct{ cost atomic.Int64 }
 
-// NewMux is for the sessions of one connection. What it starts, with the first of them,
-// is among tasks and ends with the connection.
+// NewMux is for the sessions of one connection; nil is one over TCP, whose datagrams all go
+// over their stream. What it starts, with the first of them, is among tasks and ends with
+// the connection.
 func NewMux(c *quic.Conn, tasks *sync.WaitGroup) *Mux {
 	return &Mux{quic: c, tasks: tasks}
 }
 
 func (m *Mux) join(s *Session) {
+	if m.quic == nil {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.sessions) >= MaxSessions {
@@ -80,6 +84,10 @@ func (m *Mux) idlest() (idlest *Session) {
 
 // frame queues a packet for a frame.
 func (m *Mux) frame(s *Session, p packet) {
+	if m.quic == nil {
+		s.aside(p)
+		return
+	}
 	select {
 	case m.out <- outgoing{s, p}:
 		if m.quic.Context().Err() != nil {

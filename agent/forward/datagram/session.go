@@ -10,6 +10,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
+	"github.com/florete/florete/agent/forward/limits"
 	"github.com/florete/florete/agent/forward/wire"
 )
 
@@ -17,14 +18,17 @@ import (
 // REQ-5.
 const Idle = 2 * time.Minute
 
-// Local is the local end of a session, and who counts. Every field must be set.
+// Local is the local end of a session, and who counts. Every field but Limits must be set.
 type Local struct {
 	Deliver func(payload []byte) // sends to it; must neither wait nor keep the payload
 	Idle    time.Duration
-	Held    *Held // with the other sessions of the same peer or user
+	Held    *Held         // with the other sessions of the same peer or user
+	Limits  *limits.Share // of both directions
 
 	FromLocal, ToLocal *atomic.Int64 // bytes
-	Dropped            *atomic.Int64 // datagrams that came from the local end and found a queue full
+	// Dropped are datagrams that came from the local end and found a queue full, and those,
+	// in both directions, that exceeded a limit.
+	Dropped *atomic.Int64
 }
 
 // Session joins a local end and a stream with its datagrams. It takes datagrams from
@@ -38,7 +42,7 @@ type Session struct {
 	queue chan packet  // over the stream
 
 	// Attach sets these.
-	stream *quic.Stream
+	stream wire.Stream
 	mux    *Mux
 
 	answered atomic.Bool // sends frames
@@ -78,7 +82,7 @@ func (s *Session) Context() context.Context { return s.ctx }
 
 // Attach gives the session its stream. From here on it delivers what the peer sends in
 // frames. Run must follow.
-func (s *Session) Attach(m *Mux, st *quic.Stream) {
+func (s *Session) Attach(m *Mux, st wire.Stream) {
 	s.mux, s.stream = m, st
 	m.join(s)
 }
@@ -129,6 +133,10 @@ func (s *Session) reset() {
 // Send takes a datagram from the local end.
 func (s *Session) Send(payload []byte) {
 	s.touch()
+	if !s.Limits.Allow(len(payload)) {
+		s.Dropped.Add(1)
+		return
+	}
 	p := newPacket(payload)
 	switch held, all := s.held.Add(p.cost()), s.Held.cost.Add(p.cost()); {
 	case len(payload) > wire.MaxPayload, held > maxHeld, all > maxAll:
@@ -225,6 +233,10 @@ func (s *Session) fromStream() error {
 // fromPeer delivers a datagram.
 func (s *Session) fromPeer(payload []byte) {
 	s.touch()
+	if !s.Limits.Allow(len(payload)) {
+		s.Dropped.Add(1)
+		return
+	}
 	s.Deliver(payload)
 	s.ToLocal.Add(int64(len(payload)))
 }

@@ -17,6 +17,8 @@ type Group struct {
 
 	mu     sync.Mutex
 	closed bool
+	n      int
+	empty  chan struct{} // closed with the last task; nil while nobody waits
 }
 
 // New returns a group without tasks.
@@ -28,13 +30,55 @@ func New() *Group {
 // Go starts a task, which must end soon after its context does. It does nothing
 // and returns false once Close was called.
 func (g *Group) Go(task func(ctx context.Context)) bool {
+	ctx, ended, ok := g.Begin()
+	if ok {
+		go func() {
+			defer ended()
+			task(ctx)
+		}()
+	}
+	return ok
+}
+
+// Begin counts a task in that no goroutine waits for. ended must be called once, when it has
+// ended: soon after ctx does.
+func (g *Group) Begin() (ctx context.Context, ended func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return false
+		return nil, nil, false
 	}
-	g.tasks.Go(func() { task(g.hard) })
-	return true
+	g.n++
+	g.tasks.Add(1)
+	return g.hard, g.ended, true
+}
+
+func (g *Group) ended() {
+	defer g.tasks.Done()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.n--; g.n == 0 && g.empty != nil {
+		close(g.empty)
+		g.empty = nil
+	}
+}
+
+// Wait returns when there are no tasks, or ctx ends. More may be started.
+func (g *Group) Wait(ctx context.Context) {
+	g.mu.Lock()
+	if g.n == 0 {
+		g.mu.Unlock()
+		return
+	}
+	if g.empty == nil {
+		g.empty = make(chan struct{})
+	}
+	empty := g.empty
+	g.mu.Unlock()
+	select {
+	case <-empty:
+	case <-ctx.Done():
+	}
 }
 
 // Close lets the tasks end by themselves for the time of grace, then ends their

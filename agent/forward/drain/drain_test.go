@@ -39,3 +39,28 @@ func TestCloseEndsTasksAfterTheGrace(t *testing.T) {
 		}
 	})
 }
+
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := drain.New()
+		g.Wait(t.Context())
+		for n := range 3 {
+			g.Go(func(context.Context) { time.Sleep(time.Duration(n) * time.Second) })
+		}
+		begin := time.Now()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		g.Wait(short)
+		if d := time.Since(begin); d != time.Second {
+			t.Errorf("waited %s, want the context's second", d)
+		}
+		g.Wait(t.Context())
+		if d := time.Since(begin); d != 2*time.Second {
+			t.Errorf("waited %s, want those of the last task", d)
+		}
+		if !g.Go(func(context.Context) {}) {
+			t.Error("no task after Wait")
+		}
+		g.Close(0)
+	})
+}

@@ -6,6 +6,7 @@
 package fdstore
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"golang.org/x/sys/unix"
@@ -22,43 +24,128 @@ import (
 // Store has what systemd stores for this process. The zero Store has nothing yet.
 type Store struct {
 	mu        sync.Mutex
-	inherited map[addr]io.Closer // not listened on yet
-	stored    map[addr]bool      // by systemd
+	inherited map[addr]io.Closer    // not listened on yet
+	open      map[addr]syscall.Conn // listened on
+	stored    map[addr]bool         // by systemd
 
-	secrets map[string][]byte // of the process before
+	secrets map[string][]byte // of this process, or of the one before
+	others  map[string]*os.File
 }
 
 // addr is where a socket listens.
 type addr struct {
-	network string // "tcp", "udp", or "quic" for UDP that other hosts send to
+	network string // "tcp", "udp"; for what other hosts send to "tls" and "quic"
 	at      netip.AddrPort
 }
 
 // Open takes over what systemd passes to this process, which it does once.
-func Open() *Store {
-	s := &Store{inherited: map[addr]io.Closer{}, stored: map[addr]bool{}, secrets: map[string][]byte{}}
-	for _, f := range activation.Files(true) {
+func Open() *Store { return Inherit(activation.Files(true)) }
+
+// Inherit takes over the files of a process that is still there, which have the names that
+// systemd stores them under.
+func Inherit(files []*os.File) *Store {
+	s := &Store{
+		inherited: map[addr]io.Closer{}, open: map[addr]syscall.Conn{}, stored: map[addr]bool{},
+		secrets: map[string][]byte{}, others: map[string]*os.File{},
+	}
+	for _, f := range files {
 		if name, ok := strings.CutPrefix(f.Name(), secretPrefix); ok {
 			s.secrets[name] = readSecret(f)
+		} else if strings.HasPrefix(f.Name(), Own) {
+			s.others[f.Name()] = f
+			continue
 		} else if p, socket := listening(f); socket != nil {
 			s.inherited[p], s.stored[p] = socket, true
+		} else {
+			s.others[f.Name()] = f
+			continue
 		}
 		f.Close()
 	}
 	return s
 }
 
+// Own begins the names of sockets that are not a Store's.
+const Own = "own-"
+
+// Others removes and returns the files whose names begin with a prefix, by the rest of them.
+// They are neither sockets nor secrets of a Store, and the caller's.
+func (s *Store) Others(prefix string) map[string]*os.File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := map[string]*os.File{}
+	for name, f := range s.others {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			found[rest] = f
+			delete(s.others, name)
+		}
+	}
+	return found
+}
+
+// Other is the one of Others that has a name, nil when there is none.
+func (s *Store) Other(name string) *os.File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.others[name]
+	delete(s.others, name)
+	return f
+}
+
+// Files are all sockets that are open and all secrets, for a process that takes over. The
+// caller closes them.
+func (s *Store) Files() (files []*os.File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for a, socket := range s.inherited {
+		if f, err := Dup(socket.(syscall.Conn), a.name()); err == nil {
+			files = append(files, f)
+		}
+	}
+	for a, socket := range s.open {
+		if f, err := Dup(socket, a.name()); err == nil { // else it was closed
+			files = append(files, f)
+		}
+	}
+	for name, secret := range s.secrets {
+		if f, err := secretFile(name, secret); err == nil {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// Dup is another file of an open socket, under a name. It does not block either.
+func Dup(c syscall.Conn, name string) (*os.File, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var fd int
+	var failed error
+	if err := raw.Control(func(old uintptr) { fd, failed = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
+		return nil, err
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
 // listening is the socket that a file is, nil when it is another kind of file.
 func listening(f *os.File) (addr, io.Closer) {
 	if ln, err := net.FileListener(f); err == nil {
 		if bound, ok := ln.Addr().(*net.TCPAddr); ok {
+			if strings.HasPrefix(f.Name(), "tls-") {
+				return peerAddr("tls", bound.AddrPort()), ln
+			}
 			return addr{"tcp", bound.AddrPort()}, ln
 		}
 		ln.Close()
 	} else if c, err := net.FilePacketConn(f); err == nil {
 		if bound, ok := c.LocalAddr().(*net.UDPAddr); ok {
 			if strings.HasPrefix(f.Name(), "quic-") {
-				return quicAddr(bound.AddrPort()), c
+				return peerAddr("quic", bound.AddrPort()), c
 			}
 			return addr{"udp", bound.AddrPort()}, c
 		}
@@ -86,19 +173,26 @@ func (s *Store) ListenUDP(at netip.AddrPort) (*net.UDPConn, error) {
 // ListenQUIC is ListenUDP for what other hosts send to: what comes while no process is
 // there waits for the next one.
 func (s *Store) ListenQUIC(at netip.AddrPort) (*net.UDPConn, error) {
-	return listen(s, quicAddr(at), func() (*net.UDPConn, error) {
+	return listen(s, peerAddr("quic", at), func() (*net.UDPConn, error) {
 		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	})
 }
 
-// quicAddr is an address as the socket has it: one that is bound to all addresses is
+// ListenTLS is Listen for what other hosts connect to.
+func (s *Store) ListenTLS(at netip.AddrPort) (*net.TCPListener, error) {
+	return listen(s, peerAddr("tls", at), func() (*net.TCPListener, error) {
+		return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
+	})
+}
+
+// peerAddr is an address as the socket has it: one that is bound to all addresses is
 // bound to those of both families.
-func quicAddr(at netip.AddrPort) addr {
+func peerAddr(network string, at netip.AddrPort) addr {
 	ip := at.Addr().Unmap()
 	if !ip.IsValid() || ip.IsUnspecified() {
 		ip = netip.IPv6Unspecified()
 	}
-	return addr{"quic", netip.AddrPortFrom(ip, at.Port())}
+	return addr{network, netip.AddrPortFrom(ip, at.Port())}
 }
 
 func listen[S interface {
@@ -107,17 +201,19 @@ func listen[S interface {
 }](s *Store, a addr, bind func() (S, error)) (S, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stored == nil {
+		s.stored, s.open = map[addr]bool{}, map[addr]syscall.Conn{}
+	}
 	if socket, ok := s.inherited[a]; ok {
 		delete(s.inherited, a)
+		s.open[a] = socket.(S)
 		return socket.(S), nil
 	}
 	socket, err := bind()
 	if err != nil {
 		return socket, err
 	}
-	if s.stored == nil {
-		s.stored = map[addr]bool{}
-	}
+	s.open[a] = socket
 	s.stored[a] = Hold(a.name(), socket) == nil
 	return socket, nil
 }
@@ -126,16 +222,23 @@ func listen[S interface {
 // caller's to close.
 func (s *Store) Retain(tcp, udp map[netip.AddrPort]bool) {
 	s.retain(func(a addr) bool {
-		return a.network == "quic" || tcp[a.at] && a.network == "tcp" || udp[a.at] && a.network == "udp"
+		return a.forPeers() || tcp[a.at] && a.network == "tcp" || udp[a.at] && a.network == "udp"
 	})
 }
 
-// RetainQUIC is Retain for what other hosts send to.
-func (s *Store) RetainQUIC(addrs ...netip.AddrPort) {
+// RetainForPeers is Retain for what other hosts send to.
+func (s *Store) RetainForPeers(quic, tls []netip.AddrPort) {
 	s.retain(func(a addr) bool {
-		return a.network != "quic" || slices.ContainsFunc(addrs, func(at netip.AddrPort) bool { return a == quicAddr(at) })
+		at := quic
+		if a.network == "tls" {
+			at = tls
+		}
+		return !a.forPeers() || slices.ContainsFunc(at, func(at netip.AddrPort) bool { return a == peerAddr(a.network, at) })
 	})
 }
+
+// forPeers reports whether other hosts send there.
+func (a addr) forPeers() bool { return a.network == "quic" || a.network == "tls" }
 
 func (s *Store) retain(wanted func(addr) bool) {
 	s.mu.Lock()
@@ -148,6 +251,7 @@ func (s *Store) retain(wanted func(addr) bool) {
 			socket.Close()
 			delete(s.inherited, a)
 		}
+		delete(s.open, a)
 		if Drop(a.name()) == nil {
 			delete(s.stored, a)
 		}
@@ -193,3 +297,35 @@ func notify(message string, files ...int) error {
 	}
 	return unix.Sendmsg(fd, []byte(message), rights, &unix.SockaddrUnix{Name: socket}, 0)
 }
+
+// Barrier waits until systemd has handled what this process sent before (sd_notify_barrier(3)).
+// Without systemd there is nothing to wait for.
+func Barrier() error {
+	if os.Getenv("NOTIFY_SOCKET") == "" {
+		return nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	raw, err := w.SyscallConn()
+	if err != nil {
+		w.Close()
+		return err
+	}
+	var failed error
+	_ = raw.Control(func(fd uintptr) { failed = notify("BARRIER=1", int(fd)) })
+	w.Close()
+	if failed != nil {
+		return failed
+	}
+	_ = r.SetReadDeadline(time.Now().Add(barrierTimeout))
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// barrierTimeout is that of systemd's own.
+const barrierTimeout = 5 * time.Second

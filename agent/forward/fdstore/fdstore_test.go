@@ -46,12 +46,22 @@ func child(args []string) error {
 				return err
 			}
 			addr := udp.AddrPort()
-			s.RetainQUIC(addr)
+			s.RetainForPeers([]netip.AddrPort{addr}, nil)
 			c, err := s.ListenQUIC(addr)
 			if err != nil {
 				return err
 			}
 			fmt.Printf("%s has secret %s\n", c.LocalAddr(), s.Secret("test", fmt.Appendf(nil, "%08d", os.Getpid())))
+			continue
+		}
+		if text, ok := strings.CutSuffix(a, "/tls"); ok {
+			addr := netip.MustParseAddrPort(text)
+			s.RetainForPeers(nil, []netip.AddrPort{addr})
+			ln, err := s.ListenTLS(addr)
+			if err != nil {
+				return err
+			}
+			fmt.Println(ln.Addr())
 			continue
 		}
 		text, isUDP := strings.CutSuffix(a, "/udp")
@@ -278,6 +288,26 @@ func TestRestartOverQUIC(t *testing.T) {
 		if len(m.held) != 2 || m.held["secret-test"] == nil {
 			t.Errorf("held %v after it moved", m.held)
 		}
+	}
+}
+
+// What peers connect to over TCP is theirs alone: local listeners of the same address are
+// others, and it is dropped when it moves.
+func TestTLS(t *testing.T) {
+	m := newManager(t)
+	at := agenttest.Loopback().String()
+	m.start("listen " + at + "/tls")
+	if len(m.held) != 1 {
+		t.Fatalf("held %v", m.held)
+	}
+	m.start("listen " + at + "/tls") // would fail if it were bound anew
+	m.start("listen " + agenttest.Loopback().String())
+	if len(m.held) != 2 {
+		t.Errorf("held %v beside a local listener", m.held)
+	}
+	m.start("listen " + agenttest.Loopback().String() + "/tls")
+	if len(m.held) != 1 {
+		t.Errorf("held %v after it moved", m.held)
 	}
 }
 

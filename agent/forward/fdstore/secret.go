@@ -20,17 +20,32 @@ func (s *Store) Secret(name string, fresh []byte) []byte {
 	if kept := s.secrets[name]; len(kept) == len(fresh) {
 		return kept
 	}
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if s.secrets == nil {
+		s.secrets = map[string][]byte{}
+	}
+	s.secrets[name] = fresh
+	f, err := secretFile(name, fresh)
 	if err != nil {
 		return fresh
 	}
-	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
-	if _, err := f.Write(fresh); err == nil {
-		_ = Drop(secretPrefix + name)
-		_ = Hold(secretPrefix+name, f) // without systemd the next process has a fresh one
-	}
+	_ = Drop(f.Name())
+	_ = Hold(f.Name(), f) // without systemd the next process has a fresh one
 	return fresh
+}
+
+// secretFile is a file in memory.
+func secretFile(name string, secret []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), secretPrefix+name)
+	if _, err := f.Write(secret); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 func readSecret(f *os.File) []byte {

@@ -5,19 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"syscall"
 	"time"
 
-	"github.com/quic-go/quic-go"
-
 	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/announce"
+	"github.com/florete/florete/agent/forward/drain"
 	"github.com/florete/florete/agent/forward/logsum"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/splice"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/agent/whois"
 )
 
 const (
@@ -25,37 +27,58 @@ const (
 	upstreamTimeout = 10 * time.Second
 )
 
-// carry serves one stream, and calls done once its service is connected, or is not. A UDP
-// session has no end of its own that could be waited for.
-func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st *quic.Stream, done func(opened bool)) {
-	service, conn, code, err := s.connect(in, st)
+// carry serves one stream, and calls done once its service is connected, or is not, and ends when
+// it has ended. What serves it from then on begins on a stack that has not grown. A UDP session has
+// no end of its own that could be waited for.
+func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st wire.Stream, done func(opened bool), ends *drain.Ends) {
+	defer ends.Close()
+	begun := time.Now()
+	service, code, err := s.service(in, st)
+	var conn net.Conn
+	var forget func()
+	if err == nil {
+		conn, forget, err = s.dial(st.Context(), in, service)
+		code = failure(err)
+	}
 	done(err == nil)
+	s.trace(in, st, begun, code)
 	if err != nil {
 		s.refuse(in, code, err.Error())
 		transport.Reset(st, code)
 		return
 	}
 	if service.Protocol == florete.UDP {
-		s.carryDatagrams(r.accepting, in, st, conn.(*net.UDPConn), service.owner)
+		ends.Go(func() { s.carryDatagrams(r.accepting, in, st, conn.(*net.UDPConn), forget, service, begun) })
 		return
 	}
-	counted := s.Metrics.Begin(metrics.In, in.Target, in.Peer.ID)
-	defer counted.Done()
+	seen := s.see(in, service, begun)
+	ends.Add(seen.done)
+	counted := seen.counted
 	local := conn.(splice.Conn)
 	if _, err := st.Write([]byte{wire.Connected}); err != nil {
+		forget()
 		splice.Reset(local)
 		transport.Reset(st, wire.Reset)
 		return
 	}
-	splice.Run(ctx, splice.Pair{Local: local, Stream: st, FromLocal: counted.Received, ToLocal: counted.Sent, Read: &in.Usage.Read})
+	if service.Identity == florete.HTTPHeaders {
+		ends.Go(func() { s.carryRequests(ctx, in, st, service, requests{local, forget, counted}) })
+		return
+	}
+	ends.Keep()
+	splice.Start(ctx, splice.Pair{
+		Local: local, Stream: st, FromLocal: counted.Received, ToLocal: counted.Sent, Read: &in.Usage.Read, Limits: in.Limits, Closing: forget,
+	}, func(err error) {
+		seen.end = end(err)
+		ends.Run()
+	})
 }
 
-// connect checks what the preamble names and connects to its upstream. The code
-// goes with the error.
-func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (published, net.Conn, wire.Code, error) {
+// service is what the preamble names, once that is checked. The code goes with the error.
+func (s *Server) service(in *transport.Incoming, st wire.Stream) (published, wire.Code, error) {
 	service, ok := s.rules.Load().published[in.Target]
 	if !ok {
-		return service, nil, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
+		return service, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
 	}
 	kind := wire.TCP
 	if service.Protocol == florete.UDP {
@@ -64,19 +87,53 @@ func (s *Server) connect(in *transport.Incoming, st *quic.Stream) (published, ne
 	st.SetReadDeadline(time.Now().Add(preambleTimeout))
 	p, err := wire.Read(st, kind)
 	if err != nil {
-		return service, nil, wire.BadPreamble, err
+		return service, wire.BadPreamble, err
 	}
 	st.SetReadDeadline(time.Time{})
 	switch {
 	case p.Target != in.Target:
-		return service, nil, wire.NotPublished, fmt.Errorf("the preamble names %s on a connection to %s", p.Target, in.Target)
+		return service, wire.NotPublished, fmt.Errorf("the preamble names %s on a connection to %s", p.Target, in.Target)
 	case in.Expired():
-		return service, nil, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
+		return service, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
 	}
-	ctx, cancel := context.WithTimeout(st.Context(), upstreamTimeout)
+	return service, wire.Done, nil
+}
+
+// dial connects to a service's upstream, which learns who calls as it wants to. forget must
+// be called when the connection has ended.
+func (s *Server) dial(ctx context.Context, in *transport.Incoming, service published) (net.Conn, func(), error) {
+	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
 	defer cancel()
-	conn, err := upstream.Dial(ctx, service.Published, service.owner)
-	return service, conn, failure(err), err
+	conn, forget, err := s.Whois.Dial(whois.Upstream{
+		Caller: in.Peer.ID, Service: in.Target, Protocol: service.Protocol, MayQuery: service.owner.Is,
+	}, func() (net.Conn, error) { return upstream.Dial(ctx, service.Published, service.owner) })
+	if err != nil || service.Identity != florete.ProxyV2 {
+		return conn, forget, err
+	}
+	header, err := announced(in).ProxyHeader()
+	if err == nil {
+		_, err = conn.Write(header)
+	}
+	if err != nil {
+		forget()
+		conn.Close()
+		return nil, nil, fmt.Errorf("PROXY protocol header: %w", err)
+	}
+	return conn, forget, nil
+}
+
+// announced is who calls on a connection.
+func announced(in *transport.Incoming) announce.Caller {
+	return announce.Caller{ID: in.Peer.ID, Leaf: in.Peer.Leaf(), Service: in.Target, From: addrPort(in.RemoteAddr()), To: addrPort(in.LocalAddr())}
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	has, ok := a.(interface{ AddrPort() netip.AddrPort }) // UDP's and TCP's
+	if !ok {
+		return netip.AddrPort{}
+	}
+	at := has.AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 }
 
 // exhausted are what the kernel returns when this host is out of files, ports or memory,
@@ -104,7 +161,7 @@ func (s *Server) refuse(in *transport.Incoming, code wire.Code, detail string) {
 	peer := in.Peer.ID.String()
 	s.count(logsum.Key{Who: peer, Known: true}, metrics.Refusal{
 		Reason: code.String(), Target: in.Target.String(), Peer: peer,
-		Detail: fmt.Sprintf("from %s: %s", in.RemoteAddr(), detail),
+		Detail: fmt.Sprintf("from %s: %s", in.RemoteAddr(), detail), Known: code != wire.Denied,
 	})
 }
 
@@ -116,8 +173,8 @@ func (s *Server) rejected(r transport.Rejection) {
 		detail = fmt.Sprintf("from %s, claims to be %s: %v", r.Remote, r.Claims, r.Err)
 	}
 	var who string
-	if addr, ok := r.Remote.(*net.UDPAddr); ok {
-		who = logsum.Address(addr.AddrPort())
+	if at := addrPort(r.Remote); at.IsValid() {
+		who = logsum.Address(at)
 	}
 	s.count(logsum.Key{Who: who}, metrics.Refusal{Reason: r.Reason, Target: r.Target.String(), Detail: detail})
 }

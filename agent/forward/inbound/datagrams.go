@@ -6,27 +6,28 @@ import (
 	"net"
 	"sync"
 	"syscall"
-
-	"github.com/quic-go/quic-go"
+	"time"
 
 	"github.com/florete/florete/agent/forward/datagram"
-	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// carryDatagrams joins a UDP session to a socket of its own.
-func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st *quic.Stream, conn *net.UDPConn, owner upstream.Owner) {
+// carryDatagrams joins a UDP session to a socket of its own. forget is called before that is
+// closed.
+func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st wire.Stream, conn *net.UDPConn, forget func(), service published, begun time.Time) {
 	defer conn.Close()
-	peer := upstream.NewPeer(conn, owner)
+	defer forget()
+	peer := upstream.NewPeer(conn, service.owner)
 	socket, err := datagram.NewSocket(conn)
 	if err != nil {
 		transport.Reset(st, failure(err))
 		return
 	}
-	counted := s.Metrics.Begin(metrics.In, in.Target, in.Peer.ID)
-	defer counted.Done()
+	seen := s.see(in, service, begun)
+	defer seen.done()
+	counted := seen.counted
 	var session *datagram.Session
 	session = datagram.New(ctx, datagram.Local{
 		Deliver: func(b []byte) {
@@ -43,6 +44,7 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 		ToLocal:   counted.Sent,
 		Dropped:   counted.Dropped,
 		Held:      &s.peers.of(in.Peer.ID).held,
+		Limits:    in.Limits,
 	})
 	session.Attach(in.Mux, st)
 	var receiving sync.WaitGroup
@@ -59,9 +61,12 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 		})
 		return nil
 	})
+	forget()
 	socket.Close()
 	receiving.Wait()
-	if code := session.Code(); code == wire.Refused || code == wire.Unreachable || code == wire.Foreign {
+	code := session.Code()
+	seen.end = code.String()
+	if code == wire.Refused || code == wire.Unreachable || code == wire.Foreign {
 		s.refuse(in, code, conn.RemoteAddr().String())
 	}
 }

@@ -8,9 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,26 +15,33 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/accesslog"
 	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/drain"
 	"github.com/florete/florete/agent/forward/fdstore"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/limits"
 	"github.com/florete/florete/agent/forward/logsum"
 	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/trace"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/providers/limit"
 )
 
-// Config is what a Server needs; every field but ResetKey, Sockets and Limits must be set.
+// Config is what a Server needs; every field but ResetKey, Sockets, Limits, Access and Traces must be set.
 type Config struct {
 	Identities func() *identity.Set // in force
 	Metrics    *metrics.Counters
 	Usage      *usage.Table
+	Whois      *whois.Table
 	Log        *slog.Logger
-	Grace      time.Duration // for live connections at Close
+	Access     *accesslog.Log // may be nil
+	Traces     *trace.Tracer  // may be nil
+	Grace      time.Duration  // for live connections at Close
 	ResetKey   *quic.StatelessResetKey
 	Sockets    *fdstore.Store
 	Limits     Limits
@@ -49,13 +53,18 @@ type Server struct {
 	rules atomic.Pointer[rules]
 	gate  acl.Gate[*transport.Incoming]
 
-	refused              *logsum.Log
-	total                *limit.PerKey[struct{}]   // connections of all peers
-	connections, streams *limit.PerKey[florete.ID] // of each peer
-	peers                peers
+	refused   *logsum.Log
+	quic, tcp connLimit
+	streams   *limit.PerKey[florete.ID] // of each peer
+	peers     peers
+	limits    limits.Table
+
+	draining    atomic.Bool
+	live        sync.Map // of *served
+	connections *drain.Group
 
 	mu      sync.Mutex
-	running map[string]*running // by address; none while nothing is published
+	running map[listenAt]*running // none while nothing is published
 }
 
 // rules are what is published, compiled.
@@ -74,9 +83,9 @@ type published struct {
 func New(c Config) *Server {
 	c.Limits = c.Limits.orDefaults()
 	s := &Server{
-		Config: c, refused: logsum.New(c.Log, logsum.Interval), total: limit.New[struct{}](c.Limits.Total),
-		connections: limit.New[florete.ID](c.Limits.Connections), streams: limit.New[florete.ID](c.Limits.Streams),
-		peers: peers{limits: c.Limits}, running: map[string]*running{},
+		Config: c, refused: logsum.New(c.Log, logsum.Interval), quic: newConnLimit(c.Limits.Connections, c.Limits.Total),
+		tcp: newConnLimit(c.Limits.OverTCP, c.Limits.TotalOverTCP), streams: limit.New[florete.ID](c.Limits.Streams),
+		peers: peers{limits: c.Limits}, running: map[listenAt]*running{}, connections: drain.New(),
 	}
 	s.rules.Store(&rules{})
 	return s
@@ -98,77 +107,27 @@ func (s *Server) Apply(f florete.Forwarder) []error {
 		services[p.ID] = published{p, owner}
 	}
 	s.rules.Store(&rules{registry, services})
+	s.Whois.SetUsers(func(uid uint32) bool {
+		for _, p := range services {
+			if p.owner.Is(uid) {
+				return true
+			}
+		}
+		return false
+	})
 
+	s.limits.Apply(f)
 	list, trust := acl.Compile(f.Publish), s.Identities().Trust
 	s.gate.SetRule(func(in *transport.Incoming) bool {
 		return list.Allows(in.Target, in.Peer.ID, in.Peer.Leaf()) && in.Peer.TrustedBy(trust)
 	})
-	errs := s.listen(f.Listen)
+	var errs []error
+	if !s.draining.Load() {
+		errs = s.listen(listenAts(f))
+	}
 	if err != nil {
 		errs = append(errs, err)
 	}
-	return errs
-}
-
-// listen settles on which addresses there are listeners. One that cannot be had does not
-// keep others waiting.
-func (s *Server) listen(addrs []string) (errs []error) {
-	s.close(func(addr string) bool { return !slices.Contains(addrs, addr) }, 0)
-	if s.Sockets != nil {
-		errs = s.retain(addrs)
-	}
-	for _, addr := range addrs {
-		if s.running[addr] != nil {
-			continue
-		}
-		ln, err := s.bind(addr)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		s.running[addr] = s.start(ln)
-	}
-	return errs
-}
-
-// close ends listeners, all at once.
-func (s *Server) close(which func(addr string) bool, grace time.Duration) {
-	var closing sync.WaitGroup
-	for addr, r := range s.running {
-		if which(addr) {
-			closing.Go(func() { r.close(grace) })
-			delete(s.running, addr)
-		}
-	}
-	closing.Wait()
-}
-
-func (s *Server) bind(addr string) (*transport.Listener, error) {
-	t := transport.Server{
-		Addr:       addr,
-		Lookup:     func(sni string) (florete.ID, bool) { return s.rules.Load().registry.Lookup(sni) },
-		Identities: s.Identities,
-		Rejected:   s.rejected,
-		ResetKey:   s.ResetKey,
-	}
-	if s.Sockets != nil {
-		t.Bind = s.Sockets.ListenQUIC
-	}
-	return t.Listen()
-}
-
-// retain lets go of sockets at other addresses than these.
-func (s *Server) retain(addrs []string) (errs []error) {
-	var at []netip.AddrPort
-	for _, addr := range addrs {
-		udp, err := net.ResolveUDPAddr("udp", addr)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("forwarder listen %q: %w", addr, err))
-			continue
-		}
-		at = append(at, udp.AddrPort())
-	}
-	s.Sockets.RetainQUIC(at...)
 	return errs
 }
 
@@ -177,14 +136,15 @@ func (s *Server) retain(addrs []string) (errs []error) {
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.close(func(string) bool { return true }, s.Grace)
+	s.close(func(listenAt) bool { return true }, s.Grace)
 	s.refused.Close()
+	s.Access.Close()
 }
 
 // running is a bound listener with its goroutines: one that accepts, one for
 // each connection, and one for each stream.
 type running struct {
-	ln        *transport.Listener
+	ln        listener
 	accepting context.Context
 	stop      context.CancelFunc // takes no more connections
 	ended     context.Context
@@ -193,7 +153,7 @@ type running struct {
 	streams   *drain.Group
 }
 
-func (s *Server) start(ln *transport.Listener) *running {
+func (s *Server) start(ln listener) *running {
 	r := &running{ln: ln, streams: drain.New()}
 	r.accepting, r.stop = context.WithCancel(context.Background())
 	r.ended, r.end = context.WithCancel(context.Background())
@@ -207,7 +167,11 @@ func (s *Server) start(ln *transport.Listener) *running {
 				in.Close(wire.Stopping)
 				continue
 			}
-			r.conns.Go(func() { s.serve(r, in) })
+			r.conns.Add(1)
+			s.connections.Go(func(context.Context) {
+				defer r.conns.Done()
+				s.serve(r, in)
+			})
 		}
 	})
 	return r
@@ -256,7 +220,16 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		return
 	}
 	defer release()
-	release, err := s.acquireConnection(in.Peer.ID)
+	if s.Usage.Shedding(in.Peer.ID) {
+		s.refuse(in, wire.Busy, "its connections have just been closed since memory is short")
+		in.Close(wire.Busy)
+		return
+	}
+	room := &s.quic
+	if in.Transport == florete.OverTCP {
+		room = &s.tcp
+	}
+	release, err := room.acquire(in.Peer.ID)
 	if err != nil {
 		s.refuse(in, wire.Busy, err.Error())
 		in.Close(wire.Busy)
@@ -267,52 +240,71 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		s.refuse(in, wire.Busy, "memory is short, and nobody holds more of it")
 		in.Close(wire.Busy)
 	})()
+	c := &served{in: in}
+	s.live.Store(c, nil)
+	defer s.live.Delete(c)
+	if s.draining.Load() {
+		c.leave()
+	}
 	peer := s.peers.of(in.Peer.ID)
+	in.Limits = s.limits.Share(in.Target, in.Peer.ID)
 	for {
 		st, err := in.AcceptStream()
 		if err != nil {
 			return
 		}
+		in.Usage.Waiting.Store(true)
 		done, err := peer.begin(in.Context())
+		in.Usage.Waiting.Store(false)
 		if err != nil {
 			return
+		}
+		if !c.begin() {
+			done(false)
+			transport.Reset(st, wire.Stopping)
+			continue
 		}
 		in.Usage.Opened.Add(1)
 		release, ok := s.streams.Acquire(in.Peer.ID)
 		if !ok {
 			done(false)
+			c.end()
 			s.refuse(in, wire.Busy, fmt.Sprintf("has %d TCP connections and UDP sessions to this host", s.streams.Max()))
 			transport.Reset(st, wire.Busy)
 			continue
 		}
+		closed, err := in.Limits.Open()
+		if err != nil {
+			release()
+			done(false)
+			c.end()
+			s.refuse(in, wire.OverLimit, err.Error())
+			transport.Reset(st, wire.OverLimit)
+			continue
+		}
 		unserved.Store(int64(st.StreamID()) + 1)
-		if !r.streams.Go(func(ctx context.Context) {
-			defer release()
-			in.Usage.Streams.Add(1)
-			defer in.Usage.Streams.Add(-1)
-			s.carry(ctx, r, in, st, done)
+		ctx, ended, ok := r.streams.Begin()
+		if !ok {
+			unserved.Store(int64(st.StreamID()))
+			closed()
+			release()
+			c.end()
+			done(false)
+			transport.Reset(st, wire.Stopping)
+			continue
+		}
+		in.Usage.Streams.Add(1)
+		ends := &drain.Ends{}
+		ends.Add(func() {
 			if ctx.Err() != nil {
 				cut.Store(true)
 			}
-		}) {
-			unserved.Store(int64(st.StreamID()))
+			in.Usage.Streams.Add(-1)
+			closed()
 			release()
-			done(false)
-			transport.Reset(st, wire.Stopping)
-		}
+			c.end()
+			ended()
+		})
+		go s.carry(ctx, r, in, st, done, ends)
 	}
-}
-
-// acquireConnection counts a connection of a peer in, unless there are too many.
-func (s *Server) acquireConnection(peer florete.ID) (release func(), err error) {
-	releaseOwn, ok := s.connections.Acquire(peer)
-	if !ok {
-		return nil, fmt.Errorf("has %d connections to this host", s.connections.Max())
-	}
-	releaseTotal, ok := s.total.Acquire(struct{}{})
-	if !ok {
-		releaseOwn()
-		return nil, fmt.Errorf("this host has %d connections", s.total.Max())
-	}
-	return func() { releaseTotal(); releaseOwn() }, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/agent/whois"
 )
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
@@ -37,7 +38,7 @@ func start(t *testing.T, upstream string) *cluster {
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: agenttest.Alice}, {ID: agenttest.Bob}}
 	ursula := c.Ursula.Identities(t)
 	s := inbound.New(inbound.Config{
-		Identities: func() *identity.Set { return ursula }, Metrics: c.counted, Log: slog.New(slog.DiscardHandler), Limits: inbound.Limits{Connections: 2, Streams: 2}, Usage: &usage.Table{},
+		Identities: func() *identity.Set { return ursula }, Metrics: c.counted, Log: slog.New(slog.DiscardHandler), Limits: inbound.Limits{Connections: 2, Streams: 2}, Usage: &usage.Table{}, Whois: &whois.Table{},
 	})
 	t.Cleanup(s.Close)
 	if errs := s.Apply(c.Publish); len(errs) > 0 {

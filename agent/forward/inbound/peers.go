@@ -2,26 +2,31 @@ package inbound
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/datagram"
+	"github.com/florete/florete/providers/limit"
 )
 
 // Limits bound what peers have and cause. Zero fields are for the defaults.
 type Limits struct {
-	Connections int // of a peer
-	Total       int // connections of all peers
+	Connections int // of a peer, over QUIC
+	Total       int // connections of all peers, over QUIC
 	Streams     int // of a peer, in all of its connections
 	Opening     int // streams of a peer whose service is not connected yet; more wait
 	Failures    int // of a peer's streams, in a second: those refused, or ended before the answer
+
+	OverTCP      int // connections of a peer over TCP, which carry one stream at a time
+	TotalOverTCP int // of all peers
 }
 
 // Idle connections take 80 KiB each, 40 MiB for a peer. A stream takes a file, 20 KiB and,
 // while it stands still, 64 KiB of the kernel's; a peer has an eighth of the files that a
-// forwarder may have open (LimitNOFILE=).
-var defaults = Limits{Connections: 512, Total: 4096, Streams: 1 << 13, Opening: 256, Failures: 2048}
+// forwarder may have open (LimitNOFILE=). A connection over TCP takes one too, and 40 KiB.
+var defaults = Limits{Connections: 512, Total: 4096, Streams: 1 << 13, Opening: 256, Failures: 2048, OverTCP: 4096, TotalOverTCP: 1 << 14}
 
 func (l Limits) orDefaults() Limits {
 	for _, f := range []struct {
@@ -30,12 +35,37 @@ func (l Limits) orDefaults() Limits {
 	}{
 		{&l.Connections, defaults.Connections}, {&l.Total, defaults.Total}, {&l.Streams, defaults.Streams},
 		{&l.Opening, defaults.Opening}, {&l.Failures, defaults.Failures},
+		{&l.OverTCP, defaults.OverTCP}, {&l.TotalOverTCP, defaults.TotalOverTCP},
 	} {
 		if *f.limit == 0 {
 			*f.limit = f.value
 		}
 	}
 	return l
+}
+
+// connLimit bounds connections of each peer, and of all.
+type connLimit struct {
+	each *limit.PerKey[florete.ID]
+	all  *limit.PerKey[struct{}]
+}
+
+func newConnLimit(each, all int) connLimit {
+	return connLimit{limit.New[florete.ID](each), limit.New[struct{}](all)}
+}
+
+// acquire counts a connection of a peer in, unless there are too many.
+func (l *connLimit) acquire(peer florete.ID) (release func(), err error) {
+	releaseOwn, ok := l.each.Acquire(peer)
+	if !ok {
+		return nil, fmt.Errorf("has %d connections to this host", l.each.Max())
+	}
+	releaseTotal, ok := l.all.Acquire(struct{}{})
+	if !ok {
+		releaseOwn()
+		return nil, fmt.Errorf("this host has %d connections", l.all.Max())
+	}
+	return func() { releaseTotal(); releaseOwn() }, nil
 }
 
 // peers is the work of every peer that was let in since the start; there are as many as

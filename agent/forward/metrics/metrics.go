@@ -27,6 +27,20 @@ type Refusal struct {
 	Target    string    `json:"target"` // what was requested
 	Peer      string    `json:"peer"`   // Direction In: the caller; Direction Out: as whom
 	Detail    string    `json:"detail"`
+
+	// Known: target and peer are of the manifest, so that there are not many of them, and
+	// each is counted apart.
+	Known bool `json:"-"`
+}
+
+// Refused is how often a caller was refused a target. Both are empty where the manifest
+// does not name them.
+type Refused struct {
+	Direction Direction `json:"direction"`
+	Reason    string    `json:"reason"`
+	Target    string    `json:"target"`
+	Caller    string    `json:"caller"`
+	Count     int64     `json:"count"`
 }
 
 // Path sums up what went between one local identity and one peer.
@@ -38,7 +52,8 @@ type Path struct {
 	Total     int64      `json:"total"`    // connections ever
 	Sent      int64      `json:"sent"`     // bytes from caller to target
 	Received  int64      `json:"received"` // bytes from target to caller
-	Dropped   int64      `json:"dropped"`  // datagrams of the local end that found a queue full
+	Dropped   int64      `json:"dropped"`  // datagrams of the local end that found a queue full, and those that exceed a limit
+	Opens     Latency    `json:"opens"`    // of those whose upstream was connected
 }
 
 const (
@@ -52,7 +67,8 @@ const (
 type Counters struct {
 	mu      sync.Mutex
 	paths   map[pathKey]*path
-	reasons map[string]int64
+	refused map[Refused]int64 // without their Count
+	reasons map[string]struct{}
 	recent  []Refusal
 }
 
@@ -61,17 +77,28 @@ type pathKey struct {
 	target, caller florete.ID
 }
 
-type path struct{ live, total, sent, received, dropped atomic.Int64 }
+// path is what its connections have counted, and those that are live.
+type path struct {
+	live  map[*counts]struct{}
+	ended Path
+	opens histogram
+}
+
+// counts are of one connection, which shares no cache line of counters with others.
+type counts struct{ sent, received, dropped atomic.Int64 }
 
 // Conn is one live connection, or UDP session: add what passes, and call Done once.
 type Conn struct {
 	Sent, Received *atomic.Int64 // bytes from caller to target, and back
 	Dropped        *atomic.Int64 // datagrams
-	live           *atomic.Int64
+	of             *Counters
+	path           *path
+	counts         *counts
 }
 
 // Begin counts a connection in.
 func (c *Counters) Begin(direction Direction, target, caller florete.ID) Conn {
+	one := &counts{}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := pathKey{direction, target, caller}
@@ -80,29 +107,47 @@ func (c *Counters) Begin(direction Direction, target, caller florete.ID) Conn {
 		if c.paths == nil {
 			c.paths = map[pathKey]*path{}
 		}
-		p = &path{}
+		p = &path{live: map[*counts]struct{}{}, ended: Path{Direction: direction, Target: target, Caller: caller}}
 		c.paths[k] = p
 	}
-	p.live.Add(1)
-	p.total.Add(1)
-	return Conn{Sent: &p.sent, Received: &p.received, Dropped: &p.dropped, live: &p.live}
+	p.live[one] = struct{}{}
+	p.ended.Total++
+	return Conn{Sent: &one.sent, Received: &one.received, Dropped: &one.dropped, of: c, path: p, counts: one}
 }
 
+// Opened counts how long it was until the upstream was connected.
+func (c Conn) Opened(d time.Duration) { c.path.opens.add(d) }
+
 // Done counts a connection out.
-func (c Conn) Done() { c.live.Add(-1) }
+func (c Conn) Done() {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	delete(c.path.live, c.counts)
+	c.path.ended.add(c.counts)
+}
+
+func (p *Path) add(c *counts) {
+	p.Sent += c.sent.Load()
+	p.Received += c.received.Load()
+	p.Dropped += c.dropped.Load()
+}
 
 // Refuse counts a refusal.
 func (c *Counters) Refuse(r Refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.reasons == nil {
-		c.reasons = map[string]int64{}
+		c.reasons, c.refused = map[string]struct{}{}, map[Refused]int64{}
 	}
-	reason := r.Reason
-	if _, ok := c.reasons[reason]; !ok && len(c.reasons) >= maxReasons {
-		reason = "other"
+	k := Refused{Direction: r.Direction, Reason: r.Reason}
+	if _, ok := c.reasons[k.Reason]; !ok && len(c.reasons) >= maxReasons {
+		k.Reason = "other"
 	}
-	c.reasons[reason]++
+	c.reasons[k.Reason] = struct{}{}
+	if r.Known {
+		k.Target, k.Caller = r.Target, r.Peer
+	}
+	c.refused[k]++
 	if len(c.recent) == maxRecent {
 		c.recent = c.recent[1:]
 	}
@@ -113,6 +158,7 @@ func (c *Counters) Refuse(r Refusal) {
 type Summary struct {
 	Paths          []Path           `json:"paths"`          // sorted by direction, target, caller
 	Refusals       map[string]int64 `json:"refusals"`       // by reason
+	Refused        []Refused        `json:"refused"`        // the same apart, sorted
 	RecentRefusals []Refusal        `json:"recentRefusals"` // the latest refusals, oldest first
 }
 
@@ -120,21 +166,28 @@ type Summary struct {
 func (c *Counters) Summary() Summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Summary{Paths: []Path{}, Refusals: map[string]int64{}, RecentRefusals: slices.Clone(c.recent)}
+	s := Summary{Paths: []Path{}, Refusals: map[string]int64{}, Refused: []Refused{}, RecentRefusals: slices.Clone(c.recent)}
 	if s.RecentRefusals == nil {
 		s.RecentRefusals = []Refusal{}
 	}
-	for k, p := range c.paths {
-		s.Paths = append(s.Paths, Path{
-			Direction: k.direction, Target: k.target, Caller: k.caller,
-			Live: p.live.Load(), Total: p.total.Load(), Sent: p.sent.Load(), Received: p.received.Load(), Dropped: p.dropped.Load(),
-		})
+	for _, p := range c.paths {
+		sum := p.ended
+		sum.Live, sum.Opens = int64(len(p.live)), p.opens.latency()
+		for one := range p.live {
+			sum.add(one)
+		}
+		s.Paths = append(s.Paths, sum)
 	}
 	slices.SortFunc(s.Paths, func(a, b Path) int {
 		return cmp.Or(cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Target.String(), b.Target.String()), cmp.Compare(a.Caller.String(), b.Caller.String()))
 	})
-	for r, n := range c.reasons {
-		s.Refusals[r] = n
+	for k, n := range c.refused {
+		s.Refusals[k.Reason] += n
+		k.Count = n
+		s.Refused = append(s.Refused, k)
 	}
+	slices.SortFunc(s.Refused, func(a, b Refused) int {
+		return cmp.Or(cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Caller, b.Caller))
+	})
 	return s
 }

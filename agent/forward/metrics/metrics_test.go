@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/metrics"
@@ -27,10 +28,42 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestLatency: each is in the bucket of the first bound that it is within.
+func TestLatency(t *testing.T) {
+	var c metrics.Counters
+	conn := c.Begin(metrics.In, agenttest.Outline, agenttest.Bob)
+	conn.Opened(metrics.Bounds[0])
+	conn.Opened(metrics.Bounds[0] + 1)
+	conn.Opened(time.Hour)
+	conn.Done()
+	got := c.Summary().Paths[0].Opens
+	want := make([]int64, len(metrics.Bounds)+1)
+	want[0], want[1], want[len(metrics.Bounds)] = 1, 1, 1
+	if got.Nanoseconds != int64(2*metrics.Bounds[0]+1+time.Hour) || !reflect.DeepEqual(got.Buckets, want) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestKnown: who is refused is counted apart where the manifest names both.
+func TestKnown(t *testing.T) {
+	var c metrics.Counters
+	for i := range 3 {
+		c.Refuse(metrics.Refusal{Direction: metrics.Out, Reason: "not-reachable", Target: fmt.Sprint("made-up-", i), Peer: "mallory"})
+	}
+	c.Refuse(metrics.Refusal{Direction: metrics.In, Reason: "busy", Target: "outline", Peer: "alice", Known: true})
+	want := []metrics.Refused{
+		{Direction: metrics.In, Reason: "busy", Target: "outline", Caller: "alice", Count: 1},
+		{Direction: metrics.Out, Reason: "not-reachable", Count: 3},
+	}
+	if s := c.Summary(); !reflect.DeepEqual(s.Refused, want) || s.Refusals["not-reachable"] != 3 {
+		t.Errorf("got %+v", s)
+	}
+}
+
 // TestLast: all are counted, the latest are kept.
 func TestLast(t *testing.T) {
 	var c metrics.Counters
-	if s := c.Summary(); s.Paths == nil || s.Refusals == nil || s.RecentRefusals == nil {
+	if s := c.Summary(); s.Paths == nil || s.Refusals == nil || s.Refused == nil || s.RecentRefusals == nil {
 		t.Errorf("an empty tally has nulls: %+v", s)
 	}
 	for i := range 100 {

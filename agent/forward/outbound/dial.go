@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/drain"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/splice"
 	"github.com/florete/florete/agent/forward/transport"
@@ -22,27 +24,37 @@ const (
 
 // direct carries a connection to the service whose listener it came to. Bytes
 // from the process flow before the far side has answered.
-func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection) {
+func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, ends *drain.Ends) {
+	begun := time.Now()
 	ctx, end, ok := s.admit(ctx, c)
 	if !ok {
 		reset(local)
 		return
 	}
-	defer end()
+	ends.Add(end)
 	counted := s.Metrics.Begin(metrics.Out, c.target.ID(), c.as)
-	defer counted.Done()
+	ends.Add(counted.Done)
 	e := newEarly(local)
 	defer e.release()
 	st, err := s.request(ctx, c, e)
+	s.trace(c, st, begun, err)
 	if err != nil {
 		s.refuse(c, explain(err))
 		reset(local)
 		return
 	}
-	defer st.Release()
+	counted.Opened(time.Since(begun))
 	counted.Sent.Add(int64(len(e.kept)))
-	e.release()
-	splice.Run(ctx, splice.Pair{Local: local, Stream: st.Stream, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read})
+	carry(ctx, local, st, counted, ends)
+}
+
+// carry carries a stream that is served, to its end.
+func carry(ctx context.Context, local *net.TCPConn, st *transport.Stream, counted metrics.Conn, ends *drain.Ends) {
+	ends.Add(st.Release)
+	ends.Keep()
+	splice.Start(ctx, splice.Pair{
+		Local: local, Stream: st.Stream, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read,
+	}, func(error) { ends.Run() })
 }
 
 // admit lets a connection through that its own rules and those in force allow; a new rule
@@ -65,16 +77,28 @@ func (s *Server) admit(ctx context.Context, c connection) (context.Context, func
 	return ctx, func() { release(); cancel() }, true
 }
 
-// request opens a stream and waits until the far side serves it. One that is stopping
-// refuses with the code Stopping: the stream is opened again until the next process is
-// there, for a while.
+// request opens a stream and waits until the far side serves it. Of several endpoints, one
+// whose upstream fails is followed by another at once. One that is stopping refuses with
+// the code Stopping: the stream is opened again until the next process is there, for a
+// while. None of them has served it.
 func (s *Server) request(ctx context.Context, c connection, e *early) (*transport.Stream, error) {
 	until := time.Now().Add(openTimeout)
+	others := len(c.rules.reach[c.target].Endpoints) - 1
 	for {
 		st, err := s.requestOnce(ctx, c, e)
+		if errors.Is(err, transport.ErrLost) && (e == nil || len(e.kept) == 0) {
+			continue // nothing was sent that could have been served
+		}
 		var refused *transport.RefusedError
-		if !errors.As(err, &refused) || refused.Code != wire.Stopping || time.Now().After(until) {
+		if !errors.As(err, &refused) || time.Now().After(until) {
 			return st, err
+		}
+		switch {
+		case slices.Contains(upstreamFailed, refused.Code) && others > 0:
+			others--
+			continue
+		case refused.Code != wire.Stopping:
+			return nil, err
 		}
 		select {
 		case <-time.After(retryPause):
@@ -95,6 +119,7 @@ func (s *Server) requestOnce(ctx context.Context, c connection, e *early) (*tran
 		err = e.sendUntilAnswer(ctx, st)
 	}
 	if err != nil {
+		err = s.traced(st, err)
 		st.Release()
 		return nil, err
 	}
@@ -109,7 +134,8 @@ func (s *Server) dial(ctx context.Context, c connection) (*transport.Stream, err
 	if c.protocol == florete.UDP {
 		carries = wire.UDP
 	}
-	return s.Pool.Open(ctx, transport.Route{Caller: c.as, Target: c.target, Endpoints: c.rules.reach[c.target].Endpoints}, carries)
+	reach := c.rules.reach[c.target]
+	return s.Pool.Open(ctx, transport.Route{Caller: c.as, Target: c.target, Endpoints: reach.Endpoints, Transport: reach.Transport}, carries)
 }
 
 // answer waits for the far side's answer to a stream.

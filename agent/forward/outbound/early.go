@@ -73,7 +73,7 @@ func (e *early) sendUntilAnswer(ctx context.Context, st *transport.Stream) error
 // send returns an error when the process has reset its connection. What becomes of the
 // stream is in the answer, and what comes after the end of data or maxEarly bytes
 // is for later.
-func (e *early) send(st *quic.Stream) error {
+func (e *early) send(st wire.Stream) error {
 	if _, err := st.Write(e.kept); err != nil {
 		return nil
 	}

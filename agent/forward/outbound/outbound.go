@@ -25,16 +25,18 @@ import (
 	"github.com/florete/florete/agent/forward/fdstore"
 	"github.com/florete/florete/agent/forward/logsum"
 	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/trace"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/providers/limit"
 )
 
-// Config is what a Server needs; every field but PerUser must be set.
+// Config is what a Server needs; every field but PerUser and Traces must be set.
 type Config struct {
 	Pool    *transport.Pool
 	Sockets *fdstore.Store
 	Metrics *metrics.Counters
 	Log     *slog.Logger
+	Traces  *trace.Tracer // may be nil
 	Grace   time.Duration // for live connections at Close
 	PerUser int           // bounds a uid's connections; zero for 16384
 }
@@ -57,10 +59,11 @@ type Server struct {
 	held         sync.Map // uid → *datagram.Held
 	carrying     *drain.Group
 
-	mu      sync.Mutex
-	tcp     map[netip.AddrPort]*net.TCPListener
-	udp     map[netip.AddrPort]*udpListener
-	accepts sync.WaitGroup
+	mu       sync.Mutex
+	draining bool
+	tcp      map[netip.AddrPort]*net.TCPListener
+	udp      map[netip.AddrPort]*udpListener
+	accepts  sync.WaitGroup
 }
 
 // New returns a server that listens nowhere.
@@ -85,6 +88,9 @@ func (s *Server) Apply(m florete.Manifest) []error {
 	s.gate.SetRule(func(k connKey) bool { return r.check(k) == nil })
 	s.rules.Store(r)
 
+	if s.draining {
+		return errs
+	}
 	tcp, udp := r.addresses()
 	s.Sockets.Retain(tcp, udp)
 	return slices.Concat(errs, reconcile(s.tcp, tcp, s.listen), reconcile(s.udp, udp, s.listenUDP))
@@ -111,6 +117,23 @@ func reconcile[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPor
 	}
 	return errs
 }
+
+// Drain leaves new connections, and what begins a UDP session, to the next process, which has
+// the sockets too. Sessions and connections that there are go on. From now on Apply listens
+// nowhere.
+func (s *Server) Drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining = true
+	reconcile(s.tcp, nil, s.listen)
+	for _, l := range s.udp {
+		l.stop()
+	}
+	s.accepts.Wait()
+}
+
+// Wait returns when a server that drains carries nothing any more, or ctx ends.
+func (s *Server) Wait(ctx context.Context) { s.carrying.Wait(ctx) }
 
 // Close stops accepting, ends UDP sessions, gives live connections the server's grace,
 // and returns when all is closed. The pool's connections stay.
@@ -144,17 +167,24 @@ func (s *Server) accept(ln *net.TCPListener, addr netip.AddrPort) {
 			time.Sleep(acceptPause)
 			continue
 		}
-		if !s.carrying.Go(func(ctx context.Context) { s.serve(ctx, conn, addr) }) {
+		ctx, ended, ok := s.carrying.Begin()
+		if !ok {
 			reset(conn)
+			continue
 		}
+		go s.serve(ctx, conn, addr, ended)
 	}
 }
 
 // acceptPause keeps a host that is out of file descriptors from spinning.
 const acceptPause = 50 * time.Millisecond
 
-// serve finds out who connected, and where to.
-func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrPort) {
+// serve finds out who connected, and where to. ended is called when the connection has ended,
+// which may be later.
+func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrPort, ended func()) {
+	ends := &drain.Ends{}
+	defer ends.Close()
+	ends.Add(ended)
 	c := connection{rules: s.rules.Load()}
 	var err error
 	if c.uid, err = caller.UID(local); err != nil {
@@ -168,15 +198,15 @@ func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrP
 		reset(local)
 		return
 	}
-	defer release()
+	ends.Add(release)
 	if c.target, ok = c.rules.reachAt[addr]; ok {
 		c.as, _ = c.rules.callers.Identity(c.uid)
-		s.direct(ctx, local, c)
+		s.direct(ctx, local, c, ends)
 		return
 	}
 	if c.as, ok = c.rules.socksAt[addr]; ok {
 		c.socks = true
-		s.socks(ctx, local, c)
+		s.socks(ctx, local, c, ends)
 		return
 	}
 	reset(local)

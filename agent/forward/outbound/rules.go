@@ -52,8 +52,9 @@ func compile(m florete.Manifest) (*rules, []error) {
 	return r, problems
 }
 
-// spread orders forwarders as this host tries them: each host has an order of its own
+// spread orders forwarders as this host uses them: each host has an order of its own
 // (rendezvous hashing), so that one that comes or goes moves only its share of callers.
+// Of many, the pool uses the first ones.
 func spread(host florete.ID, endpoints []florete.Addresses) []florete.Addresses {
 	score := func(e florete.Addresses) uint64 {
 		h := fnv.New64a()

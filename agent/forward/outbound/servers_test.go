@@ -13,6 +13,7 @@ import (
 	"github.com/florete/florete/agent/forward/outbound"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -30,7 +31,7 @@ func start(t *testing.T, perUser int) *servers {
 	s := &servers{Cluster: agenttest.NewCluster(t, agenttest.Echo(t)), counted: &metrics.Counters{}}
 	ursula, laptop := s.Ursula.Identities(t), s.Laptop.Identities(t)
 	log := slog.New(slog.DiscardHandler)
-	in := inbound.New(inbound.Config{Usage: &usage.Table{}, Identities: func() *identity.Set { return ursula }, Metrics: &metrics.Counters{}, Log: log})
+	in := inbound.New(inbound.Config{Usage: &usage.Table{}, Whois: &whois.Table{}, Identities: func() *identity.Set { return ursula }, Metrics: &metrics.Counters{}, Log: log})
 	t.Cleanup(in.Close)
 	if errs := in.Apply(s.Publish); len(errs) > 0 {
 		t.Fatal(errs)

@@ -76,7 +76,7 @@ func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 	if !l.server.carrying.Go(func(ctx context.Context) {
 		defer end()
 		defer context.AfterFunc(ctx, x.Stop)()
-		l.run(x)
+		l.run(x, counted)
 	}) {
 		end()
 	}
@@ -90,8 +90,8 @@ func (s *Server) heldBy(uid uint32) *datagram.Held {
 }
 
 // run carries a session to its end.
-func (l *udpListener) run(x *session) {
-	denied := explain(l.join(x))
+func (l *udpListener) run(x *session, counted metrics.Conn) {
+	denied := explain(l.join(x, counted))
 	if denied == nil {
 		l.forget(x)
 		return
@@ -101,17 +101,22 @@ func (l *udpListener) run(x *session) {
 }
 
 // join joins a session to a stream until either ends.
-func (l *udpListener) join(x *session) error {
+func (l *udpListener) join(x *session, counted metrics.Conn) error {
+	begun := time.Now()
 	st, err := l.server.dial(x.Context(), x.connection)
 	if err != nil {
 		return err
 	}
 	defer st.Release()
+	defer context.AfterFunc(st.Lost(), x.Stop)() // the next datagram begins a session over TCP
 	x.Attach(st.Mux(), st.Stream)
 	answered := false
 	err = st.Explain(x.Run(func() error {
 		err := answer(x.Context(), st)
-		answered = err == nil
+		if answered = err == nil; answered {
+			counted.Opened(time.Since(begun))
+			l.server.trace(x.connection, st, begun, nil)
+		}
 		return err
 	}))
 	var refused *transport.RefusedError

@@ -13,8 +13,8 @@ import (
 	"github.com/things-go/go-socks5/statute"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/drain"
 	"github.com/florete/florete/agent/forward/metrics"
-	"github.com/florete/florete/agent/forward/splice"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 )
@@ -24,21 +24,22 @@ const negotiationTimeout = 10 * time.Second
 
 // socks speaks SOCKS5 with a process that acts under the listener's identity: method,
 // request, reply, and what the request is for.
-func (s *Server) socks(ctx context.Context, local *net.TCPConn, c connection) {
+func (s *Server) socks(ctx context.Context, local *net.TCPConn, c connection, ends *drain.Ends) {
 	if denied := c.rules.caller(c.connKey); denied != nil {
 		s.refuse(c, denied)
 		reset(local)
 		return
 	}
-	defer local.Close()
-	defer context.AfterFunc(ctx, func() { local.Close() })()
+	ends.Add(func() { local.Close() })
+	stop := context.AfterFunc(ctx, func() { local.Close() })
+	ends.Add(func() { stop() })
 	local.SetDeadline(time.Now().Add(negotiationTimeout))
 	request, err := negotiate(local)
 	local.SetDeadline(time.Time{})
 	switch {
 	case err != nil:
 	case request.Command == statute.CommandConnect:
-		err = s.connect(ctx, local, request.DstAddr, c)
+		err = s.connect(ctx, local, request.DstAddr, c, ends)
 	case request.Command == statute.CommandAssociate:
 		err = s.associate(local, c)
 	default:
@@ -74,7 +75,7 @@ func negotiate(local io.ReadWriter) (request statute.Request, err error) {
 }
 
 // connect serves the request CONNECT. Its reply waits for the far side's answer.
-func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.AddrSpec, c connection) error {
+func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.AddrSpec, c connection, ends *drain.Ends) error {
 	target, code, err := c.rules.resolve(&dest)
 	c.target = target
 	if err != nil {
@@ -85,20 +86,23 @@ func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.A
 	if !ok {
 		return reply(local, statute.RepRuleFailure)
 	}
-	defer end()
+	ends.Add(end)
+	begun := time.Now()
 	st, err := s.request(ctx, c, nil)
+	s.trace(c, st, begun, err)
 	if err != nil {
 		s.refuse(c, explain(err))
 		return reply(local, replyTo(err))
 	}
-	defer st.Release()
 	if err := reply(local, statute.RepSuccess); err != nil {
 		transport.Reset(st.Stream, wire.Reset)
+		st.Release()
 		return err
 	}
 	counted := s.Metrics.Begin(metrics.Out, c.target.ID(), c.as)
-	defer counted.Done()
-	splice.Run(ctx, splice.Pair{Local: local, Stream: st.Stream, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read})
+	ends.Add(counted.Done)
+	counted.Opened(time.Since(begun))
+	carry(ctx, local, st, counted, ends)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -72,11 +73,14 @@ func (l *udpListener) Close() error {
 	return l.conn.Close()
 }
 
+// stop receives no more; what comes back for sessions is sent.
+func (l *udpListener) stop() { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) }
+
 func (l *udpListener) receive() {
 	b, oob := make([]byte, 1<<16), make([]byte, caller.MarksSpace)
 	for {
 		n, marks, _, from, err := l.conn.ReadMsgUDPAddrPort(b, oob)
-		if errors.Is(err, net.ErrClosed) {
+		if errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
 		if err != nil {

@@ -1,4 +1,4 @@
-// Package splice joins a local connection and a QUIC stream so that each end sees
+// Package splice joins a local connection and a stream so that each end sees
 // what the other end's local peer does: bytes, end of data in one direction, reset.
 package splice
 
@@ -7,12 +7,17 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/quic-go/quic-go"
 
+	"github.com/florete/florete/agent/forward/buffers"
+	"github.com/florete/florete/agent/forward/idle"
+	"github.com/florete/florete/agent/forward/limits"
 	"github.com/florete/florete/agent/forward/wire"
 )
 
@@ -35,99 +40,203 @@ func Reset(c net.Conn) {
 // Pair is the two ends to join, and the counters.
 type Pair struct {
 	Local  Conn
-	Stream *quic.Stream
+	Stream wire.Stream
 
 	// FromLocal and ToLocal, when set, count bytes as they pass; Read counts those that
 	// were taken off the stream.
 	FromLocal, ToLocal, Read *atomic.Int64
+
+	// Limits, when set, are what the caller may carry.
+	Limits *limits.Share
+
+	// Closing, when set, is called before Local is closed, perhaps twice.
+	Closing func()
 }
 
-// Run carries both directions until both have ended or either end was reset. When
-// ctx ends it resets both. Both ends are closed when it returns.
-func Run(ctx context.Context, p Pair) {
-	s := &session{Pair: p}
-	defer p.Local.Close()
+// Start carries both directions, and calls ended: when both have ended, with nil, or when
+// either end was reset, with by what: ErrLocal, or the stream's error. When ctx ends it resets
+// both, and the error is its cause. Both ends are closed by then.
+//
+// No goroutine waits for that: one that does has a stack as large as what it took to connect.
+func Start(ctx context.Context, p Pair, ended func(error)) {
+	s := &session{Pair: p, aborted: make(chan struct{}), ended: ended}
+	s.directions.Store(2)
 	boundUnsent(p.Local)
-	stopped := context.AfterFunc(ctx, func() { s.abort(wire.Reset) })
-	defer stopped()
+	var err error
+	if s.local, err = lot.Add(p.Local, s.fromLocal, s.interrupt()); err != nil {
+		s.abort(wire.Reset, err)
+		s.end()
+		return
+	}
+	s.in = buffers.NewReader(s.local.Raw())
+	s.stopped = context.AfterFunc(ctx, func() { s.abort(wire.Reset, context.Cause(ctx)) })
 	// STOP_SENDING and the end of the connection are seen at once here, and else
 	// only by the next write.
 	sending := p.Stream.Context()
-	cancelled := context.AfterFunc(sending, func() {
-		if context.Cause(sending) != quic.ErrStreamClosed {
-			s.abort(wire.Reset)
+	s.cancelled = context.AfterFunc(sending, func() {
+		if cause := context.Cause(sending); cause != quic.ErrStreamClosed {
+			s.abort(wire.Reset, cause)
 		}
 	})
-	defer cancelled()
-
-	var both sync.WaitGroup
-	both.Go(s.fromLocal)
-	both.Go(s.toLocal)
-	both.Wait()
+	go s.fromLocal()
+	go s.toLocal()
 }
+
+// ErrLocal is why a pair has ended whose local end was reset.
+var ErrLocal = errors.New("the local end was reset")
+
+// lot has local ends that wait for their processes.
+var lot idle.Lot
 
 type session struct {
 	Pair
-	once sync.Once
+	local              *idle.Socket // nil when it could not be added
+	in                 *buffers.Reader
+	stopped, cancelled func() bool
+	directions         atomic.Int32 // that have not ended
+	once               sync.Once
+	aborted            chan struct{}
+	why                error
+	one                [1]byte // peeked at
+	ended              func(error)
+}
+
+// over is called when a direction has ended.
+func (s *session) over() {
+	if s.directions.Add(-1) > 0 {
+		return
+	}
+	s.once.Do(func() {})
+	s.cancelled()
+	s.stopped()
+	s.local.Remove()
+	s.end()
+}
+
+func (s *session) end() {
+	s.closing()
+	s.Local.Close()
+	s.ended(s.why)
+}
+
+func (s *session) closing() {
+	if s.Closing != nil {
+		s.Closing()
+	}
 }
 
 // abort resets both ends, so that neither takes a cut stream for a whole one.
-func (s *session) abort(code wire.Code) {
+func (s *session) abort(code wire.Code, why error) {
 	s.once.Do(func() {
+		s.why = why
+		close(s.aborted)
 		s.Stream.CancelWrite(quic.StreamErrorCode(code))
 		s.Stream.CancelRead(quic.StreamErrorCode(code))
+		s.closing()
 		Reset(s.Local)
+		if s.local != nil {
+			s.local.Wake()
+		}
 	})
 }
 
-func (s *session) fromLocal() {
-	if err := s.carryFromLocal(); err != nil {
-		s.abort(wire.Reset)
+// whose is whose an error is.
+func whose(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return ErrLocal
 	}
+	return err
 }
 
-func (s *session) carryFromLocal() error {
-	in, err := newSocket(s.Local)
-	if err != nil {
-		return err
+// fromLocal carries until the local end waits for long; then it is called again.
+func (s *session) fromLocal() {
+	parked, err := s.carryFromLocal()
+	if parked {
+		return
 	}
+	if err != nil {
+		s.abort(wire.Reset, whose(err))
+	}
+	s.over()
+}
+
+func (s *session) carryFromLocal() (parked bool, err error) {
 	for {
-		b, n, err := in.read()
+		b, n, err := s.in.Read(s.Limits.Most())
+		s.local.Progress()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err := s.local.Park()
+			return err == nil, err
+		}
 		if err == nil && n > 0 {
 			_, err = s.Stream.Write(b[:n])
 			count(s.FromLocal, n)
 		}
 		buffers.Put(b)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if n == 0 {
 			s.Stream.Close()
-			return in.awaitReset()
+			s.local.Remove()
+			return false, awaitReset(s.Local, s.local.Raw())
 		}
+		s.Limits.Wait(s.aborted, n)
 	}
 }
 
+// toLocal carries until the stream waits for long; then it is called again.
 func (s *session) toLocal() {
-	if err := s.carryToLocal(); err != nil {
-		s.abort(wire.Reset)
+	parked, err := s.carryToLocal()
+	if parked {
+		go s.await()
+		return
 	}
+	if err != nil {
+		s.abort(wire.Reset, whose(err))
+	}
+	s.over()
 }
 
-func (s *session) carryToLocal() error {
-	var one [1]byte
+// interrupt has a stream over QUIC that waits be left to await. Over TCP whoever waits for the
+// stream reads its connection.
+func (s *session) interrupt() func() {
+	if st, ok := s.Stream.(*quic.Stream); ok {
+		return func() { _ = st.SetReadDeadline(past) }
+	}
+	return nil
+}
+
+var past = time.Unix(1, 0)
+
+// await waits for the stream, on a stack that has not grown: quic-go calls nobody back.
+func (s *session) await() {
+	_, _ = s.Stream.Peek(s.one[:])
+	go s.toLocal()
+}
+
+func (s *session) carryToLocal() (parked bool, err error) {
 	for {
 		// An idle stream holds no buffer.
-		if _, err := s.Stream.Peek(one[:]); err != nil {
+		if _, err := s.Stream.Peek(s.one[:]); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				err := s.Stream.SetReadDeadline(time.Time{})
+				return err == nil, err
+			}
 			if !errors.Is(err, io.EOF) {
-				return err
+				return false, err
 			}
 			// Only a Read that meets the end gives the stream back (quic-go).
-			_, _ = s.Stream.Read(one[:])
-			return s.Local.CloseWrite()
+			_, _ = s.Stream.Read(s.one[:])
+			return false, s.Local.CloseWrite()
 		}
+		s.local.Wrote()
 		b := buffers.Get()
-		n, err := s.Stream.Read(b)
+		n, err := s.Stream.Read(b[:min(len(b), s.Limits.Most())])
+		if errors.Is(err, os.ErrDeadlineExceeded) { // it was about to wait, and did not
+			err = s.Stream.SetReadDeadline(time.Time{})
+		}
 		count(s.Read, n)
 		if n > 0 {
 			n, werr := s.Local.Write(b[:n])
@@ -138,8 +247,9 @@ func (s *session) carryToLocal() error {
 		}
 		buffers.Put(b)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return err
+			return false, err
 		}
+		s.Limits.Wait(s.aborted, n)
 	}
 }
 

@@ -89,6 +89,37 @@ func TestNameWithSeveralAddresses(t *testing.T) {
 	}
 }
 
+// TestBlackHoleOfAFamily: where a name leads to IPv6 and IPv4, and one of them to nothing, the
+// other connects, whichever the resolver has first.
+func TestBlackHoleOfAFamily(t *testing.T) {
+	for _, c := range []struct{ first, serves, swallows string }{
+		{"::1", "127.0.0.1", "::1"}, {"127.0.0.1", "127.0.0.1", "::1"}, {"127.0.0.1", "::1", "127.0.0.1"},
+	} {
+		second := map[string]string{"::1": "127.0.0.1", "127.0.0.1": "::1"}[c.first]
+		racetest.Names(t, map[string][]string{"ursula.example.org": {c.first, second}})
+		ca := kit.NewCA()
+		s := server{addr: net.JoinHostPort(c.serves, "0")}
+		s.start(t, host(t, "ursula", ca, outline))
+		_, port, _ := net.SplitHostPort(s.addr)
+		hole, err := net.ListenPacket("udp", net.JoinHostPort(c.swallows, port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		laptop := host(t, "laptop", ca, alice)
+		p := pool(t, func() *identity.Set { return laptop })
+		r := several(t, "ursula.example.org:"+port)
+		r.Transport = florete.OverQUIC
+		begun := time.Now()
+		if err := try(t, p, r); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if took := time.Since(begun); took > 4*time.Second { // a handshake alone gives up after five
+			t.Errorf("%+v: connected after %s", c, took)
+		}
+		hole.Close()
+	}
+}
+
 // TestOrder: the forwarder that answered comes first, with the address where it did; the
 // one that failed comes last.
 func TestOrder(t *testing.T) {
@@ -99,6 +130,7 @@ func TestOrder(t *testing.T) {
 	bad.start(t, host(t, "raishan", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
 	p := pool(t, func() *identity.Set { return laptop })
+	p.InOrder()
 	r := route(t, outline, "127.0.0.1:1")
 	dead, other := silent(t), silent(t)
 	r.Endpoints = []florete.Addresses{{bad.addr, other}, {dead, s.addr}}

@@ -19,16 +19,36 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// conn is one connection to one endpoint of a target, made with one SVID.
+// link is what streams are opened on: a connection over QUIC, or those over TCP.
+type link interface {
+	OpenStream(context.Context) (wire.Stream, error)
+	CloseWithError(quic.ApplicationErrorCode, string) error
+	Context() context.Context // ends with it
+	stats() usage.Stats
+	// trusted reports whether all of it would be let through by these roots.
+	trusted(*florete.Roots) bool
+}
+
+// conn is one connection to one endpoint of a target, made with one SVID; over TCP, as many
+// as streams need.
 type conn struct {
-	quic     *quic.Conn
-	svid     *florete.SVID
-	peer     Peer
-	endpoint string         // as the route has it
-	at       netip.AddrPort // where that led
-	until    time.Time
-	mux      *datagram.Mux
-	usage    *usage.Conn // once it is installed
+	link
+	transport florete.Transport
+	route     Route
+	svid      *florete.SVID
+	peer      Peer
+	endpoint  *endpoint
+	address   string         // of the endpoint, as the route has it
+	at        netip.AddrPort // where that led
+	source    netip.Addr     // from where: of who watches the network
+	until     time.Time
+	mux       *datagram.Mux
+	usage     *usage.Conn // once it is installed
+
+	doubt    doubt           // under the pool's lock
+	measured measured        // of who watches
+	lost     context.Context // see Stream.Lost
+	lose     context.CancelFunc
 
 	mu      sync.Mutex
 	streams int
@@ -38,7 +58,13 @@ type conn struct {
 
 // usable reports whether new streams may go over the connection with svid.
 func (c *conn) usable(svid *florete.SVID) bool {
-	return c.svid == svid && c.quic.Context().Err() == nil && time.Now().Before(c.until)
+	return c.svid == svid && c.Context().Err() == nil && time.Now().Before(c.until)
+}
+
+// silent reports whether nothing has come for longer than a peer that is there lets pass.
+func (c *conn) silent(now time.Time) bool {
+	received := c.usage.Received()
+	return c.transport == florete.OverQUIC && !received.IsZero() && now.Sub(received) > silence
 }
 
 // acquire counts a stream in, unless the connection is retired.
@@ -61,6 +87,13 @@ func (c *conn) release() {
 	if c.streams--; c.streams == 0 {
 		c.idle.Reset(c.idleTimeout())
 	}
+}
+
+// busy reports whether there are streams.
+func (c *conn) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.streams > 0
 }
 
 // retire takes no new streams; the connection is closed some time after its last one.
@@ -88,19 +121,40 @@ func (c *conn) closeIdle() {
 	unused := c.streams == 0
 	c.mu.Unlock()
 	if unused {
-		closeWith(c.quic, wire.Done)
+		closeWith(c.link, wire.Done)
 	}
 }
 
+// quicLink is a link.
+type quicLink struct {
+	*quic.Conn
+	peer   Peer
+	mux    *datagram.Mux
+	tasks  *sync.WaitGroup // what it starts, which ends with it
+	checks checks
+	paths  paths
+}
+
+func (l *quicLink) OpenStream(context.Context) (wire.Stream, error) {
+	st, err := l.Conn.OpenStream()
+	if err != nil {
+		return nil, err
+	}
+	return st, nil
+}
+
+func (l *quicLink) stats() usage.Stats            { return usage.OfQUIC(l.Conn)() }
+func (l *quicLink) trusted(t *florete.Roots) bool { return l.peer.TrustedBy(t) }
+
 // open begins a stream to the target. It does not wait for others to end.
-func (c *conn) open(carries wire.StreamType) (*quic.Stream, error) {
-	st, err := c.quic.OpenStream()
+func (c *conn) open(ctx context.Context, carries wire.StreamType) (wire.Stream, error) {
+	st, err := c.OpenStream(ctx)
 	var limit *quic.StreamLimitReachedError
 	full := errors.As(err, &limit)
 	c.usage.Full.Store(full)
 	if full {
 		return nil, fmt.Errorf("%s: %w on the connection to %s: %d are in use, %d allowed: flor status shows them",
-			c.peer.ID, ErrFull, c.endpoint, c.usage.Streams.Load()-1, MaxStreams)
+			c.peer.ID, ErrFull, c.address, c.usage.Streams.Load()-1, MaxStreams)
 	}
 	if err != nil {
 		return nil, explain(err, c.peer.ID)
@@ -113,46 +167,76 @@ func (c *conn) open(carries wire.StreamType) (*quic.Stream, error) {
 	return st, nil
 }
 
-// dial makes a connection. Only target's own certificate will do.
-func (p *Pool) dial(ctx context.Context, r Route, svid *florete.SVID, endpoint string, at netip.AddrPort) (*conn, error) {
-	if err := routed(ctx, at); err != nil {
-		return nil, fmt.Errorf("endpoint %q: %w", endpoint, err)
-	}
+// tlsTo is the configuration for a connection to a route's target, whose own certificate
+// alone will do. peer is set when it has proved that.
+func (p *Pool) tlsTo(r Route, alpn string, svid *florete.SVID, address string, peer *Peer) *tls.Config {
 	want := r.Target.ID()
 	trust := p.identities().Trust
-	var peer Peer
-	config := tlsConfig(svid, func(cs tls.ConnectionState) error {
+	config := tlsConfig(alpn, svid, func(cs tls.ConnectionState) error {
 		var err error
-		peer, err = verify(trust, cs, x509.ExtKeyUsageServerAuth)
+		*peer, err = verify(trust, cs, x509.ExtKeyUsageServerAuth)
 		if err == nil && peer.ID != want {
 			err = fmt.Errorf("certificate is for %s", peer.ID)
 		}
 		if err != nil {
-			return &ImpostorError{Endpoint: endpoint, Want: want, Claims: peer.ID, Err: err}
+			return &ImpostorError{Endpoint: address, Want: want, Claims: peer.ID, Err: err}
 		}
 		return nil
 	})
 	config.ServerName = florete.SNI(r.Target)
 	config.InsecureSkipVerify = true // host names; VerifyConnection checks chain and SPIFFE ID
-	conf := quicConfig()
-	conf.MaxIncomingStreams = -1
-	q, err := p.quic.Dial(ctx, net.UDPAddrFromAddrPort(at), config, conf)
-	if err != nil {
-		return nil, fmt.Errorf("%s at %s: %w", want, endpoint, explain(err, want))
-	}
-	c := &conn{quic: q, svid: svid, peer: peer, endpoint: endpoint, at: at, until: earliest(svid, peer), mux: datagram.NewMux(q, &p.busy)}
-	c.idle = time.AfterFunc(connIdle, c.closeIdle)
-	return c, nil
+	return config
 }
 
-// routed fails where the host has no route to an address, such as all of IPv6. It makes a
-// socket which sends nothing.
-func routed(ctx context.Context, at netip.AddrPort) error {
-	c, err := new(net.Dialer).DialContext(ctx, "udp", at.String())
+// dialQUIC makes a connection over QUIC.
+func (p *Pool) dialQUIC(ctx context.Context, to destination) (*conn, error) {
+	source, err := sourceTo(to.at)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("endpoint %q: %w", to.address, err)
 	}
-	return c.Close()
+	to.source = source
+	conf := quicConfig()
+	conf.MaxIncomingStreams = -1
+	conf.MaxIncomingUniStreams = 2 // what returns checks, and wire.Leave
+	var peer Peer
+	q, err := p.quic[0].Dial(ctx, net.UDPAddrFromAddrPort(to.at), p.tlsTo(to.route, wire.ALPN, to.svid, to.address, &peer), conf)
+	if err != nil {
+		want := to.route.Target.ID()
+		return nil, fmt.Errorf("%s at %s: %w", want, to.address, explain(err, want))
+	}
+	l := &quicLink{Conn: q, peer: peer, mux: datagram.NewMux(q, &p.busy), tasks: &p.busy}
+	return to.conn(florete.OverQUIC, l, peer, l.mux), nil
+}
+
+// destination is where a connection is made to, and as whom.
+type destination struct {
+	route    Route
+	svid     *florete.SVID
+	endpoint *endpoint
+	address  string
+	at       netip.AddrPort
+	source   netip.Addr // of this host, for it
+}
+
+func (to destination) conn(over florete.Transport, l link, peer Peer, mux *datagram.Mux) *conn {
+	c := &conn{
+		link: l, transport: over, route: to.route, svid: to.svid, peer: peer, endpoint: to.endpoint, address: to.address, at: to.at, source: to.source,
+		until: earliest(to.svid, peer), mux: mux,
+	}
+	c.lost, c.lose = context.WithCancel(context.Background())
+	c.idle = time.AfterFunc(connIdle, c.closeIdle)
+	return c
+}
+
+// sourceTo is this host's address for packets to another; it is an error that no route leads
+// there, such as where all of IPv6 is missing. It makes a socket which sends nothing.
+func sourceTo(at netip.AddrPort) (netip.Addr, error) {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), nil
 }
 
 // ImpostorError says that what answers at an endpoint could not prove to be the

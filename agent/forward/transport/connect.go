@@ -1,11 +1,13 @@
 package transport
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/metrics"
@@ -14,11 +16,56 @@ import (
 	"github.com/florete/florete/providers/api/race"
 )
 
-// connect makes a new connection for a route and makes it current. All addresses of all
-// endpoints are raced.
-func (p *Pool) connect(r Route, svid *florete.SVID) (*conn, error) {
-	if len(r.Endpoints) == 0 {
-		return nil, fmt.Errorf("%s: no endpoint", r.Target.ID())
+// connect returns a connection to the first of the endpoints that has one or gets one. They
+// are raced, so a dead one costs race.Stagger. What loses is not given up: it may be far
+// away, and serves later streams.
+func (p *Pool) connect(ctx context.Context, r Route, svid *florete.SVID, order []*endpoint) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return race.First(ctx, order, func(ctx context.Context, e *endpoint) (*conn, error) {
+		if e != order[0] && !p.waitAvoided(ctx, e) {
+			return nil, ctx.Err()
+		}
+		select {
+		case res := <-p.dial(r, svid, e):
+			if res.Err != nil {
+				return nil, res.Err
+			}
+			return res.Val.(*conn), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}, func(*conn) {})
+}
+
+// dial makes the connection to an endpoint, once for all who wait for it.
+func (p *Pool) dial(r Route, svid *florete.SVID, e *endpoint) <-chan singleflight.Result {
+	key := fmt.Sprint(r.Caller, r.Target.ID(), r.Transport, e.addresses)
+	return p.dials.DoChan(key, func() (any, error) { return p.connectTo(r, svid, e) })
+}
+
+// waitAvoided gives the others some more time before an endpoint that is avoided, unless
+// the race has ended.
+func (p *Pool) waitAvoided(ctx context.Context, e *endpoint) bool {
+	p.mu.Lock()
+	avoided := e.avoided(time.Now())
+	p.mu.Unlock()
+	if !avoided {
+		return true
+	}
+	select {
+	case <-time.After(lastResort):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// connectTo returns the connection to an endpoint, and makes it unless there is one. All
+// its addresses are raced.
+func (p *Pool) connectTo(r Route, svid *florete.SVID, e *endpoint) (*conn, error) {
+	if c := p.current(e, svid, r.Transport); c != nil {
+		return c, nil
 	}
 	if !p.begin() {
 		return nil, p.ctx.Err()
@@ -26,20 +73,55 @@ func (p *Pool) connect(r Route, svid *florete.SVID) (*conn, error) {
 	defer p.busy.Done()
 	ctx, cancel := context.WithTimeout(p.ctx, dialTimeout)
 	defer cancel()
-	discard := func(c *conn) { closeWith(c.quic, wire.Done) }
-	won, err := race.First(ctx, p.order(r), func(ctx context.Context, endpoint string) (*conn, error) {
-		found, err := race.Resolve(ctx, endpoint)
-		if err != nil {
-			return nil, fmt.Errorf("endpoint %q: %w", endpoint, err)
-		}
-		return race.First(ctx, p.sort(r, found), func(ctx context.Context, at netip.AddrPort) (*conn, error) {
-			return p.dial(ctx, r, svid, endpoint, at)
-		}, discard)
-	}, discard)
+	to := destination{route: r, svid: svid, endpoint: e}
+	addresses := p.connecting(e)
+	var won *conn
+	var err error
+	switch r.Transport {
+	case florete.OverQUIC:
+		won, err = p.race(ctx, to, addresses, p.dialQUIC)
+	case florete.OverTCP:
+		won, err = p.race(ctx, to, addresses, p.dialTCP)
+	default:
+		won, err = p.dialEither(ctx, to, addresses)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.connecting = time.Time{}
 	if err != nil {
+		e.fail(time.Now())
 		return nil, err
 	}
+	if won == e.current {
+		return won, nil
+	}
 	return won, p.install(r, won)
+}
+
+// race connects to the first address that answers.
+func (p *Pool) race(ctx context.Context, to destination, addresses []string, dial func(context.Context, destination) (*conn, error)) (*conn, error) {
+	return race.First(ctx, addresses, func(ctx context.Context, address string) (*conn, error) {
+		found, err := race.Resolve(ctx, address)
+		if err != nil {
+			return nil, fmt.Errorf("endpoint %q: %w", address, err)
+		}
+		return race.First(ctx, p.sort(to.endpoint, found), func(ctx context.Context, at netip.AddrPort) (*conn, error) {
+			to := to
+			to.address, to.at = address, at
+			return dial(ctx, to)
+		}, discard)
+	}, discard)
+}
+
+// discard closes a connection that nobody uses.
+func discard(c *conn) { closeWith(c.link, wire.Done) }
+
+// connecting notes since when an endpoint is connected to, and returns its addresses.
+func (p *Pool) connecting(e *endpoint) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.connecting = time.Now()
+	return e.ordered()
 }
 
 // begin counts a dial in, unless the pool is closed.
@@ -53,87 +135,72 @@ func (p *Pool) begin() bool {
 	return true
 }
 
-// order lists all addresses, those of the forwarder that worked last first and of the one
-// that failed last last; of each forwarder the address that worked last first.
-func (p *Pool) order(r Route) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	hosts := slices.Clone(r.Endpoints)
-	if s := p.targets[targetKey{r.Caller, r.Target}]; s != nil {
-		slices.SortStableFunc(hosts, func(a, b florete.Addresses) int {
-			return cmp.Or(contain(b, s.good)-contain(a, s.good), contain(a, s.avoid)-contain(b, s.avoid))
-		})
-		if i := slices.Index(hosts[0], s.good); i > 0 {
-			hosts[0] = slices.Insert(slices.Delete(slices.Clone(hosts[0]), i, i+1), 0, s.good)
-		}
-	}
-	return slices.Concat(hosts...)
-}
-
-// contain is 1 where they do.
-func contain(addresses florete.Addresses, address string) int {
-	if slices.Contains(addresses, address) {
-		return 1
-	}
-	return 0
-}
-
 // sort puts where a name led to that worked last first.
-func (p *Pool) sort(r Route, found []netip.AddrPort) []netip.AddrPort {
+func (p *Pool) sort(e *endpoint, found []netip.AddrPort) []netip.AddrPort {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.targets[targetKey{r.Caller, r.Target}]; s != nil {
-		if i := slices.Index(found, s.at); i > 0 {
-			found = slices.Insert(slices.Delete(found, i, i+1), 0, s.at)
-		}
+	if i := slices.Index(found, e.at); i > 0 {
+		found = slices.Insert(slices.Delete(found, i, i+1), 0, e.at)
 	}
 	return found
 }
 
-// install makes a connection current for its route, unless the pool or the trust it was made
-// under has gone meanwhile.
+// install makes a connection that of its endpoint, unless the pool or the trust it was made
+// under has gone meanwhile. The caller holds the lock.
 func (p *Pool) install(r Route, c *conn) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.ctx.Err() != nil {
-		closeWith(c.quic, wire.Stopping)
+		closeWith(c.link, wire.Stopping)
 		return p.ctx.Err()
 	}
-	if !c.peer.TrustedBy(p.identities().Trust) {
-		closeWith(c.quic, wire.Untrusted)
+	if !c.trusted(p.identities().Trust) {
+		closeWith(c.link, wire.Untrusted)
 		return fmt.Errorf("%s: trust roots changed while it connected", c.peer.ID)
 	}
-	key := targetKey{r.Caller, r.Target}
-	s := p.targets[key]
-	if s == nil {
-		s = &target{}
-		p.targets[key] = s
+	e := c.endpoint
+	if old := e.current; old != nil {
+		old.retire()
+		if old.doubt == silent && c.transport == florete.OverTCP {
+			old.lose()
+		}
 	}
-	if s.current != nil {
-		s.current.retire()
-	}
-	row := usage.Row{Direction: metrics.Out, Target: c.peer.ID, Caller: r.Caller, Remote: c.endpoint, Allowed: MaxStreams}
+	row := usage.Row{Direction: metrics.Out, Target: c.peer.ID, Caller: r.Caller, Transport: c.transport, Remote: c.address, Allowed: MaxStreams}
 	var remove func()
-	c.usage, remove = p.usage.Add(row, c.quic, &c.mux.Read, func() { closeWith(c.quic, wire.Busy) })
-	s.current = c
+	c.usage, remove = p.usage.Add(row, c.stats, &c.mux.Read, func() { closeWith(c.link, wire.Busy) })
+	e.current = c
 	p.conns[c] = struct{}{}
 	p.busy.Add(1)
-	context.AfterFunc(c.quic.Context(), func() {
+	context.AfterFunc(c.Context(), func() {
 		remove()
-		p.forget(key, c)
+		p.forget(c)
 	})
+	if l, ok := c.link.(*quicLink); ok {
+		p.busy.Go(func() { p.receive(c, l) })
+	}
+	if c.transport == florete.OverTCP && r.Transport == florete.AnyTransport {
+		p.retryLater(c)
+	}
 	return nil
 }
 
-func (p *Pool) forget(key targetKey, c *conn) {
-	defer p.busy.Done()
-	c.idle.Stop()
+// receive accepts what the publishing side opens.
+func (p *Pool) receive(c *conn, l *quicLink) {
+	for {
+		in, err := l.AcceptUniStream(c.Context())
+		if err != nil {
+			return
+		}
+		l.tasks.Go(func() { l.receiveChecks(in, func() { p.leave(c) }) })
+	}
+}
+
+// leave has a connection take no new streams.
+func (p *Pool) leave(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.conns, c)
-	if s := p.targets[key]; s.current == c {
-		s.current = nil
+	if c.endpoint.current == c {
+		c.endpoint.current = nil
 	}
+	c.retire()
 }
 
 // Recheck closes the connections whose target the trust roots in force would no
@@ -143,8 +210,8 @@ func (p *Pool) Recheck() {
 	defer p.mu.Unlock()
 	trust := p.identities().Trust
 	for c := range p.conns {
-		if !c.peer.TrustedBy(trust) {
-			closeWith(c.quic, wire.Untrusted)
+		if !c.trusted(trust) {
+			closeWith(c.link, wire.Untrusted)
 		}
 	}
 }

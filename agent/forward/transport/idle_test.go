@@ -19,7 +19,7 @@ import (
 // endpoint waiting.
 func TestEndpointThatIsNotResolved(t *testing.T) {
 	was := net.DefaultResolver
-	defer func() { net.DefaultResolver = was }()
+	t.Cleanup(func() { net.DefaultResolver = was }) // after the pool is closed, which uses it
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -54,6 +54,7 @@ func TestNoAnswer(t *testing.T) {
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
 	p := pool(t, func() *identity.Set { return laptop })
+	p.InOrder()
 	r := route(t, outline, mute.Addr().String(), s.addr)
 	st, err := p.Open(t.Context(), r, wire.TCP)
 	if err != nil {

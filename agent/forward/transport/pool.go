@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
-	"slices"
+	"math/rand/v2"
+	"os"
 	"sync"
 	"time"
 
@@ -30,25 +29,30 @@ const (
 type Route struct {
 	Caller    florete.ID
 	Target    florete.Dialable
-	Endpoints []florete.Addresses // UDP, of each forwarder that publishes it
+	Endpoints []florete.Addresses // of each forwarder that publishes it; streams go to the first few that work
+	Transport florete.Transport
 }
 
 // Pool keeps the connections that this host's identities use: one per caller
-// SVID, target SVID and endpoint. When the caller's SVID is renewed, new streams
-// get a new connection and the old one closes with its last stream.
+// SVID, target SVID and endpoint. Streams of a route are spread over its endpoints. When
+// the caller's SVID is renewed, new streams get a new connection and the old one closes
+// with its last stream.
 type Pool struct {
 	identities func() *identity.Set
-	socket     *net.UDPConn
-	quic       *quic.Transport
+	quic       [2]*quic.Transport // connections are made over the first, see migrate
 	ctx        context.Context
 	cancel     context.CancelFunc
 	dials      singleflight.Group
 	usage      *usage.Table
+	random     func(n int) int
+	near       time.Duration
+	retryQUIC  time.Duration
 
 	mu      sync.Mutex
-	targets map[targetKey]*target
-	conns   map[*conn]struct{} // all that are not closed
-	busy    sync.WaitGroup     // connections and dials
+	targets map[targetKey]map[string]*endpoint // by their addresses
+	paths   map[string]*path                   // of forwarders that UDP did not lead to, by their addresses
+	conns   map[*conn]struct{}                 // all that are not closed
+	busy    sync.WaitGroup                     // connections and dials
 }
 
 type targetKey struct {
@@ -56,32 +60,33 @@ type targetKey struct {
 	target florete.Dialable
 }
 
-// target is what is known of one caller's way to one target.
-type target struct {
-	current *conn
-	good    string         // address that connected last
-	at      netip.AddrPort // where that led
-	avoid   string         // address that failed last
-}
-
-// NewPool makes an empty pool on a UDP socket of its own. Its connections are in the
+// NewPool makes an empty pool on UDP sockets of its own. Its connections are in the
 // table.
 func NewPool(identities func() *identity.Set, connections *usage.Table) (*Pool, error) {
-	socket, err := net.ListenUDP("udp", nil)
-	if err != nil {
-		return nil, fmt.Errorf("forwarder: %w", err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Pool{
+	p := &Pool{
 		identities: identities,
-		socket:     socket,
-		quic:       &quic.Transport{Conn: socket},
 		ctx:        ctx,
 		cancel:     cancel,
 		usage:      connections,
-		targets:    map[targetKey]*target{},
+		random:     rand.IntN,
+		near:       near,
+		retryQUIC:  retryQUIC,
+		targets:    map[targetKey]map[string]*endpoint{},
+		paths:      map[string]*path{},
 		conns:      map[*conn]struct{}{},
-	}, nil
+	}
+	for i := range p.quic {
+		socket, err := listenUDP()
+		if err != nil {
+			p.closeSockets()
+			return nil, fmt.Errorf("forwarder: %w", err)
+		}
+		p.quic[i] = &quic.Transport{Conn: socket}
+	}
+	p.busy.Go(p.watch)
+	p.busy.Go(p.watchNetwork)
+	return p, nil
 }
 
 // Close ends all connections and returns when nothing runs any more.
@@ -89,22 +94,30 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	p.cancel()
 	for c := range p.conns {
-		closeWith(c.quic, wire.Stopping)
+		closeWith(c.link, wire.Stopping)
 	}
 	p.mu.Unlock()
 	p.busy.Wait()
-	p.quic.Close()
-	p.socket.Close()
+	p.closeSockets()
+}
+
+func (p *Pool) closeSockets() {
+	for _, t := range p.quic {
+		if t != nil {
+			t.Close()
+			t.Conn.Close()
+		}
+	}
 }
 
 // Stream is one TCP connection, or UDP session, on its way to the target.
 type Stream struct {
-	*quic.Stream
-	pool *Pool
-	conn *conn
-	key  targetKey
-	only bool // the route has no other endpoint
-	once sync.Once
+	wire.Stream
+	pool  *Pool
+	conn  *conn
+	begun time.Time
+	only  bool // the route has no other endpoint
+	once  sync.Once
 }
 
 // Open begins a stream. The target's side answers with Answer;
@@ -115,25 +128,27 @@ func (p *Pool) Open(ctx context.Context, r Route, carries wire.StreamType) (*Str
 		if err != nil {
 			return nil, err
 		}
-		st, err := c.open(carries)
+		begun := time.Now()
+		st, err := c.open(ctx, carries)
 		if err == nil {
-			return &Stream{Stream: st, pool: p, conn: c, key: targetKey{r.Caller, r.Target}, only: len(r.Endpoints) == 1}, nil
+			return &Stream{Stream: st, pool: p, conn: c, begun: begun, only: len(r.Endpoints) == 1}, nil
 		}
-		c.release()
+		p.release(c)
 		// A connection kept from earlier may have gone; one just made says why.
 		if fresh || ctx.Err() != nil || errors.Is(err, ErrFull) {
 			return nil, err
 		}
+		p.giveUp(c)
 	}
 }
 
 // Probe makes a connection for a route, unless there is one, and sends nothing on it.
-func (p *Pool) Probe(ctx context.Context, r Route) error {
-	c, _, err := p.acquire(ctx, r)
+func (p *Pool) Probe(ctx context.Context, r Route) (fresh bool, err error) {
+	c, fresh, err := p.acquire(ctx, r)
 	if err == nil {
-		c.release()
+		p.release(c)
 	}
-	return err
+	return fresh, err
 }
 
 // Answer waits until the target's side has connected to its upstream. The error
@@ -142,14 +157,23 @@ func (p *Pool) Probe(ctx context.Context, r Route) error {
 func (s *Stream) Answer(ctx context.Context) error {
 	var answer [1]byte
 	stop := context.AfterFunc(ctx, func() { s.SetReadDeadline(time.Now()) })
+	interrupted := make(chan struct{})
+	stopLost := context.AfterFunc(s.conn.lost, func() { s.SetReadDeadline(time.Now()); close(interrupted) })
 	n, err := s.Read(answer[:])
 	if n == 1 {
 		err = nil // the end of the stream may come with it
 	}
+	if !stopLost() {
+		<-interrupted
+		s.SetReadDeadline(time.Time{})
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = fmt.Errorf("%s: %w", s.conn.peer.ID, ErrLost)
+		}
+	}
 	if !stop() {
 		err = fmt.Errorf("%s: no answer: %w", s.conn.peer.ID, ctx.Err())
 	}
-	if err == nil && answer[0] == wire.Connected {
+	if err == nil && n == 1 && answer[0] == wire.Connected {
 		s.pool.recordResult(s, true)
 		return nil
 	}
@@ -162,6 +186,9 @@ func (s *Stream) Answer(ctx context.Context) error {
 		err = cause
 	}
 	Reset(s.Stream, wire.Reset)
+	if errors.Is(err, ErrLost) {
+		return err
+	}
 	if givenUp(err) || errors.Is(err, context.Canceled) {
 		return context.Canceled
 	}
@@ -191,37 +218,62 @@ func (s *Stream) Explain(err error) error {
 	return explain(err, s.conn.peer.ID)
 }
 
+// Transport is what the stream goes over.
+func (s *Stream) Transport() florete.Transport { return s.conn.transport }
+
+// Forwarder is the address of the forwarder that it goes to.
+func (s *Stream) Forwarder() string { return s.conn.address }
+
 // Usage counts what the stream's connection holds.
 func (s *Stream) Usage() *usage.Conn { return s.conn.usage }
+
+// Lost ends when TCP has taken over because UDP does not pass any more: the stream may come
+// to life again, or never.
+func (s *Stream) Lost() context.Context { return s.conn.lost }
 
 // Mux is the connection's, for datagrams of a UDP session.
 func (s *Stream) Mux() *datagram.Mux { return s.conn.mux }
 
 // Release ends the use of the stream.
-func (s *Stream) Release() { s.once.Do(s.conn.release) }
+func (s *Stream) Release() { s.once.Do(func() { s.pool.release(s.conn) }) }
 
-// recordResult remembers which endpoint works. One that fails is not used for the next
-// stream when there is another.
+func (p *Pool) release(c *conn) {
+	c.release()
+	p.count(c.endpoint, -1)
+}
+
+// recordResult remembers whether an endpoint works, and how fast. One that fails is avoided
+// for a while when there is another.
 func (p *Pool) recordResult(s *Stream, connected bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known := p.targets[s.key]
+	now, e := time.Now(), s.conn.endpoint
 	if connected {
-		known.good, known.at = s.conn.endpoint, s.conn.at
+		e.succeed(s.conn, now.Sub(s.begun), now)
 		return
 	}
 	if s.only {
 		return // another connection would go to the same forwarder
 	}
-	known.good, known.avoid = "", s.conn.endpoint
-	if known.current == s.conn {
-		known.current = nil
+	e.fail(now)
+	if e.current == s.conn {
+		e.current = nil
 		s.conn.retire()
 	}
 }
 
 // acquire finds or makes the connection for a route and counts a stream in.
 func (p *Pool) acquire(ctx context.Context, r Route) (c *conn, fresh bool, err error) {
+	for {
+		c, fresh, err = p.acquireOnce(ctx, r)
+		if !errors.Is(err, errReplaced) || ctx.Err() != nil {
+			return c, fresh, err
+		}
+	}
+}
+
+// acquireOnce is acquire, unless what is made is retired by somebody else before it is used.
+func (p *Pool) acquireOnce(ctx context.Context, r Route) (c *conn, fresh bool, err error) {
 	svid := p.identities().SVID(r.Caller)
 	if svid == nil {
 		return nil, false, fmt.Errorf("%s: %w", r.Caller, ErrNoIdentity)
@@ -230,30 +282,31 @@ func (p *Pool) acquire(ctx context.Context, r Route) (c *conn, fresh bool, err e
 		leaf := svid.Cert.Leaf
 		return nil, false, fmt.Errorf("%s: %w: valid from %s to %s", r.Caller, ErrExpired, leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
-	if c := p.current(r, svid); c != nil && c.acquire() {
+	order := p.order(r)
+	if len(order) == 0 {
+		return nil, false, fmt.Errorf("%s: no endpoint", r.Target.ID())
+	}
+	first := order[0]
+	p.count(first, 1)
+	defer func() {
+		if c == nil || c.endpoint != first {
+			p.count(first, -1)
+		}
+		if c != nil && c.endpoint != first {
+			p.count(c.endpoint, 1)
+		}
+	}()
+	if c := p.current(first, svid, r.Transport); c != nil && c.acquire() {
 		return c, false, nil
 	}
-	key := r.Caller.String() + " " + r.Target.ID().String()
-	done := p.dials.DoChan(key, func() (any, error) {
-		if c := p.current(r, svid); c != nil && c.acquire() { // made since it was looked for
-			c.release()
-			return c, nil
-		}
-		return p.connect(r, svid)
-	})
-	select {
-	case res := <-done:
-		if res.Err != nil {
-			return nil, true, res.Err
-		}
-		c := res.Val.(*conn)
-		if !c.acquire() {
-			return nil, true, fmt.Errorf("%s: connection was replaced while it was made", r.Target.ID())
-		}
-		return c, true, nil
-	case <-ctx.Done():
-		return nil, true, ctx.Err()
+	made, err := p.connect(ctx, r, svid, order)
+	if err != nil {
+		return nil, true, err
 	}
+	if !made.acquire() {
+		return nil, true, fmt.Errorf("%s: %w", r.Target.ID(), errReplaced)
+	}
+	return made, true, nil
 }
 
 // Local reasons why nothing can be opened.
@@ -261,20 +314,39 @@ var (
 	ErrNoIdentity = errors.New("no SVID delivered yet")
 	ErrExpired    = errors.New("SVID not valid now")
 	ErrFull       = errors.New("no further stream")
+	ErrLost       = errors.New("no answer over UDP, where TCP has taken over")
 )
 
-// current is the connection in use; one that must not be used any more is retired.
-func (p *Pool) current(r Route, svid *florete.SVID) *conn {
+// errReplaced is of a connection that was made with an SVID which was renewed meanwhile, or
+// to a forwarder that left meanwhile.
+var errReplaced = errors.New("connection was replaced while it was made")
+
+// giveUp has an endpoint's connection over TCP take no new streams, since none can be opened.
+func (p *Pool) giveUp(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.targets[targetKey{r.Caller, r.Target}]
-	if s == nil || s.current == nil {
+	if c.transport == florete.OverTCP && c.endpoint.current == c {
+		c.endpoint.current = nil
+		c.retire()
+	}
+}
+
+// current is an endpoint's connection; one that must not be used any more is retired. One
+// that UDP may not lead to any more is none until that is known.
+func (p *Pool) current(e *endpoint, svid *florete.SVID, over florete.Transport) *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := e.current
+	if c == nil {
 		return nil
 	}
-	if s.current.usable(svid) && slices.Contains(slices.Concat(r.Endpoints...), s.current.endpoint) {
-		return s.current
+	if c.usable(svid) && (over == florete.AnyTransport || over == c.transport) {
+		if c.doubt != sure && over == florete.AnyTransport {
+			return nil
+		}
+		return c
 	}
-	s.current.retire()
-	s.current = nil
+	e.current.retire()
+	e.current = nil
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -16,14 +17,16 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/datagram"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/limits"
 	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/tcpstream"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 )
 
 // Server accepts connections for what this host publishes.
 type Server struct {
-	// Addr is the UDP host:port to listen on, or :port of all addresses, where each peer is
+	// Addr is the host:port to listen on, or :port of all addresses, where each peer is
 	// answered from the one that it called.
 	Addr string
 	// Lookup finds what an SNI stands for.
@@ -38,6 +41,11 @@ type Server struct {
 	ResetKey *quic.StatelessResetKey
 	// Bind, when set, is net.ListenUDP of a socket that may be there already.
 	Bind func(netip.AddrPort) (*net.UDPConn, error)
+	// BindTCP is that for TCP.
+	BindTCP func(netip.AddrPort) (*net.TCPListener, error)
+	// Inherited, when set, has files of the process before, by the rest of their names behind
+	// a prefix.
+	Inherited func(prefix string) map[string]*os.File
 }
 
 // Rejection is a handshake that failed.
@@ -52,12 +60,26 @@ type Rejection struct {
 
 // Incoming is an accepted connection: Peer wants to reach Target.
 type Incoming struct {
-	Target florete.ID
-	Peer   Peer
-	Mux    *datagram.Mux
-	Usage  *usage.Conn // once it is registered
-	conn   *quic.Conn
-	until  time.Time
+	Target    florete.ID
+	Peer      Peer
+	Transport florete.Transport
+	Mux       *datagram.Mux
+	Usage     *usage.Conn   // once it is registered
+	Limits    *limits.Share // once it is let in
+	conn      wire.Conn
+	stats     func() usage.Stats
+	until     time.Time
+}
+
+// quicConn is a wire.Conn.
+type quicConn struct{ *quic.Conn }
+
+func (c quicConn) AcceptStream(ctx context.Context) (wire.Stream, error) {
+	st, err := c.Conn.AcceptStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return st, nil
 }
 
 // handshake is filled in while TLS runs and found again in the connection's
@@ -72,7 +94,7 @@ type handshakeKey struct{}
 
 // Listener is a bound server.
 type Listener struct {
-	socket     *net.UDPConn
+	socket     *socket
 	quic       *quic.Transport
 	ln         *quic.Listener
 	handshakes handshakes
@@ -89,15 +111,25 @@ func (s *Server) Listen() (*Listener, error) {
 	if bind == nil {
 		bind = func(a netip.AddrPort) (*net.UDPConn, error) { return net.ListenUDP("udp", net.UDPAddrFromAddrPort(a)) }
 	}
-	socket, err := bind(addr.AddrPort())
+	bound, err := bind(addr.AddrPort())
 	if err != nil {
 		return nil, fmt.Errorf("forwarder listen %q: %w", s.Addr, err)
 	}
+	socket, err := newSocket(bound)
+	if err != nil {
+		bound.Close()
+		return nil, fmt.Errorf("forwarder listen %q: %w", s.Addr, err)
+	}
+	if s.Inherited != nil {
+		socket.adopt(s.Inherited(socket.passPrefix()))
+	}
 	l := &Listener{socket: socket}
 	l.quic = &quic.Transport{
-		Conn:                socket,
-		StatelessResetKey:   s.ResetKey,
-		VerifySourceAddress: l.handshakes.verify,
+		Conn:                  socket,
+		ConnectionIDGenerator: socket.own,
+		StatelessResetKey:     s.ResetKey,
+		TokenGeneratorKey:     tokenKey(s.ResetKey),
+		VerifySourceAddress:   l.handshakes.verify,
 		ConnContext: func(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
 			end, ok := l.handshakes.begin()
 			if !ok {
@@ -113,7 +145,7 @@ func (s *Server) Listen() (*Listener, error) {
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{wire.ALPN},
 		SessionTicketsDisabled: true,
-		GetConfigForClient:     s.configFor,
+		GetConfigForClient:     func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return s.config(wire.ALPN, hello) },
 	}, config)
 	if err != nil {
 		socket.Close()
@@ -136,9 +168,17 @@ func (l *Listener) Accept() (*Incoming, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in := h.in
-	in.conn, in.Mux = conn, datagram.NewMux(conn, &l.muxes)
+	in.Transport, in.conn, in.stats, in.Mux = florete.OverQUIC, quicConn{conn}, usage.OfQUIC(conn), datagram.NewMux(conn, &l.muxes)
+	l.muxes.Go(func() { answerChecks(conn, &in.Mux.Read) })
 	return &in, nil
 }
+
+// Offer returns what the next process needs beside the socket. The caller closes it.
+func (l *Listener) Offer() ([]*os.File, error) { return l.socket.offer() }
+
+// Drain leaves new connections to the next process, which has what was offered last, and
+// passes packets of the others on. Who is about to connect does so here.
+func (l *Listener) Drain() { l.socket.drain() }
 
 // Stop lets no more peers in. Those who were about to connect either are, and Accept
 // returns them, or are refused, or receive nothing and try until the next process is there.
@@ -154,8 +194,8 @@ func (l *Listener) Close() {
 	l.muxes.Wait()
 }
 
-// configFor chooses the certificate by SNI lookup and checks the peer for it.
-func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+// config chooses the certificate by SNI lookup and checks the peer for it.
+func (s *Server) config(alpn string, hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	set := s.Identities()
 	target, known := s.Lookup(hello.ServerName)
 	r := Rejection{SNI: hello.ServerName, Target: target, Remote: hello.Conn.RemoteAddr()}
@@ -169,7 +209,7 @@ func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return &tls.Config{MinVersion: tls.VersionTLS13}, nil // unrecognized_name
 	}
 	h := hello.Context().Value(handshakeKey{}).(*handshake)
-	config := tlsConfig(svid, func(cs tls.ConnectionState) error {
+	config := tlsConfig(alpn, svid, func(cs tls.ConnectionState) error {
 		peer, err := verify(set.Trust, cs, x509.ExtKeyUsageClientAuth)
 		if err != nil {
 			r.Reason, r.Claims, r.Err = "bad-certificate", peer.ID, err
@@ -196,13 +236,16 @@ func earliest(svid *florete.SVID, peer Peer) time.Time {
 
 // Register counts the connection in a table until remove is called. See usage.Table.Add.
 func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
-	row := usage.Row{Direction: metrics.In, Target: in.Target, Caller: in.Peer.ID, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
-	in.Usage, remove = t.Add(row, in.conn, &in.Mux.Read, shed)
+	row := usage.Row{Direction: metrics.In, Target: in.Target, Caller: in.Peer.ID, Transport: in.Transport, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
+	if tcp, ok := in.RemoteAddr().(*net.TCPAddr); ok {
+		row.Remote = tcp.AddrPort().Addr().Unmap().String()
+	}
+	in.Usage, remove = t.Add(row, in.stats, &in.Mux.Read, shed)
 	return remove
 }
 
 // AcceptStream waits for the next stream, as long as the connection lives.
-func (in *Incoming) AcceptStream() (*quic.Stream, error) {
+func (in *Incoming) AcceptStream() (wire.Stream, error) {
 	return in.conn.AcceptStream(in.conn.Context())
 }
 
@@ -214,6 +257,23 @@ func (in *Incoming) Expired() bool { return time.Now().After(in.until) }
 
 // RemoteAddr is where the peer is.
 func (in *Incoming) RemoteAddr() net.Addr { return in.conn.RemoteAddr() }
+
+// LocalAddr is where the peer called.
+func (in *Incoming) LocalAddr() net.Addr { return in.conn.LocalAddr() }
+
+// Leave has the peer open further streams on another connection, which another process has,
+// as soon as it knows. This one is for those that are open, or are being opened.
+func (in *Incoming) Leave() {
+	switch c := in.conn.(type) {
+	case quicConn:
+		if st, err := c.OpenUniStream(); err == nil { // without room for one, the peer is an older forwarder
+			_, _ = st.Write([]byte{wire.Leave})
+			_ = st.Close()
+		}
+	case *tcpstream.Conn:
+		c.Leave()
+	}
+}
 
 // Cut ends the connection and its streams. The peer may try again those that were not
 // served, from first on.

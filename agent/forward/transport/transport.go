@@ -1,5 +1,5 @@
-// Package transport is QUIC between forwarders: TLS 1.3 with an X.509-SVID on
-// each side, ALPN florete/1 (package wire).
+// Package transport is what goes between forwarders: QUIC, or TLS 1.3 over TCP where UDP does
+// not pass, with an X.509-SVID on each side (package wire).
 //
 // Each side checks the other's chain against the trust roots of the manifest and
 // the exact URI SAN of its leaf, in VerifyConnection, which TLS calls on every
@@ -12,6 +12,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -26,6 +27,10 @@ const (
 	quicIdleTimeout  = 15 * time.Second
 	keepAlive        = time.Second // after a crash, the next process answers that the connection is gone
 )
+
+// packetSize is that of the first packets, on each path: what QUIC needs of a network (RFC 9000
+// section 14), and some tunnels let no more through. Larger ones are sent once one has passed.
+const packetSize = 1200
 
 // MaxStreams is how many TCP connections and UDP sessions a connection carries at a time.
 // Each takes 4 KiB before anybody has looked at it.
@@ -108,6 +113,13 @@ func explain(err error, peer florete.ID) error {
 		}
 		return &RefusedError{wire.Untrusted, peer}
 	}
+	var alert *net.OpError
+	if errors.As(err, &alert) && alert.Op == "remote error" { // of crypto/tls over TCP
+		if alert.Err.Error() == tls.AlertError(unrecognizedName&0xff).Error() {
+			return &RefusedError{wire.NotPublished, peer}
+		}
+		return &RefusedError{wire.Untrusted, peer}
+	}
 	return err
 }
 
@@ -116,8 +128,9 @@ func quicConfig() *quic.Config {
 		HandshakeIdleTimeout:  handshakeTimeout,
 		MaxIdleTimeout:        quicIdleTimeout,
 		KeepAlivePeriod:       keepAlive,
-		MaxIncomingUniStreams: -1,
+		MaxIncomingUniStreams: 1, // of checks
 		EnableDatagrams:       true,
+		InitialPacketSize:     packetSize,
 
 		InitialConnectionReceiveWindow: window,
 		MaxConnectionReceiveWindow:     window,
@@ -125,22 +138,32 @@ func quicConfig() *quic.Config {
 }
 
 // tlsConfig is what both sides share.
-func tlsConfig(svid *florete.SVID, verify func(tls.ConnectionState) error) *tls.Config {
+func tlsConfig(alpn string, svid *florete.SVID, verify func(tls.ConnectionState) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
-		NextProtos:             []string{wire.ALPN},
+		NextProtos:             []string{alpn},
 		Certificates:           []tls.Certificate{svid.Cert},
 		SessionTicketsDisabled: true,
-		VerifyConnection:       verify,
+		VerifyConnection: func(cs tls.ConnectionState) error {
+			if cs.NegotiatedProtocol != alpn { // none is, over TCP, when a side offers none
+				return fmt.Errorf("protocol %q, want %q", cs.NegotiatedProtocol, alpn)
+			}
+			return verify(cs)
+		},
+		DynamicRecordSizingDisabled: true,
 	}
 }
 
-func closeWith(c *quic.Conn, code wire.Code) {
+type closer interface {
+	CloseWithError(quic.ApplicationErrorCode, string) error
+}
+
+func closeWith(c closer, code wire.Code) {
 	c.CloseWithError(quic.ApplicationErrorCode(code), code.String())
 }
 
 // Reset ends both directions of a stream and gives it back.
-func Reset(st *quic.Stream, code wire.Code) {
+func Reset(st wire.Stream, code wire.Code) {
 	st.CancelRead(quic.StreamErrorCode(code))
 	st.CancelWrite(quic.StreamErrorCode(code))
 }

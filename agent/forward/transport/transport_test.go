@@ -43,6 +43,9 @@ type server struct {
 	addr     string
 	accepted atomic.Int64 // connections
 	ended    atomic.Int64
+	streams  atomic.Int64
+	delay    atomic.Int64 // of each answer, in nanoseconds
+	broken   atomic.Bool  // its upstream refuses
 	rejected chan transport.Rejection
 	resetKey *quic.StatelessResetKey
 	refuse   wire.Code                      // every stream, unless 0
@@ -91,12 +94,18 @@ func (s *server) start(t *testing.T, set *identity.Set) {
 						return
 					}
 					wire.Read(st, wire.TCP)
+					s.streams.Add(1)
+					time.Sleep(time.Duration(s.delay.Load()))
 					if s.deny != 0 {
 						in.Close(s.deny)
 					}
-					if s.refuse != 0 {
-						st.CancelRead(quic.StreamErrorCode(s.refuse))
-						st.CancelWrite(quic.StreamErrorCode(s.refuse))
+					refuse := s.refuse
+					if s.broken.Load() {
+						refuse = wire.Refused
+					}
+					if refuse != 0 {
+						st.CancelRead(quic.StreamErrorCode(refuse))
+						st.CancelWrite(quic.StreamErrorCode(refuse))
 						continue
 					}
 					st.Write([]byte{wire.Connected})
@@ -193,6 +202,34 @@ func TestRenewedSVIDGetsANewConnection(t *testing.T) {
 	for deadline := time.Now().Add(10 * time.Second); s.ended.Load() != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the old connection outlives its last stream")
+		}
+	}
+}
+
+// TestRenewedWhileConnecting: what is made with the SVID of before may be retired before
+// anybody has used it.
+func TestRenewedWhileConnecting(t *testing.T) {
+	ca := kit.NewCA()
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	sets := []*identity.Set{host(t, "laptop", ca, alice), host(t, "laptop", ca, alice)}
+	var calls atomic.Int64
+	p := pool(t, func() *identity.Set { return sets[calls.Add(1)/8%2] })
+	r := route(t, outline, s.addr)
+	errs := make(chan error)
+	const many = 20
+	for range many {
+		go func() {
+			var err error
+			for i := 0; i < 20 && err == nil; i++ {
+				err = try(t, p, r)
+			}
+			errs <- err
+		}()
+	}
+	for range many {
+		if err := <-errs; err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -459,6 +496,36 @@ func TestEndpointThatIsNoLongerListed(t *testing.T) {
 	}
 	if before.accepted.Load() != 1 || now.accepted.Load() != 1 {
 		t.Error("the connection to the old endpoint was used on")
+	}
+}
+
+// TestWaitingForAKilledServer: so does one that waits and sends nothing: what keeps its
+// connection alive is too small for the server's answer, a reset, to a connection that it does not know.
+func TestWaitingForAKilledServer(t *testing.T) {
+	ca := kit.NewCA()
+	ursula := host(t, "ursula", ca, outline)
+	s := server{addr: agenttest.Loopback().String(), resetKey: &quic.StatelessResetKey{1}}
+	s.start(t, ursula)
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Release()
+	if err := st.Answer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second) // whatever was on the way has come
+	s.ln.Close()
+	again := server{addr: s.addr, resetKey: s.resetKey}
+	again.start(t, ursula)
+	begin := time.Now()
+	st.SetReadDeadline(begin.Add(time.Minute))
+	_, err = st.Read(make([]byte, 1))
+	var reset *quic.StatelessResetError
+	if d := time.Since(begin); !errors.As(err, &reset) || d > 7*time.Second { // idle connections end after 15
+		t.Errorf("%v after %s, want a reset", err, d)
 	}
 }
 

@@ -57,6 +57,9 @@ func (o Owner) UIDs(forwarder uint32) []Range {
 	return uids
 }
 
+// Is reports whether the uid is the account that is the owner; none is where any will do.
+func (o Owner) Is(uid uint32) bool { return o.known && o.uid == uid }
+
 // check returns an error unless a socket at addr may be the uid's.
 func (o Owner) check(addr string, uid uint32) error {
 	for _, r := range o.UIDs(uint32(os.Geteuid())) {

@@ -14,11 +14,10 @@ const (
 	// memory is what a forwarder's process may take, unless GOMEMLIMIT is set.
 	memory = 512 << 20
 	period = 250 * time.Millisecond
-	// rest is between two times that unused memory is returned to the kernel: the runtime
-	// by itself keeps for minutes what a burst took.
-	rest = 10 * time.Second
 	// relief is how long closed sockets may take to give their memory back.
 	relief = 2 * time.Second
+	// penalty is for how long who was shed gets no new connections.
+	penalty = 10 * time.Second
 	// negligible is what nobody loses connections for.
 	negligible = 1 << 20
 )
@@ -28,8 +27,8 @@ type sample struct{ received, packets, sent, read int64 }
 
 // Shed keeps the process within its memory until ctx ends. When half of it is live, or
 // three quarters of what its control group may have are taken, buffers of the kernel
-// included, the caller whose connections hold the most unread bytes loses them; with three
-// quarters live, the one who sent the most does, if nobody holds any.
+// included, the caller whose connections hold the most unread bytes loses them, and
+// gets no new ones for a while; with three quarters live, the one who sent the most does, if nobody holds any.
 // Windows alone cannot do this: a byte in a frame of its own takes two hundred.
 func (t *Table) Shed(ctx context.Context) {
 	limit := debug.SetMemoryLimit(-1)
@@ -39,7 +38,8 @@ func (t *Table) Shed(ctx context.Context) {
 	}
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
-	var returned, relieved time.Time
+	var relieved time.Time
+	var unused unused
 	group := ownGroup()
 	for shed := uint64(0); ; {
 		select {
@@ -48,24 +48,16 @@ func (t *Table) Shed(ctx context.Context) {
 		case <-ticker.C:
 		}
 		t.estimate()
-		if time.Since(returned) > rest && resident() > limit/8 {
-			debug.FreeOSMemory()
-			returned = time.Now()
-		}
+		unused.release(limit)
 		// What was closed is live until the second collection after it has ended.
 		live, cycle := heap()
 		short := live > limit/2 && cycle > shed+1 || group.short() && time.Since(relieved) > relief
 		if short && (t.close(held) || live > limit/4*3 && t.close(received)) {
-			shed, relieved = cycle, time.Now()
+			debug.FreeOSMemory()
+			_, shed = heap()
+			relieved = time.Now()
 		}
 	}
-}
-
-// resident is the memory that the process has.
-func resident() int64 {
-	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(s)
-	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }
 
 // heap returns how much was live when the last garbage collection ended, and its number.
@@ -75,19 +67,26 @@ func heap() (live int64, cycle uint64) {
 	return int64(s[0].Value.Uint64()), s[1].Value.Uint64()
 }
 
-// estimate brings up to date how many bytes of each connection were received and not
+// estimate brings up to date when something came, and how many bytes of each connection were received and not
 // read. QUIC does not give the number: of what was received, what was read goes, and
 // what headers and acknowledgements take where bytes are read or sent.
 func (t *Table) estimate() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	at := time.Now()
 	for c := range t.conns {
-		stats := c.quic.ConnectionStats()
-		now := sample{int64(stats.BytesReceived), int64(stats.PacketsReceived), int64(stats.BytesSent), c.Read.Load() + c.datagrams.Load()}
+		stats := c.stats()
+		now := sample{stats.Received, stats.Packets, stats.Sent, c.Read.Load() + c.datagrams.Load()}
+		if c.received.Load() == nil || now.packets != c.last.packets {
+			c.received.Store(&at)
+		}
 		read, sent := now.read-c.last.read, now.sent-c.last.sent
 		overhead := read/16 + min(64*(now.packets-c.last.packets), read+sent)
 		c.held = max(0, c.held+now.received-c.last.received-read-overhead)
-		if c.Streams.Load() == 0 {
+		if stats.Unread != Estimated {
+			c.held = stats.Unread
+		}
+		if c.Streams.Load() == 0 && !c.Waiting.Load() {
 			c.held = 0
 		}
 		c.last = now
@@ -121,6 +120,10 @@ func (t *Table) heaviest(of func(*Conn) int64) (conns []*Conn) {
 	if callers[most] < negligible {
 		return nil
 	}
+	if t.shed == nil {
+		t.shed = map[florete.ID]time.Time{}
+	}
+	t.shed[most] = time.Now()
 	for c := range t.conns {
 		if c.row.Caller == most {
 			conns = append(conns, c)

@@ -36,7 +36,7 @@ func pair(t *testing.T, table *Table, caller florete.ID, close func()) (client, 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.CloseWithError(0, ""); server.CloseWithError(0, "") })
-	c, remove := table.Add(Row{Direction: metrics.In, Target: agenttest.Outline, Caller: caller, Remote: server.RemoteAddr().String()}, server, new(atomic.Int64), close)
+	c, remove := table.Add(Row{Direction: metrics.In, Target: agenttest.Outline, Caller: caller, Remote: server.RemoteAddr().String()}, OfQUIC(server), new(atomic.Int64), close)
 	t.Cleanup(remove)
 	return client, server, c
 }
@@ -145,10 +145,36 @@ func TestTheHeaviestCaller(t *testing.T) {
 	if !table.close(held) || len(closed) != 2 || closed["alice 1"] != 1 || closed["alice 2"] != 1 {
 		t.Errorf("closed %v, want both of alice", closed)
 	}
+	if !table.Shedding(kit.ID("user/ali")) || table.Shedding(kit.ID("user/bob")) {
+		t.Error("want new connections of alice to be refused, and of nobody else")
+	}
 	var light Table
 	_, _, c := pair(t, &light, agenttest.Alice, func() { t.Error("closed") })
 	if c.held = negligible - 1; light.close(held) {
 		t.Error("who holds next to nothing was closed")
+	}
+}
+
+// TestWaiting: what a peer opens and nobody accepts is held.
+func TestWaiting(t *testing.T) {
+	var table Table
+	client, _, c := pair(t, &table, agenttest.Alice, nil)
+	c.Waiting.Store(true)
+	table.estimate()
+	for range 50 {
+		st, err := client.OpenStream()
+		if err != nil {
+			t.Fatal(err)
+		}
+		st.Write(make([]byte, 1000))
+	}
+	agenttest.WaitFor(t, "what nobody accepts to be held", func() bool {
+		table.estimate()
+		return c.held >= 50*1000/2
+	})
+	c.Waiting.Store(false)
+	if table.estimate(); c.held != 0 {
+		t.Errorf("%d bytes are held without a stream", c.held)
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	Untrusted    Code = 9  // the peer's certificate is not, or no longer, trusted
 	Busy         Code = 10 // the caller, this host or the upstream has as much as it may: try later
 	Foreign      Code = 11 // the upstream's socket belongs to another account than the service's
+	OverLimit    Code = 12 // the caller or the service has as much as the topology lets it: try later
 )
 
 var names = [...]string{
@@ -38,6 +39,7 @@ var names = [...]string{
 	Untrusted:    "untrusted",
 	Busy:         "busy",
 	Foreign:      "upstream-foreign",
+	OverLimit:    "over-limit",
 }
 
 // Unserved is the reason of a connection that is closed with Reset because streams were cut

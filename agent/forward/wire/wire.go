@@ -25,6 +25,15 @@
 // two bytes, big endian; so do those that a caller sends before the answer, right
 // behind the preamble. The end of either direction of the stream ends the session.
 //
+// Over QUIC a caller may open one unidirectional stream, and the publishing side then opens one on
+// which it returns each byte, which is zero: what does not come back was lost on the way. An empty DATAGRAM
+// frame means nothing, and is how a caller shows where it has migrated to.
+//
+// A publishing side whose next process takes over opens another one, which older callers
+// do not allow, and sends Leave: the caller opens further streams on a new connection,
+// and closes this one after its last. Over TCP it closes a connection, as Stopping, once the
+// stream that is under way has ended.
+//
 // Codes are also the application error codes of CONNECTION_CLOSE.
 package wire
 
@@ -44,6 +53,9 @@ const MaxBody = 512
 
 // Connected is the publishing side's answer to a preamble that it serves.
 const Connected byte = 0
+
+// Leave is what the one unidirectional stream has. Callers ignore other bytes there.
+const Leave byte = 1
 
 const (
 	version   = 1

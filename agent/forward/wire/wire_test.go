@@ -20,6 +20,14 @@ type (
 	}
 	bad struct{ Why, Hex, Error string }
 
+	frame struct {
+		Type         string
+		Length       int
+		Hex          string
+		Stream       *int64
+		Code, Reason string
+	}
+
 	vectors struct {
 		ALPN     string
 		Unserved []struct {
@@ -30,7 +38,12 @@ type (
 		Refused   []bad
 		Answers   map[string]byte
 		Codes     map[string]wire.Code
-		UDP       struct {
+		TCP       struct {
+			ALPN      string
+			Frames    []frame
+			BadFrames []bad
+		}
+		UDP struct {
 			Preambles []preamble
 			Refused   []bad
 			Frames    []struct {
@@ -159,7 +172,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("code %d is %q, want %q", code, code, name)
 		}
 	}
-	if next := wire.Code(len(v.Codes)); next.String() != "code-12" {
+	if next := wire.Code(len(v.Codes)); next.String() != "code-13" {
 		t.Errorf("code %d is %q: the vectors do not have it", next, next)
 	}
 }

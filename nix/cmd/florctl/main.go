@@ -27,9 +27,9 @@ func run() int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd(), newUnitsCmd(), newBundleCmd(), newPublishCmd(), newCACmd())
+	root.AddCommand(newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd(), newUnitsCmd(), newBundleCmd(), newPublishCmd(), newVersionsCmd(), newDiffCmd(), newRollbackCmd(), newStatusCmd(), newAuditCmd(), newRotateCmd(), newCACmd())
 	err := root.ExecuteContext(ctx)
-	if errors.Is(err, errWidens) {
+	if errors.Is(err, errWidens) || errors.Is(err, errAttention) {
 		return 2
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -12,16 +13,32 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"florctl": main})
 }
 
+// ssh stands for the network: the provider's host is the directory of the story.
+const ssh = `#!/bin/sh
+[ "$1" = root@drhorrible ] || { echo "$1: no such host"; exit 255; } >&2
+shift
+exec "$@" --settings "$WORK/provider.hujson"
+`
+
 // TestScripts runs the stories in testdata/script. $TOP is the repository.
 func TestScripts(t *testing.T) {
 	top, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
+	bin := t.TempDir()
+	build := exec.Command("go", "build", "-o", bin, "github.com/florete/florete/providers/cmd/flor-provider")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "ssh"), []byte(ssh), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TOP", top)
+			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
 			for _, name := range []string{"NIX_CONFIG", "NIX_SSL_CERT_FILE"} {
 				env.Setenv(name, os.Getenv(name))
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,42 +11,42 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/fleet"
 	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/secretfile"
 )
 
 func newPublishCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "publish [FLAKE] --key FILE",
-		Short: "Sign a cluster's documents for the config provider",
+		Short: "Sign a cluster's documents and have the config providers serve them",
 		Long: `Compile a committed cluster, sign every document with a Nix signing key (made
-by nix key generate-secret), and write them to standard output for a config provider:
+by nix key generate-secret), and have the cluster's config providers serve them. With
+--out they are written for one instead:
 
-  florctl publish --key signing.key | ssh root@forge flor-provider import
+  florctl publish --key signing.key --out documents
+  flor-provider import < documents
 
-With --to they are put in DIR here, which the config provider serves: DIR/<host>.
-Readers of DIR see the old documents or the new ones, whole.`,
+Providers are not to serve them where a host that reports lacks a device that the cluster
+requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `.`,
 	}
 	from := source(cmd)
-	keyFile := cmd.Flags().String("key", "", "secret signing key `FILE`, in Nix format")
-	to := cmd.Flags().String("to", "", "`DIR` that the config provider serves")
-	cmd.MarkFlagRequired("key")
+	reach := via(cmd)
+	keyFile := keyFlag(cmd)
+	closures := cmd.Flags().StringToString("closure", nil, "store path of a host's system, which hosts then fetch from the binary cache, as `HOST=PATH`; may be repeated")
+	out := cmd.Flags().String("out", "", "write the documents to `FILE` instead, - for standard output")
+	cmd.MarkFlagsMutuallyExclusive("via", "out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		src, err := from(args)
 		if err != nil {
 			return err
 		}
-		if err := secretfile.RefuseTree(*keyFile); err != nil {
-			return err
-		}
-		secret, err := secretfile.ReadFile(*keyFile)
+		key, err := signingKey(*keyFile)
 		if err != nil {
 			return err
-		}
-		key, err := signature.LoadSecretKey(strings.TrimSpace(string(secret)))
-		if err != nil {
-			return fmt.Errorf("%s: not a secret key as nix key generate-secret makes it: %w", *keyFile, err)
 		}
 		tree, err := compile.ReadTree(cmd.Context(), src)
 		if err != nil {
@@ -67,22 +68,65 @@ Readers of DIR see the old documents or the new ones, whole.`,
 		if c.Unlocked(src) {
 			return fmt.Errorf("cluster %s: flake.lock is missing or lacks an input, so nothing says which Florete compiled it: %s", c.Name, compile.LockCommand)
 		}
+		if err := publish.NameClosures(c.Documents, *closures); err != nil {
+			return fmt.Errorf("cluster %s: --closure: %w", c.Name, err)
+		}
 		documents, err := publish.Sign(c.Documents, key, time.Now())
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
-		told := fmt.Sprintf("cluster %s, %d hosts, serial %d, signed by %s", c.Name, len(documents), documents.Serial(), key.ToPublicKey().Name)
-		if *to == "" {
-			fmt.Fprintln(cmd.ErrOrStderr(), told)
+		fmt.Fprintf(cmd.ErrOrStderr(), "cluster %s, %d hosts, serial %d, signed by %s\n", c.Name, len(documents), documents.Head().Serial, key.ToPublicKey().Name)
+		switch *out {
+		case "":
+		case "-":
 			return documents.Encode(cmd.OutOrStdout())
+		default:
+			var text bytes.Buffer
+			if err := documents.Encode(&text); err != nil {
+				return err
+			}
+			return replace.File(*out, text.Bytes(), 0o644)
 		}
-		if err := documents.Write(*to); err != nil {
+		t, err := compile.ReadTopology(cmd.Context(), src)
+		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", *to, told)
-		return nil
+		providers, err := reach(t)
+		if err != nil {
+			return err
+		}
+		reports, err := newestReports(cmd.Context(), providers)
+		if err == nil {
+			err = fleet.Absent(t, reports, time.Now())
+		}
+		if err != nil {
+			return err
+		}
+		return published{t, providers}.publish(cmd, documents, 0)
 	}
 	return cmd
+}
+
+// keyFlag adds the flag that names the key which signs documents.
+func keyFlag(cmd *cobra.Command) *string {
+	file := cmd.Flags().String("key", "", "secret signing key `FILE`, in Nix format")
+	cmd.MarkFlagRequired("key")
+	return file
+}
+
+// signingKey reads a key that signs documents.
+func signingKey(file string) (key signature.SecretKey, err error) {
+	if err := secretfile.RefuseTree(file); err != nil {
+		return key, err
+	}
+	secret, err := secretfile.ReadFile(file)
+	if err != nil {
+		return key, err
+	}
+	if key, err = signature.LoadSecretKey(strings.TrimSpace(string(secret))); err != nil {
+		return key, fmt.Errorf("%s: not a secret key as nix key generate-secret makes it: %w", file, err)
+	}
+	return key, nil
 }
 
 // refuseKeys is an error when the tree that is about to be published holds private keys.

@@ -1,9 +1,11 @@
 { base, merge, ... }: {
   after = merge base {
-    providers.oidc.hosts = [
-      "beta"
-      "alpha"
-    ];
-    providers.cert.lifetime = 3600;
+    providers.cert = {
+      hosts = [
+        "beta"
+        "alpha"
+      ];
+      lifetime = 3600;
+    };
   };
 }

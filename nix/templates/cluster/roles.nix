@@ -1,6 +1,6 @@
 {
-  # Every host has this one.
-  node.serviceGroups = [ "control-plane" ];
+  # Every host has this one: what all of them reach.
+  node.services = [ ];
   # Given by hand alone.
   operator.serviceGroups = [
     "control-plane"

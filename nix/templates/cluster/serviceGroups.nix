@@ -1,5 +1,5 @@
 {
-  # What every host may reach, and what operators may besides.
+  # Who reaches them reads at providers.config, and publishes there.
   control-plane = [ ];
   control-plane-write = [ ];
 }

@@ -19,7 +19,7 @@ import (
 func TestAuditFilters(t *testing.T) {
 	dir := t.TempDir()
 	settings := filepath.Join(dir, "provider.hujson")
-	if err := os.WriteFile(settings, []byte(`{"policy":"policy","state":"."}`), 0o600); err != nil {
+	if err := os.WriteFile(settings, []byte(`{"activation":"activation","state":"."}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	audits := map[string]*server.Audit{}
@@ -51,15 +51,24 @@ func TestAuditFilters(t *testing.T) {
 		write(2*time.Hour, "spiffe://demo.flor/node/old", "config", "before", nil)
 	}
 	for flags, want := range map[string]string{
-		"--since 30m":                            "second third",
+		"--after 30m":                            "second third",
 		"--caller node/ursula":                   "first second",
 		"--caller spiffe://demo.flor/node/old x": "", // too many arguments
 		"--caller ursula --kind cert":            "first",
 		"--kind cert":                            "first third",
 		"--outcome denied":                       "second",
 		"--outcome denied --json":                "second",
-		"--since 30m --kind cert --json":         "third",
+		"--after 30m --kind cert --json":         "third",
 		"--outcome invalid":                      "",
+		"--before 30m --kind cert":               "first",
+		"--after 90m --before 30m":               "first",
+		"--limit 2":                              "second third",
+		"--limit 2 --caller node/ursula":         "first second",
+		"--limit 1 --before 30s --json":          "second",
+		"--limit 2 --after 90m":                  "first second",
+		"--limit 9 --after 90m":                  "first second third",
+		"--after 2020-01-01T00:00:00Z --limit 1": "before",
+		"--before 2020-01-01T00:00:00.5Z":        "",
 	} {
 		out, err := exec.Command("flor-provider", append([]string{"audit", "--settings", settings}, strings.Fields(flags)...)...).Output()
 		var got []string

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 )
 
-// warnOfEnds logs once a day, until ctx ends, what a person has to sign anew soon: the
-// issuing certificate and the roots of the policy.
+// warnOfEnds logs once a day, until ctx ends, what a person has to sign anew: the issuing
+// certificate, whose request lies ready, and the roots of the policy.
 func (p *process) warnOfEnds(ctx context.Context) {
 	tick := time.NewTicker(24 * time.Hour)
 	defer tick.Stop()
@@ -27,8 +28,12 @@ func (p *process) logEnds(now time.Time) {
 	day := func(t time.Time) string { return t.Format(time.DateOnly) }
 	policy := p.policies.Current()
 	if s, ok := p.Section.(*cert.Settings); ok {
-		if a, err := s.Authority(p.dir()); err == nil && florete.EndsSoon(a.Certificate, now) {
-			p.log.Warn("the issuing certificate ends soon", "on", day(a.Certificate.NotAfter), "run", p.sign())
+		if a, err := s.Authority(p.dir()); err == nil && florete.IssuerEnds(a.Certificate, now) {
+			// It may have been lost since the process was started.
+			if err := ca.Request(policy.TrustDomain, cert.IssuingKey(p.dir()), p.csr()); err != nil {
+				p.log.Error("no request for the next issuing certificate", "error", err)
+			}
+			p.log.Warn("the issuing certificate is to be signed anew: half of its life is over", "ends", day(a.Certificate.NotAfter), "run", p.sign())
 		}
 	}
 	roots, err := florete.NewRoots(policy.TrustDomain, policy.Trust.Roots)
@@ -36,7 +41,7 @@ func (p *process) logEnds(now time.Time) {
 		return // no such policy comes into force
 	}
 	for _, c := range roots.Certificates() {
-		if florete.EndsSoon(c, now) {
+		if florete.RootEnds(c, now) {
 			p.log.Warn("a root certificate ends soon", "on", day(c.NotAfter), "name", c.Subject.CommonName, "run", "florctl ca init")
 		}
 	}

@@ -46,14 +46,18 @@ func TestEnds(t *testing.T) {
 		want []string
 	}{
 		{0, nil},
-		{ca.IssuingLifetime - 31*day, nil},
-		{ca.IssuingLifetime - 29*day, []string{"the issuing certificate ends soon", "run", "ssh drhorrible cat "}},
-		{ca.RootLifetime - 29*day, []string{"the issuing certificate ends soon", "a root certificate ends soon", "florctl ca init"}},
+		{ca.IssuingLifetime/2 - day, nil},
+		{ca.IssuingLifetime/2 + day, []string{"the issuing certificate is to be signed anew", "run", "ssh drhorrible cat "}},
+		{ca.RootLifetime - 29*day, []string{"the issuing certificate is to be signed anew", "a root certificate ends soon", "florctl ca init"}},
 	} {
 		log.Reset()
+		must(os.RemoveAll(p.csr()))
 		p.logEnds(time.Now().Add(c.in))
 		if c.want == nil && log.Len() > 0 {
 			t.Errorf("in %s: %s", c.in, &log)
+		}
+		if _, err := os.Stat(p.csr()); (err == nil) != (c.want != nil) {
+			t.Errorf("in %s: the request for the next certificate: %v", c.in, err)
 		}
 		for _, want := range c.want {
 			if !strings.Contains(log.String(), want) {

@@ -33,13 +33,13 @@ func TestDelivered(t *testing.T) {
 	if err := policy(dir, []string{"config"}); err != nil {
 		t.Fatal(err)
 	}
-	d, err := florete.Read(filepath.Join(dir, "policy"), florete.DocPolicy)
+	d, err := florete.Read(florete.Current(filepath.Join(dir, "activation", "documents")), florete.DocPolicy)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := d.Policy()
 	self := p.Provider["config"]
-	need := filepath.Join(dir, "needs", "cert-service-florete-provider-config")
+	need := filepath.Join(dir, "activation", "needs", "cert-service-florete-provider-config")
 	by := &kit.CA{Root: r, Issuing: r}
 	by.Deliver(need, kit.ID("service/outline"), time.Hour)
 
@@ -48,8 +48,8 @@ func TestDelivered(t *testing.T) {
 	ended := make(chan error)
 	go func() {
 		ended <- (&process{Settings: &settings.Settings{
-			Common:  settings.Common{Policy: filepath.Join(dir, "policy"), State: filepath.Join(dir, "state"), Needs: filepath.Dir(need)},
-			Section: &config.Settings{Artifacts: filepath.Join(dir, "published")},
+			Common:  settings.Common{State: filepath.Join(dir, "state"), Activation: florete.Layout(filepath.Join(dir, "activation"))},
+			Section: &config.Settings{},
 		}, kind: "config", log: slog.New(slog.NewTextHandler(&log, nil))}).serve(ctx)
 	}()
 	log.wait(t, "certificate is of spiffe://demo.flor/service/outline, want spiffe://demo.flor/service/drhorrible/florete-provider-config")

@@ -6,13 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/settings"
 )
 
-// importCmd puts the documents where this provider serves them from. It may run beside
-// the provider.
+// importCmd makes the documents of a cluster those that this provider serves. It may run
+// beside the provider.
 func importCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
@@ -21,26 +22,27 @@ func importCmd(t *target) *cobra.Command {
 from now on. What is not signed by a key that this provider's policy pins, or is older
 than what it serves, is refused.`,
 	}
-	return t.withSettings(config.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
+	return t.withArchive(cmd, func(cmd *cobra.Command, s *settings.Settings, a archive.Archive) error {
 		policy, err := readPolicy(s)
 		if err != nil {
 			return err
 		}
-		tree, err := publish.Decode(cmd.InOrStdin(), policy.Trust.SigningKeys)
+		r, err := publish.NewReader(cmd.InOrStdin())
 		if err != nil {
 			return fmt.Errorf("standard input: %w", err)
 		}
-		path := s.Section.(*config.Settings).Artifacts
-		if err := tree.Write(path); err != nil {
-			return err
+		keep := s.Section.(*config.Settings).Versions()
+		v, changed, err := a.Import(cmd.Context(), r, archive.Terms{Keys: policy.Trust.SigningKeys, Keep: keep})
+		if err != nil {
+			return fmt.Errorf("standard input: %w", err)
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %d hosts, serial %d\n", path, len(tree), tree.Serial())
+		fmt.Fprintln(cmd.OutOrStdout(), archive.Report(v, changed))
 		return nil
 	})
 }
 
-// readPolicy reads the policy that was deployed here.
+// readPolicy reads the policy in force.
 func readPolicy(s *settings.Settings) (florete.Policy, error) {
-	doc, err := florete.Read(s.Policy, florete.DocPolicy)
-	return doc.Policy(), err
+	doc, err := florete.Read(s.Policy(), florete.DocPolicy)
+	return doc.Policy(), notInForce(err)
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -18,7 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the stories in testdata/script. What florctl does there are
-// commands of the script: root, sign, policy.
+// commands of the script: root, sign, policy, publish.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:   "testdata/script",
@@ -27,7 +30,10 @@ func TestScripts(t *testing.T) {
 			"root":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(root(ts.Getenv("WORK"))) },
 			"sign":   func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(sign(ts.Getenv("WORK"), args...)) },
 			"policy": func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(policy(ts.Getenv("WORK"), args)) },
-			"ready":  heard,
+			"publish": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(published(ts.Getenv("WORK"), args[0], args[1:]))
+			},
+			"ready": heard,
 			"deliver": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(deliverKind(ts.Getenv("WORK"), args[0]))
 			},
@@ -42,9 +48,25 @@ func deliverKind(dir, kind string) error {
 		return err
 	}
 	service := florete.ProviderService(kind)
-	(&kit.CA{Root: r, Issuing: r}).Deliver(filepath.Join(dir, "needs", "cert-service-"+service), kit.ID("service/drhorrible/"+service), time.Hour)
+	(&kit.CA{Root: r, Issuing: r}).Deliver(filepath.Join(dir, "activation", "needs", "cert-service-"+service), kit.ID("service/drhorrible/"+service), time.Hour)
 	return nil
 }
+
+// published writes published.json: documents of hosts, signed by the key that policies pin.
+func published(dir, serial string, hosts []string) error {
+	n, err := strconv.ParseInt(serial, 10, 64)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(dir, "published.json"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(providertest.Tree(signing, n, "", hosts...).Encode(f), f.Close())
+}
+
+// signing signs the documents of scripts.
+var signing = kit.SigningKey("demo-1")
 
 // root makes the root of the trust domain in dir.
 func root(dir string) error {

@@ -19,7 +19,7 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 	}
 	p := florete.Policy{
 		Cluster: "demo", Host: "drhorrible", TrustDomain: kit.Domain,
-		Trust:    florete.Trust{Roots: []string{string(crt)}},
+		Trust:    florete.Trust{Roots: []string{string(crt)}, SigningKeys: []string{signing.ToPublicKey().String()}},
 		Provider: map[string]florete.Listening{},
 		Kinds:    map[string]json.RawMessage{},
 	}
@@ -41,7 +41,7 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 	return p, nil
 }
 
-// policy writes the policy of the script's provider, on a port that is free.
+// policy puts in force the policy of the script's provider, on a port that is free.
 func policy(dir string, kinds []string) error {
 	address, err := freeAddress()
 	if err != nil {
@@ -51,8 +51,13 @@ func policy(dir string, kinds []string) error {
 	if err != nil {
 		return err
 	}
-	kit.Write(filepath.Join(dir, "policy"), kit.Document(1000, p))
+	enforce(dir, p)
 	return nil
+}
+
+// enforce puts a policy in force, as activation does.
+func enforce(dir string, p florete.Policy) {
+	kit.Swap(florete.Current(florete.Layout(filepath.Join(dir, "activation")).Documents()), kit.Document(1000, p).Files())
 }
 
 func freeAddress() (string, error) {

@@ -6,10 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
-	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // reportsCmd prints the last report of each host. It may run beside the provider.
@@ -18,15 +17,10 @@ func reportsCmd(t *target) *cobra.Command {
 		Use:   "reports",
 		Short: "Print what hosts reported of themselves last, as JSON by host",
 	}
-	return t.withSettings(config.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
-		db, err := sqlite.Open(storePath(s.Dir(config.Name)), sqlite.Options{})
-		if err != nil {
-			return err
-		}
-		defer db.Close()
+	return t.withArchive(cmd, func(cmd *cobra.Command, _ *settings.Settings, a archive.Archive) error {
 		all := map[string]json.RawMessage{}
 		for after := ""; ; {
-			entries, err := db.Page(cmd.Context(), server.ReportPrefix, after, auditPage)
+			entries, err := a.Page(cmd.Context(), server.ReportPrefix, after, auditPage)
 			if err != nil {
 				return err
 			}

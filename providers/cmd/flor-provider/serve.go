@@ -71,25 +71,14 @@ func (p *process) serve(ctx context.Context) error {
 	if err := p.key.Bind(ctx, db); err != nil {
 		return err
 	}
-	if p.policies, err = server.OpenPolicies(p.Policy, p.kind, p.log); err != nil {
-		return err
-	}
-	err = p.prepare(ctx)
+	srv, err := p.prepare(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	kind, certificate := p.provider()
-	srv, err := server.New(server.Config{
-		Policies: p.policies, Kind: kind, Store: db, Key: p.key, Certificate: certificate, Logger: p.log,
-		Audit: p.audit, Ready: func() { ready("serving") },
-	})
-	if err != nil {
-		return err
-	}
-	if _, err := certificate(); err != nil {
+	if _, err := srv.Certificate(); err != nil {
 		return err
 	}
 	self := p.policies.Self()
@@ -118,17 +107,42 @@ func ready(status string) {
 	daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+status)
 }
 
-// prepare waits until the process has what it presents itself with.
-func (p *process) prepare(ctx context.Context) error {
-	if s, ok := p.Section.(*cert.Settings); ok {
-		return p.issuing(ctx, s)
+// prepare waits until there is a policy that the process can answer by, and it has what it
+// presents itself with.
+func (p *process) prepare(ctx context.Context) (srv *server.Server, err error) {
+	if err := p.wait(ctx, "the policy", p.openPolicies); err != nil {
+		return nil, err
 	}
-	return p.delivered(ctx)
+	if s, ok := p.Section.(*cert.Settings); ok {
+		err = p.issuing(ctx, s)
+	} else {
+		err = p.delivered(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = p.wait(ctx, "a policy that it can serve", func() (err error) {
+		if err := p.openPolicies(); err != nil { // the newest
+			return err
+		}
+		srv, err = p.server()
+		return err
+	})
+	return srv, err
+}
+
+// server answers by the policies that were opened last.
+func (p *process) server() (*server.Server, error) {
+	kind, certificate := p.provider()
+	return server.New(server.Config{
+		Policies: p.policies, Kind: kind, Store: p.store, Key: p.key, Certificate: certificate, Logger: p.log,
+		Audit: p.audit, Retention: p.Retention, Ready: func() { ready("serving") },
+	})
 }
 
 // provider is the kind, and where the process's own SVID is.
 func (p *process) provider() (server.Kind, func() (*tls.Certificate, error)) {
-	kind := p.Section.Kind(server.Process{Dir: p.dir(), Store: p.store, Key: p.key, Policies: p.policies, Audit: p.audit, Logger: p.log})
+	kind := p.Section.Kind(server.Process{Instance: p.instance, Dir: p.dir(), Store: p.store, Key: p.key, Policies: p.policies, Audit: p.audit, Logger: p.log})
 	if issuer, ok := kind.(*cert.Issuer); ok {
 		return kind, issuer.Certificate
 	}

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -13,6 +15,23 @@ import (
 	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/server"
 )
+
+// openPolicies opens the policy in force, which is the closure's or the network's.
+func (p *process) openPolicies() error {
+	policies, err := server.OpenPolicies(p.Policy(), p.kind, p.log)
+	if err == nil {
+		p.policies = policies
+	}
+	return notInForce(err)
+}
+
+// notInForce is the error of reading a policy, with the remedy where there is none.
+func notInForce(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: flor activate puts it in force", err)
+	}
+	return err
+}
 
 // issuing makes the issuing key and its certificate request, and waits until a
 // person has signed that.
@@ -45,7 +64,7 @@ func (p *process) trusted(s *cert.Settings) error {
 	if cert.Trusted(a, p.policies.Current()) == nil {
 		return nil
 	}
-	if p.policies, err = server.OpenPolicies(p.Policy, p.kind, p.log); err != nil {
+	if err := p.openPolicies(); err != nil {
 		return err
 	}
 	return cert.Trusted(a, p.policies.Current())

@@ -159,6 +159,25 @@ func (p paged) Page(ctx context.Context, prefix, after string, most int) ([]stor
 	return p.Store.Page(ctx, prefix, after, most)
 }
 
+// Refresh tokens that Dex refuses for their age are gone.
+func TestExpireRefresh(t *testing.T) {
+	_, s := open(t)
+	day := func(n int) time.Time { return time.Unix(1_784_011_430, 0).AddDate(0, 0, n).UTC() }
+	for _, r := range []storage.RefreshToken{
+		{ID: "used", CreatedAt: day(0), LastUsed: day(29)}, {ID: "idle", CreatedAt: day(0), LastUsed: day(1)}, {ID: "old", CreatedAt: day(-70), LastUsed: day(29)},
+	} {
+		if err := s.CreateRefresh(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ExpireRefresh(t.Context(), day(2), day(-60)); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := s.ListRefreshTokens(t.Context()); err != nil || len(left) != 1 || left[0].ID != "used" {
+		t.Errorf("left %+v, %v", left, err)
+	}
+}
+
 // However many records there are, and of whatever length, few are in memory at a time.
 func TestCollectsInPages(t *testing.T) {
 	db, _ := open(t)

@@ -27,6 +27,13 @@ func (s *Store) GarbageCollect(ctx context.Context, now time.Time) (r storage.GC
 	return r, err
 }
 
+// ExpireRefresh deletes refresh tokens that were used last before idle, or made before
+// ends: Dex refuses them, and keeps them for ever. One that is used right now is as old.
+func (s *Store) ExpireRefresh(ctx context.Context, idle, ends time.Time) error {
+	_, err := expire(ctx, s, refreshTokens, func(v storage.RefreshToken) bool { return v.LastUsed.Before(idle) || v.CreatedAt.Before(ends) })
+	return err
+}
+
 // expire deletes without conditions: no update moves an expiry, and a record
 // that is gone already needs nothing.
 func expire[T any](ctx context.Context, s *Store, t table[T], expired func(T) bool) (n int64, err error) {

@@ -36,8 +36,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, int64, 
 	if err := tx.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'revision'").Scan(&revision); err != nil {
 		return nil, 0, err
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT key, value, created, modified FROM kv WHERE key >= ? AND "+below+" AND "+live+" ORDER BY key",
-		[]byte(prefix), end(prefix), end(prefix), time.Now().UnixMilli())
+	query, args := within([]byte(prefix), prefix)
+	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -52,8 +52,8 @@ func (s *Store) Page(ctx context.Context, prefix, after string, most int) ([]sto
 	if after >= prefix {
 		from = after + "\x00"
 	}
-	rows, err := s.read.QueryContext(ctx, "SELECT key, value, created, modified FROM kv WHERE key >= ? AND "+below+" AND "+live+" ORDER BY key LIMIT ?",
-		[]byte(from), end(prefix), end(prefix), time.Now().UnixMilli(), most)
+	query, args := within([]byte(from), prefix)
+	rows, err := s.read.QueryContext(ctx, query+" LIMIT ?", append(args, most)...)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +62,15 @@ func (s *Store) Page(ctx context.Context, prefix, after string, most int) ([]sto
 	})
 }
 
-// below holds for keys before the end of a range, which is null when there is none.
-const below = "(? IS NULL OR key < ?)"
+// within selects the keys from one on that start with prefix. Both bounds are ones that
+// SQLite seeks by: what comes after them costs nothing.
+func within(from []byte, prefix string) (query string, args []any) {
+	query, args = "SELECT key, value, created, modified FROM kv WHERE key >= ?", []any{from}
+	if to := end(prefix); to != nil {
+		query, args = query+" AND key < ?", append(args, to)
+	}
+	return query + " AND " + live + " ORDER BY key", append(args, time.Now().UnixMilli())
+}
 
 // end is the first key after all that start with prefix, nil when there is none.
 func end(prefix string) []byte {

@@ -7,14 +7,34 @@ import (
 	"testing"
 )
 
+// What a prefix costs does not grow with what comes after it.
+func TestPrefixIsARange(t *testing.T) {
+	for prefix, want := range map[string]string{"audit/": "(key>? AND key<?)", "\xff": "(key>?)"} {
+		query, args := within([]byte(prefix), prefix)
+		if plan := explain(t, query, args...); len(plan) == 0 || !strings.Contains(plan[0], want) {
+			t.Errorf("prefix %q: %q, want %s", prefix, plan, want)
+		}
+	}
+}
+
 // What each change costs does not grow with the store, which keeps the audit log.
 func TestExpiryReadsNoWholeTable(t *testing.T) {
+	for _, step := range explain(t, attached("expires <= ?"), 0) {
+		if strings.HasPrefix(step, "SCAN") {
+			t.Errorf("reads a whole table: %q", step)
+		}
+	}
+}
+
+// explain is SQLite's plan of a query.
+func explain(t *testing.T, query string, args ...any) []string {
+	t.Helper()
 	s, err := Open(filepath.Join(t.TempDir(), "state.db"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rows, err := s.read.Query("EXPLAIN QUERY PLAN "+attached("expires <= ?"), 0)
+	rows, err := s.read.Query("EXPLAIN QUERY PLAN "+query, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,9 +45,5 @@ func TestExpiryReadsNoWholeTable(t *testing.T) {
 	if err != nil || len(plan) == 0 {
 		t.Fatalf("plan %q, %v", plan, err)
 	}
-	for _, step := range plan {
-		if strings.HasPrefix(step, "SCAN") {
-			t.Errorf("reads a whole table: %q", plan)
-		}
-	}
+	return plan
 }

@@ -20,7 +20,8 @@ import (
 
 // Options of a store; the zero value is useful.
 type Options struct {
-	// Keep is how many revisions Watch can go back; zero for 10000.
+	// Keep is how many revisions Watch can go back; zero for 100. Their changes take as
+	// much room again as the values that they set.
 	Keep int64
 }
 
@@ -44,7 +45,7 @@ var _ store.Store = (*Store)(nil)
 // upgraded in one transaction; a newer one is refused.
 func Open(path string, o Options) (*Store, error) {
 	if o.Keep == 0 {
-		o.Keep = 10_000
+		o.Keep = 100
 	}
 	// The file holds what others must not read, and SQLite gives its companions
 	// the same mode.

@@ -65,7 +65,7 @@ func (s *Store) changes(ctx context.Context, prefix string, at *cursor) ([]store
 		return nil, fmt.Errorf("revision %d, kept from %d: %w", at.revision-1, compacted, store.ErrCompacted)
 	}
 	rows, err := tx.QueryContext(ctx, `SELECT revision, step, key, value, value IS NULL, created FROM events
-		WHERE (revision, step) > (?, ?) AND key >= ? AND `+below+` ORDER BY revision, step LIMIT ?`,
+		WHERE (revision, step) > (?, ?) AND key >= ? AND (? IS NULL OR key < ?) ORDER BY revision, step LIMIT ?`,
 		at.revision, at.step, []byte(prefix), end(prefix), end(prefix), batch)
 	if err != nil {
 		return nil, err

@@ -7,13 +7,16 @@ import (
 	"syscall"
 )
 
-// arrive deploys every host while its provider is down, then lets the provider
-// come up with an older policy, then gives it the right one.
+// arrive deploys every host while its provider is down, that of the provider in the
+// revision before. The provider comes up, and has the right policy from what is published.
 func (s *demo) arrive(ctx context.Context) error {
 	s.heading("five hosts activate; the provider is down")
 	for _, name := range hostNames {
-		h := s.hosts[name]
-		if err := h.Deploy(s.Path("newer", name)); err != nil {
+		h, revision := s.hosts[name], "newer"
+		if name == forge {
+			revision = "older"
+		}
+		if err := h.Deploy(s.Path(revision, name)); err != nil {
 			return err
 		}
 		if err := h.Activate(); err != nil {
@@ -39,13 +42,10 @@ func (s *demo) arrive(ctx context.Context) error {
 
 	s.heading("the provider comes up with the policy of the revision before, which has no %s", newcomer)
 	forge := s.hosts[forge]
-	if err := s.publish("newer"); err != nil {
-		return err
-	}
-	if err := forge.Deploy(s.Path("older", forge.Name)); err != nil {
-		return err
-	}
 	if err := forge.Provide(kinds...); err != nil {
+		return err
+	}
+	if err := s.publish(ctx, "older"); err != nil {
 		return err
 	}
 	behind := func() bool {
@@ -60,8 +60,15 @@ func (s *demo) arrive(ctx context.Context) error {
 	all, _ := s.hosts[newcomer].Needs()
 	s.held(&s.laws, "a host ahead of its provider waits", true, all["cert-node"].Error.Message)
 
-	s.heading("the provider is given the policy of the new revision; nobody touches a host")
-	if err := forge.Deploy(s.Path("newer", forge.Name)); err != nil {
+	s.heading("the new revision is published, and the provider's host fetches it; nobody deploys one")
+	if err := s.publish(ctx, "newer"); err != nil {
+		return err
+	}
+	err = s.until(ctx, "the provider's host having fetched it", func() bool { return s.refetch(ctx, forge.Name) == nil })
+	if err != nil {
+		return err
+	}
+	if err := forge.Activate(); err != nil {
 		return err
 	}
 	done := func() bool {

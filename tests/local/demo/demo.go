@@ -5,10 +5,16 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -118,13 +124,34 @@ func (s *demo) stopAll() {
 }
 
 // publish makes a revision what the config provider serves.
-func (s *demo) publish(name string) error {
-	tmp := s.Path("published.new")
-	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
+func (s *demo) publish(ctx context.Context, name string) error {
+	return s.Publish(ctx, s.hosts[forge], name)
+}
+
+// breakIn has the config provider serve what its own import refuses, while do runs: who
+// broke into it has put a store of their own in the place of its.
+func (s *demo) breakIn(ctx context.Context, stream io.Reader, keys []string, do func() error) error {
+	h, part := s.hosts[forge], local.ProviderPart(config.Name)
+	dir := filepath.Join(h.Dir, "provider", config.Name)
+	replaced := func(from, to string) error {
+		return errors.Join(h.Stop(part, syscall.SIGTERM), os.Rename(from, to))
+	}
+	if err := replaced(dir, dir+".kept"); err != nil {
 		return err
 	}
-	if err := os.Symlink(s.Path("published-"+name), tmp); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	return os.Rename(tmp, s.Path("published"))
+	db, err := sqlite.Open(filepath.Join(dir, "state.db"), sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	r, err := publish.NewReader(stream)
+	if err == nil {
+		_, _, err = archive.Archive{Store: db}.Import(ctx, r, archive.Terms{Keys: keys, Keep: 1})
+	}
+	if err := errors.Join(err, db.Close(), h.Provide(config.Name), do(), replaced(dir, dir+".evil"), os.RemoveAll(dir+".evil")); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(dir+".kept", dir), h.Provide(config.Name))
 }

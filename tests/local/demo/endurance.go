@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -156,14 +158,22 @@ func (s *demo) rollBack(ctx context.Context) error {
 		return err
 	}
 	s.reaches(ctx, "alice to outline again", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
-	if err := s.publish("older"); err != nil {
+	older, err := os.Open(s.Signed("older"))
+	if err != nil {
 		return err
 	}
-	s.refused("the older document over the network", s.refetch(ctx, h.Name), "older")
+	defer older.Close()
+	err = s.breakIn(ctx, older, s.hosts[forge].Manifest.Trust.SigningKeys, func() error {
+		return s.until(ctx, "the older document being refused", func() bool {
+			refusal = s.refetch(ctx, h.Name)
+			return refusal != nil && !strings.Contains(refusal.Error(), api.CodeUnavailable)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	s.refused("the older document over the network", refusal, "older")
 	s.reaches(ctx, "alice to outline after that", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
-	if err := s.publish("newer"); err != nil {
-		return err
-	}
 	if err := s.refetch(ctx, h.Name); err != nil {
 		return fmt.Errorf("the newest documents once more: %w", err)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -146,17 +145,15 @@ func (s *demo) issuer(ctx context.Context) error {
 	if err := s.putPassword("swordfish"); err != nil {
 		return err
 	}
-	settings := fmt.Sprintf(`{
-  // What this provider may answer is compiled from the flake.
-  "policy": %q,
+	const settings = `{
+  // What this provider may answer is compiled from the flake, and in force there.
+  "activation": "state",
   "state": "provider",
-  "needs": "state/needs",
   "cert": {"issuingCertificate": "issuing.crt"},
   "oidc": {"listen": "127.0.0.1:5556", "users": "users.hujson"},
-  "config": {"artifacts": %q},
   "file": {"dir": "files"},
 }
-`, h.Closure(), s.Path("published"))
+`
 	if err := os.WriteFile(filepath.Join(h.Dir, "provider.hujson"), []byte(settings), 0o600); err != nil {
 		return err
 	}

@@ -15,10 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -197,34 +199,54 @@ func (s *demo) replay(ctx context.Context) error {
 }
 
 // tamper lets a config provider that was broken into serve a manifest with another
-// role: digest and all, but the signature is the old one.
+// role, digest and all, which a key of the attacker's signed.
 func (s *demo) tamper(ctx context.Context) error {
-	if err := os.CopyFS(s.Path("published-tampered"), os.DirFS(s.Path("published-newer"))); err != nil {
-		return err
-	}
-	dir := s.Path("published-tampered", "raishan")
-	d, err := florete.Read(dir, florete.DocManifest)
+	mallory, _, err := signature.GenerateKeypair("demo-1", nil)
 	if err != nil {
 		return err
 	}
-	envelope, body, signature := d.Bytes()
+	documents := map[string][]florete.Document{}
+	for _, host := range hostNames {
+		d, err := florete.Read(s.Path("newer", host), florete.DocManifest)
+		if err != nil {
+			return err
+		}
+		if host == "raishan" {
+			if d, err = promoted(d); err != nil {
+				return err
+			}
+		}
+		documents[host] = []florete.Document{d}
+	}
+	tree, err := publish.Sign(documents, mallory, time.Now())
+	if err != nil {
+		return err
+	}
+	var stream bytes.Buffer
+	if err := tree.Encode(&stream); err != nil {
+		return err
+	}
+	var refusal error
+	err = s.breakIn(ctx, &stream, []string{mallory.ToPublicKey().String()}, func() error {
+		return s.until(ctx, "the tampered document being refused", func() bool {
+			refusal = s.refetch(ctx, "raishan")
+			return refusal != nil && !strings.Contains(refusal.Error(), api.CodeUnavailable)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	s.refused("a tampered document", refusal, "tampered")
+	return s.until(ctx, "the documents of raishan", func() bool { return s.refetch(ctx, "raishan") == nil })
+}
+
+// promoted is the manifest of raishan with the role of an operator.
+func promoted(d florete.Document) (florete.Document, error) {
+	envelope, body, _ := d.Bytes()
 	evil := bytes.Replace(body, []byte(`"roles":["beacon"`), []byte(`"roles":["operator"`), 1)
 	if bytes.Equal(evil, body) {
-		return errors.New("the manifest of raishan has no role to change")
+		return d, errors.New("the manifest of raishan has no role to change")
 	}
 	envelope = bytes.Replace(envelope, []byte(florete.Digest(body)), []byte(florete.Digest(evil)), 1)
-	if d, err = florete.Open(envelope, evil, signature); err != nil {
-		return err
-	}
-	if err := d.Write(dir); err != nil {
-		return err
-	}
-	if err := s.publish("tampered"); err != nil {
-		return err
-	}
-	s.refused("a tampered document", s.refetch(ctx, "raishan"), "tampered")
-	if err := s.publish("newer"); err != nil {
-		return err
-	}
-	return s.refetch(ctx, "raishan")
+	return florete.Open(envelope, evil, "")
 }

@@ -58,13 +58,14 @@ func (s *demo) rotate(ctx context.Context) error {
 		return err
 	}
 	notified := s.notified("wiki.service")
-	if err := s.publish("rotated"); err != nil {
+	if err := s.publish(ctx, "rotated"); err != nil {
 		return err
 	}
-	for _, name := range []string{forge, "ursula"} {
-		if err := s.hosts[name].Deploy(s.Path("rotated", name)); err != nil {
-			return err
-		}
+	if err := s.refetch(ctx, forge); err != nil {
+		return err
+	}
+	if err := s.hosts["ursula"].Deploy(s.Path("rotated", "ursula")); err != nil {
+		return err
 	}
 	if err := s.hosts["ursula"].Activate(); err != nil {
 		return err

@@ -49,6 +49,11 @@ merge base {
     upstream = "8080";
     user = "wiki js";
     roles = { };
+    limits = {
+      connections = "many";
+      opensPerSecond = 0;
+      bytesPerSecond = 999;
+    };
     sso = {
       mode = "oidc";
       restart = "wiki";

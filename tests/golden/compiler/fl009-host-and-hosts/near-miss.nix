@@ -7,11 +7,31 @@ merge base {
         "alpha"
         "beta"
       ];
+      protocol = "http";
+      identity = "http";
+    };
+    dns = {
+      host = "beta";
+      port = 53;
+      protocol = "udp";
+      identity = "none";
+    };
+    chat = {
+      host = "beta";
+      port = 9;
+      protocol = "http";
+      identity = "proxy-v2";
     };
     cache = {
       replicas = 1;
       port = 6;
       placement.strategy = "balanced";
+    };
+    cron = {
+      host = "beta";
+      port = 10;
+      visibility = "host";
+      limits = { };
     };
     shell = {
       replicas = "all";
@@ -32,6 +52,8 @@ merge base {
   };
   hosts.beta.capabilities = [ "ingress" ];
   roles.reader.services = [
+    "chat"
+    "dns"
     "wiki"
     "docs"
   ];

@@ -1,6 +1,21 @@
 { base, merge, ... }:
 merge base {
-  services.wiki.hosts = [ "alpha" ];
+  services.wiki = {
+    hosts = [ "alpha" ];
+    identity = "http";
+  };
+  services.dns = {
+    host = "beta";
+    port = 53;
+    protocol = "udp";
+    identity = "proxy-v2";
+  };
+  services.clock = {
+    host = "beta";
+    port = 123;
+    protocol = "udp";
+    identity = "http";
+  };
   services.blog = {
     host = "alpha";
     replicas = 2;
@@ -24,6 +39,8 @@ merge base {
   };
   hosts.beta.capabilities = [ "ingress" ];
   roles.reader.services = [
+    "clock"
+    "dns"
     "wiki"
     "mail"
     "docs"
@@ -42,6 +59,12 @@ merge base {
     host = "alpha";
     port = 8;
     sso.restart = "sign.service";
+  };
+  services.cron = {
+    host = "alpha";
+    port = 10;
+    visibility = "host";
+    limits.connections = 10;
   };
   providers.config = {
     hosts = [ "alpha" ];

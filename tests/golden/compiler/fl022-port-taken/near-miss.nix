@@ -21,6 +21,7 @@ merge base {
     port = 4611;
     protocol = "udp";
   };
+  hosts.beta.transport = "quic";
   services.apis = {
     host = "beta";
     port = 4610;

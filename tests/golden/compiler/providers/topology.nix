@@ -14,6 +14,7 @@ merge base {
   services.wiki.sso = {
     mode = "oidc";
     redirectURIs = [ "https://wiki.example.org/" ];
+    rotate = 90;
   };
   providers = {
     cert = {
@@ -28,10 +29,7 @@ merge base {
       interval = 60;
     };
     oidc = {
-      hosts = [
-        "gamma"
-        "alpha"
-      ];
+      hosts = [ "gamma" ];
       issuer = "https://auth.example.org";
     };
   };

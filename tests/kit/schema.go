@@ -1,4 +1,4 @@
-package compile
+package kit
 
 import (
 	"fmt"
@@ -8,43 +8,49 @@ import (
 	"strings"
 )
 
-// validator knows the keywords that our schemas use and refuses all others.
-type validator struct{ all map[string]schema }
+// Validator holds values to JSON schemas: those of files, by name. It knows the keywords that our schemas use and refuses all others.
+type Validator struct{ All map[string]Schema }
 
-// place is a schema and the file it stands in.
-type place struct {
-	file string
-	s    schema
+// Schema is one as JSON has it.
+type Schema = map[string]any
+
+// Place is a schema and the file it stands in.
+type Place struct {
+	File   string
+	Schema Schema
 }
 
-func (p place) child(key string) place {
-	s, _ := p.s[key].(schema)
-	return place{p.file, s}
+// Child is what it has for a keyword.
+func (p Place) Child(key string) Place {
+	s, _ := p.Schema[key].(Schema)
+	return Place{p.File, s}
 }
 
-func (v validator) follow(p place) place {
+// Follow is where a $ref leads.
+func (v Validator) Follow(p Place) Place {
 	for {
-		ref, ok := p.s["$ref"].(string)
+		ref, ok := p.Schema["$ref"].(string)
 		if !ok {
 			return p
 		}
 		file, path, _ := strings.Cut(ref, "#/")
 		if file != "" {
-			p.file = strings.TrimSuffix(file, ".schema.json")
+			p.File = strings.TrimSuffix(file, ".schema.json")
 		}
-		p.s = v.all[p.file]
+		p.Schema = v.All[p.File]
 		for key := range strings.SplitSeq(path, "/") {
-			p = p.child(key)
+			p = p.Child(key)
 		}
-		if p.s == nil {
+		if p.Schema == nil {
 			panic("dangling $ref " + ref)
 		}
 	}
 }
 
-func (v validator) check(p place, value any) error {
-	p = v.follow(p)
-	for keyword, arg := range p.s {
+// Check is an error unless the value fits.
+func (v Validator) Check(p Place, value any) error {
+	p = v.Follow(p)
+	for keyword, arg := range p.Schema {
 		if err := v.keyword(p, keyword, arg, value); err != nil {
 			return err
 		}
@@ -52,14 +58,14 @@ func (v validator) check(p place, value any) error {
 	return nil
 }
 
-func (v validator) keyword(p place, keyword string, arg, value any) error {
-	object, _ := value.(schema)
+func (v Validator) keyword(p Place, keyword string, arg, value any) error {
+	object, _ := value.(Schema)
 	array, _ := value.([]any)
 	text, _ := value.(string)
 	number, _ := value.(float64)
 	ok := true
 	switch keyword {
-	case "$schema", "$defs", "title", "description":
+	case "$schema", "$defs", "title", "description", "since", "format":
 	case "type":
 		ok = arg == typeName(value)
 	case "const":
@@ -75,34 +81,34 @@ func (v validator) keyword(p place, keyword string, arg, value any) error {
 	case "minProperties":
 		ok = len(object) >= int(arg.(float64))
 	case "required":
-		for _, key := range stringList(arg) {
+		for _, key := range Strings(arg) {
 			if _, found := object[key]; !found {
 				return fmt.Errorf("no %s", key)
 			}
 		}
 	case "items":
 		for i, e := range array {
-			if err := v.check(p.child(keyword), e); err != nil {
+			if err := v.Check(p.Child(keyword), e); err != nil {
 				return fmt.Errorf("[%d]: %w", i, err)
 			}
 		}
 	case "properties":
 		for key, e := range object {
-			if c := p.child(keyword).child(key); c.s != nil {
-				if err := v.check(c, e); err != nil {
+			if c := p.Child(keyword).Child(key); c.Schema != nil {
+				if err := v.Check(c, e); err != nil {
 					return fmt.Errorf("%s: %w", key, err)
 				}
 			}
 		}
 	case "additionalProperties":
 		for key, e := range object {
-			if p.child("properties").child(key).s != nil {
+			if p.Child("properties").Child(key).Schema != nil {
 				continue
 			}
 			if arg == false {
 				return fmt.Errorf("unknown attribute %s", key)
 			}
-			if err := v.check(p.child(keyword), e); err != nil {
+			if err := v.Check(p.Child(keyword), e); err != nil {
 				return fmt.Errorf("%s: %w", key, err)
 			}
 		}
@@ -117,12 +123,14 @@ func (v validator) keyword(p place, keyword string, arg, value any) error {
 
 func typeName(v any) string {
 	switch v := v.(type) {
-	case schema:
+	case Schema:
 		return "object"
 	case []any:
 		return "array"
 	case string:
 		return "string"
+	case bool:
+		return "boolean"
 	case float64:
 		if v == math.Trunc(v) {
 			return "integer"
@@ -131,7 +139,8 @@ func typeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-func stringList(v any) []string {
+// Strings are those of a list.
+func Strings(v any) []string {
 	list, _ := v.([]any)
 	out := make([]string, len(list))
 	for i, e := range list {

@@ -1,0 +1,173 @@
+// Package commit puts the newest documents of a host in force so that they go back by
+// themselves, unless an operator confirms them in time.
+//
+// A commit has an identity, a deadline and the generation to go back to, on disk before
+// anything changes. Whoever holds it to its deadline is a process of its own (Supervise),
+// which needs neither the network nor another process. A confirmation names the identity, and
+// is of a login that began after the change: that it got through is the proof that the host
+// can still be reached.
+//
+//	pending:    commit.json
+//	confirmed:  commit.json is gone
+//	went back:  commit.json is undone.json
+package commit
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/providers/api"
+)
+
+// longest bounds a timeout: who needs more than a day does not watch the host.
+const longest = 24 * time.Hour
+
+// armTimeout bounds the start of a unit, while documents are locked.
+const armTimeout = 8 * time.Second
+
+// Host is whose documents change.
+type Host struct {
+	State   florete.Layout
+	HostKey string // file of the SSH host key
+
+	// Dial connects to providers; nil for TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Arm returns when Supervise runs in another process.
+	Arm func(ctx context.Context) error
+
+	Step func(name string) // see delivery.Dir; nil but in tests
+}
+
+// Change is what the newest documents that a provider has would change.
+type Change struct {
+	Provider string
+	documents.Offer
+	store *documents.Store
+}
+
+// Before is what is in force.
+func (c Change) Before() documents.Set { return c.store.Set() }
+
+// Fetch requests the newest documents and verifies them. Nothing changes. While a commit is
+// pending, which may have cut the host off, the error says so.
+func (h Host) Fetch(ctx context.Context) (Change, error) {
+	store, _, err := documents.Open(h.State, "", h.Step)
+	if err != nil {
+		return Change{}, err
+	}
+	if err := store.NoneIsPending(); err != nil {
+		return Change{}, err
+	}
+	provider, artifact, err := h.request(ctx, store.Set())
+	if err != nil {
+		return Change{}, err
+	}
+	offer, e := store.Verify(artifact)
+	if e != nil {
+		return Change{}, fmt.Errorf("provider %s: %w", provider, e)
+	}
+	return Change{provider, offer, store}, nil
+}
+
+// request requests documents over new connections, from one provider after the other.
+func (h Host) request(ctx context.Context, set documents.Set) (provider string, a api.Artifact, err error) {
+	m, host := set.Manifest, h.under(set)
+	err = fmt.Errorf("manifest of %s: no need of kind %s, want documents that come over the network: deploy = \"network\" in its topology", m.Host, florete.KindConfig)
+	for _, n := range m.Needs {
+		if n.Kind != florete.KindConfig {
+			continue
+		}
+		for _, provider := range n.Providers {
+			pass := host.Pass()
+			a, failed := pass.Artifact(ctx, fetch.Attempt{Need: n, Provider: provider})
+			pass.Leave()
+			if failed == nil {
+				return provider, a, nil
+			}
+			err = fmt.Errorf("documents from provider %s: %w", provider, failed.Error)
+		}
+	}
+	return "", a, err
+}
+
+// under is the host under a set of documents.
+func (h Host) under(set documents.Set) *fetch.Host {
+	return &fetch.Host{
+		Layout: h.State, Manifest: set.Manifest, Serial: set.Document.Envelope.Serial, Tag: set.Tag(), Roots: set.Roots,
+		HostKey: h.HostKey, Dial: h.Dial,
+	}
+}
+
+// Begin puts a change in force, for as long as the timeout lasts.
+func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*florete.Commit, error) {
+	if timeout < time.Second || timeout > longest {
+		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)
+	}
+	now, err := readClock()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, armTimeout)
+	defer cancel()
+	id := strings.ToLower(rand.Text()[:8])
+	return c.store.Begin(c.Offer, now.commit(id, timeout), func() error { return h.Arm(ctx) })
+}
+
+// Healthy reports what is missing of a host on which a change is in force: each need is
+// fulfilled, and a provider of the new documents answers over a new connection.
+func (h Host) Healthy(ctx context.Context, c Change) error {
+	host := h.under(c.Set)
+	for _, n := range c.Set.Manifest.Needs {
+		if n.Kind == florete.KindConfig {
+			continue // newer documents wait for the commit
+		}
+		s, err := h.State.NeedState(n.ID)
+		if err != nil {
+			return err
+		}
+		if s.State != florete.NeedFulfilled || !s.Usable(needstate.Digest(n), time.Now()) || n.Kind == florete.KindCert && !host.Trusts(n) {
+			return fmt.Errorf("need %s is not fulfilled by these documents yet", n.ID)
+		}
+	}
+	_, _, err := h.request(ctx, c.Set)
+	return err
+}
+
+// Confirm keeps what the commit of this identity put in force. A login that began before the
+// change is refused: its connection may live on where no other gets through.
+func Confirm(l florete.Layout, id string) error {
+	return confirm(l, id, nil, func(c florete.Commit) error {
+		began, scope, ok, err := kernel.began()
+		if err != nil || !ok || began >= begun(c) {
+			return err
+		}
+		return fmt.Errorf("commit %s: login %s began before the change, want one that came through after it: connect anew, then flor sync --confirm %s", c.ID, scope, c.ID)
+	})
+}
+
+// ConfirmHealthy is Confirm for whoever has seen itself that the host reaches others.
+func (h Host) ConfirmHealthy(id string) error {
+	return confirm(h.State, id, h.Step, func(florete.Commit) error { return nil })
+}
+
+func confirm(l florete.Layout, id string, step func(string), check func(florete.Commit) error) error {
+	return documents.Confirm(l, id, step, func(c florete.Commit) error {
+		now, err := readClock()
+		if err != nil {
+			return err
+		}
+		if now.left(c) <= 0 {
+			return fmt.Errorf("commit %s: its time is over and it goes back: flor sync", c.ID)
+		}
+		return check(c)
+	})
+}

@@ -1,0 +1,186 @@
+package commit
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation"
+	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
+)
+
+// host has enrolled with documents of serial 1, and its provider offers serial 2.
+type host struct {
+	*testing.T
+	*Cluster
+	Host
+	forge    *Provider
+	manifest florete.Manifest
+}
+
+func newHost(t *testing.T) *host {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewCluster(t)
+	h := &host{T: t, Cluster: c, manifest: c.Manifest(), forge: c.Serve("forge", l), Host: Host{
+		State: florete.Layout(filepath.Join(t.TempDir(), "state")), HostKey: c.HostKey, Arm: func(context.Context) error { return nil },
+	}}
+	t.Cleanup(h.forge.Stop)
+	h.manifest.Providers["forge"] = Provides("forge", l.Addr().String())
+	closure := t.TempDir()
+	kit.Write(closure, kit.Document(1, h.manifest))
+	h.publish(1)
+	s, err := activation.Run(t.Context(), activation.Config{
+		State: h.State, Closure: closure, HostKey: c.HostKey, Once: true,
+		Notify: func(context.Context, string) error { return nil },
+	})
+	if err != nil || s.Exit() != activation.ExitFulfilled {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	h.publish(2)
+	return h
+}
+
+// publish makes the provider offer a manifest whose roles differ with its serial.
+func (h *host) publish(serial int64) {
+	h.forge.Offer(h.version(serial))
+}
+
+func (h *host) version(serial int64) api.SignedDocument {
+	m := h.manifest
+	if serial > 1 {
+		m.Roles = []string{"version-" + string(rune('0'+serial))}
+	}
+	return kit.Signed(serial, m, h.Signing)
+}
+
+// copy is the host with a copy of its state.
+func (h *host) copy(t *testing.T) *host {
+	c := *h
+	c.T, c.State = t, florete.Layout(filepath.Join(t.TempDir(), "state"))
+	if out, err := exec.Command("cp", "--archive", string(h.State), string(c.State)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return &c
+}
+
+func (h *host) sync() (*florete.Commit, error) {
+	h.Helper()
+	c, err := h.Fetch(h.Context())
+	if err != nil {
+		return nil, err
+	}
+	return h.Begin(h.Context(), c, longest)
+}
+
+// begin is sync that works.
+func (h *host) begin() florete.Commit {
+	h.Helper()
+	c, err := h.sync()
+	if err != nil {
+		h.Fatal(err)
+	}
+	return *c
+}
+
+// serial is that of the manifest in force, which must be whole.
+func (h *host) serial() int64 {
+	h.Helper()
+	d, err := h.State.Manifest()
+	if err != nil {
+		h.Fatal(err)
+	}
+	return d.Envelope.Serial
+}
+
+func (h *host) want(serial int64) {
+	h.Helper()
+	if got := h.serial(); got != serial {
+		h.Fatalf("serial %d is in force, want %d", got, serial)
+	}
+}
+
+func (h *host) pending() *florete.Commit {
+	h.Helper()
+	c, err := h.State.PendingCommit()
+	if err != nil {
+		h.Fatal(err)
+	}
+	return c
+}
+
+func (h *host) undone() *florete.Commit {
+	h.Helper()
+	c, err := h.State.Undone()
+	if err != nil {
+		h.Fatal(err)
+	}
+	return c
+}
+
+// expire lets the deadline of the pending commit be over, if there is one.
+func (h *host) expire() {
+	h.Helper()
+	c := h.pending()
+	if c == nil {
+		return
+	}
+	c.Ends = 0
+	b, err := json.Marshal(c)
+	if err == nil {
+		err = os.WriteFile(h.State.CommitFile(), b, 0o644)
+	}
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// supervise is a supervisor that finds the deadline over.
+func (h *host) supervise() {
+	h.Helper()
+	h.expire()
+	armed := false
+	if err := Supervise(h.Context(), h.State, func() { armed = true }); err != nil || !armed {
+		h.Fatalf("armed: %v, %v", armed, err)
+	}
+	if c := h.pending(); c != nil {
+		h.Fatalf("%s is pending", c)
+	}
+}
+
+// poll is what activation does with what the provider has.
+func (h *host) poll(serial int64) *api.Error {
+	h.Helper()
+	s, _, err := documents.Open(h.State, "", nil)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return s.Accept(api.Artifact{Documents: []api.SignedDocument{h.version(serial)}})
+}
+
+// clean checks that nothing is left over.
+func (h *host) clean() {
+	h.Helper()
+	entries, err := os.ReadDir(h.State.Documents())
+	if err != nil {
+		h.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if len(names) > 3 || slices.Contains(names, "current.new") {
+		h.Fatalf("left over: %v", names)
+	}
+}

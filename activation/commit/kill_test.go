@@ -1,0 +1,154 @@
+package commit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/documents"
+)
+
+// victimConfig has a copy of this test binary change documents, and die by SIGKILL before a
+// step of that.
+const victimConfig = "COMMIT_VICTIM"
+
+type victim struct {
+	State   florete.Layout
+	HostKey string
+	Do      string // "keep", a commit that is confirmed; "undo"
+	At      int    // step
+}
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(victimConfig); text != "" {
+		var v victim
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			panic(err)
+		}
+		if err := v.run(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func (v victim) run() error {
+	step := func(string) {
+		if v.At--; v.At < 0 {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	if v.Do == "undo" {
+		_, err := documents.Undo(v.State, step)
+		return err
+	}
+	h := Host{State: v.State, HostKey: v.HostKey, Arm: func(context.Context) error { return nil }, Step: step}
+	change, err := h.Fetch(context.Background())
+	if err != nil {
+		return err
+	}
+	c, err := h.Begin(context.Background(), change, longest)
+	if err != nil {
+		return err
+	}
+	return h.ConfirmHealthy(c.ID)
+}
+
+// start reports whether a victim was killed; it must not fail otherwise.
+func (h *host) start(do string, at int) (killed bool) {
+	h.Helper()
+	text, err := json.Marshal(victim{h.State, h.Host.HostKey, do, at})
+	if err != nil {
+		h.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), victimConfig+"="+string(text), "GORACE=atexit_sleep_ms=0")
+	out, _ := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code > 0 {
+		h.Fatalf("step %d: exit %d: %s", at, code, out)
+	}
+	return cmd.ProcessState.ExitCode() == -1
+}
+
+// TestKilledAtEachStep kills a commit that is confirmed before each change that it makes to
+// the disk: what was is in force, or what is new and goes back, or what is new and stays.
+func TestKilledAtEachStep(t *testing.T) {
+	whole := newHost(t)
+	order := []string{"serial 1, pending false", "serial 1, pending true", "serial 2, pending true", "serial 2, pending false"}
+	reached := 0
+	for at := 0; ; at++ {
+		h := whole.copy(t)
+		killed := h.start("keep", at)
+		serial, pending := h.serial(), h.pending() != nil
+		found := fmt.Sprintf("serial %d, pending %v", serial, pending)
+		if i := slices.Index(order, found); i == reached+1 {
+			reached = i
+		} else if i != reached {
+			t.Fatalf("step %d: %s, after %s", at, found, order[reached])
+		}
+		if !killed && found != "serial 2, pending false" {
+			t.Fatalf("not killed: %s", found)
+		}
+		h.supervise()
+		switch {
+		case pending && h.serial() != 1:
+			t.Fatalf("step %d: %s: serial %d after the deadline", at, found, h.serial())
+		case !pending && h.serial() != serial:
+			t.Fatalf("step %d: %s: serial %d after nothing was pending", at, found, h.serial())
+		case (h.undone() != nil) != (pending && serial == 2):
+			t.Fatalf("step %d: %s: undone is %v", at, found, h.undone())
+		}
+		// What never came in force may come still, what went back may not.
+		back := h.undone() != nil
+		if e := h.poll(2); e != nil || (h.serial() == 1) != back {
+			t.Fatalf("step %d: %s: serial %d after a poll: %v", at, found, h.serial(), e)
+		}
+		h.clean()
+		if !killed {
+			if at < 12 {
+				t.Errorf("only %d steps", at)
+			}
+			break
+		}
+	}
+}
+
+// TestKilledGoingBack kills whoever goes back before each change to the disk: the next one
+// ends it.
+func TestKilledGoingBack(t *testing.T) {
+	whole := newHost(t)
+	whole.begin()
+	whole.expire()
+	for at := 0; ; at++ {
+		h := whole.copy(t)
+		killed := h.start("undo", at)
+		if serial := h.serial(); serial == 2 && h.pending() == nil {
+			t.Fatalf("step %d: what was not confirmed stays", at)
+		}
+		h.supervise()
+		h.want(1)
+		if h.undone() == nil {
+			t.Fatalf("step %d: nobody knows that it went back", at)
+		}
+		if e := h.poll(2); e != nil {
+			t.Fatal(e)
+		}
+		h.want(1)
+		h.clean()
+		if !killed {
+			if at < 8 {
+				t.Errorf("only %d steps", at)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package documents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/replace"
+)
+
+// Begin puts an offer in force as a commit, which has an identity and a deadline. It is on
+// disk, and arm has seen to whoever goes back from it, before anything changes. Where the
+// error comes with a commit, that is pending all the same.
+func (s *Store) Begin(o Offer, c florete.Commit, arm func() error) (*florete.Commit, error) {
+	unlock, err := lock(s.layout)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if n, err := s.dir.Current(); err != nil || n != s.set.Generation {
+		return nil, errors.Join(err, errors.New("documents: others came in force meanwhile: flor sync, once more"))
+	}
+	if err := s.NoneIsPending(); err != nil {
+		return nil, err
+	}
+	c.Documents, c.Before, c.Generation = o.Set.reported(), s.set.reported(), s.set.Generation
+	s.step("write commit")
+	if err := write(s.layout, c); err != nil {
+		return nil, err
+	}
+	s.step("arm")
+	if err := arm(); err != nil {
+		return nil, errors.Join(err, s.remove(s.layout.CommitFile()))
+	}
+	if err := s.commit(o); err != nil {
+		if n, unread := s.dir.Current(); unread == nil && n == c.Generation {
+			return nil, errors.Join(err, s.remove(s.layout.CommitFile()))
+		}
+		return &c, err
+	}
+	return &c, nil
+}
+
+// Rearm replaces what is known of the deadline of a commit, if it is pending still.
+func Rearm(l florete.Layout, c florete.Commit) error {
+	unlock, err := lock(l)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if p, err := l.PendingCommit(); err != nil || p == nil || p.ID != c.ID {
+		return err
+	}
+	return write(l, c)
+}
+
+// Confirm ends the pending commit of this identity: it does not go back any more. check may
+// refuse.
+func Confirm(l florete.Layout, id string, step func(string), check func(florete.Commit) error) error {
+	unlock, err := lock(l)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s := Store{layout: l, dir: dirOf(l, step)}
+	c, err := l.PendingCommit()
+	if err != nil {
+		return err
+	}
+	if c == nil || c.ID != id {
+		return s.notPending(id, c)
+	}
+	held, err := s.held()
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(held.reported(), c.Documents) {
+		return fmt.Errorf("commit %s: it is not in force, and goes back: flor sync", id)
+	}
+	if err := check(*c); err != nil {
+		return err
+	}
+	return s.remove(l.CommitFile())
+}
+
+// Undo goes back from the pending commit and returns it, nil where there was none, or it had
+// changed nothing yet. It may be called again, whatever interrupted it.
+func Undo(l florete.Layout, step func(string)) (*florete.Commit, error) {
+	unlock, err := insist(l)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	s := Store{layout: l, dir: dirOf(l, step)}
+	c, err := l.PendingCommit()
+	if c == nil || err != nil {
+		return nil, err
+	}
+	n, err := s.dir.Current()
+	if err != nil {
+		return nil, err
+	}
+	if n == c.Generation {
+		return nil, s.remove(l.CommitFile())
+	}
+	// What cannot be noted, on a full disk, is no reason to stay.
+	unnoted := s.noteUndone(*c)
+	if held, err := s.held(); err != nil || !slices.Equal(held.reported(), c.Before) {
+		if _, err := s.dir.Restore(c.Generation); err != nil {
+			return nil, err
+		}
+	}
+	s.step("rename commit")
+	if err := os.Rename(l.CommitFile(), l.UndoneFile()); err != nil {
+		return nil, err
+	}
+	return c, errors.Join(unnoted, s.sync())
+}
+
+// noteUndone records what a commit brought, before it goes: whoever fetches must not bring it
+// again.
+func (s *Store) noteUndone(c florete.Commit) (err error) {
+	if s.record, err = loadRecord(s.layout.State()); err != nil {
+		return err
+	}
+	noted := false
+	for _, d := range c.Documents {
+		if !slices.Contains(c.Before, d) {
+			noted = s.record.noteFromNetwork(florete.Envelope{Kind: d.Kind, Serial: d.Serial, Digest: d.Digest}) || noted
+		}
+	}
+	if !noted {
+		return nil
+	}
+	s.step("save record")
+	return s.record.save(s.layout.State())
+}
+
+// NoneIsPending is the error of what must wait for a pending commit.
+func (s *Store) NoneIsPending() error {
+	c, err := s.layout.PendingCommit()
+	if c == nil {
+		return err
+	}
+	return fmt.Errorf("%s is pending, want it confirmed or gone back, by itself at the latest on %s: flor status", c, c.Deadline.UTC().Format("2006-01-02 15:04:05 MST"))
+}
+
+// notPending is why the commit of an identity cannot be confirmed.
+func (s *Store) notPending(id string, pending *florete.Commit) error {
+	if pending != nil {
+		return fmt.Errorf("commit %q is not pending, want %q: flor sync --confirm %s", id, pending.ID, pending.ID)
+	}
+	if undone, _ := s.layout.Undone(); undone != nil && undone.ID == id {
+		return fmt.Errorf("commit %s has gone back, since nobody confirmed it in time: publish what is right, then flor sync", id)
+	}
+	return fmt.Errorf("commit %q is not pending, and no other is: flor status", id)
+}
+
+// reported are the versions of a set's documents.
+func (s Set) reported() []florete.ReportedDocument {
+	all := []florete.ReportedDocument{florete.ReportedOf(s.Document.Envelope)}
+	if s.Policy != nil {
+		all = append(all, florete.ReportedOf(s.Policy.Envelope))
+	}
+	return all
+}
+
+func write(l florete.Layout, c florete.Commit) error {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return replace.File(l.CommitFile(), append(b, '\n'), 0o644)
+}
+
+// remove removes a file of the state directory, for good.
+func (s *Store) remove(path string) error {
+	s.step("remove " + filepath.Base(path))
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return s.sync()
+}
+
+// sync makes the entries of the state directory durable.
+func (s *Store) sync() error {
+	s.step("sync state")
+	d, err := os.Open(string(s.layout))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+func (s *Store) step(name string) {
+	if s.dir.Step != nil {
+		s.dir.Step(name)
+	}
+}

@@ -1,0 +1,159 @@
+package documents
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
+)
+
+// begin puts documents in force as a commit.
+func (o *origins) begin(docs ...api.SignedDocument) {
+	o.t.Helper()
+	offer, e := o.store.Verify(api.Artifact{Documents: docs})
+	if e != nil {
+		o.t.Fatal(e)
+	}
+	if _, err := o.store.Begin(offer, florete.Commit{ID: "x"}, func() error { return nil }); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// A closure that is deployed while a commit is pending comes in force when that has ended.
+func TestClosureWaits(t *testing.T) {
+	o := newOrigins(t)
+	o.deploy(kit.Document(5, o.version("a")))
+	o.open()
+	o.begin(kit.Signed(6, o.version("b"), o.Signing))
+	o.want(6, "b")
+	offer, e := o.store.Verify(api.Artifact{Documents: []api.SignedDocument{kit.Signed(7, o.version("c"), o.Signing)}})
+	if e != nil {
+		t.Fatal(e)
+	}
+	if _, err := o.store.Begin(offer, florete.Commit{ID: "y"}, func() error { return nil }); err == nil || !strings.Contains(err.Error(), "commit x, manifest 6 is pending") {
+		t.Error(err)
+	}
+	o.deploy(kit.Document(4, o.version("c")))
+	if note := o.open(); !strings.Contains(note, "the closure waits: commit x, manifest 6 is pending") {
+		t.Error(note)
+	}
+	if note, err := o.store.Refresh(); err != nil || note != "" {
+		t.Errorf("%q, %v", note, err)
+	}
+	o.want(6, "b")
+	if c, err := Undo(o.layout, nil); err != nil || c == nil {
+		t.Fatal(c, err)
+	}
+	if note, err := o.store.Refresh(); err != nil || note != "taken from the closure" {
+		t.Errorf("%q, %v", note, err)
+	}
+	o.want(4, "c")
+}
+
+// A policy is part of what goes back.
+func TestPolicyGoesBack(t *testing.T) {
+	o := newOrigins(t)
+	o.deploy(kit.Document(5, o.version("a")), kit.Document(5, o.policy("cert")))
+	o.open()
+	o.begin(kit.Signed(5, o.version("a"), o.Signing), kit.Signed(6, o.policy("oidc"), o.Signing))
+	if _, err := Undo(o.layout, nil); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := o.layout.Undone(); err != nil || u == nil {
+		t.Fatalf("undone: %v, %v", u, err)
+	}
+	if _, err := o.store.Refresh(); err != nil {
+		t.Fatal(err)
+	}
+	o.wantAccepted(o.accept(kit.Signed(5, o.version("a"), o.Signing), kit.Signed(6, o.policy("oidc"), o.Signing)))
+	if e := o.store.Set().Policy.Envelope; e.Serial != 5 {
+		t.Errorf("policy has serial %d", e.Serial)
+	}
+	o.wantAccepted(o.accept(kit.Signed(5, o.version("a"), o.Signing), kit.Signed(7, o.policy("oidc"), o.Signing)))
+	if u, err := o.layout.Undone(); err != nil || u != nil {
+		t.Errorf("undone: %v, %v", u, err)
+	}
+}
+
+// Documents that another process put in force since they were verified are not replaced.
+func TestBeginsOnWhatWasVerified(t *testing.T) {
+	o := newOrigins(t)
+	o.deploy(kit.Document(5, o.version("a")))
+	o.open()
+	offer, e := o.store.Verify(api.Artifact{Documents: []api.SignedDocument{kit.Signed(6, o.version("b"), o.Signing)}})
+	if e != nil {
+		t.Fatal(e)
+	}
+	other, _, err := Open(o.layout, o.closure, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := other.Accept(api.Artifact{Documents: []api.SignedDocument{kit.Signed(7, o.version("c"), o.Signing)}}); e != nil {
+		t.Fatal(e)
+	}
+	if _, err := o.store.Begin(offer, florete.Commit{ID: "x"}, func() error { return nil }); err == nil || !strings.Contains(err.Error(), "others came in force meanwhile") {
+		t.Error(err)
+	}
+	o.open()
+	o.want(7, "c")
+}
+
+// holdLock has a copy of this test binary hold the lock of a state directory.
+const holdLock = "DOCUMENTS_HOLD_LOCK"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(holdLock); dir != "" {
+		if _, err := lock(florete.Layout(dir)); err != nil {
+			panic(err)
+		}
+		os.Stdout.WriteString("held\n")
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+// A process that stands still with the lock holds up all but what goes back.
+func TestHungProcess(t *testing.T) {
+	was := patience
+	patience = 50 * time.Millisecond
+	t.Cleanup(func() { patience = was })
+	o := newOrigins(t)
+	o.deploy(kit.Document(5, o.version("a")))
+	o.open()
+	o.begin(kit.Signed(6, o.version("b"), o.Signing))
+	hung := exec.Command(os.Args[0])
+	hung.Env = append(os.Environ(), holdLock+"="+string(o.layout))
+	out, err := hung.StdoutPipe()
+	if err == nil {
+		err = hung.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = hung.Process.Kill() })
+	if _, err := out.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	if err := hung.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var held *heldError
+	if _, _, err := Open(o.layout, o.closure, nil); !errors.As(err, &held) || held.pid != hung.Process.Pid {
+		t.Fatal(err)
+	}
+	if _, err := Undo(o.layout, nil); err != nil {
+		t.Fatal(err)
+	}
+	o.open()
+	o.want(5, "a")
+	if err := hung.Wait(); err == nil || hung.ProcessState.ExitCode() != -1 {
+		t.Errorf("it was not killed: %v", hung.ProcessState)
+	}
+}

@@ -1,0 +1,73 @@
+package activation
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestOneConnectionForAPass: what is due at the same time takes one connection to each
+// process of a provider, however many needs it answers.
+func TestOneConnectionForAPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		for _, name := range []string{"a", "b", "c", "d"} {
+			h.manifest.Needs = append(h.manifest.Needs, kit.CertNeed(kit.ID("service/"+name), "forge"))
+		}
+		h.deploy()
+		var mu sync.Mutex
+		dials := 0
+		dial := h.config.Dial
+		h.config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			mu.Lock()
+			dials++
+			mu.Unlock()
+			return dial(ctx, network, address)
+		}
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.wantExit(stop(), ExitFulfilled)
+		// To enrol, for the certificates of four services, for oidc and for the documents.
+		if dials != 4 || len(h.forge.Calls("")) != 7 {
+			t.Errorf("%d connections for %d requests, want 4 for 7", dials, len(h.forge.Calls("")))
+		}
+	})
+}
+
+// TestSwallowedProvider: a provider that swallows packets costs two seconds before the
+// next one is tried, each time.
+func TestSwallowedProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		for i := range h.manifest.Needs {
+			h.manifest.Needs[i].Providers = []string{"forge", "spare"}
+		}
+		h.deploy()
+		h.spare.Offer(kit.Signed(h.serial, h.manifest, h.Signing))
+		dial := h.config.Dial
+		h.config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address == "forge:1" {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return dial(ctx, network, address)
+		}
+		begin := time.Now()
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.wantExit(stop(), ExitFulfilled)
+		// To enrol, then for all others at the same time.
+		for _, n := range []string{"cert-node", "oidc-outline", "config-documents"} {
+			s := h.state(n)
+			if took := s.Fulfilled.Sub(begin); s.State != florete.NeedFulfilled || s.Provider != "spare" || took > 5*time.Second {
+				t.Errorf("%s: %s by %s after %s, want by spare within 5s", n, s.State, s.Provider, took)
+			}
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package activation
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/florete/florete"
+	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
+)
+
+// Documents that flor sync puts in force are activation's within a minute, and so are those
+// before when they went back, which then stay. While the commit is pending nothing newer comes.
+func TestCommitBesideActivation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		stop := h.run()
+		time.Sleep(time.Second)
+		next := h.manifest
+		next.Needs = append(append([]florete.Need{}, next.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
+		store, _, err := documents.Open(h.config.State, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		offer, e := store.Verify(api.Artifact{Documents: []api.SignedDocument{kit.Signed(2, next, h.Signing)}})
+		if e != nil {
+			t.Fatal(e)
+		}
+		if _, err := store.Begin(offer, florete.Commit{ID: "x", Deadline: florete.TimeOf(time.Now().Add(time.Hour))}, func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		h.wantLine("documents: put in force by flor sync, or gone back: manifest of ursula, serial 2, 4 needs")
+		if s := h.state("oidc-late"); s.State != florete.NeedFulfilled {
+			t.Errorf("oidc-late: %+v", s)
+		}
+		h.publish(3, h.manifest)
+		time.Sleep(time.Hour)
+		h.wantLine("transient (commit-pending): document from the network: commit x, manifest 2 is pending")
+		h.publish(2, next)
+		if c, err := documents.Undo(h.config.State, nil); err != nil || c == nil {
+			t.Fatal(c, err)
+		}
+		time.Sleep(time.Hour)
+		d, err := h.config.State.Manifest()
+		if err != nil || d.Envelope.Serial != 1 {
+			t.Errorf("serial %d is in force: %v", d.Envelope.Serial, err)
+		}
+		if s := stop(); len(s.Needs) != 3 || s.Exit() != ExitFulfilled {
+			t.Errorf("%+v\n%s", s, h.lines())
+		}
+	})
+}

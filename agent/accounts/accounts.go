@@ -1,0 +1,117 @@
+// Package accounts serves HTTP on a Unix socket to every account of the host, each as itself:
+// SO_PEERCRED has who requests.
+package accounts
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/providers/limit"
+)
+
+// perAccount is how many connections an account has to the socket at most.
+const perAccount = 64
+
+// Listen binds the socket, to which every account may connect.
+func Listen(socket string) (*net.UnixListener, error) {
+	ln, err := status.Listen(socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(socket, 0o666); err != nil {
+		ln.Close()
+		return nil, fmt.Errorf("%s: %w", socket, err)
+	}
+	return ln, nil
+}
+
+// listener accepts what connections an account may have.
+type listener struct {
+	net.Listener
+	limit *limit.PerKey[uint32]
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		uid, err := peer(conn)
+		if err == nil {
+			if release, ok := l.limit.Acquire(uid); ok {
+				return &client{conn, uid, release}, nil
+			}
+		}
+		conn.Close()
+	}
+}
+
+// client is a connection of an account.
+type client struct {
+	net.Conn
+	uid     uint32
+	release func()
+}
+
+func (c *client) Close() error {
+	err := c.Conn.Close()
+	if err == nil { // and no second time
+		c.release()
+	}
+	return err
+}
+
+func peer(c net.Conn) (uid uint32, err error) {
+	raw, err := c.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	if e := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
+		return 0, e
+	}
+	if err != nil {
+		return 0, err
+	}
+	return cred.Uid, nil
+}
+
+type uidKey struct{}
+
+// UID is whose request it is, of a handler of Serve.
+func UID(r *http.Request) uint32 { return r.Context().Value(uidKey{}).(uint32) }
+
+// Serve answers on ln, of Listen, until ctx ends, and removes the socket. A request and its
+// answer have the timeout.
+func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, h http.Handler) {
+	server := &http.Server{
+		Handler: h, ReadTimeout: timeout, WriteTimeout: timeout,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, uidKey{}, c.(*client).uid)
+		},
+	}
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		server.Close()
+		close(closed)
+	})
+	server.Serve(&listener{ln, limit.New[uint32](perAccount)})
+	if !stop() {
+		<-closed
+	}
+}
+
+// Client requests of the agent behind the socket. Its idle connections must be closed.
+func Client(socket string) *http.Transport {
+	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+}

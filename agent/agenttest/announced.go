@@ -1,0 +1,51 @@
+package agenttest
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/announce"
+)
+
+// Announced is a Unix socket to which the forwarder announces the callers of a service.
+type Announced struct {
+	Socket  string
+	Service florete.ID
+}
+
+// Dial connects as the forwarder does, with its very header.
+func (a Announced) Dial(caller florete.ID) (net.Conn, error) {
+	b, err := announce.Caller{ID: caller, Service: a.Service, From: netip.MustParseAddrPort("192.0.2.7:4610"), To: netip.MustParseAddrPort("192.0.2.1:4610")}.ProxyHeader()
+	if err != nil {
+		return nil, err
+	}
+	c, err := net.Dial("unix", a.Socket)
+	if err == nil {
+		_, err = c.Write(b)
+	}
+	return c, err
+}
+
+// Do sends a request of a caller, and returns the status and body of the answer.
+func (a Announced) Do(t *testing.T, caller florete.ID, r *http.Request) (int, []byte) {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return a.Dial(caller) },
+	}}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, b
+}

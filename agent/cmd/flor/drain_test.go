@@ -1,0 +1,150 @@
+package main
+
+import (
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	agentstatus "github.com/florete/florete/agent/status"
+)
+
+// upgraded is a cluster with a connection whose processes were replaced at both ends.
+func upgraded(t *testing.T, prepare func(*agenttest.Cluster)) (c *agenttest.Cluster, ursula, laptop *service, open net.Conn) {
+	t.Helper()
+	c = agenttest.NewCluster(t, agenttest.Echo(t))
+	prepare(c)
+	ursula, laptop = newService(t, c.Ursula), newService(t, c.Laptop)
+	ursula.start()
+	laptop.start()
+	open, err := net.Dial("tcp", c.Local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { open.Close() })
+	open.SetDeadline(time.Now().Add(time.Minute))
+	for _, s := range []*service{ursula, laptop} {
+		if err := agenttest.Ping(open); err != nil {
+			t.Fatalf("before the upgrade of %s: %v", s.host.Name, err)
+		}
+		s.reload()
+	}
+	if err := agenttest.Ping(open); err != nil {
+		t.Fatalf("after both: %v", err)
+	}
+	return c, ursula, laptop, open
+}
+
+func draining(t *testing.T, h *agenttest.Host) []agentstatus.Draining {
+	t.Helper()
+	r, _, err := agentstatus.Fetch(t.Context(), h.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Draining
+}
+
+// wantCut wants a connection that does nothing to be reset.
+func wantCut(t *testing.T, c net.Conn) {
+	t.Helper()
+	c.SetDeadline(time.Now().Add(agenttest.Patience))
+	if n, err := c.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+		t.Errorf("%d bytes, %v, want a reset", n, err)
+	}
+}
+
+// TestDenied: a new list ends what it denies in older processes too.
+func TestDenied(t *testing.T) {
+	c, _, _, open := upgraded(t, func(*agenttest.Cluster) {})
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+		agenttest.WaitFor(t, h.Name+" to show what its older process carries", func() bool {
+			d := draining(t, h)
+			return len(d) == 1 && d[0].Process == 0 && d[0].Connections == 1
+		})
+	}
+	c.Publish.Publish[0].Allow = []florete.Allow{{ID: agenttest.Bob}}
+	c.AcceptUrsula()
+	wantCut(t, open)
+}
+
+// TestDrainTime: what has not ended by then is cut, and its caller's next connection is served.
+func TestDrainTime(t *testing.T) {
+	c, ursula, _, open := upgraded(t, func(c *agenttest.Cluster) {
+		c.Publish.Drain = 1
+		c.AcceptUrsula()
+	})
+	wantCut(t, open)
+	agenttest.WaitFor(t, "the older process to end", func() bool { return ursula.older() == 0 })
+	if d := draining(t, c.Ursula); len(d) > 0 {
+		t.Errorf("%d processes drain", len(d))
+	}
+	if err := exchange(c.Local); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOlderKilled: who sends to it learns of that from the newest process, in a moment.
+func TestOlderKilled(t *testing.T) {
+	c, ursula, _, open := upgraded(t, func(*agenttest.Cluster) {})
+	if err := ursula.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	open.SetDeadline(time.Now().Add(10 * time.Second)) // QUIC's idle timeout is 15
+	_, _ = open.Write(make([]byte, 100))               // nobody answers a packet that could be a reset itself
+	if _, err := open.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+		t.Errorf("got %v, want a reset", err)
+	}
+	if err := exchange(c.Local); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBadRelease: a process that cannot serve, or is killed before it does, changes nothing.
+func TestBadRelease(t *testing.T) {
+	c := agenttest.NewCluster(t, agenttest.Echo(t))
+	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)
+	ursula.start()
+	laptop.start()
+	open, err := net.Dial("tcp", c.Local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	open.SetDeadline(time.Now().Add(time.Minute))
+	before := ursula.main
+	for what, start := range map[string]func() error{
+		"no state": func() error {
+			cmd := ursula.reloadCommand()
+			cmd.Args[4] = t.TempDir()
+			return cmd.Run()
+		},
+		"killed": func() error {
+			cmd := ursula.reloadCommand()
+			if err := cmd.Start(); err != nil {
+				return err
+			}
+			cmd.Process.Signal(syscall.SIGKILL)
+			return cmd.Wait()
+		},
+	} {
+		if err := start(); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+		if ursula.main != before {
+			t.Errorf("%s: the main process is another", what)
+		}
+		if err := agenttest.Ping(open); err != nil {
+			t.Errorf("%s: an open connection: %v", what, err)
+		}
+		if err := exchange(c.Local); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	ursula.reload()
+	if err := agenttest.Ping(open); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	agentstatus "github.com/florete/florete/agent/status"
+	"github.com/florete/florete/agent/whois"
+)
+
+// reload is systemctl reload: the process that systemd would have as the main one is
+// another then.
+func (s *service) reload() {
+	s.Helper()
+	s.mu.Lock()
+	before := s.main
+	s.mu.Unlock()
+	if err := s.reloadCommand().Run(); err != nil {
+		s.Fatalf("reload: %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.main == before {
+		s.Fatalf("the main process is %d, as before", before)
+	}
+}
+
+func (s *service) reloadCommand() *exec.Cmd {
+	cmd := exec.Command(s.program(), "agent", "reload", "--state", string(s.host.Layout), "--socket", s.host.Socket())
+	cmd.Env, cmd.Stderr = s.env(), os.Stderr
+	return cmd
+}
+
+// transfer sends bytes to an echo, slowly, and wants all of them back.
+type transfer struct {
+	conn net.Conn
+	stop chan struct{}
+	done chan error
+	sent atomic.Int64
+}
+
+func newTransfer(t *testing.T, addr string) *transfer {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &transfer{conn: conn, stop: make(chan struct{}), done: make(chan error, 1)}
+	go func() { x.done <- x.run() }()
+	return x
+}
+
+func (x *transfer) run() error {
+	defer x.conn.Close()
+	received := sha256.New()
+	back := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(received, x.conn)
+		back <- err
+	}()
+	sent, chunk := sha256.New(), make([]byte, 1<<13)
+	for {
+		select {
+		case <-x.stop:
+			x.conn.(*net.TCPConn).CloseWrite()
+			if err := <-back; err != nil {
+				return err
+			}
+			if !bytes.Equal(sent.Sum(nil), received.Sum(nil)) {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		case err := <-back:
+			if err == nil {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		case <-time.After(5 * time.Millisecond):
+		}
+		rand.Read(chunk)
+		sent.Write(chunk)
+		n, err := x.conn.Write(chunk)
+		x.sent.Add(int64(n))
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// end wants all that was sent to have come back.
+func (x *transfer) end(t *testing.T) {
+	t.Helper()
+	close(x.stop)
+	select {
+	case err := <-x.done:
+		if err != nil {
+			t.Errorf("transfer after %d bytes: %v", x.sent.Load(), err)
+		}
+	case <-time.After(agenttest.Patience):
+		t.Errorf("transfer after %d bytes does not end", x.sent.Load())
+	}
+}
+
+// TestReload: a transfer, and requests one after another, live through three upgrades in a
+// row at each side.
+func TestReload(t *testing.T) {
+	for _, over := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
+		t.Run(string(over), func(t *testing.T) {
+			agenttest.Transport = over
+			defer func() { agenttest.Transport = florete.AnyTransport }()
+			testReload(t)
+		})
+	}
+}
+
+func testReload(t *testing.T) {
+	c := agenttest.NewCluster(t, agenttest.Echo(t))
+	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)
+	ursula.start()
+	laptop.start()
+	long := newTransfer(t, c.Local)
+	var done, failed atomic.Int64
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	for range 4 {
+		load.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := exchange(c.Local); err != nil {
+					t.Logf("after %d: %v", done.Load(), err)
+					failed.Add(1)
+				}
+				done.Add(1)
+			}
+		})
+	}
+	reach := func(n int64) {
+		t.Helper()
+		agenttest.WaitFor(t, "requests", func() bool { return done.Load() >= n })
+	}
+	more := func() {
+		t.Helper()
+		sent := long.sent.Load()
+		agenttest.WaitFor(t, "the transfer to go on", func() bool { return long.sent.Load() > sent+1<<16 || len(long.done) > 0 })
+		reach(done.Load() + 100)
+	}
+	more()
+	later := []*transfer{}
+	for range 3 {
+		for _, s := range []*service{ursula, laptop} {
+			s.reload()
+			more()
+			later = append(later, newTransfer(t, c.Local))
+		}
+	}
+	// What is new is carried by the newest process.
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+		agenttest.WaitFor(t, h.Name+" to carry", func() bool {
+			r, _, err := agentstatus.Fetch(t.Context(), h.Socket())
+			return err == nil && len(r.Paths) > 0 && r.Paths[0].Total > 20
+		})
+	}
+	for _, x := range later {
+		x.end(t)
+	}
+	close(stop)
+	load.Wait()
+	long.end(t)
+	if failed.Load() > 0 {
+		t.Errorf("%d of %d requests failed", failed.Load(), done.Load())
+	}
+	t.Logf("%d requests, %d bytes", done.Load(), long.sent.Load())
+	// Those that have nothing to carry any more are gone.
+	for _, s := range []*service{ursula, laptop} {
+		agenttest.WaitFor(t, "older processes to end", func() bool { return s.older() == 0 })
+	}
+}
+
+// mainPID is the main process that a notification names, zero when it names none.
+func mainPID(message string) int {
+	text, ok := strings.CutPrefix(message, "MAINPID=")
+	pid, err := strconv.Atoi(text)
+	if !ok || err != nil {
+		return 0
+	}
+	return pid
+}
+
+// older is how many processes drain. Systemd reaps them.
+func (s *service) older() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for pid := range s.pids {
+		if pid == s.main {
+			continue
+		}
+		if got, _ := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); got == 0 {
+			n++
+		} else {
+			delete(s.pids, pid)
+		}
+	}
+	return n
+}
+
+// endAll ends what reload has started, as systemd does.
+func (s *service) endAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for pid := range s.pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		_, _ = syscall.Wait4(pid, nil, 0, nil)
+	}
+	s.pids = map[int]bool{}
+}
+
+// TestWhoisWhileDraining: a service learns who calls of connections that older processes have.
+func TestWhoisWhileDraining(t *testing.T) {
+	seen := make(chan netip.AddrPort, 1)
+	c := agenttest.NewCluster(t, agenttest.Upstream(t, func(conn *net.TCPConn) {
+		defer conn.Close()
+		seen <- conn.RemoteAddr().(*net.TCPAddr).AddrPort()
+		io.Copy(conn, conn)
+	}))
+	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)
+	ursula.start()
+	laptop.start()
+	conn, err := net.Dial("tcp", c.Local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	from := <-seen
+	stranger := uint32(12345)
+	for range 2 {
+		ursula.reload()
+		a, err := whois.Fetch(t.Context(), whois.Beside(c.Ursula.Socket()), whois.Query{From: from})
+		if err != nil || a.From != from || !strings.HasSuffix(a.Caller.String(), "/user/alice") {
+			t.Errorf("%+v, %v", a, err)
+		}
+		if a, err := whois.Fetch(t.Context(), whois.Beside(c.Ursula.Socket()), whois.Query{From: from, As: &stranger}); err == nil {
+			t.Errorf("a stranger learns %+v", a)
+		}
+	}
+	conn.Close()
+	agenttest.WaitFor(t, "the older process to end", func() bool { return ursula.older() == 0 })
+	if a, err := whois.Fetch(t.Context(), whois.Beside(c.Ursula.Socket()), whois.Query{From: from}); err == nil {
+		t.Errorf("of a connection that has ended: %+v", a)
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/commit"
+	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/plan"
+)
+
+// synced is what flor sync prints as JSON.
+type synced struct {
+	Provider string          `json:"provider"`
+	Changes  plan.Plan       `json:"changes"`
+	Commit   *florete.Commit `json:"commit,omitempty"`
+	Undone   *florete.Commit `json:"undone,omitempty"` // what was fetched, when it went back before
+}
+
+// changes are those between the documents in force and what was fetched, as florctl plan has
+// them of a host.
+func changes(c commit.Change) (plan.Plan, error) {
+	return plan.Compare(snapshot(c.Before()), snapshot(c.Set))
+}
+
+func snapshot(s documents.Set) compile.Snapshot {
+	raw := map[string]compile.Raw{florete.DocManifest: asRaw(s.Document)}
+	if s.Policy != nil {
+		raw[florete.DocPolicy] = asRaw(*s.Policy)
+	}
+	return compile.Snapshot{Topology: compile.Topology{Name: s.Manifest.Cluster}, Documents: map[string]map[string]compile.Raw{s.Manifest.Host: raw}}
+}
+
+func asRaw(d florete.Document) compile.Raw {
+	envelope, body, _ := d.Bytes()
+	return compile.Raw{Body: string(body), Envelope: string(envelope)}
+}
+
+func (s *syncer) printConfirmed(id string) error {
+	if s.json {
+		return nil
+	}
+	_, err := fmt.Fprintf(s.out, "commit %s is confirmed: its documents stay in force\n", id)
+	return err
+}
+
+// printChanges is for people before anything happens; JSON is one value, at the end.
+func (s *syncer) printChanges(r synced, changed bool) error {
+	if s.json {
+		if changed && !s.dryRun {
+			return nil
+		}
+		return json.NewEncoder(s.out).Encode(r)
+	}
+	if changed && !r.Changes.Empty() {
+		return r.Changes.Text(s.out, false)
+	}
+	text := "nothing changes: what it has is in force"
+	switch {
+	case r.Undone != nil:
+		text = fmt.Sprintf("nothing changes: it has nothing newer than %s, which went back", r.Undone)
+	case changed:
+		text = "nothing changes but the version of the documents"
+	}
+	_, err := fmt.Fprintf(s.out, "provider %s: %s\n", r.Provider, text)
+	return err
+}
+
+func (s *syncer) printCommit(r synced) {
+	if s.json {
+		_ = json.NewEncoder(s.out).Encode(r)
+		return
+	}
+	fmt.Fprintf(s.out, "\nIn force until %s; to keep it, from a new login: %s sync --confirm %s\n",
+		r.Commit.Deadline.UTC().Format(time.DateTime+" MST"), s.Program("flor"), r.Commit.ID)
+}

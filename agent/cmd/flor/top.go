@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/top"
+)
+
+func newTopCmd(m *instance) *cobra.Command {
+	var socket string
+	var interval time.Duration
+	var once, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Show what the forwarder carries now, by service and principal",
+		Long: `Show connections, opens and bytes in a second, refusals and transport of each service
+and principal, the busiest first, until it is interrupted. IN is from service to
+principal, OUT the other way. Where output is no terminal, each table follows the one
+before.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if interval < 100*time.Millisecond {
+				return fmt.Errorf("--interval %s, want 100ms or more", interval)
+			}
+			out := cmd.OutOrStdout()
+			print := top.Print
+			if asJSON {
+				print = func(w io.Writer, v top.View) error { return json.NewEncoder(w).Encode(v) }
+			}
+			clears, first := !asJSON && !once && isTerminal(), true
+			var failed error
+			err := top.Watch(cmd.Context(), socket, interval, func(v top.View) bool {
+				switch {
+				case clears:
+					fmt.Fprint(out, "\x1b[H\x1b[2J")
+				case !first && !asJSON:
+					fmt.Fprintln(out)
+				}
+				first = false
+				failed = print(out, v)
+				return failed == nil && !once
+			})
+			if failed != nil {
+				return failed
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&socket, "socket", "", "Unix socket of the agent")
+	m.follow(cmd, "socket", florete.Instance.Agent)
+	f.DurationVar(&interval, "interval", 2*time.Second, "between tables")
+	f.BoolVar(&once, "once", false, "show one table and end")
+	f.BoolVar(&asJSON, "json", false, "print JSON, an object for each interval")
+	return cmd
+}
+
+// isTerminal reports whether standard output is one that knows more than lines.
+func isTerminal() bool {
+	_, err := unix.IoctlGetTermios(int(os.Stdout.Fd()), unix.TCGETS)
+	return err == nil && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/whois"
+)
+
+func newWhoisCmd(m *instance) *cobra.Command {
+	var socket, to string
+	var udp, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "whois ADDRESS",
+		Short: "Show who is behind a connection to a service of this host",
+		Long: `Show the SPIFFE ID of the caller behind a connection of the forwarder to a service, by
+the address that the service sees it come from. Root may query all services, other
+accounts those whose user they are.`,
+		Example: "  flor whois 127.0.0.1:43210",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q := whois.Query{}
+			var err error
+			if q.From, err = netip.ParseAddrPort(args[0]); err != nil {
+				return fmt.Errorf("address %q, want that which the connection comes from: 127.0.0.1:43210", args[0])
+			}
+			if to != "" {
+				if q.To, err = netip.ParseAddrPort(to); err != nil {
+					return fmt.Errorf("--to %q, want the address that the service listens on: 127.0.0.1:8080", to)
+				}
+			}
+			if udp {
+				q.Protocol = florete.UDP
+			}
+			answer, err := whois.Fetch(cmd.Context(), socket, q)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				e := json.NewEncoder(cmd.OutOrStdout())
+				e.SetIndent("", "  ")
+				return e.Encode(answer)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", answer.Caller)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of the agent")
+	m.follow(cmd, "socket", func(m florete.Instance) string { return whois.Beside(m.Agent()) })
+	cmd.Flags().StringVar(&to, "to", "", "address that the service listens on, where several connections come from one port")
+	cmd.Flags().BoolVar(&udp, "udp", false, "the service is over UDP")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}

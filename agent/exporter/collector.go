@@ -1,0 +1,172 @@
+// Package exporter serves the forwarder's report as metrics in Prometheus's text format,
+// GET /metrics. It counts nothing itself. Labels are services, principals and forwarders of
+// the manifest, and fixed words: no connection, address of a caller or made-up name has a
+// series of its own.
+package exporter
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/status"
+)
+
+// metric is one that the forwarder exposes.
+type metric struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+var all []*prometheus.Desc
+
+func newMetric(kind prometheus.ValueType, name, help string, labels ...string) metric {
+	d := prometheus.NewDesc("florete_"+name, help, labels, nil)
+	all = append(all, d)
+	return metric{d, kind}
+}
+
+const (
+	counter = prometheus.CounterValue
+	gauge   = prometheus.GaugeValue
+)
+
+var (
+	info      = newMetric(gauge, "info", "1, of the host and the version it runs.", "cluster", "host", "version")
+	running   = newMetric(gauge, "running", "Whether the node's identity is there and the forwarder carries connections.")
+	problems  = newMetric(gauge, "problems", "What could not be put in force; flor status has it.")
+	serial    = newMetric(gauge, "manifest_serial", "Serial of the manifest in force.")
+	stale     = newMetric(gauge, "documents_stale_seconds", "How long no provider has answered about this host's documents, when that is too long; else 0.")
+	expires   = newMetric(gauge, "svid_expiry_timestamp_seconds", "When an SVID of this host ends; 0 where none was delivered.", "identity")
+	live      = newMetric(gauge, "connections", "TCP connections and UDP sessions now.", "direction", "target", "caller")
+	begun     = newMetric(counter, "connections_total", "TCP connections and UDP sessions since the start.", "direction", "target", "caller")
+	sent      = newMetric(counter, "sent_bytes_total", "Bytes from caller to target.", "direction", "target", "caller")
+	received  = newMetric(counter, "received_bytes_total", "Bytes from target to caller.", "direction", "target", "caller")
+	dropped   = newMetric(counter, "dropped_datagrams_total", "Datagrams of the local end that found a queue full.", "direction", "target", "caller")
+	refusals  = newMetric(counter, "refusals_total", "What was not let through, by reason; target and caller are empty where the manifest does not name them.", "direction", "reason", "target", "caller")
+	opens     = newMetric(counter, "open_seconds", "How long it was until the upstream was connected.", "direction", "target")
+	peers     = newMetric(gauge, "peer_connections", "Connections between forwarders now; over TCP as a caller, those to one forwarder are one.", "direction", "target", "caller", "transport")
+	streams   = newMetric(gauge, "peer_streams", "Streams of connections between forwarders now.", "direction", "target", "caller", "transport")
+	shaken    = newMetric(counter, "handshakes_total", "Connections between forwarders since the start, after a handshake in which both were let in.", "direction", "target", "caller", "transport")
+	fallbacks = newMetric(gauge, "fallback_timestamp_seconds", "Since when TCP leads to a forwarder, and UDP does not.", "forwarder")
+)
+
+// collector makes metrics of what reports have.
+type collector struct{ report func() status.Report }
+
+func (c collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range all {
+		ch <- d
+	}
+}
+
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	set := func(m metric, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
+	}
+	r := c.report()
+	set(info, 1, r.Cluster, r.Host, florete.Version())
+	set(running, truth(r.State == "running"))
+	set(problems, float64(len(r.Problems)))
+	if r.Manifest != nil {
+		set(serial, float64(r.Manifest.Serial))
+	}
+	set(stale, float64(r.Stale))
+	for _, i := range r.Identities {
+		set(expires, timestamp(i.Expires), i.ID.Short())
+	}
+	for _, x := range r.Fallbacks {
+		set(fallbacks, float64(x.Since.Unix()), strings.Join(x.Forwarder, " "))
+	}
+	for _, p := range r.Paths {
+		labels := []string{string(p.Direction), p.Target.Short(), p.Caller.Short()}
+		set(live, float64(p.Live), labels...)
+		set(begun, float64(p.Total), labels...)
+		set(sent, float64(p.Sent), labels...)
+		set(received, float64(p.Received), labels...)
+		set(dropped, float64(p.Dropped), labels...)
+	}
+	for _, x := range r.Refused {
+		set(refusals, float64(x.Count), string(x.Direction), x.Reason, short(x.Target), short(x.Caller))
+	}
+	for _, h := range r.Handshakes {
+		set(shaken, float64(h.Count), string(h.Direction), h.Target.Short(), h.Caller.Short(), string(h.Transport))
+	}
+	collectPeers(r, set)
+	collectOpens(r, ch)
+}
+
+// collectPeers sums up rows, of which there is one for each connection.
+func collectPeers(r status.Report, set func(metric, float64, ...string)) {
+	type peer struct{ direction, target, caller, transport string }
+	sums := map[peer][2]int64{}
+	for _, row := range r.PeerConnections {
+		k := peer{string(row.Direction), row.Target.Short(), row.Caller.Short(), string(row.Transport)}
+		sum := sums[k]
+		sums[k] = [2]int64{sum[0] + 1, sum[1] + row.Streams}
+	}
+	for k, sum := range sums {
+		set(peers, float64(sum[0]), k.direction, k.target, k.caller, k.transport)
+		set(streams, float64(sum[1]), k.direction, k.target, k.caller, k.transport)
+	}
+}
+
+// collectOpens sums up callers: a histogram for each would be many series.
+func collectOpens(r status.Report, ch chan<- prometheus.Metric) {
+	type target struct{ direction, target string }
+	type sum struct {
+		nanoseconds int64
+		buckets     []int64
+	}
+	sums := map[target]sum{}
+	for _, p := range r.Paths {
+		if p.Opens.Buckets == nil {
+			continue
+		}
+		k := target{string(p.Direction), p.Target.Short()}
+		s := sums[k]
+		s.buckets = slices.Grow(s.buckets, len(p.Opens.Buckets))[:len(p.Opens.Buckets)]
+		s.nanoseconds += p.Opens.Nanoseconds
+		for i, n := range p.Opens.Buckets {
+			s.buckets[i] += n
+		}
+		sums[k] = s
+	}
+	for k, s := range sums {
+		within, count := map[float64]uint64{}, uint64(0)
+		for i, n := range s.buckets {
+			count += uint64(n)
+			if i < len(metrics.Bounds) {
+				within[metrics.Bounds[i].Seconds()] = count
+			}
+		}
+		ch <- prometheus.MustNewConstHistogram(opens.desc, count, time.Duration(s.nanoseconds).Seconds(), within, k.direction, k.target)
+	}
+}
+
+// short is an ID as people read it, empty for what is none.
+func short(id string) string {
+	parsed, err := florete.ParseID(id)
+	if err != nil {
+		return ""
+	}
+	return parsed.Short()
+}
+
+func timestamp(t *time.Time) float64 {
+	if t == nil {
+		return 0
+	}
+	return float64(t.Unix())
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

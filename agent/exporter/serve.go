@@ -1,0 +1,126 @@
+package exporter
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/providers/conns"
+)
+
+// timeout bounds a request.
+const timeout = 10 * time.Second
+
+// limit of connections: whoever reads the metrics is not many.
+var limit = conns.Limit{Total: 32, Prefix: 32}
+
+// Beside is the socket next to that of the status, with metrics in its name instead.
+func Beside(socket string) string { return status.Beside(socket, "metrics") }
+
+// Listen binds the socket, which is the forwarder's alone: others read the metrics where a
+// service publishes it.
+func Listen(socket string) (*net.UnixListener, error) {
+	ln, err := status.Listen(socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		ln.Close()
+		return nil, fmt.Errorf("metrics socket: %w", err)
+	}
+	return ln, nil
+}
+
+// ListenTCP binds a loopback address, where every account of the host may read the metrics.
+func ListenTCP(addr string) (net.Listener, error) {
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil || !at.Addr().IsLoopback() {
+		return nil, fmt.Errorf("metrics at %q, want a loopback address and a port: 127.0.0.1:9464; for others, publish the Unix socket as a service", addr)
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	return ln, nil
+}
+
+// Page is the metrics.
+type Page struct {
+	report   func() status.Report
+	registry *prometheus.Registry
+}
+
+// New returns the metrics of what reports have, and of this process.
+func New(report func() status.Report) *Page {
+	p := &Page{report, prometheus.NewRegistry()}
+	p.registry.MustRegister(collector{report}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return p
+}
+
+// Serve answers on ln until ctx ends, and closes it.
+func (p *Page) Serve(ctx context.Context, ln net.Listener) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if !named(r, p.report()) {
+			http.Error(w, fmt.Sprintf("host %q: want the name of the service that publishes the metrics, or a loopback address", r.Host), http.StatusMisdirectedRequest)
+			return
+		}
+		families, err := p.registry.Gather()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		format := expfmt.NewFormat(expfmt.TypeTextPlain)
+		w.Header().Set("Content-Type", string(format))
+		encoder := expfmt.NewEncoder(w, format)
+		for _, f := range families {
+			if err := encoder.Encode(f); err != nil {
+				return // the reader has gone
+			}
+		}
+	})
+	server := &http.Server{Handler: mux, ReadTimeout: timeout, WriteTimeout: timeout, ConnContext: conns.Context, ConnState: conns.State}
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		server.Close()
+		close(closed)
+	})
+	server.Serve(conns.Listen(ln, limit))
+	if !stop() {
+		<-closed
+	}
+}
+
+// named reports whether a request names what it is for, and not what a page in a browser had
+// lead here (DNS rebinding): a service of this host on a Unix socket, a loopback address, or
+// the agent.
+func named(r *http.Request, report status.Report) bool {
+	host := strings.TrimSuffix(strings.ToLower((&url.URL{Host: r.Host}).Hostname()), ".")
+	if r.Header.Get("Origin") != "" {
+		return false
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.IsLoopback()
+	}
+	if host == "agent" || host == "localhost" {
+		return true
+	}
+	for _, p := range report.Published {
+		if d, err := florete.Dial(p.ID); err == nil && strings.HasPrefix(p.Upstream, "unix:") && florete.Render(d) == host {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,135 @@
+// Package accesslog writes a line for each connection to a published service, or UDP session,
+// once it has ended: who, what, from where, how much, how long and why it ended. Where
+// standard error is systemd's journal a line has fields of its own, FLORETE_CALLER and so
+// on; elsewhere it is JSON. Nothing that is carried, and no key, is in it.
+package accesslog
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/journal"
+	"golang.org/x/time/rate"
+
+	"github.com/florete/florete"
+)
+
+const (
+	// perSecond and burst are a third of what the journal takes of a unit (10,000 lines in
+	// 30 s), so that other lines of the forwarder are not dropped.
+	perSecond = 100
+	burst     = 300
+	// pause is how often what was left out is logged.
+	pause = 10 * time.Second
+	// Every is of how many connections one is written where they are sampled.
+	Every = 100
+)
+
+// Entry is a connection that has ended.
+type Entry struct {
+	Caller    florete.ID        `json:"caller"`
+	Service   florete.ID        `json:"service"`
+	From      string            `json:"from"`     // address of the caller's forwarder
+	Upstream  string            `json:"upstream"` // where it went
+	Protocol  florete.Protocol  `json:"protocol,omitempty"`
+	Transport florete.Transport `json:"transport"` // between the forwarders
+	Begun     time.Time         `json:"begun"`
+	Duration  time.Duration     `json:"nanoseconds"`
+	Sent      int64             `json:"sent"`     // bytes from caller to service
+	Received  int64             `json:"received"` // bytes from service to caller
+	End       string            `json:"end"`
+}
+
+// Log is where entries go. The nil Log writes none.
+type Log struct {
+	log    *slog.Logger
+	limit  *rate.Limiter
+	random func(n int) int
+	write  func(Entry) error
+
+	mu    sync.Mutex
+	lost  int       // since noted
+	noted time.Time // what was lost until then
+}
+
+// New writes to the journal where standard error leads there, and else to w. What is left
+// out because there is too much is logged.
+func New(w io.Writer, log *slog.Logger) *Log {
+	l := &Log{log: log, limit: rate.NewLimiter(perSecond, burst), random: rand.IntN}
+	l.write = func(e Entry) error { return json.NewEncoder(w).Encode(e) }
+	if ok, err := journal.StderrIsJournalStream(); err == nil && ok {
+		l.write = send
+	}
+	return l
+}
+
+// Wants reports whether the next entry of a service is to be written.
+func (l *Log) Wants(which florete.AccessLog) bool {
+	if l == nil {
+		return false
+	}
+	return which == florete.AccessFull || which == florete.AccessSampled && l.random(Every) == 0
+}
+
+// Write writes an entry, unless there were too many.
+func (l *Log) Write(e Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.limit.Allow() {
+		l.lost++
+		return
+	}
+	if time.Since(l.noted) > pause {
+		l.note()
+	}
+	if err := l.write(e); err != nil {
+		l.log.Warn("access log", "error", err)
+	}
+}
+
+// Close logs what was left out since the last entry.
+func (l *Log) Close() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.note()
+}
+
+// note logs what was left out. The caller holds the lock.
+func (l *Log) note() {
+	if l.lost > 0 {
+		l.log.Warn("access log: too many connections", "left out", l.lost, "a second at most", perSecond)
+		l.lost, l.noted = 0, time.Now()
+	}
+}
+
+// send writes an entry as the journal's native protocol has it.
+func send(e Entry) error {
+	fields := map[string]string{
+		"FLORETE_CALLER": e.Caller.String(), "FLORETE_SERVICE": e.Service.String(), "FLORETE_FROM": e.From, "FLORETE_UPSTREAM": e.Upstream,
+		"FLORETE_TRANSPORT": string(e.Transport), "FLORETE_SENT": fmt.Sprint(e.Sent), "FLORETE_RECEIVED": fmt.Sprint(e.Received),
+		"FLORETE_BEGUN": e.Begun.UTC().Format(time.RFC3339Nano), "FLORETE_SECONDS": fmt.Sprintf("%.6f", e.Duration.Seconds()), "FLORETE_END": e.End,
+		"SYSLOG_IDENTIFIER": "flor",
+	}
+	if e.Protocol != florete.TCP {
+		fields["FLORETE_PROTOCOL"] = string(e.Protocol)
+	}
+	return journal.Send(message(e), journal.PriInfo, fields)
+}
+
+// message is an entry as people read it.
+func message(e Entry) string {
+	return strings.Join([]string{
+		"access", "caller=" + e.Caller.Short(), "service=" + e.Service.Short(), "from=" + e.From,
+		fmt.Sprintf("sent=%d received=%d duration=%s", e.Sent, e.Received, e.Duration.Round(time.Microsecond)),
+		"transport=" + string(e.Transport), "end=" + e.End,
+	}, " ")
+}

@@ -1,0 +1,74 @@
+package accesslog
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/tests/kit"
+)
+
+var entry = Entry{
+	Caller: kit.ID("user/alice"), Service: kit.ID("service/wiki"), From: "192.0.2.7:4610", Upstream: "127.0.0.1:8080", Transport: florete.OverQUIC,
+	Begun: time.Unix(1, 0).UTC(), Duration: 1500 * time.Microsecond, Sent: 12, Received: 34, End: "done",
+}
+
+func TestWrite(t *testing.T) {
+	var out bytes.Buffer
+	New(&out, slog.New(slog.DiscardHandler)).Write(entry)
+	var got Entry
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || !reflect.DeepEqual(got, entry) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if want := "access caller=user/alice service=service/wiki from=192.0.2.7:4610 sent=12 received=34 duration=1.5ms transport=quic end=done"; message(entry) != want {
+		t.Errorf("got %s, want %s", message(entry), want)
+	}
+}
+
+// TestStorm: a storm has so many lines and no more, and their number is known.
+func TestStorm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, log bytes.Buffer
+		l := New(&out, slog.New(slog.NewTextHandler(&log, nil)))
+		for range 100 {
+			for range 1000 {
+				l.Write(entry)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		l.Close()
+		written := strings.Count(out.String(), "\n")
+		if written < 1200 || written > 1300 {
+			t.Errorf("%d lines of 100,000 in 10 s, want 300 and 100 a second", written)
+		}
+		if n := strings.Count(log.String(), "left out"); n != 2 {
+			t.Errorf("logged %d times what was left out", n)
+		}
+	})
+}
+
+func TestWants(t *testing.T) {
+	l := New(nil, nil)
+	l.random = rand.New(rand.NewPCG(1, 2)).IntN
+	for which, want := range map[florete.AccessLog][2]int{florete.AccessOff: {0, 0}, florete.AccessFull: {10000, 10000}, florete.AccessSampled: {60, 140}} {
+		n := 0
+		for range 10000 {
+			if l.Wants(which) {
+				n++
+			}
+		}
+		if n < want[0] || n > want[1] {
+			t.Errorf("%q: %d of 10000, want %v", which, n, want)
+		}
+	}
+	if (*Log)(nil).Wants(florete.AccessFull) {
+		t.Error("no log wants something")
+	}
+}

@@ -1,0 +1,101 @@
+// Package announce passes a caller's identity to the service that it calls: in a PROXY
+// protocol header before the bytes of a connection, or in headers of each HTTP request.
+//
+// The PROXY protocol header is version 2, of TCP over IPv4 or IPv6, whatever leads to the
+// service. Source is the caller's forwarder as this host sees it, destination where it was
+// called. What says who calls, in this order:
+//
+//	0x02 PP2_TYPE_AUTHORITY    the service that was called: wiki.demo.flor.rete
+//	0xD0                       the caller's SPIFFE ID, where Istio's ztunnel has it
+//	0x20 PP2_TYPE_SSL          client 0x07: TLS, with a certificate; verify 0: it is valid
+//	  0x21 PP2_SUBTYPE_SSL_VERSION  TLSv1.3
+//	  0x22 PP2_SUBTYPE_SSL_CN       the caller's SPIFFE ID: SVIDs have no common name
+//
+// The headers of requests are Envoy's X-Forwarded-Client-Cert, one element with By (the
+// service), Hash (SHA-256 of the caller's certificate) and URI (its SPIFFE ID), and
+// X-Forwarded-For, with the address alone of the caller's forwarder.
+package announce
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/pires/go-proxyproto"
+	"github.com/pires/go-proxyproto/tlvparse"
+
+	"github.com/florete/florete"
+)
+
+// Caller is who calls a service.
+type Caller struct {
+	ID       florete.ID
+	Leaf     *x509.Certificate // that proves it
+	Service  florete.ID        // what it called
+	From, To netip.AddrPort    // of the caller's forwarder, and of this one
+}
+
+// Name is what callers call the service.
+func (c Caller) Name() string {
+	d, err := florete.Dial(c.Service)
+	if err != nil {
+		return c.Service.Short()
+	}
+	return florete.Render(d)
+}
+
+// ProxyHeader is the PROXY protocol header of a connection.
+func (c Caller) ProxyHeader() ([]byte, error) {
+	id := []byte(c.ID.String())
+	tls, err := tlvparse.PP2SSL{
+		Client: tlvparse.PP2_BITFIELD_CLIENT_SSL | tlvparse.PP2_BITFIELD_CLIENT_CERT_CONN | tlvparse.PP2_BITFIELD_CLIENT_CERT_SESS,
+		TLV: []proxyproto.TLV{
+			{Type: proxyproto.PP2_SUBTYPE_SSL_VERSION, Value: []byte("TLSv1.3")},
+			{Type: proxyproto.PP2_SUBTYPE_SSL_CN, Value: id},
+		},
+	}.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	h := proxyproto.HeaderProxyFromAddrs(2, net.TCPAddrFromAddrPort(c.From), net.TCPAddrFromAddrPort(c.To))
+	if err := h.SetTLVs([]proxyproto.TLV{{Type: proxyproto.PP2_TYPE_AUTHORITY, Value: []byte(c.Name())}, {Type: florete.ProxyCaller, Value: id}, tls}); err != nil {
+		return nil, err
+	}
+	return h.Format()
+}
+
+// ours are the headers that a service may believe. Forwarded (RFC 7239) is another form of
+// the last, and comes from nobody.
+var ours = []string{"x-forwarded-client-cert", "forwarded", "x-forwarded-for"}
+
+// strip removes what is ours, and what a service may take for it: programs behind CGI and its
+// like cannot tell x-forwarded-for from X_Forwarded.For.
+func strip(h http.Header) {
+	for name := range h {
+		if slices.Contains(ours, strings.Map(hyphenate, name)) {
+			delete(h, name)
+		}
+	}
+}
+
+func hyphenate(r rune) rune {
+	switch {
+	case 'A' <= r && r <= 'Z':
+		return r - 'A' + 'a'
+	case 'a' <= r && r <= 'z' || '0' <= r && r <= '9':
+		return r
+	}
+	return '-'
+}
+
+// announce replaces what is ours.
+func (c Caller) announce(h http.Header) {
+	strip(h)
+	h.Set("X-Forwarded-Client-Cert", fmt.Sprintf("By=%s;Hash=%x;URI=%s", c.Service, sha256.Sum256(c.Leaf.Raw), c.ID))
+	h.Set("X-Forwarded-For", c.From.Addr().String())
+}

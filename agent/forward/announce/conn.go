@@ -1,0 +1,130 @@
+package announce
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/agent/forward/splice"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+// Conn is a stream as a connection of HTTP.
+type Conn struct {
+	wire.Stream
+	caller           Caller
+	received, sent   func(int)
+	reading, writing sync.Mutex
+	once             sync.Once
+	closed           chan struct{}
+	aborted          atomic.Bool
+}
+
+// NewConn is the stream of a caller. Bytes are counted as they are received from it and sent
+// to it.
+func NewConn(st wire.Stream, c Caller, received, sent func(int)) *Conn {
+	return &Conn{Stream: st, caller: c, received: received, sent: sent, closed: make(chan struct{})}
+}
+
+func (c *Conn) LocalAddr() net.Addr  { return net.TCPAddrFromAddrPort(c.caller.To) }
+func (c *Conn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.caller.From) }
+
+func (c *Conn) Read(b []byte) (int, error) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	n, err := c.Stream.Read(b)
+	c.received(n)
+	return n, err
+}
+
+func (c *Conn) Write(b []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	n, err := c.Stream.Write(b)
+	c.sent(n)
+	return n, err
+}
+
+// CloseWrite ends what is sent, in order, unless a write is stuck.
+func (c *Conn) CloseWrite() error {
+	if !c.writing.TryLock() {
+		c.CancelWrite(quic.StreamErrorCode(wire.Reset))
+		return nil
+	}
+	defer c.writing.Unlock()
+	return c.Stream.Close()
+}
+
+// Close lets the caller have what was written.
+func (c *Conn) Close() (err error) {
+	c.once.Do(func() {
+		err = c.CloseWrite()
+		c.SetReadDeadline(time.Unix(1, 0))
+		close(c.closed)
+	})
+	return err
+}
+
+// abort resets the stream: what was carried of it is not whole.
+func (c *Conn) abort() {
+	c.aborted.Store(true)
+	c.CancelWrite(quic.StreamErrorCode(wire.Reset))
+	c.CancelRead(quic.StreamErrorCode(wire.Reset))
+}
+
+// maxUnread is what a caller may still send that nobody reads. With more it is reset, as TCP
+// does with the first byte.
+const maxUnread = 256 << 10
+
+// finish waits, once the connection is closed, until the caller has closed its side too: a
+// stream that is cancelled before takes with it what the caller has not read yet.
+func (c *Conn) finish() {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.SetReadDeadline(time.Time{})
+	if c.aborted.Load() {
+		return
+	}
+	if _, err := io.CopyN(io.Discard, c.Stream, maxUnread); err == nil {
+		c.CancelRead(quic.StreamErrorCode(wire.Reset))
+	}
+}
+
+// single is a listener with one connection, which ends with it.
+type single struct {
+	conn  *Conn
+	taken bool
+}
+
+func (s *single) Accept() (net.Conn, error) {
+	if !s.taken {
+		s.taken = true
+		return s.conn, nil
+	}
+	<-s.conn.closed
+	return nil, net.ErrClosed
+}
+
+func (s *single) Addr() net.Addr { return s.conn.LocalAddr() }
+func (*single) Close() error     { return nil }
+
+// open reports whether the other end has neither closed a connection nor sent anything
+// before it got a request.
+func open(c splice.Conn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	quiet := false
+	err = raw.Control(func(fd uintptr) {
+		var b [1]byte
+		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		quiet = err == unix.EAGAIN
+	})
+	return err == nil && quiet
+}

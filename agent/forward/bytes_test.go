@@ -1,0 +1,136 @@
+package forward_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+)
+
+// hashing is a service that answers, once the caller has ended its side, with the hash of
+// what it got, as many bytes as that requests, and their hash.
+func hashing(t *testing.T) string {
+	return agenttest.Upstream(t, func(c *net.TCPConn) {
+		defer c.Close()
+		got := sha256.New()
+		var head [4]byte
+		if _, err := io.ReadFull(io.TeeReader(c, got), head[:]); err != nil {
+			return
+		}
+		if _, err := io.Copy(got, c); err != nil {
+			return
+		}
+		c.Write(got.Sum(nil))
+		b := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+		for i := range b {
+			b[i] = byte(i*7) ^ head[3]
+		}
+		c.Write(b)
+		sum := sha256.Sum256(b)
+		c.Write(sum[:])
+	})
+}
+
+// exchangeHashes sends random bytes, in random pieces, and compares hashes of both ways. Where
+// abandoned, it resets the connection under way.
+func exchangeHashes(addr string, random *rand.Rand, abandoned bool) error {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	c := conn.(*net.TCPConn)
+	c.SetDeadline(time.Now().Add(agenttest.Patience))
+	size := 4 + random.IntN(1<<random.IntN(22))
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(random.Uint32())
+	}
+	b[0] &= 0x0f // at most 1 MiB comes back
+	want := int(b[0])<<16 | int(b[1])<<8 | int(b[2])
+	sent := sha256.Sum256(b)
+	for len(b) > 0 {
+		n := min(len(b), 1+random.IntN(100<<10))
+		if _, err := c.Write(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+		if abandoned && random.IntN(3) == 0 {
+			return c.SetLinger(0)
+		}
+	}
+	if err := c.CloseWrite(); err != nil {
+		return err
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil {
+		return err
+	}
+	if len(answer) != 2*sha256.Size+want {
+		return fmt.Errorf("%d bytes came back for %d, want %d", len(answer), size, 2*sha256.Size+want)
+	}
+	body := answer[sha256.Size : len(answer)-sha256.Size]
+	sum := sha256.Sum256(body)
+	if !bytes.Equal(answer[:sha256.Size], sent[:]) || !bytes.Equal(answer[len(answer)-sha256.Size:], sum[:]) {
+		return errors.New("hashes differ")
+	}
+	return nil
+}
+
+// TestBytesUnderLoad: whatever is reset beside them, all bytes of the other connections
+// arrive, over either transport.
+func TestBytesUnderLoad(t *testing.T) {
+	for _, over := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
+		t.Run(string(over), func(t *testing.T) {
+			agenttest.Transport = over
+			defer func() { agenttest.Transport = florete.AnyTransport }()
+			c := newCluster(t, hashing(t))
+			c.start(t)
+			var workers sync.WaitGroup
+			var whole atomic.Int64
+			seed := rand.Uint64()
+			for w := range 24 {
+				workers.Go(func() {
+					random := rand.New(rand.NewPCG(seed, uint64(w)))
+					for range 8 {
+						abandoned := random.IntN(4) == 0
+						if err := exchangeHashes(c.Local, random, abandoned); err != nil {
+							t.Errorf("seed %d, worker %d: %v", seed, w, err)
+							return
+						}
+						if !abandoned {
+							whole.Add(1)
+						}
+					}
+				})
+			}
+			workers.Wait()
+			if whole.Load() < 24 {
+				t.Errorf("only %d were whole", whole.Load())
+			}
+			for _, row := range report(t, c.Laptop).PeerConnections {
+				if row.Transport != over {
+					t.Errorf("a connection over %s", row.Transport)
+				}
+			}
+			agenttest.WaitFor(t, "no stream to be left", func() bool {
+				r := report(t, c.Ursula)
+				n := r.Connections
+				for _, row := range r.PeerConnections {
+					n += row.Streams
+				}
+				return n == 0
+			})
+		})
+	}
+}

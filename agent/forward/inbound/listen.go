@@ -1,0 +1,109 @@
+package inbound
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/transport"
+)
+
+// listenAt is where peers are accepted, and over what.
+type listenAt struct {
+	transport florete.Transport
+	addr      string
+}
+
+func listenAts(f florete.Forwarder) (all []listenAt) {
+	for _, t := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
+		if f.Transport != florete.AnyTransport && f.Transport != t {
+			continue
+		}
+		for _, addr := range f.Listen {
+			all = append(all, listenAt{t, addr})
+		}
+	}
+	return all
+}
+
+// listener is a transport.Listener or a transport.TCPListener.
+type listener interface {
+	Accept() (*transport.Incoming, error)
+	Offer() ([]*os.File, error)
+	Drain()
+	Stop()
+	Close()
+}
+
+// listen settles on where there are listeners. One that cannot be had does not keep others
+// waiting.
+func (s *Server) listen(at []listenAt) (errs []error) {
+	s.close(func(l listenAt) bool { return !slices.Contains(at, l) }, 0)
+	if s.Sockets != nil {
+		errs = s.retain(at)
+	}
+	for _, l := range at {
+		if s.running[l] != nil {
+			continue
+		}
+		ln, err := s.bind(l)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		s.running[l] = s.start(ln)
+	}
+	return errs
+}
+
+// close ends listeners, all at once.
+func (s *Server) close(which func(listenAt) bool, grace time.Duration) {
+	var closing sync.WaitGroup
+	for l, r := range s.running {
+		if which(l) {
+			closing.Go(func() { r.close(grace) })
+			delete(s.running, l)
+		}
+	}
+	closing.Wait()
+}
+
+func (s *Server) bind(l listenAt) (listener, error) {
+	t := transport.Server{
+		Addr:       l.addr,
+		Lookup:     func(sni string) (florete.ID, bool) { return s.rules.Load().registry.Lookup(sni) },
+		Identities: s.Identities,
+		Rejected:   s.rejected,
+		ResetKey:   s.ResetKey,
+	}
+	if s.Sockets != nil {
+		t.Bind, t.BindTCP, t.Inherited = s.Sockets.ListenQUIC, s.Sockets.ListenTLS, s.Sockets.Others
+	}
+	if l.transport == florete.OverTCP {
+		return t.ListenTCP()
+	}
+	return t.Listen()
+}
+
+// retain lets go of sockets at other addresses than these.
+func (s *Server) retain(all []listenAt) (errs []error) {
+	var quic, tcp []netip.AddrPort
+	for _, l := range all {
+		at, err := net.ResolveUDPAddr("udp", l.addr)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("forwarder listen %q: %w", l.addr, err))
+		case l.transport == florete.OverTCP:
+			tcp = append(tcp, at.AddrPort())
+		default:
+			quic = append(quic, at.AddrPort())
+		}
+	}
+	s.Sockets.RetainForPeers(quic, tcp)
+	return errs
+}

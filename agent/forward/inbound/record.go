@@ -1,0 +1,85 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete/agent/forward/accesslog"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/splice"
+	"github.com/florete/florete/agent/forward/trace"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+// record is a stream that is served, for who watches.
+type record struct {
+	server  *Server
+	in      *transport.Incoming
+	service published
+	begun   time.Time
+	counted metrics.Conn
+	end     string // why it has ended
+}
+
+// see counts a stream in whose upstream is connected. done must be called when it has ended.
+func (s *Server) see(in *transport.Incoming, service published, begun time.Time) *record {
+	r := &record{server: s, in: in, service: service, begun: begun, counted: s.Metrics.Begin(metrics.In, in.Target, in.Peer.ID), end: wire.Done.String()}
+	r.counted.Opened(time.Since(begun))
+	return r
+}
+
+func (r *record) done() {
+	r.counted.Done()
+	if !r.server.Access.Wants(r.service.AccessLog) {
+		return
+	}
+	r.server.Access.Write(accesslog.Entry{
+		Caller: r.in.Peer.ID, Service: r.in.Target, From: r.in.RemoteAddr().String(), Upstream: r.service.Upstream,
+		Protocol: r.service.Protocol, Transport: r.in.Transport, Begun: r.begun, Duration: time.Since(r.begun),
+		Sent: r.counted.Sent.Load(), Received: r.counted.Received.Load(), End: r.end,
+	})
+}
+
+// end is why a pair has ended, in the words of refusals where they have one.
+func end(err error) string {
+	var stream *quic.StreamError
+	var conn *quic.ApplicationError
+	switch {
+	case err == nil:
+		return wire.Done.String()
+	case errors.Is(err, splice.ErrLocal):
+		return "reset-by-service"
+	case errors.Is(err, context.Canceled):
+		return wire.Stopping.String()
+	case errors.As(err, &stream):
+		return "reset-by-caller"
+	case errors.As(err, &conn) && wire.Code(conn.ErrorCode) == wire.Reset:
+		return wire.Stopping.String()
+	case errors.As(err, &conn):
+		return wire.Code(conn.ErrorCode).String()
+	}
+	return "lost"
+}
+
+// trace has the opening of a stream sent, which ended with a code.
+func (s *Server) trace(in *transport.Incoming, st wire.Stream, begun time.Time, code wire.Code) {
+	if s.Traces == nil {
+		return
+	}
+	c, err := in.Trace(st)
+	if err != nil || !s.Traces.Samples(c) {
+		return
+	}
+	span := trace.Span{
+		Context: c, Publisher: true, Name: "connect " + in.Target.Short(), Begun: begun, Ended: time.Now(),
+		Attributes: trace.Attributes(in.Peer.ID, in.Target, in.Transport, in.RemoteAddr().String()),
+	}
+	if code != wire.Done {
+		span.Error = code.String()
+	}
+	s.Traces.Add(span)
+}

@@ -1,0 +1,56 @@
+package inbound
+
+import (
+	"context"
+
+	"github.com/florete/florete/agent/forward/announce"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/splice"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+// requests is the connection that was made for a stream of requests.
+type requests struct {
+	upstream splice.Conn
+	forget   func()
+	counted  metrics.Conn
+}
+
+// carryRequests serves a stream whose service learns from each request who calls. Where the
+// service closes its connection between two of them, the next one has another.
+func (s *Server) carryRequests(ctx context.Context, in *transport.Incoming, st wire.Stream, service published, r requests) {
+	caller := announced(in)
+	received := func(n int) {
+		r.counted.Sent.Add(int64(n)) // to the service
+		in.Usage.Read.Add(int64(n))
+		in.Limits.Wait(st.Context().Done(), n)
+	}
+	sent := func(n int) {
+		r.counted.Received.Add(int64(n))
+		in.Limits.Wait(st.Context().Done(), n)
+	}
+	announce.HTTP{
+		Caller:   caller,
+		Upstream: known{r.upstream, r.forget},
+		Dial: func(ctx context.Context) (splice.Conn, error) {
+			conn, forget, err := s.dial(ctx, in, service)
+			if err != nil {
+				return nil, err
+			}
+			return known{conn.(splice.Conn), forget}, nil
+		},
+		Failed: func(err error) { s.refuse(in, failure(err), err.Error()) },
+	}.Serve(ctx, announce.NewConn(st, caller, received, sent))
+}
+
+// known is a connection whose caller is kept until it is closed.
+type known struct {
+	splice.Conn
+	forget func()
+}
+
+func (k known) Close() error {
+	k.forget()
+	return k.Conn.Close()
+}

@@ -1,0 +1,78 @@
+// Package limits holds callers to what the topology lets a service, and a caller, have at
+// this host: connections, opens in a second, bytes in a second. Both apply to whatever a
+// caller has of a service, so the lower one decides.
+package limits
+
+import (
+	"sync"
+
+	"github.com/florete/florete"
+)
+
+// Table is the limits in force, and what is had of them. The zero Table limits nothing and
+// is ready. It keeps whoever called, or was called, since the start: as many as the allow
+// lists name.
+type Table struct {
+	mu                sync.Mutex
+	services, callers group
+	shares            map[sharing]*Share
+}
+
+type sharing struct{ service, caller florete.ID }
+
+// group is the limits of several, by ID.
+type group struct {
+	inForce map[florete.ID]florete.Limits
+	known   map[florete.ID]*budget
+}
+
+// Apply puts a manifest's limits in force. What is open stays open, and counts.
+func (t *Table) Apply(f florete.Forwarder) {
+	services, callers := map[florete.ID]florete.Limits{}, map[florete.ID]florete.Limits{}
+	for _, p := range f.Publish {
+		services[p.ID] = p.Limits
+	}
+	for _, c := range f.Limits {
+		callers[c.ID] = c.Limits
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.services.apply(services)
+	t.callers.apply(callers)
+}
+
+func (g *group) apply(limits map[florete.ID]florete.Limits) {
+	g.inForce = limits
+	for id, b := range g.known {
+		b.apply(limits[id])
+	}
+}
+
+func (g *group) of(id florete.ID) *budget {
+	b := g.known[id]
+	if b == nil {
+		if g.known == nil {
+			g.known = map[florete.ID]*budget{}
+		}
+		b = &budget{id: id}
+		b.apply(g.inForce[id])
+		g.known[id] = b
+	}
+	return b
+}
+
+// Share is what a caller has of a service, whatever limits come into force.
+func (t *Table) Share(service, caller florete.ID) *Share {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := sharing{service, caller}
+	s := t.shares[k]
+	if s == nil {
+		if t.shares == nil {
+			t.shares = map[sharing]*Share{}
+		}
+		s = &Share{service: t.services.of(service), caller: t.callers.of(caller), turn: make(chan struct{}, 1)}
+		t.shares[k] = s
+	}
+	return s
+}

@@ -1,0 +1,175 @@
+package limits_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/limits"
+	"github.com/florete/florete/tests/kit"
+)
+
+var (
+	wiki, chat = kit.ID("service/wiki"), kit.ID("service/chat")
+	ann, bob   = kit.ID("user/ann"), kit.ID("user/bob")
+)
+
+// apply puts limits of wiki, and of ann, in force.
+func apply(t *limits.Table, service, caller florete.Limits) {
+	t.Apply(florete.Forwarder{
+		Publish: []florete.Published{{ID: chat}, {ID: wiki, Limits: service}},
+		Limits:  []florete.CallerLimits{{ID: ann, Limits: caller}},
+	})
+}
+
+// open wants a connection to be counted in, or refused for somebody.
+func open(t *testing.T, s *limits.Share, want string) (release func()) {
+	t.Helper()
+	release, err := s.Open()
+	if got := words(err); got != want {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+	return release
+}
+
+func words(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.TrimSuffix(err.Error(), " here, which is its limit")
+}
+
+// The lower of both limits decides, and what one of them refuses is counted at neither.
+func TestConnections(t *testing.T) {
+	var table limits.Table
+	s, other, elsewhere := table.Share(wiki, ann), table.Share(wiki, bob), table.Share(chat, ann)
+	open(t, s, "")
+	apply(&table, florete.Limits{Connections: 3}, florete.Limits{Connections: 2})
+	release := open(t, elsewhere, "")
+	open(t, s, "user/ann has 2 TCP connections and UDP sessions")
+	open(t, other, "")
+	open(t, other, "")
+	open(t, other, "service/wiki has 3 TCP connections and UDP sessions")
+	release()
+	open(t, s, "service/wiki has 3 TCP connections and UDP sessions")
+	open(t, elsewhere, "")
+	open(t, elsewhere, "user/ann has 2 TCP connections and UDP sessions")
+}
+
+func TestOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var table limits.Table
+		apply(&table, florete.Limits{}, florete.Limits{OpensPerSecond: 2})
+		s := table.Share(wiki, ann)
+		for range 3 {
+			open(t, s, "")()
+			open(t, s, "")()
+			open(t, s, "user/ann has more than 2 opens a second")
+			time.Sleep(500 * time.Millisecond)
+			open(t, s, "")()
+			open(t, s, "user/ann has more than 2 opens a second")
+			time.Sleep(time.Second)
+		}
+		open(t, s, "")()
+		open(t, s, "")()
+		apply(&table, florete.Limits{}, florete.Limits{OpensPerSecond: 100})
+		time.Sleep(100 * time.Millisecond)
+		for range 10 {
+			open(t, s, "")()
+		}
+		open(t, s, "user/ann has more than 100 opens a second")
+	})
+}
+
+// carry is how many bytes streams of a share carry until a time.
+func carry(s *limits.Share, streams int, end time.Time) (total int) {
+	stop := make(chan struct{})
+	time.AfterFunc(time.Until(end), func() { close(stop) })
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range streams {
+		all.Go(func() {
+			for time.Now().Before(end) {
+				n := min(s.Most(), 256<<10)
+				s.Wait(stop, n)
+				mu.Lock()
+				total += n
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return total
+}
+
+// Callers of a service get the same of its bytes, however many streams each has.
+func TestBytesAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rate, seconds = 1_000_000, 100
+		var table limits.Table
+		apply(&table, florete.Limits{BytesPerSecond: rate}, florete.Limits{})
+		var few, many int
+		var both sync.WaitGroup
+		end := time.Now().Add(seconds * time.Second)
+		both.Go(func() { few = carry(table.Share(wiki, bob), 1, end) })
+		both.Go(func() { many = carry(table.Share(wiki, ann), 50, end) })
+		both.Wait()
+		if all := few + many; all < rate*seconds*98/100 || all > rate*seconds*105/100 {
+			t.Errorf("%d bytes in %d s, want %d a second", all, seconds, rate)
+		}
+		if few < many*9/10 {
+			t.Errorf("one stream of bob carries %d bytes, 50 of ann %d", few, many)
+		}
+	})
+}
+
+// A stream that waits goes by the limits in force.
+func TestBytesOfANewLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var table limits.Table
+		s := table.Share(wiki, ann)
+		s.Wait(nil, 1<<40)
+		apply(&table, florete.Limits{}, florete.Limits{BytesPerSecond: 1000})
+		began := time.Now()
+		s.Wait(nil, 64<<10) // goes at once
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the first bytes wait for %s", waited)
+		}
+		time.AfterFunc(10*time.Second, func() { apply(&table, florete.Limits{}, florete.Limits{}) })
+		s.Wait(nil, 1<<30)
+		if waited := time.Since(began); waited < 10*time.Second || waited > 12*time.Second {
+			t.Errorf("waited for %s, want until there is no limit", waited)
+		}
+		apply(&table, florete.Limits{BytesPerSecond: 1000}, florete.Limits{})
+		stop := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(stop) })
+		began = time.Now()
+		s.Wait(stop, 1<<30)
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("waited for %s, want until the stream ends", waited)
+		}
+	})
+}
+
+func TestDatagrams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var table limits.Table
+		s := table.Share(wiki, ann)
+		for range 2 {
+			if !s.Allow(65507) {
+				t.Error("dropped without a limit")
+			}
+		}
+		apply(&table, florete.Limits{BytesPerSecond: 10_000}, florete.Limits{BytesPerSecond: 1000})
+		if !s.Allow(65507) || s.Allow(1000) {
+			t.Error("want the largest datagram to pass, and nothing behind it")
+		}
+		time.Sleep(time.Second)
+		if !s.Allow(1000) || s.Allow(1000) {
+			t.Error("want 1000 bytes after a second")
+		}
+	})
+}

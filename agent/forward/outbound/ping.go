@@ -1,0 +1,207 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/agent/ping"
+)
+
+// parting is how long a service has to end a ping's connection too, before it is reset.
+const parting = time.Second
+
+// Ping does what a connection of uid to a service would, up to the upstream's, and ends it in
+// order. A connection that is there already is used, as it would be.
+func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Result {
+	p := &pinging{server: s, result: ping.Result{Service: service}, begun: time.Now()}
+	p.run(ctx, connection{rules: s.rules.Load(), connKey: connKey{uid: uid}})
+	return p.result
+}
+
+// pinging is one that is done step by step.
+type pinging struct {
+	server *Server
+	result ping.Result
+	begun  time.Time // the step
+}
+
+// ok ends a step, and begins the next.
+func (p *pinging) ok(step, detail string) {
+	p.result.Steps = append(p.result.Steps, ping.Step{Name: step, Detail: detail, Nanoseconds: int64(time.Since(p.begun))})
+	p.begun = time.Now()
+}
+
+// fail ends the last step; one that was well until then was not.
+func (p *pinging) fail(step, problem, remedy string) {
+	if n := len(p.result.Steps); n > 0 && p.result.Steps[n-1].Name == step {
+		p.result.Steps = p.result.Steps[:n-1]
+	}
+	p.result.Steps = append(p.result.Steps, ping.Step{Name: step, Error: problem, Remedy: remedy, Nanoseconds: int64(time.Since(p.begun))})
+}
+
+// refuse is fail, with the remedy that a refusal has, in the step that it is of.
+func (p *pinging) refuse(c connection, step string, denied *refusal) {
+	if denied == nil { // what a connection is not refused for: the process has gone
+		denied = &refusal{wire.Reset.String(), "the forwarder there gave up"}
+	}
+	p.server.refuse(c, denied)
+	cure, known := cures[denied.reason]
+	if !known {
+		cure = remedy{"", "flor doctor, here and on the host that publishes it"}
+	}
+	if cure.step != "" {
+		step = cure.step
+	}
+	if step == ping.Upstream {
+		p.proven(c)
+	}
+	p.fail(step, denied.reason+": "+denied.detail, cure.what)
+}
+
+// proven is the step that the handshake is.
+func (p *pinging) proven(c connection) {
+	p.result.Steps = append(p.result.Steps, ping.Step{Name: ping.Identity, Detail: "in the handshake: it is " + c.target.ID().Short() + ", and this is " + c.as.Short()})
+}
+
+func (p *pinging) run(ctx context.Context, c connection) {
+	var err error
+	if c.target, err = ping.Find(p.result.Service, c.rules.trustDomain); err != nil {
+		p.fail(ping.Name, err.Error(), "name a service as programs do, or without its domain: wiki, wiki."+c.rules.trustDomain+".rete")
+		return
+	}
+	reach, known := c.rules.reach[c.target]
+	if !known {
+		p.fail(ping.Name, fmt.Sprintf("%s is not reachable from this host", c.target.ID().Short()), "have a role of this host, or of somebody on it, reach the service in the topology")
+		return
+	}
+	c.protocol = reach.Protocol
+	p.result.ID, p.result.Host, p.result.Listen = c.target.ID().String(), florete.Render(c.target), reach.Listen.String()
+	p.ok(ping.Name, p.result.Host)
+	if !p.server.listens(reach) {
+		p.fail(ping.Listener, fmt.Sprintf("the agent does not listen at %s", reach.Listen), "flor status shows why; ss --listening --tcp --udp --processes names who has the port")
+		return
+	}
+	p.ok(ping.Listener, reach.Listen.String())
+	c.as, _ = c.rules.callers.Identity(c.uid)
+	ctx, end, ok := p.admit(ctx, c)
+	if !ok {
+		return
+	}
+	defer end()
+	p.open(ctx, c, reach)
+}
+
+// admit is the step that Server.admit is of a connection.
+func (p *pinging) admit(ctx context.Context, c connection) (context.Context, func(), bool) {
+	release, ok := p.server.users.Acquire(c.uid)
+	if !ok {
+		p.refuse(c, ping.Caller, &refusal{"too-many", fmt.Sprintf("has %d connections", p.server.users.Max())})
+		return nil, nil, false
+	}
+	if denied := c.rules.check(c.connKey); denied != nil {
+		release()
+		p.refuse(c, ping.Caller, denied)
+		return nil, nil, false
+	}
+	ctx, end, ok := p.server.admit(ctx, c)
+	if !ok {
+		release()
+		p.fail(ping.Caller, "the manifest changed", "ping again")
+		return nil, nil, false
+	}
+	p.ok(ping.Caller, fmt.Sprintf("uid %d acts as %s", c.uid, c.as.Short()))
+	return ctx, func() { end(); release() }, true
+}
+
+// open does the steps that go to the forwarder there.
+func (p *pinging) open(ctx context.Context, c connection, reach florete.Reachable) {
+	counted := p.server.Metrics.Begin(metrics.Out, c.target.ID(), c.as)
+	defer counted.Done()
+	fresh, err := p.server.Pool.Probe(ctx, transport.Route{Caller: c.as, Target: c.target, Endpoints: reach.Endpoints, Transport: reach.Transport})
+	if err != nil {
+		denied := explain(err)
+		if denied != nil && cures[denied.reason].step == ping.Identity {
+			p.ok(ping.Dial, "a forwarder answered")
+		}
+		p.refuse(c, ping.Dial, denied)
+		return
+	}
+	made := "a connection kept from earlier"
+	if fresh {
+		made = "a new connection"
+	}
+	p.ok(ping.Dial, made)
+	st, err := p.server.request(ctx, c, nil)
+	if err != nil {
+		p.refuse(c, ping.Upstream, explain(err))
+		return
+	}
+	counted.Opened(time.Since(p.begun))
+	p.result.Steps[len(p.result.Steps)-1].Detail = fmt.Sprintf("%s over %s, %s", st.Forwarder(), st.Transport(), made)
+	p.proven(c)
+	p.ok(ping.Upstream, shown(c.protocol))
+	if !p.server.carrying.Go(func(ctx context.Context) { part(ctx, st) }) {
+		part(ctx, st)
+	}
+}
+
+// shown is what an answer to a stream proves.
+func shown(over florete.Protocol) string {
+	if over == florete.UDP {
+		return "the forwarder there has a socket for it; whether something answers, a datagram alone would show"
+	}
+	return "connected"
+}
+
+// part ends a stream in order, or after a while without.
+func part(ctx context.Context, st *transport.Stream) {
+	defer st.Release()
+	ctx, cancel := context.WithTimeout(ctx, parting)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { st.SetReadDeadline(time.Now()) })()
+	st.Close()
+	if _, err := io.Copy(io.Discard, st.Stream); err != nil && !errors.Is(err, io.EOF) {
+		transport.Reset(st.Stream, wire.Reset)
+	}
+}
+
+// listens reports whether there is a service's local listener.
+func (s *Server) listens(r florete.Reachable) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Protocol == florete.UDP {
+		return s.udp[r.Listen] != nil
+	}
+	return s.tcp[r.Listen] != nil
+}
+
+// remedy is in which step a refusal is found, where that is another than the one under way,
+// and what to do.
+type remedy struct{ step, what string }
+
+var cures = map[string]remedy{
+	"unknown-caller":           {"", "run it as an account that acts under an identity here: hosts.<host>.callers in the topology, and flor status"},
+	"not-reachable":            {"", "have a role of the caller reach the service in the topology"},
+	"too-many":                 {"", "end some of the account's connections: flor status"},
+	"no-identity":              {ping.Caller, "flor doctor: the certificate was not delivered"},
+	"expired":                  {ping.Caller, "flor doctor: the certificate was not renewed, or a clock is wrong"},
+	"no-connection":            {ping.Dial, "flor doctor: it names what is between this host and the forwarder there"},
+	"no-stream":                {ping.Dial, "end some of the caller's connections: flor status"},
+	wire.Stopping.String():     {ping.Dial, "ping again: the forwarder there is being started again"},
+	"impostor":                 {ping.Identity, "on the host there: flor doctor; another program may have its address"},
+	wire.Untrusted.String():    {ping.Identity, "flor doctor, here and there: one host does not trust what the other's certificate leads to"},
+	wire.Denied.String():       {ping.Identity, "deploy the host that publishes it: its allow list does not have the caller"},
+	wire.NotPublished.String(): {ping.Identity, "deploy the host that publishes it: its documents do not have the service"},
+	wire.Refused.String():      {ping.Upstream, "start the service there: nothing listens at its upstream"},
+	wire.Unreachable.String():  {ping.Upstream, "on the host there: flor doctor names the upstream that does not answer"},
+	wire.Foreign.String():      {ping.Upstream, "on the host there: flor doctor names whose socket it is; services.<name>.user is whose it must be"},
+	wire.OverLimit.String():    {ping.Upstream, "ping later: the caller or the service has as much as its limits in the topology let it"},
+	wire.Busy.String():         {ping.Upstream, "ping later: flor status there shows who has as much as it may"},
+}

@@ -1,0 +1,57 @@
+package outbound
+
+import (
+	"errors"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/trace"
+	"github.com/florete/florete/agent/forward/transport"
+)
+
+// trace has the opening of a stream sent; where there is none, err is why.
+func (s *Server) trace(c connection, st *transport.Stream, begun time.Time, err error) {
+	if s.Traces == nil {
+		return
+	}
+	span := trace.Span{Name: "open " + c.target.ID().Short(), Begun: begun, Ended: time.Now()}
+	var was *tracedError
+	var noKeys error
+	switch {
+	case st != nil:
+		span.Context, noKeys = st.Trace()
+		span.Attributes = trace.Attributes(c.as, c.target.ID(), st.Transport(), st.Forwarder())
+	case errors.As(err, &was):
+		span.Context, span.Attributes = was.trace, trace.Attributes(c.as, c.target.ID(), was.over, was.forwarder)
+	default:
+		span.Context, span.Attributes = trace.Alone(), trace.Attributes(c.as, c.target.ID(), "", "")
+	}
+	if denied := explain(err); denied != nil {
+		span.Error = denied.reason
+	}
+	if noKeys == nil && s.Traces.Samples(span.Context) {
+		s.Traces.Add(span)
+	}
+}
+
+// tracedError is of a stream that was not served.
+type tracedError struct {
+	error
+	trace     trace.Context
+	over      florete.Transport
+	forwarder string
+}
+
+func (e *tracedError) Unwrap() error { return e.error }
+
+// traced is an error of a stream, whose trace it has where there are traces.
+func (s *Server) traced(st *transport.Stream, err error) error {
+	if s.Traces == nil {
+		return err
+	}
+	c, noKeys := st.Trace()
+	if noKeys != nil {
+		return err
+	}
+	return &tracedError{err, c, st.Transport(), st.Forwarder()}
+}

@@ -1,0 +1,245 @@
+package forward
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/agent/forward/fdstore"
+	"github.com/florete/florete/agent/forward/handover"
+	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/agent/watch"
+	"github.com/florete/florete/agent/whois"
+)
+
+const (
+	drainFor = 10 * time.Minute // unless the manifest has another
+	// maxDraining is how many processes drain at once: with one more the oldest ends.
+	maxDraining = 4
+	olderPrefix = "older-"
+)
+
+// inherit gets what the process before this one has. So far nothing changes.
+func (f *forwarder) inherit() error {
+	var err error
+	if f.before, err = handover.Take(status.Beside(f.Socket, "handover")); err != nil {
+		return err
+	}
+	f.sockets = fdstore.Inherit(f.before.Files)
+	f.number, f.within = f.before.State.Number+1, f.before.State.Watchdog
+	var all []older
+	for name, file := range f.sockets.Others(olderPrefix) {
+		c, err := net.FileConn(file)
+		file.Close()
+		if number, e := strconv.Atoi(name); e == nil && err == nil {
+			all = append(all, older{number, c.(*net.UnixConn)})
+		}
+	}
+	all = append(all, older{f.before.State.Number, f.before.Conn()})
+	slices.SortFunc(all, func(a, b older) int { return cmp.Compare(a.number, b.number) })
+	f.older.all = all
+	return nil
+}
+
+// olders are all processes that drain, the oldest first.
+type olders struct {
+	mu  sync.Mutex
+	all []older
+}
+
+// living are those that have not ended.
+func (o *olders) living() []older {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all = slices.DeleteFunc(o.all, func(x older) bool {
+		if x.alive() {
+			return false
+		}
+		x.conn.Close()
+		return true
+	})
+	return slices.Clone(o.all)
+}
+
+// end has all but the newest few end now.
+func (o *olders) end(but int) {
+	living := o.living()
+	for _, x := range living[:max(len(living)-but, 0)] {
+		x.conn.Close()
+	}
+}
+
+// report is what they carry.
+func (o *olders) report(socket string) (all []status.Draining) {
+	for _, x := range o.living() {
+		if r, _, err := status.Fetch(context.Background(), drainingSocket(socket, "status", x.number)); err == nil {
+			all = append(all, status.Draining{Process: x.number, Connections: r.Connections, PeerConnections: r.PeerConnections})
+		}
+	}
+	return all
+}
+
+// sockets are those where they answer about what they carry.
+func (o *olders) sockets(socket, word string) (all []string) {
+	for _, x := range o.living() {
+		all = append(all, drainingSocket(socket, word, x.number))
+	}
+	return all
+}
+
+// older is a process that drains, for as long as the connection to it is open.
+type older struct {
+	number int
+	conn   *net.UnixConn
+}
+
+// alive reports whether the process is still there.
+func (o older) alive() bool {
+	raw, err := o.conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_, _, err = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	})
+	return errors.Is(err, unix.EAGAIN)
+}
+
+// takeOver makes this process the one that serves, with what is on disk now.
+func (f *forwarder) takeOver() error {
+	s := f.read(f.snapshot.Load())
+	if f.before.State.Running && s.identities.SVID(s.manifest.Identity.ID) == nil {
+		return fmt.Errorf("the forwarder that runs serves, and this one could not: %s", strings.Join(s.problems, "; "))
+	}
+	if err := f.Starter.Ready(); err != nil {
+		return err
+	}
+	f.before.TakeOver()
+	f.older.end(maxDraining)
+	return nil
+}
+
+// offer is what the next process gets.
+func (f *forwarder) offer(own sockets) (s handover.State, files []*os.File, err error) {
+	add := func(c syscall.Conn, name string) {
+		file, failed := fdstore.Dup(c, name)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s socket: %w", name, failed))
+			return
+		}
+		files = append(files, file)
+	}
+	files = f.sockets.Files()
+	for name, ln := range own {
+		add(ln.(syscall.Conn), fdstore.Own+name)
+	}
+	for _, o := range f.older.living() {
+		add(o.conn, olderPrefix+strconv.Itoa(o.number))
+	}
+	if f.in != nil {
+		passes, failed := f.in.Offer()
+		files, err = append(files, passes...), errors.Join(err, failed)
+	}
+	return handover.State{Number: f.number, Watchdog: f.within, Running: f.in != nil}, files, err
+}
+
+// successor returns the process that has taken over, nil when ctx ended before.
+func (f *forwarder) successor(ctx context.Context, own sockets) *handover.Next {
+	ln := own["handover"].(*net.UnixListener)
+	defer ln.Close()
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	for {
+		conn, err := ln.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			f.Log.Error("handover", "error", err)
+			time.Sleep(time.Second)
+			continue
+		}
+		if next := f.give(ctx, conn, own); next != nil {
+			return next
+		}
+	}
+}
+
+// give lets a process take over, unless that ends before. Nothing changes meanwhile: what is
+// offered would not be all.
+func (f *forwarder) give(ctx context.Context, conn *net.UnixConn, own sockets) *handover.Next {
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	next, err := handover.Offer(ctx, conn, func() (handover.State, []*os.File, error) { return f.offer(own) })
+	if err != nil {
+		f.Log.Warn("handover", "error", err)
+		return nil
+	}
+	os.Unsetenv("NOTIFY_SOCKET") // systemd has the next process
+	own.unlink(false)
+	f.draining = true
+	if f.in != nil {
+		f.out.Drain()
+		f.in.Drain()
+	}
+	next.Yield()
+	f.older.end(0) // here alone: the next process has them
+	return next
+}
+
+// drain goes on until nothing is left of what this process carries, the time for that is
+// over, or the next process is gone.
+func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *watch.Watcher) (err error) {
+	left, end := context.WithTimeout(ctx, f.drainTimeout())
+	defer end()
+	f.Log.Info("draining", "for", f.drainTimeout())
+	answer := func(word string, serve func(net.Listener)) {
+		ln, err := status.Listen(drainingSocket(f.Socket, word, f.number))
+		if err != nil {
+			f.Log.Warn("draining", "error", err) // the newest process does not know of what it carries
+			return
+		}
+		serve(ln)
+	}
+	parallel(
+		func() { answer("status", func(ln net.Listener) { status.Serve(left, ln, f.status) }) },
+		func() {
+			answer("whois", func(ln net.Listener) { whois.Serve(left, ln, &f.whois, func() []string { return nil }) })
+		},
+		func() {
+			defer end()
+			next.Wait(left)
+		},
+		func() {
+			defer end()
+			if f.in != nil {
+				parallel(func() { f.in.Wait(left) }, func() { f.out.Wait(left) })
+			}
+		},
+		func() { err = f.follow(left, w) },
+	)
+	f.Log.Info("drained")
+	return err
+}
+
+// drainingSocket is where the process of a number answers the newest one while it drains.
+func drainingSocket(socket, word string, number int) string {
+	return status.Beside(socket, word+"-"+strconv.Itoa(number))
+}
+
+func (f *forwarder) drainTimeout() time.Duration {
+	if s := f.snapshot.Load().manifest.Forwarder.Drain; s > 0 {
+		return time.Duration(s) * time.Second
+	}
+	return drainFor
+}

@@ -1,0 +1,298 @@
+// Package tcpstream carries streams over TLS 1.3 on TCP, one at a time on each connection
+// (package wire has the frames). A stream that has ended, in order or by a reset, leaves its
+// connection to the next.
+//
+// Whoever reads a stream reads the connection: no goroutine and no copy stand in between.
+// When nobody reads the stream any more, the connection is read on until the other side
+// agrees that it is over.
+package tcpstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/agent/forward/buffers"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+const (
+	// settleTimeout is how long a reset may take to reach the other side, and its answer to
+	// come. Data that nobody reads there is in front of it: then the connection is reset.
+	settleTimeout = 5 * time.Second
+	// closeTimeout is how long a connection that is closed may take to deliver why.
+	closeTimeout = time.Second
+)
+
+var (
+	errEnded = io.ErrUnexpectedEOF // without a Close
+	past     = time.Unix(1, 0)
+)
+
+// Conn is one end of a connection. The caller's opens streams, the other accepts them.
+type Conn struct {
+	tls    *tls.Conn
+	socket *Socket
+	idle   func() // of the end that opens: may open a stream
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	reading chan struct{} // holds one element while somebody reads; of:
+	head    [wire.FrameHeader + wire.MaxControl]byte
+	have    int // bytes of head
+	left    int // bytes of the Data under way
+
+	writing sync.Mutex
+
+	mu     sync.Mutex
+	stream *Stream // under way, or over
+	next   quic.StreamID
+	leave  bool // accept no further stream
+	ended  bool // no more tasks
+	tasks  sync.WaitGroup
+}
+
+// New makes a connection of one whose handshake is complete, on a Socket. At the end that
+// opens streams, idle is called whenever one has ended; it is nil at the other. The
+// connection is among tasks until all of it has ended.
+func New(t *tls.Conn, idle func(), tasks *sync.WaitGroup) *Conn {
+	c := &Conn{tls: t, socket: t.NetConn().(*Socket), idle: idle, reading: make(chan struct{}, 1)}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	tasks.Add(1)
+	context.AfterFunc(c.ctx, func() {
+		defer tasks.Done()
+		c.tearDown()
+	})
+	return c
+}
+
+// Context ends with the connection.
+func (c *Conn) Context() context.Context { return c.ctx }
+
+// LocalAddr and RemoteAddr are TCP addresses.
+func (c *Conn) LocalAddr() net.Addr  { return c.socket.LocalAddr() }
+func (c *Conn) RemoteAddr() net.Addr { return c.socket.RemoteAddr() }
+
+// OpenStream begins a stream. The one before must have ended.
+func (c *Conn) OpenStream() (*Stream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return nil, context.Cause(c.ctx)
+	}
+	return c.begin(), nil
+}
+
+// Usable reports whether an idle connection is still there, as far as this side knows.
+func (c *Conn) Usable() bool { return c.ctx.Err() == nil && c.socket.quiet() }
+
+// begin makes the next stream. The caller holds mu.
+func (c *Conn) begin() *Stream {
+	s := &Stream{conn: c, id: c.next, done: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancelCause(c.ctx)
+	c.next += 4
+	c.stream = s
+	_ = c.tls.SetReadDeadline(time.Time{})
+	return s
+}
+
+// AcceptStream waits for the next stream, which comes after the one before has ended.
+func (c *Conn) AcceptStream(ctx context.Context) (wire.Stream, error) {
+	c.mu.Lock()
+	before := c.stream
+	c.mu.Unlock()
+	if before != nil {
+		select {
+		case <-before.done:
+		case <-c.ctx.Done():
+			return nil, context.Cause(c.ctx)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	c.reading <- struct{}{}
+	defer c.unlock()
+	for {
+		over, err := c.settle(before)
+		if err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		switch {
+		case over && c.leave:
+			c.mu.Unlock()
+			c.end(&quic.ApplicationError{ErrorCode: quic.ApplicationErrorCode(wire.Stopping), ErrorMessage: wire.Stopping.String()})
+			return nil, context.Cause(c.ctx)
+		case over && c.left > 0:
+			defer c.mu.Unlock()
+			return c.begin(), nil
+		}
+		c.mu.Unlock()
+	}
+}
+
+// Leave closes the connection, as Stopping, once no stream is under way: of one that comes
+// meanwhile nothing has been read. It is for the end that accepts.
+func (c *Conn) Leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leave = true
+	if c.stream == nil || c.stream.over() {
+		_ = c.tls.SetReadDeadline(past) // wakes up who settles
+	}
+}
+
+// settle reads on, a frame or some data, when nobody reads the stream any more. It reports
+// whether the stream was over. The caller holds reading.
+func (c *Conn) settle(s *Stream) (over bool, err error) {
+	c.mu.Lock()
+	over = s == nil || s.over()
+	done := over && (c.idle != nil || c.left > 0 || c.leave)
+	if err = context.Cause(c.ctx); err == nil && !done {
+		var at time.Time
+		if s != nil && !s.received {
+			at = s.deadline
+		}
+		err = c.tls.SetReadDeadline(at)
+	}
+	c.mu.Unlock()
+	if err != nil || done {
+		return over, err
+	}
+	if c.left > 0 {
+		err = c.discard()
+	} else {
+		err = c.step()
+	}
+	switch {
+	case err == nil:
+		return false, nil
+	case !errors.Is(err, os.ErrDeadlineExceeded) || c.ctx.Err() != nil:
+		return false, c.fail(err)
+	case s != nil && s.awaited():
+		return false, c.kill(fmt.Errorf("%s does not end stream %d", c.RemoteAddr(), s.id))
+	}
+	return false, nil // woken up: something has changed
+}
+
+// discard drops data of a stream that nobody reads.
+func (c *Conn) discard() error {
+	b := buffers.Get()
+	defer buffers.Put(b)
+	n, err := c.tls.Read(b[:min(len(b), c.left)])
+	if c.left -= n; n > 0 {
+		return nil
+	}
+	return err
+}
+
+// CloseWithError ends the connection and its stream, and sends the other side why. It does
+// not wait.
+func (c *Conn) CloseWithError(code quic.ApplicationErrorCode, reason string) error {
+	c.end(&quic.ApplicationError{ErrorCode: code, ErrorMessage: reason})
+	return nil
+}
+
+// end has the connection end, and wakes up who reads it.
+func (c *Conn) end(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cancel(cause)
+	_ = c.tls.SetReadDeadline(past)
+}
+
+// fail ends the connection, which nothing goes over any more, and returns why it ended.
+func (c *Conn) fail(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = errEnded
+	}
+	c.end(err)
+	if c.closed() == nil {
+		c.socket.Close()
+	}
+	return context.Cause(c.ctx)
+}
+
+// closed is what this side has closed the connection with, nil when it has not.
+func (c *Conn) closed() *quic.ApplicationError {
+	var app *quic.ApplicationError
+	if errors.As(context.Cause(c.ctx), &app) && !app.Remote {
+		return app
+	}
+	return nil
+}
+
+// kill is fail with a reset.
+func (c *Conn) kill(err error) error {
+	_ = c.socket.SetLinger(0)
+	return c.fail(err)
+}
+
+// tearDown delivers why this side closed the connection, and gives back what it held.
+func (c *Conn) tearDown() {
+	timer := time.AfterFunc(closeTimeout, func() { c.socket.Close() })
+	defer timer.Stop()
+	if app := c.closed(); app != nil {
+		c.writing.Lock()
+		if _, err := c.tls.Write(wire.AppendClose(nil, wire.Code(app.ErrorCode), app.ErrorMessage)); err == nil {
+			_ = c.tls.CloseWrite()
+			_ = c.socket.CloseWrite()
+		}
+		c.writing.Unlock()
+		c.reading <- struct{}{}
+		_ = c.socket.SetReadDeadline(time.Time{})
+		_, _ = io.Copy(io.Discard, c.socket.TCPConn) // closing before would reset it, and lose the reason
+		c.unlock()
+	}
+	c.socket.Close()
+	c.reading <- struct{}{}
+	c.socket.release()
+	c.unlock()
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.tasks.Wait()
+}
+
+func (c *Conn) unlock() { <-c.reading }
+
+// task runs f, unless the connection has ended.
+func (c *Conn) task(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		c.tasks.Go(f)
+	}
+}
+
+// Stats is what the kernel has counted. A connection that the other side has reset ends,
+// although nobody reads or writes it: one that waits for its local end would never notice.
+func (c *Conn) Stats() usage.Stats {
+	var s usage.Stats
+	var info *unix.TCPInfo
+	var err error
+	if e := c.socket.raw.Control(func(fd uintptr) {
+		if info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			var unread int
+			unread, err = unix.IoctlGetInt(int(fd), unix.SIOCINQ)
+			s.Unread = int64(unread)
+		}
+	}); e != nil || err != nil {
+		return s
+	}
+	if info.State == unix.BPF_TCP_CLOSE {
+		_ = c.fail(unix.ECONNRESET)
+	}
+	s.Received, s.Packets, s.Sent = int64(info.Bytes_received), int64(info.Segs_in), int64(info.Bytes_acked)
+	return s
+}

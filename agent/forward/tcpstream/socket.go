@@ -1,0 +1,154 @@
+package tcpstream
+
+import (
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/agent/forward/buffers"
+)
+
+const (
+	// gathered is after how many bytes of a frame that TLS has sealed they are written.
+	gathered = 128 << 10
+	// maxUnsent bounds what waits in the kernel: what resets a stream goes behind it.
+	maxUnsent = 256 << 10
+)
+
+// keepAlive finds out a peer that is gone: without it, nobody would while nothing is sent.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 5}
+
+// userTimeout is how long sent bytes may go without acknowledgement (tcp(7)).
+const userTimeout = 15 * time.Second
+
+// Socket is a TCP connection below TLS. It reads as much as there is with one system call and
+// writes most of a frame with one, and holds buffers only while there are bytes in them.
+type Socket struct {
+	*net.TCPConn
+	raw syscall.RawConn
+
+	// Of whoever reads.
+	in         *buffers.Reader
+	lent, rest []byte // a buffer, and what of it TLS has not taken
+	eager      bool   // Read does not wait
+
+	// Of whoever writes.
+	gathering bool
+	out       []byte // a buffer, nil when nothing is in it
+	n         int
+}
+
+// NewSocket takes over c.
+func NewSocket(c *net.TCPConn) (*Socket, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.SetKeepAliveConfig(keepAlive); err != nil {
+		return nil, err
+	}
+	if e := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent)
+		if err == nil {
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(userTimeout.Milliseconds()))
+		}
+	}); e != nil {
+		return nil, e
+	}
+	return &Socket{TCPConn: c, raw: raw, in: buffers.NewReader(raw)}, err
+}
+
+// nothing is what an eager Read returns. TLS goes on after it, since it is temporary.
+type nothing struct{}
+
+func (nothing) Error() string   { return "nothing to read now" }
+func (nothing) Timeout() bool   { return true }
+func (nothing) Temporary() bool { return true }
+
+func (s *Socket) Read(p []byte) (n int, err error) {
+	if len(s.rest) == 0 {
+		if s.eager {
+			return 0, nothing{}
+		}
+		if s.lent, n, err = s.in.Read(buffers.Large); n > 0 {
+			s.rest = s.lent[:n]
+		} else {
+			s.release()
+			if err == nil {
+				err = errEnded
+			}
+			return 0, err
+		}
+	}
+	n = copy(p, s.rest)
+	if s.rest = s.rest[n:]; len(s.rest) == 0 {
+		s.release()
+	}
+	return n, nil
+}
+
+// release gives back what was read.
+func (s *Socket) release() {
+	buffers.Put(s.lent)
+	s.lent, s.rest = nil, nil
+}
+
+func (s *Socket) Write(p []byte) (int, error) {
+	if !s.gathering {
+		return s.TCPConn.Write(p)
+	}
+	if s.out == nil {
+		s.out = buffers.Get()
+	}
+	if s.n+len(p) > len(s.out) {
+		if err := s.flush(); err != nil {
+			return 0, err
+		}
+		if len(p) > len(s.out) {
+			return s.TCPConn.Write(p)
+		}
+	}
+	s.n += copy(s.out[s.n:], p)
+	if s.n >= gathered {
+		return len(p), s.flush()
+	}
+	return len(p), nil
+}
+
+func (s *Socket) flush() error {
+	if s.n == 0 {
+		return nil
+	}
+	_, err := s.TCPConn.Write(s.out[:s.n])
+	s.n = 0
+	return err
+}
+
+// gather has what is written until flushed be written together.
+func (s *Socket) gather() { s.gathering = true }
+
+// written ends gather.
+func (s *Socket) written() error {
+	s.gathering = false
+	err := s.flush()
+	buffers.Put(s.out)
+	s.out = nil
+	return err
+}
+
+// quiet reports whether the peer has neither closed the connection nor sent anything that
+// was not read.
+func (s *Socket) quiet() bool {
+	if len(s.rest) > 0 {
+		return false
+	}
+	quiet := false
+	err := s.raw.Control(func(fd uintptr) {
+		var b [1]byte
+		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		quiet = err == unix.EAGAIN
+	})
+	return err == nil && quiet
+}

@@ -1,0 +1,179 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// patience is how long QUIC may take to connect before TCP is tried beside it.
+	patience = time.Second
+	// doubtful is the same where a connection over QUIC has fallen silent.
+	doubtful = 200 * time.Millisecond
+	// photoFinish is how much later than TCP QUIC may connect: a forwarder that has just
+	// started answers over both.
+	photoFinish = 100 * time.Millisecond
+)
+
+// waitForQUIC is how long QUIC has before TCP, negative where it is not tried.
+func (p *Pool) waitForQUIC(e *endpoint) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.paths[strings.Join(e.addresses, " ")]
+	switch {
+	case x != nil && x.blocked && time.Now().Before(x.until):
+		return -1
+	case e.current != nil && e.current.doubt == lossy:
+		return -1
+	case e.current != nil && e.current.doubt == silent:
+		return doubtful
+	}
+	return patience
+}
+
+// dialEither connects over QUIC or, where that does not answer and TCP does, over TCP. Where
+// a forwarder answers over UDP, what it answers counts.
+func (p *Pool) dialEither(ctx context.Context, to destination, addresses []string) (won *conn, err error) {
+	wait := p.waitForQUIC(to.endpoint)
+	if wait < 0 {
+		if won, err = p.race(ctx, to, addresses, p.dialTCP); err == nil || answered(err) {
+			if err == nil {
+				p.tookOver(to.endpoint, "")
+			}
+			return won, err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	dial := func(how func(context.Context, destination) (*conn, error)) *attempt {
+		a := &attempt{done: make(chan struct{})}
+		go func() {
+			defer close(a.done)
+			a.conn, a.err = p.race(ctx, to, addresses, how)
+		}()
+		return a
+	}
+	overQUIC, overTCP := dial(p.dialQUIC), (*attempt)(nil)
+	defer func() {
+		cancel()
+		overQUIC.unless(won)
+		overTCP.unless(won)
+	}()
+	timer, revived := time.NewTimer(max(wait, 0)), time.NewTicker(watchPeriod)
+	defer timer.Stop()
+	defer revived.Stop()
+	var grace <-chan time.Time
+	graceOver := false
+	for {
+		q, t := overQUIC.outcome(), overTCP.outcome()
+		switch {
+		case q == succeeded:
+			p.mu.Lock()
+			p.pass(to.endpoint)
+			p.mu.Unlock()
+			return overQUIC.conn, nil
+		case q == failed && answered(overQUIC.err):
+			return nil, overQUIC.err
+		case t == succeeded && q == pending && grace == nil:
+			grace = time.After(photoFinish)
+		case t == succeeded && (q == failed || graceOver):
+			reason := fmt.Sprintf("no answer over UDP within %s", wait)
+			if q == failed {
+				reason = fmt.Sprintf("UDP: %v", overQUIC.err)
+			}
+			p.tookOver(to.endpoint, reason)
+			return overTCP.conn, nil
+		case q == failed && t == failed:
+			return nil, fmt.Errorf("%w; %w", overQUIC.err, overTCP.err)
+		case q == failed && overTCP == nil:
+			overTCP = dial(p.dialTCP)
+		}
+		select {
+		case <-overQUIC.end(q):
+		case <-overTCP.end(t):
+		case <-grace:
+			graceOver = true
+		case <-timer.C:
+			if overTCP == nil {
+				overTCP = dial(p.dialTCP)
+			}
+		case <-revived.C:
+			if c := p.current(to.endpoint, to.svid, to.route.Transport); c != nil {
+				return c, nil // it was in doubt, and is not any more
+			}
+		}
+	}
+}
+
+// attempt connects over one transport; nil was not begun.
+type attempt struct {
+	done chan struct{}
+	conn *conn
+	err  error
+}
+
+type outcome int
+
+const (
+	pending outcome = iota
+	succeeded
+	failed
+)
+
+func (a *attempt) outcome() outcome {
+	if a == nil {
+		return pending
+	}
+	select {
+	case <-a.done:
+	default:
+		return pending
+	}
+	if a.err != nil {
+		return failed
+	}
+	return succeeded
+}
+
+// end is closed when a pending attempt is over.
+func (a *attempt) end(o outcome) <-chan struct{} {
+	if a == nil || o != pending {
+		return nil
+	}
+	return a.done
+}
+
+// unless waits for the end of an attempt, and closes its connection unless that won.
+func (a *attempt) unless(won *conn) {
+	if a == nil {
+		return
+	}
+	<-a.done
+	if a.err == nil && a.conn != won {
+		discard(a.conn)
+	}
+}
+
+// answered reports whether an error is what the other side answered.
+func answered(err error) bool {
+	var refused *RefusedError
+	var impostor *ImpostorError
+	return errors.As(err, &refused) || errors.As(err, &impostor)
+}
+
+// tookOver notes why a connection goes over TCP: what was measured of the one before, or else
+// the reason, or, without one, what is known.
+func (p *Pool) tookOver(e *endpoint, reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case e.current != nil && e.current.doubt != sure:
+		reason = e.current.measured.reason
+	case reason == "":
+		reason = p.path(e).reason
+	}
+	p.block(e, reason)
+}

@@ -1,0 +1,182 @@
+package transport
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api/race"
+)
+
+const (
+	// width is among how many working endpoints of a target streams are spread, the first
+	// ones of the route. Each has a connection.
+	width = 4
+	// near is the latency below which endpoints count as equally far: their load decides.
+	near = 10 * time.Millisecond
+	// fade is after how long half of a measured latency is forgotten, so that an endpoint
+	// that was slow once is tried again.
+	fade = 10 * time.Second
+	// avoidFor is how long an endpoint that failed is avoided; twice as long each time, up
+	// to maxAvoid.
+	avoidFor = 10 * time.Second
+	maxAvoid = 5 * time.Minute
+	// lastResort is how long an endpoint that is avoided waits for the others to connect.
+	lastResort = time.Second
+	// silence is after how long a connection is avoided that receives nothing: its peer
+	// acknowledges a packet each second (keepAlive).
+	silence = 3 * time.Second
+)
+
+// endpoint is what is known of one forwarder that publishes a target, for one caller.
+type endpoint struct {
+	addresses florete.Addresses
+	current   *conn
+	good      string         // address that connected last
+	at        netip.AddrPort // where that led
+	streams   int            // open, or being opened
+	latency   time.Duration  // smoothed, from a stream's begin to its answer
+	measured  time.Time
+	failures  int // in a row
+	failed    time.Time
+
+	connecting time.Time // since when; zero while nothing does
+}
+
+// cost compares endpoints that work: the expected wait, when all streams are alike.
+func (e *endpoint) cost(now time.Time, near time.Duration) float64 {
+	known := float64(e.latency) * math.Exp2(-float64(now.Sub(e.measured))/float64(fade))
+	return max(known, float64(near)) * float64(e.streams+1)
+}
+
+// avoided reports whether an endpoint failed recently, is silent, or takes long to connect.
+func (e *endpoint) avoided(now time.Time) bool {
+	if e.current != nil && e.current.silent(now) || !e.connecting.IsZero() && now.Sub(e.connecting) >= race.Stagger {
+		return true
+	}
+	return e.failures > 0 && now.Sub(e.failed) < min(avoidFor<<min(e.failures-1, 10), maxAvoid)
+}
+
+func (e *endpoint) succeed(c *conn, took time.Duration, now time.Time) {
+	switch {
+	case e.measured.IsZero():
+		e.latency = took
+	case took < e.latency:
+		e.latency += (took - e.latency) / 2
+	default: // once is chance
+		e.latency += (took - e.latency) / 8
+	}
+	e.measured = now
+	e.good, e.at, e.failures = c.address, c.at, 0
+}
+
+func (e *endpoint) fail(now time.Time) {
+	e.good = ""
+	e.failures++
+	e.failed = now
+}
+
+// ordered lists the addresses, the one that connected last first.
+func (e *endpoint) ordered() []string {
+	if i := slices.Index(e.addresses, e.good); i > 0 {
+		return slices.Insert(slices.Delete(slices.Clone(e.addresses), i, i+1), 0, e.good)
+	}
+	return e.addresses
+}
+
+// order lists the endpoints of a route as they are tried. First comes the one that costs
+// less of two of those that work, drawn at random (Mitzenmacher, The Power of Two Choices):
+// callers that decide on their own neither meet at the best one nor wait for the worst.
+// Then come those with a connection, then the others, and last those that failed.
+func (p *Pool) order(r Route) []*endpoint {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	var working, avoided []*endpoint
+	for _, e := range p.endpoints(r) {
+		if e.avoided(now) {
+			avoided = append(avoided, e)
+		} else {
+			working = append(working, e)
+		}
+	}
+	slices.SortStableFunc(avoided, func(a, b *endpoint) int { return a.failed.Compare(b.failed) })
+	if n := min(len(working), width); n > 1 {
+		first := p.random(n)
+		if other := (first + 1 + p.random(n-1)) % n; working[other].cost(now, p.near) < working[first].cost(now, p.near) {
+			first = other
+		}
+		chosen := working[first]
+		working = slices.Delete(working, first, first+1)
+		slices.SortStableFunc(working, func(a, b *endpoint) int { return cmp.Compare(unconnected(a), unconnected(b)) })
+		working = slices.Insert(working, 0, chosen)
+	}
+	return append(working, avoided...)
+}
+
+func unconnected(e *endpoint) int {
+	if e.current == nil {
+		return 1
+	}
+	return 0
+}
+
+// endpoints are those of a route, in its order. What is known of others is forgotten, and
+// their connections take no new streams. The caller holds the lock.
+func (p *Pool) endpoints(r Route) []*endpoint {
+	key := targetKey{r.Caller, r.Target}
+	known := p.targets[key]
+	listed := make(map[string]*endpoint, len(r.Endpoints))
+	var all []*endpoint
+	for _, addresses := range r.Endpoints {
+		name := strings.Join(addresses, " ")
+		if listed[name] != nil {
+			continue
+		}
+		e := known[name]
+		if e == nil {
+			e = &endpoint{addresses: addresses}
+		}
+		listed[name] = e
+		all = append(all, e)
+	}
+	for name, e := range known {
+		if listed[name] == nil && e.current != nil {
+			e.current.retire()
+			e.current = nil
+		}
+	}
+	p.targets[key] = listed
+	return all
+}
+
+// forget drops a connection that has ended. One whose peer fell silent counts as a failure.
+func (p *Pool) forget(c *conn) {
+	defer p.busy.Done()
+	c.idle.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+	if c.endpoint.current == c {
+		c.endpoint.current = nil
+		var idle *quic.IdleTimeoutError
+		if errors.As(context.Cause(c.Context()), &idle) {
+			c.endpoint.fail(time.Now())
+		}
+	}
+}
+
+// count changes how many streams an endpoint has.
+func (p *Pool) count(e *endpoint, by int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.streams += by
+}

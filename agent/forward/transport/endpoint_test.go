@@ -1,0 +1,233 @@
+package transport_test
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/providers/api/race"
+	"github.com/florete/florete/tests/kit"
+)
+
+// replicas are forwarders that publish outline, and the pool and route of a caller.
+func replicas(t *testing.T, n int) ([]*server, *transport.Pool, transport.Route) {
+	t.Helper()
+	ca := kit.NewCA()
+	r := route(t, outline)
+	var all []*server
+	for range n {
+		s := &server{}
+		s.start(t, host(t, "ursula", ca, outline))
+		all = append(all, s)
+		r.Endpoints = append(r.Endpoints, florete.Addresses{s.addr})
+	}
+	laptop := host(t, "laptop", ca, alice)
+	return all, pool(t, func() *identity.Set { return laptop }), r
+}
+
+// open opens a stream that is served, which ends with the test unless it is released.
+func open(t *testing.T, p *transport.Pool, r transport.Route) *transport.Stream {
+	t.Helper()
+	st, err := p.Open(t.Context(), r, wire.TCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(st.Release)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := st.Answer(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func streams(all []*server) (n []int64) {
+	for _, s := range all {
+		n = append(n, s.streams.Load())
+	}
+	return n
+}
+
+// TestSpread: streams of one caller go to all healthy endpoints, in about equal shares,
+// whether they stay open or come one after the other.
+func TestSpread(t *testing.T) {
+	const total, servers = 300, 3
+	for name, hold := range map[string]bool{"open at the same time": true, "one after the other": false} {
+		t.Run(name, func(t *testing.T) {
+			all, p, r := replicas(t, servers)
+			p.EquallyFar()
+			for range total {
+				if st := open(t, p, r); !hold {
+					st.Release()
+				}
+			}
+			for i := range all {
+				if c := all[i].accepted.Load(); c != 1 {
+					t.Errorf("endpoint %d has %d connections, want 1", i, c)
+				}
+			}
+			if n := streams(all); slices.Min(n) < total/servers/2 || slices.Max(n) > total/servers*3/2 {
+				t.Errorf("of %d streams, the endpoints have %v, want about %d each", total, n, total/servers)
+			}
+		})
+	}
+}
+
+// TestLoad: an endpoint that has more streams gets none until the others have as many.
+func TestLoad(t *testing.T) {
+	all, p, r := replicas(t, 2)
+	p.EquallyFar()
+	for range 40 {
+		open(t, p, r)
+	}
+	if n := streams(all); n[0]-n[1] > 2 || n[1]-n[0] > 2 {
+		t.Errorf("%v streams, want as many at each", n)
+	}
+}
+
+// TestSlowEndpoint: one that takes long to answer gets few streams.
+func TestSlowEndpoint(t *testing.T) {
+	all, p, r := replicas(t, 2)
+	all[0].delay.Store(int64(60 * time.Millisecond))
+	for range 40 {
+		open(t, p, r).Release()
+	}
+	if n := streams(all); n[0] > 10 {
+		t.Errorf("the slow endpoint has %d of 40 streams, want a few", n[0])
+	}
+}
+
+// TestFewConnections: a service on many hosts costs each caller a few connections.
+func TestFewConnections(t *testing.T) {
+	all, p, r := replicas(t, 8)
+	for range 200 {
+		open(t, p, r).Release()
+	}
+	var connected int64
+	for _, s := range all {
+		connected += s.accepted.Load()
+	}
+	if connected != 4 {
+		t.Errorf("%d connections, want 4", connected)
+	}
+}
+
+// TestDeadEndpoint: it costs a new connection one stagger, however many addresses it has,
+// and later ones nothing.
+func TestDeadEndpoint(t *testing.T) {
+	_, p, r := replicas(t, 1)
+	p.InOrder()
+	r.Endpoints = append([]florete.Addresses{{silent(t), silent(t), silent(t)}}, r.Endpoints...)
+	begin := time.Now()
+	open(t, p, r).Release()
+	if took := time.Since(begin); took < race.Stagger || took > 2*race.Stagger {
+		t.Errorf("the first stream took %s, want %s and a handshake", took, race.Stagger)
+	}
+	begin = time.Now()
+	for range 20 {
+		open(t, p, r).Release()
+	}
+	if took := time.Since(begin); took > race.Stagger {
+		t.Errorf("20 further streams took %s", took)
+	}
+}
+
+// TestFailedEndpointIsAvoided: while one refuses, the streams of all go to another, also
+// those that are opened at the same time.
+func TestFailedEndpointIsAvoided(t *testing.T) {
+	all, p, r := replicas(t, 3)
+	all[0].broken.Store(true)
+	failed := 0
+	for range 60 {
+		if try(t, p, r) != nil {
+			failed++
+		}
+	}
+	if failed > 1 {
+		t.Errorf("%d of 60 streams met the endpoint that refuses, want 1 at most", failed)
+	}
+}
+
+// relay passes UDP on to an address, as a network does, until it is cut.
+func relay(t *testing.T, to string) (addr string, cut func()) {
+	t.Helper()
+	front, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := net.Dial("udp", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var caller atomic.Pointer[net.Addr]
+	var silent atomic.Bool
+	pass := func(read func([]byte) (int, error), write func([]byte)) {
+		for buf := make([]byte, 1<<16); ; {
+			n, err := read(buf)
+			if err != nil {
+				return
+			}
+			if !silent.Load() {
+				write(buf[:n])
+			}
+		}
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		pass(func(b []byte) (int, error) {
+			n, from, err := front.ReadFrom(b)
+			caller.Store(&from)
+			return n, err
+		}, func(b []byte) { back.Write(b) })
+	})
+	running.Go(func() { pass(back.Read, func(b []byte) { front.WriteTo(b, *caller.Load()) }) })
+	t.Cleanup(func() { front.Close(); back.Close(); running.Wait() })
+	return front.LocalAddr().String(), func() { silent.Store(true) }
+}
+
+// TestSilentEndpoint: a host that is gone without a word gets no new streams, long before
+// the connection to it ends.
+func TestSilentEndpoint(t *testing.T) {
+	ca := kit.NewCA()
+	var gone, s server
+	gone.start(t, host(t, "raishan", ca, outline))
+	s.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	var table usage.Table
+	ctx, cancel := context.WithCancel(t.Context())
+	var shedding sync.WaitGroup
+	shedding.Go(func() { table.Shed(ctx) })
+	t.Cleanup(func() { cancel(); shedding.Wait() })
+	p, err := transport.NewPool(func() *identity.Set { return laptop }, &table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	p.InOrder()
+	p.EquallyFar()
+	addr, cut := relay(t, gone.addr)
+	open(t, p, route(t, outline, addr)).Release()
+	r := route(t, outline, addr, s.addr)
+	if first := p.Order(r)[0]; first != addr {
+		t.Fatalf("%s comes first, want %s", first, addr)
+	}
+	cut()
+	for begin := time.Now(); p.Order(r)[0] == addr; time.Sleep(50 * time.Millisecond) {
+		if time.Since(begin) > 10*time.Second { // QUIC closes it after 15
+			t.Fatal("new streams still go to the host that is gone")
+		}
+	}
+	open(t, p, r).Release()
+	if s.streams.Load() == 0 {
+		t.Error("the stream did not go to the host that answers")
+	}
+}

@@ -1,0 +1,165 @@
+package transport_test
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+// fits is the size of UDP datagrams that go through a tunnel below another: the smallest that
+// QUIC needs and some more, and less than what it has found out to pass.
+const fits = 1250
+
+// TestNATForgets: a NAT that forgets a connection, which goes on behind another port.
+func TestNATForgets(t *testing.T) {
+	n := newNetwork(t)
+	st, err := n.open(t, florete.OverQUIC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, st, 1<<20)
+	before := n.echo.last.Load().RemoteAddr().String()
+	n.forgets.Store(true)
+	exchange(t, st, 1<<20)
+	agenttest.WaitFor(t, "the forwarder to follow", func() bool { return n.echo.last.Load().RemoteAddr().String() != before })
+	finish(t, st)
+	if rows := n.table.Rows(); n.rebound.Load() != 1 || len(rows) != 1 {
+		t.Errorf("the NAT forgot %d times; %+v", n.rebound.Load(), rows)
+	}
+}
+
+// TestPacketsBecomeTooLarge: a path that drops large packets from some moment on, and returns
+// no word of it, in each direction.
+func TestPacketsBecomeTooLarge(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		in, out int64
+	}{{"to the forwarder", fits, 0}, {"from the forwarder", 0, fits}, {"both ways", fits, fits}} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNetwork(t)
+			st, err := n.open(t, florete.OverQUIC)
+			if err != nil {
+				t.Fatal(err)
+			}
+			exchange(t, st, 1<<20)
+			agenttest.WaitFor(t, "another path", n.pool.Prepared)
+			n.in.Store(c.in)
+			n.out.Store(c.out)
+			exchange(t, st, 1<<20)
+			finish(t, st)
+			if got := n.goes(t, florete.OverQUIC); got != florete.OverQUIC {
+				t.Errorf("went over %s", got)
+			}
+		})
+	}
+}
+
+// TestSmallPacketsFromTheStart: QUIC connects where no more than the least that it needs
+// passes.
+func TestSmallPacketsFromTheStart(t *testing.T) {
+	n := newNetwork(t)
+	n.in.Store(1200)
+	n.out.Store(1200)
+	if got := n.goes(t, florete.AnyTransport); got != florete.OverQUIC {
+		t.Errorf("went over %s", got)
+	}
+}
+
+// TestOneDirectionIsDropped: TCP takes over long before QUIC finds out.
+func TestOneDirectionIsDropped(t *testing.T) {
+	for name, drop := range map[string]func(*border){
+		"to the forwarder":   func(b *border) { b.in.Store(1) },
+		"from the forwarder": func(b *border) { b.out.Store(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNetwork(t)
+			old, err := n.open(t, florete.AnyTransport)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer old.Release()
+			exchange(t, old, 1<<20)
+			drop(n.border)
+			began := time.Now()
+			unanswered, err := n.pool.Open(t.Context(), route(t, outline, n.addr), wire.TCP)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := unanswered.Answer(t.Context()); !errors.Is(err, transport.ErrLost) {
+				t.Errorf("a stream without answer ended with %v", err)
+			}
+			unanswered.Release()
+			if got := n.goes(t, florete.AnyTransport); got != florete.OverTCP {
+				t.Errorf("went over %s", got)
+			}
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("TCP took over after %s", took)
+			}
+			if f := n.pool.Fallbacks(); len(f) != 1 || !strings.Contains(f[0].Reason, "over UDP") {
+				t.Errorf("fallbacks %+v", f)
+			}
+		})
+	}
+}
+
+// TestHostMoves: a host loses its address in the middle of a transfer, has none for a while,
+// and then another one. Nothing but the route to the forwarder leads to the new one.
+func TestHostMoves(t *testing.T) {
+	if !agenttest.OwnNetwork(t) {
+		return
+	}
+	ip := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, out)
+		}
+	}
+	const there, first, second = "10.9.0.1", "10.9.1.1", "10.9.2.1"
+	from := func(here string) {
+		ip("address", "add", here+"/32", "dev", "lo")
+		ip("route", "replace", "local", there, "dev", "lo", "table", "local", "src", here)
+	}
+	ip("address", "add", there+"/32", "dev", "lo")
+	from(first)
+	n := newNetworkAt(t, there)
+	n.addr = n.echo.quic
+	st, err := n.open(t, florete.OverQUIC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func() string {
+		return n.echo.last.Load().RemoteAddr().(*net.UDPAddr).AddrPort().Addr().Unmap().String()
+	}
+	if got := at(); got != first {
+		t.Fatalf("the forwarder is called from %s, want %s", got, first)
+	}
+	exchange(t, st, 1<<20)
+	agenttest.WaitFor(t, "another path", n.pool.Prepared)
+	const size = 20 << 20
+	done := make(chan struct{})
+	go func() { defer close(done); exchange(t, st, size) }()
+	ip("address", "del", first+"/32", "dev", "lo")
+	agenttest.WaitFor(t, "the host to have no route", func() bool {
+		c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.MustParseAddrPort(n.addr)))
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
+	time.Sleep(2 * time.Second) // longer than it takes until the connection counts as silent
+	from(second)
+	<-done
+	finish(t, st)
+	if got := at(); got != second {
+		t.Errorf("the forwarder is called from %s, want %s", got, second)
+	}
+}

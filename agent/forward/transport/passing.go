@@ -1,0 +1,260 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/agent/forward/fdstore"
+)
+
+// passBuffer is how many bytes wait for a process that drains; what exceeds them is lost, as
+// it is on any network.
+const passBuffer = 4 << 20
+
+// socket is a UDP socket that processes of several generations send through. The newest
+// reads it, and passes each packet of another generation to that process, with the address
+// that it came from and what the kernel has noted of it.
+type socket struct {
+	udpSocket
+	own     generation
+	drained atomic.Pointer[net.UnixConn] // where packets come from, once this process drains
+	scratch []byte                       // of who reads
+
+	mu       sync.Mutex
+	deadline time.Time
+	passes   atomic.Pointer[map[generation]*net.UnixConn] // of older generations
+	offered  *net.UnixConn                                // of the next process, until it takes over
+	closed   bool
+}
+
+func newSocket(c *net.UDPConn) (*socket, error) {
+	merged, err := newUDPSocket(c)
+	if err != nil {
+		return nil, err
+	}
+	return &socket{udpSocket: merged, own: newGeneration(), scratch: make([]byte, 0, 1<<16)}, nil
+}
+
+// passPrefix begins the names of the files of a socket, which end in a generation.
+func (s *socket) passPrefix() string { return "pass-" + s.LocalAddr().String() + "-" }
+
+// adopt takes over what leads to older generations, by their names.
+func (s *socket) adopt(files map[string]*os.File) {
+	passes := map[generation]*net.UnixConn{}
+	for name, f := range files {
+		g, ok := parseGeneration(name)
+		if c, err := net.FileConn(f); ok && err == nil {
+			passes[g] = c.(*net.UnixConn)
+		}
+		f.Close()
+	}
+	if len(passes) > 0 {
+		s.passes.Store(&passes)
+	}
+}
+
+// offer makes what the next process needs to pass packets on. The caller closes it.
+func (s *socket) offer() (files []*os.File, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socket pair: %w", err)
+	}
+	_ = unix.SetsockoptInt(pair[1], unix.SOL_SOCKET, unix.SO_SNDBUF, passBuffer)
+	near := os.NewFile(uintptr(pair[0]), "")
+	defer near.Close()
+	files = []*os.File{os.NewFile(uintptr(pair[1]), s.passPrefix()+s.own.String())}
+	c, err := net.FileConn(near)
+	if err != nil {
+		files[0].Close()
+		return nil, err
+	}
+	if s.offered != nil {
+		s.offered.Close()
+	}
+	s.offered = c.(*net.UnixConn)
+	if older := s.passes.Load(); older != nil {
+		for g, c := range *older {
+			if f, err := fdstore.Dup(c, s.passPrefix()+g.String()); err == nil {
+				files = append(files, f)
+			}
+		}
+	}
+	return files, nil
+}
+
+// drain has packets come from the process that took what was offered.
+func (s *socket) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.offered == nil || s.closed {
+		return
+	}
+	s.drained.Store(s.offered)
+	s.offered = nil
+	_ = s.UDPConn.SetReadDeadline(past) // wakes up who reads
+}
+
+var past = time.Unix(1, 0)
+
+// ReadBatch is that of ipv4.PacketConn, which quic-go reads with.
+func (s *socket) ReadBatch(ms []ipv4.Message, flags int) (int, error) {
+	for {
+		if from := s.drained.Load(); from != nil {
+			if n, err := s.receive(from, ms); n > 0 || err != nil {
+				return n, err
+			}
+		}
+		n, err := s.udpSocket.ReadBatch(ms, flags)
+		if err != nil {
+			if s.drained.Load() != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+				continue
+			}
+			return n, err
+		}
+		if older := s.passes.Load(); older != nil {
+			n = s.pass(ms[:n], *older)
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+}
+
+// pass sends packets of older generations to their processes, and keeps the others, in front.
+func (s *socket) pass(ms []ipv4.Message, older map[generation]*net.UnixConn) (kept int) {
+	for i := range ms {
+		m := &ms[i]
+		g := generationOf(m.Buffers[0][:m.N])
+		if to := older[g]; to != nil && s.send(to, m) {
+			continue
+		} else if to != nil {
+			s.forget(g)
+		}
+		if kept != i { // the buffers stay where quic-go has them
+			into := &ms[kept]
+			into.N, into.NN, into.Flags, into.Addr = copy(into.Buffers[0], m.Buffers[0][:m.N]), copy(into.OOB, m.OOB[:m.NN]), m.Flags, m.Addr
+		}
+		kept++
+	}
+	return kept
+}
+
+// send passes a packet on. It returns false when the process is gone.
+func (s *socket) send(to *net.UnixConn, m *ipv4.Message) bool {
+	from := m.Addr.(*net.UDPAddr).AddrPort()
+	b, err := from.AppendBinary(append(s.scratch[:0], 0, byte(m.NN)))
+	if err != nil {
+		return true
+	}
+	b[0] = byte(len(b) - 2)
+	b = append(append(b, m.OOB[:m.NN]...), m.Buffers[0][:m.N]...)
+	s.scratch = b[:0]
+	raw, err := to.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var failed error
+	if err := raw.Write(func(fd uintptr) bool {
+		failed = unix.Sendto(int(fd), b, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
+		return true
+	}); err != nil {
+		return false
+	}
+	return !errors.Is(failed, unix.EPIPE) && !errors.Is(failed, unix.ECONNRESET)
+}
+
+// receive is the other end of send. Where the newest process is gone, this one reads the socket
+// again: it is about to end too.
+func (s *socket) receive(from *net.UnixConn, ms []ipv4.Message) (int, error) {
+	b := s.scratch[:cap(s.scratch)]
+	for {
+		n, err := from.Read(b)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return 0, err
+		}
+		if err != nil || n == 0 {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.drained.Store(nil)
+			from.Close()
+			return 0, s.UDPConn.SetReadDeadline(s.deadline)
+		}
+		if m := &ms[0]; unpack(b[:n], m) {
+			return 1, nil
+		}
+	}
+}
+
+// unpack reads what send wrote.
+func unpack(b []byte, m *ipv4.Message) bool {
+	if len(b) < 2 || len(b) < 2+int(b[0])+int(b[1]) {
+		return false
+	}
+	var from netip.AddrPort
+	addr, rest := b[2:2+int(b[0])], b[2+int(b[0]):]
+	if err := from.UnmarshalBinary(addr); err != nil {
+		return false
+	}
+	m.Addr, m.NN, m.N = net.UDPAddrFromAddrPort(from), copy(m.OOB, rest[:b[1]]), copy(m.Buffers[0], rest[b[1]:])
+	return true
+}
+
+// forget drops the way to a process that is gone: what comes for it is answered here, with
+// stateless resets.
+func (s *socket) forget(g generation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.passes.Load()
+	if now == nil || (*now)[g] == nil {
+		return // another packet of the same batch has found out
+	}
+	older := maps.Clone(*now)
+	older[g].Close()
+	delete(older, g)
+	if len(older) == 0 {
+		s.passes.Store(nil)
+	} else {
+		s.passes.Store(&older)
+	}
+}
+
+// SetReadDeadline is for who reads, wherever packets come from.
+func (s *socket) SetReadDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadline = t
+	if from := s.drained.Load(); from != nil {
+		return from.SetReadDeadline(t)
+	}
+	return s.UDPConn.SetReadDeadline(t)
+}
+
+// Close closes the socket, and what leads to other processes.
+func (s *socket) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, c := range []*net.UnixConn{s.offered, s.drained.Load()} {
+		if c != nil {
+			c.Close()
+		}
+	}
+	if older := s.passes.Swap(nil); older != nil {
+		for _, c := range *older {
+			c.Close()
+		}
+	}
+	return s.UDPConn.Close()
+}

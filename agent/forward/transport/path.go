@@ -1,0 +1,126 @@
+package transport
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+)
+
+const (
+	// retryQUIC is after how long QUIC is tried again; twice as long each time, up to
+	// maxRetryQUIC.
+	retryQUIC    = 10 * time.Second
+	maxRetryQUIC = time.Minute
+	// steady is how long QUIC must have worked for what was before to be forgotten.
+	steady = 5 * time.Minute
+)
+
+// path is what is known of UDP to one forwarder, to which TCP leads.
+type path struct {
+	addresses florete.Addresses
+	blocked   bool
+	since     time.Time // that it is, or is not
+	reason    string
+	failures  int
+	until     time.Time // QUIC is tried again
+}
+
+// Fallbacks are those that there are now, sorted.
+func (p *Pool) Fallbacks() (all []florete.Fallback) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, x := range p.paths {
+		if x.blocked && p.leads(x) {
+			all = append(all, florete.Fallback{Forwarder: x.addresses, Since: florete.TimeOf(x.since), Reason: x.reason, Retry: florete.TimeOf(x.until)})
+		}
+	}
+	slices.SortFunc(all, func(a, b florete.Fallback) int { return slices.Compare(a.Forwarder, b.Forwarder) })
+	return all
+}
+
+// leads reports whether connections go over TCP because of a path.
+func (p *Pool) leads(x *path) bool {
+	for c := range p.conns {
+		if c.transport == florete.OverTCP && c.route.Transport == florete.AnyTransport && slices.Equal(c.endpoint.addresses, x.addresses) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Pool) path(e *endpoint) *path {
+	name := strings.Join(e.addresses, " ")
+	x := p.paths[name]
+	if x == nil {
+		x = &path{addresses: e.addresses}
+		p.paths[name] = x
+	}
+	return x
+}
+
+// block notes that TCP leads to an endpoint, and UDP does not. The caller holds the lock.
+func (p *Pool) block(e *endpoint, reason string) {
+	x, now := p.path(e), time.Now()
+	switch {
+	case x.blocked && now.Before(x.until):
+		return // another connection of the same host found out
+	case !x.blocked && now.Sub(x.since) > steady:
+		x.failures = 0
+	}
+	if !x.blocked {
+		x.blocked, x.since = true, now
+	}
+	x.reason = reason
+	x.until = now.Add(min(p.retryQUIC<<min(x.failures, 10), maxRetryQUIC))
+	x.failures++
+}
+
+// pass notes that UDP leads to an endpoint. The caller holds the lock.
+func (p *Pool) pass(e *endpoint) {
+	if x := p.paths[strings.Join(e.addresses, " ")]; x != nil && x.blocked {
+		x.blocked, x.since = false, time.Now()
+	}
+}
+
+// retryLater tries QUIC again, for as long as an endpoint's connection is c, over TCP. The
+// caller holds the lock.
+func (p *Pool) retryLater(c *conn) {
+	timer := time.AfterFunc(max(time.Until(p.path(c.endpoint).until), 0), func() {
+		if p.begin() {
+			defer p.busy.Done()
+			p.tryQUIC(c)
+		}
+	})
+	context.AfterFunc(c.Context(), func() { timer.Stop() })
+}
+
+// tryQUIC replaces a connection over TCP by one over QUIC, if UDP passes.
+func (p *Pool) tryQUIC(c *conn) {
+	svid := p.identities().SVID(c.route.Caller)
+	if svid == nil || c.Context().Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, handshakeTimeout)
+	defer cancel()
+	won, err := p.race(ctx, destination{route: c.route, svid: svid, endpoint: c.endpoint}, c.endpoint.addresses, p.dialQUIC)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		x := p.path(c.endpoint)
+		x.until = time.Now()
+		p.block(c.endpoint, x.reason)
+		if c.endpoint.current == c {
+			p.retryLater(c)
+		}
+		return
+	}
+	p.pass(c.endpoint)
+	if c.endpoint.current != c {
+		discard(won)
+		return
+	}
+	_ = p.install(c.route, won) // its errors are of a pool that ends, or of trust: who connects next has them
+}

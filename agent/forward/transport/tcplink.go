@@ -1,0 +1,236 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/datagram"
+	"github.com/florete/florete/agent/forward/tcpstream"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+// tcpIdle is how long a connection over TCP waits for its next stream.
+const tcpIdle = time.Minute
+
+// refusedPause is between two attempts to connect to a forwarder that is not there.
+const refusedPause = 100 * time.Millisecond
+
+// tcpLink is the connections over TCP of one caller to one forwarder of a target: each
+// carries one stream at a time, and the next one without a handshake.
+type tcpLink struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	make   func(context.Context) (*tcpConn, error)
+
+	mu    sync.Mutex
+	idle  []*tcpConn // the one used last at the end
+	conns map[*tcpConn]struct{}
+}
+
+type tcpConn struct {
+	*tcpstream.Conn
+	peer  Peer
+	timer *time.Timer // since it is idle
+}
+
+// dialTCP makes a link with one connection, which shows that there can be more.
+func (p *Pool) dialTCP(ctx context.Context, to destination) (*conn, error) {
+	l := &tcpLink{conns: map[*tcpConn]struct{}{}}
+	l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	l.make = func(ctx context.Context) (*tcpConn, error) { return p.shakeTCP(ctx, to, l) }
+	first, err := l.make(ctx)
+	if err != nil {
+		l.cancel(err)
+		return nil, err
+	}
+	l.wait(first)
+	if at, ok := first.LocalAddr().(*net.TCPAddr); ok {
+		to.source = at.AddrPort().Addr().Unmap()
+	}
+	return to.conn(florete.OverTCP, l, first.peer, datagram.NewMux(nil, nil)), nil
+}
+
+// shakeTCP makes a connection of a link.
+func (p *Pool) shakeTCP(ctx context.Context, to destination, l *tcpLink) (*tcpConn, error) {
+	if !p.begin() {
+		return nil, p.ctx.Err()
+	}
+	defer p.busy.Done()
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	c := &tcpConn{}
+	config := p.tlsTo(to.route, wire.ALPNOverTCP, to.svid, to.address, &c.peer)
+	t, err := handshakeTCP(ctx, to.at, config)
+	for stopped(err) && ctx.Err() == nil {
+		select {
+		case <-time.After(refusedPause):
+			t, err = handshakeTCP(ctx, to.at, config)
+		case <-ctx.Done():
+		}
+	}
+	if err != nil {
+		want := to.route.Target.ID()
+		return nil, fmt.Errorf("%s at %s over TCP: %w", want, to.address, explain(err, want))
+	}
+	c.timer = time.AfterFunc(tcpIdle, func() { l.expire(c) })
+	c.timer.Stop()
+	c.Conn = tcpstream.New(t, func() { l.wait(c) }, &p.busy)
+	return c, l.add(c)
+}
+
+// stopped reports whether an error may be of a forwarder that is started again: its callers
+// wait, as they do over QUIC, where nobody answers meanwhile.
+func stopped(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+func handshakeTCP(ctx context.Context, at netip.AddrPort, config *tls.Config) (*tls.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", at.String())
+	if err != nil {
+		return nil, err
+	}
+	socket, err := tcpstream.NewSocket(c.(*net.TCPConn))
+	if err == nil {
+		t := tls.Client(socket, config)
+		if err = t.HandshakeContext(ctx); err == nil {
+			return t, nil
+		}
+	}
+	c.Close()
+	return nil, err
+}
+
+// add counts a connection in until it ends, unless the link has ended.
+func (l *tcpLink) add(c *tcpConn) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil {
+		closeWith(c, wire.Done)
+		return context.Cause(l.ctx)
+	}
+	l.conns[c] = struct{}{}
+	context.AfterFunc(c.Context(), func() { l.remove(c) })
+	return nil
+}
+
+func (l *tcpLink) remove(c *tcpConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.timer.Stop()
+	delete(l.conns, c)
+	l.idle = slices.DeleteFunc(l.idle, func(o *tcpConn) bool { return o == c })
+}
+
+// wait keeps a connection for the next stream.
+func (l *tcpLink) wait(c *tcpConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, open := l.conns[c]; open {
+		l.idle = append(l.idle, c)
+		c.timer.Reset(tcpIdle)
+	}
+}
+
+// expire closes a connection that no stream came for.
+func (l *tcpLink) expire(c *tcpConn) {
+	l.mu.Lock()
+	i := slices.Index(l.idle, c)
+	if i >= 0 {
+		l.idle = slices.Delete(l.idle, i, i+1)
+	}
+	l.mu.Unlock()
+	if i >= 0 {
+		closeWith(c, wire.Done)
+	}
+}
+
+// take returns an idle connection, nil when there is none.
+func (l *tcpLink) take() *tcpConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.idle) > 0 {
+		last := len(l.idle) - 1
+		c := l.idle[last]
+		l.idle = l.idle[:last]
+		c.timer.Stop()
+		if c.Usable() {
+			return c
+		}
+		closeWith(c, wire.Done)
+	}
+	return nil
+}
+
+// OpenStream begins a stream on an idle connection, or on one that it makes.
+func (l *tcpLink) OpenStream(ctx context.Context) (wire.Stream, error) {
+	for {
+		c := l.take()
+		kept := c != nil
+		if !kept {
+			var err error
+			if c, err = l.make(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if st, err := c.OpenStream(); err == nil {
+			return st, nil
+		} else if !kept {
+			return nil, err
+		}
+	}
+}
+
+// CloseWithError closes all connections.
+func (l *tcpLink) CloseWithError(code quic.ApplicationErrorCode, reason string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cancel(&quic.ApplicationError{ErrorCode: code, ErrorMessage: reason})
+	for c := range l.conns {
+		_ = c.CloseWithError(code, reason)
+	}
+	return nil
+}
+
+func (l *tcpLink) Context() context.Context { return l.ctx }
+
+func (l *tcpLink) trusted(t *florete.Roots) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.conns {
+		if !c.peer.TrustedBy(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// stats sums up what the connections have carried that there are.
+func (l *tcpLink) stats() (s usage.Stats) {
+	l.mu.Lock()
+	all := make([]*tcpConn, 0, len(l.conns))
+	for c := range l.conns {
+		all = append(all, c)
+	}
+	l.mu.Unlock()
+	for _, c := range all {
+		one := c.Stats()
+		s.Received += one.Received
+		s.Packets += one.Packets
+		s.Sent += one.Sent
+		s.Unread += one.Unread
+	}
+	return s
+}

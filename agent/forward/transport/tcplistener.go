@@ -1,0 +1,149 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/datagram"
+	"github.com/florete/florete/agent/forward/tcpstream"
+	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/providers/conns"
+)
+
+// tcpHandshakes are those under way over TCP, and as many connections without one. With one
+// more, that of the network with the most of them which has waited longest makes room.
+var tcpHandshakes = conns.Limit{Total: 1024, Prefix: 256}
+
+// acceptPause keeps a host that is out of file descriptors from spinning.
+const acceptPause = 50 * time.Millisecond
+
+// TCPListener is a Listener for peers over TCP.
+type TCPListener struct {
+	ln       net.Listener
+	server   *Server
+	accepted chan *Incoming
+	ctx      context.Context // of the handshakes
+	end      context.CancelFunc
+	stopped  context.Context // no more come
+	stop     context.CancelFunc
+	shaking  sync.WaitGroup // who accepts, and handshakes
+	conns    sync.WaitGroup
+}
+
+// ListenTCP binds the server's address for TCP.
+func (s *Server) ListenTCP() (*TCPListener, error) {
+	addr, err := net.ResolveTCPAddr("tcp", s.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("forwarder listen %q over TCP: %w", s.Addr, err)
+	}
+	bind := s.BindTCP
+	if bind == nil {
+		bind = func(a netip.AddrPort) (*net.TCPListener, error) {
+			return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(a))
+		}
+	}
+	ln, err := bind(addr.AddrPort())
+	if err != nil {
+		return nil, fmt.Errorf("forwarder listen %q over TCP: %w", s.Addr, err)
+	}
+	l := &TCPListener{ln: conns.Listen(ln, tcpHandshakes), server: s, accepted: make(chan *Incoming)}
+	l.ctx, l.end = context.WithCancel(context.Background())
+	l.stopped, l.stop = context.WithCancel(context.Background())
+	l.shaking.Go(l.accept)
+	return l, nil
+}
+
+// Addr is the bound address.
+func (l *TCPListener) Addr() net.Addr { return l.ln.Addr() }
+
+func (l *TCPListener) accept() {
+	for {
+		c, err := l.ln.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(acceptPause)
+			continue
+		}
+		l.shaking.Go(func() {
+			if err := l.shake(c); err != nil {
+				c.Close()
+			}
+		})
+	}
+}
+
+// shake makes a connection of one whose peer proves who it is. What does not is in
+// Server.Rejected, but for strangers who end, or send no TLS.
+func (l *TCPListener) shake(c net.Conn) error {
+	socket, err := tcpstream.NewSocket(c.(interface{ NetConn() net.Conn }).NetConn().(*net.TCPConn))
+	if err != nil {
+		return err
+	}
+	h := &handshake{end: func() { conns.Release(c) }}
+	ctx, cancel := context.WithTimeout(context.WithValue(l.ctx, handshakeKey{}, h), handshakeTimeout)
+	defer cancel()
+	t := tls.Server(socket, &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		NextProtos:             []string{wire.ALPNOverTCP},
+		SessionTicketsDisabled: true,
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if !conns.Begin(c) {
+				return nil, errors.New("made room for another")
+			}
+			return l.server.config(wire.ALPNOverTCP, hello)
+		},
+	})
+	if err := t.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	conn := tcpstream.New(t, nil, &l.conns)
+	in := h.in
+	in.Transport, in.conn, in.stats, in.Mux = florete.OverTCP, conn, conn.Stats, datagram.NewMux(nil, nil)
+	select {
+	case l.accepted <- &in:
+	case <-l.ctx.Done():
+		closeWith(conn, wire.Stopping)
+	}
+	return nil
+}
+
+// Accept is as that of Listener.
+func (l *TCPListener) Accept() (*Incoming, error) {
+	select {
+	case in := <-l.accepted:
+		return in, nil
+	case <-l.stopped.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+// Offer and Drain are as those of Listener: the next process needs nothing beside the socket.
+func (l *TCPListener) Offer() ([]*os.File, error) { return nil, nil }
+
+func (l *TCPListener) Drain() { l.ln.Close() }
+
+// Stop lets no more peers in. Those who were about to connect are, and Accept returns them;
+// who connects now waits in the kernel for the next process, where that has the socket, and
+// else is refused. It returns when there are no more.
+func (l *TCPListener) Stop() {
+	l.ln.Close()
+	l.shaking.Wait()
+	l.stop()
+}
+
+// Close ends the listener and handshakes under way. Its connections must have been closed.
+func (l *TCPListener) Close() {
+	l.end()
+	l.Stop()
+	l.conns.Wait()
+}

@@ -1,0 +1,147 @@
+package transport
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/florete/florete"
+)
+
+// What is measured of connections over QUIC that may go over TCP.
+const (
+	watchPeriod = 100 * time.Millisecond
+	// slack is how much later than it is due an answer may come: a busy host is no network.
+	slack = 200 * time.Millisecond
+	// A path is crippled that loses a quarter of enough packets, for two periods in a row.
+	lossPeriod  = time.Second
+	lossPackets = 50
+	lossShare   = 4
+	lossRows    = 2
+)
+
+// doubt is why a connection over QUIC may have to give way to TCP.
+type doubt int
+
+const (
+	sure   doubt = iota
+	silent       // nothing comes although something must
+	lossy        // too much is lost on the way
+)
+
+// measured is what was seen of a connection over QUIC.
+type measured struct {
+	packets    uint64 // received
+	at         time.Time
+	sent, lost uint64 // at the beginning of the period
+	began      time.Time
+	rows       int // periods with too much loss
+	reason     string
+}
+
+// watch measures all connections, and has TCP be tried where UDP does not pass.
+func (p *Pool) watch() {
+	ticker := time.NewTicker(watchPeriod)
+	defer ticker.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-ticker.C:
+			now := time.Now()
+			asleep := now.Sub(last) - watchPeriod
+			last = now
+			for _, c := range p.doubtful(now, asleep) {
+				p.replace(c)
+			}
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+// doubtful measures connections, and returns those that TCP may have to take over from, since
+// now. Those that are silent migrate. While this host was asleep, or busy, nothing was due.
+func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		l, ok := c.link.(*quicLink)
+		if !ok {
+			continue
+		}
+		if asleep > watchPeriod {
+			c.measured.at = c.measured.at.Add(asleep)
+			l.checks.began = l.checks.began.Add(asleep)
+		}
+		was := c.doubt
+		c.doubt = c.measure(l, now)
+		switch {
+		case c.doubt == silent && was != silent && l.checks.overdue(now) == 0:
+			// A peer that has started anew resets what is large enough, and quic-go takes a
+			// reset where the connection has been: migrating can wait for the next time.
+			l.check(now)
+		case c.doubt == silent:
+			if now.Sub(l.paths.begun) > migratePause {
+				l.paths.begun = now
+				p.migrate(l)
+			}
+		case c.busy():
+			p.prepare(l, now)
+		}
+		if c.doubt != sure && was == sure && c.route.Transport == florete.AnyTransport && c.endpoint.current == c {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// measure looks at a connection's counters. Its peer acknowledges a packet each second
+// (keepAlive).
+func (c *conn) measure(l *quicLink, now time.Time) doubt {
+	m := &c.measured
+	s := l.ConnectionStats()
+	if l.paths.migrated.Swap(false) {
+		l.paths.probed = time.Time{}
+	}
+	if c.busy() {
+		l.checkMoved(s, now)
+	}
+	if m.at.IsZero() || s.PacketsReceived != m.packets {
+		m.packets, m.at = s.PacketsReceived, now
+	}
+	if m.began.IsZero() {
+		m.began, m.sent, m.lost = now, s.PacketsSent, s.PacketsLost
+	}
+	if now.Sub(m.began) >= lossPeriod {
+		sent, lost := s.PacketsSent-m.sent, max(s.PacketsLost, m.lost)-m.lost
+		m.began, m.sent, m.lost = now, s.PacketsSent, s.PacketsLost
+		if m.rows++; sent < lossPackets || lost < sent/lossShare {
+			m.rows = 0
+		} else {
+			m.reason = fmt.Sprintf("%d of %d packets over UDP were lost", lost, sent)
+		}
+	}
+	due := max(keepAlive, 3*(s.SmoothedRTT+4*s.MeanDeviation)/2) + 2*s.SmoothedRTT + slack
+	unanswered := l.checks.overdue(now)
+	switch {
+	case now.Sub(m.at) > due:
+		m.reason = fmt.Sprintf("nothing came over UDP for %s", now.Sub(m.at).Round(100*time.Millisecond))
+		return silent
+	case unanswered > checkDue+3*max(s.SmoothedRTT, s.LatestRTT)+4*s.MeanDeviation+slack:
+		m.reason = fmt.Sprintf("packets over UDP, or the answers to them, were lost for %s", unanswered.Round(100*time.Millisecond))
+		return silent
+	case m.rows >= lossRows:
+		return lossy
+	}
+	return sure
+}
+
+// replace makes another connection to the endpoint of one that is in doubt.
+func (p *Pool) replace(c *conn) {
+	svid := p.identities().SVID(c.route.Caller)
+	if svid == nil || !p.begin() {
+		return
+	}
+	go func() {
+		defer p.busy.Done()
+		<-p.dial(c.route, svid, c.endpoint)
+	}()
+}

@@ -1,0 +1,65 @@
+package forward_test
+
+import (
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+)
+
+// TestOverTCP: what holds over QUIC holds where forwarders reach each other over TCP alone.
+func TestOverTCP(t *testing.T) {
+	agenttest.Transport = florete.OverTCP
+	defer func() { agenttest.Transport = florete.AnyTransport }()
+	for name, test := range map[string]func(*testing.T){
+		"AllowListByFingerprint":      TestAllowListByFingerprint,
+		"AllowListChange":             TestAllowListChange,
+		"BytesAreCountedOnBothSides":  TestBytesAreCountedOnBothSides,
+		"BytesAreLimited":             TestBytesAreLimited,
+		"ConnectWhileStopping":        TestConnectWhileStopping,
+		"ConnectionsAreLimited":       TestConnectionsAreLimited,
+		"Datagrams":                   TestDatagrams,
+		"DatagramsAreLimited":         TestDatagramsAreLimited,
+		"DeniedByTheAllowList":        TestDeniedByTheAllowList,
+		"Drain":                       TestDrain,
+		"EndNeverComesAsReset":        TestEndNeverComesAsReset,
+		"ExpiredSVID":                 TestExpiredSVID,
+		"HalfClose":                   TestHalfClose,
+		"HTTPThroughSOCKS":            TestHTTPThroughSOCKS,
+		"ImpostorOfAnotherCA":         TestImpostorOfAnotherCA,
+		"LargeTransfer":               TestLargeTransfer,
+		"ListenMoves":                 TestListenMoves,
+		"ManySenders":                 TestManySenders,
+		"NotPublished":                TestNotPublished,
+		"NothingIsLeft":               TestNothingIsLeft,
+		"NothingIsLeftOfUDP":          TestNothingIsLeftOfUDP,
+		"OpensAreLimited":             TestOpensAreLimited,
+		"ProxyHeader":                 TestProxyHeader,
+		"ReachableChange":             TestReachableChange,
+		"RequestBodies":               TestRequestBodies,
+		"RequestsAreLimited":          TestRequestsAreLimited,
+		"RequestsAreNamed":            TestRequestsAreNamed,
+		"Reset":                       TestReset,
+		"ResetAfterHalfClose":         TestResetAfterHalfClose,
+		"ResetByTheOtherHalf":         TestResetByTheOtherHalf,
+		"ResetWhileBlocked":           TestResetWhileBlocked,
+		"Restart":                     TestRestart,
+		"RotateThenReconnect":         TestRotateThenReconnect,
+		"RotationUnderTraffic":        TestRotationUnderTraffic,
+		"ServiceEndsConnections":      TestServiceEndsConnections,
+		"ServiceSpeaksFirst":          TestServiceSpeaksFirst,
+		"SOCKSEarlyData":              TestSOCKSEarlyData,
+		"SOCKSReplies":                TestSOCKSReplies,
+		"Stalled":                     TestStalled,
+		"StrangerCAWithTheSameID":     TestStrangerCAWithTheSameID,
+		"UDPAllowListChange":          TestUDPAllowListChange,
+		"UDPUpstreamIsGone":           TestUDPUpstreamIsGone,
+		"UnixUpstream":                TestUnixUpstream,
+		"UpstreamRefuses":             TestUpstreamRefuses,
+		"WebSocket":                   TestWebSocket,
+		"Whois":                       TestWhois,
+		"AllowListChangeBesideAFault": TestAllowListChangeBesideAFault,
+	} {
+		t.Run(name, test)
+	}
+}

@@ -1,0 +1,142 @@
+// Package ping finds out, step by step, whether an account of this host reaches a service:
+// the service's name, its local listener, the identity that the account acts under, the
+// forwarder that publishes it, both identities, the upstream. The first that fails has what
+// to do.
+//
+// The agent does it, as it would for a connection of that account, on a Unix socket beside the
+// one of the status: POST /ping?service=wiki. What goes to the service is a connection without a
+// byte, which ends in order, as a client's that thought better of it; over UDP, nothing.
+package ping
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/accounts"
+	"github.com/florete/florete/agent/status"
+)
+
+// Timeout bounds all steps together: what a connection may take, and a moment.
+const Timeout = 35 * time.Second
+
+// The steps, in this order.
+const (
+	Name     = "name"
+	Listener = "listener"
+	Caller   = "caller"
+	Dial     = "dial"
+	Identity = "identity"
+	Upstream = "upstream"
+)
+
+// Result is what was found out.
+type Result struct {
+	Service string `json:"service"` // as it was named
+	ID      string `json:"id"`      // empty where there is none of that name
+	Host    string `json:"name"`    // for programs
+	Listen  string `json:"listen"`
+	Steps   []Step `json:"steps"` // the last has failed, or all are there
+}
+
+// Step is one of them.
+type Step struct {
+	Name        string `json:"step"`
+	Detail      string `json:"detail,omitempty"`
+	Nanoseconds int64  `json:"nanoseconds"`
+	Error       string `json:"error,omitempty"`
+	Remedy      string `json:"remedy,omitempty"` // of the error
+}
+
+// Broken is the step that has failed, and whether there is one.
+func (r Result) Broken() (Step, bool) {
+	i := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Error != "" })
+	if i < 0 {
+		return Step{}, false
+	}
+	return r.Steps[i], true
+}
+
+// Beside is the socket next to that of the status, with ping in its name instead.
+func Beside(socket string) string { return status.Beside(socket, "ping") }
+
+// Serve answers on ln, of accounts.Listen, until ctx ends, and removes the socket.
+func Serve(ctx context.Context, ln net.Listener, do func(ctx context.Context, uid uint32, service string) Result) {
+	mux := http.NewServeMux()
+	// By this name alone, as the status.
+	mux.HandleFunc("POST agent/ping", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(do(r.Context(), accounts.UID(r), r.URL.Query().Get("service")))
+	})
+	accounts.Serve(ctx, ln, Timeout, mux)
+}
+
+// Config is how a ping is done.
+type Config struct {
+	Socket string // of the agent
+	// Lookup finds addresses of a name; default that of all programs.
+	Lookup func(ctx context.Context, name string) ([]string, error)
+}
+
+// Run does it. The error is of a ping that was not done.
+func Run(ctx context.Context, c Config, service string) (Result, error) {
+	if c.Lookup == nil {
+		c.Lookup = net.DefaultResolver.LookupHost
+	}
+	r, err := fetch(ctx, c.Socket, service)
+	if err != nil || r.ID == "" {
+		return r, err
+	}
+	begun := time.Now()
+	found, err := c.Lookup(ctx, r.Host)
+	listener, _, _ := net.SplitHostPort(r.Listen)
+	step := &r.Steps[0]
+	step.Nanoseconds += int64(time.Since(begun))
+	switch {
+	case err != nil:
+		step.Error, step.Remedy = err.Error(), fmt.Sprintf("as root: flor hosts-file; programs also reach it at %s, and over SOCKS", r.Listen)
+	case !slices.Contains(found, listener):
+		step.Error, step.Remedy = fmt.Sprintf("%s leads to %v, want %s", r.Host, found, listener), "as root: flor hosts-file; and look for another entry in /etc/hosts"
+	}
+	return r, nil
+}
+
+func fetch(ctx context.Context, socket, service string) (r Result, err error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	transport := accounts.Client(socket)
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent/ping?"+url.Values{"service": {service}}.Encode(), nil)
+	if err != nil {
+		return r, err
+	}
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		return r, fmt.Errorf("agent at %s: %w: is flor agent run running?", socket, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return r, fmt.Errorf("agent at %s: %s", socket, res.Status)
+	}
+	if err := json.NewDecoder(res.Body).Decode(&r); err != nil {
+		return r, fmt.Errorf("agent at %s: %w", socket, err)
+	}
+	return r, nil
+}
+
+// Find is the service of a name as people write it: wiki, host.ursula, or whole.
+func Find(name, trustDomain string) (florete.Dialable, error) {
+	d, err := florete.Resolve(name, trustDomain)
+	if err != nil {
+		if short, e := florete.Resolve(name+"."+trustDomain+".rete", trustDomain); e == nil {
+			return short, nil
+		}
+	}
+	return d, err
+}

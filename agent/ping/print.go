@@ -1,0 +1,38 @@
+package ping
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/florete/florete/providers/printable"
+)
+
+// Print writes a line for each step, and what to do about one that failed.
+func Print(w io.Writer, r Result) error {
+	var out bytes.Buffer
+	tw := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	for _, s := range r.Steps {
+		state, detail := "ok", s.Detail
+		if s.Error != "" {
+			state, detail = "BROKEN", s.Error
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", s.Name, state, elapsed(s.Nanoseconds), printable.Text(detail))
+	}
+	tw.Flush()
+	if s, broken := r.Broken(); broken {
+		fmt.Fprintf(&out, "broken: %s: %s\n", s.Name, printable.Text(s.Remedy))
+	}
+	_, err := out.WriteTo(w)
+	return err
+}
+
+func elapsed(nanoseconds int64) string {
+	d := time.Duration(nanoseconds)
+	if d < time.Millisecond {
+		return d.Round(time.Microsecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}

@@ -1,0 +1,65 @@
+package top_test
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/agent/top"
+)
+
+var at = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+
+func reports() (before, after status.Report) {
+	path := metrics.Path{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 2, Total: 10, Sent: 1 << 20, Received: 100}
+	before.Paths = []metrics.Path{path}
+	before.Refused = []metrics.Refused{{Direction: metrics.In, Reason: "busy", Target: agenttest.Outline.String(), Caller: agenttest.Alice.String(), Count: 5}}
+	path.Live, path.Total, path.Sent, path.Received = 3, 14, 5<<20, 120
+	after.Host, after.State = "ursula", "running"
+	after.Paths = []metrics.Path{path}
+	after.Refused = []metrics.Refused{
+		{Direction: metrics.In, Reason: "busy", Target: agenttest.Outline.String(), Caller: agenttest.Alice.String(), Count: 9},
+		{Direction: metrics.In, Reason: "unknown-name", Count: 1},
+	}
+	row := usage.Row{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Alice, Transport: florete.OverQUIC}
+	over := row
+	over.Transport = florete.OverTCP
+	after.PeerConnections = []usage.Row{row, row, over}
+	return before, after
+}
+
+func TestBetween(t *testing.T) {
+	before, after := reports()
+	want := []top.Row{
+		{Direction: metrics.In, Target: "service/outline", Caller: "user/alice", Connections: 3, Opens: 2, In: 10, Out: 2 << 20, Refusals: 9, Refused: 2, Transport: "quic tcp"},
+		{Direction: metrics.In, Refusals: 1, Refused: .5},
+	}
+	if v := top.Between(before, after, 2*time.Second, at); !reflect.DeepEqual(v.Rows, want) {
+		t.Errorf("got %+v", v.Rows)
+	}
+	// An agent that was started again.
+	if v := top.Between(after, before, 2*time.Second, at); v.Rows[0].Opens != 5 {
+		t.Errorf("got %+v", v.Rows)
+	}
+}
+
+const table = `ursula: running, 12:00:00
+
+    SERVICE          PRINCIPAL   CONNS  OPENS/S  IN/S  OUT/S    REFUSED  REFUSED/S  OVER
+in  service/outline  user/alice  3      2.0      10 B  2.0 MiB  9        2.0        quic tcp
+in  (others)         (others)    0      0.0      0 B   0 B      1        0.5        
+`
+
+func TestPrint(t *testing.T) {
+	before, after := reports()
+	var out bytes.Buffer
+	if err := top.Print(&out, top.Between(before, after, 2*time.Second, at)); err != nil || out.String() != table {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, out.String(), table)
+	}
+}

@@ -1,0 +1,58 @@
+package whois
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/accounts"
+)
+
+// Query names a connection. To may be zero.
+type Query struct {
+	From, To netip.AddrPort
+	Protocol florete.Protocol
+	As       *uint32 // whose query it is, where the agent's own account passes it on
+}
+
+// Fetch requests the answer of the agent behind the socket.
+func Fetch(ctx context.Context, socket string, q Query) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	transport := accounts.Client(socket)
+	defer transport.CloseIdleConnections()
+	query := url.Values{"from": {q.From.String()}, "protocol": {string(q.Protocol)}}
+	if q.To.IsValid() {
+		query.Set("to", q.To.String())
+	}
+	if q.As != nil {
+		query.Set("as", strconv.FormatUint(uint64(*q.As), 10))
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent/whois?"+query.Encode(), nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		return Answer{}, fmt.Errorf("agent at %s: %w: is flor agent run running?", socket, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		var r refusal
+		if err := json.NewDecoder(res.Body).Decode(&r); err != nil || r.Error == "" {
+			return Answer{}, fmt.Errorf("agent at %s: %s", socket, res.Status)
+		}
+		return Answer{}, errors.New(r.Error)
+	}
+	var a Answer
+	if err := json.NewDecoder(res.Body).Decode(&a); err != nil {
+		return Answer{}, fmt.Errorf("agent at %s: %w", socket, err)
+	}
+	return a, nil
+}

@@ -1,0 +1,95 @@
+package whois
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/accounts"
+	"github.com/florete/florete/agent/status"
+)
+
+// timeout bounds a request on either side.
+const timeout = 5 * time.Second
+
+// Beside is the socket next to that of the status, with whois in its name instead.
+func Beside(socket string) string { return status.Beside(socket, "whois") }
+
+// Serve answers on ln, of accounts.Listen, until ctx ends, and removes the socket. What t does
+// not have, older processes may, that drain: at their sockets, to this account.
+func Serve(ctx context.Context, ln net.Listener, t *Table, older func() []string) {
+	mux := http.NewServeMux()
+	// By this name alone, as the status.
+	mux.HandleFunc("GET agent/whois", func(w http.ResponseWriter, r *http.Request) {
+		uid := accounts.UID(r)
+		if as, err := strconv.ParseUint(r.URL.Query().Get("as"), 10, 32); err == nil && int(uid) == os.Geteuid() {
+			uid = uint32(as)
+		}
+		if !t.mayQuery(uid) {
+			refuse(w, http.StatusForbidden, fmt.Sprintf("uid %d is no service's user, want root or the account of the service: write it as the service's user in the topology", uid))
+			return
+		}
+		t.answer(w, r, uid, older)
+	})
+	accounts.Serve(ctx, ln, timeout, mux)
+}
+
+func (t *Table) answer(w http.ResponseWriter, r *http.Request, uid uint32, older func() []string) {
+	q := r.URL.Query()
+	from, errFrom := netip.ParseAddrPort(q.Get("from"))
+	to, errTo := netip.ParseAddrPort(q.Get("to"))
+	protocol := florete.Protocol(q.Get("protocol"))
+	switch {
+	case errFrom != nil:
+		refuse(w, http.StatusBadRequest, fmt.Sprintf("from %q, want the address that the connection comes from: 127.0.0.1:43210", q.Get("from")))
+		return
+	case errTo != nil && q.Get("to") != "":
+		refuse(w, http.StatusBadRequest, fmt.Sprintf("to %q, want the address that the service listens on: 127.0.0.1:8080", q.Get("to")))
+		return
+	case protocol != florete.TCP && protocol != florete.UDP:
+		refuse(w, http.StatusBadRequest, fmt.Sprintf("protocol %q, want %q or none", string(protocol), florete.UDP))
+		return
+	}
+	// A service on all addresses, IPv6 too, sees ::ffff:127.0.0.1.
+	from, to = unmap(from), unmap(to)
+	ctx, cancel := context.WithTimeout(r.Context(), timeout/2)
+	defer cancel()
+	found := t.Lookup(ctx, uid, protocol, from, to)
+	for _, socket := range older() {
+		if len(found) > 0 {
+			break
+		}
+		if a, err := Fetch(ctx, socket, Query{from, to, protocol, &uid}); err == nil {
+			found = append(found, a)
+		}
+	}
+	switch len(found) {
+	case 0:
+		refuse(w, http.StatusNotFound, fmt.Sprintf("no connection of the forwarder comes from %s to a service whose user uid %d is: it has ended, or something else connected", from, uid))
+	case 1:
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(found[0])
+	default:
+		refuse(w, http.StatusConflict, fmt.Sprintf("%d connections come from %s, to different addresses: want to= the one that the service listens on", len(found), from))
+	}
+}
+
+func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+
+// refusal is the answer where there is none.
+type refusal struct {
+	Error string `json:"error"`
+}
+
+func refuse(w http.ResponseWriter, code int, why string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	json.NewEncoder(w).Encode(refusal{why})
+}

@@ -1,0 +1,22 @@
+package whois_test
+
+import (
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/whois"
+)
+
+// TestBeside: agents whose sockets share a directory share no other.
+func TestBeside(t *testing.T) {
+	for status, want := range map[string]string{
+		florete.Instance("").Agent():     "/run/florete/agent/whois.sock",
+		florete.Instance("blue").Agent(): "/run/florete_blue/agent/whois.sock",
+		"/tmp/ursula.sock":               "/tmp/ursulawhois.sock",
+		"relative":                       "relativewhois.sock",
+	} {
+		if got := whois.Beside(status); got != want {
+			t.Errorf("%s: got %s, want %s", status, got, want)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+// Package whois returns to a service the SPIFFE ID behind the address that a connection of the
+// forwarder comes from. Nobody can forge that, since the forwarder has its own connections
+// alone, and forgets one before it closes it.
+//
+// It is HTTP with JSON on a Unix socket beside the one of the status, GET
+// /whois?from=127.0.0.1:43210. Root may query every service, other accounts those whose user
+// they are; SO_PEERCRED decides.
+package whois
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/florete/florete"
+)
+
+// Answer is who is behind a connection to a service.
+type Answer struct {
+	Caller  florete.ID     `json:"caller"`
+	Service florete.ID     `json:"service"`
+	From    netip.AddrPort `json:"from"` // as the service sees it
+	To      netip.AddrPort `json:"to"`
+}
+
+// Upstream is where connections of a caller go.
+type Upstream struct {
+	Caller, Service florete.ID
+	Protocol        florete.Protocol
+	MayQuery        func(uid uint32) bool // besides root
+}
+
+// Table is the forwarder's live connections to upstreams. The zero Table has none.
+type Table struct {
+	users atomic.Pointer[func(uid uint32) bool]
+
+	mu      sync.Mutex
+	from    map[source][]*entry
+	dialing map[*dialing]struct{}
+}
+
+type source struct {
+	protocol florete.Protocol
+	addr     netip.AddrPort
+}
+
+type entry struct {
+	Answer
+	mayQuery func(uint32) bool
+}
+
+// dialing is a connection that the service may have before the forwarder has it.
+type dialing struct {
+	Upstream
+	done chan struct{}
+}
+
+// SetUsers sets who is the user of any service.
+func (t *Table) SetUsers(is func(uid uint32) bool) { t.users.Store(&is) }
+
+func (t *Table) mayQuery(uid uint32) bool {
+	is := t.users.Load()
+	return uid == 0 || is != nil && (*is)(uid)
+}
+
+// Dial connects with dial and keeps who calls until forget, which must be called before the
+// connection is closed: then another process may have its address.
+func (t *Table) Dial(u Upstream, dial func() (net.Conn, error)) (conn net.Conn, forget func(), err error) {
+	d := &dialing{u, make(chan struct{})}
+	t.mu.Lock()
+	if t.dialing == nil {
+		t.from, t.dialing = map[source][]*entry{}, map[*dialing]struct{}{}
+	}
+	t.dialing[d] = struct{}{}
+	t.mu.Unlock()
+	conn, err = dial()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer close(d.done)
+	delete(t.dialing, d)
+	if err != nil {
+		return nil, nil, err
+	}
+	return conn, t.add(u, conn), nil
+}
+
+// add is called with the table locked. A Unix socket has no address.
+func (t *Table) add(u Upstream, conn net.Conn) (forget func()) {
+	from, errFrom := netip.ParseAddrPort(conn.LocalAddr().String())
+	to, errTo := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if errFrom != nil || errTo != nil {
+		return func() {}
+	}
+	key := source{u.Protocol, from}
+	e := &entry{Answer{u.Caller, u.Service, from, to}, u.MayQuery}
+	t.from[key] = append(t.from[key], e)
+	return sync.OnceFunc(func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		var rest []*entry
+		for _, other := range t.from[key] {
+			if other != e {
+				rest = append(rest, other)
+			}
+		}
+		if t.from[key] = rest; rest == nil {
+			delete(t.from, key)
+		}
+	})
+}
+
+// Lookup returns the connections from an address that the uid may query, to one address or,
+// when that is zero, to any: the kernel gives connections to different addresses the same
+// port.
+func (t *Table) Lookup(ctx context.Context, uid uint32, p florete.Protocol, from, to netip.AddrPort) []Answer {
+	found, coming := t.lookup(uid, source{p, from}, to)
+	for _, d := range coming {
+		if len(found) > 0 {
+			break
+		}
+		select {
+		case <-d.done:
+			found, _ = t.lookup(uid, source{p, from}, to)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return found
+}
+
+func (t *Table) lookup(uid uint32, key source, to netip.AddrPort) (found []Answer, coming []*dialing) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.from[key] {
+		if (uid == 0 || e.mayQuery(uid)) && (!to.IsValid() || to == e.To) {
+			found = append(found, e.Answer)
+		}
+	}
+	for d := range t.dialing {
+		if d.Protocol == key.protocol && (uid == 0 || d.MayQuery(uid)) {
+			coming = append(coming, d)
+		}
+	}
+	return found, coming
+}

@@ -1,0 +1,108 @@
+package modules_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/exporter"
+	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit"
+)
+
+// exposed are the metrics of a forwarder that has something of everything, with their labels.
+func exposed(t *testing.T) map[string][]string {
+	t.Helper()
+	service, caller := kit.ID("service/wiki"), kit.ID("user/alice")
+	var counters metrics.Counters
+	conn := counters.Begin(metrics.In, service, caller)
+	conn.Opened(time.Millisecond)
+	counters.Refuse(metrics.Refusal{Direction: metrics.In, Reason: "busy", Target: service.String(), Peer: caller.String(), Known: true})
+	now := time.Now()
+	ln, err := exporter.ListenTCP("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go exporter.New(func() status.Report {
+		return status.Report{
+			Host: "ursula", State: "running", Manifest: &status.Version{Serial: 1}, Identities: []status.Identity{{ID: service, Expires: &now}},
+			Fallbacks:       []florete.Fallback{{Forwarder: florete.Addresses{"192.0.2.1:4610"}, Since: florete.TimeOf(now)}},
+			PeerConnections: []usage.Row{{Direction: metrics.In, Target: service, Caller: caller, Transport: florete.OverQUIC}},
+			Handshakes:      []usage.Handshakes{{Direction: metrics.In, Target: service, Caller: caller, Transport: florete.OverQUIC, Count: 1}},
+			Summary:         counters.Summary(),
+		}
+	}).Serve(t.Context(), ln)
+	res, err := http.Get("http://" + ln.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for name, f := range families {
+		var labels []string
+		for _, l := range f.Metric[0].Label {
+			labels = append(labels, l.GetName())
+		}
+		all[name] = labels
+		if f.Metric[0].Histogram != nil {
+			all[name+"_bucket"] = append(labels, "le")
+		}
+	}
+	return all
+}
+
+// TestMonitoring: the alerts and the dashboard parse, and read nothing that no forwarder
+// exposes.
+func TestMonitoring(t *testing.T) {
+	cmd := exec.Command("go", "run", ".", "../../../modules/monitoring/alerts.yaml", "../../../modules/monitoring/dashboard.json")
+	cmd.Dir = "../tests/tools/promql"
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, stderr.String())
+	}
+	has := exposed(t)
+	has["up"] = nil
+	used := map[string]bool{}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var r struct {
+			File, Where, Metric string
+			Labels              []string
+		}
+		if err := d.Decode(&r); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		labels, known := has[r.Metric]
+		if !known {
+			t.Errorf("%s: %s: no forwarder exposes %s", r.File, r.Where, r.Metric)
+		}
+		used[r.Metric] = true
+		for _, l := range r.Labels {
+			if l != "instance" && l != "job" && !slices.Contains(labels, l) {
+				t.Errorf("%s: %s: %s has no label %s", r.File, r.Where, r.Metric, l)
+			}
+		}
+	}
+	if len(used) < 15 {
+		t.Errorf("only %d metrics are used: %v", len(used), used)
+	}
+}

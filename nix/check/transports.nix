@@ -1,0 +1,29 @@
+# Services that a host reaches, and that those who publish them, and the host itself, want to
+# be reached over different things.
+{
+  access,
+  lib,
+  ...
+}:
+let
+  inherit (builtins)
+    attrValues
+    elemAt
+    filter
+    map
+    ;
+  inherit (lib) fault show;
+  names = import ../names.nix;
+  transport = import ../transport.nix;
+in
+n: h:
+map (
+  i:
+  fault {
+    id = "FL065";
+    place = if h.transport == "auto" then "services.${i.service}.transport" else "hosts.${n}.transport";
+    problem = "host ${n} reaches ${names.short i.entry.id} over neither, since what is written excludes";
+    value = show (elemAt (access.transports h i) 1);
+    remedy = "write the same for the host, the service and the hosts that it runs on, or \"auto\" where either will do";
+  }
+) (filter (i: transport.excluded (access.transports h i)) (attrValues access.reachableOn.${n}))

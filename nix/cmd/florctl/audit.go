@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/providers/auditlog"
+)
+
+func newAuditCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit [FLAKE]",
+		Short: "Print what config providers decided, oldest first",
+		Long: `Print what config providers decided, oldest first: who fetched and reported, who
+published, rolled back and rotated, from where. Over ssh it is what all providers on
+those hosts decided, as flor-provider audit prints there.`,
+	}
+	cluster := ofCluster(cmd)
+	var f auditlog.Filter
+	f.Flags(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		log, end := auditOf(cmd.Context(), p.providers, f.After)
+		if err := auditlog.Print(cmd.OutOrStdout(), f.Rows(log), *asJSON); err != nil {
+			return err
+		}
+		return end()
+	}
+	return cmd
+}
+
+// auditOf is the log of all providers, as far as it can be read. Once it was, end warns of those
+// that do not answer, and fails when none does.
+func auditOf(ctx context.Context, providers []provider, since auditlog.Moment) (log iter.Seq2[auditlog.Row, error], end func() error) {
+	var logs []iter.Seq2[auditlog.Row, error]
+	var failed []error
+	for _, at := range providers {
+		logs = append(logs, func(yield func(auditlog.Row, error) bool) {
+			for r, err := range at.Audit(ctx, since) {
+				if err != nil {
+					failed = append(failed, err)
+					return
+				}
+				if !yield(r, nil) {
+					return
+				}
+			}
+		})
+	}
+	return auditlog.Merge(logs), func() error { return someFailed(failed, len(providers)) }
+}

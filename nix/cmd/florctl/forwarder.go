@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/control"
+)
+
+// overForwarder is a provider that is called like any service of the cluster, by its name:
+// the forwarder of this host has the caller's certificate.
+type overForwarder struct {
+	host, base string
+	client     *http.Client
+}
+
+func newOverForwarder(t compile.Topology, host string) (overForwarder, error) {
+	if _, ok := t.Services[florete.ControlService]; !ok {
+		return overForwarder{}, fmt.Errorf("cluster %s: nobody may call its config provider: give an operator a role with the groups control-plane and control-plane-write, and publish that --via ssh", t.Name)
+	}
+	id, err := florete.NewID(t.TrustDomain, florete.KindService, host, florete.ControlService)
+	if err != nil {
+		return overForwarder{}, err
+	}
+	d, err := florete.Dial(id)
+	if err != nil {
+		return overForwarder{}, err
+	}
+	return overForwarder{host, "http://" + florete.Render(d), &http.Client{Transport: &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment, // a SOCKS5 listener of the forwarder
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		ResponseHeaderTimeout: 2 * time.Minute,
+	}}}, nil
+}
+
+func (o overForwarder) Versions(ctx context.Context) ([]archive.Version, error) {
+	var v control.Versions
+	err := o.get(ctx, "/v1/versions", &v)
+	return v.Versions, err
+}
+
+func (o overForwarder) Reports(ctx context.Context) (map[string]florete.ReceivedReport, error) {
+	all := map[string]florete.ReceivedReport{}
+	for after := ""; ; {
+		var page control.Hosts
+		if err := o.get(ctx, "/v1/hosts?after="+url.QueryEscape(after), &page); err != nil {
+			return nil, err
+		}
+		for _, h := range page.Hosts {
+			all[h.Host] = h.ReceivedReport
+		}
+		if after = page.Next; after == "" {
+			return all, nil
+		}
+	}
+}
+
+func (o overForwarder) Audit(ctx context.Context, since auditlog.Moment) iter.Seq2[auditlog.Row, error] {
+	return auditlog.Read(o.host, func(after string) (rows []json.RawMessage, next string, err error) {
+		var page struct {
+			Rows []json.RawMessage
+			Next string
+		}
+		err = o.get(ctx, "/v1/audit?"+url.Values{"since": {since.String()}, "after": {after}}.Encode(), &page)
+		return page.Rows, page.Next, err
+	})
+}
+
+func (o overForwarder) Export(ctx context.Context, serial int64, w io.Writer) error {
+	body, err := o.request(ctx, http.MethodGet, fmt.Sprintf("/v1/versions/%d", serial), nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	_, err = io.Copy(w, body)
+	return err
+}
+
+func (o overForwarder) Import(ctx context.Context, r io.Reader, back int64) (string, error) {
+	path := "/v1/publish"
+	if back != 0 {
+		path = fmt.Sprintf("/v1/rollback/%d", back)
+	}
+	body, err := o.request(ctx, http.MethodPost, path, r)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	var p control.Published
+	if err := json.NewDecoder(body).Decode(&p); err != nil {
+		return "", fmt.Errorf("%s%s: %w", o.base, path, err)
+	}
+	return fmt.Sprintf("%s: %s", o.host, archive.Report(p.Version, p.Changed)), nil
+}
+
+func (o overForwarder) Rotate(ctx context.Context, host, need string) (string, error) {
+	order, err := json.Marshal(control.Rotate{Host: host, Need: need})
+	if err != nil {
+		return "", err
+	}
+	body, err := o.request(ctx, http.MethodPost, "/v1/rotate", bytes.NewReader(order))
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	var ordered control.Ordered
+	if err := json.NewDecoder(body).Decode(&ordered); err != nil {
+		return "", fmt.Errorf("%s/v1/rotate: %w", o.base, err)
+	}
+	return fmt.Sprintf("%s: rotation %d of need %s is ordered, with the answer to its next report", host, ordered.Rotation, need), nil
+}
+
+func (o overForwarder) get(ctx context.Context, path string, v any) error {
+	body, err := o.request(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(body).Decode(v); err != nil {
+		return fmt.Errorf("%s%s: %w", o.base, path, err)
+	}
+	return nil
+}
+
+// request returns the body of an answer. The error is the provider's refusal, or has what
+// is missing on the way there.
+func (o overForwarder) request(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, method, o.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := o.client.Do(r)
+	if err != nil {
+		return nil, o.unreachable(err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer.Body, nil
+	}
+	defer answer.Body.Close()
+	var refusal api.Error
+	if err := json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&refusal); err != nil || refusal.Kind == "" {
+		return nil, fmt.Errorf("%s%s: answered with %s, want that of a config provider: call it through the forwarder of this host", o.base, path, answer.Status)
+	}
+	return nil, fmt.Errorf("%s: %s", o.host, refusal.Message)
+}
+
+// unreachable adds what to do about a connection that there is not.
+func (o overForwarder) unreachable(err error) error {
+	var unknown *net.DNSError
+	var remedy string
+	switch {
+	case errors.As(err, &unknown):
+		remedy = "this host does not know the name: run florctl on a host of the cluster, under an account that acts as an operator there (flor hosts-file), set HTTP_PROXY to its SOCKS5 listener, or use --via ssh"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		remedy = "the forwarder of this host does not run: flor doctor, or use --via ssh"
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
+		remedy = fmt.Sprintf("the forwarder closed the connection: either this account acts as nobody who may call it (florctl who-can %s), or the config provider of %s does not answer: flor status, or use --via ssh", florete.ControlService, o.host)
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, remedy)
+}

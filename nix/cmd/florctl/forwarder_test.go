@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestUnreachable: errors on the way to a config provider have a remedy.
+func TestUnreachable(t *testing.T) {
+	hangUp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangUp.Close()
+	go func() {
+		for {
+			c, err := hangUp.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.(*net.TCPConn).SetLinger(0)
+			c.Close()
+		}
+	}()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		if r.Method == http.MethodPost {
+			_, _ = w.Write([]byte(`{"kind":"denied","code":"not-granted","message":"POST /v1/publish: user/bob may read here, want write","retryAfter":0}`))
+		}
+	}))
+	defer answers.Close()
+	for _, c := range []struct{ name, base, method, want string }{
+		{"no name", "http://florete-control.drhorrible.demo.invalid", "GET", "this host does not know the name: run florctl on a host of the cluster"},
+		{"no forwarder", "http://" + gone.Addr().String(), "GET", "the forwarder of this host does not run: flor doctor, or use --via ssh"},
+		{"no caller", "http://" + hangUp.Addr().String(), "GET", "the forwarder closed the connection: either this account acts as nobody who may call it (florctl who-can florete-control), or the config provider of drhorrible does not answer"},
+		{"no provider", answers.URL, "GET", "answered with 403 Forbidden, want that of a config provider"},
+		{"no right", answers.URL, "POST", "drhorrible: POST /v1/publish: user/bob may read here, want write"},
+	} {
+		o := overForwarder{"drhorrible", c.base, &http.Client{}}
+		_, err := o.request(context.Background(), c.method, "/v1/publish", nil)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
+	}
+}

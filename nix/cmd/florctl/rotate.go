@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newRotateCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rotate HOST NEED [FLAKE]",
+		Short: "Have a host request another secret for a need",
+		Long: `Order of a host that it requests another secret for a need: it does with the answer to
+its next report, within five minutes, and the former secret ends. florctl status has the
+needs of hosts.`,
+	}
+	cluster := ofCluster(cmd)
+	cmd.Args = words(2, 3)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args[2:])
+		if err != nil {
+			return err
+		}
+		if _, ok := p.topology.Hosts[args[0]]; !ok {
+			return fmt.Errorf("cluster %s has no host %q", p.topology.Name, args[0])
+		}
+		// A host reports to the first that it reaches.
+		var failed []error
+		for _, at := range p.providers {
+			report, err := at.Rotate(cmd.Context(), args[0], args[1])
+			if err == nil {
+				fmt.Fprintln(cmd.OutOrStdout(), report)
+				return nil
+			}
+			failed = append(failed, err)
+		}
+		return errors.Join(failed...)
+	}
+	return cmd
+}

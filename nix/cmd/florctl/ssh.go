@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/auditlog"
+)
+
+// overSSH is a provider on a host where the operator is root.
+type overSSH struct {
+	host     string
+	topology compile.Topology
+}
+
+func (o overSSH) Versions(ctx context.Context) (all []archive.Version, err error) {
+	var out bytes.Buffer
+	if err := o.run(ctx, nil, &out, "versions", "--json"); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(out.Bytes(), &all); err != nil {
+		return nil, fmt.Errorf("versions of %s: %w", o.host, err)
+	}
+	return all, nil
+}
+
+func (o overSSH) Reports(ctx context.Context) (all map[string]florete.ReceivedReport, err error) {
+	var out bytes.Buffer
+	if err := o.run(ctx, nil, &out, "reports"); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(out.Bytes(), &all); err != nil {
+		return nil, fmt.Errorf("reports of %s: %w", o.host, err)
+	}
+	return all, nil
+}
+
+func (o overSSH) Export(ctx context.Context, serial int64, w io.Writer) error {
+	return o.run(ctx, nil, w, "export", strconv.FormatInt(serial, 10))
+}
+
+func (o overSSH) Import(ctx context.Context, r io.Reader, _ int64) (string, error) {
+	var out strings.Builder
+	err := o.run(ctx, r, &out, "import")
+	return o.host + ": " + strings.TrimSpace(out.String()), err
+}
+
+func (o overSSH) Audit(ctx context.Context, since auditlog.Moment) iter.Seq2[auditlog.Row, error] {
+	return auditlog.Read(o.host, func(string) (rows []json.RawMessage, next string, err error) {
+		var out bytes.Buffer
+		args := []string{"audit", "--json"}
+		if !since.IsZero() {
+			args = append(args, "--after", since.String())
+		}
+		if err := o.run(ctx, nil, &out, args...); err != nil {
+			return nil, "", err
+		}
+		for line := range bytes.Lines(out.Bytes()) {
+			rows = append(rows, bytes.TrimSpace(line))
+		}
+		return rows, "", nil
+	})
+}
+
+// Rotate runs the host's own program there.
+func (o overSSH) Rotate(ctx context.Context, host, need string) (string, error) {
+	var out strings.Builder
+	err := o.at(ctx, host, "flor", nil, &out, "rotate", need)
+	return strings.TrimSpace(out.String()), err
+}
+
+// run runs the provider's program there.
+func (o overSSH) run(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
+	return o.at(ctx, o.host, "flor-provider", in, out, args...)
+}
+
+// at runs one of a host's programs.
+func (o overSSH) at(ctx context.Context, host, program string, in io.Reader, out io.Writer, args ...string) error {
+	words := append([]string{"root@" + host, o.topology.Hosts[host].Instance.Program(program)}, args...)
+	cmd := exec.CommandContext(ctx, "ssh", words...)
+	var problem strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &problem
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrNotFound) {
+		return fmt.Errorf("%w: install an SSH client", err)
+	}
+	if err != nil {
+		return fmt.Errorf("ssh %s: %w: %s", strings.Join(words, " "), err, strings.TrimSpace(problem.String()))
+	}
+	return nil
+}

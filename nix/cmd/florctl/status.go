@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/fleet"
+	"github.com/florete/florete/providers/printable"
+)
+
+// again is how often --watch requests the reports: hosts look for changes
+// every ten seconds.
+const again = 5 * time.Second
+
+// errAttention ends florctl with 2.
+var errAttention = errors.New("a host needs attention")
+
+func newStatusCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status [FLAKE]",
+		Short: "Print how the hosts of the flake stand, by what they report",
+		Long: `Print of each host of the flake what it runs, what it lacks, and what ends soon, by its
+last report: hosts report every five minutes, and on every change. Exits 2 when a host
+needs attention, and 0 otherwise.`,
+	}
+	from, reach := source(cmd), via(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON, with all that each host reports")
+	watch := cmd.Flags().Bool("watch", false, "print it again every five seconds")
+	cmd.MarkFlagsMutuallyExclusive("json", "watch")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		src, err := from(args)
+		if err != nil {
+			return err
+		}
+		done := progress("evaluating the cluster")
+		s, err := compile.Read(cmd.Context(), src)
+		done()
+		if err != nil {
+			return err
+		}
+		providers, err := reach(s.Topology)
+		if err != nil {
+			return err
+		}
+		if *watch {
+			return watchFleet(cmd, s, providers)
+		}
+		hosts, err := readFleet(cmd.Context(), s, providers)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			err = printJSON(cmd, hosts)
+		} else {
+			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now(), printable.Text)
+		}
+		for _, h := range hosts {
+			if err == nil && len(h.Notes) > 0 {
+				return errAttention
+			}
+		}
+		return err
+	}
+	return cmd
+}
+
+// readFleet joins the newest report of each host that any of the providers has.
+func readFleet(ctx context.Context, s compile.Snapshot, providers []provider) ([]fleet.Host, error) {
+	newest, err := newestReports(ctx, providers)
+	if err != nil {
+		return nil, err
+	}
+	return fleet.Join(s, newest, time.Now())
+}
+
+// newestReports are those of each host that any of the providers has. It fails when none
+// of them answers.
+func newestReports(ctx context.Context, providers []provider) (map[string]florete.ReceivedReport, error) {
+	newest := map[string]florete.ReceivedReport{}
+	var failed []error
+	for _, p := range providers {
+		reports, err := p.Reports(ctx)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		for host, r := range reports {
+			if r.Sequence > newest[host].Sequence {
+				newest[host] = r
+			}
+		}
+	}
+	return newest, someFailed(failed, len(providers))
+}
+
+// someFailed warns of providers that do not answer, and fails when none does.
+func someFailed(failed []error, of int) error {
+	if len(failed) == of {
+		return errors.Join(failed...)
+	}
+	for _, err := range failed {
+		fmt.Fprintln(os.Stderr, "warning:", err)
+	}
+	return nil
+}
+
+// watchFleet prints the table until it is interrupted.
+func watchFleet(cmd *cobra.Command, s compile.Snapshot, providers []provider) error {
+	ctx := cmd.Context() // ends when florctl is interrupted
+	for {
+		hosts, err := readFleet(ctx, s, providers)
+		if ctx.Err() != nil {
+			return nil
+		}
+		fmt.Fprint(cmd.OutOrStdout(), "\x1b[H\x1b[2J")
+		if err == nil {
+			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now(), printable.Text)
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(again):
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/plan"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/publish"
+)
+
+// published is what commands on published versions work on.
+type published struct {
+	topology  compile.Topology
+	providers []provider // at least one
+}
+
+// ofCluster adds the flags for which cluster is meant and how its config provider
+// is reached. The function it returns reads the cluster from the flake of args.
+func ofCluster(cmd *cobra.Command) func(ctx context.Context, args []string) (published, error) {
+	from, reach := source(cmd), via(cmd)
+	return func(ctx context.Context, args []string) (p published, err error) {
+		src, err := from(args)
+		if err != nil {
+			return p, err
+		}
+		done := progress("evaluating the cluster")
+		p.topology, err = compile.ReadTopology(ctx, src)
+		done()
+		if err != nil {
+			return p, err
+		}
+		p.providers, err = reach(p.topology)
+		return p, err
+	}
+}
+
+// read calls with for each host of a version that the first provider has. Its documents
+// are signed by a key that the cluster pins.
+func (p published) read(ctx context.Context, serial int64, with func(publish.Host) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := p.providers[0].Export(ctx, serial, w)
+		w.CloseWithError(err)
+		ended <- err
+	}()
+	err := readAll(r, p.topology.Trust.SigningKeys, with)
+	if err != nil {
+		cancel()
+	}
+	r.CloseWithError(err)
+	// What could not be exported is why it cannot be read, not the other way round.
+	if failed := <-ended; failed != nil && (err == nil || errors.Is(err, failed)) {
+		err = failed
+	}
+	if err != nil {
+		return fmt.Errorf("version %d: %w", serial, err)
+	}
+	return nil
+}
+
+func readAll(in io.Reader, keys []string, with func(publish.Host) error) error {
+	r, err := publish.NewReader(in)
+	if err != nil {
+		return err
+	}
+	for h, err := range r.All(keys) {
+		if err == nil {
+			err = with(h)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newVersionsCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "versions [FLAKE]", Short: "Print what was published, newest first"}
+	cluster := ofCluster(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		all, err := p.providers[0].Versions(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(cmd, all)
+		}
+		return archive.Print(cmd.OutOrStdout(), all)
+	}
+	return cmd
+}
+
+func newDiffCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "diff SERIAL SERIAL [FLAKE]",
+		Short: "Print what changed from one published version to another, host by host",
+		Long: `Print what florctl plan prints, of two versions that were published: florctl versions
+has them. Where services run, and which of them strangers reach, is in no document:
+florctl plan has it, of two revisions. Exits 2 when access widens, and 0 otherwise.`,
+	}
+	cluster := ofCluster(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print the differences as JSON")
+	cmd.Args = words(2, 3)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var serials [2]int64
+		var err error
+		for i := range serials {
+			if serials[i], err = parseSerial(args[i]); err != nil {
+				return err
+			}
+		}
+		p, err := cluster(cmd.Context(), args[2:])
+		if err != nil {
+			return err
+		}
+		var sides [2]compile.Snapshot
+		for i, serial := range serials {
+			if sides[i], err = p.snapshot(cmd.Context(), serial); err != nil {
+				return err
+			}
+		}
+		found, err := plan.Compare(sides[0], sides[1])
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			err = printJSON(cmd, found)
+		default:
+			err = found.Text(cmd.OutOrStdout(), colours(os.Stdout))
+		}
+		if err == nil && found.Widens {
+			err = errWidens
+		}
+		return err
+	}
+	return cmd
+}
+
+// snapshot is what documents have of the cluster at a version.
+func (p published) snapshot(ctx context.Context, serial int64) (compile.Snapshot, error) {
+	s := compile.Snapshot{Topology: compile.Topology{Name: p.topology.Name}, Documents: map[string]map[string]compile.Raw{}}
+	err := p.read(ctx, serial, func(h publish.Host) error {
+		s.Documents[h.Name] = map[string]compile.Raw{}
+		for _, d := range h.Documents {
+			var e florete.Envelope
+			if err := florete.Decode([]byte(d.Envelope), &e); err != nil {
+				return err
+			}
+			s.Documents[h.Name][e.Kind] = compile.Raw{Body: d.Body, Envelope: d.Envelope}
+		}
+		return nil
+	})
+	return s, err
+}
+
+func parseSerial(word string) (int64, error) {
+	serial, err := strconv.ParseInt(word, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("serial %q, want one that florctl versions prints", word)
+	}
+	return serial, nil
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/config"
+)
+
+// provider is a config provider, however it is reached.
+type provider interface {
+	// Versions are those that it keeps, newest first.
+	Versions(ctx context.Context) ([]archive.Version, error)
+
+	// Export writes the documents of a version, for a publish.Reader.
+	Export(ctx context.Context, serial int64, w io.Writer) error
+
+	// Import has it serve documents, as publish.Encode writes them, and returns what it
+	// reports of that. They are those of the version with serial back, zero for none.
+	Import(ctx context.Context, r io.Reader, back int64) (string, error)
+
+	// Reports are the last ones of hosts, by name.
+	Reports(ctx context.Context) (map[string]florete.ReceivedReport, error)
+
+	// Audit are the rows of what it decided after a time, oldest first.
+	Audit(ctx context.Context, since auditlog.Moment) iter.Seq2[auditlog.Row, error]
+
+	// Rotate has a host request another secret for a need, and returns when it does.
+	Rotate(ctx context.Context, host, need string) (string, error)
+}
+
+// via adds the flag for how config providers are reached. The function it returns
+// gives those of a cluster.
+func via(cmd *cobra.Command) func(compile.Topology) ([]provider, error) {
+	how := cmd.Flags().String("via", "forwarder", "reach the cluster's config providers by this host's `forwarder`, or, before there is one, by ssh as root@HOST")
+	return func(t compile.Topology) (all []provider, err error) {
+		for _, host := range t.Providers[config.Name].Hosts {
+			switch *how {
+			case "forwarder":
+				p, err := newOverForwarder(t, host)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, p)
+			case "ssh":
+				all = append(all, overSSH{host, t})
+			default:
+				return nil, fmt.Errorf("--via %q, want forwarder or ssh", *how)
+			}
+		}
+		if len(all) == 0 {
+			return nil, fmt.Errorf("cluster %s: no host provides documents: name one in providers.config.hosts", t.Name)
+		}
+		return all, nil
+	}
+}

@@ -1,0 +1,100 @@
+package fleet
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/florete/florete"
+)
+
+// maxNotes are how many notes of a host the table has.
+const maxNotes = 3
+
+// Text writes a line for each host, and below it what to know of it. What hosts reported
+// passes safe: a terminal obeys what it is sent.
+func Text(w io.Writer, hosts []Host, now time.Time, safe func(string) string) error {
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "HOST\tSEEN\tRELEASE\tSERIAL\tNEEDS\tENDS\tCONNECTIONS\tSYSTEM")
+	for _, h := range hosts {
+		fmt.Fprintln(t, strings.Join(h.cells(now, safe), "\t"))
+	}
+	t.Flush()
+	lines := strings.Split(table.String(), "\n")
+	b := &strings.Builder{}
+	fmt.Fprintln(b, lines[0])
+	well := 0
+	for i, h := range hosts {
+		fmt.Fprintln(b, strings.TrimRight(lines[i+1], " "))
+		if len(h.Notes) == 0 {
+			well++
+		}
+		for _, n := range h.Notes[:min(len(h.Notes), maxNotes)] {
+			fmt.Fprintf(b, "  ! %s\n", safe(n.Text))
+		}
+		if more := len(h.Notes) - maxNotes; more > 0 {
+			fmt.Fprintf(b, "  and %d more: --json has them\n", more)
+		}
+	}
+	fmt.Fprintf(b, "%d of %d hosts are well\n", well, len(hosts))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// cells are a host's line.
+func (h Host) cells(now time.Time, safe func(string) string) []string {
+	if h.Report == nil {
+		seen := "never"
+		if !h.Received.IsZero() {
+			seen = age(now.Sub(h.Received.Time))
+		}
+		return []string{h.Name, seen, "", "", "", "", "", ""}
+	}
+	r := h.Report
+	serial, ends, connections := "-", "-", "-"
+	for _, d := range r.Documents {
+		if d.Kind == florete.DocManifest {
+			serial = fmt.Sprint(d.Serial)
+		}
+	}
+	fulfilled := 0
+	var first time.Time
+	for _, n := range r.Needs {
+		if n.State == florete.NeedFulfilled {
+			fulfilled++
+		}
+		if end := n.Expires.Time; !end.IsZero() && (first.IsZero() || end.Before(first)) {
+			first = end
+		}
+	}
+	if !first.IsZero() {
+		ends = age(first.Sub(now))
+	}
+	if r.Forwarder != nil {
+		connections = fmt.Sprint(r.Forwarder.Connections)
+	}
+	return []string{
+		h.Name, age(now.Sub(h.Received.Time)), safe(r.Release), serial,
+		fmt.Sprintf("%d/%d", fulfilled, len(r.Needs)), ends, connections, safe(r.Facts.System),
+	}
+}
+
+// age is a time in its largest unit.
+func age(d time.Duration) string {
+	sign := ""
+	if d < 0 {
+		sign, d = "-", -d
+	}
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%s%ds", sign, int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%s%dm", sign, int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%s%dh", sign, int(d.Hours()))
+	}
+	return fmt.Sprintf("%s%dd", sign, int(d.Hours())/24)
+}

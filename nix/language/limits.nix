@@ -1,0 +1,29 @@
+# The record of limits, of a service and of a user.
+let
+  inherit (import ../types.nix)
+    between
+    default
+    of
+    record
+    ;
+in
+# At most so many connections, which is what a forwarder lets them have anyway.
+# Int -> String -> Field
+most: doc:
+of doc (
+  record "limits" {
+    connections =
+      default "TCP connections and UDP sessions that are open at a time; more are refused" null
+        (between 1 most "a number of connections");
+    opensPerSecond =
+      default
+        "TCP connections and UDP sessions that begin in a second, and as many at once; more are refused"
+        null
+        (between 1 100000 "a number of opens");
+    bytesPerSecond =
+      default
+        "bytes in both directions together: TCP connections are slowed down, datagrams beyond it are dropped"
+        null
+        (between 1000 1000000000000 "a number of bytes");
+  }
+)

@@ -1,0 +1,70 @@
+# Limits, and the hosts that hold users to theirs: those that publish what these reach.
+let
+  inherit (builtins)
+    attrNames
+    attrValues
+    concatMap
+    filter
+    intersectAttrs
+    listToAttrs
+    map
+    ;
+  inherit (import ./lib.nix) isInvalid optionalAttrs toSet;
+
+  names = [
+    "bytesPerSecond"
+    "connections"
+    "opensPerSecond"
+  ];
+  written = limits: filter (n: limits.${n} != null) names;
+  values =
+    limits:
+    listToAttrs (
+      map (name: {
+        inherit name;
+        value = limits.${name};
+      }) (filter (n: !isInvalid limits.${n}) (written limits))
+    );
+in
+{
+  # Did somebody write any, right or wrong?
+  # any :: Limits -> Bool
+  any = limits: written limits != [ ];
+
+  # What a document has of a service's.
+  # attribute :: Limits -> AttrSet
+  attribute = limits: optionalAttrs (values limits != { }) { limits = values limits; };
+
+  # The users with limits that reach what a host publishes, and their entries in its manifest.
+  # of :: { topology, access } -> { users :: Host -> [String]; entries :: Host -> [AttrSet]; }
+  of =
+    { topology, access }:
+    let
+      t = topology;
+      limited = listToAttrs (
+        map (name: {
+          inherit name;
+          value = t.users.${name};
+        }) (filter (u: written t.users.${u}.limits != [ ] && t.users.${u}.hosts != [ ]) (attrNames t.users))
+      );
+      reaching =
+        host:
+        if limited == { } then
+          { }
+        else
+          intersectAttrs (toSet (
+            concatMap (role: t.holders.${role}.users) (concatMap (s: access.leading.${s} or [ ]) host.services)
+          )) limited;
+    in
+    {
+      users = host: attrNames (reaching host);
+      entries =
+        host:
+        filter (e: e.limits != { }) (
+          map (u: {
+            inherit (u) id;
+            limits = values u.limits;
+          }) (attrValues (reaching host))
+        );
+    };
+}

@@ -1,0 +1,62 @@
+package plan
+
+// Limits bound how much of a right its holders may use. A higher one is wider, and so is
+// none: that is noted where one side alone has a limit (delta.unbounded).
+var limits = map[string]string{
+	"connections":    "hold connections at one host, up to",
+	"opensPerSecond": "open connections at one host, each second up to",
+	"bytesPerSecond": "carry bytes at one host, each second up to",
+}
+
+// limit is one of somebody's limits, on rights that they bound.
+func (a at) limit(who string, bounds []Right) []fact {
+	n, ok := a.v.(float64)
+	may, known := limits[a.path[len(a.path)-1]]
+	if !ok || !known {
+		a.loosen(a.path, a.v)
+		return nil
+	}
+	return []fact{{Right: Right{Who: who, May: may}, seconds: int64(n), bounds: bounds, because: bounds}}
+}
+
+func serviceLimit(a at) []fact {
+	service := short(a.up[1]["id"])
+	return a.limit("callers of "+service, []Right{{a.node(), "act as", service}})
+}
+
+func callerLimit(a at) []fact {
+	who := short(a.up[1]["id"])
+	var bounds []Right
+	for _, p := range list(object(a.root["forwarder"])["publish"]) {
+		for _, x := range list(object(p)["allow"]) {
+			if short(object(x)["id"]) == who {
+				bounds = append(bounds, Right{who, "reach", short(object(p)["id"])})
+			}
+		}
+	}
+	return a.limit(who, bounds)
+}
+
+// unbounded notes where one side goes without a limit of the other, and has what it bounds.
+func (d *delta) unbounded(sides [2][]fact) {
+	var has [2]map[Right]bool
+	for s, facts := range sides {
+		has[s] = map[Right]bool{}
+		for _, f := range facts {
+			has[s][f.Right] = true
+		}
+	}
+	for s, facts := range sides {
+		other := side(1 - s)
+		for _, f := range facts {
+			if has[other][f.Right] {
+				continue
+			}
+			for _, bounded := range f.bounds {
+				if has[other][bounded] {
+					d.note(other, []fact{{Right: f.Right, seconds: ever, because: f.because}})
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,15 @@
+# Every host reads at the binary cache, and one adds paths.
+{ base, merge, ... }: {
+  after = merge base {
+    hosts.beta.roles = [ "builder" ];
+    roles = {
+      node.serviceGroups = [ "nix-cache" ];
+      builder.serviceGroups = [ "nix-cache-write" ];
+    };
+    serviceGroups = {
+      nix-cache = [ ];
+      nix-cache-write = [ ];
+    };
+    providers.config.hosts = [ "alpha" ];
+  };
+}

@@ -1,0 +1,59 @@
+# Higher limits, and none, are wider; a service that comes with some is no wider for them.
+{ base, merge, ... }:
+let
+  clusterWith =
+    services: users: news:
+    merge base {
+      services = {
+        blog = {
+          host = "beta";
+          port = 8081;
+          limits = services.blog;
+        };
+        wiki.limits = services.wiki;
+      }
+      // news;
+      users.ann.limits = users;
+      roles.reader.services = [
+        "blog"
+        "wiki"
+      ]
+      ++ builtins.attrNames news;
+    };
+in
+{
+  before =
+    clusterWith
+      {
+        blog.connections = 10;
+        wiki = {
+          connections = 100;
+          opensPerSecond = 20;
+        };
+      }
+      {
+        bytesPerSecond = 1000000;
+        connections = 50;
+      }
+      { };
+  after =
+    clusterWith
+      {
+        blog = { };
+        wiki = {
+          connections = 200;
+          opensPerSecond = 10;
+          bytesPerSecond = 5000000;
+        };
+      }
+      {
+        bytesPerSecond = 1000000;
+      }
+      {
+        news = {
+          host = "beta";
+          port = 8083;
+          limits.connections = 7;
+        };
+      };
+}

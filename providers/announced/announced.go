@@ -1,0 +1,106 @@
+// Package announced serves HTTP on a Unix socket that the forwarder alone can connect to. It
+// publishes the socket as a service of the host, and announces each caller in a PROXY
+// protocol header; nothing that a request has in it names its caller.
+package announced
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	wire "github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/stall"
+)
+
+// Config of what is served. All fields are needed.
+type Config struct {
+	Socket    string // that the forwarder connects to
+	Forwarder string // account that alone may
+	Service   string // that leads there
+	Kind      string // of audit rows
+
+	Conns, ConnsOfCaller int // that are open at most, in all and of one caller
+
+	Wanted  func() bool // is there anybody to serve?
+	Handler http.Handler
+	Audit   *server.Audit
+	Logger  *slog.Logger
+}
+
+// Caller is who calls, and the name by which.
+type Caller struct {
+	ID   florete.ID
+	Name string
+}
+
+type connKey struct{}
+
+// From is the caller of a request, by its context.
+func From(ctx context.Context) Caller { return ctx.Value(connKey{}).(*conn).caller }
+
+// retry is how long after a failure the socket is made again, and how often Wanted is looked
+// at until then.
+const retry = time.Second
+
+// Run serves until ctx ends, once somebody is to be served.
+func Run(ctx context.Context, c Config) {
+	failure := ""
+	for {
+		if c.Wanted() {
+			err := c.serve(ctx)
+			if err != nil && err.Error() != failure {
+				c.Logger.Error("a service of this host is not served", "service", c.Service, "error", err)
+				failure = err.Error()
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retry):
+		}
+	}
+}
+
+// serve serves until ctx ends or the socket fails.
+func (c Config) serve(ctx context.Context) error {
+	l, err := c.listen()
+	if err != nil {
+		return err
+	}
+	hs := &http.Server{
+		Handler:           c.Handler,
+		ReadHeaderTimeout: stall.Limit,
+		IdleTimeout:       30 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+	}
+	c.Logger.Info("serving", "service", c.Service, "at", c.Socket)
+	return conns.Serve(ctx, hs, l)
+}
+
+// OwnPage refuses what a browser sends for a page of another site: one that was led here by
+// a name of its own, and one that only sends requests.
+func OwnPage(r *http.Request) error {
+	name := From(r.Context()).Name
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	if !strings.EqualFold(host, name) {
+		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "Host %.100q, want %s: call it by that name", r.Host, name)
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "Sec-Fetch-Site %.100q, want a page of %s", site, name)
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && !strings.EqualFold(origin, "http://"+r.Host) {
+		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "Origin %.100q, want a page of %s", origin, name)
+	}
+	return nil
+}

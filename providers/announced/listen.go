@@ -1,0 +1,205 @@
+package announced
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pires/go-proxyproto"
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete"
+	wire "github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/limit"
+	"github.com/florete/florete/providers/server"
+)
+
+// patience is how long the forwarder has to announce a caller.
+const patience = 5 * time.Second
+
+// conn is a connection of a caller that the forwarder announced.
+type conn struct {
+	net.Conn
+	r       *bufio.Reader
+	caller  Caller
+	from    net.Addr
+	release func()
+	once    sync.Once
+}
+
+func (c *conn) Read(b []byte) (int, error) { return c.r.Read(b) }
+func (c *conn) RemoteAddr() net.Addr       { return c.from }
+
+func (c *conn) Close() error {
+	c.once.Do(c.release)
+	return c.Conn.Close()
+}
+
+// listener accepts the connections of callers. Those that are not announced yet hold up no
+// others.
+type listener struct {
+	*net.UnixListener
+	Config
+	free     chan struct{}
+	callers  *limit.PerKey[string]
+	accepted chan *conn
+	end      context.CancelFunc
+	ended    <-chan struct{}
+	all      sync.WaitGroup
+}
+
+// listen makes the socket, for the account of the forwarder by its group. A process that
+// died left one behind, at which nobody answers.
+func (c Config) listen() (*listener, error) {
+	if err := os.Remove(c.Socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	u, err := net.ListenUnix("unix", &net.UnixAddr{Name: c.Socket, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(c.Socket, 0o660); err != nil {
+		u.Close()
+		return nil, err
+	}
+	ctx, end := context.WithCancel(context.Background())
+	l := &listener{UnixListener: u, Config: c, free: make(chan struct{}, c.Conns), callers: limit.New[string](c.ConnsOfCaller),
+		accepted: make(chan *conn), end: end, ended: ctx.Done()}
+	l.all.Go(l.run)
+	return l, nil
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.accepted:
+		return c, nil
+	case <-l.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *listener) Close() error {
+	l.end()
+	err := l.UnixListener.Close()
+	l.all.Wait()
+	return err
+}
+
+func (l *listener) run() {
+	defer l.end()
+	for {
+		select {
+		case l.free <- struct{}{}:
+		case <-l.ended:
+			return
+		}
+		u, err := l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			l.Logger.Error("cannot accept a connection", "error", err)
+			time.Sleep(100 * time.Millisecond)
+			<-l.free
+			continue
+		}
+		l.all.Go(func() { l.admit(u) })
+	}
+}
+
+// admit hands over the connection of a caller, and closes any other.
+func (l *listener) admit(u *net.UnixConn) {
+	c, err := l.announcedBy(u)
+	if err == nil {
+		select {
+		case l.accepted <- c:
+			return
+		case <-l.ended:
+			c.Close()
+			return
+		}
+	}
+	defer func() { u.Close(); <-l.free }()
+	if errors.Is(err, io.EOF) {
+		return // flor doctor, which sends nothing
+	}
+	row := server.Row{Time: time.Now().UTC(), Kind: l.Kind}.Refuse(wire.AsError(err))
+	if err := l.Audit.Stranger(context.Background(), row); err != nil {
+		l.Logger.Error("a refusal is in this log alone", "error", err, "refused", row.Message)
+	}
+}
+
+// announcedBy reads who calls, from the forwarder alone.
+func (l *listener) announcedBy(u *net.UnixConn) (*conn, error) {
+	if err := u.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: u, r: bufio.NewReader(u)}
+	if _, err := c.r.Peek(1); err != nil {
+		return nil, err
+	}
+	if err := l.fromForwarder(u); err != nil {
+		return nil, err
+	}
+	h, err := proxyproto.Read(c.r)
+	if err != nil {
+		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "%s: no caller is announced: %v", l.Socket, err)
+	}
+	tlvs, err := h.TLVs()
+	if err != nil {
+		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "%s: no caller is announced: %v", l.Socket, err)
+	}
+	for _, v := range tlvs {
+		switch v.Type {
+		case florete.ProxyCaller:
+			if c.caller.ID, err = florete.ParseID(string(v.Value)); err != nil {
+				return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "%s: the caller that is announced: %v", l.Socket, err)
+			}
+		case proxyproto.PP2_TYPE_AUTHORITY:
+			c.caller.Name = string(v.Value)
+		}
+	}
+	if c.caller.ID.IsZero() || c.caller.Name == "" {
+		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "%s: no caller is announced", l.Socket)
+	}
+	c.from = h.SourceAddr
+	free, ok := l.callers.Acquire(c.caller.ID.String())
+	if !ok {
+		return nil, wire.Errorf(wire.Transient, wire.CodeBusy, "%s has %d connections open", c.caller.ID, l.callers.Max())
+	}
+	c.release = func() { free(); <-l.free }
+	return c, u.SetReadDeadline(time.Time{})
+}
+
+// fromForwarder is an error unless the process at the other end has the forwarder's account.
+func (l *listener) fromForwarder(u *net.UnixConn) error {
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	if e := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
+		return e
+	}
+	if err != nil {
+		return err
+	}
+	account, err := user.Lookup(l.Forwarder)
+	if err != nil {
+		return fmt.Errorf("account of the forwarder: %w", err)
+	}
+	if account.Uid != strconv.FormatUint(uint64(peer.Uid), 10) {
+		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "uid %d connected to %s, want the forwarder's account %s: callers use service %s",
+			peer.Uid, l.Socket, l.Forwarder, l.Service)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// A call of a pass stalls when it takes leastStall, and four times what the handshake took;
+// before there is a connection, connectStall. Then the others do not wait for it: a request
+// that hangs holds up no other.
+const (
+	leastStall   = 500 * time.Millisecond
+	connectStall = 3 * time.Second
+	stallPoll    = 100 * time.Millisecond
+)
+
+// Pass is a number of calls that begin at about the same time. They share one connection
+// to the provider, with one handshake and one device proof, and one after the other uses
+// it. A connection that breaks fails one call, the next makes another; a provider that
+// cannot be reached fails all calls of the pass at once.
+type Pass struct {
+	client *Client
+	turn   chan turn // has one, unless a call is under way
+	stalls atomic.Pointer[time.Time]
+}
+
+// turn is a pass's connection: nil until there is one, and after it broke.
+type turn struct {
+	session *session
+	took    time.Duration // to connect
+	failed  error         // to connect
+}
+
+// Pass begins one. Close ends it.
+func (c *Client) Pass() *Pass {
+	p := &Pass{client: c, turn: make(chan turn, 1)}
+	p.turn <- turn{}
+	return p
+}
+
+// Close closes the connection. No call may be under way.
+func (p *Pass) Close() {
+	if t := <-p.turn; t.session != nil {
+		t.session.close()
+	}
+}
+
+// Do sends a request and returns its answer.
+func (p *Pass) Do(ctx context.Context, path string, r Request) (a Answer, err error) {
+	err = p.call(ctx, func(ctx context.Context, s *session) error {
+		r.Device = s.proof
+		a, err = s.request(ctx, path, r)
+		return err
+	})
+	return a, err
+}
+
+// Artifact fetches the documents of this node, unless they are those with the client's Tag.
+func (p *Pass) Artifact(ctx context.Context) (a Artifact, err error) {
+	err = p.call(ctx, func(ctx context.Context, s *session) error {
+		path := fmt.Sprintf("%s%s?serial=%d", PathArtifact, p.client.Node.Name(), p.client.Serial)
+		header := s.device()
+		if p.client.Tag != "" {
+			header.Set(HeaderHas, p.client.Tag)
+		}
+		return s.call(ctx, http.MethodGet, path, header, nil, &a)
+	})
+	return a, err
+}
+
+// Report sends what the node reports of itself, a florete.HostReport.
+func (p *Pass) Report(ctx context.Context, report []byte) (r Reported, err error) {
+	err = p.call(ctx, func(ctx context.Context, s *session) error {
+		header := s.device()
+		header.Set("Content-Type", "application/json")
+		return s.call(ctx, http.MethodPost, PathReport, header, bytes.NewReader(report), &r)
+	})
+	return r, err
+}
+
+// call runs one on the pass's connection, when it is its turn.
+func (p *Pass) call(ctx context.Context, do func(context.Context, *session) error) error {
+	if p.client.SVID == nil {
+		return Errorf(Denied, CodeUntrusted, "%s has no SVID yet: it must enrol first", p.client.Node)
+	}
+	ctx, cancel := p.client.bound(ctx)
+	defer cancel()
+	t, ok := p.wait(ctx)
+	if !ok {
+		return AsError(ctx.Err())
+	}
+	if t.session == nil && t.failed == nil {
+		begun := time.Now()
+		t.session, t.failed = p.client.connect(ctx, p.client.SVID)
+		t.took = time.Since(begun)
+	}
+	if t.failed != nil {
+		p.put(t)
+		return t.failed
+	}
+	p.stallAfter(max(leastStall, 4*t.took))
+	err := do(ctx, t.session)
+	if t.session.spent {
+		t.session.close()
+		t.session = nil
+	}
+	p.put(t)
+	return err
+}
+
+// wait returns the pass's turn, or one without a connection when the call that has it
+// stalls; false when ctx ended.
+func (p *Pass) wait(ctx context.Context) (turn, bool) {
+	poll := time.NewTicker(stallPoll)
+	defer poll.Stop()
+	for {
+		select {
+		case t := <-p.turn:
+			p.stallAfter(connectStall)
+			return t, true
+		case now := <-poll.C:
+			if at := p.stalls.Load(); at != nil && !now.Before(*at) {
+				return turn{}, true
+			}
+		case <-ctx.Done():
+			return turn{}, false
+		}
+	}
+}
+
+func (p *Pass) stallAfter(d time.Duration) {
+	at := time.Now().Add(d)
+	p.stalls.Store(&at)
+}
+
+// put ends a turn. A call that stalled finds that another took its place.
+func (p *Pass) put(t turn) {
+	p.stalls.Store(nil)
+	select {
+	case p.turn <- t:
+	default:
+		if t.session != nil {
+			t.session.close()
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit"
+)
+
+// pass is one of a client in virtual time whose provider answers with h, and how often it
+// connected.
+func pass(t *testing.T, h http.HandlerFunc) (*api.Pass, *atomic.Int32) {
+	d := domain{t, kit.NewCA()}
+	svid := d.Issue(provider, time.Hour)
+	c, m := d.client(svid, nil), make(memory)
+	d.serve(m, svid, h)
+	dials := new(atomic.Int32)
+	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials.Add(1)
+		return m.dial(ctx, network, address)
+	}
+	p := c.Pass()
+	t.Cleanup(p.Close)
+	return p, dials
+}
+
+// all runs a number of calls at once and returns what each failed with, and after how long.
+func all(n int, call func(need string) error) (failed []error, took []time.Duration) {
+	failed, took = make([]error, n), make([]time.Duration, n)
+	begin := time.Now()
+	var running sync.WaitGroup
+	for i := range n {
+		running.Go(func() {
+			failed[i] = call(fmt.Sprintf("need-%d", i))
+			took[i] = time.Since(begin)
+		})
+	}
+	running.Wait()
+	return failed, took
+}
+
+func do(t *testing.T, p *api.Pass) func(string) error {
+	return func(need string) error {
+		r := registration
+		r.Need = need
+		a, err := p.Do(t.Context(), api.Path("oidc"), r)
+		if err == nil && a.Values["need"] != need {
+			return fmt.Errorf("%s has the answer of %s", need, a.Values["need"])
+		}
+		return err
+	}
+}
+
+// answerNeed answers each request with the name of its need.
+func answerNeed(w http.ResponseWriter, r *http.Request) {
+	var q api.Request
+	b, _ := io.ReadAll(r.Body)
+	if err := json.Unmarshal(b, &q); err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(w, `{"values":{"need":%q}}`, q.Need)
+}
+
+// TestPass: calls that begin together need one handshake, refused ones too.
+func TestPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var refused atomic.Int32
+		p, dials := pass(t, func(w http.ResponseWriter, r *http.Request) {
+			if refused.Add(1) == 1 {
+				w.WriteHeader(403)
+				io.WriteString(w, `{"kind":"denied","code":"not-granted","message":"no","retryAfter":0}`)
+				return
+			}
+			answerNeed(w, r)
+		})
+		failed, _ := all(12, do(t, p))
+		denied := 0
+		for _, err := range failed {
+			if err != nil {
+				denied++
+				providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+			}
+		}
+		if denied != 1 || dials.Load() != 1 {
+			t.Errorf("%d denied, %d connections, want 1 and 1", denied, dials.Load())
+		}
+	})
+}
+
+// TestPassBreaks: a connection that breaks fails the call under way, no other.
+func TestPassBreaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		p, dials := pass(t, func(w http.ResponseWriter, r *http.Request) {
+			if calls.Add(1) == 2 {
+				panic(http.ErrAbortHandler)
+			}
+			answerNeed(w, r)
+		})
+		failed, _ := all(5, do(t, p))
+		broken := 0
+		for _, err := range failed {
+			if err != nil {
+				broken++
+			}
+		}
+		if broken != 1 || dials.Load() != 2 {
+			t.Errorf("%d failed on %d connections, want 1 on 2", broken, dials.Load())
+		}
+	})
+}
+
+// TestPassStalls: a request that hangs holds up the others for half a second, not for its
+// own thirty.
+func TestPassStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		p, _ := pass(t, func(w http.ResponseWriter, r *http.Request) {
+			if calls.Add(1) == 1 {
+				io.Copy(io.Discard, r.Body)
+				<-r.Context().Done()
+				return
+			}
+			answerNeed(w, r)
+		})
+		failed, took := all(5, do(t, p))
+		hung := 0
+		for i, err := range failed {
+			switch {
+			case err != nil && took[i] == 30*time.Second:
+				hung++
+			case err != nil || took[i] > time.Second:
+				t.Errorf("%v after %s", err, took[i])
+			}
+		}
+		if hung != 1 {
+			t.Errorf("%d hung, want 1", hung)
+		}
+	})
+}
+
+// TestSwallowed: a provider that swallows what it is sent costs two seconds, and all calls
+// of a pass the same two.
+func TestSwallowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := domain{t, kit.NewCA()}
+		c := d.client(d.Issue(provider, time.Hour), nil)
+		c.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		p := c.Pass()
+		defer p.Close()
+		failed, took := all(5, do(t, p))
+		for i, err := range failed {
+			providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
+			if took[i] != 2*time.Second {
+				t.Errorf("%v after %s, want 2s", err, took[i])
+			}
+		}
+	})
+}
+
+// TestSilentHandshake: one that accepts connections and sends nothing costs five.
+func TestSilentHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := domain{t, kit.NewCA()}
+		c := d.client(d.Issue(provider, time.Hour), nil)
+		c.Dial = func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go io.Copy(io.Discard, far)
+			return near, nil
+		}
+		begin := time.Now()
+		_, err := c.Do(t.Context(), api.Path("oidc"), registration)
+		providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
+		if took := time.Since(begin); took != 5*time.Second {
+			t.Errorf("%v after %s", err, took)
+		}
+	})
+}

@@ -1,0 +1,297 @@
+// Package archive keeps the published versions of a cluster's documents in the store of a
+// config provider. The newest is served; the ones before it stay for going back.
+//
+// Bodies, which mostly are the same in the next version, are kept once, by their digest,
+// compressed and in chunks that one transaction takes. A version has its envelopes and
+// signatures, many hosts to a key:
+//
+//	config/version/<serial>         what is known of a version; it is there when all of it is
+//	config/index/<tree>/<bucket>    envelopes and signatures of the hosts of a bucket
+//	config/body/<digest>/<chunk>    a body
+//	config/import                   held by the import at work, by lease
+//
+// An import writes bodies, then the index, and last the version, in transactions that hold
+// while it has config/import. Whenever it dies, the version before is served, whole, and
+// what is left over goes with the next one.
+package archive
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/store"
+)
+
+const (
+	versions = "config/version/"
+	indices  = "config/index/"
+	bodies   = "config/body/"
+)
+
+// perBucket is how many hosts share a key of the index, about.
+const perBucket = 64
+
+// Archive is the versions in a store.
+type Archive struct{ store.Store }
+
+// Version is one publication.
+type Version struct {
+	publish.Head
+	Rev      string       `json:"rev"`      // of the flake
+	Signer   string       `json:"signer"`   // name of the key
+	Imported florete.Time `json:"imported"` // at this provider
+	Content  string       `json:"content"`  // digest of all bodies and closures: a version that goes back has that of the one it goes back to
+	Digest   string       `json:"digest"`   // of all envelopes
+	Tree     string       `json:"tree"`     // of its index
+	Buckets  int          `json:"buckets"`
+}
+
+// entry is a document in the index.
+type entry struct {
+	Envelope  string `json:"envelope"`
+	Signature string `json:"signature"`
+	Digest    string `json:"digest"` // of the body
+}
+
+// index is what a bucket has, by host.
+type index map[string][]entry
+
+// ErrNone is the error of an archive without versions, or without the one that is meant.
+var ErrNone = errors.New("nothing is published")
+
+// Versions are those that are kept, newest first.
+func (a Archive) Versions(ctx context.Context) ([]Version, error) {
+	entries, _, err := a.List(ctx, versions)
+	if err != nil {
+		return nil, err
+	}
+	var all []Version
+	for _, e := range slices.Backward(entries) {
+		var v Version
+		if err := json.Unmarshal(e.Value, &v); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Key, err)
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// Newest is the version that is served. The error is ErrNone where there is none.
+func (a Archive) Newest(ctx context.Context) (Version, error) {
+	all, err := a.Versions(ctx)
+	if err == nil && len(all) == 0 {
+		err = ErrNone
+	}
+	if err != nil {
+		return Version{}, err
+	}
+	return all[0], nil
+}
+
+// Tag is that of the documents that Documents returns; of none of a host without any.
+func (a Archive) Tag(ctx context.Context, host string) (string, error) {
+	var artifact api.Artifact
+	err := a.newest(ctx, func(v Version) error {
+		entries, err := a.entries(ctx, v, host)
+		artifact.Documents = nil
+		for _, e := range entries {
+			artifact.Documents = append(artifact.Documents, api.SignedDocument{Envelope: e.Envelope})
+		}
+		return err
+	})
+	return artifact.Tag(), err
+}
+
+// Documents are those of a host in the newest version, none where it has none.
+func (a Archive) Documents(ctx context.Context, host string) (found []api.SignedDocument, err error) {
+	err = a.newest(ctx, func(v Version) error {
+		entries, err := a.entries(ctx, v, host)
+		if err == nil {
+			found, err = a.documents(ctx, entries)
+		}
+		return err
+	})
+	return found, err
+}
+
+// newest reads of the newest version, again where that was replaced and removed meanwhile.
+func (a Archive) newest(ctx context.Context, read func(Version) error) error {
+	for {
+		v, err := a.Newest(ctx)
+		if err != nil {
+			return err
+		}
+		err = read(v)
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if now, gone := a.Newest(ctx); gone != nil || now.Tree == v.Tree {
+			return err
+		}
+	}
+}
+
+// Export writes the version with a serial as florctl publish wrote it.
+func (a Archive) Export(ctx context.Context, serial int64, w io.Writer) error {
+	all, err := a.Versions(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(v Version) bool { return v.Serial == serial })
+	if i < 0 {
+		return fmt.Errorf("%w with serial %d: flor-provider versions has those that are kept", ErrNone, serial)
+	}
+	return publish.Encode(w, all[i].Head, func(yield func(publish.Host, error) bool) {
+		if err := a.hosts(ctx, all[i], yield); err != nil {
+			yield(publish.Host{}, err)
+		}
+	})
+}
+
+// hosts yields those of a version in order. Their names and envelopes are in memory, of
+// their bodies one host's.
+func (a Archive) hosts(ctx context.Context, v Version, yield func(publish.Host, error) bool) error {
+	whole := index{}
+	for n := range v.Buckets {
+		of, err := a.bucket(ctx, v, n)
+		if err != nil {
+			return err
+		}
+		for host, entries := range of {
+			whole[host] = entries
+		}
+	}
+	for _, host := range sorted(whole) {
+		documents, err := a.documents(ctx, whole[host])
+		if err != nil {
+			return err
+		}
+		if !yield(publish.Host{Name: host, Documents: documents}, nil) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Closures are the store paths that the documents of hosts name in a version.
+func (a Archive) Closures(ctx context.Context, v Version) (map[string]string, error) {
+	named := map[string]string{}
+	for n := range v.Buckets {
+		of, err := a.bucket(ctx, v, n)
+		if err != nil {
+			return nil, err
+		}
+		for host, entries := range of {
+			for _, entry := range entries {
+				var e florete.Envelope
+				if err := json.Unmarshal([]byte(entry.Envelope), &e); err != nil {
+					return nil, fmt.Errorf("envelope of %s: %w", host, err)
+				}
+				if e.Closure != "" {
+					named[host] = e.Closure
+				}
+			}
+		}
+	}
+	return named, nil
+}
+
+func (a Archive) entries(ctx context.Context, v Version, host string) ([]entry, error) {
+	of, err := a.bucket(ctx, v, bucketOf(host, v.Buckets))
+	return of[host], err
+}
+
+func (a Archive) documents(ctx context.Context, entries []entry) (all []api.SignedDocument, err error) {
+	for _, e := range entries {
+		body, err := a.body(ctx, e.Digest)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, api.SignedDocument{Envelope: e.Envelope, Body: string(body), Signature: e.Signature})
+	}
+	return all, nil
+}
+
+func (a Archive) bucket(ctx context.Context, v Version, n int) (of index, err error) {
+	key := indexKey(v.Tree, n)
+	e, err := a.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	b, err := decompress(e.Value)
+	if err == nil {
+		err = json.Unmarshal(b, &of)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return of, nil
+}
+
+// body reads one, all of it or nothing.
+func (a Archive) body(ctx context.Context, digest string) ([]byte, error) {
+	prefix, err := bodyKey(digest)
+	if err != nil {
+		return nil, err
+	}
+	chunks, _, err := a.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	if len(chunks) == 0 {
+		return nil, fmt.Errorf("%s: %w", prefix, store.ErrNotFound)
+	}
+	var packed bytes.Buffer
+	for _, c := range chunks {
+		packed.Write(c.Value)
+	}
+	b, err := decompress(packed.Bytes())
+	if err == nil && florete.Digest(b) != digest {
+		err = errors.New("another digest")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: is not what was imported: %w: publish anew", prefix, err)
+	}
+	return b, nil
+}
+
+func versionKey(serial int64) string        { return fmt.Sprintf("%s%016x", versions, serial) }
+func indexKey(tree string, n int) string    { return fmt.Sprintf("%s%s/%04x", indices, tree, n) }
+func chunkKey(prefix string, n int) string  { return fmt.Sprintf("%s%04x", prefix, n) }
+func bucketOf(host string, buckets int) int { return int(sum32(host) % uint32(buckets)) }
+
+func sum32(s string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(s))
+	return h.Sum32()
+}
+
+// bodyKey starts the keys of a body's chunks.
+func bodyKey(digest string) (string, error) {
+	sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(digest, "sha256-"))
+	if err != nil {
+		return "", fmt.Errorf("digest %q: %w", digest, err)
+	}
+	return bodies + hex.EncodeToString(sum) + "/", nil
+}
+
+func decompress(b []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}

@@ -1,0 +1,375 @@
+package archive_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit"
+)
+
+// shop is an archive, and whose documents are in it.
+type shop struct {
+	t *testing.T
+	archive.Archive
+	key signature.SecretKey
+}
+
+func newShop(t *testing.T) *shop {
+	t.Helper()
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return &shop{t, archive.Archive{Store: db}, kit.SigningKey("demo-1")}
+}
+
+func (s *shop) keys() []string { return []string{s.key.ToPublicKey().String()} }
+
+func (s *shop) tree(serial int64, note string, hosts ...string) publish.Tree {
+	return providertest.Tree(s.key, serial, note, hosts...)
+}
+
+// publish imports a tree, and keeps three.
+func (s *shop) publish(tree publish.Tree) bool {
+	s.t.Helper()
+	v, changed, err := s.Import(s.t.Context(), providertest.Stream(tree), archive.Terms{Keys: s.keys(), Keep: 3})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if newest, err := s.Newest(s.t.Context()); err != nil || newest.Digest != v.Digest || newest.Tree != v.Tree {
+		s.t.Fatalf("imported %+v, newest %+v, %v", v, newest, err)
+	}
+	return changed
+}
+
+// want checks that exactly this tree is served.
+func (s *shop) want(tree publish.Tree) {
+	s.t.Helper()
+	for host, documents := range tree {
+		got, err := s.Documents(s.t.Context(), host)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		envelope, body, signature := documents[0].Bytes()
+		if len(got) != 1 || got[0].Envelope != string(envelope) || got[0].Body != string(body) || got[0].Signature != signature {
+			s.t.Fatalf("%s: got %+v", host, got)
+		}
+	}
+	var want, got bytes.Buffer
+	if err := errors.Join(tree.Encode(&want), s.Export(s.t.Context(), tree.Head().Serial, &got)); err != nil {
+		s.t.Fatal(err)
+	}
+	if want.String() != got.String() {
+		s.t.Fatal("what is exported is not what was imported")
+	}
+}
+
+// keysIn are all keys of the archive.
+func (s *shop) keysIn() (keys []string) {
+	s.t.Helper()
+	entries, _, err := s.List(s.t.Context(), "config/")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range entries {
+		keys = append(keys, e.Key)
+	}
+	return keys
+}
+
+func serials(t *testing.T, a archive.Archive) (all []int64) {
+	t.Helper()
+	versions, err := a.Versions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range versions {
+		all = append(all, v.Serial)
+	}
+	return all
+}
+
+func many(n int) (hosts []string) {
+	for i := range n {
+		hosts = append(hosts, fmt.Sprintf("host%05d", i))
+	}
+	return hosts
+}
+
+func TestVersions(t *testing.T) {
+	s := newShop(t)
+	if _, err := s.Newest(t.Context()); !errors.Is(err, archive.ErrNone) {
+		t.Fatal(err)
+	}
+	hosts := many(100)
+	for serial := range int64(5) {
+		tree := s.tree(10+serial, "the same", hosts...)
+		if !s.publish(tree) || s.publish(tree) {
+			t.Error("a new version changes something, the same again nothing")
+		}
+		s.want(tree)
+	}
+	if got := serials(t, s.Archive); !slices.Equal(got, []int64{14, 13, 12}) {
+		t.Errorf("kept %v", got)
+	}
+	// Bodies are shared: 100, beside three versions with two buckets each.
+	if n := len(s.keysIn()); n != 100+3+3*2 {
+		t.Errorf("%d keys", n)
+	}
+	s.publish(s.tree(20, "another", hosts[0]))
+	s.publish(s.tree(21, "another", hosts[0]))
+	s.publish(s.tree(22, "another", hosts[0]))
+	if keys := s.keysIn(); len(keys) != 1+3+3 {
+		t.Errorf("what no version has is still there: %q", keys)
+	}
+	if got, err := s.Documents(t.Context(), hosts[1]); err != nil || got != nil {
+		t.Errorf("of a host that left: %v, %v", got, err)
+	}
+	if err := s.Export(t.Context(), 10, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "with serial 10: flor-provider versions") {
+		t.Errorf("a version that went: %v", err)
+	}
+}
+
+// TestLongBody: what is longer than a transaction takes is imported in several.
+func TestLongBody(t *testing.T) {
+	s := newShop(t)
+	tree := s.tree(1, digits(200_000), "a", "b")
+	s.publish(tree)
+	s.want(tree)
+	entries, _, err := s.List(t.Context(), "config/")
+	if err != nil || len(entries) < 6 {
+		t.Fatalf("%d keys, %v", len(entries), err)
+	}
+	for _, e := range entries {
+		if len(e.Value) > 64<<10 {
+			t.Errorf("%s has %d bytes", e.Key, len(e.Value))
+		}
+	}
+}
+
+// TestSignedAnew: the same documents signed by another key replace the signatures.
+func TestSignedAnew(t *testing.T) {
+	s := newShop(t)
+	s.publish(s.tree(1, "a", "ursula"))
+	s.key = kit.SigningKey("demo-1")
+	again := s.tree(1, "a", "ursula")
+	if !s.publish(again) {
+		t.Error("nothing changed")
+	}
+	s.want(again)
+	if got := serials(t, s.Archive); len(got) != 1 {
+		t.Errorf("versions %v", got)
+	}
+}
+
+func TestTag(t *testing.T) {
+	s := newShop(t)
+	if _, err := s.Tag(t.Context(), "ursula"); !errors.Is(err, archive.ErrNone) {
+		t.Error(err)
+	}
+	tree := s.tree(1, "a", "ursula", "raishan")
+	s.publish(tree)
+	stream := providertest.Stream(tree)
+	for h, err := range stream.All(s.keys()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Tag(t.Context(), h.Name)
+		if want := (api.Artifact{Documents: h.Documents}).Tag(); err != nil || got != want {
+			t.Errorf("%s: %s, %v", h.Name, got, err)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	s := newShop(t)
+	served := s.tree(10, "a", "ursula", "raishan")
+	s.publish(served)
+	before := s.keysIn()
+	for name, c := range map[string]struct {
+		tree publish.Tree
+		want string
+	}{
+		"older":         {s.tree(9, "b", "ursula"), "serial 10 is served, this is 9: commit anew, hosts never go back"},
+		"another":       {s.tree(10, "b", "ursula", "raishan"), "other documents with the same serial 10 are served"},
+		"fewer hosts":   {s.tree(10, "a", "ursula"), "other documents with the same serial 10 are served"},
+		"of the past":   {s.tree(-1, "a", "ursula"), "serial -1, want the time of a commit"},
+		"unsigned by a": {providertest.Tree(kit.SigningKey("demo-1"), 11, "b", "ursula"), "does not verify with any pinned key"},
+	} {
+		_, _, err := s.Import(t.Context(), providertest.Stream(c.tree), archive.Terms{Keys: s.keys(), Keep: 3})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want …%s…", name, err, c.want)
+		}
+		if after := s.keysIn(); !slices.Equal(before, after) {
+			t.Errorf("%s: left %q", name, after)
+		}
+	}
+	s.want(served)
+}
+
+// dying is a store whose process dies after so many commits.
+type dying struct {
+	store.Store
+	left int
+}
+
+var errDead = errors.New("killed")
+
+func (d *dying) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	if d.left--; d.left < 0 {
+		return 0, errDead
+	}
+	return d.Store.Commit(ctx, txn)
+}
+
+func (d *dying) Revoke(ctx context.Context, id store.LeaseID) error {
+	if d.left < 0 {
+		return errDead
+	}
+	return d.Store.Revoke(ctx, id)
+}
+
+// TestKilled: whenever an import dies, the version before or the new one is served,
+// whole, and the next import leaves nothing of it.
+func TestKilled(t *testing.T) {
+	clean := 0 // keys of an archive that has the last tree alone
+	key, hosts, long := kit.SigningKey("demo-1"), many(40), digits(90_000)
+	tree := func(serial int64, note string) publish.Tree {
+		all := providertest.Tree(key, serial, note, hosts...)
+		maps.Copy(all, providertest.Tree(key, serial, note+long, "long"))
+		return all
+	}
+	old, next, last := tree(1, "old"), tree(2, "next"), tree(3, "next")
+	for left, done := 0, false; !done; left++ {
+		s := newShop(t)
+		s.key = key
+		s.publish(old)
+		d := &dying{s.Store, left}
+		_, _, err := archive.Archive{Store: d}.Import(t.Context(), providertest.Stream(next), archive.Terms{Keys: s.keys(), Keep: 1})
+		done = err == nil
+		if !done && !errors.Is(err, errDead) {
+			t.Fatal(err)
+		}
+		v, err := s.Newest(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.want(map[int64]publish.Tree{1: old, 2: next}[v.Serial])
+		if done && left < 5 {
+			t.Fatalf("an import of %d commits shows little", left)
+		}
+		s.expire()
+		if _, _, err := s.Import(t.Context(), providertest.Stream(last), archive.Terms{Keys: s.keys(), Keep: 1}); err != nil {
+			t.Fatal(err)
+		}
+		s.want(last)
+		if clean == 0 {
+			clean = s.fresh(last)
+		}
+		if n := len(s.keysIn()); n != clean {
+			t.Fatalf("after %d commits %d keys are left, want %d", left, n, clean)
+		}
+	}
+}
+
+// fresh is how many keys a tree takes.
+func (s *shop) fresh(tree publish.Tree) int {
+	other := newShop(s.t)
+	other.key = s.key
+	other.publish(tree)
+	return len(other.keysIn())
+}
+
+// digits compress badly.
+func digits(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%x", i*i*7919)
+	}
+	return b.String()
+}
+
+// expire ends the lease of an import that died.
+func (s *shop) expire() {
+	for id := range store.LeaseID(8) {
+		if err := s.Revoke(s.t.Context(), id); err != nil && !errors.Is(err, store.ErrNotFound) {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// TestReadsWhileReplaced: who reads while versions go receives one version, whole.
+func TestReadsWhileReplaced(t *testing.T) {
+	s := newShop(t)
+	trees := map[string]publish.Tree{}
+	for i := range 12 {
+		note := fmt.Sprint(i)
+		trees[note] = s.tree(int64(i+1), note, "ursula")
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := range 12 {
+			_, _, err := s.Import(t.Context(), providertest.Stream(trees[fmt.Sprint(i)]), archive.Terms{Keys: s.keys(), Keep: 1})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	seen := map[string]bool{}
+	for {
+		got, err := s.Documents(t.Context(), "ursula")
+		if err == nil && len(got) == 1 {
+			seen[got[0].Envelope] = true
+		} else if !errors.Is(err, archive.ErrNone) {
+			t.Errorf("got %v, %v", got, err)
+			<-ended
+			return
+		}
+		select {
+		case <-ended:
+			if len(seen) < 2 {
+				t.Errorf("saw %d versions", len(seen))
+			}
+			return
+		default:
+		}
+	}
+}
+
+func TestPrint(t *testing.T) {
+	s := newShop(t)
+	s.publish(s.tree(10, "a", "ursula"))
+	s.publish(s.tree(11, "b", "ursula"))
+	s.publish(s.tree(12, "a", "ursula"))
+	all, err := s.Versions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := archive.Print(&b, all); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(b.String(), "\n")
+	if len(lines) != 5 || !strings.HasPrefix(lines[1], "12      1970-01-01T00:00:12Z  ") || !strings.Contains(lines[1], "  8eeec93  ") ||
+		!strings.HasSuffix(lines[1], "demo-1     the same documents as 10") || strings.Contains(lines[2], "same") {
+		t.Errorf("%q", lines)
+	}
+}

@@ -1,0 +1,201 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/store"
+)
+
+// chunk is how long a value is at most, in bytes.
+const chunk = 64 << 10
+
+// Terms are on what an import is made.
+type Terms struct {
+	Keys []string // one of which signed each document
+	Keep int      // how many versions stay
+
+	// Record may refuse that next is served instead of last, and returns what is changed in
+	// the same transaction. It may be nil, and last zero.
+	Record func(last, next Version) ([]store.Op, error)
+}
+
+// Import makes the version that r has the one that is served. It reports whether anything
+// changed: the same again does not. What is not signed, or would make hosts go back or
+// differ, is refused, and nothing has changed then.
+func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Version, changed bool, err error) {
+	l, err := a.lock(ctx)
+	if err != nil {
+		return v, false, err
+	}
+	defer func() { err = errors.Join(err, l.release(context.WithoutCancel(ctx))) }()
+	// Also of one that failed: what it has written, nobody refers to.
+	defer func() { err = errors.Join(err, l.sweep(context.WithoutCancel(ctx), t.Keep)) }()
+
+	old, err := a.Newest(ctx)
+	if err != nil && !errors.Is(err, ErrNone) {
+		return v, false, err
+	}
+	if err := follows(r.Head, old); err != nil {
+		return v, false, err
+	}
+	made, err := l.write(ctx, r, t.Keys)
+	if err != nil {
+		return v, false, err
+	}
+	v = made.version(r.Head)
+	switch {
+	case v.Serial == old.Serial && v.Digest != old.Digest:
+		return old, false, fmt.Errorf("other documents with the same serial %d are served: commit again, a second later", v.Serial)
+	case v.Serial == old.Serial && v.Tree == old.Tree:
+		return old, false, nil
+	}
+	var record []store.Op
+	if t.Record != nil {
+		record, err = t.Record(old, v)
+		if err != nil {
+			return old, false, err
+		}
+	}
+	if err := l.index(ctx, v, made.hosts); err != nil {
+		return old, false, err
+	}
+	value, err := json.Marshal(v)
+	if err != nil {
+		return old, false, err
+	}
+	l.add(store.Put(versionKey(v.Serial), value))
+	l.ops = append(l.ops, record...)
+	return v, true, l.flush(ctx)
+}
+
+// follows refuses what would make hosts go back.
+func follows(next publish.Head, old Version) error {
+	switch {
+	case next.Serial < 1:
+		return fmt.Errorf("serial %d, want the time of a commit", next.Serial)
+	case old.Cluster != "" && old.Cluster != next.Cluster:
+		return fmt.Errorf("cluster %s is served here, this is %s: publish it at its own provider", old.Cluster, next.Cluster)
+	case next.Serial < old.Serial:
+		return fmt.Errorf("serial %d is served, this is %d: commit anew, hosts never go back", old.Serial, next.Serial)
+	}
+	return nil
+}
+
+// tree is what an import has written but for its index.
+type tree struct {
+	hosts               index
+	rev, signer         string
+	all, digest, bodies hash.Hash // of lines: with signatures, envelopes alone, bodies alone
+}
+
+func (t *tree) add(host string, e entry, envelope florete.Envelope) {
+	t.hosts[host] = append(t.hosts[host], e)
+	t.rev = envelope.Rev
+	t.signer, _, _ = strings.Cut(e.Signature, ":")
+	fmt.Fprintf(t.all, "%s\n%s\n", e.Envelope, e.Signature)
+	fmt.Fprintln(t.digest, e.Envelope)
+	fmt.Fprintln(t.bodies, strings.TrimSpace(host+" "+envelope.Kind+" "+e.Digest+" "+envelope.Closure))
+}
+
+func (t *tree) version(head publish.Head) Version {
+	sum := func(h hash.Hash) string { return fmt.Sprintf("%x", h.Sum(nil)) }
+	return Version{Head: head, Rev: t.rev, Signer: t.signer, Imported: florete.TimeOf(time.Now()),
+		Content: sum(t.bodies), Digest: sum(t.digest), Tree: sum(t.all),
+		Buckets: (len(t.hosts) + perBucket - 1) / perBucket}
+}
+
+// write writes the bodies that are not there yet.
+func (l *lock) write(ctx context.Context, r *publish.Reader, keys []string) (*tree, error) {
+	t := &tree{hosts: index{}, all: sha256.New(), digest: sha256.New(), bodies: sha256.New()}
+	for h, err := range r.All(keys) {
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range h.Documents {
+			var envelope florete.Envelope
+			if err := florete.Decode([]byte(d.Envelope), &envelope); err != nil {
+				return nil, err
+			}
+			if err := l.body(ctx, envelope.Digest, d.Body); err != nil {
+				return nil, err
+			}
+			t.add(h.Name, entry{d.Envelope, d.Signature, envelope.Digest}, envelope)
+		}
+	}
+	return t, l.flush(ctx)
+}
+
+// body writes one, its first chunk last: a body whose first chunk is there is whole.
+func (l *lock) body(ctx context.Context, digest, text string) error {
+	prefix, err := bodyKey(digest)
+	if err != nil {
+		return err
+	}
+	if l.written[prefix] {
+		return nil
+	}
+	l.written[prefix] = true
+	if _, err := l.Get(ctx, chunkKey(prefix, 0)); !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	packed, err := l.compress([]byte(text))
+	if err != nil {
+		return err
+	}
+	chunks := slices.Collect(slices.Chunk(packed, chunk))
+	for n, value := range slices.Backward(chunks) {
+		if err := l.put(ctx, chunkKey(prefix, n), value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// index writes envelopes and signatures.
+func (l *lock) index(ctx context.Context, v Version, hosts index) error {
+	buckets := make([]index, v.Buckets)
+	for host, entries := range hosts {
+		n := bucketOf(host, v.Buckets)
+		if buckets[n] == nil {
+			buckets[n] = index{}
+		}
+		buckets[n][host] = entries
+	}
+	for n, of := range buckets {
+		text, err := json.Marshal(of)
+		if err != nil {
+			return err
+		}
+		packed, err := l.compress(text)
+		if err != nil {
+			return err
+		}
+		if err := l.put(ctx, indexKey(v.Tree, n), packed); err != nil {
+			return err
+		}
+	}
+	return l.flush(ctx)
+}
+
+// compress is called for each host: the writer's tables are made once.
+func (l *lock) compress(b []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	l.gzip.Reset(&packed)
+	_, err := l.gzip.Write(b)
+	err = errors.Join(err, l.gzip.Close())
+	return packed.Bytes(), err
+}
+
+func sorted(hosts index) []string { return slices.Sorted(maps.Keys(hosts)) }

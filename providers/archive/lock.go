@@ -1,0 +1,171 @@
+package archive
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/florete/florete/providers/store"
+)
+
+// held is the key of the import at work, and ttl how long one that died holds it.
+const (
+	held = "config/import"
+	ttl  = 30 * time.Second
+)
+
+// lock is the right to change an archive. Every transaction of its holder depends on it.
+type lock struct {
+	Archive
+	lease store.LeaseID
+	at    int64 // revision that made the key
+	alive time.Time
+
+	ops     []store.Op // to be committed together
+	size    int
+	written map[string]bool // bodies of this import
+	gzip    *gzip.Writer
+}
+
+// lock waits until no other import is at work.
+func (a Archive) lock(ctx context.Context) (*lock, error) {
+	for began := time.Now(); ; {
+		l := &lock{Archive: a, alive: time.Now(), written: map[string]bool{}, gzip: gzip.NewWriter(nil)}
+		var err error
+		if l.lease, err = a.Lease(ctx, ttl); err != nil {
+			return nil, err
+		}
+		l.at, err = a.Commit(ctx, store.Txn{If: []store.Cond{{Key: held}}, Then: []store.Op{{Key: held, Lease: l.lease}}})
+		if err == nil {
+			return l, nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return nil, err
+		}
+		if err := l.release(ctx); err != nil {
+			return nil, err
+		}
+		if time.Since(began) > 2*ttl {
+			return nil, fmt.Errorf("another import has been at work for %s: wait until it has ended", 2*ttl)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (l *lock) release(ctx context.Context) error { return l.Revoke(ctx, l.lease) }
+
+// put sets a key with the next flush, at once where that has become long.
+func (l *lock) put(ctx context.Context, key string, value []byte) error {
+	if l.size+len(value) > store.MaxBytes || len(l.ops) == store.MaxOps {
+		if err := l.flush(ctx); err != nil {
+			return err
+		}
+	}
+	l.size += len(value)
+	l.add(store.Put(key, value))
+	return nil
+}
+
+func (l *lock) add(op store.Op) { l.ops = append(l.ops, op) }
+
+// flush commits what was added.
+func (l *lock) flush(ctx context.Context) error {
+	if len(l.ops) == 0 {
+		return nil
+	}
+	ops := l.ops
+	l.ops, l.size = nil, 0
+	var err error
+	if time.Since(l.alive) > ttl/3 {
+		err = l.KeepAlive(ctx, l.lease)
+		l.alive = time.Now()
+	}
+	if err == nil {
+		_, err = l.Commit(ctx, store.Txn{If: []store.Cond{{Key: held, Modified: l.at}}, Then: ops})
+	}
+	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("this import paused for longer than %s, and another may have begun: import again: %w", ttl, err)
+	}
+	return err
+}
+
+// sweep removes versions beyond so many, and what no version refers to.
+func (l *lock) sweep(ctx context.Context, keep int) error {
+	all, err := l.Versions(ctx)
+	if err != nil {
+		return err
+	}
+	l.ops, l.size = nil, 0 // of an import that failed
+	for _, v := range all[min(keep, len(all)):] {
+		if err := l.remove(ctx, versionKey(v.Serial)); err != nil {
+			return err
+		}
+	}
+	if err := l.flush(ctx); err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, v := range all[:min(keep, len(all))] {
+		for n := range v.Buckets {
+			used[indexKey(v.Tree, n)] = true
+			of, err := l.bucket(ctx, v, n)
+			if err != nil {
+				return err
+			}
+			for _, entries := range of {
+				for _, e := range entries {
+					prefix, err := bodyKey(e.Digest)
+					if err != nil {
+						return err
+					}
+					used[prefix] = true
+				}
+			}
+		}
+	}
+	whole := func(key string) string { return key }
+	body := func(key string) string { return key[:len(key)-len("0000")] }
+	return errors.Join(l.collect(ctx, indices, used, whole), l.collect(ctx, bodies, used, body))
+}
+
+// page is how many values, each of a chunk at most, are in memory at once.
+const page = 32
+
+// collect removes the keys below prefix whose name is not used, in order: of a body the
+// first chunk goes before the others.
+func (l *lock) collect(ctx context.Context, prefix string, used map[string]bool, name func(key string) string) error {
+	for after := ""; ; {
+		entries, err := l.Page(ctx, prefix, after, page)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if used[name(e.Key)] {
+				continue
+			}
+			if err := l.remove(ctx, e.Key); err != nil {
+				return err
+			}
+		}
+		if len(entries) < page {
+			return l.flush(ctx)
+		}
+		after = entries[len(entries)-1].Key
+	}
+}
+
+func (l *lock) remove(ctx context.Context, key string) error {
+	if len(l.ops) == store.MaxOps {
+		if err := l.flush(ctx); err != nil {
+			return err
+		}
+	}
+	l.add(store.Delete(key))
+	return nil
+}

@@ -1,0 +1,88 @@
+package auditlog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/providers/server"
+)
+
+var noon = time.Date(2026, 7, 14, 12, 0, 0, 0, time.UTC)
+
+// pages serves a log of needs, one of each minute, as pages.
+func pages(t *testing.T, at string, size int, minutes ...int) iter.Seq2[Row, error] {
+	t.Helper()
+	return Read(at, func(after string) (rows []json.RawMessage, next string, err error) {
+		from := 0
+		if after != "" {
+			_, err = fmt.Sscan(after, &from)
+		}
+		for _, m := range minutes[from:min(from+size, len(minutes))] {
+			text, e := json.Marshal(server.Row{Time: noon.Add(time.Duration(m) * time.Minute), Need: fmt.Sprint(m), Caller: "spiffe://demo.flor/node/" + at, Outcome: server.Granted})
+			if e != nil {
+				t.Fatal(e)
+			}
+			rows = append(rows, text)
+		}
+		if from+size < len(minutes) {
+			next = fmt.Sprint(from + size)
+		}
+		return rows, next, err
+	})
+}
+
+func printed(t *testing.T, rows iter.Seq2[Row, error]) string {
+	t.Helper()
+	var out strings.Builder
+	if err := Print(&out, rows, false); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// TestMerge: logs of several hosts are one, by time, and each row has its host.
+func TestMerge(t *testing.T) {
+	both := Merge([]iter.Seq2[Row, error]{pages(t, "ursula", 2, 0, 3, 4, 9, 10), pages(t, "forge", 1, 1, 2, 5)})
+	got := ""
+	for r, err := range both {
+		if err != nil || r.Caller != "spiffe://demo.flor/node/"+r.At {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		got += " " + r.Need
+	}
+	if got != " 0 1 2 3 4 5 9 10" {
+		t.Errorf("merged%s", got)
+	}
+}
+
+// TestLogThatEnds: what was read before a log could not be is printed, and the error is
+// returned.
+func TestLogThatEnds(t *testing.T) {
+	cut := errors.New("cut")
+	log := Read("ursula", func(after string) ([]json.RawMessage, string, error) {
+		if after == "" {
+			return []json.RawMessage{[]byte(`{"need":"one"}`)}, "1", nil
+		}
+		return nil, "", cut
+	})
+	var out strings.Builder
+	if err := Print(&out, Merge([]iter.Seq2[Row, error]{log}), true); !errors.Is(err, cut) || out.String() != "{\"need\":\"one\"}\n" {
+		t.Errorf("%v after %q", err, out.String())
+	}
+}
+
+// TestPrinted: a table has its host where there are several, and nothing of a row reaches
+// the terminal that is no text.
+func TestPrinted(t *testing.T) {
+	row := Row{Row: server.Row{Time: noon, Outcome: "denied", Code: "mismatch", Caller: "spiffe://demo.flor/node/ursula", Need: "x\x1b[2J", Message: "no"}, At: "forge"}
+	rows := func(yield func(Row, error) bool) { yield(row, nil) }
+	out := printed(t, rows)
+	if strings.Contains(out, "\x1b") || strings.Join(strings.Fields(out)[:4], " ") != "forge 2026-07-14T12:00:00Z denied mismatch" {
+		t.Errorf("%q", out)
+	}
+}

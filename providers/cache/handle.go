@@ -1,0 +1,140 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/announced"
+	wire "github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/stall"
+)
+
+// patience is how long the contents of a path may take.
+const patience = 6 * time.Hour
+
+// info is what clients read first: paths are looked for here before cache.nixos.org, 40.
+const info = "StoreDir: /nix/store\nWantMassQuery: 1\nPriority: 30\n"
+
+// call is one request.
+type call struct {
+	*cache
+	w      http.ResponseWriter
+	r      *http.Request
+	policy florete.Policy
+	caller florete.ID
+	access florete.Access
+	row    server.Row // of an upload, or of a refusal
+}
+
+// missing is the error of what the caller does not find here.
+type missing struct{ error }
+
+// endpoint is a method and path, who may call it, and what answers.
+type endpoint struct {
+	pattern string
+	access  florete.Access
+	answer  func(*call) error
+}
+
+var endpoints = []endpoint{
+	{"GET /nix-cache-info", florete.AccessRead, (*call).info},
+	{"GET /{info}", florete.AccessRead, (*call).getInfo},
+	{"PUT /{info}", florete.AccessWrite, (*call).putInfo},
+	{"GET /nar/{hash}/{file}", florete.AccessRead, (*call).getContents},
+	{"GET /nar/{file}", florete.AccessWrite, (*call).findContents},
+	{"PUT /nar/{file}", florete.AccessWrite, (*call).putContents},
+	{"GET /", florete.AccessRead, (*call).nothing},
+	{"/", florete.AccessRead, (*call).unknown},
+}
+
+func (c *cache) routes() http.Handler {
+	mux := http.NewServeMux()
+	for _, e := range endpoints {
+		mux.HandleFunc(e.pattern, func(w http.ResponseWriter, r *http.Request) { c.serve(w, r, e) })
+	}
+	return mux
+}
+
+// serve answers a request, or refuses it and records that.
+func (c *cache) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
+	// What the connection's last request left.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stall.Limit))
+	caller := announced.From(r.Context()).ID
+	q := &call{cache: c, w: stall.Answer(w, patience), r: r, policy: c.Policies.Newest(), caller: caller}
+	q.access = q.policy.Cache.Access(caller)
+	q.row = server.Row{Time: time.Now().UTC(), From: r.RemoteAddr, Caller: caller.String(), Kind: Kind}
+	err := q.decide(e)
+	var none missing
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &none):
+		q.text(http.StatusNotFound, err.Error())
+		return
+	}
+	refusal := q.refusal(err)
+	if err := c.Audit.Write(r.Context(), q.row.Refuse(refusal)); err != nil {
+		c.Logger.Error("a refusal is in this log alone", "error", err, "caller", q.row.Caller, "refused", refusal.Message)
+	}
+	// What is left of a body is not read.
+	w.Header().Set("Connection", "close")
+	q.text(refusal.Status(), refusal.Message)
+}
+
+func (c *call) decide(e endpoint) error {
+	if err := announced.OwnPage(c.r); err != nil {
+		return err
+	}
+	if c.access != florete.AccessWrite && c.access != e.access {
+		has, group := "nothing", florete.CacheGroup
+		if c.access != "" {
+			has = string(c.access)
+		}
+		if e.access == florete.AccessWrite {
+			group = florete.CacheGroup + "-write"
+		}
+		return wire.Errorf(wire.Denied, wire.CodeNotGranted, "%s %.100q: %s may %s here, want %s: give it a role with group %s",
+			c.r.Method, c.r.URL.Path, c.caller.Short(), has, e.access, group)
+	}
+	return e.answer(c)
+}
+
+// refusal is what the caller receives of an error; what is ours alone is in the log.
+func (c *call) refusal(err error) *wire.Error {
+	var refusal *wire.Error
+	if errors.As(err, &refusal) {
+		return refusal
+	}
+	if c.r.Context().Err() == nil {
+		c.Logger.Error("a request to the binary cache failed", "error", err, "path", c.r.URL.Path, "caller", c.row.Caller)
+	}
+	return wire.Errorf(wire.Transient, wire.CodeInternal, "%s %.100q: failed at the provider, whose log has the reason", c.r.Method, c.r.URL.Path)
+}
+
+// text answers with a line, which Nix shows.
+func (c *call) text(status int, text string) {
+	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	c.w.Header().Set("X-Content-Type-Options", "nosniff")
+	c.w.WriteHeader(status)
+	fmt.Fprintln(c.w, text) // without it the caller repeats the request
+}
+
+func (c *call) info() error {
+	c.w.Header().Set("Content-Type", "text/x-nix-cache-info")
+	fmt.Fprint(c.w, info)
+	return nil
+}
+
+// nothing is here of what caches may have besides: build logs, lists of files.
+func (c *call) nothing() error {
+	return missing{fmt.Errorf("%.100q: this cache has store paths alone", c.r.URL.Path)}
+}
+
+func (c *call) unknown() error {
+	return wire.Errorf(wire.Invalid, wire.CodeUnknownMethod, "%s %.100q: this cache accepts store paths alone: leave write-nar-listing and index-debug-info out",
+		c.r.Method, c.r.URL.Path)
+}

@@ -1,0 +1,60 @@
+package conns
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// grace is how long what is under way has to end.
+const grace = 5 * time.Second
+
+// Serve serves on l until ctx ends, or l fails. What is under way then has five seconds to end,
+// and what is cut off then as many to notice. What hs logs of connections comes before.
+func Serve(ctx context.Context, hs *http.Server, l net.Listener) error {
+	var open sync.WaitGroup
+	state := hs.ConnState
+	hs.ConnState = func(c net.Conn, to http.ConnState) {
+		if state != nil {
+			state(c, to)
+		}
+		switch to {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateHijacked, http.StateClosed:
+			open.Done()
+		}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		if hs.Shutdown(end) != nil {
+			hs.Close()
+		}
+	}()
+	err := hs.Serve(l)
+	stop()
+	<-stopped
+	wait(&open)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// wait returns when all have ended, or one hangs.
+func wait(all *sync.WaitGroup) {
+	ended := make(chan struct{})
+	go func() { defer close(ended); all.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(grace):
+	}
+}

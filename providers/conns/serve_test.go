@@ -1,0 +1,113 @@
+package conns
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/florete/florete/tests/kit"
+)
+
+// get requests a page of the server behind l.
+func get(l *kit.Pipe) (*http.Response, error) {
+	c := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return l.Dial(ctx) },
+	}}
+	return c.Get("http://server/")
+}
+
+// What is under way when a process ends is served, for as long as the grace.
+func TestServe(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		takes  time.Duration // to serve the request
+		served bool
+	}{
+		{"within the grace", 3 * time.Second, true},
+		{"beyond the grace", time.Minute, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				l, ended, got := kit.NewPipe(), make(chan error, 1), make(chan string, 1)
+				hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					select {
+					case <-time.After(test.takes):
+						io.WriteString(w, "served")
+					case <-r.Context().Done():
+					}
+				})}
+				go func() { ended <- Serve(ctx, hs, l) }()
+				go func() {
+					r, err := get(l)
+					if err != nil {
+						got <- ""
+						return
+					}
+					defer r.Body.Close()
+					b, _ := io.ReadAll(r.Body)
+					got <- string(b)
+				}()
+				synctest.Wait()
+				began := time.Now()
+				cancel()
+				if err := <-ended; err != nil {
+					t.Errorf("%v at its end", err)
+				}
+				if d := time.Since(began); d > 6*time.Second || test.served && d < test.takes {
+					t.Errorf("it ended after %s", d)
+				}
+				if b := <-got; (b == "served") != test.served {
+					t.Errorf("answer %q", b)
+				}
+			})
+		})
+	}
+}
+
+// What is cut off ends before the process does, and what is said of it, unless it hangs.
+func TestServeWaits(t *testing.T) {
+	for takes, want := range map[time.Duration]time.Duration{time.Second: 6 * time.Second, time.Minute: 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			l, ended := kit.NewPipe(), make(chan error, 1)
+			hs := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				<-r.Context().Done()
+				time.Sleep(takes)
+			})}
+			go func() { ended <- Serve(ctx, hs, l) }()
+			go get(l)
+			synctest.Wait()
+			began := time.Now()
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("%v at its end", err)
+			}
+			if d := time.Since(began); d != want {
+				t.Errorf("it ended after %s, want %s", d, want)
+			}
+			time.Sleep(takes) // until nothing is left of the test
+		})
+	}
+}
+
+type broken struct{ *kit.Pipe }
+
+var errBroken = errors.New("too many open files")
+
+func (broken) Accept() (net.Conn, error) { return nil, errBroken }
+
+// A listener that fails ends it with the reason.
+func TestServeFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if err := Serve(t.Context(), &http.Server{}, broken{kit.NewPipe()}); !errors.Is(err, errBroken) {
+			t.Errorf("%v, want that of the listener", err)
+		}
+	})
+}

@@ -1,0 +1,12 @@
+package control
+
+import "slices"
+
+// Paths are those of all endpoints.
+func Paths() (all []string) {
+	for _, e := range endpoints {
+		all = append(all, e.path)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,136 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/announced"
+	wire "github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+)
+
+// call is one request of an operator.
+type call struct {
+	*api
+	w      http.ResponseWriter
+	r      *http.Request
+	policy florete.Policy
+	row    server.Row // of an act, or of a refusal
+}
+
+// endpoint is a method and path, who may call it, and what answers.
+type endpoint struct {
+	method, path string
+	access       florete.Access
+	// answer returns what is sent, nil where it sent that itself.
+	answer func(*call) (any, error)
+}
+
+var endpoints = []endpoint{
+	{"GET", "/v1/versions", florete.AccessRead, (*call).versions},
+	{"GET", "/v1/versions/{serial}", florete.AccessRead, (*call).export},
+	{"POST", "/v1/publish", florete.AccessWrite, (*call).publish},
+	{"POST", "/v1/rollback/{serial}", florete.AccessWrite, (*call).rollback},
+	{"POST", "/v1/rotate", florete.AccessWrite, (*call).rotate},
+	{"GET", "/v1/hosts", florete.AccessRead, (*call).hosts},
+	{"GET", "/v1/needs", florete.AccessRead, (*call).needs},
+	{"GET", "/v1/audit", florete.AccessRead, (*call).audit},
+	{"GET", "/v1/openapi.json", florete.AccessRead, (*call).openAPI},
+}
+
+func (a *api) routes() http.Handler {
+	mux := http.NewServeMux()
+	for _, e := range endpoints {
+		mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, e) })
+	}
+	unknown := endpoint{access: florete.AccessRead, answer: func(c *call) (any, error) {
+		return nil, wire.Errorf(wire.Invalid, wire.CodeUnknownMethod, "%s %.100q: no such endpoint: /v1/openapi.json has them", c.r.Method, c.r.URL.Path)
+	}}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, unknown) })
+	return mux
+}
+
+// serve answers a request, or refuses it and records that.
+func (a *api) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
+	caller := announced.From(r.Context())
+	c := &call{api: a, w: w, r: r, policy: a.Policies.Newest()}
+	c.row = server.Row{Time: time.Now().UTC(), From: r.RemoteAddr, Caller: caller.ID.String(), Kind: Kind}
+	answer, err := c.decide(caller, e)
+	if err == nil {
+		if answer != nil {
+			reply(w, http.StatusOK, answer)
+		}
+		return
+	}
+	refusal := c.refusal(err)
+	if err := a.Audit.Write(r.Context(), c.row.Refuse(refusal)); err != nil {
+		a.Logger.Error("a refusal is in this log alone", "error", err, "caller", c.row.Caller, "refused", refusal.Message)
+	}
+	if refusal.RetryAfter > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(refusal.RetryAfter))
+	}
+	// What is left of a body is not read.
+	w.Header().Set("Connection", "close")
+	reply(w, refusal.Status(), refusal)
+}
+
+// refusal is what the caller receives of an error; what is ours alone is in the log.
+func (c *call) refusal(err error) *wire.Error {
+	var refusal *wire.Error
+	if errors.As(err, &refusal) {
+		return refusal
+	}
+	if c.r.Context().Err() == nil {
+		c.Logger.Error("an operator's request failed", "error", err, "path", c.r.URL.Path, "caller", c.row.Caller)
+	}
+	return wire.Errorf(wire.Transient, wire.CodeInternal, "%s %s: failed at the provider, whose log has the reason", c.r.Method, c.r.URL.Path)
+}
+
+func (c *call) decide(caller announced.Caller, e endpoint) (any, error) {
+	if err := announced.OwnPage(c.r); err != nil {
+		return nil, err
+	}
+	has := c.policy.Operators.Access(caller.ID)
+	if has != florete.AccessWrite && has != e.access {
+		return nil, wire.Errorf(wire.Denied, wire.CodeNotGranted, "%s %s: %s may %s here, want %s: give it a role with group control-plane%s",
+			c.r.Method, c.r.URL.Path, caller.ID.Short(), orNothing(has), e.access, map[florete.Access]string{florete.AccessWrite: "-write"}[e.access])
+	}
+	free, ok := c.callers.Acquire(caller.ID.String())
+	if !ok {
+		return nil, wire.Errorf(wire.Transient, wire.CodeBusy, "%d requests of %s are being answered: request again later", c.callers.Max(), caller.ID.Short()).After(time.Second)
+	}
+	defer free()
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	default:
+		return nil, wire.Errorf(wire.Transient, wire.CodeBusy, "%d requests are being answered: request again later", cap(c.slots)).After(time.Second)
+	}
+	return e.answer(c)
+}
+
+func orNothing(a florete.Access) string {
+	if a == "" {
+		return "do nothing"
+	}
+	return string(a)
+}
+
+func reply(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings, integers and what was JSON before
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set(florete.HeaderFormat, florete.NewestFormat.String())
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience))
+	w.WriteHeader(status)
+	w.Write(b) // without it the caller repeats the request
+}

@@ -1,0 +1,145 @@
+package control_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/tests/kit"
+)
+
+// strict refuses attributes that an object's schema does not have.
+func strict(v any) {
+	switch v := v.(type) {
+	case kit.Schema:
+		if _, ok := v["properties"].(kit.Schema); ok {
+			v["additionalProperties"] = false
+		}
+		for _, e := range v {
+			strict(e)
+		}
+	case []any:
+		for _, e := range v {
+			strict(e)
+		}
+	}
+}
+
+// TestOpenAPI: the document has the endpoints that there are, and answers are as it has them.
+func TestOpenAPI(t *testing.T) {
+	e := start(t)
+	var doc kit.Schema
+	e.answer(bob, "GET", "/v1/openapi.json", nil, &doc)
+	strict(doc["components"])
+	v := kit.Validator{All: map[string]kit.Schema{"": doc}}
+	root := kit.Place{Schema: doc}
+
+	// One of everything that an answer can have.
+	e.answer(alice, "POST", "/v1/publish", e.text(1000, "one"), &control.Published{})
+	e.answer(alice, "POST", "/v1/publish", e.text(1001, "two"), &control.Published{})
+	report := florete.HostReport{Documents: []florete.ReportedDocument{}, Units: []florete.ReportedUnit{}, Facts: florete.Facts{Capabilities: []string{}}, Sequence: 1, Release: "1", Format: florete.NewestFormat, Needs: []florete.ReportedNeed{
+		{ID: "cert-node", Kind: "cert", State: florete.NeedFulfilled},
+		{ID: "oidc-wiki", Kind: "oidc", State: "waiting", Error: &florete.NeedError{Kind: "transient", Code: "busy", Message: "later"}},
+	}}
+	if _, err := e.Client(ursula).Report(t.Context(), kit.JSON(report)); err != nil {
+		t.Fatal(err)
+	}
+
+	seen := map[string]bool{}
+	for path, item := range doc["paths"].(kit.Schema) {
+		for method := range item.(kit.Schema) {
+			at := root.Child("paths").Child(path).Child(method).Child("responses")
+			url := strings.Replace(path, "{serial}", "1000", 1)
+			r := e.request(strings.ToUpper(method), url, nil)
+			if method == "post" {
+				r = e.request("POST", url, e.text(1002, "one"))
+			}
+			if path == "/v1/rotate" {
+				r = e.request("POST", url, strings.NewReader(`{"host":"ursula","need":"oidc-wiki"}`))
+			}
+			status, b := e.do(alice, r)
+			if status != http.StatusOK {
+				t.Errorf("%s %s: %d %s", method, path, status, b)
+				continue
+			}
+			content := v.Follow(at.Child("200")).Child("content")
+			schema := content.Child("application/json").Child("schema")
+			seen[path] = true
+			if schema.Schema == nil {
+				continue // documents, as florctl writes them
+			}
+			var answer any
+			if err := json.Unmarshal(b, &answer); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+			if err := v.Check(schema, answer); err != nil {
+				t.Errorf("%s: %v in %s", path, err, b)
+			}
+			for list, n := range map[string]int{"hosts": 1, "needs": 2, "versions": 2} {
+				if path == "/v1/"+list && len(answer.(kit.Schema)[list].([]any)) < n {
+					t.Errorf("%s: %s", path, b)
+				}
+			}
+
+			_, b = e.do(kit.ID("user/mallory"), e.request(strings.ToUpper(method), url, nil))
+			if err := json.Unmarshal(b, &answer); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+			refusal := v.Follow(at.Child("default")).Child("content").Child("application/json").Child("schema")
+			if err := v.Check(refusal, answer); err != nil {
+				t.Errorf("%s: %v in %s", path, err, b)
+			}
+		}
+	}
+	if got := slices.Sorted(maps.Keys(seen)); fmt.Sprint(got) != fmt.Sprint(control.Paths()) {
+		t.Errorf("the document has %v, there are %v", got, control.Paths())
+	}
+}
+
+// Pages follow each other, and each row comes once.
+func TestPages(t *testing.T) {
+	e := start(t)
+	for i := range 7 {
+		e.answer(alice, "POST", "/v1/publish", e.text(1000+int64(i), "one"), &control.Published{})
+	}
+	var rows []int64
+	for after, n := "", 0; n == 0 || after != ""; n++ {
+		var page control.Audit
+		e.answer(bob, "GET", "/v1/audit?limit=3&after="+after, nil, &page)
+		for _, r := range page.Rows {
+			if r.Code == "publish" {
+				rows = append(rows, r.Serial)
+			}
+		}
+		after = page.Next
+	}
+	if fmt.Sprint(rows) != "[1000 1001 1002 1003 1004 1005 1006]" {
+		t.Errorf("got %v", rows)
+	}
+	var page control.Audit
+	if e.answer(bob, "GET", "/v1/audit?since=2200-01-01T00:00:00Z", nil, &page); len(page.Rows) != 0 {
+		t.Errorf("got %+v", page)
+	}
+}
+
+// TestUnreadableReport: a host that reports nonsense breaks no page but its own.
+func TestUnreadableReport(t *testing.T) {
+	e := start(t)
+	if _, err := e.Client(ursula).Report(t.Context(), []byte(`{"sequence":1,"needs":3}`)); err != nil {
+		t.Fatal(err)
+	}
+	var needs control.Needs
+	if e.answer(bob, "GET", "/v1/needs", nil, &needs); len(needs.Needs) != 0 {
+		t.Errorf("got %+v", needs)
+	}
+	var hosts control.Hosts
+	if e.answer(bob, "GET", "/v1/hosts", nil, &hosts); len(hosts.Hosts) != 1 || hosts.Hosts[0].Host != "ursula" {
+		t.Errorf("got %+v", hosts)
+	}
+}

@@ -1,0 +1,170 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	wire "github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/stall"
+	"github.com/florete/florete/providers/store"
+)
+
+// Codes of acts in the audit log.
+const (
+	CodePublish  = "publish"
+	CodeRollback = server.CodeRollback
+)
+
+// maxBody is how long published documents are at most: those of 10,000 hosts with 100 KB.
+const maxBody = 1 << 30
+
+// patience is how long a body may take.
+const patience = 10 * time.Minute
+
+// Versions are what is kept, newest first.
+type Versions struct {
+	Versions []archive.Version `json:"versions"`
+}
+
+// Published is what came of an act.
+type Published struct {
+	Version archive.Version `json:"version"`
+	Changed bool            `json:"changed"` // the same again changes nothing
+}
+
+func (c *call) versions() (any, error) {
+	all, err := c.Archive.Versions(c.r.Context())
+	return Versions{append([]archive.Version{}, all...)}, err
+}
+
+func (c *call) serial() (int64, error) {
+	serial, err := strconv.ParseInt(c.r.PathValue("serial"), 10, 64)
+	if err != nil {
+		return 0, wire.Errorf(wire.Invalid, wire.CodeMalformed, "serial %.30q, want one that /v1/versions has", c.r.PathValue("serial"))
+	}
+	return serial, nil
+}
+
+// version is one that is kept.
+func (c *call) version() (v archive.Version, err error) {
+	serial, err := c.serial()
+	if err != nil {
+		return v, err
+	}
+	all, err := c.Archive.Versions(c.r.Context())
+	if err != nil {
+		return v, err
+	}
+	i := slices.IndexFunc(all, func(v archive.Version) bool { return v.Serial == serial })
+	if i < 0 {
+		return v, wire.Errorf(wire.Invalid, wire.CodeMissing, "serial %d, want one that /v1/versions has", serial)
+	}
+	return all[i], nil
+}
+
+// export sends the documents of a version. A caller sees that they are cut short.
+func (c *call) export() (any, error) {
+	v, err := c.version()
+	if err != nil {
+		return nil, err
+	}
+	c.w.Header().Set("Content-Type", "application/jsonl")
+	c.w.Header().Set("Cache-Control", "no-store")
+	if err := c.Archive.Export(c.r.Context(), v.Serial, stall.Answer(c.w, patience)); err != nil {
+		c.Logger.Warn("an export was cut short", "serial", v.Serial, "caller", c.row.Caller, "error", err)
+		panic(http.ErrAbortHandler)
+	}
+	return nil, nil
+}
+
+func (c *call) publish() (any, error) {
+	c.row.Code = CodePublish
+	return c.importBody(func(archive.Version) error { return nil })
+}
+
+// rollback publishes documents that a version had, under a new serial and signed anew.
+func (c *call) rollback() (any, error) {
+	c.row.Code = CodeRollback
+	to, err := c.version()
+	if err != nil {
+		return nil, err
+	}
+	return c.importBody(func(next archive.Version) error {
+		if next.Content != to.Content {
+			return wire.Errorf(wire.Invalid, wire.CodeMismatch, "the documents are not those of serial %d: publish them, or export that version and sign it anew", to.Serial)
+		}
+		return nil
+	})
+}
+
+// importBody publishes what the caller sends, which is received whole first: nobody waits
+// for a caller that is slow.
+func (c *call) importBody(fits func(archive.Version) error) (any, error) {
+	f, err := os.CreateTemp(c.Spool, "received-")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(f, stall.Body(c.w, c.r, maxBody, patience)); err != nil {
+		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "body: %v: want at most %d bytes, sent without delay", err, maxBody)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	r, err := publish.NewReader(f)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	v, changed, err := c.Archive.Import(c.r.Context(), r, archive.Terms{
+		Keys: c.policy.Trust.SigningKeys, Keep: c.Keep,
+		Record: func(last, next archive.Version) ([]store.Op, error) {
+			if err := fits(next); err != nil {
+				return nil, err
+			}
+			c.done(last, next)
+			return []store.Op{c.row.Op()}, nil
+		},
+	})
+	switch {
+	case err != nil:
+		return nil, malformed(err)
+	case !changed:
+		c.done(v, v)
+		err = c.Audit.Write(c.r.Context(), c.row)
+	default:
+		c.row.Log(c.r.Context(), c.Logger)
+	}
+	return Published{v, changed}, err
+}
+
+// malformed is what is wrong with documents, and not with the store that they are for.
+func malformed(err error) error {
+	var refusal *wire.Error
+	if errors.As(err, &refusal) {
+		return err
+	}
+	return wire.Errorf(wire.Invalid, wire.CodeMalformed, "documents: %v", err)
+}
+
+// done fills the row with what was served before and is after.
+func (c *call) done(last, next archive.Version) {
+	c.row.Outcome, c.row.Serial = server.Granted, next.Serial
+	c.row.Message = fmt.Sprintf("serial %d is served, before it %d", next.Serial, last.Serial)
+	c.row.Detail = map[string]string{
+		"before": fmt.Sprintf("serial %d, content %s", last.Serial, last.Content),
+		"after":  fmt.Sprintf("serial %d, content %s", next.Serial, next.Content),
+		"signer": next.Signer, "rev": next.Rev, "hosts": fmt.Sprint(next.Hosts),
+	}
+}

@@ -1,0 +1,68 @@
+package oidc
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// signs signs in at a service with what was delivered to it.
+func (f *fixture) signs(delivered map[string]string) error {
+	s := f.service(delivered)
+	_, err := s.Exchange(s.ctx(), s.signIn("state", "verifier"), oauth2.VerifierOption("verifier"))
+	return err
+}
+
+// TestRotationOnRequest: people sign in with the secret of the last rotation alone, also after the
+// provider was started again.
+func TestRotationOnRequest(t *testing.T) {
+	f := newFixture(t)
+	first := f.register(1)
+	if err := f.signs(first); err != nil {
+		t.Fatal(err)
+	}
+	call := f.call(1)
+	call.Rotation = server.Rotation{Number: 1, Since: time.Now()}
+	d, err := f.p.Answer(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := d.Answer.Values
+	refused(t, "before it is committed, the new secret", f.signs(second), "invalid_client")
+	if _, err := f.db.Commit(t.Context(), store.Txn{If: d.If, Then: d.Then}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := f.signs(second); err != nil {
+			t.Errorf("the new secret: %v", err)
+		}
+		refused(t, "the old secret", f.signs(first), "invalid_client")
+		f.restart()
+	}
+	if r, err := f.p.Rotation(t.Context(), f.call(1)); err != nil || r.Number != 1 || r.Since.IsZero() {
+		t.Errorf("rotation %+v is on record, %v", r, err)
+	}
+}
+
+// TestSharedClient: a client of several hosts is not rotated by one of them.
+func TestSharedClient(t *testing.T) {
+	f := newFixture(t)
+	f.register(1)
+	other := f.policy.Grants[0]
+	other.Caller = must(florete.ParseID("spiffe://demo.flor/node/raishan"))
+	f.policy.Grants = append(f.policy.Grants, other)
+	call := f.call(1)
+	if _, err := f.p.Rotation(t.Context(), call); err != nil {
+		t.Errorf("a host that fetches it: %v", err)
+	}
+	call.Request.Rotation = 1
+	_, err := f.p.Rotation(t.Context(), call)
+	providertest.WantError(t, err, api.Denied, api.CodeRotation)
+}

@@ -1,0 +1,54 @@
+package providertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/tests/kit"
+)
+
+// Tree is a policy for each host, signed. Their bodies have a note, by which versions
+// differ. What cannot be signed is a mistake of the test.
+func Tree(key signature.SecretKey, serial int64, note string, hosts ...string) publish.Tree {
+	all := map[string][]florete.Document{}
+	for _, h := range hosts {
+		all[h] = append(all[h], kit.Document(serial, florete.Policy{
+			Cluster: "demo", Host: h, TrustDomain: kit.Domain, Provider: map[string]florete.Listening{},
+			Kinds: map[string]json.RawMessage{"note": kit.JSON(note)},
+		}))
+	}
+	tree, err := publish.Sign(all, key, time.Now())
+	if err != nil {
+		panic(err)
+	}
+	return tree
+}
+
+// Stream is a tree on its way to a provider.
+func Stream(tree publish.Tree) *publish.Reader {
+	var b bytes.Buffer
+	if err := tree.Encode(&b); err != nil {
+		panic(err)
+	}
+	r, err := publish.NewReader(&b)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// Import publishes a tree in a store.
+func Import(t testing.TB, s store.Store, key signature.SecretKey, tree publish.Tree) {
+	t.Helper()
+	if _, _, err := (archive.Archive{Store: s}).Import(t.Context(), Stream(tree), archive.Terms{Keys: []string{key.ToPublicKey().String()}, Keep: 10}); err != nil {
+		t.Fatal(err)
+	}
+}

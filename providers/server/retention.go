@@ -1,0 +1,150 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/store"
+)
+
+// Number is a setting of at least 1, zero where it is not written.
+type Number int
+
+// UnmarshalJSON refuses what is below 1.
+func (n *Number) UnmarshalJSON(b []byte) error {
+	var v int
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	if v < 1 {
+		return fmt.Errorf("%d, want at least 1", v)
+	}
+	*n = Number(v)
+	return nil
+}
+
+// Or is n, or what it is where it is not written.
+func (n Number) Or(unwritten int) int {
+	if n == 0 {
+		return unwritten
+	}
+	return int(n)
+}
+
+// Retention is for how many days a provider keeps what nobody needs any more.
+type Retention struct {
+	Audit   Number `json:"audit"`   // rows of the audit log; 365 unless written
+	Answers Number `json:"answers"` // recorded answers, and reports, of what no policy grants any more; 30 unless written
+}
+
+// sweepEvery is how often a Server removes what its Retention is over.
+const sweepEvery = time.Hour
+
+// retain sweeps until ctx ends.
+func (s *Server) retain(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		if err := s.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			s.Logger.Error("what is kept for too long stays until the next try", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// sweep removes what Retention is over: a page is one transaction, which what changes
+// meanwhile leaves to the next sweep.
+func (s *Server) sweep(ctx context.Context, now time.Time) error {
+	ago := func(days int) time.Time { return now.AddDate(0, 0, -days) }
+	rows := 0
+	err := s.each(ctx, AuditPrefix, auditKey(ago(s.Retention.Audit.Or(365))), func(e store.Entry) []store.Op {
+		rows++
+		return []store.Op{store.Delete(e.Key)}
+	})
+	if rows > 0 {
+		s.Logger.Info("rows of the audit log are over", "rows", rows)
+	}
+	if err != nil {
+		return err
+	}
+	over := ago(s.Retention.Answers.Or(30))
+	granted, nodes := map[string]bool{}, map[string]bool{}
+	for at := range s.Policies.now.Load().grants {
+		granted[place(at.caller, at.need)], nodes[ReportPrefix+at.caller.Name()] = true, true
+	}
+	err = s.each(ctx, answersPrefix, "", func(e store.Entry) []store.Op { return expire(e, granted[e.Key], now, over) })
+	if err != nil {
+		return err
+	}
+	return s.each(ctx, ReportPrefix, "", func(e store.Entry) []store.Op {
+		var r florete.ReceivedReport
+		if json.Unmarshal(e.Value, &r) != nil || nodes[e.Key] || !r.Received.Before(over) {
+			return nil
+		}
+		return []store.Op{store.Delete(e.Key)}
+	})
+}
+
+// expire notes in a recorded answer since when no policy grants it, and removes it when
+// that is before over. One that cannot be read stays, for whoever requests it to report.
+func expire(e store.Entry, granted bool, now, over time.Time) []store.Op {
+	var r record
+	if json.Unmarshal(e.Value, &r) != nil {
+		return nil
+	}
+	since := r.Ungranted
+	switch {
+	case granted:
+		r.Ungranted = 0
+	case since == 0:
+		r.Ungranted = now.Unix()
+	case since < over.Unix():
+		return []store.Op{store.Delete(e.Key)}
+	}
+	if r.Ungranted == since {
+		return nil
+	}
+	v, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // strings and integers
+	}
+	return []store.Op{store.Put(e.Key, v)}
+}
+
+// each calls change for the entries below prefix, and before a key unless that is empty,
+// and makes the changes.
+func (s *Server) each(ctx context.Context, prefix, before string, change func(store.Entry) []store.Op) error {
+	for after := ""; ; {
+		entries, err := s.Store.Page(ctx, prefix, after, store.MaxOps)
+		if err != nil {
+			return err
+		}
+		var txn store.Txn
+		for _, e := range entries {
+			after = e.Key
+			if before != "" && e.Key >= before {
+				break
+			}
+			for _, op := range change(e) {
+				txn.If = append(txn.If, store.Cond{Key: e.Key, Modified: e.Modified})
+				txn.Then = append(txn.Then, op)
+			}
+		}
+		if len(txn.Then) > 0 {
+			if _, err := s.Store.Commit(ctx, txn); err != nil && !errors.Is(err, store.ErrConflict) {
+				return err
+			}
+		}
+		if len(entries) < store.MaxOps || before != "" && after >= before {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package server
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/florete/florete/providers/api"
+)
+
+// rotationRest is the shortest time between two rotations of a secret.
+const rotationRest = 10 * time.Minute
+
+// Rotation is how often the secret of a need was replaced because its host requested it,
+// and when last. It only grows, so that no former secret ever comes back.
+type Rotation struct {
+	Number int       `json:"number"`
+	Since  time.Time `json:"since"`
+}
+
+// Rotator is an Answerer whose answers hold a secret that the host may have replaced.
+type Rotator interface {
+	Answerer
+
+	// Rotation is of the secret in force that a call is for, the zero Rotation before the
+	// first. Answer answers with the secret of Call.Rotation, and its Decision has that
+	// remembered.
+	Rotation(ctx context.Context, c Call) (Rotation, error)
+}
+
+// rotate is the rotation whose secret answers a call: that in force, or the next one where
+// the host requests it. A request names the rotation that it makes, so that it makes one
+// however often it is sent, and none when it comes late.
+func rotate(ctx context.Context, k Answerer, c Call) (Rotation, error) {
+	want := c.Request.Rotation
+	r, ok := k.(Rotator)
+	if !ok && want == 0 {
+		return Rotation{}, nil
+	}
+	if !ok {
+		return Rotation{}, api.Errorf(api.Denied, api.CodeRotation, "need %q: kind %q has no secret to rotate: raise its generation, or fetch it again", c.Request.Need, k.Name())
+	}
+	now, err := r.Rotation(ctx, c)
+	switch {
+	case err != nil, want == 0, want == now.Number:
+		return now, err
+	case want != now.Number+1:
+		return Rotation{}, api.Errorf(api.Denied, api.CodeRotation, "need %q: rotation %d requested, rotation %d is in force: fetch it again, then rotate", c.Request.Need, want, now.Number)
+	}
+	if rest := now.Since.Add(rotationRest).Sub(c.Now); rest > 0 {
+		return Rotation{}, api.Errorf(api.Transient, api.CodeBusy, "need %q: rotated at %s, want %s between two rotations",
+			c.Request.Need, now.Since.UTC().Format(time.RFC3339), rotationRest).After(min(rest, rotationRest))
+	}
+	return Rotation{want, c.Now}, nil
+}
+
+// announce adds the number of a rotation to an answer and its audit row.
+func (r Rotation) announce(d Decision, row *Row) {
+	row.Detail = d.Detail
+	if r.Number == 0 {
+		return
+	}
+	number := strconv.Itoa(r.Number)
+	d.Answer.Values[api.ValueRotation] = number
+	if row.Detail == nil {
+		row.Detail = map[string]string{}
+	}
+	row.Detail["rotation"] = number
+}

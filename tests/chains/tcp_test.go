@@ -1,0 +1,91 @@
+package chains
+
+import (
+	"crypto/tls"
+	"errors"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/tests/kit"
+)
+
+// inboundOverTCP is a forwarder that publishes outline.
+func inboundOverTCP(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
+	s, rejected := publishing(t, ca)
+	l, err := s.ListenTCP()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := accepting(t, l)
+	return func(t *testing.T, c tls.Certificate) string {
+		select {
+		case <-rejected:
+		default:
+		}
+		conn, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{
+			ServerName: "outline.demo.flor.rete", InsecureSkipVerify: true, NextProtos: []string{wire.ALPNOverTCP}, Certificates: []tls.Certificate{c},
+		})
+		if err != nil {
+			return err.Error()
+		}
+		defer conn.Close()
+		ended := make(chan error, 1) // the client's handshake ends before the server's
+		go func() {
+			_, err := conn.Read(make([]byte, 1))
+			ended <- err
+		}()
+		select {
+		case err := <-ended:
+			select {
+			case r := <-rejected:
+				return r.Err.Error()
+			default:
+				return err.Error()
+			}
+		case in := <-accepted:
+			in.Close(wire.Done)
+			return ""
+		}
+	}
+}
+
+// outboundOverTCP is a forwarder that connects to outline for alice.
+func outboundOverTCP(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
+	set := host(t, ca, alice)
+	target, err := florete.Dial(outline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(t *testing.T, c tls.Certificate) string {
+		l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{c}, NextProtos: []string{wire.ALPNOverTCP}, ClientAuth: tls.RequestClientCert})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() { defer conn.Close(); _, _ = conn.Read(make([]byte, 1)) }()
+			}
+		}()
+		p, err := transport.NewPool(func() *identity.Set { return set }, &usage.Table{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		_, err = p.Probe(t.Context(), transport.Route{Caller: alice, Target: target, Endpoints: []florete.Addresses{{l.Addr().String()}}, Transport: florete.OverTCP})
+		if wrong := new(transport.ImpostorError); errors.As(err, &wrong) {
+			return wrong.Err.Error()
+		} else if err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+}

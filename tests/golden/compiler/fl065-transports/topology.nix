@@ -1,0 +1,5 @@
+{ base, merge, ... }:
+merge base {
+  hosts.beta.transport = "tcp";
+  services.wiki.transport = "quic";
+}

@@ -1,0 +1,25 @@
+# Services that learn who calls. Documents of hosts where nothing does have the format that they had.
+{ base, merge, ... }:
+merge base {
+  services.wiki = {
+    protocol = "http";
+    identity = "http";
+    user = "wiki";
+  };
+  services.chat = {
+    host = "beta";
+    listenPort = 80;
+    upstream = "unix:/run/chat.sock";
+    identity = "proxy-v2";
+  };
+  services.blog = {
+    host = "beta";
+    port = 8081;
+    identity = "none";
+  };
+  roles.reader.services = [
+    "blog"
+    "chat"
+    "wiki"
+  ];
+}

@@ -1,0 +1,31 @@
+# A service's limits are in the manifest of its hosts; a user's where something is published
+# that the user reaches. What nobody wrote limits of has the documents that it had.
+{ base, merge, ... }:
+merge base {
+  services.wiki.limits = {
+    connections = 2000;
+    bytesPerSecond = 50000000;
+  };
+  services.chat = {
+    host = "alpha";
+    port = 8082;
+  };
+  roles.talker.services = [ "chat" ];
+  users.ann.limits = {
+    connections = 100;
+    opensPerSecond = 20;
+    bytesPerSecond = 10000000;
+  };
+  users.bob = {
+    roles = [ "talker" ];
+    limits.opensPerSecond = 5;
+  };
+  users.eve = {
+    roles = [ "talker" ];
+    limits.opensPerSecond = 1; # on no host: she has no SVID to show
+  };
+  hosts.beta.users = [
+    "ann"
+    "bob"
+  ];
+}

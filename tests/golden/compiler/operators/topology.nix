@@ -1,0 +1,48 @@
+# Who operates the config providers: nodes, users, services and whole groups of hosts, some
+# to read. One of the two providers is a further instance. The role `node`, one that nobody
+# holds, and a user on no host let in nobody.
+{
+  base,
+  key,
+  merge,
+  ...
+}:
+merge base {
+  hosts = {
+    alpha = {
+      instance = "blue";
+      roles = [ "operator" ];
+      users = [ "dora" ];
+    };
+    gamma = {
+      address = "192.0.2.3";
+      sshHostKey = key "gamma";
+      group = "ops";
+    };
+  };
+  hostGroups.ops.roles = [ "auditor" ];
+  services.console = {
+    host = "beta";
+    port = 9090;
+    roles = [ "auditor" ];
+  };
+  users = {
+    dora.roles = [
+      "operator"
+      "auditor"
+    ];
+    away.roles = [ "operator" ];
+  };
+  roles = {
+    auditor = {
+      services = [ "console" ];
+      serviceGroups = [ "control-plane" ];
+    };
+    unused.serviceGroups = [ "control-plane-write" ];
+  };
+  serviceGroups.control-plane = [ "wiki" ];
+  providers.config.hosts = [
+    "gamma"
+    "alpha"
+  ];
+}

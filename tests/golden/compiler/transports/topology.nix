@@ -1,0 +1,22 @@
+# Hosts and services whose forwarders are reached over one transport alone. What nobody wrote
+# it of has the documents that it had. One gives connections longer to end.
+{ base, merge, ... }:
+merge base {
+  services.blog = {
+    host = "beta";
+    port = 8081;
+    transport = "quic";
+  };
+  services.chat = {
+    host = "beta";
+    port = 8082;
+    transport = "auto";
+  };
+  services.wiki.transport = "tcp";
+  hosts.beta.drain = 3600;
+  roles.reader.services = [
+    "blog"
+    "chat"
+    "wiki"
+  ];
+}

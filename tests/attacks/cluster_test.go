@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -36,6 +35,8 @@ const (
 	uidBob      = 64002
 	uidStranger = 64003
 	uidCarol    = 64004
+	uidDora     = 64005
+	uidErin     = 64006
 )
 
 // What is secret in the cluster.
@@ -48,8 +49,10 @@ const (
 type cluster struct {
 	local.Operator
 	p, b, c  *local.Host
-	loopback string     // the first two numbers of all addresses
-	unread   []net.Conn // or the garbage collector would close them
+	loopback string           // the first two numbers of all addresses
+	unread   []net.Conn       // or the garbage collector would close them
+	sockets  string           // directory that every account may enter
+	instance florete.Instance // of p, whose directory in /run is its alone
 }
 
 var shared struct {
@@ -87,11 +90,17 @@ func bringUp(ctx context.Context) (*cluster, error) {
 		return nil, err
 	}
 	c := &cluster{Operator: local.Operator{Repo: repo, Bin: filepath.Join(work, "bin"), Work: work},
-		loopback: fmt.Sprintf("127.%d", 192+os.Getpid()%63)}
+		loopback: fmt.Sprintf("127.%d", 192+os.Getpid()%63), instance: florete.Instance(fmt.Sprintf("a%d", os.Getpid()))}
+	if c.sockets, err = os.MkdirTemp("", "florete-sockets-"); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(c.sockets, 0o755); err != nil {
+		return nil, err
+	}
 	for name, h := range map[string]**local.Host{"p": &c.p, "b": &c.b, "c": &c.c} {
 		*h = &local.Host{Name: name, Dir: c.Path("hosts", name), Bin: c.Bin}
 	}
-	for _, step := range []func(context.Context) error{c.build, c.prepare, c.provide, c.serve, c.activate} {
+	for _, step := range []func(context.Context) error{c.build, c.prepare, c.provide, c.serve, c.serveNamed, c.activate} {
 		if err := step(ctx); err != nil {
 			c.stop()
 			return nil, err
@@ -127,7 +136,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	facts := map[string]any{"account": account.Username, "alice": uidAlice, "bob": uidBob, "carol": uidCarol, "keys": []string{public}, "loopback": c.loopback}
+	facts := map[string]any{"account": account.Username, "alice": uidAlice, "bob": uidBob, "carol": uidCarol, "dora": uidDora, "erin": uidErin, "instance": c.instance, "keys": []string{public}, "loopback": c.loopback, "sockets": c.sockets}
 	keys := map[string]string{}
 	for _, h := range c.hosts() {
 		if err := os.MkdirAll(h.Dir, 0o700); err != nil {
@@ -172,14 +181,21 @@ func (c *cluster) provide(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	account, err := user.Current()
+	if err != nil {
+		return err
+	}
 	settings, err := json.Marshal(map[string]any{
-		"policy": c.p.Closure(), "state": "provider", "needs": filepath.Join(string(c.p.Layout()), "needs"),
+		"activation": string(c.p.Layout()), "state": "provider",
 		"cert":   map[string]string{"issuingCertificate": "issuing.crt"},
 		"oidc":   map[string]string{"listen": c.loopback + ".0.1:5556", "users": "users.hujson"},
-		"config": map[string]string{"artifacts": c.Path("published-documents")},
 		"file":   map[string]string{"dir": "files"},
+		"config": map[string]string{"control": c.controlSocket(), "forwarder": account.Username},
 	})
 	if err != nil {
+		return err
+	}
+	if err := c.controlDir(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(c.p.Dir, "files", "wiki"), 0o700); err != nil {
@@ -198,7 +214,10 @@ func (c *cluster) provide(ctx context.Context) error {
 	if err := c.Issue(ctx, c.p); err != nil {
 		return err
 	}
-	return c.p.Provide(kinds...)
+	if err := c.p.Provide(kinds...); err != nil {
+		return err
+	}
+	return c.Publish(ctx, c.p, "documents")
 }
 
 // serve runs what the services of b stand for: each sends back what it gets, except one
@@ -223,18 +242,7 @@ func (c *cluster) serve(context.Context) error {
 		if err != nil {
 			return err
 		}
-		go func() {
-			for {
-				conn, err := l.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					defer conn.Close()
-					_, _ = io.Copy(conn, conn)
-				}()
-			}
-		}()
+		go kit.Accept(l, kit.Echo)
 	}
 	return nil
 }
@@ -304,6 +312,8 @@ func (c *cluster) stop() {
 		}
 	}
 	_ = os.RemoveAll(c.Work)
+	_ = os.RemoveAll(c.sockets)
+	_ = os.RemoveAll(filepath.Dir(c.controlSocket()))
 }
 
 // audit is what p decided so far.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -31,33 +32,57 @@ func TestExhaustion(t *testing.T) {
 	run(t, []attack{
 		{
 			name:    "4500 streams full of bytes to a service that does not read",
-			try:     bounded(560, 80, stall),
+			try:     bounded(560, 80, anyTransport, overAny(stall)),
 			refusal: "refused: busy",
 		},
 		{
 			name:    "streams opened and reset as fast as can be",
-			try:     bounded(240, 80, churn),
+			try:     bounded(240, 80, anyTransport, overAny(churn)),
 			refusal: transport.ErrFull.Error(),
 		},
 		{
+			name:    "streams over TCP opened and reset as fast as can be",
+			try:     bounded(240, 120, florete.OverTCP, over(florete.OverTCP, churn)),
+			refusal: "slowed down",
+		},
+		{
 			name:    "700 connections that do nothing",
-			try:     bounded(160, 80, idle),
+			try:     bounded(160, 80, anyTransport, idle),
 			refusal: "refused: busy",
+		},
+		{
+			name:    "connections over TCP that begin no handshake, as fast as can be",
+			try:     bounded(160, 80, florete.OverTCP, mute),
+			refusal: "closed",
+		},
+		{
+			name:    "4500 streams over TCP that stand still",
+			try:     bounded(400, 120, florete.OverTCP, still),
+			refusal: "refused: busy",
+		},
+		{
+			name:    "100 streams over TCP full of bytes to a service that does not read",
+			try:     bounded(200, 120, florete.OverTCP, over(florete.OverTCP, stall)),
+			refusal: "stalled",
 		},
 	})
 }
 
 // stall sends as much as it can to a service that does not read.
-func stall(t *testing.T, c *cluster) error {
+func stall(t *testing.T, c *cluster, over florete.Transport) error {
 	const most = 4 << 30
 	var sent atomic.Int64
 	var refused atomic.Pointer[error] // the first
 	var all sync.WaitGroup
 	b := make([]byte, 32<<10)
-	for range 3 {
+	pools, each := 3, 1500
+	if over == florete.OverTCP { // whose windows are the kernel's
+		pools, each = 1, 100
+	}
+	for range pools {
 		p := c.pool(t)
-		for range 1500 {
-			st, err := c.open(t, p, "user/alice", "deaf")
+		for range each {
+			st, err := c.openOver(t, p, "user/alice", "deaf", over)
 			if err != nil {
 				refused.CompareAndSwap(nil, &err)
 				break
@@ -81,6 +106,9 @@ func stall(t *testing.T, c *cluster) error {
 		last = sent.Load()
 	}
 	t.Logf("%d MB sent", sent.Load()>>20)
+	if over == florete.OverTCP && sent.Load() < most {
+		return errors.New("stalled")
+	}
 	if err := refused.Load(); err != nil {
 		return *err
 	}
@@ -88,12 +116,13 @@ func stall(t *testing.T, c *cluster) error {
 }
 
 // churn opens streams and resets them, for a while.
-func churn(t *testing.T, c *cluster) error {
+func churn(t *testing.T, c *cluster, over florete.Transport) error {
 	const (
 		connections = 12
 		lasting     = 15 * time.Second
 		rate        = 2048 // of a caller's streams that are ended before the answer, in a second
 	)
+	c.letIn(t, over)
 	var refused atomic.Pointer[error] // the first
 	var opened atomic.Int64
 	var all sync.WaitGroup
@@ -103,7 +132,7 @@ func churn(t *testing.T, c *cluster) error {
 		all.Go(func() {
 			defer p.Close()
 			for time.Since(began) < lasting {
-				st, err := c.open(t, p, "user/alice", "echo")
+				st, err := c.openOver(t, p, "user/alice", "echo", over)
 				if err == nil {
 					transport.Reset(st.Stream, wire.Reset)
 					st.Release()
@@ -111,7 +140,8 @@ func churn(t *testing.T, c *cluster) error {
 					continue
 				}
 				refused.CompareAndSwap(nil, &err)
-				if !errors.Is(err, transport.ErrFull) {
+				var busy *transport.RefusedError
+				if !errors.Is(err, transport.ErrFull) && !(errors.As(err, &busy) && busy.Code == wire.Busy) {
 					t.Error(err)
 					return
 				}
@@ -121,6 +151,9 @@ func churn(t *testing.T, c *cluster) error {
 	}
 	all.Wait()
 	t.Logf("%d streams in %s", opened.Load(), lasting)
+	if over == florete.OverTCP { // each is served, and waits until the other side is done with it
+		return errors.New("slowed down")
+	}
 	if most := int64(connections*transport.MaxStreams + rate*(lasting/time.Second+2)); opened.Load() > most {
 		t.Errorf("%d streams, want at most %d", opened.Load(), most)
 	}
@@ -128,6 +161,26 @@ func churn(t *testing.T, c *cluster) error {
 		return *err
 	}
 	return nil
+}
+
+// letIn waits until alice is let in: who took much memory is not, for a while.
+func (c *cluster) letIn(t *testing.T, over florete.Transport) {
+	t.Helper()
+	p := c.pool(t)
+	defer p.Close()
+	var err error
+	for end := time.Now().Add(local.Limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		var st *transport.Stream
+		if st, err = c.openOver(t, p, "user/alice", "echo", over); err == nil {
+			err = st.Answer(t.Context())
+			transport.Reset(st.Stream, wire.Reset)
+			st.Release()
+		}
+		if err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
 }
 
 // idle makes connections and does nothing with them.
@@ -154,6 +207,52 @@ func idle(t *testing.T, c *cluster) (refused error) {
 	return refused
 }
 
+// mute makes connections over TCP and sends nothing, for a while.
+func mute(t *testing.T, c *cluster) (closed error) {
+	var open []net.Conn // the oldest first
+	defer func() {
+		for _, conn := range open {
+			conn.Close()
+		}
+	}()
+	for began := time.Now(); time.Since(began) < 5*time.Second; {
+		conn, err := net.Dial("tcp", c.b.Manifest.Forwarder.Listen[0])
+		if err != nil {
+			return err
+		}
+		if open = append(open, conn); len(open) > 2000 {
+			open[0].Close()
+			open = open[1:]
+		}
+	}
+	open[0].SetReadDeadline(time.Now().Add(local.Limit))
+	if _, err := open[0].Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("closed: %w", err)
+	}
+	return nil
+}
+
+// still opens streams over TCP, a connection each, and leaves them open.
+func still(t *testing.T, c *cluster) (refused error) {
+	p := c.pool(t)
+	defer p.Close()
+	in := 0
+	for range 4500 {
+		st, err := c.openOver(t, p, "user/alice", "echo", florete.OverTCP)
+		if err == nil {
+			err = st.Answer(t.Context())
+		}
+		if err != nil {
+			return err
+		}
+		defer st.Release()
+		defer transport.Reset(st.Stream, wire.Reset)
+		in++
+	}
+	t.Logf("%d streams", in)
+	return nil
+}
+
 // pool makes connections as c's forwarder does.
 func (c *cluster) pool(t *testing.T) *transport.Pool {
 	t.Helper()
@@ -168,7 +267,19 @@ func (c *cluster) pool(t *testing.T) *transport.Pool {
 	return p
 }
 
+const anyTransport = florete.AnyTransport
+
 func (c *cluster) open(t *testing.T, p *transport.Pool, caller, service string) (*transport.Stream, error) {
+	t.Helper()
+	return c.openOver(t, p, caller, service, anyTransport)
+}
+
+func (c *cluster) openOver(t *testing.T, p *transport.Pool, caller, service string, over florete.Transport) (*transport.Stream, error) {
+	t.Helper()
+	return c.openFor(t, p, caller, service, over, wire.TCP)
+}
+
+func (c *cluster) openFor(t *testing.T, p *transport.Pool, caller, service string, over florete.Transport, carries wire.StreamType) (*transport.Stream, error) {
 	t.Helper()
 	target, err := florete.Dial(kit.ID("service/" + service))
 	if err != nil {
@@ -176,11 +287,11 @@ func (c *cluster) open(t *testing.T, p *transport.Pool, caller, service string) 
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), local.Limit)
 	defer cancel()
-	return p.Open(ctx, transport.Route{Caller: kit.ID(caller), Target: target, Endpoints: []florete.Addresses{c.b.Manifest.Forwarder.Listen}}, wire.TCP)
+	return p.Open(ctx, transport.Route{Caller: kit.ID(caller), Target: target, Endpoints: []florete.Addresses{c.b.Manifest.Forwarder.Listen}, Transport: over}, carries)
 }
 
 // bounded tries an attack, in which b's forwarder may take so many MiB, and afterwards.
-func bounded(peak, after int64, try func(*testing.T, *cluster) error) func(*testing.T, *cluster) error {
+func bounded(peak, after int64, over florete.Transport, try func(*testing.T, *cluster) error) func(*testing.T, *cluster) error {
 	return func(t *testing.T, c *cluster) error {
 		before, highest := c.logged(t), int64(0)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -190,7 +301,7 @@ func bounded(peak, after int64, try func(*testing.T, *cluster) error) func(*test
 				highest = max(highest, c.rss(t))
 			}
 		})
-		watching.Go(func() { c.others(ctx, t) })
+		watching.Go(func() { c.others(ctx, t, over) })
 		err := try(t, c)
 		cancel()
 		watching.Wait()
@@ -213,20 +324,20 @@ func bounded(peak, after int64, try func(*testing.T, *cluster) error) func(*test
 	}
 }
 
-// others are let in until ctx ends.
-func (c *cluster) others(ctx context.Context, t *testing.T) {
-	p := c.pool(t)
-	defer p.Close()
+// others are let in until ctx ends, each time with a connection of its own.
+func (c *cluster) others(ctx context.Context, t *testing.T, over florete.Transport) {
 	var slowest time.Duration
 	times := 0
 	for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+		p := c.pool(t)
 		began := time.Now()
-		st, err := c.open(t, p, "user/carol", "echo")
+		st, err := c.openOver(t, p, "user/carol", "echo", over)
 		if err == nil {
 			err = st.Answer(t.Context())
 			transport.Reset(st.Stream, wire.Reset)
 			st.Release()
 		}
+		p.Close()
 		if err != nil {
 			t.Errorf("another caller, after %d that were let in: %v", times, err)
 			return

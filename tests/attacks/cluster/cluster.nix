@@ -1,6 +1,7 @@
 # Three hosts: `p` provides, services run on `b`, people are at `c`. Alice may reach
-# `echo`, `wiki`, `deaf`, which does not read, and `down`, which is not there, carol `echo`, bob
-# nothing but the issuer; nobody may reach `secret`.
+# `echo`, `wiki`, `deaf`, which does not read, `down`, which is not there, and `requests` and
+# `bytes`, which learn who calls, carol `echo`, bob nothing but the issuer; nobody may reach
+# `secret`. Dora operates the config provider, erin reads there.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
   host =
@@ -22,7 +23,7 @@ in
   };
 
   hosts = {
-    p = host 1 "p" { };
+    p = host 1 "p" { inherit (facts) instance; };
     b = host 2 "b" {
       callers = {
         "service/wiki" = [ facts.account ];
@@ -33,11 +34,15 @@ in
         "alice"
         "bob"
         "carol"
+        "dora"
+        "erin"
       ];
       callers = {
         "user/alice" = [ facts.alice ];
         "user/bob" = [ facts.bob ];
         "user/carol" = [ facts.carol ];
+        "user/dora" = [ facts.dora ];
+        "user/erin" = [ facts.erin ];
       };
     };
   };
@@ -61,10 +66,21 @@ in
         listenPort = 80;
         upstream = "${facts.loopback}.0.1:5556";
       };
+      bytes = {
+        host = "b";
+        listenPort = 8908;
+        upstream = "unix:${facts.sockets}/bytes.sock";
+        user = facts.account;
+        identity = "proxy-v2";
+      };
       deaf = on "b" 8906 { };
       down = on "b" 8905 { };
       echo = on "b" 8901 { };
       heard = on "b" 8902 { protocol = "udp"; };
+      requests = on "b" 8907 {
+        protocol = "http";
+        identity = "http";
+      };
       secret = on "b" 8903 { };
       wiki = on "b" 8904 {
         listenPort = 80;
@@ -85,21 +101,26 @@ in
     alice.roles = [ "writer" ];
     bob.roles = [ "reader" ];
     carol.roles = [ "visitor" ];
+    dora.roles = [ "operator" ];
+    erin.roles = [ "auditor" ];
   };
 
   roles = {
     node.services = [ "echo" ];
     writer.services = [
       "auth"
+      "bytes"
       "deaf"
       "down"
       "echo"
       "heard"
+      "requests"
       "wiki"
     ];
     reader.services = [ "auth" ];
     visitor.services = [ "echo" ];
     oidc-client.services = [ "auth" ];
+    auditor.serviceGroups = [ "control-plane" ];
     operator.serviceGroups = [
       "control-plane"
       "control-plane-write"

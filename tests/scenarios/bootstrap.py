@@ -65,6 +65,21 @@ with subtest("it works"):
     print(f"       {time.time() - began:.0f} s later")
     mgmt01.fail("curl --silent --fail --max-time 5 http://wiki.demo.flor.rete/")
 
+with subtest("the fleet in one table: what each host is, and a forwarder that was stopped"):
+    table = lambda: {h["name"]: h for h in json.loads(operator.succeed("florctl status ~/demo --via ssh --json || [ $? = 2 ]"))}
+    fleet = table()
+    assert sorted(fleet) == sorted(host.name for host in hosts), fleet.keys()
+    for host in fleet.values():
+        facts = host["report"]["facts"]
+        assert facts["system"].startswith("Debian") and facts["kernel"] and facts["memory"]["total"] and facts["disk"]["total"], facts
+        assert host["report"]["forwarder"]["state"] == "running" and not host["notes"], host
+    mgmt01.succeed("systemctl stop florete-agent.service")
+    notes = lambda: [n["kind"] for n in table()["mgmt01"]["notes"]]
+    wait_until(lambda: "forwarder" in notes(), lambda: f"its host reports it: {notes()}", timeout=30)
+    assert "! its forwarder does not answer" in operator.succeed("florctl status ~/demo --via ssh || [ $? = 2 ]")
+    mgmt01.succeed("systemctl start florete-agent.service")
+    wait_until(lambda: not notes(), lambda: f"all is well again: {notes()}", timeout=30)
+
 with subtest("Ann signs in with her password, by the client that the wiki has"):
     password = operator.succeed("cat ~/demo-ca/ann.password").strip()
     client = ursula.succeed("cd /var/lib/florete/needs/oidc-wiki/current; cat client-id; echo; cat client-secret").split()

@@ -115,9 +115,10 @@ with subtest("the provider: no settings, wrong ones, a users file that it cannot
          person=lambda: drhorrible.succeed(f"mv /root/kept.crt {CRT}"), says="florctl ca sign")
 
 with subtest("needs: documents that nobody published"):
-    drhorrible.succeed("mv /srv/florete /srv/kept")
+    STORE, CONFIG = f"{PROVIDER}/config", "florete-provider-config.service"
+    drhorrible.succeed(f"systemctl stop {CONFIG}; mkdir /root/kept.db; mv {STORE}/state.db* /root/kept.db; systemctl start {CONFIG}")
     cure(ursula, "needs", "flor refetch config-documents",
-         person=lambda: (drhorrible.succeed("mv /srv/kept /srv/florete"), ursula.succeed("flor refetch config-documents")), says="florctl publish")
+         person=lambda: (drhorrible.succeed(f"systemctl stop {CONFIG}; rm {STORE}/state.db*; mv /root/kept.db/* {STORE}; systemctl start {CONFIG}"), ursula.succeed("flor refetch config-documents")), says="florctl publish")
 
 with subtest("disk: full, and read-only"):
     SMALL = f"systemctl stop 'florete-*'; cp -a {STATE} /root/state; mount -t tmpfs -o size=20m,mode=755 tmpfs {STATE}; cp -a /root/state/. {STATE}/; systemctl start florete-activate.service florete-agent.service florete-hosts-file.service"

@@ -8,7 +8,7 @@ OIDC = f"{STATE}/needs/oidc-outline/current"
 def lose():
     """The machine is gone; another is installed in its place."""
     drhorrible.succeed("systemctl stop florete-provider.target florete-activate.service florete-agent.service")
-    drhorrible.succeed(f"rm -rf {STATE}/* {PROVIDER}/*/* /srv/florete")
+    drhorrible.succeed(f"rm -rf {STATE}/* {PROVIDER}/*/*")
     drhorrible.crash()
     drhorrible.start(allow_reboot=True)
 

@@ -73,8 +73,8 @@ with subtest("the second is installed beside it, its provider beside the first's
         "mkdir -p /etc/florete_blue",
         """cat > /etc/florete_blue/provider.hujson <<'END'
 {
-  "policy": "/etc/florete_blue/documents",
   "state": "/var/lib/florete_blue-provider",
+  "activation": "/var/lib/florete_blue",
   "cert": {"issuingCertificate": "/var/lib/florete_blue-provider/cert/issuing.crt"},
 }
 END""",

@@ -219,7 +219,13 @@ let
       name = "addresses";
       change = addresses;
     }
-  ];
+    {
+      name = "named";
+      change = import ./named.nix base;
+    }
+  ]
+  ++ import ./operators.nix base polled closed
+  ++ import ./undone.nix base news;
   numbered = builtins.genList (i: builtins.elemAt revisions i // { inherit i; }) (
     builtins.length revisions
   );

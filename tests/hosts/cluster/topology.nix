@@ -66,8 +66,9 @@ in
     operator.serviceGroups = [
       "apps"
       "control-plane"
+      "control-plane-write"
     ];
-    node.serviceGroups = [ "control-plane" ];
+    node.services = [ "metrics" ];
   };
   serviceGroups = {
     apps = [

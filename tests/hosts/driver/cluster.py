@@ -116,8 +116,8 @@ class Cluster:
     def _compile(self, revision: str) -> None:
         """Every host's part of a revision, and what the config provider serves."""
         cluster = ("--cluster", revision)
-        published = self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key")
-        (self.dir / "published" / f"{revision}.json").write_text(published)
+        published = self.dir / "published" / f"{revision}.json"
+        self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key", "--out", published)
         compiled = self.dir / "compiled" / revision
         self._florctl("compile", self._ref(), *cluster, "--out", compiled)
         for host in os.listdir(compiled):

@@ -38,11 +38,12 @@ class Operator:
         } | {f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in who.items()}
         network.join(NUMBER)
 
-    def succeed(self, text: str) -> str:
-        """Runs a piece of shell, where the last one ended; what it printed."""
+    def succeed(self, text: str, at: str = "") -> str:
+        """Runs a piece of shell, where the last one ended; what it printed. At a host it
+        has that one's network and names."""
         script = f"set -euo pipefail; cd {self.cwd}; trap 'pwd > {self.home}/.cwd' EXIT\n{text}"
         try:
-            out = run("ip", "netns", "exec", self.network.switch, "bash", "-c", script, env=self.env)
+            out = run("ip", "netns", "exec", f"{self.network.prefix}-{at}" if at else self.network.switch, "bash", "-c", script, env=self.env)
         except Exception as e:
             raise RequestedAssertionFailed(f"operator: {e}") from e
         self.cwd = Path((self.home / ".cwd").read_text().strip())

@@ -1,0 +1,60 @@
+# Alice reads at the config provider; root of mgmt01 does not, then publishes there.
+base: polled: closed:
+let
+  common = {
+    roles = base.roles // {
+      auditor.serviceGroups = [ "control-plane" ];
+    };
+    users.alice.roles = [
+      "writer"
+      "auditor"
+    ];
+  };
+
+  # Every host reads at the binary cache, and root of mgmt01 fills it and publishes.
+  cached = polled {
+    roles = base.roles // {
+      node = base.roles.node // {
+        serviceGroups = [ "nix-cache" ];
+      };
+      operator = base.roles.operator // {
+        serviceGroups = base.roles.operator.serviceGroups ++ [ "nix-cache-write" ];
+      };
+    };
+    serviceGroups = base.serviceGroups // {
+      nix-cache = [ ];
+      nix-cache-write = [ ];
+    };
+  };
+in
+[
+  {
+    name = "unoperated";
+    change = polled (
+      common
+      // {
+        hosts = base.hosts // {
+          mgmt01 = base.hosts.mgmt01 // {
+            roles = [ "writer" ];
+          };
+        };
+      }
+    );
+  }
+  {
+    name = "operated";
+    change = polled common;
+  }
+  {
+    name = "operated-closed";
+    change = polled (common // closed);
+  }
+  {
+    name = "cached";
+    change = cached;
+  }
+  {
+    name = "cached-named";
+    change = cached;
+  }
+]

@@ -22,12 +22,18 @@ import (
 // The accounts of these tests.
 const alicesUID, bobsUID = 4001, 4002
 
+// ownTables is agenttest.OwnNetwork, where there is the program that makes tables.
+func ownTables(t *testing.T) bool {
+	t.Helper()
+	if _, err := exec.LookPath("nft"); err != nil {
+		t.Skip("NOT RUN: no nft in PATH, on Debian it is in the package nftables")
+	}
+	return agenttest.OwnNetwork(t)
+}
+
 // guarded keeps the table of a host, in a network of the test's own.
 func guarded(t *testing.T, h *agenttest.Host) {
 	t.Helper()
-	if _, err := exec.LookPath("nft"); err != nil {
-		t.Skipf("NOT RUN: %v", err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() {
@@ -66,7 +72,7 @@ func sockaddr(addr string) *unix.SockaddrInet4 {
 // TestGuardUpstream: no other account of the service's host connects past the allow
 // list.
 func TestGuardUpstream(t *testing.T) {
-	if !agenttest.OwnNetwork(t) {
+	if !ownTables(t) {
 		return
 	}
 	c := newCluster(t, agenttest.Echo(t))
@@ -129,7 +135,7 @@ func socketOf(t *testing.T, uid uint32, at string, shared bool) int {
 // TestGuardSenders: what bob sends never goes as alice, whatever he writes as its source,
 // and she hears none of it.
 func TestGuardSenders(t *testing.T) {
-	if !agenttest.OwnNetwork(t) {
+	if !ownTables(t) {
 		return
 	}
 	upstream, senders := echoUDP(t)
@@ -231,7 +237,7 @@ func TestGuardSenders(t *testing.T) {
 
 // TestGuardUDPUpstream: neither datagrams to a service nor forged answers of it.
 func TestGuardUDPUpstream(t *testing.T) {
-	if !agenttest.OwnNetwork(t) {
+	if !ownTables(t) {
 		return
 	}
 	at := agenttest.Loopback()

@@ -18,6 +18,16 @@ def former_requests(need):
     return [e for e in result if e.get("need") == need and e["event"] in ("fulfilled", "failed")][-1]
 
 
+def refused(need):
+    """The old machine requests a need until it is refused; the refusal."""
+    found = []
+    wait_until(
+        lambda: found.append(former_requests(need)) or found[-1]["event"] == "failed",
+        lambda: f"the old machine is refused {need}: {found[-1]}", timeout=10,
+    )
+    return found[-1]
+
+
 with subtest("the old machine is at work, with certificates good for a day"):
     move("etc/ssh/ssh_host_ed25519_key var/lib/florete", ursula, laptop)
     assert former_requests("cert-service-wiki")["event"] == "fulfilled"
@@ -31,11 +41,11 @@ with subtest("the new machine of that name has another SSH host key, and nothing
 
 with subtest("once the provider is deployed the old machine obtains no certificate and no secret, before the new one has enrolled"):
     deploy("new-host-key", [drhorrible])
-    wait_until(lambda: former_requests("cert-node")["event"] == "failed", lambda: "the old machine is refused", timeout=10)
-    result = former_requests("cert-node")
+    # Each kind's process takes the new policy up by itself.
+    result = refused("cert-node")
     assert result["kind"] == "denied", result
     for need in ("cert-service-wiki", "oidc-outline", "config-documents"):
-        result = former_requests(need)
+        result = refused(need)
         assert (result["kind"], result["code"]) == ("denied", "device-key"), result
     print(f"       {result['message']}")
 

@@ -52,14 +52,10 @@ func needProblem(id string) string { return "need " + id + " is not fulfilled" }
 // judge returns why a host that is offered something stops the rollout, or why that waits.
 func (s State) judge(now time.Time, h Host, r florete.ReceivedReport) (fails, waits []string) {
 	report, _ := r.Decode()
-	kind := florete.DocManifest
-	if h.Wave == 0 {
-		kind = florete.DocPolicy
-	}
-	if u := report.Undone; u != nil && serialOf(u.Documents, kind) == h.Serial {
+	if u := report.Undone; u != nil && serialOf(u.Documents, h.document()) == h.Serial {
 		return []string{h.Name + ": went back by itself"}, nil
 	}
-	if serialOf(report.Documents, kind) < h.Serial {
+	if !h.InForce(r) {
 		// What could not be reached before is not waited for.
 		if h.excuses(silent, false) || h.excuses(needProblem("config-documents"), false) {
 			return nil, nil
@@ -79,6 +75,19 @@ func (s State) judge(now time.Time, h Host, r florete.ReceivedReport) (fails, wa
 		}
 	}
 	return fails, waits
+}
+
+// InForce reports whether what the host is to put in force is, by its report.
+func (h Host) InForce(r florete.ReceivedReport) bool {
+	report, err := r.Decode()
+	return err == nil && serialOf(report.Documents, h.document()) >= h.Serial
+}
+
+func (h Host) document() string {
+	if h.Wave == 0 {
+		return florete.DocPolicy
+	}
+	return florete.DocManifest
 }
 
 // excuses reports whether the host had the problem before, no less than now.

@@ -113,9 +113,9 @@ func (s *State) open(now time.Time) (opened bool) {
 	return opened
 }
 
-// Step is the rollout a moment later: hosts are those that are waited for, reports the last
-// one of each.
-func (s State) Step(now time.Time, hosts []Host, reports map[string]florete.ReceivedReport) State {
+// Step is the rollout a moment later: hosts are those that are waited for, report is the last
+// one of a host, zero where it never reported.
+func (s State) Step(now time.Time, hosts []Host, report func(host string) florete.ReceivedReport) State {
 	if s.Status != Active {
 		return s
 	}
@@ -129,7 +129,7 @@ func (s State) Step(now time.Time, hosts []Host, reports map[string]florete.Rece
 		case h.Wave > 0 && !s.Offers(h.Wave, h.Group):
 			closed = append(closed, h.Name)
 		default:
-			fails, waits := s.judge(now, h, reports[h.Name])
+			fails, waits := s.judge(now, h, report(h.Name))
 			failing, waiting = append(failing, fails...), append(waiting, waits...)
 		}
 	}

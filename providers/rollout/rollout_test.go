@@ -77,7 +77,7 @@ func (f *fleet) step() {
 	f.t.Helper()
 	before := f.state
 	opened := maps.Clone(before.Opened)
-	stepped := f.state.Step(f.now, f.hosts, f.reports)
+	stepped := f.state.Step(f.now, f.hosts, func(host string) florete.ReceivedReport { return f.reports[host] })
 	if !maps.Equal(opened, before.Opened) {
 		f.t.Fatal("a step changed the state that it began with")
 	}

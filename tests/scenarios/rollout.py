@@ -82,7 +82,7 @@ with subtest("nobody waited for a policy: what the service needs was granted bef
     raishan.wait_until_succeeds(f"grep '\"state\":\"fulfilled\"' {STATE}/needs/cert-service-news/state.json", timeout=60)
     log = raishan.succeed("journalctl --no-pager --unit=florete-activate.service")
     assert "policy-behind" not in log, log
-    rows = [json.loads(line) for line in drhorrible.succeed("flor-provider audit --json --kind cert").splitlines()]
+    rows = [json.loads(line) for line in drhorrible.succeed("flor-provider audit --json --kind policy").splitlines()]
     serials = [r["serial"] for r in rows if r.get("code") == "in-force"]
     assert serial - 1 in serials and serial in serials, serials
 

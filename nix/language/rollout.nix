@@ -44,9 +44,10 @@ of "how what is published reaches hosts; to all at once unless written" (
         }
       )
     );
+    # They look every ten seconds whether there is something to report.
     healthy =
       default "seconds that all hosts reached must be healthy before the next wave" 600
-        seconds;
+        (between 20 31536000 "seconds");
     within =
       default "seconds in which hosts must become so, else it goes back; more than `providers.config.interval`"
         3600

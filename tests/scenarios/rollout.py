@@ -74,7 +74,7 @@ with subtest("the canary has it first, then wave after wave, each once the one b
     for wave, following in zip(WAVES, WAVES[1:]):
         for host in following:
             gap = had.get(host.name, time.time()) - max(had[h.name] for h in wave)
-            assert gap >= 4, f"{host.name} {gap} s after the wave before: {had}"
+            assert gap >= 19, f"{host.name} {gap} s after the wave before: {had}"
     began = min(had.values())
     print(f"       canary, early, rest: {', '.join(f'{had.get(n, began) - began:.0f} s' for n in ('ursula', 'raishan', 'laptop'))}")
 
@@ -82,9 +82,8 @@ with subtest("nobody waited for a policy: what the service needs was granted bef
     raishan.wait_until_succeeds(f"grep '\"state\":\"fulfilled\"' {STATE}/needs/cert-service-news/state.json", timeout=60)
     log = raishan.succeed("journalctl --no-pager --unit=florete-activate.service")
     assert "policy-behind" not in log, log
-    rows = [json.loads(line) for line in drhorrible.succeed("flor-provider audit --json --kind policy").splitlines()]
-    serials = [r["serial"] for r in rows if r.get("code") == "in-force"]
-    assert serial - 1 in serials and serial in serials, serials
+    in_force = lambda: {json.loads(line)["serial"] for line in drhorrible.succeed("flor-provider audit --json --kind policy").splitlines()}
+    wait_until(lambda: {serial - 1, serial} <= in_force(), lambda: f"the policy for the time of the rollout was in force, then the version's: {in_force()}")
 
 with subtest("a version that breaks the canary goes back by itself, and no other host ever had it"):
     good = versions()[0]
@@ -100,21 +99,18 @@ with subtest("a version that breaks the canary goes back by itself, and no other
         assert f"serial={serial} " not in host.succeed("journalctl --no-pager --unit=florete-activate.service"), host.name
 
 with subtest("paused, nothing goes on until it is resumed"):
+    good = versions()[0]
     serial = offer("waves-paused")
     wait_until(lambda: envelope(ursula) == serial, lambda: "the canary has it")
     out = florctl("rollout pause")
     assert "paused, wave 1 of 3: by node/mgmt01" in out, out
-    time.sleep(15)  # three times what healthy is
+    time.sleep(40)  # twice what healthy is
     assert envelope(raishan) != serial and status()["wave"] == 1, status()
     assert florctl("rollout resume").endswith("exit 0\n")
-    until(serial, "the rollout is done", "done", "stopped")
-    assert status()["status"] == "done", status()
+    wait_until(lambda: envelope(raishan) == serial, lambda: f"the next wave has it: {status()}")
 
 with subtest("aborted, hosts have the former documents again"):
-    good = versions()[0]
-    serial = offer("waves-aborted")
-    wait_until(lambda: envelope(ursula) == serial, lambda: "the canary has it")
-    assert "aborted" in florctl("rollout abort")
+    assert "aborted, wave 2 of 3" in florctl("rollout abort")
     assert versions()[0]["content"] == good["content"]
     wait_until(lambda: all(envelope(m) == serial + 1 for m in machines), lambda: "all have what was before")
 
@@ -131,5 +127,5 @@ with subtest("to all at once, whatever the window: the operator's word"):
 
 with subtest("in the window the host is offered it"):
     serial = offer("waves-open")
-    until(serial, "the rollout is done", "done", "stopped")
-    assert status()["status"] == "done", status()
+    wait_until(lambda: envelope(raishan) == serial, lambda: f"raishan has it: {status()}")
+    assert envelope(laptop) != serial and status()["status"] == "active", status()

@@ -64,7 +64,7 @@ What the flake has is published with the next commit, so revert there too.`,
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", p.topology.Name, err)
 		}
-		return p.publish(cmd, importing{back: serial}, tree)
+		return p.publish(cmd, importing{back: serial, atOnce: p.rolledOut(inForce) || p.rolledOut(documents)}, tree)
 	}
 	return cmd
 }

@@ -35,6 +35,10 @@ func (p published) former(ctx context.Context, next map[string][]florete.Documen
 	if err != nil {
 		return nil, err
 	}
+	// Hosts that go back verify whatever comes after by these.
+	if err := publish.RejectUnpinned(back, key.ToPublicKey()); err != nil {
+		return nil, err
+	}
 	bridge, err := publish.Bridge(next, back, serial-1)
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func (o overSSH) Export(ctx context.Context, serial int64, w io.Writer) error {
 func (o overSSH) Import(ctx context.Context, r io.Reader, how importing) (string, error) {
 	var out strings.Builder
 	args := []string{"import"}
-	if how.atOnce || how.back != 0 {
+	if how.atOnce {
 		args = append(args, "--at-once")
 	}
 	err := o.run(ctx, r, &out, args...)

@@ -24,7 +24,7 @@ let
             { tags = [ "early" ]; }
             { rest = true; }
           ];
-          healthy = 5;
+          healthy = 20;
           within = 60;
         }
         // more.rollout or { };
@@ -67,7 +67,6 @@ in
   (waves { name = "-news"; } { } news)
   (waves { name = "-broken"; } broken news)
   (waves { name = "-paused"; } { } { })
-  (waves { name = "-aborted"; } { } news)
   (waves (window "-closed" [ day ]) { } news)
   (waves (window "-open" days) { } { })
 ]

@@ -15,6 +15,7 @@ import (
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
+	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -308,4 +309,18 @@ func TestRolloutKilled(t *testing.T) {
 		s.set(end(rollout.Stopped))
 		s.wantOffered("21 21 21")
 	}
+}
+
+// An import that a rollout has ended under changes nothing: what it followed is no longer
+// served.
+func TestRolloutEndsDuringImport(t *testing.T) {
+	s := begun(t)
+	_, err := s.offer(archive.Terms{AtOnce: true, Record: func(archive.Version, archive.Version, archive.Rollout) ([]store.Op, error) {
+		s.set(end(rollout.Aborted))
+		return nil, nil
+	}}, s.planned(30, "other", waves))
+	if !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "or a rollout ended meanwhile: import again") {
+		t.Error(err)
+	}
+	s.wantOffered("21 21 21")
 }

@@ -187,13 +187,7 @@ func (a Archive) offer(ctx context.Context, r Rollout, newest Version, host stri
 	if err != nil || len(bridge) == 0 {
 		return entries, err
 	}
-	entries = slices.Clone(entries)
-	for i, e := range entries {
-		if isPolicy(e) {
-			entries[i] = bridge[0]
-		}
-	}
-	return entries, nil
+	return append(slices.DeleteFunc(slices.Clone(entries), isPolicy), bridge[0]), nil
 }
 
 // version is one that is kept.

@@ -13,16 +13,25 @@ import (
 
 // Bridge are the policies that provider hosts have while a version is rolled out: the next
 // ones, with the grants of the former ones beside. For a need that both grant, and for a node
-// that both name, the next one counts. Hosts whose policies grant the same, or that do not
-// receive documents over the network, have none.
+// that both name, the next one counts. Hosts whose policies are the same, that are new, or
+// that do not receive documents over the network, have none.
 func Bridge(next, former map[string][]florete.Document, serial int64) (map[string][]florete.Document, error) {
 	all := map[string][]florete.Document{}
 	for _, host := range slices.Sorted(maps.Keys(next)) {
 		is, was := policyOf(next[host]), policyOf(former[host])
-		if is == nil || was == nil || is.Envelope.Digest == was.Envelope.Digest || !receives(next[host]) {
+		var d florete.Document
+		var err error
+		switch {
+		case is == nil || former[host] == nil || !receives(next[host]):
 			continue
+		case was == nil: // it begins to provide
+			envelope, body, _ := is.Bytes()
+			d, err = edit(envelope, body, map[string]any{"serial": serial})
+		case is.Envelope.Digest == was.Envelope.Digest:
+			continue
+		default:
+			d, err = union(*is, *was, serial)
 		}
-		d, err := union(*is, *was, serial)
 		if err != nil {
 			return nil, fmt.Errorf("policy of %s for the time of the rollout: %w", host, err)
 		}

@@ -51,13 +51,18 @@ func TestBridge(t *testing.T) {
 		"new":    provider("new", 20, both, "a cert-node cert 1"),
 		"closed": {kit.Document(20, manifest("closed")), provider("closed", 20, both)[1]},
 	}
+	next["begins"] = provider("begins", 20, both, "a cert-node cert 1")
+	former["begins"] = provider("begins", 10, both)[:1]
 	former["closed"] = provider("closed", 10, both, "a cert-node cert 1")
 	got, err := publish.Bridge(next, former, 19)
-	if err != nil || len(got) != 1 || len(got["p"]) != 1 {
+	if err != nil || len(got) != 2 || len(got["p"]) != 1 || len(got["begins"]) != 1 {
 		t.Fatalf("%v, %v", got, err)
 	}
 	if d := got["p"][0].Envelope; d.Serial != 19 || d.Kind != florete.DocPolicy || d.Host != "p" {
 		t.Errorf("%+v", d)
+	}
+	if d := got["begins"][0]; d.Envelope.Serial != 19 || d.Envelope.Digest != next["begins"][1].Envelope.Digest {
+		t.Errorf("%+v", d.Envelope)
 	}
 	p := got["p"][0].Policy()
 	var grants, devices []string

@@ -71,7 +71,7 @@ with subtest("the canary has it first, then wave after wave, each once the one b
     had = until(serial, "the rollout is done", "done", "stopped")
     assert status()["status"] == "done", status()
     wait_until(lambda: all(envelope(m) == serial for m in machines), lambda: "all have it")
-    for wave, following in zip(WAVES, WAVES[1:]):
+    for wave, following in zip(WAVES[:-1], WAVES[1:], strict=True):
         for host in following:
             gap = had.get(host.name, time.time()) - max(had[h.name] for h in wave)
             assert gap >= 19, f"{host.name} {gap} s after the wave before: {had}"

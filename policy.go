@@ -18,6 +18,7 @@ type Policy struct {
 	Grants      []Grant                    `json:"grants"`              // sorted by caller, need
 	Operators   Operators                  `json:"operators,omitempty"` // of ControlService
 	Cache       Operators                  `json:"cache,omitempty"`     // of CacheService
+	Rollout     *Rollout                   `json:"rollout,omitempty"`   // of what it publishes; nil for to all at once
 }
 
 // Operators are who may call a reserved service of the host, sorted by ID.

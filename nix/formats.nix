@@ -42,6 +42,12 @@ let
   };
   port = between 1 65535 "a port";
   seconds = between 1 315360000 "seconds";
+  timeOfDay = scalar {
+    want = "a time of day, 00:00 to 23:59";
+    hint = "write for example \"02:30\"";
+    invalid = wrong.string;
+    ok = matches "([01][0-9]|2[0-3]):[0-5][0-9]";
+  };
 
   instance = scalar {
     want = "a short name: a lower-case letter, then letters, digits and hyphens, 14 characters at most";
@@ -209,6 +215,7 @@ in
     string
     strings
     tags
+    timeOfDay
     tlsName
     trustDomain
     unit

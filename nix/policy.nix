@@ -5,6 +5,7 @@
   topology,
   access,
   needs,
+  rollout,
 }:
 let
   inherit (builtins)
@@ -104,5 +105,6 @@ in
       grants = grants.${name} or [ ];
     }
     // optionalAttrs (serves host control) { inherit (operatorsOf) operators; }
-    // optionalAttrs (serves host cache) { inherit (operatorsOf) cache; };
+    // optionalAttrs (serves host cache) { inherit (operatorsOf) cache; }
+    // optionalAttrs (rollout != null && elem "config" host.kinds) { inherit rollout; };
 }

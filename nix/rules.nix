@@ -58,6 +58,8 @@ severity "error" {
   FL062 = "several providers of a kind that needs one store";
   FL063 = "secret that rotates although several hosts have it";
   FL065 = "transports that exclude each other";
+  FL068 = "rollout that no single provider decides on";
+  FL069 = "waves that do not lead to every host";
 }
 // severity "warning" {
   FL040 = "user without roles";

@@ -4,7 +4,7 @@
   kinds,
   lib,
   ...
-}:
+}@arguments:
 let
   inherit (builtins)
     attrNames
@@ -100,6 +100,7 @@ in
 providers
 ++ trust
 ++ hostGroups
+++ import ./rollout.nix arguments
 ++ names "roles" "role" clean.roles {
   node = "{ services = [ ]; }";
   operator = "{ serviceGroups = [ \"control-plane\" \"control-plane-write\" ]; }";

@@ -27,6 +27,7 @@ type cluster struct {
 	Roles         map[string]*role    `json:"roles,omitempty"`
 	ServiceGroups map[string][]string `json:"serviceGroups,omitempty"`
 	Providers     map[string]provider `json:"providers"`
+	Rollout       *rollout            `json:"rollout,omitempty"`
 }
 
 type host struct {
@@ -193,18 +194,8 @@ func (g generator) cluster() *cluster {
 		}
 	}
 	c.cache()
+	c.rolls()
 	return c
-}
-
-// cache has every host, or who operates, reach the binary cache of some clusters.
-func (c *cluster) cache() {
-	which := len(c.Hosts) + len(c.Services)
-	if which%3 != 0 {
-		return
-	}
-	c.ServiceGroups[florete.CacheGroup], c.ServiceGroups[florete.CacheGroup+"-write"] = []string{}, []string{}
-	leads := c.Roles[[]string{"node", "operator"}[which%2]]
-	leads.ServiceGroups = append(leads.ServiceGroups, florete.CacheGroup)
 }
 
 // limits are one or several.
@@ -477,8 +468,8 @@ func (g generator) write(out *strings.Builder, v any, place string) {
 		}
 		out.WriteString("}")
 	case []any:
-		// Roots, keys, providers and callers are in an order that someone chose.
-		chosen := strings.HasPrefix(place, ".trust.") || strings.HasPrefix(place, ".providers.") || strings.Contains(place, ".callers.")
+		// Roots, keys, providers, waves and callers are in an order that someone chose.
+		chosen := slices.ContainsFunc([]string{".trust.", ".providers.", ".rollout."}, func(p string) bool { return strings.HasPrefix(place, p) }) || strings.Contains(place, ".callers.")
 		order := g.Perm(len(v))
 		if chosen {
 			slices.Sort(order)

@@ -56,6 +56,7 @@ var rules = withSettings(map[string]rule{
 	"policy.operators[].access": {grants: operator},
 	"policy.cache[].id":         {why: "part of what they may do"},
 	"policy.cache[].access":     {grants: cacheAccess},
+	"policy.rollout":            {why: "when hosts are offered what is published anyway"},
 
 	"manifest.needs[].id":   {why: "part of what is read"},
 	"manifest.needs[].kind": {why: "part of the request"},

@@ -5,7 +5,8 @@
 //	Device-Proof: LS0tLS1CRUdJTiBTU0gg…
 //	→ {"documents":[{"envelope":"…","body":"…","signature":"…"}, …]}
 //
-// They are those of the newest version in the archive, which flor-provider import fills.
+// They are those of the newest version in the archive that the node is offered: during a
+// rollout those of the former one, until its wave comes. florctl publish fills the archive.
 // The host verifies their signatures: a provider can withhold documents, not forge them.
 package config
 
@@ -18,6 +19,7 @@ import (
 	"sync"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/cache"
@@ -56,21 +58,24 @@ func (s *Settings) Kind(p server.Process) server.Kind {
 	}, cache.Config{
 		Socket: cmp.Or(s.Cache, filepath.Join(run, "cache.sock")), Forwarder: forwarder,
 		Dir: cmp.Or(s.CacheDir, filepath.Join(p.Dir, "cache")), Policies: p.Policies, Archive: a, Audit: p.Audit, Logger: p.Logger,
-	}}
+	}, &advance.Runner{Archive: a, Kind: Name, Logger: p.Logger}}
 }
 
-// operated is a Provider that operators reach, and whose binary cache hosts do.
+// operated is a Provider that operators reach, and whose binary cache hosts do, with its
+// rollouts.
 type operated struct {
 	Provider
 	control control.Config
 	cache   cache.Config
+	rollout *advance.Runner
 }
 
-// Run serves operators and the cache.
+// Run serves operators and the cache, and steps the rollout at work.
 func (o operated) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var all sync.WaitGroup
 	all.Go(func() { cache.Run(ctx, o.cache) })
+	all.Go(func() { o.rollout.Run(ctx) })
 	control.Run(ctx, o.control)
 	all.Wait()
 	return nil

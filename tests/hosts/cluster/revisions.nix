@@ -1,4 +1,5 @@
-# Each revision is the cluster with one thing changed, and newer than those before.
+# Each revision is the cluster with one thing changed, and newer than those before: a rollout
+# has the serials beside its own.
 # facts: addresses and SSH host keys by host, nextHostKey, keys that sign documents.
 # roots, nextRoots: what hosts trust, and what takes its place.
 {
@@ -225,7 +226,8 @@ let
     }
   ]
   ++ import ./operators.nix base polled closed
-  ++ import ./undone.nix base news;
+  ++ import ./undone.nix base news
+  ++ import ./rollouts.nix serial base polled news;
   numbered = builtins.genList (i: builtins.elemAt revisions i // { inherit i; }) (
     builtins.length revisions
   );
@@ -238,7 +240,7 @@ builtins.listToAttrs (
       // r.change
       // {
         inherit self;
-        serial = serial + r.i;
+        serial = serial + 3 * r.i;
       }
     );
   }) numbered

@@ -69,24 +69,7 @@ unless a commit was printed; 2 (--confirm-when-healthy) it went back.`,
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	cmd.MarkFlagsMutuallyExclusive("confirm", "confirm-when-healthy")
 	cmd.MarkFlagsMutuallyExclusive("confirm", "dry-run")
-	cmd.AddCommand(newRollbackCmd(m))
-	return cmd
-}
-
-func newRollbackCmd(m *instance) *cobra.Command {
-	var state florete.Layout
-	cmd := &cobra.Command{
-		Use:   "rollback",
-		Short: "Go back from what flor sync put in force, at its deadline",
-		Long: `Wait for the deadline of the pending commit, go back from it unless it is confirmed, and
-end. It is what florete-rollback.service runs, which is there before anything changes.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			syscall.Umask(0o022)
-			return commit.Supervise(cmd.Context(), state, notifyReady)
-		},
-	}
-	m.state(cmd, &state)
+	cmd.AddCommand(newArmCmd(m), newRollbackCmd(m))
 	return cmd
 }
 

@@ -27,7 +27,8 @@ func StartTransient(ctx context.Context, unit, description string, command []str
 	}
 	done := make(chan string, 1)
 	_, err = conn.StartTransientUnitContext(ctx, unit, "fail", []dbus.Property{
-		dbus.PropDescription(description), dbus.PropType("notify"), dbus.PropExecStart(command, true),
+		dbus.PropDescription(description), dbus.PropType("notify"),
+		dbus.PropExecStart(command, false), // systemd ignores failures where it is true
 		property("Restart", "on-failure"), property("RestartUSec", uint64(1_000_000)), property("StartLimitIntervalUSec", uint64(0)),
 		property("OOMScoreAdjust", int32(-900)), property("CollectMode", "inactive-or-failed"),
 	}, done)

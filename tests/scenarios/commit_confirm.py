@@ -80,7 +80,7 @@ bring_up("base")
 first = documents()
 system("first", "base")
 system("cut", "without-wiki", network="down")
-system("next", "without-wiki", timeout=40)
+system("next", "without-wiki", timeout=20)
 ursula.succeed(
     f"mkdir -p {PROFILES} /boot; ln -s /nix/store/first {PROFILES}/system-1-link; ln -s system-1-link {PROFILES}/system; echo /nix/store/first > /boot/default",
     "ln -s /nix/store/first /run/current-system",

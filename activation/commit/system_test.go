@@ -167,6 +167,22 @@ func TestSystemNotArmed(t *testing.T) {
 	}
 }
 
+// Of a host that has no documents yet nothing is null, which providers refuse in reports.
+func TestSystemOfNewHost(t *testing.T) {
+	n := newNixOS(t)
+	n.State = florete.Layout(t.TempDir())
+	_, err := n.arm("second", "switch")
+	n.must(err)
+	b, err := os.ReadFile(n.State.CommitFile())
+	n.must(err)
+	if strings.Contains(string(b), "null") {
+		t.Errorf("%s", b)
+	}
+	n.run("second")
+	n.goesBack()
+	n.wantSystem("first", "first", "first switch 1\n")
+}
+
 // The documents that were in force are again, though the closure that came back is older.
 func TestSystemGoesBackToDocuments(t *testing.T) {
 	n := newNixOS(t)

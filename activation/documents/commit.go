@@ -57,6 +57,7 @@ func BeginSystem(l florete.Layout, c florete.Commit, dir string, step func(strin
 		return nil, err
 	}
 	c.System.Closure = s.record.Closure
+	c.Before, c.Documents = []florete.ReportedDocument{}, []florete.ReportedDocument{} // providers refuse null
 	held, err := s.held()
 	if err == nil {
 		c.Before, c.Generation = held.reported(), held.Generation

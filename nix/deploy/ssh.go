@@ -84,8 +84,7 @@ func (r *remote) run(ctx context.Context, in io.Reader, line string) ([]byte, er
 	var out, problem bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &problem
 	if err := cmd.Run(); err != nil {
-		program, _, _ := strings.Cut(line, " ")
-		return out.Bytes(), fmt.Errorf("ssh root@%s %s: %w: %s", r.name, filepath.Base(program), err, strings.TrimSpace(problem.String()))
+		return out.Bytes(), fmt.Errorf("ssh root@%s: %w: %s", r.name, err, strings.TrimSpace(problem.String()))
 	}
 	return out.Bytes(), nil
 }

@@ -83,7 +83,7 @@ with subtest("the network is lost in between: the host goes back all by itself")
     ursula.block()
     wait_until(lambda: version(ursula) == good and ursula.execute(f"test -e {STATE}/commit.json")[0] == 1, lambda: f"ursula has gone back: {version(ursula)}", 90)
     ursula.unblock()
-    wait_until(lambda: "exit" in operator.succeed("cat ~/out"), lambda: operator.succeed("cat ~/out"), 120)
+    wait_until(lambda: "\nexit " in operator.succeed("cat ~/out"), lambda: operator.succeed("cat ~/out"), 120)
     out = operator.succeed("cat ~/out")
     show(out)
     assert out.endswith("exit 1\n"), out

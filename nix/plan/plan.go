@@ -28,7 +28,7 @@ type Plan struct {
 	Closed    []Right `json:"closed"` // sorted
 	Placement []Move  `json:"placement"`
 	Stays     []Stay  `json:"stays,omitempty"` // what does not move, though its host is drained
-	Hosts     []Host  `json:"hosts"` // those that change, by name
+	Hosts     []Host  `json:"hosts"`           // those that change, by name
 	Unchanged int     `json:"unchanged"`
 }
 

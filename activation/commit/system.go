@@ -18,8 +18,8 @@ import (
 
 // Where a host has its NixOS system, and its bundles below a directory of the instance.
 const (
-	nixosProfile = "/nix/var/nix/profiles/system"
-	nixosCurrent = "/run/current-system"
+	NixOSProfile = "/nix/var/nix/profiles/system"
+	NixOSCurrent = "/run/current-system"
 	bundles      = "/usr/local/lib"
 )
 
@@ -83,7 +83,7 @@ func (n Installation) nixos(to string) (*florete.System, error) {
 	if n.Action != "switch" && n.Action != "test" {
 		return nil, nil // in force at the next boot, if at all
 	}
-	s := florete.System{Link: n.root + nixosCurrent, To: to}
+	s := florete.System{Link: n.root + NixOSCurrent, To: to}
 	if s.Before = s.InForce(); s.Before == "" {
 		return nil, fmt.Errorf("%s: no system to go back to: switch without services.%s.commitConfirm", s.Link, n.Instance)
 	}
@@ -97,7 +97,7 @@ func (n Installation) nixos(to string) (*florete.System, error) {
 	if n.Action == "test" {
 		return &s, nil
 	}
-	s.Profile = n.root + nixosProfile
+	s.Profile = n.root + NixOSProfile
 	var err error
 	s.Generation, err = generation(s.Profile, s.Before)
 	return &s, err

@@ -38,10 +38,10 @@ func newNixOS(t *testing.T) *nixos {
 		n.must(os.MkdirAll(filepath.Join(at, "bin"), 0o755))
 		n.must(os.WriteFile(switcher(at), fmt.Appendf(nil, switcherScript, n.root), 0o755))
 		if name != "third" {
-			n.must(os.Symlink(at, n.root+fmt.Sprintf("%s-%d-link", nixosProfile, i+9)))
+			n.must(os.Symlink(at, n.root+fmt.Sprintf("%s-%d-link", NixOSProfile, i+9)))
 		}
 	}
-	n.must(os.Symlink("system-10-link", n.root+nixosProfile))
+	n.must(os.Symlink("system-10-link", n.root+NixOSProfile))
 	n.run("first")
 	return n
 }
@@ -57,8 +57,8 @@ func (n *nixos) system(name string) string { return filepath.Join(n.root, "nix/s
 
 func (n *nixos) run(name string) {
 	n.Helper()
-	os.Remove(n.root + nixosCurrent)
-	n.must(os.Symlink(n.system(name), n.root+nixosCurrent))
+	os.Remove(n.root + NixOSCurrent)
+	n.must(os.Symlink(n.system(name), n.root+NixOSCurrent))
 }
 
 func (n *nixos) arm(name, action string) (*florete.Commit, error) {
@@ -79,7 +79,7 @@ func (n *nixos) goesBack() {
 
 func (n *nixos) wantSystem(current, profile, called string) {
 	n.Helper()
-	for link, want := range map[string]string{nixosCurrent: n.system(current), nixosProfile: n.system(profile)} {
+	for link, want := range map[string]string{NixOSCurrent: n.system(current), NixOSProfile: n.system(profile)} {
 		if got, _ := filepath.EvalSymlinks(n.root + link); got != want {
 			n.Errorf("%s leads to %s, want %s", link, got, want)
 		}

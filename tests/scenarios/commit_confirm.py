@@ -46,7 +46,7 @@ def switch(name, action="switch"):
 def hold(step):
     """Begins a switch that stands still at a step, and loses power there."""
     ursula.succeed(f"echo {step} > /run/hold")
-    ursula.succeed(f"systemd-run --quiet --collect --unit=nixos-rebuild /nix/store/next/bin/switch-to-configuration switch")
+    ursula.succeed("systemd-run --quiet --collect --unit=nixos-rebuild /nix/store/next/bin/switch-to-configuration switch")
     ursula.wait_for_file("/run/held")
     ursula.crash()
 
@@ -152,3 +152,32 @@ with subtest("what is good is confirmed over a new connection, and stays"):
     ursula.reboot()
     ursula.wait_for_unit("florete-activate.service")
     assert current() == profile() == "next" and documents() > first
+
+# Of Nix, what flor sync calls: a cache from which a system comes, and a profile.
+REALISE = """#!/bin/sh
+[ "$1" = --realise ] && [ -e "/srv/cache$2" ] && cp -R "/srv/cache$2" "$2"
+"""
+SET = """#!/bin/sh
+[ "$1 $3" = "--profile --set" ] || exit 1
+n=$(($(ls "${2%/*}" | grep -c link) + 1))
+ln -s "$4" "$2-$n-link"
+ln -sfn "system-$n-link" "$2"
+"""
+
+with subtest("flor sync switches to the system that its documents name, and goes back unless that is confirmed"):
+    at = f"/nix/store/{'0' * 32}-ursula"
+    prepared = operator.florete.removeprefix("path:").removesuffix("/florete")
+    text = operator.succeed(f"florctl publish git+file://{prepared}/cluster --cluster polled --key {prepared}/operator/signing.key --closure ursula={at} --out - 2>/dev/null")
+    drhorrible.succeed(f"flor-provider import <<'END'\n{text}END")
+    system(at.removeprefix("/nix/store/"), "polled", network="down", timeout=600)
+    ursula.succeed(f"mkdir -p /srv/cache/nix/store; mv {at} /srv/cache{at}")
+    code, out = ursula.execute("flor sync --system --commit-timeout 12s 2>&1")
+    assert code != 0 and "nix-store" in out and commit() is None and current() == "next", out
+    for name, script in [("nix-store", REALISE), ("nix-env", SET)]:
+        ursula.succeed(f"cat > /usr/bin/{name} <<'END'\n{script}END", f"chmod +x /usr/bin/{name}")
+    out = ursula.succeed("flor sync --system --dry-run")
+    assert f"/nix/store/next would be replaced by {at}" in out and current() == "next", out
+    out = ursula.succeed("flor sync --system --commit-timeout 12s 2>&1")
+    assert f"/nix/store/{current()}" == f"/nix/store/{profile()}" == at and f"flor sync --confirm {commit()['id']}" in out, out
+    wait_until(lambda: commit() is None and current() == profile() == "next", lambda: f"ursula has gone back: {current()}, {profile()}", 60)
+    raishan.wait_until_succeeds("ping -c 1 -W 1 10.77.0.3")

@@ -26,6 +26,7 @@ type syncer struct {
 	confirm string
 	dryRun  bool
 	healthy bool
+	system  bool
 	json    bool
 	out     io.Writer
 }
@@ -68,7 +69,10 @@ unless a commit was printed; 2 (--confirm-when-healthy) it went back.`,
 	f.BoolVar(&s.dryRun, "dry-run", false, "print what would change, and change nothing")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	cmd.MarkFlagsMutuallyExclusive("confirm", "confirm-when-healthy")
+	f.BoolVar(&s.system, "system", false, "switch to the NixOS system that the newest documents name, and back unless that is confirmed")
 	cmd.MarkFlagsMutuallyExclusive("confirm", "dry-run")
+	cmd.MarkFlagsMutuallyExclusive("system", "confirm")
+	cmd.MarkFlagsMutuallyExclusive("system", "confirm-when-healthy")
 	cmd.AddCommand(newArmCmd(m), newRollbackCmd(m))
 	return cmd
 }
@@ -77,6 +81,9 @@ func (s *syncer) run(ctx context.Context) error {
 	change, err := s.Fetch(ctx)
 	if err != nil {
 		return err
+	}
+	if s.system {
+		return s.switchSystem(ctx, change)
 	}
 	result := synced{Provider: change.Provider}
 	if result.Changes, err = changes(change); err != nil {

@@ -85,6 +85,7 @@ in
     ;
   inherit (units)
     accounts
+    arm
     current
     etc
     render

@@ -3,6 +3,7 @@ let
   inherit (builtins)
     all
     elem
+    isBool
     isInt
     isString
     stringLength
@@ -34,6 +35,12 @@ let
     ok = isString;
   };
   strings = listOf string;
+  flag = scalar {
+    want = "true or false";
+    hint = "write true, or take it out";
+    ok = isBool;
+    zero = false;
+  };
   name = scalar {
     want = "a name";
     hint = "write one, in double quotes";
@@ -203,6 +210,7 @@ in
     bind
     caller
     clusterName
+    flag
     groupPath
     issuer
     loopback

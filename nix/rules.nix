@@ -75,4 +75,6 @@ severity "error" {
   FL056 = "root certificate that ends soon";
   FL058 = "provider on a device";
   FL061 = "network with one host";
+  FL070 = "what stays on a host to be drained";
+  FL071 = "cordon that moves services";
 }

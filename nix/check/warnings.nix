@@ -37,6 +37,7 @@ let
   ofKinds = map (k: k.warnings.service) (filter (k: k ? warnings) kinds);
   invert = import ../invert.nix;
   names = import ../names.nix;
+  cordon = import ./cordon.nix arguments;
   template = import ./template.nix arguments;
 
   # What is on another host is that host's to publish: forwarders encrypt, an upstream does not.
@@ -207,7 +208,7 @@ let
 in
 {
   top = hostGroups ++ devices ++ template.top;
-  hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ template.host n h) clean.hosts;
+  hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ cordon.host n h ++ template.host n h) clean.hosts;
   roles = mapAttrs hidden clean.roles;
   services = mapAttrs (
     n: s: upstream n s ++ reachable n s ++ concatMap (k: k n s) ofKinds

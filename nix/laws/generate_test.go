@@ -43,6 +43,9 @@ type host struct {
 	Deploy     string            `json:"deploy,omitempty"`
 	Instance   string            `json:"instance,omitempty"`
 	Transport  string            `json:"transport,omitempty"`
+	Cordon     bool              `json:"cordon,omitempty"`
+	Keeps      []string          `json:"keeps,omitempty"`
+	Drain      bool              `json:"drain,omitempty"`
 }
 
 // group is what a host has, and what a group of hosts gives it.
@@ -134,9 +137,10 @@ func (g generator) cluster() *cluster {
 	for i, name := range hosts {
 		c.Hosts[name] = g.host(c, i, users, roles)
 	}
+	g.close(c, hosts, services)
 	for i, name := range services {
 		c.Services[name] = g.service(i, hosts, roles)
-		g.place(c, c.Services[name])
+		g.place(c, name)
 	}
 	// What roles and groups hold; a role reaches at least one service that is published.
 	published := slices.DeleteFunc(slices.Clone(services), func(s string) bool { return c.Services[s].Visibility == "host" })

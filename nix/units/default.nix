@@ -87,7 +87,7 @@ in
       // hostsFile { inherit bin; }
       // guard { inherit bin; }
       // host { inherit manifest bin; }
-      // rollback { inherit bin; }
+      // rollback.units { inherit bin; }
       // optionalAttrs (policy != null) (
         provider.units {
           inherit policy bin credentials;
@@ -107,6 +107,9 @@ in
       };
     }
     // optionalAttrs (policy != null) (provider.accounts policy);
+
+  # Before a switch to a NixOS system, which then goes back unless it is confirmed.
+  inherit (rollback) arm;
 
   # What QUIC asks the kernel to buffer, in bytes; the kernel's own is 208 KiB.
   inherit sysctl;

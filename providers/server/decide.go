@@ -68,6 +68,10 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 	return nil, api.Errorf(api.Transient, api.CodeBusy, "the state changed %d times while this was decided: request again", retries).After(time.Second)
 }
 
+// storeRetry is when a host requests again what the store did not answer: it elects another
+// leader in less.
+const storeRetry = 5 * time.Second
+
 // internalError logs what went wrong here; the caller learns only that it did.
 func (a *request) internalError(ctx context.Context, err error) error {
 	level := slog.LevelError
@@ -75,6 +79,9 @@ func (a *request) internalError(ctx context.Context, err error) error {
 		level = slog.LevelInfo
 	}
 	a.Logger.Log(ctx, level, "cannot answer", "error", err, "caller", a.row.Caller, "kind", a.row.Kind, "need", a.row.Need)
+	if errors.Is(err, store.ErrUnavailable) {
+		return api.Errorf(api.Transient, api.CodeStore, "the provider's store does not answer: a majority of its members is not reached from here").After(storeRetry)
+	}
 	return api.Errorf(api.Transient, api.CodeInternal, "the provider failed: its log has the reason")
 }
 

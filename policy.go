@@ -18,6 +18,15 @@ type Policy struct {
 	Grants      []Grant                    `json:"grants"`              // sorted by caller, need
 	Operators   Operators                  `json:"operators,omitempty"` // of ControlService
 	Cache       Operators                  `json:"cache,omitempty"`     // of CacheService
+	Store       *SharedStore               `json:"store,omitempty"`     // nil where each process has a store of its own
+}
+
+// SharedStore is the store that the provider hosts of a cluster share.
+type SharedStore struct {
+	Kind        string              `json:"kind"`        // etcd
+	Endpoints   []string            `json:"endpoints"`   // URLs of its members, those of this host first
+	Replicas    map[string][]Device `json:"replicas"`    // of each kind that this host runs: the nodes that run it, sorted by ID
+	KeyLifetime int64               `json:"keyLifetime"` // of the sealing keys, in seconds; 0 where only an operator rotates them
 }
 
 // Operators are who may call a reserved service of the host, sorted by ID.

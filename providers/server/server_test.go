@@ -18,9 +18,9 @@ import (
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
 )
 

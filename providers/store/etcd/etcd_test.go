@@ -1,18 +1,55 @@
 package etcd_test
 
 import (
+	"crypto/tls"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/etcd"
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/providers/store/storetest"
+	"github.com/florete/florete/tests/kit"
 )
 
 func TestConformance(t *testing.T) {
 	c := etcdtest.Start(t, 3)
 	storetest.Run(t, func(t *testing.T) store.Store { return c.Open(t) })
+}
+
+// TestCertificates: members and clients know each other by certificates of the operator; a
+// client is no member, and who has no certificate of theirs gets nothing.
+func TestCertificates(t *testing.T) {
+	c := etcdtest.StartTLS(t, 3)
+	if _, err := c.Open(t).Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("a", nil)}}); err != nil {
+		t.Fatal(err)
+	}
+	other := kit.NewCA()
+	for name, config := range map[string]*tls.Config{
+		"nothing": {InsecureSkipVerify: true},
+		"another": {InsecureSkipVerify: true, Certificates: []tls.Certificate{*other.Issue(kit.ID("node/forge"), time.Hour)}},
+	} {
+		s, err := etcd.Open(etcd.Config{Endpoints: c.Endpoints(), TLS: config, Tree: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if _, err := s.Get(t.Context(), "a"); err == nil || errors.Is(err, store.ErrNotFound) {
+			t.Errorf("with %s: got %v, want no answer", name, err)
+		}
+	}
+	dir := c.Certificates("forge")
+	pair, err := tls.LoadX509KeyPair(dir+"/client.crt", dir+"/client.key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
+	if r, err := client.Get(c.Members[0].Peer + "/members"); err == nil {
+		t.Errorf("a client is answered as a member: %s", r.Status)
+	}
 }
 
 // A client whose session has ended, as of one that slept for long, begins another.

@@ -4,7 +4,11 @@ package etcdtest
 
 import (
 	"context"
+	"crypto"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,7 +22,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/store/etcd"
+	"github.com/florete/florete/tests/kit"
 )
 
 // Command is the command line of etcd, its server. FLORETE_ETCD names one that is not in PATH.
@@ -37,6 +43,8 @@ func Command(t testing.TB) []string {
 // Cluster is one of etcd.
 type Cluster struct {
 	Members []*Member
+	ca      *ca.Authority // of its certificates; nil without TLS
+	dir     string        // with those of a client
 	t       testing.TB
 }
 
@@ -45,6 +53,7 @@ type Member struct {
 	Name, Client, Peer, Dir string
 
 	args []string
+	tls  *tls.Config
 	cmd  *exec.Cmd
 	log  string
 	t    testing.TB
@@ -53,11 +62,84 @@ type Member struct {
 // Start starts a cluster of n members, and waits until it has a leader.
 func Start(t testing.TB, n int) *Cluster {
 	t.Helper()
+	return start(&Cluster{t: t}, n, "http://")
+}
+
+// StartTLS starts one whose members and clients have certificates of an operator.
+func StartTLS(t testing.TB, n int) *Cluster {
+	t.Helper()
+	Command(t)
+	a, err := ca.NewStore(kit.Domain, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{t: t, ca: a}
+	c.dir = c.Certificates("tests")
+	return start(c, n, "https://")
+}
+
+// Certificates is a directory with what a host calls the members with.
+func (c *Cluster) Certificates(host string) string {
+	c.t.Helper()
+	dir := c.t.TempDir()
+	c.pair(dir, "client", func(k crypto.PublicKey) (*x509.Certificate, error) {
+		return c.ca.IssueClient(k, host, time.Now().Add(time.Hour), time.Now())
+	})
+	return dir
+}
+
+// pair puts a key, its certificate and the CA into a directory.
+func (c *Cluster) pair(dir, name string, issue func(crypto.PublicKey) (*x509.Certificate, error)) {
+	c.t.Helper()
+	key := kit.NewKey()
+	crt, err := issue(key.Public())
+	err = errors.Join(err, ca.SaveKey(filepath.Join(dir, name+".key"), key))
+	if err == nil {
+		err = errors.Join(ca.Save(filepath.Join(dir, name+".crt"), ca.EncodeCertificates(crt)),
+			ca.Save(filepath.Join(dir, "ca.crt"), ca.EncodeCertificates(c.ca.Certificate)))
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// tls is that of a client.
+func (c *Cluster) tls() *tls.Config {
+	if c.ca == nil {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(c.dir, "client.crt"), filepath.Join(c.dir, "client.key"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(c.ca.Certificate)
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{pair}}
+}
+
+// secure are the flags of a member with certificates, as the unit of one has them.
+func (c *Cluster) secure(m *Member) []string {
+	if c.ca == nil {
+		return nil
+	}
+	c.pair(m.Dir, "member", func(k crypto.PublicKey) (*x509.Certificate, error) {
+		return c.ca.IssueMember(k, []string{"127.0.0.1"}, time.Now().Add(time.Hour), time.Now())
+	})
+	file := func(name string) string { return filepath.Join(m.Dir, name) }
+	return []string{
+		"--cert-file", file("member.crt"), "--key-file", file("member.key"), "--trusted-ca-file", file("ca.crt"), "--client-cert-auth",
+		"--peer-cert-file", file("member.crt"), "--peer-key-file", file("member.key"), "--peer-trusted-ca-file", file("ca.crt"), "--peer-client-cert-auth",
+		"--peer-cert-allowed-cn", ca.StoreMember,
+	}
+}
+
+func start(c *Cluster, n int, scheme string) *Cluster {
+	t := c.t
+	t.Helper()
 	command := Command(t)
-	c := &Cluster{t: t}
 	var initial []string
 	for i := range n {
-		m := &Member{t: t, Name: fmt.Sprintf("m%d", i+1), Client: "http://" + free(t), Peer: "http://" + free(t), Dir: t.TempDir()}
+		m := &Member{t: t, Name: fmt.Sprintf("m%d", i+1), Client: scheme + free(t), Peer: scheme + free(t), Dir: t.TempDir(), tls: c.tls()}
 		c.Members = append(c.Members, m)
 		initial = append(initial, m.Name+"="+m.Peer)
 	}
@@ -69,6 +151,7 @@ func Start(t testing.TB, n int) *Cluster {
 			"--listen-peer-urls", m.Peer, "--initial-advertise-peer-urls", m.Peer,
 			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-state", "new",
 			"--initial-cluster-token", token, "--logger", "zap")
+		m.args = append(m.args, c.secure(m)...)
 		m.Start()
 		t.Cleanup(m.Kill)
 	}
@@ -93,7 +176,7 @@ func (c *Cluster) Open(t testing.TB) *etcd.Store {
 // Tree opens a tree of the cluster.
 func (c *Cluster) Tree(t testing.TB, tree string) *etcd.Store {
 	t.Helper()
-	s, err := etcd.Open(etcd.Config{Endpoints: c.Endpoints(), Tree: tree})
+	s, err := etcd.Open(etcd.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Tree: tree})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +205,7 @@ func (c *Cluster) Leader() *Member {
 // EndLeases ends all leases, as when no client was heard of for long.
 func (c *Cluster) EndLeases(t testing.TB) {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +223,7 @@ func (c *Cluster) EndLeases(t testing.TB) {
 
 // leads is whether the member runs and says that it is the leader.
 func (m *Member) leads() bool {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Client}, Logger: zap.NewNop(), MaxUnaryRetries: 1})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Client}, TLS: m.tls, Logger: zap.NewNop(), MaxUnaryRetries: 1})
 	if err != nil {
 		return false
 	}

@@ -58,6 +58,7 @@ severity "error" {
   FL062 = "several providers of a kind that needs one store";
   FL063 = "secret that rotates although several hosts have it";
   FL065 = "transports that exclude each other";
+  FL066 = "host that cannot keep or share the store";
 }
 // severity "warning" {
   FL040 = "user without roles";
@@ -73,4 +74,5 @@ severity "error" {
   FL056 = "root certificate that ends soon";
   FL058 = "provider on a device";
   FL061 = "network with one host";
+  FL067 = "even number of members of the store";
 }

@@ -17,7 +17,7 @@ of "where providers keep their state" (
     ]);
     hosts = of "where its members run, each a host that provides something: three, or five" strings;
     port =
-      default "TCP, at which members are called by providers; the next one is for each other" 2379
+      default "TCP, at which members are called by providers; the next one is for each other" 4620
         (between 1 65534 "a port");
     keyLifetime =
       default "days after which the sealing key of replicas is replaced; never with 0" 90

@@ -19,6 +19,10 @@ type change struct {
 
 	// unrecorded leaves no audit row where it is granted.
 	unrecorded bool
+
+	// document is that a node reads its own documents, which are signed: where the store takes
+	// no audit row, the log has it.
+	document bool
 }
 
 // notModified is the answer to a node that has what it reads: the tag of that.
@@ -54,6 +58,9 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 		switch {
 		case errors.Is(err, store.ErrConflict):
 			continue
+		case errors.Is(err, store.ErrUnavailable) && c.document && refusal == nil:
+			a.Logger.WarnContext(ctx, "no audit row: the store does not answer", "error", err)
+			a.row.Log(ctx, a.Logger)
 		case err != nil:
 			return nil, a.internalError(ctx, err)
 		}
@@ -159,7 +166,7 @@ func (a *request) read(ctx context.Context, k Reader, node, has string) (any, ch
 		}
 	}
 	artifact, err := k.Read(ctx, call)
-	return artifact, change{}, err
+	return artifact, change{document: true}, err
 }
 
 // grant finds the grant of a caller's request.

@@ -55,6 +55,15 @@ type Store interface {
 	Close() error
 }
 
+// Local is a store for what may be read as it was a while ago: of one that others keep it is
+// what can still be read where the engine does not answer.
+func Local(s Store) Store {
+	if l, ok := s.(interface{ Local() Store }); ok {
+		return l.Local()
+	}
+	return s
+}
+
 // LeaseID names a lease; zero is none.
 type LeaseID int64
 

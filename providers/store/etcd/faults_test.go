@@ -151,6 +151,22 @@ func TestNoMajority(t *testing.T) {
 			t.Errorf("%s without a majority took %s", name, d)
 		}
 	}
+	local := store.Local(s)
+	if e, err := local.Get(t.Context(), "a"); err != nil || string(e.Value) != "1" {
+		t.Errorf("what may be old: got %q, %v", e.Value, err)
+	}
+	if _, err := local.Get(t.Context(), "b"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("what is not there: got %v, want ErrNotFound", err)
+	}
+	if all, _, err := local.List(t.Context(), ""); err != nil || len(all) != 1 {
+		t.Errorf("list of what may be old: got %v, %v", all, err)
+	}
+	if all, err := local.Page(t.Context(), "", "a", 5); err != nil || len(all) != 0 {
+		t.Errorf("page of what may be old: got %v, %v", all, err)
+	}
+	if _, err := local.Commit(t.Context(), put); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("commit to what may be old: got %v, want ErrUnavailable", err)
+	}
 	c.Members[0].Start()
 	c.Leader()
 	if _, err := s.Commit(t.Context(), put); err != nil {

@@ -61,9 +61,7 @@ func (s *Store) list(ctx context.Context, prefix string) (entries []store.Entry,
 		if revision == 0 {
 			revision = r.Header.Revision
 		}
-		for _, kv := range r.Kvs {
-			entries = append(entries, s.entry(kv))
-		}
+		entries = append(entries, s.entries(r)...)
 		if !r.More {
 			return entries, revision, nil
 		}
@@ -71,24 +69,30 @@ func (s *Store) list(ctx context.Context, prefix string) (entries []store.Entry,
 	}
 }
 
-func (s *Store) Page(ctx context.Context, prefix, after string, most int) (entries []store.Entry, err error) {
-	from := prefix
-	if after >= prefix {
-		from = after + "\x00"
-	}
-	// What comes after all of the prefix is an empty range to us, and an error to etcd.
-	end := clientv3.GetPrefixRangeEnd(s.key(prefix))
-	if s.key(from) >= end {
-		return nil, nil
-	}
-	r, err := s.get(ctx, s.key(from), clientv3.WithRange(end), clientv3.WithLimit(int64(most)))
+func (s *Store) Page(ctx context.Context, prefix, after string, most int) ([]store.Entry, error) {
+	from, end := s.after(prefix, after)
+	r, err := s.get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(int64(most)))
 	if err != nil {
 		return nil, fmt.Errorf("keys %q: %w", prefix, err)
 	}
+	return s.entries(r), nil
+}
+
+// after is the range of what starts with prefix and comes after a key. One that is empty
+// begins at its end.
+func (s *Store) after(prefix, key string) (from, end string) {
+	from, end = s.key(prefix), clientv3.GetPrefixRangeEnd(s.key(prefix))
+	if key >= prefix {
+		from = min(s.key(key)+"\x00", end)
+	}
+	return from, end
+}
+
+func (s *Store) entries(r *clientv3.GetResponse) (entries []store.Entry) {
 	for _, kv := range r.Kvs {
 		entries = append(entries, s.entry(kv))
 	}
-	return entries, nil
+	return entries
 }
 
 func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2[store.Event, error] {

@@ -153,6 +153,27 @@ let
     };
   };
 
+  # Three hosts issue certificates, and keep the state of all providers.
+  replicated =
+    let
+      hosts = [
+        "drhorrible"
+        "raishan"
+        "mgmt01"
+      ];
+    in
+    {
+      providers = base.providers // {
+        cert = base.providers.cert // {
+          inherit hosts;
+        };
+        store = {
+          kind = "etcd";
+          inherit hosts;
+        };
+      };
+    };
+
   revisions = [
     {
       name = "base";
@@ -222,6 +243,10 @@ let
     {
       name = "named";
       change = import ./named.nix base;
+    }
+    {
+      name = "replicated";
+      change = replicated;
     }
   ]
   ++ import ./operators.nix base polled closed

@@ -22,7 +22,7 @@ def sign(host):
 
 def leads(host):
     files = "--cacert /etc/florete/store/ca.crt --cert /etc/florete/store/client.crt --key /etc/florete/store/client.key"
-    return host.execute(f"curl --silent --max-time 3 {files} https://127.0.0.1:4620/metrics | grep -q '^etcd_server_is_leader 1'")[0] == 0
+    return host.execute(f"curl --silent --max-time 3 {files} https://127.0.0.1:4620/metrics | grep '^etcd_server_is_leader 1'")[0] == 0
 
 
 def refetch(host, need):

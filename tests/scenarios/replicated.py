@@ -53,8 +53,10 @@ with subtest("the leader is killed: certificates are issued again within ten sec
     assert took < 10, took
     leader.wait_until_succeeds("systemctl is-active florete-store.service")
 
-with subtest("a minority refuses what needs the store, and says so; the majority answers"):
+with subtest("a minority serves documents, refuses what needs the store, and says so; the majority answers"):
     raishan.block()
+    refetch(raishan, "config-documents")
+    wait_until(lambda: needs(raishan)["config-documents"]["state"] == "fulfilled", lambda: f"raishan has its documents: {needs(raishan)}")
     refetch(raishan, "cert-node")
     wait_until(lambda: needs(raishan)["cert-node"].get("error", {}).get("code") == "store", lambda: f"raishan is refused: {needs(raishan)}")
     print(f"       {needs(raishan)['cert-node']['error']['message']}")

@@ -153,7 +153,7 @@ let
     };
   };
 
-  # Three hosts issue certificates, and keep the state of all providers.
+  # Three hosts issue certificates, serve documents, and keep the state of all providers.
   replicated =
     let
       hosts = [
@@ -165,6 +165,9 @@ let
     {
       providers = base.providers // {
         cert = base.providers.cert // {
+          inherit hosts;
+        };
+        config = base.providers.config // {
           inherit hosts;
         };
         store = {

@@ -72,6 +72,7 @@ in
           CapabilityBoundingSet = "";
           LimitNOFILE = 65536;
           LoadCredential = map (n: "${n}:${etc}/store/${n}") names;
+          MemoryMax = "2G";
           PrivateUsers = true;
           RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
           StateDirectory = unit "store";

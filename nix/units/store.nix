@@ -35,7 +35,6 @@ in
         listen-peer-urls = concatStringsSep "," member.peers.listen;
         initial-advertise-peer-urls = concatStringsSep "," member.peers.called;
         initial-cluster = concatStringsSep "," member.cluster;
-        initial-cluster-token = unit "store";
         initial-cluster-state = "new";
         cert-file = credential "member.crt";
         key-file = credential "member.key";

@@ -104,12 +104,14 @@ in
       package,
       settings ? { },
       credentials ? { },
+      etcd ? "/usr/bin/etcd",
     }:
     mapAttrsRecursive (_: mkDefault) (
       lib.filterAttrs (name: _: wanted name) (
         units.units {
           inherit
             credentials
+            etcd
             manifest
             policy
             settings

@@ -23,6 +23,7 @@ let
   inherit (import ./reserved.nix) writes;
   inherit (import ./names.nix) cache control;
   t = topology;
+  store = import ./store.nix topology;
 
   # provider → grants. Hosts and needs come sorted, so the grants are.
   grants = mapAttrs (_: map (g: g.grant)) (
@@ -106,5 +107,6 @@ in
     }
     // optionalAttrs (serves host control) { inherit (operatorsOf) operators; }
     // optionalAttrs (serves host cache) { inherit (operatorsOf) cache; }
-    // optionalAttrs (rollout != null && elem "config" host.kinds) { inherit rollout; };
+    // optionalAttrs (rollout != null && elem "config" host.kinds) { inherit rollout; }
+    // store host;
 }

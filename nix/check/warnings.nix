@@ -91,6 +91,21 @@ let
     }
   ) (filter (g: !inhabited ? ${g}) (attrNames clean.hostGroups));
 
+  # A majority of four is three: one may fail, as of three.
+  evenStore =
+    let
+      n = length t.store.hosts;
+    in
+    when (t.store.shared && n > 0 && n - n / 2 * 2 == 0) [
+      (fault {
+        id = "FL067";
+        place = "providers.store.hosts";
+        problem = "of an even number of members no more may fail than of one fewer: found";
+        value = concatStringsSep ", " t.store.hosts;
+        remedy = "name one more, or one fewer";
+      })
+    ];
+
   # Others wait for a provider.
   devices = concatMap (
     kind:
@@ -207,7 +222,7 @@ let
     );
 in
 {
-  top = hostGroups ++ devices ++ template.top;
+  top = hostGroups ++ devices ++ evenStore ++ template.top;
   hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ cordon.host n h ++ template.host n h) clean.hosts;
   roles = mapAttrs hidden clean.roles;
   services = mapAttrs (

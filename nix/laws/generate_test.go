@@ -105,6 +105,7 @@ type provider struct {
 	Lifetime int      `json:"lifetime,omitempty"`
 	Every    int      `json:"interval,omitempty"`
 	Requires []string `json:"requires,omitempty"`
+	Kind     string   `json:"kind,omitempty"` // of the store
 }
 
 // generator makes sound topologies: what they hold is random, and nothing in it
@@ -225,6 +226,9 @@ func (c *cluster) trust() {
 	cert.Lifetime = []int{10, 0, 7776000}[which%3]
 	oidc.Issuer = []string{"https://auth.example.org", "http://auth.example.org:5556", "https://[2001:db8::1]"}[which%3]
 	c.Providers["cert"], c.Providers["oidc"] = cert, oidc
+	if which%3 == 0 {
+		c.Providers["store"] = provider{Kind: "etcd", Hosts: cert.Hosts[:1]}
+	}
 }
 
 // everywhere is a capability that every host has, so that whatever requires it may.

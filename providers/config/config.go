@@ -25,6 +25,7 @@ import (
 	"github.com/florete/florete/providers/cache"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 )
 
 // Name of the kind.
@@ -52,7 +53,7 @@ func (s *Settings) Kind(p server.Process) server.Kind {
 	a := archive.Archive{Store: p.Store}
 	run := filepath.Join("/run", p.Instance.Unit("provider-"+Name))
 	forwarder := cmp.Or(s.Forwarder, p.Instance.String())
-	return operated{New(a), control.Config{
+	return operated{New(archive.Archive{Store: store.Local(p.Store)}), control.Config{
 		Socket: cmp.Or(s.Control, filepath.Join(run, "control.sock")), Forwarder: forwarder,
 		Spool: p.Dir, Policies: p.Policies, Archive: a, Keep: s.Versions(), Audit: p.Audit, Logger: p.Logger,
 	}, cache.Config{

@@ -154,6 +154,30 @@ let
     };
   };
 
+  # Three hosts issue certificates, serve documents, and keep the state of all providers.
+  replicated =
+    let
+      hosts = [
+        "drhorrible"
+        "raishan"
+        "mgmt01"
+      ];
+    in
+    {
+      providers = base.providers // {
+        cert = base.providers.cert // {
+          inherit hosts;
+        };
+        config = base.providers.config // {
+          inherit hosts;
+        };
+        store = {
+          kind = "etcd";
+          inherit hosts;
+        };
+      };
+    };
+
   revisions = [
     {
       name = "base";
@@ -223,6 +247,10 @@ let
     {
       name = "named";
       change = import ./named.nix base;
+    }
+    {
+      name = "replicated";
+      change = replicated;
     }
   ]
   ++ import ./operators.nix base polled closed

@@ -19,19 +19,21 @@ const (
 	PathNonce    = "/cert/nonce"
 	PathReport   = "/config/report"
 	PathArtifact = "/config/artifact/" // then the node's name and ?serial=, that of its manifest
+	PathWatch    = "/config/watch"     // then ?from=, the revision of the last answer, and serial=
 )
 
 // Path is where needs of a kind are requested, with POST.
 func Path(kind string) string { return "/" + kind + "/request" }
 
 // Headers: the idempotency key of a request; where a request has no body its device
-// proof, in base64; and the Tag of the documents that a node has and a provider returns
-// (RFC 9110 section 13.1.2).
+// proof, in base64; the Tag of the documents that a node has and a provider returns
+// (RFC 9110 section 13.1.2); and the revision from which a watch goes on.
 const (
-	HeaderKey    = "Idempotency-Key"
-	HeaderDevice = "Device-Proof"
-	HeaderHas    = "If-None-Match"
-	HeaderTag    = "ETag"
+	HeaderKey      = "Idempotency-Key"
+	HeaderDevice   = "Device-Proof"
+	HeaderHas      = "If-None-Match"
+	HeaderTag      = "ETag"
+	HeaderRevision = "Documents-Revision"
 )
 
 // The longest request and answers, in bytes. A need's longest answer is a file of a MiB,
@@ -55,7 +57,7 @@ type Client struct {
 	// policy then returns that. Requests carry their own.
 	Serial int64
 
-	// Tag is that of the documents in force on the node, for Artifact; empty for none.
+	// Tag is that of the documents in force on the node, for Artifact and Watch; empty for none.
 	Tag string
 
 	// SVID is the node's certificate; nil before enrolment.
@@ -130,7 +132,10 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	return s.request(ctx, Path("cert"), r)
 }
 
+// timeout is that of a Client without another.
+const timeout = 30 * time.Second
+
 // bound ends a call in time.
 func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, cmp.Or(c.Timeout, 30*time.Second))
+	return context.WithTimeout(ctx, cmp.Or(c.Timeout, timeout))
 }

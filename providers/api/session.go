@@ -251,6 +251,9 @@ func (s *session) call(ctx context.Context, method, path string, header http.Hea
 			method, path, s.address, resp.StatusCode, why)
 	}
 	artifact, conditional := answer.(*Artifact)
+	if conditional {
+		artifact.Revision, _ = strconv.ParseInt(resp.Header.Get(HeaderRevision), 10, 64)
+	}
 	switch {
 	case resp.StatusCode == http.StatusNotModified && conditional && header.Get(HeaderHas) != "":
 		artifact.NotModified = true

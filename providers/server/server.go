@@ -36,6 +36,9 @@ type Config struct {
 	// New ones take the room of those that no verified caller made. Zero for 1024.
 	Connections int
 
+	// Watch is how long a node that watches waits at most for an answer. Zero for five minutes.
+	Watch time.Duration
+
 	Retention Retention
 
 	// Audit is where decisions are written; nil for NewAudit of the store.
@@ -50,9 +53,12 @@ type Config struct {
 // Server answers hosts.
 type Server struct {
 	Config
-	slots   chan struct{}
-	callers *limit.PerKey[string]
-	mux     *http.ServeMux
+	slots     chan struct{}
+	callers   *limit.PerKey[string]
+	watches   *limit.PerKey[string] // that wait
+	revisions *revisions
+	ending    <-chan struct{} // closed when Serve is to end
+	mux       *http.ServeMux
 }
 
 // New checks that the policy can be served.
@@ -62,6 +68,9 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Connections == 0 {
 		c.Connections = 1024
+	}
+	if c.Watch == 0 {
+		c.Watch = 5 * time.Minute
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -75,7 +84,10 @@ func New(c Config) (*Server, error) {
 	if err := c.Policies.use(c.Kind); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, slots: make(chan struct{}, c.Parallel), callers: limit.New[string](c.Parallel / 2)}
+	s := &Server{
+		Config: c, slots: make(chan struct{}, c.Parallel), callers: limit.New[string](c.Parallel / 2),
+		watches: limit.New[string](watchesOf), revisions: newRevisions(),
+	}
 	s.mux = s.routes()
 	return s, nil
 }
@@ -97,6 +109,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	versions := &versionRecorder{Server: s, recorded: map[string]string{}}
 	versions.record(context.WithoutCancel(ctx)) // before anything is decided on it
 	g, ctx := errgroup.WithContext(ctx)
+	s.ending = ctx.Done()
+	if k, ok := s.Kind.(Watcher); ok {
+		g.Go(func() error { s.follow(ctx, k); return nil })
+	}
 	g.Go(func() error {
 		limit := conns.Limit{Total: s.Connections, Prefix: max(s.Connections/4, 1)}
 		return conns.Serve(ctx, hs, tls.NewListener(conns.Listen(l, limit), s.tls()))

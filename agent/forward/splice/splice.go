@@ -171,7 +171,6 @@ func (s *session) carryFromLocal() (parked bool, err error) {
 		}
 		if err == nil && n > 0 {
 			_, err = s.Stream.Write(b[:n])
-			s.together(n)
 			count(s.FromLocal, n)
 		}
 		buffers.Put(b)

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
-	"runtime"
 	"testing"
 	"time"
 
@@ -54,59 +53,24 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestWrittenTogether: what many processes write at once goes in few packets.
-func TestWrittenTogether(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	const many = 32
-	near, far := connected(t)
-	processes := make([]net.Conn, many)
-	for i := range processes {
-		local, process := connections(t)
-		st, err := near.OpenStreamSync(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		Start(t.Context(), Pair{Local: local, Stream: st}, func(error) {})
-		processes[i] = process
-	}
-	streams := make([]*quic.Stream, many)
-	exchange := func() (packets uint64) {
-		before := near.ConnectionStats().PacketsSent
-		for _, p := range processes {
-			if _, err := p.Write(make([]byte, 10)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i := range streams {
-			if streams[i] == nil {
-				st, err := far.AcceptStream(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				streams[i] = st
-			}
-			if _, err := io.ReadFull(streams[i], make([]byte, 10)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return near.ConnectionStats().PacketsSent - before
-	}
-	exchange()
-	const rounds = 20
-	var sent uint64
-	for range rounds {
-		sent += exchange()
-	}
-	if sent > rounds*many/2 {
-		t.Errorf("%d packets for %d writes, want at most half as many", sent, rounds*many)
-	}
-}
-
 // streams are the two ends of one over QUIC.
 func streams(t *testing.T) (near, far *quic.Stream) {
 	t.Helper()
-	accepted, dialled := connected(t)
-	var err error
+	cert := kit.NewCA().Issue(kit.ID("service/echo"), time.Hour)
+	ln, err := quic.ListenAddr("127.0.0.1:0", &tls.Config{NextProtos: []string{"test"}, Certificates: []tls.Certificate{*cert}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	dialled, err := quic.DialAddr(t.Context(), ln.Addr().String(), &tls.Config{NextProtos: []string{"test"}, InsecureSkipVerify: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dialled.CloseWithError(0, "") })
+	accepted, err := ln.Accept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if far, err = dialled.OpenStreamSync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -116,29 +80,10 @@ func streams(t *testing.T) (near, far *quic.Stream) {
 	if near, err = accepted.AcceptStream(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := near.Read(make([]byte, 1)); err != nil {
+	if _, err = near.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
 	return near, far
-}
-
-// connected are the two ends of a connection over QUIC.
-func connected(t *testing.T) (accepted, dialled *quic.Conn) {
-	t.Helper()
-	cert := kit.NewCA().Issue(kit.ID("service/echo"), time.Hour)
-	ln, err := quic.ListenAddr("127.0.0.1:0", &tls.Config{NextProtos: []string{"test"}, Certificates: []tls.Certificate{*cert}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	if dialled, err = quic.DialAddr(t.Context(), ln.Addr().String(), &tls.Config{NextProtos: []string{"test"}, InsecureSkipVerify: true}, nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dialled.CloseWithError(0, "") })
-	if accepted, err = ln.Accept(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return accepted, dialled
 }
 
 // connections are the two ends of one over TCP.

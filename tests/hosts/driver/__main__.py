@@ -130,12 +130,8 @@ def main() -> int:
         jobs.stop()  # each removes its hosts
         sys.exit(128 + number)
 
-    begun: dict[str, tuple[str, Scenario]] = {}
-
     def begin(suite: str, scenario: Scenario) -> None:
         root = base(cache, suite)
-        name = f"{scenario.name} ({suite})"
-        begun[name] = (suite, scenario)
 
         def work(room: int) -> bool:
             run = Run(dir / f"hosts-{room}", f"{prefix}-{room}", root, cluster)
@@ -148,7 +144,7 @@ def main() -> int:
                 signal.signal(signum, stop)
             return attempt(scenario, suite, run)
 
-        jobs.start(name, work)
+        jobs.start(f"{scenario.name} ({suite})", work)
 
     for signum in SIGNALS:
         signal.signal(signum, stop)
@@ -160,25 +156,14 @@ def main() -> int:
             else:
                 begin(suite, scenario)
         verdicts = jobs.finish()
-        unsteady = [name for name, ok in verdicts.items() if not ok]
-        if options.jobs > 1 and len(unsteady) <= FEW:
-            jobs.most = 1
-            for name in unsteady:
-                print(f"\n{name} failed beside others: once more, alone", flush=True)
-                begin(*begun[name])
-            verdicts |= jobs.finish()
     finally:
         jobs.stop()
         shutil.rmtree(dir, ignore_errors=True)
     failed = [name for name, ok in verdicts.items() if not ok]
-    if steadied := [name for name in unsteady if name not in failed]:
-        print(f"\npassed only alone, to be looked into: {', '.join(steadied)}")
     print(f"\n{len(verdicts) - len(failed)} passed, {len(failed)} failed{': ' if failed else ''}{', '.join(failed)}")
     return 1 if failed else 0
 
 
-# So many scenarios that fail may have waited in vain on a busy machine.
-FEW = 3
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 sys.exit(main())

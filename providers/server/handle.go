@@ -106,6 +106,10 @@ func newerFormat(err error, announced string) error {
 		e.Message, f, florete.NewestFormat)
 }
 
+// slotPatience is how long a request waits for a slot: the hosts of a large cluster that
+// come at once are served one after the other, none for nothing.
+const slotPatience = 15 * time.Second
+
 // withSlot decides in one of the server's slots, of which one caller has its share alone.
 func (a *request) withSlot(ctx context.Context, decide func() (any, change, error)) (any, error) {
 	busy := func(n int, of string) error {
@@ -116,12 +120,16 @@ func (a *request) withSlot(ctx context.Context, decide func() (any, change, erro
 		return nil, busy(a.callers.Max(), " of yours")
 	}
 	defer free()
+	patience := time.NewTimer(slotPatience)
+	defer patience.Stop()
 	select {
-	case a.slots <- struct{}{}:
+	case a.slots <- struct{}{}: // in the order in which they came
 		defer func() { <-a.slots }()
 		return a.commitDecision(ctx, decide)
-	default:
+	case <-patience.C:
 		return nil, busy(cap(a.slots), "")
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

@@ -28,8 +28,8 @@ type Config struct {
 	// handshake, so that a renewed one is used at once.
 	Certificate func() (*tls.Certificate, error)
 
-	// Parallel bounds how many requests are decided at once; others receive busy.
-	// Half may be of one caller. Zero for 32.
+	// Parallel bounds how many requests are decided at once; others wait for their turn, and
+	// receive busy when it does not come. Half may be of one caller. Zero for 32.
 	Parallel int
 
 	// Connections bounds how many are open. A quarter may be from one network address.

@@ -24,6 +24,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 		Provider: a.provider(n, number),
 		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted),
 	}
+	host := a.host
 	pass.Join()
 	var documents func(context.Context) (api.Artifact, *fetch.Error, func())
 	if n.Kind == florete.KindConfig {
@@ -39,6 +40,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 			artifact, failed, release = documents(ctx)
 		} else {
 			answer, failed = a.fetch(ctx, pass, attempt, n.dir)
+			attempt.Provider = host.Reached(attempt)
 		}
 		return outcome{n, func() {
 			n.busy = false

@@ -60,9 +60,9 @@ func (a *activation) watches(now time.Time, start func(func(context.Context) out
 		w.watch(n.Providers[0])
 	}
 	w.busy = true
-	last, provider, host, from := w.line, w.provider, a.host, w.revision
+	last, provider, host, from, others := w.line, w.provider, a.host, w.revision, len(n.Providers) > 1
 	start(func(ctx context.Context) outcome {
-		line, failed := host.Line(last, provider)
+		line, failed := host.Line(last, provider, others)
 		var artifact api.Artifact
 		if failed == nil {
 			artifact, failed = line.Watch(ctx, from)
@@ -137,7 +137,7 @@ func (a *activation) artifact(pass *fetch.Pass, attempt fetch.Attempt) func(cont
 	w.busy = true
 	last := w.line
 	return func(ctx context.Context) (artifact api.Artifact, failed *fetch.Error, release func()) {
-		line, failed := host.Line(last, attempt.Provider)
+		line, failed := host.Line(last, attempt.Provider, len(attempt.Need.Providers) > 1)
 		if failed == nil {
 			artifact, failed = line.Artifact(ctx)
 		}

@@ -16,6 +16,10 @@ const (
 
 	// lineIdle is less than a provider keeps a connection without a request.
 	lineIdle = 20 * time.Second
+
+	// leave is how long a provider of documents may be silent where there are others. They
+	// may have other documents, so they are not tried beside it.
+	leave = 2 * time.Second
 )
 
 // Line is a connection to a provider of this host's documents that lasts: watches, reports
@@ -32,8 +36,8 @@ type Line struct {
 }
 
 // Line is one to a provider: last, which may be nil, unless it leads elsewhere or is too old.
-// last is not to be used any more.
-func (h *Host) Line(last *Line, provider string) (*Line, *Error) {
+// last is not to be used any more. With others, a provider that is silent is left soon.
+func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	now, at := time.Now(), h.Manifest.Providers[provider][florete.KindConfig]
 	if last != nil && last.Provider == provider && now.Before(last.ends) && now.Before(last.used.Add(lineIdle)) &&
 		reflect.DeepEqual(last.at, at) && reflect.DeepEqual(last.roots, h.Manifest.Trust.Roots) {
@@ -50,6 +54,9 @@ func (h *Host) Line(last *Line, provider string) (*Line, *Error) {
 		return nil, failed
 	}
 	client := h.client(Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindConfig}}, svid, key)
+	if others {
+		client.Patience = leave
+	}
 	l := &Line{Provider: provider, at: at, roots: h.Manifest.Trust.Roots, client: client, calls: client.Pass(), ends: now.Add(lineLife), used: now}
 	if svid.Leaf != nil && svid.Leaf.NotAfter.Before(l.ends) {
 		l.ends = svid.Leaf.NotAfter

@@ -71,7 +71,16 @@ type Client struct {
 	// address that it resolves to.
 	Dial dialer
 
-	// Timeout bounds one call with its wait for the connection; zero for 30 seconds.
+	// Others answer as well as Provider does: where that is silent, they are tried beside it.
+	Others []florete.Provider
+
+	// Reached receives which of them each connection leads to; may be nil.
+	Reached func(florete.ID)
+
+	// Patience bounds a handshake; zero for 45 seconds.
+	Patience time.Duration
+
+	// Timeout bounds one call with its wait for the connection; zero for 75 seconds.
 	Timeout time.Duration
 }
 
@@ -125,7 +134,7 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	r.Proof, err = Statement{Node: c.Node, Provider: c.Provider.ID, Nonce: nonce.Nonce, CSR: block.Bytes, Binding: binding}.Sign(c.HostKey)
+	r.Proof, err = Statement{Node: c.Node, Provider: s.client.Provider.ID, Nonce: nonce.Nonce, CSR: block.Bytes, Binding: binding}.Sign(c.HostKey)
 	if err != nil {
 		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
 	}
@@ -133,7 +142,7 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 }
 
 // timeout is that of a Client without another.
-const timeout = 30 * time.Second
+const timeout = 75 * time.Second
 
 // bound ends a call in time.
 func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -32,8 +33,9 @@ type Config struct {
 	// receive busy when it does not come. Half may be of one caller. Zero for 32.
 	Parallel int
 
-	// Connections bounds how many are open. A quarter may be from one network address.
-	// New ones take the room of those that no verified caller made. Zero for 1024.
+	// Connections bounds how many are open that no verified caller made. A quarter may be from
+	// one network address; new ones take the room of others. Zero for 1024, and one more for
+	// each node of the policy.
 	Connections int
 
 	// Watch is how long a node that watches waits at most for an answer. Zero for five minutes.
@@ -65,9 +67,6 @@ type Server struct {
 func New(c Config) (*Server, error) {
 	if c.Parallel == 0 {
 		c.Parallel = 32
-	}
-	if c.Connections == 0 {
-		c.Connections = 1024
 	}
 	if c.Watch == 0 {
 		c.Watch = 5 * time.Minute
@@ -108,16 +107,19 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	versions := &versionRecorder{Server: s, recorded: map[string]string{}}
 	versions.record(context.WithoutCancel(ctx)) // before anything is decided on it
+	within := conns.Listen(l, s.limit())
 	g, ctx := errgroup.WithContext(ctx)
 	s.ending = ctx.Done()
 	if k, ok := s.Kind.(Watcher); ok {
 		g.Go(func() error { s.follow(ctx, k); return nil })
 	}
 	g.Go(func() error {
-		limit := conns.Limit{Total: s.Connections, Prefix: max(s.Connections/4, 1)}
-		return conns.Serve(ctx, hs, tls.NewListener(conns.Listen(l, limit), s.tls()))
+		return conns.Serve(ctx, hs, tls.NewListener(within, s.tls()))
 	})
-	g.Go(func() error { s.Policies.run(ctx, func() { versions.record(ctx) }); return nil })
+	g.Go(func() error {
+		s.Policies.run(ctx, func() { within.Resize(s.limit()); versions.record(ctx) })
+		return nil
+	})
 	g.Go(func() error { s.Audit.run(ctx); return nil })
 	g.Go(func() error { s.retain(ctx); return nil })
 	if r, ok := s.Kind.(Runner); ok {
@@ -131,6 +133,16 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.Ready()
 	}
 	return g.Wait()
+}
+
+// turns is how many connections are between what begins a handshake and the first answer.
+const turns = 256
+
+// limit has room for all nodes of the policy at once, and for what they watch.
+func (s *Server) limit() conns.Limit {
+	nodes := len(s.Policies.now.Load().hostKeys)
+	total := cmp.Or(s.Connections, 1024+nodes)
+	return conns.Limit{Total: total, Prefix: max(total/4, 1), Known: 1024 + 4*nodes, Turns: turns}
 }
 
 // tls requests a client certificate and leaves its verification to the handler, which

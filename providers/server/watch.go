@@ -126,6 +126,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, k Watcher) {
 			return
 		}
 		from = revision
+		conns.EndTurn(r.Context())
 		select {
 		case <-changed:
 		case <-ends.C:

@@ -70,7 +70,7 @@ func (f *fleet) config(c cluster, i int, n node) activation.Config {
 			}
 		},
 		HostReport: func(context.Context) florete.HostReport {
-			r := florete.HostReport{Release: "bench", Format: florete.NewestFormat}
+			r := florete.HostReport{Release: "bench", Format: florete.NewestFormat, Units: []florete.ReportedUnit{}}
 			r.Documents = []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: last}}
 			for _, need := range c.manifest(n, 0).Needs {
 				r.Needs = append(r.Needs, florete.ReportedNeed{ID: need.ID, Kind: need.Kind, State: florete.NeedFulfilled})

@@ -39,7 +39,7 @@ type Line struct {
 // last is not to be used any more. With others, a provider that is silent is left soon.
 func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	now, at := time.Now(), h.Manifest.Providers[provider][florete.KindConfig]
-	if last != nil && last.Provider == provider && now.Before(last.ends) && now.Before(last.used.Add(lineIdle)) &&
+	if last.Free(now) && last.Provider == provider &&
 		reflect.DeepEqual(last.at, at) && reflect.DeepEqual(last.roots, h.Manifest.Trust.Roots) {
 		last.client.Serial, last.client.Tag = h.Serial, h.Tag
 		return last, nil
@@ -62,6 +62,11 @@ func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 		l.ends = svid.Leaf.NotAfter
 	}
 	return l, nil
+}
+
+// Free reports whether the connection is likely to be there still.
+func (l *Line) Free(now time.Time) bool {
+	return l != nil && now.Before(l.ends) && now.Before(l.used.Add(lineIdle))
 }
 
 // Close closes the connection. A nil Line has none.

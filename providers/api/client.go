@@ -80,7 +80,7 @@ type Client struct {
 	// Patience bounds a handshake; zero for 45 seconds.
 	Patience time.Duration
 
-	// Timeout bounds one call with its wait for the connection; zero for 75 seconds.
+	// Timeout bounds one call from when there is a connection; zero for 30 seconds.
 	Timeout time.Duration
 }
 
@@ -119,13 +119,13 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	if block == nil {
 		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: csr is not PEM", r.Need)
 	}
-	ctx, cancel := c.bound(ctx)
-	defer cancel()
 	s, err := c.connect(ctx, nil)
 	if err != nil {
 		return Answer{}, err
 	}
 	defer s.close()
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, timeout))
+	defer cancel()
 	var nonce Nonce
 	if err := s.call(ctx, http.MethodPost, PathNonce, http.Header{}, nil, &nonce); err != nil {
 		return Answer{}, err
@@ -142,9 +142,4 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 }
 
 // timeout is that of a Client without another.
-const timeout = 75 * time.Second
-
-// bound ends a call in time.
-func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, cmp.Or(c.Timeout, timeout))
-}
+const timeout = 30 * time.Second

@@ -108,7 +108,7 @@ func (p *Pass) within(ctx context.Context, most time.Duration, do func(context.C
 	if p.client.SVID == nil {
 		return Errorf(Denied, CodeUntrusted, "%s has no SVID yet: it must enrol first", p.client.Node)
 	}
-	ctx, cancel := context.WithTimeout(ctx, most)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout+cmp.Or(p.client.Patience, handshakeTimeout)+most)
 	defer cancel()
 	t, ok := p.wait(ctx)
 	if !ok {
@@ -124,6 +124,8 @@ func (p *Pass) within(ctx context.Context, most time.Duration, do func(context.C
 		return t.failed
 	}
 	p.stallAfter(max(leastStall, 4*t.took))
+	ctx, cancel = context.WithTimeout(ctx, most)
+	defer cancel()
 	err := do(ctx, t.session)
 	if t.session.spent {
 		t.session.close()

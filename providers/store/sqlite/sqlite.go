@@ -28,6 +28,7 @@ type Options struct {
 // Store is a store.Store in a SQLite file.
 type Store struct {
 	write, read *sql.DB
+	get         *sql.Stmt // of read
 	keep        int64
 
 	// Of the one writer, which holds the place in writer.
@@ -82,6 +83,9 @@ func Open(path string, o Options) (*Store, error) {
 		write: write, read: read, keep: o.Keep, conn: conn, writer: make(chan struct{}, 1), statements: map[string]*sql.Stmt{},
 		wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
+	if s.get, err = read.Prepare("SELECT value, created, modified FROM kv WHERE key = ? AND " + live); err != nil {
+		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close(), read.Close())
+	}
 	s.ctx, s.close = context.WithCancel(context.Background())
 	s.sweep.Go(s.sweeper)
 	return s, nil
@@ -96,7 +100,7 @@ func (s *Store) Close() error {
 	for _, p := range s.statements {
 		p.Close()
 	}
-	return errors.Join(s.read.Close(), s.conn.Close(), s.write.Close())
+	return errors.Join(s.get.Close(), s.read.Close(), s.conn.Close(), s.write.Close())
 }
 
 // next is a channel that is closed at the next revision.

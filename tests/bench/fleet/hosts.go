@@ -23,7 +23,7 @@ type fleet struct {
 	changed  chan struct{}
 	ready    []time.Duration       // to have all needs fulfilled
 	inForce  map[int64][]time.Time // by serial
-	failures map[string]int        // by code
+	failures map[string]int        // by code and end of the message
 	hosts    int
 }
 
@@ -48,13 +48,16 @@ func (f *fleet) config(c cluster, i int, n node) activation.Config {
 	done, last := false, int64(0)
 	return activation.Config{
 		State: florete.Layout(filepath.Join(n.dir, "state")), Closure: n.closure(), HostKey: n.hostKey(), Undivided: true,
-		Dial:   dialer.DialContext,
+		// Hosts share processors here: two seconds for a dial would be a measure of those.
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dialer.DialContext(context.WithoutCancel(ctx), network, address)
+		},
 		Notify: func(context.Context, string) error { return nil },
 		Report: func(e activation.Event) {
 			f.note(func() {
 				switch e.Event {
 				case activation.EventFailed:
-					f.failures[e.Code]++
+					f.failures[e.Code+e.Message[strings.LastIndex(e.Message, ": ")+1:]]++
 				case activation.EventDocuments:
 					_, rest, _ := strings.Cut(e.Message, "serial ")
 					fmt.Sscan(rest, &last)
@@ -70,7 +73,7 @@ func (f *fleet) config(c cluster, i int, n node) activation.Config {
 			}
 		},
 		HostReport: func(context.Context) florete.HostReport {
-			r := florete.HostReport{Release: "bench", Format: florete.NewestFormat, Units: []florete.ReportedUnit{}}
+			r := florete.HostReport{Release: "bench", Format: florete.NewestFormat, Units: []florete.ReportedUnit{}, Facts: florete.Facts{Capabilities: []string{}}}
 			r.Documents = []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: last}}
 			for _, need := range c.manifest(n, 0).Needs {
 				r.Needs = append(r.Needs, florete.ReportedNeed{ID: need.ID, Kind: need.Kind, State: florete.NeedFulfilled})

@@ -40,7 +40,7 @@ func (a *activation) reports(now time.Time, start func(func(context.Context) out
 	}
 	// Between two watches their connection is free, and a report that is due soon needs no other.
 	w, host := &a.watcher, a.host
-	between := w.line.Free(now) && !w.busy && r.failures == 0
+	between := !w.busy && w.line.Free(now) && r.failures == 0
 	early := between && w.answered && !r.due.After(now.Add(2*reportEvery/5))
 	if r.look.After(now) && !early {
 		return r.look

@@ -5,6 +5,9 @@
 //	Device-Proof: LS0tLS1CRUdJTiBTU0gg…
 //	→ {"documents":[{"envelope":"…","body":"…","signature":"…"}, …]}
 //
+//	GET /config/watch?from=17&serial=1784011430
+//	→ the same and Documents-Revision: 18, as soon as there is something new since revision 17
+//
 // They are those of the newest version in the archive that the node is offered: during a
 // rollout those of the former one, until its wave comes. florctl publish fills the archive.
 // The host verifies their signatures: a provider can withhold documents, not forge them.
@@ -86,7 +89,7 @@ func (o operated) Run(ctx context.Context, ready func()) error {
 type Provider struct{ archive archive.Archive }
 
 var (
-	_ server.Reader   = Provider{}
+	_ server.Watcher  = Provider{}
 	_ server.Receiver = Provider{}
 	_ server.Deployed = Provider{}
 	_ server.Runner   = operated{}

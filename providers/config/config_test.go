@@ -23,7 +23,11 @@ var ursula, raishan = kit.ID("node/ursula"), kit.ID("node/raishan")
 // start runs a provider of what is in its archive, which both nodes may read.
 func start(t *testing.T) *providertest.Env {
 	t.Helper()
-	e := providertest.NewEnv(t, "ursula", "raishan")
+	return startOn(t, providertest.NewEnv(t, "ursula", "raishan"))
+}
+
+func startOn(t *testing.T, e *providertest.Env) *providertest.Env {
+	t.Helper()
 	e.Runs("config", struct{}{}, func(e *providertest.Env) server.Kind { return config.New(archive.Archive{Store: e.Store}) })
 	e.Grant(ursula, "config-documents", "config", struct{}{})
 	e.Grant(raishan, "config-documents", "config", struct{}{})

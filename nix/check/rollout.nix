@@ -88,7 +88,7 @@ let
 in
 when (waves != [ ]) (
   concatMap wave (filter (i: !wrong (elemAt waves i)) (genList (i: i) (length waves)))
-  ++ when (length hosts != 1) [
+  ++ when (hosts == [ ] || (length hosts > 1 && clean.providers.store.kind != "etcd")) [
     (fault {
       id = "FL068";
       place = "rollout";
@@ -98,7 +98,7 @@ when (waves != [ ]) (
         if hosts == [ ] then
           "write providers.config.hosts = [ \"…\" ];"
         else
-          "hosts of providers.config share no store: write providers.config.hosts = [ ${show (head hosts)} ];";
+          "hosts of providers.config share no store: write providers.config.hosts = [ ${show (head hosts)} ]; or have them share one: providers.store = { kind = \"etcd\"; hosts = [ … ]; };";
     })
   ]
   ++ when (!isInvalid within && within <= clean.providers.config.interval) [

@@ -40,9 +40,10 @@ import (
 )
 
 const (
-	versions = "config/version/"
-	indices  = "config/index/"
-	bodies   = "config/body/"
+	everything = "config/"
+	versions   = everything + "version/"
+	indices    = everything + "index/"
+	bodies     = everything + "body/"
 )
 
 // perBucket is how many hosts share a key of the index, about.

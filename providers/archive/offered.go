@@ -13,7 +13,7 @@ import (
 )
 
 // rolling is the key of the rollout.
-const rolling = "config/rollout"
+const rolling = everything + "rollout"
 
 // Rollout is the one at work, or the last.
 type Rollout struct {

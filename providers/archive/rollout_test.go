@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -156,6 +157,31 @@ func TestOffered(t *testing.T) {
 	if err := s.SetRollout(t.Context(), r, r.State); err == nil {
 		t.Error("a rollout that changed meanwhile is changed")
 	}
+}
+
+// What a rollout changes is a change to those who wait for one.
+func TestChanges(t *testing.T) {
+	s := begun(t)
+	next, stop := iter.Pull2(s.Changes(t.Context()))
+	defer stop()
+	changed := func(before int64) int64 {
+		t.Helper()
+		revision, err, _ := next()
+		if err != nil || revision <= before {
+			t.Fatalf("revision %d, %v, want one after %d", revision, err, before)
+		}
+		return revision
+	}
+	at := changed(0)
+	s.set(wave(1))
+	at = changed(at)
+	again, stop2 := iter.Pull2(s.Changes(t.Context()))
+	defer stop2()
+	if revision, err, _ := again(); err != nil || revision != at {
+		t.Errorf("who begins to follow now is at %d, %v, want %d", revision, err, at)
+	}
+	s.set(end(rollout.Aborted))
+	changed(at)
 }
 
 // Going back needs no key: the former documents are there under a serial above.

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"sync"
 
@@ -131,6 +132,9 @@ func (p Provider) Read(ctx context.Context, c server.Call) (api.Artifact, error)
 	}
 	return api.Artifact{Documents: documents}, missing(c, err)
 }
+
+// Changes yields the revision of what nodes are offered, and of each change.
+func (p Provider) Changes(ctx context.Context) iter.Seq2[int64, error] { return p.archive.Changes(ctx) }
 
 // missing is err for a host whose documents are not here yet.
 func missing(c server.Call, err error) error {

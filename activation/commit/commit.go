@@ -58,7 +58,7 @@ type Change struct {
 func (c Change) Before() documents.Set { return c.store.Set() }
 
 // Fetch requests the newest documents and verifies them. Nothing changes. While a commit is
-// pending, which may have cut the host off, the error says so.
+// pending, which may have cut the host off, the error names that.
 func (h Host) Fetch(ctx context.Context) (Change, error) {
 	store, _, err := documents.Open(h.State, "", h.Step)
 	if err != nil {

@@ -23,7 +23,7 @@ func nginx(t *testing.T) []string {
 	}
 	path, err := exec.LookPath("nginx")
 	if err != nil {
-		t.Skip("NOT RUN: no nginx, neither in PATH nor in FLORETE_NGINX")
+		t.Skip("NOT RUN: no nginx 1.23.2 or newer, neither in PATH nor in FLORETE_NGINX: on Debian 13 it is in the package nginx, which tests/run fetches")
 	}
 	return []string{path}
 }

@@ -9,15 +9,18 @@ import (
 	"path/filepath"
 )
 
-// Commit is a change of the documents in force that goes back by itself at its deadline,
-// unless an operator confirms it.
+// Commit is a change of the documents in force, or of the whole installation, that goes back
+// by itself at its deadline, unless an operator confirms it.
 type Commit struct {
 	ID        string             `json:"id"`
 	Documents []ReportedDocument `json:"documents"` // that it puts in force
 	Before    []ReportedDocument `json:"before"`    // that it goes back to
 
-	// Generation is that of Before, below Layout.Documents.
+	// Generation is that of Before, below Layout.Documents; zero without documents.
 	Generation int `json:"generation"`
+
+	// System is what changes besides: nil where only documents do.
+	System *System `json:"system,omitempty"`
 
 	Begun    Time `json:"begun"`
 	Deadline Time `json:"deadline"` // by the wall clock
@@ -28,11 +31,37 @@ type Commit struct {
 	Ends int64  `json:"ends"`
 }
 
+// System is the installation of a host, a NixOS system or a bundle, that a commit changes.
+type System struct {
+	Link   string `json:"link"`   // symlink to what is in force
+	To     string `json:"to"`     // directory that the commit puts in force
+	Before string `json:"before"` // that it goes back to, "" for none
+
+	// Profile is the symlink to Generation of a NixOS system, "" where it does not change.
+	Profile    string `json:"profile,omitempty"`
+	Generation string `json:"generation,omitempty"`
+
+	Undo    []string `json:"undo"`    // command that puts Before in force
+	Closure string   `json:"closure"` // digest of the closure's documents that were accepted last
+}
+
+// InForce is the directory of what is in force, "" for none.
+func (s System) InForce() string {
+	path, err := filepath.EvalSymlinks(s.Link)
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
 // String names a commit and what it puts in force.
 func (c Commit) String() string {
 	text := "commit " + c.ID
 	for _, d := range c.Documents {
 		text += fmt.Sprintf(", %s %d", d.Kind, d.Serial)
+	}
+	if c.System != nil {
+		text += ", " + c.System.To
 	}
 	return text
 }
@@ -46,12 +75,18 @@ func (l Layout) UndoneFile() string { return filepath.Join(string(l), "undone.js
 // PendingCommit is the commit that goes back unless it is confirmed, nil without one.
 func (l Layout) PendingCommit() (*Commit, error) { return readCommit(l.CommitFile()) }
 
-// Undone is the commit that went back last, nil where there was none or documents in force
-// are newer: what it brought is not put in force again.
+// Undone is the commit that went back last, nil where there was none or what is in force is
+// newer: documents that it brought are not put in force again.
 func (l Layout) Undone() (*Commit, error) {
 	c, err := readCommit(l.UndoneFile())
 	if c == nil || err != nil {
 		return nil, err
+	}
+	if c.System != nil {
+		if c.System.InForce() != c.System.Before {
+			return nil, nil
+		}
+		return c, nil
 	}
 	for _, d := range c.Documents {
 		e, err := ReadEnvelope(Current(l.Documents()), d.Kind)

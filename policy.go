@@ -18,6 +18,31 @@ type Policy struct {
 	Grants      []Grant                    `json:"grants"`              // sorted by caller, need
 	Operators   Operators                  `json:"operators,omitempty"` // of ControlService
 	Cache       Operators                  `json:"cache,omitempty"`     // of CacheService
+	Rollout     *Rollout                   `json:"rollout,omitempty"`   // of what it publishes; nil for to all at once
+	Store       *SharedStore               `json:"store,omitempty"`     // nil where each process has a store of its own
+}
+
+// SharedStore is the store that the provider hosts of a cluster share.
+type SharedStore struct {
+	Kind        string              `json:"kind"`        // etcd
+	Endpoints   []string            `json:"endpoints"`   // URLs of its members, those of this host first
+	Replicas    map[string][]Device `json:"replicas"`    // of each kind that this host runs: the nodes that run it, sorted by ID
+	KeyLifetime int64               `json:"keyLifetime"` // of the sealing keys, in seconds; 0 where only an operator rotates them
+	Member      *StoreMember        `json:"member,omitempty"`
+}
+
+// StoreMember is the member of a shared store that runs on the host.
+type StoreMember struct {
+	Name    string   `json:"name"`
+	Clients Called   `json:"clients"`
+	Peers   Called   `json:"peers"`
+	Cluster []string `json:"cluster"` // name=URL of each member
+}
+
+// Called are the URLs at which something listens, and at which it is called.
+type Called struct {
+	Listen []string `json:"listen"`
+	Called []string `json:"called"`
 }
 
 // Operators are who may call a reserved service of the host, sorted by ID.

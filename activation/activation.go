@@ -101,6 +101,7 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 		return Summary{}, err
 	}
 	a := &activation{Config: c, store: store, tried: map[string]bool{}}
+	defer func() { a.watcher.close() }()
 	for {
 		if err := a.open(note); err != nil {
 			return Summary{}, err
@@ -131,6 +132,7 @@ type activation struct {
 	tried    map[string]bool // in a single pass
 	settled  bool            // was reported
 	reporter reporter
+	watcher  watcher
 	stale    time.Duration // how long no provider has answered about the documents, when that is too long
 }
 

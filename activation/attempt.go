@@ -21,22 +21,30 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 	number := n.state.Begin(a.observe(n))
 	attempt := fetch.Attempt{
 		Need: n.Need, Digest: n.digest, Answers: n.state.Answers, Rotation: n.state.WantRotation,
-		Provider: n.Providers[(number-1)%len(n.Providers)],
+		Provider: a.provider(n, number),
 		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted),
 	}
+	host := a.host
 	pass.Join()
+	var documents func(context.Context) (api.Artifact, *fetch.Error, func())
+	if n.Kind == florete.KindConfig {
+		documents = a.artifact(pass, attempt)
+	}
 	return func(ctx context.Context) outcome {
 		defer pass.Leave()
 		var answer api.Answer
 		var artifact api.Artifact
 		var failed *fetch.Error
+		release := func() {}
 		if n.Kind == florete.KindConfig {
-			artifact, failed = pass.Artifact(ctx, attempt)
+			artifact, failed, release = documents(ctx)
 		} else {
 			answer, failed = a.fetch(ctx, pass, attempt, n.dir)
+			attempt.Provider = host.Reached(attempt)
 		}
 		return outcome{n, func() {
 			n.busy = false
+			release()
 			if failed == nil && n.Kind == florete.KindConfig {
 				if e := a.store.Accept(artifact); e != nil {
 					failed = &fetch.Error{Error: e, Received: true}

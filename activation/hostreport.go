@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -37,21 +38,34 @@ func (a *activation) reports(now time.Time, start func(func(context.Context) out
 	if a.HostReport == nil || a.Once || r.busy || len(to) == 0 {
 		return now.Add(maxSleep)
 	}
-	if r.look.After(now) {
+	// Between two watches their connection is free, and a report that is due soon needs no other.
+	w, host := &a.watcher, a.host
+	between := !w.busy && w.line.Free(now) && r.failures == 0
+	early := between && w.answered && !r.due.After(now.Add(2*reportEvery/5))
+	if r.look.After(now) && !early {
 		return r.look
 	}
 	r.busy = true
-	last, due, sequence := r.standing, !r.due.After(now), max(r.sequence+1, now.UnixMilli())
+	last, due, sequence := r.standing, early || !r.due.After(now), max(r.sequence+1, now.UnixMilli())
+	var line *fetch.Line
+	if between {
+		line, w.busy = w.line, true
+	}
 	start(func(ctx context.Context) outcome {
 		report := a.HostReport(ctx)
 		is := standing(report)
+		release := func() {
+			if between {
+				w.release(line, nil)
+			}
+		}
 		if is == last && !due {
-			return outcome{nil, a.looked}
+			return outcome{nil, func() { release(); a.looked() }}
 		}
 		report.Sequence = sequence
-		answer, err := a.send(ctx, report, to)
+		answer, err := send(ctx, host, report, to, line)
 		answer.Sequence = max(sequence, answer.Sequence)
-		return outcome{nil, func() { a.reported(is, answer, err) }}
+		return outcome{nil, func() { release(); a.reported(is, answer, err) }}
 	})
 	return now.Add(maxSleep)
 }
@@ -88,15 +102,21 @@ func (a *activation) reportTo() []string {
 	return nil
 }
 
-// send sends a report to the first provider that takes it, and returns its answer.
-func (a *activation) send(ctx context.Context, r florete.HostReport, to []string) (answer api.Reported, err error) {
+// send sends a report to the first provider that takes it, over the line where there is one,
+// and returns its answer.
+func send(ctx context.Context, host *fetch.Host, r florete.HostReport, to []string, line *fetch.Line) (answer api.Reported, err error) {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return answer, err
 	}
+	if line != nil {
+		if answer, err = line.Report(ctx, b); err == nil {
+			return answer, nil
+		}
+	}
 	for _, provider := range to {
 		var e *api.Error
-		if answer, e = a.host.Report(ctx, provider, b); e == nil {
+		if answer, e = host.Report(ctx, provider, b); e == nil {
 			return answer, nil
 		}
 		err = e

@@ -52,6 +52,8 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 			if ending || a.Once {
 				return a.store.Set().Generation != a.set.Generation
 			}
+		}
+		if busy == 0 || busy == 1 && a.watcher.busy { // a watch waits for others
 			a.reportSettled()
 		}
 		timer := time.NewTimer(time.Until(next))
@@ -168,6 +170,7 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 		start(a.attempt(n, pass))
 	}
 	notAfter(a.reports(now, start))
+	notAfter(a.watches(now, start))
 	return next
 }
 

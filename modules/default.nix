@@ -40,7 +40,10 @@ if instance != "" && !word.valid instance then
   throw "florete.lib.instance ${builtins.toJSON instance}: want ${word.about.want}"
 else
   rec {
-    host = module ./host.nix [ needs ];
+    host = module ./host.nix [
+      needs
+      (module ./commitconfirm.nix [ cluster ])
+    ];
     forwarder = module ./forwarder.nix [ host ];
     provider = module ./provider.nix [ host ];
     # Everything that the host's documents ask for.

@@ -85,6 +85,7 @@ in
     ;
   inherit (units)
     accounts
+    arm
     current
     etc
     render
@@ -103,12 +104,14 @@ in
       package,
       settings ? { },
       credentials ? { },
+      etcd ? "/usr/bin/etcd",
     }:
     mapAttrsRecursive (_: mkDefault) (
       lib.filterAttrs (name: _: wanted name) (
         units.units {
           inherit
             credentials
+            etcd
             manifest
             policy
             settings

@@ -20,7 +20,8 @@ let
   inherit (florete) etc policy state;
   cfg = florete.cfg.provider;
   provides = kind: policy != null && policy.kinds ? ${kind};
-  isProvider = lib.hasPrefix (florete.unit "provider-");
+  isProvider = name: lib.hasPrefix (florete.unit "provider-") name || name == florete.unit "store.service";
+  member = policy.store.member or null;
   format = pkgs.formats.json { };
   users = cfg.settings.oidc.users or "";
   files = cfg.settings.file.dir or "";
@@ -98,6 +99,7 @@ in
       units = florete.defaults isProvider {
         inherit (cfg) package;
         settings.provider = cfg.settings;
+        etcd = "${pkgs.etcd}/bin/etcd";
         credentials = if cfg.usersFile == null then { } else { oidc.users = cfg.usersFile; };
       };
     };
@@ -106,7 +108,12 @@ in
       source = format.generate "provider.hujson" cfg.settings;
     };
     networking.firewall.allowedTCPPorts = mkIf (policy != null && cfg.openFirewall) (
-      lib.unique (map florete.port (lib.concatMap (p: p.listen) (lib.attrValues policy.provider)))
+      lib.unique (
+        map florete.port (
+          lib.concatMap (p: p.listen) (lib.attrValues policy.provider)
+          ++ lib.optionals (member != null) (member.clients.listen ++ member.peers.listen)
+        )
+      )
     );
   };
 }

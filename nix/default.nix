@@ -104,7 +104,10 @@ in
       each = f: mapAttrs (host: faults: valid faults (f host)) faultsOf;
 
       manifest = import ./manifest.nix { inherit topology access needs; };
-      policy = import ./policy.nix { inherit topology access needs; };
+      policy = import ./policy.nix {
+        inherit topology access needs;
+        rollout = import ./rollout.nix { inherit clean topology; };
+      };
       document = import ./envelope.nix {
         cluster = clean.name;
         serial = if clean.serial == null then clean.self.lastModified or 0 else clean.serial;

@@ -3,6 +3,7 @@ let
   inherit (builtins)
     all
     elem
+    isBool
     isInt
     isString
     stringLength
@@ -34,6 +35,12 @@ let
     ok = isString;
   };
   strings = listOf string;
+  flag = scalar {
+    want = "true or false";
+    hint = "write true, or take it out";
+    ok = isBool;
+    zero = false;
+  };
   name = scalar {
     want = "a name";
     hint = "write one, in double quotes";
@@ -42,6 +49,12 @@ let
   };
   port = between 1 65535 "a port";
   seconds = between 1 315360000 "seconds";
+  timeOfDay = scalar {
+    want = "a time of day, 00:00 to 23:59";
+    hint = "write for example \"02:30\"";
+    invalid = wrong.string;
+    ok = matches "([01][0-9]|2[0-3]):[0-5][0-9]";
+  };
 
   instance = scalar {
     want = "a short name: a lower-case letter, then letters, digits and hyphens, 14 characters at most";
@@ -197,6 +210,7 @@ in
     bind
     caller
     clusterName
+    flag
     groupPath
     issuer
     loopback
@@ -209,6 +223,7 @@ in
     string
     strings
     tags
+    timeOfDay
     tlsName
     trustDomain
     unit

@@ -40,6 +40,7 @@ let
 
   host = import ./language/host.nix;
   limits = import ./language/limits.nix;
+  rollout = import ./language/rollout.nix;
   service = import ./language/service.nix;
 
   provider =
@@ -148,7 +149,10 @@ let
     users = of "people" entries.users;
     roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
     serviceGroups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there: who reaches these may read, or also publish, at `providers.config`; `nix-cache` and `nix-cache-write` read and fill the binary cache there" entries.serviceGroups;
-    providers = of "who answers needs, by kind" (record "providers" (mapAttrs (_: provider) kinds));
+    providers = of "who answers needs, by kind" (
+      record "providers" (mapAttrs (_: provider) kinds // { store = import ./language/store.nix; })
+    );
+    inherit rollout;
     acknowledge = of "warnings that are as they should be" (listOf acknowledgement);
   };
 in

@@ -81,7 +81,7 @@ let
       socks = access.socks host;
     }
     // (if published == [ ] then { } else transport.attribute (transport.written [ host.transport ]))
-    // (if host.drain == 600 then { } else { inherit (host) drain; })
+    // (if host.drainTimeout == 600 then { } else { drain = host.drainTimeout; })
     // optionalAttrs (callerLimits.entries host != [ ]) { limits = callerLimits.entries host; };
 
   # Where a host calls the process that answers a kind of need on a provider host.

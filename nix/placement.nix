@@ -1,7 +1,8 @@
 # Where services are to run: on the hosts that they name. For those with replicas it is a
 # pure function of who the hosts are, so that the plan shows every move before it happens.
 # Candidates are servers that have the tags, capabilities and group asked for; who wants
-# "all" gets them all.
+# "all" gets them all. A host with `drain` gets none, one with `cordon` those alone that it
+# keeps: nothing here knows what was placed before, so the topology has that.
 #
 #   minimize-movement  rendezvous hashing: a host that comes takes only its share, a
 #                      host that goes gives away only its own
@@ -69,6 +70,16 @@ let
   ) (groupBy asked (map (s: s.placement) choosing));
   fitting = p: fits.${asked p};
 
+  # Those of them that a service may be placed on.
+  closed = filter (h: h.drain || h.cordon) servers;
+  takes = service: h: !h.drain && (!h.cordon || elem service.name h.keeps);
+  candidatesOf =
+    service:
+    let
+      all = fitting service.placement;
+    in
+    if closed == [ ] then all else filter (h: takes service hosts.${h}) all;
+
   # Hosts in the order of their hashes with the service; a SHA-256 has 64 digits.
   shuffle =
     name: candidates:
@@ -99,7 +110,7 @@ let
     load: service:
     let
       p = service.placement;
-      candidates = shuffle service.name (fitting p);
+      candidates = shuffle service.name (candidatesOf service);
     in
     if service.replicas == "all" then
       candidates
@@ -152,7 +163,20 @@ in
   # hosts :: Service -> [hostName]
   hosts = service: if names service then named service else chosen.${service.name};
 
-  # The hosts that fit what a placement requires.
-  # fitting :: Placement -> [hostName]
-  inherit fitting;
+  # The hosts that fit what the placement of a service requires, and take it.
+  # candidates :: Service -> [hostName]
+  candidates = candidatesOf;
+
+  # The same without cordon and drain.
+  open = import ./placement.nix {
+    inherit services;
+    hosts = mapAttrs (
+      _: h:
+      h
+      // {
+        cordon = false;
+        drain = false;
+      }
+    ) hosts;
+  };
 }

@@ -5,6 +5,7 @@
   topology,
   access,
   needs,
+  rollout,
 }:
 let
   inherit (builtins)
@@ -22,6 +23,7 @@ let
   inherit (import ./reserved.nix) writes;
   inherit (import ./names.nix) cache control;
   t = topology;
+  store = import ./store.nix topology;
 
   # provider → grants. Hosts and needs come sorted, so the grants are.
   grants = mapAttrs (_: map (g: g.grant)) (
@@ -104,5 +106,7 @@ in
       grants = grants.${name} or [ ];
     }
     // optionalAttrs (serves host control) { inherit (operatorsOf) operators; }
-    // optionalAttrs (serves host cache) { inherit (operatorsOf) cache; };
+    // optionalAttrs (serves host cache) { inherit (operatorsOf) cache; }
+    // optionalAttrs (rollout != null && elem "config" host.kinds) { inherit rollout; }
+    // store host;
 }

@@ -58,6 +58,9 @@ severity "error" {
   FL062 = "several providers of a kind that needs one store";
   FL063 = "secret that rotates although several hosts have it";
   FL065 = "transports that exclude each other";
+  FL066 = "host that cannot keep or share the store";
+  FL068 = "rollout that no single provider decides on";
+  FL069 = "waves that do not lead to every host";
 }
 // severity "warning" {
   FL040 = "user without roles";
@@ -73,4 +76,7 @@ severity "error" {
   FL056 = "root certificate that ends soon";
   FL058 = "provider on a device";
   FL061 = "network with one host";
+  FL067 = "even number of members of the store";
+  FL070 = "what stays on a host to be drained";
+  FL071 = "cordon that moves services";
 }

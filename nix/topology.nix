@@ -69,7 +69,14 @@ let
   inherit (groups) outward;
   written = groups.hosts;
 
-  providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) clean.providers;
+  # The store that they share: its members, where they call it, and how long a key lives.
+  store = clean.providers.store // {
+    hosts = sorted (known clean.hosts clean.providers.store.hosts);
+    shared = clean.providers.store.kind == "etcd";
+  };
+  providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) (
+    removeAttrs clean.providers [ "store" ]
+  );
   kinds = invert (p: p.hosts) (
     attrValues (
       mapAttrs (name: p: {
@@ -146,6 +153,8 @@ let
         }) (kinds.${name} or [ ])
       );
       machines = address.machines host;
+      # Where the member of the store here listens, and where it is called.
+      store = address.program host store.port (a: names.hostPort (address.machine a) store.port);
     }
   ) written;
 
@@ -212,6 +221,7 @@ in
     roles
     serviceGroups
     services
+    store
     ;
   users = mapAttrs (name: user: {
     id = id "user/${name}";

@@ -47,6 +47,14 @@ type Provider struct {
 	reports []Received
 	highest int64
 	orders  map[string]int
+
+	watching bool
+	watches  []Call
+	unknown  []Call
+	accepted map[net.Conn]bool // open
+	opened   int
+	revision int64         // of the offer
+	changed  chan struct{} // closed and replaced with the offer
 }
 
 // Call is one request that reached a provider, or would have.
@@ -68,14 +76,14 @@ func (c *Cluster) Start(name string) *Provider { return c.Serve(name, kit.NewPip
 
 // Serve makes a provider on a listener.
 func (c *Cluster) Serve(name string, l net.Listener) *Provider {
-	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]api.Answer{}, rotated: map[string]int{}, ended: make(chan struct{})}
+	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]api.Answer{}, rotated: map[string]int{}, ended: make(chan struct{}), changed: make(chan struct{}), accepted: map[net.Conn]bool{}}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return c.CA.Issue(p.id, time.Hour), nil
 		},
 	}
-	p.server = &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0)}
+	p.server = &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0), ConnState: p.connection}
 	go func() {
 		defer close(p.ended)
 		_ = p.server.Serve(tls.NewListener(p.listener, config))
@@ -137,6 +145,9 @@ func (p *Provider) Offer(docs ...api.SignedDocument) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.offer = docs
+	p.revision++
+	close(p.changed)
+	p.changed = make(chan struct{})
 }
 
 // Calls are the requests so far, of one need or, with "", of all.
@@ -176,6 +187,10 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Path == api.PathReport {
 		p.receive(w, r)
+		return
+	}
+	if r.URL.Path == api.PathWatch {
+		p.watch(w, r)
 		return
 	}
 	call := Call{At: time.Now(), Path: r.URL.Path, Key: r.Header.Get(api.HeaderKey), Has: r.Header.Get(api.HeaderHas)}

@@ -50,7 +50,7 @@ func TestRearm(t *testing.T) {
 	if err := documents.Rearm(h.State, c); err != nil {
 		t.Fatal(err)
 	}
-	if pending, err := supervise(h.State, func() {}); !pending || err != nil {
+	if pending, err := (supervisor{layout: h.State, armed: func() {}}).step(t.Context()); !pending || err != nil {
 		t.Fatal(pending, err)
 	}
 	p := h.pending()

@@ -1,5 +1,6 @@
 // Package commit puts the newest documents of a host in force so that they go back by
-// themselves, unless an operator confirms them in time.
+// themselves, unless an operator confirms them in time, and has a NixOS system or a bundle
+// go back that is put in force by others.
 //
 // A commit has an identity, a deadline and the generation to go back to, on disk before
 // anything changes. Whoever holds it to its deadline is a process of its own (Supervise),
@@ -118,9 +119,10 @@ func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*flor
 	}
 	ctx, cancel := context.WithTimeout(ctx, armTimeout)
 	defer cancel()
-	id := strings.ToLower(rand.Text()[:8])
-	return c.store.Begin(c.Offer, now.commit(id, timeout), func() error { return h.Arm(ctx) })
+	return c.store.Begin(c.Offer, now.commit(newID(), timeout), func() error { return h.Arm(ctx) })
 }
+
+func newID() string { return strings.ToLower(rand.Text()[:8]) }
 
 // Healthy reports what is missing of a host on which a change is in force: each need is
 // fulfilled, and a provider of the new documents answers over a new connection.

@@ -151,7 +151,7 @@ func (h *host) supervise() {
 	h.Helper()
 	h.expire()
 	armed := false
-	if err := Supervise(h.Context(), h.State, func() { armed = true }); err != nil || !armed {
+	if err := Supervise(h.Context(), h.State, nil, func() { armed = true }); err != nil || !armed {
 		h.Fatalf("armed: %v, %v", armed, err)
 	}
 	if c := h.pending(); c != nil {

@@ -15,19 +15,64 @@ import (
 // machine sleeps.
 const tick = time.Second
 
+// again is how long to wait after an installation did not go back.
+const again = 10 * time.Second
+
 // Supervise goes back from the pending commit at its deadline, and returns when none is
 // pending. armed is called when nothing that happens to other processes can keep it from
-// that. What fails is logged, and tried again.
-func Supervise(ctx context.Context, l florete.Layout, armed func()) error {
-	armed = sync.OnceFunc(armed)
+// that. What fails is logged, and tried again. Where the whole installation changes, it keeps
+// a process of arm at that instead, which is confined less: after a reboot there is none.
+func Supervise(ctx context.Context, l florete.Layout, arm func(context.Context) error, armed func()) error {
+	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
+	s.system = func(ctx context.Context, _ florete.Commit, _ bool) error {
+		ctx, cancel := context.WithTimeout(ctx, armTimeout)
+		defer cancel()
+		err := arm(ctx)
+		if err == nil {
+			s.armed()
+		}
+		return err
+	}
+	return s.run(ctx)
+}
+
+// SuperviseSystem is Supervise for a process that may change the whole installation.
+func SuperviseSystem(ctx context.Context, l florete.Layout, armed func()) error {
+	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
+	s.system = func(ctx context.Context, c florete.Commit, due bool) error {
+		if !due {
+			return nil
+		}
+		slog.Warn(fmt.Sprintf("%s was not confirmed in time: going back to %s", &c, c.System.Before))
+		if err := goBack(ctx, *c.System); err != nil {
+			select {
+			case <-time.After(again):
+			case <-ctx.Done():
+			}
+			return err
+		}
+		return s.undo()
+	}
+	return s.run(ctx)
+}
+
+type supervisor struct {
+	layout florete.Layout
+	armed  func()
+
+	// system is called again and again while a commit of the whole installation is pending.
+	system func(ctx context.Context, c florete.Commit, due bool) error
+}
+
+func (s supervisor) run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
-		pending, err := supervise(l, armed)
+		pending, err := s.step(ctx)
 		if err != nil {
 			slog.Error("the pending commit", "err", err)
 		} else if !pending {
-			armed()
+			s.armed()
 			return nil
 		}
 		select {
@@ -38,9 +83,9 @@ func Supervise(ctx context.Context, l florete.Layout, armed func()) error {
 	}
 }
 
-// supervise reports whether a commit is still pending, and goes back if it is time.
-func supervise(l florete.Layout, armed func()) (pending bool, err error) {
-	c, err := l.PendingCommit()
+// step reports whether a commit is still pending, and goes back if it is time.
+func (s supervisor) step(ctx context.Context) (pending bool, err error) {
+	c, err := s.layout.PendingCommit()
 	if c == nil || err != nil {
 		return false, err
 	}
@@ -48,16 +93,29 @@ func supervise(l florete.Layout, armed func()) (pending bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	if now.left(*c) > 0 {
-		armed() // whoever waits for that has the documents locked
+	due := now.left(*c) <= 0
+	if !due {
+		s.armed() // whoever waits for that has the documents locked
 		if c.Boot != now.boot {
-			err = documents.Rearm(l, now.rearm(*c))
+			if err := documents.Rearm(s.layout, now.rearm(*c)); err != nil {
+				return true, err
+			}
 		}
-		return true, err
 	}
-	undone, err := documents.Undo(l, nil)
+	switch {
+	case c.System != nil:
+		return true, s.system(ctx, *c, due)
+	case due:
+		return false, s.undo()
+	}
+	return true, nil
+}
+
+// undo puts the documents before in force, and ends the commit.
+func (s supervisor) undo() error {
+	undone, err := documents.Undo(s.layout, nil)
 	if undone != nil {
-		slog.Warn(fmt.Sprintf("%s was not confirmed in time: the documents before are in force again", undone))
+		slog.Warn(fmt.Sprintf("%s was not confirmed in time: what was before is in force again", undone))
 	}
-	return false, err
+	return err
 }

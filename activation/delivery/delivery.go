@@ -29,6 +29,9 @@ import (
 type Dir struct {
 	Path string
 
+	// Keep is a generation that is kept besides.
+	Keep int
+
 	// Step, when set, is called before each change to the disk.
 	// Tests die in it.
 	Step func(name string)
@@ -100,7 +103,7 @@ func (d Dir) Restore(n int) (int, error) {
 }
 
 // Clean removes what an interrupted Deliver left and all generations but the one
-// in force and the one before it.
+// in force, the one before it and Keep.
 func (d Dir) Clean() error {
 	now, err := d.Current()
 	if err != nil {
@@ -130,7 +133,7 @@ func (d Dir) Clean() error {
 		}
 	}
 	for _, n := range old {
-		if n == before {
+		if n == before || n == d.Keep {
 			continue
 		}
 		d.step("remove " + name(n))

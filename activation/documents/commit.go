@@ -29,13 +29,8 @@ func (s *Store) Begin(o Offer, c florete.Commit, arm func() error) (*florete.Com
 		return nil, err
 	}
 	c.Documents, c.Before, c.Generation = o.Set.reported(), s.set.reported(), s.set.Generation
-	s.step("write commit")
-	if err := write(s.layout, c); err != nil {
+	if err := s.arm(c, arm); err != nil {
 		return nil, err
-	}
-	s.step("arm")
-	if err := arm(); err != nil {
-		return nil, errors.Join(err, s.remove(s.layout.CommitFile()))
 	}
 	if err := s.commit(o); err != nil {
 		if n, unread := s.dir.Current(); unread == nil && n == c.Generation {
@@ -44,6 +39,50 @@ func (s *Store) Begin(o Offer, c florete.Commit, arm func() error) (*florete.Com
 		return &c, err
 	}
 	return &c, nil
+}
+
+// BeginSystem makes a change of the whole installation a commit, which is on disk and armed
+// when it returns: who changes it does so then. dir has the documents that it brings.
+func BeginSystem(l florete.Layout, c florete.Commit, dir string, step func(string), arm func() error) (*florete.Commit, error) {
+	unlock, err := lock(l)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	s := &Store{layout: l, dir: dirOf(l, step)}
+	if err := s.NoneIsPending(); err != nil {
+		return nil, err
+	}
+	if s.record, err = loadRecord(l.State()); err != nil {
+		return nil, err
+	}
+	c.System.Closure = s.record.Closure
+	c.Before, c.Documents = []florete.ReportedDocument{}, []florete.ReportedDocument{} // providers refuse null
+	held, err := s.held()
+	if err == nil {
+		c.Before, c.Generation = held.reported(), held.Generation
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if brought, err := readSet(dir, Set{}); err == nil {
+		c.Documents = brought.reported()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("documents that it brings: %w", err)
+	}
+	return &c, s.arm(c, arm)
+}
+
+// arm writes a commit, and removes it where nobody can be had who goes back from it.
+func (s *Store) arm(c florete.Commit, arm func() error) error {
+	s.step("write commit")
+	if err := write(s.layout, c); err != nil {
+		return err
+	}
+	s.step("arm")
+	if err := arm(); err != nil {
+		return errors.Join(err, s.remove(s.layout.CommitFile()))
+	}
+	return nil
 }
 
 // Rearm replaces what is known of the deadline of a commit, if it is pending still.
@@ -75,12 +114,8 @@ func Confirm(l florete.Layout, id string, step func(string), check func(florete.
 	if c == nil || c.ID != id {
 		return s.notPending(id, c)
 	}
-	held, err := s.held()
-	if err != nil {
+	if err := s.inForce(*c); err != nil {
 		return err
-	}
-	if !slices.Equal(held.reported(), c.Documents) {
-		return fmt.Errorf("commit %s: it is not in force, and goes back: flor sync", id)
 	}
 	if err := check(*c); err != nil {
 		return err
@@ -88,8 +123,24 @@ func Confirm(l florete.Layout, id string, step func(string), check func(florete.
 	return s.remove(l.CommitFile())
 }
 
+// inForce is an error where what a commit brings is not in force.
+func (s *Store) inForce(c florete.Commit) error {
+	if c.System != nil {
+		if found := c.System.InForce(); found != c.System.To {
+			return fmt.Errorf("commit %s: %s is not in force, but %q: it goes back by itself", c.ID, c.System.To, found)
+		}
+		return nil
+	}
+	held, err := s.held()
+	if err == nil && !slices.Equal(held.reported(), c.Documents) {
+		err = fmt.Errorf("commit %s: it is not in force, and goes back: flor sync", c.ID)
+	}
+	return err
+}
+
 // Undo goes back from the pending commit and returns it, nil where there was none, or it had
-// changed nothing yet. It may be called again, whatever interrupted it.
+// changed nothing yet. It may be called again, whatever interrupted it. Of a commit that
+// changes the whole installation, that of before is in force again already.
 func Undo(l florete.Layout, step func(string)) (*florete.Commit, error) {
 	unlock, err := insist(l)
 	if err != nil {
@@ -105,12 +156,12 @@ func Undo(l florete.Layout, step func(string)) (*florete.Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n == c.Generation {
+	if n == c.Generation && c.System == nil {
 		return nil, s.remove(l.CommitFile())
 	}
 	// What cannot be noted, on a full disk, is no reason to stay.
 	unnoted := s.noteUndone(*c)
-	if held, err := s.held(); err != nil || !slices.Equal(held.reported(), c.Before) {
+	if held, err := s.held(); c.Generation > 0 && (err != nil || !slices.Equal(held.reported(), c.Before)) {
 		if _, err := s.dir.Restore(c.Generation); err != nil {
 			return nil, err
 		}
@@ -134,6 +185,10 @@ func (s *Store) noteUndone(c florete.Commit) (err error) {
 			noted = s.record.noteFromNetwork(florete.Envelope{Kind: d.Kind, Serial: d.Serial, Digest: d.Digest}) || noted
 		}
 	}
+	// Nor must its closure, when that of before is back.
+	if c.System != nil && s.record.Closure != c.System.Closure {
+		s.record.Closure, noted = c.System.Closure, true
+	}
 	if !noted {
 		return nil
 	}
@@ -148,6 +203,15 @@ func (s *Store) NoneIsPending() error {
 		return err
 	}
 	return fmt.Errorf("%s is pending, want it confirmed or gone back, by itself at the latest on %s: flor status", c, c.Deadline.UTC().Format("2006-01-02 15:04:05 MST"))
+}
+
+// closureWaits is the error of a closure that waits for a pending commit: one that changes
+// the whole installation brings its own.
+func (s *Store) closureWaits() error {
+	if c, err := s.layout.PendingCommit(); c != nil && c.System != nil {
+		return err
+	}
+	return s.NoneIsPending()
 }
 
 // notPending is why the commit of an identity cannot be confirmed.

@@ -65,8 +65,13 @@ func Open(l florete.Layout, closure string, step func(string)) (s *Store, note s
 	return s, note, nil
 }
 
+// dirOf keeps what a pending commit goes back to.
 func dirOf(l florete.Layout, step func(string)) delivery.Dir {
-	return delivery.Dir{Path: l.Documents(), Step: step}
+	d := delivery.Dir{Path: l.Documents(), Step: step}
+	if c, _ := l.PendingCommit(); c != nil {
+		d.Keep = c.Generation
+	}
+	return d
 }
 
 // Refresh finds what other processes have put in force. note is empty where that is what
@@ -93,13 +98,13 @@ func (s *Store) refresh() (note string, err error) {
 // outdated reports whether others are in force than Set, or a closure that waited may come.
 func (s *Store) outdated() (bool, error) {
 	n, err := s.dir.Current()
-	return n != s.set.Generation || s.waits && s.NoneIsPending() == nil, err
+	return n != s.set.Generation || s.waits && s.closureWaits() == nil, err
 }
 
 // open compares the closure with what is in force.
 func (s *Store) open() (note string, err error) {
 	l := s.layout
-	s.waits = false
+	s.waits, s.dir = false, dirOf(l, s.dir.Step)
 	if s.record, err = loadRecord(l.State()); err != nil {
 		return "", err
 	}
@@ -128,7 +133,7 @@ func (s *Store) open() (note string, err error) {
 		s.set = held
 		return "unchanged", nil
 	}
-	if err := s.NoneIsPending(); err != nil && heldErr == nil {
+	if err := s.closureWaits(); err != nil && heldErr == nil {
 		s.set, s.waits = held, true
 		return fmt.Sprintf("kept, and the closure waits: %v", err), nil
 	}

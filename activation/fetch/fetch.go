@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"sync"
 
 	"golang.org/x/crypto/ssh"
 
@@ -35,6 +36,17 @@ type Host struct {
 
 	// Dial connects to a provider's address; nil for TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	reached sync.Map // process: the name of the provider that answered in its place
+}
+
+// Reached is the provider that an attempt led to last: another than its own where that was
+// silent.
+func (h *Host) Reached(a Attempt) string {
+	if name, ok := h.reached.Load(process{a.Provider, a.Need.Kind}); ok {
+		return name.(string)
+	}
+	return a.Provider
 }
 
 // Attempt is one request for a need.
@@ -139,8 +151,21 @@ func received(err error) *Error {
 }
 
 func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *api.Client {
+	reached := func(id florete.ID) {
+		for _, name := range a.Need.Providers {
+			if h.Manifest.Providers[name][a.Need.Kind].ID == id {
+				h.reached.Store(process{a.Provider, a.Need.Kind}, name)
+			}
+		}
+	}
+	var others []florete.Provider
+	for _, name := range a.Need.Providers {
+		if name != a.Provider {
+			others = append(others, h.Manifest.Providers[name][a.Need.Kind])
+		}
+	}
 	return &api.Client{
-		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[a.Provider][a.Need.Kind], Roots: h.Roots,
+		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[a.Provider][a.Need.Kind], Others: others, Reached: reached, Roots: h.Roots,
 		Serial: h.Serial, Tag: h.Tag, SVID: svid, HostKey: key, Dial: h.Dial,
 	}
 }

@@ -52,9 +52,13 @@ func (h *host) commits() (found []Finding) {
 		found = append(found, h.unreadable(err, "rm "+h.Layout.UndoneFile()))
 	}
 	if undone != nil {
+		remedy := "publish documents that are right: they are newer"
+		if undone.System != nil {
+			remedy = "deploy what is right: " + upgrade
+		}
 		found = append(found, do(
 			fmt.Sprintf("%s went back at %s, for nobody confirmed it: it is not put in force again", undone, undone.Deadline.UTC().Format(time.RFC3339)),
-			"publish documents that are right: they are newer"))
+			remedy))
 	}
 	return found
 }

@@ -66,7 +66,7 @@ func (h *host) cure(n florete.Need, s florete.NeedState) (f Finding, ok bool) {
 		return do("", fmt.Sprintf("upgrade what the message says, this host's programs or those of %s: %s", providers, upgrade)), true
 	case "older-document", "tampered", "foreign-document":
 		return publish, true
-	case "internal":
+	case "internal", "store":
 		return do("", examineOn(n.Providers[0])), true
 	case "unavailable", "busy":
 		answers := slices.ContainsFunc(h.answers, func(a *answer) bool { return a.err == nil && a.kind == n.Kind && slices.Contains(n.Providers, a.name) })

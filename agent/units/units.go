@@ -75,15 +75,7 @@ func Start(ctx context.Context, unit string) error {
 	if _, err := conn.StartUnitContext(ctx, unit, "replace", done); err != nil {
 		return fmt.Errorf("%s: start: %w: install this host's newest programs", unit, err)
 	}
-	select {
-	case result := <-done:
-		if result != "done" {
-			return fmt.Errorf("%s: start: systemd's job ended with %q: see journalctl -u %s", unit, result, unit)
-		}
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%s: start: %w", unit, ctx.Err())
-	}
+	return ended(ctx, unit, done)
 }
 
 // ListLogs is List with what the journal has of services that do not run, which takes long.

@@ -75,6 +75,7 @@ let
           allowedUDPPorts = lists;
         };
       };
+      system.preSwitchChecks = any (types.attrsOf types.lines) { };
       systemd = {
         units = sets;
         services = any (types.attrsOf (types.attrsOf (types.either strings (types.attrsOf strings)))) { };
@@ -146,6 +147,9 @@ let
           tmpfiles = config.systemd.tmpfiles.settings;
           provider = config.services.florete.provider.settings or null;
           inherit (config) seen;
+        }
+        // lib.optionalAttrs (config.system.preSwitchChecks != { }) {
+          inherit (config.system) preSwitchChecks;
         };
       };
 

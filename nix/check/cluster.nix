@@ -3,8 +3,9 @@
   clean,
   kinds,
   lib,
+  t,
   ...
-}:
+}@arguments:
 let
   inherit (builtins)
     attrNames
@@ -15,11 +16,14 @@ let
     head
     length
     map
+    match
     ;
   inherit (lib)
     attribute
+    excluded
     fault
     host
+    missing
     reserved
     role
     show
@@ -28,6 +32,43 @@ let
     ;
   inherit (import ../lib.nix) distinct;
   all = import ../kinds;
+
+  inherit (clean.providers) store;
+  members = distinct store.hosts;
+
+  # The sealing key of a shared store goes to its hosts by their SSH host keys.
+  shared =
+    host "providers.store.hosts" members
+    ++ when (store.kind == "etcd") (
+      when (members == [ ]) (
+        missing "providers.store" "hosts" "write hosts = [ \"…\" \"…\" \"…\" ]; with provider hosts, three or five"
+      )
+      ++ map (
+        h:
+        fault {
+          id = "FL066";
+          place = "providers.store.hosts";
+          problem = "a member of the store runs on a host that provides something, and has an address; not on";
+          value = "host ${h}";
+          remedy = "name provider hosts with addresses";
+        }
+      ) (filter (h: t.hosts ? ${h} && (t.hosts.${h}.kinds == [ ] || t.hosts.${h}.machines == [ ])) members)
+      ++ concatMap (
+        h:
+        when (clean.hosts.${h}.sshHostKey != "" && match "ssh-(ed25519|rsa) .*" clean.hosts.${h}.sshHostKey == null) [
+          (fault {
+            id = "FL066";
+            place = "hosts.${attribute h}.sshHostKey";
+            problem = "the sealing key of providers is sealed to keys of type ssh-ed25519 or ssh-rsa, not";
+            value = head (match "([^ ]*).*" clean.hosts.${h}.sshHostKey);
+            remedy = "write the line of /etc/ssh/ssh_host_ed25519_key.pub of this host";
+          })
+        ]
+      ) (distinct (concatMap (kind: t.providers.${kind}.hosts) (attrNames t.providers)))
+    )
+    ++ when (store.kind != "etcd" && members != [ ]) (
+      excluded "write kind = \"etcd\";, or take hosts out" "providers.store.hosts" "kind = \"file\""
+    );
 
   providers =
     concatMap (
@@ -40,13 +81,13 @@ let
         others = concatStringsSep "" (map (n: "${n} = ${k.settings.${n}.hint}; ") required);
       in
       host "providers.${kind}.hosts" hosts
-      ++ when (k ? alone && length hosts > 1) [
+      ++ when (k ? alone && length hosts > 1 && store.kind != "etcd") [
         (fault {
           id = "FL062";
           place = "providers.${kind}.hosts";
           problem = "its hosts share no store, and ${k.alone}: found";
           value = concatStringsSep ", " hosts;
-          remedy = "choose one: providers.${kind}.hosts = [ ${show (head hosts)} ];";
+          remedy = "choose one: providers.${kind}.hosts = [ ${show (head hosts)} ]; or have all share one: providers.store = { kind = \"etcd\"; hosts = [ … ]; };";
         })
       ]
       ++ when (k ? reasons && hosts == [ ] && reasons != [ ]) [
@@ -59,6 +100,7 @@ let
         })
       ]
     ) (attrNames all)
+    ++ shared
     ++ concatMap (k: k.top or [ ]) kinds;
 
   trust = when (clean.trust.roots == [ ]) [
@@ -100,6 +142,7 @@ in
 providers
 ++ trust
 ++ hostGroups
+++ import ./rollout.nix arguments
 ++ names "roles" "role" clean.roles {
   node = "{ services = [ ]; }";
   operator = "{ serviceGroups = [ \"control-plane\" \"control-plane-write\" ]; }";

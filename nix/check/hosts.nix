@@ -31,6 +31,7 @@ let
   inherit (lib)
     fault
     role
+    service
     show
     twice
     unknown
@@ -234,6 +235,7 @@ mapAttrs (
   in
   user "hosts.${n}.users" written.users
   ++ role "hosts.${n}.roles" written.roles
+  ++ service "hosts.${n}.keeps" written.keeps
   ++ grouped n written
   ++ callers n written
   ++ addresses n h

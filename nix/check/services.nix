@@ -91,7 +91,7 @@ let
   fits =
     n: s:
     let
-      fitting = t.placement.fitting s.placement;
+      fitting = t.placement.candidates s;
     in
     when (length fitting < (if s.replicas == "all" then 1 else s.replicas)) [
       (fault {

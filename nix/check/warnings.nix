@@ -37,6 +37,7 @@ let
   ofKinds = map (k: k.warnings.service) (filter (k: k ? warnings) kinds);
   invert = import ../invert.nix;
   names = import ../names.nix;
+  cordon = import ./cordon.nix arguments;
   template = import ./template.nix arguments;
 
   # What is on another host is that host's to publish: forwarders encrypt, an upstream does not.
@@ -89,6 +90,21 @@ let
           suggest "group of hosts" g (attrNames inhabited);
     }
   ) (filter (g: !inhabited ? ${g}) (attrNames clean.hostGroups));
+
+  # A majority of four is three: one may fail, as of three.
+  evenStore =
+    let
+      n = length t.store.hosts;
+    in
+    when (t.store.shared && n > 0 && n - n / 2 * 2 == 0) [
+      (fault {
+        id = "FL067";
+        place = "providers.store.hosts";
+        problem = "of an even number of members no more may fail than of one fewer: found";
+        value = concatStringsSep ", " t.store.hosts;
+        remedy = "name one more, or one fewer";
+      })
+    ];
 
   # Others wait for a provider.
   devices = concatMap (
@@ -206,8 +222,8 @@ let
     );
 in
 {
-  top = hostGroups ++ devices ++ template.top;
-  hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ template.host n h) clean.hosts;
+  top = hostGroups ++ devices ++ evenStore ++ template.top;
+  hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ cordon.host n h ++ template.host n h) clean.hosts;
   roles = mapAttrs hidden clean.roles;
   services = mapAttrs (
     n: s: upstream n s ++ reachable n s ++ concatMap (k: k n s) ofKinds

@@ -81,6 +81,7 @@ func ReadTopology(ctx context.Context, src Source) (Topology, error) {
 type Snapshot struct {
 	Topology  Topology
 	Documents map[string]map[string]Raw // by host, then kind
+	Warnings  []Fault
 }
 
 // Raw is a document that nobody looked into yet.
@@ -101,5 +102,5 @@ func (r Raw) Open() (florete.Document, error) {
 // Read returns all there is to know about a cluster without faults.
 func Read(ctx context.Context, src Source) (Snapshot, error) {
 	a, err := ask(ctx, src, "topology = true; documents = true;")
-	return Snapshot{a.Topology, a.Documents}, err
+	return Snapshot{a.Topology, a.Documents, a.Faults}, err
 }

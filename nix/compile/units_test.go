@@ -11,7 +11,7 @@ import (
 )
 
 // various is a cluster whose hosts have all that units depend on: alpha issues
-// certificates, beta signs people in with one of those, has a listener that needs a
+// certificates and keeps the store, beta signs people in with one of those, has a listener that needs a
 // privilege and says how it is, gamma has nothing of its own, nor has delta, which is a
 // member of another cluster too.
 const various = `{ one = mkCluster (base // {
@@ -22,7 +22,7 @@ const various = `{ one = mkCluster (base // {
   services.host = { host = "beta"; scope = "node"; upstream = "unix:/run/florete-host.sock"; listenPort = 80; };
   services.refetch = { host = "alpha"; scope = "node"; upstream = "unix:/run/florete-host-refetch.sock"; listenPort = 80; };
   services.wiki = { host = "beta"; port = 80; sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.example.org/cb" ]; }; };
-  providers = { cert.hosts = [ "alpha" ]; oidc = { hosts = [ "beta" ]; issuer = "http://sso.example.org"; }; };
+  providers = { cert.hosts = [ "alpha" ]; oidc = { hosts = [ "beta" ]; issuer = "http://sso.example.org"; }; store = { kind = "etcd"; hosts = [ "alpha" ]; }; };
 }); }`
 
 func readVarious(t *testing.T) map[string]Units {
@@ -58,6 +58,9 @@ func TestUnits(t *testing.T) {
 		{"alpha", "florete-host-refetch.socket", "ListenStream=/run/florete-host-refetch.sock"},
 		{"alpha", "florete-host-refetch.socket", "Service=florete-host.service"},
 		{"beta", "florete-credentials.socket", "SocketMode=0600"},
+		{"alpha", "florete-store.service", "LoadCredential=member.key:/etc/florete/store/member.key"},
+		{"beta", "florete-provider-oidc.service", `ExecStartPre=+/opt/bin/flor-provider unseal oidc --settings="/etc/florete/provider.hujson"`},
+		{"beta", "florete-provider-oidc.service", "LoadCredential=store-client.key:/etc/florete/store/client.key"},
 		{"gamma", "florete-hosts-file.service", `ExecStart=/opt/bin/flor hosts-file --state="/var/lib/florete"`},
 		{"delta", "florete_blue-agent.service", "User=florete_blue"},
 		{"delta", "florete_blue-need-cert-node.path", "PathExists=/var/lib/florete_blue/needs/cert-node/current"},
@@ -87,6 +90,9 @@ func TestUnits(t *testing.T) {
 		if all[host].Files[unit] != "" {
 			t.Errorf("%s has %s, which nobody published", host, unit)
 		}
+	}
+	if all["beta"].Files["florete-store.service"] != "" {
+		t.Error("beta has a member of the store, which alpha keeps")
 	}
 	if all["gamma"].Files["florete-credentials.socket"] != "" {
 		t.Error("gamma has a socket of credentials, and no service")

@@ -16,6 +16,7 @@ let
     address
     bind
     caller
+    flag
     groupPath
     loopback
     instance
@@ -64,6 +65,9 @@ record "a host" {
   group = of "where it belongs in `hostGroups`, `\"eu/fra\"`: it has what `hostGroups.eu` and `hostGroups.\"eu/fra\"` have" groupPath;
   capabilities = of "what it can do; roles and providers may require it. `ingress`: it takes in strangers" tags;
   tags = of "words for placement" tags;
+  cordon = of "services with replicas are not placed here, but for those that it `keeps`" flag;
+  keeps = of "services with replicas that stay, on a host with `cordon`" strings;
+  drain = of "services with replicas are placed elsewhere, all of them" flag;
   users = of "who may act on this host: it gets their certificates" strings;
   roles = of "of the node, besides `node`" strings;
   callers = of "which accounts (names, or uids as numbers) act under an identity of this host: `\"node\"`, `\"user/<name>\"`, `\"service/<name>\"`" (
@@ -85,7 +89,7 @@ record "a host" {
         "quic"
         "tcp"
       ]);
-  drain =
+  drainTimeout =
     default
       "when its forwarder is replaced, as by an upgrade, the old process carries the connections it has for so many seconds beside the new one"
       600

@@ -153,6 +153,9 @@ func TestGeneratesEverything(t *testing.T) {
 		for _, kind := range []string{"cert", "config"} { // the others need one store
 			see("several providers of "+kind, len(c.Providers[kind].Hosts) > 1)
 		}
+		see("a rollout", c.Rollout != nil)
+		see("a rollout with windows", c.Rollout != nil && c.Rollout.Maintenance != nil)
+		see("a store that providers share", c.Providers["store"].Hosts != nil)
 		see("a provider that requires", c.Providers["cert"].Requires != nil)
 		for _, r := range c.Roles {
 			see("a role that requires", len(r.Requires) > 0)

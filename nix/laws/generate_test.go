@@ -27,6 +27,7 @@ type cluster struct {
 	Roles         map[string]*role    `json:"roles,omitempty"`
 	ServiceGroups map[string][]string `json:"serviceGroups,omitempty"`
 	Providers     map[string]provider `json:"providers"`
+	Rollout       *rollout            `json:"rollout,omitempty"`
 }
 
 type host struct {
@@ -42,6 +43,9 @@ type host struct {
 	Deploy     string            `json:"deploy,omitempty"`
 	Instance   string            `json:"instance,omitempty"`
 	Transport  string            `json:"transport,omitempty"`
+	Cordon     bool              `json:"cordon,omitempty"`
+	Keeps      []string          `json:"keeps,omitempty"`
+	Drain      bool              `json:"drain,omitempty"`
 }
 
 // group is what a host has, and what a group of hosts gives it.
@@ -101,6 +105,7 @@ type provider struct {
 	Lifetime int      `json:"lifetime,omitempty"`
 	Every    int      `json:"interval,omitempty"`
 	Requires []string `json:"requires,omitempty"`
+	Kind     string   `json:"kind,omitempty"` // of the store
 }
 
 // generator makes sound topologies: what they hold is random, and nothing in it
@@ -133,9 +138,10 @@ func (g generator) cluster() *cluster {
 	for i, name := range hosts {
 		c.Hosts[name] = g.host(c, i, users, roles)
 	}
+	g.close(c, hosts, services)
 	for i, name := range services {
 		c.Services[name] = g.service(i, hosts, roles)
-		g.place(c, c.Services[name])
+		g.place(c, name)
 	}
 	// What roles and groups hold; a role reaches at least one service that is published.
 	published := slices.DeleteFunc(slices.Clone(services), func(s string) bool { return c.Services[s].Visibility == "host" })
@@ -193,18 +199,8 @@ func (g generator) cluster() *cluster {
 		}
 	}
 	c.cache()
+	c.rolls()
 	return c
-}
-
-// cache has every host, or who operates, reach the binary cache of some clusters.
-func (c *cluster) cache() {
-	which := len(c.Hosts) + len(c.Services)
-	if which%3 != 0 {
-		return
-	}
-	c.ServiceGroups[florete.CacheGroup], c.ServiceGroups[florete.CacheGroup+"-write"] = []string{}, []string{}
-	leads := c.Roles[[]string{"node", "operator"}[which%2]]
-	leads.ServiceGroups = append(leads.ServiceGroups, florete.CacheGroup)
 }
 
 // limits are one or several.
@@ -230,6 +226,9 @@ func (c *cluster) trust() {
 	cert.Lifetime = []int{10, 0, 7776000}[which%3]
 	oidc.Issuer = []string{"https://auth.example.org", "http://auth.example.org:5556", "https://[2001:db8::1]"}[which%3]
 	c.Providers["cert"], c.Providers["oidc"] = cert, oidc
+	if which%3 == 0 {
+		c.Providers["store"] = provider{Kind: "etcd", Hosts: cert.Hosts[:1]}
+	}
 }
 
 // everywhere is a capability that every host has, so that whatever requires it may.
@@ -477,8 +476,8 @@ func (g generator) write(out *strings.Builder, v any, place string) {
 		}
 		out.WriteString("}")
 	case []any:
-		// Roots, keys, providers and callers are in an order that someone chose.
-		chosen := strings.HasPrefix(place, ".trust.") || strings.HasPrefix(place, ".providers.") || strings.Contains(place, ".callers.")
+		// Roots, keys, providers, waves and callers are in an order that someone chose.
+		chosen := slices.ContainsFunc([]string{".trust.", ".providers.", ".rollout."}, func(p string) bool { return strings.HasPrefix(place, p) }) || strings.Contains(place, ".callers.")
 		order := g.Perm(len(v))
 		if chosen {
 			slices.Sort(order)

@@ -21,12 +21,13 @@ type placement struct {
 }
 
 // place gives some services replicas instead of hosts, where enough fit.
-func (g generator) place(c *cluster, s *service) {
+func (g generator) place(c *cluster, name string) {
+	s := c.Services[name]
 	p := &placement{Tags: g.some(tags, 1), Capabilities: g.some(capabilities, 1)}
 	if paths := slices.Sorted(maps.Keys(c.HostGroups)); len(paths) > 0 && g.IntN(3) == 0 {
 		p.Group = paths[g.IntN(len(paths))]
 	}
-	fit := len(c.fitting(p))
+	fit := len(c.fitting(name, p))
 	if fit == 0 || g.IntN(2) == 0 {
 		return
 	}
@@ -39,15 +40,27 @@ func (g generator) place(c *cluster, s *service) {
 	}
 }
 
-// fitting are the servers that a placement allows, sorted.
-func (c *cluster) fitting(p *placement) (names []string) {
+// close has some hosts take no services, or those alone that they keep.
+func (g generator) close(c *cluster, hosts, services []string) {
+	for _, name := range hosts {
+		h := c.Hosts[name]
+		h.Cordon, h.Drain = g.IntN(6) == 0, g.IntN(8) == 0
+		if h.Cordon {
+			h.Keeps = g.some(services, 4)
+		}
+	}
+}
+
+// fitting are the servers that take a service of a placement, sorted.
+func (c *cluster) fitting(service string, p *placement) (names []string) {
 	for name, h := range c.Hosts {
 		has := c.all(h)
 		lacks := func(list, of []string) bool {
 			return slices.ContainsFunc(list, func(e string) bool { return !slices.Contains(of, e) })
 		}
+		closed := h.Drain || h.Cordon && !slices.Contains(h.Keeps, service)
 		outside := p.Group != "" && h.Group != p.Group && !strings.HasPrefix(h.Group, p.Group+"/")
-		if h.Kind != "device" && !outside && !lacks(p.Tags, has.Tags) && !lacks(p.Capabilities, has.Capabilities) {
+		if h.Kind != "device" && !closed && !outside && !lacks(p.Tags, has.Tags) && !lacks(p.Capabilities, has.Capabilities) {
 			names = append(names, name)
 		}
 	}
@@ -95,7 +108,7 @@ func TestReplicasFit(t *testing.T) {
 			for name, service := range c.Services {
 				fitting := []string(nil)
 				if service.Replicas != nil {
-					fitting = c.fitting(service.Placement)
+					fitting = c.fitting(name, service.Placement)
 				}
 				misfit := func(h string) bool { return !slices.Contains(fitting, h) }
 				switch wanted := service.Replicas.(type) {
@@ -133,7 +146,7 @@ func (g generator) fleet(n int, strategy string) *cluster {
 	}
 	c.Roles = map[string]*role{"node": {Services: all}, "operator": {Services: all}}
 	c.ServiceGroups = map[string][]string{"control-plane": {}, "control-plane-write": {}}
-	c.Users, c.HostGroups = nil, nil
+	c.Users, c.HostGroups, c.Rollout = nil, nil, nil
 	c.Providers = map[string]provider{"cert": {Hosts: []string{"h0x"}}}
 	return c
 }
@@ -148,11 +161,16 @@ func TestPlacement(t *testing.T) {
 		still := g.fleet(3+g.IntN(8), "minimize-movement")
 		grown := still.clone()
 		grown.Hosts["h99x"] = &host{Address: "10.9.0.99", SSHHostKey: g.host(grown, 25, nil, nil).SSHHostKey}
-		all = append(all, raw(still), raw(grown), raw(g.fleet(3+g.IntN(8), "balanced")))
+		drained := still.clone()
+		drained.Hosts["h0x"].Drain = true
+		for name, s := range drained.Services {
+			s.Replicas = min(still.Services[name].Replicas.(int), len(drained.Hosts)-1)
+		}
+		all = append(all, raw(still), raw(grown), raw(g.fleet(3+g.IntN(8), "balanced")), raw(drained))
 	}
 	got, moved := evaluate(t, "nix-instantiate", all), 0
 	for i := range rounds {
-		before, after, balanced := got[3*i].Topology, got[3*i+1].Topology, got[3*i+2].Topology
+		before, after, balanced, drained := got[4*i].Topology, got[4*i+1].Topology, got[4*i+2].Topology, got[4*i+3].Topology
 		for name, s := range before.Services {
 			is := after.Services[name].Hosts
 			if len(is) != len(s.Hosts) {
@@ -163,6 +181,10 @@ func TestPlacement(t *testing.T) {
 				t.Errorf("round %d: %s moves to %v, though only h99x came", i, name, come)
 			}
 			moved += len(come)
+			left := slices.DeleteFunc(slices.Clone(s.Hosts), func(h string) bool { return slices.Contains(drained.Services[name].Hosts, h) })
+			if slices.Contains(drained.Services[name].Hosts, "h0x") || len(left) > 1 || len(left) == 1 && left[0] != "h0x" {
+				t.Errorf("round %d: %s leaves %v, though only h0x is drained", i, name, left)
+			}
 		}
 		load := map[string]int{}
 		for host, h := range balanced.Hosts {

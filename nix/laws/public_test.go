@@ -72,3 +72,14 @@ func TestIngressIsTold(t *testing.T) {
 		t.Errorf("only %d names in all", total)
 	}
 }
+
+// cache has every host, or who operates, reach the binary cache of some clusters.
+func (c *cluster) cache() {
+	which := len(c.Hosts) + len(c.Services)
+	if which%3 != 0 {
+		return
+	}
+	c.ServiceGroups[florete.CacheGroup], c.ServiceGroups[florete.CacheGroup+"-write"] = []string{}, []string{}
+	leads := c.Roles[[]string{"node", "operator"}[which%2]]
+	leads.ServiceGroups = append(leads.ServiceGroups, florete.CacheGroup)
+}

@@ -27,7 +27,8 @@ type Plan struct {
 	Opened    []Right `json:"opened"` // sorted
 	Closed    []Right `json:"closed"` // sorted
 	Placement []Move  `json:"placement"`
-	Hosts     []Host  `json:"hosts"` // those that change, by name
+	Stays     []Stay  `json:"stays,omitempty"` // what does not move, though its host is drained
+	Hosts     []Host  `json:"hosts"`           // those that change, by name
 	Unchanged int     `json:"unchanged"`
 }
 
@@ -41,6 +42,23 @@ type Move struct {
 	Service string   `json:"service"`
 	Before  []string `json:"before"` // hosts, sorted
 	After   []string `json:"after"`
+}
+
+// Stay is something that names a host which is to be drained.
+type Stay struct {
+	Drain  string `json:"drain"` // "hosts.forge.drain"
+	What   string `json:"what"`  // "service wiki"
+	Remedy string `json:"remedy"`
+}
+
+// stays are what the compiler warns of.
+func stays(after compile.Snapshot) (all []Stay) {
+	for _, f := range after.Warnings {
+		if f.ID == "FL070" {
+			all = append(all, Stay{f.Place, f.Value, f.Remedy})
+		}
+	}
+	return all
 }
 
 // Host is a host whose documents change.
@@ -64,7 +82,7 @@ type Unit struct {
 
 // Compare says what changes from one snapshot to another.
 func Compare(before, after compile.Snapshot) (Plan, error) {
-	p := Plan{Cluster: after.Topology.Name, Hosts: []Host{}, Placement: moves(before.Topology, after.Topology)}
+	p := Plan{Cluster: after.Topology.Name, Hosts: []Host{}, Placement: moves(before.Topology, after.Topology), Stays: stays(after)}
 	rights := newDelta()
 	rights.topology(before.Topology, after.Topology)
 	var unchanged []string

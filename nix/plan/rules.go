@@ -56,6 +56,21 @@ var rules = withSettings(map[string]rule{
 	"policy.operators[].access": {grants: operator},
 	"policy.cache[].id":         {why: "part of what they may do"},
 	"policy.cache[].access":     {grants: cacheAccess},
+	"policy.rollout":            {why: "when hosts are offered what is published anyway"},
+
+	"policy.store.kind":            {why: "where the state is: who may read it are its replicas"},
+	"policy.store.endpoints":       {why: "whoever answers there must present a certificate of the store's CA"},
+	"policy.store.keyLifetime":     {why: "how long who was dropped can open what was sealed"},
+	"policy.store.replicas.*[].id": {why: "part of who opens the sealing key"},
+	"policy.store.member.name":     {why: "part of the member"},
+	"policy.store.member.cluster":  {why: "members present certificates of the store's CA"},
+	"policy.store.member.*.called": {why: "whoever answers there must present a certificate of the store's CA"},
+	"policy.store.replicas.*[].sshHostKey": {grants: func(a at) []fact {
+		return one(Right{short(a.up[0]["id"]), "open", "the sealing key of " + a.path[2] + " providers"})
+	}},
+	"policy.store.member.*.listen[]": {grants: func(a at) []fact {
+		return one(Right{"anyone", "connect to", "the store of " + a.host() + " at " + short(a.v)}, join(a.node()))
+	}},
 
 	"manifest.needs[].id":   {why: "part of what is read"},
 	"manifest.needs[].kind": {why: "part of the request"},

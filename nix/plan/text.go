@@ -22,7 +22,7 @@ const (
 // Text writes the plan for people, in colour when asked. Hosts that change alike
 // are told together.
 func (p Plan) Text(w io.Writer, colour bool) error {
-	if p.Empty() {
+	if p.Empty() && len(p.Stays) == 0 {
 		_, err := fmt.Fprintf(w, "cluster %s: nothing changes on any of %d hosts\n", p.Cluster, p.Unchanged)
 		return err
 	}
@@ -51,10 +51,13 @@ func (p Plan) Text(w io.Writer, colour bool) error {
 		t.line("", mark, noun+some(names, 4))
 		t.b.WriteString(lines)
 	}
-	if len(p.Placement) > 0 {
+	if len(p.Placement)+len(p.Stays) > 0 {
 		t.section("Placement")
 		for _, m := range p.Placement {
 			t.line("  ", "~", m.prose())
+		}
+		for _, s := range p.Stays {
+			t.line("  ", "!", fmt.Sprintf("%s: %s does not move: %s", s.Drain, s.What, s.Remedy))
 		}
 	}
 	if len(p.Opened)+len(p.Closed) > 0 {

@@ -39,6 +39,7 @@ let
   need = import ./need.nix common;
   provider = import ./provider.nix common;
   rollback = import ./rollback.nix common;
+  store = import ./store.nix common;
 
   sysctl = {
     "net.core.rmem_max" = 7500000;
@@ -66,6 +67,7 @@ in
   #   settings      flags: .activate of flor activate, .agent of flor agent run;
   #                 .provider what its settings file says, if that is known
   #   credentials   secrets of the providers: kind → name → file that root can read
+  #   etcd          the program of that name, for hosts that keep a member of the store
   units =
     {
       manifest,
@@ -74,6 +76,7 @@ in
       bin,
       settings ? { },
       credentials ? { },
+      etcd ? "/usr/bin/etcd",
     }:
     foldl' (all: n: all // need n.id) (
       activate {
@@ -87,11 +90,17 @@ in
       // hostsFile { inherit bin; }
       // guard { inherit bin; }
       // host { inherit manifest bin; }
-      // rollback { inherit bin; }
+      // rollback.units { inherit bin; }
       // optionalAttrs (policy != null) (
         provider.units {
           inherit policy bin credentials;
           settings = settings.provider or null;
+        }
+      )
+      // optionalAttrs (policy.store.member or null != null) (
+        store.units {
+          inherit (policy.store) member;
+          inherit etcd;
         }
       )
       // optionalAttrs (any credential.ofService manifest.needs) (credential.units { inherit bin; })
@@ -107,6 +116,9 @@ in
       };
     }
     // optionalAttrs (policy != null) (provider.accounts policy);
+
+  # Before a switch to a NixOS system, which then goes back unless it is confirmed.
+  inherit (rollback) arm;
 
   # What QUIC asks the kernel to buffer, in bytes; the kernel's own is 208 KiB.
   inherit sysctl;

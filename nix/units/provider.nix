@@ -71,7 +71,24 @@ in
         kind:
         let
           capability = bind (privileged policy.provider.${kind}.listen);
-          loaded = credentials.${kind} or { };
+          # What it calls a shared store with.
+          store =
+            if policy ? store then
+              listToAttrs (
+                map
+                  (n: {
+                    name = "store-${n}";
+                    value = "${etc}/store/${n}";
+                  })
+                  [
+                    "ca.crt"
+                    "client.crt"
+                    "client.key"
+                  ]
+              )
+            else
+              { };
+          loaded = store // credentials.${kind} or { };
         in
         {
           name = unit "provider-${kind}.service";
@@ -104,6 +121,13 @@ in
                 StateDirectory = "${unit "provider"}/${kind}";
                 StateDirectoryMode = "0700";
                 UMask = "0077";
+              }
+              # The sealing key of a shared store opens with the SSH host key, which no process of
+              # a kind reads.
+              // optionalAttrs (policy ? store) {
+                ExecStartPre = "+${
+                  command "${bin}/flor-provider unseal ${kind}" { settings = "${etc}/provider.hujson"; }
+                }";
               }
               # Where operators call, through the forwarder, which is in the group.
               // optionalAttrs (kind == "config") {

@@ -19,19 +19,21 @@ const (
 	PathNonce    = "/cert/nonce"
 	PathReport   = "/config/report"
 	PathArtifact = "/config/artifact/" // then the node's name and ?serial=, that of its manifest
+	PathWatch    = "/config/watch"     // then ?from=, the revision of the last answer, and serial=
 )
 
 // Path is where needs of a kind are requested, with POST.
 func Path(kind string) string { return "/" + kind + "/request" }
 
 // Headers: the idempotency key of a request; where a request has no body its device
-// proof, in base64; and the Tag of the documents that a node has and a provider returns
-// (RFC 9110 section 13.1.2).
+// proof, in base64; the Tag of the documents that a node has and a provider returns
+// (RFC 9110 section 13.1.2); and the revision from which a watch goes on.
 const (
-	HeaderKey    = "Idempotency-Key"
-	HeaderDevice = "Device-Proof"
-	HeaderHas    = "If-None-Match"
-	HeaderTag    = "ETag"
+	HeaderKey      = "Idempotency-Key"
+	HeaderDevice   = "Device-Proof"
+	HeaderHas      = "If-None-Match"
+	HeaderTag      = "ETag"
+	HeaderRevision = "Documents-Revision"
 )
 
 // The longest request and answers, in bytes. A need's longest answer is a file of a MiB,
@@ -55,7 +57,7 @@ type Client struct {
 	// policy then returns that. Requests carry their own.
 	Serial int64
 
-	// Tag is that of the documents in force on the node, for Artifact; empty for none.
+	// Tag is that of the documents in force on the node, for Artifact and Watch; empty for none.
 	Tag string
 
 	// SVID is the node's certificate; nil before enrolment.
@@ -69,7 +71,16 @@ type Client struct {
 	// address that it resolves to.
 	Dial dialer
 
-	// Timeout bounds one call with its wait for the connection; zero for 30 seconds.
+	// Others answer as well as Provider does: where that is silent, they are tried beside it.
+	Others []florete.Provider
+
+	// Reached receives which of them each connection leads to; may be nil.
+	Reached func(florete.ID)
+
+	// Patience bounds a handshake; zero for 45 seconds.
+	Patience time.Duration
+
+	// Timeout bounds one call from when there is a connection; zero for 30 seconds.
 	Timeout time.Duration
 }
 
@@ -108,13 +119,13 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	if block == nil {
 		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: csr is not PEM", r.Need)
 	}
-	ctx, cancel := c.bound(ctx)
-	defer cancel()
 	s, err := c.connect(ctx, nil)
 	if err != nil {
 		return Answer{}, err
 	}
 	defer s.close()
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, timeout))
+	defer cancel()
 	var nonce Nonce
 	if err := s.call(ctx, http.MethodPost, PathNonce, http.Header{}, nil, &nonce); err != nil {
 		return Answer{}, err
@@ -123,14 +134,12 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	r.Proof, err = Statement{Node: c.Node, Provider: c.Provider.ID, Nonce: nonce.Nonce, CSR: block.Bytes, Binding: binding}.Sign(c.HostKey)
+	r.Proof, err = Statement{Node: c.Node, Provider: s.client.Provider.ID, Nonce: nonce.Nonce, CSR: block.Bytes, Binding: binding}.Sign(c.HostKey)
 	if err != nil {
 		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
 	}
 	return s.request(ctx, Path("cert"), r)
 }
 
-// bound ends a call in time.
-func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, cmp.Or(c.Timeout, 30*time.Second))
-}
+// timeout is that of a Client without another.
+const timeout = 30 * time.Second

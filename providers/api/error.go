@@ -26,6 +26,7 @@ const (
 	CodeNewerFormat   = "newer-format"   // transient: only a newer release understands it
 	CodeClock         = "clock"          // transient: a certificate fails by time alone
 	CodeUnavailable   = "unavailable"    // transient: the provider cannot be reached, or cannot answer now
+	CodeStore         = "store"          // transient: the store that providers share does not answer
 	CodeInternal      = "internal"       // transient: something failed at the provider, whose log has it
 	CodeMissing       = "missing"        // transient: an operator has not put there what is requested
 	CodeBusy          = "busy"           // transient: too many requests

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -72,6 +73,21 @@ func (p *Pass) Artifact(ctx context.Context) (a Artifact, err error) {
 	return a, err
 }
 
+// watchTimeout is longer than any provider leaves a watch without an answer.
+const watchTimeout = 10 * time.Minute
+
+// Watch waits until other documents than those with the client's Tag are in force for this
+// node, since the answer that had a revision; zero for none. That there are none for now is
+// an answer too, after minutes. Artifact.Revision is where the next watch goes on.
+func (p *Pass) Watch(ctx context.Context, from int64) (a Artifact, err error) {
+	err = p.within(ctx, watchTimeout, func(ctx context.Context, s *session) error {
+		header := s.device()
+		header.Set(HeaderHas, p.client.Tag)
+		return s.call(ctx, http.MethodGet, fmt.Sprintf("%s?from=%d&serial=%d", PathWatch, from, p.client.Serial), header, nil, &a)
+	})
+	return a, err
+}
+
 // Report sends what the node reports of itself, a florete.HostReport.
 func (p *Pass) Report(ctx context.Context, report []byte) (r Reported, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
@@ -84,10 +100,15 @@ func (p *Pass) Report(ctx context.Context, report []byte) (r Reported, err error
 
 // call runs one on the pass's connection, when it is its turn.
 func (p *Pass) call(ctx context.Context, do func(context.Context, *session) error) error {
+	return p.within(ctx, cmp.Or(p.client.Timeout, timeout), do)
+}
+
+// within is call with a bound of its own.
+func (p *Pass) within(ctx context.Context, most time.Duration, do func(context.Context, *session) error) error {
 	if p.client.SVID == nil {
 		return Errorf(Denied, CodeUntrusted, "%s has no SVID yet: it must enrol first", p.client.Node)
 	}
-	ctx, cancel := p.client.bound(ctx)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout+cmp.Or(p.client.Patience, handshakeTimeout)+most)
 	defer cancel()
 	t, ok := p.wait(ctx)
 	if !ok {
@@ -103,6 +124,8 @@ func (p *Pass) call(ctx context.Context, do func(context.Context, *session) erro
 		return t.failed
 	}
 	p.stallAfter(max(leastStall, 4*t.took))
+	ctx, cancel = context.WithTimeout(ctx, most)
+	defer cancel()
 	err := do(ctx, t.session)
 	if t.session.spent {
 		t.session.close()

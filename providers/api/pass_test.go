@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
@@ -172,7 +173,8 @@ func TestSwallowed(t *testing.T) {
 	})
 }
 
-// TestSilentHandshake: one that accepts connections and sends nothing costs five.
+// TestSilentHandshake: one that accepts connections and sends nothing may have others to
+// answer before, and costs more; but not where there is another provider.
 func TestSilentHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := domain{t, kit.NewCA()}
@@ -185,8 +187,55 @@ func TestSilentHandshake(t *testing.T) {
 		begin := time.Now()
 		_, err := c.Do(t.Context(), api.Path("oidc"), registration)
 		providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
-		if took := time.Since(begin); took != 5*time.Second {
+		if took := time.Since(begin); took != 45*time.Second {
 			t.Errorf("%v after %s", err, took)
 		}
 	})
+}
+
+// TestHedge: beside a provider that is silent the next one is tried after two seconds, and
+// whichever answers first is used.
+func TestHedge(t *testing.T) {
+	for name, wants := range map[string]struct {
+		after time.Duration // until the first provider answers; zero for never
+		took  time.Duration
+	}{
+		"dead": {0, 2 * time.Second},
+		"busy": {1500 * time.Millisecond, 1500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := domain{t, kit.NewCA()}
+				spare := kit.ProviderID("spare", "cert")
+				first, next := make(memory), make(memory)
+				d.serve(first, d.Issue(provider, time.Hour), answerNeed)
+				d.serve(next, d.Issue(spare, time.Hour), answerNeed)
+				c := d.client(d.Issue(provider, time.Hour), nil)
+				c.Provider.Addresses = florete.Addresses{"first:1"}
+				c.Others = []florete.Provider{{ID: spare, Addresses: florete.Addresses{"next:1"}}}
+				var reached florete.ID
+				c.Reached = func(id florete.ID) { reached = id }
+				c.Dial = func(ctx context.Context, _, address string) (net.Conn, error) {
+					if address == "next:1" {
+						return next.dial(ctx, "", "")
+					}
+					if wants.after == 0 {
+						near, far := net.Pipe()
+						go io.Copy(io.Discard, far)
+						return near, nil
+					}
+					time.Sleep(wants.after)
+					return first.dial(ctx, "", "")
+				}
+				begin := time.Now()
+				_, err := c.Do(t.Context(), api.Path("oidc"), registration)
+				if took := time.Since(begin); err != nil || took != wants.took {
+					t.Errorf("%v after %s, want %s", err, took, wants.took)
+				}
+				if (reached == c.Provider.ID) != (wants.after != 0) {
+					t.Errorf("it reached %s", reached)
+				}
+			})
+		})
+	}
 }

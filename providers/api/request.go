@@ -41,13 +41,17 @@ type Answer struct {
 	Expires int64             `json:"expires,omitempty"`
 }
 
-// Artifact is the answer of GET /config/artifact/<node>: the node's documents.
+// Artifact is the answer of GET /config/artifact/<node> and of GET /config/watch: the node's
+// documents.
 type Artifact struct {
 	Documents []SignedDocument `json:"documents"`
 
 	// NotModified is set by Client instead of Documents when the provider has those that
 	// the request named.
 	NotModified bool `json:"-"`
+
+	// Revision is set by Client where the answer is that of a watch: the next goes on there.
+	Revision int64 `json:"-"`
 }
 
 // Tag is the entity tag (RFC 9110 section 8.8.3) of the artifact.

@@ -28,10 +28,11 @@ import (
 const maxHeader = 16 << 10
 
 // A provider that swallows what it is sent costs connectTimeout for each address, all at
-// once but for a stagger; one that accepts connections and sends nothing, handshakeTimeout.
+// once but for a stagger. One that has many hosts at once serves them in order, so one that
+// accepts a connection and sends nothing has handshakeTimeout, or what the Client has.
 const (
 	connectTimeout   = 2 * time.Second
-	handshakeTimeout = 5 * time.Second
+	handshakeTimeout = 45 * time.Second
 )
 
 // session is one verified connection to a provider. One request goes after the other,
@@ -49,9 +50,12 @@ type session struct {
 
 // connect makes a session and its first proof, by whatever the client has.
 func (c *Client) connect(ctx context.Context, svid *tls.Certificate) (*session, error) {
-	w, err := c.dial(ctx, svid)
+	c, w, err := c.hedge(ctx, svid)
 	if err != nil {
 		return nil, err
+	}
+	if c.Reached != nil {
+		c.Reached(c.Provider.ID)
 	}
 	limit := &io.LimitedReader{R: w.conn}
 	s := &session{client: c, address: w.address, conn: w.conn, limit: limit, answers: bufio.NewReader(limit)}
@@ -140,7 +144,7 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dial
 	if svid != nil {
 		config.Certificates = []tls.Certificate{*svid}
 	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Patience, handshakeTimeout))
 	defer cancel()
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
@@ -251,6 +255,9 @@ func (s *session) call(ctx context.Context, method, path string, header http.Hea
 			method, path, s.address, resp.StatusCode, why)
 	}
 	artifact, conditional := answer.(*Artifact)
+	if conditional {
+		artifact.Revision, _ = strconv.ParseInt(resp.Header.Get(HeaderRevision), 10, 64)
+	}
 	switch {
 	case resp.StatusCode == http.StatusNotModified && conditional && header.Get(HeaderHas) != "":
 		artifact.NotModified = true

@@ -1,5 +1,6 @@
 // Package archive keeps the published versions of a cluster's documents in the store of a
-// config provider. The newest is served; the ones before it stay for going back.
+// config provider. The newest is served, during a rollout by waves; the ones before it stay
+// for going back.
 //
 // Bodies, which mostly are the same in the next version, are kept once, by their digest,
 // compressed and in chunks that one transaction takes. A version has its envelopes and
@@ -8,6 +9,7 @@
 //	config/version/<serial>         what is known of a version; it is there when all of it is
 //	config/index/<tree>/<bucket>    envelopes and signatures of the hosts of a bucket
 //	config/body/<digest>/<chunk>    a body
+//	config/rollout                  the rollout at work, or the last one
 //	config/import                   held by the import at work, by lease
 //
 // An import writes bodies, then the index, and last the version, in transactions that hold
@@ -26,19 +28,22 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/store"
 )
 
 const (
-	versions = "config/version/"
-	indices  = "config/index/"
-	bodies   = "config/body/"
+	everything = "config/"
+	versions   = everything + "version/"
+	indices    = everything + "index/"
+	bodies     = everything + "body/"
 )
 
 // perBucket is how many hosts share a key of the index, about.
@@ -64,6 +69,11 @@ type entry struct {
 	Envelope  string `json:"envelope"`
 	Signature string `json:"signature"`
 	Digest    string `json:"digest"` // of the body
+
+	// By the plan of the version's rollout: of the host, not of the document.
+	Wave   int              `json:"wave,omitempty"`   // 0 where nobody waits for it
+	Group  string           `json:"group,omitempty"`  // whose maintenance window it has
+	Before rollout.Problems `json:"before,omitempty"` // when that began
 }
 
 // index is what a bucket has, by host.
@@ -89,7 +99,7 @@ func (a Archive) Versions(ctx context.Context) ([]Version, error) {
 	return all, nil
 }
 
-// Newest is the version that is served. The error is ErrNone where there is none.
+// Newest is the version that is served, during a rollout to the hosts that it has reached. The error is ErrNone where there is none.
 func (a Archive) Newest(ctx context.Context) (Version, error) {
 	all, err := a.Versions(ctx)
 	if err == nil && len(all) == 0 {
@@ -99,49 +109,6 @@ func (a Archive) Newest(ctx context.Context) (Version, error) {
 		return Version{}, err
 	}
 	return all[0], nil
-}
-
-// Tag is that of the documents that Documents returns; of none of a host without any.
-func (a Archive) Tag(ctx context.Context, host string) (string, error) {
-	var artifact api.Artifact
-	err := a.newest(ctx, func(v Version) error {
-		entries, err := a.entries(ctx, v, host)
-		artifact.Documents = nil
-		for _, e := range entries {
-			artifact.Documents = append(artifact.Documents, api.SignedDocument{Envelope: e.Envelope})
-		}
-		return err
-	})
-	return artifact.Tag(), err
-}
-
-// Documents are those of a host in the newest version, none where it has none.
-func (a Archive) Documents(ctx context.Context, host string) (found []api.SignedDocument, err error) {
-	err = a.newest(ctx, func(v Version) error {
-		entries, err := a.entries(ctx, v, host)
-		if err == nil {
-			found, err = a.documents(ctx, entries)
-		}
-		return err
-	})
-	return found, err
-}
-
-// newest reads of the newest version, again where that was replaced and removed meanwhile.
-func (a Archive) newest(ctx context.Context, read func(Version) error) error {
-	for {
-		v, err := a.Newest(ctx)
-		if err != nil {
-			return err
-		}
-		err = read(v)
-		if !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		if now, gone := a.Newest(ctx); gone != nil || now.Tree == v.Tree {
-			return err
-		}
-	}
 }
 
 // Export writes the version with a serial as florctl publish wrote it.
@@ -164,15 +131,9 @@ func (a Archive) Export(ctx context.Context, serial int64, w io.Writer) error {
 // hosts yields those of a version in order. Their names and envelopes are in memory, of
 // their bodies one host's.
 func (a Archive) hosts(ctx context.Context, v Version, yield func(publish.Host, error) bool) error {
-	whole := index{}
-	for n := range v.Buckets {
-		of, err := a.bucket(ctx, v, n)
-		if err != nil {
-			return err
-		}
-		for host, entries := range of {
-			whole[host] = entries
-		}
+	whole, err := a.whole(ctx, v)
+	if err != nil {
+		return err
 	}
 	for _, host := range sorted(whole) {
 		documents, err := a.documents(ctx, whole[host])
@@ -184,6 +145,19 @@ func (a Archive) hosts(ctx context.Context, v Version, yield func(publish.Host, 
 		}
 	}
 	return nil
+}
+
+// whole is the index of a version.
+func (a Archive) whole(ctx context.Context, v Version) (index, error) {
+	whole := index{}
+	for n := range v.Buckets {
+		of, err := a.bucket(ctx, v, n)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(whole, of)
+	}
+	return whole, nil
 }
 
 // Closures are the store paths that the documents of hosts name in a version.

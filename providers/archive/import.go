@@ -15,6 +15,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -26,14 +27,22 @@ type Terms struct {
 	Keys []string // one of which signed each document
 	Keep int      // how many versions stay
 
+	// Host is that of this provider, whose policy has the plan of a rollout. With AtOnce all
+	// hosts are offered the version whatever plan it has, and a rollout at work ends.
+	Host   string
+	AtOnce bool
+
+	// Before are the problems of hosts. It may be nil.
+	Before func(ctx context.Context, plan florete.Rollout, now time.Time) (map[string]rollout.Problems, error)
+
 	// Record may refuse that next is served instead of last, and returns what is changed in
 	// the same transaction. It may be nil, and last zero.
-	Record func(last, next Version) ([]store.Op, error)
+	Record func(last, next Version, r Rollout) ([]store.Op, error)
 }
 
-// Import makes the version that r has the one that is served. It reports whether anything
-// changed: the same again does not. What is not signed, or would make hosts go back or
-// differ, is refused, and nothing has changed then.
+// Import makes the version that r has the one that is served, or begins its rollout. It
+// reports whether anything changed: the same again does not. What is not signed, or would
+// make hosts go back or differ, is refused, and nothing has changed then.
 func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Version, changed bool, err error) {
 	l, err := a.lock(ctx)
 	if err != nil {
@@ -47,23 +56,33 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 	if err != nil && !errors.Is(err, ErrNone) {
 		return v, false, err
 	}
+	roll, err := a.Rollout(ctx)
+	if err != nil {
+		return v, false, err
+	}
 	if err := follows(r.Head, old); err != nil {
 		return v, false, err
 	}
-	made, err := l.write(ctx, r, t.Keys)
+	made, err := l.write(ctx, r, t)
 	if err != nil {
 		return v, false, err
 	}
 	v = made.version(r.Head)
+	ends := roll.AtWork() && t.AtOnce
 	switch {
 	case v.Serial == old.Serial && v.Digest != old.Digest:
 		return old, false, fmt.Errorf("other documents with the same serial %d are served: commit again, a second later", v.Serial)
-	case v.Serial == old.Serial && v.Tree == old.Tree:
+	case v.Serial == old.Serial && v.Tree == old.Tree && !ends:
 		return old, false, nil
+	case roll.AtWork() && !ends:
+		return old, false, fmt.Errorf("serial %d is being rolled out, and is at wave %d of %d: wait until that has ended, end it with florctl rollout abort, or publish with --at-once", roll.Serial, roll.Wave, roll.Waves)
+	}
+	if roll, err = l.plan(ctx, r, t, made, old, v, roll); err != nil {
+		return old, false, err
 	}
 	var record []store.Op
 	if t.Record != nil {
-		record, err = t.Record(old, v)
+		record, err = t.Record(old, v, roll)
 		if err != nil {
 			return old, false, err
 		}
@@ -76,6 +95,14 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 		return old, false, err
 	}
 	l.add(store.Put(versionKey(v.Serial), value))
+	if roll.Serial != 0 {
+		op, err := roll.op()
+		if err != nil {
+			return old, false, err
+		}
+		l.add(op)
+	}
+	l.conds = []store.Cond{{Key: rolling, Modified: roll.revision}}
 	l.ops = append(l.ops, record...)
 	return v, true, l.flush(ctx)
 }
@@ -98,6 +125,9 @@ type tree struct {
 	hosts               index
 	rev, signer         string
 	all, digest, bodies hash.Hash // of lines: with signatures, envelopes alone, bodies alone
+
+	plan       *florete.Rollout // of the policy of this provider; nil for none
+	unreadable error            // that policy
 }
 
 func (t *tree) add(host string, e entry, envelope florete.Envelope) {
@@ -111,15 +141,16 @@ func (t *tree) add(host string, e entry, envelope florete.Envelope) {
 
 func (t *tree) version(head publish.Head) Version {
 	sum := func(h hash.Hash) string { return fmt.Sprintf("%x", h.Sum(nil)) }
+	head.Follow = 0
 	return Version{Head: head, Rev: t.rev, Signer: t.signer, Imported: florete.TimeOf(time.Now()),
 		Content: sum(t.bodies), Digest: sum(t.digest), Tree: sum(t.all),
 		Buckets: (len(t.hosts) + perBucket - 1) / perBucket}
 }
 
 // write writes the bodies that are not there yet.
-func (l *lock) write(ctx context.Context, r *publish.Reader, keys []string) (*tree, error) {
+func (l *lock) write(ctx context.Context, r *publish.Reader, terms Terms) (*tree, error) {
 	t := &tree{hosts: index{}, all: sha256.New(), digest: sha256.New(), bodies: sha256.New()}
-	for h, err := range r.All(keys) {
+	for h, err := range r.All(terms.Keys) {
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +162,11 @@ func (l *lock) write(ctx context.Context, r *publish.Reader, keys []string) (*tr
 			if err := l.body(ctx, envelope.Digest, d.Body); err != nil {
 				return nil, err
 			}
-			t.add(h.Name, entry{d.Envelope, d.Signature, envelope.Digest}, envelope)
+			t.add(h.Name, entry{Envelope: d.Envelope, Signature: d.Signature, Digest: envelope.Digest}, envelope)
+			if h.Name == terms.Host && envelope.Kind == florete.DocPolicy {
+				policy, err := florete.Open([]byte(d.Envelope), []byte(d.Body), d.Signature)
+				t.plan, t.unreadable = policy.Policy().Rollout, err
+			}
 		}
 	}
 	return t, l.flush(ctx)

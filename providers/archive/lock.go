@@ -23,7 +23,8 @@ type lock struct {
 	at    int64 // revision that made the key
 	alive time.Time
 
-	ops     []store.Op // to be committed together
+	ops     []store.Op   // to be committed together
+	conds   []store.Cond // of that, beside the lock
 	size    int
 	written map[string]bool // bodies of this import
 	gzip    *gzip.Writer
@@ -79,18 +80,18 @@ func (l *lock) flush(ctx context.Context) error {
 	if len(l.ops) == 0 {
 		return nil
 	}
-	ops := l.ops
-	l.ops, l.size = nil, 0
+	ops, conds := l.ops, append(l.conds, store.Cond{Key: held, Modified: l.at})
+	l.ops, l.size, l.conds = nil, 0, nil
 	var err error
 	if time.Since(l.alive) > ttl/3 {
 		err = l.KeepAlive(ctx, l.lease)
 		l.alive = time.Now()
 	}
 	if err == nil {
-		_, err = l.Commit(ctx, store.Txn{If: []store.Cond{{Key: held, Modified: l.at}}, Then: ops})
+		_, err = l.Commit(ctx, store.Txn{If: conds, Then: ops})
 	}
 	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
-		err = fmt.Errorf("this import paused for longer than %s, and another may have begun: import again: %w", ttl, err)
+		err = fmt.Errorf("this import paused for longer than %s, and another may have begun, or a rollout ended meanwhile: import again: %w", ttl, err)
 	}
 	return err
 }
@@ -101,9 +102,16 @@ func (l *lock) sweep(ctx context.Context, keep int) error {
 	if err != nil {
 		return err
 	}
-	l.ops, l.size = nil, 0 // of an import that failed
-	for _, v := range all[min(keep, len(all)):] {
-		if err := l.remove(ctx, versionKey(v.Serial)); err != nil {
+	roll, err := l.Rollout(ctx)
+	if err != nil {
+		return err
+	}
+	l.ops, l.size, l.conds = nil, 0, nil // of an import that failed
+	stays := roll.needs()
+	for i, v := range all {
+		if i < keep || roll.AtWork() && v.Serial == roll.Former {
+			stays = append(stays, v)
+		} else if err := l.remove(ctx, versionKey(v.Serial)); err != nil {
 			return err
 		}
 	}
@@ -111,7 +119,7 @@ func (l *lock) sweep(ctx context.Context, keep int) error {
 		return err
 	}
 	used := map[string]bool{}
-	for _, v := range all[:min(keep, len(all))] {
+	for _, v := range stays {
 		for n := range v.Buckets {
 			used[indexKey(v.Tree, n)] = true
 			of, err := l.bucket(ctx, v, n)

@@ -50,6 +50,31 @@ func Load(certificatePath, keyPath string) (*Authority, error) {
 // Parse is the authority whose certificate, in PEM, came from somewhere, and whose
 // key is in a file.
 func Parse(from string, certificate []byte, keyPath string) (*Authority, error) {
+	return parse(from, certificate, keyPath, func(c *x509.Certificate) error {
+		if !c.IsCA || len(c.URIs) != 1 {
+			return errors.New("not the certificate of a CA with a SPIFFE trust domain")
+		}
+		_, err := domain(c.URIs[0].Host)
+		return err
+	})
+}
+
+// LoadStore reads the CA of a store, which is of no trust domain.
+func LoadStore(certificatePath, keyPath string) (*Authority, error) {
+	b, err := os.ReadFile(certificatePath)
+	if err != nil {
+		return nil, err
+	}
+	return parse(certificatePath, b, keyPath, func(c *x509.Certificate) error {
+		if !c.IsCA || len(c.URIs) != 0 {
+			return errors.New("not the CA of a store: florctl store init makes one")
+		}
+		return nil
+	})
+}
+
+// parse is the authority of a certificate that check does not refuse.
+func parse(from string, certificate []byte, keyPath string, check func(*x509.Certificate) error) (*Authority, error) {
 	der, err := one(certificate, typeCertificate)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
@@ -58,10 +83,7 @@ func Parse(from string, certificate []byte, keyPath string) (*Authority, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}
-	if !c.IsCA || len(c.URIs) != 1 {
-		return nil, fmt.Errorf("%s: not the certificate of a CA with a SPIFFE trust domain", from)
-	}
-	if _, err := domain(c.URIs[0].Host); err != nil {
+	if err := check(c); err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	key, err := LoadKey(keyPath)

@@ -5,7 +5,11 @@
 //	Device-Proof: LS0tLS1CRUdJTiBTU0gg…
 //	→ {"documents":[{"envelope":"…","body":"…","signature":"…"}, …]}
 //
-// They are those of the newest version in the archive, which flor-provider import fills.
+//	GET /config/watch?from=17&serial=1784011430
+//	→ the same and Documents-Revision: 18, as soon as there is something new since revision 17
+//
+// They are those of the newest version in the archive that the node is offered: during a
+// rollout those of the former one, until its wave comes. florctl publish fills the archive.
 // The host verifies their signatures: a provider can withhold documents, not forge them.
 package config
 
@@ -14,15 +18,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"sync"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/cache"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 )
 
 // Name of the kind.
@@ -50,27 +57,30 @@ func (s *Settings) Kind(p server.Process) server.Kind {
 	a := archive.Archive{Store: p.Store}
 	run := filepath.Join("/run", p.Instance.Unit("provider-"+Name))
 	forwarder := cmp.Or(s.Forwarder, p.Instance.String())
-	return operated{New(a), control.Config{
+	return operated{New(archive.Archive{Store: store.Local(p.Store)}), control.Config{
 		Socket: cmp.Or(s.Control, filepath.Join(run, "control.sock")), Forwarder: forwarder,
 		Spool: p.Dir, Policies: p.Policies, Archive: a, Keep: s.Versions(), Audit: p.Audit, Logger: p.Logger,
 	}, cache.Config{
 		Socket: cmp.Or(s.Cache, filepath.Join(run, "cache.sock")), Forwarder: forwarder,
 		Dir: cmp.Or(s.CacheDir, filepath.Join(p.Dir, "cache")), Policies: p.Policies, Archive: a, Audit: p.Audit, Logger: p.Logger,
-	}}
+	}, &advance.Runner{Archive: a, Kind: Name, Logger: p.Logger}}
 }
 
-// operated is a Provider that operators reach, and whose binary cache hosts do.
+// operated is a Provider that operators reach, and whose binary cache hosts do, with its
+// rollouts.
 type operated struct {
 	Provider
 	control control.Config
 	cache   cache.Config
+	rollout *advance.Runner
 }
 
-// Run serves operators and the cache.
+// Run serves operators and the cache, and steps the rollout at work.
 func (o operated) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var all sync.WaitGroup
 	all.Go(func() { cache.Run(ctx, o.cache) })
+	all.Go(func() { o.rollout.Run(ctx) })
 	control.Run(ctx, o.control)
 	all.Wait()
 	return nil
@@ -80,7 +90,7 @@ func (o operated) Run(ctx context.Context, ready func()) error {
 type Provider struct{ archive archive.Archive }
 
 var (
-	_ server.Reader   = Provider{}
+	_ server.Watcher  = Provider{}
 	_ server.Receiver = Provider{}
 	_ server.Deployed = Provider{}
 	_ server.Runner   = operated{}
@@ -122,6 +132,9 @@ func (p Provider) Read(ctx context.Context, c server.Call) (api.Artifact, error)
 	}
 	return api.Artifact{Documents: documents}, missing(c, err)
 }
+
+// Changes yields the revision of what nodes are offered, and of each change.
+func (p Provider) Changes(ctx context.Context) iter.Seq2[int64, error] { return p.archive.Changes(ctx) }
 
 // missing is err for a host whose documents are not here yet.
 func missing(c server.Call, err error) error {

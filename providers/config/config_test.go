@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -21,7 +23,11 @@ var ursula, raishan = kit.ID("node/ursula"), kit.ID("node/raishan")
 // start runs a provider of what is in its archive, which both nodes may read.
 func start(t *testing.T) *providertest.Env {
 	t.Helper()
-	e := providertest.NewEnv(t, "ursula", "raishan")
+	return startOn(t, providertest.NewEnv(t, "ursula", "raishan"))
+}
+
+func startOn(t *testing.T, e *providertest.Env) *providertest.Env {
+	t.Helper()
 	e.Runs("config", struct{}{}, func(e *providertest.Env) server.Kind { return config.New(archive.Archive{Store: e.Store}) })
 	e.Grant(ursula, "config-documents", "config", struct{}{})
 	e.Grant(raishan, "config-documents", "config", struct{}{})
@@ -62,6 +68,20 @@ func TestArtifact(t *testing.T) {
 	if last := rows[len(rows)-1]; len(rows) != 5 || last.Outcome != server.Granted || last.Need != "config-documents" || last.Caller != ursula.String() {
 		t.Errorf("audit: %+v", rows)
 	}
+}
+
+// TestStoreAway: a store that takes no audit row keeps no node from its signed documents.
+func TestStoreAway(t *testing.T) {
+	e := start(t)
+	key := kit.SigningKey("demo-1")
+	providertest.Import(t, e.Store, key, providertest.Tree(key, 1000, "", "ursula", "raishan"))
+	e.Store.Fail(store.ErrUnavailable)
+	if a, err := e.Client(ursula).Artifact(t.Context()); err != nil || len(a.Documents) != 1 {
+		t.Errorf("got %d documents, %v", len(a.Documents), err)
+	}
+	e.Store.Fail(errors.New("disk full"))
+	_, err := e.Client(ursula).Artifact(t.Context())
+	providertest.WantError(t, err, api.Transient, api.CodeInternal)
 }
 
 // TestNotModified: a node that has what is served receives that, and changes nothing here.

@@ -26,7 +26,19 @@ import (
 type Limit struct {
 	Total  int
 	Prefix int // of one network, as Prefix has it
+	Known  int // beside those, of verified callers; zero for none
+
+	// Turns bounds the connections between what begins a handshake and the first answer.
+	// Others wait in the order in which they began. Zero for no bound.
+	Turns int
 }
+
+// turnLife is how long a connection keeps its turn at most: one whose peer is slow holds up
+// no others.
+const turnLife = 500 * time.Millisecond
+
+// rest is how long a peer may take for a handshake whose turn it is.
+const rest = 10 * time.Second
 
 // Listener is a net.Listener whose connections are within a limit. Accept never waits for
 // room: of those from the network with the most connections nobody vouched for, it closes
@@ -38,11 +50,23 @@ type Listener struct {
 	mu    sync.Mutex
 	hall  room // of those who come
 	begun room // of those who called Begin
+	known room // of those who called Vouch
+	turns chan struct{}
 }
 
 // Listen bounds the connections that l accepts, and as many that have begun.
 func Listen(l net.Listener, limit Limit) *Listener {
-	return &Listener{Listener: l, hall: newRoom(limit), begun: newRoom(limit)}
+	n := &Listener{Listener: l, hall: newRoom(limit), begun: newRoom(limit), known: newRoom(limit), turns: make(chan struct{}, limit.Turns)}
+	n.Resize(limit)
+	return n
+}
+
+// Resize changes the limit, but for Turns, for connections that come.
+func (l *Listener) Resize(limit Limit) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hall.limit, l.begun.limit = limit, limit
+	l.known.limit = Limit{Total: limit.Known, Prefix: limit.Known}
 }
 
 // Accept accepts a connection for which there is room.
@@ -91,11 +115,32 @@ type conn struct {
 	in    *room         // nil when it is out of the listener
 	since time.Time     // of its last progress
 	place *list.Element // in its network, nil when it is vouched for or out of the listener
+	turn  *time.Timer   // that ends its turn, nil for none
 }
 
 func (c *conn) Close() error {
 	c.leave()
+	c.endTurn()
 	return c.Conn.Close()
+}
+
+// takeTurn waits for a turn.
+func (c *conn) takeTurn() {
+	c.of.turns <- struct{}{}
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.turn = time.AfterFunc(turnLife, c.endTurn)
+}
+
+// endTurn gives the turn to the next, once.
+func (c *conn) endTurn() {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if c.turn != nil {
+		c.turn.Stop()
+		c.turn = nil
+		<-c.of.turns
+	}
 }
 
 // NetConn is the connection that was accepted.
@@ -111,11 +156,27 @@ func (c *conn) leave() {
 }
 
 // Begin notes that the peer of a connection of a Listener has sent what begins a handshake:
-// from then on silent peers, however many, take no room of it. It reports whether the
-// connection is still open.
+// from then on silent peers, however many, take no room of it. Where there are turns it
+// returns when it is this connection's, and gives the peer ten seconds for the rest. It
+// reports whether the connection is still open.
 func Begin(c net.Conn) bool {
 	found := find(c)
-	return found != nil && found.of.move(found, &found.of.hall, &found.of.begun)
+	if found == nil || !found.of.move(found, &found.of.hall, &found.of.begun) {
+		return false
+	}
+	if cap(found.of.turns) == 0 {
+		return true
+	}
+	found.takeTurn()
+	return found.SetDeadline(time.Now().Add(rest)) == nil
+}
+
+// EndTurn ends the turn of the connection of a request before its answer, which waits for
+// something else.
+func EndTurn(ctx context.Context) {
+	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
+		c.endTurn()
+	}
 }
 
 // Release takes a connection of a Listener out of its limit: its peer is verified, and
@@ -142,9 +203,13 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, contextKey{}, find(c))
 }
 
-// State is for http.Server.ConnState: a request that came whole is progress.
-func State(c net.Conn, _ http.ConnState) {
+// State is for http.Server.ConnState: a request that came whole is progress, and an answer
+// ends a turn.
+func State(c net.Conn, to http.ConnState) {
 	if c := find(c); c != nil {
+		if to == http.StateIdle || to == http.StateClosed {
+			c.endTurn()
+		}
 		c.of.mu.Lock()
 		c.progress()
 		c.of.mu.Unlock()
@@ -156,6 +221,10 @@ func State(c net.Conn, _ http.ConnState) {
 func Vouch(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.of.mu.Lock()
+		if known := &c.of.known; c.in != nil && c.in != known && known.open < known.limit.Total {
+			c.in.remove(c)
+			known.add(c)
+		}
 		c.vouch()
 		c.of.mu.Unlock()
 	}

@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/tests/kit"
 )
 
 // site is an HTTP server within a limit. Requests for /vouched are of verified callers;
@@ -239,4 +241,37 @@ func TestBeginFull(t *testing.T) {
 			s.closed("beyond", theirs)
 		}
 	}
+}
+
+// TestTurns: connections that begin together have their turns in order, and one that is slow
+// keeps its own for half a second.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := kit.NewPipe()
+		l := conns.Listen(inner, conns.Limit{Total: 10, Prefix: 10, Turns: 1})
+		began := time.Now()
+		turns := make(chan int, 3)
+		for i := range 3 {
+			go inner.Dial(t.Context())
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				if conns.Begin(c) {
+					turns <- i
+				}
+				if i == 1 {
+					c.Close()
+				}
+			}()
+			synctest.Wait()
+		}
+		for i, after := range []time.Duration{0, 500 * time.Millisecond, 500 * time.Millisecond} {
+			if got := <-turns; got != i || time.Since(began) != after {
+				t.Errorf("turn %d is of %d after %s, want it after %s", i, got, time.Since(began), after)
+			}
+		}
+		time.Sleep(time.Second)
+	})
 }

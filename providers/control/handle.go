@@ -35,6 +35,8 @@ var endpoints = []endpoint{
 	{"GET", "/v1/versions/{serial}", florete.AccessRead, (*call).export},
 	{"POST", "/v1/publish", florete.AccessWrite, (*call).publish},
 	{"POST", "/v1/rollback/{serial}", florete.AccessWrite, (*call).rollback},
+	{"GET", "/v1/rollout", florete.AccessRead, (*call).rollout},
+	{"POST", "/v1/rollout/{act}", florete.AccessWrite, (*call).changeRollout},
 	{"POST", "/v1/rotate", florete.AccessWrite, (*call).rotate},
 	{"GET", "/v1/hosts", florete.AccessRead, (*call).hosts},
 	{"GET", "/v1/needs", florete.AccessRead, (*call).needs},

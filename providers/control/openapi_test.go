@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -51,14 +52,29 @@ func TestOpenAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	seen := map[string]bool{}
-	for path, item := range doc["paths"].(kit.Schema) {
-		for method := range item.(kit.Schema) {
+	var began control.Published
+	e.answer(alice, "POST", "/v1/publish", e.rollout(1010), &began)
+	if began.Rollout == nil || began.Rollout.Serial != 1010 {
+		t.Errorf("got %+v", began)
+	}
+	seen, published := map[string]bool{}, int64(1020)
+	paths := doc["paths"].(kit.Schema)
+	// Acts on the rollout come before what ends it by publishing another version.
+	order := slices.Sorted(maps.Keys(paths))
+	slices.SortStableFunc(order, func(a, b string) int {
+		return -cmp.Compare(strings.Count(a, "/rollout"), strings.Count(b, "/rollout"))
+	})
+	for _, path := range order {
+		for method := range paths[path].(kit.Schema) {
 			at := root.Child("paths").Child(path).Child(method).Child("responses")
-			url := strings.Replace(path, "{serial}", "1000", 1)
+			url := strings.NewReplacer("{serial}", "1000", "{act}", "pause").Replace(path)
 			r := e.request(strings.ToUpper(method), url, nil)
-			if method == "post" {
-				r = e.request("POST", url, e.text(1002, "one"))
+			if method == "post" && !strings.HasPrefix(path, "/v1/rollout") {
+				if path == "/v1/publish" {
+					url += "?atOnce=true"
+				}
+				r = e.request("POST", url, e.text(published, "one"))
+				published++
 			}
 			if path == "/v1/rotate" {
 				r = e.request("POST", url, strings.NewReader(`{"host":"ursula","need":"oidc-wiki"}`))

@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/florete/florete/providers/advance"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/stall"
 	"github.com/florete/florete/providers/store"
@@ -39,6 +41,9 @@ type Versions struct {
 type Published struct {
 	Version archive.Version `json:"version"`
 	Changed bool            `json:"changed"` // the same again changes nothing
+
+	// Rollout is that of the version, absent where all hosts are offered it.
+	Rollout *rollout.State `json:"rollout,omitempty"`
 }
 
 func (c *call) versions() (any, error) {
@@ -88,17 +93,22 @@ func (c *call) export() (any, error) {
 
 func (c *call) publish() (any, error) {
 	c.row.Code = CodePublish
-	return c.importBody(func(archive.Version) error { return nil })
+	atOnce := c.r.URL.Query().Get("atOnce")
+	if atOnce != "" && atOnce != "true" {
+		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "atOnce %.30q, want true, or nothing", atOnce)
+	}
+	return c.importBody(atOnce != "", func(archive.Version) error { return nil })
 }
 
-// rollback publishes documents that a version had, under a new serial and signed anew.
+// rollback publishes documents that a version had, under a new serial and signed anew, to all
+// hosts at once: who goes back has seen enough.
 func (c *call) rollback() (any, error) {
 	c.row.Code = CodeRollback
 	to, err := c.version()
 	if err != nil {
 		return nil, err
 	}
-	return c.importBody(func(next archive.Version) error {
+	return c.importBody(true, func(next archive.Version) error {
 		if next.Content != to.Content {
 			return wire.Errorf(wire.Invalid, wire.CodeMismatch, "the documents are not those of serial %d: publish them, or export that version and sign it anew", to.Serial)
 		}
@@ -108,7 +118,7 @@ func (c *call) rollback() (any, error) {
 
 // importBody publishes what the caller sends, which is received whole first: nobody waits
 // for a caller that is slow.
-func (c *call) importBody(fits func(archive.Version) error) (any, error) {
+func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, error) {
 	f, err := os.CreateTemp(c.Spool, "received-")
 	if err != nil {
 		return nil, err
@@ -127,26 +137,31 @@ func (c *call) importBody(fits func(archive.Version) error) (any, error) {
 	if err != nil {
 		return nil, malformed(err)
 	}
-	v, changed, err := c.Archive.Import(c.r.Context(), r, archive.Terms{
-		Keys: c.policy.Trust.SigningKeys, Keep: c.Keep,
-		Record: func(last, next archive.Version) ([]store.Op, error) {
+	var p Published
+	p.Version, p.Changed, err = c.Archive.Import(c.r.Context(), r, archive.Terms{
+		Keys: c.policy.Trust.SigningKeys, Keep: c.Keep, Host: c.policy.Host, AtOnce: atOnce, Before: advance.Before(c.Archive),
+		Record: func(last, next archive.Version, r archive.Rollout) ([]store.Op, error) {
 			if err := fits(next); err != nil {
 				return nil, err
 			}
 			c.done(last, next)
+			if r.AtWork() {
+				p.Rollout = &r.State
+				c.row.Message = advance.Describe(r.State)
+			}
 			return []store.Op{c.row.Op()}, nil
 		},
 	})
 	switch {
 	case err != nil:
 		return nil, malformed(err)
-	case !changed:
-		c.done(v, v)
+	case !p.Changed:
+		c.done(p.Version, p.Version)
 		err = c.Audit.Write(c.r.Context(), c.row)
 	default:
 		c.row.Log(c.r.Context(), c.Logger)
 	}
-	return Published{v, changed}, err
+	return p, err
 }
 
 // malformed is what is wrong with documents, and not with the store that they are for.

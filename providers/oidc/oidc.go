@@ -72,6 +72,7 @@ type Provider struct {
 var (
 	_ server.Rotator = (*Provider)(nil)
 	_ server.Runner  = (*Provider)(nil)
+	_ server.Sealer  = (*Provider)(nil)
 )
 
 // New makes a Provider. What it needs from elsewhere Run looks for.

@@ -39,6 +39,7 @@ type Env struct {
 
 	Policy florete.Policy // changes count from the next Publish
 	Logger *slog.Logger   // nil for the test's output
+	Watch  time.Duration  // see server.Config
 
 	*kit.CA
 	keys map[florete.ID]ssh.Signer
@@ -152,7 +153,7 @@ func (e *Env) Start() {
 	must(err)
 	kind, certificate := e.process()
 	e.Server, err = server.New(server.Config{
-		Policies: e.Policies, Kind: kind, Store: e.Store, Key: e.Key, Certificate: certificate, Logger: log,
+		Policies: e.Policies, Kind: kind, Store: e.Store, Key: e.Key, Certificate: certificate, Watch: e.Watch, Logger: log,
 	})
 	must(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

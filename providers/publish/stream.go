@@ -16,7 +16,8 @@ import (
 )
 
 // Head is the first line of a stream of documents, which one line for each host follows,
-// sorted by name. All documents are of its cluster and serial.
+// sorted by name. All documents are of its cluster and serial. With a rollout two streams may
+// follow: policies of provider hosts for the time of it, and the documents to go back to.
 //
 //	{"cluster":"demo","serial":1784011430,"hosts":5}
 //	{"host":"drhorrible","documents":[{"envelope":"…","body":"…","signature":"…"}, …]}
@@ -24,6 +25,9 @@ type Head struct {
 	Cluster string `json:"cluster"`
 	Serial  int64  `json:"serial"`
 	Hosts   int    `json:"hosts"`
+
+	// Follow is how many more streams come after this one.
+	Follow int `json:"follow,omitempty"`
 }
 
 // Host is the documents of one host, byte for byte.
@@ -32,12 +36,24 @@ type Host struct {
 	Documents []api.SignedDocument `json:"documents"`
 }
 
+// maxFollow is how many streams follow at most.
+const maxFollow = 2
+
 // want is what a stream that cannot be read should have been.
 const want = "want what florctl publish of the same release writes, whole"
 
-// Encode writes the tree for a Reader.
-func (t Tree) Encode(w io.Writer) error {
-	return Encode(w, t.Head(), func(yield func(Host, error) bool) {
+// Encode writes the tree for a Reader, and then those that follow.
+func (t Tree) Encode(w io.Writer, follow ...Tree) error {
+	head := t.Head()
+	head.Follow = len(follow)
+	if err := t.encode(w, head); err != nil || len(follow) == 0 {
+		return err
+	}
+	return follow[0].Encode(w, follow[1:]...)
+}
+
+func (t Tree) encode(w io.Writer, head Head) error {
+	return Encode(w, head, func(yield func(Host, error) bool) {
 		for _, name := range slices.Sorted(maps.Keys(t)) {
 			h := Host{Name: name}
 			for _, d := range t[name] {
@@ -77,18 +93,38 @@ type Reader struct {
 
 // NewReader reads the head of a stream.
 func NewReader(r io.Reader) (*Reader, error) {
-	s := &Reader{lines: bufio.NewReaderSize(r, 1<<16)}
+	return readHead(bufio.NewReaderSize(r, 1<<16))
+}
+
+func readHead(lines *bufio.Reader) (*Reader, error) {
+	s := &Reader{lines: lines}
 	line, err := s.line()
 	if err == nil {
 		err = florete.Decode(line, &s.Head)
 	}
-	if err == nil && s.Hosts < 1 {
+	switch {
+	case err != nil:
+	case s.Hosts < 1:
 		err = errors.New("no host in it")
+	case s.Follow < 0 || s.Follow > maxFollow:
+		err = fmt.Errorf("%d streams follow", s.Follow)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, want)
 	}
 	return s, nil
+}
+
+// Next reads the head of the stream that follows, once All has ended; nil after the last.
+func (r *Reader) Next() (*Reader, error) {
+	if r.Follow == 0 {
+		return nil, nil
+	}
+	next, err := readHead(r.lines)
+	if err == nil && next.Follow != r.Follow-1 {
+		err = fmt.Errorf("%d streams follow, want %d: %s", next.Follow, r.Follow-1, want)
+	}
+	return next, err
 }
 
 func (r *Reader) line() ([]byte, error) {
@@ -100,7 +136,7 @@ func (r *Reader) line() ([]byte, error) {
 }
 
 // All yields the hosts of the stream, each of whose documents is signed by one of keys.
-// It ends with an error where the stream is cut short or goes on.
+// It ends with an error where the stream is cut short, or goes on though none follows.
 func (r *Reader) All(keys []string) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {
 		before := ""
@@ -114,6 +150,9 @@ func (r *Reader) All(keys []string) iter.Seq2[Host, error] {
 				return
 			}
 			before = h.Name
+		}
+		if r.Follow > 0 {
+			return
 		}
 		if _, err := r.lines.ReadByte(); !errors.Is(err, io.EOF) {
 			yield(Host{}, fmt.Errorf("more follows the %d hosts: %s", r.Hosts, want))

@@ -21,32 +21,49 @@ import (
 
 const size = 32
 
-// Key is the key of one provider host.
+// Key is the key of one provider host, or of all replicas.
 type Key struct {
-	secret string
-	aead   cipher.AEAD
+	root  string        // that secrets are derived from
+	aeads []cipher.AEAD // the newest first, which seals
 }
 
-// New makes a Key of 32 secret bytes.
-func New(secret []byte) (*Key, error) {
-	if len(secret) != size {
-		return nil, fmt.Errorf("sealing key: %d bytes, want %d", len(secret), size)
+// New makes a Key of secrets of 32 bytes, the newest first: that seals, each of them opens,
+// and the last is what other secrets are derived from.
+func New(secrets ...[]byte) (*Key, error) {
+	k := &Key{}
+	for _, secret := range secrets {
+		if len(secret) != size {
+			return nil, fmt.Errorf("sealing key: %d bytes, want %d", len(secret), size)
+		}
+		k.root = string(secret)
+		block, err := aes.NewCipher(k.Derive("florete seal v1", size))
+		if err != nil {
+			return nil, err
+		}
+		aead, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			return nil, err
+		}
+		k.aeads = append(k.aeads, aead)
 	}
-	k := &Key{secret: string(secret)}
-	block, err := aes.NewCipher(k.Derive("florete seal v1", size))
-	if err != nil {
-		return nil, err
+	if len(k.aeads) == 0 {
+		return nil, errors.New("sealing key: none")
 	}
-	k.aead, err = cipher.NewGCMWithRandomNonce(block)
-	return k, err
+	return k, nil
+}
+
+// Secret makes one for New.
+func Secret() []byte {
+	secret := make([]byte, size)
+	rand.Read(secret)
+	return secret
 }
 
 // Load reads the key file, and makes it when there is none.
 func Load(path string) (*Key, error) {
 	secret, err := secretfile.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		secret = make([]byte, size)
-		rand.Read(secret)
+		secret = Secret()
 		err = replace.File(path, secret, 0o600)
 	}
 	if err != nil {
@@ -83,22 +100,39 @@ func (k *Key) Bind(ctx context.Context, s store.Store) error {
 // Seal encrypts a value for one place, such as its key in the store.
 // Open(place, Seal(place, v)) == v, and no other place opens it.
 func (k *Key) Seal(place string, value []byte) []byte {
-	return k.aead.Seal(nil, nil, value, []byte(place))
+	return k.aeads[0].Seal(nil, nil, value, []byte(place))
 }
 
 // Open decrypts what Seal made for the same place.
 func (k *Key) Open(place string, sealed []byte) ([]byte, error) {
-	v, err := k.aead.Open(nil, nil, sealed, []byte(place))
-	if err != nil {
-		return nil, fmt.Errorf("%s: does not open with this sealing key: the key file or the store was replaced", place)
+	v, _, err := k.open(place, sealed)
+	return v, err
+}
+
+// open also returns which of the secrets opened it, 0 for the newest.
+func (k *Key) open(place string, sealed []byte) ([]byte, int, error) {
+	for i, aead := range k.aeads {
+		if v, err := aead.Open(nil, nil, sealed, []byte(place)); err == nil {
+			return v, i, nil
+		}
 	}
-	return v, nil
+	return nil, 0, fmt.Errorf("%s: does not open with this sealing key: the key file or the store was replaced", place)
+}
+
+// Reseal is what Seal makes now of a value that an older secret sealed, and whether it was
+// one.
+func (k *Key) Reseal(place string, sealed []byte) ([]byte, bool, error) {
+	v, by, err := k.open(place, sealed)
+	if err != nil || by == 0 {
+		return sealed, false, err
+	}
+	return k.Seal(place, v), true, nil
 }
 
 // Derive makes n secret bytes for a purpose. The same purpose gives the same bytes
-// for as long as the key file lives.
+// for as long as the key file lives, whatever seals.
 func (k *Key) Derive(purpose string, n int) []byte {
-	b, err := hkdf.Key(sha256.New, []byte(k.secret), nil, purpose, n)
+	b, err := hkdf.Key(sha256.New, []byte(k.root), nil, purpose, n)
 	if err != nil {
 		panic(err) // n is a constant of the caller, far below HKDF's limit
 	}

@@ -19,6 +19,10 @@ type change struct {
 
 	// unrecorded leaves no audit row where it is granted.
 	unrecorded bool
+
+	// document is that a node reads its own documents, which are signed: where the store takes
+	// no audit row, the log has it.
+	document bool
 }
 
 // notModified is the answer to a node that has what it reads: the tag of that.
@@ -54,6 +58,9 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 		switch {
 		case errors.Is(err, store.ErrConflict):
 			continue
+		case errors.Is(err, store.ErrUnavailable) && c.document && refusal == nil:
+			a.Logger.WarnContext(ctx, "no audit row: the store does not answer", "error", err)
+			a.row.Log(ctx, a.Logger)
 		case err != nil:
 			return nil, a.internalError(ctx, err)
 		}
@@ -68,6 +75,10 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 	return nil, api.Errorf(api.Transient, api.CodeBusy, "the state changed %d times while this was decided: request again", retries).After(time.Second)
 }
 
+// storeRetry is when a host requests again what the store did not answer: it elects another
+// leader in less.
+const storeRetry = 5 * time.Second
+
 // internalError logs what went wrong here; the caller learns only that it did.
 func (a *request) internalError(ctx context.Context, err error) error {
 	level := slog.LevelError
@@ -75,6 +86,9 @@ func (a *request) internalError(ctx context.Context, err error) error {
 		level = slog.LevelInfo
 	}
 	a.Logger.Log(ctx, level, "cannot answer", "error", err, "caller", a.row.Caller, "kind", a.row.Kind, "need", a.row.Need)
+	if errors.Is(err, store.ErrUnavailable) {
+		return api.Errorf(api.Transient, api.CodeStore, "the provider's store does not answer: a majority of its members is not reached from here").After(storeRetry)
+	}
 	return api.Errorf(api.Transient, api.CodeInternal, "the provider failed: its log has the reason")
 }
 
@@ -152,7 +166,7 @@ func (a *request) read(ctx context.Context, k Reader, node, has string) (any, ch
 		}
 	}
 	artifact, err := k.Read(ctx, call)
-	return artifact, change{}, err
+	return artifact, change{document: true}, err
 }
 
 // grant finds the grant of a caller's request.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/florete/florete"
@@ -26,6 +25,9 @@ func (s *Server) routes() *http.ServeMux {
 	}
 	if rd, ok := s.Kind.(Reader); ok {
 		mux.HandleFunc("GET /"+name+"/artifact/{node}", func(w http.ResponseWriter, r *http.Request) { s.get(w, r, rd) })
+	}
+	if wk, ok := s.Kind.(Watcher); ok {
+		mux.HandleFunc("GET /"+name+"/watch", func(w http.ResponseWriter, r *http.Request) { s.watch(w, r, wk) })
 	}
 	if rc, ok := s.Kind.(Receiver); ok {
 		mux.HandleFunc("POST /"+name+"/report", func(w http.ResponseWriter, r *http.Request) { s.report(w, r, rc) })
@@ -74,18 +76,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
 // get answers a node that reads its documents.
 func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
-	err := a.identify(r.Context(), r.TLS, false)
-	if err == nil {
-		conns.Vouch(r.Context())
-	}
-	if text := r.URL.Query().Get("serial"); err == nil && text != "" {
-		if a.row.Serial, err = strconv.ParseInt(text, 10, 64); err != nil {
-			err = api.Errorf(api.Invalid, api.CodeMalformed, "serial %q: not a number", text)
-		}
-	}
-	if err == nil {
-		a.request.Device, err = deviceProof(r.Header.Get(api.HeaderDevice))
-	}
+	err := a.receiveRead(r)
 	a.reply(w, r, func() (any, change, error) {
 		if err != nil {
 			return nil, change{}, err
@@ -115,6 +106,10 @@ func newerFormat(err error, announced string) error {
 		e.Message, f, florete.NewestFormat)
 }
 
+// slotPatience is how long a request waits for a slot: the hosts of a large cluster that
+// come at once are served one after the other, none for nothing.
+const slotPatience = 15 * time.Second
+
 // withSlot decides in one of the server's slots, of which one caller has its share alone.
 func (a *request) withSlot(ctx context.Context, decide func() (any, change, error)) (any, error) {
 	busy := func(n int, of string) error {
@@ -125,12 +120,16 @@ func (a *request) withSlot(ctx context.Context, decide func() (any, change, erro
 		return nil, busy(a.callers.Max(), " of yours")
 	}
 	defer free()
+	patience := time.NewTimer(slotPatience)
+	defer patience.Stop()
 	select {
-	case a.slots <- struct{}{}:
+	case a.slots <- struct{}{}: // in the order in which they came
 		defer func() { <-a.slots }()
 		return a.commitDecision(ctx, decide)
-	default:
+	case <-patience.C:
 		return nil, busy(cap(a.slots), "")
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

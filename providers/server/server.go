@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -28,13 +29,17 @@ type Config struct {
 	// handshake, so that a renewed one is used at once.
 	Certificate func() (*tls.Certificate, error)
 
-	// Parallel bounds how many requests are decided at once; others receive busy.
-	// Half may be of one caller. Zero for 32.
+	// Parallel bounds how many requests are decided at once; others wait for their turn, and
+	// receive busy when it does not come. Half may be of one caller. Zero for 32.
 	Parallel int
 
-	// Connections bounds how many are open. A quarter may be from one network address.
-	// New ones take the room of those that no verified caller made. Zero for 1024.
+	// Connections bounds how many are open that no verified caller made. A quarter may be from
+	// one network address; new ones take the room of others. Zero for 1024, and one more for
+	// each node of the policy.
 	Connections int
+
+	// Watch is how long a node that watches waits at most for an answer. Zero for five minutes.
+	Watch time.Duration
 
 	Retention Retention
 
@@ -50,9 +55,12 @@ type Config struct {
 // Server answers hosts.
 type Server struct {
 	Config
-	slots   chan struct{}
-	callers *limit.PerKey[string]
-	mux     *http.ServeMux
+	slots     chan struct{}
+	callers   *limit.PerKey[string]
+	watches   *limit.PerKey[string] // that wait
+	revisions *revisions
+	ending    <-chan struct{} // closed when Serve is to end
+	mux       *http.ServeMux
 }
 
 // New checks that the policy can be served.
@@ -60,8 +68,8 @@ func New(c Config) (*Server, error) {
 	if c.Parallel == 0 {
 		c.Parallel = 32
 	}
-	if c.Connections == 0 {
-		c.Connections = 1024
+	if c.Watch == 0 {
+		c.Watch = 5 * time.Minute
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -75,7 +83,10 @@ func New(c Config) (*Server, error) {
 	if err := c.Policies.use(c.Kind); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, slots: make(chan struct{}, c.Parallel), callers: limit.New[string](c.Parallel / 2)}
+	s := &Server{
+		Config: c, slots: make(chan struct{}, c.Parallel), callers: limit.New[string](c.Parallel / 2),
+		watches: limit.New[string](watchesOf), revisions: newRevisions(),
+	}
 	s.mux = s.routes()
 	return s, nil
 }
@@ -96,12 +107,19 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	versions := &versionRecorder{Server: s, recorded: map[string]string{}}
 	versions.record(context.WithoutCancel(ctx)) // before anything is decided on it
+	within := conns.Listen(l, s.limit())
 	g, ctx := errgroup.WithContext(ctx)
+	s.ending = ctx.Done()
+	if k, ok := s.Kind.(Watcher); ok {
+		g.Go(func() error { s.follow(ctx, k); return nil })
+	}
 	g.Go(func() error {
-		limit := conns.Limit{Total: s.Connections, Prefix: max(s.Connections/4, 1)}
-		return conns.Serve(ctx, hs, tls.NewListener(conns.Listen(l, limit), s.tls()))
+		return conns.Serve(ctx, hs, tls.NewListener(within, s.tls()))
 	})
-	g.Go(func() error { s.Policies.run(ctx, func() { versions.record(ctx) }); return nil })
+	g.Go(func() error {
+		s.Policies.run(ctx, func() { within.Resize(s.limit()); versions.record(ctx) })
+		return nil
+	})
 	g.Go(func() error { s.Audit.run(ctx); return nil })
 	g.Go(func() error { s.retain(ctx); return nil })
 	if r, ok := s.Kind.(Runner); ok {
@@ -115,6 +133,16 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.Ready()
 	}
 	return g.Wait()
+}
+
+// turns is how many connections are between what begins a handshake and the first answer.
+const turns = 256
+
+// limit has room for all nodes of the policy at once, and for what they watch.
+func (s *Server) limit() conns.Limit {
+	nodes := len(s.Policies.now.Load().hostKeys)
+	total := cmp.Or(s.Connections, 1024+nodes)
+	return conns.Limit{Total: total, Prefix: max(total/4, 1), Known: 1024 + 4*nodes, Turns: turns}
 }
 
 // tls requests a client certificate and leaves its verification to the handler, which

@@ -20,6 +20,7 @@ import (
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -198,6 +199,22 @@ func TestBusy(t *testing.T) {
 	close(k.hold)
 	for range 2 * share {
 		<-results
+	}
+}
+
+// TestStoreAway: a store that does not answer is transient, and the host is told when to come
+// again.
+func TestStoreAway(t *testing.T) {
+	e, r := start(t, &echo{})
+	e.Store.Fail(fmt.Errorf("etcd at 10.0.0.1: %w", store.ErrUnavailable))
+	_, err := e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
+	providertest.WantError(t, err, api.Transient, api.CodeStore)
+	var refusal *api.Error
+	if !errors.As(err, &refusal) || refusal.RetryAfter == 0 || strings.Contains(err.Error(), "10.0.0.1") {
+		t.Errorf("got %v, want when to request again, and nothing of our insides", err)
+	}
+	if _, err = e.Client(ursula).Do(t.Context(), api.Path("oidc"), r); err != nil {
+		t.Error(err)
 	}
 }
 

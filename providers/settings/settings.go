@@ -38,6 +38,11 @@ type Common struct {
 	State      string           `json:"state" path:"" want:"name a directory for the state of all kinds"`
 	Activation florete.Layout   `json:"activation" path:"" want:"name the state directory of flor activate, /var/lib/florete"`
 	Retention  server.Retention `json:"retention"`
+
+	// Of a store that provider hosts share: the directory of the certificates for it, and the
+	// SSH host key that its sealing keys are sealed to. Empty for where they usually are.
+	Store   string `json:"store" path:""`
+	HostKey string `json:"hostKey" path:""`
 }
 
 // Settings of the process that answers one kind of need.

@@ -15,10 +15,14 @@ var (
 	ErrNotFound  = errors.New("no such key")
 	ErrConflict  = errors.New("the state changed in between")
 	ErrCompacted = errors.New("the revision is older than what is kept")
+
+	// ErrUnavailable is of an engine that others keep: it does not answer now, and nothing is
+	// wrong with what was requested. A commit that ends so may have been made.
+	ErrUnavailable = errors.New("the store does not answer")
 )
 
-// Store is a state engine. Revisions are of the whole store, start at 1 and grow
-// by one with each transaction that changes something.
+// Store is a state engine. Revisions are of the whole store, start at 1 and grow with each
+// transaction that changes something: by one, or more where others share the engine.
 type Store interface {
 	// Get reads one key. The error is ErrNotFound when it is absent or expired.
 	Get(ctx context.Context, key string) (Entry, error)
@@ -33,7 +37,7 @@ type Store interface {
 
 	// Commit makes all changes of the transaction at once and durably, and
 	// returns its revision. The error is ErrConflict when a condition does not
-	// hold; then nothing changed.
+	// hold; then nothing changed. No transaction is made twice.
 	Commit(ctx context.Context, txn Txn) (int64, error)
 
 	// Watch yields the changes to keys that start with prefix, in order,
@@ -41,13 +45,23 @@ type Store interface {
 	// ErrCompacted when that is no longer possible; then List and watch anew.
 	Watch(ctx context.Context, prefix string, after int64) iter.Seq2[Event, error]
 
-	// Lease makes a lease that ends by itself ttl after the last KeepAlive. Keys
-	// attached to it are deleted with it.
+	// Lease makes a lease that ends by itself ttl after the last KeepAlive, or later. Keys
+	// attached to it are deleted with it. The revision that made such a key is its holder's
+	// fencing token: it only grows, and a Cond with it fails once the lease has ended.
 	Lease(ctx context.Context, ttl time.Duration) (LeaseID, error)
 	KeepAlive(ctx context.Context, id LeaseID) error
 	Revoke(ctx context.Context, id LeaseID) error
 
 	Close() error
+}
+
+// Local is a store for what may be read as it was a while ago: of one that others keep it is
+// what can still be read where the engine does not answer.
+func Local(s Store) Store {
+	if l, ok := s.(interface{ Local() Store }); ok {
+		return l.Local()
+	}
+	return s
 }
 
 // LeaseID names a lease; zero is none.

@@ -21,7 +21,7 @@
 //	same       what has no answer yet is asked again with the same key
 //	whole      what is delivered is exactly one answer, also after each death
 //	key        an SVID is its key's, and of the identity asked for
-//	quiet      nothing is asked for a need that is fulfilled and not due
+//	quiet      nothing is asked for a need that is fulfilled and not due, but for documents
 //	idle       nor by one more activation
 //	rotated    what is delivered is of the generation asked for
 //	bounded    connections are as rare as backoff makes them

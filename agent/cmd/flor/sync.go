@@ -26,6 +26,7 @@ type syncer struct {
 	confirm string
 	dryRun  bool
 	healthy bool
+	system  bool
 	json    bool
 	out     io.Writer
 }
@@ -68,25 +69,11 @@ unless a commit was printed; 2 (--confirm-when-healthy) it went back.`,
 	f.BoolVar(&s.dryRun, "dry-run", false, "print what would change, and change nothing")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	cmd.MarkFlagsMutuallyExclusive("confirm", "confirm-when-healthy")
+	f.BoolVar(&s.system, "system", false, "switch to the NixOS system that the newest documents name, and back unless that is confirmed")
 	cmd.MarkFlagsMutuallyExclusive("confirm", "dry-run")
-	cmd.AddCommand(newRollbackCmd(m))
-	return cmd
-}
-
-func newRollbackCmd(m *instance) *cobra.Command {
-	var state florete.Layout
-	cmd := &cobra.Command{
-		Use:   "rollback",
-		Short: "Go back from what flor sync put in force, at its deadline",
-		Long: `Wait for the deadline of the pending commit, go back from it unless it is confirmed, and
-end. It is what florete-rollback.service runs, which is there before anything changes.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			syscall.Umask(0o022)
-			return commit.Supervise(cmd.Context(), state, notifyReady)
-		},
-	}
-	m.state(cmd, &state)
+	cmd.MarkFlagsMutuallyExclusive("system", "confirm")
+	cmd.MarkFlagsMutuallyExclusive("system", "confirm-when-healthy")
+	cmd.AddCommand(newArmCmd(m), newRollbackCmd(m))
 	return cmd
 }
 
@@ -94,6 +81,9 @@ func (s *syncer) run(ctx context.Context) error {
 	change, err := s.Fetch(ctx)
 	if err != nil {
 		return err
+	}
+	if s.system {
+		return s.switchSystem(ctx, change)
 	}
 	result := synced{Provider: change.Provider}
 	if result.Changes, err = changes(change); err != nil {

@@ -43,7 +43,7 @@ func (s *syncer) printConfirmed(id string) error {
 	if s.json {
 		return nil
 	}
-	_, err := fmt.Fprintf(s.out, "commit %s is confirmed: its documents stay in force\n", id)
+	_, err := fmt.Fprintf(s.out, "commit %s is confirmed: what it put in force stays\n", id)
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/auditlog"
@@ -91,10 +92,13 @@ func (o overForwarder) Export(ctx context.Context, serial int64, w io.Writer) er
 	return err
 }
 
-func (o overForwarder) Import(ctx context.Context, r io.Reader, back int64) (string, error) {
+func (o overForwarder) Import(ctx context.Context, r io.Reader, how importing) (string, error) {
 	path := "/v1/publish"
-	if back != 0 {
-		path = fmt.Sprintf("/v1/rollback/%d", back)
+	switch {
+	case how.back != 0:
+		path = fmt.Sprintf("/v1/rollback/%d", how.back)
+	case how.atOnce:
+		path += "?atOnce=true"
 	}
 	body, err := o.request(ctx, http.MethodPost, path, r)
 	if err != nil {
@@ -105,7 +109,23 @@ func (o overForwarder) Import(ctx context.Context, r io.Reader, back int64) (str
 	if err := json.NewDecoder(body).Decode(&p); err != nil {
 		return "", fmt.Errorf("%s%s: %w", o.base, path, err)
 	}
-	return fmt.Sprintf("%s: %s", o.host, archive.Report(p.Version, p.Changed)), nil
+	report := fmt.Sprintf("%s: %s", o.host, archive.Report(p.Version, p.Changed))
+	if p.Rollout != nil {
+		report += fmt.Sprintf("\n%s: %s: florctl rollout status", o.host, advance.Describe(*p.Rollout))
+	}
+	return report, nil
+}
+
+func (o overForwarder) Rollout(ctx context.Context, act advance.Act) (s advance.Status, err error) {
+	if act != "" {
+		body, err := o.request(ctx, http.MethodPost, "/v1/rollout/"+string(act), nil)
+		if err != nil {
+			return s, err
+		}
+		body.Close()
+	}
+	err = o.get(ctx, "/v1/rollout", &s)
+	return s, err
 }
 
 func (o overForwarder) Rotate(ctx context.Context, host, need string) (string, error) {

@@ -30,6 +30,9 @@ by nix key generate-secret), and have the cluster's config providers serve them.
   florctl publish --key signing.key --out documents
   flor-provider import < documents
 
+Where the topology has a rollout, they are offered wave after wave, and the provider goes
+back to the former ones at the first host that is not healthy: florctl rollout.
+
 Providers are not to serve them where a host that reports lacks a device that the cluster
 requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `.`,
 	}
@@ -37,6 +40,7 @@ requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `.`,
 	reach := via(cmd)
 	keyFile := keyFlag(cmd)
 	closures := cmd.Flags().StringToString("closure", nil, "store path of a host's system, which hosts then fetch from the binary cache, as `HOST=PATH`; may be repeated")
+	atOnce := cmd.Flags().Bool("at-once", false, "offer them to all hosts, whatever waves the cluster's rollout has, and end the one at work")
 	out := cmd.Flags().String("out", "", "write the documents to `FILE` instead, - for standard output")
 	cmd.MarkFlagsMutuallyExclusive("via", "out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -102,7 +106,12 @@ requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `.`,
 		if err != nil {
 			return err
 		}
-		return published{t, providers}.publish(cmd, documents, 0)
+		p, how := published{t, providers}, importing{atOnce: *atOnce}
+		follow, err := p.former(cmd.Context(), c.Documents, key, how)
+		if err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+		return p.publish(cmd, how, documents, follow...)
 	}
 	return cmd
 }

@@ -17,8 +17,8 @@ func newRollbackCmd() *cobra.Command {
 		Use:   "rollback SERIAL [FLAKE] --key FILE",
 		Short: "Publish the documents of a version again, as the newest",
 		Long: `Publish the documents that a version has, under a new serial and signed anew: hosts
-never go back to an older one. What the flake has is published with the next commit,
-so revert there too.`,
+never go back to an older one. All are offered them at once, and a rollout at work ends.
+What the flake has is published with the next commit, so revert there too.`,
 	}
 	cluster := ofCluster(cmd)
 	keyFile := keyFlag(cmd)
@@ -64,7 +64,7 @@ so revert there too.`,
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", p.topology.Name, err)
 		}
-		return p.publish(cmd, tree, serial)
+		return p.publish(cmd, importing{back: serial, atOnce: p.rolledOut(inForce) || p.rolledOut(documents)}, tree)
 	}
 	return cmd
 }
@@ -85,15 +85,14 @@ func (p published) documents(ctx context.Context, serial, as int64) (map[string]
 	return all, err
 }
 
-// publish has all providers serve the tree, which has the documents of the version with
-// serial back, zero for new ones.
-func (p published) publish(cmd *cobra.Command, tree publish.Tree, back int64) error {
+// publish has all providers serve the tree, with those that follow it.
+func (p published) publish(cmd *cobra.Command, how importing, tree publish.Tree, follow ...publish.Tree) error {
 	for _, to := range p.providers {
 		var text bytes.Buffer
-		if err := tree.Encode(&text); err != nil {
+		if err := tree.Encode(&text, follow...); err != nil {
 			return err
 		}
-		report, err := to.Import(cmd.Context(), &text, back)
+		report, err := to.Import(cmd.Context(), &text, how)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/auditlog"
 )
@@ -50,10 +52,25 @@ func (o overSSH) Export(ctx context.Context, serial int64, w io.Writer) error {
 	return o.run(ctx, nil, w, "export", strconv.FormatInt(serial, 10))
 }
 
-func (o overSSH) Import(ctx context.Context, r io.Reader, _ int64) (string, error) {
+func (o overSSH) Import(ctx context.Context, r io.Reader, how importing) (string, error) {
 	var out strings.Builder
-	err := o.run(ctx, r, &out, "import")
+	args := []string{"import"}
+	if how.atOnce {
+		args = append(args, "--at-once")
+	}
+	err := o.run(ctx, r, &out, args...)
 	return o.host + ": " + strings.TrimSpace(out.String()), err
+}
+
+func (o overSSH) Rollout(ctx context.Context, act advance.Act) (s advance.Status, err error) {
+	var out bytes.Buffer
+	if err := o.run(ctx, nil, &out, "rollout", cmp.Or(string(act), "status"), "--json"); err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+		return s, fmt.Errorf("rollout of %s: %w", o.host, err)
+	}
+	return s, nil
 }
 
 func (o overSSH) Audit(ctx context.Context, since auditlog.Moment) iter.Seq2[auditlog.Row, error] {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/auditlog"
 	"github.com/florete/florete/providers/config"
@@ -24,8 +25,11 @@ type provider interface {
 	Export(ctx context.Context, serial int64, w io.Writer) error
 
 	// Import has it serve documents, as publish.Encode writes them, and returns what it
-	// reports of that. They are those of the version with serial back, zero for none.
-	Import(ctx context.Context, r io.Reader, back int64) (string, error)
+	// reports of that.
+	Import(ctx context.Context, r io.Reader, how importing) (string, error)
+
+	// Rollout is how the one at work stands, or the last, once an act is done; empty for none.
+	Rollout(ctx context.Context, act advance.Act) (advance.Status, error)
 
 	// Reports are the last ones of hosts, by name.
 	Reports(ctx context.Context) (map[string]florete.ReceivedReport, error)
@@ -35,6 +39,12 @@ type provider interface {
 
 	// Rotate has a host request another secret for a need, and returns when it does.
 	Rotate(ctx context.Context, host, need string) (string, error)
+}
+
+// importing is what documents are for.
+type importing struct {
+	back   int64 // they are those of the version with this serial; zero for none
+	atOnce bool  // all hosts are offered them, whatever waves there are
 }
 
 // via adds the flag for how config providers are reached. The function it returns

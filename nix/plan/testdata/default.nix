@@ -48,6 +48,7 @@ let
     in
     {
       inherit (c) topology documents;
+      warnings = c.faults;
     };
   cases = filter (f: f != "default.nix" && match ".*\\.nix" f != null) (attrNames (readDir ./.));
 in

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // auditPage is how many rows of a log are in memory at once.
@@ -34,20 +31,12 @@ first. The next page begins after the time of the last row:
 	f.Flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
 	return t.withSettings("", cmd, func(cmd *cobra.Command, s *settings.Settings) error {
-		// Reading makes no store: the process's own account has to.
-		paths, err := filepath.Glob(storePath(s.Dir("*")))
+		dbs, err := t.existing(s)
 		if err != nil {
 			return err
 		}
-		if len(paths) == 0 {
-			return fmt.Errorf("%s: no process has run yet, want one: systemctl start %s", storePath(s.Dir("*")), t.Unit("provider-cert.service"))
-		}
 		var logs []iter.Seq2[auditlog.Row, error]
-		for _, path := range paths {
-			db, err := sqlite.Open(path, sqlite.Options{})
-			if err != nil {
-				return err
-			}
+		for _, db := range dbs {
 			defer db.Close()
 			logs = append(logs, readLog(cmd.Context(), db, f.After))
 		}

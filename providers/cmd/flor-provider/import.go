@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/publish"
@@ -22,6 +23,7 @@ func importCmd(t *target) *cobra.Command {
 from now on. What is not signed by a key that this provider's policy pins, or is older
 than what it serves, is refused.`,
 	}
+	atOnce := cmd.Flags().Bool("at-once", false, "offer them to all hosts, whatever waves the cluster has")
 	return t.withArchive(cmd, func(cmd *cobra.Command, s *settings.Settings, a archive.Archive) error {
 		policy, err := readPolicy(s)
 		if err != nil {
@@ -32,12 +34,17 @@ than what it serves, is refused.`,
 			return fmt.Errorf("standard input: %w", err)
 		}
 		keep := s.Section.(*config.Settings).Versions()
-		v, changed, err := a.Import(cmd.Context(), r, archive.Terms{Keys: policy.Trust.SigningKeys, Keep: keep})
+		v, changed, err := a.Import(cmd.Context(), r, archive.Terms{
+			Keys: policy.Trust.SigningKeys, Keep: keep, Host: policy.Host, AtOnce: *atOnce, Before: advance.Before(a)})
 		if err != nil {
 			return fmt.Errorf("standard input: %w", err)
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), archive.Report(v, changed))
-		return nil
+		rollout, err := advance.StatusOf(cmd.Context(), a)
+		if err == nil && rollout.AtWork() {
+			err = rollout.Print(cmd.OutOrStdout())
+		}
+		return err
 	})
 }
 

@@ -18,10 +18,10 @@ import (
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/journal"
 	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/seal/keyring"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // poll is how often files that come from elsewhere are looked for.
@@ -36,6 +36,7 @@ type process struct {
 	log      *slog.Logger
 	store    store.Store
 	key      *seal.Key
+	ring     keyring.Keys // that key is of, where the store is shared
 	policies *server.Policies
 	audit    *server.Audit
 }
@@ -59,19 +60,20 @@ func (p *process) serve(ctx context.Context) error {
 	if err := os.MkdirAll(p.dir(), 0o700); err != nil {
 		return err
 	}
-	db, err := sqlite.Open(storePath(p.dir()), sqlite.Options{})
+	if err := p.wait(ctx, "the policy", p.openPolicies); err != nil {
+		return nil
+	}
+	db, err := p.state().open(p.kind)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	p.store, p.audit = db, server.NewAudit(db, p.log)
-	if p.key, err = seal.Load(filepath.Join(p.dir(), "seal.key")); err != nil {
-		return err
+	err = p.openKey(ctx)
+	var srv *server.Server
+	if err == nil {
+		srv, err = p.prepare(ctx)
 	}
-	if err := p.key.Bind(ctx, db); err != nil {
-		return err
-	}
-	srv, err := p.prepare(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -90,9 +92,19 @@ func (p *process) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() { p.warnOfEnds(ctx) })
-	defer watch.Wait()
-	defer cancel()
-	return srv.Serve(ctx, l)
+	var again error // to be started again
+	watch.Go(func() {
+		if again = p.keepState(ctx); again != nil {
+			cancel()
+		}
+	})
+	err = srv.Serve(ctx, l)
+	cancel()
+	watch.Wait()
+	if err == nil {
+		err = again
+	}
+	return err
 }
 
 // dir has what is this process's alone.
@@ -110,9 +122,6 @@ func ready(status string) {
 // prepare waits until there is a policy that the process can answer by, and it has what it
 // presents itself with.
 func (p *process) prepare(ctx context.Context) (srv *server.Server, err error) {
-	if err := p.wait(ctx, "the policy", p.openPolicies); err != nil {
-		return nil, err
-	}
 	if s, ok := p.Section.(*cert.Settings); ok {
 		err = p.issuing(ctx, s)
 	} else {

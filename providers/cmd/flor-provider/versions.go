@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -11,18 +10,12 @@ import (
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/settings"
-	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // withArchive is a command that runs on the versions that kind "config" has here.
 func (t *target) withArchive(cmd *cobra.Command, run func(*cobra.Command, *settings.Settings, archive.Archive) error) *cobra.Command {
 	return t.withSettings(config.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
-		path := storePath(s.Dir(config.Name))
-		// The process's own account makes it.
-		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("no process has run yet (%w), want one: systemctl start %s", err, t.Unit("provider-config.service"))
-		}
-		db, err := sqlite.Open(path, sqlite.Options{})
+		db, err := t.existingOf(s, config.Name)
 		if err != nil {
 			return err
 		}

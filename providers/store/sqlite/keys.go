@@ -15,8 +15,7 @@ const live = "(lease = 0 OR EXISTS (SELECT 1 FROM leases WHERE id = lease AND ex
 
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	e := store.Entry{Key: key}
-	err := s.read.QueryRowContext(ctx, "SELECT value, created, modified FROM kv WHERE key = ? AND "+live,
-		[]byte(key), time.Now().UnixMilli()).Scan(&e.Value, &e.Created, &e.Modified)
+	err := s.get.QueryRowContext(ctx, []byte(key), time.Now().UnixMilli()).Scan(&e.Value, &e.Created, &e.Modified)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = store.ErrNotFound
 	}

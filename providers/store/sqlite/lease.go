@@ -14,8 +14,8 @@ func (s *Store) Lease(ctx context.Context, ttl time.Duration) (id store.LeaseID,
 		return 0, fmt.Errorf("lease of %s: want at least a millisecond", ttl)
 	}
 	_, err = s.update(ctx, func(t *tx) error {
-		return t.QueryRowContext(ctx, "INSERT INTO leases (ttl, expires) VALUES (?, ?) RETURNING id",
-			ttl.Milliseconds(), time.Now().Add(ttl).UnixMilli()).Scan(&id)
+		return t.row("INSERT INTO leases (ttl, expires) VALUES (?, ?) RETURNING id",
+			[]any{ttl.Milliseconds(), time.Now().Add(ttl).UnixMilli()}, &id)
 	})
 	if err != nil {
 		return 0, err

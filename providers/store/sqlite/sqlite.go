@@ -27,8 +27,14 @@ type Options struct {
 
 // Store is a store.Store in a SQLite file.
 type Store struct {
-	write, read *sql.DB // write has one connection: the one writer
+	write, read *sql.DB
+	get         *sql.Stmt // of read
 	keep        int64
+
+	// Of the one writer, which holds the place in writer.
+	writer     chan struct{}
+	conn       *sql.Conn // of write
+	statements map[string]*sql.Stmt
 
 	ctx   context.Context // ends with Close
 	close context.CancelFunc
@@ -36,6 +42,7 @@ type Store struct {
 	wake  chan struct{} // a lease was made
 
 	mu      sync.Mutex
+	waiting []*job        // for the writer
 	changed chan struct{} // closed and replaced at each revision
 }
 
@@ -68,7 +75,17 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close())
 	}
-	s := &Store{write: write, read: read, keep: o.Keep, wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	conn, err := write.Conn(context.Background())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close(), read.Close())
+	}
+	s := &Store{
+		write: write, read: read, keep: o.Keep, conn: conn, writer: make(chan struct{}, 1), statements: map[string]*sql.Stmt{},
+		wake: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
+	if s.get, err = read.Prepare("SELECT value, created, modified FROM kv WHERE key = ? AND " + live); err != nil {
+		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close(), read.Close())
+	}
 	s.ctx, s.close = context.WithCancel(context.Background())
 	s.sweep.Go(s.sweeper)
 	return s, nil
@@ -78,43 +95,12 @@ func Open(path string, o Options) (*Store, error) {
 func (s *Store) Close() error {
 	s.close()
 	s.sweep.Wait()
-	return errors.Join(s.read.Close(), s.write.Close())
-}
-
-// update runs f in a write transaction. A revision that f made is announced.
-func (s *Store) update(ctx context.Context, f func(*tx) error) (int64, error) {
-	sqlTx, err := s.write.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, err
+	s.writer <- struct{}{} // whoever writes has ended
+	defer func() { <-s.writer }()
+	for _, p := range s.statements {
+		p.Close()
 	}
-	defer sqlTx.Rollback()
-	t := &tx{ctx: ctx, Tx: sqlTx}
-	before, err := t.meta("revision")
-	if err != nil {
-		return 0, err
-	}
-	t.revision = before
-	if err := t.expire(); err != nil {
-		return 0, err
-	}
-	if err := f(t); err != nil {
-		return 0, err
-	}
-	if t.revision != before {
-		if err := t.finish(s.keep); err != nil {
-			return 0, err
-		}
-	}
-	if err := sqlTx.Commit(); err != nil {
-		return 0, err
-	}
-	if t.revision != before {
-		s.mu.Lock()
-		close(s.changed)
-		s.changed = make(chan struct{})
-		s.mu.Unlock()
-	}
-	return t.revision, nil
+	return errors.Join(s.get.Close(), s.read.Close(), s.conn.Close(), s.write.Close())
 }
 
 // next is a channel that is closed at the next revision.

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,22 +9,33 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// tx is a write transaction with at most two revisions: one in which leases
-// ended, then one of what was asked for.
+// tx is a write transaction: perhaps a revision in which leases ended, then one of each change
+// that was asked for.
 type tx struct {
-	*sql.Tx
-	ctx      context.Context
+	store    *Store
 	revision int64
 	step     int
 }
 
 func (t *tx) exec(query string, args ...any) error {
-	_, err := t.ExecContext(t.ctx, query, args...)
+	p, err := t.store.prepared(query)
+	if err == nil {
+		_, err = p.Exec(args...)
+	}
 	return err
 }
 
+// row reads one into values.
+func (t *tx) row(query string, args []any, into ...any) error {
+	p, err := t.store.prepared(query)
+	if err != nil {
+		return err
+	}
+	return p.QueryRow(args...).Scan(into...)
+}
+
 func (t *tx) meta(name string) (v int64, err error) {
-	err = t.QueryRowContext(t.ctx, "SELECT value FROM meta WHERE name = ?", name).Scan(&v)
+	err = t.row("SELECT value FROM meta WHERE name = ?", []any{name}, &v)
 	return v, err
 }
 
@@ -53,7 +63,7 @@ func (t *tx) compact(revision int64) error {
 // current is the entry of a key, and whether there is one.
 func (t *tx) current(key string) (e store.Entry, ok bool, err error) {
 	e.Key = key
-	err = t.QueryRowContext(t.ctx, "SELECT created, modified FROM kv WHERE key = ?", []byte(key)).Scan(&e.Created, &e.Modified)
+	err = t.row("SELECT created, modified FROM kv WHERE key = ?", []any{[]byte(key)}, &e.Created, &e.Modified)
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, false, nil
 	}
@@ -103,7 +113,7 @@ func (t *tx) delete(key string) error {
 // lease checks that a lease exists.
 func (t *tx) lease(id store.LeaseID) error {
 	var n int
-	if err := t.QueryRowContext(t.ctx, "SELECT count(*) FROM leases WHERE id = ?", int64(id)).Scan(&n); err != nil {
+	if err := t.row("SELECT count(*) FROM leases WHERE id = ?", []any{int64(id)}, &n); err != nil {
 		return err
 	}
 	if n == 0 {
@@ -120,7 +130,11 @@ func attached(where string) string {
 
 // end deletes leases and the keys attached to them, in a revision of their own.
 func (t *tx) end(where string, arg any) error {
-	rows, err := t.QueryContext(t.ctx, attached(where), arg)
+	p, err := t.store.prepared(attached(where))
+	if err != nil {
+		return err
+	}
+	rows, err := p.Query(arg)
 	if err != nil {
 		return err
 	}

@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/florete/florete/providers/store"
 )
 
 // batch bounds how many changes a watch reads at once.
 const batch = 1000
+
+// others is how often a watch looks for what other processes committed.
+const others = 500 * time.Millisecond
 
 // cursor is the last change that a watch has seen.
 type cursor struct{ revision, step int64 }
@@ -39,6 +43,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2
 			}
 			select {
 			case <-next:
+			case <-time.After(others):
 			case <-ctx.Done():
 			case <-s.ctx.Done():
 				yield(store.Event{}, errors.New("the store was closed"))

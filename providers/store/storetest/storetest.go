@@ -37,6 +37,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		"lease ends":   leaseEnds,
 		"lease revoke": leaseRevoke,
 		"lease moves":  leaseMoves,
+		"fencing":      fencing,
+		"largest":      largest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)

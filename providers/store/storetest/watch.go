@@ -180,3 +180,52 @@ func leaseMoves(t *testing.T, s store.Store) {
 		t.Error(err)
 	}
 }
+
+// fencing has a holder that slept while its lease ended, and another that took its place.
+func fencing(t *testing.T, s store.Store) {
+	hold := func() (store.LeaseID, int64) {
+		id, err := s.Lease(t.Context(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := s.Commit(t.Context(), store.Txn{If: []store.Cond{{Key: "lock"}}, Then: []store.Op{{Key: "lock", Lease: id}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id, token
+	}
+	act := func(token int64) error {
+		_, err := s.Commit(t.Context(), store.Txn{If: []store.Cond{{Key: "lock", Modified: token}}, Then: []store.Op{store.Put("a", nil)}})
+		return err
+	}
+	first, old := hold()
+	if err := act(old); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Revoke(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if err := act(old); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("a holder whose lease has ended: got %v, want ErrConflict", err)
+	}
+	_, token := hold()
+	if err := act(old); !errors.Is(err, store.ErrConflict) || token <= old {
+		t.Errorf("a holder that was followed by another: got %v with token %d after %d, want ErrConflict and a higher token", err, token, old)
+	}
+	if err := act(token); err != nil {
+		t.Error(err)
+	}
+}
+
+// largest is the largest transaction that every engine takes, with as many conditions.
+func largest(t *testing.T, s store.Store) {
+	var txn store.Txn
+	for i := range store.MaxOps {
+		key := fmt.Sprint("key ", i)
+		txn.If = append(txn.If, store.Cond{Key: key})
+		txn.Then = append(txn.Then, store.Put(key, make([]byte, store.MaxBytes/store.MaxOps)))
+	}
+	if _, err := s.Commit(t.Context(), txn); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,4 +1,5 @@
-# Each revision is the cluster with one thing changed, and newer than those before.
+# Each revision is the cluster with one thing changed, and newer than those before: a rollout
+# has the serials beside its own.
 # facts: addresses and SSH host keys by host, nextHostKey, keys that sign documents.
 # roots, nextRoots: what hosts trust, and what takes its place.
 {
@@ -153,6 +154,30 @@ let
     };
   };
 
+  # Three hosts issue certificates, serve documents, and keep the state of all providers.
+  replicated =
+    let
+      hosts = [
+        "drhorrible"
+        "raishan"
+        "mgmt01"
+      ];
+    in
+    {
+      providers = base.providers // {
+        cert = base.providers.cert // {
+          inherit hosts;
+        };
+        config = base.providers.config // {
+          inherit hosts;
+        };
+        store = {
+          kind = "etcd";
+          inherit hosts;
+        };
+      };
+    };
+
   revisions = [
     {
       name = "base";
@@ -223,9 +248,14 @@ let
       name = "named";
       change = import ./named.nix base;
     }
+    {
+      name = "replicated";
+      change = replicated;
+    }
   ]
   ++ import ./operators.nix base polled closed
-  ++ import ./undone.nix base news;
+  ++ import ./undone.nix base news
+  ++ import ./rollouts.nix serial base polled news;
   numbered = builtins.genList (i: builtins.elemAt revisions i // { inherit i; }) (
     builtins.length revisions
   );
@@ -238,7 +268,7 @@ builtins.listToAttrs (
       // r.change
       // {
         inherit self;
-        serial = serial + r.i;
+        serial = serial + 3 * r.i;
       }
     );
   }) numbered

@@ -13,7 +13,7 @@ merge base {
     transport = "auto";
   };
   services.wiki.transport = "tcp";
-  hosts.beta.drain = 3600;
+  hosts.beta.drainTimeout = 3600;
   roles.reader.services = [
     "blog"
     "chat"

@@ -1,0 +1,173 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/documents"
+)
+
+// Where a host has its NixOS system, and its bundles below a directory of the instance.
+const (
+	NixOSProfile = "/nix/var/nix/profiles/system"
+	NixOSCurrent = "/run/current-system"
+	bundles      = "/usr/local/lib"
+)
+
+// Installation is a NixOS system, or an unpacked bundle, that is about to replace what a
+// host runs on.
+type Installation struct {
+	Instance florete.Instance
+	State    florete.Layout
+	Dir      string // its store path, or where the bundle is unpacked
+	Action   string // of switch-to-configuration
+
+	// Arm returns when SuperviseSystem runs in another process, which none of what is
+	// replaced can end.
+	Arm func(ctx context.Context) error
+
+	root string // of the machine; "" but in tests
+}
+
+// Begin makes the change a commit: from its deadline on the host goes back from it, however
+// far it came. Whoever called it changes the host then. The commit is nil where that changes
+// nothing, or goes back itself.
+func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*florete.Commit, error) {
+	if timeout < time.Second || timeout > longest {
+		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)
+	}
+	s, documentsDir, err := n.system()
+	if s == nil || err != nil {
+		return nil, err
+	}
+	if c, err := n.State.PendingCommit(); err == nil && c != nil && c.System != nil && (c.System.Before == s.To || c.System.To == s.To) {
+		return nil, nil
+	}
+	now, err := readClock()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, armTimeout)
+	defer cancel()
+	c := now.commit(newID(), timeout)
+	c.System = s
+	return documents.BeginSystem(n.State, c, documentsDir, nil, func() error { return n.Arm(ctx) })
+}
+
+// system is the change, and the directory of the documents that it brings; nil for none.
+func (n Installation) system() (*florete.System, string, error) {
+	dir, err := filepath.EvalSymlinks(n.Dir)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err := os.Stat(switcher(dir)); err == nil {
+		s, err := n.nixos(dir)
+		return s, filepath.Join(dir, n.Instance.Etc(), "documents"), err
+	}
+	s, err := n.bundle(dir)
+	return s, filepath.Join(dir, "documents"), err
+}
+
+func switcher(system string) string { return filepath.Join(system, "bin/switch-to-configuration") }
+
+func (n Installation) nixos(to string) (*florete.System, error) {
+	if n.Action != "switch" && n.Action != "test" {
+		return nil, nil // in force at the next boot, if at all
+	}
+	s := florete.System{Link: n.root + NixOSCurrent, To: to}
+	if s.Before = s.InForce(); s.Before == "" {
+		return nil, fmt.Errorf("%s: no system to go back to: switch without services.%s.commitConfirm", s.Link, n.Instance)
+	}
+	if s.Before == to {
+		return nil, nil
+	}
+	if _, err := os.Stat(switcher(s.Before)); err != nil {
+		return nil, fmt.Errorf("the running system cannot be switched to: %w: switch without services.%s.commitConfirm", err, n.Instance)
+	}
+	s.Undo = []string{switcher(s.Before), n.Action}
+	if n.Action == "test" {
+		return &s, nil
+	}
+	s.Profile = n.root + NixOSProfile
+	var err error
+	s.Generation, err = generation(s.Profile, s.Before)
+	return &s, err
+}
+
+// generation is the name of the symlink to a system among a profile's, system-12-link. A
+// system that is none yet, such as one that was tested, becomes one, and so is no garbage.
+func generation(profile, system string) (string, error) {
+	dir, base := filepath.Split(profile)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	newest := 0
+	for _, e := range entries {
+		number, _ := strings.CutSuffix(strings.TrimPrefix(e.Name(), base+"-"), "-link")
+		i, err := strconv.Atoi(number)
+		if err != nil || fmt.Sprintf("%s-%d-link", base, i) != e.Name() {
+			continue
+		}
+		newest = max(newest, i)
+		if to, err := filepath.EvalSymlinks(filepath.Join(dir, e.Name())); err == nil && to == system {
+			return e.Name(), nil
+		}
+	}
+	name := fmt.Sprintf("%s-%d-link", base, newest+1)
+	return name, os.Symlink(system, filepath.Join(dir, name))
+}
+
+func (n Installation) bundle(dir string) (*florete.System, error) {
+	version, err := os.ReadFile(filepath.Join(dir, "version"))
+	if err != nil {
+		return nil, fmt.Errorf("neither a NixOS system nor an unpacked bundle: %w", err)
+	}
+	base := filepath.Join(n.root+bundles, n.Instance.String())
+	s := florete.System{Link: filepath.Join(base, "current"), To: filepath.Join(base, strings.TrimSpace(string(version)))}
+	switch s.Before = s.InForce(); s.Before {
+	case s.To:
+		return nil, nil
+	case "":
+		s.Undo = []string{filepath.Join(dir, "install.sh"), "--remove"}
+	default:
+		s.Undo = []string{filepath.Join(s.Before, "install.sh")}
+	}
+	return &s, nil
+}
+
+// goBack puts in force what a commit replaced. It may be called again.
+func goBack(ctx context.Context, s florete.System) error {
+	if s.Profile != "" {
+		next := s.Profile + ".florete"
+		if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.Symlink(s.Generation, next); err != nil {
+			return err
+		}
+		if err := os.Rename(next, s.Profile); err != nil {
+			return err
+		}
+	}
+	cmd := exec.CommandContext(ctx, s.Undo[0], s.Undo[1:]...)
+	cmd.Env = append(os.Environ(), "NIXOS_NO_CHECK=1") // what may hold up a switch may not hold up this
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	err := cmd.Run()
+	if found := s.InForce(); found != s.Before {
+		return errors.Join(err, fmt.Errorf("%s is in force, want %q: %s", found, s.Before, strings.Join(s.Undo, " ")))
+	}
+	if err != nil { // as where a unit does not start, which may be how it was
+		fmt.Fprintf(os.Stderr, "%s: %v\n", strings.Join(s.Undo, " "), err)
+	}
+	return nil
+}

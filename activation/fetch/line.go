@@ -1,0 +1,99 @@
+package fetch
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+)
+
+const (
+	// lineLife is how long a line is used: then the provider is verified anew, and this host
+	// presents its newest SVID.
+	lineLife = time.Hour
+
+	// lineIdle is less than a provider keeps a connection without a request.
+	lineIdle = 20 * time.Second
+
+	// leave is how long a provider of documents may be silent where there are others. They
+	// may have other documents, so they are not tried beside it.
+	leave = 2 * time.Second
+)
+
+// Line is a connection to a provider of this host's documents that lasts: watches, reports
+// and requests for documents go over it, one after the other. Who has it uses it alone.
+type Line struct {
+	Provider string // host name
+
+	at     florete.Provider
+	roots  []string
+	client *api.Client
+	calls  *api.Pass
+	ends   time.Time
+	used   time.Time
+}
+
+// Line is one to a provider: last, which may be nil, unless it leads elsewhere or is too old.
+// last is not to be used any more. With others, a provider that is silent is left soon.
+func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
+	now, at := time.Now(), h.Manifest.Providers[provider][florete.KindConfig]
+	if last.Free(now) && last.Provider == provider &&
+		reflect.DeepEqual(last.at, at) && reflect.DeepEqual(last.roots, h.Manifest.Trust.Roots) {
+		last.client.Serial, last.client.Tag = h.Serial, h.Tag
+		return last, nil
+	}
+	last.Close()
+	svid, failed := h.svid()
+	if failed != nil {
+		return nil, failed
+	}
+	key, failed := h.hostKey()
+	if failed != nil {
+		return nil, failed
+	}
+	client := h.client(Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindConfig}}, svid, key)
+	if others {
+		client.Patience = leave
+	}
+	l := &Line{Provider: provider, at: at, roots: h.Manifest.Trust.Roots, client: client, calls: client.Pass(), ends: now.Add(lineLife), used: now}
+	if svid.Leaf != nil && svid.Leaf.NotAfter.Before(l.ends) {
+		l.ends = svid.Leaf.NotAfter
+	}
+	return l, nil
+}
+
+// Free reports whether the connection is likely to be there still.
+func (l *Line) Free(now time.Time) bool {
+	return l != nil && now.Before(l.ends) && now.Before(l.used.Add(lineIdle))
+}
+
+// Close closes the connection. A nil Line has none.
+func (l *Line) Close() {
+	if l != nil {
+		l.calls.Close()
+	}
+}
+
+// Artifact gets the documents that the provider has for this host, unless they are those in
+// force.
+func (l *Line) Artifact(ctx context.Context) (api.Artifact, *Error) {
+	a, err := l.calls.Artifact(ctx)
+	l.used = time.Now()
+	return a, received(err)
+}
+
+// Watch waits for others than those in force, see api.Pass.
+func (l *Line) Watch(ctx context.Context, from int64) (api.Artifact, *Error) {
+	a, err := l.calls.Watch(ctx, from)
+	l.used = time.Now()
+	return a, received(err)
+}
+
+// Report sends what this host reports of itself.
+func (l *Line) Report(ctx context.Context, report []byte) (api.Reported, error) {
+	a, err := l.calls.Report(ctx, report)
+	l.used = time.Now()
+	return a, err
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/florete/florete/activation/commit"
+)
+
+// switchSystem switches a NixOS host to the system that its newest documents name, as a
+// commit: fetched whole before anything changes.
+func (s *syncer) switchSystem(ctx context.Context, change commit.Change) error {
+	head := change.Set.Document.Envelope
+	to := head.Closure
+	if to == "" {
+		return fmt.Errorf("manifest %d of %s names no system: florctl publish --closure %s=PATH", head.Serial, head.Host, head.Host)
+	}
+	running, err := filepath.EvalSymlinks(commit.NixOSCurrent)
+	if err != nil {
+		return fmt.Errorf("--system: %w: this is no NixOS host", err)
+	}
+	if running == to || s.dryRun {
+		text := "nothing changes: " + to + " is in force"
+		if running != to {
+			text = running + " would be replaced by " + to
+		}
+		_, err := fmt.Fprintf(s.out, "provider %s: %s\n", change.Provider, text)
+		return err
+	}
+	if err := command(ctx, "nix-store", "--realise", to); err != nil {
+		return err
+	}
+	n := commit.Installation{Instance: s.Instance, State: s.State, Dir: to, Action: "switch", Arm: func(ctx context.Context) error { return startUndo(ctx, s.Instance, s.State) }}
+	c, err := n.Begin(ctx, s.timeout)
+	if c == nil {
+		return errors.Join(err, fmt.Errorf("%s: no commit began, so nothing is switched: flor status", to))
+	}
+	s.printCommit(synced{Provider: change.Provider, Commit: c})
+	if err := command(ctx, "nix-env", "--profile", commit.NixOSProfile, "--set", to); err != nil {
+		return err
+	}
+	// A unit of its own, which the end of this login does not end.
+	return command(ctx, "systemd-run", "--quiet", "--collect", "--wait", "--pipe", "--unit=sync-"+s.Instance.String(), filepath.Join(to, "bin/switch-to-configuration"), "switch")
+}
+
+// command runs a program, whose output is for people.
+func command(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return nil
+}

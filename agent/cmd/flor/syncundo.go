@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/commit"
+	"github.com/florete/florete/agent/units"
+)
+
+func newArmCmd(m *instance) *cobra.Command {
+	n := commit.Installation{}
+	var timeout time.Duration
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "arm DIR [ACTION]",
+		Short: "Have this host go back from a system or a bundle, unless somebody confirms it",
+		Long: `To be called right before a NixOS system (ACTION is that of switch-to-configuration), or
+an unpacked bundle, is put in force: unless somebody confirms that within --commit-timeout,
+
+    flor sync --confirm ID
+
+the one that is in force now will be again. Prints ID, or nothing where nothing changes.`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			syscall.Umask(0o022)
+			n.Instance, n.Dir, n.Action = m.Instance, args[0], "switch"
+			if len(args) == 2 {
+				n.Action = args[1]
+			}
+			n.Arm = func(ctx context.Context) error { return startUndo(ctx, m.Instance, n.State) }
+			c, err := n.Begin(cmd.Context(), timeout)
+			if c == nil || err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(c)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Goes back on %s; to keep it, from a new login: %s sync --confirm %s\n",
+				c.Deadline.UTC().Format(time.DateTime+" MST"), m.Program("flor"), c.ID)
+			return err
+		},
+	}
+	m.state(cmd, &n.State)
+	cmd.Flags().DurationVar(&timeout, "commit-timeout", 5*time.Minute, "how long to wait for a confirmation before going back")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the commit as JSON")
+	return cmd
+}
+
+func newRollbackCmd(m *instance) *cobra.Command {
+	var state florete.Layout
+	var system bool
+	cmd := &cobra.Command{
+		Use:   "rollback",
+		Short: "Go back from the pending commit, at its deadline",
+		Long: `Wait for the deadline of the pending commit, go back from it unless it is confirmed, and
+end. It is what florete-rollback.service runs, which is there before anything changes.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			syscall.Umask(0o022)
+			if system {
+				return commit.SuperviseSystem(cmd.Context(), state, notifyReady)
+			}
+			arm := func(ctx context.Context) error { return startUndo(ctx, m.Instance, state) }
+			return commit.Supervise(cmd.Context(), state, arm, notifyReady)
+		},
+	}
+	m.state(cmd, &state)
+	cmd.Flags().BoolVar(&system, "system", false, "from a system or a bundle, in this process")
+	return cmd
+}
+
+// startUndo starts the service that goes back from a system or a bundle. It runs this very
+// program, wherever links lead later.
+func startUndo(ctx context.Context, m florete.Instance, state florete.Layout) error {
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	if err != nil {
+		return err
+	}
+	// Not florete-…: an installation stops and removes what is called so.
+	return units.StartTransient(ctx, "undo-"+m.String()+".service", "Go back from an installation unless it is confirmed",
+		[]string{self, "--instance=" + string(m), "sync", "rollback", "--system", "--state=" + string(state)})
+}

@@ -1,0 +1,35 @@
+# A switch that goes back by itself, unless an operator confirms it.
+{
+  florete,
+  lib,
+  ...
+}:
+let
+  inherit (lib)
+    mkEnableOption
+    mkIf
+    mkOption
+    types
+    ;
+  cfg = florete.cfg.commitConfirm;
+in
+{
+  options.services.${florete.prefix}.commitConfirm = {
+    enable = mkEnableOption "going back from a `switch` or `test` to this configuration by itself, unless somebody confirms it";
+    timeout = mkOption {
+      type = types.strMatching "([0-9]+(h|m|s))+";
+      default = "5m";
+      example = "90s";
+      description = "How long to wait for a confirmation, by `flor sync --confirm ID` from a new login.";
+    };
+  };
+
+  config = mkIf (cfg.enable && florete.cfg.host.enable && florete.known) {
+    # Before anything of this system is in force, and from this system: it is of no matter
+    # whether the one before knows Florete.
+    system.preSwitchChecks.${florete.prefix} = florete.arm {
+      bin = "${florete.cfg.host.package}/bin";
+      inherit (cfg) timeout;
+    };
+  };
+}

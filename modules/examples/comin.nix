@@ -1,0 +1,28 @@
+# comin: hosts pull their systems. Nobody is there to confirm, so the host does, once it
+# reaches a service of another host; otherwise it goes back, and comin tries the next commit.
+#
+#   imports = [ comin.nixosModules.comin ./comin.nix ];
+{
+  config,
+  pkgs,
+  ...
+}:
+{
+  services.comin = {
+    enable = true;
+    remotes = [
+      {
+        name = "origin";
+        url = "https://git.example.org/cluster.git";
+      }
+    ];
+    postDeploymentCommand = pkgs.writeShellScript "confirm" ''
+      commit=/var/lib/florete/commit.json
+      [ ! -e "$commit" ] || {
+        ${config.services.florete.host.package}/bin/flor ping metrics &&
+        ${config.services.florete.host.package}/bin/flor sync --confirm "$(${pkgs.jq}/bin/jq -r .id "$commit")"
+      }
+    '';
+  };
+  services.florete.commitConfirm.enable = true;
+}

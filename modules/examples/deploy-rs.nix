@@ -1,0 +1,30 @@
+# deploy-rs: a node for every host of the cluster that the flake has a system of. Its own
+# rollback knows whether SSH works; services.florete.commitConfirm waits for a person, or
+# for florctl. One of them is enough: here it is Florete's.
+#
+#   outputs.deploy = import ./deploy-rs.nix { inherit deploy-rs cluster; inherit (self) nixosConfigurations; };
+{
+  deploy-rs,
+  cluster,
+  nixosConfigurations,
+}:
+let
+  inherit (builtins)
+    attrValues
+    head
+    intersectAttrs
+    mapAttrs
+    ;
+  inherit (head (attrValues cluster.florete)) topology;
+in
+{
+  nodes = mapAttrs (name: host: {
+    hostname = if host.address == [ ] then name else head host.address;
+    sshUser = "root";
+    autoRollback = false;
+    magicRollback = false;
+    profiles.system.path =
+      deploy-rs.lib.${if host.system == null then "x86_64-linux" else host.system}.activate.nixos
+        nixosConfigurations.${name};
+  }) (intersectAttrs nixosConfigurations topology.hosts);
+}

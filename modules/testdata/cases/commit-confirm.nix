@@ -1,0 +1,26 @@
+# A switch goes back by itself, by what each of two clusters brings.
+{
+  flake,
+  further,
+  instance,
+  modules,
+  ...
+}:
+{
+  imports = [
+    modules.default
+    (instance "blue")
+  ];
+  networking.hostName = "ursula";
+  services.florete = {
+    cluster = flake;
+    commitConfirm.enable = true;
+  };
+  services.florete_blue = {
+    cluster = further { };
+    commitConfirm = {
+      enable = true;
+      timeout = "1m30s";
+    };
+  };
+}

@@ -1,0 +1,61 @@
+# Warnings of hosts that take no more services, or are to have none.
+{
+  clean,
+  t,
+  lib,
+  ...
+}:
+let
+  inherit (builtins)
+    attrNames
+    concatStringsSep
+    elem
+    filter
+    map
+    toJSON
+    ;
+  inherit (lib) fault when;
+
+  chosen = s: clean.services ? ${s} && clean.services.${s}.replicas != null;
+  pinned = h: filter (s: clean.services ? ${s} && !chosen s) h.services;
+
+  stays =
+    n: value: at:
+    fault {
+      id = "FL070";
+      place = "hosts.${n}.drain";
+      problem = "what names this host does not move:";
+      inherit value;
+      remedy = "name another host in ${at}, or acknowledge this";
+    };
+
+  # What would be here without the cordon.
+  leaving = n: filter (s: elem n (t.placement.open.hosts clean.services.${s})) placed;
+  placed = filter chosen (attrNames clean.services);
+
+  moves =
+    n:
+    let
+      all = leaving n;
+      names = concatStringsSep " " (map toJSON all);
+    in
+    map (
+      s:
+      fault {
+        id = "FL071";
+        place = "hosts.${n}.cordon";
+        problem = "it moves what is or would be placed here, and nothing says that it stays:";
+        value = "service ${s}";
+        remedy = "write hosts.${n}.keeps = [ ${names} ]; without what is new, or drain = true; where all are to move";
+      }
+    ) all;
+in
+{
+  host =
+    n: written:
+    when written.drain (
+      map (s: stays n "service ${s}" "services.${s}") (pinned t.hosts.${n})
+      ++ map (k: stays n "provider ${k}" "providers.${k}.hosts") t.hosts.${n}.kinds
+    )
+    ++ when (written.cordon && !written.drain && written.keeps == [ ]) (moves n);
+}

@@ -1,0 +1,129 @@
+# Faults of how what is published reaches hosts.
+{
+  clean,
+  lib,
+  t,
+  ...
+}:
+let
+  inherit (builtins)
+    all
+    attrNames
+    attrValues
+    concatMap
+    concatStringsSep
+    elem
+    elemAt
+    filter
+    genList
+    head
+    length
+    ;
+  inherit (import ../lib.nix) distinct isInvalid;
+  inherit (lib)
+    attribute
+    excluded
+    fault
+    missing
+    show
+    unknown
+    when
+    ;
+  inherit (clean.rollout) maintenance waves within;
+  hosts = distinct clean.providers.config.hosts;
+  last = length waves - 1;
+  rest = "write { rest = true; } as the last wave, and nowhere else";
+
+  # What was written wrongly was reported.
+  wrong = w: isInvalid w.percent || isInvalid w.rest || elem "" w.tags;
+
+  # A wave is of one kind.
+  wave =
+    i:
+    let
+      w = elemAt waves i;
+      place = "rollout.waves[${toString i}]";
+      written =
+        (if w.tags == [ ] then [ ] else [ "tags" ])
+        ++ (if w.percent == null then [ ] else [ "percent" ])
+        ++ (if w.rest then [ "rest" ] else [ ]);
+      before = filter (p: p != null && !isInvalid p) (genList (n: (elemAt waves n).percent) i);
+      nobody =
+        problem: value: remedy:
+        fault {
+          id = "FL069";
+          inherit
+            place
+            problem
+            remedy
+            value
+            ;
+        };
+    in
+    when (written == [ ]) (missing place "none of tags, percent and rest" "write one of them")
+    ++ when (length written > 1) (
+      excluded "write one of them, and a wave for each other" "${place}.${elemAt written 1}" (head written)
+    )
+    ++ when (w.rest != (i == last)) [
+      (nobody "hosts would be in no wave, or waves reach nobody: found" (
+        if w.rest then "rest before others" else "no rest at the end"
+      ) rest)
+    ]
+    ++
+      when
+        (
+          w.tags != [ ]
+          && all (h: !all (tag: elem tag h.tags) w.tags) (attrValues t.hosts)
+        )
+        [
+          (nobody "no host has the tags" (concatStringsSep ", " w.tags)
+            "give one of them the tags, or take the wave out"
+          )
+        ]
+    ++ when (w.percent != null && !all (p: p < w.percent) before) [
+      (nobody "waves before have reached as much:" (show w.percent)
+        "write a higher percentage, which counts the hosts of the waves before"
+      )
+    ];
+in
+when (waves != [ ]) (
+  concatMap wave (filter (i: !wrong (elemAt waves i)) (genList (i: i) (length waves)))
+  ++ when (hosts == [ ] || (length hosts > 1 && clean.providers.store.kind != "etcd")) [
+    (fault {
+      id = "FL068";
+      place = "rollout";
+      problem = "one provider of documents decides how far a version has come, found";
+      value = if hosts == [ ] then "none" else concatStringsSep ", " hosts;
+      remedy =
+        if hosts == [ ] then
+          "write providers.config.hosts = [ \"…\" ];"
+        else
+          "hosts of providers.config share no store: write providers.config.hosts = [ ${show (head hosts)} ]; or have them share one: providers.store = { kind = \"etcd\"; hosts = [ … ]; };";
+    })
+  ]
+  ++ when (!isInvalid within && within <= clean.providers.config.interval) [
+    (fault {
+      id = "FL009";
+      place = "rollout.within";
+      problem = "hosts look for documents every ${toString clean.providers.config.interval} seconds, and would be late: found";
+      value = toString within;
+      remedy = "write more than providers.config.interval, 3600 for an hour";
+    })
+  ]
+)
+++ concatMap (
+  g:
+  let
+    place = "rollout.maintenance.${attribute g}";
+  in
+  unknown "FL016" "group of hosts" clean.hostGroups place [ g ]
+  ++ when (maintenance.${g}.days == [ ]) [
+    (fault {
+      id = "FL069";
+      place = "${place}.days";
+      problem = "its hosts would be offered nothing: found";
+      value = "no day";
+      remedy = "write one, or take the days out for all of them";
+    })
+  ]
+) (attrNames maintenance)

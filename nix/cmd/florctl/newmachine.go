@@ -1,0 +1,92 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	sshkey "golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/secretfile"
+)
+
+// newMachine makes the directory that nixos-anywhere copies to a machine, with the SSH host
+// key that proves it when it enrols, and prints what comes next.
+func newMachine(cmd *cobra.Command, src compile.Source, names []string, dir string) error {
+	if len(names) != 1 {
+		return fmt.Errorf("--new %s: found %d hosts, want one: it holds the key of one machine", dir, len(names))
+	}
+	host := names[0]
+	key := filepath.Join(dir, "etc/ssh/ssh_host_ed25519_key")
+	if err := secretfile.RefuseTree(key); err != nil {
+		return err
+	}
+	public, err := hostKey(key)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	t, err := compile.ReadTopology(cmd.Context(), src)
+	declared := strings.Fields(t.Hosts[host].SSHHostKey)
+	switch {
+	case err != nil || len(declared) < 2:
+		fmt.Fprintf(out, "%s: the SSH host key of %s. Write its public half into the topology, and run this again:\n\n  hosts.%s.sshHostKey = %q;\n", key, host, host, public)
+		if err != nil {
+			return fmt.Errorf("until then: %w", err)
+		}
+		return nil
+	case strings.Join(declared[:2], " ") != public:
+		return fmt.Errorf("hosts.%s.sshHostKey is %q, but %s has %q: write that, or put the key that it is of into %s", host, t.Hosts[host].SSHHostKey, key, public, dir)
+	}
+	fmt.Fprintf(out, "%s has the key that the flake declares. From a machine that reaches the new one as root:\n\n"+
+		"  nixos-anywhere --flake %s#%s --extra-files %s root@ADDRESS\n\nIts providers are to know it first: florctl publish. Then remove %s.\n", dir, src.Ref(), host, dir, dir)
+	return nil
+}
+
+// hostKey is the public half of the key in a file, which is made where it is missing.
+func hostKey(path string) (string, error) {
+	b, err := secretfile.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		b, err = makeHostKey(path)
+	}
+	if err != nil {
+		return "", err
+	}
+	signer, err := sshkey.ParsePrivateKey(b)
+	if err != nil {
+		return "", fmt.Errorf("%s: not an SSH key without passphrase: %w", path, err)
+	}
+	return strings.TrimSpace(string(sshkey.MarshalAuthorizedKey(signer.PublicKey()))), nil
+}
+
+func makeHostKey(path string) ([]byte, error) {
+	_, secret, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	block, err := sshkey.MarshalPrivateKey(secret, "")
+	if err != nil {
+		return nil, err
+	}
+	public, err := sshkey.NewPublicKey(secret.Public())
+	if err != nil {
+		return nil, err
+	}
+	// The modes of the machine's directories: nixos-anywhere copies them.
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	b := pem.EncodeToMemory(block)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		return nil, err
+	}
+	return b, os.WriteFile(path+".pub", sshkey.MarshalAuthorizedKey(public), 0o644)
+}

@@ -1,0 +1,54 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/florete/florete"
+)
+
+// rebuild has nixos-rebuild switch a host, which arms itself where its configuration has
+// services.florete.commitConfirm. The commit is nil where it has not, or nothing changes.
+func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*florete.Commit, error) {
+	before, err := remote.pending(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if before != nil {
+		return nil, fmt.Errorf("%s is pending: flor status there", before)
+	}
+	args := []string{"switch", "--flake", d.Flake + "#" + h.Name, "--target-host", "root@" + h.Name}
+	d.Log(h.Name, "nixos-rebuild "+strings.Join(args, " "))
+	cmd := exec.CommandContext(ctx, "nixos-rebuild", args...)
+	cmd.Env = append(os.Environ(), "NIX_SSHOPTS="+strings.Join(append(remote.options, os.Getenv("NIX_SSHOPTS")), " "))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, fmt.Errorf("%w: nix shell nixpkgs#nixos-rebuild", err)
+	}
+	if err != nil {
+		err = fmt.Errorf("nixos-rebuild: %w: %s", err, lastLine(out.Bytes()))
+	}
+	pending, unread := remote.pending(ctx)
+	if err == nil && pending == nil && unread == nil {
+		d.Log(h.Name, "nothing would go back by itself: the system was in force before, or has no services.florete.commitConfirm.enable")
+	}
+	return pending, errors.Join(err, unread)
+}
+
+// pending is the commit that a host goes back from, nil without one.
+func (r *remote) pending(ctx context.Context) (*florete.Commit, error) {
+	out, err := r.run(ctx, nil, fmt.Sprintf("cat %[1]s 2>/dev/null || test ! -e %[1]s", r.state.CommitFile()))
+	if err != nil || len(out) == 0 {
+		return nil, err
+	}
+	c := new(florete.Commit)
+	return c, json.Unmarshal(out, c)
+}

@@ -1,0 +1,217 @@
+// Package advance brings the rollout of a config provider forward: it looks at what hosts
+// report, and writes each step with its audit row in one transaction. Operators pause,
+// resume and abort it here.
+package advance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/rollout"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// Code of audit rows about a rollout.
+const Code = "rollout"
+
+// Runner steps the rollout at work.
+type Runner struct {
+	Archive archive.Archive
+	Kind    string // of audit rows
+	Logger  *slog.Logger
+
+	hosts []rollout.Host // of the rollout that began at a time
+	of    florete.Time
+}
+
+// every is how often it looks; where looking takes long, it rests for idle times as much.
+const (
+	every = 2 * time.Second
+	idle  = 20
+)
+
+// Run steps the rollout at work until ctx ends.
+func (r *Runner) Run(ctx context.Context) {
+	failure := ""
+	for rest := every; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rest):
+		}
+		began := time.Now()
+		err := r.Step(ctx, began)
+		if err != nil && ctx.Err() == nil && err.Error() != failure {
+			r.Logger.Error("the rollout cannot go on", "error", err)
+		}
+		failure = fmt.Sprint(err)
+		rest = max(every, idle*time.Since(began))
+	}
+}
+
+// Step is one.
+func (r *Runner) Step(ctx context.Context, now time.Time) error {
+	at, err := r.Archive.Rollout(ctx)
+	if err != nil || at.Status != rollout.Active {
+		return err
+	}
+	if r.of != at.Began {
+		if r.hosts, err = r.Archive.Waited(ctx, at); err != nil {
+			return err
+		}
+		r.of = at.Began
+	}
+	read := reader{r.Archive, ctx, nil}
+	next := at.Step(now, r.hosts, read.report)
+	if read.failed != nil {
+		return read.failed
+	}
+	if same(at.State, next) {
+		return nil
+	}
+	var ops []store.Op
+	row, news := r.row(at.State, next, now)
+	if news {
+		ops = append(ops, row.Op())
+	}
+	err = r.Archive.SetRollout(ctx, at, next, ops...)
+	if errors.Is(err, store.ErrConflict) { // an operator, or another provider
+		return nil
+	}
+	if err == nil && news {
+		row.Log(ctx, r.Logger)
+	}
+	return err
+}
+
+func same(a, b rollout.State) bool {
+	was, err := json.Marshal(a)
+	is, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && string(was) == string(is)
+}
+
+// row is that of a step, where it changed what a host is offered or ended the rollout.
+func (r *Runner) row(was, is rollout.State, now time.Time) (row server.Row, news bool) {
+	row = server.Row{Time: now.UTC(), Kind: r.Kind, Outcome: server.Changed, Code: Code, Serial: is.Serial, Message: Describe(is),
+		Detail: map[string]string{"before": Describe(was), "after": Describe(is)}}
+	if is.Status == rollout.Stopped {
+		row.Outcome = server.Alarmed
+	}
+	return row, was.Status != is.Status || !was.Since.Equal(is.Since.Time)
+}
+
+// Describe is a rollout in one line.
+func Describe(s rollout.State) string {
+	text := fmt.Sprintf("serial %d: %s, wave %d of %d", s.Serial, s.Status, s.Wave, s.Waves)
+	switch {
+	case s.AtWork() && s.Wave == 0:
+		text = fmt.Sprintf("serial %d: %s, before the first of %d waves provider hosts receive their policies", s.Serial, s.Status, s.Waves)
+	case s.Status == rollout.Stopped, s.Status == rollout.Aborted:
+		text += fmt.Sprintf(", hosts are offered the documents of serial %d again", s.Former)
+	}
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	return text
+}
+
+// reader reads reports, until one cannot be read.
+type reader struct {
+	archive archive.Archive
+	ctx     context.Context
+	failed  error
+}
+
+func (r *reader) report(host string) (report florete.ReceivedReport) {
+	e, err := r.archive.Get(r.ctx, server.ReportPrefix+host)
+	if errors.Is(err, store.ErrNotFound) {
+		return report
+	}
+	if err == nil {
+		err = json.Unmarshal(e.Value, &report)
+	}
+	if err != nil {
+		r.failed = fmt.Errorf("report of %s: %w", host, err)
+	}
+	return report
+}
+
+// Before returns what is wrong with hosts before a rollout: archive.Terms has it.
+func Before(a archive.Archive) func(context.Context, florete.Rollout, time.Time) (map[string]rollout.Problems, error) {
+	return func(ctx context.Context, plan florete.Rollout, now time.Time) (map[string]rollout.Problems, error) {
+		read := reader{a, ctx, nil}
+		all := map[string]rollout.Problems{}
+		for _, wave := range plan.Waves {
+			for _, host := range wave {
+				if p := rollout.ProblemsOf(read.report(host), time.Duration(plan.Within)*time.Second, now); len(p) > 0 {
+					all[host] = p
+				}
+			}
+		}
+		return all, read.failed
+	}
+}
+
+// Act is what an operator may do with a rollout at work.
+type Act string
+
+// The acts.
+const (
+	Pause  Act = "pause"
+	Resume Act = "resume"
+	Abort  Act = "abort"
+)
+
+// Acts are all of them.
+var Acts = []Act{Pause, Resume, Abort}
+
+// ErrAct is the error of an act that makes no sense now.
+var ErrAct = errors.New("the rollout cannot be changed")
+
+// Do carries out an act for whom row names as the caller, and writes the row with it.
+func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (rollout.State, server.Row, error) {
+	for {
+		at, err := a.Rollout(ctx)
+		if err != nil {
+			return at.State, row, err
+		}
+		next, err := act.on(at.State, row)
+		if err != nil {
+			return at.State, row, err
+		}
+		row.Outcome, row.Code, row.Serial, row.Message = server.Granted, Code, at.Serial, Describe(next)
+		row.Detail = map[string]string{"act": string(act), "before": Describe(at.State), "after": Describe(next)}
+		err = a.SetRollout(ctx, at, next, row.Op())
+		if !errors.Is(err, store.ErrConflict) {
+			return next, row, err
+		}
+	}
+}
+
+func (act Act) on(s rollout.State, row server.Row) (rollout.State, error) {
+	by := row.Caller
+	if _, name, ok := strings.Cut(by, "://"); ok {
+		_, by, _ = strings.Cut(name, "/")
+	}
+	switch {
+	case !s.AtWork() && s.Serial == 0:
+		return s, fmt.Errorf("%w: no version has been rolled out", ErrAct)
+	case !s.AtWork():
+		return s, fmt.Errorf("%w: that of serial %d has ended, %s", ErrAct, s.Serial, s.Status)
+	case act == Pause && s.Status == rollout.Active:
+		return s.Pause("by " + by), nil
+	case act == Resume && s.Status == rollout.Paused:
+		return s.Resume(row.Time), nil
+	case act == Abort:
+		return s.End(rollout.Aborted, "by "+by, row.Time), nil
+	}
+	return s, fmt.Errorf("%w: that of serial %d is %s: want pause, resume where it is paused, or abort", ErrAct, s.Serial, s.Status)
+}

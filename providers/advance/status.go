@@ -1,0 +1,88 @@
+package advance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/rollout"
+	"github.com/florete/florete/providers/store"
+)
+
+// Status is how a rollout stands.
+type Status struct {
+	rollout.State
+	Progress []Wave `json:"progress"` // empty of one that has ended
+}
+
+// Wave is how its hosts stand.
+type Wave struct {
+	Wave    int `json:"wave"` // 0 for provider hosts that receive policies first
+	Hosts   int `json:"hosts"`
+	Offered int `json:"offered"` // whom the version is offered
+	InForce int `json:"inForce"` // who reported that it is in force
+}
+
+// StatusOf is how the rollout stands, zero where there never was one.
+func StatusOf(ctx context.Context, a archive.Archive) (Status, error) {
+	at, err := a.Rollout(ctx)
+	s := Status{at.State, []Wave{}}
+	if err != nil || !at.AtWork() {
+		return s, err
+	}
+	hosts, err := a.Waited(ctx, at)
+	if errors.Is(err, store.ErrNotFound) { // it has ended meanwhile
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	read := reader{a, ctx, nil}
+	waves := make([]Wave, at.Waves+1)
+	for _, h := range hosts {
+		w := &waves[h.Wave]
+		w.Hosts++
+		if h.Wave == 0 || at.Offers(h.Wave, h.Group) {
+			w.Offered++
+			if h.InForce(read.report(h.Name)) {
+				w.InForce++
+			}
+		}
+	}
+	for i, w := range waves {
+		if w.Wave = i; w.Hosts > 0 {
+			s.Progress = append(s.Progress, w)
+		}
+	}
+	return s, read.failed
+}
+
+// Print writes it for people.
+func (s Status) Print(w io.Writer) error {
+	if s.Serial == 0 {
+		_, err := fmt.Fprintln(w, "no version has been rolled out in waves")
+		return err
+	}
+	fmt.Fprintf(w, "%s\n", Describe(s.State))
+	fmt.Fprintf(w, "before it serial %d; began %s%s\n", s.Former, clock(s.Began), map[bool]string{true: ", ended " + clock(s.Ended)}[!s.Ended.IsZero()])
+	if len(s.Progress) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "WAVE\tHOSTS\tOFFERED\tIN FORCE")
+	for _, p := range s.Progress {
+		name := fmt.Sprint(p.Wave)
+		if p.Wave == 0 {
+			name = "policies"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\n", name, p.Hosts, p.Offered, p.InForce)
+	}
+	return t.Flush()
+}
+
+func clock(t florete.Time) string { return t.UTC().Format(time.RFC3339) }

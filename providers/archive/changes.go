@@ -1,0 +1,55 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+
+	"github.com/florete/florete/providers/store"
+)
+
+// Changes yields the revision at which what hosts are offered last changed, and each that
+// follows. It is the store's, so hosts resume after a restart. What was compacted in between
+// is left out: every answer is whole.
+func (a Archive) Changes(ctx context.Context) iter.Seq2[int64, error] {
+	return func(yield func(int64, error) bool) {
+		for ctx.Err() == nil {
+			newest, at, err := a.newestOffer(ctx)
+			if err != nil {
+				yield(0, err)
+				return
+			}
+			if !yield(newest, nil) {
+				return
+			}
+			for e, err := range a.Watch(ctx, everything, at) {
+				if errors.Is(err, store.ErrCompacted) {
+					break
+				}
+				if err != nil {
+					yield(0, err)
+					return
+				}
+				// A version that goes is none that is in force.
+				if offers := e.Key == rolling || strings.HasPrefix(e.Key, versions); offers && !e.Deleted && !yield(e.Modified, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// newestOffer is the revision at which the offers last changed, of those up to another, or
+// a later one.
+func (a Archive) newestOffer(ctx context.Context) (newest, at int64, err error) {
+	all, at, err := a.List(ctx, versions)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, e := range all {
+		newest = max(newest, e.Modified)
+	}
+	r, err := a.Rollout(ctx)
+	return max(newest, r.revision), at, err
+}

@@ -1,0 +1,203 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/rollout"
+	"github.com/florete/florete/providers/store"
+)
+
+// rolling is the key of the rollout.
+const rolling = everything + "rollout"
+
+// Rollout is the one at work, or the last.
+type Rollout struct {
+	rollout.State
+
+	// Bridge are policies that provider hosts have for the time of it, which grant what both
+	// versions need; nil where these grant the same. Return are the former documents, signed
+	// under a serial above the version's: no key that signs is here when they are needed.
+	Bridge *Version `json:"bridge,omitempty"`
+	Return *Version `json:"return,omitempty"`
+
+	revision int64 // of the key
+}
+
+// Rollout is zero where there never was one.
+func (a Archive) Rollout(ctx context.Context) (r Rollout, err error) {
+	e, err := a.Get(ctx, rolling)
+	if errors.Is(err, store.ErrNotFound) {
+		return r, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(e.Value, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", rolling, err)
+	}
+	r.revision = e.Modified
+	return r, nil
+}
+
+func (r Rollout) op() (store.Op, error) {
+	value, err := json.Marshal(r)
+	return store.Put(rolling, value), err
+}
+
+// needs are the versions beside those published that a rollout at work needs.
+func (r Rollout) needs() (all []Version) {
+	if !r.AtWork() {
+		return nil
+	}
+	for _, v := range []*Version{r.Bridge, r.Return} {
+		if v != nil {
+			all = append(all, *v)
+		}
+	}
+	return all
+}
+
+// SetRollout brings a rollout that Rollout returned to a state, with what is changed in the
+// same transaction. Where that goes back, the former documents are the newest version from
+// then on. The error is store.ErrConflict where it is no longer as it was.
+func (a Archive) SetRollout(ctx context.Context, r Rollout, s rollout.State, then ...store.Op) error {
+	if r.AtWork() && (s.Status == rollout.Stopped || s.Status == rollout.Aborted) {
+		back := *r.Return
+		back.Imported = s.Ended
+		value, err := json.Marshal(back)
+		if err != nil {
+			return err
+		}
+		then = append(then, store.Put(versionKey(back.Serial), value))
+	}
+	r.State = s
+	op, err := r.op()
+	if err != nil {
+		return err
+	}
+	_, err = a.Commit(ctx, store.Txn{If: []store.Cond{{Key: rolling, Modified: r.revision}}, Then: append(then, op)})
+	return err
+}
+
+// Waited are the hosts that a rollout waits for.
+func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err error) {
+	v, err := a.version(ctx, r.Serial)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := a.whole(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range sorted(whole) {
+		if e := whole[name][0]; e.Wave > 0 {
+			all = append(all, rollout.Host{Name: name, Wave: e.Wave, Group: e.Group, Serial: r.Serial, Before: e.Before})
+		}
+	}
+	if r.Bridge == nil {
+		return all, nil
+	}
+	bridged, err := a.whole(ctx, *r.Bridge)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range sorted(bridged) {
+		all = append(all, rollout.Host{Name: name, Serial: r.Bridge.Serial, Before: whole[name][0].Before})
+	}
+	return all, nil
+}
+
+// Tag is that of the documents that Documents returns; of none of a host without any. It
+// changes with keys below config/version/ and with config/rollout.
+func (a Archive) Tag(ctx context.Context, host string) (string, error) {
+	var artifact api.Artifact
+	err := a.offered(ctx, host, func(entries []entry) error {
+		artifact.Documents = nil
+		for _, e := range entries {
+			artifact.Documents = append(artifact.Documents, api.SignedDocument{Envelope: e.Envelope})
+		}
+		return nil
+	})
+	return artifact.Tag(), err
+}
+
+// Documents are those that a host is offered now, none where there are none for it.
+func (a Archive) Documents(ctx context.Context, host string) (found []api.SignedDocument, err error) {
+	err = a.offered(ctx, host, func(entries []entry) (err error) {
+		found, err = a.documents(ctx, entries)
+		return err
+	})
+	return found, err
+}
+
+// offered reads what a host is offered, again where that has changed meanwhile.
+func (a Archive) offered(ctx context.Context, host string, read func([]entry) error) error {
+	for {
+		r, err := a.Rollout(ctx)
+		if err != nil {
+			return err
+		}
+		newest, err := a.Newest(ctx)
+		if err != nil {
+			return err
+		}
+		entries, err := a.offer(ctx, r, newest, host)
+		if err == nil {
+			err = read(entries)
+		}
+		now, failed := a.Rollout(ctx)
+		switch {
+		case failed != nil:
+			return failed
+		case now.revision != r.revision:
+			continue // newest may be of another rollout
+		case !errors.Is(err, store.ErrNotFound):
+			return err
+		}
+		if now, gone := a.Newest(ctx); gone != nil || now.Tree == newest.Tree {
+			return err
+		}
+	}
+}
+
+// offer is what a host is offered while a rollout and the newest version are these.
+func (a Archive) offer(ctx context.Context, r Rollout, newest Version, host string) ([]entry, error) {
+	entries, err := a.entries(ctx, newest, host)
+	if err != nil || !r.AtWork() {
+		return entries, err
+	}
+	if len(entries) == 0 || !r.Offers(entries[0].Wave, entries[0].Group) {
+		former, err := a.version(ctx, r.Former)
+		if err != nil {
+			return nil, err
+		}
+		if entries, err = a.entries(ctx, former, host); err != nil {
+			return nil, err
+		}
+	}
+	if r.Bridge == nil {
+		return entries, nil
+	}
+	bridge, err := a.entries(ctx, *r.Bridge, host)
+	if err != nil || len(bridge) == 0 {
+		return entries, err
+	}
+	return append(slices.DeleteFunc(slices.Clone(entries), isPolicy), bridge[0]), nil
+}
+
+// version is one that is kept.
+func (a Archive) version(ctx context.Context, serial int64) (v Version, err error) {
+	e, err := a.Get(ctx, versionKey(serial))
+	if err == nil {
+		err = json.Unmarshal(e.Value, &v)
+	}
+	if err != nil {
+		return v, fmt.Errorf("version %d: %w", serial, err)
+	}
+	return v, nil
+}

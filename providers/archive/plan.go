@@ -1,0 +1,120 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/rollout"
+)
+
+// plan is the rollout after an import: one that begins where the version has a plan, else
+// the one before, which has ended.
+func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree, old, v Version, last Rollout) (Rollout, error) {
+	now := time.Now()
+	bridge, back, err := l.follow(ctx, r, t, old, v)
+	if err != nil {
+		return last, err
+	}
+	switch {
+	case t.AtOnce || old.Serial == 0:
+		last.State = last.End(rollout.Superseded, fmt.Sprintf("serial %d is offered to all", v.Serial), now)
+		return last, nil
+	case made.unreadable != nil:
+		return last, fmt.Errorf("the plan of its rollout cannot be read here: %w, or publish with --at-once", made.unreadable)
+	case made.plan == nil && back == nil:
+		return last, nil
+	case made.plan == nil:
+		return last, errors.New("former documents come with a version whose policy here has no rollout: publish it without")
+	case back == nil:
+		return last, fmt.Errorf("serial %d is to be rolled out in %d waves, and the documents to go back to are missing: use florctl publish, or --at-once to offer it to all hosts", v.Serial, len(made.plan.Waves))
+	}
+	if err := l.assign(ctx, t, made, bridge, now); err != nil {
+		return last, err
+	}
+	next := Rollout{State: rollout.New(v.Serial, old.Serial, *made.plan, bridge != nil, now), Bridge: bridge, Return: back, revision: last.revision}
+	return next, nil
+}
+
+// follow writes the documents that come after those of a version: policies for the time of
+// the rollout, of a serial below, and those to go back to, of one above.
+func (l *lock) follow(ctx context.Context, r *publish.Reader, t Terms, old, v Version) (bridge, back *Version, err error) {
+	for {
+		if r, err = r.Next(); r == nil || err != nil {
+			return bridge, back, err
+		}
+		made, err := l.write(ctx, r, Terms{Keys: t.Keys})
+		if err != nil {
+			return nil, nil, err
+		}
+		other := made.version(r.Head)
+		switch {
+		case other.Cluster != v.Cluster:
+			return nil, nil, fmt.Errorf("documents of cluster %s follow those of %s", other.Cluster, v.Cluster)
+		case bridge == nil && back == nil && old.Serial < other.Serial && other.Serial < v.Serial:
+			bridge = &other
+		case back == nil && other.Serial > v.Serial:
+			back = &other
+		default:
+			return nil, nil, fmt.Errorf("documents of serial %d follow those of %d, and %d is served: commit anew, two seconds later, and publish that", other.Serial, v.Serial, old.Serial)
+		}
+		if back != nil && back.Content != old.Content {
+			return nil, nil, fmt.Errorf("the documents to go back to are not those of serial %d, which is served: publish again", old.Serial)
+		}
+		if err := l.index(ctx, other, made.hosts); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// assign notes of each host which wave it is in, and what was wrong with it before.
+func (l *lock) assign(ctx context.Context, t Terms, made *tree, bridge *Version, now time.Time) error {
+	before := map[string]rollout.Problems{}
+	if t.Before != nil {
+		var err error
+		if before, err = t.Before(ctx, *made.plan, now); err != nil {
+			return err
+		}
+	}
+	set := func(host string, change func(*entry)) {
+		for i := range made.hosts[host] {
+			change(&made.hosts[host][i])
+		}
+	}
+	for i, wave := range made.plan.Waves {
+		for _, host := range wave {
+			set(host, func(e *entry) { e.Wave = i + 1 })
+		}
+	}
+	for _, m := range made.plan.Maintenance {
+		for _, host := range m.Hosts {
+			set(host, func(e *entry) { e.Group = m.Group })
+		}
+	}
+	for host, problems := range before {
+		set(host, func(e *entry) { e.Before = problems })
+	}
+	if bridge == nil {
+		return nil
+	}
+	bridged, err := l.whole(ctx, *bridge)
+	if err != nil {
+		return err
+	}
+	for host, entries := range bridged {
+		if made.hosts[host] == nil || len(entries) != 1 || !isPolicy(entries[0]) {
+			return fmt.Errorf("policies for the time of the rollout: %s has other documents there: use florctl publish", host)
+		}
+	}
+	return nil
+}
+
+// isPolicy reports whether a document that was opened before is a policy.
+func isPolicy(e entry) bool {
+	var envelope florete.Envelope
+	return json.Unmarshal([]byte(e.Envelope), &envelope) == nil && envelope.Kind == florete.DocPolicy
+}

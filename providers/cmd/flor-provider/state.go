@@ -1,0 +1,148 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/secretfile"
+	"github.com/florete/florete/providers/settings"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/etcd"
+	"github.com/florete/florete/providers/store/sqlite"
+)
+
+// state is where the state of this host's processes is: a file of each, or trees of the store
+// that the policy names.
+type state struct {
+	*settings.Settings
+	policy   florete.Policy
+	instance florete.Instance
+}
+
+func (p *process) state() state { return state{p.Settings, p.policies.Current(), p.instance} }
+
+// open opens the state of the process of a kind.
+func (s state) open(kind string) (store.Store, error) {
+	shared := s.policy.Store
+	if shared == nil {
+		return sqlite.Open(storePath(s.Dir(kind)), sqlite.Options{})
+	}
+	if shared.Kind != "etcd" {
+		return nil, fmt.Errorf("policy of %s: store of kind %q: this Florete knows etcd: upgrade it", s.policy.Host, shared.Kind)
+	}
+	config, err := s.tls()
+	if err != nil {
+		return nil, err
+	}
+	return etcd.Open(etcd.Config{Endpoints: shared.Endpoints, TLS: config, Tree: s.policy.TrustDomain + "/" + kind})
+}
+
+// tls is for the members of the store, which an operator's CA of its own certified, as it did
+// this client. Both are read anew for each connection.
+func (s state) tls() (*tls.Config, error) {
+	file := s.certificates()
+	pem, err := os.ReadFile(file("ca.crt"))
+	if err != nil {
+		return nil, fmt.Errorf("store: %w: where its CA is, run: florctl store issue", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("store: %s: no certificate", file("ca.crt"))
+	}
+	own := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		key, err := secretfile.ReadFile(file("client.key"))
+		if err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+		crt, err := os.ReadFile(file("client.crt"))
+		if err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+		c, err := tls.X509KeyPair(crt, key)
+		return &c, err
+	}
+	if _, err := own(nil); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, GetClientCertificate: own}, nil
+}
+
+// certificates names the files of the store's certificates: credentials of the unit, or what
+// they are made from, which root can read.
+func (s state) certificates() func(name string) string {
+	dir := s.Store
+	if dir == "" {
+		dir = filepath.Join(s.instance.Etc(), "store")
+	}
+	if loaded := os.Getenv("CREDENTIALS_DIRECTORY"); loaded != "" {
+		if _, err := os.Stat(filepath.Join(loaded, "store-client.key")); err == nil {
+			return func(name string) string { return filepath.Join(loaded, "store-"+name) }
+		}
+	}
+	return func(name string) string { return filepath.Join(dir, name) }
+}
+
+// stateOf is the state of this host for a command. Without a policy in force it can only be
+// files.
+func (t *target) stateOf(s *settings.Settings) (state, error) {
+	policy, err := readPolicy(s)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return state{s, policy, t.Instance}, err
+}
+
+// existing opens the state of every process that has run here.
+func (t *target) existing(s *settings.Settings) (all []store.Store, err error) {
+	st, err := t.stateOf(s)
+	if err != nil {
+		return nil, err
+	}
+	if st.policy.Store != nil {
+		for kind := range st.policy.Provider {
+			db, err := st.open(kind)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, db)
+		}
+		return all, nil
+	}
+	// Reading makes no store: the process's own account has to.
+	paths, err := filepath.Glob(storePath(s.Dir("*")))
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("%s: no process has run yet, want one: systemctl start %s", storePath(s.Dir("*")), t.Unit("provider-cert.service"))
+	}
+	for _, path := range paths {
+		db, err := sqlite.Open(path, sqlite.Options{})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, db)
+	}
+	return all, nil
+}
+
+// existingOf opens the state of the process of a kind, which has run here.
+func (t *target) existingOf(s *settings.Settings, kind string) (store.Store, error) {
+	st, err := t.stateOf(s)
+	if err != nil {
+		return nil, err
+	}
+	if st.policy.Store == nil {
+		// The process's own account makes it.
+		if _, err := os.Stat(storePath(s.Dir(kind))); err != nil {
+			return nil, fmt.Errorf("no process has run yet (%w), want one: systemctl start %s", err, t.Unit("provider-"+kind+".service"))
+		}
+	}
+	return st.open(kind)
+}

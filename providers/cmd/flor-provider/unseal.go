@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/seal/keyring"
+	"github.com/florete/florete/providers/secretfile"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/settings"
+	"github.com/florete/florete/providers/store"
+)
+
+// look is how often a process compares policy and keyring.
+const look = 5 * time.Second
+
+// opened is the file in which a process has the keys of its ring, opened by root: no process
+// reads the SSH host key.
+func opened(dir string) string { return filepath.Join(dir, "seal.ring") }
+
+// openKey opens the sealing key: a file beside a store of its own, the ring of one that is
+// shared.
+func (p *process) openKey(ctx context.Context) (err error) {
+	if p.policies.Current().Store == nil {
+		if p.key, err = seal.Load(filepath.Join(p.dir(), "seal.key")); err != nil {
+			return err
+		}
+		return p.key.Bind(ctx, p.store)
+	}
+	var failed error
+	err = p.wait(ctx, "the sealing key", func() error {
+		p.ring, failed = p.state().openRing(ctx, p.store, p.kind)
+		if errors.Is(failed, errRoot) {
+			return nil
+		}
+		return failed
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return err
+	}
+	if p.key, err = p.ring.Key(); err != nil {
+		return err
+	}
+	return p.wait(ctx, "the store", func() error { return p.key.Bind(ctx, p.store) })
+}
+
+// errRoot is of a ring that this host can open, with a key that only root reads.
+var errRoot = errors.New("the sealing key was made or rotated by another replica: it is opened when this process is started again")
+
+// openRing opens the ring, and makes it where there is none.
+func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys keyring.Keys, err error) {
+	dir, replicas := s.Dir(kind), s.policy.Store.Replicas[kind]
+	ring, err := keyring.Read(ctx, db)
+	if errors.Is(err, store.ErrNotFound) {
+		if keys, err = keyring.Make(ctx, db, replicas); err == nil {
+			err = save(dir, keys)
+		}
+		return keys, err
+	}
+	if err != nil {
+		return keys, err
+	}
+	b, err := secretfile.ReadFile(opened(dir))
+	if err == nil {
+		err = florete.Decode(b, &keys)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return keys, fmt.Errorf("%s: %w", opened(dir), err)
+	}
+	if err == nil && keys.ID == ring.ID {
+		return keys, nil
+	}
+	for _, d := range replicas {
+		if d.ID.Name() == s.policy.Host && ring.Replicas[d.ID] != d.SSHHostKey {
+			return keys, fmt.Errorf("%s: this host is not among those that can open it: another replica lets it in", keyring.At)
+		}
+	}
+	pem, err := secretfile.ReadFile(s.hostKey())
+	if errors.Is(err, fs.ErrPermission) {
+		return keys, errRoot
+	}
+	if err != nil {
+		return keys, fmt.Errorf("SSH host key: %w", err)
+	}
+	if keys, err = ring.Open(pem); err == nil {
+		err = save(dir, keys)
+	}
+	return keys, err
+}
+
+func (s state) hostKey() string {
+	if s.HostKey != "" {
+		return s.HostKey
+	}
+	return "/etc/ssh/ssh_host_ed25519_key"
+}
+
+// save puts the keys of a ring where the process of a directory finds them, as its own.
+func save(dir string, keys keyring.Keys) error {
+	b, err := json.Marshal(keys)
+	if err != nil {
+		return err
+	}
+	if err := replace.File(opened(dir), b, 0o600); err != nil {
+		return err
+	}
+	st, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	owner := st.Sys().(*syscall.Stat_t)
+	return os.Chown(opened(dir), int(owner.Uid), int(owner.Gid))
+}
+
+// keepState lets replicas in that the policy names, rotates the key when its time is over, and
+// ends with an error when the process has to be started again with another key or store.
+func (p *process) keepState(ctx context.Context) error {
+	began := p.policies.Current().Store
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	failure := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		now := p.policies.Current().Store
+		if (now == nil) != (began == nil) || now != nil && (now.Kind != began.Kind || !reflect.DeepEqual(now.Endpoints, began.Endpoints)) {
+			return errors.New("the policy names another store: this process is started again to use it")
+		}
+		if now == nil {
+			continue
+		}
+		err := p.keepRing(ctx)
+		if errors.Is(err, errRoot) {
+			return err
+		}
+		if err != nil && ctx.Err() == nil && err.Error() != failure {
+			failure = err.Error()
+			p.log.Warn("the sealing key is not kept", "reason", failure)
+		} else if err == nil {
+			failure = ""
+		}
+	}
+}
+
+func (p *process) keepRing(ctx context.Context) error {
+	s := p.state()
+	replicas := s.policy.Store.Replicas[p.kind]
+	ring, err := keyring.Read(ctx, p.store)
+	if err != nil {
+		return err
+	}
+	lifetime := time.Duration(s.policy.Store.KeyLifetime) * time.Second
+	switch {
+	case p.ring.ID != ring.ID:
+		return errRoot
+	case ring.Lacks(replicas):
+		err = ring.Admit(ctx, p.store, p.ring, replicas)
+		if err == nil {
+			p.log.Info("let replicas in that the policy names", "replicas", len(replicas))
+		}
+	case lifetime > 0 && time.Since(ring.Made) > lifetime:
+		if err = s.rotate(ctx, p.store, p.kind, ring, p.ring); err == nil {
+			return errRoot
+		}
+	}
+	if errors.Is(err, store.ErrConflict) { // another replica was first
+		return nil
+	}
+	return err
+}
+
+// rotate makes a new sealing key for the replicas that the policy names, and seals anew what
+// the one before it sealed.
+func (s state) rotate(ctx context.Context, db store.Store, kind string, ring keyring.Ring, keys keyring.Keys) error {
+	keys, err := ring.Rotate(ctx, db, keys, s.policy.Store.Replicas[kind])
+	if err != nil {
+		return err
+	}
+	if err := save(s.Dir(kind), keys); err != nil {
+		return err
+	}
+	key, err := keys.Key()
+	if err != nil {
+		return err
+	}
+	if err := key.Rebind(ctx, db); err != nil {
+		return err
+	}
+	if err := server.Reseal(ctx, db, key); err != nil {
+		return err
+	}
+	if k, ok := s.Section.Kind(server.Process{Instance: s.instance, Dir: s.Dir(kind), Store: db, Key: key}).(server.Sealer); ok {
+		return k.Reseal(ctx)
+	}
+	return nil
+}
+
+// withRing is a command that root runs on the keyring of a kind.
+func withRing(t *target, cmd *cobra.Command, run func(cmd *cobra.Command, s state, kind string, db store.Store) error) *cobra.Command {
+	cmd.Args, cmd.ValidArgs = cobra.ExactArgs(1), kinds.Names()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		loaded, err := settings.Load(t.settings, kinds, args[0])
+		if err != nil {
+			return err
+		}
+		s, err := t.stateOf(loaded)
+		if err != nil {
+			return err
+		}
+		if s.policy.Store == nil {
+			return run(cmd, s, args[0], nil)
+		}
+		db, err := s.open(args[0])
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		return run(cmd, s, args[0], db)
+	}
+	return cmd
+}
+
+// unsealCmd is what the units of processes run as root before them.
+func unsealCmd(t *target) *cobra.Command {
+	return withRing(t, &cobra.Command{
+		Use:   "unseal KIND",
+		Short: "Open the sealing key that replicas share, as root, for the process of a kind",
+		Long: `Open the sealing key that the replicas of a kind share with this host's SSH host key, and
+put it where the process of the kind finds it. Its unit does so before each start. Without a
+store that is shared there is nothing to do.`,
+	}, func(cmd *cobra.Command, s state, kind string, db store.Store) error {
+		if db == nil {
+			return nil
+		}
+		if _, err := s.openRing(cmd.Context(), db, kind); err != nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "not opened yet, the process waits for it: %v\n", err)
+		}
+		return nil
+	})
+}
+
+// rotateSealCmd makes a new sealing key.
+func rotateSealCmd(t *target) *cobra.Command {
+	return withRing(t, &cobra.Command{
+		Use:   "rotate-seal KIND",
+		Short: "Make a new sealing key for the replicas of a kind, as root",
+		Long: `Make a new sealing key for the replicas of a kind that the policy in force names, and seal
+anew what is in the store. A host that the policy names no longer opens nothing from then on.
+providers.store.keyLifetime does the same by itself.`,
+	}, func(cmd *cobra.Command, s state, kind string, db store.Store) error {
+		if db == nil {
+			return fmt.Errorf("policy of %s: no shared store: its sealing key is %s", s.policy.Host, filepath.Join(s.Dir(kind), "seal.key"))
+		}
+		ring, err := keyring.Read(cmd.Context(), db)
+		if err != nil {
+			return fmt.Errorf("no keyring to rotate: %w", err)
+		}
+		keys, err := s.openRing(cmd.Context(), db, kind)
+		if err != nil {
+			return err
+		}
+		if err := s.rotate(cmd.Context(), db, kind, ring, keys); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "a new sealing key of kind %s, for %d replicas\n", kind, len(s.policy.Store.Replicas[kind]))
+		return nil
+	})
+}

@@ -1,0 +1,245 @@
+package config_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit"
+)
+
+var signing = kit.SigningKey("demo-1")
+
+// publish puts a version in force for both nodes.
+func publish(t *testing.T, e *providertest.Env, serial int64) {
+	t.Helper()
+	providertest.Import(t, e.Store, signing, providertest.Tree(signing, serial, "", "ursula", "raishan"))
+}
+
+type watched struct {
+	api.Artifact
+	err error
+}
+
+// watch begins a watch, as a host does that has what a former answer brought.
+func watch(t *testing.T, c *api.Client, has api.Artifact) <-chan watched {
+	t.Helper()
+	c.Tag = has.Tag()
+	p, answer := c.Pass(), make(chan watched, 1)
+	t.Cleanup(p.Close)
+	go func() {
+		a, err := p.Watch(t.Context(), has.Revision)
+		answer <- watched{a, err}
+	}()
+	return answer
+}
+
+// within is an answer that comes in time.
+func within(t *testing.T, answer <-chan watched, d time.Duration) api.Artifact {
+	t.Helper()
+	select {
+	case a := <-answer:
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+		return a.Artifact
+	case <-time.After(d):
+		t.Fatalf("no answer within %s", d)
+	}
+	return api.Artifact{}
+}
+
+func waits(t *testing.T, answer <-chan watched) {
+	t.Helper()
+	select {
+	case a := <-answer:
+		t.Fatalf("answered %+v, %v, want nothing", a.Artifact, a.err)
+	case <-time.After(300 * time.Millisecond):
+	}
+}
+
+// TestWatch: what is published is pushed, and a watch that goes on has no version twice.
+func TestWatch(t *testing.T) {
+	e := start(t)
+	publish(t, e, 1000)
+	c := e.Client(ursula)
+	has, err := c.Artifact(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for serial := int64(1001); serial < 1004; serial++ {
+		answer := watch(t, c, has)
+		waits(t, answer)
+		publish(t, e, serial)
+		next := within(t, answer, time.Second)
+		if next.Revision <= has.Revision || next.Tag() == has.Tag() || len(next.Documents) != 1 {
+			t.Fatalf("got %+v after %+v", next, has)
+		}
+		has = next
+	}
+	rows := e.Audit()
+	if len(rows) != 4 || rows[3].Caller != ursula.String() || rows[3].Need != "config-documents" {
+		t.Errorf("audit: %+v", rows)
+	}
+	t.Log("who keeps to other documents has these once, and the next ones")
+	other := watch(t, c, api.Artifact{Revision: has.Revision})
+	waits(t, other)
+	publish(t, e, 1004)
+	within(t, other, time.Second)
+}
+
+// TestWatchOver: an answer comes although there is nothing new, and names the revision.
+func TestWatchOver(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula", "raishan")
+	e.Watch = 50 * time.Millisecond
+	e = startOn(t, e)
+	publish(t, e, 1000)
+	c := e.Client(ursula)
+	has, err := c.Artifact(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := within(t, watch(t, c, has), time.Second)
+	if !a.NotModified || a.Revision == 0 {
+		t.Errorf("got %+v", a)
+	}
+	before := a.Revision
+	has.Revision = before
+	if a := within(t, watch(t, c, has), time.Second); !a.NotModified || a.Revision != before {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// TestWatchCompacted: who was away for longer than revisions are kept has a snapshot.
+func TestWatchCompacted(t *testing.T) {
+	e := start(t)
+	publish(t, e, 1000)
+	c := e.Client(ursula)
+	has, err := c.Artifact(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	has = api.Artifact{Documents: has.Documents, Revision: 1}
+	publish(t, e, 1001)
+	for i := range 200 {
+		if _, err := e.Store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("other", fmt.Append(nil, i))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range e.Store.Watch(t.Context(), "", has.Revision) {
+		if err == nil {
+			t.Fatal("the revision is not compacted")
+		}
+		break
+	}
+	if a := within(t, watch(t, c, has), time.Second); len(a.Documents) != 1 || a.Tag() == has.Tag() {
+		t.Errorf("got %+v", a)
+	}
+	t.Log("nor does the revision of another store, ahead of this one's, hide anything")
+	has.Revision = 1 << 40
+	if a := within(t, watch(t, c, has), time.Second); len(a.Documents) != 1 {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// TestWatchRestart: a provider that ends cuts no watch off late, and a host goes on where it was.
+func TestWatchRestart(t *testing.T) {
+	e := start(t)
+	publish(t, e, 1000)
+	c := e.Client(ursula)
+	has, err := c.Artifact(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := watch(t, c, has)
+	waits(t, answer)
+	began := time.Now()
+	e.Stop()
+	if d := time.Since(began); d > 2*time.Second {
+		t.Errorf("the provider ended after %s", d)
+	}
+	if has.Revision = within(t, answer, time.Second).Revision; has.Revision == 0 {
+		t.Error("no revision")
+	}
+	e.Start()
+	c = e.Client(ursula)
+	answer = watch(t, c, has)
+	waits(t, answer)
+	publish(t, e, 1001)
+	within(t, answer, time.Second)
+}
+
+// TestWatchImport: what flor-provider import brings, another process, is pushed too.
+func TestWatchImport(t *testing.T) {
+	e := start(t)
+	publish(t, e, 1000)
+	c := e.Client(ursula)
+	has, err := c.Artifact(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := watch(t, c, has)
+	waits(t, answer)
+	other, err := sqlite.Open(filepath.Join(e.Dir, "state.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	providertest.Import(t, other, signing, providertest.Tree(signing, 1001, "", "ursula"))
+	within(t, answer, 2*time.Second)
+}
+
+// TestWatchRefused: the policy of the moment of the answer decides, and what names nothing
+// to wait for is refused.
+func TestWatchRefused(t *testing.T) {
+	e := start(t)
+	publish(t, e, 1000)
+	c := e.Client(ursula)
+	has, err := c.Artifact(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Pass()
+	defer p.Close()
+	_, err = p.Watch(t.Context(), -1)
+	providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+	_, err = watchOnce(t, e.Client(kit.ID("node/nobody")), has)
+	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+
+	for range 4 {
+		watch(t, e.Client(ursula), has)
+	}
+	time.Sleep(300 * time.Millisecond)
+	_, err = watchOnce(t, e.Client(ursula), has)
+	providertest.WantError(t, err, api.Transient, api.CodeBusy)
+
+	mine, err := e.Client(raishan).Artifact(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := watch(t, e.Client(raishan), mine)
+	waits(t, answer)
+	e.Policy.Grants = slices.DeleteFunc(e.Policy.Grants, func(g florete.Grant) bool { return g.Caller == raishan && g.Kind == "config" })
+	e.Publish(providertest.Serial + 1)
+	time.Sleep(1500 * time.Millisecond) // until the provider has read it
+	publish(t, e, 1001)
+	providertest.WantError(t, (<-answer).err, api.Denied, api.CodeNotGranted)
+}
+
+func watchOnce(t *testing.T, c *api.Client, has api.Artifact) (api.Artifact, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	c.Tag = has.Tag()
+	p := c.Pass()
+	defer p.Close()
+	return p.Watch(ctx, has.Revision)
+}

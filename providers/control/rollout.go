@@ -1,0 +1,29 @@
+package control
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/florete/florete/providers/advance"
+	wire "github.com/florete/florete/providers/api"
+)
+
+// rollout is how the one at work stands, or the last.
+func (c *call) rollout() (any, error) { return advance.StatusOf(c.r.Context(), c.Archive) }
+
+// changeRollout pauses, resumes or aborts the one at work.
+func (c *call) changeRollout() (any, error) {
+	act := advance.Act(c.r.PathValue("act"))
+	if !slices.Contains(advance.Acts, act) {
+		return nil, wire.Errorf(wire.Invalid, wire.CodeUnknownMethod, "rollout/%.30s: want one of %q", act, advance.Acts)
+	}
+	c.row.Code = advance.Code
+	state, row, err := advance.Do(c.r.Context(), c.Archive, act, c.row)
+	if errors.Is(err, advance.ErrAct) {
+		return nil, wire.Errorf(wire.Invalid, wire.CodeMismatch, "rollout/%s: %v", act, err)
+	}
+	if err == nil {
+		row.Log(c.r.Context(), c.Logger)
+	}
+	return state, err
+}

@@ -1,0 +1,12 @@
+package dexstore
+
+import (
+	"context"
+
+	"github.com/florete/florete/providers/seal"
+)
+
+// Reseal seals records anew that an older secret of the key sealed.
+func (s *Store) Reseal(ctx context.Context) error {
+	return seal.Walk(ctx, s.db, "oidc/dex/", s.key.Reseal)
+}

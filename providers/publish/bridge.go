@@ -1,0 +1,118 @@
+package publish
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+)
+
+// Bridge are the policies that provider hosts have while a version is rolled out: the next
+// ones, with the grants of the former ones beside. For a need that both grant, and for a node
+// that both name, the next one counts. Hosts whose policies are the same, that are new, or
+// that do not receive documents over the network, have none.
+func Bridge(next, former map[string][]florete.Document, serial int64) (map[string][]florete.Document, error) {
+	all := map[string][]florete.Document{}
+	for _, host := range slices.Sorted(maps.Keys(next)) {
+		is, was := policyOf(next[host]), policyOf(former[host])
+		var d florete.Document
+		var err error
+		switch {
+		case is == nil || former[host] == nil || !receives(next[host]):
+			continue
+		case was == nil: // it begins to provide
+			envelope, body, _ := is.Bytes()
+			d, err = edit(envelope, body, map[string]any{"serial": serial})
+		case is.Envelope.Digest == was.Envelope.Digest:
+			continue
+		default:
+			d, err = union(*is, *was, serial)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("policy of %s for the time of the rollout: %w", host, err)
+		}
+		all[host] = []florete.Document{d}
+	}
+	return all, nil
+}
+
+func policyOf(documents []florete.Document) *florete.Document {
+	i := slices.IndexFunc(documents, func(d florete.Document) bool { return d.Envelope.Kind == florete.DocPolicy })
+	if i < 0 {
+		return nil
+	}
+	return &documents[i]
+}
+
+// receives reports whether the manifest has its host fetch documents.
+func receives(documents []florete.Document) bool {
+	return slices.ContainsFunc(documents, func(d florete.Document) bool {
+		return d.Envelope.Kind == florete.DocManifest &&
+			slices.ContainsFunc(d.Manifest().Needs, func(n florete.Need) bool { return n.Kind == florete.KindConfig })
+	})
+}
+
+// union is the next policy with what of the former one it does not decide.
+func union(next, former florete.Document, serial int64) (florete.Document, error) {
+	var is, was struct {
+		Devices []json.RawMessage `json:"devices"`
+		Grants  []json.RawMessage `json:"grants"`
+	}
+	envelope, body, _ := next.Bytes()
+	_, old, _ := former.Bytes()
+	var fields map[string]json.RawMessage
+	for _, err := range []error{json.Unmarshal(body, &fields), json.Unmarshal(body, &is), json.Unmarshal(old, &was)} {
+		if err != nil {
+			return florete.Document{}, err
+		}
+	}
+	kinds := next.Policy().Kinds
+	grants, err := merge(is.Grants, was.Grants, func(g florete.Grant) (string, bool) {
+		_, runs := kinds[g.Kind]
+		return g.Caller.String() + " " + g.Need, runs
+	})
+	if err != nil {
+		return florete.Document{}, err
+	}
+	devices, err := merge(is.Devices, was.Devices, func(d florete.Device) (string, bool) { return d.ID.String(), true })
+	if err != nil {
+		return florete.Document{}, err
+	}
+	fields["grants"], fields["devices"] = grants, devices
+	text, err := json.Marshal(fields)
+	if err == nil {
+		text, err = api.Canonical(text)
+	}
+	if err != nil {
+		return florete.Document{}, err
+	}
+	format := next.Envelope.Format
+	if former.Envelope.Format.Newer(format) {
+		format = former.Envelope.Format
+	}
+	return edit(envelope, text, map[string]any{"digest": florete.Digest(text), "serial": serial, "format": format})
+}
+
+// merge are the values of next and those of former whose keys next lacks, by key; key may
+// leave some out.
+func merge[T any](next, former []json.RawMessage, key func(T) (string, bool)) (json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	for _, raw := range slices.Concat(former, next) {
+		var v T
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return nil, err
+		}
+		if k, ok := key(v); ok {
+			all[k] = raw
+		}
+	}
+	var list [][]byte
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, all[k])
+	}
+	return slices.Concat([]byte("["), bytes.Join(list, []byte(",")), []byte("]")), nil
+}

@@ -1,0 +1,106 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/florete/florete"
+)
+
+// Problems are what is wrong with a host, and of each whether it passes by itself only when
+// somebody does something.
+type Problems map[string]bool
+
+// silent is the problem of a host that does not report, silence how long that takes at
+// least: three times what hosts leave between two reports.
+const (
+	silent  = "does not report"
+	silence = 15 * time.Minute
+)
+
+// ProblemsOf are those of a host by its last report, which is zero where it never reported.
+func ProblemsOf(r florete.ReceivedReport, within time.Duration, now time.Time) Problems {
+	found := Problems{}
+	if now.Sub(r.Received.Time) > max(within, silence) {
+		found[silent] = false
+	}
+	h, err := r.Decode()
+	if err != nil {
+		if len(r.Report) > 0 {
+			found["its report cannot be read"] = false
+		}
+		return found
+	}
+	for _, n := range h.Needs {
+		if n.State != florete.NeedFulfilled {
+			found[needProblem(n.ID)] = n.State == florete.NeedDenied || n.State == florete.NeedInvalid
+		}
+	}
+	for _, u := range h.Units {
+		if u.Active != "active" {
+			found["unit "+u.Name+" does not run"] = u.Active == "failed"
+		}
+	}
+	if f := h.Forwarder; f == nil || f.State != "running" || len(f.Problems) > 0 {
+		found["its forwarder does not run as it should"] = false
+	}
+	return found
+}
+
+func needProblem(id string) string { return "need " + id + " is not fulfilled" }
+
+// judge returns why a host that is offered something stops the rollout, or why that waits.
+func (s State) judge(now time.Time, h Host, r florete.ReceivedReport) (fails, waits []string) {
+	report, _ := r.Decode()
+	if u := report.Undone; u != nil && serialOf(u.Documents, h.document()) == h.Serial {
+		return []string{h.Name + ": went back by itself"}, nil
+	}
+	if !h.InForce(r) {
+		// What could not be reached before is not waited for.
+		if h.excuses(silent, false) || h.excuses(needProblem("config-documents"), false) {
+			return nil, nil
+		}
+		return nil, []string{fmt.Sprintf("%s: has not put serial %d in force", h.Name, h.Serial)}
+	}
+	if h.Wave == 0 {
+		return nil, nil
+	}
+	for problem, lasting := range ProblemsOf(r, time.Duration(s.Within)*time.Second, now) {
+		switch {
+		case h.excuses(problem, lasting):
+		case lasting:
+			fails = append(fails, h.Name+": "+problem)
+		default:
+			waits = append(waits, h.Name+": "+problem)
+		}
+	}
+	return fails, waits
+}
+
+// InForce reports whether what the host is to put in force is, by its report.
+func (h Host) InForce(r florete.ReceivedReport) bool {
+	report, err := r.Decode()
+	return err == nil && serialOf(report.Documents, h.document()) >= h.Serial
+}
+
+func (h Host) document() string {
+	if h.Wave == 0 {
+		return florete.DocPolicy
+	}
+	return florete.DocManifest
+}
+
+// excuses reports whether the host had the problem before, no less than now.
+func (h Host) excuses(problem string, lasting bool) bool {
+	was, had := h.Before[problem]
+	return had && (was || !lasting)
+}
+
+func serialOf(documents []florete.ReportedDocument, kind string) int64 {
+	for _, d := range documents {
+		if d.Kind == kind {
+			return d.Serial
+		}
+	}
+	return 0
+}

@@ -1,0 +1,212 @@
+// Package rollout decides how a version of a cluster's documents reaches its hosts.
+//
+//	began ──▶ active ──▶ done        every wave was healthy: all are offered the version
+//	            │ ▲
+//	            ▼ │
+//	          paused                 nothing changes until an operator resumes
+//
+//	active, paused ──▶ stopped       a host was not healthy: the former documents again
+//	               ──▶ aborted       an operator ended it: the former documents again
+//	               ──▶ superseded    an operator published to all at once
+//
+// While it is active, hosts of the waves reached are offered the version, others the former
+// one. Wave 0 is that of provider hosts, which receive policies that grant what both versions
+// need before any host has the new one. Step is a pure function: nothing of a rollout is in
+// memory alone.
+package rollout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+)
+
+// Status of a rollout.
+type Status string
+
+// The statuses; the first two are of one that has not ended.
+const (
+	Active     Status = "active"
+	Paused     Status = "paused"
+	Done       Status = "done"
+	Stopped    Status = "stopped"
+	Aborted    Status = "aborted"
+	Superseded Status = "superseded"
+)
+
+// State is a rollout, the last one or the one at work.
+type State struct {
+	Serial int64  `json:"serial"` // of the version
+	Former int64  `json:"former"` // of the one that hosts not reached are offered
+	Status Status `json:"status"`
+	Reason string `json:"reason,omitempty"` // why it has that status; of one at work what it waits for
+
+	Wave    int `json:"wave"` // reached, from 1; 0 while only provider hosts are
+	Waves   int `json:"waves"`
+	Healthy int `json:"healthy"` // as florete.Rollout has them
+	Within  int `json:"within"`
+
+	Windows map[string]florete.MaintenanceWindow `json:"windows,omitempty"` // by group
+	Opened  map[string]int                       `json:"opened,omitempty"`  // the wave that the hosts of a group with a window are offered, by group
+
+	Began    florete.Time `json:"began"`
+	Since    florete.Time `json:"since"`             // when something was offered last
+	Steady   florete.Time `json:"steady,omitzero"`   // since when all hosts reached are healthy
+	Unsteady florete.Time `json:"unsteady,omitzero"` // since when one of them is not
+	Ended    florete.Time `json:"ended,omitzero"`
+}
+
+// Host is one that is waited for.
+type Host struct {
+	Name   string
+	Wave   int    // from 1; 0 for a provider host that receives a policy before
+	Group  string // whose window it keeps to, empty for none
+	Serial int64  // of the manifest, in wave 0 of the policy, that it is to put in force
+
+	Before Problems // when the rollout began
+}
+
+// New is a rollout of a version that begins. With bridged, provider hosts come first.
+func New(serial, former int64, plan florete.Rollout, bridged bool, now time.Time) State {
+	s := State{Serial: serial, Former: former, Status: Active, Waves: len(plan.Waves), Healthy: plan.Healthy, Within: plan.Within,
+		Began: florete.TimeOf(now), Since: florete.TimeOf(now)}
+	for _, m := range plan.Maintenance {
+		if s.Windows == nil {
+			s.Windows = map[string]florete.MaintenanceWindow{}
+		}
+		s.Windows[m.Group] = m.Window
+	}
+	if !bridged {
+		s.Wave = 1
+		s.open(now)
+	}
+	return s
+}
+
+// AtWork reports whether hosts are offered different versions.
+func (s State) AtWork() bool { return s.Status == Active || s.Status == Paused }
+
+// Offers reports whether a host of a wave and group is offered the version, not the former one.
+func (s State) Offers(wave int, group string) bool {
+	if _, has := s.Windows[group]; has {
+		return wave <= s.Opened[group]
+	}
+	return wave <= s.Wave
+}
+
+// open offers the wave to those whose window is open, and reports whether there were any to
+// whom it was not.
+func (s *State) open(now time.Time) (opened bool) {
+	for group, w := range s.Windows {
+		if s.Opened[group] < s.Wave && w.Open(now) {
+			s.Opened = maps.Clone(s.Opened)
+			if s.Opened == nil {
+				s.Opened = map[string]int{}
+			}
+			s.Opened[group], opened = s.Wave, true
+		}
+	}
+	return opened
+}
+
+// Step is the rollout a moment later: hosts are those that are waited for, report is the last
+// one of a host, zero where it never reported.
+func (s State) Step(now time.Time, hosts []Host, report func(host string) florete.ReceivedReport) State {
+	if s.Status != Active {
+		return s
+	}
+	if s.open(now) {
+		s.offered(now)
+	}
+	var failing, waiting, closed []string
+	for _, h := range hosts {
+		switch {
+		case h.Wave > s.Wave:
+		case h.Wave > 0 && !s.Offers(h.Wave, h.Group):
+			closed = append(closed, h.Name)
+		default:
+			fails, waits := s.judge(now, h, report(h.Name))
+			failing, waiting = append(failing, fails...), append(waiting, waits...)
+		}
+	}
+	if len(waiting) == 0 {
+		s.Unsteady = florete.Time{}
+	} else if s.Unsteady.IsZero() {
+		s.Unsteady = florete.TimeOf(now)
+	}
+	within := time.Duration(s.Within) * time.Second
+	switch {
+	case len(failing) > 0:
+		return s.End(Stopped, some(failing), now)
+	case len(waiting) > 0 && now.Sub(s.Unsteady.Time) >= within:
+		return s.End(Stopped, fmt.Sprintf("for %s: %s", within, some(waiting)), now)
+	case len(waiting) > 0:
+		s.Steady, s.Reason = florete.Time{}, "waits for hosts: "+some(waiting)
+		return s
+	case s.Wave == 0:
+		return s.advance(now)
+	}
+	if s.Steady.IsZero() {
+		s.Steady = florete.TimeOf(now)
+	}
+	steady := now.Sub(s.Steady.Time) >= time.Duration(s.Healthy)*time.Second
+	switch {
+	case len(closed) > 0:
+		s.Reason = "waits for the maintenance windows of " + some(closed)
+	case !steady:
+		s.Reason = fmt.Sprintf("all hosts reached are healthy since %s", s.Steady.UTC().Format(time.RFC3339))
+	case s.Wave < s.Waves:
+		return s.advance(now)
+	default:
+		return s.End(Done, "", now)
+	}
+	return s
+}
+
+// advance offers the next wave.
+func (s State) advance(now time.Time) State {
+	s.Wave++
+	s.open(now)
+	s.offered(now)
+	return s
+}
+
+// offered starts the times anew.
+func (s *State) offered(now time.Time) {
+	s.Since, s.Steady, s.Unsteady, s.Reason = florete.TimeOf(now), florete.Time{}, florete.Time{}, ""
+}
+
+// End is a rollout that ends. Of one that has ended nothing changes.
+func (s State) End(status Status, reason string, now time.Time) State {
+	if s.AtWork() {
+		s.Status, s.Reason, s.Ended = status, reason, florete.TimeOf(now)
+	}
+	return s
+}
+
+// Pause is one that waits for Resume; hosts keep what they were offered.
+func (s State) Pause(reason string) State {
+	s.Status, s.Reason = Paused, reason
+	return s
+}
+
+// Resume is one that goes on; all times begin anew.
+func (s State) Resume(now time.Time) State {
+	s.Status = Active
+	s.offered(now)
+	return s
+}
+
+// some are the first of a list, and how many more there are.
+func some(all []string) string {
+	const most = 5
+	slices.Sort(all)
+	if len(all) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:most], "; "), len(all)-most)
+	}
+	return strings.Join(all, "; ")
+}

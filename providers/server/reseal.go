@@ -1,0 +1,35 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/store"
+)
+
+// Sealer is a Kind that keeps sealed values besides recorded answers.
+type Sealer interface {
+	Kind
+
+	// Reseal seals anew what an older secret of the process's key sealed.
+	Reseal(ctx context.Context) error
+}
+
+// Reseal seals recorded answers anew where an older secret of key sealed them.
+func Reseal(ctx context.Context, s store.Store, key *seal.Key) error {
+	return seal.Walk(ctx, s, answersPrefix, func(at string, value []byte) ([]byte, bool, error) {
+		var r record
+		if err := json.Unmarshal(value, &r); err != nil {
+			return nil, false, fmt.Errorf("%s: %w", at, err)
+		}
+		answer, changed, err := key.Reseal(at, r.Answer)
+		if err != nil || !changed {
+			return value, false, err
+		}
+		r.Answer = answer
+		value, err = json.Marshal(r)
+		return value, true, err
+	})
+}

@@ -1,0 +1,52 @@
+package server_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
+)
+
+// watchedLong has long documents, of which there are others from the beginning.
+type watchedLong struct{ long }
+
+func (watchedLong) Changes(ctx context.Context) iter.Seq2[int64, error] {
+	return func(yield func(int64, error) bool) {
+		if yield(1, nil) {
+			<-ctx.Done()
+		}
+	}
+}
+
+// TestWatchNeverRead: a node that waits for documents and does not receive them is cut off.
+func TestWatchNeverRead(t *testing.T) {
+	t.Parallel()
+	e := providertest.NewEnv(t, "ursula")
+	e.Runs("config", struct{}{}, func(*providertest.Env) server.Kind { return watchedLong{} })
+	e.Grant(ursula, "documents", "config", map[string]any{})
+	e.Start()
+	c := connect(t, e, e.Issue(ursula, time.Hour))
+	c.c.NetConn().(*net.TCPConn).SetReadBuffer(4096)
+	proof := base64.StdEncoding.EncodeToString([]byte(c.proof(nil)))
+	fmt.Fprintf(c.c, "GET %s?from=0 HTTP/1.1\r\nHost: provider\r\n%s: %s\r\n%s: \"others\"\r\n\r\n", api.PathWatch, api.HeaderDevice, proof, api.HeaderHas)
+	begun := make([]byte, len("HTTP/1.1 200"))
+	if _, err := io.ReadFull(c.in, begun); err != nil || string(begun) != "HTTP/1.1 200" {
+		t.Fatalf("%q, %v", begun, err)
+	}
+	time.Sleep(22 * time.Second)
+	for range 50 { // what TLS does at the end takes five seconds more
+		if _, err := c.c.NetConn().Write([]byte("x")); err != nil {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	t.Error("the connection is open still")
+}

@@ -1,0 +1,141 @@
+// Package etcd is the distributed state engine: an etcd cluster, which several provider hosts
+// share. Each kind of need has a tree of its own in it.
+//
+// Keys are below the tree's name: d/ has what was put, and s/ the slots of clients. A
+// transaction that changes something writes its ID to a slot, on condition that the slot is
+// as its client left it. Where etcd does not answer, the slot tells whether the transaction
+// was made; one that is still under way is made impossible by writing the slot first.
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/florete/florete/providers/store"
+)
+
+// Config says where the cluster is, and which tree of it the store is.
+type Config struct {
+	Endpoints []string    // of members, such as "https://[2001:db8::1]:7442"
+	TLS       *tls.Config // nil only for tests
+	Tree      string      // such as "demo.flor/cert"
+}
+
+const (
+	// attempt bounds one request to one member, so that one that hangs does not hold up what
+	// another would answer, and within all attempts of an operation: the time in which a
+	// cluster elects a new leader.
+	attempt = 1500 * time.Millisecond
+	within  = 5 * time.Second
+
+	// pause is between two attempts.
+	pause = 50 * time.Millisecond
+
+	// limit is what etcd takes in one request, less than its 1.5 MiB by what goes around.
+	limit = 1400 << 10
+)
+
+// Store is a store.Store in a tree of an etcd cluster.
+type Store struct {
+	client *clientv3.Client
+	tree   string
+
+	ctx   context.Context // ends with Close
+	close context.CancelFunc
+
+	mu      sync.Mutex
+	session store.LeaseID // of the slots; zero for none
+	stop    context.CancelFunc
+	free    []slot
+	keeper  sync.WaitGroup // keeps the session
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open makes a client. It waits for no member: what is requested does.
+func Open(c Config) (*Store, error) {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: c.Endpoints, TLS: c.TLS, Logger: zap.NewNop(),
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second, PermitWithoutStream: true,
+		MaxUnaryRetries: 1, // attempts; operations repeat themselves, at another member
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: etcd at %q: %w", c.Endpoints, err)
+	}
+	s := &Store{client: client, tree: c.Tree + "/"}
+	s.ctx, s.close = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Close ends watches with an error, and leaves no slots behind where etcd answers at once.
+func (s *Store) Close() error {
+	s.close()
+	s.mu.Lock()
+	session := s.session
+	s.session, s.free = 0, nil
+	s.mu.Unlock()
+	s.keeper.Wait()
+	if session != 0 {
+		// Where etcd does not answer, it ends by itself.
+		_ = s.once(context.Background(), func(ctx context.Context) error {
+			_, err := s.client.Revoke(ctx, clientv3.LeaseID(session))
+			return err
+		})
+	}
+	err := s.client.Close()
+	if errors.Is(err, context.Canceled) { // closed before
+		err = nil
+	}
+	return err
+}
+
+// key is where a key of the store is in etcd.
+func (s *Store) key(key string) string { return s.tree + "d/" + key }
+
+// request makes an attempt at a time until one is answered. What f requests must be good to
+// repeat; first is false when an attempt before may have been made.
+func (s *Store) request(ctx context.Context, f func(ctx context.Context, first bool) error) error {
+	bounded, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	stop := context.AfterFunc(s.ctx, cancel)
+	defer stop()
+	for first := true; ; first = false {
+		err := s.once(bounded, func(ctx context.Context) error { return f(ctx, first) })
+		var f final
+		if !unanswered(err) || errors.As(err, &f) {
+			return err
+		}
+		select {
+		case <-bounded.Done():
+			return s.ended(ctx, err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// once makes one attempt.
+func (s *Store) once(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), attempt)
+	defer cancel()
+	return f(ctx)
+}
+
+// ended is why an operation had no answer.
+func (s *Store) ended(ctx context.Context, last error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case s.ctx.Err() != nil:
+		return errClosed
+	}
+	return fmt.Errorf("%w: etcd has no majority that is reached from here, for %s: %v", store.ErrUnavailable, within, last)
+}
+
+var errClosed = errors.New("the store was closed")

@@ -1,0 +1,277 @@
+// Package etcdtest runs etcd clusters for tests: members that really are processes, and can be
+// killed, stopped and started again.
+package etcdtest
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/store/etcd"
+	"github.com/florete/florete/tests/kit"
+)
+
+// Command is the command line of etcd, its server. FLORETE_ETCD names one that is not in PATH.
+func Command(t testing.TB) []string {
+	t.Helper()
+	if words := strings.Fields(os.Getenv("FLORETE_ETCD")); len(words) > 0 {
+		return words
+	}
+	path, err := exec.LookPath("etcd")
+	if err != nil {
+		t.Skip("NOT RUN: no etcd, neither in PATH nor in FLORETE_ETCD: apt-get install etcd-server")
+	}
+	return []string{path}
+}
+
+// Cluster is one of etcd.
+type Cluster struct {
+	Members []*Member
+	ca      *ca.Authority // of its certificates; nil without TLS
+	dir     string        // with those of a client
+	t       testing.TB
+}
+
+// Member is one of a cluster.
+type Member struct {
+	Name, Client, Peer, Dir string
+
+	args []string
+	tls  *tls.Config
+	cmd  *exec.Cmd
+	log  string
+	t    testing.TB
+}
+
+// Start starts a cluster of n members, and waits until it has a leader.
+func Start(t testing.TB, n int) *Cluster {
+	t.Helper()
+	return start(&Cluster{t: t}, n, "http://")
+}
+
+// StartTLS starts one whose members and clients have certificates of an operator.
+func StartTLS(t testing.TB, n int) *Cluster {
+	t.Helper()
+	Command(t)
+	a, err := ca.NewStore(kit.Domain, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{t: t, ca: a}
+	c.dir = c.Certificates("tests")
+	return start(c, n, "https://")
+}
+
+// Certificates is a directory with what a host calls the members with.
+func (c *Cluster) Certificates(host string) string {
+	c.t.Helper()
+	dir := c.t.TempDir()
+	c.pair(dir, "client", func(k crypto.PublicKey) (*x509.Certificate, error) {
+		return c.ca.IssueClient(k, host, time.Now().Add(time.Hour), time.Now())
+	})
+	return dir
+}
+
+// pair puts a key, its certificate and the CA into a directory.
+func (c *Cluster) pair(dir, name string, issue func(crypto.PublicKey) (*x509.Certificate, error)) {
+	c.t.Helper()
+	key := kit.NewKey()
+	crt, err := issue(key.Public())
+	err = errors.Join(err, ca.SaveKey(filepath.Join(dir, name+".key"), key))
+	if err == nil {
+		err = errors.Join(ca.Save(filepath.Join(dir, name+".crt"), ca.EncodeCertificates(crt)),
+			ca.Save(filepath.Join(dir, "ca.crt"), ca.EncodeCertificates(c.ca.Certificate)))
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// tls is that of a client.
+func (c *Cluster) tls() *tls.Config {
+	if c.ca == nil {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(c.dir, "client.crt"), filepath.Join(c.dir, "client.key"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(c.ca.Certificate)
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{pair}}
+}
+
+// secure are the flags of a member with certificates, as the unit of one has them.
+func (c *Cluster) secure(m *Member) []string {
+	if c.ca == nil {
+		return nil
+	}
+	c.pair(m.Dir, "member", func(k crypto.PublicKey) (*x509.Certificate, error) {
+		return c.ca.IssueMember(k, []string{"127.0.0.1"}, time.Now().Add(time.Hour), time.Now())
+	})
+	file := func(name string) string { return filepath.Join(m.Dir, name) }
+	return []string{
+		"--cert-file", file("member.crt"), "--key-file", file("member.key"), "--trusted-ca-file", file("ca.crt"), "--client-cert-auth",
+		"--peer-cert-file", file("member.crt"), "--peer-key-file", file("member.key"), "--peer-trusted-ca-file", file("ca.crt"), "--peer-client-cert-auth",
+		"--peer-cert-allowed-cn", ca.StoreMember,
+	}
+}
+
+func start(c *Cluster, n int, scheme string) *Cluster {
+	t := c.t
+	t.Helper()
+	command := Command(t)
+	var initial []string
+	for i := range n {
+		m := &Member{t: t, Name: fmt.Sprintf("m%d", i+1), Client: scheme + free(t), Peer: scheme + free(t), Dir: t.TempDir(), tls: c.tls()}
+		c.Members = append(c.Members, m)
+		initial = append(initial, m.Name+"="+m.Peer)
+	}
+	token := rand.Text()
+	for _, m := range c.Members {
+		m.log = filepath.Join(m.Dir, "log")
+		m.args = append(append([]string{}, command...), "--name", m.Name, "--data-dir", filepath.Join(m.Dir, "data"),
+			"--listen-client-urls", m.Client, "--advertise-client-urls", m.Client,
+			"--listen-peer-urls", m.Peer, "--initial-advertise-peer-urls", m.Peer,
+			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-state", "new",
+			"--initial-cluster-token", token, "--logger", "zap")
+		m.args = append(m.args, c.secure(m)...)
+		m.Start()
+		t.Cleanup(m.Kill)
+	}
+	c.Leader()
+	return c
+}
+
+// Endpoints are those of all members.
+func (c *Cluster) Endpoints() (all []string) {
+	for _, m := range c.Members {
+		all = append(all, m.Client)
+	}
+	return all
+}
+
+// Open opens an empty store of the cluster.
+func (c *Cluster) Open(t testing.TB) *etcd.Store {
+	t.Helper()
+	return c.Tree(t, rand.Text())
+}
+
+// Tree opens a tree of the cluster.
+func (c *Cluster) Tree(t testing.TB, tree string) *etcd.Store {
+	t.Helper()
+	s, err := etcd.Open(etcd.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Tree: tree})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// Leader waits for a leader, and is the one.
+func (c *Cluster) Leader() *Member {
+	c.t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for _, m := range c.Members {
+			if m.leads() {
+				return m
+			}
+		}
+	}
+	for _, m := range c.Members {
+		b, _ := os.ReadFile(m.log)
+		c.t.Logf("%s: %s", m.Name, b[max(0, len(b)-2000):])
+	}
+	c.t.Fatal("etcd: no leader within 30 seconds")
+	return nil
+}
+
+// EndLeases ends all leases, as when no client was heard of for long.
+func (c *Cluster) EndLeases(t testing.TB) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	all, err := client.Leases(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lease := range all.Leases {
+		if _, err := client.Revoke(context.Background(), lease.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// leads is whether the member runs and says that it is the leader.
+func (m *Member) leads() bool {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Client}, TLS: m.tls, Logger: zap.NewNop(), MaxUnaryRetries: 1})
+	if err != nil {
+		return false
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	status, err := client.Status(ctx, m.Client)
+	return err == nil && status.Leader != 0 && status.Leader == status.Header.MemberId
+}
+
+// Start starts the member, which was killed or not started yet.
+func (m *Member) Start() {
+	m.t.Helper()
+	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer log.Close()
+	m.cmd = exec.Command(m.args[0], m.args[1:]...)
+	m.cmd.Stdout, m.cmd.Stderr = log, log
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := m.cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// Kill ends the member as a power loss does, and waits until it has gone.
+func (m *Member) Kill() {
+	if m.cmd != nil {
+		_ = m.cmd.Process.Kill()
+		_ = m.cmd.Wait()
+		m.cmd = nil
+	}
+}
+
+// Stop stops the member where it is; its connections stay. Continue lets it go on.
+func (m *Member) Stop() { _ = m.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Continue lets a stopped member go on.
+func (m *Member) Continue() { _ = m.cmd.Process.Signal(syscall.SIGCONT) }
+
+// free is an address that nothing listens on.
+func free(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -1,0 +1,127 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// most is how many changes share a transaction of SQLite, so that none waits for long.
+const most = 64
+
+// job is a change that waits for the writer.
+type job struct {
+	ctx      context.Context
+	change   func(*tx) error
+	revision int64 // then
+	err      error
+	done     chan struct{}
+}
+
+// update runs f in a write transaction, and returns the revision then. Changes that come
+// while another flushes share the next transaction: whoever is first of them makes it. What
+// of them fails leaves the others alone.
+func (s *Store) update(ctx context.Context, f func(*tx) error) (int64, error) {
+	j := &job{ctx: ctx, change: f, done: make(chan struct{})}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, j)
+	s.mu.Unlock()
+	for {
+		select {
+		case <-j.done:
+			return j.revision, j.err
+		case s.writer <- struct{}{}:
+			s.group()
+			<-s.writer
+		}
+	}
+}
+
+// group makes the changes that wait, as the only writer.
+func (s *Store) group() {
+	s.mu.Lock()
+	n := min(len(s.waiting), most)
+	jobs := s.waiting[:n:n]
+	s.waiting = s.waiting[n:]
+	s.mu.Unlock()
+	if n == 0 {
+		return
+	}
+	if changed, err := s.transact(jobs); err != nil {
+		for _, j := range jobs {
+			j.revision, j.err = 0, err
+		}
+	} else if changed {
+		s.mu.Lock()
+		close(s.changed)
+		s.changed = make(chan struct{})
+		s.mu.Unlock()
+	}
+	for _, j := range jobs {
+		close(j.done)
+	}
+}
+
+// transact makes changes in one transaction, each with revisions of its own. The error is
+// that of all of them. A change is not interrupted: that would end the others.
+func (s *Store) transact(jobs []*job) (changed bool, err error) {
+	ctx := context.Background()
+	if len(jobs) == 1 && jobs[0].ctx.Err() != nil {
+		return false, jobs[0].ctx.Err()
+	}
+	t := &tx{store: s}
+	if err := t.exec("BEGIN IMMEDIATE"); err != nil {
+		return false, err
+	}
+	defer func() {
+		if err != nil {
+			_, failed := s.conn.ExecContext(ctx, "ROLLBACK")
+			err = errors.Join(err, failed)
+		}
+	}()
+	before, err := t.meta("revision")
+	if err != nil {
+		return false, err
+	}
+	t.revision = before
+	if err := t.expire(); err != nil {
+		return false, err
+	}
+	for _, j := range jobs {
+		at := *t
+		if j.err = j.ctx.Err(); j.err != nil {
+			continue
+		}
+		if err := t.exec("SAVEPOINT job"); err != nil {
+			return false, err
+		}
+		if j.err = j.change(t); j.err != nil {
+			*t = at
+			if err := t.exec("ROLLBACK TO job"); err != nil {
+				return false, errors.Join(j.err, err)
+			}
+		}
+		if err := t.exec("RELEASE job"); err != nil {
+			return false, err
+		}
+		j.revision = t.revision
+	}
+	if t.revision != before {
+		if err := t.finish(s.keep); err != nil {
+			return false, err
+		}
+	}
+	return t.revision != before, t.exec("COMMIT")
+}
+
+// prepared is a statement of the writer, made once.
+func (s *Store) prepared(query string) (*sql.Stmt, error) {
+	if p, ok := s.statements[query]; ok {
+		return p, nil
+	}
+	p, err := s.conn.PrepareContext(context.Background(), query)
+	if err == nil {
+		s.statements[query] = p
+	}
+	return p, err
+}

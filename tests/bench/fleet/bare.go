@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
+)
+
+// call is what a host cannot do without on one connection: proofs and requests for
+// certificates, and the certificates.
+type call struct {
+	Node   string
+	Key    []byte // SSH public key, in its wire form
+	Proof  *api.Proof
+	Device string
+	CSR    []byte // PEM
+}
+
+// bareWorkers is how many hosts come at a time.
+const bareWorkers = 64
+
+// minimum is how long the handshakes and signatures of all hosts take, and nothing else:
+// three connections of each, an enrolment, two certificates, two device proofs.
+func (c cluster) minimum() (time.Duration, error) {
+	began := time.Now()
+	work := make(chan node)
+	errs := make([]error, bareWorkers)
+	var all sync.WaitGroup
+	for i := range bareWorkers {
+		all.Go(func() {
+			for n := range work {
+				if errs[i] == nil {
+					errs[i] = c.bareHost(n)
+				}
+			}
+		})
+	}
+	for _, n := range c.nodes {
+		work <- n
+	}
+	close(work)
+	all.Wait()
+	return time.Since(began), errors.Join(errs...)
+}
+
+func (c cluster) bareHost(n node) error {
+	key := kit.NewKey()
+	chain, err := c.bareCall(n, nil, kit.CSR(n.id, key))
+	if err != nil {
+		return err
+	}
+	svid := &tls.Certificate{Certificate: chain, PrivateKey: key}
+	if _, err := c.bareCall(n, svid, kit.CSR(n.service, kit.NewKey())); err != nil {
+		return err
+	}
+	_, err = c.bareCall(n, svid, "")
+	return err
+}
+
+// bareCall is one connection of a host.
+func (c cluster) bareCall(n node, svid *tls.Certificate, csr string) (chain [][]byte, err error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, VerifyConnection: func(cs tls.ConnectionState) error {
+		_, err := api.Peer(cs.PeerCertificates, c.roots, x509.ExtKeyUsageServerAuth)
+		return err
+	}}
+	if svid != nil {
+		config.Certificates = []tls.Certificate{*svid}
+	}
+	conn, err := tls.Dial("tcp", c.address(portBare), config)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	state := conn.ConnectionState()
+	binding, err := api.ChannelBinding(&state)
+	if err != nil {
+		return nil, err
+	}
+	q := call{Node: n.id.String(), Key: n.key.PublicKey().Marshal(), CSR: []byte(csr)}
+	if svid == nil {
+		block, _ := pem.Decode([]byte(csr))
+		q.Proof, err = api.Statement{Node: n.id, Provider: kit.ProviderID(provider, "cert"), Nonce: "bare", CSR: block.Bytes, Binding: binding}.Sign(n.key)
+	} else {
+		q.Device, err = api.DeviceStatement{Node: n.id, Provider: kit.ProviderID(provider, "cert"), Binding: binding}.Sign(n.key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.NewEncoder(conn).Encode(q); err != nil {
+		return nil, err
+	}
+	return chain, json.NewDecoder(conn).Decode(&chain)
+}
+
+// listenBare answers them.
+func (c cluster) listenBare() (net.Listener, error) {
+	svid := c.ca.Issue(kit.ProviderID(provider, "cert"), time.Hour)
+	l, err := tls.Listen("tcp", c.address(portBare), &tls.Config{
+		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert, SessionTicketsDisabled: true, Certificates: []tls.Certificate{*svid},
+	})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_ = c.answerBare(conn.(*tls.Conn))
+			}()
+		}
+	}()
+	return l, nil
+}
+
+func (c cluster) answerBare(conn *tls.Conn) error {
+	if err := conn.HandshakeContext(context.Background()); err != nil {
+		return err
+	}
+	state := conn.ConnectionState()
+	binding, err := api.ChannelBinding(&state)
+	if err != nil {
+		return err
+	}
+	var q call
+	if err := json.NewDecoder(conn).Decode(&q); err != nil {
+		return err
+	}
+	return c.verifyBare(conn, q, state, binding)
+}
+
+func (c cluster) verifyBare(conn *tls.Conn, q call, state tls.ConnectionState, binding []byte) error {
+	node, err := florete.ParseID(q.Node)
+	if err != nil {
+		return err
+	}
+	key, err := ssh.ParsePublicKey(q.Key)
+	if err != nil {
+		return err
+	}
+	if q.Proof != nil {
+		block, _ := pem.Decode(q.CSR)
+		err = api.Statement{Node: node, Provider: kit.ProviderID(provider, "cert"), Nonce: "bare", CSR: block.Bytes, Binding: binding}.Verify(q.Proof, key)
+	} else if _, err = api.Peer(state.PeerCertificates, c.roots, x509.ExtKeyUsageClientAuth); err == nil {
+		err = api.DeviceStatement{Node: node, Provider: kit.ProviderID(provider, "cert"), Binding: binding}.Verify(q.Device, key)
+	}
+	if err != nil {
+		return err
+	}
+	chain := [][]byte{}
+	if len(q.CSR) > 0 {
+		block, _ := pem.Decode(q.CSR)
+		csr, err := x509.ParseCertificateRequest(block.Bytes)
+		if err != nil {
+			return err
+		}
+		if err := csr.CheckSignature(); err != nil {
+			return err
+		}
+		leaf, err := c.ca.Issuing.Issue(node, csr.PublicKey, time.Now().Add(time.Hour), time.Now())
+		if err != nil {
+			return err
+		}
+		chain = [][]byte{leaf.Raw, c.ca.Issuing.Certificate.Raw}
+	}
+	return json.NewEncoder(conn).Encode(chain)
+}

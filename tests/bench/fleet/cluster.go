@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/tests/kit"
+)
+
+const provider = "forge"
+
+// cluster is what the operator of one has, in a directory.
+type cluster struct {
+	dir     string
+	began   int64
+	ip      string // of the provider
+	ca      *kit.CA
+	roots   *florete.Roots
+	signing signature.SecretKey
+	nodes   []node
+}
+
+// node is a host, with its SSH host key in its directory.
+type node struct {
+	name    string
+	id      florete.ID
+	service florete.ID
+	dir     string
+	key     ssh.Signer
+}
+
+func newCluster(dir string, n int) (cluster, error) {
+	pid := os.Getpid()
+	c := cluster{
+		dir: dir, began: time.Now().Unix() - 3600, ip: fmt.Sprintf("127.200.%d.%d", byte(pid>>8), byte(pid)|1),
+		ca: kit.NewCA(), signing: kit.SigningKey("demo-1"),
+	}
+	c.roots = c.ca.Roots()
+	for i := range n {
+		name := fmt.Sprintf("h%05d", i)
+		h := node{name: name, id: kit.ID("node/" + name), service: kit.ID("service/app-" + name), dir: filepath.Join(dir, name)}
+		if err := os.Mkdir(h.dir, 0o755); err != nil {
+			return c, err
+		}
+		kit.WriteHostKey(h.hostKey())
+		text, err := os.ReadFile(h.hostKey())
+		if err == nil {
+			h.key, err = ssh.ParsePrivateKey(text)
+		}
+		if err != nil {
+			return c, err
+		}
+		c.nodes = append(c.nodes, h)
+		kit.Write(h.closure(), kit.Document(c.serial(-1), c.manifest(h, -1)))
+	}
+	kit.Write(c.path("policy"), kit.Document(c.serial(-1), c.policy()))
+	key, err := ca.EncodeKey(c.ca.Issuing.Key)
+	return c, errors.Join(err,
+		os.WriteFile(c.path("issuing.key"), key, 0o600),
+		os.WriteFile(c.path("issuing.crt"), ca.EncodeCertificates(c.ca.Issuing.Certificate), 0o600),
+		os.WriteFile(c.path("root.crt"), []byte(c.ca.RootPEM()), 0o600),
+		os.WriteFile(c.path("signing.pub"), []byte(c.signing.ToPublicKey().String()), 0o600))
+}
+
+func (c cluster) path(name string) string { return filepath.Join(c.dir, name) }
+func (n node) hostKey() string            { return filepath.Join(n.dir, "host_key") }
+func (n node) closure() string            { return filepath.Join(n.dir, "closure") }
+
+// serial is that of a version; -1 is what hosts were installed with.
+func (c cluster) serial(version int) int64 { return c.began + int64(version) }
+
+func (c cluster) address(port int) string { return fmt.Sprintf("%s:%d", c.ip, port) }
+
+// ports of the provider.
+const (
+	portCert = 4600 + iota
+	portConfig
+	portBare
+)
+
+// manifest is one with a service, whose name for callers another version changes.
+func (c cluster) manifest(n node, version int) florete.Manifest {
+	m := florete.Manifest{
+		Cluster: "demo", Host: n.name, TrustDomain: kit.Domain,
+		Trust:    florete.Trust{Roots: []string{c.ca.RootPEM()}, SigningKeys: []string{c.signing.ToPublicKey().String()}},
+		Identity: florete.Identity{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())},
+		Roles:    []string{fmt.Sprintf("version-%d", version+1)},
+		Providers: map[string]map[string]florete.Provider{provider: {
+			cert.Name:   {ID: kit.ProviderID(provider, cert.Name), Addresses: florete.Addresses{c.address(portCert)}},
+			config.Name: {ID: kit.ProviderID(provider, config.Name), Addresses: florete.Addresses{c.address(portConfig)}},
+		}},
+		Needs: []florete.Need{kit.CertNeed(n.id, provider), kit.CertNeed(n.service, provider), kit.ConfigNeed(n.id, provider)},
+	}
+	return m
+}
+
+func (c cluster) policy() florete.Policy {
+	p := florete.Policy{
+		Cluster: "demo", Host: provider, TrustDomain: kit.Domain, Trust: florete.Trust{Roots: []string{c.ca.RootPEM()}},
+		Provider: map[string]florete.Listening{
+			cert.Name:   {ID: kit.ProviderID(provider, cert.Name), Listen: []string{c.address(portCert)}},
+			config.Name: {ID: kit.ProviderID(provider, config.Name), Listen: []string{c.address(portConfig)}},
+		},
+		Kinds: map[string]json.RawMessage{cert.Name: kit.JSON(map[string]any{"lifetime": 86400}), config.Name: kit.JSON(struct{}{})},
+	}
+	for _, n := range c.nodes {
+		p.Devices = append(p.Devices, florete.Device{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())})
+		for _, need := range c.manifest(n, 0).Needs {
+			p.Grants = append(p.Grants, florete.Grant{Caller: n.id, Need: need.ID, Kind: need.Kind, Request: need.Request, Generation: 1})
+		}
+	}
+	return p
+}
+
+// write writes a version as florctl publish does, for the provider to import.
+func (c cluster) write(version int) error {
+	all := map[string][]florete.Document{}
+	for _, n := range c.nodes {
+		all[n.name] = []florete.Document{kit.Document(c.serial(version), c.manifest(n, version))}
+	}
+	tree, err := publish.Sign(all, c.signing, time.Now())
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := tree.Encode(&b); err != nil {
+		return err
+	}
+	return os.WriteFile(c.path("publication"), b.Bytes(), 0o600)
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation"
+)
+
+// fleet is hosts that run activation.
+type fleet struct {
+	stop  func()
+	began time.Time
+
+	mu       sync.Mutex
+	changed  chan struct{}
+	ready    []time.Duration       // to have all needs fulfilled
+	inForce  map[int64][]time.Time // by serial
+	failures map[string]int        // by code and end of the message
+	hosts    int
+}
+
+func startFleet(c cluster) *fleet {
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &fleet{changed: make(chan struct{}, 1), inForce: map[int64][]time.Time{}, failures: map[string]int{}, hosts: len(c.nodes), began: time.Now()}
+	var all sync.WaitGroup
+	for i, n := range c.nodes {
+		all.Go(func() {
+			if _, err := activation.Run(ctx, f.config(c, i, n)); err != nil {
+				fmt.Println("error:", n.name, err)
+			}
+		})
+	}
+	f.stop = func() { cancel(); all.Wait() }
+	return f
+}
+
+// config is a host's. It has an address of its own, and its disk is memory.
+func (f *fleet) config(c cluster, i int, n node) activation.Config {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 100, byte(i>>8), byte(i))}}
+	done, last := false, int64(0)
+	return activation.Config{
+		State: florete.Layout(filepath.Join(n.dir, "state")), Closure: n.closure(), HostKey: n.hostKey(), Undivided: true,
+		// Hosts share processors here: two seconds for a dial would be a measure of those.
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dialer.DialContext(context.WithoutCancel(ctx), network, address)
+		},
+		Notify: func(context.Context, string) error { return nil },
+		Report: func(e activation.Event) {
+			f.note(func() {
+				switch e.Event {
+				case activation.EventFailed:
+					f.failures[e.Code+e.Message[strings.LastIndex(e.Message, ": ")+1:]]++
+				case activation.EventDocuments:
+					_, rest, _ := strings.Cut(e.Message, "serial ")
+					fmt.Sscan(rest, &last)
+					f.inForce[last] = append(f.inForce[last], time.Now())
+				}
+			})
+		},
+		Status: func(s activation.Summary) {
+			fulfilled := !slices.ContainsFunc(s.Needs, func(n activation.NeedSummary) bool { return n.State != florete.NeedFulfilled })
+			if fulfilled && !done {
+				done = true
+				f.note(func() { f.ready = append(f.ready, time.Since(f.began)) })
+			}
+		},
+		HostReport: func(context.Context) florete.HostReport {
+			r := florete.HostReport{Release: "bench", Format: florete.NewestFormat, Units: []florete.ReportedUnit{}, Facts: florete.Facts{Capabilities: []string{}}}
+			r.Documents = []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: last}}
+			for _, need := range c.manifest(n, 0).Needs {
+				r.Needs = append(r.Needs, florete.ReportedNeed{ID: need.ID, Kind: need.Kind, State: florete.NeedFulfilled})
+			}
+			return r
+		},
+	}
+}
+
+func (f *fleet) note(change func()) {
+	f.mu.Lock()
+	change()
+	f.mu.Unlock()
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// until waits until all hosts have done something.
+func (f *fleet) until(what string, done func() int) error {
+	progress := time.NewTicker(5 * time.Second)
+	defer progress.Stop()
+	timeout := time.After(10 * time.Minute)
+	for {
+		f.mu.Lock()
+		n, failures := done(), fmt.Sprint(f.failures)
+		f.mu.Unlock()
+		if n == f.hosts {
+			if failures != "map[]" {
+				fmt.Printf("failures so far: %s\n", failures)
+			}
+			return nil
+		}
+		select {
+		case <-f.changed:
+		case <-progress.C:
+			fmt.Printf("%s: %d of %d hosts, failures %s\n", what, n, f.hosts, failures)
+		case <-timeout:
+			return fmt.Errorf("%s: %d of %d hosts after ten minutes, failures %s", what, n, f.hosts, failures)
+		}
+	}
+}
+
+// fulfilled is how long the slowest took.
+func (f *fleet) fulfilled() (time.Duration, error) {
+	if err := f.until("fulfilled", func() int { return len(f.ready) }); err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Max(f.ready), nil
+}
+
+// applied is how long each took to put a version in force.
+func (f *fleet) applied(serial int64, since time.Time) (took []time.Duration, err error) {
+	err = f.until("applied", func() int { return len(f.inForce[serial]) })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, at := range f.inForce[serial] {
+		took = append(took, at.Sub(since))
+	}
+	return took, err
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// process is the provider's, as the fleet's has it.
+type process struct {
+	cmd   *exec.Cmd
+	lines io.WriteCloser
+	out   *bufio.Reader
+}
+
+func startProvider(c cluster) (*process, error) {
+	p := &process{cmd: exec.Command("/proc/self/exe", roleProvider, c.dir, c.ip)}
+	p.cmd.Stderr = os.Stderr
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.lines, p.out = in, bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if _, err := p.out.ReadString('\n'); err != nil {
+		return nil, fmt.Errorf("the provider ended: %w", err)
+	}
+	return p, nil
+}
+
+func (p *process) stop() {
+	p.lines.Close()
+	p.cmd.Wait()
+}
+
+// publish has the provider import a version, and returns when that was in force.
+func (p *process) publish(c cluster, version int) (at time.Time, err error) {
+	if err := c.write(version); err != nil {
+		return at, err
+	}
+	fmt.Fprintln(p.lines, version)
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		return at, fmt.Errorf("the provider ended: %w", err)
+	}
+	var nano int64
+	var took float64
+	if _, err := fmt.Sscan(line, &nano, &took); err != nil {
+		return at, err
+	}
+	fmt.Printf("%-24s %10.2f s\n", "imported in", took)
+	return time.Unix(0, nano), nil
+}
+
+// used is the processor time of the provider so far.
+func (p *process) used() time.Duration {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	_, rest, _ := strings.Cut(string(b), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * time.Second / 100
+}
+
+// resident is the memory of the provider, in MiB.
+func (p *process) resident() float64 {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	_, rest, _ := strings.Cut(string(b), "VmRSS:")
+	line, _, _ := strings.Cut(rest, "kB")
+	n, _ := strconv.Atoi(strings.TrimSpace(line))
+	return float64(n) / 1024
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/bench/pair"
+	"github.com/florete/florete/tests/kit"
+)
+
+const roleProvider = "provider"
+
+// provide is the provider's process. Each line that it reads is a publication to import,
+// answered by when that was in force and how long it took.
+func provide(c cluster) error {
+	state, err := os.MkdirTemp("", "fleet") // a disk that flushes
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(state)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	issuing, err := ca.Load(c.path("issuing.crt"), c.path("issuing.key"))
+	if err != nil {
+		return err
+	}
+	pem, err := os.ReadFile(c.path("root.crt"))
+	if err != nil {
+		return err
+	}
+	if c.roots, err = florete.NewRoots(kit.Domain, []string{string(pem)}); err != nil {
+		return err
+	}
+	c.ca = &kit.CA{Issuing: issuing}
+	var versions archive.Archive
+	var all sync.WaitGroup
+	for _, kind := range []string{cert.Name, config.Name} {
+		db, err := sqlite.Open(state+"/"+kind+".db", sqlite.Options{})
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		if kind == config.Name {
+			versions = archive.Archive{Store: db}
+		}
+		s, l, err := c.server(kind, state, db)
+		if err != nil {
+			return err
+		}
+		all.Go(func() {
+			if err := s.Serve(ctx, l); err != nil {
+				fmt.Fprintln(os.Stderr, "error:", err)
+			}
+		})
+	}
+	bare, err := c.listenBare()
+	if err != nil {
+		return err
+	}
+	defer bare.Close()
+	stop, err := profile()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	public, err := os.ReadFile(c.path("signing.pub"))
+	if err != nil {
+		return err
+	}
+	debug.FreeOSMemory()
+	fmt.Println("ready")
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		began := time.Now()
+		if err := importVersion(ctx, versions, c.path("publication"), string(public)); err != nil {
+			return err
+		}
+		fmt.Println(time.Now().UnixNano(), time.Since(began).Seconds())
+	}
+	cancel()
+	all.Wait()
+	return nil
+}
+
+// server is that of one kind, and where it listens.
+func (c cluster) server(kind, state string, db *sqlite.Store) (*server.Server, net.Listener, error) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	policies, err := server.OpenPolicies(c.path("policy"), kind, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err := seal.Load(state + "/" + kind + ".key")
+	if err != nil {
+		return nil, nil, err
+	}
+	sc := server.Config{Policies: policies, Store: db, Key: key, Logger: log}
+	switch kind {
+	case cert.Name:
+		issuer := cert.New(cert.Config{
+			Store: db, Key: key, Policy: server.Compiled[cert.Policy](policies),
+			Authority: func() (*ca.Authority, error) { return c.ca.Issuing, nil },
+		})
+		sc.Kind, sc.Certificate = issuer, issuer.Certificate
+	default:
+		svid := c.ca.Issue(policies.Self().ID, 24*time.Hour)
+		sc.Kind, sc.Certificate = config.New(archive.Archive{Store: db}), func() (*tls.Certificate, error) { return svid, nil }
+	}
+	s, err := server.New(sc)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := server.Listen(policies.Self().Listen)
+	return s, l, err
+}
+
+func importVersion(ctx context.Context, a archive.Archive, path, key string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r, err := publish.NewReader(f)
+	if err != nil {
+		return err
+	}
+	_, _, err = a.Import(ctx, r, archive.Terms{Keys: []string{strings.TrimSpace(key)}, Keep: 10})
+	return err
+}
+
+// profile writes one of the processor from now on, and of the memory at the end.
+func profile() (stop func(), err error) {
+	dir := os.Getenv(pair.ProfileEnv)
+	if dir == "" {
+		return func() {}, nil
+	}
+	cpu, err := os.Create(dir + "/provider.cpu")
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		err := cpu.Close()
+		for _, kind := range []string{"heap", "goroutine"} {
+			heap, failed := os.Create(dir + "/provider." + kind)
+			if failed == nil {
+				failed = errors.Join(pprof.Lookup(kind).WriteTo(heap, 0), heap.Close())
+			}
+			err = errors.Join(err, failed)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+		}
+	}, pprof.StartCPUProfile(cpu)
+}

@@ -1,0 +1,36 @@
+# Waves that reach nobody, that are of no kind or two, and a rest too early.
+{ base, merge, ... }:
+merge base {
+  hosts.alpha = {
+    tags = [ "ssd" ];
+    group = "eu";
+  };
+  hostGroups.eu = { };
+  providers.config.hosts = [ "alpha" ];
+  rollout = {
+    waves = [
+      {
+        tags = [
+          "ssd"
+          "canary"
+        ];
+      }
+      { rest = true; }
+      { percent = 30; }
+      { percent = 30; }
+      { }
+      {
+        percent = 50;
+        tags = [ "ssd" ];
+      }
+    ];
+    within = 900;
+    maintenance = {
+      moon.start = "02:30";
+      eu = {
+        days = [ ];
+        start = "02:30";
+      };
+    };
+  };
+}

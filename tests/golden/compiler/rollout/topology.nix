@@ -1,0 +1,57 @@
+# Waves by tag, by share and the rest; a window of a group within another, on some days. A
+# host whose documents come with its closure is in no wave.
+{ base, key, merge, ... }:
+merge base {
+  hosts = {
+    alpha.tags = [
+      "canary"
+      "ssd"
+    ];
+    beta = {
+      tags = [ "canary" ];
+      group = "eu/fra";
+    };
+    gamma = {
+      address = "192.0.2.3";
+      sshHostKey = key "gamma";
+      group = "eu";
+    };
+    delta = {
+      address = "192.0.2.4";
+      sshHostKey = key "delta";
+      group = "eu/fra";
+    };
+    sealed = {
+      address = "192.0.2.5";
+      sshHostKey = key "sealed";
+      deploy = "closure";
+      tags = [ "canary" ];
+    };
+  };
+  hostGroups = {
+    eu = { };
+    "eu/fra" = { };
+  };
+  providers.config.hosts = [ "alpha" ];
+  rollout = {
+    waves = [
+      {
+        tags = [
+          "canary"
+          "ssd"
+        ];
+      }
+      { percent = 40; }
+      { percent = 41; }
+      { rest = true; }
+    ];
+    healthy = 300;
+    maintenance = {
+      eu = {
+        days = [ "sun" ];
+        start = "23:00";
+      };
+      "eu/fra".start = "02:30";
+    };
+  };
+}

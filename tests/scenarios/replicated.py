@@ -1,0 +1,75 @@
+"""Three provider hosts share a store: its leader is killed, a minority is cut off, and nothing is issued twice."""
+PROVIDERS = [drhorrible, raishan, mgmt01]
+
+
+def certify():
+    """The operator's CA of the store, and what it issues to each provider host."""
+    mgmt01.succeed("florctl store init --trust-domain demo.flor --out /root/store")
+    for host in PROVIDERS:
+        address = host.succeed("ip -4 -o addr show scope global | awk '{print $4}' | cut -d/ -f1 | head -1").strip()
+        mgmt01.succeed(f"cd /root/store && florctl store issue {host.name} --address {address} --out {host.name}")
+        files = mgmt01.succeed(f"tar -C /root/store/{host.name} -c . | base64 -w0").strip()
+        host.succeed(f"mkdir -p /etc/florete/store && echo {files} | base64 -d | tar -x -C /etc/florete/store --no-same-owner")
+
+
+def sign(host):
+    """Each replica has an issuing key of its own."""
+    host.wait_for_file(f"{PROVIDER}/cert/issuing.csr")
+    request = host.succeed(f"cat {PROVIDER}/cert/issuing.csr")
+    certificate = mgmt01.succeed(f"cd /srv/operator; florctl ca sign <<'END'\n{request}END")
+    host.succeed(f"flor-provider install-cert <<'END'\n{certificate}END")
+
+
+def leads(host):
+    files = "--cacert /etc/florete/store/ca.crt --cert /etc/florete/store/client.crt --key /etc/florete/store/client.key"
+    return host.execute(f"curl --silent --max-time 3 {files} https://127.0.0.1:4620/metrics | grep '^etcd_server_is_leader 1'")[0] == 0
+
+
+def refetch(host, need):
+    """The host has lost a need, and requests it anew."""
+    host.succeed(f"rm -r {STATE}/needs/{need}", "systemctl restart florete-activate.service")
+
+
+start_all()
+certify()
+with subtest("the store and all providers come up, with keys that nobody carried"):
+    deploy("replicated")
+    for host in PROVIDERS:
+        sign(host)
+    wait_fulfilled()
+    for host in PROVIDERS:
+        wait_started(host, "florete-store.service")
+        host.succeed(f"test $(stat -c %U:%a {PROVIDER}/cert/seal.ring | cut -d: -f2) = 600")
+        host.fail(f"test -e {PROVIDER}/cert/seal.key")
+
+with subtest("the leader is killed: certificates are issued again within ten seconds"):
+    leader = next(h for h in PROVIDERS if leads(h))
+    leader.succeed("systemctl kill --signal=KILL florete-store.service")
+    killed = time.time()
+    refetch(ursula, "cert-service-wiki")
+    wait_until(lambda: needs(ursula)["cert-service-wiki"]["state"] == "fulfilled", lambda: f"ursula has it: {needs(ursula)}")
+    took = time.time() - killed
+    print(f"       {took:.1f} s after the leader of the store, {leader.name}, was killed")
+    assert took < 10, took
+    leader.wait_until_succeeds("systemctl is-active florete-store.service")
+
+with subtest("a minority serves documents, refuses what needs the store, and says so; the majority answers"):
+    raishan.block()
+    refetch(raishan, "config-documents")
+    wait_until(lambda: needs(raishan)["config-documents"]["state"] == "fulfilled", lambda: f"raishan has its documents: {needs(raishan)}")
+    refetch(raishan, "cert-node")
+    wait_until(lambda: needs(raishan)["cert-node"].get("error", {}).get("code") == "store", lambda: f"raishan is refused: {needs(raishan)}")
+    print(f"       {needs(raishan)['cert-node']['error']['message']}")
+    refetch(ursula, "cert-service-outline")
+    wait_until(lambda: needs(ursula)["cert-service-outline"]["state"] == "fulfilled", lambda: f"ursula has it: {needs(ursula)}")
+
+with subtest("healed, everybody has what they need, by itself"):
+    raishan.unblock()
+    wait_fulfilled()
+
+with subtest("nothing was issued twice"):
+    for host in PROVIDERS:
+        rows = [json.loads(row) for row in host.succeed("flor-provider audit --json").splitlines()]
+        keys = [row["key"] for row in rows if row["decision"] == "granted" and not row.get("replayed")]
+        assert keys and len(keys) == len(set(keys)), sorted(keys)
+    print(f"       {len(keys)} requests, each granted once")

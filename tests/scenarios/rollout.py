@@ -1,0 +1,131 @@
+"""A version reaches hosts in waves; one that breaks the first host goes back by itself, and no other host ever had it."""
+# operator: modules/README.md
+
+bring_up("waves")
+PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
+KEY = f"--key {PREPARED}/operator/signing.key"
+WAVES = [[ursula], [raishan], [drhorrible, mgmt01, laptop]]
+
+
+def florctl(command, revision="waves"):
+    """What root of mgmt01 types, and how it ends. That host has no Nix: this machine lends its programs."""
+    (operator.home / "hosts").write_text(mgmt01.succeed("cat /etc/hosts"))
+    text = f"florctl {command} git+file://{PREPARED}/cluster --cluster {revision} 2>&1 && echo exit 0 || echo exit $?"
+    return operator.succeed(f"mount --bind ~/hosts /etc/hosts\n{text}", at="mgmt01")
+
+
+def status():
+    return json.loads(drhorrible.succeed("flor-provider rollout status --json"))
+
+
+def versions():
+    return json.loads(drhorrible.succeed("flor-provider versions --json"))
+
+
+def envelope(host, kind="manifest"):
+    return json.loads(host.succeed(f"cat {STATE}/documents/current/{kind}.envelope.json"))["serial"]
+
+
+def healthy():
+    """Have all hosts reported, and nothing amiss?"""
+    reports = [r["report"] for r in json.loads(drhorrible.succeed("flor-provider reports")).values()]
+    return len(reports) == len(machines) and all(
+        r.get("forwarder", {}).get("state") == "running"
+        and not r["forwarder"]["problems"]
+        and all(n["state"] == "fulfilled" for n in r["needs"])
+        for r in reports
+    )
+
+
+def offer(revision):
+    """Publishes a revision, and returns its serial."""
+    wait_until(healthy, lambda: f"all hosts are healthy: {drhorrible.succeed('flor-provider reports')}")
+    out = florctl(f"publish {KEY}", revision)
+    assert out.endswith("exit 0\n"), out
+    print("       " + out.splitlines()[-2])
+    return status()["serial"]
+
+
+def until(serial, what, *ends):
+    """Waits until the rollout has ended, and returns when each host first had the version."""
+    had = {}
+
+    def look():
+        for host in machines:
+            if envelope(host) == serial:
+                had.setdefault(host.name, time.time())
+        return status()["status"] in ends
+
+    wait_until(look, lambda: f"{what}: {status()}", timeout=240)
+    return had
+
+
+publish("waves")  # the first: there are none before it, and no waves
+first = versions()[0]
+wait_until(lambda: all(envelope(m) == first["serial"] for m in machines), lambda: "all have the first version")
+wait_until(lambda: "florete-control" in mgmt01.succeed("cat /etc/hosts"), lambda: "mgmt01 knows the provider's name")
+wait_until(lambda: florctl("versions").endswith("exit 0\n"), lambda: florctl("versions"))
+
+with subtest("the canary has it first, then wave after wave, each once the one before was healthy for a while"):
+    serial = offer("waves-news")
+    had = until(serial, "the rollout is done", "done", "stopped")
+    assert status()["status"] == "done", status()
+    wait_until(lambda: all(envelope(m) == serial for m in machines), lambda: "all have it")
+    for wave, following in zip(WAVES[:-1], WAVES[1:], strict=True):
+        for host in following:
+            gap = had.get(host.name, time.time()) - max(had[h.name] for h in wave)
+            assert gap >= 19, f"{host.name} {gap} s after the wave before: {had}"
+    began = min(had.values())
+    print(f"       canary, early, rest: {', '.join(f'{had.get(n, began) - began:.0f} s' for n in ('ursula', 'raishan', 'laptop'))}")
+
+with subtest("nobody waited for a policy: what the service needs was granted before its host had it"):
+    raishan.wait_until_succeeds(f"grep '\"state\":\"fulfilled\"' {STATE}/needs/cert-service-news/state.json", timeout=60)
+    log = raishan.succeed("journalctl --no-pager --unit=florete-activate.service")
+    assert "policy-behind" not in log, log
+    in_force = lambda: {json.loads(line)["serial"] for line in drhorrible.succeed("flor-provider audit --json --kind policy").splitlines()}
+    wait_until(lambda: {serial - 1, serial} <= in_force(), lambda: f"the policy for the time of the rollout was in force, then the version's: {in_force()}")
+
+with subtest("a version that breaks the canary goes back by itself, and no other host ever had it"):
+    good = versions()[0]
+    serial = offer("waves-broken")
+    had = until(serial, "the rollout has stopped", "stopped", "done")
+    assert status()["status"] == "stopped" and "ursula: its forwarder" in status()["reason"], status()
+    assert set(had) == {"ursula"}, had
+    assert versions()[0]["content"] == good["content"], versions()
+    wait_until(lambda: all(envelope(m) == serial + 1 for m in machines), lambda: "all have what was before")
+    wait_reaches(mgmt01, "wiki")
+    assert "stopped" in florctl("rollout status", "waves-broken")
+    for host in (raishan, drhorrible, mgmt01, laptop):
+        assert f"serial={serial} " not in host.succeed("journalctl --no-pager --unit=florete-activate.service"), host.name
+
+with subtest("paused, nothing goes on until it is resumed"):
+    good = versions()[0]
+    serial = offer("waves-paused")
+    wait_until(lambda: envelope(ursula) == serial, lambda: "the canary has it")
+    out = florctl("rollout pause")
+    assert "paused, wave 1 of 3: by node/mgmt01" in out, out
+    time.sleep(40)  # twice what healthy is
+    assert envelope(raishan) != serial and status()["wave"] == 1, status()
+    assert florctl("rollout resume").endswith("exit 0\n")
+    wait_until(lambda: envelope(raishan) == serial, lambda: f"the next wave has it: {status()}")
+
+with subtest("aborted, hosts have the former documents again"):
+    assert "aborted, wave 2 of 3" in florctl("rollout abort")
+    assert versions()[0]["content"] == good["content"]
+    wait_until(lambda: all(envelope(m) == serial + 1 for m in machines), lambda: "all have what was before")
+
+with subtest("a host in a group with a maintenance window waits for it, and the waves after it too"):
+    serial = offer("waves-closed")
+    wait_until(lambda: "waits for the maintenance windows of raishan" in status().get("reason", ""), lambda: f"it waits: {status()}")
+    time.sleep(10)
+    assert envelope(raishan) != serial and envelope(laptop) != serial and status()["wave"] == 2, status()
+
+with subtest("to all at once, whatever the window: the operator's word"):
+    assert florctl(f"publish --at-once {KEY}", "waves-closed").endswith("exit 0\n")
+    wait_until(lambda: all(envelope(m) == serial for m in machines), lambda: "all have it")
+    assert status()["status"] == "superseded", status()
+
+with subtest("in the window the host is offered it"):
+    serial = offer("waves-open")
+    wait_until(lambda: envelope(raishan) == serial, lambda: f"raishan has it: {status()}")
+    assert envelope(laptop) != serial and status()["status"] == "active", status()

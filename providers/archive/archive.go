@@ -90,25 +90,33 @@ func (a Archive) Versions(ctx context.Context) ([]Version, error) {
 	}
 	var all []Version
 	for _, e := range slices.Backward(entries) {
-		var v Version
-		if err := json.Unmarshal(e.Value, &v); err != nil {
-			return nil, fmt.Errorf("%s: %w", e.Key, err)
+		v, err := decodeVersion(e)
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, v)
 	}
 	return all, nil
 }
 
-// Newest is the version that is served, during a rollout to the hosts that it has reached. The error is ErrNone where there is none.
+func decodeVersion(e store.Entry) (v Version, err error) {
+	if err := json.Unmarshal(e.Value, &v); err != nil {
+		return v, fmt.Errorf("%s: %w", e.Key, err)
+	}
+	return v, nil
+}
+
+// Newest is the version that is served, during a rollout to the hosts that it has reached.
+// The error is ErrNone where there is none.
 func (a Archive) Newest(ctx context.Context) (Version, error) {
-	all, err := a.Versions(ctx)
-	if err == nil && len(all) == 0 {
+	entries, _, err := a.List(ctx, versions)
+	if err == nil && len(entries) == 0 {
 		err = ErrNone
 	}
 	if err != nil {
 		return Version{}, err
 	}
-	return all[0], nil
+	return decodeVersion(entries[len(entries)-1])
 }
 
 // Export writes the version with a serial as florctl publish wrote it.

@@ -194,7 +194,7 @@ func (a Archive) offer(ctx context.Context, r Rollout, newest Version, host stri
 func (a Archive) version(ctx context.Context, serial int64) (v Version, err error) {
 	e, err := a.Get(ctx, versionKey(serial))
 	if err == nil {
-		err = json.Unmarshal(e.Value, &v)
+		v, err = decodeVersion(e)
 	}
 	if err != nil {
 		return v, fmt.Errorf("version %d: %w", serial, err)

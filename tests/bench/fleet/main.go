@@ -64,9 +64,14 @@ func run() error {
 	}
 	before := p.resident()
 	used := p.used()
+	profiled, err := profile("hosts")
+	if err != nil {
+		return err
+	}
 	f := startFleet(c)
 	defer f.stop()
 	cold, err := f.fulfilled()
+	profiled()
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func provide(c cluster) error {
 		return err
 	}
 	defer bare.Close()
-	stop, err := profile()
+	stop, err := profile("provider")
 	if err != nil {
 		return err
 	}
@@ -146,13 +146,14 @@ func importVersion(ctx context.Context, a archive.Archive, path, key string) err
 	return err
 }
 
-// profile writes one of the processor from now on, and of the memory at the end.
-func profile() (stop func(), err error) {
+// profile writes one of the processor from now on, and of the memory at the end, under names
+// that begin with that of the process.
+func profile(process string) (stop func(), err error) {
 	dir := os.Getenv(pair.ProfileEnv)
 	if dir == "" {
 		return func() {}, nil
 	}
-	cpu, err := os.Create(dir + "/provider.cpu")
+	cpu, err := os.Create(dir + "/" + process + ".cpu")
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +161,7 @@ func profile() (stop func(), err error) {
 		pprof.StopCPUProfile()
 		err := cpu.Close()
 		for _, kind := range []string{"heap", "goroutine"} {
-			heap, failed := os.Create(dir + "/provider." + kind)
+			heap, failed := os.Create(dir + "/" + process + "." + kind)
 			if failed == nil {
 				failed = errors.Join(pprof.Lookup(kind).WriteTo(heap, 0), heap.Close())
 			}

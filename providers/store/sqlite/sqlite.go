@@ -28,7 +28,7 @@ type Options struct {
 // Store is a store.Store in a SQLite file.
 type Store struct {
 	write, read *sql.DB
-	get         *sql.Stmt // of read
+	get, newest *sql.Stmt // of read
 	keep        int64
 
 	// Of the one writer, which holds the place in writer.
@@ -83,7 +83,11 @@ func Open(path string, o Options) (*Store, error) {
 		write: write, read: read, keep: o.Keep, conn: conn, writer: make(chan struct{}, 1), statements: map[string]*sql.Stmt{},
 		wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
-	if s.get, err = read.Prepare("SELECT value, created, modified FROM kv WHERE key = ? AND " + live); err != nil {
+	s.get, err = read.Prepare("SELECT value, created, modified FROM kv WHERE key = ? AND " + live)
+	if err == nil {
+		s.newest, err = read.Prepare("SELECT value FROM meta WHERE name = 'revision'")
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close(), read.Close())
 	}
 	s.ctx, s.close = context.WithCancel(context.Background())
@@ -100,7 +104,7 @@ func (s *Store) Close() error {
 	for _, p := range s.statements {
 		p.Close()
 	}
-	return errors.Join(s.get.Close(), s.read.Close(), s.conn.Close(), s.write.Close())
+	return errors.Join(s.get.Close(), s.newest.Close(), s.read.Close(), s.conn.Close(), s.write.Close())
 }
 
 // next is a channel that is closed at the next revision.

@@ -44,12 +44,12 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 		}
 		return outcome{n, func() {
 			n.busy = false
-			release()
 			if failed == nil && n.Kind == florete.KindConfig {
 				if e := a.store.Accept(artifact); e != nil {
 					failed = &fetch.Error{Error: e, Received: true}
 				}
 			}
+			release()
 			switch {
 			case failed == nil:
 				a.fulfil(n, attempt.Provider, answer)

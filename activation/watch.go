@@ -28,6 +28,7 @@ type watcher struct {
 
 	provider string    // that is watched
 	revision int64     // of its last answer; zero for none
+	tag      string    // of the documents in force when that was taken in
 	next     time.Time // when to watch again
 	answered bool      // and no failure since
 	failures int       // in a row
@@ -61,6 +62,9 @@ func (a *activation) watches(now time.Time, start func(func(context.Context) out
 	}
 	w.busy = true
 	last, provider, host, from, others := w.line, w.provider, a.host, w.revision, len(n.Providers) > 1
+	if host.Tag != w.tag { // others came in force meanwhile, as when a change undid itself
+		from = 0
+	}
 	start(func(ctx context.Context) outcome {
 		line, failed := host.Line(last, provider, others)
 		var artifact api.Artifact
@@ -80,8 +84,9 @@ func (a *activation) watched(ctx context.Context, line *fetch.Line, artifact api
 	w.answered = failed == nil
 	switch {
 	case failed == nil:
-		w.failures, w.unknown, w.revision, w.next = 0, 0, artifact.Revision, now
+		w.failures, w.unknown, w.next = 0, 0, now
 		a.received(n, w.provider, artifact)
+		a.saw(w.provider, artifact)
 	case ctx.Err() != nil: // cut off by this host
 		w.next = now
 	case failed.Code == api.CodeUnknownMethod: // of an older release
@@ -114,6 +119,13 @@ func (a *activation) received(n *need, provider string, artifact api.Artifact) {
 	a.fulfil(n, provider, api.Answer{})
 }
 
+// saw notes up to which revision of a provider its documents have been looked at. The next
+// watch goes on from there.
+func (a *activation) saw(provider string, artifact api.Artifact) {
+	a.watcher.watch(provider)
+	a.watcher.revision, a.watcher.tag = artifact.Revision, a.store.Set().Tag()
+}
+
 // provider is whom an attempt of a number goes to: of documents, first to those that are not
 // watched.
 func (a *activation) provider(n *need, number int) string {
@@ -125,7 +137,7 @@ func (a *activation) provider(n *need, number int) string {
 }
 
 // artifact gets a host's documents for its need, over the line unless that is in use.
-// release, on the goroutine of Run, ends the use.
+// release, on the goroutine of Run, ends the use, when the documents are taken in.
 func (a *activation) artifact(pass *fetch.Pass, attempt fetch.Attempt) func(context.Context) (api.Artifact, *fetch.Error, func()) {
 	w, host := &a.watcher, a.host
 	if a.Once || w.busy {
@@ -144,7 +156,7 @@ func (a *activation) artifact(pass *fetch.Pass, attempt fetch.Attempt) func(cont
 		return artifact, failed, func() {
 			w.release(line, failed)
 			if failed == nil {
-				w.watch(attempt.Provider)
+				a.saw(attempt.Provider, artifact)
 			}
 		}
 	}

@@ -46,8 +46,9 @@ const (
 	bodies     = everything + "body/"
 )
 
-// perBucket is how many hosts share a key of the index, about.
-const perBucket = 64
+// perBucket is how many hosts share a key of the index, about: each host that looks for its
+// documents has them all read, and each key has to be written.
+const perBucket = 16
 
 // Archive is the versions in a store.
 type Archive struct{ store.Store }

@@ -128,8 +128,8 @@ func TestVersions(t *testing.T) {
 	if got := serials(t, s.Archive); !slices.Equal(got, []int64{14, 13, 12}) {
 		t.Errorf("kept %v", got)
 	}
-	// Bodies are shared: 100, beside three versions with two buckets each.
-	if n := len(s.keysIn()); n != 100+3+3*2 {
+	// Bodies are shared: 100, beside three versions with seven buckets each.
+	if n := len(s.keysIn()); n != 100+3+3*7 {
 		t.Errorf("%d keys", n)
 	}
 	s.publish(s.tree(20, "another", hosts[0]))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/florete/florete"
@@ -77,6 +78,9 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
 func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
 	err := a.receiveRead(r)
+	if revision, _ := s.revisions.now(); revision > 0 { // before they are looked at
+		w.Header().Set(api.HeaderRevision, strconv.FormatInt(revision, 10))
+	}
 	a.reply(w, r, func() (any, change, error) {
 		if err != nil {
 			return nil, change{}, err

@@ -157,7 +157,6 @@ func TestRefusedDocuments(t *testing.T) {
 		kind  api.ErrorKind
 		code  string
 	}{
-		"older": {func(h *host) { h.publish(1, h.manifest) }, api.Transient, documents.CodeOlder},
 		"signed by another": {func(h *host) {
 			h.forge.Offer(kit.Signed(6, h.manifest, kit.SigningKey("demo-1")))
 		}, api.Denied, documents.CodeTampered},

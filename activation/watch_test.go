@@ -144,11 +144,13 @@ func TestWatchOne(t *testing.T) {
 func TestWatchRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.serial = 5
+		h.serial = 4
 		h.deploy()
 		h.forge.SetWatch(true)
 		stop := h.run()
 		time.Sleep(time.Minute)
+		h.publish(5, h.manifest)
+		time.Sleep(6 * time.Minute)
 		before := len(h.forge.Watches())
 		h.publish(3, h.with("oidc-a"))
 		time.Sleep(time.Hour)

@@ -126,6 +126,19 @@ func TestOrigins(t *testing.T) {
 	o.want(5, "c")
 }
 
+// A host is deployed before its documents are published: what the provider still has changes
+// nothing, and is no error, unless that goes back.
+func TestClosureAhead(t *testing.T) {
+	o := newOrigins(t)
+	o.deploy(kit.Document(7, o.version("ahead")))
+	o.open()
+	o.wantAccepted(o.accept(kit.Signed(3, o.version("a"), o.Signing)))
+	o.wantAccepted(o.accept(kit.Signed(4, o.version("b"), o.Signing)))
+	o.want(7, "ahead")
+	o.wantRefused(o.accept(kit.Signed(3, o.version("a"), o.Signing)), api.Transient, CodeOlder, "serial 3")
+	o.want(7, "ahead")
+}
+
 // What the operator goes back from does not come again from a provider that serves
 // it, also when this host had it from the closure alone.
 func TestGoingBackHolds(t *testing.T) {

@@ -111,7 +111,8 @@ func (s *Store) Verify(a api.Artifact) (Offer, *api.Error) {
 }
 
 // newer reports whether a document verifies, is for this host, and is newer than minVersion.
-// That version itself is accepted and changes nothing; an older one is an error.
+// That version itself is accepted and changes nothing, and so is an older one where the
+// closure is ahead of what is published. One that is older than the network's own is an error.
 func (s *Store) newer(d florete.Document, held florete.Envelope, pins []string) (bool, *api.Error) {
 	if err := d.Verify(pins); err != nil {
 		return false, api.Errorf(api.Denied, CodeTampered, "document from the network: %v: publish with a key that this host pins, or deploy its closure", err)
@@ -124,7 +125,7 @@ func (s *Store) newer(d florete.Document, held florete.Envelope, pins []string) 
 	if e.Newer(least) {
 		return true, nil
 	}
-	if least.Newer(e) {
+	if s.record.received(e.Kind).Newer(e) {
 		return false, api.Errorf(api.Transient, CodeOlder, "document from the network: %s has serial %d, this host has already accepted serial %d: publish a newer one, or go back by deploying the closure", e.Kind, e.Serial, least.Serial)
 	}
 	return false, nil

@@ -53,11 +53,16 @@ func (r record) save(path string) error {
 
 // minVersion is what a document of a kind from the network must be newer than.
 func (r record) minVersion(kind string, held florete.Envelope) florete.Envelope {
-	v := r.Network[kind]
-	if received := (florete.Envelope{Serial: v.Serial, Digest: v.Digest}); received.Newer(held) {
+	if received := r.received(kind); received.Newer(held) {
 		return received
 	}
 	return held
+}
+
+// received is the newest of a kind that the network had, or that the operator rolled back from.
+func (r record) received(kind string) florete.Envelope {
+	v := r.Network[kind]
+	return florete.Envelope{Serial: v.Serial, Digest: v.Digest}
 }
 
 // noteRollback records what of held is newer than next, which replaces it, so that the
@@ -72,8 +77,7 @@ func (r *record) noteRollback(held, next Set) bool {
 
 // noteFromNetwork records a document from the network; true where it is the newest so far.
 func (r *record) noteFromNetwork(e florete.Envelope) bool {
-	v := r.Network[e.Kind]
-	if !e.Newer(florete.Envelope{Serial: v.Serial, Digest: v.Digest}) {
+	if !e.Newer(r.received(e.Kind)) {
 		return false
 	}
 	if r.Network == nil {

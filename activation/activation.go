@@ -128,6 +128,7 @@ type activation struct {
 	host     *fetch.Host
 	note     string // where others put documents in force
 	manifest string // digest of its body
+	opened   time.Time
 	needs    []*need
 	tried    map[string]bool // in a single pass
 	settled  bool            // was reported
@@ -140,7 +141,7 @@ type activation struct {
 func (a *activation) open(note string) error {
 	a.set = a.store.Set()
 	e := a.set.Document.Envelope
-	a.manifest, a.settled = e.Digest, false
+	a.manifest, a.settled, a.opened = e.Digest, false, time.Now().Round(0)
 	a.host = &fetch.Host{
 		Layout: a.State, Manifest: a.set.Manifest, Serial: e.Serial, Tag: a.set.Tag(), Roots: a.set.Roots,
 		HostKey: a.HostKey, Dial: a.Dial,

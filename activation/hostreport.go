@@ -28,6 +28,8 @@ type reporter struct {
 	standing string // as reported last
 	failures int    // in a row
 
+	generation int // of the documents at the last look
+
 	rotate map[string]int // what an operator ordered, by need, in the last answer
 }
 
@@ -38,14 +40,19 @@ func (a *activation) reports(now time.Time, start func(func(context.Context) out
 	if a.HostReport == nil || a.Once || r.busy || len(to) == 0 {
 		return now.Add(maxSleep)
 	}
+	fresh := a.unreported(now)
+	if fresh && slices.ContainsFunc(a.summary().Needs, NeedSummary.waits) {
+		return a.opened.Add(lookEvery)
+	}
 	// Between two watches their connection is free, and a report that is due soon needs no other.
 	w, host := &a.watcher, a.host
 	between := !w.busy && w.line.Free(now) && r.failures == 0
 	early := between && w.answered && !r.due.After(now.Add(2*reportEvery/5))
-	if r.look.After(now) && !early {
+	if r.look.After(now) && !early && !fresh {
 		return r.look
 	}
 	r.busy = true
+	generation := a.set.Generation
 	last, due, sequence := r.standing, early || !r.due.After(now), max(r.sequence+1, now.UnixMilli())
 	var line *fetch.Line
 	if between {
@@ -55,6 +62,7 @@ func (a *activation) reports(now time.Time, start func(func(context.Context) out
 		report := a.HostReport(ctx)
 		is := standing(report)
 		release := func() {
+			r.generation = generation
 			if between {
 				w.release(line, nil)
 			}
@@ -68,6 +76,14 @@ func (a *activation) reports(now time.Time, start func(func(context.Context) out
 		return outcome{nil, func() { release(); a.reported(is, answer, err) }}
 	})
 	return now.Add(maxSleep)
+}
+
+// unreported reports whether a report of the documents in force comes first: it waits for a
+// while for what the needs come to, and the next watch for the report. So one connection does
+// for all that new documents bring about.
+func (a *activation) unreported(now time.Time) bool {
+	r := &a.reporter
+	return a.HostReport != nil && !a.Once && r.failures == 0 && r.generation != a.set.Generation && now.Before(a.opened.Add(lookEvery))
 }
 
 // standing is what of a report is news when it changes: not what is counted or measured,

@@ -54,6 +54,9 @@ func (a *activation) watches(now time.Time, start func(func(context.Context) out
 	if w.next.After(now) {
 		return w.next
 	}
+	if a.unreported(now) {
+		return a.opened.Add(lookEvery)
+	}
 	if !slices.Contains(n.Providers, w.provider) {
 		w.watch(n.state.Provider)
 	}

@@ -188,3 +188,33 @@ func TestWatchReports(t *testing.T) {
 		h.wantExit(stop(), ExitFulfilled)
 	})
 }
+
+// TestConnections: documents, the report of what they bring about, and the watch for the next
+// ones go over one connection.
+func TestConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := reporting(t)
+		h.forge.SetWatch(true)
+		stop := h.run()
+		time.Sleep(5 * time.Second)
+		// One for the node's SVID, one each for the processes of the other kinds.
+		kinds := map[string]bool{}
+		for _, n := range h.manifest.Needs {
+			kinds[n.Kind] = true
+		}
+		began := h.forge.Connections()
+		if began > 1+len(kinds) || len(h.forge.Reports()) != 1 {
+			t.Errorf("%d connections for kinds %v, %d reports", began, kinds, len(h.forge.Reports()))
+		}
+		time.Sleep(20 * time.Minute)
+		before, reports := h.forge.Connections(), len(h.forge.Reports())
+		m := h.manifest
+		m.Roles = []string{"another"}
+		h.publish(2, m)
+		time.Sleep(5 * time.Second)
+		if n := h.forge.Connections() - before; n != 0 || len(h.forge.Reports()) == reports {
+			t.Errorf("%d connections for new documents, %d reports", n, len(h.forge.Reports())-reports)
+		}
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}

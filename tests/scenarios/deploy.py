@@ -58,7 +58,6 @@ with subtest("once more changes nothing"):
     assert out.endswith("exit 0\n") and "nothing to do" in out, out
 
 with subtest("a good one"):
-    publish("without-wiki")
     before, first = version(ursula), documents(ursula)
     out = operator.succeed(florctl("without-wiki", ursula))
     assert out.endswith("exit 0\n") and version(ursula) != before and documents(ursula) > first, out
@@ -66,7 +65,6 @@ with subtest("a good one"):
 
 with subtest("one that calls its provider where nobody is, beside a good one: it reports nothing and goes back, exit code 1"):
     config.write_text(known)  # the topology has her where she is not
-    publish("unreachable")
     began = time.time()
     out = operator.succeed(florctl("unreachable", ursula, timeout=30))
     show(out)
@@ -77,7 +75,6 @@ with subtest("one that calls its provider where nobody is, beside a good one: it
     wait_reaches(ursula, "metrics")
 
 with subtest("the network is lost in between: the host goes back all by itself"):
-    publish("reachable")
     operator.succeed(f"({florctl('reachable', ursula, timeout=30)}) > ~/out 2>&1 &")
     ursula.wait_for_file(f"{STATE}/commit.json")
     ursula.block()

@@ -17,6 +17,9 @@ const (
 	reportEvery = 5 * time.Minute
 	// lookEvery is how often it looks whether something has.
 	lookEvery = 10 * time.Second
+	// reportFirst is how long a watch waits for the report of new documents. Nothing that is
+	// published meanwhile, a revocation least of all, may wait longer.
+	reportFirst = 3 * time.Second
 )
 
 // reporter knows when the host reports next.
@@ -42,7 +45,7 @@ func (a *activation) reports(now time.Time, start func(func(context.Context) out
 	}
 	fresh := a.unreported(now)
 	if fresh && slices.ContainsFunc(a.summary().Needs, NeedSummary.waits) {
-		return a.opened.Add(lookEvery)
+		return a.opened.Add(reportFirst)
 	}
 	// Between two watches their connection is free, and a report that is due soon needs no other.
 	w, host := &a.watcher, a.host
@@ -83,7 +86,7 @@ func (a *activation) reports(now time.Time, start func(func(context.Context) out
 // for all that new documents bring about.
 func (a *activation) unreported(now time.Time) bool {
 	r := &a.reporter
-	return a.HostReport != nil && !a.Once && r.failures == 0 && r.generation != a.set.Generation && now.Before(a.opened.Add(lookEvery))
+	return a.HostReport != nil && !a.Once && r.failures == 0 && r.generation != a.set.Generation && now.Before(a.opened.Add(reportFirst))
 }
 
 // standing is what of a report is news when it changes: not what is counted or measured,

@@ -55,7 +55,7 @@ func (a *activation) watches(now time.Time, start func(func(context.Context) out
 		return w.next
 	}
 	if a.unreported(now) {
-		return a.opened.Add(lookEvery)
+		return a.opened.Add(reportFirst)
 	}
 	if !slices.Contains(n.Providers, w.provider) {
 		w.watch(n.state.Provider)

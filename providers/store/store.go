@@ -35,6 +35,11 @@ type Store interface {
 	// another, sorted. Who goes through many keys holds few of them at a time.
 	Page(ctx context.Context, prefix, after string, most int) ([]Entry, error)
 
+	// Snapshot calls read with the keys that start with prefix, sorted, all at the revision
+	// it is given. Few of them are in memory at a time. What was compacted meanwhile ends
+	// them with ErrCompacted: begin anew.
+	Snapshot(ctx context.Context, prefix string, read func(revision int64, entries iter.Seq2[Entry, error]) error) error
+
 	// Commit makes all changes of the transaction at once and durably, and
 	// returns its revision. The error is ErrConflict when a condition does not
 	// hold; then nothing changed. No transaction is made twice.

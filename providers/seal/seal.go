@@ -76,6 +76,26 @@ func Load(path string) (*Key, error) {
 	return k, nil
 }
 
+// Of is the key of a store, in a file beside it. It is made with the store, and is the store's
+// alone: where that is new, so is the key, whatever file is there. So nothing that was derived
+// for a state that is lost comes back, such as a secret that was replaced since.
+func Of(ctx context.Context, path string, s store.Store) (*Key, error) {
+	_, err := s.Get(ctx, bound)
+	if errors.Is(err, store.ErrNotFound) {
+		if err = replace.File(path, Secret(), 0o600); err != nil {
+			err = fmt.Errorf("sealing key: %w", err)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	k, err := Load(path)
+	if err != nil {
+		return nil, err
+	}
+	return k, k.Bind(ctx, s)
+}
+
 // bound is where a store keeps what tells its key from another.
 const bound = "seal/bound"
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/secretfile"
@@ -98,36 +100,38 @@ func (t *target) stateOf(s *settings.Settings) (state, error) {
 	return state{s, policy, t.Instance}, err
 }
 
+// kindState is the state of the process of a kind.
+type kindState struct {
+	store.Store
+	kind string
+}
+
 // existing opens the state of every process that has run here.
-func (t *target) existing(s *settings.Settings) (all []store.Store, err error) {
+func (t *target) existing(s *settings.Settings) (all []kindState, err error) {
 	st, err := t.stateOf(s)
 	if err != nil {
 		return nil, err
 	}
+	var found []string
 	if st.policy.Store != nil {
-		for kind := range st.policy.Provider {
-			db, err := st.open(kind)
-			if err != nil {
-				return nil, err
+		found = slices.Sorted(maps.Keys(st.policy.Provider))
+	} else {
+		// Reading makes no store: the process's own account has to.
+		for _, kind := range kinds.Names() {
+			if _, err := os.Stat(storePath(s.Dir(kind))); err == nil {
+				found = append(found, kind)
 			}
-			all = append(all, db)
 		}
-		return all, nil
 	}
-	// Reading makes no store: the process's own account has to.
-	paths, err := filepath.Glob(storePath(s.Dir("*")))
-	if err != nil {
-		return nil, err
-	}
-	if len(paths) == 0 {
+	if len(found) == 0 {
 		return nil, fmt.Errorf("%s: no process has run yet, want one: systemctl start %s", storePath(s.Dir("*")), t.Unit("provider-cert.service"))
 	}
-	for _, path := range paths {
-		db, err := sqlite.Open(path, sqlite.Options{})
+	for _, kind := range found {
+		db, err := st.open(kind)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, db)
+		all = append(all, kindState{db, kind})
 	}
 	return all, nil
 }

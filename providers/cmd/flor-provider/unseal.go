@@ -35,10 +35,8 @@ func opened(dir string) string { return filepath.Join(dir, "seal.ring") }
 // shared.
 func (p *process) openKey(ctx context.Context) (err error) {
 	if p.policies.Current().Store == nil {
-		if p.key, err = seal.Load(filepath.Join(p.dir(), "seal.key")); err != nil {
-			return err
-		}
-		return p.key.Bind(ctx, p.store)
+		p.key, err = seal.Of(ctx, filepath.Join(p.dir(), "seal.key"), p.store)
+		return err
 	}
 	var failed error
 	err = p.wait(ctx, "the sealing key", func() error {

@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 )
@@ -19,6 +20,10 @@ var (
 	// ErrUnavailable is of an engine that others keep: it does not answer now, and nothing is
 	// wrong with what was requested. A commit that ends so may have been made.
 	ErrUnavailable = errors.New("the store does not answer")
+
+	// ErrMoved is of a store that was frozen, since its state moved to another. It is an
+	// ErrUnavailable.
+	ErrMoved = fmt.Errorf("the state has moved to another store: %w", ErrUnavailable)
 )
 
 // Store is a state engine. Revisions are of the whole store, start at 1 and grow with each

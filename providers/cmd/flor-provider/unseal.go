@@ -66,7 +66,7 @@ func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys 
 	dir, replicas := s.Dir(kind), s.policy.Store.Replicas[kind]
 	ring, err := keyring.Read(ctx, db)
 	if errors.Is(err, store.ErrNotFound) {
-		if keys, err = keyring.Make(ctx, db, replicas); err == nil {
+		if keys, err = keyring.Make(ctx, db, replicas, seal.Secret()); err == nil {
 			err = save(dir, keys)
 		}
 		return keys, err

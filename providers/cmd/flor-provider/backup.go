@@ -41,7 +41,7 @@ what hosts and people have of those is made anew. The issuing key is backed up a
 		if err != nil {
 			return err
 		}
-		states, err := t.existing(s)
+		states, err := t.existing(cmd.Context(), s)
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ Killed, it is completed by another. It may run beside the processes.`,
 			defer f.Close()
 			from, name = f, args[0]
 		}
-		r, err := t.restoring(s, from)
+		r, err := t.restoring(cmd.Context(), s, from)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -73,7 +73,7 @@ type restoration struct {
 	states []kindState
 }
 
-func (t *target) restoring(s *settings.Settings, from io.Reader) (r *restoration, err error) {
+func (t *target) restoring(ctx context.Context, s *settings.Settings, from io.Reader) (r *restoration, err error) {
 	policy, err := readPolicy(s)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (t *target) restoring(s *settings.Settings, from io.Reader) (r *restoration
 		if _, runs := policy.Provider[section.Kind]; !runs || kinds[section.Kind] == nil {
 			continue
 		}
-		db, err := t.existingOf(s, section.Kind)
+		db, err := t.existingOf(ctx, s, section.Kind)
 		if err != nil {
 			return r, fmt.Errorf("kind %q: %w", section.Kind, err)
 		}
@@ -204,7 +204,7 @@ func (r *restoration) order(ctx context.Context, out io.Writer) error {
 	}
 	at := r.of(config.Name)
 	if _, here := r.policy.Provider[config.Name]; here && at == nil {
-		db, err := r.target.existingOf(r.Settings, config.Name)
+		db, err := r.target.existingOf(ctx, r.Settings, config.Name)
 		if err != nil {
 			return err
 		}

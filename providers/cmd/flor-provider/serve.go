@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -50,7 +51,12 @@ func runCmd(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return (&process{Settings: s, kind: args[0], instance: t.Instance, log: journal.New(cmd.ErrOrStderr())}).serve(cmd.Context())
+			for {
+				err := (&process{Settings: s, kind: args[0], instance: t.Instance, log: journal.New(cmd.ErrOrStderr())}).serve(cmd.Context())
+				if !errors.Is(err, errMoved) { // else at once, from where the state is now
+					return err
+				}
+			}
 		},
 	}
 }
@@ -63,7 +69,10 @@ func (p *process) serve(ctx context.Context) error {
 	if err := p.wait(ctx, "the policy", p.openPolicies); err != nil {
 		return nil
 	}
-	db, err := p.state().open(p.kind)
+	db, err := p.openStore(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -16,7 +17,6 @@ import (
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd"
-	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // state is where the state of this host's processes is: a file of each, or trees of the store
@@ -29,12 +29,9 @@ type state struct {
 
 func (p *process) state() state { return state{p.Settings, p.policies.Current(), p.instance} }
 
-// open opens the state of the process of a kind.
-func (s state) open(kind string) (store.Store, error) {
+// openTree opens the tree of a kind in the store that the policy names.
+func (s state) openTree(kind string) (store.Store, error) {
 	shared := s.policy.Store
-	if shared == nil {
-		return sqlite.Open(storePath(s.Dir(kind)), sqlite.Options{})
-	}
 	if shared.Kind != "etcd" {
 		return nil, fmt.Errorf("policy of %s: store of kind %q: this Florete knows etcd: upgrade it", s.policy.Host, shared.Kind)
 	}
@@ -107,7 +104,7 @@ type kindState struct {
 }
 
 // existing opens the state of every process that has run here.
-func (t *target) existing(s *settings.Settings) (all []kindState, err error) {
+func (t *target) existing(ctx context.Context, s *settings.Settings) (all []kindState, err error) {
 	st, err := t.stateOf(s)
 	if err != nil {
 		return nil, err
@@ -127,7 +124,7 @@ func (t *target) existing(s *settings.Settings) (all []kindState, err error) {
 		return nil, fmt.Errorf("%s: no process has run yet, want one: systemctl start %s", storePath(s.Dir("*")), t.Unit("provider-cert.service"))
 	}
 	for _, kind := range found {
-		db, err := st.open(kind)
+		db, err := st.open(ctx, kind)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +134,7 @@ func (t *target) existing(s *settings.Settings) (all []kindState, err error) {
 }
 
 // existingOf opens the state of the process of a kind, which has run here.
-func (t *target) existingOf(s *settings.Settings, kind string) (store.Store, error) {
+func (t *target) existingOf(ctx context.Context, s *settings.Settings, kind string) (store.Store, error) {
 	st, err := t.stateOf(s)
 	if err != nil {
 		return nil, err
@@ -148,5 +145,5 @@ func (t *target) existingOf(s *settings.Settings, kind string) (store.Store, err
 			return nil, fmt.Errorf("no process has run yet (%w), want one: systemctl start %s", err, t.Unit("provider-"+kind+".service"))
 		}
 	}
-	return st.open(kind)
+	return st.open(ctx, kind)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,8 +15,8 @@ import (
 )
 
 func newStateCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "state", Short: "Back up and restore what provider hosts have to remember"}
-	cmd.AddCommand(newStateBackupCmd(), newStateRestoreCmd())
+	cmd := &cobra.Command{Use: "state", Short: "Back up, restore and move what provider hosts have to remember"}
+	cmd.AddCommand(newStateBackupCmd(), newStateRestoreCmd(), newStateMigrateCmd())
 	return cmd
 }
 
@@ -105,6 +106,27 @@ Interrupted, it is completed by another.`,
 			return err
 		}
 		return at.run(cmd.Context(), f, cmd.OutOrStdout(), "state", "restore")
+	}
+	return cmd
+}
+
+func newStateMigrateCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate HOST [FLAKE]",
+		Short: "Wait until the state of a provider host is in the store that its cluster shares",
+		Long: `Wait until the state that a provider host had in files is in the store that the provider
+hosts of its cluster share, over SSH as root. The host has been deployed with providers.store,
+whose from names it: its processes move the state themselves, while they serve.`,
+	}
+	host := providerHost(cmd)
+	timeout := cmd.Flags().Duration("timeout", 10*time.Minute, "how long at most")
+	cmd.Args = words(1, 2)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		at, err := host(cmd.Context(), args[0], args[1:])
+		if err != nil {
+			return err
+		}
+		return at.run(cmd.Context(), nil, cmd.OutOrStdout(), "state", "migrate", "--timeout", timeout.String())
 	}
 	return cmd
 }

@@ -17,8 +17,8 @@ import (
 )
 
 func stateCmd(t *target) *cobra.Command {
-	cmd := &cobra.Command{Use: "state", Short: "Back up and restore what the processes of this host have to remember"}
-	cmd.AddCommand(backupCmd(t), restoreCmd(t))
+	cmd := &cobra.Command{Use: "state", Short: "Back up, restore and move what the processes of this host have to remember"}
+	cmd.AddCommand(backupCmd(t), restoreCmd(t), migrateCmd(t))
 	return cmd
 }
 

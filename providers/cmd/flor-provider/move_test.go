@@ -111,20 +111,26 @@ func TestMoves(t *testing.T) {
 	// It moves while it is served, and is killed again and again.
 	b.run = start(t, b.settings)
 	c.deploy("a", a, b)
-	stop := make(chan struct{})
+	waited := make(chan string, 1)
+	go func() {
+		out, err := exec.Command("flor-provider", "state", "migrate", "--settings", a.settings).CombinedOutput()
+		waited <- fmt.Sprintf("%s%v", out, err)
+	}()
 	killed := make(chan struct{})
 	go func() {
 		defer close(killed)
-		for n := 0; ; n++ {
-			select {
-			case <-stop:
-				return
-			case <-time.After(time.Duration(4500+200*n) * time.Millisecond):
+		// It has begun when there is a keyring, and goes on when the process looks again.
+		for ring := filepath.Join(a.dir, "state", "cert", "seal.ring"); ; time.Sleep(time.Millisecond) {
+			if _, err := os.Stat(ring); err == nil {
+				break
 			}
-			if n < 4 {
-				_ = a.run.Process.Kill()
-				_ = a.run.Wait()
-				a.run = start(t, a.settings)
+		}
+		for n := range 3 {
+			_ = a.run.Process.Kill()
+			_ = a.run.Wait()
+			a.run = start(t, a.settings)
+			if n < 2 {
+				time.Sleep(look + time.Duration(50+60*n)*time.Millisecond)
 			}
 		}
 	}()
@@ -133,8 +139,10 @@ func TestMoves(t *testing.T) {
 			t.Errorf("need %s: another answer after the move", need.Need)
 		}
 	}
-	close(stop)
 	<-killed
+	if out := <-waited; !strings.HasPrefix(out, "cert: in the store, from a since ") {
+		t.Error(out)
+	}
 	more := request("cert-service-s0", kit.ID("service/s0"), kit.NewKey())
 	if ask(b, more) != ask(a, more) {
 		t.Error("a serves another state than b")

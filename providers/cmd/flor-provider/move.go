@@ -143,6 +143,7 @@ func (p *process) openStore(ctx context.Context) (db store.Store, err error) {
 		if failed := p.openPolicies(); failed != nil {
 			return failed
 		}
+		p.shared = p.state().policy.Store != nil
 		db, err = p.state().open(ctx, p.kind)
 		if errors.As(err, new(elsewhere)) || errors.Is(err, store.ErrUnavailable) {
 			if failed := p.complete(ctx); failed != nil {
@@ -200,6 +201,10 @@ func (p *process) moveOut(ctx context.Context, logged *string) error {
 	}
 	if errors.As(s.unmoved(ctx, p.kind), new(elsewhere)) {
 		return err
+	}
+	// The unit of before has not the certificates for the store.
+	if errors.Is(err, fs.ErrPermission) && !p.shared {
+		return fmt.Errorf("%w: this process is started again, which gives it those", err)
 	}
 	if ctx.Err() == nil && err.Error() != *logged {
 		*logged = err.Error()

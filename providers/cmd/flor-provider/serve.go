@@ -36,6 +36,7 @@ type process struct {
 	instance florete.Instance
 	log      *slog.Logger
 	store    store.Store
+	shared   bool // by the policy that it began with
 	key      *seal.Key
 	ring     keyring.Keys // that key is of, where the store is shared
 	policies *server.Policies
@@ -68,6 +69,9 @@ func (p *process) serve(ctx context.Context) error {
 	}
 	if err := p.wait(ctx, "the policy", p.openPolicies); err != nil {
 		return nil
+	}
+	if err := p.request(); err != nil { // it can be signed while the store is waited for
+		return err
 	}
 	db, err := p.openStore(ctx)
 	if ctx.Err() != nil {

@@ -105,7 +105,7 @@ type ReceivedReport struct {
 	Report   json.RawMessage `json:"report"` // a HostReport, perhaps of a newer release
 
 	// Rotate are the rotations of needs' secrets that an operator ordered and the host has
-	// not reported yet, by need.
+	// not reported yet, by need; 0 for the one after that of its next report.
 	Rotate map[string]int `json:"rotate,omitempty"`
 }
 

@@ -29,6 +29,10 @@ type SharedStore struct {
 	Replicas    map[string][]Device `json:"replicas"`    // of each kind that this host runs: the nodes that run it, sorted by ID
 	KeyLifetime int64               `json:"keyLifetime"` // of the sealing keys, in seconds; 0 where only an operator rotates them
 	Member      *StoreMember        `json:"member,omitempty"`
+
+	// From are the hosts whose files have the state of kinds that this host runs, by kind,
+	// until it has moved here; none where there never was any.
+	From map[string]string `json:"from,omitempty"`
 }
 
 // StoreMember is the member of a shared store that runs on the host.

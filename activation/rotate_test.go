@@ -174,3 +174,25 @@ func TestRotateOrdered(t *testing.T) {
 		}
 	})
 }
+
+// TestRotateOfLostState: where a provider has lost how often it rotated, the order has the host
+// fetch what is in force there, and later orders are followed as they were before.
+func TestRotateOfLostState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := reporting(t)
+		stop := h.run()
+		for n := range 3 {
+			h.forge.SetOrders(map[string]int{"oidc-outline": n + 1})
+			time.Sleep(time.Hour)
+		}
+		h.wantRotation("secret-1.3", 3, 4)
+		h.forge.Forget("oidc-outline")
+		h.forge.SetOrders(map[string]int{"oidc-outline": 4})
+		time.Sleep(time.Hour)
+		h.wantRotation("secret-1", 0, 5)
+		h.forge.SetOrders(map[string]int{"oidc-outline": 1})
+		time.Sleep(time.Hour)
+		h.wantRotation("secret-1.1", 1, 6)
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}

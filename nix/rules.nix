@@ -61,6 +61,7 @@ severity "error" {
   FL066 = "host that cannot keep or share the store";
   FL068 = "rollout that no single provider decides on";
   FL069 = "waves that do not lead to every host";
+  FL072 = "host that has no state to move into the store";
 }
 // severity "warning" {
   FL040 = "user without roles";

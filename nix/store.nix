@@ -7,6 +7,7 @@ let
     concatMap
     elem
     filter
+    head
     listToAttrs
     map
     match
@@ -47,6 +48,22 @@ let
       };
       cluster = concatMap (m: map (at: "${m}=${at}") (peers m)) store.hosts;
     };
+
+  # Of each kind the host whose files have the state that moves here.
+  moved =
+    host:
+    listToAttrs (
+      concatMap (
+        kind:
+        let
+          hosts = filter (h: elem h t.providers.${kind}.hosts) store.from;
+        in
+        map (value: {
+          name = kind;
+          inherit value;
+        }) (if hosts == [ ] then [ ] else [ (head hosts) ])
+      ) host.kinds
+    );
 in
 # of :: Host -> AttrSet
 host:
@@ -67,5 +84,6 @@ optionalAttrs store.shared {
     );
     keyLifetime = store.keyLifetime * 86400;
   }
-  // optionalAttrs (elem host.name store.hosts) { member = member host; };
+  // optionalAttrs (elem host.name store.hosts) { member = member host; }
+  // optionalAttrs (moved host != { }) { from = moved host; };
 }

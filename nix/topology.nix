@@ -72,6 +72,7 @@ let
   # The store that they share: its members, where they call it, and how long a key lives.
   store = clean.providers.store // {
     hosts = sorted (known clean.hosts clean.providers.store.hosts);
+    from = known clean.hosts clean.providers.store.from;
     shared = clean.providers.store.kind == "etcd";
   };
   providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) (

@@ -133,6 +133,13 @@ func (p *Provider) Rotate(need string) {
 	p.rotated[need]++
 }
 
+// Forget has the provider know no rotation of a need any more, as after its state was lost.
+func (p *Provider) Forget(need string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.rotated, need)
+}
+
 // Rotated is how often the secret of a need was replaced.
 func (p *Provider) Rotated(need string) int {
 	p.mu.Lock()

@@ -52,6 +52,9 @@ func (s State) secretSince() florete.Time {
 func (s *State) noteRotation(v Observed, answer api.Answer) {
 	number, _ := strconv.Atoi(answer.Values[api.ValueRotation]) // without one there was none
 	since := s.secretSince()
+	if number+1 < s.NotRotated { // the provider counts anew: what it refused was no next one to it
+		s.NotRotated = 0
+	}
 	if number != s.Rotations || s.Digest != v.Digest {
 		since = florete.TimeOf(v.Now.Truncate(time.Second))
 	}

@@ -66,9 +66,26 @@ let
         ]
       ) (distinct (concatMap (kind: t.providers.${kind}.hosts) (attrNames t.providers)))
     )
-    ++ when (store.kind != "etcd" && members != [ ]) (
-      excluded "write kind = \"etcd\";, or take hosts out" "providers.store.hosts" "kind = \"file\""
-    );
+    ++ host "providers.store.from" store.from
+    ++ map (
+      h:
+      fault {
+        id = "FL072";
+        place = "providers.store.from";
+        problem = "what moves into the store is the state of a host that provides something; not of";
+        value = "host ${h}";
+        remedy = "name those that had it in files, or none where there never was any";
+      }
+    ) (filter (h: t.hosts ? ${h} && t.hosts.${h}.kinds == [ ]) (distinct store.from))
+    ++ concatMap (
+      n:
+      when (store.kind != "etcd" && store.${n} != [ ]) (
+        excluded "write kind = \"etcd\";, or take ${n} out" "providers.store.${n}" "kind = \"file\""
+      )
+    ) [
+      "hosts"
+      "from"
+    ];
 
   providers =
     concatMap (

@@ -16,6 +16,7 @@ of "where providers keep their state" (
       "etcd"
     ]);
     hosts = of "where its members run, each a host that provides something: three, or five" strings;
+    from = of "hosts whose files have the state now, which moves into the store: of each kind the first that provides it" strings;
     port =
       default "TCP, at which members are called by providers; the next one is for each other" 4620
         (between 1 65534 "a port");

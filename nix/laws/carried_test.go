@@ -156,6 +156,7 @@ func TestGeneratesEverything(t *testing.T) {
 		see("a rollout", c.Rollout != nil)
 		see("a rollout with windows", c.Rollout != nil && c.Rollout.Maintenance != nil)
 		see("a store that providers share", c.Providers["store"].Hosts != nil)
+		see("a state that moves into it", c.Providers["store"].From != nil)
 		see("a provider that requires", c.Providers["cert"].Requires != nil)
 		for _, r := range c.Roles {
 			see("a role that requires", len(r.Requires) > 0)

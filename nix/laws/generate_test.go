@@ -106,6 +106,7 @@ type provider struct {
 	Every    int      `json:"interval,omitempty"`
 	Requires []string `json:"requires,omitempty"`
 	Kind     string   `json:"kind,omitempty"` // of the store
+	From     []string `json:"from,omitempty"` // likewise
 }
 
 // generator makes sound topologies: what they hold is random, and nothing in it
@@ -227,7 +228,7 @@ func (c *cluster) trust() {
 	oidc.Issuer = []string{"https://auth.example.org", "http://auth.example.org:5556", "https://[2001:db8::1]"}[which%3]
 	c.Providers["cert"], c.Providers["oidc"] = cert, oidc
 	if which%3 == 0 {
-		c.Providers["store"] = provider{Kind: "etcd", Hosts: cert.Hosts[:1]}
+		c.Providers["store"] = provider{Kind: "etcd", Hosts: cert.Hosts[:1], From: [][]string{nil, cert.Hosts, cert.Hosts, cert.Hosts}[which%4]}
 	}
 }
 

@@ -124,7 +124,7 @@ func odd() map[string][]any {
 		"providers.config.interval":   {0, 1, 86399, 86400, 315360000, 315360001},
 		"providers.config.staleAfter": {1, 901, 315360000, 315360001},
 		"providers.oidc.issuer":       urls,
-		"providers.store": {map[string]any{"kind": "etcd", "hosts": []string{"a"}, "keyLifetime": 3650}, map[string]any{"kind": "etcd", "hosts": []string{"a"}, "port": 65535},
+		"providers.store": {map[string]any{"kind": "etcd", "hosts": []string{"a"}, "keyLifetime": 3650}, map[string]any{"kind": "etcd", "hosts": []string{"a"}, "port": 65535}, map[string]any{"kind": "etcd", "hosts": []string{"a"}, "from": []string{"a", "a"}}, map[string]any{"from": []string{"a"}},
 			map[string]any{"kind": "etcd"}, map[string]any{"hosts": []string{"a"}}, map[string]any{"kind": "sqlite"}},
 		"hosts.a.sshHostKey":            keys,
 		"hosts.a.address":               {"192.0.2.1", "192.0.2.1:70000", "192.0.2.1:65535", "192.0.2.1:0", "2001:db8::1", "::ffff:192.0.2.1", "fe80::1%eth0", "1:2:3:4:5:6:7::", "a.example", "a..example", long(63) + ".example", long(64) + ".example", ""},

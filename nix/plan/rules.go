@@ -60,6 +60,7 @@ var rules = withSettings(map[string]rule{
 
 	"policy.store.kind":            {why: "where the state is: who may read it are its replicas"},
 	"policy.store.endpoints":       {why: "whoever answers there must present a certificate of the store's CA"},
+	"policy.store.from.*":          {why: "where the state comes from: who may read it are its replicas"},
 	"policy.store.keyLifetime":     {why: "how long who was dropped can open what was sealed"},
 	"policy.store.replicas.*[].id": {why: "part of who opens the sealing key"},
 	"policy.store.member.name":     {why: "part of the member"},

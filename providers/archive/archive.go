@@ -63,6 +63,10 @@ type Version struct {
 	Digest   string       `json:"digest"`   // of all envelopes
 	Tree     string       `json:"tree"`     // of its index
 	Buckets  int          `json:"buckets"`
+
+	// Restored is that it came from a backup. Hosts may have had newer ones since, so it is
+	// history: offered to nobody until it is published again.
+	Restored bool `json:"restored,omitempty"`
 }
 
 // entry is a document in the index.
@@ -107,9 +111,21 @@ func decodeVersion(e store.Entry) (v Version, err error) {
 	return v, nil
 }
 
+// ErrRestored is an ErrNone: what there is was restored from a backup.
+var ErrRestored = fmt.Errorf("%w since this state was restored: florctl publish", ErrNone)
+
 // Newest is the version that is served, during a rollout to the hosts that it has reached.
 // The error is ErrNone where there is none.
 func (a Archive) Newest(ctx context.Context) (Version, error) {
+	v, err := a.last(ctx)
+	if err == nil && v.Restored {
+		return Version{}, ErrRestored
+	}
+	return v, err
+}
+
+// last is the newest version, served or not.
+func (a Archive) last(ctx context.Context) (Version, error) {
 	entries, _, err := a.List(ctx, versions)
 	if err == nil && len(entries) == 0 {
 		err = ErrNone

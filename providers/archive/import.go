@@ -52,7 +52,7 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 	// Also of one that failed: what it has written, nobody refers to.
 	defer func() { err = errors.Join(err, l.sweep(context.WithoutCancel(ctx), t.Keep)) }()
 
-	old, err := a.Newest(ctx)
+	old, err := a.last(ctx)
 	if err != nil && !errors.Is(err, ErrNone) {
 		return v, false, err
 	}
@@ -72,7 +72,7 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 	switch {
 	case v.Serial == old.Serial && v.Digest != old.Digest:
 		return old, false, fmt.Errorf("other documents with the same serial %d are served: commit again, a second later", v.Serial)
-	case v.Serial == old.Serial && v.Tree == old.Tree && !ends:
+	case v.Serial == old.Serial && v.Tree == old.Tree && !ends && !old.Restored:
 		return old, false, nil
 	case roll.AtWork() && !ends:
 		return old, false, fmt.Errorf("serial %d is being rolled out, and is at wave %d of %d: wait until that has ended, end it with florctl rollout abort, or publish with --at-once", roll.Serial, roll.Wave, roll.Waves)

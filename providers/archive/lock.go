@@ -10,11 +10,11 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// held is the key of the import at work, and ttl how long one that died holds it.
-const (
-	held = "config/import"
-	ttl  = 30 * time.Second
-)
+// Held is the key of the import at work, by lease.
+const Held = everything + "import"
+
+// ttl is how long an import that died holds it.
+const ttl = 30 * time.Second
 
 // lock is the right to change an archive. Every transaction of its holder depends on it.
 type lock struct {
@@ -38,7 +38,7 @@ func (a Archive) lock(ctx context.Context) (*lock, error) {
 		if l.lease, err = a.Lease(ctx, ttl); err != nil {
 			return nil, err
 		}
-		l.at, err = a.Commit(ctx, store.Txn{If: []store.Cond{{Key: held}}, Then: []store.Op{{Key: held, Lease: l.lease}}})
+		l.at, err = a.Commit(ctx, store.Txn{If: []store.Cond{{Key: Held}}, Then: []store.Op{{Key: Held, Lease: l.lease}}})
 		if err == nil {
 			return l, nil
 		}
@@ -80,7 +80,7 @@ func (l *lock) flush(ctx context.Context) error {
 	if len(l.ops) == 0 {
 		return nil
 	}
-	ops, conds := l.ops, append(l.conds, store.Cond{Key: held, Modified: l.at})
+	ops, conds := l.ops, append(l.conds, store.Cond{Key: Held, Modified: l.at})
 	l.ops, l.size, l.conds = nil, 0, nil
 	var err error
 	if time.Since(l.alive) > ttl/3 {

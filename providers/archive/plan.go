@@ -21,7 +21,7 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 		return last, err
 	}
 	switch {
-	case t.AtOnce || old.Serial == 0:
+	case t.AtOnce || old.Serial == 0 || old.Restored: // which is offered to nobody meanwhile
 		last.State = last.End(rollout.Superseded, fmt.Sprintf("serial %d is offered to all", v.Serial), now)
 		return last, nil
 	case made.unreadable != nil:

@@ -50,6 +50,14 @@ type Settings struct {
 	IssuingCertificate string `json:"issuingCertificate" path:"" want:"name the file for the certificate that florctl ca sign makes"`
 }
 
+// State is what is remembered of nodes. Nonces are used once.
+func (*Settings) State() server.State {
+	return server.State{
+		Remembered: []string{devicePrefix, linePrefix},
+		Ending:     map[string]time.Duration{noncePrefix: 2 * nonceLife},
+	}
+}
+
 // Kind makes the Issuer, whose issuing key is in the directory of the process.
 func (s *Settings) Kind(p server.Process) server.Kind {
 	return New(Config{

@@ -27,7 +27,10 @@ type Device struct {
 	Enrolled   int64  `json:"enrolled"` // the last time
 }
 
-const devicePrefix = "cert/device/"
+const (
+	devicePrefix = "cert/device/"
+	noncePrefix  = "cert/nonce/"
+)
 
 // Nonce is a fresh nonce for one proof to this provider.
 func (i *Issuer) Nonce(now time.Time) string {
@@ -67,7 +70,7 @@ func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte
 // consume uses the nonce up and remembers the device.
 func (i *Issuer) consume(ctx context.Context, proof *api.Proof, hostKey string, now time.Time) (d server.Decision, err error) {
 	sum := sha256.Sum256([]byte(proof.Nonce))
-	used := "cert/nonce/" + hex.EncodeToString(sum[:])
+	used := noncePrefix + hex.EncodeToString(sum[:])
 	switch _, err := i.Store.Get(ctx, used); {
 	case err == nil:
 		return d, api.Errorf(api.Denied, api.CodeReplayed, "enrolment of %s: the nonce was used before: request a new one", proof.Node)

@@ -21,6 +21,7 @@ import (
 	"iter"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/advance"
@@ -51,6 +52,11 @@ type Settings struct {
 
 // Versions is how many stay.
 func (s *Settings) Versions() int { return s.Keep.Or(10) }
+
+// State is what was published. A rollout at work ends with the state that it is in.
+func (*Settings) State() server.State {
+	return server.State{Remembered: archive.Remembered(), Restored: archive.Restored, Ending: map[string]time.Duration{archive.Held: 0}}
+}
 
 // Kind makes the kind.
 func (s *Settings) Kind(p server.Process) server.Kind {
@@ -138,6 +144,9 @@ func (p Provider) Changes(ctx context.Context) iter.Seq2[int64, error] { return 
 
 // missing is err for a host whose documents are not here yet.
 func missing(c server.Call, err error) error {
+	if errors.Is(err, archive.ErrRestored) {
+		return api.Errorf(api.Transient, api.CodeMissing, "documents of %s: none are published here since its state was restored", c.Caller.Short())
+	}
 	if errors.Is(err, archive.ErrNone) {
 		return api.Errorf(api.Transient, api.CodeMissing, "documents of %s: none are published here yet", c.Caller.Short())
 	}

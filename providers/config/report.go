@@ -1,12 +1,15 @@
 package config
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 )
 
 // Receive keeps the report with the highest sequence, whatever order they arrive in. Of the
@@ -39,7 +42,39 @@ func (p Provider) Receive(c server.Call, last, report []byte) (keep []byte, answ
 	return keep, api.Reported{Sequence: r.Sequence, Rotate: r.Rotate}, err
 }
 
-// ordered are the rotations that the host has not reported yet, of needs that it has.
+// next is an ordered rotation whose number is not known: the one after that of the next report.
+const next = 0
+
+// Order has a host request another secret for a need once it reports, whatever it reported
+// before. The audit row is written with it.
+func Order(ctx context.Context, s store.Store, host, need string, row server.Row) error {
+	key := server.ReportPrefix + host
+	for {
+		var r florete.ReceivedReport
+		e, err := s.Get(ctx, key)
+		if err == nil {
+			err = json.Unmarshal(e.Value, &r)
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		if r.Rotate == nil {
+			r.Rotate = map[string]int{}
+		}
+		r.Rotate[need] = next
+		value, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		_, err = s.Commit(ctx, store.Txn{If: []store.Cond{{Key: key, Modified: e.Modified}}, Then: []store.Op{store.Put(key, value), row.Op()}})
+		if !errors.Is(err, store.ErrConflict) { // it has reported meanwhile
+			return err
+		}
+	}
+}
+
+// ordered are the rotations that the host has not reported yet, of needs that it has. One
+// that is not the next is of a provider's state that was lost.
 func ordered(rotate map[string]int, r florete.ReceivedReport) (map[string]int, error) {
 	if len(rotate) == 0 {
 		return nil, nil
@@ -50,8 +85,8 @@ func ordered(rotate map[string]int, r florete.ReceivedReport) (map[string]int, e
 	}
 	left := map[string]int{}
 	for _, n := range report.Needs {
-		if rotate[n.ID] > n.Rotations {
-			left[n.ID] = rotate[n.ID]
+		if number, is := rotate[n.ID]; is && (number == next || number == n.Rotations+1) {
+			left[n.ID] = n.Rotations + 1
 		}
 	}
 	return left, nil

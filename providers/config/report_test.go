@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -63,5 +65,30 @@ func TestReport(t *testing.T) {
 	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 	if kept("ursula").Sequence != 6 || kept("laptop").Sequence != 0 {
 		t.Error("a refused report was kept")
+	}
+}
+
+// TestOrder: a rotation that is ordered without knowing its number is the one after that of the
+// next report, also of a host that has not reported; one of a state that was lost is forgotten.
+func TestOrder(t *testing.T) {
+	e := start(t)
+	c := e.Client(ursula)
+	row := server.Row{Time: time.Now().UTC(), Kind: "config", Outcome: server.Changed, Code: "rotate", Message: "ordered"}
+	order := func() {
+		t.Helper()
+		if err := config.Order(t.Context(), e.Store, "ursula", "oidc-wiki", row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order()
+	for i, r := range []struct{ rotations, want int }{{3, 4}, {3, 4}, {0, 0}, {3, 0}} {
+		got, err := c.Report(t.Context(), fmt.Appendf(nil, `{"sequence":%d,"needs":[{"id":"oidc-wiki","rotations":%d}]}`, i+1, r.rotations))
+		if err != nil || got.Rotate["oidc-wiki"] != r.want {
+			t.Errorf("report %d, of rotation %d: %+v, %v, want %d", i+1, r.rotations, got, err, r.want)
+		}
+	}
+	order()
+	if got, err := c.Report(t.Context(), []byte(`{"sequence":9,"needs":[{"id":"oidc-wiki","rotations":1}]}`)); err != nil || got.Rotate["oidc-wiki"] != 2 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -78,7 +78,9 @@ func (c *call) reports() (all []Host, next string, err error) {
 		if err := json.Unmarshal(e.Value, &h.ReceivedReport); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", e.Key, err)
 		}
-		all = append(all, h)
+		if h.Sequence != 0 { // else it has orders alone
+			all = append(all, h)
+		}
 	}
 	return all, next, err
 }

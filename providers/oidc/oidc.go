@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -29,6 +30,16 @@ const Name = "oidc"
 type Settings struct {
 	Listen string `json:"listen" want:"name a loopback host:port for the issuer's pages"`
 	Users  string `json:"users" path:"" want:"name the file of those who can sign in"`
+}
+
+// State is which clients there are. What people have signed in with is not remembered: they
+// sign in again. Keys that sign tokens are made anew.
+func (*Settings) State() server.State {
+	return server.State{
+		Remembered: []string{prefix},
+		Ending:     map[string]time.Duration{endedPrefix: tokensLive, spentPrefix: codesLive},
+		Secrets:    true,
+	}
 }
 
 // Kind makes the Provider.

@@ -122,7 +122,7 @@ func (f *fixture) start() {
 	log := slog.New(slog.NewJSONHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	p := New(Config{
 		Store:  f.db,
-		Key:    must(seal.Load(filepath.Join(f.dir, "seal.key"))),
+		Key:    must(seal.Of(f.t.Context(), filepath.Join(f.dir, "seal.key"), f.db)),
 		Policy: f.inForce,
 		Listen: f.listen,
 		Users:  filepath.Join(f.dir, "users"),

@@ -19,6 +19,12 @@ import (
 // codesLive is how long a code can be exchanged, and is known after that it was.
 const codesLive = 5 * time.Minute
 
+// What is kept of codes that were exchanged, and of tokens that ended.
+const (
+	spentPrefix = "oidc/spent/"
+	endedPrefix = "oidc/ended/"
+)
+
 // exchange is what one request to /token presents and gets.
 type exchange struct {
 	from            string // network address
@@ -58,7 +64,7 @@ type spent struct {
 
 func spentAt(code string) string {
 	sum := sha256.Sum256([]byte(code))
-	return "oidc/spent/" + hex.EncodeToString(sum[:])
+	return spentPrefix + hex.EncodeToString(sum[:])
 }
 
 func (t tokens) CreateAuthCode(ctx context.Context, c storage.AuthCode) error {
@@ -165,7 +171,7 @@ func (t tokens) end(ctx context.Context, refresh, client, user string) error {
 
 func endedAt(client, user string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", client, user))
-	return "oidc/ended/" + hex.EncodeToString(sum[:])
+	return endedPrefix + hex.EncodeToString(sum[:])
 }
 
 // ended tells whether what a client got of a user at a time has been ended since. Times of

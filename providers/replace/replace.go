@@ -18,14 +18,26 @@ func File(path string, data []byte, mode fs.FileMode) error {
 // Via is File where writers of several programs share a path: each has a temporary file
 // of its own, in the same directory.
 func Via(next, path string, data []byte, mode fs.FileMode) error {
+	return by(next, path, mode, func(f *os.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+}
+
+// With is File of what write writes, unless that fails.
+func With(path string, mode fs.FileMode, write func(*os.File) error) error {
+	return by(path+".new", path, mode, write)
+}
+
+func by(next, path string, mode fs.FileMode, write func(*os.File) error) error {
 	if err := remove(next); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(next, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	err = write(f)
 	return swap(next, path, errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()))
 }
 

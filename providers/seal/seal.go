@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/secretfile"
@@ -76,6 +77,41 @@ func Load(path string) (*Key, error) {
 	return k, nil
 }
 
+// Of is the key of a store, in a file beside it. It is made with the store, and is the store's
+// alone: where that is new, so is the key, whatever file is there. So nothing that was derived
+// for a state that is lost comes back, such as a secret that was replaced since. The former
+// file is kept beside it, and used again with the store that it was made with.
+func Of(ctx context.Context, path string, s store.Store) (*Key, error) {
+	former := path + ".former"
+	_, err := s.Get(ctx, bound)
+	if errors.Is(err, store.ErrNotFound) {
+		if err = os.Rename(path, former); err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = replace.File(path, Secret(), 0o600)
+		}
+		if err != nil {
+			err = fmt.Errorf("sealing key: %w", err)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	k, err := Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if err = k.Bind(ctx, s); !errors.Is(err, errOther) {
+		return k, err
+	}
+	if secret, failed := secretfile.ReadFile(former); failed == nil {
+		if f, failed := New(secret); failed == nil && f.Bind(ctx, s) == nil {
+			return f, replace.File(path, secret, 0o600)
+		}
+	}
+	return nil, err
+}
+
+var errOther = errors.New("the sealing key is not the one that this store was made with: restore that one, or remove the store to begin anew")
+
 // bound is where a store keeps what tells its key from another.
 const bound = "seal/bound"
 
@@ -87,7 +123,7 @@ func (k *Key) Bind(ctx context.Context, s store.Store) error {
 	switch {
 	case err == nil:
 		if _, err := k.Open(bound, e.Value); err != nil {
-			return errors.New("the sealing key is not the one that this store was made with: restore that one, or remove the store to begin anew")
+			return errOther
 		}
 		return nil
 	case !errors.Is(err, store.ErrNotFound):

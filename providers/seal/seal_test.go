@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
 )
 
 func TestSeal(t *testing.T) {
@@ -90,5 +92,47 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := seal.Load(filepath.Join(dir, "none", "seal.key")); err == nil || !strings.HasPrefix(err.Error(), "sealing key: ") {
 		t.Errorf("no directory: got %v", err)
+	}
+}
+
+// TestOf: a store has a key of its own, which no other store gets, and keeps it when it is put
+// back in the place of another.
+func TestOf(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "seal.key")
+	open := func() store.Store {
+		s, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	derived := func(s store.Store) string {
+		t.Helper()
+		k, err := seal.Of(t.Context(), path, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(k.Derive("secret", 32))
+	}
+	first, second := open(), open()
+	a := derived(first)
+	if derived(first) != a {
+		t.Error("another key after a restart")
+	}
+	b := derived(second)
+	if a == b {
+		t.Error("a new store has the key of the former one")
+	}
+	if derived(second) != b || derived(first) != a || derived(first) != a {
+		t.Error("a store that is put back has another key")
+	}
+	third := open()
+	c := derived(third)
+	if c == a || c == b {
+		t.Error("a third store has a former key")
+	}
+	if _, err := seal.Of(t.Context(), path, second); err == nil || !strings.Contains(err.Error(), "not the one that this store was made with") {
+		t.Errorf("got %v", err)
 	}
 }

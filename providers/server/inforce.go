@@ -12,6 +12,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
+const inForcePrefix = "inforce/"
+
 // Outcomes of audit rows that are no decision on a request.
 const (
 	Changed Outcome = "changed" // something else came into force here
@@ -101,7 +103,7 @@ func (s *versionRecorder) recordAll(ctx context.Context) error {
 		if v.Digest == "" || v.Digest == s.recorded[kind] {
 			continue
 		}
-		if err := s.recordVersion(ctx, "inforce/"+f.Host+"/"+kind, kind, v); err != nil {
+		if err := s.recordVersion(ctx, inForcePrefix+f.Host+"/"+kind, kind, v); err != nil {
 			return err
 		}
 		s.recorded[kind] = v.Digest

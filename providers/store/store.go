@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 )
@@ -19,6 +20,10 @@ var (
 	// ErrUnavailable is of an engine that others keep: it does not answer now, and nothing is
 	// wrong with what was requested. A commit that ends so may have been made.
 	ErrUnavailable = errors.New("the store does not answer")
+
+	// ErrMoved is of a store that was frozen, since its state moved to another. It is an
+	// ErrUnavailable.
+	ErrMoved = fmt.Errorf("the state has moved to another store: %w", ErrUnavailable)
 )
 
 // Store is a state engine. Revisions are of the whole store, start at 1 and grow with each
@@ -34,6 +39,11 @@ type Store interface {
 	// Page reads at most so many of the keys that start with prefix and come after
 	// another, sorted. Who goes through many keys holds few of them at a time.
 	Page(ctx context.Context, prefix, after string, most int) ([]Entry, error)
+
+	// Snapshot calls read with the keys that start with prefix, sorted, all at the revision
+	// it is given. Few of them are in memory at a time. What was compacted meanwhile ends
+	// them with ErrCompacted: begin anew.
+	Snapshot(ctx context.Context, prefix string, read func(revision int64, entries iter.Seq2[Entry, error]) error) error
 
 	// Commit makes all changes of the transaction at once and durably, and
 	// returns its revision. The error is ErrConflict when a condition does not

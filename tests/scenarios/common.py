@@ -80,6 +80,24 @@ def sign_issuer(root="/srv/operator"):
     drhorrible.succeed(f"flor-provider install-cert <<'END'\n{certificate}END")
 
 
+def certify_store(hosts):
+    """The operator's CA of the store, and what it issues to each provider host."""
+    mgmt01.succeed("florctl store init --trust-domain demo.flor --out /root/store")
+    for host in hosts:
+        address = host.succeed("ip -4 -o addr show scope global | awk '{print $4}' | cut -d/ -f1 | head -1").strip()
+        mgmt01.succeed(f"cd /root/store && florctl store issue {host.name} --address {address} --out {host.name}")
+        files = mgmt01.succeed(f"tar -C /root/store/{host.name} -c . | base64 -w0").strip()
+        host.succeed(f"mkdir -p /etc/florete/store && echo {files} | base64 -d | tar -x -C /etc/florete/store --no-same-owner")
+
+
+def sign_replica(host):
+    """Each replica has an issuing key of its own."""
+    host.wait_for_file(f"{PROVIDER}/cert/issuing.csr")
+    request = host.succeed(f"cat {PROVIDER}/cert/issuing.csr")
+    certificate = mgmt01.succeed(f"cd /srv/operator; florctl ca sign <<'END'\n{request}END")
+    host.succeed(f"flor-provider install-cert <<'END'\n{certificate}END")
+
+
 def bring_up(revision="base", hosts=None):
     """From hosts that are off to a cluster at work."""
     for host in hosts or machines:

@@ -1,4 +1,4 @@
-"""The provider host is lost: with a backup nothing changes for anyone, without one the operator signs once and clients are renewed."""
+"""The provider host is lost: with a backup it goes on by itself, and nothing older comes back; without one the operator signs once."""
 
 bring_up("base")
 traffic = Traffic(mgmt01, "wiki")
@@ -17,9 +17,9 @@ def secret():
     return ursula.succeed(f"cat {OIDC}/client-secret")
 
 
-def sign_in():
+def sign_in(presented=f"$(cat {OIDC}/client-secret)"):
     """How the issuer answers outline, which presents its credentials and a code that is none: RFC 6749 section 5.2."""
-    return ursula.succeed(f"""runuser -u outline -- curl --silent --max-time 5 --user "$(cat {OIDC}/client-id):$(cat {OIDC}/client-secret)" \
+    return ursula.succeed(f"""runuser -u outline -- curl --silent --max-time 5 --user "$(cat {OIDC}/client-id):{presented}" \
         --data grant_type=authorization_code --data code=none --data redirect_uri=http://outline.demo.flor.rete/auth/oidc.callback \
         http://auth.demo.flor.rete/token || true""")
 
@@ -29,16 +29,19 @@ def ask_anew(need):
     wait_fulfilled([ursula])
 
 
-with subtest("a backup takes seconds, which nobody notices"):
+with subtest("a backup takes seconds, which nobody notices, and holds no secret"):
     wait_until(lambda: "invalid_grant" in sign_in(), lambda: f"the issuer knows outline: {sign_in()}")
     drhorrible.succeed(
-        "systemctl stop florete-provider.target",
-        "tar -C /var/lib/florete-provider -chzf /root/provider.tar.gz .",
-        "systemctl start florete-provider.target",
+        "flor-provider state backup /root/provider.state",
+        "tar -C /var/lib/florete-provider --exclude=state.db* --exclude=seal.* --exclude=cache -chzf /root/provider.tar.gz .",
+        "test $(stat -c %a /root/provider.state) = 600",
     )
+    replaced = secret()
+    ursula.succeed("flor rotate oidc-outline")
+    wait_until(lambda: secret() != replaced, lambda: "outline has another secret", timeout=90)
     before = secret()
 
-with subtest("the host is lost, installed again and its backup restored: it answers as ever, nobody signs anything"):
+with subtest("the host is lost, installed again and its backup restored: nobody signs anything"):
     lose()
     began = time.time()
     deploy("base", [drhorrible])
@@ -48,11 +51,20 @@ with subtest("the host is lost, installed again and its backup restored: it answ
         "tar -C /var/lib/florete-provider --keep-directory-symlink -xpf /root/provider.tar.gz",
         "systemctl start florete-provider.target",
     )
+    drhorrible.wait_until_succeeds(f"test -e {PROVIDER}/oidc/seal.key && test -e {PROVIDER}/config/seal.key")
+    print(drhorrible.succeed("flor-provider state restore /root/provider.state"))
+    publish("base")
     wait_fulfilled()
     ask_anew("cert-service-wiki")
-    wait_until(lambda: "invalid_grant" in sign_in(), lambda: f"the issuer knows outline: {sign_in()}")
     wait_reaches(mgmt01, "outline")
     print(f"       {time.time() - began:.0f} s")
+
+with subtest("the secret that was replaced after the backup stays refused, and the host gets another by itself"):
+    wait_until(lambda: "invalid_client" in sign_in(replaced), lambda: f"the former secret is refused: {sign_in(replaced)}")
+    wait_until(lambda: secret() not in (replaced, before), lambda: "outline has another secret", timeout=330)
+    wait_until(lambda: "invalid_grant" in sign_in(), lambda: f"the issuer knows outline: {sign_in()}")
+    print(f"       {time.time() - began:.0f} s")
+    before = secret()
 
 with subtest("lost without a backup, its SSH host key too: the operator signs once, and hosts go on with what they have"):
     lose()

@@ -2,24 +2,6 @@
 PROVIDERS = [drhorrible, raishan, mgmt01]
 
 
-def certify():
-    """The operator's CA of the store, and what it issues to each provider host."""
-    mgmt01.succeed("florctl store init --trust-domain demo.flor --out /root/store")
-    for host in PROVIDERS:
-        address = host.succeed("ip -4 -o addr show scope global | awk '{print $4}' | cut -d/ -f1 | head -1").strip()
-        mgmt01.succeed(f"cd /root/store && florctl store issue {host.name} --address {address} --out {host.name}")
-        files = mgmt01.succeed(f"tar -C /root/store/{host.name} -c . | base64 -w0").strip()
-        host.succeed(f"mkdir -p /etc/florete/store && echo {files} | base64 -d | tar -x -C /etc/florete/store --no-same-owner")
-
-
-def sign(host):
-    """Each replica has an issuing key of its own."""
-    host.wait_for_file(f"{PROVIDER}/cert/issuing.csr")
-    request = host.succeed(f"cat {PROVIDER}/cert/issuing.csr")
-    certificate = mgmt01.succeed(f"cd /srv/operator; florctl ca sign <<'END'\n{request}END")
-    host.succeed(f"flor-provider install-cert <<'END'\n{certificate}END")
-
-
 def leads(host):
     files = "--cacert /etc/florete/store/ca.crt --cert /etc/florete/store/client.crt --key /etc/florete/store/client.key"
     return host.execute(f"curl --silent --max-time 3 {files} https://127.0.0.1:4620/metrics | grep '^etcd_server_is_leader 1'")[0] == 0
@@ -31,11 +13,11 @@ def refetch(host, need):
 
 
 start_all()
-certify()
+certify_store(PROVIDERS)
 with subtest("the store and all providers come up, with keys that nobody carried"):
     deploy("replicated")
     for host in PROVIDERS:
-        sign(host)
+        sign_replica(host)
     wait_fulfilled()
     for host in PROVIDERS:
         wait_started(host, "florete-store.service")

@@ -31,7 +31,7 @@ first. The next page begins after the time of the last row:
 	f.Flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
 	return t.withSettings("", cmd, func(cmd *cobra.Command, s *settings.Settings) error {
-		dbs, err := t.existing(s)
+		dbs, err := t.existing(cmd.Context(), s)
 		if err != nil {
 			return err
 		}

@@ -71,10 +71,14 @@ func (c *replicas) add(name string) *replica {
 	return r
 }
 
-// deploy has the policy in force by which these hosts are the replicas.
-func (c *replicas) deploy(on ...*replica) {
+// deploy has the policy in force by which these hosts are the replicas, with the state that a
+// host has, if any.
+func (c *replicas) deploy(from string, on ...*replica) {
 	c.t.Helper()
 	shared := &florete.SharedStore{Kind: "etcd", Endpoints: c.etcd.Endpoints(), Replicas: map[string][]florete.Device{}}
+	if from != "" {
+		shared.From = map[string]string{"cert": from}
+	}
 	for _, r := range on {
 		shared.Replicas["cert"] = append(shared.Replicas["cert"], r.device)
 	}
@@ -117,7 +121,7 @@ func TestReplicas(t *testing.T) {
 	c := &replicas{t: t, etcd: etcdtest.StartTLS(t, 3), rootDir: t.TempDir(), hostKey: kit.NewHostKey()}
 	c.must(root(c.rootDir))
 	a, b := c.add("a"), c.add("b")
-	c.deploy(a, b)
+	c.deploy("", a, b)
 	for _, r := range c.all {
 		r.run = start(t, r.settings)
 	}
@@ -161,7 +165,7 @@ func TestReplicas(t *testing.T) {
 
 	// A new replica is let in by the others, and has what they answered.
 	d := c.add("d")
-	c.deploy(a, b, d)
+	c.deploy("", a, b, d)
 	d.run = start(t, d.settings)
 	if ask(d, needs[0]).Values["svid"] != first[0] {
 		t.Error("the new replica answers otherwise")
@@ -169,7 +173,7 @@ func TestReplicas(t *testing.T) {
 
 	// One that is dropped is out at the next rotation, which another orders.
 	a.run.kill(t)
-	c.deploy(b, d)
+	c.deploy("", b, d)
 	out, err := exec.Command("flor-provider", "rotate-seal", "cert", "--settings", b.settings).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "for 2 replicas") {
 		t.Fatalf("%s, %v", out, err)

@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
@@ -25,8 +27,14 @@ func reportsCmd(t *target) *cobra.Command {
 				return err
 			}
 			for _, e := range entries {
-				all[strings.TrimPrefix(e.Key, server.ReportPrefix)] = e.Value
 				after = e.Key
+				var r florete.ReceivedReport
+				if err := json.Unmarshal(e.Value, &r); err != nil {
+					return fmt.Errorf("%s: %w", e.Key, err)
+				}
+				if r.Sequence != 0 { // else it has orders alone
+					all[strings.TrimPrefix(e.Key, server.ReportPrefix)] = e.Value
+				}
 			}
 			if len(entries) < auditPage {
 				break

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -35,6 +36,7 @@ type process struct {
 	instance florete.Instance
 	log      *slog.Logger
 	store    store.Store
+	shared   bool // by the policy that it began with
 	key      *seal.Key
 	ring     keyring.Keys // that key is of, where the store is shared
 	policies *server.Policies
@@ -50,7 +52,12 @@ func runCmd(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return (&process{Settings: s, kind: args[0], instance: t.Instance, log: journal.New(cmd.ErrOrStderr())}).serve(cmd.Context())
+			for {
+				err := (&process{Settings: s, kind: args[0], instance: t.Instance, log: journal.New(cmd.ErrOrStderr())}).serve(cmd.Context())
+				if !errors.Is(err, errMoved) { // else at once, from where the state is now
+					return err
+				}
+			}
 		},
 	}
 }
@@ -63,7 +70,13 @@ func (p *process) serve(ctx context.Context) error {
 	if err := p.wait(ctx, "the policy", p.openPolicies); err != nil {
 		return nil
 	}
-	db, err := p.state().open(p.kind)
+	if err := p.request(); err != nil { // it can be signed while the store is waited for
+		return err
+	}
+	db, err := p.openStore(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -1,20 +1,22 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd"
-	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // state is where the state of this host's processes is: a file of each, or trees of the store
@@ -27,12 +29,9 @@ type state struct {
 
 func (p *process) state() state { return state{p.Settings, p.policies.Current(), p.instance} }
 
-// open opens the state of the process of a kind.
-func (s state) open(kind string) (store.Store, error) {
+// openTree opens the tree of a kind in the store that the policy names.
+func (s state) openTree(kind string) (store.Store, error) {
 	shared := s.policy.Store
-	if shared == nil {
-		return sqlite.Open(storePath(s.Dir(kind)), sqlite.Options{})
-	}
 	if shared.Kind != "etcd" {
 		return nil, fmt.Errorf("policy of %s: store of kind %q: this Florete knows etcd: upgrade it", s.policy.Host, shared.Kind)
 	}
@@ -98,42 +97,44 @@ func (t *target) stateOf(s *settings.Settings) (state, error) {
 	return state{s, policy, t.Instance}, err
 }
 
+// kindState is the state of the process of a kind.
+type kindState struct {
+	store.Store
+	kind string
+}
+
 // existing opens the state of every process that has run here.
-func (t *target) existing(s *settings.Settings) (all []store.Store, err error) {
+func (t *target) existing(ctx context.Context, s *settings.Settings) (all []kindState, err error) {
 	st, err := t.stateOf(s)
 	if err != nil {
 		return nil, err
 	}
+	var found []string
 	if st.policy.Store != nil {
-		for kind := range st.policy.Provider {
-			db, err := st.open(kind)
-			if err != nil {
-				return nil, err
+		found = slices.Sorted(maps.Keys(st.policy.Provider))
+	} else {
+		// Reading makes no store: the process's own account has to.
+		for _, kind := range kinds.Names() {
+			if _, err := os.Stat(storePath(s.Dir(kind))); err == nil {
+				found = append(found, kind)
 			}
-			all = append(all, db)
 		}
-		return all, nil
 	}
-	// Reading makes no store: the process's own account has to.
-	paths, err := filepath.Glob(storePath(s.Dir("*")))
-	if err != nil {
-		return nil, err
-	}
-	if len(paths) == 0 {
+	if len(found) == 0 {
 		return nil, fmt.Errorf("%s: no process has run yet, want one: systemctl start %s", storePath(s.Dir("*")), t.Unit("provider-cert.service"))
 	}
-	for _, path := range paths {
-		db, err := sqlite.Open(path, sqlite.Options{})
+	for _, kind := range found {
+		db, err := st.open(ctx, kind)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, db)
+		all = append(all, kindState{db, kind})
 	}
 	return all, nil
 }
 
 // existingOf opens the state of the process of a kind, which has run here.
-func (t *target) existingOf(s *settings.Settings, kind string) (store.Store, error) {
+func (t *target) existingOf(ctx context.Context, s *settings.Settings, kind string) (store.Store, error) {
 	st, err := t.stateOf(s)
 	if err != nil {
 		return nil, err
@@ -144,5 +145,5 @@ func (t *target) existingOf(s *settings.Settings, kind string) (store.Store, err
 			return nil, fmt.Errorf("no process has run yet (%w), want one: systemctl start %s", err, t.Unit("provider-"+kind+".service"))
 		}
 	}
-	return st.open(kind)
+	return st.open(ctx, kind)
 }

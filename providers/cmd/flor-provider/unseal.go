@@ -34,11 +34,9 @@ func opened(dir string) string { return filepath.Join(dir, "seal.ring") }
 // openKey opens the sealing key: a file beside a store of its own, the ring of one that is
 // shared.
 func (p *process) openKey(ctx context.Context) (err error) {
-	if p.policies.Current().Store == nil {
-		if p.key, err = seal.Load(filepath.Join(p.dir(), "seal.key")); err != nil {
-			return err
-		}
-		return p.key.Bind(ctx, p.store)
+	if p.fromFile() {
+		p.key, err = seal.Of(ctx, filepath.Join(p.dir(), "seal.key"), p.store)
+		return err
 	}
 	var failed error
 	err = p.wait(ctx, "the sealing key", func() error {
@@ -66,9 +64,12 @@ var errRoot = errors.New("the sealing key was made or rotated by another replica
 // openRing opens the ring, and makes it where there is none.
 func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys keyring.Keys, err error) {
 	dir, replicas := s.Dir(kind), s.policy.Store.Replicas[kind]
+	if err := s.whole(ctx, db, kind); err != nil {
+		return keys, err
+	}
 	ring, err := keyring.Read(ctx, db)
 	if errors.Is(err, store.ErrNotFound) {
-		if keys, err = keyring.Make(ctx, db, replicas); err == nil {
+		if keys, err = keyring.Make(ctx, db, replicas, seal.Secret()); err == nil {
 			err = save(dir, keys)
 		}
 		return keys, err
@@ -140,6 +141,12 @@ func (p *process) keepState(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		}
+		if p.fromFile() {
+			if err := p.moveOut(ctx, &failure); err != nil {
+				return err
+			}
+			continue
 		}
 		now := p.policies.Current().Store
 		if (now == nil) != (began == nil) || now != nil && (now.Kind != began.Kind || !reflect.DeepEqual(now.Endpoints, began.Endpoints)) {
@@ -229,7 +236,7 @@ func withRing(t *target, cmd *cobra.Command, run func(cmd *cobra.Command, s stat
 		if s.policy.Store == nil {
 			return run(cmd, s, args[0], nil)
 		}
-		db, err := s.open(args[0])
+		db, err := s.openTree(args[0])
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 // withArchive is a command that runs on the versions that kind "config" has here.
 func (t *target) withArchive(cmd *cobra.Command, run func(*cobra.Command, *settings.Settings, archive.Archive) error) *cobra.Command {
 	return t.withSettings(config.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
-		db, err := t.existingOf(s, config.Name)
+		db, err := t.existingOf(cmd.Context(), s, config.Name)
 		if err != nil {
 			return err
 		}

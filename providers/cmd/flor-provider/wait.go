@@ -33,12 +33,16 @@ func notInForce(err error) error {
 	return err
 }
 
-// issuing makes the issuing key and its certificate request, and waits until a
-// person has signed that.
-func (p *process) issuing(ctx context.Context, s *cert.Settings) error {
-	if err := ca.Request(p.policies.Current().TrustDomain, cert.IssuingKey(p.dir()), p.csr()); err != nil {
-		return err
+// request makes the issuing key and its certificate request, where the process has those.
+func (p *process) request() error {
+	if _, ok := p.Section.(*cert.Settings); !ok {
+		return nil
 	}
+	return ca.Request(p.policies.Current().TrustDomain, cert.IssuingKey(p.dir()), p.csr())
+}
+
+// issuing waits until a person has signed the request.
+func (p *process) issuing(ctx context.Context, s *cert.Settings) error {
 	return p.wait(ctx, "the issuing certificate", func() error {
 		if err := p.trusted(s); err != nil {
 			return fmt.Errorf("%w: where the root's key is, run: %s", err, p.sign())

@@ -62,9 +62,10 @@ func Read(ctx context.Context, s store.Store) (r Ring, err error) {
 	return r, nil
 }
 
-// Make makes the ring where there is none; store.ErrConflict is that there is one now.
-func Make(ctx context.Context, s store.Store, replicas []florete.Device) (Keys, error) {
-	return Ring{}.write(ctx, s, Keys{Secrets: [][]byte{seal.Secret()}}, hostKeys(replicas), true)
+// Make makes the ring of a secret where there is none, with what is done in the same
+// transaction; store.ErrConflict is that there is one now.
+func Make(ctx context.Context, s store.Store, replicas []florete.Device, secret []byte, then ...store.Op) (Keys, error) {
+	return Ring{}.write(ctx, s, Keys{Secrets: [][]byte{secret}}, hostKeys(replicas), true, then...)
 }
 
 // Open opens the ring with the SSH host key of a replica, a PEM file.
@@ -119,7 +120,7 @@ func (r Ring) Rotate(ctx context.Context, s store.Store, k Keys, replicas []flor
 }
 
 // write puts the ring in place of the one that was read.
-func (r Ring) write(ctx context.Context, s store.Store, k Keys, to map[florete.ID]string, anew bool) (Keys, error) {
+func (r Ring) write(ctx context.Context, s store.Store, k Keys, to map[florete.ID]string, anew bool, then ...store.Op) (Keys, error) {
 	if anew {
 		k.ID = rand.Text()
 		r.ID, r.Made = k.ID, time.Now().UTC()
@@ -152,7 +153,7 @@ func (r Ring) write(ctx context.Context, s store.Store, k Keys, to map[florete.I
 	if err != nil {
 		return k, err
 	}
-	_, err = s.Commit(ctx, store.Txn{If: []store.Cond{{Key: At, Modified: r.revision}}, Then: []store.Op{store.Put(At, value)}})
+	_, err = s.Commit(ctx, store.Txn{If: []store.Cond{{Key: At, Modified: r.revision}}, Then: append(then, store.Put(At, value))})
 	return k, err
 }
 

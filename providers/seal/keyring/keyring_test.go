@@ -65,11 +65,11 @@ func TestReplicas(t *testing.T) {
 	if _, err := keyring.Read(t.Context(), s); !errors.Is(err, store.ErrNotFound) {
 		t.Fatalf("of an empty store: %v", err)
 	}
-	first, err := keyring.Make(t.Context(), s, []florete.Device{a.Device, b.Device})
+	first, err := keyring.Make(t.Context(), s, []florete.Device{a.Device, b.Device}, seal.Secret())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keyring.Make(t.Context(), s, []florete.Device{b.Device}); !errors.Is(err, store.ErrConflict) {
+	if _, err := keyring.Make(t.Context(), s, []florete.Device{b.Device}, seal.Secret()); !errors.Is(err, store.ErrConflict) {
 		t.Fatalf("made twice: %v, want ErrConflict", err)
 	}
 	r, ofB, err := open(t, s, b)
@@ -146,7 +146,7 @@ func TestRefusals(t *testing.T) {
 	}
 	defer s.Close()
 	d := florete.Device{ID: kit.ID("node/a"), SSHHostKey: "ecdsa-sha2-nistp256 AAAA"}
-	if _, err := keyring.Make(t.Context(), s, []florete.Device{d}); err == nil || !strings.Contains(err.Error(), "node/a") {
+	if _, err := keyring.Make(t.Context(), s, []florete.Device{d}, seal.Secret()); err == nil || !strings.Contains(err.Error(), "node/a") {
 		t.Errorf("got %v, want an error that names the host", err)
 	}
 	if _, err := keyring.Read(t.Context(), s); !errors.Is(err, store.ErrNotFound) {

@@ -69,6 +69,36 @@ func (s *Store) list(ctx context.Context, prefix string) (entries []store.Entry,
 	}
 }
 
+func (s *Store) Snapshot(ctx context.Context, prefix string, read func(int64, iter.Seq2[store.Entry, error]) error) error {
+	r, err := s.get(ctx, s.key(prefix), clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return fmt.Errorf("keys %q: %w", prefix, err)
+	}
+	revision := r.Header.Revision
+	return read(revision, func(yield func(store.Entry, error) bool) {
+		from, end := s.key(prefix), clientv3.GetPrefixRangeEnd(s.key(prefix))
+		for {
+			r, err := s.get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
+			if errors.Is(err, rpctypes.ErrCompacted) {
+				err = store.ErrCompacted
+			}
+			if err != nil {
+				yield(store.Entry{}, fmt.Errorf("keys %q at revision %d: %w", prefix, revision, err))
+				return
+			}
+			for _, kv := range r.Kvs {
+				if !yield(s.entry(kv), nil) {
+					return
+				}
+				from = string(kv.Key) + "\x00"
+			}
+			if !r.More {
+				return
+			}
+		}
+	})
+}
+
 func (s *Store) Page(ctx context.Context, prefix, after string, most int) ([]store.Entry, error) {
 	from, end := s.after(prefix, after)
 	r, err := s.get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(int64(most)))

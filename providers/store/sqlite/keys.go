@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/florete/florete/providers/store"
@@ -40,10 +41,50 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, int64, 
 	if err != nil {
 		return nil, 0, err
 	}
-	entries, err := collect(rows, func(r *sql.Rows) (e store.Entry, err error) {
-		return e, r.Scan(&e.Key, &e.Value, &e.Created, &e.Modified)
-	})
+	entries, err := collect(rows, scan)
 	return entries, revision, err
+}
+
+// page is how many keys of a snapshot are read at once.
+const page = 200
+
+func (s *Store) Snapshot(ctx context.Context, prefix string, read func(int64, iter.Seq2[store.Entry, error]) error) error {
+	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	var revision int64
+	if err := tx.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'revision'").Scan(&revision); err != nil {
+		return err
+	}
+	return read(revision, func(yield func(store.Entry, error) bool) {
+		for from := []byte(prefix); ; {
+			query, args := within(from, prefix)
+			rows, err := tx.QueryContext(ctx, query+" LIMIT ?", append(args, page)...)
+			var entries []store.Entry
+			if err == nil {
+				entries, err = collect(rows, scan)
+			}
+			if err != nil {
+				yield(store.Entry{}, fmt.Errorf("keys %q: %w", prefix, err))
+				return
+			}
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if len(entries) < page {
+				return
+			}
+			from = []byte(entries[page-1].Key + "\x00")
+		}
+	})
+}
+
+func scan(r *sql.Rows) (e store.Entry, err error) {
+	return e, r.Scan(&e.Key, &e.Value, &e.Created, &e.Modified)
 }
 
 func (s *Store) Page(ctx context.Context, prefix, after string, most int) ([]store.Entry, error) {
@@ -56,9 +97,7 @@ func (s *Store) Page(ctx context.Context, prefix, after string, most int) ([]sto
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(r *sql.Rows) (e store.Entry, err error) {
-		return e, r.Scan(&e.Key, &e.Value, &e.Created, &e.Modified)
-	})
+	return collect(rows, scan)
 }
 
 // within selects the keys from one on that start with prefix. Both bounds are ones that

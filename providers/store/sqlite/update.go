@@ -29,7 +29,7 @@ func (s *Store) update(ctx context.Context, f func(*tx) error) (int64, error) {
 	for {
 		select {
 		case <-j.done:
-			return j.revision, j.err
+			return j.revision, moved(j.err)
 		case s.writer <- struct{}{}:
 			s.group()
 			<-s.writer

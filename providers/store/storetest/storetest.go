@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		"keys":         keys,
 		"list":         list,
 		"page":         page,
+		"snapshot":     snapshot,
 		"conditions":   conditions,
 		"refusals":     refusals,
 		"counter":      counter,
@@ -67,6 +69,52 @@ func page(t *testing.T, s store.Store) {
 			t.Errorf("%d of %q after %q: got %q, %v, want %q", c.most, c.prefix, c.after, got, err, c.want)
 		}
 	}
+}
+
+// snapshot is of one revision, whatever changes while it is read, and longer than a page.
+func snapshot(t *testing.T, s store.Store) {
+	const keys = 1234
+	var revision int64
+	for from := 0; from < keys; from += store.MaxOps {
+		var ops []store.Op
+		for i := from; i < min(from+store.MaxOps, keys); i++ {
+			ops = append(ops, store.Put(fmt.Sprintf("b/%05d", i), []byte("old")))
+		}
+		revision = commit(t, s, ops...)
+	}
+	commit(t, s, store.Put("a", nil))
+	revision = commit(t, s, store.Put("c", nil))
+	n := 0
+	err := s.Snapshot(t.Context(), "b/", func(at int64, entries iter.Seq2[store.Entry, error]) error {
+		if at != revision {
+			t.Errorf("at revision %d, want %d", at, revision)
+		}
+		commit(t, s, store.Put("b/01233", []byte("new")), store.Put("b/99999", nil), store.Delete("b/01200"))
+		for e, err := range entries {
+			if err != nil {
+				return err
+			}
+			if want := fmt.Sprintf("b/%05d", n); e.Key != want || string(e.Value) != "old" || e.Modified > revision {
+				t.Fatalf("got %v, want %s of before", e, want)
+			}
+			n++
+		}
+		return nil
+	})
+	if err != nil || n != keys {
+		t.Errorf("%d keys, %v, want %d", n, err, keys)
+	}
+	stop := errors.New("stop")
+	err = s.Snapshot(t.Context(), "", func(_ int64, entries iter.Seq2[store.Entry, error]) error {
+		for range entries {
+			return stop
+		}
+		return nil
+	})
+	if err != stop {
+		t.Errorf("got %v, want what read returned", err)
+	}
+	commit(t, s, store.Put("a", nil)) // nothing is held
 }
 
 func commit(t *testing.T, s store.Store, ops ...store.Op) int64 {

@@ -178,6 +178,15 @@ let
       };
     };
 
+  # The same, where drhorrible had all state in files.
+  moved = {
+    providers = replicated.providers // {
+      store = replicated.providers.store // {
+        from = [ "drhorrible" ];
+      };
+    };
+  };
+
   revisions = [
     {
       name = "base";
@@ -251,6 +260,10 @@ let
     {
       name = "replicated";
       change = replicated;
+    }
+    {
+      name = "moved";
+      change = moved;
     }
   ]
   ++ import ./operators.nix base polled closed

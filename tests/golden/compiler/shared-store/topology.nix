@@ -1,4 +1,4 @@
-# Three hosts share a store, of which each keeps a member; two sign people in.
+# Three hosts share a store, of which each keeps a member; two sign people in. Beta had a state before.
 {
   base,
   key,
@@ -29,6 +29,10 @@ merge base {
         "alpha"
         "beta"
         "gamma"
+      ];
+      from = [
+        "beta"
+        "alpha"
       ];
     };
   };

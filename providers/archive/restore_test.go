@@ -1,0 +1,94 @@
+package archive_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/store"
+)
+
+// TestRestored: what was restored is kept and offered to nobody, until it or what is newer is
+// published.
+func TestRestored(t *testing.T) {
+	from := newShop(t)
+	old, newer := from.tree(1000, "old", "ursula", "forge"), from.tree(1001, "newer", "ursula", "forge")
+	from.publish(from.tree(999, "oldest", "ursula", "forge"))
+	from.publish(old)
+	for name, next := range map[string]struct {
+		serial int64
+		note   string
+	}{"the same again": {1000, "old"}, "what is newer": {1001, "newer"}} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			s.key = from.key
+			for _, key := range from.keysIn() {
+				e, err := from.Get(t.Context(), key)
+				if err != nil || !slices.ContainsFunc(archive.Remembered(), func(p string) bool { return strings.HasPrefix(key, p) }) {
+					t.Fatal(key, err)
+				}
+				value, err := archive.Restored(key, e.Value)
+				if err == nil {
+					_, err = s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key, value)}})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := serials(t, s.Archive); !slices.Equal(got, []int64{1000, 999}) {
+				t.Errorf("versions %v", got)
+			}
+			if d, err := s.Documents(t.Context(), "ursula"); !errors.Is(err, archive.ErrRestored) || !errors.Is(err, archive.ErrNone) {
+				t.Errorf("offered %v, %v", d, err)
+			}
+			if tag, err := s.Tag(t.Context(), "ursula"); !errors.Is(err, archive.ErrRestored) {
+				t.Errorf("tag %q, %v", tag, err)
+			}
+			_, _, err := s.Import(t.Context(), providertest.Stream(s.tree(999, "oldest", "ursula", "forge")), archive.Terms{Keys: s.keys(), Keep: 3})
+			if err == nil || !strings.Contains(err.Error(), "serial 1000 is served, this is 999") {
+				t.Errorf("an older one: %v", err)
+			}
+			if !s.publish(s.tree(next.serial, next.note, "ursula", "forge")) {
+				t.Error("publishing changed nothing")
+			}
+			if next.serial == 1000 {
+				s.want(old)
+			} else {
+				s.want(newer)
+			}
+			if s.publish(s.tree(next.serial, next.note, "ursula", "forge")) {
+				t.Error("publishing the same twice changed something")
+			}
+		})
+	}
+}
+
+// TestExclude: while something is put back there is no import.
+func TestExclude(t *testing.T) {
+	s := newShop(t)
+	imported := make(chan error, 1)
+	err := s.Exclude(t.Context(), func(ctx context.Context, c store.Cond) error {
+		go func() {
+			_, _, err := s.Import(t.Context(), providertest.Stream(s.tree(1000, "", "ursula")), archive.Terms{Keys: s.keys(), Keep: 3})
+			imported <- err
+		}()
+		select {
+		case err := <-imported:
+			t.Errorf("imported meanwhile: %v", err)
+		case <-time.After(300 * time.Millisecond):
+		}
+		_, err := s.Commit(ctx, store.Txn{If: []store.Cond{c}, Then: []store.Op{store.Put("config/body/00/0000", nil)}})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-imported; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,258 @@
+// Package backup is what a provider host has to remember, as one stream. It is lines of JSON:
+//
+//	{"format":"florete.state/v1","trustDomain":"demo.flor","host":"forge","time":1784011430}
+//	{"kind":"cert","revision":1204}
+//	{"key":"audit/…","value":"eyJ0aW1lIjoi…"}
+//	{"kind":"oidc","revision":311}
+//	{"key":"oidc/registration/wiki.demo.flor.rete","value":"…"}
+//	{"entries":2,"digest":"sha256-…"}
+//
+// The first is the header, the last has the number of entries and the digest of all bytes
+// before it. Each kind has its keys at one revision of its store, sorted. Values are as they
+// are in the store, in base64.
+//
+// In it is what server.State names as remembered, and nothing else: no secret, sealed or not,
+// and nothing that ends by itself. So nothing of that comes back with it.
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"iter"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/store"
+)
+
+const format = "florete.state/v1"
+
+// maxLine bounds one line. A store takes less in a transaction.
+const maxLine = 4 << 20
+
+// Header says what a backup is of.
+type Header struct {
+	Format      string       `json:"format"`
+	TrustDomain string       `json:"trustDomain"`
+	Host        string       `json:"host"`
+	Time        florete.Time `json:"time"`
+}
+
+// Section begins the keys of a kind.
+type Section struct {
+	Kind     string `json:"kind"`
+	Revision int64  `json:"revision"` // of its store
+}
+
+type entry struct {
+	Key   string `json:"key"`
+	Value []byte `json:"value"`
+}
+
+type end struct {
+	Entries int    `json:"entries"`
+	Digest  string `json:"digest"`
+}
+
+// line is any but the header.
+type line struct {
+	Section
+	entry
+	end
+}
+
+// Source is the state of a kind, of which keys that Remembers are written.
+type Source struct {
+	Kind      string
+	Store     store.Store
+	Remembers func(key string) bool
+}
+
+// Write writes a backup of sources, one after the other, and returns how many keys it has.
+// Header.Format is set here.
+func Write(ctx context.Context, to io.Writer, h Header, sources []Source) (int, error) {
+	sum := sha256.New()
+	buffered := bufio.NewWriterSize(to, 64<<10)
+	out := json.NewEncoder(io.MultiWriter(buffered, sum))
+	out.SetEscapeHTML(false)
+	h.Format = format
+	if err := out.Encode(h); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, from := range sources {
+		err := from.Store.Snapshot(ctx, "", func(revision int64, entries iter.Seq2[store.Entry, error]) error {
+			if err := out.Encode(Section{from.Kind, revision}); err != nil {
+				return err
+			}
+			for e, err := range entries {
+				if err != nil {
+					return err
+				}
+				if !from.Remembers(e.Key) {
+					continue
+				}
+				if !utf8.ValidString(e.Key) {
+					return fmt.Errorf("key %q: no text", e.Key)
+				}
+				if err := out.Encode(entry{e.Key, e.Value}); err != nil {
+					return err
+				}
+				n++
+			}
+			return nil
+		})
+		if err != nil {
+			return n, fmt.Errorf("state of kind %q: %w", from.Kind, err)
+		}
+	}
+	if err := out.Encode(end{n, digest(sum)}); err != nil {
+		return n, err
+	}
+	return n, buffered.Flush()
+}
+
+func digest(h hash.Hash) string {
+	return "sha256-" + base64.StdEncoding.EncodeToString(h.Sum(nil))
+}
+
+// Backup is one that was read to its end, and is whole.
+type Backup struct {
+	Header
+	Sections []Section
+	Digest   string // tells it from any other
+	Entries  int
+
+	from   io.ReadSeeker
+	begins []int64 // offset of the first key of each section
+}
+
+// Read reads a backup to its end, and refuses one that is not whole. Keys are read from the
+// same source again, which must not change meanwhile.
+func Read(from io.ReadSeeker) (*Backup, error) {
+	if _, err := from.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	b := &Backup{from: from}
+	r := newReader(from)
+	first, err := r.next()
+	if err == nil {
+		err = florete.Decode(first, &b.Header)
+	}
+	switch {
+	case err == nil && b.Format != format, errors.As(err, new(*json.SyntaxError)), errors.Is(err, io.ErrUnexpectedEOF) && r.offset == 0:
+		return nil, fmt.Errorf("no backup of a provider's state: want what florctl state backup writes, of format %s", format)
+	case err != nil:
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	for before := ""; ; {
+		b.Digest = digest(r.sum)
+		l, err := r.line()
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", r.number, err)
+		}
+		switch {
+		case l.Kind != "" && l.Key == "" && l.Digest == "" && !b.has(l.Kind):
+			b.Sections, b.begins, before = append(b.Sections, l.Section), append(b.begins, r.offset), ""
+		case l.Key > before && len(b.Sections) > 0 && l.Kind == "" && l.Digest == "":
+			before = l.Key
+			b.Entries++
+		case l.end != end{}:
+			if l.end != (end{b.Entries, b.Digest}) {
+				return nil, fmt.Errorf("edited or damaged: %d entries of digest %s, want %d of %s: take another backup", b.Entries, b.Digest, l.Entries, l.Digest)
+			}
+			if _, err := r.next(); !errors.Is(err, io.ErrUnexpectedEOF) || r.more {
+				return nil, fmt.Errorf("line %d: comes after the end: take another backup", r.number)
+			}
+			return b, nil
+		default:
+			return nil, fmt.Errorf("line %d: edited or damaged: take another backup", r.number)
+		}
+	}
+}
+
+func (b *Backup) has(kind string) bool {
+	return slices.ContainsFunc(b.Sections, func(s Section) bool { return s.Kind == kind })
+}
+
+// Keys yields those of a section.
+func (b *Backup) Keys(kind string) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		i := slices.IndexFunc(b.Sections, func(s Section) bool { return s.Kind == kind })
+		if i < 0 {
+			return
+		}
+		if _, err := b.from.Seek(b.begins[i], io.SeekStart); err != nil {
+			yield(store.Entry{}, err)
+			return
+		}
+		for r := newReader(b.from); ; {
+			l, err := r.line()
+			if err != nil {
+				yield(store.Entry{}, err)
+				return
+			}
+			// After the last comes another section, or the end.
+			if l.Key == "" || !yield(store.Entry{Key: l.Key, Value: l.Value}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// reader reads lines, and sums up those before the last.
+type reader struct {
+	lines  *bufio.Reader
+	sum    hash.Hash
+	offset int64
+	number int  // of the line
+	more   bool // bytes that are no line
+}
+
+func newReader(r io.Reader) *reader {
+	return &reader{lines: bufio.NewReaderSize(r, 64<<10), sum: sha256.New()}
+}
+
+// line is the next line but the first.
+func (r *reader) line() (l line, err error) {
+	text, err := r.next()
+	if err != nil {
+		return l, err
+	}
+	if err := florete.Decode(text, &l); err != nil {
+		return l, fmt.Errorf("edited or damaged: %w", err)
+	}
+	return l, nil
+}
+
+// next is the text of the next line. The error is io.ErrUnexpectedEOF where there is none.
+func (r *reader) next() ([]byte, error) {
+	r.number++
+	var line []byte
+	for {
+		part, err := r.lines.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			r.offset += int64(len(line))
+			r.sum.Write(line)
+			return bytes.TrimSuffix(line, []byte("\n")), nil
+		case errors.Is(err, io.EOF):
+			r.more = len(line) > 0
+			return nil, fmt.Errorf("it is cut off: take another backup: %w", io.ErrUnexpectedEOF)
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		case len(line) > maxLine:
+			return nil, fmt.Errorf("longer than %d bytes", maxLine)
+		}
+	}
+}

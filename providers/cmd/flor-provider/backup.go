@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/backup"
+	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/settings"
+)
+
+func stateCmd(t *target) *cobra.Command {
+	cmd := &cobra.Command{Use: "state", Short: "Back up, restore and move what the processes of this host have to remember"}
+	cmd.AddCommand(backupCmd(t), restoreCmd(t), migrateCmd(t))
+	return cmd
+}
+
+// backupCmd writes a backup. It may run beside the processes.
+func backupCmd(t *target) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "backup [FILE]",
+		Short: "Write what the processes of this host have to remember, of each kind at one moment",
+		Long: `Write what the processes of this host have to remember to a file, which is its owner's alone
+and there when it is whole, or to standard output. They go on meanwhile. It holds no secret:
+what hosts and people have of those is made anew. The issuing key is backed up apart.`,
+	}
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := settings.Load(t.settings, kinds, "")
+		if err != nil {
+			return err
+		}
+		policy, err := readPolicy(s)
+		if err != nil {
+			return err
+		}
+		states, err := t.existing(cmd.Context(), s)
+		if err != nil {
+			return err
+		}
+		var sources []backup.Source
+		for _, db := range states {
+			defer db.Close()
+			sources = append(sources, backup.Source{Kind: db.kind, Store: db, Remembers: stateOf(db.kind).Remembers})
+		}
+		header := backup.Header{TrustDomain: policy.TrustDomain, Host: policy.Host, Time: florete.TimeOf(time.Now().UTC())}
+		if len(args) == 0 {
+			_, err := backup.Write(cmd.Context(), cmd.OutOrStdout(), header, sources)
+			return err
+		}
+		n := 0
+		err = replace.With(args[0], 0o600, func(f *os.File) (err error) {
+			n, err = backup.Write(cmd.Context(), f, header, sources)
+			return err
+		})
+		if err == nil {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d entries of %d kinds of need\n", args[0], n, len(sources))
+		}
+		return err
+	}
+	return cmd
+}
+
+// stateOf says what the keys of a kind are.
+func stateOf(kind string) server.State { return server.StateOf(kinds[kind]()) }
+
+// spooled is a copy of what in has, which is removed at once and goes when it is closed: it is
+// verified first, then read again.
+func spooled(in io.Reader, dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, ".restore-")
+	if err != nil {
+		return nil, err
+	}
+	err = os.Remove(f.Name())
+	if err == nil {
+		_, err = io.Copy(f, bufio.NewReader(in))
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/florete/florete/providers/move"
+	"github.com/florete/florete/providers/seal/keyring"
+	"github.com/florete/florete/providers/secretfile"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
+)
+
+// errMoved is of a process whose state is in the shared store now.
+var errMoved = errors.New("the state is in the store that provider hosts share now")
+
+// elsewhere is of a state that is not served from here, perhaps not yet: whoever needs it waits.
+type elsewhere struct{ error }
+
+func (e elsewhere) Unwrap() error { return e.error }
+
+// open opens the state of the process of a kind: of what the policy names, and the file that it
+// is moved from, the one that has it.
+func (s state) open(ctx context.Context, kind string) (store.Store, error) {
+	file, mark, err := s.openFile(ctx, kind)
+	shared := s.policy.Store
+	switch {
+	case err != nil:
+		return nil, err
+	case shared == nil && file == nil:
+		return sqlite.Open(storePath(s.Dir(kind)), sqlite.Options{})
+	case shared == nil && mark.Host == "":
+		return file, nil
+	case shared == nil:
+		return nil, errors.Join(elsewhere{fmt.Errorf("%s: its state moved to the store at %q, %s, and the policy names no store: name that in providers.store; to go on from a backup of it, %s",
+			storePath(s.Dir(kind)), mark.To, mark.Time.Format("2006-01-02"), s.aside(kind))}, file.Close())
+	case file != nil && mark.Host == "" && shared.From[kind] == s.policy.Host:
+		if err := s.unmoved(ctx, kind); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		return file, nil
+	case file != nil:
+		if err := file.Close(); err != nil {
+			return nil, err
+		}
+		if mark.Host == "" {
+			return nil, elsewhere{fmt.Errorf("%s: has state that is not in the store which the policy names: add this host to providers.store.from = [ %q ], which moves it there; to leave it behind, %s",
+				storePath(s.Dir(kind)), s.policy.Host, s.aside(kind))}
+		}
+	}
+	db, err := s.openTree(kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.whole(ctx, db, kind); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// unmoved refuses a file where the tree has a state that moved there: an older one of this host,
+// that came from a copy, or that of another.
+func (s state) unmoved(ctx context.Context, kind string) error {
+	to, err := s.openTree(kind)
+	if err != nil {
+		return nil // it is not set up yet, and nobody serves from it
+	}
+	defer to.Close()
+	there, err := move.Of(ctx, to)
+	if err != nil || there.Host == "" { // likewise
+		return nil
+	}
+	return elsewhere{fmt.Errorf("%s: the store has the state of kind %q already, of %s since %s, and this is another: %s",
+		storePath(s.Dir(kind)), kind, there.Host, there.Time.Format("2006-01-02"), s.aside(kind))}
+}
+
+// aside is the command that takes a file out of the way.
+func (s state) aside(kind string) string {
+	dir := s.Dir(kind)
+	return fmt.Sprintf("run: mkdir -m 700 %[1]s/aside && mv %[1]s/state.db* %[1]s/aside", dir)
+}
+
+// openFile opens the file of a kind where there is one, with where its state has moved.
+func (s state) openFile(ctx context.Context, kind string) (*sqlite.Store, move.Mark, error) {
+	path := storePath(s.Dir(kind))
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, move.Mark{}, nil
+	} else if err != nil {
+		return nil, move.Mark{}, err
+	}
+	file, err := sqlite.Open(path, sqlite.Options{})
+	if err != nil {
+		return nil, move.Mark{}, err
+	}
+	mark, err := move.Of(ctx, file)
+	if err != nil {
+		return nil, mark, errors.Join(err, file.Close())
+	}
+	return file, mark, nil
+}
+
+// whole refuses a tree that does not have the state of a kind yet, or any more.
+func (s state) whole(ctx context.Context, db store.Store, kind string) error {
+	host, from := s.policy.Host, s.policy.Store.From[kind]
+	under, err := move.Under(ctx, db)
+	if err != nil {
+		return err
+	}
+	if under.Host != "" {
+		return elsewhere{fmt.Errorf("the state of kind %q is moving from %s into the store: it goes on when the process there runs", kind, under.Host)}
+	}
+	there, err := move.Of(ctx, db)
+	if err != nil || there.Host != "" {
+		return err
+	}
+	file, mark, err := s.openFile(ctx, kind)
+	if file != nil {
+		err = errors.Join(err, file.Close())
+	}
+	switch {
+	case err != nil:
+		return err
+	case mark.Host != "":
+		return elsewhere{fmt.Errorf("%s: %w: to go on from a backup of it, %s, then florctl state restore", storePath(s.Dir(kind)), move.ErrLost, s.aside(kind))}
+	case from != "" && from != host:
+		return elsewhere{fmt.Errorf("the state of kind %q is on %s, and has not moved into the store yet: deploy that", kind, from)}
+	case from == host && file == nil:
+		return move.Nothing(ctx, db, host)
+	case from == host:
+		return elsewhere{fmt.Errorf("the state of kind %q is in %s, and has not moved into the store yet: its process does that", kind, storePath(s.Dir(kind)))}
+	}
+	return nil
+}
+
+// openStore opens the state of this process when it is to be served from here. Before that it
+// completes a move that was interrupted.
+func (p *process) openStore(ctx context.Context) (db store.Store, err error) {
+	waited := p.wait(ctx, "its state", func() error {
+		if failed := p.openPolicies(); failed != nil {
+			return failed
+		}
+		p.shared = p.state().policy.Store != nil
+		db, err = p.state().open(ctx, p.kind)
+		if errors.As(err, new(elsewhere)) || errors.Is(err, store.ErrUnavailable) {
+			if failed := p.complete(ctx); failed != nil {
+				return errors.Join(err, failed)
+			}
+			return err
+		}
+		return nil
+	})
+	return db, errors.Join(waited, err)
+}
+
+// complete completes a move of this host whose file is frozen already.
+func (p *process) complete(ctx context.Context) error {
+	s := p.state()
+	file, mark, err := s.openFile(ctx, p.kind)
+	if file == nil || err != nil {
+		return err
+	}
+	defer file.Close()
+	if mark.Host == "" || s.policy.Store == nil {
+		return nil
+	}
+	to, err := s.openTree(p.kind)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	if under, err := move.Under(ctx, to); err != nil || under.Host != s.policy.Host {
+		return err
+	}
+	return p.mover(file, to, nil).Run(ctx)
+}
+
+// fromFile is whether the state is served from a file.
+func (p *process) fromFile() bool {
+	_, file := p.store.(*sqlite.Store)
+	return file
+}
+
+// moveOut moves the state where the policy has it, while it is served. The error is one to be
+// started again with; what may pass is logged, once.
+func (p *process) moveOut(ctx context.Context, logged *string) error {
+	s := p.state()
+	switch {
+	case s.policy.Store == nil:
+		return nil
+	case s.policy.Store.From[p.kind] != s.policy.Host:
+		return errors.New("the policy names a store, and not to move the state there: this process is started again")
+	}
+	err := p.moveNow(ctx, s)
+	if err == nil {
+		p.log.Info("the state has moved into the store that provider hosts share")
+		return errMoved
+	}
+	if errors.As(s.unmoved(ctx, p.kind), new(elsewhere)) {
+		return err
+	}
+	// The unit of before has not the certificates for the store.
+	if errors.Is(err, fs.ErrPermission) && !p.shared {
+		return fmt.Errorf("%w: this process is started again, which gives it those", err)
+	}
+	if ctx.Err() == nil && err.Error() != *logged {
+		*logged = err.Error()
+		p.log.Warn("the state is served from its file, and does not move", "reason", err)
+	}
+	return nil
+}
+
+func (p *process) moveNow(ctx context.Context, s state) error {
+	secret, err := secretfile.ReadFile(filepath.Join(p.dir(), "seal.key"))
+	if err != nil {
+		return fmt.Errorf("sealing key: %w", err)
+	}
+	to, err := s.openTree(p.kind)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	return p.mover(p.store.(*sqlite.Store), to, secret).Run(ctx)
+}
+
+func (p *process) mover(file *sqlite.Store, to store.Store, secret []byte) move.Move {
+	s := p.state()
+	return move.Move{
+		File: file, To: to, Endpoints: s.policy.Store.Endpoints, Host: s.policy.Host, Kind: p.kind, State: stateOf(p.kind),
+		Secret: secret, Replicas: s.policy.Store.Replicas[p.kind],
+		Opened: func(keys keyring.Keys) error { return save(p.dir(), keys) },
+		Copied: func(changes int) { p.log.Info("copied into the store that provider hosts share", "changes", changes) },
+	}
+}

@@ -1,0 +1,237 @@
+// Package move moves the state of a process from its file into a tree of the store that
+// provider hosts share, while the process serves from the file.
+//
+//	state/moving   in the tree, with its keyring: whose file is being copied; nothing is served from it
+//	state/moved    in the file: where its state is now; in the tree: whose it was
+//
+// The keyring of the tree begins with the sealing key of the file, so that what is sealed
+// opens and what is derived stays. Then the file is compared with the tree, page by page, and
+// what differs is copied, until little does. Then the file is frozen, and compared once more;
+// after that the tree is whole. Whenever it dies, it begins again with what is there.
+package move
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/seal/keyring"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
+)
+
+const (
+	own    = "state/"
+	moving = own + "moving"
+	moved  = own + "moved"
+)
+
+// Mark is what is recorded of a move.
+type Mark struct {
+	Host string       `json:"host"`         // whose file it was
+	To   []string     `json:"to,omitempty"` // endpoints of the store, in the file
+	Time florete.Time `json:"time"`
+}
+
+// Of is the mark of a file whose state has moved, or of the tree that it moved to; zero for
+// none.
+func Of(ctx context.Context, s store.Store) (Mark, error) { return read(ctx, s, moved) }
+
+// Under is the mark of a tree that is being copied to; zero for none.
+func Under(ctx context.Context, s store.Store) (Mark, error) { return read(ctx, s, moving) }
+
+func read(ctx context.Context, s store.Store, key string) (m Mark, err error) {
+	e, err := s.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return m, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(e.Value, &m)
+	}
+	if err != nil {
+		return m, fmt.Errorf("%s: %w", key, err)
+	}
+	return m, nil
+}
+
+func (m Mark) op(key string) store.Op {
+	value, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // strings and a time
+	}
+	return store.Put(key, value)
+}
+
+// Nothing marks a tree as whole for a host that had no state to move.
+func Nothing(ctx context.Context, to store.Store, host string) error {
+	_, err := to.Commit(ctx, store.Txn{If: []store.Cond{{Key: moved}}, Then: []store.Op{Mark{Host: host, Time: now()}.op(moved)}})
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+func now() florete.Time { return florete.TimeOf(time.Now().UTC().Truncate(time.Second)) }
+
+// Move is one of a file into a tree.
+type Move struct {
+	File      *sqlite.Store
+	To        store.Store
+	Endpoints []string // of To
+	Host      string   // this one
+	Kind      string
+	State     server.State
+	Secret    []byte           // the sealing key of the file
+	Replicas  []florete.Device // that are let in
+
+	// Opened receives the keys of the keyring that it makes.
+	Opened func(keyring.Keys) error
+	// Copied is called after each comparison with how many keys differed. It may be nil.
+	Copied func(changes int)
+}
+
+// ErrInUse is of a tree that has another state.
+var ErrInUse = errors.New("the store has another state of this kind already")
+
+// ErrLost is of a file whose state has moved, and is not where it moved to.
+var ErrLost = errors.New("the store does not have the state that moved there")
+
+// Run moves the state, or completes what another Run began. It returns nil when all of it is in
+// the tree, and the file is frozen.
+func (m Move) Run(ctx context.Context) error {
+	left, err := Of(ctx, m.File)
+	if err != nil {
+		return err
+	}
+	there, err := Of(ctx, m.To)
+	switch {
+	case err != nil:
+		return err
+	case there.Host == m.Host && left.Host != "":
+		return nil
+	case there.Host != "":
+		return fmt.Errorf("%w: that of %s, since %s", ErrInUse, there.Host, there.Time.Format(time.RFC3339))
+	}
+	fence, err := m.begin(ctx, left.Host != "")
+	if err != nil {
+		return err
+	}
+	if left.Host == "" {
+		for range 100 { // as long as more changes than a transaction takes
+			n, err := m.compare(ctx, fence)
+			if err != nil {
+				return err
+			}
+			if n <= store.MaxOps {
+				break
+			}
+		}
+		if err := m.File.Freeze(ctx, Mark{Host: m.Host, To: m.Endpoints, Time: now()}.op(moved)); err != nil {
+			return err
+		}
+	}
+	if _, err := m.compare(ctx, fence); err != nil {
+		return err
+	}
+	row := server.Row{Time: time.Now().UTC(), Kind: m.Kind, Outcome: server.Changed, Code: "moved",
+		Message: fmt.Sprintf("the state of %s is in the store that provider hosts share", m.Host)}
+	_, err = m.To.Commit(ctx, store.Txn{If: []store.Cond{fence}, Then: []store.Op{
+		store.Delete(moving), Mark{Host: m.Host, Time: now()}.op(moved), row.Op(),
+	}})
+	return err
+}
+
+// begin makes the keyring of the tree, and the mark that every change depends on. Whoever
+// began before can change nothing any more.
+func (m Move) begin(ctx context.Context, frozen bool) (fence store.Cond, err error) {
+	mark := Mark{Host: m.Host, Time: now()}.op(moving)
+	e, err := m.To.Get(ctx, moving)
+	if err == nil {
+		var by Mark
+		if err := json.Unmarshal(e.Value, &by); err != nil {
+			return fence, fmt.Errorf("%s: %w", moving, err)
+		}
+		if by.Host != m.Host {
+			return fence, fmt.Errorf("%w: that of %s is moving there", ErrInUse, by.Host)
+		}
+		revision, err := m.To.Commit(ctx, store.Txn{If: []store.Cond{{Key: moving, Modified: e.Modified}}, Then: []store.Op{mark}})
+		return store.Cond{Key: moving, Modified: revision}, err
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return fence, err
+	}
+	if frozen {
+		return fence, ErrLost
+	}
+	keys, err := keyring.Make(ctx, m.To, m.Replicas, m.Secret, mark)
+	if errors.Is(err, store.ErrConflict) {
+		return fence, ErrInUse
+	}
+	if err == nil {
+		err = m.Opened(keys)
+	}
+	if err == nil {
+		e, err = m.To.Get(ctx, moving)
+	}
+	return store.Cond{Key: moving, Modified: e.Modified}, err
+}
+
+// compare makes the tree what the file has, and returns how many keys differed.
+func (m Move) compare(ctx context.Context, fence store.Cond) (changes int, err error) {
+	b := batch{Move: m, ctx: ctx, fence: fence, leases: map[time.Duration]store.LeaseID{}}
+	err = m.File.Snapshot(ctx, "", func(_ int64, file iter.Seq2[store.Entry, error]) error {
+		return m.To.Snapshot(ctx, "", func(_ int64, tree iter.Seq2[store.Entry, error]) error {
+			nextFile, stopFile := iter.Pull2(file)
+			defer stopFile()
+			nextTree, stopTree := iter.Pull2(tree)
+			defer stopTree()
+			f, t := cursor{next: nextFile, skip: m.stays}, cursor{next: nextTree, skip: ofTree}
+			f.advance()
+			t.advance()
+			for {
+				var err error
+				switch {
+				case f.err != nil || t.err != nil:
+					return errors.Join(f.err, t.err)
+				case f.is == nil && t.is == nil:
+					return b.flush()
+				case f.is == nil || t.is != nil && t.is.Key < f.is.Key:
+					err = b.add(store.Delete(t.is.Key))
+					t.advance()
+				case t.is == nil || f.is.Key < t.is.Key:
+					err = b.put(*f.is)
+					f.advance()
+				default:
+					if !bytes.Equal(f.is.Value, t.is.Value) {
+						err = b.put(*f.is)
+					}
+					f.advance()
+					t.advance()
+				}
+				if err != nil {
+					return err
+				}
+			}
+		})
+	})
+	if err == nil && m.Copied != nil {
+		m.Copied(b.changes)
+	}
+	return b.changes, err
+}
+
+// stays is whether a key is not copied.
+func (m Move) stays(key string) bool {
+	within, ends := m.State.Ends(key)
+	return strings.HasPrefix(key, own) || ends && within == 0
+}
+
+// ofTree is whether a key is the tree's own.
+func ofTree(key string) bool { return strings.HasPrefix(key, own) || key == keyring.At }

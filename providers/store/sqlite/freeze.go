@@ -1,0 +1,39 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/florete/florete/providers/store"
+)
+
+// frozen is what SQLite says of a change to a store that was frozen, in whichever process.
+const frozen = "florete: this state has moved"
+
+// Freeze makes an operation, and none after it, whoever has the file open: changes return
+// store.ErrMoved from then on. What is there can be read.
+func (s *Store) Freeze(ctx context.Context, last store.Op) error {
+	_, err := s.update(ctx, func(t *tx) error {
+		t.begin()
+		if err := t.put(last); err != nil {
+			return err
+		}
+		for _, change := range []string{"INSERT", "UPDATE", "DELETE"} {
+			text := fmt.Sprintf("CREATE TRIGGER frozen_%s BEFORE %[1]s ON kv BEGIN SELECT RAISE(ABORT, '%s'); END", change, frozen)
+			if err := t.exec(text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// moved is err, or that of a store that was frozen.
+func moved(err error) error {
+	if err != nil && strings.Contains(err.Error(), frozen) {
+		return store.ErrMoved
+	}
+	return err
+}

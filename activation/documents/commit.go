@@ -182,7 +182,7 @@ func (s *Store) noteUndone(c florete.Commit) (err error) {
 	noted := false
 	for _, d := range c.Documents {
 		if !slices.Contains(c.Before, d) {
-			noted = s.record.noteFromNetwork(florete.Envelope{Kind: d.Kind, Serial: d.Serial, Digest: d.Digest}) || noted
+			noted = s.record.noteUndone(florete.Envelope{Kind: d.Kind, Serial: d.Serial, Digest: d.Digest}) || noted
 		}
 	}
 	// Nor must its closure, when that of before is back.

@@ -137,6 +137,11 @@ func TestClosureAhead(t *testing.T) {
 	o.want(7, "ahead")
 	o.wantRefused(o.accept(kit.Signed(3, o.version("a"), o.Signing)), api.Transient, CodeOlder, "serial 3")
 	o.want(7, "ahead")
+	o.deploy(kit.Document(6, o.version("back"))) // which is ahead, too
+	o.open()
+	o.wantAccepted(o.accept(kit.Signed(4, o.version("b"), o.Signing)))
+	o.wantAccepted(o.accept(kit.Signed(7, o.version("ahead"), o.Signing)))
+	o.want(6, "back")
 }
 
 // What the operator goes back from does not come again from a provider that serves

@@ -125,7 +125,7 @@ func (s *Store) newer(d florete.Document, held florete.Envelope, pins []string) 
 	if e.Newer(least) {
 		return true, nil
 	}
-	if s.record.received(e.Kind).Newer(e) {
+	if s.record.newest(e.Kind).Newer(e) {
 		return false, api.Errorf(api.Transient, CodeOlder, "document from the network: %s has serial %d, this host has already accepted serial %d: publish a newer one, or go back by deploying the closure", e.Kind, e.Serial, least.Serial)
 	}
 	return false, nil

@@ -14,8 +14,11 @@ import (
 // record is Layout.State: what was seen of each origin.
 type record struct {
 	Closure string             `json:"closure"` // digest of the envelopes last taken from it
-	Network map[string]version `json:"network"` // by kind, the newest received from it, or that the operator rolled back from
+	Network map[string]version `json:"network"` // by kind, the newest received from it; behind undone, that a host went back from
 }
+
+// undone begins the keys of what was gone back from, which the network need not have had.
+const undone = "undone/"
 
 // version orders the documents of one kind.
 type version struct {
@@ -53,36 +56,42 @@ func (r record) save(path string) error {
 
 // minVersion is what a document of a kind from the network must be newer than.
 func (r record) minVersion(kind string, held florete.Envelope) florete.Envelope {
-	if received := r.received(kind); received.Newer(held) {
-		return received
+	for _, key := range []string{kind, undone + kind} {
+		if e := r.newest(key); e.Newer(held) {
+			held = e
+		}
 	}
 	return held
 }
 
-// received is the newest of a kind that the network had, or that the operator rolled back from.
-func (r record) received(kind string) florete.Envelope {
-	v := r.Network[kind]
+func (r record) newest(key string) florete.Envelope {
+	v := r.Network[key]
 	return florete.Envelope{Serial: v.Serial, Digest: v.Digest}
 }
 
 // noteRollback records what of held is newer than next, which replaces it, so that the
 // network cannot undo that; true where there is any.
 func (r *record) noteRollback(held, next Set) bool {
-	noted := held.Document.Envelope.Newer(next.Document.Envelope) && r.noteFromNetwork(held.Document.Envelope)
+	noted := held.Document.Envelope.Newer(next.Document.Envelope) && r.noteUndone(held.Document.Envelope)
 	if held.Policy != nil && next.Policy != nil && held.Policy.Envelope.Newer(next.Policy.Envelope) {
-		noted = r.noteFromNetwork(held.Policy.Envelope) || noted
+		noted = r.noteUndone(held.Policy.Envelope) || noted
 	}
 	return noted
 }
 
 // noteFromNetwork records a document from the network; true where it is the newest so far.
-func (r *record) noteFromNetwork(e florete.Envelope) bool {
-	if !e.Newer(r.received(e.Kind)) {
+func (r *record) noteFromNetwork(e florete.Envelope) bool { return r.note(e.Kind, e) }
+
+// noteUndone records a document that is gone back from, likewise.
+func (r *record) noteUndone(e florete.Envelope) bool { return r.note(undone+e.Kind, e) }
+
+func (r *record) note(key string, e florete.Envelope) bool {
+	if !e.Newer(r.newest(key)) {
 		return false
 	}
 	if r.Network == nil {
 		r.Network = map[string]version{}
 	}
-	r.Network[e.Kind] = version{e.Serial, e.Digest}
+	r.Network[key] = version{e.Serial, e.Digest}
 	return true
 }

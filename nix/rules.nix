@@ -61,6 +61,7 @@ severity "error" {
   FL066 = "host that cannot keep or share the store";
   FL068 = "rollout that no single provider decides on";
   FL069 = "waves that do not lead to every host";
+  FL075 = "Workload API that nobody on a host may use";
 }
 // severity "warning" {
   FL040 = "user without roles";

@@ -14,8 +14,8 @@ import (
 // Peer is the process that connected over a Unix socket.
 type Peer struct {
 	PID int
-	uid uint32
-	fd  int // pidfd_open(2)
+	UID uint32 // when it connected
+	fd  int    // pidfd_open(2)
 }
 
 // NewPeer finds the process that connected, and holds on to it until Close: while Process has no
@@ -46,7 +46,7 @@ func (p *Peer) find(fd int) error {
 	if err != nil {
 		return err
 	}
-	p.PID, p.uid = int(cred.Pid), cred.Uid
+	p.PID, p.UID = int(cred.Pid), cred.Uid
 	p.fd, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 	if errors.Is(err, unix.ENOPROTOOPT) {
 		p.fd, err = unix.PidfdOpen(p.PID, 0)
@@ -62,8 +62,8 @@ func (p *Peer) Process() (Process, error) {
 		return Process{}, ErrGone // what was read may be of another
 	case err != nil:
 		return Process{}, fmt.Errorf("process %d of the caller: %w", p.PID, err)
-	case uid != p.uid:
-		return Process{}, fmt.Errorf("process %d of the caller: connected as uid %d, is uid %d now", p.PID, p.uid, uid)
+	case uid != p.UID:
+		return Process{}, fmt.Errorf("process %d of the caller: connected as uid %d, is uid %d now", p.PID, p.UID, uid)
 	}
 	return Process{uid, cgroupNumber(group)}, nil
 }

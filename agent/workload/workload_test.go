@@ -332,6 +332,18 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestProbe: a refusal is an answer, and nobody there is none.
+func TestProbe(t *testing.T) {
+	h := newHost(t)
+	if err := workload.Probe(within(t), h.socket); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("nobody serves: %v", err)
+	}
+	h.serve(t)
+	if err := workload.Probe(within(t), h.socket); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestExpired is not sent.
 func TestExpired(t *testing.T) {
 	h := newHost(t, florete.Caller{ID: wiki, UIDs: me(), Workload: true})

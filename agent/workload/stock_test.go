@@ -86,15 +86,12 @@ svid_bundle_file_name = "bundle.pem"
 		}
 		return s
 	}
-	eventually(t, "the files are written", func() bool { return written() != nil })
-	bundle, err := os.ReadFile(filepath.Join(dir, "bundle.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots, err := florete.NewRoots(blog.TrustDomain(), []string{string(bundle)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var roots *florete.Roots
+	eventually(t, "the files are written", func() bool {
+		bundle, _ := os.ReadFile(filepath.Join(dir, "bundle.pem"))
+		roots, err = florete.NewRoots(blog.TrustDomain(), []string{string(bundle)})
+		return err == nil && written() != nil
+	})
 	first := written()
 	if err := first.Check(roots, time.Now()); err != nil {
 		t.Error(err)

@@ -10,7 +10,7 @@ HEADERS = ("content-type: application/grpc", "te: trailers", "workload.spiffe.io
 CURL = (
     "printf '\\0\\0\\0\\0\\0' | curl --silent --no-buffer --http2-prior-knowledge --max-time {seconds} --unix-socket "
     + SOCKET
-    + " {headers} --data-binary @- --dump-header - http://localhost/SpiffeWorkloadAPI/FetchX509SVID | strings"
+    + " {headers} --data-binary @- --dump-header - http://localhost/SpiffeWorkloadAPI/FetchX509SVID | tr --complement --delete '[:print:]\\n'"
 )
 
 

@@ -14,8 +14,8 @@ import (
 // Peer is the process that connected over a Unix socket.
 type Peer struct {
 	PID int
-	UID uint32 // when it connected
-	fd  int    // pidfd_open(2)
+	UID uint32   // when it connected
+	fd  *os.File // pidfd_open(2)
 }
 
 // NewPeer finds the process that connected, and holds on to it until Close: while Process has no
@@ -25,7 +25,7 @@ func NewPeer(conn syscall.Conn) (*Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Peer{fd: -1}
+	p := &Peer{}
 	if e := raw.Control(func(fd uintptr) { err = p.find(int(fd)) }); e != nil {
 		err = e
 	}
@@ -47,18 +47,22 @@ func (p *Peer) find(fd int) error {
 		return err
 	}
 	p.PID, p.UID = int(cred.Pid), cred.Uid
-	p.fd, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+	pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 	if errors.Is(err, unix.ENOPROTOOPT) {
-		p.fd, err = unix.PidfdOpen(p.PID, 0)
+		pidfd, err = unix.PidfdOpen(p.PID, 0)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	p.fd = os.NewFile(uintptr(pidfd), "pidfd")
+	return nil
 }
 
 // Process is the peer as it is now. The error is ErrGone once it has ended.
 func (p *Peer) Process() (Process, error) {
 	uid, group, err := readProcess(p.PID)
 	switch {
-	case ended(p.fd):
+	case p.ended():
 		return Process{}, ErrGone // what was read may be of another
 	case err != nil:
 		return Process{}, fmt.Errorf("process %d of the caller: %w", p.PID, err)
@@ -68,18 +72,25 @@ func (p *Peer) Process() (Process, error) {
 	return Process{uid, cgroupNumber(group)}, nil
 }
 
-// Close lets go of the process.
-func (p *Peer) Close() { unix.Close(p.fd) }
+// Close lets go of the process, which has ended for Process from then on.
+func (p *Peer) Close() { p.fd.Close() }
 
-// ended reports whether the process of a pidfd has.
-func ended(fd int) bool {
-	for {
+// ended reports whether the process has, or may have.
+func (p *Peer) ended() bool {
+	raw, err := p.fd.SyscallConn()
+	if err != nil {
+		return true
+	}
+	gone := true
+	err = raw.Control(func(fd uintptr) {
 		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		n, err := unix.Poll(poll, 0)
-		if !errors.Is(err, unix.EINTR) {
-			return n != 0 || err != nil
+		for errors.Is(err, unix.EINTR) {
+			n, err = unix.Poll(poll, 0)
 		}
-	}
+		gone = n != 0 || err != nil
+	})
+	return gone || err != nil
 }
 
 // readProcess is the effective uid of a process, and its control group of version 2.

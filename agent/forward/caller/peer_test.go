@@ -124,6 +124,10 @@ func TestPeer(t *testing.T) {
 	if err != nil || p.UID != 0 || p.Cgroup == 0 || c.PID != c.Cmd.Process.Pid {
 		t.Errorf("%+v, %v, process %d, want root's %d in a control group", p, err, c.PID, c.Cmd.Process.Pid)
 	}
+	c.Close()
+	if p, err := c.Peer.Process(); !errors.Is(err, caller.ErrGone) {
+		t.Errorf("closed: %+v, %v, want ErrGone", p, err)
+	}
 }
 
 // TestPeerThatEnded is gone, whoever has its connection, or its number, from then on.

@@ -49,6 +49,9 @@ func (m Instance) Run() string { return filepath.Join("/run", m.String()) }
 // Agent is the socket where the forwarder answers about its status.
 func (m Instance) Agent() string { return filepath.Join(m.Run(), "agent/status.sock") }
 
+// Workload is the socket of the SPIFFE Workload API, SPIFFE_ENDPOINT_SOCKET.
+func (m Instance) Workload() string { return filepath.Join(m.Run(), "workload.sock") }
+
 // Refetch is the directory of requests to fetch a need again: a file named after it.
 func (m Instance) Refetch() string { return filepath.Join("/run", m.Unit("host")) }
 

@@ -45,7 +45,7 @@ type Forwarder struct {
 	Listen  []string    `json:"listen"`  // host:port, or :port of all addresses; none when nothing is published
 	Publish []Published `json:"publish"` // sorted by ID
 	Reach   []Reachable `json:"reach"`   // sorted by ID
-	Callers []Caller    `json:"callers"` // the first that matches a uid is its identity
+	Callers []Caller    `json:"callers"` // the first that matches a process is its identity
 	SOCKS   []SOCKS     `json:"socks"`   // sorted by ID
 	// Limits are of callers, for all that is published here; sorted by ID.
 	Limits []CallerLimits `json:"limits,omitempty"` // since format 1.1
@@ -141,11 +141,14 @@ type Reachable struct {
 	TLSName string `json:"tlsName,omitempty"`
 }
 
-// Caller lists the local uids that act under an identity.
+// Caller lists the local accounts, and units of the system, that act under an identity.
 type Caller struct {
 	ID    ID       `json:"id"`
 	Users []string `json:"users"` // account names of this host
 	UIDs  []uint32 `json:"uids"`
+	Units []string `json:"units,omitempty"` // "wiki.service"; since format 1.1
+	// Workload lets them have the SVID with its key, by the SPIFFE Workload API.
+	Workload bool `json:"workload,omitempty"` // since format 1.1
 }
 
 // SOCKS is a SOCKS5 listener (RFC 1928) bound to one identity.

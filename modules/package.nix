@@ -6,7 +6,7 @@ buildGoModule {
   src = ../.;
 
   # The hash of what `go mod vendor` makes; a test tells the new one.
-  vendorHash = "sha256-vv8o+wifPhaJMLX9XJqV2dXj+HKxTr8FDesE9+A9RO0=";
+  vendorHash = "sha256-OwesB4DKWzS0kCG4VU1xBkQR0iPpjCFOgsgpSEUZM+Q=";
   subPackages = [
     "agent/cmd/flor"
     "nix/cmd/florctl"

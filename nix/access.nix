@@ -27,6 +27,7 @@ let
     tail
     toJSON
     ;
+  inherit (import ./formats.nix) isService;
   inherit (import ./lib.nix) toSet;
   address = import ./address.nix;
   invert = import ./invert.nix;
@@ -84,22 +85,23 @@ let
     host:
     let
       as =
-        key: id: roles: accounts:
+        key: id: roles: accounts: workload:
         let
           callers = host.callers.${key} or accounts;
         in
         {
-          inherit key id;
+          inherit key id workload;
           reach = union (map (role: reachByRole.${role}) roles);
-          users = filter isString callers;
+          users = filter (c: isString c && !isService c) callers;
+          units = filter isService callers;
           uids = filter isInt callers;
         };
     in
-    map (s: as "service/${s.name}" (s.idOn host.name) s.roles (filter (a: a != "") [ s.user ])) (
-      filter (s: s.published || s.roles != [ ]) (map (s: t.services.${s}) host.services)
+    map (s: as "service/${s.name}" (s.idOn host.name) s.roles (filter (a: a != "") [ s.user ]) s.workloadApi) (
+      filter (s: s.acts) (map (s: t.services.${s}) host.services)
     )
-    ++ map (u: as "user/${u}" t.users.${u}.id t.users.${u}.roles [ u ]) host.users
-    ++ [ (as "node" host.id host.roles [ "root" ]) ]
+    ++ map (u: as "user/${u}" t.users.${u}.id t.users.${u}.roles [ u ] false) host.users
+    ++ [ (as "node" host.id host.roles [ "root" ] false) ]
   );
 
   reachableOn = mapAttrs (
@@ -129,7 +131,7 @@ let
 
   transports = host: i: transport.written (i.transports ++ [ host.transport ]);
 
-  acting = mapAttrs (_: filter (i: i.users ++ i.uids != [ ])) identities;
+  acting = mapAttrs (_: filter (i: i.users ++ i.uids ++ i.units != [ ])) identities;
 in
 {
   # The services that a role leads to, published and sorted.
@@ -141,7 +143,7 @@ in
   # leading :: { service = [roleName]; }
   inherit leading;
 
-  # Who may be acted under on a host: { key, id, reach, users, uids }, the most particular
+  # Who may be acted under on a host: { key, id, reach, users, uids, units, workload }, the most particular
   # first, as callers are matched; `acting` has those that somebody acts under.
   # identities, acting :: { host = [Identity]; }
   inherit acting identities;

@@ -128,10 +128,17 @@ let
   };
 
   caller = scalar {
-    want = "an account name or a uid";
-    hint = "write a name in quotes or a number without them";
-    ok = v: isInt v && v >= 0 && v < 4294967295 || matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v;
+    want = "an account name, a uid or a system unit's name";
+    hint = "write a name in quotes, \"wiki.service\" for a unit, or a number without them";
+    ok =
+      v:
+      isInt v && v >= 0 && v < 4294967295
+      || matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v
+      || isService v;
   };
+
+  # A unit of the system, by what no account ends in.
+  isService = v: isString v && stringLength v <= 255 && matches "[A-Za-z0-9:_.@\\-]+\\.service" v;
 
   # Restarting some takes the whole host down.
   unit = scalar {
@@ -215,6 +222,7 @@ in
     issuer
     loopback
     instance
+    isService
     name
     port
     reference

@@ -77,7 +77,14 @@ let
       listen = if published == [ ] then [ ] else host.forwarder.listen;
       publish = published;
       reach = reach host;
-      callers = map (i: { inherit (i) id users uids; }) access.acting.${host.name};
+      callers = map (
+        i:
+        {
+          inherit (i) id users uids;
+        }
+        // optionalAttrs (i.units != [ ]) { inherit (i) units; }
+        // optionalAttrs i.workload { inherit (i) workload; }
+      ) access.acting.${host.name};
       socks = access.socks host;
     }
     // (if published == [ ] then { } else transport.attribute (transport.written [ host.transport ]))

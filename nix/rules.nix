@@ -62,6 +62,7 @@ severity "error" {
   FL068 = "rollout that no single provider decides on";
   FL069 = "waves that do not lead to every host";
   FL072 = "host that has no state to move into the store";
+  FL075 = "Workload API that nobody on a host may use";
 }
 // severity "warning" {
   FL040 = "user without roles";

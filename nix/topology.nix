@@ -188,6 +188,8 @@ let
         else
           [ (instance name (id "service/${name}") port on) ];
       published = service.visibility != "host";
+      # Does it have an identity to act under, or to be called by?
+      acts = service.visibility != "host" || rolesOf service != [ ] || service.workloadApi;
       # What its entries in manifests have when it is not carried as TCP.
       carried = if service.protocol == "udp" then { inherit (service) protocol; } else { };
       # What its entry in the manifest of a host has of the upstream, of its owner, and of

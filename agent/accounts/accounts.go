@@ -1,5 +1,5 @@
-// Package accounts serves HTTP on a Unix socket to every account of the host, each as itself:
-// SO_PEERCRED has who requests.
+// Package accounts bounds what each account of the host may have of a Unix socket, and serves
+// HTTP there to every account, each as itself: SO_PEERCRED has who requests.
 package accounts
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/limit"
 )
 
-// perAccount is how many connections an account has to the socket at most.
+// perAccount is how many connections for HTTP an account has at most.
 const perAccount = 64
 
 // Listen binds the socket, to which every account may connect.
@@ -32,7 +32,12 @@ func Listen(socket string) (*net.UnixListener, error) {
 	return ln, nil
 }
 
-// listener accepts what connections an account may have.
+// Limit is a listener on a Unix socket at which each account has so many connections at most.
+// Those that it accepts are syscall.Conn.
+func Limit(ln net.Listener, perAccount int) net.Listener {
+	return &listener{ln, limit.New[uint32](perAccount)}
+}
+
 type listener struct {
 	net.Listener
 	limit *limit.PerKey[uint32]
@@ -44,10 +49,11 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		uid, err := peer(conn)
+		unix := conn.(*net.UnixConn)
+		uid, err := peer(unix)
 		if err == nil {
 			if release, ok := l.limit.Acquire(uid); ok {
-				return &client{conn, uid, release}, nil
+				return &client{unix, uid, release}, nil
 			}
 		}
 		conn.Close()
@@ -56,21 +62,21 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // client is a connection of an account.
 type client struct {
-	net.Conn
+	*net.UnixConn
 	uid     uint32
 	release func()
 }
 
 func (c *client) Close() error {
-	err := c.Conn.Close()
+	err := c.UnixConn.Close()
 	if err == nil { // and no second time
 		c.release()
 	}
 	return err
 }
 
-func peer(c net.Conn) (uid uint32, err error) {
-	raw, err := c.(*net.UnixConn).SyscallConn()
+func peer(c *net.UnixConn) (uid uint32, err error) {
+	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
@@ -103,7 +109,7 @@ func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, h http.H
 		server.Close()
 		close(closed)
 	})
-	server.Serve(&listener{ln, limit.New[uint32](perAccount)})
+	server.Serve(Limit(ln, perAccount))
 	if !stop() {
 		<-closed
 	}

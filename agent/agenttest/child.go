@@ -47,20 +47,26 @@ func Root(t testing.TB, does string) {
 // wants one byte echoed. The error is what that process saw.
 func DialAs(t testing.TB, uid uint32, addr string) error {
 	t.Helper()
-	return child(uid, "tcp "+addr, never)
+	return child(uid, nil, "tcp "+addr, never)
+}
+
+// DialIn is DialAs from a process of root in a control group.
+func DialIn(t testing.TB, cgroup *os.File, addr string) error {
+	t.Helper()
+	return child(0, cgroup, "tcp "+addr, never)
 }
 
 // SendAs is DialAs over UDP.
 func SendAs(t testing.TB, uid uint32, addr string) error {
 	t.Helper()
-	return child(uid, "udp "+addr, never)
+	return child(uid, nil, "udp "+addr, never)
 }
 
 // SendInVain is SendAs where nobody answers: the process has the socket until refused
 // holds. Without an answer there is no error. From is an address to send from, or none.
 func SendInVain(t testing.TB, uid uint32, addr string, refused func() bool, from ...string) error {
 	t.Helper()
-	err := child(uid, "udp "+addr+" "+strings.Join(from, " "), refused)
+	err := child(uid, nil, "udp "+addr+" "+strings.Join(from, " "), refused)
 	switch {
 	case err == nil:
 		return errors.New("there is an answer")
@@ -72,19 +78,32 @@ func SendInVain(t testing.TB, uid uint32, addr string, refused func() bool, from
 
 func never() bool { return false }
 
-// child runs this binary as another user. It waits no longer for an answer when enough
-// holds.
-func child(uid uint32, what string, enough func() bool) error {
+// Self is this test binary as another account, with an addition to its environment, and in a
+// control group unless that is nil. It needs root.
+func Self(uid uint32, cgroup *os.File, env string) (*exec.Cmd, error) {
 	// By this name the other user can run a binary in a directory it cannot enter, if its
 	// mode is what it is with the usual umask.
 	const self = "/proc/self/exe"
 	if err := os.Chmod(self, 0o755); err != nil {
-		return err
+		return nil, err
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childEnv+"="+what)
+	cmd.Env = append(os.Environ(), env)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	if cgroup != nil {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(cgroup.Fd())
+	}
+	return cmd, nil
+}
+
+// child runs this binary as another user. It waits no longer for an answer when enough
+// holds.
+func child(uid uint32, cgroup *os.File, what string, enough func() bool) error {
+	cmd, err := Self(uid, cgroup, childEnv+"="+what)
+	if err != nil {
+		return err
+	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	stdin, err := cmd.StdinPipe()

@@ -21,6 +21,7 @@ type Config struct {
 	Socket   string         // of the agent
 	HostKey  string         // SSH host key; default DefaultHostKey
 	Hosts    string         // hosts(5); default /etc/hosts
+	Workload string         // socket of the Workload API; default Instance.Workload
 	Etc      string         // where a provider's settings are; default Instance.Etc
 
 	// Units returns how units stand; default: units.ListLogs.
@@ -88,6 +89,7 @@ var checks = []struct {
 	{"units", true, (*host).units},
 	{"permissions", false, (*host).permissions},
 	{"guard", false, (*host).guard},
+	{"workload", false, (*host).workload},
 	{"kernel", true, (*host).kernel},
 }
 
@@ -108,6 +110,7 @@ func Run(ctx context.Context, c Config) Report {
 	h := &host{Config: c, identities: &identity.Set{}, now: time.Now()}
 	h.HostKey = cmp.Or(c.HostKey, DefaultHostKey)
 	h.Hosts = cmp.Or(c.Hosts, "/etc/hosts")
+	h.Workload = cmp.Or(c.Workload, c.Instance.Workload())
 	h.Etc = cmp.Or(c.Etc, c.Instance.Etc())
 	if h.Units == nil {
 		h.Units = units.ListLogs

@@ -48,7 +48,7 @@ func newPatient(t *testing.T) *patient {
 	p.serve("service/forge/florete-provider-cert")
 	dir := t.TempDir()
 	p.Config = doctor.Config{
-		Layout: p.Laptop.Layout, Socket: p.Laptop.Socket(), HostKey: filepath.Join(dir, "key"), Hosts: filepath.Join(dir, "hosts"), Etc: dir,
+		Layout: p.Laptop.Layout, Socket: p.Laptop.Socket(), HostKey: filepath.Join(dir, "key"), Workload: filepath.Join(dir, "workload.sock"), Hosts: filepath.Join(dir, "hosts"), Etc: dir,
 		Guards: func(context.Context) bool { return true },
 		Units: func(_ context.Context, names []string) (all []units.Unit, err error) {
 			for _, n := range names {
@@ -379,6 +379,13 @@ func TestDoctor(t *testing.T) {
 				p.units["local.service"] = units.Unit{Load: "not-found"}
 			},
 			begin: "upstreams: behind service/local: dial tcp ", fix: "", // the address is not known here
+		},
+		"a Workload API that does not answer": {
+			hurt: func(p *patient) {
+				p.Reach.Callers = append(p.Reach.Callers, florete.Caller{ID: agenttest.Bob, Users: []string{}, UIDs: []uint32{64999}, Workload: true})
+				p.AcceptLaptop()
+			},
+			begin: "workload: Workload API: ", fix: "systemctl restart florete-workload.socket",
 		},
 		"an account that is missing": {
 			hurt: func(p *patient) {

@@ -46,6 +46,28 @@ func TestUIDs(t *testing.T) {
 	}
 }
 
+// TestUnits: the process's unit of the system decides where that is among the callers, and
+// one of a user by the same name is none.
+func TestUnits(t *testing.T) {
+	const unit = "florete-test-forward.service"
+	system := agenttest.Cgroup(t, "/system.slice/"+unit)
+	user := agenttest.Cgroup(t, "/user.slice/user-0.slice/user@0.service/app.slice/"+unit)
+	c := newCluster(t, agenttest.Echo(t))
+	c.Reach.Callers = []florete.Caller{{ID: alice, Units: []string{unit}}}
+	c.acceptLaptop(t)
+	c.start(t)
+	if err := agenttest.DialIn(t, system, c.Local); err != nil {
+		t.Errorf("the unit: %v", err)
+	}
+	if err := agenttest.DialIn(t, user, c.Local); err == nil || !strings.Contains(err.Error(), "reset") {
+		t.Errorf("a unit of a user: %v, want a reset", err)
+	}
+	wantRefused(t, c.Local)
+	if !refused(t, c.Laptop, "unknown-caller", 0) {
+		t.Error("uid 0 is not among the refusals")
+	}
+}
+
 func TestWaitsForManifestAndIdentity(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	empty := agenttest.NewHost(t, "laptop", c.CA)

@@ -48,7 +48,7 @@ func (f *forwarder) status() status.Report {
 		if id, err := n.CertID(); err == nil {
 			svid := s.identities.SVID(id)
 			svids = append(svids, svid)
-			r.Identities = append(r.Identities, status.Identity{ID: id, Expires: expires(svid)})
+			r.Identities = append(r.Identities, status.Identity{ID: id, Expires: expires(svid), Workload: byWorkloadAPI(m, id)})
 		}
 	}
 	r.Fallbacks = f.pool.Fallbacks()
@@ -71,6 +71,11 @@ func (f *forwarder) status() status.Report {
 		r.SOCKS = append(r.SOCKS, status.SOCKS{ID: x.ID, Listen: x.Listen.String()})
 	}
 	return r
+}
+
+// byWorkloadAPI reports whether processes of the host may have the SVID of id.
+func byWorkloadAPI(m florete.Manifest, id florete.ID) bool {
+	return slices.ContainsFunc(m.Forwarder.Callers, func(c florete.Caller) bool { return c.Workload && c.ID == id })
 }
 
 func expires(s *florete.SVID) *time.Time {

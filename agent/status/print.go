@@ -96,6 +96,9 @@ func tables(r Report, now time.Time) []*table {
 		if i.Expires != nil {
 			expires = relative(*i.Expires, now)
 		}
+		if i.Workload {
+			expires += ", by the Workload API too"
+		}
 		identities.row(i.ID.Short(), expires)
 	}
 	needs := &table{head: []string{"NEED", "KIND", "STATE", "ATTEMPTS", "NEXT", "ERROR"}}

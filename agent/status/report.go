@@ -54,6 +54,8 @@ type Version struct {
 type Identity struct {
 	ID      florete.ID `json:"id"`
 	Expires *time.Time `json:"expires,omitempty"`
+	// Workload: processes may have it with its key, by the Workload API.
+	Workload bool `json:"workload,omitempty"`
 }
 
 // Need is a need with its state as activation wrote it.

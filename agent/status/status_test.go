@@ -34,7 +34,7 @@ func full() status.Report {
 		Undone:     &florete.Commit{ID: "z2a7", Documents: []florete.ReportedDocument{{Kind: "manifest", Serial: 6}, {Kind: "policy", Serial: 6}}, Deadline: florete.UnixTime(now.Add(-time.Hour).Unix())},
 		Ending:     []florete.EndingCertificate{{Part: "issuing", Name: "demo.flor issuing", Ends: florete.UnixTime(now.Add(90 * 24 * time.Hour).Unix())}},
 		Fallbacks:  []florete.Fallback{{Forwarder: florete.Addresses{"192.0.2.1:4610"}, Since: florete.UnixTime(now.Add(-time.Minute).Unix()), Reason: "no answer over UDP within 1s", Retry: florete.UnixTime(now.Add(9 * time.Second).Unix())}},
-		Identities: []status.Identity{{ID: agenttest.Alice, Expires: &expires}, {ID: agenttest.Bob}},
+		Identities: []status.Identity{{ID: agenttest.Alice, Expires: &expires}, {ID: agenttest.Outline, Expires: &expires, Workload: true}, {ID: agenttest.Bob}},
 		Needs: []status.Need{
 			{ID: "cert-user-alice", Kind: "cert", NeedState: florete.NeedState{State: "fulfilled", Attempts: 1, Next: florete.UnixTime(now.Add(time.Hour).Unix()), Fulfilled: florete.UnixTime(now.Unix())}},
 			{ID: "config-documents", Kind: "config"},
@@ -65,9 +65,10 @@ over TCP: 192.0.2.1:4610, 1m0s ago: no answer over UDP within 1s; QUIC is tried 
 unconfined: landlock: not in force·
 problem: caller user/carol: no such account
 
-IDENTITY    EXPIRES
-user/alice  in 3h0m0s
-user/bob    not delivered
+IDENTITY         EXPIRES
+user/alice       in 3h0m0s
+service/outline  in 3h0m0s, by the Workload API too
+user/bob         not delivered
 
 NEED              KIND    STATE      ATTEMPTS  NEXT       ERROR
 cert-user-alice   cert    fulfilled  1         in 1h0m0s  

@@ -109,6 +109,11 @@ func Wanted(i florete.Instance, m florete.Manifest, provides []string) map[strin
 			wanted[i.Unit("credentials.socket")] = false
 		}
 	}
+	for _, c := range m.Forwarder.Callers {
+		if c.Workload {
+			wanted[i.Unit("workload.socket")] = true
+		}
+	}
 	for _, p := range m.Forwarder.Publish {
 		for _, name := range []string{"host", "host-refetch"} {
 			if p.Upstream == "unix:"+i.Run()+"-"+name+".sock" {

@@ -88,6 +88,22 @@ let
     )
     ++ host "services.${n}.placement.near" near;
 
+  # Its certificate is for who acts under its identity on each of its hosts.
+  workload =
+    n: s:
+    when s.workloadApi (
+      map (
+        h:
+        fault {
+          id = "FL075";
+          place = "services.${n}.workloadApi";
+          problem = "no account or unit acts under its identity on host ${h}, found";
+          value = "true";
+          remedy = "write user = \"…\"; for the account that it runs as, or hosts.${h}.callers.\"service/${n}\" = [ \"${n}.service\" ];";
+        }
+      ) (filter (h: !any (i: i.key == "service/${n}") access.acting.${h}) t.services.${n}.hosts)
+    );
+
   fits =
     n: s:
     let
@@ -228,6 +244,7 @@ mapAttrs
       ++ port n s
       ++ protocol n s
       ++ identity n s
+      ++ workload n s
       ++ limits n s
       ++ dialled n
       ++ tlsName n s

@@ -127,7 +127,7 @@ let
     n: h:
     let
       identities = access.acting.${n};
-      of = i: filter (a: a != "") i.users ++ map toString i.uids;
+      of = i: filter (a: a != "") i.users ++ map toString i.uids ++ i.units;
       claims = concatMap (
         i:
         map (name: {

@@ -21,7 +21,7 @@ const various = `{ one = mkCluster (base // {
   };
   services.host = { host = "beta"; scope = "node"; upstream = "unix:/run/florete-host.sock"; listenPort = 80; };
   services.refetch = { host = "alpha"; scope = "node"; upstream = "unix:/run/florete-host-refetch.sock"; listenPort = 80; };
-  services.wiki = { host = "beta"; port = 80; sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.example.org/cb" ]; }; };
+  services.wiki = { host = "beta"; port = 80; user = "wiki"; workloadApi = true; sso = { mode = "oidc"; restart = "wiki.service"; redirectURIs = [ "http://wiki.example.org/cb" ]; }; };
   providers = { cert.hosts = [ "alpha" ]; oidc = { hosts = [ "beta" ]; issuer = "http://sso.example.org"; }; store = { kind = "etcd"; hosts = [ "alpha" ]; }; };
 }); }`
 
@@ -58,6 +58,8 @@ func TestUnits(t *testing.T) {
 		{"alpha", "florete-host-refetch.socket", "ListenStream=/run/florete-host-refetch.sock"},
 		{"alpha", "florete-host-refetch.socket", "Service=florete-host.service"},
 		{"beta", "florete-credentials.socket", "SocketMode=0600"},
+		{"beta", "florete-workload.socket", "ListenStream=/run/florete/workload.sock"},
+		{"beta", "florete-workload.service", "User=florete"},
 		{"alpha", "florete-store.service", "LoadCredential=member.key:/etc/florete/store/member.key"},
 		{"beta", "florete-provider-oidc.service", `ExecStartPre=+/opt/bin/flor-provider unseal oidc --settings="/etc/florete/provider.hujson"`},
 		{"beta", "florete-provider-oidc.service", "LoadCredential=store-client.key:/etc/florete/store/client.key"},
@@ -96,6 +98,9 @@ func TestUnits(t *testing.T) {
 	}
 	if all["gamma"].Files["florete-credentials.socket"] != "" {
 		t.Error("gamma has a socket of credentials, and no service")
+	}
+	if all["gamma"].Files["florete-workload.socket"] != "" {
+		t.Error("gamma has a Workload API, and no service that may use it")
 	}
 	if strings.Contains(all["alpha"].Sysusers, "florete-provider-cert") {
 		t.Error("alpha has an account for a provider whose account systemd makes up")

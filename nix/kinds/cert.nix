@@ -39,12 +39,11 @@ in
         };
         renew.atPercent = 66;
       };
-      acts = s: s.published || s.roles != [ ];
     in
     host:
     [ (certificate "node" host.id // { after = [ ]; }) ]
     ++ map (s: certificate "service-${s.name}" (s.idOn host.name)) (
-      filter acts (map (s: t.services.${s}) host.services)
+      filter (s: s.acts) (map (s: t.services.${s}) host.services)
     )
     ++ map (name: certificate "user-${name}" t.users.${name}.id) host.users
     # The process that issues certificates makes its own; the others fetch theirs.

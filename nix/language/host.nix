@@ -70,7 +70,7 @@ record "a host" {
   drain = of "services with replicas are placed elsewhere, all of them" flag;
   users = of "who may act on this host: it gets their certificates" strings;
   roles = of "of the node, besides `node`" strings;
-  callers = of "which accounts (names, or uids as numbers) act under an identity of this host: `\"node\"`, `\"user/<name>\"`, `\"service/<name>\"`" (
+  callers = of "which accounts (names, or uids as numbers) and system units (`\"wiki.service\"`) act under an identity of this host: `\"node\"`, `\"user/<name>\"`, `\"service/<name>\"`" (
     attrsOf (listOf caller)
   );
   loopback = of "range of its local listeners" loopback;

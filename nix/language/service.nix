@@ -9,6 +9,7 @@ let
     ;
   inherit (import ../formats.nix)
     account
+    flag
     groupPath
     name
     port
@@ -89,6 +90,10 @@ record "a service" (
     ]);
     user = of "account it runs as: acts under its identity, owns what is delivered for it, and what listens at its upstream" account;
     roles = of "what the service itself may reach" strings;
+    workloadApi =
+      of
+        "who acts under its identity (its `user`, or its hosts' `callers`) may have its certificate with the key, by the SPIFFE Workload API"
+        flag;
     limits = limits 65536 "what all its callers together may have at each of its hosts";
   }
   // foldl' (all: k: all // k.service or { }) { } (attrValues kinds)

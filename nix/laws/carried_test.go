@@ -47,6 +47,11 @@ func TestCarried(t *testing.T) {
 						t.Errorf("%s: %s learns callers by %q on %s, want %q", s, p.ID, p.Identity, host, of.Identity)
 					}
 				}
+				for _, x := range m.Forwarder.Callers {
+					if want := x.ID.Kind() == florete.KindService && c.Services[x.ID.Name()].Workload; x.Workload != want {
+						t.Errorf("%s: %s lets callers of %s have its key: %v, want %v", s, host, x.ID, x.Workload, want)
+					}
+				}
 				for _, l := range m.Forwarder.Limits {
 					if !allows(m.Forwarder, l.ID) || l.Limits != written(c.Users[l.ID.Name()].Limits) {
 						t.Errorf("%s: %s has %+v of %s", s, host, l.Limits, l.ID)
@@ -139,6 +144,7 @@ func TestGeneratesEverything(t *testing.T) {
 			see("datagrams", v.Protocol == "udp")
 			see("a service over TCP alone", v.Transport == "tcp")
 			see("connections logged", v.AccessLog != "")
+			see("its certificate for its account", v.Workload)
 			see("callers in a header before the bytes", v.Identity == "proxy-v2")
 			see("callers in headers of requests", v.Identity == "http")
 			see("datagrams of one service for each host", v.Protocol == "udp" && v.Scope == "node")

@@ -20,13 +20,14 @@ var edits = map[string]func(g generator, c *cluster) bool{
 	"another port":             onService(func(g generator, s *service) bool { s.Port += 1000; return s.Port > 1000 }),
 	"another port for callers": onService(func(g generator, s *service) bool { s.ListenPort += 1000; return s.ListenPort > 1000 }),
 	"another account":          onService(func(g generator, s *service) bool { s.User = "other"; return true }),
-	"no account":               onService(func(g generator, s *service) bool { had := s.User != ""; s.User = ""; return had }),
+	"no account":               onService(func(g generator, s *service) bool { had := s.User != ""; s.User, s.Workload = "", false; return had }),
 	"hidden":                   onService(func(g generator, s *service) bool { s.Visibility = "host"; return true }),
 	"published":                onService(func(g generator, s *service) bool { had := s.Visibility == "host"; s.Visibility = ""; return had }),
 	"datagrams":                onService(func(g generator, s *service) bool { s.Protocol = "udp"; return true }),
 	"callers by headers":       onService(func(g generator, s *service) bool { s.Identity = "http"; return s.Protocol == "http" }),
 	"callers by a header":      onService(func(g generator, s *service) bool { s.Identity = "proxy-v2"; return s.Protocol != "udp" }),
 	"over TCP":                 onService(func(g generator, s *service) bool { had := s.Transport != ""; s.Transport = "tcp"; return !had }),
+	"its key for its account":  onService(func(g generator, s *service) bool { had := s.Workload; s.Workload = true; return !had && s.User != "" }),
 	"connections logged":       onService(func(g generator, s *service) bool { had := s.AccessLog != ""; s.AccessLog = "sampled"; return !had }),
 	"over anything":            onService(func(g generator, s *service) bool { had := s.Transport != ""; s.Transport = ""; return had }),
 	"other limits":             onService(func(g generator, s *service) bool { s.Limits = g.limits(); return true }),
@@ -90,7 +91,7 @@ var edits = map[string]func(g generator, c *cluster) bool{
 		return true
 	},
 	"account of a host": func(g generator, c *cluster) bool {
-		pick(g, c.Hosts).Callers = map[string][]any{"node": {"root", "backup", g.IntN(3)}}
+		pick(g, c.Hosts).Callers = map[string][]any{"node": {"root", "backup", g.IntN(3), "backup.service"}}
 		return true
 	},
 	"no users of a host": func(g generator, c *cluster) bool {

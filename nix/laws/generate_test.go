@@ -74,6 +74,7 @@ type service struct {
 	Scope      string          `json:"scope,omitempty"`
 	User       string          `json:"user,omitempty"`
 	Roles      []string        `json:"roles,omitempty"`
+	Workload   bool            `json:"workloadApi,omitempty"`
 	SSO        map[string]any  `json:"sso,omitempty"`
 	Limits     *florete.Limits `json:"limits,omitempty"`
 
@@ -271,7 +272,7 @@ func (g generator) host(c *cluster, i int, users, roles []string) *host {
 		h.Roles = g.some(roles, 2)
 	}
 	if g.IntN(4) == 0 {
-		h.Callers = map[string][]any{"node": {"root", "daemon", 1001}}
+		h.Callers = map[string][]any{"node": {"root", "daemon", 1001, "backup@0.service"}}
 		for _, u := range h.Users {
 			h.Callers["user/"+u] = []any{u, 2000 + i}
 		}
@@ -330,6 +331,7 @@ func (g generator) service(i int, hosts, roles []string) *service {
 	}
 	if g.IntN(2) == 0 {
 		s.User = fmt.Sprintf("account%d", i)
+		s.Workload = g.IntN(3) == 0
 	}
 	if g.IntN(3) == 0 {
 		s.Roles = g.some(roles, 2)

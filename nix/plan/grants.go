@@ -186,6 +186,11 @@ func account(a at, v any) Right {
 	return Right{who + " on " + a.host(), "act as", short(a.up[0]["id"])}
 }
 
+// unit acts as one of the host's identities.
+func unit(a at, v any) Right {
+	return Right{short(v) + " on " + a.host(), "act as", short(a.up[0]["id"])}
+}
+
 // socks is a listener at which an account chooses an identity that is not its first.
 func socks(a at) []fact {
 	f := fact{Right: Right{short(a.v) + " on " + a.host(), "be chosen at", "a SOCKS5 listener"}, because: []Right{a.holds(a.v)}}
@@ -196,6 +201,13 @@ func socks(a at) []fact {
 				of := a
 				of.up = []map[string]any{caller}
 				f.because = append(f.because, account(of, v))
+			}
+		}
+		for _, v := range list(caller["units"]) {
+			if caller["id"] == a.v {
+				of := a
+				of.up = []map[string]any{caller}
+				f.because = append(f.because, unit(of, v))
 			}
 		}
 	}

@@ -126,6 +126,10 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.callers[].id":      {why: "part of who acts"},
 	"manifest.forwarder.callers[].users[]": {grants: func(a at) []fact { return one(account(a, a.v), a.holds(a.up[0]["id"])) }},
 	"manifest.forwarder.callers[].uids[]":  {grants: func(a at) []fact { return one(account(a, a.v), a.holds(a.up[0]["id"])) }},
-	"manifest.forwarder.socks[].listen":    {why: "a loopback address: who connects there is looked up, wherever it is"},
-	"manifest.forwarder.socks[].id":        {grants: socks},
+	"manifest.forwarder.callers[].units[]": {grants: func(a at) []fact { return one(unit(a, a.v), a.holds(a.up[0]["id"])) }},
+	"manifest.forwarder.callers[].workload": {grants: func(a at) []fact {
+		return one(Right{"who acts as " + short(a.up[0]["id"]) + " on " + a.host(), "have", "its key, by the Workload API"}, a.holds(a.up[0]["id"]))
+	}},
+	"manifest.forwarder.socks[].listen": {why: "a loopback address: who connects there is looked up, wherever it is"},
+	"manifest.forwarder.socks[].id":     {grants: socks},
 })

@@ -40,6 +40,7 @@ let
   provider = import ./provider.nix common;
   rollback = import ./rollback.nix common;
   store = import ./store.nix common;
+  workload = import ./workload.nix common;
 
   sysctl = {
     "net.core.rmem_max" = 7500000;
@@ -104,6 +105,7 @@ in
         }
       )
       // optionalAttrs (any credential.ofService manifest.needs) (credential.units { inherit bin; })
+      // optionalAttrs (any (c: c.workload or false) manifest.forwarder.callers) (workload { inherit bin; })
     ) (filter (n: n.deliver.files != { }) manifest.needs);
 
   # The accounts that they need: name → { description; home; }.

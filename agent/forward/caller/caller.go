@@ -1,5 +1,5 @@
-// Package caller finds out which local process user is behind a TCP connection,
-// and which identity that user acts under.
+// Package caller finds out which process of this host is behind a connection, by its
+// account and its systemd unit, and which identity it acts under.
 package caller
 
 import (
@@ -11,12 +11,25 @@ import (
 	"github.com/florete/florete"
 )
 
-// Table says which uids act under which identities. The zero Table knows nobody.
+// Process is what the kernel has of the process behind a connection.
+type Process struct {
+	UID    uint32
+	Cgroup uint64 // the number of its control group of version 2; zero: not known
+}
+
+// Table says which processes act under which identities. The zero Table knows nobody.
 type Table struct{ rows []row }
 
 type row struct {
-	id   florete.ID
-	uids []uint32
+	id       florete.ID
+	uids     []uint32
+	units    []string
+	workload bool
+}
+
+// has reports whether the process is among the row's callers, by its account or its unit.
+func (r row) has(p Process) bool {
+	return slices.Contains(r.uids, p.UID) || slices.ContainsFunc(r.units, p.inUnit)
 }
 
 // NewTable resolves account names to uids. An account that does not exist is a
@@ -25,7 +38,7 @@ func NewTable(callers []florete.Caller) (Table, []error) {
 	var t Table
 	var problems []error
 	for _, c := range callers {
-		r := row{c.ID, slices.Clone(c.UIDs)}
+		r := row{c.ID, slices.Clone(c.UIDs), c.Units, c.Workload}
 		for _, name := range c.Users {
 			uid, err := LookupUser(name)
 			if err != nil {
@@ -49,22 +62,22 @@ func LookupUser(name string) (uint32, error) {
 	return uint32(uid), err
 }
 
-// Identity is the identity of the first caller that has the uid.
-func (t Table) Identity(uid uint32) (florete.ID, bool) {
+// Identity is the identity of the first caller that has the process.
+func (t Table) Identity(p Process) (florete.ID, bool) {
 	for _, r := range t.rows {
-		if slices.Contains(r.uids, uid) {
+		if r.has(p) {
 			return r.id, true
 		}
 	}
 	return florete.ID{}, false
 }
 
-// UIDs are those that may act as one of ids: as those whose first caller it is, or, with
+// UIDs are the accounts that may act as one of ids: as those whose first caller it is, or, with
 // all, as any that names them.
 func (t Table) UIDs(ids []florete.ID, all bool) (uids []uint32) {
 	for _, r := range t.rows {
 		for _, uid := range r.uids {
-			first, _ := t.Identity(uid)
+			first, _ := t.Identity(Process{UID: uid})
 			if slices.Contains(ids, r.id) && (all || first == r.id) {
 				uids = append(uids, uid)
 			}
@@ -74,9 +87,17 @@ func (t Table) UIDs(ids []florete.ID, all bool) (uids []uint32) {
 	return slices.Compact(uids)
 }
 
-// MayAct reports whether the uid is among the callers of id.
-func (t Table) MayAct(uid uint32, id florete.ID) bool {
-	return slices.ContainsFunc(t.rows, func(r row) bool {
-		return r.id == id && slices.Contains(r.uids, uid)
-	})
+// MayAct reports whether the process is among the callers of id.
+func (t Table) MayAct(p Process, id florete.ID) bool {
+	return slices.ContainsFunc(t.rows, func(r row) bool { return r.id == id && r.has(p) })
+}
+
+// Workload are the identities whose keys the process may have, those of the first callers first.
+func (t Table) Workload(p Process) (ids []florete.ID) {
+	for _, r := range t.rows {
+		if r.workload && r.has(p) {
+			ids = append(ids, r.id)
+		}
+	}
+	return ids
 }

@@ -19,8 +19,6 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-func TestMain(m *testing.M) { agenttest.Main(m) }
-
 func listen(t *testing.T, addr string) net.Listener {
 	t.Helper()
 	ln, err := net.Listen("tcp", addr)
@@ -76,9 +74,9 @@ func TestUIDOfThisProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		uid, err := caller.UID(accept(t, ln))
-		if err != nil || uid != uint32(os.Getuid()) {
-			t.Errorf("%s: uid %d, %v, want %d", addr, uid, err, os.Getuid())
+		p, err := caller.FindProcess(accept(t, ln))
+		if err != nil || p.UID != uint32(os.Getuid()) {
+			t.Errorf("%s: uid %d, %v, want %d", addr, p.UID, err, os.Getuid())
 		}
 	}
 }
@@ -91,9 +89,9 @@ func TestUIDOfAnIPv4ConnectionOnAnIPv6Socket(t *testing.T) {
 	if err := unix.Connect(s, to); err != nil {
 		t.Fatal(err)
 	}
-	uid, err := caller.UID(accept(t, ln))
-	if err != nil || uid != uint32(os.Getuid()) {
-		t.Errorf("uid %d, %v, want %d", uid, err, os.Getuid())
+	p, err := caller.FindProcess(accept(t, ln))
+	if err != nil || p.UID != uint32(os.Getuid()) {
+		t.Errorf("uid %d, %v, want %d", p.UID, err, os.Getuid())
 	}
 }
 
@@ -105,9 +103,9 @@ func TestUIDOfAnotherUser(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- agenttest.DialAs(t, other, ln.Addr().String()) }()
 	c := accept(t, ln)
-	uid, err := caller.UID(c)
-	if err != nil || uid != other {
-		t.Errorf("uid %d, %v, want %d", uid, err, other)
+	p, err := caller.FindProcess(c)
+	if err != nil || p.UID != other {
+		t.Errorf("uid %d, %v, want %d", p.UID, err, other)
 	}
 	b := make([]byte, 1)
 	c.Read(b)
@@ -128,12 +126,12 @@ func TestGoneIsNotRoot(t *testing.T) {
 	end := accept(t, ln)
 	end.SetDeadline(time.Now().Add(10 * time.Second))
 	end.Read(make([]byte, 1)) // the client's FIN
-	if uid, err := caller.UID(end); !errors.Is(err, caller.ErrGone) {
-		t.Errorf("uid %d, %v, want ErrGone", uid, err)
+	if p, err := caller.FindProcess(end); !errors.Is(err, caller.ErrGone) {
+		t.Errorf("uid %d, %v, want ErrGone", p.UID, err)
 	}
 	end.Close() // now the client's side is in TIME_WAIT
-	if uid, err := caller.UID(end); !errors.Is(err, caller.ErrGone) {
-		t.Errorf("uid %d, %v, want ErrGone", uid, err)
+	if p, err := caller.FindProcess(end); !errors.Is(err, caller.ErrGone) {
+		t.Errorf("uid %d, %v, want ErrGone", p.UID, err)
 	}
 }
 
@@ -159,14 +157,14 @@ func TestNextAtTheSameAddress(t *testing.T) {
 	dial()
 
 	c := accept(t, ln)
-	if uid, err := caller.UID(c); !errors.Is(err, caller.ErrGone) {
-		t.Errorf("uid %d, %v, want ErrGone", uid, err)
+	if p, err := caller.FindProcess(c); !errors.Is(err, caller.ErrGone) {
+		t.Errorf("uid %d, %v, want ErrGone", p.UID, err)
 	}
 	if n, err := c.Read(make([]byte, 1)); n != 1 {
 		t.Errorf("nothing was there to be taken for another's: %v", err)
 	}
-	if uid, err := caller.UID(accept(t, ln)); err != nil || uid != uint32(os.Getuid()) {
-		t.Errorf("the next one: uid %d, %v, want %d", uid, err, os.Getuid())
+	if p, err := caller.FindProcess(accept(t, ln)); err != nil || p.UID != uint32(os.Getuid()) {
+		t.Errorf("the next one: uid %d, %v, want %d", p.UID, err, os.Getuid())
 	}
 }
 
@@ -190,7 +188,7 @@ func TestTable(t *testing.T) {
 	}
 	for want, uids := range map[florete.ID][]uint32{alice: {1000, 1001}, outline: {uint32(uid)}, {}: {999}} {
 		for _, u := range uids {
-			if got, _ := table.Identity(u); got != want {
+			if got, _ := table.Identity(caller.Process{UID: u}); got != want {
 				t.Errorf("uid %d is %s, want %s", u, got, want)
 			}
 		}
@@ -200,7 +198,7 @@ func TestTable(t *testing.T) {
 		id   florete.ID
 		want bool
 	}{{1001, alice, true}, {1001, node, true}, {1000, node, false}, {uint32(uid), node, true}, {0, alice, false}} {
-		if got := table.MayAct(x.uid, x.id); got != x.want {
+		if got := table.MayAct(caller.Process{UID: x.uid}, x.id); got != x.want {
 			t.Errorf("uid %d may act as %s: %v", x.uid, x.id, got)
 		}
 	}

@@ -32,9 +32,18 @@ type (
 		expires, rqueue, wqueue       uint32
 		uid, inode                    uint32
 	}
+	// found is a socket.
+	found struct {
+		message
+		cgroup uint64 // zero: not known
+	}
 )
 
 const anyCookie = ^uint32(0)
+
+// attrCgroup is the attribute that has a socket's control group, of version 2, by its number:
+// where the process was when it made the socket. Kernels before 5.9 do not have it.
+const attrCgroup = 21 // INET_DIAG_CGROUP_ID
 
 // diag is the one netlink socket that answers sock_diag(7) for this process. It is opened
 // with the first lookup, in the network namespace of then.
@@ -45,12 +54,12 @@ var diag = struct {
 
 // lookup finds one socket of a protocol by its addresses, source first: of TCP those
 // that the socket has.
-func lookup(protocol uint8, source, destination netip.AddrPort) (message, error) {
+func lookup(protocol uint8, source, destination netip.AddrPort) (found, error) {
 	req := newRequest(protocol, source, destination)
 	var answer [512]byte // small, since it lies on the stack of whoever carries
 	n, err := exchange((*[unsafe.Sizeof(req)]byte)(unsafe.Pointer(&req))[:], answer[:])
 	if err != nil {
-		return message{}, err
+		return found{}, err
 	}
 	return parse(answer[:n])
 }
@@ -104,7 +113,7 @@ func openDiag() (int, error) {
 }
 
 // parse reads the kernel's one answer.
-func parse(b []byte) (m message, err error) {
+func parse(b []byte) (m found, err error) {
 	if len(b) < unix.NLMSG_HDRLEN {
 		return m, fmt.Errorf("answer of %d bytes", len(b))
 	}
@@ -112,12 +121,29 @@ func parse(b []byte) (m message, err error) {
 	switch kind := binary.NativeEndian.Uint16(b[4:]); {
 	case kind == unix.NLMSG_ERROR && len(body) >= 4:
 		return m, unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
-	case kind == unix.SOCK_DIAG_BY_FAMILY && len(body) >= int(unsafe.Sizeof(m)):
-		copy((*[unsafe.Sizeof(m)]byte)(unsafe.Pointer(&m))[:], body)
+	case kind == unix.SOCK_DIAG_BY_FAMILY && len(body) >= int(unsafe.Sizeof(m.message)):
+		n := copy((*[unsafe.Sizeof(m.message)]byte)(unsafe.Pointer(&m.message))[:], body)
+		m.cgroup = cgroupAmong(body[n:])
 		return m, nil
 	default:
 		return m, fmt.Errorf("answer of kind %d with %d bytes", kind, len(body))
 	}
+}
+
+// cgroupAmong is the control group among the attributes of a socket.
+func cgroupAmong(attributes []byte) uint64 {
+	for len(attributes) >= unix.SizeofRtAttr {
+		length := int(binary.NativeEndian.Uint16(attributes))
+		if length < unix.SizeofRtAttr || length > len(attributes) {
+			return 0
+		}
+		value := attributes[unix.SizeofRtAttr:length]
+		if binary.NativeEndian.Uint16(attributes[2:]) == attrCgroup && len(value) == 8 {
+			return binary.NativeEndian.Uint64(value)
+		}
+		attributes = attributes[min(len(attributes), (length+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1)):]
+	}
+	return 0
 }
 
 // cookie identifies one socket among all that there ever were.

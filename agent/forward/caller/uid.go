@@ -14,24 +14,24 @@ import (
 // must never pass for root.
 var ErrGone = errors.New("the caller has closed its end")
 
-// UID is the owner of the local socket at the other end of c, from the kernel
+// FindProcess finds the owner of the local socket at the other end of c, from the kernel
 // (sock_diag(7)).
-func UID(c *net.TCPConn) (uint32, error) {
+func FindProcess(c *net.TCPConn) (Process, error) {
 	peer, local := c.RemoteAddr().(*net.TCPAddr).AddrPort(), c.LocalAddr().(*net.TCPAddr).AddrPort()
 	m, err := lookup(unix.IPPROTO_TCP, peer, local)
 	if err != nil {
-		return 0, explain(err, peer, local)
+		return Process{}, explain(err, peer, local)
 	}
 	// The kernel falls back to listeners.
 	if m.source() != unmap(peer) || m.destination() != unmap(local) || m.inode == 0 {
-		return 0, ErrGone
+		return Process{}, ErrGone
 	}
 	// As long as c is there nobody else is connected from the same address. Once its
 	// other end has reset it another user may be, while what was sent can still be read.
 	if m.state == unix.BPF_TCP_SYN_SENT || closed(c) {
-		return 0, ErrGone
+		return Process{}, ErrGone
 	}
-	return m.uid, nil
+	return Process{m.uid, m.cgroup}, nil
 }
 
 // closed reports whether the kernel has no connection behind c any more.

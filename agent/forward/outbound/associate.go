@@ -15,7 +15,7 @@ import (
 // socket for its datagrams for as long as its connection lives. Who sends to it must be
 // a caller of the listener's identity too.
 func (s *Server) associate(local *net.TCPConn, c connection) error {
-	release, ok := s.associations.Acquire(c.uid)
+	release, ok := s.associations.Acquire(c.by.UID)
 	if !ok {
 		s.refuse(c, &refusal{"too-many", fmt.Sprintf("has %d sockets through SOCKS5", s.associations.Max())})
 		return reply(local, statute.RepServerFailure)

@@ -187,12 +187,12 @@ func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrP
 	ends.Add(ended)
 	c := connection{rules: s.rules.Load()}
 	var err error
-	if c.uid, err = caller.UID(local); err != nil {
+	if c.by, err = caller.FindProcess(local); err != nil {
 		s.refuse(c, &refusal{"caller-gone", err.Error()})
 		reset(local)
 		return
 	}
-	release, ok := s.users.Acquire(c.uid)
+	release, ok := s.users.Acquire(c.by.UID)
 	if !ok {
 		s.refuse(c, &refusal{"too-many", fmt.Sprintf("has %d connections", s.users.Max())})
 		reset(local)
@@ -200,7 +200,7 @@ func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrP
 	}
 	ends.Add(release)
 	if c.target, ok = c.rules.reachAt[addr]; ok {
-		c.as, _ = c.rules.callers.Identity(c.uid)
+		c.as, _ = c.rules.callers.Identity(c.by)
 		s.direct(ctx, local, c, ends)
 		return
 	}

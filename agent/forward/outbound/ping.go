@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
@@ -21,7 +22,7 @@ const parting = time.Second
 // order. A connection that is there already is used, as it would be.
 func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Result {
 	p := &pinging{server: s, result: ping.Result{Service: service}, begun: time.Now()}
-	p.run(ctx, connection{rules: s.rules.Load(), connKey: connKey{uid: uid}})
+	p.run(ctx, connection{rules: s.rules.Load(), connKey: connKey{by: caller.Process{UID: uid}}})
 	return p.result
 }
 
@@ -89,7 +90,7 @@ func (p *pinging) run(ctx context.Context, c connection) {
 		return
 	}
 	p.ok(ping.Listener, reach.Listen.String())
-	c.as, _ = c.rules.callers.Identity(c.uid)
+	c.as, _ = c.rules.callers.Identity(c.by)
 	ctx, end, ok := p.admit(ctx, c)
 	if !ok {
 		return
@@ -100,7 +101,7 @@ func (p *pinging) run(ctx context.Context, c connection) {
 
 // admit is the step that Server.admit is of a connection.
 func (p *pinging) admit(ctx context.Context, c connection) (context.Context, func(), bool) {
-	release, ok := p.server.users.Acquire(c.uid)
+	release, ok := p.server.users.Acquire(c.by.UID)
 	if !ok {
 		p.refuse(c, ping.Caller, &refusal{"too-many", fmt.Sprintf("has %d connections", p.server.users.Max())})
 		return nil, nil, false
@@ -116,7 +117,7 @@ func (p *pinging) admit(ctx context.Context, c connection) (context.Context, fun
 		p.fail(ping.Caller, "the manifest changed", "ping again")
 		return nil, nil, false
 	}
-	p.ok(ping.Caller, fmt.Sprintf("uid %d acts as %s", c.uid, c.as.Short()))
+	p.ok(ping.Caller, fmt.Sprintf("uid %d acts as %s", c.by.UID, c.as.Short()))
 	return ctx, func() { end(); release() }, true
 }
 

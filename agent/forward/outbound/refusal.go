@@ -49,10 +49,10 @@ func (s *Server) refuse(c connection, denied *refusal) {
 	}
 	r := metrics.Refusal{
 		Time: time.Now(), Direction: metrics.Out, Reason: denied.reason,
-		Target: c.target.ID().String(), Peer: c.as.String(), Detail: fmt.Sprintf("uid %d: %s", c.uid, denied.detail),
+		Target: c.target.ID().String(), Peer: c.as.String(), Detail: fmt.Sprintf("uid %d: %s", c.by.UID, denied.detail),
 		Known: slices.Contains(c.rules.reach[c.target].Callers, c.as),
 	}
 	s.Metrics.Refuse(r)
-	_, known := c.rules.callers.Identity(c.uid)
-	s.refused.Warn(logsum.Key{Reason: denied.reason, Who: fmt.Sprintf("uid %d", c.uid), Known: known}, "refused", "direction", r.Direction, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
+	_, known := c.rules.callers.Identity(c.by)
+	s.refused.Warn(logsum.Key{Reason: denied.reason, Who: fmt.Sprintf("uid %d", c.by.UID), Known: known}, "refused", "direction", r.Direction, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
 }

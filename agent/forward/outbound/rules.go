@@ -82,9 +82,9 @@ func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
 }
 
 // connKey is what rules decide about one connection, or UDP session, of a local process:
-// by uid, as an identity, to a target.
+// by a process, as an identity, to a target.
 type connKey struct {
-	uid      uint32
+	by       caller.Process
 	as       florete.ID
 	target   florete.Dialable
 	protocol florete.Protocol
@@ -120,14 +120,14 @@ func (r *rules) sole(k connKey) bool {
 // caller checks that the process may act under the connection's identity. Root is no
 // exception.
 func (r *rules) caller(k connKey) *refusal {
-	id, known := r.callers.Identity(k.uid)
+	id, known := r.callers.Identity(k.by)
 	switch {
-	case k.socks && !r.callers.MayAct(k.uid, k.as):
-		return &refusal{"not-caller", fmt.Sprintf("uid %d is not among the callers of %s", k.uid, k.as)}
+	case k.socks && !r.callers.MayAct(k.by, k.as):
+		return &refusal{"not-caller", fmt.Sprintf("uid %d is not among the callers of %s", k.by.UID, k.as)}
 	case !k.socks && !known:
-		return &refusal{"unknown-caller", fmt.Sprintf("uid %d is no caller in the manifest", k.uid)}
+		return &refusal{"unknown-caller", fmt.Sprintf("uid %d is no caller in the manifest", k.by.UID)}
 	case !k.socks && id != k.as:
-		return &refusal{"not-caller", fmt.Sprintf("uid %d acts as %s now", k.uid, id)}
+		return &refusal{"not-caller", fmt.Sprintf("uid %d acts as %s now", k.by.UID, id)}
 	}
 	return nil
 }

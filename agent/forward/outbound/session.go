@@ -50,7 +50,7 @@ func (x *session) used() time.Duration {
 // begin lets a session through, or not. The caller holds the lock.
 func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 	x := &session{key: k, connection: c}
-	l.makeRoom(c.uid)
+	l.makeRoom(c.by.UID)
 	l.sessions[k] = x
 	ctx, release, ok := l.server.admit(l.ctx, c)
 	if !ok {
@@ -70,7 +70,7 @@ func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 		FromLocal: counted.Sent,
 		ToLocal:   counted.Received,
 		Dropped:   counted.Dropped,
-		Held:      l.server.heldBy(c.uid),
+		Held:      l.server.heldBy(c.by.UID),
 	})
 	end := func() { release(); counted.Done() }
 	if !l.server.carrying.Go(func(ctx context.Context) {
@@ -135,7 +135,7 @@ func (l *udpListener) makeRoom(uid uint32) {
 	var idlest *session
 	n := 0
 	for _, x := range l.sessions {
-		if x.uid != uid {
+		if x.by.UID != uid {
 			continue
 		}
 		n++

@@ -104,7 +104,7 @@ func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {
 		return
 	}
 	d, denied := l.find(r, payload)
-	d.uid = uid
+	d.by.UID = uid
 	if denied != nil {
 		l.server.refuse(connection{d.connKey, r}, denied)
 		return
@@ -115,12 +115,12 @@ func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {
 		d.doubt = unproven
 	}
 	if !d.socks {
-		d.as, _ = r.callers.Identity(d.uid)
+		d.as, _ = r.callers.Identity(d.by)
 	}
 	k := sessionKey{from, d.target, d.doubt}
 	l.mu.Lock()
 	x := l.sessions[k]
-	if x == nil || x.uid != d.uid || x.over() {
+	if x == nil || x.by.UID != d.by.UID || x.over() {
 		l.drop(x)
 		x = l.begin(k, connection{d.connKey, r}, d.head)
 	}

@@ -254,6 +254,10 @@ let
       change = addresses;
     }
     {
+      name = "workload";
+      change = import ./workload.nix base;
+    }
+    {
       name = "named";
       change = import ./named.nix base;
     }

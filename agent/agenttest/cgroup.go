@@ -1,0 +1,40 @@
+package agenttest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Cgroup makes a control group of version 2, at a path as /proc/PID/cgroup has it, until the
+// test ends. It needs root.
+func Cgroup(t testing.TB, path string) *os.File {
+	t.Helper()
+	Root(t, "can make control groups")
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := ""
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); f[2] == "cgroup2" {
+			root = f[1]
+		}
+	}
+	dir := filepath.Join(root, path)
+	if err := os.MkdirAll(dir, 0o755); root == "" || err != nil {
+		t.Skipf("NOT RUN: control groups of version 2 at %q: %v: run it where they are mounted for writing", root, err)
+	}
+	t.Cleanup(func() {
+		for ; dir != root; dir = filepath.Dir(dir) {
+			_ = os.Remove(dir) // others may be in those above
+		}
+	})
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/agent/workload"
+)
+
+func newWorkloadCmd(m *instance) *cobra.Command {
+	var c workload.Config
+	cmd := &cobra.Command{
+		Use:   "workload",
+		Short: "Serve the SPIFFE Workload API to services of this host",
+		Long: `Serve the SPIFFE Workload API (X.509-SVIDs) on the socket that systemd passes,
+SPIFFE_ENDPOINT_SOCKET=unix:///run/florete/workload.sock, to services that have
+workloadApi = true in the topology. Whose process it is decides what it gets: its
+account and systemd unit, as the topology's callers have them.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			listeners, err := activation.Listeners()
+			if err == nil && (len(listeners) != 1 || listeners[0] == nil) {
+				err = errors.New("systemd passes no socket")
+			}
+			if err != nil {
+				return fmt.Errorf("%w: start %s instead", err, m.Unit("workload.socket"))
+			}
+			c.Log = slog.Default()
+			return workload.Serve(cmd.Context(), listeners[0], c)
+		},
+	}
+	m.state(cmd, &c.Layout)
+	return cmd
+}

@@ -1,0 +1,95 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"syscall"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/florete/florete/agent/forward/caller"
+)
+
+// attestation has the kernel's word about a client in place of a handshake.
+type attestation struct{}
+
+// client is the process that opened a connection.
+type client struct {
+	credentials.CommonAuthInfo
+	*caller.Peer
+}
+
+// AuthType is part of credentials.AuthInfo.
+func (client) AuthType() string { return "pidfd" }
+
+// held is a connection that lets go of its process with its end.
+type held struct {
+	net.Conn
+	peer *caller.Peer
+}
+
+func (c *held) Close() error {
+	err := c.Conn.Close()
+	if err == nil { // and no second time
+		c.peer.Close()
+	}
+	return err
+}
+
+func (attestation) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	p, err := caller.NewPeer(conn.(syscall.Conn))
+	if err != nil {
+		return nil, nil, err
+	}
+	level := credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity} // by the kernel
+	return &held{conn, p}, client{level, p}, nil
+}
+
+func (attestation) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, fmt.Errorf("of servers alone")
+}
+
+func (attestation) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "pidfd"}
+}
+
+func (a attestation) Clone() credentials.TransportCredentials { return a }
+func (attestation) OverrideServerName(string) error           { return nil }
+
+// clientOf is whose request it is.
+func clientOf(ctx context.Context) client {
+	p, _ := peer.FromContext(ctx)
+	return p.AuthInfo.(client)
+}
+
+// header is what each request has (SPIFFE Workload Endpoint, section 5): whoever can have a
+// client send a request of theirs to any address cannot add it.
+const header = "workload.spiffe.io"
+
+func checkHeader(ctx context.Context) error {
+	if md, _ := metadata.FromIncomingContext(ctx); !slices.Equal(md.Get(header), []string{"true"}) {
+		return status.Errorf(codes.InvalidArgument, "request without the header %s: true, which clients of the SPIFFE Workload API send", header)
+	}
+	return nil
+}
+
+func requireHeader(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if err := checkHeader(ctx); err != nil {
+		return nil, err
+	}
+	return handle(ctx, req)
+}
+
+func requireHeaderOfStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	if err := checkHeader(stream.Context()); err != nil {
+		return err
+	}
+	return handle(srv, stream)
+}

@@ -1,0 +1,158 @@
+package workload_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+)
+
+// tool builds a program from its own module, of which it is a tool.
+func tool(t *testing.T, module, name string) string {
+	t.Helper()
+	cmd := exec.Command("go", "tool", "-n", name)
+	cmd.Dir = filepath.Join("../../tests", module)
+	var problem bytes.Buffer
+	cmd.Stderr = &problem
+	path, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", name, err, problem.String())
+	}
+	return strings.TrimSpace(string(path))
+}
+
+// run runs a program until the test ends.
+func run(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	})
+}
+
+// eventually waits until holds returns true.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 30 seconds: %s", what)
+		}
+	}
+}
+
+// TestSpiffeHelper, which writes files for programs that know nothing of SPIFFE, has the newest
+// ones there.
+func TestSpiffeHelper(t *testing.T) {
+	helper := tool(t, "tools/spiffe-helper", "spiffe-helper")
+	h := newHost(t, florete.Caller{ID: wiki, UIDs: me(), Workload: true}, florete.Caller{ID: blog, UIDs: me(), Workload: true})
+	h.deliver(wiki, blog)
+	h.serve(t)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "helper.conf")
+	err := os.WriteFile(config, fmt.Appendf(nil, `
+agent_address = %q
+cert_dir = %q
+daemon_mode = true
+hint = "blog.ursula"
+svid_file_name = "svid.pem"
+svid_key_file_name = "key.pem"
+svid_bundle_file_name = "bundle.pem"
+`, h.socket, dir), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, helper, "-config", config)
+	written := func() *florete.SVID {
+		svid, _ := os.ReadFile(filepath.Join(dir, "svid.pem"))
+		key, _ := os.ReadFile(filepath.Join(dir, "key.pem"))
+		s, err := florete.ParseSVID(svid, key, blog)
+		if err != nil {
+			return nil
+		}
+		return s
+	}
+	var roots *florete.Roots
+	eventually(t, "the files are written", func() bool {
+		bundle, _ := os.ReadFile(filepath.Join(dir, "bundle.pem"))
+		roots, err = florete.NewRoots(blog.TrustDomain(), []string{string(bundle)})
+		return err == nil && written() != nil
+	})
+	first := written()
+	if err := first.Check(roots, time.Now()); err != nil {
+		t.Error(err)
+	}
+	h.deliver(blog)
+	eventually(t, "the renewed ones are written", func() bool { s := written(); return s != nil && !s.Chain[0].Equal(first.Chain[0]) })
+}
+
+// TestGhostunnel: two ends with no certificate of their own accept each other by SPIFFE ID,
+// and no other.
+func TestGhostunnel(t *testing.T) {
+	ghostunnel := tool(t, "bench/ghostunnel", "ghostunnel")
+	h := newHost(t, florete.Caller{ID: wiki, UIDs: me(), Workload: true})
+	h.deliver(wiki)
+	h.serve(t)
+	upstream, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer upstream.Close()
+	go func() {
+		for {
+			c, err := upstream.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(c, c)
+			}()
+		}
+	}()
+	between, local, other := agenttest.Loopback().String(), agenttest.Loopback().String(), agenttest.Loopback().String()
+	run(t, ghostunnel, "server", "--use-workload-api-addr", h.addr, "--listen", between, "--target", upstream.Addr().String(), "--allow-uri", wiki.String())
+	run(t, ghostunnel, "client", "--unsafe-listen", "--use-workload-api-addr", h.addr, "--listen", local, "--target", between, "--verify-uri", wiki.String())
+	run(t, ghostunnel, "client", "--unsafe-listen", "--use-workload-api-addr", h.addr, "--listen", other, "--target", between, "--verify-uri", db.String())
+	echoes := func(addr string) bool {
+		c, err := net.DialTimeout("tcp", addr, time.Second)
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(2 * time.Second))
+		if _, err := c.Write([]byte("x")); err != nil {
+			return false
+		}
+		b := make([]byte, 1)
+		_, err = io.ReadFull(c, b)
+		return err == nil
+	}
+	eventually(t, "a byte comes back through both", func() bool { return echoes(local) })
+	eventually(t, "the other one listens", func() bool {
+		c, err := net.Dial("tcp", other)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	if echoes(other) {
+		t.Errorf("who wants %s is let to %s", db, wiki)
+	}
+	h.deliver(wiki)
+	eventually(t, "a byte comes back after a renewal", func() bool { return echoes(local) })
+}

@@ -1,0 +1,141 @@
+// Package workload serves the SPIFFE Workload API on a Unix socket: processes of this host
+// get the X.509-SVIDs, with their keys, that the manifest lets them have, and the roots of the
+// trust domain, again whenever these change.
+//
+//	SPIFFE_ENDPOINT_SOCKET=unix:///run/florete/workload.sock
+//
+// The kernel has who requests: account and systemd unit, as for local listeners (package
+// caller). A caller without identity is refused with PermissionDenied; one whose
+// certificate is not delivered yet with Unavailable, and clients try again. JWT-SVIDs are
+// Unimplemented.
+package workload
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	api "github.com/spiffe/go-spiffe/v2/proto/spiffe/workload"
+	"google.golang.org/grpc"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/accounts"
+	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/logsum"
+	"github.com/florete/florete/agent/watch"
+)
+
+const (
+	// perAccount is how many connections an account has at most; root's services share one.
+	perAccount = 1024
+	// A client has a stream each for SVIDs and bundles.
+	maxStreams = 16
+	// Requests are empty, but for those that are not served.
+	maxRequest = 64 << 10
+	// maxHeaders bounds the headers of one.
+	maxHeaders = 16 << 10
+	// connecting is how long a client may take until it speaks HTTP/2.
+	connecting = 10 * time.Second
+)
+
+// Config locates what is served.
+type Config struct {
+	Layout florete.Layout // what activation keeps
+	Log    *slog.Logger
+	Poll   time.Duration // reads the disk at least this often; default 10 s
+}
+
+// server is one Serve.
+type server struct {
+	api.UnimplementedSpiffeWorkloadAPIServer
+	Config
+	refused *logsum.Log
+	state   atomic.Pointer[state]
+}
+
+// state is what is served. It does not change, but for changed, which is closed when another
+// is there, or the same was read again.
+type state struct {
+	document   florete.Document
+	trust      string // trust domain
+	callers    caller.Table
+	identities *identity.Set
+	problems   string
+	changed    chan struct{}
+}
+
+// Serve answers on ln, a Unix socket, until ctx ends.
+func Serve(ctx context.Context, ln net.Listener, c Config) error {
+	if c.Poll == 0 {
+		c.Poll = 10 * time.Second
+	}
+	s := &server{Config: c, refused: logsum.New(c.Log, logsum.Interval)}
+	defer s.refused.Close()
+	s.state.Store(&state{identities: &identity.Set{}, changed: make(chan struct{})})
+	s.read()
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { s.follow(ctx) })
+
+	g := grpc.NewServer(grpc.Creds(attestation{}), grpc.WaitForHandlers(true), grpc.ConnectionTimeout(connecting),
+		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeaders),
+		grpc.UnaryInterceptor(requireHeader), grpc.StreamInterceptor(requireHeaderOfStream))
+	api.RegisterSpiffeWorkloadAPIServer(g, s)
+	defer context.AfterFunc(ctx, g.Stop)()
+	if err := g.Serve(accounts.Limit(ln, perAccount)); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("socket of the Workload API: %w", err)
+	}
+	return nil
+}
+
+// follow reads the disk until ctx ends.
+func (s *server) follow(ctx context.Context) {
+	w := watch.New(s.Log)
+	defer w.Close()
+	for {
+		dirs := []string{string(s.Layout), s.Layout.Documents(), s.Layout.Need("")}
+		for _, n := range s.state.Load().document.Manifest().Needs {
+			if identity.Delivers(n) {
+				dirs = append(dirs, s.Layout.Need(n.ID))
+			}
+		}
+		if !w.Watch(dirs) && !w.Wait(ctx, s.Poll) {
+			return
+		}
+		s.read()
+	}
+}
+
+// read makes a new state. What cannot be read is left as it was.
+func (s *server) read() {
+	old := s.state.Load()
+	next := *old
+	next.changed = make(chan struct{})
+	doc, err := s.Layout.Refresh(old.document)
+	problems := []error{err}
+	if err == nil {
+		m := doc.Manifest()
+		var unloaded, unknown []error
+		next.document, next.trust = doc, m.TrustDomain
+		next.identities, unloaded = identity.Load(s.Layout, m, old.identities)
+		next.callers, unknown = caller.NewTable(m.Forwarder.Callers)
+		problems = append(unloaded, unknown...)
+	}
+	next.problems = fmt.Sprint(problems)
+	if next.problems != old.problems {
+		for _, p := range problems {
+			if p != nil {
+				s.Log.Warn("left as it was", "error", p)
+			}
+		}
+	}
+	s.state.Store(&next)
+	close(old.changed)
+}

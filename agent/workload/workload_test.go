@@ -1,0 +1,404 @@
+package workload_test
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	api "github.com/spiffe/go-spiffe/v2/proto/spiffe/workload"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+	"github.com/spiffe/go-spiffe/v2/workloadapi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/workload"
+	"github.com/florete/florete/tests/kit"
+)
+
+var (
+	wiki = kit.ID("service/wiki")
+	blog = kit.ID("service/ursula/blog")
+	db   = kit.ID("service/db")
+)
+
+// fetchEnv has this test binary fetch an SVID from a socket and print its ID, or what it
+// was refused with.
+const fetchEnv = "FLORETE_TEST_FETCH"
+
+func TestMain(m *testing.M) {
+	if socket := os.Getenv(fetchEnv); socket != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		svid, err := workloadapi.FetchX509SVID(ctx, workloadapi.WithAddr(socket))
+		if err != nil {
+			fmt.Println(status.Code(err), err)
+		} else {
+			fmt.Println(svid.ID)
+		}
+		os.Exit(0)
+	}
+	agenttest.Main(m)
+}
+
+// host has a Workload API, which is of these callers.
+type host struct {
+	*agenttest.Host
+	ca     *kit.CA
+	socket string
+	addr   string
+	stop   func()
+}
+
+func me() []uint32 { return []uint32{uint32(os.Getuid())} }
+
+func newHost(t *testing.T, callers ...florete.Caller) *host {
+	t.Helper()
+	ca := kit.NewCA()
+	h := &host{Host: agenttest.NewHost(t, "ursula", ca), ca: ca}
+	h.socket = filepath.Join(t.TempDir(), "workload.sock")
+	h.addr = "unix://" + h.socket
+	h.accept(callers...)
+	return h
+}
+
+func (h *host) accept(callers ...florete.Caller) {
+	h.Accept(florete.Forwarder{Callers: callers}, wiki, blog, db)
+}
+
+func (h *host) deliver(ids ...florete.ID) {
+	for _, id := range ids {
+		h.Deliver(h.ca, id, time.Hour)
+	}
+}
+
+func (h *host) serve(t *testing.T) {
+	t.Helper()
+	ln, err := net.Listen("unix", h.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(h.socket, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- workload.Serve(ctx, ln, workload.Config{Layout: h.Layout, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Poll: time.Hour})
+	}()
+	stopped := false
+	h.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("does not end")
+		}
+	}
+	t.Cleanup(func() { h.stop() })
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// stub is a client of the Workload API with no header of its own.
+func (h *host) stub(t *testing.T) api.SpiffeWorkloadAPIClient {
+	t.Helper()
+	conn, err := grpc.NewClient(h.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return api.NewSpiffeWorkloadAPIClient(conn)
+}
+
+func withHeader(ctx context.Context, value ...string) context.Context {
+	for _, v := range value {
+		ctx = metadata.AppendToOutgoingContext(ctx, "workload.spiffe.io", v)
+	}
+	return ctx
+}
+
+// TestSVIDs: a process gets the SVIDs of all callers that it is of and that may have them,
+// that of the first one first.
+func TestSVIDs(t *testing.T) {
+	h := newHost(t, florete.Caller{ID: db, UIDs: me()}, florete.Caller{ID: wiki, UIDs: me(), Workload: true}, florete.Caller{ID: blog, UIDs: me(), Workload: true})
+	h.deliver(wiki, blog, db)
+	h.serve(t)
+	x, err := workloadapi.FetchX509Context(within(t), workloadapi.WithAddr(h.addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		id   florete.ID
+		hint string
+	}{{wiki, "wiki"}, {blog, "blog.ursula"}} {
+		if len(x.SVIDs) != 2 || x.SVIDs[i].ID != want.id.SPIFFE() || x.SVIDs[i].Hint != want.hint {
+			t.Fatalf("SVIDs %v, want %s with the hint %q at %d", x.SVIDs, want.id, want.hint, i)
+		}
+	}
+	svid := x.DefaultSVID()
+	roots, err := florete.NewRoots(kit.Domain, h.Roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := roots.Verify(svid.Certificates, time.Now(), x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth); err != nil {
+		t.Error(err)
+	}
+	bundle, err := x.Bundles.GetX509BundleForTrustDomain(spiffeid.RequireTrustDomainFromString(kit.Domain))
+	if err != nil || len(bundle.X509Authorities()) != 1 || !bundle.X509Authorities()[0].Equal(roots.Certificates()[0]) {
+		t.Errorf("bundle %v, %v", bundle, err)
+	}
+}
+
+// updates are what a watcher of go-spiffe's is given.
+type updates struct {
+	contexts chan *workloadapi.X509Context
+	errs     chan error
+}
+
+func (u updates) OnX509ContextUpdate(c *workloadapi.X509Context) { u.contexts <- c }
+func (u updates) OnX509ContextWatchError(err error)              { u.errs <- err }
+
+func (u updates) next(t *testing.T) *workloadapi.X509Context {
+	t.Helper()
+	select {
+	case c := <-u.contexts:
+		return c
+	case err := <-u.errs:
+		t.Fatal(err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("no update")
+	}
+	return nil
+}
+
+func (u updates) refused(t *testing.T, code codes.Code) {
+	t.Helper()
+	select {
+	case c := <-u.contexts:
+		t.Fatalf("an update: %v", c.SVIDs)
+	case err := <-u.errs:
+		if status.Code(err) != code {
+			t.Fatalf("%v, want %s", err, code)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("not refused")
+	}
+}
+
+// TestUpdates: what is renewed, trusted or taken away is so at once for whoever watches.
+func TestUpdates(t *testing.T) {
+	may := florete.Caller{ID: wiki, UIDs: me(), Workload: true}
+	h := newHost(t, may)
+	h.deliver(wiki)
+	h.serve(t)
+	u := updates{make(chan *workloadapi.X509Context, 100), make(chan error, 100)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = workloadapi.WatchX509Context(ctx, u, workloadapi.WithAddr(h.addr))
+	}()
+	defer func() { cancel(); <-done }()
+
+	first := u.next(t).DefaultSVID()
+	h.deliver(wiki)
+	second := u.next(t).DefaultSVID()
+	if first.Certificates[0].Equal(second.Certificates[0]) {
+		t.Error("an update without the certificate that was renewed")
+	}
+	h.Roots = append(h.Roots, kit.NewCA().RootPEM())
+	h.accept(may)
+	bundle, err := u.next(t).Bundles.GetX509BundleForTrustDomain(spiffeid.RequireTrustDomainFromString(kit.Domain))
+	if err != nil || len(bundle.X509Authorities()) != 2 {
+		t.Errorf("%v, %v, want two roots", bundle, err)
+	}
+	h.accept()
+	u.refused(t, codes.PermissionDenied)
+	h.accept(may)
+	u.next(t) // tried again
+
+	h.stop() // and its client does not give up
+	u.refused(t, codes.Unavailable)
+	h.serve(t)
+	for {
+		select {
+		case <-u.errs:
+			continue
+		case <-u.contexts:
+		case <-time.After(10 * time.Second):
+			t.Error("the client gave up")
+		}
+		return
+	}
+}
+
+// TestNothingNew is nothing sent: documents that change nothing for a caller.
+func TestNothingNew(t *testing.T) {
+	may := florete.Caller{ID: wiki, UIDs: me(), Workload: true}
+	h := newHost(t, may)
+	h.deliver(wiki)
+	h.serve(t)
+	stream, err := h.stub(t).FetchX509SVID(withHeader(within(t), "true"), &api.X509SVIDRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	h.accept(may, florete.Caller{ID: db, UIDs: me()})
+	time.Sleep(200 * time.Millisecond) // it is read by then
+	h.deliver(wiki)
+	begun := time.Now()
+	r, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	certs, err := x509.ParseCertificates(r.Svids[0].X509Svid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	svid, err := florete.LoadSVID(h.Layout.Need(kit.CertNeed(wiki).ID), wiki)
+	if err != nil || !svid.Chain[0].Equal(certs[0]) {
+		t.Errorf("%v after %s: the first message is not of the renewal", err, time.Since(begun))
+	}
+}
+
+// TestRefusals have the codes of the specification, and a way out.
+func TestRefusals(t *testing.T) {
+	may := florete.Caller{ID: wiki, UIDs: me(), Workload: true}
+	for name, c := range map[string]struct {
+		callers []florete.Caller
+		header  []string
+		deliver []florete.ID
+		code    codes.Code
+		text    string
+	}{
+		"no header":         {[]florete.Caller{may}, nil, []florete.ID{wiki}, codes.InvalidArgument, "workload.spiffe.io: true"},
+		"another header":    {[]florete.Caller{may}, []string{"yes"}, []florete.ID{wiki}, codes.InvalidArgument, "workload.spiffe.io: true"},
+		"two headers":       {[]florete.Caller{may}, []string{"true", "true"}, []florete.ID{wiki}, codes.InvalidArgument, "workload.spiffe.io: true"},
+		"nobody":            {nil, []string{"true"}, []florete.ID{wiki}, codes.PermissionDenied, "services.<name>.workloadApi"},
+		"another account":   {[]florete.Caller{{ID: wiki, UIDs: []uint32{64999}, Workload: true}}, []string{"true"}, []florete.ID{wiki}, codes.PermissionDenied, "no identity is issued"},
+		"the forwarder's":   {[]florete.Caller{{ID: wiki, UIDs: me()}}, []string{"true"}, []florete.ID{wiki}, codes.PermissionDenied, "no identity is issued"},
+		"not delivered yet": {[]florete.Caller{may}, []string{"true"}, []florete.ID{db}, codes.Unavailable, "service/wiki is not delivered yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, c.callers...)
+			h.deliver(c.deliver...)
+			h.serve(t)
+			ctx := withHeader(within(t), c.header...)
+			svids, err := h.stub(t).FetchX509SVID(ctx, &api.X509SVIDRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := svids.Recv(); status.Code(err) != c.code || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%v, want %s with %q", err, c.code, c.text)
+			}
+			bundles, err := h.stub(t).FetchX509Bundles(ctx, &api.X509BundlesRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := c.code
+			if want == codes.Unavailable {
+				want = codes.OK // the roots are there
+			}
+			if _, err := bundles.Recv(); status.Code(err) != want {
+				t.Errorf("bundles: %v, want %s", err, want)
+			}
+		})
+	}
+}
+
+// TestProbe: a refusal is an answer, and nobody there is none.
+func TestProbe(t *testing.T) {
+	h := newHost(t)
+	if err := workload.Probe(within(t), h.socket); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("nobody serves: %v", err)
+	}
+	h.serve(t)
+	if err := workload.Probe(within(t), h.socket); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestExpired is not sent.
+func TestExpired(t *testing.T) {
+	h := newHost(t, florete.Caller{ID: wiki, UIDs: me(), Workload: true})
+	h.Deliver(h.ca, wiki, -time.Minute)
+	h.serve(t)
+	if _, err := workloadapi.FetchX509SVID(within(t), workloadapi.WithAddr(h.addr)); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "renew it or set the clock") {
+		t.Error(err)
+	}
+}
+
+// TestJWT is not served, and says so.
+func TestJWT(t *testing.T) {
+	h := newHost(t, florete.Caller{ID: wiki, UIDs: me(), Workload: true})
+	h.serve(t)
+	for header, code := range map[string]codes.Code{"true": codes.Unimplemented, "": codes.InvalidArgument} {
+		_, err := h.stub(t).FetchJWTSVID(withHeader(within(t), header), &api.JWTSVIDRequest{Audience: []string{"a"}})
+		if status.Code(err) != code {
+			t.Errorf("header %q: %v, want %s", header, err, code)
+		}
+	}
+}
+
+// TestAttestation by account and by unit: the whole control group, and not its name alone.
+func TestAttestation(t *testing.T) {
+	const unit = "florete-test-workload.service"
+	system := agenttest.Cgroup(t, "/system.slice/"+unit)
+	user := agenttest.Cgroup(t, "/user.slice/user-64998.slice/user@64998.service/app.slice/"+unit)
+	h := newHost(t, florete.Caller{ID: wiki, Units: []string{unit}, Workload: true}, florete.Caller{ID: db, UIDs: []uint32{64999}, Workload: true})
+	h.deliver(wiki, db)
+	h.serve(t)
+	for dir := filepath.Dir(h.socket); dir != os.TempDir(); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		uid   uint32
+		group *os.File
+		want  string
+	}{
+		"the unit":                       {0, system, wiki.String()},
+		"the unit, of whatever account":  {64998, system, wiki.String()},
+		"a unit of a user, equal name":   {64998, user, "PermissionDenied"},
+		"the user's, of the account too": {64999, user, db.String()},
+		"root":                           {0, nil, "PermissionDenied"},
+		"the account":                    {64999, nil, db.String()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd, err := agenttest.Self(c.uid, c.group, fetchEnv+"="+h.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), c.want) {
+				t.Errorf("%s, %v, want %s", out, err, c.want)
+			}
+		})
+	}
+}

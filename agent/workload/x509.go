@@ -1,0 +1,145 @@
+package workload
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	api "github.com/spiffe/go-spiffe/v2/proto/spiffe/workload"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/logsum"
+)
+
+// FetchX509SVID sends the caller's SVIDs, that of its first identity first.
+func (s *server) FetchX509SVID(_ *api.X509SVIDRequest, out grpc.ServerStreamingServer[api.X509SVIDResponse]) error {
+	return push(s, out, func(st *state, ids []florete.ID) (*api.X509SVIDResponse, error) {
+		svids, err := st.svids(ids)
+		return &api.X509SVIDResponse{Svids: svids}, err
+	})
+}
+
+// FetchX509Bundles sends the roots of the trust domain to callers that have an identity.
+func (s *server) FetchX509Bundles(_ *api.X509BundlesRequest, out grpc.ServerStreamingServer[api.X509BundlesResponse]) error {
+	return push(s, out, func(st *state, _ []florete.ID) (*api.X509BundlesResponse, error) {
+		if st.identities.Trust == nil {
+			return nil, status.Error(codes.Unavailable, "no manifest is accepted on this host yet: flor doctor")
+		}
+		return &api.X509BundlesResponse{Bundles: map[string][]byte{"spiffe://" + st.trust: st.bundle()}}, nil
+	})
+}
+
+// push sends what the caller may have, and again whenever it changes. Each time it is found
+// out anew who the caller is, and what it may have.
+func push[M any, P interface {
+	*M
+	proto.Message
+}](s *server, out grpc.ServerStreamingServer[M], answer func(*state, []florete.ID) (P, error)) error {
+	c := clientOf(out.Context())
+	var sent P
+	for {
+		st := s.state.Load()
+		ids, err := s.entitled(c, st)
+		if err != nil {
+			return err
+		}
+		a, err := answer(st, ids)
+		if err != nil {
+			s.refuse(c, "not-delivered", true, err)
+			return err
+		}
+		if sent == nil || !proto.Equal(a, sent) {
+			if err := out.Send(a); err != nil {
+				return err
+			}
+			s.Log.Info("sent", "what", a.ProtoReflect().Descriptor().Name(), "process", c.PID, "uid", c.UID, "of", shorts(ids))
+			sent = a
+		}
+		select {
+		case <-st.changed:
+		case <-out.Context().Done():
+			return status.FromContextError(context.Cause(out.Context())).Err()
+		}
+	}
+}
+
+// entitled are the identities that the caller may have.
+func (s *server) entitled(c client, st *state) ([]florete.ID, error) {
+	p, err := c.Process()
+	if err != nil {
+		s.refuse(c, "caller-gone", false, err)
+		return nil, status.Error(codes.PermissionDenied, err.Error())
+	}
+	ids := st.callers.Workload(p)
+	if len(ids) == 0 {
+		err := status.Errorf(codes.PermissionDenied,
+			"no identity is issued to process %d of uid %d: want it to be of a service's user, or of a unit among hosts.<host>.callers, with services.<name>.workloadApi = true in the topology", c.PID, p.UID)
+		s.refuse(c, "unknown-caller", false, err)
+		return nil, err
+	}
+	return ids, nil
+}
+
+func (s *server) refuse(c client, reason string, known bool, err error) {
+	s.refused.Warn(logsum.Key{Reason: reason, Who: fmt.Sprintf("uid %d", c.UID), Known: known}, "refused", "reason", reason, "process", c.PID, "uid", c.UID, "detail", status.Convert(err).Message())
+}
+
+// svids are those of ids that are there and valid. The error is why there is none.
+func (st *state) svids(ids []florete.ID) (all []*api.X509SVID, err error) {
+	var missing []string
+	for _, id := range ids {
+		svid := st.identities.SVID(id)
+		if svid == nil {
+			missing = append(missing, "the certificate of "+id.Short()+" is not delivered yet")
+			continue
+		}
+		if err := svid.Check(st.identities.Trust, time.Now()); err != nil {
+			missing = append(missing, err.Error())
+			continue
+		}
+		key, err := x509.MarshalPKCS8PrivateKey(svid.Cert.PrivateKey)
+		if err != nil {
+			return nil, status.Errorf(codes.Internal, "key of %s: %v", id.Short(), err)
+		}
+		all = append(all, &api.X509SVID{
+			SpiffeId: id.String(), X509Svid: slices.Concat(svid.Cert.Certificate...), X509SvidKey: key,
+			Bundle: st.bundle(), Hint: hint(id),
+		})
+	}
+	if len(all) == 0 {
+		return nil, status.Errorf(codes.Unavailable, "%s: flor doctor", strings.Join(missing, "; "))
+	}
+	return all, nil
+}
+
+// bundle is the roots, one after the other.
+func (st *state) bundle() (b []byte) {
+	for _, root := range st.identities.Trust.Certificates() {
+		b = append(b, root.Raw...)
+	}
+	return b
+}
+
+// hint is by which a caller with several SVIDs chooses one: "wiki", or "wiki.forge" of a
+// service of one node.
+func hint(id florete.ID) string {
+	if id.Node() == "" {
+		return id.Name()
+	}
+	return id.Name() + "." + id.Node()
+}
+
+func shorts(ids []florete.ID) string {
+	var words []string
+	for _, id := range ids {
+		words = append(words, id.Short())
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,88 @@
+"""Processes have the certificates of their services by the SPIFFE Workload API, and units of the system act as services: by account or whole control group, and no unit of a user."""
+# systemd: the sandbox of the service, and control groups of units
+
+import shlex
+
+OUTLINE, BATCH = "spiffe://demo.flor/service/outline", "spiffe://demo.flor/service/batch"
+SOCKET = "/run/florete/workload.sock"
+# FetchX509SVID with an empty message: gRPC is HTTP/2, and this is the header, the message and two seconds of the stream.
+HEADERS = ("content-type: application/grpc", "te: trailers", "workload.spiffe.io: true")
+CURL = (
+    "printf '\\0\\0\\0\\0\\0' | curl --silent --no-buffer --http2-prior-knowledge --max-time {seconds} --unix-socket "
+    + SOCKET
+    + " {headers} --data-binary @- --dump-header - http://localhost/SpiffeWorkloadAPI/FetchX509SVID | tr --complement --delete '[:print:]\\n'"
+)
+
+
+def fetch(headers=HEADERS, seconds=2):
+    return CURL.format(seconds=seconds, headers=" ".join(f"--header '{h}'" for h in headers))
+
+
+def as_account(host, account, command):
+    return host.execute(f"runuser -u {account} -- sh -c {shlex.quote(command)}")[1]
+
+
+def as_unit(host, unit, command, more=""):
+    """What a service of systemd of this name prints."""
+    return host.succeed(f"systemd-run --quiet --collect --pipe --wait --unit={unit} {more} sh -c {shlex.quote(command + ' || true')}")
+
+
+def as_user_unit(host, account, unit, command):
+    """The same of one that an account runs for itself: hosts have no logind, so its control group is made where the account's own systemd would make it."""
+    uid = host.succeed(f"id --user {account}").strip()
+    group = f"$(findmnt --types cgroup2 --noheadings --output TARGET | head -1)/user.slice/user-{uid}.slice/user@{uid}.service/app.slice/{unit}"
+    inner = f"runuser -u {account} -- sh -c {shlex.quote(command + ' || true')}"
+    return host.succeed(f'group={group}; mkdir --parents "$group"; group=$group sh -c {shlex.quote("echo $$ > $group/cgroup.procs; exec " + inner)}')
+
+
+bring_up("base")
+ursula.fail(f"test -e {SOCKET}")
+deploy("workload")
+wait_fulfilled([ursula, raishan])
+raishan.succeed("useradd --create-home mallory")
+
+with subtest("an account has its service's certificate, and others are refused"):
+    assert ursula.succeed(f"stat --format=%U:%a {SOCKET} /run/florete").split() == ["root:666", "root:755"]
+    wait_until(lambda: OUTLINE in as_account(ursula, "outline", fetch()), lambda: f"outline has its own: {as_account(ursula, 'outline', fetch())}", timeout=30)
+    for account in ("root", "daemon"):
+        refused = as_account(ursula, account, fetch())
+        assert "grpc-status: 7" in refused and "spiffe://" not in refused, refused
+    assert "grpc-status: 3" in as_account(ursula, "outline", fetch(HEADERS[:2]))
+
+with subtest("a unit of the system has its own, whatever account it runs as"):
+    for more in ("", "--property=DynamicUser=true", "--uid=mallory"):
+        has = as_unit(raishan, "batch.service", fetch(), more)
+        assert BATCH in has, has
+
+with subtest("a unit of a user by the same name has none, nor has another unit of the system"):
+    own = as_user_unit(raishan, "mallory", "batch.service", "grep ^0:: /proc/self/cgroup")
+    assert own.endswith("/user@1000.service/app.slice/batch.service\n"), own
+    for refused in (as_user_unit(raishan, "mallory", "batch.service", fetch()), as_unit(raishan, "other.service", fetch())):
+        assert "grpc-status: 7" in refused and "spiffe://" not in refused, refused
+
+with subtest("at local listeners the unit acts as its service, and reaches what that does"):
+    wiki = "curl --silent --fail --max-time 5 http://wiki.demo.flor.rete/"
+    wait_until(lambda: as_unit(raishan, "batch.service", wiki) == "wiki\n", lambda: "batch reaches wiki", timeout=30)
+    assert as_unit(raishan, "other.service", wiki) == "", "root, which acts as the node, reaches wiki"
+    assert as_user_unit(raishan, "mallory", "batch.service", wiki) == ""
+
+with subtest("a renewed certificate is sent at once over the same stream"):
+    # Each message has the ID twice: as text, and in the certificate.
+    ursula.succeed(f"systemd-run --quiet --unit=watching --uid=outline sh -c {shlex.quote(fetch(seconds=15) + ' > /tmp/watched')}")
+    ursula.succeed("sleep 2; flor refetch cert-service-outline")
+    wait_until(lambda: ursula.get_unit_property("watching.service", "ActiveState") == "inactive", lambda: "the stream has ended", timeout=60)
+    watched = ursula.succeed("cat /tmp/watched")
+    assert watched.count(OUTLINE) == 4, watched
+
+with subtest("the process that serves it has no network and no privilege, and the doctor knows it"):
+    pid = ursula.get_unit_property("florete-workload.service", "MainPID")
+    assert "CapEff:\t0000000000000000" in ursula.succeed(f"cat /proc/{pid}/status")
+    assert ursula.succeed(f"nsenter --target {pid} --net ip -brief link").split()[0] == "lo"
+    doctor = json.loads(ursula.execute("flor doctor --json")[1])
+    assert [c["findings"] for c in doctor["checks"] if c["name"] in ("workload", "units")] == [[], []], doctor
+    assert "by the Workload API too" in ursula.succeed("flor status")
+    ursula.succeed("systemctl stop florete-workload.socket")
+    doctor = json.loads(ursula.execute("flor doctor --json")[1])
+    [found] = [c["findings"] for c in doctor["checks"] if c["name"] == "workload"]
+    ursula.succeed(found[0]["fix"])
+    wait_until(lambda: OUTLINE in as_account(ursula, "outline", fetch()), lambda: "it is served again", timeout=30)

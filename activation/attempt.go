@@ -22,7 +22,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 	attempt := fetch.Attempt{
 		Need: n.Need, Digest: n.digest, Answers: n.state.Answers, Rotation: n.state.WantRotation,
 		Provider: a.provider(n, number),
-		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted),
+		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted || last.Code == api.CodeRevoked),
 	}
 	host := a.host
 	pass.Join()
@@ -46,7 +46,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 			n.busy = false
 			release()
 			if failed == nil && n.Kind == florete.KindConfig {
-				if e := a.store.Accept(artifact); e != nil {
+				if e := a.accept(artifact); e != nil {
 					failed = &fetch.Error{Error: e, Received: true}
 				}
 			}

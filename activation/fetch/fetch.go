@@ -26,9 +26,9 @@ const (
 type Host struct {
 	Layout   florete.Layout
 	Manifest florete.Manifest
-	Serial   int64  // of the manifest
-	Tag      string // of the documents in force
-	Roots    *florete.Roots
+	Serial   int64          // of the manifest
+	Tag      string         // of the documents in force
+	Roots    *florete.Roots // with the revocation list in force
 
 	// HostKey is the file of the SSH private key that proves the node, at enrolment and
 	// in every request but that for documents.
@@ -166,6 +166,6 @@ func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *api.Cli
 	}
 	return &api.Client{
 		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[a.Provider][a.Need.Kind], Others: others, Reached: reached, Roots: h.Roots,
-		Serial: h.Serial, Tag: h.Tag, SVID: svid, HostKey: key, Dial: h.Dial,
+		Serial: h.Serial, Tag: h.Tag, Revocations: h.Roots.Revocations().InForce(), SVID: svid, HostKey: key, Dial: h.Dial,
 	}
 }

@@ -133,6 +133,15 @@ func (p Provider) Read(ctx context.Context, c server.Call) (api.Artifact, error)
 	return api.Artifact{Documents: documents}, missing(c, err)
 }
 
+// Revocations is the list that operators signed last.
+func (p Provider) Revocations(ctx context.Context) (*florete.SignedRevocations, int64, error) {
+	list, err := p.archive.Revocations(ctx)
+	if err != nil || list.Number == 0 {
+		return nil, 0, err
+	}
+	return &list.Signed, list.Number, nil
+}
+
 // Changes yields the revision of what nodes are offered, and of each change.
 func (p Provider) Changes(ctx context.Context) iter.Seq2[int64, error] { return p.archive.Changes(ctx) }
 

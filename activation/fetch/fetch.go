@@ -164,8 +164,13 @@ func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *api.Cli
 			others = append(others, h.Manifest.Providers[name][a.Need.Kind])
 		}
 	}
+	roots := h.Roots
+	if a.Need.Kind == florete.KindConfig {
+		// What it has is signed. A list in which it is reinstated may come from nobody else.
+		roots = roots.With(nil)
+	}
 	return &api.Client{
-		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[a.Provider][a.Need.Kind], Others: others, Reached: reached, Roots: h.Roots,
+		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[a.Provider][a.Need.Kind], Others: others, Reached: reached, Roots: roots,
 		Serial: h.Serial, Tag: h.Tag, Revocations: h.Roots.Revocations().InForce(), SVID: svid, HostKey: key, Dial: h.Dial,
 	}
 }

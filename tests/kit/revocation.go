@@ -23,6 +23,9 @@ func Revocations(number int64, key signature.SecretKey, targets ...revocation.Ta
 	return must(revocation.Sign(list, key))
 }
 
+// ReadFile is the content of a file.
+func ReadFile(path string) []byte { return must(os.ReadFile(path)) }
+
 // WriteRevocations puts a list in force, as activation does.
 func WriteRevocations(path string, s florete.SignedRevocations) {
 	check(os.MkdirAll(filepath.Dir(path), 0o755))

@@ -68,11 +68,14 @@ func (a *request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 }
 
 // listBehind refuses to issue anything where this provider has an older revocation list than
-// the caller, or than it had itself before its state was restored. One that never had any gets
-// none, such as a host whose documents come with its closure.
+// it had before its host was restored, or than the caller; the latter not where it never had
+// any, and gets none, since its host's documents come with its closure.
 func (a *request) listBehind(f *compiledPolicy) error {
-	has := f.roots.Revocations().InForce()
-	if want := max(a.list, a.newestList.Load()); 0 < has && has < want {
+	has, want := f.roots.Revocations().InForce(), a.newestList.Load()
+	if has > 0 {
+		want = max(want, a.list)
+	}
+	if has < want {
 		return api.Errorf(api.Transient, api.CodeListBehind, "revocation list %d is in force here, and there is list %d: this provider's host fetches it, or supply it with florctl revoke --supply", has, want).After(time.Second)
 	}
 	return nil

@@ -93,10 +93,12 @@ func (s *versionRecorder) recordAll(ctx context.Context) error {
 	versions := map[string]Version{"policy": {
 		Name: "the policy", Digest: florete.Digest(f.envelope), Serial: f.serial, Detail: map[string]string{"rev": f.rev, "grants": fmt.Sprint(len(f.Grants))},
 	}}
-	if list := f.roots.Revocations(); list != nil {
-		versions[listRecord] = Version{Name: "the revocation list", Digest: fmt.Sprint(list.Number), Serial: list.Number,
-			Detail: map[string]string{"entries": fmt.Sprint(len(list.Entries)), "certificates": fmt.Sprint(len(list.Certificates))}}
+	list := Version{Name: "the revocation list", Digest: "none"}
+	if l := f.roots.Revocations(); l != nil {
+		list.Digest, list.Serial = fmt.Sprint(l.Number), l.Number
+		list.Detail = map[string]string{"entries": fmt.Sprint(len(l.Entries)), "certificates": fmt.Sprint(len(l.Certificates))}
 	}
+	versions[listRecord] = list
 	if d, ok := s.Kind.(Deployed); ok {
 		v, err := d.InForce(ctx)
 		if err != nil {
@@ -128,7 +130,7 @@ func (s *versionRecorder) recordVersion(ctx context.Context, key, kind string, v
 	}
 	if kind == listRecord {
 		s.newestList.Store(max(was.Serial, v.Serial))
-		if v.Serial < was.Serial { // stays on record until it is supplied
+		if v.Serial <= was.Serial { // the newer one stays on record until it is supplied
 			return nil
 		}
 	}

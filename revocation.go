@@ -42,10 +42,11 @@ type Revocations struct {
 	Entries      []Revocation         `json:"entries"`      // sorted by ID
 	Certificates []RevokedCertificate `json:"certificates"` // sorted by serial number
 
-	file  []byte
-	ids   map[ID]Time
-	keys  map[string]bool
-	certs map[string]bool
+	file   []byte
+	signed SignedRevocations
+	ids    map[ID]Time
+	keys   map[string]bool
+	certs  map[string]bool
 }
 
 // Revocation is an identity that is revoked. Of a node, so is all that it was given: the
@@ -102,7 +103,7 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 	if err := json.Unmarshal(b, &head); err == nil && head.Format.Newer(NewestFormat) {
 		return nil, &NewerFormatError{fmt.Sprintf("revocation list %d", head.Number), head.Format}
 	}
-	r := &Revocations{ids: map[ID]Time{}, keys: map[string]bool{}, certs: map[string]bool{}}
+	r := &Revocations{signed: s, ids: map[ID]Time{}, keys: map[string]bool{}, certs: map[string]bool{}}
 	if err := Decode(b, r); err != nil {
 		return nil, fmt.Errorf("revocation list: %w", err)
 	}
@@ -177,6 +178,9 @@ func (r *ReportedRevocations) Overdue(now time.Time) time.Duration {
 	}
 	return now.Sub(r.NextUpdate.Time).Round(time.Second)
 }
+
+// AsSigned is the list as it was read.
+func (r *Revocations) AsSigned() SignedRevocations { return r.signed }
 
 // CheckKey refuses an SSH host key that is revoked, by its fingerprint ("SHA256:…").
 func (r *Revocations) CheckKey(fingerprint string) error {

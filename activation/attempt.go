@@ -22,7 +22,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 	attempt := fetch.Attempt{
 		Need: n.Need, Digest: n.digest, Answers: n.state.Answers, Rotation: n.state.WantRotation,
 		Provider: a.provider(n, number),
-		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted || last.Code == api.CodeRevoked),
+		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted),
 	}
 	host := a.host
 	pass.Join()

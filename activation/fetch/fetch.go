@@ -130,6 +130,9 @@ func (p *Pass) send(ctx context.Context, a Attempt, r api.Request) (api.Answer, 
 		return api.Answer{}, failed
 	}
 	answer, err := calls.Do(ctx, api.Path(a.Need.Kind), r)
+	if err != nil && api.AsError(err).Code == api.CodeRevoked && h.isNode(a.Need) {
+		return h.enrol(ctx, a, r) // only its certificates of before may be revoked
+	}
 	return answer, received(err)
 }
 

@@ -2,6 +2,7 @@ package florete_test
 
 import (
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -149,4 +150,42 @@ func TestNextList(t *testing.T) {
 	if len(third.Entries) != 1 || third.Entries[0].ID != kit.ID("node/elm") || third.Entries[0].EnrolKeyFingerprints[0] != "SHA256:elm" {
 		t.Errorf("got %+v", third.Entries)
 	}
+}
+
+// TestRevocationsVector holds the bytes that are signed, and what they mean.
+func TestRevocationsVector(t *testing.T) {
+	var v struct {
+		Key, Text string
+		Signed    florete.SignedRevocations
+	}
+	if err := json.Unmarshal(kit.ReadFile("tests/golden/wire/provider/revocations.json"), &v); err != nil {
+		t.Fatal(err)
+	}
+	list, err := v.Signed.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Signed.Verify(list, "demo", []string{v.Key}); err != nil || florete.RevocationsText(v.Signed.List) != v.Text {
+		t.Errorf("%v, over %q", err, florete.RevocationsText(v.Signed.List))
+	}
+	if got := string(kit.JSON(list)); got != v.Signed.List {
+		t.Errorf("written as %s, want %s", got, v.Signed.List)
+	}
+	if list.Number != 16 || len(list.Entries) != 3 || !list.Entries[1].ValidAfter.IsZero() || list.Entries[2].ValidAfter.Unix() != 1784011430 || list.Certificates[0].Serial != "3f9a01" {
+		t.Errorf("got %+v", list)
+	}
+}
+
+func FuzzRevocations(f *testing.F) {
+	f.Add(kit.Revocations(1, kit.SigningKey("demo-1"), revocation.Target{ID: kit.ID("node/elm"), Keys: []string{"SHA256:x"}, Certificates: []string{"ab"}}).List)
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := florete.SignedRevocations{List: text}.Open()
+		if err != nil {
+			return
+		}
+		again, err := florete.SignedRevocations{List: string(kit.JSON(list))}.Open()
+		if err != nil || string(kit.JSON(again)) != string(kit.JSON(list)) {
+			t.Errorf("%s: read again as %+v, %v", text, again, err)
+		}
+	})
 }

@@ -109,6 +109,11 @@ func (a *activation) fulfil(n *need, provider string, answer api.Answer) {
 	n.state.Fulfil(a.observe(n), provider, answer)
 	a.save(n)
 	a.forget(n)
+	if id, err := n.CertID(); n.Kind == florete.KindCert && err == nil && id == a.set.Manifest.Identity.ID {
+		for _, other := range a.needs { // what was denied to the certificate of before
+			other.state.Reinstated(time.Now().Round(0))
+		}
+	}
 	due, _ := n.state.Due(n.Renew)
 	a.report(Event{Event: EventFulfilled, Need: n.ID, Provider: provider, Attempt: n.state.Attempts, Next: due})
 }

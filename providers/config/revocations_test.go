@@ -57,8 +57,8 @@ func TestRevocations(t *testing.T) {
 	}
 }
 
-// A host of an older release knows of no list, and is offered none.
-func TestRevocationsUnknown(t *testing.T) {
+// A number that is none is malformed.
+func TestRevocationsMalformed(t *testing.T) {
 	e := start(t)
 	publish(t, e, 1000)
 	offer(t, e, 1)

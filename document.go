@@ -64,11 +64,15 @@ func (d *Document) decode() (cluster, host string, err error) {
 // Verify checks the signature against pinned keys ("name:base64"). One that anybody can
 // sign for verifies nothing.
 func (d Document) Verify(keys []string) error {
-	what := fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial)
-	if d.signature == "" {
+	return verifySignature(fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial), SignedText(d.raw), d.signature, keys)
+}
+
+// verifySignature checks the signature of a text against pinned keys.
+func verifySignature(what, text, signed string, keys []string) error {
+	if signed == "" {
 		return fmt.Errorf("%s: not signed", what)
 	}
-	sig, err := signature.ParseSignature(d.signature)
+	sig, err := signature.ParseSignature(signed)
 	if err != nil {
 		return fmt.Errorf("%s: signature: %w", what, err)
 	}
@@ -83,7 +87,7 @@ func (d Document) Verify(keys []string) error {
 			continue
 		}
 		// Each pin, not signature.VerifyFirst: two pins may share a name while keys rotate.
-		if pin.Verify(SignedText(d.raw), sig) {
+		if pin.Verify(text, sig) {
 			return nil
 		}
 	}

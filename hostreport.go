@@ -22,6 +22,22 @@ type HostReport struct {
 
 	Pending *Commit `json:"pending,omitempty"` // goes back unless it is confirmed
 	Undone  *Commit `json:"undone,omitempty"`  // went back, and nothing newer is in force
+
+	Revocations *ReportedRevocations `json:"revocations,omitempty"` // nil for none
+}
+
+// ReportedRevocations is the revocation list in force.
+type ReportedRevocations struct {
+	Number     int64 `json:"number"`
+	NextUpdate Time  `json:"nextUpdate"`
+}
+
+// Reported is the list as hosts report it, nil for none.
+func (r *Revocations) Reported() *ReportedRevocations {
+	if r == nil {
+		return nil
+	}
+	return &ReportedRevocations{r.Number, r.NextUpdate}
 }
 
 // ReportedDocument is a document in force.

@@ -19,6 +19,7 @@ import (
 //	closure-error.json
 //	commit.json
 //	undone.json
+//	revocations.json
 type Layout string
 
 // The files of a delivered SVID.
@@ -42,6 +43,10 @@ func (l Layout) Manifest() (Document, error) { return l.Refresh(Document{}) }
 func (l Layout) Refresh(old Document) (Document, error) {
 	return Reread(old, Current(l.Documents()), DocManifest)
 }
+
+// Revocations is the file of the revocation list, which is of no generation: whatever goes
+// back, that does not.
+func (l Layout) Revocations() string { return filepath.Join(string(l), "revocations.json") }
 
 // NeedStateFile is where activation keeps what it knows of a need.
 func (l Layout) NeedStateFile(id string) string { return filepath.Join(l.Need(id), "state.json") }

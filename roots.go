@@ -12,12 +12,27 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// Roots verify the X.509-SVIDs of one trust domain. They do not change.
+// Roots verify the X.509-SVIDs of one trust domain, but for those that a list revokes. They
+// do not change.
 type Roots struct {
 	domain       string
 	certificates []*x509.Certificate
 	pool         *x509.CertPool
+	revoked      *Revocations
 }
+
+// With is the same roots with another revocation list, nil for none.
+func (r *Roots) With(list *Revocations) *Roots {
+	if r.revoked == list {
+		return r
+	}
+	c := *r
+	c.revoked = list
+	return &c
+}
+
+// Revocations is the list that they are with, nil for none.
+func (r *Roots) Revocations() *Revocations { return r.revoked }
 
 // NewRoots reads root certificates: PEM, one or several in each text.
 func NewRoots(trustDomain string, texts []string) (*Roots, error) {
@@ -69,7 +84,7 @@ func (r *Roots) TrustDomain() string { return r.domain }
 // Certificates are the roots, in the order in which they were read.
 func (r *Roots) Certificates() []*x509.Certificate { return slices.Clone(r.certificates) }
 
-// Equal reports whether r and o trust the same.
+// Equal reports whether r and o trust the same, whatever list each is with.
 func (r *Roots) Equal(o *Roots) bool {
 	return r == o || r.domain == o.domain && slices.EqualFunc(r.certificates, o.certificates, (*x509.Certificate).Equal)
 }

@@ -49,7 +49,7 @@ func CheckChain(chain []*x509.Certificate) error {
 // Verify checks that chain, leaf first, is an X.509-SVID of the trust domain for each of
 // the usages, at the given time, and returns its identity. With an error, the identity is
 // what the leaf claims, if anything. The error is a *ValidityError when the chain would
-// be accepted at another time.
+// be accepted at another time, and a *RevokedError when it would be without the list.
 func (r *Roots) Verify(chain []*x509.Certificate, at time.Time, usages ...x509.ExtKeyUsage) (ID, error) {
 	if len(chain) == 0 {
 		return ID{}, errors.New("no certificate")
@@ -67,6 +67,9 @@ func (r *Roots) Verify(chain []*x509.Certificate, at time.Time, usages ...x509.E
 	begin, expiry := Window(chain)
 	if err = r.verify(chain, at); err != nil && (at.Before(begin) || at.After(expiry)) && r.verify(chain, begin) == nil {
 		err = &ValidityError{id, at, begin, expiry}
+	}
+	if err == nil {
+		err = r.revoked.CheckChain(chain, id)
 	}
 	return id, err
 }

@@ -45,7 +45,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 		return outcome{n, func() {
 			n.busy = false
 			if failed == nil && n.Kind == florete.KindConfig {
-				if e := a.store.Accept(artifact); e != nil {
+				if e := a.accept(artifact); e != nil {
 					failed = &fetch.Error{Error: e, Received: true}
 				}
 			}
@@ -109,6 +109,11 @@ func (a *activation) fulfil(n *need, provider string, answer api.Answer) {
 	n.state.Fulfil(a.observe(n), provider, answer)
 	a.save(n)
 	a.forget(n)
+	if id, err := n.CertID(); n.Kind == florete.KindCert && err == nil && id == a.set.Manifest.Identity.ID {
+		for _, other := range a.needs { // what was denied to the certificate of before
+			other.state.Reinstated(time.Now().Round(0))
+		}
+	}
 	due, _ := n.state.Due(n.Renew)
 	a.report(Event{Event: EventFulfilled, Need: n.ID, Provider: provider, Attempt: n.state.Attempts, Next: due})
 }

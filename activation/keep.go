@@ -39,7 +39,7 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 	defer running.Wait()
 	defer cancel()
 	for {
-		if a.refresh(); a.store.Set().Generation != a.set.Generation {
+		if a.refresh(); a.outdated() {
 			cancel()
 		}
 		ending := ctx.Err() != nil
@@ -50,7 +50,7 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 		}
 		if busy == 0 {
 			if ending || a.Once {
-				return a.store.Set().Generation != a.set.Generation
+				return a.outdated()
 			}
 		}
 		if busy == 0 || busy == 1 && a.watcher.busy { // a watch waits for others
@@ -69,6 +69,13 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 		}
 		timer.Stop()
 	}
+}
+
+// outdated reports whether other documents, or another revocation list, are in force than the
+// needs are kept by.
+func (a *activation) outdated() bool {
+	is := a.store.Set()
+	return is.Generation != a.set.Generation || is.Roots.Revocations().Newer(a.set.Roots.Revocations())
 }
 
 // refresh finds what flor sync, or what goes back from it, put in force.

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -107,7 +108,12 @@ func (a *activation) watched(ctx context.Context, line *fetch.Line, artifact api
 // received puts what a watch brought in force. That nothing did is as good as a poll, where
 // there is no other provider to poll.
 func (a *activation) received(n *need, provider string, artifact api.Artifact) {
-	if artifact.NotModified {
+	if e := a.accept(artifact); e != nil {
+		n.state.Begin(a.observe(n))
+		a.fail(n, provider, &fetch.Error{Error: e, Received: true})
+		return
+	}
+	if artifact.Unchanged() {
 		if len(n.Providers) == 1 {
 			n.state.Fulfil(a.observe(n), provider, api.Answer{})
 			a.save(n)
@@ -115,10 +121,6 @@ func (a *activation) received(n *need, provider string, artifact api.Artifact) {
 		return
 	}
 	n.state.Begin(a.observe(n))
-	if e := a.store.Accept(artifact); e != nil {
-		a.fail(n, provider, &fetch.Error{Error: e, Received: true})
-		return
-	}
 	a.fulfil(n, provider, api.Answer{})
 }
 
@@ -128,6 +130,21 @@ func (a *activation) saw(provider string, artifact api.Artifact) {
 	a.watcher.watch(provider)
 	a.watcher.revision, a.watcher.tag = artifact.Revision, a.store.Set().Tag()
 }
+
+// accept puts what came from the network in force. A newer revocation list is reported as soon
+// as the forwarder can have it.
+func (a *activation) accept(artifact api.Artifact) *api.Error {
+	had := a.store.Set().Roots.Revocations()
+	e := a.store.Accept(artifact)
+	if list := a.store.Set().Roots.Revocations(); list.Newer(had) {
+		a.note = fmt.Sprintf("revocation list %d taken from the network", list.Number)
+		a.reporter.look = time.Now().Round(0).Add(listReport)
+	}
+	return e
+}
+
+// listReport is how long the forwarder has to put a revocation list in force.
+const listReport = 500 * time.Millisecond
 
 // provider is whom an attempt of a number goes to: of documents, first to those that are not
 // watched.

@@ -349,7 +349,7 @@ func (p *Provider) answer(key string, q api.Request) (api.Answer, *api.Error) {
 			lifetime = 24 * time.Hour
 		}
 		now, issuing := time.Now(), p.cluster.CA.Issuing
-		svid, err := issuing.Issue(body.ID, csr.PublicKey, now.Add(lifetime), now)
+		svid, err := issuing.Issue(ca.SVID{ID: body.ID, Node: Node.Name(), Key: csr.PublicKey, Until: now.Add(lifetime)}, now)
 		p.cluster.must(err)
 		a = api.Answer{Expires: now.Add(lifetime).Unix(), Values: map[string]string{
 			"svid": string(ca.EncodeCertificates(svid, issuing.Certificate)), "bundle": "whatever the provider says",

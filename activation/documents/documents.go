@@ -9,6 +9,9 @@
 //     digest, than what is in force, than any received before, and than any the
 //     operator rolled back from.
 //
+// The revocation list, from the network alone, is neither: it is signed likewise, its number
+// only grows, and whatever else goes back, it stays (Layout.Revocations).
+//
 // What is accepted is one generation of Layout.Documents; what was seen of each
 // origin is Layout.State. The generation is in force before the record says so:
 // a process that dies in between accepts the same again, which changes nothing.
@@ -30,7 +33,7 @@ import (
 type Set struct {
 	Document florete.Document // of the manifest
 	Manifest florete.Manifest
-	Roots    *florete.Roots
+	Roots    *florete.Roots    // with the revocation list, of Store.Set
 	Policy   *florete.Document // on a provider host
 
 	// Generation is the number of the set below Layout.Documents.
@@ -44,7 +47,8 @@ type Store struct {
 	dir     delivery.Dir
 	record  record
 	set     Set
-	waits   bool // the closure, for a pending commit
+	waits   bool                 // the closure, for a pending commit
+	list    *florete.Revocations // in force; nil for none
 }
 
 // Open returns what is in force, once the closure is compared. An empty closure is for a
@@ -61,6 +65,9 @@ func Open(l florete.Layout, closure string, step func(string)) (s *Store, note s
 	}
 	if note, err = s.open(); err != nil {
 		return nil, "", err
+	}
+	if s.list, err = florete.ReadRevocations(l.Revocations(), nil); err != nil {
+		note += fmt.Sprintf("; no revocation list is in force until one is fetched: %v", err)
 	}
 	return s, note, nil
 }
@@ -157,7 +164,11 @@ func (s *Store) open() (note string, err error) {
 }
 
 // Set is what is in force.
-func (s *Store) Set() Set { return s.set }
+func (s *Store) Set() Set {
+	set := s.set
+	set.Roots = set.Roots.With(s.list)
+	return set
+}
 
 // held reads the generation in force.
 func (s *Store) held() (Set, error) {

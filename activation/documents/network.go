@@ -26,9 +26,22 @@ type Offer struct {
 // Accept puts documents from the network in force, all of them or none; Set is what is in
 // force then. A policy that is not among them stays: a provider that can withhold cannot
 // remove. What is in force already is accepted, and changes nothing. While a commit is
-// pending, nothing else comes in force.
+// pending, no other documents come in force. A newer revocation list always does.
 func (s *Store) Accept(a api.Artifact) *api.Error {
 	if a.NotModified {
+		return nil
+	}
+	e := s.acceptDocuments(a)
+	if a.Revocations != nil { // whatever came of the rest
+		if refused := s.acceptRevocations(*a.Revocations); e == nil {
+			e = refused
+		}
+	}
+	return e
+}
+
+func (s *Store) acceptDocuments(a api.Artifact) *api.Error {
+	if a.Unchanged() {
 		return nil
 	}
 	unlock, err := lock(s.layout)
@@ -56,7 +69,7 @@ func (s *Store) Accept(a api.Artifact) *api.Error {
 
 // Verify returns what documents from the network would put in force. Nothing changes.
 func (s *Store) Verify(a api.Artifact) (Offer, *api.Error) {
-	if a.NotModified {
+	if a.Unchanged() {
 		return Offer{Set: s.set}, nil
 	}
 	byKind := map[string]florete.Document{}

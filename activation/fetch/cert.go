@@ -69,9 +69,11 @@ func (h *Host) complete(a Attempt, p pending, answer *api.Answer) *api.Error {
 	return nil
 }
 
-// verify checks an SVID of this host, as its peers will, whichever side they are on.
+// verify checks an SVID of this host, as its peers will, whichever side they are on. Whether it
+// is revoked is for its provider to decide: a host that was reinstated has an older list, and
+// needs the SVID to fetch the newer one.
 func (h *Host) verify(s *florete.SVID) error {
-	_, err := api.Peer(s.Chain, h.Roots, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+	_, err := api.Peer(s.Chain, h.Roots.With(nil), x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	return err
 }
 

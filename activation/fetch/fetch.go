@@ -26,9 +26,9 @@ const (
 type Host struct {
 	Layout   florete.Layout
 	Manifest florete.Manifest
-	Serial   int64  // of the manifest
-	Tag      string // of the documents in force
-	Roots    *florete.Roots
+	Serial   int64          // of the manifest
+	Tag      string         // of the documents in force
+	Roots    *florete.Roots // with the revocation list in force
 
 	// HostKey is the file of the SSH private key that proves the node, at enrolment and
 	// in every request but that for documents.
@@ -130,6 +130,9 @@ func (p *Pass) send(ctx context.Context, a Attempt, r api.Request) (api.Answer, 
 		return api.Answer{}, failed
 	}
 	answer, err := calls.Do(ctx, api.Path(a.Need.Kind), r)
+	if err != nil && api.AsError(err).Code == api.CodeRevoked && h.isNode(a.Need) {
+		return h.enrol(ctx, a, r) // only its certificates of before may be revoked
+	}
 	return answer, received(err)
 }
 
@@ -164,8 +167,13 @@ func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *api.Cli
 			others = append(others, h.Manifest.Providers[name][a.Need.Kind])
 		}
 	}
+	roots := h.Roots
+	if a.Need.Kind == florete.KindConfig {
+		// What it has is signed. A list in which it is reinstated may come from nobody else.
+		roots = roots.With(nil)
+	}
 	return &api.Client{
-		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[a.Provider][a.Need.Kind], Others: others, Reached: reached, Roots: h.Roots,
-		Serial: h.Serial, Tag: h.Tag, SVID: svid, HostKey: key, Dial: h.Dial,
+		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[a.Provider][a.Need.Kind], Others: others, Reached: reached, Roots: roots,
+		Serial: h.Serial, Tag: h.Tag, Revocations: h.Roots.Revocations().InForce(), SVID: svid, HostKey: key, Dial: h.Dial,
 	}
 }

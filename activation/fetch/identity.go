@@ -42,7 +42,7 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 }
 
 // Trusts reports whether the SVID delivered for a need leads to a root of the
-// manifest. That it has expired is no matter.
+// manifest, and is not revoked. That it has expired is no matter.
 func (h *Host) Trusts(n florete.Need) bool {
 	id, err := n.CertID()
 	if err != nil {
@@ -52,8 +52,10 @@ func (h *Host) Trusts(n florete.Need) bool {
 	if err != nil {
 		return false
 	}
-	err = h.verify(svid)
-	return err == nil || api.AsError(err).Code == api.CodeClock
+	if err = h.verify(svid); err != nil && api.AsError(err).Code != api.CodeClock {
+		return false
+	}
+	return h.Roots.Revocations().CheckChain(svid.Chain, id) == nil
 }
 
 // hostKey is the SSH host key. It is read for each request, since it may change.

@@ -41,7 +41,7 @@ func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	now, at := time.Now(), h.Manifest.Providers[provider][florete.KindConfig]
 	if last.Free(now) && last.Provider == provider &&
 		reflect.DeepEqual(last.at, at) && reflect.DeepEqual(last.roots, h.Manifest.Trust.Roots) {
-		last.client.Serial, last.client.Tag = h.Serial, h.Tag
+		last.client.Serial, last.client.Tag, last.client.Revocations = h.Serial, h.Tag, h.Roots.Revocations().InForce()
 		return last, nil
 	}
 	last.Close()

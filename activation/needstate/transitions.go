@@ -50,6 +50,13 @@ func (s *State) ClockChanged(now time.Time) {
 	}
 }
 
+// Reinstated makes a need due at once that was denied because this host was revoked.
+func (s *State) Reinstated(now time.Time) {
+	if s.State == florete.NeedDenied && s.Error != nil && s.Error.Code == api.CodeRevoked {
+		s.restart(now)
+	}
+}
+
 // restart starts a new effort now.
 func (s *State) restart(now time.Time) {
 	s.setStatus(florete.NeedWaiting, now)

@@ -10,12 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 )
 
 func (h *host) documents(context.Context) (string, []Finding) {
 	if h.unread == nil {
-		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), slices.Concat(h.closure(), h.stale(), h.commits())
+		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), slices.Concat(h.closure(), h.stale(), h.revocations(), h.commits())
 	}
 	if errors.Is(h.unread, fs.ErrNotExist) {
 		return "none accepted", []Finding{fix(
@@ -81,6 +82,21 @@ func (h *host) stale() []Finding {
 	return []Finding{do(
 		fmt.Sprintf("no provider has answered about this host's documents for %s: they may be outdated", d),
 		fmt.Sprintf("see why need config-documents is not fulfilled, below, and on %s: flor doctor; or deploy this host's documents", strings.Join(on, ", ")))}
+}
+
+// revocations is the alarm of a host that may still trust what was revoked.
+func (h *host) revocations() []Finding {
+	list, err := florete.ReadRevocations(h.Layout.Revocations(), nil)
+	if err != nil {
+		return []Finding{h.unreadable(err, h.restart("activate"))}
+	}
+	late := list.Reported().Overdue(h.now)
+	if late == 0 {
+		return nil
+	}
+	return []Finding{do(
+		fmt.Sprintf("a newer revocation list than %d has been due for %s: what was revoked since may still be let in", list.Number, late),
+		"where the signing key is: florctl revoke --renew --key FILE; then see why this host has no newer one: flor doctor on its providers of documents")}
 }
 
 // unreadable is the finding of an error while reading, which may only be that

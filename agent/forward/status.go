@@ -31,6 +31,9 @@ func (f *forwarder) status() status.Report {
 	if m.Host != "" {
 		r.Manifest = &status.Version{Serial: s.document.Envelope.Serial, Digest: s.document.Envelope.Digest, Rev: s.document.Envelope.Rev}
 	}
+	if s.identities.Trust != nil {
+		r.Revocations = s.identities.Trust.Revocations().Reported()
+	}
 	r.Stale = int64(f.Layout.Stale(m, time.Now()).Seconds())
 	r.Pending, _ = f.Layout.PendingCommit()
 	r.Undone, _ = f.Layout.Undone()

@@ -31,6 +31,7 @@ type Collector struct {
 	manifest florete.Document
 	policy   florete.Envelope
 	provides []string // by that policy
+	list     *florete.Revocations
 }
 
 // Collect returns the report of this host. What cannot be read is left out.
@@ -38,9 +39,16 @@ func (c *Collector) Collect(ctx context.Context) florete.HostReport {
 	r := florete.HostReport{
 		Sent: florete.TimeOf(time.Now()), Release: florete.Version(), Format: florete.NewestFormat,
 		Documents: []florete.ReportedDocument{}, Needs: []florete.ReportedNeed{}, Units: []florete.ReportedUnit{},
-		Facts: facts.Find(string(c.Layout), c.Declared), Forwarder: forwarder(ctx, c.Socket),
+		Facts: facts.Find(string(c.Layout), c.Declared),
 	}
 	r.Closure, _ = c.Layout.ClosureError()
+	if list, err := florete.ReadRevocations(c.Layout.Revocations(), c.list); err == nil {
+		c.list, r.Revocations = list, list.Reported()
+	}
+	// The forwarder's is in force, which is that of the disk a moment later.
+	if s, _, err := status.Fetch(ctx, c.Socket); err == nil {
+		r.Forwarder, r.Revocations = forwarder(s), s.Revocations
+	}
 	r.Pending, _ = c.Layout.PendingCommit()
 	r.Undone, _ = c.Layout.Undone()
 	if m, err := c.Layout.Refresh(c.manifest); err == nil {
@@ -71,11 +79,7 @@ func need(l florete.Layout, n florete.Need) florete.ReportedNeed {
 	return r
 }
 
-func forwarder(ctx context.Context, socket string) *florete.ReportedForwarder {
-	s, _, err := status.Fetch(ctx, socket)
-	if err != nil {
-		return nil
-	}
+func forwarder(s status.Report) *florete.ReportedForwarder {
 	f := &florete.ReportedForwarder{State: s.State, Connections: s.Connections, Refusals: map[string]int64{}, Problems: append([]string{}, s.Problems...), Ending: s.Ending, Fallbacks: s.Fallbacks}
 	maps.Copy(f.Refusals, s.Refusals)
 	return f

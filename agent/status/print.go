@@ -28,6 +28,9 @@ func Print(w io.Writer, r Report, now time.Time) error {
 	if r.Stale > 0 {
 		fmt.Fprintf(&out, "stale: no provider has answered about this host's documents for %s: they may be outdated: flor doctor\n", time.Duration(r.Stale)*time.Second)
 	}
+	if l := r.Revocations; l.Overdue(now) > 0 {
+		fmt.Fprintf(&out, "revocations: a newer list than %d has been due for %s: florctl revoke --renew\n", l.Number, l.Overdue(now))
+	}
 	if c := r.Pending; c != nil {
 		fmt.Fprintf(&out, "pending: %s goes back %s, unless from a new login: flor sync --confirm %s\n", printable.Text(c.String()), relative(c.Deadline.Time, now), printable.Text(c.ID))
 	}

@@ -12,27 +12,28 @@ import (
 
 // Report is the answer to GET /status. Fields are only ever added.
 type Report struct {
-	Host            string                      `json:"host"`
-	Cluster         string                      `json:"cluster"`
-	State           string                      `json:"state"` // "waiting" until the node's identity is there, then "running"
-	Manifest        *Version                    `json:"manifest,omitempty"`
-	Problems        []string                    `json:"problems"`          // what could not be put in force
-	Stale           int64                       `json:"stale,omitempty"`   // seconds without an answer about the documents, when too many
-	Pending         *florete.Commit             `json:"pending,omitempty"` // goes back unless it is confirmed
-	Undone          *florete.Commit             `json:"undone,omitempty"`  // went back, and nothing newer is in force
-	Ending          []florete.EndingCertificate `json:"ending,omitempty"`  // what a person has to sign anew
-	Fallbacks       []florete.Fallback          `json:"fallbacks,omitempty"`
-	Unconfined      string                      `json:"unconfined,omitempty"` // why the agent could open other files than a forwarder's
-	Identities      []Identity                  `json:"identities"`
-	Needs           []Need                      `json:"needs"`
-	Listen          []string                    `json:"listen"`
-	Published       []Published                 `json:"published"`
-	Reachable       []Reachable                 `json:"reachable"`
-	SOCKS           []SOCKS                     `json:"socks"`
-	Connections     int64                       `json:"connections"`     // live, and UDP sessions, both sides
-	PeerConnections []usage.Row                 `json:"peerConnections"` // between forwarders
-	Draining        []Draining                  `json:"draining,omitempty"`
-	Handshakes      []usage.Handshakes          `json:"handshakes"` // of those that there were
+	Host            string                       `json:"host"`
+	Cluster         string                       `json:"cluster"`
+	State           string                       `json:"state"` // "waiting" until the node's identity is there, then "running"
+	Manifest        *Version                     `json:"manifest,omitempty"`
+	Problems        []string                     `json:"problems"`              // what could not be put in force
+	Stale           int64                        `json:"stale,omitempty"`       // seconds without an answer about the documents, when too many
+	Revocations     *florete.ReportedRevocations `json:"revocations,omitempty"` // in force
+	Pending         *florete.Commit              `json:"pending,omitempty"`     // goes back unless it is confirmed
+	Undone          *florete.Commit              `json:"undone,omitempty"`      // went back, and nothing newer is in force
+	Ending          []florete.EndingCertificate  `json:"ending,omitempty"`      // what a person has to sign anew
+	Fallbacks       []florete.Fallback           `json:"fallbacks,omitempty"`
+	Unconfined      string                       `json:"unconfined,omitempty"` // why the agent could open other files than a forwarder's
+	Identities      []Identity                   `json:"identities"`
+	Needs           []Need                       `json:"needs"`
+	Listen          []string                     `json:"listen"`
+	Published       []Published                  `json:"published"`
+	Reachable       []Reachable                  `json:"reachable"`
+	SOCKS           []SOCKS                      `json:"socks"`
+	Connections     int64                        `json:"connections"`     // live, and UDP sessions, both sides
+	PeerConnections []usage.Row                  `json:"peerConnections"` // between forwarders
+	Draining        []Draining                   `json:"draining,omitempty"`
+	Handshakes      []usage.Handshakes           `json:"handshakes"` // of those that there were
 	metrics.Summary
 }
 

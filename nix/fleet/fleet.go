@@ -93,6 +93,9 @@ func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 	if r.Undone != nil {
 		h.note("undone", "%s went back, for nobody confirmed it", r.Undone)
 	}
+	if late := r.Revocations.Overdue(now); late > 0 {
+		h.note("revocations", "a newer revocation list than %d has been due for %s: florctl revoke --renew", r.Revocations.Number, late.Round(time.Minute))
+	}
 	h.needs()
 	h.programs()
 	h.capabilities(s.Topology.Hosts[h.Name].Capabilities)

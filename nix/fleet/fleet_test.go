@@ -49,8 +49,14 @@ func TestNotes(t *testing.T) {
 		change func(r *florete.HostReport, received *time.Time)
 		want   string // "kind: text", empty where all is well
 	}{
-		"well":         {func(*florete.HostReport, *time.Time) {}, ""},
-		"silent":       {func(_ *florete.HostReport, at *time.Time) { *at = now.Add(-20 * time.Minute) }, "silent: last reported 20m0s ago"},
+		"well":   {func(*florete.HostReport, *time.Time) {}, ""},
+		"silent": {func(_ *florete.HostReport, at *time.Time) { *at = now.Add(-20 * time.Minute) }, "silent: last reported 20m0s ago"},
+		"old list": {func(r *florete.HostReport, _ *time.Time) {
+			r.Revocations = &florete.ReportedRevocations{Number: 4, NextUpdate: florete.TimeOf(now.Add(-2 * time.Hour))}
+		}, "revocations: a newer revocation list than 4 has been due for 2h0m0s: florctl revoke --renew"},
+		"list": {func(r *florete.HostReport, _ *time.Time) {
+			r.Revocations = &florete.ReportedRevocations{Number: 4, NextUpdate: florete.TimeOf(now)}
+		}, ""},
 		"clock":        {func(r *florete.HostReport, _ *time.Time) { r.Sent = florete.TimeOf(now.Add(time.Hour)) }, "clock: its clock is off by 1h0m0s"},
 		"no document":  {func(r *florete.HostReport, _ *time.Time) { r.Documents = nil }, "behind: has no manifest yet"},
 		"behind":       {func(r *florete.HostReport, _ *time.Time) { *r = with(r, manifest(t, 6, "old"), t) }, "behind: its manifest is of serial 6, the flake's is 7"},

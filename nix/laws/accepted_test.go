@@ -162,7 +162,7 @@ func (r *readers) provider(dir string) error {
 		return err
 	}
 	for name := range doc.Policy().Kinds {
-		policies, err := server.OpenPolicies(dir, name, slog.New(slog.DiscardHandler))
+		policies, err := server.OpenPolicies(dir, filepath.Join(dir, "revocations.json"), name, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
 		}

@@ -34,6 +34,10 @@ const (
 	HeaderHas      = "If-None-Match"
 	HeaderTag      = "ETag"
 	HeaderRevision = "Documents-Revision"
+
+	// HeaderRevocations is the number of the revocation list that the host has, 0 for none.
+	// Without it the host knows of no list, and is offered none.
+	HeaderRevocations = "Revocations"
 )
 
 // The longest request and answers, in bytes. A need's longest answer is a file of a MiB,
@@ -59,6 +63,9 @@ type Client struct {
 
 	// Tag is that of the documents in force on the node, for Artifact and Watch; empty for none.
 	Tag string
+
+	// Revocations is the number of the revocation list in force on the node, zero for none.
+	Revocations int64
 
 	// SVID is the node's certificate; nil before enrolment.
 	SVID *tls.Certificate

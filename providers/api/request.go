@@ -46,12 +46,21 @@ type Answer struct {
 type Artifact struct {
 	Documents []SignedDocument `json:"documents"`
 
+	// Revocations is the cluster's list, where it is newer than the node's. Without documents
+	// beside it the node has those.
+	Revocations *florete.SignedRevocations `json:"revocations,omitempty"` // since format 1.1
+
 	// NotModified is set by Client instead of Documents when the provider has those that
 	// the request named.
 	NotModified bool `json:"-"`
 
 	// Revision is set by Client where the answer is that of a watch: the next goes on there.
 	Revision int64 `json:"-"`
+}
+
+// Unchanged reports whether the node has the documents that the provider has for it.
+func (a Artifact) Unchanged() bool {
+	return a.NotModified || len(a.Documents) == 0 && a.Revocations != nil
 }
 
 // Tag is the entity tag (RFC 9110 section 8.8.3) of the artifact.

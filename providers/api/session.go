@@ -132,7 +132,7 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dial
 		InsecureSkipVerify:     true, // by host name; Peer verifies the SVID
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			id, err := Peer(cs.PeerCertificates, c.Roots, x509.ExtKeyUsageServerAuth)
-			if e := AsError(err); err != nil && e.Code == CodeUntrusted {
+			if e := AsError(err); err != nil && (e.Code == CodeUntrusted || e.Code == CodeRevoked) {
 				return Errorf(Transient, CodeUntrusted, "%s", e.Message)
 			}
 			if err == nil && id != c.Provider.ID {
@@ -238,6 +238,7 @@ func (s *session) call(ctx context.Context, method, path string, header http.Hea
 	}
 	req.Header = header
 	header.Set(florete.HeaderFormat, florete.NewestFormat.String())
+	header.Set(HeaderRevocations, strconv.FormatInt(s.client.Revocations, 10))
 	most := MaxAnswer
 	if _, ok := answer.(*Artifact); ok {
 		most = MaxArtifact

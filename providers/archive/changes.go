@@ -32,7 +32,7 @@ func (a Archive) Changes(ctx context.Context) iter.Seq2[int64, error] {
 					return
 				}
 				// A version that goes is none that is in force.
-				if offers := e.Key == rolling || strings.HasPrefix(e.Key, versions); offers && !e.Deleted && !yield(e.Modified, nil) {
+				if offers := e.Key == rolling || e.Key == revoking || strings.HasPrefix(e.Key, versions); offers && !e.Deleted && !yield(e.Modified, nil) {
 					return
 				}
 			}
@@ -51,5 +51,9 @@ func (a Archive) newestOffer(ctx context.Context) (newest, at int64, err error) 
 		newest = max(newest, e.Modified)
 	}
 	r, err := a.Rollout(ctx)
-	return max(newest, r.revision), at, err
+	if err != nil {
+		return 0, 0, err
+	}
+	list, err := a.Revocations(ctx)
+	return max(newest, r.revision, list.revision), at, err
 }

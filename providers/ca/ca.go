@@ -24,9 +24,6 @@ import (
 	"github.com/florete/florete"
 )
 
-// Skew is how far certificates are backdated, for hosts whose clock is behind.
-const Skew = 5 * time.Minute
-
 // Lifetimes of the certificates that a person signs.
 const (
 	RootLifetime    = 10 * 365 * 24 * time.Hour
@@ -80,8 +77,17 @@ func (a *Authority) SignIssuing(csr []byte, lifetime time.Duration, now time.Tim
 	return create(t, a.Certificate, r.PublicKey, a.Key, now)
 }
 
-// Issue makes the SVID of id for a public key. It does not outlive the authority.
-func (a *Authority) Issue(id florete.ID, key crypto.PublicKey, until, now time.Time) (*x509.Certificate, error) {
+// SVID is what an Authority certifies.
+type SVID struct {
+	ID    florete.ID
+	Node  string // that it is issued to; empty for none
+	Key   crypto.PublicKey
+	Until time.Time
+}
+
+// Issue makes an SVID. It does not outlive the authority.
+func (a *Authority) Issue(s SVID, now time.Time) (*x509.Certificate, error) {
+	id := s.ID
 	if id.TrustDomain() != a.TrustDomain() {
 		return nil, fmt.Errorf("%s: not of %s, the trust domain of the issuing certificate", id, a.TrustDomain())
 	}
@@ -91,11 +97,12 @@ func (a *Authority) Issue(id florete.ID, key crypto.PublicKey, until, now time.T
 	}
 	return create(&x509.Certificate{
 		URIs:                  []*url.URL{u},
-		NotAfter:              until,
+		Subject:               pkix.Name{OrganizationalUnit: florete.Subject(s.Node)},
+		NotAfter:              s.Until,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
-	}, a.Certificate, key, a.Key, now)
+	}, a.Certificate, s.Key, a.Key, now)
 }
 
 // authority is what the certificates of root and issuing CA have in common.
@@ -116,7 +123,7 @@ func authority(trustDomain *url.URL, what string, until time.Time) *x509.Certifi
 // create signs a certificate that is valid within its parent's time. A serial
 // number is left to x509, which makes a random one.
 func create(t, parent *x509.Certificate, pub crypto.PublicKey, key crypto.Signer, now time.Time) (*x509.Certificate, error) {
-	t.NotBefore = now.Add(-Skew)
+	t.NotBefore = now.Add(-florete.Backdated)
 	if t != parent {
 		if now.After(parent.NotAfter) {
 			return nil, fmt.Errorf("the certificate of %q ended %s: it signs nothing any more, renew it", parent.Subject.CommonName, parent.NotAfter.Format(time.RFC3339))

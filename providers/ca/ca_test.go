@@ -58,7 +58,7 @@ func TestIssue(t *testing.T) {
 		t.Fatal(err)
 	}
 	outline := kit.ID("service/outline")
-	leaf, err := issuing.Issue(outline, key.Public(), now.Add(time.Hour), now)
+	leaf, err := issuing.Issue(ca.SVID{ID: outline, Node: "ursula", Key: key.Public(), Until: now.Add(time.Hour)}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestIssue(t *testing.T) {
 		len(leaf.ExtKeyUsage) != 2 || len(leaf.DNSNames)+len(leaf.IPAddresses)+len(leaf.EmailAddresses) != 0 {
 		t.Errorf("leaf: CA %v, usage %v %v, names %v", leaf.IsCA, leaf.KeyUsage, leaf.ExtKeyUsage, leaf.DNSNames)
 	}
-	if !leaf.NotBefore.Equal(now.Add(-ca.Skew)) && !leaf.NotBefore.Equal(issuing.Certificate.NotBefore) || !leaf.NotAfter.Equal(now.Add(time.Hour)) {
+	if !leaf.NotBefore.Equal(now.Add(-florete.Backdated)) && !leaf.NotBefore.Equal(issuing.Certificate.NotBefore) || !leaf.NotAfter.Equal(now.Add(time.Hour)) {
 		t.Errorf("leaf: valid from %s to %s", leaf.NotBefore, leaf.NotAfter)
 	}
 	if leaf.SerialNumber.BitLen() < 100 {
@@ -99,18 +99,18 @@ func TestLifetimes(t *testing.T) {
 	}
 	u := kit.ID("node/ursula")
 	end := issuing.Certificate.NotAfter
-	leaf, err := issuing.Issue(u, key.Public(), end.Add(time.Hour), end.Add(-time.Minute))
+	leaf, err := issuing.Issue(ca.SVID{ID: u, Key: key.Public(), Until: end.Add(time.Hour)}, end.Add(-time.Minute))
 	if err != nil || !leaf.NotAfter.Equal(end) {
 		t.Errorf("near the end of the issuing certificate: until %s, %v, want %s", leaf.NotAfter, err, end)
 	}
-	if _, err := issuing.Issue(u, key.Public(), end.Add(time.Hour), end.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "it signs nothing any more") {
+	if _, err := issuing.Issue(ca.SVID{ID: u, Key: key.Public(), Until: end.Add(time.Hour)}, end.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "it signs nothing any more") {
 		t.Errorf("after the end: got %v", err)
 	}
 	other, err := florete.ParseID("spiffe://other.flor/node/ursula")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := issuing.Issue(other, key.Public(), end, now); err == nil || !strings.Contains(err.Error(), "not of demo.flor") {
+	if _, err := issuing.Issue(ca.SVID{ID: other, Key: key.Public(), Until: end}, now); err == nil || !strings.Contains(err.Error(), "not of demo.flor") {
 		t.Errorf("another trust domain: got %v", err)
 	}
 }
@@ -280,7 +280,7 @@ func FuzzCSR(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			leaf, err := issuing.Issue(outline, pub, now.Add(time.Hour), now)
+			leaf, err := issuing.Issue(ca.SVID{ID: outline, Key: pub, Until: now.Add(time.Hour)}, now)
 			if err != nil {
 				t.Fatal(err)
 			}

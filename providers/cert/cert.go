@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -37,11 +38,8 @@ type Policy struct {
 	roots    *florete.Roots
 }
 
-// The lifetimes that a policy can set.
-const (
-	minLifetime = 10 * time.Second
-	maxLifetime = 90 * 24 * time.Hour
-)
+// minLifetime is the shortest that a policy can set, florete.MaxLifetime the longest.
+const minLifetime = 10 * time.Second
 
 // Settings are the kind's section of the settings file.
 type Settings struct {
@@ -61,7 +59,7 @@ func (*Settings) State() server.State {
 // Kind makes the Issuer, whose issuing key is in the directory of the process.
 func (s *Settings) Kind(p server.Process) server.Kind {
 	return New(Config{
-		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies),
+		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Revoked: p.Policies.Revoked,
 		Authority: func() (*ca.Authority, error) { return s.Authority(p.Dir) },
 	})
 }
@@ -74,7 +72,7 @@ func (s *Settings) Authority(dir string) (*ca.Authority, error) {
 // IssuingKey is the file of the issuing key.
 func IssuingKey(dir string) string { return filepath.Join(dir, "issuing.key") }
 
-// Config of an Issuer. Every field is needed.
+// Config of an Issuer. Every field but Revoked is needed.
 type Config struct {
 	Store store.Store
 	Key   *seal.Key
@@ -85,6 +83,16 @@ type Config struct {
 
 	// Policy is the one in force, nil while that does not run this kind.
 	Policy func() *Policy
+
+	// Revoked is the revocation list in force; nil for none ever.
+	Revoked func() *florete.Revocations
+}
+
+func (c Config) revoked() *florete.Revocations {
+	if c.Revoked == nil {
+		return nil
+	}
+	return c.Revoked()
 }
 
 // Issuer is the kind "cert".
@@ -126,8 +134,8 @@ func compile(policy florete.Policy) (*Policy, error) {
 		return nil, err
 	}
 	p := &Policy{Policy: policy, lifetime: time.Duration(settings.Lifetime) * time.Second}
-	if settings.Lifetime > int64(maxLifetime/time.Second) || p.lifetime < minLifetime {
-		return nil, fmt.Errorf("policy of %s: kind %q: lifetime %d, want %.0f to %.0f seconds", policy.Host, Name, settings.Lifetime, minLifetime.Seconds(), maxLifetime.Seconds())
+	if settings.Lifetime > int64(florete.MaxLifetime/time.Second) || p.lifetime < minLifetime {
+		return nil, fmt.Errorf("policy of %s: kind %q: lifetime %d, want %.0f to %.0f seconds", policy.Host, Name, settings.Lifetime, minLifetime.Seconds(), florete.MaxLifetime.Seconds())
 	}
 	var err error
 	p.roots, err = florete.NewRoots(policy.TrustDomain, policy.Trust.Roots)
@@ -160,13 +168,14 @@ func (p *Policy) trusts(a *ca.Authority) error {
 	return nil
 }
 
-// issue makes the chain of an SVID: the leaf, then the issuing certificate.
-func (i *Issuer) issue(p *Policy, id florete.ID, key crypto.PublicKey, now time.Time) ([]*x509.Certificate, error) {
+// issue makes the chain of an SVID, valid for the lifetime of the policy: the leaf, then the issuing certificate.
+func (i *Issuer) issue(p *Policy, s ca.SVID, now time.Time) ([]*x509.Certificate, error) {
 	a, err := i.authority(p)
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := a.Issue(id, key, now.Add(p.lifetime), now)
+	s.Until = now.Add(p.lifetime)
+	leaf, err := a.Issue(s, now)
 	if err != nil {
 		return nil, err
 	}
@@ -180,8 +189,11 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 		return server.Decision{}, err
 	}
 	p := c.Compiled.(*Policy)
-	chain, err := i.issue(p, body.ID, key, c.Now)
+	chain, err := i.issue(p, ca.SVID{ID: body.ID, Node: c.Caller.Name(), Key: key}, c.Now)
 	if err != nil {
+		return server.Decision{}, err
+	}
+	if err := refuseRevoked(c.Revoked, chain, body.ID); err != nil {
 		return server.Decision{}, err
 	}
 	var d server.Decision
@@ -199,10 +211,23 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 	}
 	d.Detail = map[string]string{
 		"id":          body.ID.String(),
-		"certificate": number(chain[0]),
+		"certificate": florete.SerialNumber(chain[0]),
 		"until":       chain[0].NotAfter.Format(time.RFC3339),
 	}
 	return d, nil
+}
+
+// refuseRevoked refuses to issue what hosts would refuse.
+func refuseRevoked(list *florete.Revocations, chain []*x509.Certificate, id florete.ID) error {
+	err := list.CheckChain(chain, id)
+	var revoked *florete.RevokedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &revoked) && !revoked.ValidAfter.IsZero():
+		return api.Errorf(api.Transient, api.CodeRevoked, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
+	}
+	return api.Errorf(api.Denied, api.CodeRevoked, "%v", err)
 }
 
 // InForce is the issuing certificate.
@@ -212,7 +237,7 @@ func (i *Issuer) InForce(context.Context) (server.Version, error) {
 		return server.Version{}, nil
 	}
 	return server.Version{
-		Name: "the issuing certificate", Digest: number(a.Certificate),
+		Name: "the issuing certificate", Digest: florete.SerialNumber(a.Certificate),
 		Detail: map[string]string{"issuer": a.Certificate.Issuer.CommonName, "until": a.Certificate.NotAfter.Format(time.RFC3339)},
 	}, nil
 }

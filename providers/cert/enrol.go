@@ -14,7 +14,6 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -110,7 +109,7 @@ func (i *Issuer) Admit(ctx context.Context, c server.Call) error {
 	if err != nil || d.SSHHostKey == "" { // enrolled at another provider, or the state was lost
 		return err
 	}
-	if since, issued := time.Unix(d.Since, 0), c.SVID.NotBefore.Add(ca.Skew); issued.Before(since) {
+	if since, issued := time.Unix(d.Since, 0), c.SVID.NotBefore.Add(florete.Backdated); issued.Before(since) {
 		return api.Errorf(api.Transient, api.CodeUntrusted, "certificate of %s: issued %s, before another machine enrolled as it, %s: enrol again with its host key",
 			c.Caller, issued.Format(time.RFC3339), since.UTC().Format(time.RFC3339))
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -41,9 +42,9 @@ func (i *Issuer) extendLine(ctx context.Context, c server.Call, leaf, issuing *x
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return d, fmt.Errorf("%s: %w", key, err)
 	}
-	is := line{Newest: number(leaf), Since: leaf.NotBefore.Unix()}
+	is := line{Newest: florete.SerialNumber(leaf), Since: leaf.NotBefore.Unix()}
 	if c.SVID != nil {
-		is.Before = number(c.SVID)
+		is.Before = florete.SerialNumber(c.SVID)
 		ours := bytes.Equal(c.SVID.AuthorityKeyId, issuing.SubjectKeyId)
 		if ours && is.Before != was.Newest && is.Before != was.Before && c.SVID.NotBefore.Unix() <= was.Since {
 			d.Alarm = &server.Alarm{
@@ -62,6 +63,3 @@ func (i *Issuer) extendLine(ctx context.Context, c server.Call, leaf, issuing *x
 	d.Then = []store.Op{store.Put(key, value)}
 	return d, nil
 }
-
-// number is a certificate's serial number as rows have it.
-func number(c *x509.Certificate) string { return fmt.Sprintf("%x", c.SerialNumber) }

@@ -2,6 +2,7 @@ package cert
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"slices"
 	"sync"
@@ -22,7 +23,7 @@ type selfSVID struct {
 
 // Certificate is the provider's own SVID: made at the first call, and anew when two
 // thirds of its life have passed, the clock was set back before it, or the policy has
-// other roots, which are all that hosts believe by then.
+// other roots, which are all that hosts believe by then, or the revocation list has it.
 func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	i.self.mu.Lock()
 	defer i.self.mu.Unlock()
@@ -30,7 +31,7 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	if p == nil {
 		return nil, fmt.Errorf("own SVID: the policy in force does not run kind %q", Name)
 	}
-	if c := i.self.svid; c != nil && i.self.id == p.Provider[Name].ID && slices.Equal(i.self.roots, p.Trust.Roots) {
+	if c := i.self.svid; c != nil && i.self.id == p.Provider[Name].ID && slices.Equal(i.self.roots, p.Trust.Roots) && i.revoked().CheckChain([]*x509.Certificate{c.Leaf}, i.self.id) == nil {
 		age := now.Sub(i.self.from)
 		if age >= 0 && age < c.Leaf.NotAfter.Sub(i.self.from)*2/3 {
 			return c, nil
@@ -40,7 +41,7 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	chain, err := i.issue(p, p.Provider[Name].ID, key.Public(), now)
+	chain, err := i.issue(p, ca.SVID{ID: p.Provider[Name].ID, Node: p.Host, Key: key.Public()}, now)
 	if err != nil {
 		return nil, fmt.Errorf("own SVID: %w", err)
 	}

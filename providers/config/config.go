@@ -69,7 +69,7 @@ func (s *Settings) Kind(p server.Process) server.Kind {
 	}, cache.Config{
 		Socket: cmp.Or(s.Cache, filepath.Join(run, "cache.sock")), Forwarder: forwarder,
 		Dir: cmp.Or(s.CacheDir, filepath.Join(p.Dir, "cache")), Policies: p.Policies, Archive: a, Audit: p.Audit, Logger: p.Logger,
-	}, &advance.Runner{Archive: a, Kind: Name, Logger: p.Logger}}
+	}, &advance.Runner{Archive: a, Kind: Name, Logger: p.Logger}, relist{a, p.Policies, p.Logger}}
 }
 
 // operated is a Provider that operators reach, and whose binary cache hosts do, with its
@@ -79,14 +79,16 @@ type operated struct {
 	control control.Config
 	cache   cache.Config
 	rollout *advance.Runner
+	relist  relist
 }
 
-// Run serves operators and the cache, and steps the rollout at work.
+// Run serves operators and the cache, steps the rollout at work, and keeps the revocation list.
 func (o operated) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var all sync.WaitGroup
 	all.Go(func() { cache.Run(ctx, o.cache) })
 	all.Go(func() { o.rollout.Run(ctx) })
+	all.Go(func() { o.relist.run(ctx) })
 	control.Run(ctx, o.control)
 	all.Wait()
 	return nil
@@ -137,6 +139,15 @@ func (p Provider) Read(ctx context.Context, c server.Call) (api.Artifact, error)
 		err = archive.ErrNone
 	}
 	return api.Artifact{Documents: documents}, missing(c, err)
+}
+
+// Revocations is the list that operators signed last.
+func (p Provider) Revocations(ctx context.Context) (*florete.SignedRevocations, int64, error) {
+	list, err := p.archive.Revocations(ctx)
+	if err != nil || list.Number == 0 {
+		return nil, 0, err
+	}
+	return &list.Signed, list.Number, nil
 }
 
 // Changes yields the revision of what nodes are offered, and of each change.

@@ -38,6 +38,8 @@ var endpoints = []endpoint{
 	{"GET", "/v1/rollout", florete.AccessRead, (*call).rollout},
 	{"POST", "/v1/rollout/{act}", florete.AccessWrite, (*call).changeRollout},
 	{"POST", "/v1/rotate", florete.AccessWrite, (*call).rotate},
+	{"GET", "/v1/revocations", florete.AccessRead, (*call).revocations},
+	{"POST", "/v1/revocations", florete.AccessWrite, (*call).setRevocations},
 	{"GET", "/v1/hosts", florete.AccessRead, (*call).hosts},
 	{"GET", "/v1/needs", florete.AccessRead, (*call).needs},
 	{"GET", "/v1/audit", florete.AccessRead, (*call).audit},

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -75,6 +77,9 @@ func TestOpenAPI(t *testing.T) {
 				}
 				r = e.request("POST", url, e.text(published, "one"))
 				published++
+			}
+			if path == "/v1/revocations" && method == "post" {
+				r = e.request("POST", url, bytes.NewReader(kit.JSON(kit.Revocations(1, e.key, revocation.Target{ID: kit.ID("user/eve")}))))
 			}
 			if path == "/v1/rotate" {
 				r = e.request("POST", url, strings.NewReader(`{"host":"ursula","need":"oidc-wiki"}`))

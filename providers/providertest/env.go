@@ -123,6 +123,9 @@ func (e *Env) Rotate(caller florete.ID, need string, generation int) {
 // PolicyDir is where the policy lies.
 func (e *Env) PolicyDir() string { return filepath.Join(e.Dir, "policy") }
 
+// Revocations is the file of the revocation list.
+func (e *Env) Revocations() string { return filepath.Join(e.Dir, "revocations.json") }
+
 // Publish writes the policy with a serial.
 func (e *Env) Publish(serial int64) {
 	kit.Write(e.PolicyDir(), kit.Document(serial, e.Policy))
@@ -149,7 +152,7 @@ func (e *Env) Start() {
 	e.Store = &Faulty{Store: db}
 	e.Key, err = seal.Load(filepath.Join(e.Dir, "seal.key"))
 	must(err)
-	e.Policies, err = server.OpenPolicies(e.PolicyDir(), e.kind, log)
+	e.Policies, err = server.OpenPolicies(e.PolicyDir(), e.Revocations(), e.kind, log)
 	must(err)
 	kind, certificate := e.process()
 	e.Server, err = server.New(server.Config{

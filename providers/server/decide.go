@@ -95,7 +95,7 @@ func (a *request) internalError(ctx context.Context, err error) error {
 // answer decides on a request for a need.
 func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (any, change, error) {
 	f := a.Policies.now.Load()
-	call := Call{Caller: a.caller, SVID: a.svid, Request: a.request, Policy: f.Policy, Compiled: f.compiled, Now: a.row.Time}
+	call := Call{Caller: a.caller, SVID: a.svid, Request: a.request, Policy: f.Policy, Compiled: f.compiled, Revoked: f.roots.Revocations(), Now: a.row.Time}
 	var c change
 	if a.request.Proof == nil {
 		if err := a.verifyDevice(f); err != nil {
@@ -109,6 +109,12 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 		}
 		c.add(d)
 		call.Caller = a.request.Proof.Node
+		if err := a.refuseRevoked(f, call.HostKey); err != nil {
+			return nil, c, err
+		}
+	}
+	if err := a.listBehind(f); err != nil {
+		return nil, c, err
 	}
 	var err error
 	if call.Grant, err = f.grant(call.Caller, k.Name(), a.request); err != nil {
@@ -156,16 +162,10 @@ func (a *request) read(ctx context.Context, k Reader, node, has string) (any, ch
 	if err != nil {
 		return nil, change{}, err
 	}
-	if has != "" {
-		tag, err := k.Tag(ctx, call)
-		if err != nil {
-			return nil, change{}, err
-		}
-		if tag == has {
-			return notModified(tag), change{unrecorded: true}, nil
-		}
+	artifact, err := a.offer(ctx, k, call, has)
+	if artifact.NotModified {
+		return notModified(has), change{unrecorded: true}, err
 	}
-	artifact, err := k.Read(ctx, call)
 	return artifact, change{document: true}, err
 }
 
@@ -197,7 +197,7 @@ func (f *compiledPolicy) grant(caller florete.ID, kind string, r api.Request) (f
 // provider, which may well grant what is refused here.
 func (f *compiledPolicy) policyBehind(err error, serial int64) error {
 	var e *api.Error
-	if !errors.As(err, &e) || e.Kind != api.Denied || e.Code == api.CodeReplayed || serial <= f.serial {
+	if !errors.As(err, &e) || e.Kind != api.Denied || e.Code == api.CodeReplayed || e.Code == api.CodeRevoked || serial <= f.serial {
 		return err
 	}
 	return api.Errorf(api.Transient, api.CodePolicyBehind, "%s: the host's manifest has serial %d, the policy here %d: deploy this provider",

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"crypto/x509"
 	"encoding/base64"
 	"fmt"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -47,6 +49,34 @@ func (a *request) verifyDevice(f *compiledPolicy) error {
 	if err := st.Verify(a.request.Device, key); err != nil {
 		return api.Errorf(api.Denied, api.CodeDeviceKey, "%s: %v: want one by its SSH host key %s, for this connection and %s: declare the host's key in the flake if it is another",
 			a.caller, err, ssh.FingerprintSHA256(key), f.self.ID)
+	}
+	return a.refuseRevoked(f, key)
+}
+
+// refuseRevoked refuses an SVID and an SSH host key that the revocation list in force now has,
+// which may have come since the caller connected.
+func (a *request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
+	list := f.roots.Revocations()
+	err := list.CheckKey(ssh.FingerprintSHA256(key))
+	if err == nil && a.svid != nil {
+		err = list.CheckChain([]*x509.Certificate{a.svid}, a.caller)
+	}
+	if err != nil {
+		return api.Errorf(api.Denied, api.CodeRevoked, "%v", err)
+	}
+	return nil
+}
+
+// listBehind refuses to issue anything where this provider has an older revocation list than
+// it had before its host was restored, or than the caller; the latter not where it never had
+// any, and gets none, since its host's documents come with its closure.
+func (a *request) listBehind(f *compiledPolicy) error {
+	has, want := f.roots.Revocations().InForce(), a.newestList.Load()
+	if has > 0 {
+		want = max(want, a.list)
+	}
+	if has < want {
+		return api.Errorf(api.Transient, api.CodeListBehind, "revocation list %d is in force here, and there is list %d: this provider's host fetches it, or supply it with florctl revoke --supply", has, want).After(time.Second)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
 		if a.svid != nil {
 			conns.Vouch(r.Context())
 		}
-		err = a.receive(http.MaxBytesReader(w, r.Body, api.MaxRequest), r.Header.Get(api.HeaderKey))
+		err = a.receive(http.MaxBytesReader(w, r.Body, api.MaxRequest), r.Header)
 	}
 	a.reply(w, r, func() (any, change, error) {
 		if err != nil {
@@ -155,7 +155,9 @@ func reply(w http.ResponseWriter, answer any, err error) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		case api.Artifact:
-			w.Header().Set(api.HeaderTag, v.Tag())
+			if !v.Unchanged() {
+				w.Header().Set(api.HeaderTag, v.Tag())
+			}
 		}
 		write(w, http.StatusOK, answer)
 		return

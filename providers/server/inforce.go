@@ -32,6 +32,9 @@ type Alarm struct {
 	Detail        map[string]string
 }
 
+// listRecord is what the revocation list is on record as, beside kinds.
+const listRecord = "revocations"
+
 // Deployed is a Kind that serves what a person puts in place beside the policy. Each
 // change of that has an audit row.
 type Deployed interface {
@@ -92,6 +95,12 @@ func (s *versionRecorder) recordAll(ctx context.Context) error {
 	versions := map[string]Version{"policy": {
 		Name: "the policy", Digest: florete.Digest(f.envelope), Serial: f.serial, Detail: map[string]string{"rev": f.rev, "grants": fmt.Sprint(len(f.Grants))},
 	}}
+	list := Version{Name: "the revocation list", Digest: "none"}
+	if l := f.roots.Revocations(); l != nil {
+		list.Digest, list.Serial = fmt.Sprint(l.Number), l.Number
+		list.Detail = map[string]string{"entries": fmt.Sprint(len(l.Entries)), "certificates": fmt.Sprint(len(l.Certificates))}
+	}
+	versions[listRecord] = list
 	if d, ok := s.Kind.(Deployed); ok {
 		v, err := d.InForce(ctx)
 		if err != nil {
@@ -120,6 +129,12 @@ func (s *versionRecorder) recordVersion(ctx context.Context, key, kind string, v
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%s: %w", key, err)
+	}
+	if kind == listRecord {
+		s.newestList.Store(max(was.Serial, v.Serial))
+		if v.Serial <= was.Serial { // the newer one stays on record until it is supplied
+			return nil
+		}
 	}
 	if was.Digest == v.Digest {
 		return nil

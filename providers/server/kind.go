@@ -44,6 +44,9 @@ type Answerer interface {
 type Reader interface {
 	Kind
 
+	// Revocations is the revocation list that all nodes get, and its number; nil for none.
+	Revocations(ctx context.Context) (*florete.SignedRevocations, int64, error)
+
 	// Tag is that of what Read returns, without the work of reading it.
 	Tag(ctx context.Context, c Call) (string, error)
 	Read(ctx context.Context, c Call) (api.Artifact, error)
@@ -94,7 +97,8 @@ type Call struct {
 	Request api.Request       // as it came; the zero Request for a Reader
 	Grant   florete.Grant     // of the policy in force, for Request
 	Policy  florete.Policy
-	Now     time.Time // of the decision
+	Revoked *florete.Revocations // the list in force here, nil for none
+	Now     time.Time            // of the decision
 
 	Rotation Rotation // whose secret to answer with; zero but for a Rotator
 

@@ -29,6 +29,7 @@ const pollEvery = time.Second
 // old one stays.
 type Policies struct {
 	dir     string
+	list    string // file of the revocation list
 	kind    string
 	compile func(florete.Policy) (any, error) // of the Kind; nil before the Server has it
 	log     *slog.Logger
@@ -37,6 +38,7 @@ type Policies struct {
 	mu      sync.Mutex
 	polled  time.Time // last
 	refused []byte    // the envelope that was refused last, to log it once
+	unread  string    // why the list was not read last, likewise
 }
 
 // compiledPolicy is a policy with what is looked up in it: the grants are those of the kind.
@@ -60,16 +62,22 @@ type grantKey struct {
 	need   string
 }
 
-// OpenPolicies reads the policy in dir for the process of a kind, which it must run.
-func OpenPolicies(dir, kind string, log *slog.Logger) (*Policies, error) {
+// OpenPolicies reads the policy in dir for the process of a kind, which it must run. The file
+// list, which may come later, has the revocation list.
+func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	p := &Policies{dir: dir, kind: kind, log: log}
+	p := &Policies{dir: dir, list: list, kind: kind, log: log}
 	f, err := p.read()
 	if err != nil {
 		return nil, err
 	}
+	revoked, err := florete.ReadRevocations(list, nil)
+	if err != nil {
+		return nil, err
+	}
+	f.roots = f.roots.With(revoked)
 	p.now.Store(f)
 	return p, nil
 }
@@ -82,6 +90,9 @@ func (p *Policies) Newest() florete.Policy {
 	p.poll()
 	return p.Current()
 }
+
+// Revoked is the revocation list in force, nil for none.
+func (p *Policies) Revoked() *florete.Revocations { return p.now.Load().roots.Revocations() }
 
 // Self is who this process is, and where it listens.
 func (p *Policies) Self() florete.Listening { return p.now.Load().self }
@@ -194,7 +205,23 @@ func (p *Policies) rootsAfter() *florete.Roots {
 	return p.now.Load().roots
 }
 
-// poll brings a new policy in force, if there is one. Strangers can cause it, so it does
+// revocations is the list on disk, or old where that is newer, or the other cannot be read.
+func (p *Policies) revocations(old *florete.Revocations) *florete.Revocations {
+	list, err := florete.ReadRevocations(p.list, old)
+	if err != nil && err.Error() != p.unread {
+		p.log.Error("the revocation list cannot be read, the old one stays in force", "error", err)
+	}
+	p.unread = ""
+	if err != nil {
+		p.unread = err.Error()
+	}
+	if !list.Newer(old) {
+		return old
+	}
+	return list
+}
+
+// poll brings a new policy, and a new revocation list, in force, if there is one. Strangers can cause it, so it does
 // nothing shortly after the last time.
 func (p *Policies) poll() {
 	p.mu.Lock()
@@ -204,6 +231,12 @@ func (p *Policies) poll() {
 	}
 	defer func() { p.polled = time.Now() }()
 	old := p.now.Load()
+	if revoked := p.revocations(old.roots.Revocations()); revoked != old.roots.Revocations() {
+		f := *old
+		f.roots, old = f.roots.With(revoked), &f
+		p.now.Store(old)
+		p.log.Info("revocation list in force", "number", revoked.Number)
+	}
 	envelope, err := os.ReadFile(filepath.Join(p.dir, florete.EnvelopeFile(florete.DocPolicy)))
 	if errors.Is(err, os.ErrNotExist) {
 		envelope = []byte{} // seen, and nothing there
@@ -224,6 +257,7 @@ func (p *Policies) poll() {
 		return
 	}
 	p.refused = nil
+	f.roots = f.roots.With(old.roots.Revocations())
 	p.now.Store(f)
 	p.log.Info("policy in force", "serial", f.serial, "grants", len(f.Grants))
 }

@@ -128,7 +128,7 @@ func TestPolicyRefused(t *testing.T) {
 		e := providertest.NewEnv(t, "ursula")
 		change(&e.Policy)
 		e.Publish(providertest.Serial)
-		policies, err := server.OpenPolicies(e.PolicyDir(), "cert", nil)
+		policies, err := server.OpenPolicies(e.PolicyDir(), e.Revocations(), "cert", nil)
 		if err == nil {
 			_, err = server.New(server.Config{Policies: policies, Kind: issuer(t, e)})
 		}

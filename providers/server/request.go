@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
+	"net/http"
+	"strconv"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
@@ -22,6 +24,7 @@ type request struct {
 	svid    *x509.Certificate
 	request api.Request
 	binding []byte // of the connection
+	list    int64  // number of the caller's revocation list, zero for none, below where it knows of none
 }
 
 // identify verifies the caller's certificate: chain, time, and exactly one SPIFFE
@@ -38,13 +41,13 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 		return nil
 	}
 	id, err := peerOf(ctx).verify(cs.PeerCertificates, a.Policies.now.Load().roots)
-	if err != nil && api.AsError(err).Code == api.CodeUntrusted {
+	if code := codeOf(err); code == api.CodeUntrusted || code == api.CodeRevoked {
 		id, err = peerOf(ctx).verify(cs.PeerCertificates, a.Policies.rootsAfter())
 	}
+	a.row.Caller = id.String() // also one that is revoked
 	if err != nil {
 		return err
 	}
-	a.row.Caller = id.String()
 	if id.Kind() != florete.KindNode {
 		return api.Errorf(api.Denied, api.CodeUntrusted, "certificate of %s: only nodes call providers", id)
 	}
@@ -52,10 +55,33 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 	return nil
 }
 
+// codeOf is the code of an error, empty for none.
+func codeOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return api.AsError(err).Code
+}
+
+// receiveList reads which revocation list the caller has.
+func (a *request) receiveList(header http.Header) (err error) {
+	a.list = -1
+	if text := header.Get(api.HeaderRevocations); text != "" {
+		if a.list, err = strconv.ParseInt(text, 10, 64); err != nil || a.list < 0 {
+			return api.Errorf(api.Invalid, api.CodeMalformed, "%s %.40q: want the number of a list, 0 for none", api.HeaderRevocations, text)
+		}
+	}
+	return nil
+}
+
 // receive reads the request and checks that its idempotency key is its own.
-func (a *request) receive(body io.Reader, key string) error {
+func (a *request) receive(body io.Reader, header http.Header) error {
+	key := header.Get(api.HeaderKey)
 	malformed := func(format string, args ...any) error {
 		return api.Errorf(api.Invalid, api.CodeMalformed, format, args...)
+	}
+	if err := a.receiveList(header); err != nil {
+		return err
 	}
 	b, err := io.ReadAll(body)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,7 +61,9 @@ type Server struct {
 	watches   *limit.PerKey[string] // that wait
 	revisions *revisions
 	ending    <-chan struct{} // closed when Serve is to end
-	mux       *http.ServeMux
+
+	newestList atomic.Int64 // number of the newest revocation list on record
+	mux        *http.ServeMux
 }
 
 // New checks that the policy can be served.

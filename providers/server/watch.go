@@ -152,6 +152,9 @@ func (a *request) receiveRead(r *http.Request) error {
 			return api.Errorf(api.Invalid, api.CodeMalformed, "serial %q: not a number", text)
 		}
 	}
+	if err := a.receiveList(r.Header); err != nil {
+		return err
+	}
 	var err error
 	a.request.Device, err = deviceProof(r.Header.Get(api.HeaderDevice))
 	return err
@@ -168,13 +171,36 @@ func (a *request) readSince(ctx context.Context, k Reader, has string, from, rev
 	if from == revision {
 		return waits{}, quiet, nil
 	}
-	tag, err := k.Tag(ctx, call)
-	if err != nil {
-		return nil, change{}, err
+	artifact, err := a.offer(ctx, k, call, has)
+	if artifact.NotModified {
+		return waits{}, quiet, err
 	}
-	if tag == has {
-		return waits{}, quiet, nil
-	}
-	artifact, err := k.Read(ctx, call)
 	return artifact, change{}, err
+}
+
+// offer is what a node lacks that has documents with a tag, and a revocation list.
+func (a *request) offer(ctx context.Context, k Reader, call Call, has string) (artifact api.Artifact, err error) {
+	list, number, err := k.Revocations(ctx)
+	if err != nil {
+		return artifact, err
+	}
+	if a.list < 0 || number <= a.list {
+		list = nil
+	}
+	tag := ""
+	if has != "" {
+		if tag, err = k.Tag(ctx, call); err != nil {
+			return artifact, err
+		}
+	}
+	switch {
+	case has == "" || tag != has:
+		artifact, err = k.Read(ctx, call)
+	case list == nil:
+		artifact.NotModified = true
+	default:
+		artifact.Documents = []api.SignedDocument{}
+	}
+	artifact.Revocations = list
+	return artifact, err
 }

@@ -54,7 +54,7 @@ func (c *CA) Issue(id florete.ID, lifetime time.Duration) *tls.Certificate {
 // IssueAt is Issue by another clock, which shows now.
 func (c *CA) IssueAt(id florete.ID, now, until time.Time) *tls.Certificate {
 	key := NewKey()
-	leaf := must(c.Issuing.Issue(id, key.Public(), until, now))
+	leaf := must(c.Issuing.Issue(ca.SVID{ID: id, Key: key.Public(), Until: until}, now))
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, c.Issuing.Certificate.Raw}, PrivateKey: key, Leaf: leaf}
 }
 

@@ -15,28 +15,54 @@ import (
 // opens a TCP connection
 // to a target. The error is how it was refused; without one the target was reached.
 func Knock(ctx context.Context, address string, target florete.ID, svid *tls.Certificate) error {
+	h, err := Hold(ctx, address, target, svid)
+	if err == nil {
+		h.conn.CloseWithError(0, "")
+	}
+	return err
+}
+
+// Held is a connection that was let in.
+type Held struct{ conn *quic.Conn }
+
+// Ended is when the other side ended it, at most a time from now.
+func (h Held) Ended(within time.Duration) time.Time {
+	select {
+	case <-h.conn.Context().Done():
+	case <-time.After(within):
+	}
+	h.conn.CloseWithError(0, "")
+	return time.Now()
+}
+
+// Hold is Knock that stays.
+func Hold(ctx context.Context, address string, target florete.ID, svid *tls.Certificate) (h Held, err error) {
 	dialable, err := florete.Dial(target)
 	if err != nil {
-		return err
+		return h, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	conn, err := quic.DialAddr(ctx, address, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{wire.ALPN}, ServerName: florete.SNI(dialable),
 		Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true, // it is the caller who is on trial
-	}, nil)
+	}, &quic.Config{KeepAlivePeriod: time.Second})
 	if err != nil {
-		return err
+		return h, err
 	}
-	defer conn.CloseWithError(0, "")
+	defer func() {
+		if err != nil {
+			conn.CloseWithError(0, "")
+		}
+	}()
 	stream, err := conn.OpenStreamSync(ctx)
 	if err != nil {
-		return err
+		return h, err
 	}
 	_ = stream.SetDeadline(time.Now().Add(Limit))
 	if _, err := stream.Write(wire.Preamble{Type: wire.TCP, Target: target}.Append(nil)); err != nil {
-		return err
+		return h, err
 	}
 	_, err = stream.Read(make([]byte, 1))
-	return err
+	return Held{conn}, err
 }

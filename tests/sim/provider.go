@@ -97,7 +97,7 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 	}
 	defer db.Close()
 	state := mortal{Store: db, provider: p, life: l}
-	policies, err := server.OpenPolicies(p.path("policy"), kind, log)
+	policies, err := server.OpenPolicies(p.path("policy"), p.path("revocations.json"), kind, log)
 	if err != nil {
 		return err
 	}

@@ -23,17 +23,30 @@ func (s *Set) SVID(id florete.ID) *florete.SVID { return s.svids[id] }
 
 // Load reads the SVIDs of all cert needs. One that is unchanged is the same pointer
 // as in previous; one that cannot be used is left as it was in previous and is
-// among the problems. previous may be the zero Set.
+// among the problems, as is one that is revoked, which is left out. The trust has the
+// revocation list. previous may be the zero Set.
 func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []error) {
 	trust, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		return previous, []error{fmt.Errorf("manifest of %s: %w", m.Host, err)}
 	}
+	var problems []error
+	var old *florete.Revocations
+	if previous.Trust != nil {
+		old = previous.Trust.Revocations()
+	}
+	list, err := florete.ReadRevocations(layout.Revocations(), old)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	if old.Newer(list) {
+		list = old
+	}
 	if previous.Trust != nil && trust.Equal(previous.Trust) {
 		trust = previous.Trust
 	}
+	trust = trust.With(list)
 	set := &Set{Trust: trust, svids: map[florete.ID]*florete.SVID{}}
-	var problems []error
 	for _, n := range m.Needs {
 		if !Delivers(n) {
 			continue
@@ -45,8 +58,12 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 		}
 		old := previous.SVID(id)
 		svid, err := load(trust, layout.Need(n.ID), id)
+		var revoked *florete.RevokedError
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && old == nil:
+			continue
+		case errors.As(err, &revoked):
+			problems = append(problems, fmt.Errorf("need %q: %w", n.ID, err))
 			continue
 		case err != nil:
 			problems = append(problems, fmt.Errorf("need %q: %w", n.ID, err))

@@ -117,9 +117,9 @@ func (s *Server) Apply(f florete.Forwarder) []error {
 	})
 
 	s.limits.Apply(f)
-	list, trust := acl.Compile(f.Publish), s.Identities().Trust
+	list, own := acl.Compile(f.Publish), s.Identities()
 	s.gate.SetRule(func(in *transport.Incoming) bool {
-		return list.Allows(in.Target, in.Peer.ID, in.Peer.Leaf()) && in.Peer.TrustedBy(trust)
+		return list.Allows(in.Target, in.Peer.ID, in.Peer.Leaf()) && in.Peer.TrustedBy(own.Trust) && own.SVID(in.Target) != nil
 	})
 	var errs []error
 	if !s.draining.Load() {
@@ -211,7 +211,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		}
 	})()
 	release, ok := s.gate.Admit(in, func() {
-		s.refuse(in, wire.Denied, "the allow list changed")
+		s.refuse(in, wire.Denied, "the allow list, the trust roots or the revocation list changed")
 		in.Close(wire.Denied)
 	})
 	if !ok {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -204,13 +205,14 @@ func (p *Pool) leave(c *conn) {
 }
 
 // Recheck closes the connections whose target the trust roots in force would no
-// longer prove. It is to be called when they have changed.
+// longer prove, and those of callers that are revoked. It is to be called when they, or their
+// revocation list, have changed.
 func (p *Pool) Recheck() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	trust := p.identities().Trust
 	for c := range p.conns {
-		if !c.trusted(trust) {
+		if !c.trusted(trust) || trust.Revocations().CheckChain([]*x509.Certificate{c.svid.Cert.Leaf}, c.svid.ID) != nil {
 			closeWith(c.link, wire.Untrusted)
 		}
 	}

@@ -63,10 +63,11 @@ type Peer struct {
 	at    time.Time
 }
 
-// TrustedBy reports whether t would have let the peer in when it connected.
+// TrustedBy reports whether t, with its revocation list, would have let the peer in when it
+// connected.
 func (p Peer) TrustedBy(t *florete.Roots) bool {
 	if t.Equal(p.trust) {
-		return true
+		return t.Revocations().CheckChain(p.Chain, p.ID) == nil
 	}
 	_, err := t.Verify(p.Chain, p.at, p.side)
 	return err == nil

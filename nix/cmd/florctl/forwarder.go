@@ -128,6 +128,23 @@ func (o overForwarder) Rollout(ctx context.Context, act advance.Act) (s advance.
 	return s, err
 }
 
+func (o overForwarder) Revocations(ctx context.Context) (r archive.Revocations, err error) {
+	err = o.get(ctx, "/v1/revocations", &r)
+	return r, err
+}
+
+func (o overForwarder) SetRevocations(ctx context.Context, s florete.SignedRevocations) error {
+	list, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	body, err := o.request(ctx, http.MethodPost, "/v1/revocations", bytes.NewReader(list))
+	if err != nil {
+		return err
+	}
+	return body.Close()
+}
+
 func (o overForwarder) Rotate(ctx context.Context, host, need string) (string, error) {
 	order, err := json.Marshal(control.Rotate{Host: host, Need: need})
 	if err != nil {

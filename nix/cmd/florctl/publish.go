@@ -111,7 +111,10 @@ requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `.`,
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
-		return p.publish(cmd, how, documents, follow...)
+		if err := p.publish(cmd, how, documents, follow...); err != nil {
+			return err
+		}
+		return p.renewList(cmd, key)
 	}
 	return cmd
 }

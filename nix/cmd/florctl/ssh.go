@@ -90,6 +90,25 @@ func (o overSSH) Audit(ctx context.Context, since auditlog.Moment) iter.Seq2[aud
 	})
 }
 
+func (o overSSH) Revocations(ctx context.Context) (r archive.Revocations, err error) {
+	var out bytes.Buffer
+	if err := o.run(ctx, nil, &out, "revocations"); err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		return r, fmt.Errorf("revocations of %s: %w", o.host, err)
+	}
+	return r, nil
+}
+
+func (o overSSH) SetRevocations(ctx context.Context, s florete.SignedRevocations) error {
+	list, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return o.run(ctx, bytes.NewReader(list), io.Discard, "revocations", "--import")
+}
+
 // Rotate runs the host's own program there.
 func (o overSSH) Rotate(ctx context.Context, host, need string) (string, error) {
 	var out strings.Builder

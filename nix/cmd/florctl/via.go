@@ -37,6 +37,11 @@ type provider interface {
 	// Audit are the rows of what it decided after a time, oldest first.
 	Audit(ctx context.Context, since auditlog.Moment) iter.Seq2[auditlog.Row, error]
 
+	// Revocations is the revocation list that it offers hosts, and SetRevocations has it offer
+	// another.
+	Revocations(ctx context.Context) (archive.Revocations, error)
+	SetRevocations(ctx context.Context, s florete.SignedRevocations) error
+
 	// Rotate has a host request another secret for a need, and returns when it does.
 	Rotate(ctx context.Context, host, need string) (string, error)
 }

@@ -36,7 +36,7 @@ func TestEnds(t *testing.T) {
 		Settings: &settings.Settings{Common: settings.Common{State: filepath.Join(dir, "state")}, Section: &cert.Settings{IssuingCertificate: filepath.Join(dir, "issuing.crt")}},
 		log:      slog.New(slog.NewTextHandler(&log, nil)),
 	}
-	p.policies, err = server.OpenPolicies(filepath.Join(dir, "policy"), cert.Name, p.log)
+	p.policies, err = server.OpenPolicies(filepath.Join(dir, "policy"), filepath.Join(dir, "revocations.json"), cert.Name, p.log)
 	must(err)
 	must(ca.Request(kit.Domain, cert.IssuingKey(p.dir()), p.csr()))
 	must(sign(dir))

@@ -18,7 +18,7 @@ import (
 
 // openPolicies opens the policy in force, which is the closure's or the network's.
 func (p *process) openPolicies() error {
-	policies, err := server.OpenPolicies(p.Policy(), p.kind, p.log)
+	policies, err := server.OpenPolicies(p.Policy(), p.Activation.Revocations(), p.kind, p.log)
 	if err == nil {
 		p.policies = policies
 	}

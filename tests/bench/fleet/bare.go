@@ -15,6 +15,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -172,7 +173,7 @@ func (c cluster) verifyBare(conn *tls.Conn, q call, state tls.ConnectionState, b
 		if err := csr.CheckSignature(); err != nil {
 			return err
 		}
-		leaf, err := c.ca.Issuing.Issue(node, csr.PublicKey, time.Now().Add(time.Hour), time.Now())
+		leaf, err := c.ca.Issuing.Issue(ca.SVID{ID: node, Key: csr.PublicKey, Until: time.Now().Add(time.Hour)}, time.Now())
 		if err != nil {
 			return err
 		}

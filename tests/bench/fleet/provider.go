@@ -104,7 +104,7 @@ func provide(c cluster) error {
 // server is that of one kind, and where it listens.
 func (c cluster) server(kind, state string, db *sqlite.Store) (*server.Server, net.Listener, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	policies, err := server.OpenPolicies(c.path("policy"), kind, log)
+	policies, err := server.OpenPolicies(c.path("policy"), c.path("revocations.json"), kind, log)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,51 @@
+package documents
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/replace"
+)
+
+// acceptRevocations puts a list from the network in force if it is newer: an older one, of a
+// provider that was restored, changes nothing.
+func (s *Store) acceptRevocations(signed florete.SignedRevocations) *api.Error {
+	list, err := signed.Open()
+	var newer *florete.NewerFormatError
+	if errors.As(err, &newer) {
+		return api.Errorf(api.Transient, api.CodeNewerFormat, "from the network: %v", err)
+	}
+	if err == nil {
+		m := s.set.Manifest
+		err = signed.Verify(list, m.Cluster, m.Trust.SigningKeys)
+	}
+	if err != nil {
+		return api.Errorf(api.Denied, CodeTampered, "from the network: %v: sign it with a key that this host pins: florctl revoke --renew", err)
+	}
+	unlock, err := lock(s.layout)
+	if err != nil {
+		return api.Errorf(api.Transient, CodeDisk, "%v", err)
+	}
+	defer unlock()
+	path := s.layout.Revocations()
+	if held, err := florete.ReadRevocations(path, s.list); err == nil && held.Newer(s.list) {
+		s.list = held
+	}
+	if !list.Newer(s.list) {
+		return nil
+	}
+	b, err := json.Marshal(signed)
+	if err == nil {
+		s.step("save revocations")
+		err = replace.File(path, append(b, '\n'), 0o644)
+	}
+	if err == nil {
+		s.list, err = florete.ReadRevocations(path, nil)
+	}
+	if err != nil {
+		return api.Errorf(api.Transient, CodeDisk, "%v", err)
+	}
+	return nil
+}

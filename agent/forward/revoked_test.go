@@ -1,0 +1,74 @@
+package forward_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/tests/kit"
+)
+
+// What a list revokes is cut by whichever end has it first, and reaches nothing then.
+func TestRevoked(t *testing.T) {
+	key := kit.SigningKey("demo-1")
+	for name, x := range map[string]struct {
+		target florete.ID
+		at     func(*cluster) *agenttest.Host // who has the list
+	}{
+		"caller, at the service":  {alice, func(c *cluster) *agenttest.Host { return c.Ursula }},
+		"caller, at its own end":  {alice, func(c *cluster) *agenttest.Host { return c.Laptop }},
+		"service, at the caller":  {outline, func(c *cluster) *agenttest.Host { return c.Laptop }},
+		"service, at its own end": {outline, func(c *cluster) *agenttest.Host { return c.Ursula }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, agenttest.Echo(t))
+			c.start(t)
+			conn := dial(t, c.Local)
+			ping := func() {
+				t.Helper()
+				if err := agenttest.Ping(conn); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ping()
+			list := func(number int64, targets ...revocation.Target) {
+				kit.WriteRevocations(x.at(c).Layout.Revocations(), kit.Revocations(number, key, targets...))
+				agenttest.WaitFor(t, "the list", func() bool { r := report(t, x.at(c)).Revocations; return r != nil && r.Number == number })
+			}
+			list(1, revocation.Target{ID: kit.ID("user/nobody")})
+			ping()
+			began := time.Now()
+			list(2, revocation.Target{ID: x.target})
+			wantReset(t, conn)
+			t.Logf("cut after %s", time.Since(began))
+			if out, err := get(c.Local); err == nil {
+				t.Errorf("reached: %s", out)
+			}
+			// A list of before changes nothing.
+			kit.WriteRevocations(x.at(c).Layout.Revocations(), kit.Revocations(1, key))
+			time.Sleep(100 * time.Millisecond)
+			if r := report(t, x.at(c)).Revocations; r == nil || r.Number != 2 {
+				t.Errorf("in force: %+v", r)
+			}
+		})
+	}
+}
+
+// The status raises the alarm when a newer list is due; the old one stays in force.
+func TestListOverdue(t *testing.T) {
+	c := newCluster(t, hello(t))
+	kit.WriteRevocations(c.Ursula.Layout.Revocations(), kit.Revocations(1, kit.SigningKey("demo-1")))
+	c.start(t)
+	for after, want := range map[time.Duration]bool{0: false, revocation.Lifetime + 2*time.Hour: true} {
+		var out strings.Builder
+		status.Print(&out, report(t, c.Ursula), time.Now().Add(after))
+		if got := strings.Contains(out.String(), "\nrevocations: a newer list than 1 has been due for 2h0m0s: florctl revoke --renew\n") ||
+			strings.Contains(out.String(), "\nrevocations: a newer list than 1 has been due for 1h59m59s: florctl revoke --renew\n"); got != want {
+			t.Errorf("after %s: %s", after, &out)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/store"
+)
+
+// revoking is the key of the revocation list, which is of no version.
+const revoking = everything + "revocations"
+
+// Revocations is the revocation list that hosts are offered.
+type Revocations struct {
+	Signed  florete.SignedRevocations `json:"signed"`
+	Number  int64                     `json:"number"` // zero where there is none
+	Entries int                       `json:"entries"`
+
+	revision int64 // of the key
+}
+
+// Revocations are zero where there never was a list.
+func (a Archive) Revocations(ctx context.Context) (r Revocations, err error) {
+	e, err := a.Get(ctx, revoking)
+	if errors.Is(err, store.ErrNotFound) {
+		return r, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(e.Value, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", revoking, err)
+	}
+	r.revision = e.Modified
+	return r, nil
+}
+
+// ListTerms are on what a list is taken.
+type ListTerms struct {
+	Cluster string
+	Keys    []string // one of which signed it
+
+	// Record returns what is changed in the same transaction. It may be nil.
+	Record func(last, next Revocations) []store.Op
+}
+
+// SetRevocations offers hosts a list, if it is signed and its number is above that of the one
+// before. The same again changes nothing.
+func (a Archive) SetRevocations(ctx context.Context, s florete.SignedRevocations, t ListTerms) (next Revocations, changed bool, err error) {
+	list, err := s.Open()
+	if err == nil {
+		err = s.Verify(list, t.Cluster, t.Keys)
+	}
+	if err != nil {
+		return next, false, err
+	}
+	last, err := a.Revocations(ctx)
+	if err != nil {
+		return next, false, err
+	}
+	if last.Signed == s {
+		return last, false, nil
+	}
+	if list.Number <= last.Number {
+		return last, false, fmt.Errorf("revocation list %d is offered here, this is %d: its number never goes back: read that one, and change it again", last.Number, list.Number)
+	}
+	next = Revocations{Signed: s, Number: list.Number, Entries: len(list.Entries) + len(list.Certificates)}
+	value, err := json.Marshal(next)
+	if err != nil {
+		return last, false, err
+	}
+	ops := []store.Op{store.Put(revoking, value)}
+	if t.Record != nil {
+		ops = append(ops, t.Record(last, next)...)
+	}
+	_, err = a.Commit(ctx, store.Txn{If: []store.Cond{{Key: revoking, Modified: last.revision}}, Then: ops})
+	if errors.Is(err, store.ErrConflict) {
+		err = fmt.Errorf("another revocation list came meanwhile: read that one, and change it again: %w", err)
+	}
+	return next, err == nil, err
+}

@@ -1,0 +1,62 @@
+package config
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// relistEvery is how often the two are compared.
+const relistEvery = time.Second
+
+// relist offers the revocation list that is in force on this host where the archive has an
+// older one, since its store was restored: hosts that have none yet get no older one.
+type relist struct {
+	archive  archive.Archive
+	policies *server.Policies
+	log      *slog.Logger
+}
+
+func (r relist) run(ctx context.Context) {
+	tick := time.NewTicker(relistEvery)
+	defer tick.Stop()
+	for failed := ""; ; {
+		if err := r.compare(ctx); err == nil {
+			failed = ""
+		} else if ctx.Err() == nil && err.Error() != failed {
+			failed = err.Error()
+			r.log.Error("the revocation list in force here is not offered", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (r relist) compare(ctx context.Context) error {
+	here := r.policies.Revoked()
+	if here == nil {
+		return nil
+	}
+	last, err := r.archive.Revocations(ctx)
+	if err != nil || last.Number >= here.Number {
+		return err
+	}
+	policy := r.policies.Current()
+	_, _, err = r.archive.SetRevocations(ctx, here.AsSigned(), archive.ListTerms{
+		Cluster: policy.Cluster, Keys: policy.Trust.SigningKeys,
+		Record: func(last, next archive.Revocations) []store.Op {
+			row := control.RevokedRow(server.Row{Time: time.Now().UTC(), Caller: "this host, on which it is in force", Kind: Name}, last, next)
+			row.Outcome = server.Changed
+			return []store.Op{row.Op()}
+		},
+	})
+	return err
+}

@@ -1,0 +1,70 @@
+package config_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/tests/kit"
+)
+
+func offer(t *testing.T, e *providertest.Env, number int64, targets ...revocation.Target) {
+	t.Helper()
+	_, _, err := (archive.Archive{Store: e.Store}).SetRevocations(t.Context(), kit.Revocations(number, signing, targets...),
+		archive.ListTerms{Cluster: "demo", Keys: []string{signing.ToPublicKey().String()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A list is pushed alone, or with the documents that are new, to whom it is newer for.
+func TestRevocations(t *testing.T) {
+	e := start(t)
+	publish(t, e, 1000)
+	offer(t, e, 3)
+	c := e.Client(ursula)
+	has, err := c.Artifact(t.Context())
+	if err != nil || has.Revocations == nil || len(has.Documents) != 1 {
+		t.Fatalf("got %+v, %v", has, err)
+	}
+	c.Tag = has.Tag()
+	if a, err := c.Artifact(t.Context()); err != nil || !a.Unchanged() || a.NotModified || *a.Revocations != *has.Revocations {
+		t.Errorf("got %+v, %v, want the list alone", a, err)
+	}
+	c.Revocations = 3
+	if a, err := c.Artifact(t.Context()); err != nil || !a.NotModified {
+		t.Errorf("got %+v, %v, want nothing", a, err)
+	}
+	answer := watch(t, c, has)
+	waits(t, answer)
+	offer(t, e, 4)
+	pushed := within(t, answer, time.Second)
+	if list, err := pushed.Revocations.Open(); err != nil || list.Number != 4 || !pushed.Unchanged() || pushed.Revision == 0 {
+		t.Errorf("got %+v, %v", pushed, err)
+	}
+	c.Revocations = 4
+	answer = watch(t, c, api.Artifact{Documents: has.Documents, Revision: pushed.Revision})
+	waits(t, answer)
+	publish(t, e, 1001)
+	if a := within(t, answer, time.Second); a.Revocations != nil || len(a.Documents) != 1 {
+		t.Errorf("got %+v, want documents alone", a)
+	}
+	if a, err := (archive.Archive{Store: e.Store}).Revocations(t.Context()); err != nil || a.Number != 4 {
+		t.Errorf("got %+v, %v", a, err)
+	}
+}
+
+// A number that is none is malformed.
+func TestRevocationsMalformed(t *testing.T) {
+	e := start(t)
+	publish(t, e, 1000)
+	offer(t, e, 1)
+	c := e.Client(ursula)
+	c.Revocations = -1
+	if a, err := c.Artifact(t.Context()); err == nil || api.AsError(err).Code != api.CodeMalformed {
+		t.Errorf("got %+v, %v", a, err)
+	}
+}

@@ -1,0 +1,171 @@
+// Package revocation changes and signs a cluster's revocation list, as operators do: what
+// hosts have of it is florete.Revocations.
+package revocation
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+)
+
+// Lifetime is how long a list is good for hosts without alarm, unless the operator has
+// another.
+const Lifetime = 30 * 24 * time.Hour
+
+// Target is what an operator revokes or reinstates.
+type Target struct {
+	ID   florete.ID // zero for none
+	Keys []string   // fingerprints of SSH host keys; where there is an ID, its own
+
+	// Before are nodes whose certificates of until now are revoked, and those alone.
+	Before []florete.ID
+
+	Certificates []string // serial numbers
+}
+
+// Next is the list that follows one, nil for none: the same entries, but for those that no
+// certificate can be concerned by any more.
+func Next(list *florete.Revocations, cluster string, now time.Time, lifetime time.Duration) *florete.Revocations {
+	next := &florete.Revocations{
+		Schema: florete.RevocationsSchema, Format: florete.Format{Major: 1, Minor: 1}, Cluster: cluster, Number: list.InForce() + 1,
+		Signed: florete.TimeOf(now), NextUpdate: florete.TimeOf(now.Add(lifetime)),
+		Entries: []florete.Revocation{}, Certificates: []florete.RevokedCertificate{},
+	}
+	if list == nil {
+		return next
+	}
+	ended := now.Add(-florete.MaxLifetime - florete.Backdated)
+	for _, e := range list.Entries {
+		if len(e.EnrolKeyFingerprints) > 0 || e.ValidAfter.IsZero() || e.ValidAfter.After(ended) {
+			e.EnrolKeyFingerprints = slices.Clone(e.EnrolKeyFingerprints)
+			next.Entries = append(next.Entries, e)
+		}
+	}
+	for _, c := range list.Certificates {
+		if c.Until.After(now) {
+			next.Certificates = append(next.Certificates, c)
+		}
+	}
+	return next
+}
+
+// Revoke adds a target to a list that Next made.
+func Revoke(list *florete.Revocations, t Target) {
+	if !t.ID.IsZero() || len(t.Keys) > 0 {
+		e := entry(list, t.ID)
+		e.ValidAfter = florete.Time{}
+		e.EnrolKeyFingerprints = union(e.EnrolKeyFingerprints, t.Keys)
+	}
+	for _, id := range t.Before {
+		was := len(list.Entries)
+		if e := entry(list, id); len(list.Entries) > was || !e.ValidAfter.IsZero() {
+			e.ValidAfter = list.Signed
+		}
+	}
+	for _, serial := range t.Certificates {
+		if !slices.ContainsFunc(list.Certificates, func(c florete.RevokedCertificate) bool { return c.Serial == serial }) {
+			list.Certificates = append(list.Certificates, florete.RevokedCertificate{Serial: serial, Until: list.Signed.Add(florete.MaxLifetime)})
+		}
+	}
+	slices.SortFunc(list.Certificates, func(a, b florete.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
+}
+
+// Reinstate removes a target from a list that Next made. Certificates of an identity that were
+// issued until now stay revoked. The error is of what is not revoked.
+func Reinstate(list *florete.Revocations, t Target) error {
+	if !t.ID.IsZero() {
+		i := slices.IndexFunc(list.Entries, func(e florete.Revocation) bool { return e.ID == t.ID })
+		if i < 0 {
+			return fmt.Errorf("%s is not revoked: florctl revocations has what is", t.ID.Short())
+		}
+		list.Entries[i].ValidAfter, list.Entries[i].EnrolKeyFingerprints = list.Signed, nil
+	} else {
+		for _, key := range t.Keys {
+			if !removeKey(list, key) {
+				return fmt.Errorf("SSH host key %s is not revoked: florctl revocations has what is", key)
+			}
+		}
+	}
+	for _, serial := range t.Certificates {
+		i := slices.IndexFunc(list.Certificates, func(c florete.RevokedCertificate) bool { return c.Serial == serial })
+		if i < 0 {
+			return fmt.Errorf("certificate %s is not revoked: florctl revocations has what is", serial)
+		}
+		list.Certificates = slices.Delete(list.Certificates, i, i+1)
+	}
+	return nil
+}
+
+// removeKey removes a key from all entries.
+func removeKey(list *florete.Revocations, key string) (removed bool) {
+	for i, e := range list.Entries {
+		if k := slices.Index(e.EnrolKeyFingerprints, key); k >= 0 {
+			list.Entries[i].EnrolKeyFingerprints = slices.Delete(e.EnrolKeyFingerprints, k, k+1)
+			removed = true
+		}
+	}
+	list.Entries = slices.DeleteFunc(list.Entries, func(e florete.Revocation) bool { return e.ID.IsZero() && len(e.EnrolKeyFingerprints) == 0 })
+	return removed
+}
+
+// entry is that of an identity, or of keys alone, which is added where there is none.
+func entry(list *florete.Revocations, id florete.ID) *florete.Revocation {
+	i, found := slices.BinarySearchFunc(list.Entries, id, func(e florete.Revocation, id florete.ID) int { return cmp.Compare(e.ID.String(), id.String()) })
+	if !found {
+		list.Entries = slices.Insert(list.Entries, i, florete.Revocation{ID: id})
+	}
+	return &list.Entries[i]
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Fingerprint is that of an SSH host key as the flake has it.
+func Fingerprint(key string) (string, error) {
+	parsed, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key))
+	if err != nil {
+		return "", fmt.Errorf("%q: %w: want it as in sshHostKey, or SHA256:…", key, err)
+	}
+	return ssh.FingerprintSHA256(parsed), nil
+}
+
+// Sign signs a list, and refuses one that hosts would not read.
+func Sign(list *florete.Revocations, key signature.SecretKey) (s florete.SignedRevocations, err error) {
+	b, err := json.Marshal(list)
+	if err != nil {
+		return s, err
+	}
+	s.List = string(b)
+	sig, err := key.Sign(nil, florete.RevocationsText(s.List))
+	if err != nil {
+		return s, err
+	}
+	s.Signature = sig.String()
+	read, err := s.Open()
+	if err == nil {
+		err = s.Verify(read, list.Cluster, []string{key.ToPublicKey().String()})
+	}
+	if err != nil && len(b) > florete.MaxRevocations {
+		err = errors.Join(err, errors.New("reinstate what no longer matters: florctl revocations"))
+	}
+	return s, err
+}
+
+// Supply reads the file of a list as hosts keep it.
+func Supply(b []byte) (s florete.SignedRevocations, list *florete.Revocations, err error) {
+	if err = florete.Decode(b, &s); err == nil {
+		list, err = s.Open()
+	}
+	return s, list, err
+}

@@ -1,0 +1,91 @@
+package server_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
+)
+
+// A process takes up a list within seconds, and refuses whom it revokes: an SVID, and an SSH
+// host key; not what is issued later.
+func TestRevokedCaller(t *testing.T) {
+	e, r := start(t, &echo{})
+	key := kit.SigningKey("demo-1")
+	number := int64(0)
+	revoke := func(targets ...revocation.Target) {
+		t.Helper()
+		number++
+		kit.WriteRevocations(e.Revocations(), kit.Revocations(number, key, targets...))
+		for end := time.Now().Add(30 * time.Second); e.Policies.Revoked().InForce() != number; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("list %d is not in force", number)
+			}
+		}
+	}
+	c := e.Client(ursula)
+	do := func() error {
+		_, err := c.Do(t.Context(), api.Path("oidc"), r)
+		return err
+	}
+	if err := do(); err != nil {
+		t.Fatal(err)
+	}
+	p := c.Pass() // a connection of before
+	defer p.Close()
+	if _, err := p.Do(t.Context(), api.Path("oidc"), r); err != nil {
+		t.Fatal(err)
+	}
+	revoke(revocation.Target{ID: ursula})
+	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
+	_, err := p.Do(t.Context(), api.Path("oidc"), r)
+	providertest.WantError(t, err, api.Denied, api.CodeRevoked)
+	rows := e.Audit()
+	if last := rows[len(rows)-1]; last.Caller != ursula.String() || last.Code != api.CodeRevoked {
+		t.Errorf("got %+v", last)
+	}
+	revoke(revocation.Target{Keys: []string{ssh.FingerprintSHA256(e.HostKey(ursula).PublicKey())}})
+	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
+	revoke(revocation.Target{Certificates: []string{florete.SerialNumber(c.SVID.Leaf)}})
+	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
+	revoke(revocation.Target{Before: []florete.ID{ursula}})
+	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
+	revoke(revocation.Target{ID: kit.ID("node/raishan")})
+	if err := do(); err != nil {
+		t.Error(err)
+	}
+
+	t.Log("a host with a newer list, and one of before, which is not taken")
+	c.Revocations = number + 1
+	providertest.WantError(t, do(), api.Transient, api.CodeListBehind)
+	c.Revocations = 0
+	kit.WriteRevocations(e.Revocations(), kit.Revocations(1, key))
+	time.Sleep(1500 * time.Millisecond)
+	if got := e.Policies.Revoked().InForce(); got != number {
+		t.Errorf("list %d is in force, want %d", got, number)
+	}
+	t.Log("nor after a restart, by what is on record")
+	for range 2 {
+		e.Restart()
+		_, err := e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
+		providertest.WantError(t, err, api.Transient, api.CodeListBehind)
+		_ = os.Remove(e.Revocations())
+	}
+	var codes []string
+	for _, row := range e.Rows() {
+		if row.Kind == "revocations" {
+			codes = append(codes, row.Code)
+		}
+	}
+	if len(codes) != int(number) || codes[0] != server.CodeInForce {
+		t.Errorf("rows: %v", codes)
+	}
+}

@@ -1,0 +1,251 @@
+package florete
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// RevocationsSchema is the schema that Revocations describes.
+const RevocationsSchema = "florete.revocations/v1"
+
+// MaxRevocations is the longest list, in bytes.
+const MaxRevocations = 128 << 10
+
+// Backdated is how far before it was issued a certificate begins, for hosts whose clock is
+// behind.
+const Backdated = 5 * time.Minute
+
+// MaxLifetime is the longest that an SVID can have.
+const MaxLifetime = 90 * 24 * time.Hour
+
+// Revocations is the cluster's revocation list: which identities, certificates and SSH host
+// keys are good no more, whatever documents say. Its number only grows. nil is no list, and
+// revokes nothing.
+type Revocations struct {
+	Schema  string `json:"schema"`
+	Format  Format `json:"format"`
+	Cluster string `json:"cluster"`
+	Number  int64  `json:"number"`
+	Signed  Time   `json:"signed"`
+
+	// NextUpdate is when a newer list is due. This one stays in force, and hosts raise an alarm.
+	NextUpdate Time `json:"nextUpdate"`
+
+	Entries      []Revocation         `json:"entries"`      // sorted by ID
+	Certificates []RevokedCertificate `json:"certificates"` // sorted by serial number
+
+	file   []byte
+	signed SignedRevocations
+	ids    map[ID]Time
+	keys   map[string]bool
+	certs  map[string]bool
+}
+
+// Revocation is an identity that is revoked. Of a node, so is all that it was given: the
+// identities scoped to it, and each certificate that it requested.
+type Revocation struct {
+	ID ID `json:"id,omitzero"` // zero where only keys are revoked
+
+	// ValidAfter is since when certificates are good that were issued later; zero where none is.
+	ValidAfter Time `json:"validAfter"`
+
+	// EnrolKeyFingerprints are of SSH host keys that prove no node any more: "SHA256:…".
+	EnrolKeyFingerprints []string `json:"enrolKeyFingerprints,omitempty"`
+}
+
+// RevokedCertificate is one certificate, an SVID or of an issuing CA.
+type RevokedCertificate struct {
+	Serial string `json:"serial"` // lower-case hex
+	Until  Time   `json:"until"`  // when the certificate has ended at the latest
+}
+
+// SignedRevocations is a list byte for byte, with its signature (Nix format).
+type SignedRevocations struct {
+	List      string `json:"list"`
+	Signature string `json:"signature"`
+}
+
+// RevokedError is the error of what a list revokes.
+type RevokedError struct {
+	What       string // "node/elm", or a certificate, or a key
+	Number     int64  // of the list
+	ValidAfter Time   // what is issued later is good; zero for nothing is
+}
+
+func (e *RevokedError) Error() string {
+	if e.ValidAfter.IsZero() {
+		return fmt.Sprintf("%s is revoked, by revocation list %d: florctl reinstate, if that is wrong", e.What, e.Number)
+	}
+	return fmt.Sprintf("%s is revoked, by revocation list %d, where it was issued before %s: request another", e.What, e.Number, e.ValidAfter.UTC().Format(time.RFC3339))
+}
+
+// RevocationsText is what a list's signature covers.
+func RevocationsText(list string) string { return "florete-revocations-v1\n" + list }
+
+// Open decodes a list. The signature is checked by Verify.
+func (s SignedRevocations) Open() (*Revocations, error) {
+	b := []byte(s.List)
+	if len(b) > MaxRevocations {
+		return nil, fmt.Errorf("revocation list of %d bytes, want at most %d", len(b), MaxRevocations)
+	}
+	var head struct {
+		Format Format `json:"format"`
+		Number int64  `json:"number"`
+	}
+	if err := json.Unmarshal(b, &head); err == nil && head.Format.Newer(NewestFormat) {
+		return nil, &NewerFormatError{fmt.Sprintf("revocation list %d", head.Number), head.Format}
+	}
+	r := &Revocations{signed: s, ids: map[ID]Time{}, keys: map[string]bool{}, certs: map[string]bool{}}
+	if err := Decode(b, r); err != nil {
+		return nil, fmt.Errorf("revocation list: %w", err)
+	}
+	if r.Schema != RevocationsSchema || r.Number < 1 {
+		return nil, fmt.Errorf("revocation list: schema %q, number %d: want %q and a number above zero", r.Schema, r.Number, RevocationsSchema)
+	}
+	for _, e := range r.Entries {
+		if _, twice := r.ids[e.ID]; twice && !e.ID.IsZero() {
+			return nil, fmt.Errorf("revocation list %d: %s: given twice", r.Number, e.ID)
+		}
+		if !e.ID.IsZero() {
+			r.ids[e.ID] = e.ValidAfter
+		}
+		for _, k := range e.EnrolKeyFingerprints {
+			r.keys[k] = true
+		}
+	}
+	for _, c := range r.Certificates {
+		r.certs[c.Serial] = true
+	}
+	return r, nil
+}
+
+// Verify checks the signature of a cluster's list against pinned keys ("name:base64").
+func (s SignedRevocations) Verify(r *Revocations, cluster string, keys []string) error {
+	if r.Cluster != cluster {
+		return fmt.Errorf("revocation list %d is of cluster %.64q, want %q", r.Number, r.Cluster, cluster)
+	}
+	return verifySignature(fmt.Sprintf("revocation list %d", r.Number), RevocationsText(s.List), s.Signature, keys)
+}
+
+// ReadRevocations reads the file of a list, which has its signature too; nil where there is
+// none. It returns old, and decodes nothing, where the file has the same bytes.
+func ReadRevocations(path string, old *Revocations) (*Revocations, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && old != nil && bytes.Equal(b, old.file) {
+		return old, nil
+	}
+	var s SignedRevocations
+	if err == nil {
+		err = Decode(b, &s)
+	}
+	var r *Revocations
+	if err == nil {
+		r, err = s.Open()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r.file = b
+	return r, nil
+}
+
+// Newer is the list with the higher number: none ever goes back.
+func (r *Revocations) Newer(o *Revocations) bool { return r.InForce() > o.InForce() }
+
+// InForce is the number of the list, zero for none.
+func (r *Revocations) InForce() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.Number
+}
+
+// Overdue is for how long a newer list has been due, zero where none is.
+func (r *ReportedRevocations) Overdue(now time.Time) time.Duration {
+	if r == nil || r.NextUpdate.IsZero() || !now.After(r.NextUpdate.Time) {
+		return 0
+	}
+	return now.Sub(r.NextUpdate.Time).Round(time.Second)
+}
+
+// AsSigned is the list as it was read.
+func (r *Revocations) AsSigned() SignedRevocations { return r.signed }
+
+// CheckKey refuses an SSH host key that is revoked, by its fingerprint ("SHA256:…").
+func (r *Revocations) CheckKey(fingerprint string) error {
+	if r == nil || !r.keys[fingerprint] {
+		return nil
+	}
+	return &RevokedError{What: "SSH host key " + fingerprint, Number: r.Number}
+}
+
+// CheckChain refuses the chain of an SVID, leaf first, of an identity that was verified.
+func (r *Revocations) CheckChain(chain []*x509.Certificate, id ID) error {
+	if r == nil {
+		return nil
+	}
+	for _, c := range chain {
+		if serial := SerialNumber(c); r.certs[serial] {
+			return &RevokedError{What: "certificate " + serial + " of " + id.Short(), Number: r.Number}
+		}
+	}
+	issued := chain[0].NotBefore.Add(Backdated)
+	for _, of := range r.covering(chain[0], id) {
+		after, revoked := r.ids[of]
+		if revoked && (after.IsZero() || !issued.After(after.Time)) {
+			what := of.Short()
+			if of != id {
+				what = fmt.Sprintf("%s, which was given %s,", what, id.Short())
+			}
+			return &RevokedError{What: what, Number: r.Number, ValidAfter: after}
+		}
+	}
+	return nil
+}
+
+// covering are the identities whose revocation revokes a certificate.
+func (r *Revocations) covering(leaf *x509.Certificate, id ID) []ID {
+	all := []ID{id}
+	for _, node := range []string{id.Node(), GivenTo(leaf)} {
+		if of, err := NewID(id.TrustDomain(), KindNode, "", node); err == nil && !slices.Contains(all, of) {
+			all = append(all, of)
+		}
+	}
+	return all
+}
+
+// SerialNumber is a certificate's as lists and audit rows have it.
+func SerialNumber(c *x509.Certificate) string { return fmt.Sprintf("%x", c.SerialNumber) }
+
+// givenTo starts the organizational unit of an SVID's subject, which has the node that it was
+// issued to.
+const givenTo = "node/"
+
+// Subject is the organizational unit by which an SVID names the node that it is issued to.
+func Subject(node string) []string {
+	if node == "" {
+		return nil
+	}
+	return []string{givenTo + node}
+}
+
+// GivenTo is the node that an SVID was issued to, empty where it does not name one.
+func GivenTo(leaf *x509.Certificate) string {
+	for _, unit := range leaf.Subject.OrganizationalUnit {
+		if node, ok := strings.CutPrefix(unit, givenTo); ok {
+			return node
+		}
+	}
+	return ""
+}

@@ -1,0 +1,191 @@
+package florete_test
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/tests/kit"
+)
+
+// A list refuses, at verification, what it revokes and what a revoked node was given.
+func TestRevoked(t *testing.T) {
+	authority, key := kit.NewCA(), kit.SigningKey("demo-1")
+	now := time.Now()
+	issue := func(id, node string, at time.Time) []*x509.Certificate {
+		leaf, err := authority.Issuing.Issue(ca.SVID{ID: kit.ID(id), Node: node, Key: kit.NewKey().Public(), Until: now.Add(time.Hour)}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []*x509.Certificate{leaf, authority.Issuing.Certificate}
+	}
+	early := now.Add(-time.Minute)
+	alice, wiki := issue("user/alice", "elm", early), issue("service/wiki", "oak", early)
+	elm, scoped := issue("node/elm", "elm", early), issue("service/elm/backup", "elm", early)
+	verify := func(target revocation.Target, chain []*x509.Certificate) error {
+		list, err := kit.Revocations(7, key, target).Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = authority.Roots().With(list).Verify(chain, time.Now(), x509.ExtKeyUsageClientAuth)
+		return err
+	}
+	for name, x := range map[string]struct {
+		target revocation.Target
+		chain  []*x509.Certificate
+		want   string // empty for good
+	}{
+		"another":                          {revocation.Target{ID: kit.ID("user/bob")}, alice, ""},
+		"itself":                           {revocation.Target{ID: kit.ID("user/alice")}, alice, "user/alice is revoked, by revocation list 7"},
+		"the node":                         {revocation.Target{ID: kit.ID("node/elm")}, elm, "node/elm is revoked"},
+		"scoped to a revoked node":         {revocation.Target{ID: kit.ID("node/elm")}, scoped, "node/elm, which was given service/elm/backup, is revoked"},
+		"given to a revoked node":          {revocation.Target{ID: kit.ID("node/elm")}, alice, "node/elm, which was given user/alice, is revoked"},
+		"given to another":                 {revocation.Target{ID: kit.ID("node/elm")}, wiki, ""},
+		"the same identity on another":     {revocation.Target{ID: kit.ID("node/elm")}, issue("user/alice", "oak", early), ""},
+		"by serial number":                 {revocation.Target{Certificates: []string{florete.SerialNumber(wiki[0])}}, wiki, "certificate " + florete.SerialNumber(wiki[0])},
+		"by that of the issuer":            {revocation.Target{Certificates: []string{florete.SerialNumber(wiki[1])}}, wiki, "certificate " + florete.SerialNumber(wiki[1])},
+		"issued before":                    {revocation.Target{Before: []florete.ID{kit.ID("node/elm")}}, elm, "where it was issued before"},
+		"issued after":                     {revocation.Target{Before: []florete.ID{kit.ID("node/elm")}}, issue("node/elm", "elm", now.Add(10*time.Second)), ""},
+		"issued after, and wholly":         {revocation.Target{ID: kit.ID("node/elm"), Before: []florete.ID{kit.ID("node/elm")}}, issue("node/elm", "elm", now.Add(10*time.Second)), "node/elm is revoked"},
+		"a key, which is no certificate's": {revocation.Target{Keys: []string{"SHA256:x"}}, elm, ""},
+	} {
+		err := verify(x.target, x.chain)
+		var revoked *florete.RevokedError
+		if (err == nil) != (x.want == "") || err != nil && (!errors.As(err, &revoked) || !strings.Contains(err.Error(), x.want)) {
+			t.Errorf("%s: got %v, want %q", name, err, x.want)
+		}
+	}
+}
+
+// Only a list of the cluster, signed by a pinned key, is good, and one of a newer format says so.
+func TestRevocationsSigned(t *testing.T) {
+	key, other := kit.SigningKey("demo-1"), kit.SigningKey("demo-2")
+	s := kit.Revocations(3, key, revocation.Target{ID: kit.ID("node/elm"), Keys: []string{"SHA256:x"}})
+	list, err := s.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list.CheckKey("SHA256:x") == nil || list.CheckKey("SHA256:y") != nil {
+		t.Error("keys")
+	}
+	pins := []string{key.ToPublicKey().String()}
+	if err := s.Verify(list, "demo", pins); err != nil {
+		t.Error(err)
+	}
+	for want, err := range map[string]error{
+		"is of cluster":                     s.Verify(list, "test", pins),
+		"does not verify with any pinned":   s.Verify(list, "demo", []string{other.ToPublicKey().String()}),
+		"list 3: not signed":                florete.SignedRevocations{List: s.List}.Verify(list, "demo", pins),
+		`signature by "demo-1" does not`:    florete.SignedRevocations{List: s.List + " ", Signature: s.Signature}.Verify(list, "demo", pins),
+		"has format 1.9":                    opens(strings.Replace(s.List, `"1.1"`, `"1.9"`, 1)),
+		`unknown field "x"`:                 opens(strings.Replace(s.List, `{`, `{"x":1,`, 1)),
+		"number 0":                          opens(strings.Replace(s.List, `"number":3`, `"number":0`, 1)),
+		"want at most 131072":               opens(s.List + strings.Repeat(" ", florete.MaxRevocations)),
+		"given twice":                       opens(strings.Replace(s.List, `"entries":[`, `"entries":[{"id":"spiffe://demo.flor/node/elm","validAfter":0},`, 1)),
+		"schema \"florete.envelope/v1\", n": opens(strings.Replace(s.List, florete.RevocationsSchema, florete.EnvelopeSchema, 1)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+func opens(list string) error {
+	_, err := florete.SignedRevocations{List: list}.Open()
+	return err
+}
+
+// A file that has not changed is not decoded again; without one there is no list.
+func TestReadRevocations(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "revocations.json")
+	if list, err := florete.ReadRevocations(path, nil); list != nil || err != nil {
+		t.Errorf("got %v, %v", list, err)
+	}
+	kit.WriteRevocations(path, kit.Revocations(1, kit.SigningKey("demo-1")))
+	first, err := florete.ReadRevocations(path, nil)
+	if err != nil || first.InForce() != 1 {
+		t.Fatal(first, err)
+	}
+	if again, err := florete.ReadRevocations(path, first); again != first || err != nil {
+		t.Errorf("got another, %v", err)
+	}
+	if late := first.Reported().Overdue(time.Now()); late != 0 {
+		t.Errorf("overdue %s", late)
+	}
+	if late := first.Reported().Overdue(time.Now().Add(revocation.Lifetime + time.Hour)); late < 59*time.Minute {
+		t.Errorf("overdue %s", late)
+	}
+}
+
+// What was revoked long ago, and reinstated, leaves the list; what stays revoked does not.
+func TestNextList(t *testing.T) {
+	now := time.Now()
+	list := revocation.Next(nil, "demo", now, time.Hour)
+	revocation.Revoke(list, revocation.Target{ID: kit.ID("user/alice")})
+	revocation.Revoke(list, revocation.Target{ID: kit.ID("node/elm"), Keys: []string{"SHA256:elm"}})
+	revocation.Revoke(list, revocation.Target{Certificates: []string{"ab"}, Keys: []string{"SHA256:x"}})
+	second := revocation.Next(list, "demo", now, time.Hour)
+	for _, bad := range []revocation.Target{{ID: kit.ID("user/bob")}, {Keys: []string{"SHA256:y"}}, {Certificates: []string{"cd"}}} {
+		if err := revocation.Reinstate(second, bad); err == nil || !strings.Contains(err.Error(), "is not revoked: florctl revocations") {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+	if err := revocation.Reinstate(second, revocation.Target{ID: kit.ID("user/alice"), Certificates: []string{"ab"}}); err != nil {
+		t.Error(err)
+	}
+	if err := revocation.Reinstate(second, revocation.Target{Keys: []string{"SHA256:x"}}); err != nil {
+		t.Error(err)
+	}
+	if second.Number != 2 || len(second.Entries) != 2 || second.Entries[1].ValidAfter.IsZero() || len(second.Certificates) != 0 || len(list.Entries) != 3 {
+		t.Errorf("got %+v, before it %+v", second, list)
+	}
+	third := revocation.Next(second, "demo", now.Add(florete.MaxLifetime+time.Hour), time.Hour)
+	if len(third.Entries) != 1 || third.Entries[0].ID != kit.ID("node/elm") || third.Entries[0].EnrolKeyFingerprints[0] != "SHA256:elm" {
+		t.Errorf("got %+v", third.Entries)
+	}
+}
+
+// TestRevocationsVector holds the bytes that are signed, and what they mean.
+func TestRevocationsVector(t *testing.T) {
+	var v struct {
+		Key, Text string
+		Signed    florete.SignedRevocations
+	}
+	if err := json.Unmarshal(kit.ReadFile("tests/golden/wire/provider/revocations.json"), &v); err != nil {
+		t.Fatal(err)
+	}
+	list, err := v.Signed.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Signed.Verify(list, "demo", []string{v.Key}); err != nil || florete.RevocationsText(v.Signed.List) != v.Text {
+		t.Errorf("%v, over %q", err, florete.RevocationsText(v.Signed.List))
+	}
+	if got := string(kit.JSON(list)); got != v.Signed.List {
+		t.Errorf("written as %s, want %s", got, v.Signed.List)
+	}
+	if list.Number != 16 || len(list.Entries) != 3 || !list.Entries[1].ValidAfter.IsZero() || list.Entries[2].ValidAfter.Unix() != 1784011430 || list.Certificates[0].Serial != "3f9a01" {
+		t.Errorf("got %+v", list)
+	}
+}
+
+func FuzzRevocations(f *testing.F) {
+	f.Add(kit.Revocations(1, kit.SigningKey("demo-1"), revocation.Target{ID: kit.ID("node/elm"), Keys: []string{"SHA256:x"}, Certificates: []string{"ab"}}).List)
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := florete.SignedRevocations{List: text}.Open()
+		if err != nil {
+			return
+		}
+		again, err := florete.SignedRevocations{List: string(kit.JSON(list))}.Open()
+		if err != nil || string(kit.JSON(again)) != string(kit.JSON(list)) {
+			t.Errorf("%s: read again as %+v, %v", text, again, err)
+		}
+	})
+}

@@ -1,0 +1,348 @@
+package attacks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/local"
+)
+
+// within is how soon hosts that are reachable must refuse what is revoked.
+const within = 5 * time.Second
+
+// TestRevocation: who was revoked comes back by nothing but an operator's reinstatement.
+func TestRevocation(t *testing.T) {
+	c := start(t)
+	const node, carol = "spiffe://demo.flor/node/c", "user/carol"
+	stolen := c.svid(t, c.c, "cert-user-carol")
+	live, err := local.Hold(t.Context(), c.b.Manifest.Forwarder.Listen[0], kit.ID("service/echo"), stolen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := c.revoke(t, nil, func(l *florete.Revocations) { revocation.Revoke(l, revocation.Target{ID: kit.ID(carol)}) })
+	began := time.Now()
+	if err := c.offer(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if took := live.Ended(within).Sub(began); took > within {
+		t.Fatalf("a live connection of %s goes on %s after it was revoked", carol, took)
+	} else {
+		t.Logf("a live connection was cut after %s", took)
+	}
+	c.waitList(t, c.p, 1)
+	time.Sleep(2 * time.Second) // the processes of p read it every second
+	run(t, []attack{
+		{
+			name:    "a revoked user's certificate at a forwarder",
+			try:     func(t *testing.T, c *cluster) error { return c.knock(t.Context(), "echo", stolen) },
+			refusal: "bad certificate",
+		},
+		{
+			name: "another certificate of a revoked user",
+			try: func(t *testing.T, c *cluster) error {
+				return c.need(t, c.c, "cert-user-carol", func(*api.Client, *api.Request) {})
+			},
+			refusal: "user/carol is revoked, by revocation list 1",
+			row:     local.Decision{Caller: node, Need: "cert-user-carol", Decision: "denied", Code: api.CodeRevoked},
+		},
+	})
+
+	database := filepath.Join(c.p.Dir, "provider", "config")
+	restore := c.backup(t, database)
+	key, err := ssh.ParsePrivateKey(kit.ReadFile(c.c.HostKey()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := c.revoke(t, first, func(l *florete.Revocations) {
+		revocation.Revoke(l, revocation.Target{ID: kit.ID("node/c"), Keys: []string{ssh.FingerprintSHA256(key.PublicKey())}})
+	})
+	if err := c.offer(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	c.waitList(t, c.p, 2)
+	c.waitList(t, c.b, 2)
+	time.Sleep(2 * time.Second)
+	denied := func(need string) local.Decision {
+		return local.Decision{Caller: node, Need: need, Decision: "denied", Code: api.CodeRevoked}
+	}
+	refused := []attack{
+		{
+			name: "a revoked node renews",
+			try: func(t *testing.T, c *cluster) error {
+				return c.need(t, c.c, "cert-node", func(*api.Client, *api.Request) {})
+			},
+			refusal: "node/c is revoked", row: local.Decision{Caller: node, Decision: "denied", Code: api.CodeRevoked},
+		},
+		{
+			name:    "a revoked node enrols again by its SSH host key",
+			try:     func(t *testing.T, c *cluster) error { return c.enrol(t, c.c) },
+			refusal: "is revoked, by revocation list 2", row: denied("cert-node"),
+		},
+		{
+			name: "documents for a revoked node",
+			try: func(t *testing.T, c *cluster) error {
+				_, err := c.client(t, c.c, "config").Artifact(t.Context())
+				return err
+			},
+			refusal: "node/c is revoked", row: local.Decision{Caller: node, Kind: "config", Decision: "denied", Code: api.CodeRevoked},
+		},
+		{
+			name: "a certificate that a revoked node was given",
+			try: func(t *testing.T, c *cluster) error {
+				return c.knock(t.Context(), "echo", c.svid(t, c.c, "cert-user-alice"))
+			},
+			refusal: "bad certificate",
+		},
+	}
+	run(t, refused)
+	run(t, []attack{
+		{
+			name:    "an older list",
+			try:     func(t *testing.T, c *cluster) error { return c.offer(t.Context(), first) },
+			refusal: "revocation list 2 is offered here, this is 1: its number never goes back",
+		},
+		{
+			name: "a list signed by another key",
+			try: func(t *testing.T, c *cluster) error {
+				return c.offer(t.Context(), kit.Revocations(9, kit.SigningKey("sec-1")))
+			},
+			refusal: "cluster",
+		},
+		{
+			name: "a list whose entry was removed",
+			try: func(t *testing.T, c *cluster) error {
+				s := second
+				s.List = strings.Replace(strings.Replace(s.List, `"number":2`, `"number":3`, 1), "node/c", "node/x", 1)
+				return c.offer(t.Context(), s)
+			},
+			refusal: "does not verify with any pinned key",
+		},
+	})
+
+	// With the database of before, the provider takes the list that its host has.
+	restore()
+	for end := time.Now().Add(local.Limit); c.offered(t).List != second.List; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the restored provider offers %+v", c.offered(t))
+		}
+	}
+	for i := range refused {
+		refused[i].name += ", from a restored database"
+	}
+	run(t, refused)
+
+	// With all of its host as it was before, it offers the list of before; nobody takes it, and
+	// it issues nothing until the newest is supplied.
+	if err := c.p.Stop("activate", syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	kit.WriteRevocations(c.p.Layout().Revocations(), first)
+	for _, kind := range kinds {
+		if err := c.p.Provide(kind); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restore()
+	if err := c.p.Activate(); err != nil {
+		t.Fatal(err)
+	}
+	run(t, []attack{
+		{
+			name: "a revoked node enrols at a host that was restored",
+			try: func(t *testing.T, c *cluster) (err error) {
+				for end := time.Now().Add(local.Limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+					if err = c.enrol(t, c.c); api.AsError(err).Code != api.CodeUnavailable {
+						break
+					}
+				}
+				return err
+			},
+			refusal: "revocation list 1 is in force here, and there is list 2",
+			row:     local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: api.CodeListBehind},
+		},
+	})
+	if got := c.offered(t); got.List != first.List {
+		t.Fatalf("the restored provider offers %+v", got)
+	}
+	if err := c.offer(t.Context(), signed(kit.ReadFile(c.b.Layout().Revocations()))); err != nil {
+		t.Errorf("the list that b has is not supplied: %v", err)
+	}
+	c.waitList(t, c.p, 2)
+	time.Sleep(2 * time.Second)
+	for i := range refused {
+		refused[i].name += ", and after the list was supplied"
+	}
+	run(t, refused)
+
+	third := c.revoke(t, second, func(l *florete.Revocations) {
+		for _, id := range []string{carol, "node/c"} {
+			if err := revocation.Reinstate(l, revocation.Target{ID: kit.ID(id)}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err := c.offer(t.Context(), third); err != nil {
+		t.Fatal(err)
+	}
+	c.waitList(t, c.p, 3)
+	c.waitList(t, c.b, 3)
+	time.Sleep(2 * time.Second)
+	run(t, []attack{
+		{
+			name:    "the stolen certificate after a reinstatement",
+			try:     func(t *testing.T, c *cluster) error { return c.knock(t.Context(), "echo", stolen) },
+			refusal: "bad certificate",
+		},
+	})
+	c.refetch(t, c.c, "cert-node")
+	for end := time.Now().Add(local.Limit); ; time.Sleep(100 * time.Millisecond) {
+		err := c.knock(t.Context(), "echo", c.svid(t, c.c, "cert-user-carol"))
+		if err == nil && c.c.Fulfilled() {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("reinstated: %v, fulfilled %v", err, c.c.Fulfilled())
+		}
+	}
+}
+
+// signed is the file of a list.
+func signed(b []byte) florete.SignedRevocations {
+	s, _, err := revocation.Supply(b)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// revoke signs the list after another, as florctl does.
+func (c *cluster) revoke(t *testing.T, last any, change func(*florete.Revocations)) florete.SignedRevocations {
+	t.Helper()
+	key, err := signature.LoadSecretKey(strings.TrimSpace(string(kit.ReadFile(c.Path("operator", "signing.key")))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var was *florete.Revocations
+	if s, ok := last.(florete.SignedRevocations); ok {
+		if was, err = s.Open(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := revocation.Next(was, "sec", time.Now(), revocation.Lifetime)
+	change(next)
+	s, err := revocation.Sign(next, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (c *cluster) listCommand(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, "flor-provider"), append([]string{"revocations", "--settings", filepath.Join(c.p.Dir, "provider.hujson")}, args...)...)
+	var problem bytes.Buffer
+	cmd.Stdin, cmd.Stderr = in, &problem
+	out, err := cmd.Output()
+	if err != nil {
+		err = errors.New(problem.String())
+	}
+	return out, err
+}
+
+// offer has p offer a list.
+func (c *cluster) offer(ctx context.Context, s florete.SignedRevocations) error {
+	_, err := c.listCommand(ctx, bytes.NewReader(kit.JSON(s)), "--import")
+	return err
+}
+
+// offered is the list that p offers.
+func (c *cluster) offered(t *testing.T) florete.SignedRevocations {
+	t.Helper()
+	out, err := c.listCommand(t.Context(), nil)
+	var r struct{ Signed florete.SignedRevocations }
+	if err == nil {
+		err = json.Unmarshal(out, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Signed
+}
+
+// waitList waits until a host has a list.
+func (c *cluster) waitList(t *testing.T, h *local.Host, number int64) {
+	t.Helper()
+	for end := time.Now().Add(local.Limit); ; time.Sleep(10 * time.Millisecond) {
+		list, err := florete.ReadRevocations(h.Layout().Revocations(), nil)
+		if err == nil && list.InForce() == number {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s has list %d, want %d: %v", h.Name, list.InForce(), number, err)
+		}
+	}
+}
+
+// backup copies the state of p's process of kind config, and returns what restores it.
+func (c *cluster) backup(t *testing.T, dir string) (restore func()) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	restart := func(meanwhile func()) {
+		must(c.p.Stop(local.ProviderPart("config"), syscall.SIGTERM))
+		meanwhile()
+		must(c.p.Provide("config"))
+	}
+	saved := filepath.Join(t.TempDir(), "config")
+	restart(func() { must(exec.Command("cp", "-a", dir, saved).Run()) })
+	return func() {
+		restart(func() {
+			must(os.RemoveAll(dir))
+			must(exec.Command("cp", "-a", saved, dir).Run())
+		})
+	}
+}
+
+// enrol enrols a host by its SSH host key.
+func (c *cluster) enrol(t *testing.T, h *local.Host) error {
+	t.Helper()
+	i := slices.IndexFunc(h.Manifest.Needs, func(n florete.Need) bool { return n.ID == "cert-node" })
+	n := h.Manifest.Needs[i]
+	id := h.Manifest.Identity.ID
+	client := c.client(t, h, "cert")
+	client.SVID = nil
+	_, err := client.Enrol(t.Context(), api.Request{Need: n.ID, Generation: n.Generation, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, kit.NewKey())})})
+	return err
+}
+
+// refetch has a host request a need again, as flor refetch does.
+func (c *cluster) refetch(t *testing.T, h *local.Host, need string) {
+	t.Helper()
+	if err := os.MkdirAll(h.Refetch(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(h.Refetch(), need), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

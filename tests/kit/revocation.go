@@ -1,0 +1,33 @@
+package kit
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/providers/revocation"
+)
+
+// Revocations is a signed list of cluster demo with a number, which revokes targets.
+func Revocations(number int64, key signature.SecretKey, targets ...revocation.Target) florete.SignedRevocations {
+	list := revocation.Next(nil, "demo", time.Now(), revocation.Lifetime)
+	list.Number = number
+	for _, t := range targets {
+		revocation.Revoke(list, t)
+	}
+	return must(revocation.Sign(list, key))
+}
+
+// ReadFile is the content of a file.
+func ReadFile(path string) []byte { return must(os.ReadFile(path)) }
+
+// WriteRevocations puts a list in force, as activation does.
+func WriteRevocations(path string, s florete.SignedRevocations) {
+	check(os.MkdirAll(filepath.Dir(path), 0o755))
+	check(replace.File(path, must(json.Marshal(s)), 0o644))
+}

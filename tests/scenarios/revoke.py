@@ -1,0 +1,99 @@
+"""A machine is revoked: within five seconds every host refuses it and cuts what is open, and nothing brings it back but an operator."""
+# operator: modules/README.md
+
+bring_up("unoperated")
+PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
+KEY = f"--key {PREPARED}/operator/signing.key"
+WITHIN = 5
+
+
+def florctl(command, revision="operated"):
+    """What root of mgmt01 types, and how it ends. That host has no Nix: this machine lends its programs."""
+    (operator.home / "hosts").write_text(mgmt01.succeed("cat /etc/hosts"))
+    text = f"florctl {command} git+file://{PREPARED}/cluster --cluster {revision} 2>&1 && echo exit 0 || echo exit $?"
+    return operator.succeed(f"mount --bind ~/hosts /etc/hosts\n{text}", at="mgmt01")
+
+
+def number(host):
+    """Of the revocation list that a host has."""
+    code, text = host.execute(f"cat {STATE}/revocations.json")
+    return json.loads(json.loads(text)["list"])["number"] if code == 0 else 0
+
+
+def refused(host, need):
+    state = needs(host)[need]
+    return state["state"] == "denied" and state["error"]["code"] == "revoked"
+
+
+publish("operated")
+wait_until(lambda: florctl("revocations").endswith("exit 0\n"), lambda: f"the provider answers: {florctl('revocations')}")
+held, beside = Held(raishan, "outline"), Traffic(mgmt01, "wiki")
+wait_until(lambda: held.so_far()["requests"] > 20, lambda: f"requests pass: {held.so_far()}")
+raishan.succeed(f"cp --archive {STATE} /root/copied")
+drhorrible.succeed("systemctl stop florete-provider-config; cp --archive /var/lib/florete-provider/config /root/before; systemctl start florete-provider-config")
+
+with subtest("within five seconds of the command a live connection of the machine is cut"):
+    wait_until(lambda: florctl("revocations").endswith("exit 0\n"), lambda: "the provider answers")
+    assert not held.so_far()["error"], held.so_far()
+    laptop.block()  # and is not there meanwhile
+    out = florctl(f"revoke --host raishan {KEY} --wait 10s")
+    assert "revocation list 1 is offered" in out and out.endswith("exit 2\n"), out
+    result = held.so_far()
+    assert result["error"], result
+    ended = float(raishan.succeed("stat --format=%.9Y /run/held-outline.json"))
+    signed = json.loads(json.loads(ursula.succeed(f"cat {STATE}/revocations.json"))["list"])["signed"] - 1
+    print(f"       cut {ended - signed:.1f} s after the second in which the list was signed, or sooner")
+    assert ended - signed < WITHIN + 1, (ended, signed)
+
+with subtest("and every host that is there refuses it"):
+    assert {m.name for m in machines if number(m) == 1} >= {"drhorrible", "ursula", "mgmt01"}
+    assert not reaches(raishan, "outline") and not reaches(raishan, "wiki")
+
+with subtest("the host that was away is named until it reports the list, which it does by itself"):
+    assert "not yet in force on laptop: it had none" in out and "on ursula" not in out, out
+    laptop.unblock()
+    wait_until(lambda: florctl("revocations").endswith("exit 0\n"), lambda: f"laptop reports: {florctl('revocations')}")
+    assert number(laptop) == 1
+    out = florctl("revocations")
+    assert "node/raishan" in out and "whenever" in out, out
+
+with subtest("the machine neither renews nor enrols again by its SSH host key"):
+    raishan.succeed("flor refetch cert-node")
+    wait_until(lambda: refused(raishan, "cert-node"), lambda: f"it is refused: {needs(raishan)}")
+    raishan.succeed(f"systemctl stop florete-activate; rm -r {STATE}; cp --archive /root/copied {STATE}; rm -r {STATE}/needs/cert-node; systemctl start florete-activate")
+    wait_until(lambda: refused(raishan, "cert-node"), lambda: f"it is refused: {needs(raishan)}")
+    raishan.succeed(f"systemctl stop florete-activate; rm -r {STATE}; cp --archive /root/copied {STATE}; systemctl start florete-activate; systemctl restart florete-agent")
+    wait_started(raishan, "florete-agent.service")
+    assert not reaches(raishan, "outline")
+
+with subtest("nor do older documents let it in, nor the database of before"):
+    deploy("base", [ursula])
+    drhorrible.succeed("systemctl stop florete-provider-config; rm -r /var/lib/florete-provider/config; cp --archive /root/before /var/lib/florete-provider/config; systemctl start florete-provider-config")
+    wait_until(lambda: "node/raishan" in florctl("revocations"), lambda: "the provider has taken the list that its host has")
+    assert not reaches(raishan, "outline") and number(ursula) == number(drhorrible) == 1
+
+with subtest("where its host lost the list too, the provider issues nothing until the newest is supplied"):
+    drhorrible.succeed("systemctl stop florete-activate florete-provider-config florete-provider-cert; rm -r /var/lib/florete-provider/config "
+                       f"{STATE}/revocations.json; cp --archive /root/before /var/lib/florete-provider/config; systemctl start florete-provider-cert florete-provider-config")
+    wait_until(lambda: "nor ever was" in florctl("revocations"), lambda: "the provider has no list")
+    raishan.succeed("flor refetch cert-node")
+    wait_until(lambda: (needs(raishan)["cert-node"].get("error") or {}).get("code") == "list-behind", lambda: f"nothing is issued: {needs(raishan)}")
+    drhorrible.succeed("systemctl start florete-activate")
+    (operator.home / "revocations.json").write_text(ursula.succeed(f"cat {STATE}/revocations.json"))
+    out = florctl(f"revoke --supply {operator.home}/revocations.json --wait 1s")
+    assert "revocation list 1 is offered" in out, out  # reports are of before too
+
+with subtest("reinstated, it works with certificates that are issued since, and with no older one"):
+    out = florctl(f"reinstate --host raishan {KEY} --wait 1s")
+    assert "revocation list 2 is offered" in out, out
+    wait_until(lambda: number(ursula) == number(drhorrible) == 2, lambda: "they have it")
+    assert not reaches(raishan, "outline")
+    raishan.succeed("flor refetch cert-node")
+    wait_fulfilled([raishan])
+    wait_reaches(raishan, "outline")
+    wait_until(lambda: florctl("revocations").endswith("exit 0\n"), lambda: f"all report: {florctl('revocations')}")
+
+with subtest("no other host suffered"):
+    result = beside.end()
+    assert not result["failed"], result
+    print(f"       {result['requests']} requests beside it, none failed")

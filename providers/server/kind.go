@@ -94,6 +94,7 @@ type Call struct {
 	Request api.Request       // as it came; the zero Request for a Reader
 	Grant   florete.Grant     // of the policy in force, for Request
 	Policy  florete.Policy
+	Serial  int64     // of Policy
 	Now     time.Time // of the decision
 
 	Rotation Rotation // whose secret to answer with; zero but for a Rotator

@@ -22,10 +22,14 @@ import (
 type state struct {
 	*settings.Settings
 	policy   florete.Policy
+	serial   int64 // of policy
 	instance florete.Instance
 }
 
-func (p *process) state() state { return state{p.Settings, p.policies.Current(), p.instance} }
+func (p *process) state() state {
+	policy, serial := p.policies.Versioned()
+	return state{p.Settings, policy, serial, p.instance}
+}
 
 // open opens the state of the process of a kind.
 func (s state) open(kind string) (store.Store, error) {
@@ -91,11 +95,11 @@ func (s state) certificates() func(name string) string {
 // stateOf is the state of this host for a command. Without a policy in force it can only be
 // files.
 func (t *target) stateOf(s *settings.Settings) (state, error) {
-	policy, err := readPolicy(s)
+	doc, err := florete.Read(s.Policy(), florete.DocPolicy)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return state{s, policy, t.Instance}, err
+	return state{s, doc.Policy(), doc.Envelope.Serial, t.Instance}, err
 }
 
 // existing opens the state of every process that has run here.

@@ -65,10 +65,10 @@ var errRoot = errors.New("the sealing key was made or rotated by another replica
 
 // openRing opens the ring, and makes it where there is none.
 func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys keyring.Keys, err error) {
-	dir, replicas := s.Dir(kind), s.policy.Store.Replicas[kind]
+	dir, named := s.Dir(kind), s.named(kind)
 	ring, err := keyring.Read(ctx, db)
 	if errors.Is(err, store.ErrNotFound) {
-		if keys, err = keyring.Make(ctx, db, replicas); err == nil {
+		if keys, err = keyring.Make(ctx, db, named); err == nil {
 			err = save(dir, keys)
 		}
 		return keys, err
@@ -86,7 +86,7 @@ func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys 
 	if err == nil && keys.ID == ring.ID {
 		return keys, nil
 	}
-	for _, d := range replicas {
+	for _, d := range named.Replicas {
 		if d.ID.Name() == s.policy.Host && ring.Replicas[d.ID] != d.SSHHostKey {
 			return keys, fmt.Errorf("%s: this host is not among those that can open it: another replica lets it in", keyring.At)
 		}
@@ -102,6 +102,11 @@ func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys 
 		err = save(dir, keys)
 	}
 	return keys, err
+}
+
+// named are the replicas of a kind by the policy in force.
+func (s state) named(kind string) keyring.Named {
+	return keyring.Named{Replicas: s.policy.Store.Replicas[kind], Serial: s.serial}
 }
 
 func (s state) hostKey() string {
@@ -163,7 +168,7 @@ func (p *process) keepState(ctx context.Context) error {
 
 func (p *process) keepRing(ctx context.Context) error {
 	s := p.state()
-	replicas := s.policy.Store.Replicas[p.kind]
+	named := s.named(p.kind)
 	ring, err := keyring.Read(ctx, p.store)
 	if err != nil {
 		return err
@@ -172,10 +177,10 @@ func (p *process) keepRing(ctx context.Context) error {
 	switch {
 	case p.ring.ID != ring.ID:
 		return errRoot
-	case ring.Lacks(replicas):
-		err = ring.Admit(ctx, p.store, p.ring, replicas)
+	case ring.Lacks(named):
+		err = ring.Admit(ctx, p.store, p.ring, named)
 		if err == nil {
-			p.log.Info("let replicas in that the policy names", "replicas", len(replicas))
+			p.log.Info("let replicas in that the policy names", "replicas", len(named.Replicas))
 		}
 	case lifetime > 0 && time.Since(ring.Made) > lifetime:
 		if err = s.rotate(ctx, p.store, p.kind, ring, p.ring); err == nil {
@@ -191,7 +196,7 @@ func (p *process) keepRing(ctx context.Context) error {
 // rotate makes a new sealing key for the replicas that the policy names, and seals anew what
 // the one before it sealed.
 func (s state) rotate(ctx context.Context, db store.Store, kind string, ring keyring.Ring, keys keyring.Keys) error {
-	keys, err := ring.Rotate(ctx, db, keys, s.policy.Store.Replicas[kind])
+	keys, err := ring.Rotate(ctx, db, keys, s.named(kind))
 	if err != nil {
 		return err
 	}

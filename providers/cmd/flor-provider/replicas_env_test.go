@@ -97,13 +97,19 @@ func (c *replicas) add(name string) *replica {
 	return r
 }
 
-// deploy has the next policy in force, by which these hosts are the replicas.
-func (c *replicas) deploy(on ...*replica) {
+// deploy has the next policy in force on the hosts that are the replicas by it.
+func (c *replicas) deploy(replicas ...*replica) {
+	c.t.Helper()
+	c.deployOn(replicas, replicas)
+}
+
+// deployOn has it in force on some hosts alone: the others still have the former one.
+func (c *replicas) deployOn(on, replicas []*replica) {
 	c.t.Helper()
 	c.serial++
 	shared := &florete.SharedStore{Kind: "etcd", Endpoints: c.etcd.Endpoints(), Replicas: map[string][]florete.Device{}}
 	for _, kind := range c.kinds {
-		for _, r := range on {
+		for _, r := range replicas {
 			shared.Replicas[kind] = append(shared.Replicas[kind], r.device)
 		}
 	}

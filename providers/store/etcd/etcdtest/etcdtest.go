@@ -202,7 +202,7 @@ func (c *Cluster) Leader() *Member {
 	return nil
 }
 
-// EndLeases ends all leases, as when no client was heard of for long.
+// EndLeases ends all leases, as when no client kept them alive for long.
 func (c *Cluster) EndLeases(t testing.TB) {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
@@ -221,7 +221,7 @@ func (c *Cluster) EndLeases(t testing.TB) {
 	}
 }
 
-// leads is whether the member runs and says that it is the leader.
+// leads is whether the member runs and reports that it is the leader.
 func (m *Member) leads() bool {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Client}, TLS: m.tls, Logger: zap.NewNop(), MaxUnaryRetries: 1})
 	if err != nil {

@@ -2,12 +2,14 @@ package cert_test
 
 import (
 	"crypto/rand"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
 )
@@ -54,6 +56,16 @@ func TestReplicasIssue(t *testing.T) {
 	}
 	if string(a.Issuing.Certificate.SubjectKeyId) == string(b.Issuing.Certificate.SubjectKeyId) {
 		t.Error("two replicas have one issuing key")
+	}
+	inForce := map[string]int{}
+	for _, r := range a.Rows() {
+		if r.Outcome == server.Changed {
+			inForce[r.Kind+" at "+r.Detail["host"]]++
+		}
+	}
+	want := map[string]int{"policy at drhorrible": 1, "cert at drhorrible": 1, "policy at horrible": 1, "cert at horrible": 1}
+	if !maps.Equal(inForce, want) {
+		t.Errorf("what came into force: %v, want %v", inForce, want)
 	}
 }
 

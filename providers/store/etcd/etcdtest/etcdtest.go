@@ -201,6 +201,17 @@ func (c *Cluster) Leader() *Member {
 	return nil
 }
 
+// Compact has the cluster forget the changes up to a revision.
+func (c *Cluster) Compact(ctx context.Context, revision int64) error {
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = client.Compact(ctx, revision+1) // which is kept
+	return err
+}
+
 // EndLeases ends all leases, as when no client kept them alive for long.
 func (c *Cluster) EndLeases(t testing.TB) {
 	t.Helper()

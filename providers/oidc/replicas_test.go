@@ -191,6 +191,33 @@ func TestReplicasReplayed(t *testing.T) {
 	}
 }
 
+// TestReplicasClock: a replica also ends what one issued whose clock is ahead of its own.
+func TestReplicasClock(t *testing.T) {
+	a, b := newReplicas(t)
+	delivered := a.register(1)
+	atA := a.service(delivered)
+	code := atA.signIn("state", "verifier")
+	token, err := atA.exchange(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := presented(token.RefreshToken)
+	db := dexstore.New(a.db, a.p.cfg.Key)
+	issued := time.Now().Add(10 * time.Second)
+	if err := db.UpdateRefreshToken(t.Context(), id, func(r storage.RefreshToken) (storage.RefreshToken, error) {
+		r.LastUsed = issued
+		return r, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.takes(atA).exchange(code)
+	refused(t, "a code that was spent at the other replica", err, "invalid_grant")
+	ended, err := tokens{db: b.db}.ended(t.Context(), delivered["clientId"], "u-1", issued.Truncate(time.Second))
+	if err != nil || !ended {
+		t.Errorf("what was issued ten seconds ahead: ended is %v, %v", ended, err)
+	}
+}
+
 // TestReplicasCodeAtOnce: of those who present a code to two replicas at the same time one gets
 // tokens at most, and they do not last.
 func TestReplicasCodeAtOnce(t *testing.T) {

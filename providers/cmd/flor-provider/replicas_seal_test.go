@@ -82,15 +82,12 @@ func TestKeyLifetime(t *testing.T) {
 	lifetime = 1
 	c.deployOn([]*replica{b}, []*replica{b, late})
 	second := ringed(t, db, "replaced by itself", func(r keyring.Ring) bool { return r.ID != first.ID })
-	third := ringed(t, db, "replaced again", func(r keyring.Ring) bool { return r.ID != second.ID })
 	lifetime = 0
 	c.deployOn([]*replica{b}, []*replica{b, late})
 	pem, err := os.ReadFile(filepath.Join(dropped.dir, "ssh_host_ed25519_key"))
 	c.must(err)
-	for _, r := range []keyring.Ring{second, third} {
-		if _, err := r.Open(pem); err == nil || r.Replicas[dropped.device.ID] != "" {
-			t.Errorf("the host that was dropped opens the ring made at %s", r.Made)
-		}
+	if _, err := second.Open(pem); err == nil || second.Replicas[dropped.device.ID] != "" {
+		t.Error("the host that was dropped opens the new ring")
 	}
 
 	// It is sealed with the new key, whose holders still return what the former one sealed.

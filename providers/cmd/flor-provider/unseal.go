@@ -194,8 +194,12 @@ func (p *process) keepRing(ctx context.Context) error {
 }
 
 // rotate makes a new sealing key for the replicas that the policy names, and seals anew what
-// the one before it sealed.
+// the one before it sealed. What was left to that one is first: a replica may have written with
+// the key of before while others rotated, or a rotation have been interrupted.
 func (s state) rotate(ctx context.Context, db store.Store, kind string, ring keyring.Ring, keys keyring.Keys) error {
+	if err := s.reseal(ctx, db, kind, keys); err != nil && !errors.Is(err, seal.ErrUnreadable) {
+		return err
+	}
 	keys, err := ring.Rotate(ctx, db, keys, s.named(kind))
 	if err != nil {
 		return err
@@ -203,20 +207,31 @@ func (s state) rotate(ctx context.Context, db store.Store, kind string, ring key
 	if err := save(s.Dir(kind), keys); err != nil {
 		return err
 	}
+	return s.reseal(ctx, db, kind, keys)
+}
+
+// reseal seals anew what the newest of the secrets has not sealed.
+func (s state) reseal(ctx context.Context, db store.Store, kind string, keys keyring.Keys) error {
 	key, err := keys.Key()
 	if err != nil {
 		return err
 	}
-	if err := key.Rebind(ctx, db); err != nil {
-		return err
-	}
-	if err := server.Reseal(ctx, db, key); err != nil {
-		return err
+	all := []func(context.Context) error{
+		func(ctx context.Context) error { return key.Rebind(ctx, db) },
+		func(ctx context.Context) error { return server.Reseal(ctx, db, key) },
 	}
 	if k, ok := s.Section.Kind(server.Process{Instance: s.instance, Dir: s.Dir(kind), Store: db, Key: key}).(server.Sealer); ok {
-		return k.Reseal(ctx)
+		all = append(all, k.Reseal)
 	}
-	return nil
+	var unreadable error
+	for _, reseal := range all {
+		if err := reseal(ctx); errors.Is(err, seal.ErrUnreadable) {
+			unreadable = err
+		} else if err != nil {
+			return err
+		}
+	}
+	return unreadable
 }
 
 // withRing is a command that root runs on the keyring of a kind.

@@ -113,11 +113,19 @@ func (r Ring) Admit(ctx context.Context, s store.Store, k Keys, named Named) err
 	return err
 }
 
+// rest is the shortest time between two rotations: within it all replicas have taken up the
+// first, so that none seals with a secret that the second drops.
+const rest = 15 * time.Second
+
 // Rotate makes a new secret, which none but replicas can open. The one before it still opens
-// what it sealed, until the rotation after this, and the first is what secrets are derived from.
+// what it sealed, until the rotation after this, and the first is what secrets are derived from:
+// what an older one sealed is to be sealed anew before.
 func (r Ring) Rotate(ctx context.Context, s store.Store, k Keys, named Named) (Keys, error) {
 	if k.ID != r.ID {
 		return k, errors.New("the sealing key was rotated meanwhile")
+	}
+	if age := time.Since(r.Made); len(k.Secrets) > 1 && age < rest {
+		return k, fmt.Errorf("%s: rotated %s ago, want %s between two rotations: rotate again after that", At, age.Round(time.Second), rest)
 	}
 	secrets := [][]byte{seal.Secret(), k.Secrets[0]}
 	if last := len(k.Secrets) - 1; last > 0 {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -141,6 +142,10 @@ func TestReplicas(t *testing.T) {
 		t.Error("the key of before opens what was sealed after the rotation")
 	}
 	r, _, _ = open(t, s, b)
+	if _, err := r.Rotate(t.Context(), s, ofB, named(1, b)); err == nil || !strings.Contains(err.Error(), "want 15s between two rotations") {
+		t.Errorf("rotated twice within a moment: %v", err)
+	}
+	r.Made = r.Made.Add(-time.Minute)
 	last, err := r.Rotate(t.Context(), s, ofB, named(1, b))
 	if err != nil || len(last.Secrets) != 3 {
 		t.Fatalf("%d secrets, %v, want the new one, the one before and the first", len(last.Secrets), err)
@@ -176,6 +181,7 @@ func TestFormerPolicy(t *testing.T) {
 	if err := r.Admit(t.Context(), s, keys, former); err == nil || !strings.Contains(err.Error(), behind) {
 		t.Errorf("by the former policy c lets a in: %v", err)
 	}
+	r.Made = r.Made.Add(-time.Minute)
 	if _, err := r.Rotate(t.Context(), s, keys, former); err == nil || !strings.Contains(err.Error(), behind) {
 		t.Errorf("by the former policy c rotates: %v", err)
 	}

@@ -52,6 +52,11 @@ let
         ++ optional (cfg.provider.settings ? oidc.listen) (
           nameValuePair "${cfg.provider.settings.oidc.listen}/tcp" "${option}.provider.settings.oidc.listen"
         )
+        ++ optionals (policy ? store.member) (
+          map (l: nameValuePair "${removePrefix "https://" l}/tcp" "providers.store.port") (
+            policy.store.member.clients.listen ++ policy.store.member.peers.listen
+          )
+        )
       )
     );
 

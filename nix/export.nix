@@ -56,6 +56,14 @@ in
     ] h
     // {
       providerPorts = map (kind: h.provider.${kind}.port) h.kinds;
+      storePorts =
+        if t.store.shared && elem h.name t.store.hosts then
+          [
+            t.store.port
+            (t.store.port + 1)
+          ]
+        else
+          [ ];
     }
   ) t.hosts;
 

@@ -26,7 +26,7 @@ import (
 )
 
 // Provider answers any request that is proven, and the same request twice the
-// same way, unless SetRefuse has something to say.
+// same way, unless SetRefuse refuses it.
 type Provider struct {
 	Lifetime time.Duration // of SVIDs; zero for a day
 

@@ -36,7 +36,7 @@ type Config struct {
 	Log    *slog.Logger
 
 	// StartTimeout is how long a unit may take to start, zero for ever; nil for what
-	// systemd says.
+	// systemd reports.
 	StartTimeout func(ctx context.Context, unit string) (time.Duration, error)
 
 	Idle time.Duration // Serve ends after that long without a request; 0 for never

@@ -45,27 +45,34 @@ func marks(h Host) []string {
 }
 
 func compareHosts(name string, h Host, cluster string, o Host) (faults []Fault) {
-	differ := func(attribute, problem string, value any, remedy string) {
+	host := "hosts." + name + "."
+	differ := func(place, problem string, value any, remedy string) {
 		faults = append(faults, Fault{
-			ID: "FL059", Severity: "error", Place: "hosts." + name + "." + attribute,
+			ID: "FL059", Severity: "error", Place: place,
 			Problem: problem, Value: fmt.Sprint(value), Remedy: remedy,
 		})
 	}
 	machine := h.SSHHostKey == o.SSHHostKey && h.SSHHostKey != ""
 	if !machine {
-		differ("sshHostKey", "cluster "+cluster+" has another key of this host, not", h.SSHHostKey,
+		differ(host+"sshHostKey", "cluster "+cluster+" has another key of this host, not", h.SSHHostKey,
 			"write the key that the machine has in both, or, of two machines, give one another name, address or port")
 		return faults
 	}
 	if h.Instance == o.Instance {
-		differ("instance", "in cluster "+cluster+" the same machine has as well", fmt.Sprintf("%q", string(h.Instance)),
+		differ(host+"instance", "in cluster "+cluster+" the same machine has as well", fmt.Sprintf("%q", string(h.Instance)),
 			"declare which of them is the further one, instance = \"…\";")
 	}
 	if h.ForwarderPort == o.ForwarderPort {
-		differ("forwarderPort", "in cluster "+cluster+" the same machine has as well", h.ForwarderPort, "write another in one of them")
+		differ(host+"forwarderPort", "in cluster "+cluster+" the same machine has as well", h.ForwarderPort, "write another in one of them")
 	}
-	if slices.ContainsFunc(h.ProviderPorts, func(port int) bool { return slices.Contains(o.ProviderPorts, port) }) {
-		differ("providerPort", "in cluster "+cluster+" the same machine has as well", h.ProviderPort, "write another in one of them")
+	both := func(ours, theirs []int) bool {
+		return slices.ContainsFunc(ours, func(port int) bool { return slices.Contains(theirs, port) })
+	}
+	if both(h.ProviderPorts, o.ProviderPorts) {
+		differ(host+"providerPort", "in cluster "+cluster+" the same machine has as well", h.ProviderPort, "write another in one of them")
+	}
+	if both(h.StorePorts, o.StorePorts) {
+		differ("providers.store.port", "on host "+name+", in cluster "+cluster+" the same machine, a store already has", o.StorePorts[0], "write another in one of them, apart by two")
 	}
 	return faults
 }

@@ -7,6 +7,32 @@ import (
 	"time"
 )
 
+// Two clusters keep members of their stores on one machine, which have ports of their own.
+func TestStoresOfClusters(t *testing.T) {
+	for port, want := range map[int]int{4619: 1, 4620: 1, 4621: 1, 4622: 0} {
+		src := flake(t, fmt.Sprintf(`let
+			stored = port: base // { providers.cert.hosts = [ "alpha" ]; providers.store = { kind = "etcd"; hosts = [ "alpha" ]; inherit port; }; };
+			alpha = base.hosts.alpha // { instance = "blue"; forwarderPort = 4611; providerPort = 4601; };
+			beta = base.hosts.beta // { instance = "blue"; forwarderPort = 4611; };
+		in { a = mkCluster (stored %d // { name = "blue"; hosts = { inherit alpha beta; }; }); b = mkCluster (stored 4620); }`, port))
+		reports, err := Validate(t.Context(), src, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for _, r := range reports {
+			for _, f := range r.Faults {
+				if f.ID == "FL059" && f.Place == "providers.store.port" {
+					got++
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("port %d beside 4620: %d faults, want %d: %v", port, got, want, reports)
+		}
+	}
+}
+
 // Clusters of one flake are validated together, and compared where they mean one machine or
 // one identity.
 func TestSeveralClusters(t *testing.T) {

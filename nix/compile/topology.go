@@ -29,6 +29,7 @@ type Host struct {
 	SSHHostKey                  string
 	ForwarderPort, ProviderPort int
 	ProviderPorts               []int // of the kinds that it provides
+	StorePorts                  []int // of the member of the shared store that it keeps
 	// Instance names the directories, units and accounts that it has there.
 	Instance florete.Instance
 	Kind     string   // "server" or "device"

@@ -34,8 +34,6 @@ in
         advertise-client-urls = concatStringsSep "," member.clients.called;
         listen-peer-urls = concatStringsSep "," member.peers.listen;
         initial-advertise-peer-urls = concatStringsSep "," member.peers.called;
-        initial-cluster = concatStringsSep "," member.cluster;
-        initial-cluster-state = "new";
         cert-file = credential "member.crt";
         key-file = credential "member.key";
         trusted-ca-file = credential "ca.crt";
@@ -66,6 +64,10 @@ in
         };
         Service = service // {
           ExecStart = concatStringsSep "" ([ etcd ] ++ map (n: flag n flags.${n}) (attrNames flags));
+          # Of a new store, unless the operator has put what etcdctl printed beside it until the
+          # next boot: a member joins one that is at work.
+          Environment = "ETCD_INITIAL_CLUSTER=${concatStringsSep "," member.cluster}";
+          EnvironmentFile = "-/run/${unit "store"}.env";
           User = unit "store";
           DynamicUser = true;
           CapabilityBoundingSet = "";

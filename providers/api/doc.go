@@ -1,4 +1,4 @@
-// Package api is what hosts and providers say to each other: JSON over TLS 1.3.
+// Package api is the protocol between hosts and providers: JSON over TLS 1.3.
 //
 // A host requests each need on its own; requests that begin together go over one
 // connection, one after the other:

@@ -75,8 +75,8 @@ type way struct {
 	conn    *tls.Conn
 }
 
-// dial connects to the address at which the provider is the first to prove itself. What
-// another machine says at one of them says nothing while another address is silent.
+// dial connects to the address at which the provider is the first to prove itself. Another
+// machine's refusal at one address is not final while another address is silent.
 func (c *Client) dial(ctx context.Context, svid *tls.Certificate) (way, error) {
 	var silent atomic.Bool
 	failed := func(address string, err error) (way, error) {

@@ -60,6 +60,7 @@ const (
 
 type cache struct {
 	Config
+	refusals  announced.Refusals
 	verifying chan struct{}
 
 	mu       sync.Mutex // of what is in Dir, but for temporary files
@@ -88,7 +89,7 @@ func Run(ctx context.Context, c Config) {
 }
 
 func newCache(c Config) *cache {
-	return &cache{Config: c, verifying: make(chan struct{}, maxVerified), known: map[string]*path{}, closures: map[string]map[string]bool{}}
+	return &cache{Config: c, refusals: announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}, verifying: make(chan struct{}, maxVerified), known: map[string]*path{}, closures: map[string]map[string]bool{}}
 }
 
 func (c *cache) nars() string { return filepath.Join(c.Dir, "nar") }

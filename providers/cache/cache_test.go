@@ -82,7 +82,7 @@ func TestRefused(t *testing.T) {
 	}
 	e.want(403, "node/laptop may read here, want write: give it a role with group nix-cache-write", laptop, "PUT", "/nar/"+lib.file, lib.contents)
 	e.want(403, "user/bob may read here, want write", bob, "PUT", lib.infoPath(), nil)
-	e.want(403, "may nothing here, want read", kit.ID("user/mallory"), "GET", "/nix-cache-info", nil)
+	e.want(403, "may do nothing here, want read", kit.ID("user/mallory"), "GET", "/nix-cache-info", nil)
 	e.want(400, "want those with the hash in the name", alice, "PUT", "/nar/"+lib.file, system.contents)
 	e.want(400, "Content-Length 0", alice, "PUT", "/nar/"+lib.file, nil)
 	put(400, "its contents "+lib.file+" are not here", lib)

@@ -64,9 +64,8 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	// What the connection's last request left.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stall.Limit))
 	caller := announced.From(r.Context()).ID
-	q := &call{cache: c, w: stall.Answer(w, patience), r: r, policy: c.Policies.Newest(), caller: caller}
+	q := &call{cache: c, w: stall.Answer(w, patience), r: r, policy: c.Policies.Newest(), caller: caller, row: c.refusals.Row(r)}
 	q.access = q.policy.Cache.Access(caller)
-	q.row = server.Row{Time: time.Now().UTC(), From: r.RemoteAddr, Caller: caller.String(), Kind: Kind}
 	err := q.decide(e)
 	var none missing
 	switch {
@@ -76,12 +75,7 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 		q.text(http.StatusNotFound, err.Error())
 		return
 	}
-	refusal := q.refusal(err)
-	if err := c.Audit.Write(r.Context(), q.row.Refuse(refusal)); err != nil {
-		c.Logger.Error("a refusal is in this log alone", "error", err, "caller", q.row.Caller, "refused", refusal.Message)
-	}
-	// What is left of a body is not read.
-	w.Header().Set("Connection", "close")
+	refusal := c.refusals.Refuse(w, r, q.row, err)
 	q.text(refusal.Status(), refusal.Message)
 }
 
@@ -89,30 +83,10 @@ func (c *call) decide(e endpoint) error {
 	if err := announced.OwnPage(c.r); err != nil {
 		return err
 	}
-	if c.access != florete.AccessWrite && c.access != e.access {
-		has, group := "nothing", florete.CacheGroup
-		if c.access != "" {
-			has = string(c.access)
-		}
-		if e.access == florete.AccessWrite {
-			group = florete.CacheGroup + "-write"
-		}
-		return wire.Errorf(wire.Denied, wire.CodeNotGranted, "%s %.100q: %s may %s here, want %s: give it a role with group %s",
-			c.r.Method, c.r.URL.Path, c.caller.Short(), has, e.access, group)
+	if err := announced.Access(c.r, florete.CacheGroup, c.access, e.access); err != nil {
+		return err
 	}
 	return e.answer(c)
-}
-
-// refusal is what the caller receives of an error; what is ours alone is in the log.
-func (c *call) refusal(err error) *wire.Error {
-	var refusal *wire.Error
-	if errors.As(err, &refusal) {
-		return refusal
-	}
-	if c.r.Context().Err() == nil {
-		c.Logger.Error("a request to the binary cache failed", "error", err, "path", c.r.URL.Path, "caller", c.row.Caller)
-	}
-	return wire.Errorf(wire.Transient, wire.CodeInternal, "%s %.100q: failed at the provider, whose log has the reason", c.r.Method, c.r.URL.Path)
 }
 
 // text answers with a line, which Nix shows.

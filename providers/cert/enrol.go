@@ -24,6 +24,9 @@ type Device struct {
 	SSHHostKey string `json:"sshHostKey"`
 	Since      int64  `json:"since"`    // it first enrolled with this key
 	Enrolled   int64  `json:"enrolled"` // the last time
+
+	// Serial is of the newest policy by which it enrolled.
+	Serial int64 `json:"serial,omitempty"`
 }
 
 const (
@@ -63,11 +66,12 @@ func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte
 	if err := st.Verify(proof, c.HostKey); err != nil {
 		return none, api.Errorf(api.Denied, api.CodeUntrusted, "enrolment of %s: %v: want one by host key %s, for this connection", proof.Node, err, ssh.FingerprintSHA256(c.HostKey))
 	}
-	return i.consume(ctx, proof, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.HostKey))), c.Now)
+	return i.consume(ctx, c)
 }
 
 // consume uses the nonce up and remembers the device.
-func (i *Issuer) consume(ctx context.Context, proof *api.Proof, hostKey string, now time.Time) (d server.Decision, err error) {
+func (i *Issuer) consume(ctx context.Context, c server.Call) (d server.Decision, err error) {
+	proof, now := c.Request.Proof, c.Now
 	sum := sha256.Sum256([]byte(proof.Nonce))
 	used := noncePrefix + hex.EncodeToString(sum[:])
 	switch _, err := i.Store.Get(ctx, used); {
@@ -76,17 +80,21 @@ func (i *Issuer) consume(ctx context.Context, proof *api.Proof, hostKey string, 
 	case !errors.Is(err, store.ErrNotFound):
 		return d, err
 	}
-	lease, err := i.Store.Lease(ctx, 2*nonceLife)
-	if err != nil {
-		return d, err
-	}
 	was, modified, err := i.device(ctx, proof.Node)
 	if err != nil {
 		return d, err
 	}
-	is := Device{SSHHostKey: hostKey, Since: now.Unix(), Enrolled: now.Unix()}
-	if was.SSHHostKey == hostKey {
-		is.Since = min(was.Since, is.Since)
+	is := Device{SSHHostKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.HostKey))), Since: now.Unix(), Enrolled: now.Unix(), Serial: c.Serial}
+	switch {
+	case was.SSHHostKey == is.SSHHostKey:
+		is.Since, is.Serial = min(was.Since, is.Since), max(was.Serial, is.Serial)
+	case c.Policy.Store != nil && was.Serial > c.Serial:
+		return d, api.Errorf(api.Transient, api.CodePolicyBehind, "enrolment of %s: a machine with another host key enrolled at a replica by its policy of serial %d, the policy here has %d: deploy this provider",
+			proof.Node, was.Serial, c.Serial)
+	}
+	lease, err := i.Store.Lease(ctx, 2*nonceLife)
+	if err != nil {
+		return d, err
 	}
 	device, err := json.Marshal(is)
 	if err != nil {

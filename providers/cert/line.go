@@ -1,12 +1,13 @@
 package cert
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/florete/florete"
@@ -27,10 +28,17 @@ type line struct {
 	Newest string `json:"newest"` // serial number in hex, also in the audit log
 	Before string `json:"before"` // of the SVID that requested it; empty when the node enrolled
 	Since  int64  `json:"since"`  // the newest is valid, Unix seconds
+
+	// Issuers are the key IDs, in hex, of the issuing CAs that have extended the line, the
+	// last first: those of all replicas that share the store.
+	Issuers []string `json:"issuers,omitempty"`
 }
 
-// extendLine records that a node receives leaf for itself. SVIDs of other providers, and
-// those that are newer than what is on record since the state was restored, belong to
+// maxIssuers bounds those of a line: of the five replicas of a store, and former ones.
+const maxIssuers = 16
+
+// extendLine records that a node receives leaf for itself. SVIDs of providers with other
+// stores, and those that are newer than what is on record since the state was restored, belong to
 // any line.
 func (i *Issuer) extendLine(ctx context.Context, c server.Call, leaf, issuing *x509.Certificate) (d server.Decision, err error) {
 	key := linePrefix + c.Caller.Name()
@@ -42,10 +50,16 @@ func (i *Issuer) extendLine(ctx context.Context, c server.Call, leaf, issuing *x
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return d, fmt.Errorf("%s: %w", key, err)
 	}
-	is := line{Newest: florete.SerialNumber(leaf), Since: leaf.NotBefore.Unix()}
+	by := hex.EncodeToString(issuing.SubjectKeyId)
+	is := line{Newest: florete.SerialNumber(leaf), Since: leaf.NotBefore.Unix(), Issuers: []string{by}}
+	for _, other := range was.Issuers {
+		if other != by && len(is.Issuers) < maxIssuers {
+			is.Issuers = append(is.Issuers, other)
+		}
+	}
 	if c.SVID != nil {
 		is.Before = florete.SerialNumber(c.SVID)
-		ours := bytes.Equal(c.SVID.AuthorityKeyId, issuing.SubjectKeyId)
+		ours := slices.Contains(is.Issuers, hex.EncodeToString(c.SVID.AuthorityKeyId))
 		if ours && is.Before != was.Newest && is.Before != was.Before && c.SVID.NotBefore.Unix() <= was.Since {
 			d.Alarm = &server.Alarm{
 				Code: codeTwoMachines,

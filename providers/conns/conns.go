@@ -1,5 +1,5 @@
 // Package conns bounds the connections that an HTTP server has open, and keeps room for
-// those who have something to say: when all room is taken, a new connection takes that of
+// those whose caller is verified: when all room is taken, a new connection takes that of
 // one which has not been vouched for.
 //
 //	l := conns.Listen(inner, conns.Limit{Total: 1024, Prefix: 256})

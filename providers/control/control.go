@@ -43,13 +43,14 @@ const Kind = "control"
 
 type api struct {
 	Config
-	slots   chan struct{}
-	callers *limit.PerKey[string]
+	refusals announced.Refusals
+	slots    chan struct{}
+	callers  *limit.PerKey[string]
 }
 
 // Run serves operators until ctx ends, once the policy has any.
 func Run(ctx context.Context, c Config) {
-	a := &api{c, make(chan struct{}, maxRequests), limit.New[string](maxRequestsOfCaller)}
+	a := &api{c, announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}, make(chan struct{}, maxRequests), limit.New[string](maxRequestsOfCaller)}
 	announced.Run(ctx, announced.Config{
 		Socket: c.Socket, Forwarder: c.Forwarder, Service: florete.ControlService, Kind: Kind,
 		Conns: maxConns, ConnsOfCaller: maxConnsOfCaller, Audit: c.Audit, Logger: c.Logger,

@@ -2,8 +2,6 @@ package control
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -60,48 +58,24 @@ func (a *api) routes() http.Handler {
 
 // serve answers a request, or refuses it and records that.
 func (a *api) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
-	caller := announced.From(r.Context())
-	c := &call{api: a, w: w, r: r, policy: a.Policies.Newest()}
-	c.row = server.Row{Time: time.Now().UTC(), From: r.RemoteAddr, Caller: caller.ID.String(), Kind: Kind}
-	answer, err := c.decide(caller, e)
+	c := &call{api: a, w: w, r: r, policy: a.Policies.Newest(), row: a.refusals.Row(r)}
+	answer, err := c.decide(announced.From(r.Context()), e)
 	if err == nil {
 		if answer != nil {
 			reply(w, http.StatusOK, answer)
 		}
 		return
 	}
-	refusal := c.refusal(err)
-	if err := a.Audit.Write(r.Context(), c.row.Refuse(refusal)); err != nil {
-		a.Logger.Error("a refusal is in this log alone", "error", err, "caller", c.row.Caller, "refused", refusal.Message)
-	}
-	if refusal.RetryAfter > 0 {
-		w.Header().Set("Retry-After", fmt.Sprint(refusal.RetryAfter))
-	}
-	// What is left of a body is not read.
-	w.Header().Set("Connection", "close")
+	refusal := a.refusals.Refuse(w, r, c.row, err)
 	reply(w, refusal.Status(), refusal)
-}
-
-// refusal is what the caller receives of an error; what is ours alone is in the log.
-func (c *call) refusal(err error) *wire.Error {
-	var refusal *wire.Error
-	if errors.As(err, &refusal) {
-		return refusal
-	}
-	if c.r.Context().Err() == nil {
-		c.Logger.Error("an operator's request failed", "error", err, "path", c.r.URL.Path, "caller", c.row.Caller)
-	}
-	return wire.Errorf(wire.Transient, wire.CodeInternal, "%s %s: failed at the provider, whose log has the reason", c.r.Method, c.r.URL.Path)
 }
 
 func (c *call) decide(caller announced.Caller, e endpoint) (any, error) {
 	if err := announced.OwnPage(c.r); err != nil {
 		return nil, err
 	}
-	has := c.policy.Operators.Access(caller.ID)
-	if has != florete.AccessWrite && has != e.access {
-		return nil, wire.Errorf(wire.Denied, wire.CodeNotGranted, "%s %s: %s may %s here, want %s: give it a role with group control-plane%s",
-			c.r.Method, c.r.URL.Path, caller.ID.Short(), orNothing(has), e.access, map[florete.Access]string{florete.AccessWrite: "-write"}[e.access])
+	if err := announced.Access(c.r, "control-plane", c.policy.Operators.Access(caller.ID), e.access); err != nil {
+		return nil, err
 	}
 	free, ok := c.callers.Acquire(caller.ID.String())
 	if !ok {
@@ -115,13 +89,6 @@ func (c *call) decide(caller announced.Caller, e endpoint) (any, error) {
 		return nil, wire.Errorf(wire.Transient, wire.CodeBusy, "%d requests are being answered: request again later", cap(c.slots)).After(time.Second)
 	}
 	return e.answer(c)
-}
-
-func orNothing(a florete.Access) string {
-	if a == "" {
-		return "do nothing"
-	}
-	return string(a)
 }
 
 func reply(w http.ResponseWriter, status int, v any) {

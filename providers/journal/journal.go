@@ -26,7 +26,7 @@ func New(w io.Writer) *slog.Logger {
 	return slog.New(h)
 }
 
-// Prefix is what a line that says so much begins with on w: the priority where that is
+// Prefix is what a line of a level begins with on w: the priority where that is
 // the journal, else nothing.
 func Prefix(w io.Writer, level slog.Level) string {
 	if !isJournal(w) {

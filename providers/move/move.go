@@ -88,8 +88,8 @@ type Move struct {
 	Host      string   // this one
 	Kind      string
 	State     server.State
-	Secret    []byte           // the sealing key of the file
-	Replicas  []florete.Device // that are let in
+	Secret    []byte        // the sealing key of the file
+	Named     keyring.Named // that are let in
 
 	// Opened receives the keys of the keyring that it makes.
 	Opened func(keyring.Keys) error
@@ -170,7 +170,7 @@ func (m Move) begin(ctx context.Context, frozen bool) (fence store.Cond, err err
 	if frozen {
 		return fence, ErrLost
 	}
-	keys, err := keyring.Make(ctx, m.To, m.Replicas, m.Secret, mark)
+	keys, err := keyring.Make(ctx, m.To, m.Named, m.Secret, mark)
 	if errors.Is(err, store.ErrConflict) {
 		return fence, ErrInUse
 	}

@@ -119,7 +119,7 @@ func TestMove(t *testing.T) {
 	secret := fill(t, from)
 	a, pem := device(t, "a")
 	to := &providertest.Faulty{Store: etcd.Open(t)}
-	m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: secret, Replicas: []florete.Device{a},
+	m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: secret, Named: keyring.Named{Replicas: []florete.Device{a}},
 		Opened: func(k keyring.Keys) error {
 			if len(k.Secrets) != 1 || !bytes.Equal(k.Secrets[0], secret) {
 				t.Errorf("the keyring does not begin with the key of the file")
@@ -227,7 +227,7 @@ func TestKilledWhenFrozen(t *testing.T) {
 	from := file(t, filepath.Join(t.TempDir(), "state.db"))
 	a, _ := device(t, "a")
 	to := &providertest.Faulty{Store: etcd.Open(t)}
-	m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: fill(t, from), Replicas: []florete.Device{a},
+	m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: fill(t, from), Named: keyring.Named{Replicas: []florete.Device{a}},
 		Opened: func(keyring.Keys) error { return nil }}
 	killed := errors.New("killed")
 	last := m
@@ -262,7 +262,7 @@ func TestInUse(t *testing.T) {
 	secret := fill(t, from)
 	for name, prepare := range map[string]func(to store.Store) error{
 		"a new one": func(to store.Store) error {
-			_, err := keyring.Make(t.Context(), to, []florete.Device{b}, seal.Secret())
+			_, err := keyring.Make(t.Context(), to, keyring.Named{Replicas: []florete.Device{b}}, seal.Secret())
 			return err
 		},
 		"moved":  func(to store.Store) error { return move.Nothing(t.Context(), to, "b") },
@@ -272,7 +272,7 @@ func TestInUse(t *testing.T) {
 		if err := prepare(to); err != nil {
 			t.Fatal(err)
 		}
-		m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: secret, Replicas: []florete.Device{a},
+		m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: secret, Named: keyring.Named{Replicas: []florete.Device{a}},
 			Opened: func(keyring.Keys) error { return nil }}
 		if err := m.Run(t.Context()); !errors.Is(err, move.ErrInUse) {
 			t.Errorf("%s: got %v", name, err)
@@ -288,7 +288,7 @@ func TestInUse(t *testing.T) {
 func prepareMoving(t *testing.T, to store.Store, b florete.Device) error {
 	from := file(t, filepath.Join(t.TempDir(), "state.db"))
 	stop := errors.New("stop")
-	err := move.Move{File: from, To: to, Host: "b", Secret: fill(t, from), Replicas: []florete.Device{b},
+	err := move.Move{File: from, To: to, Host: "b", Secret: fill(t, from), Named: keyring.Named{Replicas: []florete.Device{b}},
 		Opened: func(keyring.Keys) error { return stop }}.Run(t.Context())
 	if !errors.Is(err, stop) {
 		return fmt.Errorf("got %v", err)

@@ -53,6 +53,7 @@ type fixture struct {
 	t      *testing.T
 	dir    string
 	listen string
+	open   func() (store.Store, *seal.Key)
 
 	mu     sync.Mutex
 	policy florete.Policy
@@ -104,25 +105,40 @@ func (f *fixture) grant(redirectURIs ...string) {
 }
 
 func newFixture(t *testing.T) *fixture {
-	f := &fixture{t: t, dir: t.TempDir(), listen: providertest.Loopback()}
+	dir := t.TempDir()
+	f := newHost(t, dir, func() (store.Store, *seal.Key) {
+		db := must(sqlite.Open(filepath.Join(dir, "state.db"), sqlite.Options{}))
+		return db, must(seal.Of(t.Context(), filepath.Join(dir, "seal.key"), db))
+	})
+	f.start()
+	return f
+}
+
+// newHost is a host that does not run yet, with its directory and a state that it opens.
+func newHost(t *testing.T, dir string, open func() (store.Store, *seal.Key)) *fixture {
+	f := &fixture{t: t, dir: dir, listen: providertest.Loopback(), open: open}
 	f.grant(callback)
 	users := `[{"email": "Alice@demo.flor", "username": "alice", "userID": "u-1", "hash": "` + hash() + `"}, /* nobody else */]`
 	if err := os.WriteFile(filepath.Join(f.dir, "users"), []byte(users), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.start()
-	t.Cleanup(func() { f.stop() })
+	t.Cleanup(func() {
+		if f.stop != nil {
+			f.stop()
+		}
+	})
 	return f
 }
 
 // start runs the provider on what the directory holds.
 func (f *fixture) start() {
 	f.t.Helper()
-	f.db = must(sqlite.Open(filepath.Join(f.dir, "state.db"), sqlite.Options{}))
+	db, key := f.open()
+	f.db = db
 	log := slog.New(slog.NewJSONHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	p := New(Config{
 		Store:  f.db,
-		Key:    must(seal.Of(f.t.Context(), filepath.Join(f.dir, "seal.key"), f.db)),
+		Key:    key,
 		Policy: f.inForce,
 		Listen: f.listen,
 		Users:  filepath.Join(f.dir, "users"),

@@ -143,25 +143,31 @@ func (t tokens) replay(ctx context.Context, code string, was bool) error {
 }
 
 // end ends what a client has of a user: a refresh token, if any, and at /userinfo the
-// access tokens of before.
+// access tokens of before, by the clock of the replica that issued them too.
 func (t tokens) end(ctx context.Context, refresh, client, user string) error {
+	at := time.Now().UTC()
+	if refresh != "" {
+		if r, err := t.Storage.GetRefresh(ctx, refresh); err == nil {
+			x := exchangeOf(ctx)
+			x.account, x.client = r.Claims.Email, r.ClientID
+			if r.LastUsed.After(at) {
+				at = r.LastUsed.UTC()
+			}
+		}
+	}
 	lease, err := t.db.Lease(ctx, tokensLive)
 	if err != nil {
 		return err
 	}
-	now, err := time.Now().UTC().MarshalText()
+	value, err := at.MarshalText()
 	if err != nil {
 		return err
 	}
-	if _, err := t.db.Commit(ctx, store.Txn{Then: []store.Op{{Key: endedAt(client, user), Value: now, Lease: lease}}}); err != nil {
+	if _, err := t.db.Commit(ctx, store.Txn{Then: []store.Op{{Key: endedAt(client, user), Value: value, Lease: lease}}}); err != nil {
 		return err
 	}
 	if refresh == "" {
 		return nil
-	}
-	x := exchangeOf(ctx)
-	if r, err := t.Storage.GetRefresh(ctx, refresh); err == nil {
-		x.account, x.client = r.Claims.Email, r.ClientID
 	}
 	if err := t.Storage.DeleteRefresh(ctx, refresh); err != storage.ErrNotFound {
 		return err

@@ -30,7 +30,7 @@ func (e *Env) ReplaceHostKey(node florete.ID) {
 	}
 }
 
-// Client asks for a node, with an SVID that did not come through the provider.
+// Client requests as a node, with an SVID that did not come through the provider.
 func (e *Env) Client(node florete.ID) *api.Client {
 	e.t.Helper()
 	c := e.Stranger(node)
@@ -38,7 +38,7 @@ func (e *Env) Client(node florete.ID) *api.Client {
 	return c
 }
 
-// Stranger asks for a node that has no SVID.
+// Stranger requests as a node that has no SVID.
 func (e *Env) Stranger(node florete.ID) *api.Client {
 	e.t.Helper()
 	roots, err := florete.NewRoots(kit.Domain, e.Policy.Trust.Roots)

@@ -42,7 +42,8 @@ type Env struct {
 	Watch  time.Duration  // see server.Config
 
 	*kit.CA
-	keys map[florete.ID]ssh.Signer
+	keys   map[florete.ID]ssh.Signer
+	shared *shared // nil for a state of its own
 
 	// Of the provider that runs.
 	Store    *Faulty
@@ -87,11 +88,28 @@ func (e *Env) Runs(kind string, settings any, make func(e *Env) server.Kind) {
 	e.Provide(kind, settings)
 }
 
+// shared is the state of hosts that share one.
+type shared struct {
+	open func() store.Store
+	key  *seal.Key
+}
+
+// Share has e, and hosts beside it from now on, keep their state in one store, which each
+// opens by itself, with one sealing key.
+func (e *Env) Share(open func() store.Store) {
+	key, err := seal.New(seal.Secret())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.shared = &shared{open, key}
+	e.Policy.Store = &florete.SharedStore{Kind: "etcd", Endpoints: []string{}, Replicas: map[string][]florete.Device{}}
+}
+
 // Beside makes another provider host of e's trust domain, which grants the same and has
-// an issuing CA and a state of its own.
+// an issuing CA of its own, and a state of its own unless e shares it.
 func (e *Env) Beside(host string) *Env {
 	e.t.Helper()
-	b := &Env{t: e.t, Dir: e.t.TempDir(), kind: e.kind, CA: e.CA.Beside(), keys: e.keys, make: e.make, Logger: e.Logger}
+	b := &Env{t: e.t, Dir: e.t.TempDir(), kind: e.kind, CA: e.CA.Beside(), keys: e.keys, shared: e.shared, make: e.make, Logger: e.Logger}
 	if err := json.Unmarshal(kit.JSON(e.Policy), &b.Policy); err != nil {
 		e.t.Fatal(err)
 	}
@@ -147,11 +165,9 @@ func (e *Env) Start() {
 	if log == nil {
 		log = slog.New(slog.NewTextHandler(e.t.Output(), nil))
 	}
-	db, err := sqlite.Open(filepath.Join(e.Dir, "state.db"), sqlite.Options{})
+	db, key, err := e.open()
 	must(err)
-	e.Store = &Faulty{Store: db}
-	e.Key, err = seal.Load(filepath.Join(e.Dir, "seal.key"))
-	must(err)
+	e.Store, e.Key = &Faulty{Store: db}, key
 	e.Policies, err = server.OpenPolicies(e.PolicyDir(), e.Revocations(), e.kind, log)
 	must(err)
 	kind, certificate := e.process()
@@ -173,6 +189,19 @@ func (e *Env) Start() {
 		}
 		db.Close()
 	}
+}
+
+// open opens the state, and the key that seals what is secret in it.
+func (e *Env) open() (store.Store, *seal.Key, error) {
+	if e.shared != nil {
+		return e.shared.open(), e.shared.key, nil
+	}
+	db, err := sqlite.Open(filepath.Join(e.Dir, "state.db"), sqlite.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err := seal.Load(filepath.Join(e.Dir, "seal.key"))
+	return db, key, err
 }
 
 // process is the kind, and the SVID that it presents: one that the issuing CA made, as

@@ -35,7 +35,7 @@ func (f *Faulty) set(before, after error) {
 	f.before, f.after = before, after
 }
 
-// Commit commits, or fails as it was told.
+// Commit commits, or fails as it was set to.
 func (f *Faulty) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	f.mu.Lock()
 	before, after, meanwhile := f.before, f.after, f.meanwhile

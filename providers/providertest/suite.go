@@ -21,7 +21,7 @@ import (
 
 // Suite is one kind under test.
 type Suite struct {
-	// Kind that is asked for, Need and Request as node ursula is granted them.
+	// Kind that is requested, Need and Request as node ursula is granted them.
 	Kind, Need string
 	Request    any
 

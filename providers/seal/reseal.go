@@ -12,8 +12,10 @@ import (
 const resealPage = 100
 
 // Walk seals anew what an older secret sealed below a prefix. Reseal is that of one value at
-// its key; what changes meanwhile is left to whoever changes it.
+// its key; what changes meanwhile is left to whoever changes it, and what no secret opens is
+// left as it is: the error is ErrUnreadable once all else is sealed anew.
 func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key string, value []byte) ([]byte, bool, error)) error {
+	var unreadable error
 	for after := ""; ; {
 		entries, err := s.Page(ctx, prefix, after, resealPage)
 		if err != nil {
@@ -21,6 +23,10 @@ func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key str
 		}
 		for _, e := range entries {
 			value, changed, err := reseal(e.Key, e.Value)
+			if errors.Is(err, ErrUnreadable) {
+				unreadable = fmt.Errorf("seal anew: %w", err)
+				continue
+			}
 			if err != nil {
 				return fmt.Errorf("seal anew: %w", err)
 			}
@@ -33,7 +39,7 @@ func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key str
 			}
 		}
 		if len(entries) < resealPage {
-			return nil
+			return unreadable
 		}
 		after = entries[len(entries)-1].Key
 	}

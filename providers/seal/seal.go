@@ -22,6 +22,9 @@ import (
 
 const size = 32
 
+// ErrUnreadable is of a value that none of the secrets of a key opens.
+var ErrUnreadable = errors.New("does not open with this sealing key")
+
 // Key is the key of one provider host, or of all replicas.
 type Key struct {
 	root  string        // that secrets are derived from
@@ -152,7 +155,7 @@ func (k *Key) open(place string, sealed []byte) ([]byte, int, error) {
 			return v, i, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("%s: does not open with this sealing key: the key file or the store was replaced", place)
+	return nil, 0, fmt.Errorf("%s: %w: the key file or the store was replaced", place, ErrUnreadable)
 }
 
 // Reseal is what Seal makes now of a value that an older secret sealed, and whether it was

@@ -95,7 +95,7 @@ func (a *request) internalError(ctx context.Context, err error) error {
 // answer decides on a request for a need.
 func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (any, change, error) {
 	f := a.Policies.now.Load()
-	call := Call{Caller: a.caller, SVID: a.svid, Request: a.request, Policy: f.Policy, Compiled: f.compiled, Revoked: f.roots.Revocations(), Now: a.row.Time}
+	call := Call{Caller: a.caller, SVID: a.svid, Request: a.request, Policy: f.Policy, Serial: f.serial, Compiled: f.compiled, Revoked: f.roots.Revocations(), Now: a.row.Time}
 	var c change
 	if a.request.Proof == nil {
 		if err := a.verifyDevice(f); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/florete/florete"
@@ -111,6 +112,11 @@ func (s *versionRecorder) recordAll(ctx context.Context) error {
 	for kind, v := range versions {
 		if v.Digest == "" || v.Digest == s.recorded[kind] {
 			continue
+		}
+		if f.Store != nil { // whose log all replicas have
+			detail := map[string]string{"host": f.Host}
+			maps.Copy(detail, v.Detail)
+			v.Detail = detail
 		}
 		if err := s.recordVersion(ctx, inForcePrefix+f.Host+"/"+kind, kind, v); err != nil {
 			return err

@@ -97,6 +97,7 @@ type Call struct {
 	Request api.Request       // as it came; the zero Request for a Reader
 	Grant   florete.Grant     // of the policy in force, for Request
 	Policy  florete.Policy
+	Serial  int64                // of Policy
 	Revoked *florete.Revocations // the list in force here, nil for none
 	Now     time.Time            // of the decision
 

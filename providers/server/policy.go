@@ -85,6 +85,12 @@ func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 // Current is the policy in force.
 func (p *Policies) Current() florete.Policy { return p.now.Load().Policy }
 
+// Versioned is the policy in force, and its serial.
+func (p *Policies) Versioned() (florete.Policy, int64) {
+	f := p.now.Load()
+	return f.Policy, f.serial
+}
+
 // Newest is the policy in force, read anew unless it was a moment ago.
 func (p *Policies) Newest() florete.Policy {
 	p.poll()

@@ -69,5 +69,5 @@ func (a *request) reads(k Kind) (Call, error) {
 			"documents of node %q: the policy grants it no need of kind %q", a.caller.Name(), k.Name()), a.row.Serial)
 	}
 	a.row.Need = g.Need
-	return Call{Caller: a.caller, SVID: a.svid, Grant: g, Policy: f.Policy, Compiled: f.compiled, Revoked: f.roots.Revocations(), Now: a.row.Time}, nil
+	return Call{Caller: a.caller, SVID: a.svid, Grant: g, Policy: f.Policy, Serial: f.serial, Compiled: f.compiled, Revoked: f.roots.Revocations(), Now: a.row.Time}, nil
 }

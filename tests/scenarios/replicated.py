@@ -49,6 +49,21 @@ with subtest("healed, everybody has what they need, by itself"):
     raishan.unblock()
     wait_fulfilled()
 
+with subtest("a member that lost its disk does not join by itself, and does by what modules/README.md has an operator type"):
+    files = "--cacert /etc/florete/store/ca.crt --cert /etc/florete/store/client.crt --key /etc/florete/store/client.key"
+    etcdctl = f"etcdctl {files} --endpoints https://127.0.0.1:4620"
+    member = next(m for m in drhorrible.succeed(f"{etcdctl} member list").splitlines() if ", raishan, " in m).split(", ")
+    raishan.succeed("systemctl stop florete-store", "rm -rf /var/lib/florete-store/member", "systemctl start --no-block florete-store")
+    raishan.wait_until_succeeds("journalctl --unit florete-store | grep 'has already been bootstrapped'")
+    drhorrible.succeed(f"{etcdctl} member remove {member[0]}")
+    environment = drhorrible.succeed(f"{etcdctl} member add raishan --peer-urls {member[3]} | grep ^ETCD_INITIAL_CLUSTER")
+    raishan.succeed(f"cat > /run/florete-store.env <<'END'\n{environment}END", "rm -rf /var/lib/florete-store/member; systemctl restart florete-store")
+    drhorrible.wait_until_succeeds(f"{etcdctl} endpoint health --cluster")
+    mgmt01.succeed("systemctl stop florete-store")  # so it counts
+    refetch(ursula, "cert-service-wiki")
+    wait_until(lambda: needs(ursula)["cert-service-wiki"]["state"] == "fulfilled", lambda: f"ursula has it: {needs(ursula)}")
+    mgmt01.succeed("systemctl start florete-store")
+
 with subtest("nothing was issued twice"):
     for host in PROVIDERS:
         rows = [json.loads(row) for row in host.succeed("flor-provider audit --json").splitlines()]

@@ -152,7 +152,12 @@ type provider struct{ *exec.Cmd }
 
 func start(t *testing.T, settings string) provider {
 	t.Helper()
-	cmd := exec.Command("flor-provider", "run", "cert", "--settings", settings)
+	return startKind(t, "cert", settings)
+}
+
+func startKind(t *testing.T, kind, settings string) provider {
+	t.Helper()
+	cmd := exec.Command("flor-provider", "run", kind, "--settings", settings)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,10 @@ they are, and may be interrupted.`,
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), *timeout)
 		defer cancel()
-		st := state{s, policy, t.Instance}
+		st, err := t.stateOf(s)
+		if err != nil {
+			return err
+		}
 		for _, kind := range slices.Sorted(maps.Keys(policy.Provider)) {
 			what, err := st.moved(ctx, kind)
 			if err != nil {

@@ -230,7 +230,7 @@ func (p *process) mover(file *sqlite.Store, to store.Store, secret []byte) move.
 	s := p.state()
 	return move.Move{
 		File: file, To: to, Endpoints: s.policy.Store.Endpoints, Host: s.policy.Host, Kind: p.kind, State: stateOf(p.kind),
-		Secret: secret, Replicas: s.policy.Store.Replicas[p.kind],
+		Secret: secret, Named: s.named(p.kind),
 		Opened: func(keys keyring.Keys) error { return save(p.dir(), keys) },
 		Copied: func(changes int) { p.log.Info("copied into the store that provider hosts share", "changes", changes) },
 	}

@@ -14,17 +14,16 @@ import (
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/tests/kit"
 )
 
 // alone has the policy in force by which a host has its state in files.
 func (c *replicas) alone(r *replica) {
 	c.t.Helper()
-	p, err := document(r.dir, r.address, kit.Authorized(c.hostKey.PublicKey()), []string{"cert"})
+	p, err := document(r.dir, r.addresses["cert"], kit.Authorized(c.hostKey.PublicKey()), []string{"cert"})
 	c.must(err)
 	p.Host = r.name
-	p.Provider["cert"] = florete.Listening{ID: kit.ProviderID(r.name, "cert"), Listen: []string{r.address}}
+	p.Provider["cert"] = florete.Listening{ID: kit.ProviderID(r.name, "cert"), Listen: []string{r.addresses["cert"]}}
 	enforce(r.dir, p)
 }
 
@@ -60,8 +59,7 @@ func waits(t *testing.T, r *replica, reason string) {
 // TestMoves: the state of a host's files moves into the store while it is served, through kills,
 // with its sealing key; replicas serve it when it is whole, and the files are never served again.
 func TestMoves(t *testing.T) {
-	c := &replicas{t: t, etcd: etcdtest.StartTLS(t, 1), rootDir: t.TempDir(), hostKey: kit.NewHostKey()}
-	c.must(root(c.rootDir))
+	c := newReplicas(t, 1, "cert")
 	a, b := c.add("a"), c.add("b")
 	for _, r := range c.all {
 		c.alone(r)
@@ -69,7 +67,7 @@ func TestMoves(t *testing.T) {
 	}
 	key := kit.NewKey()
 	svid := eventually(t, func() (api.Answer, error) {
-		return c.client(a).Enrol(t.Context(), request("cert-node", kit.ID("node/ursula"), key))
+		return c.client(a, "cert").Enrol(t.Context(), request("cert-node", kit.ID("node/ursula"), key))
 	})
 	pair, err := ca.EncodeKey(key)
 	c.must(err)
@@ -78,7 +76,7 @@ func TestMoves(t *testing.T) {
 	ask := func(r *replica, need api.Request) string {
 		t.Helper()
 		return eventually(t, func() (api.Answer, error) {
-			client := c.client(r)
+			client := c.client(r, "cert")
 			client.SVID = &certificate
 			return client.Do(t.Context(), api.Path("cert"), need)
 		}).Values["svid"]
@@ -96,9 +94,11 @@ func TestMoves(t *testing.T) {
 
 	// The store is in the flake, and not which host's state is to move: nobody serves anew.
 	b.run.kill(t)
-	c.deploy("", b)
+	c.from = ""
+	c.deploy(b)
 	waits(t, b, `has state that is not in the store which the policy names: add this host to providers.store.from = [ \"b\" ]`)
-	c.deploy("a", b)
+	c.from = "a"
+	c.deploy(b)
 	waits(t, b, "to leave it behind, run: mkdir -m 700 ")
 	c.must(os.MkdirAll(filepath.Join(b.dir, "state", "cert", "aside"), 0o700))
 	files, err := filepath.Glob(filepath.Join(b.dir, "state", "cert", "state.db*"))
@@ -110,7 +110,8 @@ func TestMoves(t *testing.T) {
 
 	// It moves while it is served, and is killed again and again.
 	b.run = start(t, b.settings)
-	c.deploy("a", a, b)
+	c.from = "a"
+	c.deploy(a, b)
 	waited := make(chan string, 1)
 	go func() {
 		out, err := exec.Command("flor-provider", "state", "migrate", "--settings", a.settings).CombinedOutput()
@@ -171,7 +172,8 @@ func TestMoves(t *testing.T) {
 	}
 
 	// Once moved, the flake need not name it; a backup of the file fits the store.
-	c.deploy("", a, b)
+	c.from = ""
+	c.deploy(a, b)
 	a.run = start(t, a.settings)
 	if ask(a, more) != ask(b, more) {
 		t.Error("without from a serves another state than b")

@@ -78,7 +78,11 @@ func (t *target) restoring(ctx context.Context, s *settings.Settings, from io.Re
 	if err != nil {
 		return nil, err
 	}
-	r = &restoration{state: state{s, policy, t.Instance}, target: t}
+	st, err := t.stateOf(s)
+	if err != nil {
+		return nil, err
+	}
+	r = &restoration{state: st, target: t}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.close())

@@ -24,10 +24,14 @@ import (
 type state struct {
 	*settings.Settings
 	policy   florete.Policy
+	serial   int64 // of policy
 	instance florete.Instance
 }
 
-func (p *process) state() state { return state{p.Settings, p.policies.Current(), p.instance} }
+func (p *process) state() state {
+	policy, serial := p.policies.Versioned()
+	return state{p.Settings, policy, serial, p.instance}
+}
 
 // openTree opens the tree of a kind in the store that the policy names.
 func (s state) openTree(kind string) (store.Store, error) {
@@ -90,11 +94,11 @@ func (s state) certificates() func(name string) string {
 // stateOf is the state of this host for a command. Without a policy in force it can only be
 // files.
 func (t *target) stateOf(s *settings.Settings) (state, error) {
-	policy, err := readPolicy(s)
+	doc, err := florete.Read(s.Policy(), florete.DocPolicy)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return state{s, policy, t.Instance}, err
+	return state{s, doc.Policy(), doc.Envelope.Serial, t.Instance}, err
 }
 
 // kindState is the state of the process of a kind.

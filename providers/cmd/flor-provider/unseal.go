@@ -63,13 +63,13 @@ var errRoot = errors.New("the sealing key was made or rotated by another replica
 
 // openRing opens the ring, and makes it where there is none.
 func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys keyring.Keys, err error) {
-	dir, replicas := s.Dir(kind), s.policy.Store.Replicas[kind]
+	dir, named := s.Dir(kind), s.named(kind)
 	if err := s.whole(ctx, db, kind); err != nil {
 		return keys, err
 	}
 	ring, err := keyring.Read(ctx, db)
 	if errors.Is(err, store.ErrNotFound) {
-		if keys, err = keyring.Make(ctx, db, replicas, seal.Secret()); err == nil {
+		if keys, err = keyring.Make(ctx, db, named, seal.Secret()); err == nil {
 			err = save(dir, keys)
 		}
 		return keys, err
@@ -87,7 +87,7 @@ func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys 
 	if err == nil && keys.ID == ring.ID {
 		return keys, nil
 	}
-	for _, d := range replicas {
+	for _, d := range named.Replicas {
 		if d.ID.Name() == s.policy.Host && ring.Replicas[d.ID] != d.SSHHostKey {
 			return keys, fmt.Errorf("%s: this host is not among those that can open it: another replica lets it in", keyring.At)
 		}
@@ -103,6 +103,11 @@ func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys 
 		err = save(dir, keys)
 	}
 	return keys, err
+}
+
+// named are the replicas of a kind by the policy in force.
+func (s state) named(kind string) keyring.Named {
+	return keyring.Named{Replicas: s.policy.Store.Replicas[kind], Serial: s.serial}
 }
 
 func (s state) hostKey() string {
@@ -170,7 +175,7 @@ func (p *process) keepState(ctx context.Context) error {
 
 func (p *process) keepRing(ctx context.Context) error {
 	s := p.state()
-	replicas := s.policy.Store.Replicas[p.kind]
+	named := s.named(p.kind)
 	ring, err := keyring.Read(ctx, p.store)
 	if err != nil {
 		return err
@@ -179,10 +184,10 @@ func (p *process) keepRing(ctx context.Context) error {
 	switch {
 	case p.ring.ID != ring.ID:
 		return errRoot
-	case ring.Lacks(replicas):
-		err = ring.Admit(ctx, p.store, p.ring, replicas)
+	case ring.Lacks(named):
+		err = ring.Admit(ctx, p.store, p.ring, named)
 		if err == nil {
-			p.log.Info("let replicas in that the policy names", "replicas", len(replicas))
+			p.log.Info("let replicas in that the policy names", "replicas", len(named.Replicas))
 		}
 	case lifetime > 0 && time.Since(ring.Made) > lifetime:
 		if err = s.rotate(ctx, p.store, p.kind, ring, p.ring); err == nil {
@@ -196,29 +201,44 @@ func (p *process) keepRing(ctx context.Context) error {
 }
 
 // rotate makes a new sealing key for the replicas that the policy names, and seals anew what
-// the one before it sealed.
+// the one before it sealed. What was left to that one is first: a replica may have written with
+// the key of before while others rotated, or a rotation have been interrupted.
 func (s state) rotate(ctx context.Context, db store.Store, kind string, ring keyring.Ring, keys keyring.Keys) error {
-	keys, err := ring.Rotate(ctx, db, keys, s.policy.Store.Replicas[kind])
+	if err := s.reseal(ctx, db, kind, keys); err != nil && !errors.Is(err, seal.ErrUnreadable) {
+		return err
+	}
+	keys, err := ring.Rotate(ctx, db, keys, s.named(kind))
 	if err != nil {
 		return err
 	}
 	if err := save(s.Dir(kind), keys); err != nil {
 		return err
 	}
+	return s.reseal(ctx, db, kind, keys)
+}
+
+// reseal seals anew what the newest of the secrets has not sealed.
+func (s state) reseal(ctx context.Context, db store.Store, kind string, keys keyring.Keys) error {
 	key, err := keys.Key()
 	if err != nil {
 		return err
 	}
-	if err := key.Rebind(ctx, db); err != nil {
-		return err
-	}
-	if err := server.Reseal(ctx, db, key); err != nil {
-		return err
+	all := []func(context.Context) error{
+		func(ctx context.Context) error { return key.Rebind(ctx, db) },
+		func(ctx context.Context) error { return server.Reseal(ctx, db, key) },
 	}
 	if k, ok := s.Section.Kind(server.Process{Instance: s.instance, Dir: s.Dir(kind), Store: db, Key: key}).(server.Sealer); ok {
-		return k.Reseal(ctx)
+		all = append(all, k.Reseal)
 	}
-	return nil
+	var unreadable error
+	for _, reseal := range all {
+		if err := reseal(ctx); errors.Is(err, seal.ErrUnreadable) {
+			unreadable = err
+		} else if err != nil {
+			return err
+		}
+	}
+	return unreadable
 }
 
 // withRing is a command that root runs on the keyring of a kind.

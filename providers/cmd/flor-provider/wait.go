@@ -96,7 +96,7 @@ func (p *process) identity() (*tls.Certificate, error) {
 	return &svid.Cert, nil
 }
 
-// wait polls until there is what it waits for, and says so when the reason changes.
+// wait polls until there is what it waits for, and logs why it waits when that changes.
 func (p *process) wait(ctx context.Context, what string, there func() error) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

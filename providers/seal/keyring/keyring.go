@@ -5,7 +5,10 @@
 //
 // The ring is one key of the store:
 //
-//	seal/ring  {"id": …, "made": …, "replicas": {ID: SSH host key}, "sealed": age file of the secrets}
+//	seal/ring  {"id": …, "made": …, "serial": …, "replicas": {ID: SSH host key}, "sealed": age file of the secrets}
+//
+// Replicas come to have another policy one after the other. One that still has a former policy
+// lets nobody in and rotates nothing: it would let a host in again that the flake has dropped.
 package keyring
 
 import (
@@ -34,10 +37,17 @@ const At = "seal/ring"
 type Ring struct {
 	ID       string                `json:"id"`       // another with each rotation
 	Made     time.Time             `json:"made"`     // of the newest secret
+	Serial   int64                 `json:"serial"`   // of the policy that replicas are from
 	Replicas map[florete.ID]string `json:"replicas"` // that can open it, and the SSH host key of each
 	Sealed   []byte                `json:"sealed"`
 
 	revision int64
+}
+
+// Named are the replicas that a policy names.
+type Named struct {
+	Replicas []florete.Device
+	Serial   int64 // of the policy
 }
 
 // Keys are the secrets of a ring, opened.
@@ -64,8 +74,8 @@ func Read(ctx context.Context, s store.Store) (r Ring, err error) {
 
 // Make makes the ring of a secret where there is none, with what is done in the same
 // transaction; store.ErrConflict is that there is one now.
-func Make(ctx context.Context, s store.Store, replicas []florete.Device, secret []byte, then ...store.Op) (Keys, error) {
-	return Ring{}.write(ctx, s, Keys{Secrets: [][]byte{secret}}, hostKeys(replicas), true, then...)
+func Make(ctx context.Context, s store.Store, named Named, secret []byte, then ...store.Op) (Keys, error) {
+	return Ring{}.write(ctx, s, Keys{Secrets: [][]byte{secret}}, named, true, then...)
 }
 
 // Open opens the ring with the SSH host key of a replica, a PEM file.
@@ -89,8 +99,8 @@ func (r Ring) Open(hostKey []byte) (k Keys, err error) {
 }
 
 // Lacks is whether a replica cannot open the ring, by what the policy has of it.
-func (r Ring) Lacks(replicas []florete.Device) bool {
-	for _, d := range replicas {
+func (r Ring) Lacks(named Named) bool {
+	for _, d := range named.Replicas {
 		if r.Replicas[d.ID] != d.SSHHostKey {
 			return true
 		}
@@ -99,31 +109,47 @@ func (r Ring) Lacks(replicas []florete.Device) bool {
 }
 
 // Admit lets replicas in besides those that can open the ring.
-func (r Ring) Admit(ctx context.Context, s store.Store, k Keys, replicas []florete.Device) error {
-	to := maps.Clone(r.Replicas)
-	maps.Copy(to, hostKeys(replicas))
-	_, err := r.write(ctx, s, k, to, false)
+func (r Ring) Admit(ctx context.Context, s store.Store, k Keys, named Named) error {
+	_, err := r.write(ctx, s, k, named, false)
 	return err
 }
 
+// rest is the shortest time between two rotations: within it all replicas have taken up the
+// first, so that none seals with a secret that the second drops.
+const rest = 15 * time.Second
+
 // Rotate makes a new secret, which none but replicas can open. The one before it still opens
-// what it sealed, until the rotation after this, and the first is what secrets are derived from.
-func (r Ring) Rotate(ctx context.Context, s store.Store, k Keys, replicas []florete.Device) (Keys, error) {
+// what it sealed, until the rotation after this, and the first is what secrets are derived from:
+// what an older one sealed is to be sealed anew before.
+func (r Ring) Rotate(ctx context.Context, s store.Store, k Keys, named Named) (Keys, error) {
 	if k.ID != r.ID {
 		return k, errors.New("the sealing key was rotated meanwhile")
+	}
+	if age := time.Since(r.Made); len(k.Secrets) > 1 && age < rest {
+		return k, fmt.Errorf("%s: rotated %s ago, want %s between two rotations: rotate again after that", At, age.Round(time.Second), rest)
 	}
 	secrets := [][]byte{seal.Secret(), k.Secrets[0]}
 	if last := len(k.Secrets) - 1; last > 0 {
 		secrets = append(secrets, k.Secrets[last])
 	}
-	return r.write(ctx, s, Keys{Secrets: secrets}, hostKeys(replicas), true)
+	return r.write(ctx, s, Keys{Secrets: secrets}, named, true)
 }
 
-// write puts the ring in place of the one that was read.
-func (r Ring) write(ctx context.Context, s store.Store, k Keys, to map[florete.ID]string, anew bool, then ...store.Op) (Keys, error) {
+// write puts the ring in place of the one that was read: with other secrets for those that are
+// named alone.
+func (r Ring) write(ctx context.Context, s store.Store, k Keys, named Named, anew bool, then ...store.Op) (Keys, error) {
+	if named.Serial < r.Serial {
+		return k, fmt.Errorf("%s: a replica keeps it by its policy of serial %d, the policy here has %d: deploy this provider", At, r.Serial, named.Serial)
+	}
+	to := map[florete.ID]string{}
 	if anew {
 		k.ID = rand.Text()
 		r.ID, r.Made = k.ID, time.Now().UTC()
+	} else {
+		maps.Copy(to, r.Replicas)
+	}
+	for _, d := range named.Replicas {
+		to[d.ID] = d.SSHHostKey
 	}
 	var recipients []age.Recipient
 	for id, key := range to {
@@ -148,19 +174,11 @@ func (r Ring) write(ctx context.Context, s store.Store, k Keys, to map[florete.I
 	if err := w.Close(); err != nil {
 		return k, err
 	}
-	r.Replicas, r.Sealed = to, sealed.Bytes()
+	r.Serial, r.Replicas, r.Sealed = named.Serial, to, sealed.Bytes()
 	value, err := json.Marshal(r)
 	if err != nil {
 		return k, err
 	}
 	_, err = s.Commit(ctx, store.Txn{If: []store.Cond{{Key: At, Modified: r.revision}}, Then: append(then, store.Put(At, value))})
 	return k, err
-}
-
-func hostKeys(replicas []florete.Device) map[florete.ID]string {
-	all := map[florete.ID]string{}
-	for _, d := range replicas {
-		all[d.ID] = d.SSHHostKey
-	}
-	return all
 }

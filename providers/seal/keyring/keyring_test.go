@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -53,6 +54,15 @@ func key(t *testing.T, k keyring.Keys) *seal.Key {
 	return key
 }
 
+// named are the replicas of a policy.
+func named(serial int64, hosts ...host) keyring.Named {
+	n := keyring.Named{Serial: serial}
+	for _, h := range hosts {
+		n.Replicas = append(n.Replicas, h.Device)
+	}
+	return n
+}
+
 // TestReplicas: one makes the ring, all that the flake names open it, a new one when another
 // let it in, and one that is dropped nothing that is sealed after the next rotation.
 func TestReplicas(t *testing.T) {
@@ -65,11 +75,11 @@ func TestReplicas(t *testing.T) {
 	if _, err := keyring.Read(t.Context(), s); !errors.Is(err, store.ErrNotFound) {
 		t.Fatalf("of an empty store: %v", err)
 	}
-	first, err := keyring.Make(t.Context(), s, []florete.Device{a.Device, b.Device}, seal.Secret())
+	first, err := keyring.Make(t.Context(), s, named(1, a, b), seal.Secret())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keyring.Make(t.Context(), s, []florete.Device{b.Device}, seal.Secret()); !errors.Is(err, store.ErrConflict) {
+	if _, err := keyring.Make(t.Context(), s, named(1, b), seal.Secret()); !errors.Is(err, store.ErrConflict) {
 		t.Fatalf("made twice: %v, want ErrConflict", err)
 	}
 	r, ofB, err := open(t, s, b)
@@ -80,17 +90,17 @@ func TestReplicas(t *testing.T) {
 	if v, err := key(t, ofB).Open("place", sealed); err != nil || string(v) != "secret" {
 		t.Fatalf("b opens %q, %v", v, err)
 	}
-	if !r.Lacks([]florete.Device{a.Device, c.Device}) || r.Lacks([]florete.Device{b.Device}) {
+	if !r.Lacks(named(1, a, c)) || r.Lacks(named(1, b)) {
 		t.Error("Lacks: want that c is, and b is not")
 	}
 
 	if _, _, err := open(t, s, c); err == nil {
 		t.Fatal("c opens a ring that nobody let it in")
 	}
-	if err := r.Admit(t.Context(), s, ofB, []florete.Device{b.Device, c.Device}); err != nil {
+	if err := r.Admit(t.Context(), s, ofB, named(1, b, c)); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Admit(t.Context(), s, ofB, []florete.Device{c.Device}); !errors.Is(err, store.ErrConflict) {
+	if err := r.Admit(t.Context(), s, ofB, named(1, c)); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("admitted by what was read before: %v, want ErrConflict", err)
 	}
 	for _, h := range []host{a, b, c} {
@@ -103,7 +113,7 @@ func TestReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rotated, err := r.Rotate(t.Context(), s, ofC, []florete.Device{b.Device, c.Device})
+	rotated, err := r.Rotate(t.Context(), s, ofC, named(1, b, c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,9 +142,57 @@ func TestReplicas(t *testing.T) {
 		t.Error("the key of before opens what was sealed after the rotation")
 	}
 	r, _, _ = open(t, s, b)
-	last, err := r.Rotate(t.Context(), s, ofB, []florete.Device{b.Device})
+	if _, err := r.Rotate(t.Context(), s, ofB, named(1, b)); err == nil || !strings.Contains(err.Error(), "want 15s between two rotations") {
+		t.Errorf("rotated twice within a moment: %v", err)
+	}
+	r.Made = r.Made.Add(-time.Minute)
+	last, err := r.Rotate(t.Context(), s, ofB, named(1, b))
 	if err != nil || len(last.Secrets) != 3 {
 		t.Fatalf("%d secrets, %v, want the new one, the one before and the first", len(last.Secrets), err)
+	}
+}
+
+// TestFormerPolicy: a replica that still has a former policy lets nobody in that another has
+// dropped by a newer one, and rotates nothing.
+func TestFormerPolicy(t *testing.T) {
+	s, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	a, b, c := newHost(t, "a"), newHost(t, "b"), newHost(t, "c")
+	former, newer := named(1, a, b, c), named(2, b, c)
+	first, err := keyring.Make(t.Context(), s, former, seal.Secret())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := keyring.Read(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Rotate(t.Context(), s, first, newer); err != nil {
+		t.Fatal(err)
+	}
+	r, keys, err := open(t, s, c)
+	if err != nil || !r.Lacks(former) {
+		t.Fatalf("c lacks nothing, or %v", err)
+	}
+	behind := "a replica keeps it by its policy of serial 2, the policy here has 1: deploy this provider"
+	if err := r.Admit(t.Context(), s, keys, former); err == nil || !strings.Contains(err.Error(), behind) {
+		t.Errorf("by the former policy c lets a in: %v", err)
+	}
+	r.Made = r.Made.Add(-time.Minute)
+	if _, err := r.Rotate(t.Context(), s, keys, former); err == nil || !strings.Contains(err.Error(), behind) {
+		t.Errorf("by the former policy c rotates: %v", err)
+	}
+	if _, _, err := open(t, s, a); err == nil {
+		t.Error("a opens the ring")
+	}
+	if err := r.Admit(t.Context(), s, keys, named(3, a, b, c)); err != nil {
+		t.Errorf("by a newer one: %v", err)
+	}
+	if _, _, err := open(t, s, a); err != nil {
+		t.Errorf("a is let in again by a newer policy: %v", err)
 	}
 }
 
@@ -146,7 +204,7 @@ func TestRefusals(t *testing.T) {
 	}
 	defer s.Close()
 	d := florete.Device{ID: kit.ID("node/a"), SSHHostKey: "ecdsa-sha2-nistp256 AAAA"}
-	if _, err := keyring.Make(t.Context(), s, []florete.Device{d}, seal.Secret()); err == nil || !strings.Contains(err.Error(), "node/a") {
+	if _, err := keyring.Make(t.Context(), s, keyring.Named{Replicas: []florete.Device{d}}, seal.Secret()); err == nil || !strings.Contains(err.Error(), "node/a") {
 		t.Errorf("got %v, want an error that names the host", err)
 	}
 	if _, err := keyring.Read(t.Context(), s); !errors.Is(err, store.ErrNotFound) {

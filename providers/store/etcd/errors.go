@@ -28,6 +28,11 @@ func unanswered(err error) bool {
 	switch code {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Aborted:
 		return true
+	case codes.Unknown: // how a member returns that its own waiting has ended
+		message := status.Convert(err).Message()
+		if message == context.DeadlineExceeded.Error() || message == context.Canceled.Error() {
+			return true
+		}
 	}
 	return errors.Is(err, rpctypes.ErrNotLeader) || errors.Is(err, rpctypes.ErrTooManyRequests)
 }

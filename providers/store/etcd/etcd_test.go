@@ -17,7 +17,13 @@ import (
 
 func TestConformance(t *testing.T) {
 	c := etcdtest.Start(t, 3)
-	storetest.Run(t, func(t *testing.T) store.Store { return c.Open(t) })
+	storetest.Run(t, func(t *testing.T) store.Store { return compacted{c.Open(t), c} })
+}
+
+// compacted is a store of a cluster that forgets on demand, where etcd does as its flags say.
+type compacted struct {
+	*etcd.Store
+	*etcdtest.Cluster
 }
 
 // TestCertificates: members and clients know each other by certificates of the operator; a

@@ -99,7 +99,7 @@ func TestLeaderKilled(t *testing.T) {
 		return err
 	}
 	for name, fault := range map[string]func(*etcdtest.Member) (repair func()){
-		"killed":  func(m *etcdtest.Member) func() { m.Kill(); return m.Start },
+		"killed":  func(m *etcdtest.Member) func() { m.Kill(); return func() { m.Start() } },
 		"stopped": func(m *etcdtest.Member) func() { m.Stop(); return m.Continue },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 // tx is a write transaction: perhaps a revision in which leases ended, then one of each change
-// that was asked for.
+// that was requested.
 type tx struct {
 	store    *Store
 	revision int64

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Compacter is a store that can be told to forget the changes up to a revision.
+// Compacter is a store that can be made to forget the changes up to a revision.
 type Compacter interface {
 	Compact(ctx context.Context, revision int64) error
 }

@@ -149,10 +149,9 @@ func start(c *Cluster, n int, scheme string) *Cluster {
 		m.args = append(append([]string{}, command...), "--name", m.Name, "--data-dir", filepath.Join(m.Dir, "data"),
 			"--listen-client-urls", m.Client, "--advertise-client-urls", m.Client,
 			"--listen-peer-urls", m.Peer, "--initial-advertise-peer-urls", m.Peer,
-			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-state", "new",
 			"--initial-cluster-token", token, "--logger", "zap")
 		m.args = append(m.args, c.secure(m)...)
-		m.Start()
+		m.Start("ETCD_INITIAL_CLUSTER=" + strings.Join(initial, ","))
 		t.Cleanup(m.Kill)
 	}
 	c.Leader()
@@ -202,7 +201,18 @@ func (c *Cluster) Leader() *Member {
 	return nil
 }
 
-// EndLeases ends all leases, as when no client was heard of for long.
+// Compact has the cluster forget the changes up to a revision.
+func (c *Cluster) Compact(ctx context.Context, revision int64) error {
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = client.Compact(ctx, revision+1) // which is kept
+	return err
+}
+
+// EndLeases ends all leases, as when no client kept them alive for long.
 func (c *Cluster) EndLeases(t testing.TB) {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
@@ -221,7 +231,7 @@ func (c *Cluster) EndLeases(t testing.TB) {
 	}
 }
 
-// leads is whether the member runs and says that it is the leader.
+// leads is whether the member runs and reports that it is the leader.
 func (m *Member) leads() bool {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Client}, TLS: m.tls, Logger: zap.NewNop(), MaxUnaryRetries: 1})
 	if err != nil {
@@ -234,8 +244,8 @@ func (m *Member) leads() bool {
 	return err == nil && status.Leader != 0 && status.Leader == status.Header.MemberId
 }
 
-// Start starts the member, which was killed or not started yet.
-func (m *Member) Start() {
+// Start starts the member, which was killed or not started yet, with more in its environment.
+func (m *Member) Start(environment ...string) {
 	m.t.Helper()
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -244,6 +254,7 @@ func (m *Member) Start() {
 	defer log.Close()
 	m.cmd = exec.Command(m.args[0], m.args[1:]...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
+	m.cmd.Env = append(os.Environ(), environment...)
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := m.cmd.Start(); err != nil {
 		m.t.Fatal(err)
@@ -257,6 +268,29 @@ func (m *Member) Kill() {
 		_ = m.cmd.Wait()
 		m.cmd = nil
 	}
+}
+
+// Lose removes what the killed member kept, as the loss of its disk does.
+func (m *Member) Lose() {
+	m.t.Helper()
+	if err := os.RemoveAll(filepath.Join(m.Dir, "data")); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// Ended waits until the member has ended by itself, and is what it logged last.
+func (m *Member) Ended() string {
+	m.t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- m.cmd.Wait() }()
+	select {
+	case <-ended:
+		m.cmd = nil
+	case <-time.After(30 * time.Second):
+		m.t.Fatalf("etcd: %s runs after 30 seconds", m.Name)
+	}
+	b, _ := os.ReadFile(m.log)
+	return string(b[max(0, len(b)-2000):])
 }
 
 // Stop stops the member where it is; its connections stay. Continue lets it go on.

@@ -32,4 +32,10 @@ merge base {
     port = 8080;
     upstream = "127.0.0.1:8080";
   };
+  # A host without a member of the store.
+  providers.store = {
+    kind = "etcd";
+    hosts = [ "alpha" ];
+    port = 8079;
+  };
 }

@@ -1,5 +1,10 @@
-# What listens on all addresses has its port of 127.0.0.1 too.
-{ base, merge, ... }:
+# What listens on all addresses has its port of 127.0.0.1 too. The store has two ports.
+{
+  base,
+  key,
+  merge,
+  ...
+}:
 merge base {
   services.blog = {
     hosts = [
@@ -31,5 +36,31 @@ merge base {
     host = "beta";
     port = 4610;
     protocol = "udp";
+  };
+  providers = {
+    cert.hosts = [
+      "alpha"
+      "beta"
+      "gamma"
+    ];
+    store = {
+      kind = "etcd";
+      hosts = [
+        "beta"
+        "gamma"
+      ];
+      port = 4609;
+    };
+  };
+  services.database = {
+    host = "beta";
+    port = 4609;
+  };
+  # On an address of its own, where our programs alone are in each other's way.
+  hosts.gamma = {
+    address = "192.0.2.3";
+    bind = "192.0.2.3";
+    sshHostKey = key "gamma";
+    providerPort = 4610;
   };
 }

@@ -1,0 +1,87 @@
+# nixos-anywhere: a machine that is not installed yet becomes a host of the cluster. It boots
+# anything that has SSH and kexec, such as a provider's rescue system or NixOS's installer.
+#
+#   outputs.nixosConfigurations = import ./nixos-anywhere.nix {
+#     inherit nixpkgs disko florete cluster;
+#     machines.raishan = { disk = "/dev/sda"; configuration = ./raishan.nix; };
+#   };
+#
+#   florctl deploy --new ~/raishan raishan
+#   nixos-anywhere --flake .#raishan --extra-files ~/raishan root@192.0.2.7
+#
+# The first command makes the SSH host key by which the machine enrols when it starts for the
+# first time, and the second puts it where sshd finds it. Nothing else is to be carried over.
+{
+  nixpkgs,
+  disko,
+  florete,
+  cluster,
+  machines,
+}:
+let
+  inherit (builtins)
+    attrValues
+    head
+    intersectAttrs
+    mapAttrs
+    ;
+  inherit (head (attrValues cluster.florete)) topology;
+in
+mapAttrs (
+  name: host:
+  nixpkgs.lib.nixosSystem {
+    system = if host.system == null then "x86_64-linux" else host.system;
+    modules = [
+      disko.nixosModules.disko
+      florete.nixosModules.default
+      machines.${name}.configuration
+      {
+        networking.hostName = name;
+        services.florete.cluster = cluster;
+        # Of the key that is copied sshd makes no other. Activation proves the machine by it.
+        services.openssh = {
+          enable = true;
+          hostKeys = [
+            {
+              path = "/etc/ssh/ssh_host_ed25519_key";
+              type = "ed25519";
+            }
+          ];
+        };
+        boot.loader.grub.efiSupport = true;
+        boot.loader.grub.efiInstallAsRemovable = true;
+        disko.devices.disk.main = {
+          device = machines.${name}.disk;
+          type = "disk";
+          content = {
+            type = "gpt";
+            partitions = {
+              boot = {
+                size = "1M";
+                type = "EF02"; # of GRUB, where the machine has no UEFI
+              };
+              ESP = {
+                size = "512M";
+                type = "EF00";
+                content = {
+                  type = "filesystem";
+                  format = "vfat";
+                  mountpoint = "/boot";
+                  mountOptions = [ "umask=0077" ];
+                };
+              };
+              root = {
+                size = "100%";
+                content = {
+                  type = "filesystem";
+                  format = "ext4";
+                  mountpoint = "/";
+                };
+              };
+            };
+          };
+        };
+      }
+    ];
+  }
+) (intersectAttrs machines topology.hosts)

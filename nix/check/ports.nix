@@ -1,0 +1,149 @@
+# Faults of ports that two programs of a host cannot both have: name → host → faults.
+{
+  access,
+  clean,
+  t,
+  lib,
+  ...
+}:
+let
+  inherit (builtins)
+    any
+    concatMap
+    elem
+    elemAt
+    filter
+    genList
+    length
+    lessThan
+    map
+    match
+    sort
+    toString
+    ;
+  inherit (import ../lib.nix) isInvalid;
+  inherit (lib) fault twice when;
+  address = import ../address.nix;
+  names = import ../names.nix;
+  transport = import ../transport.nix;
+
+  # What of ours listens on a host.
+  programs =
+    n: h:
+    map (kind: {
+      what = "the ${kind} provider";
+      attribute = "providerPort";
+      place = "hosts.${n}.providerPort";
+      protocol = "tcp";
+      inherit (h.provider.${kind}) port;
+    }) h.kinds
+    ++ when (any (s: t.services.${s}.published) h.services) (
+      map
+        (on: {
+          what = "the forwarder";
+          attribute = "forwarderPort";
+          place = "hosts.${n}.forwarderPort";
+          inherit (on) protocol;
+          port = h.forwarderPort;
+        })
+        (
+          filter (on: transport.listens on.over h) [
+            {
+              over = "quic";
+              protocol = "udp";
+            }
+            {
+              over = "tcp";
+              protocol = "tcp";
+            }
+          ]
+        )
+    )
+    ++ when (t.store.shared && elem n t.store.hosts) (
+      map
+        (member: {
+          inherit (member) what port;
+          attribute = "providers.store.port";
+          place = "providers.store.port";
+          protocol = "tcp";
+        })
+        [
+          {
+            what = "the store";
+            inherit (t.store) port;
+          }
+          {
+            what = "the store, for its other members,";
+            port = t.store.port + 1;
+          }
+        ]
+    );
+  # On all addresses: nothing else then has the port.
+  onAll = n: h: when (address.listensOnAll h) (programs n h);
+
+  # Our programs on addresses of their own, and services that rely on their port of 127.0.0.1.
+  taken =
+    n: h:
+    concatMap
+      (twice {
+        id = "FL022";
+        key = s: toString s.port + (if s.protocol == "udp" then "/udp" else "");
+        what = s: s.what or "service ${s.name}";
+        place = s: s.place or "services.${s.name}.port";
+        problem = other: "on host ${n}, ${other} already has";
+        remedy = "give one of them another port, or, where one program answers for both, write its upstream";
+      })
+      [
+        (when (!address.listensOnAll h) (programs n h))
+        (
+          onAll n h
+          ++ filter (s: s.port != null && !isInvalid s.port && clean.services.${s.name}.upstream == "") (
+            map (s: t.services.${s}) h.services
+          )
+        )
+      ];
+
+  # Does a number stand twice in a sorted list?
+  repeats = list: any (i: elemAt list i == elemAt list (i + 1)) (genList (i: i) (length list - 1));
+
+  listeners =
+    n: h:
+    when (repeats (sort lessThan access.listenerKeys.${n})) (
+      twice {
+        id = "FL023";
+        key = l: l.listen;
+        what = l: names.short l.id;
+        place = l: "hosts.${n}.loopback";
+        problem = other: "${other} already has the listener";
+        show = l: "${l.listen} of ${names.short l.id}";
+        remedy = "give the host another or a wider loopback range, or one service another listenPort";
+      } (access.reachEntries h ++ access.socks h)
+    );
+
+  covered =
+    n: h:
+    concatMap
+      (
+        p:
+        let
+          of = l: l.protocol or "tcp" == p.protocol && match ".*:${toString p.port}" l.listen != null;
+        in
+        map (
+          l:
+          fault {
+            id = "FL023";
+            inherit (p) place;
+            problem = "${p.what} would have the port of the local listener";
+            value = "${l.listen} of ${names.short l.id}";
+            remedy = "write another ${p.attribute}, or, in hosts.${n}.bind, the addresses on which others call this host";
+          }
+        ) (filter of (access.reachEntries h ++ access.socks h))
+      )
+      (
+        filter (p: any (listenerKey: names.port listenerKey == p.port) access.listenerKeys.${n}) (
+          onAll n h
+        )
+      );
+in
+n: h:
+taken n h ++ listeners n h ++ covered n h

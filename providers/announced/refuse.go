@@ -1,0 +1,63 @@
+package announced
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/florete/florete"
+	wire "github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+)
+
+// Refusals records what the callers of a service are refused.
+type Refusals struct {
+	Kind   string // of audit rows
+	Audit  *server.Audit
+	Logger *slog.Logger
+}
+
+// Row is that of a request, for an act or a refusal.
+func (f Refusals) Row(r *http.Request) server.Row {
+	return server.Row{Time: time.Now().UTC(), From: r.RemoteAddr, Caller: From(r.Context()).ID.String(), Kind: f.Kind}
+}
+
+// Refuse records that a request ended with an error, and returns what its caller receives: of
+// one that is ours, that the log has it. Headers of the answer are set.
+func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row, err error) *wire.Error {
+	var refusal *wire.Error
+	if !errors.As(err, &refusal) {
+		if r.Context().Err() == nil {
+			f.Logger.Error("a request failed", "error", err, "kind", f.Kind, "path", r.URL.Path, "caller", row.Caller)
+		}
+		refusal = wire.Errorf(wire.Transient, wire.CodeInternal, "%s %.100q: failed at the provider, whose log has the reason", r.Method, r.URL.Path)
+	}
+	if err := f.Audit.Write(r.Context(), row.Refuse(refusal)); err != nil {
+		f.Logger.Error("a refusal is in this log alone", "error", err, "caller", row.Caller, "refused", refusal.Message)
+	}
+	if refusal.RetryAfter > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(refusal.RetryAfter))
+	}
+	// What is left of a body is not read.
+	w.Header().Set("Connection", "close")
+	return refusal
+}
+
+// Access refuses a caller that may do less than what is wanted. Who has a role with group may
+// read, with group-write also write.
+func Access(r *http.Request, group string, has, want florete.Access) error {
+	if has == florete.AccessWrite || has == want {
+		return nil
+	}
+	may := string(has)
+	if may == "" {
+		may = "do nothing"
+	}
+	if want == florete.AccessWrite {
+		group += "-write"
+	}
+	return wire.Errorf(wire.Denied, wire.CodeNotGranted, "%s %.100q: %s may %s here, want %s: give it a role with group %s",
+		r.Method, r.URL.Path, From(r.Context()).ID.Short(), may, want, group)
+}

@@ -1,0 +1,175 @@
+package cert_test
+
+import (
+	"crypto/rand"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/etcd/etcdtest"
+)
+
+// replicas are two provider hosts that share a store, with an issuing CA each.
+func replicas(t *testing.T, nodes ...string) (a, b *providertest.Env) {
+	t.Helper()
+	etcd, tree := etcdtest.Start(t, 1), rand.Text()
+	a = providertest.NewEnv(t, nodes...)
+	a.Grant(ursula, "cert-service-outline", "cert", map[string]any{"id": outline})
+	a.Share(func() store.Store {
+		s := etcd.Tree(t, tree)
+		t.Cleanup(func() { a.Stop(); b.Stop() }) // before the store is closed
+		return s
+	})
+	b = a.Beside("horrible")
+	a.Start()
+	b.Start()
+	return a, b
+}
+
+// at is a client that calls another provider.
+func at(e *providertest.Env, c *api.Client) *api.Client {
+	there := *c
+	there.Provider, there.Dial = e.Provider(), e.Dial
+	return &there
+}
+
+// TestReplicasIssue: each replica issues with a key of its own, and all of them accept what
+// one of them issued.
+func TestReplicasIssue(t *testing.T) {
+	a, b := replicas(t, "ursula")
+	c := a.Stranger(ursula)
+	enrol(t, c)
+	for i := range 4 {
+		from := []*providertest.Env{a, b}[i%2]
+		c = at(from, c)
+		if err := renew(t, c); err != nil {
+			t.Fatalf("at %s: %v", from.Policy.Host, err)
+		}
+		if err := c.SVID.Leaf.CheckSignatureFrom(from.Issuing.Certificate); err != nil {
+			t.Errorf("not issued by %s: %v", from.Policy.Host, err)
+		}
+	}
+	if string(a.Issuing.Certificate.SubjectKeyId) == string(b.Issuing.Certificate.SubjectKeyId) {
+		t.Error("two replicas have one issuing key")
+	}
+	inForce := map[string]int{}
+	for _, r := range a.Rows() {
+		if r.Outcome == server.Changed {
+			inForce[r.Kind+" at "+r.Detail["host"]]++
+		}
+	}
+	want := map[string]int{"policy at drhorrible": 1, "cert at drhorrible": 1, "policy at horrible": 1, "cert at horrible": 1}
+	if !maps.Equal(inForce, want) {
+		t.Errorf("what came into force: %v, want %v", inForce, want)
+	}
+}
+
+// TestReplicasNonce: a proof is good once, and at one replica alone.
+func TestReplicasNonce(t *testing.T) {
+	a, b := replicas(t, "ursula")
+	r := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
+	key, asIs := a.HostKey(ursula), func(*api.Statement) {}
+	here, there := dial(t, a), dial(t, b)
+	nonce := here.nonce()
+	providertest.WantError(t, there.enrol(there.prove(r, key, nonce, asIs)), api.Transient, api.CodeBadNonce)
+	proven := here.prove(r, key, nonce, asIs)
+	if err := here.enrol(proven); err != nil {
+		t.Fatal(err)
+	}
+	providertest.WantError(t, here.enrol(proven), api.Denied, api.CodeReplayed)
+	providertest.WantError(t, there.enrol(there.prove(r, key, nonce, asIs)), api.Transient, api.CodeBadNonce)
+	proven = there.prove(r, key, there.nonce(), func(s *api.Statement) { s.Provider = a.Provider().ID })
+	providertest.WantError(t, there.enrol(proven), api.Denied, api.CodeUntrusted)
+	if err := there.enrol(there.prove(r, key, there.nonce(), asIs)); err != nil {
+		t.Errorf("a nonce of its own: %v", err)
+	}
+}
+
+// TestReplicasReplaced: once a machine has taken the place of another at one replica, the
+// former obtains nothing at any of them, nor does it come back at one whose policy is still
+// the former.
+func TestReplicasReplaced(t *testing.T) {
+	a, b := replicas(t, "ursula")
+	former := a.Stranger(ursula)
+	enrol(t, former)
+	formerKey := former.HostKey
+	time.Sleep(time.Second) // certificates count seconds
+
+	a.ReplaceHostKey(ursula)
+	a.Publish(providertest.Serial + 1)
+	a.Restart()
+	successor := a.Stranger(ursula)
+	enrol(t, successor)
+
+	// b has the former policy.
+	providertest.WantError(t, renew(t, at(a, former)), api.Denied, api.CodeDeviceKey)
+	providertest.WantError(t, renew(t, at(b, former)), api.Transient, api.CodeUntrusted)
+	providertest.WantError(t, service(t, at(b, former)), api.Transient, api.CodeUntrusted)
+	again := at(b, former)
+	again.SVID = nil
+	_, err := again.Enrol(t.Context(), api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)})
+	providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
+	if err := renew(t, successor); err != nil {
+		t.Errorf("the machine in its place: %v", err)
+	}
+
+	b.Policy.Devices = a.Policy.Devices
+	b.Publish(providertest.Serial + 1)
+	b.Restart()
+	former.HostKey = formerKey
+	for _, e := range []*providertest.Env{a, b} {
+		providertest.WantError(t, renew(t, at(e, former)), api.Denied, api.CodeDeviceKey)
+		there := at(e, successor)
+		if err := renew(t, there); err != nil {
+			t.Errorf("the machine in its place, at %s: %v", e.Policy.Host, err)
+		}
+		successor.SVID = there.SVID
+		if err := service(t, there); err != nil {
+			t.Errorf("its service, at %s: %v", e.Policy.Host, err)
+		}
+	}
+}
+
+// TestReplicasTwoMachines: a copy is noticed wherever it renews, also by a replica that did
+// not issue what it presents.
+func TestReplicasTwoMachines(t *testing.T) {
+	a, b := replicas(t, "ursula")
+	c := a.Stranger(ursula)
+	enrol(t, c)
+	copied := *c
+	turn := func(e *providertest.Env, who *api.Client, what string, want int) {
+		t.Helper()
+		there := at(e, who)
+		if err := renew(t, there); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		who.SVID = there.SVID
+		if n := len(alarms(a)); n != want {
+			t.Fatalf("%s: %d alarms, want %d: %+v", what, n, want, alarms(a))
+		}
+	}
+	for _, e := range []*providertest.Env{a, b, b, a, b} {
+		turn(e, c, "one machine", 0)
+	}
+	turn(b, &copied, "the copy, with what the other replica issued", 1)
+	turn(a, c, "the original", 2)
+	row := alarms(b)[0]
+	if row.Code != "two-machines" || !strings.Contains(row.Message, "two machines hold its SSH host key") {
+		t.Errorf("%+v", row)
+	}
+
+	// Another issuing key: what the former issued is of the line.
+	a.Stop()
+	b.Stop()
+	a.CA, b.CA = a.CA.Beside(), b.CA.Beside()
+	a.Start()
+	b.Start()
+	turn(a, c, "after other issuing certificates", 2)
+	turn(b, c, "and on", 2)
+	turn(b, &copied, "the copy", 3)
+}

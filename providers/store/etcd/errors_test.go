@@ -1,0 +1,38 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// TestUnanswered: what a request ended with is no answer, or it is one.
+func TestUnanswered(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{context.DeadlineExceeded, true},
+		{fmt.Errorf("get: %w", context.Canceled), true},
+		{status.Error(codes.Unavailable, "transport is closing"), true},
+		{status.Error(codes.Unknown, "context deadline exceeded"), true},
+		{status.Error(codes.Unknown, "context canceled"), true},
+		{rpctypes.ErrNoLeader, true},
+		{rpctypes.ErrTimeout, true},
+		{rpctypes.ErrTooManyRequests, true},
+		{status.Error(codes.Unknown, "something else"), false},
+		{rpctypes.ErrCompacted, false},
+		{rpctypes.ErrPermissionDenied, false},
+		{errors.New("another"), false},
+	} {
+		if got := unanswered(c.err); got != c.want {
+			t.Errorf("%v: got %v, want %v", c.err, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package etcd_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/etcd/etcdtest"
+)
+
+// documented are the lines for etcdctl that modules/README.md has for who replaces a member,
+// for one of a cluster's members, with what has another value there.
+func documented(t *testing.T, values map[string]string) string {
+	t.Helper()
+	b, err := os.ReadFile("../../../modules/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(b), "\n### Replacing a member\n")
+	_, text, _ = strings.Cut(text, "```sh\n")
+	text, _, _ = strings.Cut(text, "```")
+	var lines []string
+	for line := range strings.Lines(text) {
+		if regexp.MustCompile(`^(store=|e=|\$e member (remove|add) )`).MatchString(line) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) != 4 {
+		t.Fatalf("modules/README.md: %d lines for etcdctl, want 4: %q", len(lines), lines)
+	}
+	text = strings.Join(lines, "")
+	for written, value := range values {
+		if !strings.Contains(text, written) {
+			t.Fatalf("modules/README.md: no %s among\n%s", written, text)
+		}
+		text = strings.ReplaceAll(text, written, value)
+	}
+	return text
+}
+
+// etcdctl runs lines of shell, as an operator of a host with these certificates.
+func etcdctl(t *testing.T, dir, script string) string {
+	t.Helper()
+	if _, err := exec.LookPath("etcdctl"); err != nil {
+		t.Skip("NOT RUN: no etcdctl: apt-get install etcd-client")
+	}
+	cmd := exec.Command("sh", "-ec", script)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+// healthy is how long members have to know each other before etcd adds another, and some more.
+const healthy = 6 * time.Second
+
+// environment is a file as systemd reads it.
+func environment(t *testing.T, path string) (all []string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		all = append(all, strings.ReplaceAll(strings.TrimSpace(line), `"`, ""))
+	}
+	return all
+}
+
+// TestReplacedMember: a member that lost its disk is refused, and joins again by what
+// modules/README.md has an operator type. When a majority is lost for good, the member that is
+// left goes on alone, and others join it.
+func TestReplacedMember(t *testing.T) {
+	c := etcdtest.StartTLS(t, 3)
+	dir := c.Certificates("operator")
+	s := c.Tree(t, "tree")
+	commit := func(key string) error {
+		_, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key, []byte(key))}})
+		return err
+	}
+	eventually := func(what string, is func() error) {
+		t.Helper()
+		var err error
+		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			if err = is(); err == nil {
+				return
+			}
+		}
+		for _, m := range c.Members {
+			b, _ := os.ReadFile(filepath.Join(m.Dir, "log"))
+			t.Logf("%s: %s", m.Name, b[max(0, len(b)-3000):])
+		}
+		t.Fatalf("%s: %v", what, err)
+	}
+	ctl := "etcdctl --cacert ca.crt --cert client.crt --key client.key --endpoints "
+	id := func(at *etcdtest.Member, name string) string {
+		t.Helper()
+		for line := range strings.Lines(etcdctl(t, dir, ctl+at.Client+" member list")) {
+			if f := strings.Split(line, ", "); len(f) > 2 && f[2] == name {
+				return f[0]
+			}
+		}
+		t.Fatalf("no member %s", name)
+		return ""
+	}
+	// join has a member without data join those that at is one of.
+	join := func(m, at *etcdtest.Member, remove bool) {
+		t.Helper()
+		was := "8e9e05c52164694d"
+		if remove {
+			was = id(at, m.Name)
+		}
+		script := documented(t, map[string]string{"/etc/florete/store": dir, "https://127.0.0.1:4620": at.Client,
+			"8e9e05c52164694d": was, " forge ": " " + m.Name + " ", "https://192.0.2.1:4621": m.Peer})
+		if !remove {
+			script = regexp.MustCompile(`(?m)^\$e member remove.*$`).ReplaceAllString(script, "")
+		}
+		time.Sleep(healthy)
+		etcdctl(t, dir, script)
+		m.Lose()
+		m.Start(environment(t, filepath.Join(dir, "florete-store.env"))...)
+		eventually(m.Name+" joins", func() error {
+			return exec.Command("sh", "-c", "cd "+dir+" && "+ctl+m.Client+" endpoint health").Run()
+		})
+	}
+	if err := commit("before"); err != nil {
+		t.Fatal(err)
+	}
+
+	lost := c.Members[0]
+	lost.Kill()
+	lost.Lose()
+	initial := "ETCD_INITIAL_CLUSTER="
+	for i, m := range c.Members {
+		initial += strings.Repeat(",", min(i, 1)) + m.Name + "=" + m.Peer
+	}
+	lost.Start(initial)
+	if log := lost.Ended(); !strings.Contains(log, "has already been bootstrapped") {
+		t.Fatalf("a member without its data ended with: %s", log)
+	}
+	if err := commit("meanwhile"); err != nil {
+		t.Fatal(err)
+	}
+	join(lost, c.Members[1], true)
+
+	// It counts: another may be away.
+	c.Members[1].Kill()
+	eventually("two of three answer", func() error { return commit("after") })
+	c.Members[1].Start()
+
+	// Two are gone, disks and all.
+	eventually("all are well", func() error {
+		return exec.Command("sh", "-c", "cd "+dir+" && "+ctl+lost.Client+" endpoint health --cluster").Run()
+	})
+	for _, m := range c.Members[1:] {
+		m.Kill()
+		m.Lose()
+	}
+	if err := commit("minority"); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a minority: got %v, want ErrUnavailable", err)
+	}
+	lost.Kill()
+	lost.Start("ETCD_FORCE_NEW_CLUSTER=true")
+	eventually("one that is left goes on", func() error { return commit("alone") })
+	lost.Kill()
+	lost.Start()
+	for _, m := range c.Members[1:] {
+		join(m, lost, false)
+	}
+	lost.Kill()
+	for _, key := range []string{"before", "meanwhile", "after", "alone"} {
+		eventually("all of it is at the others", func() error {
+			_, err := s.Get(t.Context(), key)
+			return err
+		})
+	}
+}

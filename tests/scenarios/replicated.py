@@ -21,7 +21,7 @@ with subtest("the store and all providers come up, with keys that nobody carried
     wait_fulfilled()
     for host in PROVIDERS:
         wait_started(host, "florete-store.service")
-        host.succeed(f"test $(stat -c %U:%a {PROVIDER}/cert/seal.ring | cut -d: -f2) = 600")
+        host.wait_until_succeeds(f"test $(stat -c %U:%a {PROVIDER}/cert/seal.ring | cut -d: -f2) = 600")
         host.fail(f"test -e {PROVIDER}/cert/seal.key")
 
 with subtest("the leader is killed: certificates are issued again within ten seconds"):

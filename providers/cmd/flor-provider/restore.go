@@ -141,7 +141,7 @@ func (r *restoration) restore(ctx context.Context, out io.Writer) error {
 			_, err = db.Commit(ctx, store.Txn{If: cond, Then: []store.Op{row.Op()}})
 			return err
 		}
-		err := error(nil)
+		var err error
 		if db.kind == config.Name {
 			err = archive.Archive{Store: db}.Exclude(ctx, func(ctx context.Context, c store.Cond) error { return restore(ctx, c) })
 		} else {

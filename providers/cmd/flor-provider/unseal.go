@@ -131,6 +131,9 @@ func save(dir string, keys keyring.Keys) error {
 		return err
 	}
 	owner := st.Sys().(*syscall.Stat_t)
+	if int(owner.Uid) == os.Geteuid() { // which may change no owner
+		return nil
+	}
 	return os.Chown(opened(dir), int(owner.Uid), int(owner.Gid))
 }
 

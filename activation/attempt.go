@@ -113,6 +113,7 @@ func (a *activation) fulfil(n *need, provider string, answer api.Answer) {
 		for _, other := range a.needs { // what was denied to the certificate of before
 			other.state.Reinstated(time.Now().Round(0))
 		}
+		a.watcher.next, a.watcher.failures = time.Time{}, 0
 	}
 	due, _ := n.state.Due(n.Renew)
 	a.report(Event{Event: EventFulfilled, Need: n.ID, Provider: provider, Attempt: n.state.Attempts, Next: due})

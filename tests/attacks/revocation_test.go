@@ -19,6 +19,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
@@ -213,9 +214,11 @@ func TestRevocation(t *testing.T) {
 		},
 	})
 	c.refetch(t, c.c, "cert-node")
+	c.waitList(t, c.c, 3)
 	for end := time.Now().Add(local.Limit); ; time.Sleep(100 * time.Millisecond) {
 		err := c.knock(t.Context(), "echo", c.svid(t, c.c, "cert-user-carol"))
-		if err == nil && c.c.Fulfilled() {
+		_, problems := identity.Load(c.c.Layout(), c.c.Manifest, &identity.Set{})
+		if err == nil && c.c.Fulfilled() && len(problems) == 0 {
 			break
 		}
 		if time.Now().After(end) {

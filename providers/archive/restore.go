@@ -11,8 +11,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Remembered starts the keys of what was published. A rollout at work is not among it.
-func Remembered() []string { return []string{bodies, indices, versions} }
+// Remembered starts the keys of what was published. A rollout at work is not among it. A
+// revocation list put back is the newest that is left: hosts that have a newer one keep it.
+func Remembered() []string { return []string{bodies, indices, versions, revoking} }
 
 // Restored is what is put in the place of a value that a backup has.
 func Restored(key string, value []byte) ([]byte, error) {

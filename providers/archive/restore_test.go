@@ -10,7 +10,9 @@ import (
 
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestRestored: what was restored is kept and offered to nobody, until it or what is newer is
@@ -20,6 +22,10 @@ func TestRestored(t *testing.T) {
 	old, newer := from.tree(1000, "old", "ursula", "forge"), from.tree(1001, "newer", "ursula", "forge")
 	from.publish(from.tree(999, "oldest", "ursula", "forge"))
 	from.publish(old)
+	list := kit.Revocations(3, from.key, revocation.Target{Certificates: []string{"0a1b"}})
+	if _, _, err := from.SetRevocations(t.Context(), list, archive.ListTerms{Cluster: "demo", Keys: from.keys()}); err != nil {
+		t.Fatal(err)
+	}
 	for name, next := range map[string]struct {
 		serial int64
 		note   string
@@ -42,6 +48,9 @@ func TestRestored(t *testing.T) {
 			}
 			if got := serials(t, s.Archive); !slices.Equal(got, []int64{1000, 999}) {
 				t.Errorf("versions %v", got)
+			}
+			if r, err := s.Revocations(t.Context()); err != nil || r.Signed != list {
+				t.Errorf("list %d, %v", r.Number, err)
 			}
 			if d, err := s.Documents(t.Context(), "ursula"); !errors.Is(err, archive.ErrRestored) || !errors.Is(err, archive.ErrNone) {
 				t.Errorf("offered %v, %v", d, err)

@@ -26,14 +26,15 @@ type call struct {
 	Key    []byte // SSH public key, in its wire form
 	Proof  *api.Proof
 	Device string
-	CSR    []byte // PEM
+	CSRs   []string // PEM
 }
 
 // bareWorkers is how many hosts come at a time.
 const bareWorkers = 64
 
 // minimum is how long the handshakes and signatures of all hosts take, and nothing else:
-// three connections of each, an enrolment, two certificates, two device proofs.
+// a connection of each to enrol, one for the certificates of its services, and one for its
+// documents, with their proofs.
 func (c cluster) minimum() (time.Duration, error) {
 	began := time.Now()
 	work := make(chan node)
@@ -58,20 +59,24 @@ func (c cluster) minimum() (time.Duration, error) {
 
 func (c cluster) bareHost(n node) error {
 	key := kit.NewKey()
-	chain, err := c.bareCall(n, nil, kit.CSR(n.id, key))
+	chains, err := c.bareCall(n, nil, kit.CSR(n.id, key))
 	if err != nil {
 		return err
 	}
-	svid := &tls.Certificate{Certificate: chain, PrivateKey: key}
-	if _, err := c.bareCall(n, svid, kit.CSR(n.service, kit.NewKey())); err != nil {
-		return err
+	svid := &tls.Certificate{Certificate: chains[0], PrivateKey: key}
+	var csrs []string
+	for _, id := range n.services {
+		csrs = append(csrs, kit.CSR(id, kit.NewKey()))
 	}
-	_, err = c.bareCall(n, svid, "")
+	_, err = c.bareCall(n, svid, csrs...)
+	if err == nil && c.documents {
+		_, err = c.bareCall(n, svid)
+	}
 	return err
 }
 
 // bareCall is one connection of a host.
-func (c cluster) bareCall(n node, svid *tls.Certificate, csr string) (chain [][]byte, err error) {
+func (c cluster) bareCall(n node, svid *tls.Certificate, csrs ...string) (chains [][][]byte, err error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, VerifyConnection: func(cs tls.ConnectionState) error {
 		_, err := api.Peer(cs.PeerCertificates, c.roots, x509.ExtKeyUsageServerAuth)
 		return err
@@ -89,9 +94,9 @@ func (c cluster) bareCall(n node, svid *tls.Certificate, csr string) (chain [][]
 	if err != nil {
 		return nil, err
 	}
-	q := call{Node: n.id.String(), Key: n.key.PublicKey().Marshal(), CSR: []byte(csr)}
+	q := call{Node: n.id.String(), Key: n.key.PublicKey().Marshal(), CSRs: csrs}
 	if svid == nil {
-		block, _ := pem.Decode([]byte(csr))
+		block, _ := pem.Decode([]byte(csrs[0]))
 		q.Proof, err = api.Statement{Node: n.id, Provider: kit.ProviderID(provider, "cert"), Nonce: "bare", CSR: block.Bytes, Binding: binding}.Sign(n.key)
 	} else {
 		q.Device, err = api.DeviceStatement{Node: n.id, Provider: kit.ProviderID(provider, "cert"), Binding: binding}.Sign(n.key)
@@ -102,7 +107,7 @@ func (c cluster) bareCall(n node, svid *tls.Certificate, csr string) (chain [][]
 	if err := json.NewEncoder(conn).Encode(q); err != nil {
 		return nil, err
 	}
-	return chain, json.NewDecoder(conn).Decode(&chain)
+	return chains, json.NewDecoder(conn).Decode(&chains)
 }
 
 // listenBare answers them.
@@ -155,7 +160,7 @@ func (c cluster) verifyBare(conn *tls.Conn, q call, state tls.ConnectionState, b
 		return err
 	}
 	if q.Proof != nil {
-		block, _ := pem.Decode(q.CSR)
+		block, _ := pem.Decode([]byte(q.CSRs[0]))
 		err = api.Statement{Node: node, Provider: kit.ProviderID(provider, "cert"), Nonce: "bare", CSR: block.Bytes, Binding: binding}.Verify(q.Proof, key)
 	} else if _, err = api.Peer(state.PeerCertificates, c.roots, x509.ExtKeyUsageClientAuth); err == nil {
 		err = api.DeviceStatement{Node: node, Provider: kit.ProviderID(provider, "cert"), Binding: binding}.Verify(q.Device, key)
@@ -163,9 +168,9 @@ func (c cluster) verifyBare(conn *tls.Conn, q call, state tls.ConnectionState, b
 	if err != nil {
 		return err
 	}
-	chain := [][]byte{}
-	if len(q.CSR) > 0 {
-		block, _ := pem.Decode(q.CSR)
+	chains := [][][]byte{}
+	for _, text := range q.CSRs {
+		block, _ := pem.Decode([]byte(text))
 		csr, err := x509.ParseCertificateRequest(block.Bytes)
 		if err != nil {
 			return err
@@ -177,7 +182,7 @@ func (c cluster) verifyBare(conn *tls.Conn, q call, state tls.ConnectionState, b
 		if err != nil {
 			return err
 		}
-		chain = [][]byte{leaf.Raw, c.ca.Issuing.Certificate.Raw}
+		chains = append(chains, [][]byte{leaf.Raw, c.ca.Issuing.Certificate.Raw})
 	}
-	return json.NewEncoder(conn).Encode(chain)
+	return json.NewEncoder(conn).Encode(chains)
 }

@@ -22,8 +22,16 @@ import (
 
 const provider = "forge"
 
+// shape is of what a cluster consists.
+type shape struct {
+	hosts     int
+	services  int  // of each host
+	documents bool // from the provider
+}
+
 // cluster is what the operator of one has, in a directory.
 type cluster struct {
+	shape
 	dir     string
 	began   int64
 	ip      string // of the provider
@@ -35,23 +43,26 @@ type cluster struct {
 
 // node is a host, with its SSH host key in its directory.
 type node struct {
-	name    string
-	id      florete.ID
-	service florete.ID
-	dir     string
-	key     ssh.Signer
+	name     string
+	id       florete.ID
+	services []florete.ID
+	dir      string
+	key      ssh.Signer
 }
 
-func newCluster(dir string, n int) (cluster, error) {
+func newCluster(dir string, s shape) (cluster, error) {
 	pid := os.Getpid()
 	c := cluster{
-		dir: dir, began: time.Now().Unix() - 3600, ip: fmt.Sprintf("127.200.%d.%d", byte(pid>>8), byte(pid)|1),
+		shape: s, dir: dir, began: time.Now().Unix() - 3600, ip: fmt.Sprintf("127.200.%d.%d", byte(pid>>8), byte(pid)|1),
 		ca: kit.NewCA(), signing: kit.SigningKey("demo-1"),
 	}
 	c.roots = c.ca.Roots()
-	for i := range n {
+	for i := range s.hosts {
 		name := fmt.Sprintf("h%05d", i)
-		h := node{name: name, id: kit.ID("node/" + name), service: kit.ID("service/app-" + name), dir: filepath.Join(dir, name)}
+		h := node{name: name, id: kit.ID("node/" + name), dir: filepath.Join(dir, name)}
+		for k := range s.services {
+			h.services = append(h.services, kit.ID(fmt.Sprintf("service/app%d-%s", k, name)))
+		}
 		if err := os.Mkdir(h.dir, 0o755); err != nil {
 			return c, err
 		}
@@ -102,7 +113,13 @@ func (c cluster) manifest(n node, version int) florete.Manifest {
 			cert.Name:   {ID: kit.ProviderID(provider, cert.Name), Addresses: florete.Addresses{c.address(portCert)}},
 			config.Name: {ID: kit.ProviderID(provider, config.Name), Addresses: florete.Addresses{c.address(portConfig)}},
 		}},
-		Needs: []florete.Need{kit.CertNeed(n.id, provider), kit.CertNeed(n.service, provider), kit.ConfigNeed(n.id, provider)},
+		Needs: []florete.Need{kit.CertNeed(n.id, provider)},
+	}
+	for _, id := range n.services {
+		m.Needs = append(m.Needs, kit.CertNeed(id, provider))
+	}
+	if c.documents {
+		m.Needs = append(m.Needs, kit.ConfigNeed(n.id, provider))
 	}
 	return m
 }

@@ -115,9 +115,10 @@ func (c cluster) server(kind, state string, db *sqlite.Store) (*server.Server, n
 	sc := server.Config{Policies: policies, Store: db, Key: key, Logger: log}
 	switch kind {
 	case cert.Name:
+		settings := cert.Settings{IssuingCertificate: c.path("issuing.crt")}
 		issuer := cert.New(cert.Config{
 			Store: db, Key: key, Policy: server.Compiled[cert.Policy](policies),
-			Authority: func() (*ca.Authority, error) { return c.ca.Issuing, nil },
+			Authority: func() (*ca.Authority, error) { return settings.Authority(c.dir) },
 		})
 		sc.Kind, sc.Certificate = issuer, issuer.Certificate
 	default:

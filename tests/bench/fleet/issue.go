@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/tests/kit"
+)
+
+// issue measures certificates over connections that are kept, with their state and audit row
+// on disk before the answer, beside the bare work of them; and hosts that come all at once.
+func issue(f figures) error {
+	err := with(shape{hosts: max(1, *workers), services: 1}, func(c cluster, p *process) error { return issued(f, c, p) })
+	if err != nil || *hosts == 0 {
+		return err
+	}
+	return with(shape{hosts: *hosts, services: 4}, func(c cluster, p *process) error {
+		h, err := cold(f, "storm_%s", c, p)
+		if err == nil {
+			h.stop()
+		}
+		return err
+	})
+}
+
+func issued(f figures, c cluster, p *process) error {
+	callers, err := c.callers()
+	if err != nil {
+		return err
+	}
+	raw, err := c.raw(callers[0].requests[0])
+	if err != nil {
+		return err
+	}
+	f.note("raw_1core_per_s", "/s", raw)
+	for _, n := range []int{1, *workers} {
+		used, began := p.used(), time.Now()
+		took, err := durable(callers[:n])
+		if err != nil {
+			return err
+		}
+		rate := float64(len(took)) / time.Since(began).Seconds()
+		slices.Sort(took)
+		note := func(key, unit string, v float64) { f.note(fmt.Sprintf("durable_%dw_%s", n, key), unit, v) }
+		note("per_s", "/s", rate)
+		note("ratio", "of raw", rate/raw)
+		note("p50_ms", "ms", 1e3*took[len(took)/2].Seconds())
+		note("p99_ms", "ms", 1e3*took[len(took)*99/100].Seconds())
+		note("cpu_ms", "ms of the provider, each", 1e3*(p.used()-used).Seconds()/float64(len(took)))
+	}
+	return nil
+}
+
+// caller is a node that has enrolled, and requests that it has ready. It sends them in turn:
+// no two that follow one another are the same, so each has a certificate of its own.
+type caller struct {
+	client   api.Client
+	requests []api.Request
+}
+
+const ready = 8
+
+func (c cluster) callers() (all []caller, err error) {
+	for _, n := range c.nodes {
+		client := api.Client{Node: n.id, Roots: c.roots, HostKey: n.key, Provider: c.manifest(n, -1).Providers[provider][cert.Name]}
+		key := kit.NewKey()
+		answer, err := client.Enrol(context.Background(), c.request(n.id, key))
+		if err != nil {
+			return nil, err
+		}
+		chain, err := florete.ParseCertificates([]byte(answer.Values["svid"]))
+		if err != nil {
+			return nil, err
+		}
+		client.SVID = &tls.Certificate{PrivateKey: key}
+		for _, cert := range chain {
+			client.SVID.Certificate = append(client.SVID.Certificate, cert.Raw)
+		}
+		one := caller{client: client}
+		for range ready {
+			one.requests = append(one.requests, c.request(n.services[0], kit.NewKey()))
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// request is one for a certificate.
+func (c cluster) request(id florete.ID, key crypto.Signer) api.Request {
+	return api.Request{Need: kit.CertNeed(id, provider).ID, Serial: c.serial(-1), Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, key)})}
+}
+
+// raw is how many certificates one core makes in a second with crypto/x509 alone: the request
+// parsed and its signature checked, the certificate signed.
+func (c cluster) raw(r api.Request) (float64, error) {
+	var body api.CertBody
+	if err := florete.Decode(r.Body, &body); err != nil {
+		return 0, err
+	}
+	u, err := url.Parse(body.ID.String())
+	if err != nil {
+		return 0, err
+	}
+	block, _ := pem.Decode([]byte(body.CSR))
+	t := &x509.Certificate{URIs: []*url.URL{u}, NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true}
+	n, began := 0, time.Now()
+	for ; time.Since(began) < *lasting; n++ {
+		csr, err := x509.ParseCertificateRequest(block.Bytes)
+		if err == nil {
+			err = csr.CheckSignature()
+		}
+		if err == nil {
+			_, err = x509.CreateCertificate(rand.Reader, t, c.ca.Issuing.Certificate, csr.PublicKey, c.ca.Issuing.Key)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return float64(n) / time.Since(began).Seconds(), nil
+}
+
+// durable is how long each certificate took that callers requested, one after the other each.
+func durable(callers []caller) ([]time.Duration, error) {
+	var all sync.WaitGroup
+	took, errs := make([][]time.Duration, len(callers)), make([]error, len(callers))
+	end := time.Now().Add(*lasting)
+	for i, c := range callers {
+		all.Go(func() {
+			pass := c.client.Pass()
+			defer pass.Close()
+			for k := 0; errs[i] == nil && time.Now().Before(end); k++ {
+				began := time.Now()
+				_, errs[i] = pass.Do(context.Background(), api.Path(cert.Name), c.requests[k%ready])
+				took[i] = append(took[i], time.Since(began))
+			}
+		})
+	}
+	all.Wait()
+	return slices.Concat(took...), errors.Join(errs...)
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"time"
+)
+
+// scale measures hosts that come at once, documents that are published to them, and hosts to
+// which nothing happens.
+func scale(f figures) error {
+	return with(shape{hosts: *hosts, services: 1, documents: true}, func(c cluster, p *process) error {
+		return scaled(f, c, p)
+	})
+}
+
+func scaled(f figures, c cluster, p *process) error {
+	before := p.resident()
+	h, err := cold(f, "cold_%s", c, p)
+	if err != nil {
+		return err
+	}
+	defer h.stop()
+	time.Sleep(quiet)
+	for n := 1; n <= 2; n++ {
+		at, err := p.publish(c, n)
+		if err != nil {
+			return err
+		}
+		took, err := h.applied(c.serial(n), at)
+		if err != nil {
+			return err
+		}
+		slices.Sort(took)
+		f.note("publish_%s_p50_s", "s", took[len(took)/2].Seconds())
+		f.note("publish_%s_p99_s", "s", took[len(took)*99/100].Seconds())
+		f.note("publish_%s_max_s", "s", took[len(took)-1].Seconds())
+		time.Sleep(quiet)
+	}
+	used, began := p.used(), time.Now()
+	time.Sleep(*idle)
+	f.note("idle_cpu_%s", "% of a core", 100*(p.used()-used).Seconds()/time.Since(began).Seconds())
+	resident := p.resident()
+	f.note("idle_mb_%s", "MiB", resident)
+	f.note("watch_%s_mb", "MiB", resident-before)
+	return nil
+}
+
+// quiet is a time after which what hosts do when something has come in force is over.
+const quiet = 20 * time.Second
+
+// with has a cluster and its provider for as long as f runs.
+func with(s shape, f func(cluster, *process) error) error {
+	dir, err := os.MkdirTemp(memory(), "fleet")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	c, err := newCluster(dir, s)
+	if err != nil {
+		return err
+	}
+	p, err := startProvider(c)
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	return f(c, p)
+}
+
+// memory is a directory where flushing takes no time: hosts have disks of their own.
+func memory() string {
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		return "/dev/shm"
+	}
+	return ""
+}
+
+// cold starts all hosts at once, and measures until the last has all needs fulfilled, beside
+// the handshakes and signatures of that alone.
+func cold(f figures, key string, c cluster, p *process) (*fleet, error) {
+	minimum, err := c.minimum()
+	if err != nil {
+		return nil, err
+	}
+	f.note(key+"_minimum_s", "s", minimum.Seconds())
+	if c.documents {
+		if _, err := p.publish(c, 0); err != nil {
+			return nil, err
+		}
+	}
+	used := p.used()
+	profiled, err := profile("hosts")
+	if err != nil {
+		return nil, err
+	}
+	h := startFleet(c)
+	took, err := h.fulfilled()
+	profiled()
+	if err != nil {
+		h.stop()
+		return nil, err
+	}
+	f.note(key+"_s", "s", took.Seconds())
+	f.note(key+"_ratio", "", took.Seconds()/minimum.Seconds())
+	f.note(key+"_cpu_s", "s of the provider", (p.used() - used).Seconds())
+	return h, nil
+}

@@ -14,9 +14,9 @@ func TestNeedStateRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		``:                                  "EOF",
+		``:                                  "unexpected end",
 		`{"state":"on fire"}`:               `state "on fire": not a state of a need`,
-		`{"state":"waiting"}{}`:             "text after the value",
+		`{"state":"waiting"}{}`:             "after top-level value",
 		`{"stat":"waiting"}`:                "unknown field",
 		strings.Repeat("[", 1000):           "",
 		`{"state":"waiting","next":-1}`:     "time -1: want Unix seconds",

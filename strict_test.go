@@ -33,9 +33,9 @@ func TestDecodeRefuses(t *testing.T) {
 		"null":           {`{"B":null}`, ".B: null"},
 		"fraction":       {`{"A":1.5}`, "1.5 is not an integer"},
 		"exponent":       {`{"A":1e3}`, "1e3 is not an integer"},
-		"trailing":       {`{"A":1} {}`, "text after the value"},
-		"empty":          {``, "EOF"},
-		"cut short":      {`{"A":1`, "EOF"},
+		"trailing":       {`{"A":1} {}`, "after top-level value"},
+		"empty":          {``, "unexpected end"},
+		"cut short":      {`{"A":1`, "unexpected end"},
 	} {
 		var v T
 		err := florete.Decode([]byte(c.in), &v)

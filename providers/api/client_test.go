@@ -133,7 +133,7 @@ func TestOddAnswers(t *testing.T) {
 		"no code":        {text(403, strings.Replace(denied, "not-granted", "", 1)), api.Transient, api.CodeUnavailable, 0, `with code "": want one such as`},
 		"lines as code":  {text(403, strings.Replace(denied, "not-granted", `x\nREADY=1`, 1)), api.Transient, api.CodeUnavailable, 0, `with code "x\nREADY=1"`},
 		"a long message": {text(403, strings.Replace(denied, `"no"`, `"`+strings.Repeat("é", 4096)+`"`, 1)), api.Denied, api.CodeNotGranted, 0, strings.Repeat("é", 2048) + "…"},
-		"nothing":        {text(200, ""), api.Transient, api.CodeUnavailable, 0, "EOF"},
+		"nothing":        {text(200, ""), api.Transient, api.CodeUnavailable, 0, "unexpected end"},
 		"another answer": {text(200, `{"values":{},"more":1}`), api.Transient, api.CodeUnavailable, 0, `unknown field "more"`},
 		"a newer one":    {text(200, `{"values":{},"more":1}`, florete.HeaderFormat, "1.99"), api.Transient, api.CodeNewerFormat, 0, "newer format than " + florete.NewestFormat.String() + `, : unknown field "more": upgrade`},
 		"no values":      {text(200, `{}`), api.Transient, api.CodeUnavailable, 0, "no values"},

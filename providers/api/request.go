@@ -125,7 +125,7 @@ func Asked(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Canonical(b)
+	return canonical(b)
 }
 
 // Canonical writes a JSON value in one form: keys sorted by their UTF-8 bytes, no
@@ -133,10 +133,16 @@ func Asked(body []byte) ([]byte, error) {
 // \u00xx for other controls, \u2028 and \u2029, nothing else. It is RFC 8785 for all
 // that documents hold. Canonical(Canonical(x)) == Canonical(x).
 func Canonical(b []byte) ([]byte, error) {
-	var v any
-	if err := florete.Decode(b, &v); err != nil {
+	var raw json.RawMessage
+	if err := florete.Decode(b, &raw); err != nil {
 		return nil, err
 	}
+	return canonical(raw)
+}
+
+// canonical is that of a value that florete.Decode takes.
+func canonical(b []byte) ([]byte, error) {
+	var v any
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil {

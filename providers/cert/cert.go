@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/florete/florete"
@@ -58,9 +59,10 @@ func (*Settings) State() server.State {
 
 // Kind makes the Issuer, whose issuing key is in the directory of the process.
 func (s *Settings) Kind(p server.Process) server.Kind {
+	issuing := &ca.Kept{Certificate: s.IssuingCertificate, Key: IssuingKey(p.Dir)}
 	return New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Revoked: p.Policies.Revoked,
-		Authority: func() (*ca.Authority, error) { return s.Authority(p.Dir) },
+		Authority: issuing.Load,
 	})
 }
 
@@ -77,7 +79,7 @@ type Config struct {
 	Store store.Store
 	Key   *seal.Key
 
-	// Authority is the issuing CA. It is read for each SVID, so that a new
+	// Authority is the issuing CA. It is called for each SVID, so that a new
 	// certificate of it is used at once.
 	Authority func() (*ca.Authority, error)
 
@@ -98,8 +100,9 @@ func (c Config) revoked() *florete.Revocations {
 // Issuer is the kind "cert".
 type Issuer struct {
 	Config
-	nonces nonces
-	self   selfSVID
+	nonces  nonces
+	self    selfSVID
+	trusted atomic.Pointer[trusted]
 }
 
 var (
@@ -148,7 +151,23 @@ func (i *Issuer) authority(p *Policy) (*ca.Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("issuing CA: %w", err)
 	}
-	return a, p.trusts(a)
+	last, now := i.trusted.Load(), time.Now()
+	if last != nil && last.authority == a && last.policy == p && now.Before(last.until) {
+		return a, nil
+	}
+	if err := p.trusts(a); err != nil {
+		return nil, err
+	}
+	i.trusted.Store(&trusted{a, p, now.Add(time.Second)})
+	return a, nil
+}
+
+// trusted is an issuing CA that was found to lead to a root of a policy. That holds for a
+// moment: certificates end.
+type trusted struct {
+	authority *ca.Authority
+	policy    *Policy
+	until     time.Time
 }
 
 // Trusted rejects an issuing CA whose SVIDs hosts would reject: its certificate leads to no

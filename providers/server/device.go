@@ -46,7 +46,7 @@ func (a *request) verifyDevice(f *compiledPolicy) error {
 		return api.Errorf(api.Denied, api.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its SSH host key %s", a.caller, ssh.FingerprintSHA256(key))
 	}
 	st := api.DeviceStatement{Node: a.caller, Provider: f.self.ID, Binding: a.binding}
-	if err := st.Verify(a.request.Device, key); err != nil {
+	if err := a.peer.proves(a.request.Device, key, func() error { return st.Verify(a.request.Device, key) }); err != nil {
 		return api.Errorf(api.Denied, api.CodeDeviceKey, "%s: %v: want one by its SSH host key %s, for this connection and %s: declare the host's key in the flake if it is another",
 			a.caller, err, ssh.FingerprintSHA256(key), f.self.ID)
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 )
@@ -19,12 +21,30 @@ type peer struct {
 	id            florete.ID
 	err           error
 	begin, expiry time.Time // within which it holds; an untrusted chain never becomes good
+
+	device string // the device proof that was verified last, which is of this connection alone
+	by     string // the key that it is by, in its wire form
 }
 
 type peerKey struct{}
 
 func withPeer(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, &peer{})
+}
+
+// proves is whether a device proof, which verify checks, is by a key.
+func (p *peer) proves(proof string, by ssh.PublicKey, verify func() error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := string(by.Marshal())
+	if proof == p.device && key == p.by {
+		return nil
+	}
+	if err := verify(); err != nil {
+		return err
+	}
+	p.device, p.by = proof, key
+	return nil
 }
 
 func peerOf(ctx context.Context) *peer { return ctx.Value(peerKey{}).(*peer) }

@@ -22,6 +22,7 @@ type request struct {
 	row     Row
 	caller  florete.ID // zero when it has no certificate and may enrol
 	svid    *x509.Certificate
+	peer    *peer
 	request api.Request
 	binding []byte // of the connection
 	list    int64  // number of the caller's revocation list, zero for none, below where it knows of none
@@ -40,9 +41,10 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 		}
 		return nil
 	}
-	id, err := peerOf(ctx).verify(cs.PeerCertificates, a.Policies.now.Load().roots)
+	a.peer = peerOf(ctx)
+	id, err := a.peer.verify(cs.PeerCertificates, a.Policies.now.Load().roots)
 	if code := codeOf(err); code == api.CodeUntrusted || code == api.CodeRevoked {
-		id, err = peerOf(ctx).verify(cs.PeerCertificates, a.Policies.rootsAfter())
+		id, err = a.peer.verify(cs.PeerCertificates, a.Policies.rootsAfter())
 	}
 	a.row.Caller = id.String() // also one that is revoked
 	if err != nil {

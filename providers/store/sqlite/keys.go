@@ -140,6 +140,14 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 				return fmt.Errorf("key %q: at revision %d, want %d: %w", c.Key, e.Modified, c.Modified, store.ErrConflict)
 			}
 		}
+		for _, op := range txn.Then {
+			if op.Lease == 0 {
+				continue
+			}
+			if err := t.lease(op.Lease); err != nil {
+				return err
+			}
+		}
 		before := t.revision
 		t.begin()
 		for _, op := range txn.Then {

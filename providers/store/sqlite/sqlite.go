@@ -25,6 +25,10 @@ type Options struct {
 	Keep int64
 }
 
+// readers is how many connections stay open: making one, with its statements, takes longer
+// than what most are for.
+const readers = 16
+
 // Store is a store.Store in a SQLite file.
 type Store struct {
 	write, read *sql.DB
@@ -75,6 +79,7 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close())
 	}
+	read.SetMaxIdleConns(readers)
 	conn, err := write.Conn(context.Background())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close(), read.Close())

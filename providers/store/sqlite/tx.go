@@ -76,27 +76,17 @@ func (t *tx) event(key string, value []byte, created int64) error {
 }
 
 func (t *tx) put(op store.Op) error {
-	e, ok, err := t.current(op.Key)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		e.Created = t.revision
-	}
-	if op.Lease != 0 {
-		if err := t.lease(op.Lease); err != nil {
-			return err
-		}
-	}
 	value := op.Value
 	if value == nil {
 		value = []byte{} // NULL is a deletion
 	}
-	if err := t.exec("INSERT OR REPLACE INTO kv VALUES (?, ?, ?, ?, ?)",
-		[]byte(op.Key), value, e.Created, t.revision, int64(op.Lease)); err != nil {
+	var created int64
+	err := t.row("INSERT INTO kv VALUES (?1, ?2, ?3, ?3, ?4) ON CONFLICT (key) DO UPDATE SET value = ?2, modified = ?3, lease = ?4 RETURNING created",
+		[]any{[]byte(op.Key), value, t.revision, int64(op.Lease)}, &created)
+	if err != nil {
 		return err
 	}
-	return t.event(op.Key, value, e.Created)
+	return t.event(op.Key, value, created)
 }
 
 func (t *tx) delete(key string) error {

@@ -63,7 +63,8 @@ func (s *Store) group() {
 }
 
 // transact makes changes in one transaction, each with revisions of its own. The error is
-// that of all of them. A change is not interrupted: that would end the others.
+// that of all of them: a change that is refused has written nothing yet, and what fails later
+// is of the file. A change is not interrupted: that would end the others.
 func (s *Store) transact(jobs []*job) (changed bool, err error) {
 	ctx := context.Background()
 	if len(jobs) == 1 && jobs[0].ctx.Err() != nil {
@@ -92,17 +93,8 @@ func (s *Store) transact(jobs []*job) (changed bool, err error) {
 		if j.err = j.ctx.Err(); j.err != nil {
 			continue
 		}
-		if err := t.exec("SAVEPOINT job"); err != nil {
-			return false, err
-		}
-		if j.err = j.change(t); j.err != nil {
-			*t = at
-			if err := t.exec("ROLLBACK TO job"); err != nil {
-				return false, errors.Join(j.err, err)
-			}
-		}
-		if err := t.exec("RELEASE job"); err != nil {
-			return false, err
+		if j.err = j.change(t); j.err != nil && *t != at {
+			return false, j.err
 		}
 		j.revision = t.revision
 	}

@@ -46,6 +46,11 @@ func issued(f figures, c cluster, p *process) error {
 		return err
 	}
 	f.note("raw_1core_per_s", "/s", raw)
+	profiled, err := profile("hosts")
+	if err != nil {
+		return err
+	}
+	defer profiled()
 	for _, n := range []int{1, *workers} {
 		used, began := p.used(), time.Now()
 		took, err := durable(callers[:n])

@@ -115,10 +115,10 @@ func (c cluster) server(kind, state string, db *sqlite.Store) (*server.Server, n
 	sc := server.Config{Policies: policies, Store: db, Key: key, Logger: log}
 	switch kind {
 	case cert.Name:
-		settings := cert.Settings{IssuingCertificate: c.path("issuing.crt")}
+		issuing := &ca.Kept{Certificate: c.path("issuing.crt"), Key: c.path("issuing.key")}
 		issuer := cert.New(cert.Config{
 			Store: db, Key: key, Policy: server.Compiled[cert.Policy](policies),
-			Authority: func() (*ca.Authority, error) { return settings.Authority(c.dir) },
+			Authority: issuing.Load,
 		})
 		sc.Kind, sc.Certificate = issuer, issuer.Certificate
 	default:

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
@@ -147,6 +148,18 @@ func TestDevice(t *testing.T) {
 	if err := lawful.post(r, lawful.proof(nil)); err != nil {
 		t.Errorf("its own proof on the same connection: %v", err)
 	}
+	refused("a proof for another binding, after a good one", lawful.post(r, lawful.proof(func(s *api.DeviceStatement) { s.Binding = make([]byte, 32) })))
+
+	proof := lawful.proof(nil)
+	if err := lawful.post(r, proof); err != nil {
+		t.Errorf("its own proof after another: %v", err)
+	}
+	e.ReplaceHostKey(ursula)
+	e.Publish(providertest.Serial + 1)
+	for end := time.Now().Add(20 * time.Second); lawful.post(r, proof) == nil && time.Now().Before(end); {
+		time.Sleep(100 * time.Millisecond)
+	}
+	refused("a proof that was good, once another machine has its place", lawful.post(r, proof))
 }
 
 // TestNoDevice: a policy without a node's key grants the node nothing, whatever else is in it.

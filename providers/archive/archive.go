@@ -126,14 +126,24 @@ func (a Archive) Newest(ctx context.Context) (Version, error) {
 
 // last is the newest version, served or not.
 func (a Archive) last(ctx context.Context) (Version, error) {
-	entries, _, err := a.List(ctx, versions)
-	if err == nil && len(entries) == 0 {
-		err = ErrNone
+	const most = 100
+	newest := store.Entry{}
+	for {
+		entries, err := a.Page(ctx, versions, newest.Key, most)
+		if err != nil {
+			return Version{}, err
+		}
+		if len(entries) > 0 {
+			newest = entries[len(entries)-1]
+		}
+		switch {
+		case len(entries) == most:
+			continue
+		case newest.Key == "":
+			return Version{}, ErrNone
+		}
+		return decodeVersion(newest)
 	}
-	if err != nil {
-		return Version{}, err
-	}
-	return decodeVersion(entries[len(entries)-1])
 }
 
 // Export writes the version with a serial as florctl publish wrote it.

@@ -62,7 +62,7 @@ func (s *shop) publish(tree publish.Tree) bool {
 func (s *shop) want(tree publish.Tree) {
 	s.t.Helper()
 	for host, documents := range tree {
-		got, err := s.Documents(s.t.Context(), host)
+		got, _, err := s.Documents(s.t.Context(), host, "")
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestVersions(t *testing.T) {
 	if keys := s.keysIn(); len(keys) != 1+3+3 {
 		t.Errorf("what no version has is still there: %q", keys)
 	}
-	if got, err := s.Documents(t.Context(), hosts[1]); err != nil || got != nil {
+	if got, _, err := s.Documents(t.Context(), hosts[1], ""); err != nil || got != nil {
 		t.Errorf("of a host that left: %v, %v", got, err)
 	}
 	if err := s.Export(t.Context(), 10, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "with serial 10: flor-provider versions") {
@@ -180,7 +180,7 @@ func TestSignedAnew(t *testing.T) {
 
 func TestTag(t *testing.T) {
 	s := newShop(t)
-	if _, err := s.Tag(t.Context(), "ursula"); !errors.Is(err, archive.ErrNone) {
+	if _, same, err := s.Documents(t.Context(), "ursula", "x"); same || !errors.Is(err, archive.ErrNone) {
 		t.Error(err)
 	}
 	tree := s.tree(1, "a", "ursula", "raishan")
@@ -190,9 +190,12 @@ func TestTag(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := s.Tag(t.Context(), h.Name)
-		if want := (api.Artifact{Documents: h.Documents}).Tag(); err != nil || got != want {
-			t.Errorf("%s: %s, %v", h.Name, got, err)
+		tag := api.Artifact{Documents: h.Documents}.Tag()
+		if got, same, err := s.Documents(t.Context(), h.Name, tag); err != nil || !same || got != nil {
+			t.Errorf("%s, with its tag: %v, %t, %v", h.Name, got, same, err)
+		}
+		if got, same, err := s.Documents(t.Context(), h.Name, "x"+tag); err != nil || same || len(got) != len(h.Documents) {
+			t.Errorf("%s, with another tag: %v, %t, %v", h.Name, got, same, err)
 		}
 	}
 }
@@ -335,7 +338,7 @@ func TestReadsWhileReplaced(t *testing.T) {
 	}()
 	seen := map[string]bool{}
 	for {
-		got, err := s.Documents(t.Context(), "ursula")
+		got, _, err := s.Documents(t.Context(), "ursula", "")
 		if err == nil && len(got) == 1 {
 			seen[got[0].Envelope] = true
 		} else if !errors.Is(err, archive.ErrNone) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
@@ -84,16 +85,21 @@ func BenchmarkFleet(b *testing.B) {
 		})
 	}
 	for name, host := range map[string]string{"host": "host04711", "provider": "host00000"} {
-		b.Run("tag/"+name, func(b *testing.B) {
-			for range b.N {
-				if _, err := a.Tag(b.Context(), host); err != nil {
-					b.Fatal(err)
+		b.Run("same/"+name, func(b *testing.B) {
+			d, _, err := a.Documents(b.Context(), host, "")
+			if err != nil {
+				b.Fatal(err)
+			}
+			tag := api.Artifact{Documents: d}.Tag()
+			for b.Loop() {
+				if _, same, err := a.Documents(b.Context(), host, tag); err != nil || !same {
+					b.Fatal(same, err)
 				}
 			}
 		})
 		b.Run("read/"+name, func(b *testing.B) {
 			for range b.N {
-				if d, err := a.Documents(b.Context(), host); err != nil || len(d) != 1 {
+				if d, _, err := a.Documents(b.Context(), host, ""); err != nil || len(d) != 1 {
 					b.Fatal(len(d), err)
 				}
 			}

@@ -112,27 +112,26 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 	return all, nil
 }
 
-// Tag is that of the documents that Documents returns; of none of a host without any. It
-// changes with keys below config/version/ and with config/rollout.
-func (a Archive) Tag(ctx context.Context, host string) (string, error) {
-	var artifact api.Artifact
-	err := a.offered(ctx, host, func(entries []entry) error {
-		artifact.Documents = nil
-		for _, e := range entries {
-			artifact.Documents = append(artifact.Documents, api.SignedDocument{Envelope: e.Envelope})
-		}
-		return nil
-	})
-	return artifact.Tag(), err
-}
-
-// Documents are those that a host is offered now, none where there are none for it.
-func (a Archive) Documents(ctx context.Context, host string) (found []api.SignedDocument, err error) {
+// Documents are those that a host is offered now, none where there are none for it. Where
+// their tag is has, they are not read, and same is true. They change with keys below
+// config/version/ and with config/rollout.
+func (a Archive) Documents(ctx context.Context, host, has string) (found []api.SignedDocument, same bool, err error) {
 	err = a.offered(ctx, host, func(entries []entry) (err error) {
+		if same = has != "" && tagOf(entries) == has; same {
+			return nil
+		}
 		found, err = a.documents(ctx, entries)
 		return err
 	})
-	return found, err
+	return found, same, err
+}
+
+func tagOf(entries []entry) string {
+	var envelopes [][]byte
+	for _, e := range entries {
+		envelopes = append(envelopes, []byte(e.Envelope))
+	}
+	return api.Tag(envelopes...)
 }
 
 // offered reads what a host is offered, again where that has changed meanwhile.

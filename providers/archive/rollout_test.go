@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
@@ -65,7 +66,7 @@ func (s *shop) offered() string {
 	s.t.Helper()
 	var all []string
 	for _, host := range []string{"p", "a", "b"} {
-		documents, err := s.Documents(s.t.Context(), host)
+		documents, _, err := s.Documents(s.t.Context(), host, "")
 		if err != nil || len(documents) != 1 {
 			s.t.Fatal(host, documents, err)
 		}
@@ -126,14 +127,18 @@ func end(status rollout.Status) func(rollout.State) rollout.State {
 func TestOffered(t *testing.T) {
 	s := begun(t)
 	s.wantOffered("19 10 10")
-	before, err := s.Tag(t.Context(), "a")
+	before, _, err := s.Documents(t.Context(), "a", "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	tag := (api.Artifact{Documents: before}).Tag()
+	if _, same, err := s.Documents(t.Context(), "a", tag); err != nil || !same {
+		t.Errorf("with the tag %s of these: %t, %v", tag, same, err)
+	}
 	s.set(wave(1))
 	s.wantOffered("19 20 10")
-	if tag, err := s.Tag(t.Context(), "a"); err != nil || tag == before {
-		t.Errorf("tag %s, before it %s, %v", tag, before, err)
+	if _, same, err := s.Documents(t.Context(), "a", tag); err != nil || same {
+		t.Errorf("with the tag %s of those before: %t, %v", tag, same, err)
 	}
 	r, err := s.Rollout(t.Context())
 	if err != nil {

@@ -126,19 +126,13 @@ func (p Provider) InForce(ctx context.Context) (server.Version, error) {
 	}}, err
 }
 
-// Tag is that of the documents of the calling node.
-func (p Provider) Tag(ctx context.Context, c server.Call) (string, error) {
-	tag, err := p.archive.Tag(ctx, c.Caller.Name())
-	return tag, missing(c, err)
-}
-
 // Read reads the documents of the calling node. All are of one version.
-func (p Provider) Read(ctx context.Context, c server.Call) (api.Artifact, error) {
-	documents, err := p.archive.Documents(ctx, c.Caller.Name())
-	if err == nil && len(documents) == 0 {
+func (p Provider) Read(ctx context.Context, c server.Call, has string) (api.Artifact, error) {
+	documents, same, err := p.archive.Documents(ctx, c.Caller.Name(), has)
+	if err == nil && !same && len(documents) == 0 {
 		err = archive.ErrNone
 	}
-	return api.Artifact{Documents: documents}, missing(c, err)
+	return api.Artifact{Documents: documents, NotModified: same}, missing(c, err)
 }
 
 // Revocations is the list that operators signed last.

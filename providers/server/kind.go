@@ -47,9 +47,8 @@ type Reader interface {
 	// Revocations is the revocation list that all nodes get, and its number; nil for none.
 	Revocations(ctx context.Context) (*florete.SignedRevocations, int64, error)
 
-	// Tag is that of what Read returns, without the work of reading it.
-	Tag(ctx context.Context, c Call) (string, error)
-	Read(ctx context.Context, c Call) (api.Artifact, error)
+	// Read is what is in force for the node: that this is NotModified where its tag is has.
+	Read(ctx context.Context, c Call, has string) (api.Artifact, error)
 }
 
 // Receiver is a Kind that keeps what nodes report, at POST /<kind>/report. A node that the

@@ -20,15 +20,14 @@ import (
 // long is a kind with documents that no buffer between two hosts takes.
 type long struct{}
 
-func (long) Name() string                                     { return "config" }
-func (long) Compile(florete.Policy) (any, error)              { return nil, nil }
-func (long) Tag(context.Context, server.Call) (string, error) { return "", nil }
+func (long) Name() string                        { return "config" }
+func (long) Compile(florete.Policy) (any, error) { return nil, nil }
 
 func (long) Revocations(context.Context) (*florete.SignedRevocations, int64, error) {
 	return nil, 0, nil
 }
 
-func (long) Read(context.Context, server.Call) (api.Artifact, error) {
+func (long) Read(context.Context, server.Call, string) (api.Artifact, error) {
 	return api.Artifact{Documents: []api.SignedDocument{{Body: strings.Repeat("x", 8<<20)}}}, nil
 }
 

@@ -16,11 +16,11 @@ import (
 )
 
 // Watcher is a Reader whose nodes may wait for what comes in force next, at
-// GET /<kind>/watch. Tag and Read are what is in force for a node, whatever decides that.
+// GET /<kind>/watch. Read is what is in force for a node, whatever decides that.
 type Watcher interface {
 	Reader
 
-	// Changes yields the revision at which what Tag returns last may have changed for some
+	// Changes yields the revision at which what Read returns last may have changed for some
 	// node, then every later one, until ctx ends or it fails.
 	Changes(ctx context.Context) iter.Seq2[int64, error]
 }
@@ -187,19 +187,9 @@ func (a *request) offer(ctx context.Context, k Reader, call Call, has string) (a
 	if a.list < 0 || number <= a.list {
 		list = nil
 	}
-	tag := ""
-	if has != "" {
-		if tag, err = k.Tag(ctx, call); err != nil {
-			return artifact, err
-		}
-	}
-	switch {
-	case has == "" || tag != has:
-		artifact, err = k.Read(ctx, call)
-	case list == nil:
-		artifact.NotModified = true
-	default:
-		artifact.Documents = []api.SignedDocument{}
+	artifact, err = k.Read(ctx, call, has)
+	if artifact.NotModified && list != nil {
+		artifact = api.Artifact{Documents: []api.SignedDocument{}}
 	}
 	artifact.Revocations = list
 	return artifact, err

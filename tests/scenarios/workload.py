@@ -5,7 +5,7 @@ import shlex
 
 OUTLINE, BATCH = "spiffe://demo.flor/service/outline", "spiffe://demo.flor/service/batch"
 SOCKET = "/run/florete/workload.sock"
-# FetchX509SVID with an empty message: gRPC is HTTP/2, and this is the header, the message and two seconds of the stream.
+# FetchX509SVID with an empty message: gRPC is HTTP/2, and this is the header, the message and some seconds of the stream, which ends by itself where it is refused.
 HEADERS = ("content-type: application/grpc", "te: trailers", "workload.spiffe.io: true")
 CURL = (
     "printf '\\0\\0\\0\\0\\0' | curl --silent --no-buffer --http2-prior-knowledge --max-time {seconds} --unix-socket "
@@ -14,7 +14,7 @@ CURL = (
 )
 
 
-def fetch(headers=HEADERS, seconds=2):
+def fetch(headers=HEADERS, seconds=4):
     return CURL.format(seconds=seconds, headers=" ".join(f"--header '{h}'" for h in headers))
 
 
@@ -45,9 +45,9 @@ with subtest("an account has its service's certificate, and others are refused")
     assert ursula.succeed(f"stat --format=%U:%a {SOCKET} /run/florete").split() == ["root:666", "root:755"]
     wait_until(lambda: OUTLINE in as_account(ursula, "outline", fetch()), lambda: f"outline has its own: {as_account(ursula, 'outline', fetch())}", timeout=30)
     for account in ("root", "daemon"):
-        refused = as_account(ursula, account, fetch())
+        refused = as_account(ursula, account, fetch(seconds=30))
         assert "grpc-status: 7" in refused and "spiffe://" not in refused, refused
-    assert "grpc-status: 3" in as_account(ursula, "outline", fetch(HEADERS[:2]))
+    assert "grpc-status: 3" in as_account(ursula, "outline", fetch(HEADERS[:2], seconds=30))
 
 with subtest("a unit of the system has its own, whatever account it runs as"):
     for more in ("", "--property=DynamicUser=true", "--uid=mallory"):
@@ -57,7 +57,7 @@ with subtest("a unit of the system has its own, whatever account it runs as"):
 with subtest("a unit of a user by the same name has none, nor has another unit of the system"):
     own = as_user_unit(raishan, "mallory", "batch.service", "grep ^0:: /proc/self/cgroup")
     assert own.endswith("/user@1000.service/app.slice/batch.service\n"), own
-    for refused in (as_user_unit(raishan, "mallory", "batch.service", fetch()), as_unit(raishan, "other.service", fetch())):
+    for refused in (as_user_unit(raishan, "mallory", "batch.service", fetch(seconds=30)), as_unit(raishan, "other.service", fetch(seconds=30))):
         assert "grpc-status: 7" in refused and "spiffe://" not in refused, refused
 
 with subtest("at local listeners the unit acts as its service, and reaches what that does"):

@@ -63,7 +63,7 @@ var _ store.Store = (*Store)(nil)
 func Open(c Config) (*Store, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: c.Endpoints, TLS: c.TLS, Logger: zap.NewNop(),
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second, PermitWithoutStream: true,
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second, // etcd hangs up on who pings beside no request
 		MaxUnaryRetries: 1, // attempts; operations repeat themselves, at another member
 	})
 	if err != nil {

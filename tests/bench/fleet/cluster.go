@@ -27,6 +27,7 @@ type shape struct {
 	hosts     int
 	services  int  // of each host
 	documents bool // from the provider
+	engine    string
 }
 
 // cluster is what the operator of one has, in a directory.

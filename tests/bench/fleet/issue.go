@@ -23,11 +23,11 @@ import (
 // issue measures certificates over connections that are kept, with their state and audit row
 // on disk before the answer, beside the bare work of them; and hosts that come all at once.
 func issue(f figures) error {
-	err := with(shape{hosts: max(1, *workers), services: 1}, func(c cluster, p *process) error { return issued(f, c, p) })
+	err := with(shape{hosts: max(1, *workers), services: 1, engine: engineSQLite}, func(c cluster, p *process) error { return issued(f, c, p) })
 	if err != nil || *hosts == 0 {
 		return err
 	}
-	return with(shape{hosts: *hosts, services: 4}, func(c cluster, p *process) error {
+	return with(shape{hosts: *hosts, services: 4, engine: engineSQLite}, func(c cluster, p *process) error {
 		h, err := cold(f, "storm_%s", c, p)
 		if err == nil {
 			h.stop()

@@ -14,31 +14,36 @@ import (
 var (
 	hosts   = flag.Int("hosts", 5000, "how many there are")
 	file    = flag.String("json", "", "write the figures to `FILE`")
+	engines = flag.String("store", engineSQLite+","+engineEtcd, "scale: where the provider has its state")
 	idle    = flag.Duration("idle", 6*time.Minute, "scale: how long nothing happens: hosts report every five minutes")
 	workers = flag.Int("workers", 16, "issue: how many hosts request at a time")
 	lasting = flag.Duration("for", 10*time.Second, "issue: how long each rate is measured")
 )
 
 func main() {
-	work := map[string]func(figures) error{"scale": scale, "issue": issue}[os.Args[1]]
-	if os.Args[1] == roleProvider {
-		work = func(figures) error { return provide(cluster{dir: os.Args[2], ip: os.Args[3]}) }
-	} else {
-		flag.CommandLine.Parse(os.Args[2:])
-	}
-	all := figures{}
-	err := work(all)
-	if err == nil && *file != "" {
-		err = all.write(*file)
-	}
-	if err != nil {
+	if err := run(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
+func run(what string, args []string) error {
+	if what == roleProvider {
+		return provide(cluster{dir: args[0], ip: args[1], shape: shape{engine: args[2]}})
+	}
+	flag.CommandLine.Parse(args)
+	all := figures{values: map[string]float64{}}
+	if err := map[string]func(figures) error{"scale": scale, "issue": issue}[what](all); err != nil || *file == "" {
+		return err
+	}
+	return all.write(*file)
+}
+
 // figures are what was measured, by key.
-type figures map[string]float64
+type figures struct {
+	values map[string]float64
+	suffix string // of keys
+}
 
 // note: %s in the key stands for how many hosts there are.
 func (f figures) note(key, unit string, v float64) {
@@ -46,13 +51,13 @@ func (f figures) note(key, unit string, v float64) {
 	if *hosts%1000 == 0 {
 		size = fmt.Sprintf("%dk", *hosts/1000)
 	}
-	key = strings.ReplaceAll(key, "%s", size)
-	f[key] = v
+	key = strings.ReplaceAll(key, "%s", size) + f.suffix
+	f.values[key] = v
 	fmt.Printf("%-24s %10.2f %s\n", key, v, unit)
 }
 
 func (f figures) write(path string) error {
-	b, err := json.MarshalIndent(f, "", "  ")
+	b, err := json.MarshalIndent(f.values, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ type process struct {
 }
 
 func startProvider(c cluster) (*process, error) {
-	p := &process{cmd: exec.Command("/proc/self/exe", roleProvider, c.dir, c.ip)}
+	p := &process{cmd: exec.Command("/proc/self/exe", roleProvider, c.dir, c.ip, c.engine)}
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *process) stop() {
 	p.cmd.Wait()
 }
 
-// publish has the provider import a version, and returns when that was in force.
+// publish has the provider import a version, and returns when that began.
 func (p *process) publish(c cluster, version int) (at time.Time, err error) {
 	if err := c.write(version); err != nil {
 		return at, err

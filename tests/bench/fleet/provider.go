@@ -23,7 +23,7 @@ import (
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/bench/pair"
 	"github.com/florete/florete/tests/kit"
 )
@@ -31,7 +31,7 @@ import (
 const roleProvider = "provider"
 
 // provide is the provider's process. Each line that it reads is a publication to import,
-// answered by when that was in force and how long it took.
+// answered by when that began and how long it took.
 func provide(c cluster) error {
 	state, err := os.MkdirTemp("", "fleet") // a disk that flushes
 	if err != nil {
@@ -52,14 +52,22 @@ func provide(c cluster) error {
 		return err
 	}
 	c.ca = &kit.CA{Issuing: issuing}
+	openStore, end, err := open(c.engine, state)
+	if err != nil {
+		return err
+	}
+	defer end()
 	var versions archive.Archive
 	var all sync.WaitGroup
 	for _, kind := range []string{cert.Name, config.Name} {
-		db, err := sqlite.Open(state+"/"+kind+".db", sqlite.Options{})
+		db, err := openStore(kind)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
+		if err := answers(ctx, db); err != nil {
+			return err
+		}
 		if kind == config.Name {
 			versions = archive.Archive{Store: db}
 		}
@@ -94,15 +102,25 @@ func provide(c cluster) error {
 		if err := importVersion(ctx, versions, c.path("publication"), string(public)); err != nil {
 			return err
 		}
-		fmt.Println(time.Now().UnixNano(), time.Since(began).Seconds())
+		fmt.Println(began.UnixNano(), time.Since(began).Seconds())
 	}
 	cancel()
 	all.Wait()
 	return nil
 }
 
+// answers waits until a store does: members of etcd elect a leader first.
+func answers(ctx context.Context, s store.Store) error {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		_, _, err := s.List(ctx, "")
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
 // server is that of one kind, and where it listens.
-func (c cluster) server(kind, state string, db *sqlite.Store) (*server.Server, net.Listener, error) {
+func (c cluster) server(kind, state string, db store.Store) (*server.Server, net.Listener, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	policies, err := server.OpenPolicies(c.path("policy"), c.path("revocations.json"), kind, log)
 	if err != nil {

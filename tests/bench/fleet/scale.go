@@ -1,17 +1,30 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
 // scale measures hosts that come at once, documents that are published to them, and hosts to
 // which nothing happens.
 func scale(f figures) error {
-	return with(shape{hosts: *hosts, services: 1, documents: true}, func(c cluster, p *process) error {
-		return scaled(f, c, p)
-	})
+	for _, engine := range strings.Split(*engines, ",") {
+		if engine == engineEtcd {
+			f.suffix = "_etcd"
+			if etcdCommand() == nil {
+				fmt.Println("NOT RUN: no etcd, neither in PATH nor in FLORETE_ETCD: apt-get install etcd-server")
+				continue
+			}
+		}
+		err := with(shape{hosts: *hosts, services: 1, documents: true, engine: engine}, func(c cluster, p *process) error { return scaled(f, c, p) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func scaled(f figures, c cluster, p *process) error {

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/etcd"
+	"github.com/florete/florete/providers/store/sqlite"
+)
+
+// engines are the stores that a provider has its state in.
+const (
+	engineSQLite = "sqlite"
+	engineEtcd   = "etcd"
+)
+
+// members are how many of etcd there are, on this machine all of them.
+const members = 3
+
+// etcdCommand is the command line of etcd's server, empty where there is none.
+func etcdCommand() []string {
+	if words := strings.Fields(os.Getenv("FLORETE_ETCD")); len(words) > 0 {
+		return words
+	}
+	if path, err := exec.LookPath("etcd"); err == nil {
+		return []string{path}
+	}
+	return nil
+}
+
+// open is how a provider opens the store of a kind, whose files are in a directory, and how it
+// ends what that needs.
+func open(engine, dir string) (kind func(string) (store.Store, error), end func(), err error) {
+	if engine == engineSQLite {
+		return func(kind string) (store.Store, error) {
+			return sqlite.Open(filepath.Join(dir, kind+".db"), sqlite.Options{})
+		}, func() {}, nil
+	}
+	endpoints, end, err := startEtcd(dir)
+	return func(kind string) (store.Store, error) {
+		return etcd.Open(etcd.Config{Endpoints: endpoints, Tree: kind})
+	}, end, err
+}
+
+func startEtcd(dir string) (endpoints []string, end func(), err error) {
+	var initial, peers []string
+	for i := range members {
+		client, failed := freeURL()
+		peer, also := freeURL()
+		err = errors.Join(err, failed, also)
+		endpoints, peers = append(endpoints, client), append(peers, peer)
+		initial = append(initial, fmt.Sprintf("m%d=%s", i, peer))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var running []*exec.Cmd
+	end = func() {
+		for _, c := range running {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}
+	}
+	command := etcdCommand()
+	for i, client := range endpoints {
+		c := exec.Command(command[0], append(command[1:], "--name", fmt.Sprintf("m%d", i), "--data-dir", filepath.Join(dir, fmt.Sprintf("m%d", i)),
+			"--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peers[i],
+			"--initial-advertise-peer-urls", peers[i], "--initial-cluster", strings.Join(initial, ","), "--log-level", "error")...)
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := c.Start(); err != nil {
+			end()
+			return nil, nil, err
+		}
+		running = append(running, c)
+	}
+	return endpoints, end, nil
+}
+
+// freeURL is one on which nobody listens.
+func freeURL() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String(), nil
+}

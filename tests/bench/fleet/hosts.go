@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,8 @@ type fleet struct {
 }
 
 func startFleet(c cluster) *fleet {
+	// Each host is a process elsewhere, too small to collect garbage while it starts.
+	debug.SetGCPercent(400)
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &fleet{changed: make(chan struct{}, 1), inForce: map[int64][]time.Time{}, failures: map[string]int{}, hosts: len(c.nodes), began: time.Now()}
 	var all sync.WaitGroup

@@ -53,13 +53,16 @@ func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authori
 // Parse is the authority whose certificate, in PEM, came from somewhere, and whose
 // key is in a file.
 func Parse(from string, certificate []byte, keyPath string, identities ...age.Identity) (*Authority, error) {
-	return parse(from, certificate, keyPath, identities, func(c *x509.Certificate) error {
-		if !c.IsCA || len(c.URIs) != 1 {
-			return errors.New("not the certificate of a CA with a SPIFFE trust domain")
-		}
-		_, err := domain(c.URIs[0].Host)
-		return err
-	})
+	return parse(from, certificate, keyPath, identities, ofDomain)
+}
+
+// ofDomain refuses what is not the certificate of a CA of a trust domain.
+func ofDomain(c *x509.Certificate) error {
+	if !c.IsCA || len(c.URIs) != 1 {
+		return errors.New("not the certificate of a CA with a SPIFFE trust domain")
+	}
+	_, err := domain(c.URIs[0].Host)
+	return err
 }
 
 // LoadStore reads the CA of a store, which is of no trust domain.
@@ -78,16 +81,9 @@ func LoadStore(certificatePath, keyPath string) (*Authority, error) {
 
 // parse is the authority of a certificate that check does not refuse.
 func parse(from string, certificate []byte, keyPath string, identities []age.Identity, check func(*x509.Certificate) error) (*Authority, error) {
-	der, err := one(certificate, typeCertificate)
+	c, err := parseAuthority(from, certificate, check)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
-	}
-	c, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
-	}
-	if err := check(c); err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
+		return nil, err
 	}
 	key, err := LoadKey(keyPath, identities...)
 	if err != nil {
@@ -99,13 +95,29 @@ func parse(from string, certificate []byte, keyPath string, identities []age.Ide
 	return &Authority{Certificate: c, Key: key}, nil
 }
 
+// parseAuthority is a certificate in PEM that check does not refuse.
+func parseAuthority(from string, certificate []byte, check func(*x509.Certificate) error) (*x509.Certificate, error) {
+	der, err := one(certificate, typeCertificate)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	c, err := x509.ParseCertificate(der)
+	if err == nil {
+		err = check(c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return c, nil
+}
+
 // LoadKey reads a private key that nobody else can read; sealed, with one of the identities.
 func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	b, err := secretfile.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	if Sealed(b) {
+	if isSealed(b) {
 		if b, err = unseal(b, identities); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -145,9 +157,13 @@ func Request(trustDomain, keyPath, csrPath string) error {
 	return Save(csrPath, csr)
 }
 
-// SaveKey writes a private key, mode 0600, whole or not at all.
-func SaveKey(path string, key crypto.Signer) error {
+// SaveKey writes a private key, sealed to recipients where there are any, mode 0600, whole or
+// not at all.
+func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	b, err := EncodeKey(key)
+	if err == nil && len(to) > 0 {
+		b, err = seal(b, to)
+	}
 	if err != nil {
 		return err
 	}

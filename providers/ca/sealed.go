@@ -2,45 +2,42 @@ package ca
 
 import (
 	"bytes"
-	"crypto"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"os"
 
 	"filippo.io/age"
 	"filippo.io/age/armor"
-
-	"github.com/florete/florete/providers/replace"
 )
 
-// SealKey writes a private key sealed with age (age-encryption.org/v1), armored, mode 0600,
-// whole or not at all. The age program opens it as well.
-func SealKey(path string, key crypto.Signer, to ...age.Recipient) error {
-	plain, err := EncodeKey(key)
-	if err != nil {
-		return err
-	}
+// seal seals a key with age (age-encryption.org/v1), armored. The age program opens it too.
+func seal(plain []byte, to []age.Recipient) ([]byte, error) {
 	var b bytes.Buffer
 	text := armor.NewWriter(&b)
 	w, err := age.Encrypt(text, to...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := w.Write(plain); err != nil {
-		return err
+		return nil, err
 	}
 	if err := w.Close(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := text.Close(); err != nil {
-		return err
+		return nil, err
 	}
-	return replace.File(path, b.Bytes(), 0o600)
+	return b.Bytes(), nil
 }
 
 // Sealed reports whether a key file is sealed.
-func Sealed(b []byte) bool { return strings.HasPrefix(strings.TrimSpace(string(b)), armor.Header) }
+func Sealed(path string) (bool, error) {
+	b, err := os.ReadFile(path)
+	return isSealed(b), err
+}
+
+func isSealed(b []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(b), []byte(armor.Header)) }
 
 // unseal is what was sealed, with one of the identities.
 func unseal(b []byte, identities []age.Identity) ([]byte, error) {

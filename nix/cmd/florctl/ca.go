@@ -17,7 +17,7 @@ import (
 
 func newCACmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "ca", Short: "Keep the cluster's certificate authority"}
-	cmd.AddCommand(newCAInitCmd(), newCASignCmd())
+	cmd.AddCommand(newCAInitCmd(), newCASignCmd(), newCAStatusCmd(), newCARotateCmd())
 	return cmd
 }
 
@@ -56,7 +56,7 @@ sealed: age --decrypt opens it too, and age --armor --passphrase seals one that 
 		if err := os.MkdirAll(*out, 0o755); err != nil {
 			return err
 		}
-		if err := saveRoot(key, root.Key, to); err != nil {
+		if err := ca.SaveKey(key, root.Key, to...); err != nil {
 			return err
 		}
 		if err := ca.Save(crt, ca.EncodeCertificates(root.Certificate)); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/secretfile"
 )
 
@@ -73,14 +71,6 @@ func (s *sealing) recipients(key string) (all []age.Recipient, err error) {
 	return []age.Recipient{r}, nil
 }
 
-// saveRoot writes a root's key to recipients, none for as it is.
-func saveRoot(path string, key crypto.Signer, to []age.Recipient) error {
-	if len(to) == 0 {
-		return ca.SaveKey(path, key)
-	}
-	return ca.SealKey(path, key, to...)
-}
-
 // opening adds the flags that open a sealed key. The function it returns gives identities:
 // the terminal is used where nothing else opens it.
 func opening(cmd *cobra.Command) func(key string) ([]age.Identity, error) {
@@ -113,7 +103,7 @@ type passphraseOf struct{ key, file string }
 // Unwrap reads the passphrase only where one opens the key.
 func (p passphraseOf) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	if len(stanzas) != 1 || stanzas[0].Type != "scrypt" {
-		return nil, fmt.Errorf("to a key, not by a passphrase: --identity FILE: %w", age.ErrIncorrectIdentity)
+		return nil, errors.New("no passphrase opens it, want the --identity FILE of a key that it is sealed to")
 	}
 	var passphrase string
 	var err error

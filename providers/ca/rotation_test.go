@@ -80,6 +80,16 @@ func TestRetire(t *testing.T) {
 	if err := os.Remove(dir.Path("old.key")); err != nil {
 		t.Fatal(err)
 	}
+	// What cannot be removed stands for an interruption.
+	if err := os.MkdirAll(filepath.Join(dir.Path("old.key"), "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.Retire(); err == nil {
+		t.Fatal("a directory in the key's place was removed")
+	}
+	if err := os.RemoveAll(dir.Path("old.key")); err != nil {
+		t.Fatal(err)
+	}
 	if r, err := dir.Read(); err != nil || r.Stage != ca.Activated {
 		t.Fatalf("%+v, %v", r, err)
 	}

@@ -34,9 +34,11 @@ type ReportedRoots struct {
 	Trusted []string `json:"trusted"`
 	Partly  []string `json:"partly"`
 
-	// Anchors are those that the host's own SVIDs lead to; AnchorUnknown is a root that it
-	// does not trust.
+	// Anchors are those that the host's own SVIDs lead to, and those of the peers to which it
+	// opens streams over connections that it has; AnchorUnknown is a root that it does not
+	// trust. They are these since a time by its clock, or longer.
 	Anchors []string `json:"anchors"`
+	Since   Time     `json:"since"`
 }
 
 // AnchorUnknown stands for the root of an SVID that leads to none that is trusted.

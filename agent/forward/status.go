@@ -59,6 +59,7 @@ func (f *forwarder) status() status.Report {
 	if trust := s.identities.Trust; trust != nil {
 		r.Roots = trust.Fingerprints()
 	}
+	r.Anchors = f.pool.Anchors()
 	for _, p := range m.Forwarder.Publish {
 		svid := s.identities.SVID(p.ID)
 		allow := []florete.ID{}

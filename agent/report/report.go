@@ -30,8 +30,9 @@ type Collector struct {
 	Config
 	manifest florete.Document
 	policy   florete.Envelope
-	provides []string       // by that policy
-	verifies *florete.Roots // the same
+	provides []string               // by that policy
+	verifies *florete.Roots         // the same
+	roots    *florete.ReportedRoots // of the report before
 	list     *florete.Revocations
 }
 
@@ -51,6 +52,7 @@ func (c *Collector) Collect(ctx context.Context) florete.HostReport {
 	if s, _, err := status.Fetch(ctx, c.Socket); err == nil {
 		r.Forwarder, r.Revocations = forwarder(s), s.Revocations
 		trusts.add(s.Roots)
+		trusts.anchors = s.Anchors
 	}
 	r.Pending, _ = c.Layout.PendingCommit()
 	r.Undone, _ = c.Layout.Undone()
@@ -72,6 +74,11 @@ func (c *Collector) Collect(ctx context.Context) florete.HostReport {
 	}
 	if m := c.manifest; m.Envelope.Kind != "" {
 		r.Roots = trusts.report(c.Layout, m.Manifest())
+		r.Roots.Since = r.Sent
+		if old := c.roots; old != nil && slices.Equal(old.Anchors, r.Roots.Anchors) {
+			r.Roots.Since = old.Since
+		}
+		c.roots = r.Roots
 	}
 	if len(r.Documents) > 0 {
 		r.Units = append(r.Units, c.units(ctx)...)

@@ -9,8 +9,9 @@ import (
 
 // trusts are the roots of everything on the host that verifies.
 type trusts struct {
-	of    int            // so many
-	count map[string]int // that have a root
+	of      int            // so many
+	count   map[string]int // that have a root
+	anchors []string       // of the forwarder's peers
 }
 
 func (t *trusts) add(roots []string) {
@@ -27,7 +28,7 @@ func (t *trusts) add(roots []string) {
 // it finds. What was not delivered verifies nothing; what cannot be read has no root, so that
 // nobody takes it for acknowledged.
 func (t *trusts) report(l florete.Layout, m florete.Manifest) *florete.ReportedRoots {
-	r := &florete.ReportedRoots{Trusted: []string{}, Partly: []string{}, Anchors: []string{}}
+	r := &florete.ReportedRoots{Trusted: []string{}, Partly: []string{}, Anchors: append([]string{}, t.anchors...)}
 	trust, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		return r

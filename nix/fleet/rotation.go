@@ -12,13 +12,14 @@ import (
 
 // Roots are those of a cluster's hosts, by their last reports.
 type Roots struct {
+	now   time.Time
 	hosts map[string]florete.ReportedRoots
 	never map[string]string // why a host is not among them
 }
 
 // ReadRoots reads the reports of the topology's hosts, but for those without.
 func ReadRoots(t compile.Topology, reports map[string]florete.ReceivedReport, without []string, now time.Time) (Roots, error) {
-	r := Roots{map[string]florete.ReportedRoots{}, map[string]string{}}
+	r := Roots{now, map[string]florete.ReportedRoots{}, map[string]string{}}
 	for _, name := range without {
 		if _, ok := t.Hosts[name]; !ok {
 			return r, fmt.Errorf("--without %s: cluster %s has no such host", name, t.Name)
@@ -41,7 +42,9 @@ func ReadRoots(t compile.Topology, reports map[string]florete.ReceivedReport, wi
 		case report.Roots == nil:
 			r.never[name] = fmt.Sprintf("its report of %s ago has no roots: upgrade Florete there", age)
 		default:
-			r.hosts[name] = *report.Roots
+			roots := *report.Roots
+			roots.Since = roots.Since.Add(received.Received.Sub(report.Sent.Time)) // by the provider's clock
+			r.hosts[name] = roots
 		}
 	}
 	return r, nil
@@ -80,11 +83,19 @@ func (r Roots) Unacknowledged(root string) map[string]string {
 	})
 }
 
-// Unrenewed are the hosts with SVIDs that lead to another root.
+// settled is how long hosts must have had no other anchors: three times what a host takes to
+// report that it connected to one that had not renewed its SVID yet.
+const settled = 30 * time.Second
+
+// Unrenewed are the hosts with SVIDs, or connections to peers with SVIDs, that lead to another
+// root, and those where this has not been so for long.
 func (r Roots) Unrenewed(root string) map[string]string {
 	return r.lacking(func(h florete.ReportedRoots) string {
 		if others := slices.DeleteFunc(slices.Clone(h.Anchors), func(a string) bool { return a == root }); len(others) > 0 {
-			return "has certificates that lead to another root until they are renewed, at once by flor refetch: " + strings.Join(short(others), " ")
+			return "has certificates, or connections to hosts with certificates, that lead to another root until they are renewed, at once by flor refetch: " + strings.Join(short(others), " ")
+		}
+		if age := r.now.Sub(h.Since.Time); age < settled {
+			return fmt.Sprintf("had others until %s ago: wait until all hosts have reported what they are connected to", age.Round(time.Second))
 		}
 		return ""
 	})

@@ -20,7 +20,7 @@ func TestRoots(t *testing.T) {
 	reports := map[string]florete.ReceivedReport{}
 	add := func(host string, roots *florete.ReportedRoots) {
 		topology.Hosts[host] = compile.Host{}
-		b, err := json.Marshal(florete.HostReport{Format: florete.NewestFormat, Roots: roots})
+		b, err := json.Marshal(florete.HostReport{Format: florete.NewestFormat, Sent: florete.TimeOf(now.Add(-time.Hour)), Roots: roots})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,6 +32,9 @@ func TestRoots(t *testing.T) {
 	add("renewed", &florete.ReportedRoots{Trusted: []string{"new"}, Partly: []string{"old"}, Anchors: []string{"new"}})
 	add("after", &florete.ReportedRoots{Trusted: []string{"new"}, Anchors: []string{"new"}})
 	add("lost", &florete.ReportedRoots{Trusted: []string{"new"}, Anchors: []string{florete.AnchorUnknown}})
+	// Its clock is an hour late.
+	add("lately", &florete.ReportedRoots{Trusted: []string{"new"}, Anchors: []string{"new"}, Since: florete.TimeOf(now.Add(-time.Hour + 40*time.Second))})
+	add("settled", &florete.ReportedRoots{Trusted: []string{"new"}, Anchors: []string{"new"}, Since: florete.TimeOf(now.Add(-time.Hour))})
 	add("older", nil)
 	topology.Hosts["silent"] = compile.Host{}
 	topology.Hosts["gone"] = compile.Host{}
@@ -50,7 +53,7 @@ func TestRoots(t *testing.T) {
 	for what, c := range map[string]struct{ got, want map[string]string }{
 		"unacknowledged": {r.Unacknowledged("new"), map[string]string{"before": "does not trust it", "half": "not wherever it verifies"}},
 		"unrenewed": {r.Unrenewed("new"), map[string]string{
-			"before": "another root until they are renewed, at once by flor refetch: old", "half": ": old", "both": ": old", "lost": ": unknown"}},
+			"before": "another root until they are renewed, at once by flor refetch: old", "half": ": old", "both": ": old", "lost": ": unknown", "lately": "had others until 20s ago"}},
 		"trusted": {r.Trusted("old"), map[string]string{"before": "trusts it: ", "half": "trusts it: ", "both": "trusts it: ", "renewed": "trusts it somewhere"}},
 	} {
 		maps.Copy(c.want, never)
@@ -63,7 +66,7 @@ func TestRoots(t *testing.T) {
 			}
 		}
 	}
-	if r.Trusting("new") != 4 || r.Leading("new") != 3 || r.Leading("old") != 3 {
+	if r.Trusting("new") != 6 || r.Leading("new") != 5 || r.Leading("old") != 3 {
 		t.Errorf("%d, %d, %d", r.Trusting("new"), r.Leading("new"), r.Leading("old"))
 	}
 }

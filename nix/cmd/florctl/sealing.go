@@ -152,7 +152,7 @@ func prompt(text string) (string, error) {
 	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &hidden); err != nil {
 		return "", err
 	}
-	defer unix.IoctlSetTermios(fd, unix.TCSETS, was)
+	defer func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }()
 	fmt.Fprintf(tty, "%s: ", text)
 	line, err := lineOf(tty)
 	fmt.Fprintln(tty)

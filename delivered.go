@@ -3,8 +3,10 @@ package florete
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 )
@@ -87,4 +89,43 @@ func readDelivered(gen *os.Root, name string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, maxDelivered))
+}
+
+// Delivered is what a host has of an SVID for others to see: its chain, leaf first, and the
+// roots of the bundle beside it, nil for none.
+type Delivered struct {
+	Chain []*x509.Certificate
+	Roots *Roots
+}
+
+// LoadDelivered reads the chain and the bundle of the generation in force below dir, a need's;
+// nil where nothing is delivered yet.
+func LoadDelivered(dir, trustDomain string) (*Delivered, error) {
+	gen, err := OpenCurrent(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer gen.Close()
+	svid, err := readDelivered(gen, FileSVID)
+	if err != nil {
+		return nil, err
+	}
+	d := &Delivered{}
+	if d.Chain, err = ParseCertificates(svid); err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", dir, FileSVID, err)
+	}
+	bundle, err := readDelivered(gen, FileBundle)
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.Roots, err = NewRoots(trustDomain, []string{string(bundle)}); err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", dir, FileBundle, err)
+	}
+	return d, nil
 }

@@ -24,7 +24,25 @@ type HostReport struct {
 	Undone  *Commit `json:"undone,omitempty"`  // went back, and nothing newer is in force
 
 	Revocations *ReportedRevocations `json:"revocations,omitempty"` // nil for none
+	Roots       *ReportedRoots       `json:"roots,omitempty"`       // nil without documents
 }
+
+// ReportedRoots are roots by Fingerprint, sorted.
+type ReportedRoots struct {
+	// Trusted are in force wherever the host verifies: in its documents, its forwarder and
+	// the bundles that were delivered. Partly are in force in some of it.
+	Trusted []string `json:"trusted"`
+	Partly  []string `json:"partly"`
+
+	// Anchors are those that the host's own SVIDs lead to, and those of the peers to which it
+	// opens streams over connections that it has; AnchorUnknown is a root that it does not
+	// trust. They are these since a time by its clock, or longer.
+	Anchors []string `json:"anchors"`
+	Since   Time     `json:"since"`
+}
+
+// AnchorUnknown stands for the root of an SVID that leads to none that is trusted.
+const AnchorUnknown = "unknown"
 
 // ReportedRevocations is the revocation list in force.
 type ReportedRevocations struct {

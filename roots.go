@@ -1,7 +1,9 @@
 package florete
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -83,6 +85,34 @@ func (r *Roots) TrustDomain() string { return r.domain }
 
 // Certificates are the roots, in the order in which they were read.
 func (r *Roots) Certificates() []*x509.Certificate { return slices.Clone(r.certificates) }
+
+// Fingerprint names a certificate: the SHA-256 of its DER form, in lower-case hex.
+func Fingerprint(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// Fingerprints are those of the roots, sorted.
+func (r *Roots) Fingerprints() []string {
+	all := make([]string, 0, len(r.certificates))
+	for _, c := range r.certificates {
+		all = append(all, Fingerprint(c))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Anchor is the fingerprint of the root that signed the end of a chain, AnchorUnknown where
+// none did. Whether the chain is good is for Verify.
+func (r *Roots) Anchor(chain []*x509.Certificate) string {
+	last := chain[len(chain)-1]
+	for _, c := range r.certificates {
+		if last.CheckSignatureFrom(c) == nil {
+			return Fingerprint(c)
+		}
+	}
+	return AnchorUnknown
+}
 
 // Equal reports whether r and o trust the same, whatever list each is with.
 func (r *Roots) Equal(o *Roots) bool {

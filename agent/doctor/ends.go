@@ -20,7 +20,7 @@ func (h *host) ends() (found []Finding) {
 		}
 	}
 	for _, c := range florete.Ending(svids, h.identities.Trust, h.now) {
-		cure := "make a new root with florctl ca init, and list both in trust.roots while hosts change over"
+		cure := "replace it step by step with florctl ca rotate"
 		if c.Part == "issuing" {
 			cure = fmt.Sprintf("where the root's key is, run: ssh %s cat /var/lib/florete-provider/cert/issuing.csr | florctl ca sign | ssh %[1]s flor-provider install-cert", provider)
 		}

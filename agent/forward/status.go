@@ -56,6 +56,10 @@ func (f *forwarder) status() status.Report {
 	}
 	r.Fallbacks = f.pool.Fallbacks()
 	r.Ending = florete.Ending(svids, s.identities.Trust, time.Now())
+	if trust := s.identities.Trust; trust != nil {
+		r.Roots = trust.Fingerprints()
+	}
+	r.Anchors = f.pool.Anchors()
 	for _, p := range m.Forwarder.Publish {
 		svid := s.identities.SVID(p.ID)
 		allow := []florete.ID{}

@@ -30,7 +30,9 @@ type Collector struct {
 	Config
 	manifest florete.Document
 	policy   florete.Envelope
-	provides []string // by that policy
+	provides []string               // by that policy
+	verifies *florete.Roots         // the same
+	roots    *florete.ReportedRoots // of the report before
 	list     *florete.Revocations
 }
 
@@ -46,8 +48,11 @@ func (c *Collector) Collect(ctx context.Context) florete.HostReport {
 		c.list, r.Revocations = list, list.Reported()
 	}
 	// The forwarder's is in force, which is that of the disk a moment later.
+	var trusts trusts
 	if s, _, err := status.Fetch(ctx, c.Socket); err == nil {
 		r.Forwarder, r.Revocations = forwarder(s), s.Revocations
+		trusts.add(s.Roots)
+		trusts.anchors = s.Anchors
 	}
 	r.Pending, _ = c.Layout.PendingCommit()
 	r.Undone, _ = c.Layout.Undone()
@@ -60,9 +65,20 @@ func (c *Collector) Collect(ctx context.Context) florete.HostReport {
 	}
 	if e, err := florete.ReadEnvelope(florete.Current(c.Layout.Documents()), florete.DocPolicy); err == nil {
 		if e != c.policy { // of thousands of hosts it is large
-			c.policy, c.provides = e, c.Layout.Provides()
+			c.policy, c.provides, c.verifies = e, c.Layout.Provides(), c.policyRoots()
 		}
 		r.Documents = append(r.Documents, florete.ReportedOf(e))
+		if c.verifies != nil {
+			trusts.add(c.verifies.Fingerprints())
+		}
+	}
+	if m := c.manifest; m.Envelope.Kind != "" {
+		r.Roots = trusts.report(c.Layout, m.Manifest())
+		r.Roots.Since = r.Sent
+		if old := c.roots; old != nil && slices.Equal(old.Anchors, r.Roots.Anchors) {
+			r.Roots.Since = old.Since
+		}
+		c.roots = r.Roots
 	}
 	if len(r.Documents) > 0 {
 		r.Units = append(r.Units, c.units(ctx)...)

@@ -19,6 +19,8 @@ type Report struct {
 	Problems        []string                     `json:"problems"`              // what could not be put in force
 	Stale           int64                        `json:"stale,omitempty"`       // seconds without an answer about the documents, when too many
 	Revocations     *florete.ReportedRevocations `json:"revocations,omitempty"` // in force
+	Roots           []string                     `json:"roots,omitempty"`       // that verify peers, by florete.Fingerprint
+	Anchors         []string                     `json:"anchors,omitempty"`     // roots that the peers of its connections lead to
 	Pending         *florete.Commit              `json:"pending,omitempty"`     // goes back unless it is confirmed
 	Undone          *florete.Commit              `json:"undone,omitempty"`      // went back, and nothing newer is in force
 	Ending          []florete.EndingCertificate  `json:"ending,omitempty"`      // what a person has to sign anew

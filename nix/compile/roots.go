@@ -33,7 +33,7 @@ func CheckRoots(roots []string, trustDomain string, now time.Time) []Fault {
 			}
 			if !now.After(c.NotAfter) && florete.RootEnds(c, now) {
 				faults = append(faults, Fault{"FL056", "warning", fmt.Sprintf("trust.roots[%d]", i), "the certificate ends on", c.NotAfter.Format(time.DateOnly),
-					"make a new root with florctl ca init, and list both while hosts change over"})
+					"replace it step by step with florctl ca rotate"})
 			}
 			if err := florete.CheckKey(c.PublicKey); err != nil {
 				refuse("FL057", "no host trusts the certificate:", err.Error(), "make a new root with florctl ca init")

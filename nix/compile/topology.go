@@ -12,7 +12,7 @@ import (
 type Topology struct {
 	Name          string
 	TrustDomain   string
-	Trust         struct{ SigningKeys []string }
+	Trust         struct{ SigningKeys, Roots []string } // roots in PEM
 	Hosts         map[string]Host
 	Services      map[string]Service
 	Users         map[string]User

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 
+	"filippo.io/age"
+
 	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/secretfile"
 )
@@ -38,25 +40,29 @@ func EncodeKey(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: typeKey, Bytes: der}), nil
 }
 
-// Load reads an authority: its certificate and its key.
-func Load(certificatePath, keyPath string) (*Authority, error) {
+// Load reads an authority: its certificate and its key, which identities open where it is
+// sealed.
+func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(certificatePath, b, keyPath)
+	return Parse(certificatePath, b, keyPath, identities...)
 }
 
 // Parse is the authority whose certificate, in PEM, came from somewhere, and whose
 // key is in a file.
-func Parse(from string, certificate []byte, keyPath string) (*Authority, error) {
-	return parse(from, certificate, keyPath, func(c *x509.Certificate) error {
-		if !c.IsCA || len(c.URIs) != 1 {
-			return errors.New("not the certificate of a CA with a SPIFFE trust domain")
-		}
-		_, err := domain(c.URIs[0].Host)
-		return err
-	})
+func Parse(from string, certificate []byte, keyPath string, identities ...age.Identity) (*Authority, error) {
+	return parse(from, certificate, keyPath, identities, ofDomain)
+}
+
+// ofDomain refuses what is not the certificate of a CA of a trust domain.
+func ofDomain(c *x509.Certificate) error {
+	if !c.IsCA || len(c.URIs) != 1 {
+		return errors.New("not the certificate of a CA with a SPIFFE trust domain")
+	}
+	_, err := domain(c.URIs[0].Host)
+	return err
 }
 
 // LoadStore reads the CA of a store, which is of no trust domain.
@@ -65,7 +71,7 @@ func LoadStore(certificatePath, keyPath string) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(certificatePath, b, keyPath, func(c *x509.Certificate) error {
+	return parse(certificatePath, b, keyPath, nil, func(c *x509.Certificate) error {
 		if !c.IsCA || len(c.URIs) != 0 {
 			return errors.New("not the CA of a store: florctl store init makes one")
 		}
@@ -74,19 +80,12 @@ func LoadStore(certificatePath, keyPath string) (*Authority, error) {
 }
 
 // parse is the authority of a certificate that check does not refuse.
-func parse(from string, certificate []byte, keyPath string, check func(*x509.Certificate) error) (*Authority, error) {
-	der, err := one(certificate, typeCertificate)
+func parse(from string, certificate []byte, keyPath string, identities []age.Identity, check func(*x509.Certificate) error) (*Authority, error) {
+	c, err := parseAuthority(from, certificate, check)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
+		return nil, err
 	}
-	c, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
-	}
-	if err := check(c); err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
-	}
-	key, err := LoadKey(keyPath)
+	key, err := LoadKey(keyPath, identities...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,11 +95,32 @@ func parse(from string, certificate []byte, keyPath string, check func(*x509.Cer
 	return &Authority{Certificate: c, Key: key}, nil
 }
 
-// LoadKey reads a private key that nobody else can read.
-func LoadKey(path string) (crypto.Signer, error) {
+// parseAuthority is a certificate in PEM that check does not refuse.
+func parseAuthority(from string, certificate []byte, check func(*x509.Certificate) error) (*x509.Certificate, error) {
+	der, err := one(certificate, typeCertificate)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	c, err := x509.ParseCertificate(der)
+	if err == nil {
+		err = check(c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return c, nil
+}
+
+// LoadKey reads a private key that nobody else can read; sealed, with one of the identities.
+func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	b, err := secretfile.ReadFile(path)
 	if err != nil {
 		return nil, err
+	}
+	if isSealed(b) {
+		if b, err = unseal(b, identities); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	der, err := one(b, typeKey)
 	if err != nil {
@@ -137,9 +157,13 @@ func Request(trustDomain, keyPath, csrPath string) error {
 	return Save(csrPath, csr)
 }
 
-// SaveKey writes a private key, mode 0600, whole or not at all.
-func SaveKey(path string, key crypto.Signer) error {
+// SaveKey writes a private key, sealed to recipients where there are any, mode 0600, whole or
+// not at all.
+func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	b, err := EncodeKey(key)
+	if err == nil && len(to) > 0 {
+		b, err = seal(b, to)
+	}
 	if err != nil {
 		return err
 	}

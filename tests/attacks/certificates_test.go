@@ -3,6 +3,7 @@ package attacks
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"net/url"
 	"testing"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 func TestCertificates(t *testing.T) {
 	unconstrained := func(c *x509.Certificate) { c.PermittedURIDomains = nil }
 	foreign := func(c *x509.Certificate) { c.PermittedURIDomains = []string{"other.flor"} }
+	wide := func(c *x509.Certificate) { c.PermittedURIDomains = append(c.PermittedURIDomains, "other.flor") }
+	below := func(c *x509.Certificate) { c.PermittedURIDomains = []string{"." + kit.Domain} }
+	optional := func(c *x509.Certificate) { c.PermittedDNSDomainsCritical = false }
 	untrusted := local.Decision{Code: api.CodeUntrusted, Message: "name constraint"}
 	atProvider := func(t *testing.T, c *cluster, svid *tls.Certificate) error {
 		client := c.client(t, c.b, "config")
@@ -50,6 +54,67 @@ func TestCertificates(t *testing.T) {
 			refusal: "CRYPTO_ERROR",
 		},
 		{
+			name: "alice by an issuing CA of no trust domain, same root",
+			try: func(t *testing.T, c *cluster) error {
+				return c.knock(t.Context(), "echo", c.issue(t, kit.ID("user/alice"), unconstrained))
+			},
+			refusal: "CRYPTO_ERROR",
+		},
+		{
+			name: "node certificate by an issuing CA of two trust domains, same root",
+			try: func(t *testing.T, c *cluster) error {
+				return atProvider(t, c, c.issue(t, kit.ID("node/b"), wide))
+			},
+			refusal: "its name constraint is for demo.flor other.flor, want a critical one for demo.flor",
+			row:     untrusted,
+		},
+		{
+			name: "node certificate by an issuing CA of what is below the trust domain",
+			try: func(t *testing.T, c *cluster) error {
+				return atProvider(t, c, c.issue(t, kit.ID("node/b"), below))
+			},
+			refusal: "its name constraint is for .demo.flor, want",
+			row:     untrusted,
+		},
+		{
+			name: "node certificate by an issuing CA whose constraint verifiers may ignore",
+			try: func(t *testing.T, c *cluster) error {
+				return atProvider(t, c, c.issue(t, kit.ID("node/b"), optional))
+			},
+			refusal: "want a critical one",
+			row:     untrusted,
+		},
+		{
+			name: "node certificate that is a CA's",
+			try: func(t *testing.T, c *cluster) error {
+				return atProvider(t, c, c.leafCA(t, kit.ID("node/b")))
+			},
+			refusal: "it is a CA's, which is no SVID",
+			row:     local.Decision{Code: api.CodeUntrusted, Message: "it is a CA's"},
+		},
+		{
+			name: "alice by a certificate that is a CA's",
+			try: func(t *testing.T, c *cluster) error {
+				return c.knock(t.Context(), "echo", c.leafCA(t, kit.ID("user/alice")))
+			},
+			refusal: "CRYPTO_ERROR",
+		},
+		{
+			name: "node certificate of a foreign CA with equal names and key identifiers",
+			try: func(t *testing.T, c *cluster) error {
+				return atProvider(t, c, c.equalNames(t, kit.ID("node/b")))
+			},
+			refusal: "untrusted",
+			row:     local.Decision{Code: api.CodeUntrusted, Message: "signed by unknown authority"},
+		},
+		{
+			name: "alice of a foreign CA with equal names and key identifiers",
+			try: func(t *testing.T, c *cluster) error {
+				return c.knock(t.Context(), "echo", c.equalNames(t, kit.ID("user/alice")))
+			},
+			refusal: "CRYPTO_ERROR",
+		},
+		{
 			name: "90 look-alike issuers at the provider",
 			try: func(t *testing.T, c *cluster) error {
 				return atProvider(t, c, lookAlikes(kit.ID("node/b"), 90))
@@ -74,14 +139,46 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
-// issue makes an SVID below a CA that the operator's root signed, changed.
-func (c *cluster) issue(t *testing.T, id florete.ID, change func(*x509.Certificate)) *tls.Certificate {
+// root is the operator's.
+func (c *cluster) root(t *testing.T) *ca.Authority {
 	t.Helper()
 	root, err := ca.Load(c.Path("operator", "ca.crt"), c.Path("operator", "ca.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return (&kit.CA{Issuing: kit.OddIssuing(root, kit.NewKey(), change)}).Issue(id, time.Hour)
+	return root
+}
+
+// issue makes an SVID below a CA that the operator's root signed, changed.
+func (c *cluster) issue(t *testing.T, id florete.ID, change func(*x509.Certificate)) *tls.Certificate {
+	t.Helper()
+	return (&kit.CA{Issuing: kit.OddIssuing(c.root(t), kit.NewKey(), change)}).Issue(id, time.Hour)
+}
+
+// leafCA is a certificate of id that could sign others, by the operator's root.
+func (c *cluster) leafCA(t *testing.T, id florete.ID) *tls.Certificate {
+	t.Helper()
+	u, err := url.Parse(id.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := kit.OddIssuing(c.root(t), kit.NewKey(), func(c *x509.Certificate) {
+		c.URIs, c.KeyUsage = []*url.URL{u}, c.KeyUsage|x509.KeyUsageDigitalSignature
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	})
+	return &tls.Certificate{Certificate: [][]byte{leaf.Certificate.Raw}, PrivateKey: leaf.Key, Leaf: leaf.Certificate}
+}
+
+// equalNames is an SVID of a CA whose root has all of the operator's but the key, and comes
+// with the chain.
+func (c *cluster) equalNames(t *testing.T, id florete.ID) *tls.Certificate {
+	t.Helper()
+	key, template := kit.NewKey(), *c.root(t).Certificate
+	template.PublicKey, template.SignatureAlgorithm = nil, 0
+	root := &ca.Authority{Certificate: kit.SelfSigned(&template, key), Key: key}
+	svid := (&kit.CA{Issuing: kit.OddIssuing(root, kit.NewKey())}).Issue(id, time.Hour)
+	svid.Certificate = append(svid.Certificate, root.Certificate.Raw)
+	return svid
 }
 
 // lookAlikes is an SVID with n CAs behind it, each of which could have signed it.

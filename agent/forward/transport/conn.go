@@ -27,6 +27,8 @@ type link interface {
 	stats() usage.Stats
 	// trusted reports whether all of it would be let through by these roots.
 	trusted(*florete.Roots) bool
+	// issuers are the ends of its peers' chains.
+	issuers() []*x509.Certificate
 }
 
 // conn is one connection to one endpoint of a target, made with one SVID; over TCP, as many
@@ -145,6 +147,7 @@ func (l *quicLink) OpenStream(context.Context) (wire.Stream, error) {
 
 func (l *quicLink) stats() usage.Stats            { return usage.OfQUIC(l.Conn)() }
 func (l *quicLink) trusted(t *florete.Roots) bool { return l.peer.TrustedBy(t) }
+func (l *quicLink) issuers() []*x509.Certificate  { return []*x509.Certificate{l.peer.issuer()} }
 
 // open begins a stream to the target. It does not wait for others to end.
 func (c *conn) open(ctx context.Context, carries wire.StreamType) (wire.Stream, error) {

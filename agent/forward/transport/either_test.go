@@ -200,6 +200,7 @@ func (b *border) datagrams(front net.PacketConn, to string) {
 // network is a caller, a border and an echo behind it.
 type network struct {
 	*border
+	ca    *kit.CA
 	echo  *echo
 	pool  *transport.Pool
 	table *usage.Table
@@ -214,7 +215,7 @@ func newNetwork(t *testing.T) *network {
 func newNetworkAt(t *testing.T, ip string) *network {
 	t.Helper()
 	ca := kit.NewCA()
-	n := &network{echo: newEcho(t, ca, ip), table: &usage.Table{}}
+	n := &network{ca: ca, echo: newEcho(t, ca, ip), table: &usage.Table{}}
 	n.border = newBorder(t, n.echo)
 	laptop := host(t, "laptop", ca, alice)
 	var err error

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -205,6 +206,15 @@ func (l *tcpLink) CloseWithError(code quic.ApplicationErrorCode, reason string) 
 }
 
 func (l *tcpLink) Context() context.Context { return l.ctx }
+
+func (l *tcpLink) issuers() (all []*x509.Certificate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.conns {
+		all = append(all, c.peer.issuer())
+	}
+	return all
+}
 
 func (l *tcpLink) trusted(t *florete.Roots) bool {
 	l.mu.Lock()

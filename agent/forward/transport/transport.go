@@ -81,6 +81,9 @@ func verify(t *florete.Roots, cs tls.ConnectionState, side x509.ExtKeyUsage) (Pe
 	return Peer{ID: id, Chain: cs.PeerCertificates, trust: t, side: side, at: at}, err
 }
 
+// issuer is the end of its chain.
+func (p Peer) issuer() *x509.Certificate { return p.Chain[len(p.Chain)-1] }
+
 // Leaf is the peer's own certificate.
 func (p Peer) Leaf() *x509.Certificate { return p.Chain[0] }
 

@@ -17,7 +17,7 @@ import (
 
 func newCACmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "ca", Short: "Keep the cluster's certificate authority"}
-	cmd.AddCommand(newCAInitCmd(), newCASignCmd())
+	cmd.AddCommand(newCAInitCmd(), newCASignCmd(), newCAStatusCmd(), newCARotateCmd())
 	return cmd
 }
 
@@ -26,13 +26,15 @@ func newCAInitCmd() *cobra.Command {
 		Use:   "init --trust-domain NAME --out DIR",
 		Short: "Make the root of a trust domain",
 		Long: `Make the root of a trust domain: ca.crt, which goes into the flake, and ca.key,
-which is kept offline and signs with florctl ca sign.`,
+which is kept offline and signs with florctl ca sign. The key is an age file where it is
+sealed: age --decrypt opens it too, and age --armor --passphrase seals one that is there.`,
 		Args: cobra.NoArgs,
 	}
 	trustDomain := cmd.Flags().String("trust-domain", "", "trust domain, such as demo.flor")
 	out := cmd.Flags().String("out", "", "directory for ca.crt and ca.key")
 	cmd.MarkFlagRequired("trust-domain")
 	cmd.MarkFlagRequired("out")
+	sealing := sealingFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		crt, key := filepath.Join(*out, "ca.crt"), filepath.Join(*out, "ca.key")
 		for _, path := range []string{crt, key} {
@@ -47,17 +49,25 @@ which is kept offline and signs with florctl ca sign.`,
 		if err != nil {
 			return err
 		}
+		to, err := sealing.recipients(key)
+		if err != nil {
+			return err
+		}
 		if err := os.MkdirAll(*out, 0o755); err != nil {
 			return err
 		}
-		if err := ca.SaveKey(key, root.Key); err != nil {
+		if err := ca.SaveKey(key, root.Key, to...); err != nil {
 			return err
 		}
 		if err := ca.Save(crt, ca.EncodeCertificates(root.Certificate)); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: root of %s until %s, for the flake\n%s: its key, keep it offline\n",
-			crt, *trustDomain, root.Certificate.NotAfter.Format(time.DateOnly), key)
+		how := ""
+		if len(to) > 0 {
+			how = " sealed with age,"
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: root of %s until %s, for the flake\n%s: its key,%s keep it offline\n",
+			crt, *trustDomain, root.Certificate.NotAfter.Format(time.DateOnly), key, how)
 		return nil
 	}
 	return cmd
@@ -78,6 +88,7 @@ output, so that one line does all of it:
 	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
 	out := cmd.Flags().String("out", "", "`FILE` for the issuing certificate")
 	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "of the certificate, but no longer than the root's")
+	identities := opening(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *lifetime < time.Hour {
 			return fmt.Errorf("--lifetime %s: want an hour at least, such as 2160h for 90 days", *lifetime)
@@ -85,7 +96,11 @@ output, so that one line does all of it:
 		if err := secretfile.RefuseTree(*key); err != nil {
 			return err
 		}
-		root, err := ca.Load(*crt, *key)
+		open, err := identities(*key)
+		if err != nil {
+			return err
+		}
+		root, err := ca.Load(*crt, *key, open...)
 		if err != nil {
 			return err
 		}

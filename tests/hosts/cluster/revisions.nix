@@ -272,6 +272,7 @@ let
   ]
   ++ import ./operators.nix base polled closed
   ++ import ./undone.nix base news
+  ++ import ./rotations.nix base polled facts roots nextRoots
   ++ import ./rollouts.nix serial base polled news;
   numbered = builtins.genList (i: builtins.elemAt revisions i // { inherit i; }) (
     builtins.length revisions

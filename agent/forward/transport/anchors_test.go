@@ -1,0 +1,53 @@
+package transport_test
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestAnchors: the roots of the peers that new streams go to, whatever carries them.
+func TestAnchors(t *testing.T) {
+	for _, over := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
+		n := newNetwork(t)
+		laptop := agenttest.NewHost(t, "laptop", n.ca)
+		set := func(roots ...string) *identity.Set {
+			laptop.Roots = roots
+			laptop.Accept(florete.Forwarder{}, alice)
+			return laptop.Identities(t)
+		}
+		laptop.Deliver(n.ca, alice, time.Hour)
+		next := kit.NewCA()
+		var current atomic.Pointer[identity.Set]
+		current.Store(set(n.ca.RootPEM(), next.RootPEM()))
+		n.pool = pool(t, current.Load)
+		if got := n.pool.Anchors(); len(got) != 0 {
+			t.Errorf("over %s, without a connection: %v", over, got)
+		}
+		st, err := n.open(t, over)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := n.pool.Anchors(); !slices.Equal(got, []string{florete.Fingerprint(n.ca.Root.Certificate)}) {
+			t.Errorf("over %s: %v", over, got)
+		}
+		laptop.Deliver(next, alice, time.Hour)
+		current.Store(set(next.RootPEM()))
+		if got := n.pool.Anchors(); !slices.Equal(got, []string{florete.AnchorUnknown}) {
+			t.Errorf("over %s, without its root: %v", over, got)
+		}
+		n.pool.Recheck()
+		for end := time.Now().Add(agenttest.Patience); len(n.pool.Anchors()) > 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("over %s, closed: %v", over, n.pool.Anchors())
+			}
+		}
+		st.Release()
+	}
+}

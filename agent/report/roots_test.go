@@ -1,0 +1,66 @@
+package report_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/report"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestRoots follows a rotation on a host: a root is trusted where everything that verifies
+// has it, and SVIDs lead to roots.
+func TestRoots(t *testing.T) {
+	c := agenttest.NewCluster(t, agenttest.RefusingTCP(t))
+	h := c.Laptop
+	old, next := c.CA, kit.NewCA()
+	a, b := florete.Fingerprint(old.Root.Certificate), florete.Fingerprint(next.Root.Certificate)
+	collector := report.Collector{Config: report.Config{Layout: h.Layout, Socket: filepath.Join(t.TempDir(), "none")}}
+	check := func(when string, trusted, partly, anchors []string) {
+		t.Helper()
+		r := collector.Collect(t.Context()).Roots
+		for _, s := range [][]string{trusted, partly, anchors} {
+			slices.Sort(s)
+		}
+		if r == nil || !slices.Equal(r.Trusted, trusted) || !slices.Equal(r.Partly, partly) || !slices.Equal(r.Anchors, anchors) {
+			t.Errorf("%s: %+v, want %v, %v, %v", when, r, trusted, partly, anchors)
+		}
+	}
+	// deliver delivers the SVIDs of a CA, with a bundle.
+	deliver := func(by *kit.CA, bundle string) {
+		t.Helper()
+		for _, id := range []florete.ID{agenttest.Laptop, agenttest.Alice, agenttest.Bob} {
+			chain, key := kit.EncodeSVID(by.Issue(id, time.Hour))
+			kit.Swap(florete.Current(h.Layout.Need(kit.CertNeed(id).ID)), map[string][]byte{florete.FileSVID: chain, florete.FileKey: key, florete.FileBundle: []byte(bundle)})
+		}
+	}
+	trust := func(roots ...string) {
+		h.Roots = roots
+		c.AcceptLaptop()
+	}
+	both := old.RootPEM() + next.RootPEM()
+	if err := os.RemoveAll(h.Layout.Need(kit.CertNeed(agenttest.Bob).ID)); err != nil {
+		t.Fatal(err)
+	}
+	check("before", []string{a}, nil, []string{a})
+	trust(old.RootPEM(), next.RootPEM())
+	check("prepared", []string{a}, []string{b}, []string{a})
+	deliver(old, both)
+	check("with the bundle", []string{a, b}, nil, []string{a})
+	deliver(next, both)
+	check("activated", []string{a, b}, nil, []string{b})
+	trust(next.RootPEM())
+	check("the former one removed", []string{b}, []string{a}, []string{b})
+	deliver(old, both)
+	check("an SVID of what is not trusted", []string{b}, []string{a}, []string{florete.AnchorUnknown})
+	deliver(next, next.RootPEM())
+	check("retired", []string{b}, nil, []string{b})
+	kit.Swap(florete.Current(h.Layout.Need(kit.CertNeed(agenttest.Bob).ID)), map[string][]byte{florete.FileSVID: []byte("x"), florete.FileBundle: ca.EncodeCertificates(next.Root.Certificate)})
+	check("what cannot be read", nil, []string{b}, []string{b, florete.AnchorUnknown})
+}

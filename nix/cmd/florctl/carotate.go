@@ -1,0 +1,300 @@
+package main
+
+import (
+	"crypto/x509"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/fleet"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/providers/secretfile"
+)
+
+// rotation is how the rotation of a cluster's root stands: by the files of the root's
+// directory, the flake, and what hosts report. Nothing else keeps it.
+type rotation struct {
+	ca.Rotation
+	dir  ca.Dir
+	in   published
+	pins []*x509.Certificate // of the flake
+	by   fleet.Roots
+	all  int // hosts that are waited for
+
+	waiting map[string]string // hosts without which the next step does not come, and why
+	edit    string            // what has to be done to the flake first
+	next    string            // what comes then
+}
+
+// rotating adds the flags. The function it returns examines the cluster of the arguments.
+func rotating(cmd *cobra.Command) func(args []string) (*rotation, error) {
+	cluster := ofCluster(cmd)
+	dir := cmd.Flags().String("dir", ".", "`DIR`ectory of the root, with ca.crt")
+	without := cmd.Flags().StringArray("without", nil, "a `HOST` that is gone for good, or is deployed by hand when it is back; several times")
+	return func(args []string) (*rotation, error) {
+		r := &rotation{dir: ca.Dir(*dir)}
+		var err error
+		if r.Rotation, err = r.dir.Read(); err != nil {
+			return nil, err
+		}
+		if r.in, err = cluster(cmd.Context(), args); err != nil {
+			return nil, err
+		}
+		t := r.in.topology
+		if of := r.Active.URIs[0].Host; of != t.TrustDomain {
+			return nil, fmt.Errorf("%s: root of trust domain %s, cluster %s is of %s: name another --dir", *dir, of, t.Name, t.TrustDomain)
+		}
+		roots, err := florete.NewRoots(t.TrustDomain, t.Trust.Roots)
+		if err != nil {
+			return nil, err
+		}
+		r.pins = roots.Certificates()
+		reports, err := newestReports(cmd.Context(), r.in.providers)
+		if err != nil {
+			return nil, err
+		}
+		r.by, err = fleet.ReadRoots(t, reports, *without, time.Now())
+		gone := slices.Compact(slices.Sorted(slices.Values(*without)))
+		r.all = len(t.Hosts) - len(gone)
+		if err == nil {
+			err = r.examine()
+		}
+		return r, err
+	}
+}
+
+func (r *rotation) pinned(c *x509.Certificate) bool { return slices.ContainsFunc(r.pins, c.Equal) }
+
+// examine finds what comes next, and what that waits for.
+func (r *rotation) examine() error {
+	if !r.pinned(r.Active) && r.Stage != ca.Activated {
+		return fmt.Errorf("cluster %s: trust.roots lacks %s, which signs: put it back", r.in.topology.Name, r.dir.Path("ca.crt"))
+	}
+	switch r.Stage {
+	case ca.Steady:
+		r.next = "a new root is made"
+	case ca.Prepared:
+		r.next, r.waiting = "the new root signs", r.by.Unacknowledged(florete.Fingerprint(r.Next))
+		if !r.pinned(r.Next) {
+			r.edit = fmt.Sprintf("copy %s into the flake, list it in trust.roots beside the present one, publish and deploy", r.dir.Path("next.crt"))
+		}
+	case ca.Activated:
+		if !r.pinned(r.Active) {
+			return fmt.Errorf("cluster %s: trust.roots lacks %s, which signs: put it back", r.in.topology.Name, r.dir.Path("ca.crt"))
+		}
+		r.next, r.waiting = "the former root is retired", r.by.Unrenewed(florete.Fingerprint(r.Active))
+		switch {
+		case r.pinned(r.Former) && len(r.waiting) == 0:
+			r.edit = "remove the former root from trust.roots, publish and deploy"
+			r.waiting = r.by.Trusted(florete.Fingerprint(r.Former))
+		case !r.pinned(r.Former) && len(r.waiting) > 0:
+			r.edit = "put the former root back into trust.roots, publish and deploy: certificates lead to it still"
+		case !r.pinned(r.Former):
+			r.waiting = r.by.Trusted(florete.Fingerprint(r.Former))
+		}
+	}
+	return nil
+}
+
+// sign are the commands that have the issuing certificates signed by the active root.
+func (r *rotation) sign(w io.Writer) {
+	fmt.Fprintln(w, "have it sign the issuing certificate of each host that issues:")
+	for _, host := range r.in.topology.Providers[cert.Name].Hosts {
+		instance := r.in.topology.Hosts[host].Instance
+		fmt.Fprintf(w, "  ssh root@%s cat /var/lib/%s/cert/issuing.csr | florctl ca sign --ca-cert %s --ca-key %s | ssh root@%[1]s %[5]s install-cert\n",
+			host, instance.Unit("provider"), r.dir.Path("ca.crt"), r.dir.Path("ca.key"), instance.Program("flor-provider"))
+	}
+}
+
+// print prints how it stands, and returns errAttention where anything is to be done first.
+func (r *rotation) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ROOT\tUNTIL\tIN THE FLAKE\tTRUSTED BY\tCERTIFICATES OF\tIS")
+	for _, c := range r.roots() {
+		f := florete.Fingerprint(c)
+		pinned := "no"
+		if r.pinned(c) {
+			pinned = "yes"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d\t%d of %d\t%s\n", f[:16], c.NotAfter.Format(time.DateOnly), pinned, r.by.Trusting(f), r.all, r.by.Leading(f), r.all, r.role(c))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "rotation: %s\n", r.Stage)
+	if r.edit != "" {
+		fmt.Fprintln(w, "next:", r.edit)
+	} else if r.Stage == ca.Activated && len(r.waiting) > 0 && r.pinned(r.Former) {
+		r.sign(w)
+	}
+	for _, host := range slices.Sorted(maps.Keys(r.waiting)) {
+		fmt.Fprintf(w, "waits for %s: %s\n", host, printable.Text(r.waiting[host]))
+	}
+	if !r.ready() {
+		fmt.Fprintf(w, "then florctl ca rotate, and %s; --without HOST for one that is gone for good\n", r.next)
+		return errAttention
+	}
+	return nil
+}
+
+func (r *rotation) ready() bool { return r.edit == "" && len(r.waiting) == 0 }
+
+// roots are those of the flake and of the directory, each once.
+func (r *rotation) roots() []*x509.Certificate {
+	all := slices.Clone(r.pins)
+	for _, c := range []*x509.Certificate{r.Active, r.Next, r.Former} {
+		if c != nil && !slices.ContainsFunc(all, c.Equal) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (r *rotation) role(c *x509.Certificate) string {
+	switch {
+	case c.Equal(r.Active):
+		return "active"
+	case r.Next != nil && c.Equal(r.Next):
+		return "next"
+	case r.Former != nil && c.Equal(r.Former):
+		return "former"
+	}
+	return "of no file in " + string(r.dir)
+}
+
+func newCAStatusCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status [FLAKE] --dir DIR",
+		Short: "Print the roots of the cluster, and how a rotation stands",
+		Long: `Print the roots that the flake lists and those of the root's directory, how many hosts
+trust each and have certificates that lead to it, by their last reports, and which hosts the
+next step of a rotation waits for. Exits 2 where one waits, and 0 otherwise.`,
+	}
+	examine := rotating(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r, err := examine(args)
+		if err != nil {
+			return err
+		}
+		if !*asJSON {
+			return r.print(cmd.OutOrStdout())
+		}
+		err = printJSON(cmd, r.json())
+		if err == nil && !r.ready() {
+			err = errAttention
+		}
+		return err
+	}
+	return cmd
+}
+
+// json is the same for programs.
+func (r *rotation) json() any {
+	type root struct {
+		Fingerprint string       `json:"fingerprint"`
+		Until       florete.Time `json:"until"`
+		Role        string       `json:"role"`
+		Pinned      bool         `json:"pinned"`
+		Trusted     int          `json:"trusted"` // by so many hosts
+		Leading     int          `json:"leading"` // certificates of so many hosts
+	}
+	all := []root{}
+	for _, c := range r.roots() {
+		f := florete.Fingerprint(c)
+		all = append(all, root{f, florete.TimeOf(c.NotAfter), r.role(c), r.pinned(c), r.by.Trusting(f), r.by.Leading(f)})
+	}
+	waiting := r.waiting
+	if waiting == nil {
+		waiting = map[string]string{}
+	}
+	return struct {
+		Stage   ca.Stage          `json:"stage"`
+		Roots   []root            `json:"roots"`
+		Edit    string            `json:"edit,omitempty"` // of the flake
+		Waiting map[string]string `json:"waiting"`        // for hosts, and why
+		Next    string            `json:"next"`
+	}{r.Stage, all, r.edit, waiting, r.next}
+}
+
+func newCARotateCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rotate [FLAKE] --dir DIR",
+		Short: "Take the next step of replacing the cluster's root",
+		Long: `Take the next step of replacing the cluster's root, if everything is ready for it:
+
+  1. prepare   next.crt and next.key are made beside ca.crt and ca.key. List next.crt in
+               trust.roots too, publish and deploy.
+  2. activate  once every host reports that it trusts it, wherever it verifies, next.* become
+               ca.*, and those old.*. Sign the issuing certificates with florctl ca sign.
+  3. retire    once no certificate of any host leads to the former root, remove it from
+               trust.roots, publish and deploy; once no host trusts it, old.* are removed.
+
+Where a host is not ready it is named, nothing is done, and florctl exits 2. The files of the
+directory, trust.roots and the reports of hosts are all there is of a rotation: run it again
+whenever it was interrupted, florctl ca status shows how it stands.`,
+	}
+	examine, sealing := rotating(cmd), sealingFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r, err := examine(args)
+		if err != nil {
+			return err
+		}
+		if err := secretfile.RefuseTree(r.dir.Path("ca.key")); err != nil {
+			return err
+		}
+		w := cmd.OutOrStdout()
+		if !r.ready() {
+			return r.print(w)
+		}
+		switch r.Stage {
+		case ca.Steady:
+			return r.prepare(w, sealing)
+		case ca.Prepared:
+			if err := r.dir.Activate(); err != nil {
+				return err
+			}
+			fmt.Fprintf(w, "%s: the new root, which signs now; the former one is %s, and hosts trust both\n", r.dir.Path("ca.crt"), r.dir.Path("old.crt"))
+			r.sign(w)
+			return nil
+		}
+		if err := r.dir.Retire(); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "the former root is retired: no host trusts it, and %s and old.crt are removed\n", r.dir.Path("old.key"))
+		return nil
+	}
+	return cmd
+}
+
+// prepare makes the next root, as its predecessor is sealed.
+func (r *rotation) prepare(w io.Writer, s *sealing) error {
+	key := r.dir.Path("next.key")
+	to, err := s.recipients(key)
+	if err != nil {
+		return err
+	}
+	sealed, err := ca.Sealed(r.dir.Path("ca.key"))
+	if err != nil {
+		return err
+	}
+	if sealed && len(to) == 0 {
+		return fmt.Errorf("%s: sealed with age, and %s would not be: --seal-to RECIPIENT, --passphrase or --passphrase-file FILE", r.dir.Path("ca.key"), key)
+	}
+	c, err := r.dir.Prepare(r.in.topology.TrustDomain, time.Now(), to...)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s: the next root, until %s, which signs nothing yet\n", r.dir.Path("next.crt"), c.NotAfter.Format(time.DateOnly))
+	fmt.Fprintln(w, strings.Join([]string{"copy it into the flake, list it in trust.roots beside the present one, publish and deploy;", "then florctl ca rotate again"}, "\n"))
+	return nil
+}

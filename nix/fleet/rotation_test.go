@@ -1,0 +1,72 @@
+package fleet_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/fleet"
+)
+
+// TestRoots: who is waited for, by what hosts report.
+func TestRoots(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	topology := compile.Topology{Name: "demo", Hosts: map[string]compile.Host{}}
+	reports := map[string]florete.ReceivedReport{}
+	add := func(host string, roots *florete.ReportedRoots) {
+		topology.Hosts[host] = compile.Host{}
+		b, err := json.Marshal(florete.HostReport{Format: florete.NewestFormat, Sent: florete.TimeOf(now.Add(-time.Hour)), Roots: roots})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports[host] = florete.ReceivedReport{Report: b, Received: florete.TimeOf(now)}
+	}
+	add("before", &florete.ReportedRoots{Trusted: []string{"old"}, Anchors: []string{"old"}})
+	add("half", &florete.ReportedRoots{Trusted: []string{"old"}, Partly: []string{"new"}, Anchors: []string{"old"}})
+	add("both", &florete.ReportedRoots{Trusted: []string{"new", "old"}, Anchors: []string{"new", "old"}})
+	add("renewed", &florete.ReportedRoots{Trusted: []string{"new"}, Partly: []string{"old"}, Anchors: []string{"new"}})
+	add("after", &florete.ReportedRoots{Trusted: []string{"new"}, Anchors: []string{"new"}})
+	add("lost", &florete.ReportedRoots{Trusted: []string{"new"}, Anchors: []string{florete.AnchorUnknown}})
+	// Its clock is an hour late.
+	add("lately", &florete.ReportedRoots{Trusted: []string{"new"}, Anchors: []string{"new"}, Since: florete.TimeOf(now.Add(-time.Hour + 40*time.Second))})
+	add("settled", &florete.ReportedRoots{Trusted: []string{"new"}, Anchors: []string{"new"}, Since: florete.TimeOf(now.Add(-time.Hour))})
+	add("older", nil)
+	topology.Hosts["silent"] = compile.Host{}
+	topology.Hosts["gone"] = compile.Host{}
+	reports["stranger"] = florete.ReceivedReport{Report: json.RawMessage(`{}`)}
+	add("garbled", nil)
+	reports["garbled"] = florete.ReceivedReport{Report: json.RawMessage(`[]`), Received: florete.TimeOf(now)}
+
+	if _, err := fleet.ReadRoots(topology, reports, []string{"nobody"}, now); err == nil || err.Error() != "--without nobody: cluster demo has no such host" {
+		t.Errorf("got %v", err)
+	}
+	r, err := fleet.ReadRoots(topology, reports, []string{"gone"}, now.Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	never := map[string]string{"silent": "has never reported", "older": "has no roots: upgrade Florete there", "garbled": "its report of 1m0s ago cannot be read"}
+	for what, c := range map[string]struct{ got, want map[string]string }{
+		"unacknowledged": {r.Unacknowledged("new"), map[string]string{"before": "does not trust it", "half": "not wherever it verifies"}},
+		"unrenewed": {r.Unrenewed("new"), map[string]string{
+			"before": "another root until they are renewed, at once by flor refetch: old", "half": ": old", "both": ": old", "lost": ": unknown", "lately": "had others until 20s ago"}},
+		"trusted": {r.Trusted("old"), map[string]string{"before": "trusts it: ", "half": "trusts it: ", "both": "trusts it: ", "renewed": "trusts it somewhere"}},
+	} {
+		maps.Copy(c.want, never)
+		if got, want := slices.Sorted(maps.Keys(c.got)), slices.Sorted(maps.Keys(c.want)); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+		for host, text := range c.want {
+			if !strings.Contains(c.got[host], text) {
+				t.Errorf("%s: %s: %q, want …%s…", what, host, c.got[host], text)
+			}
+		}
+	}
+	if r.Trusting("new") != 6 || r.Leading("new") != 5 || r.Leading("old") != 3 {
+		t.Errorf("%d, %d, %d", r.Trusting("new"), r.Leading("new"), r.Leading("old"))
+	}
+}

@@ -1,0 +1,139 @@
+package ca
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"filippo.io/age"
+)
+
+// Stage is how far the rotation of a root has come.
+type Stage string
+
+// A Prepared root signs nothing yet, an Activated one signs, and the former is kept until
+// nobody trusts it.
+const (
+	Steady    Stage = "steady" // no rotation is under way
+	Prepared  Stage = "prepared"
+	Activated Stage = "activated"
+)
+
+// Dir is the directory of a root, ca.crt and ca.key. What it holds is how far a rotation has
+// come, and nothing else is:
+//
+//	steady     ca.crt   ca.key
+//	prepared   ca.crt   ca.key   next.crt next.key
+//	activated  ca.crt   ca.key   old.crt  old.key     what were next.* and ca.*
+//
+// Each step can be interrupted at any instant, and is done again then.
+type Dir string
+
+// Rotation is what a Dir holds. Next and Old are nil where there is none.
+type Rotation struct {
+	Stage        Stage
+	Active       *x509.Certificate
+	Next, Former *x509.Certificate
+}
+
+// Path is that of a file in the directory.
+func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
+
+// Read reads how far the rotation has come.
+func (d Dir) Read() (r Rotation, err error) {
+	r.Stage = Steady
+	if r.Next, err = d.certificate("next.crt"); err != nil {
+		return r, err
+	}
+	if r.Former, err = d.certificate("old.crt"); err != nil {
+		return r, err
+	}
+	switch {
+	case r.Next != nil:
+		r.Stage = Prepared
+		if r.Former != nil { // an activation was interrupted
+			r.Active, r.Former = r.Former, nil
+			return r, nil
+		}
+	case r.Former != nil:
+		r.Stage = Activated
+	}
+	if r.Active, err = d.certificate("ca.crt"); err == nil && r.Active == nil {
+		err = fmt.Errorf("%s: no ca.crt in it: name the directory that florctl ca init made", d)
+	}
+	return r, err
+}
+
+// certificate is that of a root in the directory, nil for none.
+func (d Dir) certificate(name string) (*x509.Certificate, error) {
+	b, err := os.ReadFile(d.Path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseAuthority(d.Path(name), b, ofDomain)
+}
+
+// Prepare makes the next root, with its key to recipients, none for as it is.
+func (d Dir) Prepare(trustDomain string, now time.Time, to ...age.Recipient) (*x509.Certificate, error) {
+	root, err := NewRoot(trustDomain, now)
+	if err != nil {
+		return nil, err
+	}
+	// A key without a certificate is none yet.
+	if err := SaveKey(d.Path("next.key"), root.Key, to...); err != nil {
+		return nil, err
+	}
+	return root.Certificate, Save(d.Path("next.crt"), EncodeCertificates(root.Certificate))
+}
+
+// Activate has the next root sign, and keeps the former.
+func (d Dir) Activate() error {
+	for _, m := range [][2]string{{"ca.key", "old.key"}, {"ca.crt", "old.crt"}, {"next.key", "ca.key"}, {"next.crt", "ca.crt"}} {
+		// What is there was moved before an interruption. The last two are not: ca.* were moved away.
+		if m[1] == "old.key" || m[1] == "old.crt" {
+			if _, err := os.Lstat(d.Path(m[1])); err == nil {
+				continue
+			}
+		}
+		err := os.Rename(d.Path(m[0]), d.Path(m[1]))
+		if errors.Is(err, fs.ErrNotExist) && m[0] == "next.key" {
+			continue
+		}
+		if err == nil {
+			err = d.sync()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Retire removes the former root's key, then its certificate.
+func (d Dir) Retire() error {
+	for _, name := range []string{"old.key", "old.crt"} {
+		if err := os.Remove(d.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := d.sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d Dir) sync() error {
+	f, err := os.Open(string(d))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}

@@ -43,6 +43,16 @@ func (c *cluster) signsOn(host string) bool {
 	return false
 }
 
+// workloadsOn tells whether a service on the host has the Workload API.
+func (c *cluster) workloadsOn(host string) bool {
+	for _, s := range c.Services {
+		if s.Workload && slices.Contains(s.on(), host) {
+			return true
+		}
+	}
+	return false
+}
+
 // filesOn tells whether a service on the host needs a file.
 func (c *cluster) filesOn(host string) bool {
 	for _, s := range c.Services {

@@ -49,6 +49,19 @@ in
       services = map (s: t.services.${s}) host.services;
       inherit (t.providers.jwt) issuer;
       renew.atPercent = 50;
+      tokens = name: id: s: {
+        id = "jwt-${name}";
+        for = id;
+        request = {
+          inherit id issuer;
+          audiences = sorted s.jwtAudiences;
+        };
+        files."tokens.json" = {
+          value = "tokens";
+          mode = "0400";
+        };
+        inherit renew;
+      };
     in
     when (t.providers.jwt.hosts != [ ] && any (s: s.workloadApi) services) [
       {
@@ -62,20 +75,8 @@ in
         inherit renew;
       }
     ]
-    ++ map (s: {
-      id = "jwt-service-${s.name}";
-      for = s.idOn host.name;
-      request = {
-        id = s.idOn host.name;
-        inherit issuer;
-        audiences = sorted s.jwtAudiences;
-      };
-      files."tokens.json" = {
-        value = "tokens";
-        mode = "0400";
-      };
-      inherit renew;
-    }) (wanting services);
+    ++ map (s: tokens "service-${s.name}" (s.idOn host.name) s) (wanting services)
+    ++ map (s: tokens "shared-${s.name}" s.shared s) (filter (s: s.scope == "both") (wanting services));
 
   check =
     {

@@ -114,7 +114,7 @@ in
       issuer = serviceOf clean.providers.oidc.issuer;
 
       # Hosts whose service has one identity have one client.
-      shared = n: clean.services.${n}.scope != "node" && length t.services.${n}.hosts > 1;
+      shared = n: clean.services.${n}.scope == "cluster" && length t.services.${n}.hosts > 1;
 
       # Without its mode the rest has no effect. A wrong mode was reported.
       idle =

@@ -300,7 +300,7 @@ func (g generator) service(i int, hosts, roles []string) *service {
 		slices.Sort(s.Hosts)
 		s.Hosts = slices.Compact(s.Hosts)
 		if g.IntN(2) == 0 {
-			s.Scope = "node"
+			s.Scope = []string{"node", "both"}[g.IntN(2)]
 		}
 	default:
 		s.Host = hosts[g.IntN(len(hosts))]

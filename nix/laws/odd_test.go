@@ -150,6 +150,7 @@ func odd() map[string][]any {
 		"services.s.sso.redirectURIs":   callbacks,
 		"services.s.sso.generation":     {0, 1, 1000000, 1000001},
 		"services.s.jwtAudiences":       {[]string{}, []string{"a", "a"}, []string{"https://a.example/?x=[1]"}, []string{"a b"}, []string{"é"}, []string{long(255)}, []string{long(256)}, []string{""}, []string{"?"}},
+		"services.s.scope":              {"both", "node", "all"},
 		"services.s.tlsName":            {"a.example", strings.Repeat("abcdefghi.", 25) + "abc", strings.Repeat("abcdefghi.", 25) + "abcd", "A.example"},
 		"services." + long(50):          {map[string]any{"host": "a", "port": 1}},
 		"services." + long(51):          {map[string]any{"host": "a", "port": 1}},

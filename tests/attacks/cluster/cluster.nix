@@ -75,7 +75,7 @@ in
       };
       deaf = on "b" 8906 { };
       down = on "b" 8905 { };
-      echo = on "b" 8901 { };
+      echo = on "b" 8901 { scope = "both"; };
       heard = on "b" 8902 { protocol = "udp"; };
       requests = on "b" 8907 {
         protocol = "http";

@@ -150,7 +150,6 @@ func TestGeneratesEverything(t *testing.T) {
 			see("callers in headers of requests", v.Identity == "http")
 			see("datagrams of one service for each host", v.Protocol == "udp" && v.Scope != "")
 			see("a service of two names", v.Scope == "both" && len(v.on()) > 1)
-			see("a service that acts by two names", v.Scope == "both" && len(v.Roles) > 0)
 			see("a public name of several hosts", v.TLSName != "" && len(v.on()) > 1)
 			see("a hidden service with roles", v.Visibility == "host" && len(v.Roles) > 0)
 			see("a service that reaches others from several hosts", len(v.Roles) > 0 && len(v.on()) > 1)

@@ -120,7 +120,7 @@ func TestJWTSVIDs(t *testing.T) {
 
 func TestJWTRefused(t *testing.T) {
 	h, s := jwtHost(t)
-	h.tokens(blog, map[string]string{"vault": s.sign(t, blog.String(), "vault", time.Now().Add(-6*time.Minute))})
+	h.tokens(blog, map[string]string{"vault": s.sign(t, blog.String(), "vault", time.Now().Add(-5*time.Minute-20*time.Second))})
 	h.serve(t)
 	for name, c := range map[string]struct {
 		header   string

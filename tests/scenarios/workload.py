@@ -1,6 +1,8 @@
-"""Processes have the certificates of their services by the SPIFFE Workload API, and units of the system act as services: by account or whole control group, and no unit of a user."""
+"""Processes have the certificates of their services by the SPIFFE Workload API, and units of the system act as services: by account or whole control group, and no unit of a user. They have tokens there too, which OIDC discovery verifies."""
 # systemd: the sandbox of the service, and control groups of units
 
+import base64
+import re
 import shlex
 
 OUTLINE, BATCH = "spiffe://demo.flor/service/outline", "spiffe://demo.flor/service/batch"
@@ -16,6 +18,21 @@ CURL = (
 
 def fetch(headers=HEADERS, seconds=2):
     return CURL.format(seconds=seconds, headers=" ".join(f"--header '{h}'" for h in headers))
+
+
+def fetch_token(audience, header=HEADERS[2]):
+    """FetchJWTSVID: a message with the audience as field 1."""
+    message = f"\\012\\{len(audience):03o}{audience}"
+    return (
+        f"printf '\\0\\0\\0\\0\\{len(audience) + 2:03o}{message}' | curl --silent --http2-prior-knowledge --max-time 5 --unix-socket {SOCKET} "
+        + " ".join(f"--header '{h}'" for h in HEADERS[:2] + (header,))
+        + " --data-binary @- --dump-header - http://localhost/SpiffeWorkloadAPI/FetchJWTSVID | tr --complement --delete '[:print:]\\n'"
+    )
+
+
+def part_of(token, i):
+    text = token.split(".")[i]
+    return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
 
 
 def as_account(host, account, command):
@@ -37,6 +54,7 @@ def as_user_unit(host, account, unit, command):
 
 bring_up("base")
 ursula.fail(f"test -e {SOCKET}")
+drhorrible.succeed("""sed --in-place '0,/{/s//{ "jwt": {"listen": "127.0.0.1:5557"},/' /etc/florete/provider.hujson""")
 deploy("workload")
 wait_fulfilled([ursula, raishan])
 raishan.succeed("useradd --create-home mallory")
@@ -65,6 +83,19 @@ with subtest("at local listeners the unit acts as its service, and reaches what 
     wait_until(lambda: as_unit(raishan, "batch.service", wiki) == "wiki\n", lambda: "batch reaches wiki", timeout=30)
     assert as_unit(raishan, "other.service", wiki) == "", "root, which acts as the node, reaches wiki"
     assert as_user_unit(raishan, "mallory", "batch.service", wiki) == ""
+
+with subtest("an account has its service's tokens, by the issuer's keys, and no others"):
+    ursula.succeed(f"test $(stat --format=%U:%a {STATE}/needs/jwt-service-outline/current/tokens.json) = florete:400")
+    answer = as_account(ursula, "outline", fetch_token("vault"))
+    [token] = re.findall(r"ey[\w-]+\.ey[\w-]+\.[\w-]{86}", answer)
+    claims = part_of(token, 1)
+    assert claims["sub"] == OUTLINE and claims["florete_node"] == "ursula" and 120 <= claims["exp"] - claims["iat"] <= 300, claims
+    found = json.loads(raishan.succeed("curl --silent --fail --max-time 5 http://tokens.demo.flor.rete/.well-known/openid-configuration"))
+    assert found["issuer"] == claims["iss"], found
+    keys = json.loads(raishan.succeed(f"curl --silent --fail --max-time 5 {found['jwks_uri']}"))["keys"]
+    assert part_of(token, 0)["kid"] in [k["kid"] for k in keys], keys
+    for refused in (as_account(ursula, "outline", fetch_token("bank")), as_account(ursula, "daemon", fetch_token("vault"))):
+        assert "grpc-status: 7" in refused and "eyJ" not in refused, refused
 
 with subtest("a renewed certificate is sent at once over the same stream"):
     # Each message has the ID twice: as text, and in the certificate.

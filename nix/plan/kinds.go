@@ -51,9 +51,12 @@ var kinds = map[string]kind{
 			return facts
 		},
 		open: []string{"jwks"},
-		settings: map[string]func(a at) []fact{"issuer": func(a at) []fact {
-			return one(Right{a.node(), "sign tokens as", "issuer " + short(a.v)})
-		}},
+		settings: map[string]func(a at) []fact{
+			"generation": func(at) []fact { return nil }, // of keys, which lets nobody do more
+			"issuer": func(a at) []fact {
+				return one(Right{a.node(), "sign tokens as", "issuer " + short(a.v)})
+			},
+		},
 	},
 	"oidc": {
 		fields: []string{"issuer", "redirectURIs", "service"},

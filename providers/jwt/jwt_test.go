@@ -1,8 +1,10 @@
 package jwt
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/bundle/jwtbundle"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"github.com/spiffe/go-spiffe/v2/svid/jwtsvid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
@@ -241,6 +244,52 @@ func TestGeneration(t *testing.T) {
 		if _, err := jwtsvid.ParseAndValidate(f.tokens(now)["vault"], f.bundle(now), []string{"vault"}); err != nil {
 			t.Errorf("generation %d: %v", generation, err)
 		}
+	}
+}
+
+// TestReplicas: those that share a store have the same keys, whoever made them, also where all
+// begin at once.
+func TestReplicas(t *testing.T) {
+	f := newFixture(t, issuer)
+	now := time.Now()
+	var all errgroup.Group
+	for range 8 {
+		all.Go(func() error {
+			other := keys{f.db, f.Key}
+			return other.keep(t.Context(), now, 1)
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	other := *f
+	other.Issuer = New(f.Config)
+	if _, err := jwtsvid.ParseAndValidate(other.tokens(now)["vault"], f.bundle(now), []string{"vault"}); err != nil {
+		t.Error(err)
+	}
+	if ring, _, err := f.keys.read(t.Context()); err != nil || len(ring) != 1 {
+		t.Errorf("%d keys, %v", len(ring), err)
+	}
+}
+
+// TestSealed: the store alone tells no key.
+func TestSealed(t *testing.T) {
+	f := newFixture(t, issuer)
+	f.tokens(time.Now())
+	ring, _, err := f.keys.read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := f.db.Get(t.Context(), keysAt)
+	if err != nil || bytes.Contains(e.Value, ring[0].Private) || bytes.Contains(e.Value, []byte(ring[0].ID)) {
+		t.Errorf("the record %q, %v", e.Value, err)
+	}
+	newer, err := seal.New(seal.Secret())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := (keys{f.db, newer}).read(t.Context()); !errors.Is(err, seal.ErrUnreadable) {
+		t.Errorf("with another sealing key: %v", err)
 	}
 }
 

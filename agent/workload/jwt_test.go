@@ -7,6 +7,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -256,4 +258,38 @@ func TestTokensUnreadable(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Errorf("%v, %v", all, err)
 	}
+}
+
+// TestSpiffeHelperTokens: programs that know nothing of SPIFFE have token and keys in files,
+// and another token before the first has ended.
+func TestSpiffeHelperTokens(t *testing.T) {
+	helper := tool(t, "tools/spiffe-helper", "spiffe-helper")
+	h, s := jwtHost(t)
+	const left = 4 * time.Second
+	first := s.sign(t, wiki.String(), "vault", time.Now().Add(left-5*time.Minute))
+	h.tokens(wiki, map[string]string{"vault": first})
+	h.serve(t)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "helper.conf")
+	err := os.WriteFile(config, fmt.Appendf(nil, `
+agent_address = %q
+cert_dir = %q
+daemon_mode = true
+hint = "wiki"
+jwt_svids = [{jwt_audience = "vault", jwt_svid_file_name = "token"}]
+jwt_bundle_file_name = "jwks.json"
+`, h.socket, dir), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, helper, "-config", config)
+	written := func(want string) bool {
+		token, _ := os.ReadFile(filepath.Join(dir, "token"))
+		jwks, err := os.ReadFile(filepath.Join(dir, "jwks.json"))
+		return string(token) == want && err == nil && len(jwks) > 0
+	}
+	eventually(t, "the first token is there", func() bool { return written(first) })
+	second := s.sign(t, wiki.String(), "vault", time.Now())
+	h.tokens(wiki, map[string]string{"vault": second})
+	eventually(t, "the renewed one is there", func() bool { return written(second) })
 }

@@ -200,8 +200,16 @@ func (r *Revocations) CheckChain(chain []*x509.Certificate, id ID) error {
 			return &RevokedError{What: "certificate " + serial + " of " + id.Short(), Number: r.Number}
 		}
 	}
-	issued := chain[0].NotBefore.Add(Backdated)
-	for _, of := range r.covering(chain[0], id) {
+	return r.CheckIssued(id, GivenTo(chain[0]), chain[0].NotBefore.Add(Backdated))
+}
+
+// CheckIssued refuses what proves an identity, and was issued at a time to a node; an empty
+// one is not known.
+func (r *Revocations) CheckIssued(id ID, node string, issued time.Time) error {
+	if r == nil {
+		return nil
+	}
+	for _, of := range covering(id, node) {
 		after, revoked := r.ids[of]
 		if revoked && (after.IsZero() || !issued.After(after.Time)) {
 			what := of.Short()
@@ -214,10 +222,10 @@ func (r *Revocations) CheckChain(chain []*x509.Certificate, id ID) error {
 	return nil
 }
 
-// covering are the identities whose revocation revokes a certificate.
-func (r *Revocations) covering(leaf *x509.Certificate, id ID) []ID {
+// covering are the identities whose revocation revokes what was issued to a node.
+func covering(id ID, node string) []ID {
 	all := []ID{id}
-	for _, node := range []string{id.Node(), GivenTo(leaf)} {
+	for _, node := range []string{id.Node(), node} {
 		if of, err := NewID(id.TrustDomain(), KindNode, "", node); err == nil && !slices.Contains(all, of) {
 			all = append(all, of)
 		}

@@ -67,7 +67,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 // fetch gets an answer and delivers it.
 func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.Attempt, dir delivery.Dir) (api.Answer, *fetch.Error) {
 	deliver := attempt.Need.Deliver
-	if attempt.Need.Kind == florete.KindCert {
+	if attempt.Need.Kind == florete.KindCert || attempt.Need.Kind == florete.KindJWT {
 		deliver.Owner = cmp.Or(deliver.Owner, a.Owner)
 	}
 	uid, gid, err := a.owner(deliver)

@@ -49,9 +49,12 @@ let
       )
       ++ optionals (policy != null && cfg.provider.enable or false) (
         map (l: of "providerPort" "${l}/tcp") (concatMap (p: p.listen) (lib.attrValues policy.provider))
-        ++ optional (cfg.provider.settings ? oidc.listen) (
-          nameValuePair "${cfg.provider.settings.oidc.listen}/tcp" "${option}.provider.settings.oidc.listen"
-        )
+        ++ concatMap (
+          kind:
+          optional (cfg.provider.settings ? ${kind}.listen) (
+            nameValuePair "${cfg.provider.settings.${kind}.listen}/tcp" "${option}.provider.settings.${kind}.listen"
+          )
+        ) [ "jwt" "oidc" ]
         ++ optionals (policy ? store.member) (
           map (l: nameValuePair "${removePrefix "https://" l}/tcp" "providers.store.port") (
             policy.store.member.clients.listen ++ policy.store.member.peers.listen

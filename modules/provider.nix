@@ -40,7 +40,7 @@ in
       description = ''
         What `${etc}/provider.hujson` has: `activation`, `state`, and of each
         kind that this host runs `cert.issuingCertificate`, `config.keep`,
-        `file.dir`, `oidc.listen` and `oidc.users`. What the cluster gives this host to
+        `file.dir`, `jwt.listen`, `oidc.listen` and `oidc.users`. What the cluster gives this host to
         provide has settings already.
       '';
     };
@@ -91,6 +91,7 @@ in
           cert.issuingCertificate = mkDefault "${state}-provider/cert/issuing.crt";
         })
         (mkIf (provides "file") { file.dir = mkDefault "${state}-provider/file/files"; })
+        (mkIf (provides "jwt") { jwt.listen = mkDefault "127.0.0.1:5557"; })
         (mkIf (provides "oidc") { oidc.listen = mkDefault "127.0.0.1:5556"; })
         (mkIf (cfg.usersFile != null) {
           oidc.users = mkDefault "/run/credentials/${florete.unit "provider-oidc.service"}/users";

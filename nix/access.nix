@@ -97,9 +97,12 @@ let
           uids = filter isInt callers;
         };
     in
-    map (s: as "service/${s.name}" (s.idOn host.name) s.roles (filter (a: a != "") [ s.user ]) s.workloadApi) (
-      filter (s: s.acts) (map (s: t.services.${s}) host.services)
-    )
+    concatMap (
+      s:
+      map (
+        id: as "service/${s.name}" id s.roles (filter (a: a != "") [ s.user ]) s.workloadApi
+      ) (s.idsOn host.name)
+    ) (filter (s: s.acts) (map (s: t.services.${s}) host.services))
     ++ map (u: as "user/${u}" t.users.${u}.id t.users.${u}.roles [ u ] false) host.users
     ++ [ (as "node" host.id host.roles [ "root" ] false) ]
   );

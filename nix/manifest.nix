@@ -37,10 +37,10 @@ let
   public = listToAttrs (
     concatMap (
       s:
-      map (i: {
-        inherit (i) name;
+      map (name: {
+        inherit name;
         value = { inherit (s) tlsName; };
-      }) s.instances
+      }) (if s.shared == null then map (i: i.name) s.instances else [ s.shared ])
     ) (filter (s: s.tlsName != "") (attrValues t.services))
   );
   reach =
@@ -56,15 +56,18 @@ let
   publish =
     host:
     sort (a: b: a.id < b.id) (
-      map (
+      concatMap (
         s:
-        {
-          id = s.idOn host.name;
-          allow = allow.${s.name};
-        }
-        // s.carried
-        // s.servedOn host.name
-        // limits.attribute s.limits
+        map (
+          id:
+          {
+            inherit id;
+            allow = allow.${s.name};
+          }
+          // s.carried
+          // s.servedOn host.name
+          // limits.attribute s.limits
+        ) (s.idsOn host.name)
       ) (filter (s: s.published) (map (s: t.services.${s}) host.services))
     );
 

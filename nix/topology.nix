@@ -22,6 +22,7 @@ let
     known
     optionalAttrs
     sorted
+    when
     ;
   invert = import ./invert.nix;
   names = import ./names.nix;
@@ -172,21 +173,22 @@ let
           invalid.number;
       upstream =
         if service.upstream == "" then "127.0.0.1:${toString service.port}" else service.upstream;
-      idOn = host: id (if service.scope == "node" then "service/${host}/${name}" else "service/${name}");
+      scoped = service.scope == "node" || service.scope == "both";
+      own = host: id "service/${host}/${name}";
+      idOn = host: if scoped then own host else id "service/${name}";
+      shared = if service.scope == "node" then null else id "service/${name}";
     in
     service
     // {
-      inherit idOn;
+      # Its identity on a host, and after it the one that it has besides.
+      inherit idOn shared;
+      idsOn = host: [ (idOn host) ] ++ when (service.scope == "both") [ shared ];
       hosts = on;
       # One per ID, as pairs of name and value: a service of the cluster is one
       # wherever it runs.
       instances =
-        if service.scope == "node" then
-          map (host: instance name (idOn host) port [ host ]) on
-        else if on == [ ] then
-          [ ]
-        else
-          [ (instance name (id "service/${name}") port on) ];
+        when scoped (map (host: instance name (own host) port [ host ]) on)
+        ++ when (shared != null && on != [ ]) [ (instance name shared port on) ];
       published = service.visibility != "host";
       # Does it have an identity to act under, or to be called by?
       acts = service.visibility != "host" || rolesOf service != [ ] || service.workloadApi;

@@ -21,6 +21,8 @@ type Host struct {
 
 	// StaleAfter, when set, is that of the need for documents, which its manifests then have.
 	StaleAfter int
+
+	Needs []florete.Need // of its manifests, besides those for SVIDs
 }
 
 // NewHost makes the empty state directory of a host that trusts ca.
@@ -47,6 +49,10 @@ func (h *Host) Accept(f florete.Forwarder, certs ...florete.ID) {
 	}
 	for _, id := range append([]florete.ID{node}, certs...) {
 		m.Needs = append(m.Needs, kit.CertNeed(id, "forge"))
+	}
+	for _, n := range h.Needs {
+		m.Needs = append(m.Needs, n)
+		m.Providers["forge"][n.Kind] = m.Providers["forge"]["cert"]
 	}
 	if h.StaleAfter > 0 {
 		m.Providers["forge"]["config"] = m.Providers["forge"]["cert"]

@@ -1,13 +1,13 @@
 // Package workload serves the SPIFFE Workload API on a Unix socket: processes of this host
-// get the X.509-SVIDs, with their keys, that the manifest lets them have, and the roots of the
-// trust domain, again whenever these change.
+// get the X.509-SVIDs, with their keys, and the JWT-SVIDs that the manifest lets them have, and
+// the roots and keys of the trust domain, again whenever these change.
 //
 //	SPIFFE_ENDPOINT_SOCKET=unix:///run/florete/workload.sock
 //
 // The kernel has who requests: account and systemd unit, as for local listeners (package
 // caller). A caller without identity is refused with PermissionDenied; one whose
-// certificate is not delivered yet with Unavailable, and clients try again. JWT-SVIDs are
-// Unimplemented.
+// certificate or token is not delivered yet with Unavailable, and clients try again. JWT-SVIDs
+// are for one audience each, which the manifest has.
 package workload
 
 import (
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,6 +66,7 @@ type state struct {
 	trust      string // trust domain
 	callers    caller.Table
 	identities *identity.Set
+	jwts       jwts
 	problems   string
 	changed    chan struct{}
 }
@@ -102,7 +104,7 @@ func (s *server) follow(ctx context.Context) {
 	for {
 		dirs := []string{string(s.Layout), s.Layout.Documents(), s.Layout.Need("")}
 		for _, n := range s.state.Load().document.Manifest().Needs {
-			if identity.Delivers(n) {
+			if identity.Delivers(n) || n.Kind == florete.KindJWT {
 				dirs = append(dirs, s.Layout.Need(n.ID))
 			}
 		}
@@ -122,11 +124,12 @@ func (s *server) read() {
 	problems := []error{err}
 	if err == nil {
 		m := doc.Manifest()
-		var unloaded, unknown []error
+		var unloaded, unread, unknown []error
 		next.document, next.trust = doc, m.TrustDomain
 		next.identities, unloaded = identity.Load(s.Layout, m, old.identities)
+		next.jwts, unread = loadJWTs(s.Layout, m, old.jwts)
 		next.callers, unknown = caller.NewTable(m.Forwarder.Callers)
-		problems = append(unloaded, unknown...)
+		problems = slices.Concat(unloaded, unread, unknown)
 	}
 	next.problems = fmt.Sprint(problems)
 	if next.problems != old.problems {

@@ -56,6 +56,7 @@ func TestMain(m *testing.M) {
 type host struct {
 	*agenttest.Host
 	ca     *kit.CA
+	list   int64 // number of the last revocation list
 	socket string
 	addr   string
 	stop   func()
@@ -351,18 +352,6 @@ func TestExpired(t *testing.T) {
 	h.serve(t)
 	if _, err := workloadapi.FetchX509SVID(within(t), workloadapi.WithAddr(h.addr)); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "renew it or set the clock") {
 		t.Error(err)
-	}
-}
-
-// TestJWT is not served, and says so.
-func TestJWT(t *testing.T) {
-	h := newHost(t, florete.Caller{ID: wiki, UIDs: me(), Workload: true})
-	h.serve(t)
-	for header, code := range map[string]codes.Code{"true": codes.Unimplemented, "": codes.InvalidArgument} {
-		_, err := h.stub(t).FetchJWTSVID(withHeader(within(t), header), &api.JWTSVIDRequest{Audience: []string{"a"}})
-		if status.Code(err) != code {
-			t.Errorf("header %q: %v, want %s", header, err, code)
-		}
 	}
 }
 

@@ -167,7 +167,7 @@ let
     concatMap (
       h:
       let
-        name = "${n}.${if t.services.${n}.scope == "node" then "${h}." else ""}${t.trustDomain}.rete";
+        name = "${n}.${if t.services.${n}.scope != "cluster" then "${h}." else ""}${t.trustDomain}.rete";
       in
       when (stringLength name > 253) [
         (fault {

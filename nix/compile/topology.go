@@ -45,7 +45,7 @@ type Host struct {
 
 // Service is something that is reached, or that runs for its host alone.
 type Service struct {
-	IDs        []florete.ID // one, or with scope "node" one for each host
+	IDs        []florete.ID // one, with scope "node" one for each host, with "both" all of them
 	Hosts      []string
 	Port       int
 	Published  bool
@@ -58,6 +58,9 @@ type Service struct {
 	Replicas   any                             // how many hosts it runs on, or "all"; nil where they are named
 	Placement  struct{ Capabilities []string } // of those hosts
 }
+
+// Scoped is whether it has an identity of its own on each host.
+func (s Service) Scoped() bool { return s.Scope == "node" || s.Scope == "both" }
 
 // User is a person. Without hosts there is nowhere to act.
 type User struct {

@@ -231,3 +231,31 @@ func TestListsAreLists(t *testing.T) {
 		}
 	}
 }
+
+// TestBothNames: a service that has an identity of its own on each host and one that they
+// share is the shared one by its name, and one host's by that host's.
+func TestBothNames(t *testing.T) {
+	a := example(t)
+	top := a.t
+	backup := top.Services["backup"]
+	shared, err := florete.ParseID("spiffe://demo.flor/service/backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	backup.Scope, backup.IDs = "both", append(backup.IDs, shared)
+	top.Services["backup"] = backup
+	a = New(top)
+	for name, want := range map[string]string{
+		"backup":               "service/backup",
+		"service/backup":       "service/backup",
+		"forge/backup":         "service/forge/backup",
+		"backup.forge":         "service/forge/backup",
+		"service/shelf/backup": "service/shelf/backup",
+		"twin":                 "",
+	} {
+		p, err := a.Principal(name)
+		if p.ID.Short() != want && want != "" || (err == nil) != (want != "") {
+			t.Errorf("%q: got %s, %v, want %q", name, p.ID, err, want)
+		}
+	}
+}

@@ -70,7 +70,7 @@ func (a *Access) service(host, name string) string {
 	if !found {
 		own, on, found = strings.Cut(short, ".")
 	}
-	if s, known := a.t.Services[own]; found && known && s.Scope == "node" && slices.Contains(s.Hosts, on) {
+	if s, known := a.t.Services[own]; found && known && s.Scoped() && slices.Contains(s.Hosts, on) {
 		return "service/" + on + "/" + own
 	}
 	return name
@@ -87,6 +87,9 @@ func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
 		known = append(known, id.Short(), id.Name())
 	}
 	slices.SortFunc(found, compareID)
+	if shared := a.shared(found); shared != nil {
+		found = shared
+	}
 	switch len(found) {
 	case 1:
 		return found[0], nil
@@ -95,6 +98,18 @@ func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
 	default:
 		return florete.ID{}, fmt.Errorf("cluster %s has several %q: %s", a.t.Name, name, listed(found))
 	}
+}
+
+// shared is the identity that all of one service have, and that its name means; nil where they
+// are not of one, or have none.
+func (a *Access) shared(found []florete.ID) []florete.ID {
+	for _, id := range found {
+		s, known := a.t.Services[id.Name()]
+		if known && s.Scope == "both" && id.Node() == "" && !slices.ContainsFunc(found, func(o florete.ID) bool { return !slices.Contains(s.IDs, o) }) {
+			return []florete.ID{id}
+		}
+	}
+	return nil
 }
 
 // suggest names what was probably meant.

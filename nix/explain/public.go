@@ -23,7 +23,7 @@ type Edge struct {
 func (a *Access) edge(name string) Edge {
 	s := a.t.Services[name]
 	e := Edge{TLSName: s.TLSName, Outside: s.Outside, hosts: s.Hosts}
-	if s.Scope == "node" {
+	if s.Scoped() {
 		e.Each = s.Hosts
 	}
 	if s.Visibility != "public" {

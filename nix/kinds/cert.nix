@@ -41,10 +41,12 @@ in
       };
     in
     host:
+    let
+      acting = filter (s: s.acts) (map (s: t.services.${s}) host.services);
+    in
     [ (certificate "node" host.id // { after = [ ]; }) ]
-    ++ map (s: certificate "service-${s.name}" (s.idOn host.name)) (
-      filter (s: s.acts) (map (s: t.services.${s}) host.services)
-    )
+    ++ map (s: certificate "service-${s.name}" (s.idOn host.name)) acting
+    ++ map (s: certificate "shared-${s.name}" s.shared) (filter (s: s.scope == "both") acting)
     ++ map (name: certificate "user-${name}" t.users.${name}.id) host.users
     # The process that issues certificates makes its own; the others fetch theirs.
     ++ map (

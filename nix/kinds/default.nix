@@ -18,5 +18,6 @@
   cert = import ./cert.nix;
   config = import ./config.nix;
   file = import ./file.nix;
+  jwt = import ./jwt.nix;
   oidc = import ./oidc.nix;
 }

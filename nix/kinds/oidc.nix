@@ -7,11 +7,9 @@ let
     concatStringsSep
     elem
     filter
-    head
     length
     lessThan
     map
-    match
     sort
     ;
   inherit (import ../types.nix)
@@ -111,38 +109,12 @@ in
         missing
         named
         serviceOf
-        show
         when
         ;
-      inherit (clean.providers) oidc;
-      issuer = serviceOf oidc.issuer;
-
-      # The provider serves its pages on the host, unless something else takes them there.
-      pages =
-        let
-          service = t.services.${issuer};
-        in
-        when
-          (
-            issuer != null
-            && t.services ? ${issuer}
-            && service.hosts != [ ]
-            && clean.services.${issuer}.upstream == ""
-            && oidc.hosts != [ ]
-            && !any (h: elem h oidc.hosts) service.hosts
-          )
-          [
-            (fault {
-              id = "FL028";
-              place = "services.${issuer}";
-              problem = "the pages of the issuer are where providers.oidc is, not on";
-              value = concatStringsSep ", " service.hosts;
-              remedy = "write services.${issuer}.host = ${show (head oidc.hosts)};";
-            })
-          ];
+      issuer = serviceOf clean.providers.oidc.issuer;
 
       # Hosts whose service has one identity have one client.
-      shared = n: clean.services.${n}.scope != "node" && length t.services.${n}.hosts > 1;
+      shared = n: clean.services.${n}.scope == "cluster" && length t.services.${n}.hosts > 1;
 
       # Without its mode the rest has no effect. A wrong mode was reported.
       idle =
@@ -153,18 +125,11 @@ in
         );
     in
     {
-      top =
-        map (
-          f:
-          f
-          // {
-            remedy = "declare the pages of the issuer, services.${issuer} = { host = ${
-              show (head (oidc.hosts ++ [ "…" ]))
-            }; port = 5556; listenPort = ${if match "https.*" oidc.issuer == null then "80" else "443"}; };";
-          }
-        ) (named "providers.oidc.issuer" oidc.issuer)
-        ++ answers "providers.oidc.issuer" oidc.issuer
-        ++ pages;
+      top = import ../issuerpages.nix {
+        kind = "oidc";
+        port = 5556;
+        inherit clean t lib;
+      };
 
       service =
         n: s:

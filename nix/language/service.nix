@@ -84,10 +84,14 @@ record "a service" (
           "host"
         ]);
     tlsName = of "where it is `public`: the name that strangers know it by; in the manifest of every ingress" tlsName;
-    scope = of "`node`: one service for each of its hosts, `wiki.forge.demo.flor.rete`" (enum [
-      "cluster"
-      "node"
-    ]);
+    scope =
+      of
+        "`node`: one service for each of its hosts, `wiki.forge.demo.flor.rete`; `both`: reached by that name too, and `wiki.demo.flor.rete` is any of them"
+        (enum [
+          "cluster"
+          "node"
+          "both"
+        ]);
     user = of "account it runs as: acts under its identity, owns what is delivered for it, and what listens at its upstream" account;
     roles = of "what the service itself may reach" strings;
     workloadApi =

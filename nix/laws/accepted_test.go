@@ -29,6 +29,7 @@ import (
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
 	files "github.com/florete/florete/providers/file"
+	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -192,6 +193,8 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 		return cert.New(cert.Config{Store: r.store, Key: r.key, Policy: server.Compiled[cert.Policy](policies), Authority: func() (*ca.Authority, error) { return r.issuing, nil }})
 	case oidc.Name:
 		return oidc.New(oidc.Config{Store: r.store, Key: r.key, Policy: server.Compiled[oidc.Policy](policies)})
+	case jwt.Name:
+		return jwt.New(jwt.Config{Store: r.store, Key: r.key, Policy: server.Compiled[jwt.Policy](policies)})
 	case files.Name:
 		return files.Files{Dir: r.t.TempDir()}
 	case config.Name:

@@ -26,17 +26,32 @@ func (s *service) on() []string {
 	return s.Hosts
 }
 
-func (s *service) id(name, host string) string {
-	if s.Scope == "node" {
-		return "spiffe://laws.flor/service/" + host + "/" + name
+// ids are what a service is reached and acts as on a host.
+func (s *service) ids(name, host string) []string {
+	own, shared := "spiffe://laws.flor/service/"+host+"/"+name, "spiffe://laws.flor/service/"+name
+	switch s.Scope {
+	case "node":
+		return []string{own}
+	case "both":
+		return []string{own, shared}
 	}
-	return "spiffe://laws.flor/service/" + name
+	return []string{shared}
 }
 
 // signsOn tells whether a service on the host needs OIDC.
 func (c *cluster) signsOn(host string) bool {
 	for _, s := range c.Services {
 		if s.SSO != nil && slices.Contains(s.on(), host) {
+			return true
+		}
+	}
+	return false
+}
+
+// workloadsOn tells whether a service on the host has the Workload API.
+func (c *cluster) workloadsOn(host string) bool {
+	for _, s := range c.Services {
+		if s.Workload && slices.Contains(s.on(), host) {
 			return true
 		}
 	}
@@ -64,7 +79,9 @@ func (c *cluster) principals() (all []principal) {
 	}
 	for name, s := range c.Services {
 		for _, h := range s.on() {
-			all = append(all, principal{s.id(name, h), h, s.Roles})
+			for _, id := range s.ids(name, h) {
+				all = append(all, principal{id, h, s.Roles})
+			}
 		}
 	}
 	return all
@@ -94,8 +111,11 @@ func (c *cluster) brute() map[pair]bool {
 		for name, s := range c.Services {
 			for _, held := range p.roles {
 				for _, h := range s.on() {
-					if c.may(held, name) {
-						pairs[pair{p.id, s.id(name, h)}] = true
+					if !c.may(held, name) {
+						continue
+					}
+					for _, id := range s.ids(name, h) {
+						pairs[pair{p.id, id}] = true
 					}
 				}
 			}
@@ -111,7 +131,7 @@ func (c *cluster) edges() map[pair]bool {
 	for _, p := range c.principals() {
 		for name, s := range c.Services {
 			for _, h := range s.on() {
-				if reach[pair{p.id, s.id(name, h)}] {
+				if reach[pair{p.id, s.ids(name, h)[0]}] { // of one its others too
 					edges[pair{p.host, h}] = true
 					edges[pair{h, p.host}] = true
 				}

@@ -67,7 +67,7 @@ func TestCarried(t *testing.T) {
 				for _, r := range m.Forwarder.Reach {
 					of := c.Services[r.ID.Name()]
 					over := florete.AnyTransport
-					overTCP := func(h string) bool { return c.Hosts[h].Transport == "tcp" && (of.Scope != "node" || h == r.ID.Node()) }
+					overTCP := func(h string) bool { return c.Hosts[h].Transport == "tcp" && (r.ID.Node() == "" || h == r.ID.Node()) }
 					if of.Transport == "tcp" || c.Hosts[host].Transport == "tcp" || slices.ContainsFunc(of.on(), overTCP) {
 						over = florete.OverTCP
 					}
@@ -145,9 +145,11 @@ func TestGeneratesEverything(t *testing.T) {
 			see("a service over TCP alone", v.Transport == "tcp")
 			see("connections logged", v.AccessLog != "")
 			see("its certificate for its account", v.Workload)
+			see("tokens for audiences", v.Audiences != nil)
 			see("callers in a header before the bytes", v.Identity == "proxy-v2")
 			see("callers in headers of requests", v.Identity == "http")
-			see("datagrams of one service for each host", v.Protocol == "udp" && v.Scope == "node")
+			see("datagrams of one service for each host", v.Protocol == "udp" && v.Scope != "")
+			see("a service of two names", v.Scope == "both" && len(v.on()) > 1)
 			see("a public name of several hosts", v.TLSName != "" && len(v.on()) > 1)
 			see("a hidden service with roles", v.Visibility == "host" && len(v.Roles) > 0)
 			see("a service that reaches others from several hosts", len(v.Roles) > 0 && len(v.on()) > 1)

@@ -129,6 +129,12 @@ var edits = map[string]func(g generator, c *cluster) bool{
 		return true
 	},
 	"issuer":           onProvider("oidc", func(g generator, p *provider) { p.Issuer = "https://login.evil.example" }),
+	"issuer of tokens": onProvider("jwt", func(g generator, p *provider) { p.Issuer = "https://tokens.evil.example" }),
+	"keys of tokens":   onProvider("jwt", func(g generator, p *provider) { p.Version = 9 }),
+	"audience": onService(func(g generator, s *service) bool {
+		s.Audiences = append(slices.Clone(s.Audiences), "https://evil.example")
+		return s.Workload
+	}),
 	"longer lifetime":  onProvider("cert", func(g generator, p *provider) { p.Lifetime = 864000 }),
 	"shorter lifetime": onProvider("cert", func(g generator, p *provider) { p.Lifetime = 3600 }),
 	"less often":       onProvider("config", func(g generator, p *provider) { p.Every = 9000 }),

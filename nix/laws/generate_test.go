@@ -75,6 +75,7 @@ type service struct {
 	User       string          `json:"user,omitempty"`
 	Roles      []string        `json:"roles,omitempty"`
 	Workload   bool            `json:"workloadApi,omitempty"`
+	Audiences  []string        `json:"jwtAudiences,omitempty"`
 	SSO        map[string]any  `json:"sso,omitempty"`
 	Limits     *florete.Limits `json:"limits,omitempty"`
 
@@ -103,6 +104,7 @@ type role struct {
 type provider struct {
 	Hosts    []string `json:"hosts"`
 	Issuer   string   `json:"issuer,omitempty"`
+	Version  int      `json:"generation,omitempty"` // of the keys of JWT-SVIDs
 	Lifetime int      `json:"lifetime,omitempty"`
 	Every    int      `json:"interval,omitempty"`
 	Requires []string `json:"requires,omitempty"`
@@ -178,6 +180,7 @@ func (g generator) cluster() *cluster {
 		"cert": {Hosts: hosts[:1+g.IntN(2)], Requires: g.some([]string{everywhere}, 1)},
 		"oidc": {Hosts: hosts[len(hosts)-1-g.IntN(2):][:1], Issuer: "https://auth.example.org"},
 	}
+	c.Providers["jwt"] = provider{Hosts: hosts[g.IntN(len(hosts)):][:1], Issuer: "https://tokens.example.org", Version: g.IntN(3)}
 	if g.IntN(2) == 0 {
 		c.Providers["config"] = provider{Hosts: hosts[1:min(len(hosts), 2+g.IntN(2))]}
 	}
@@ -297,7 +300,7 @@ func (g generator) service(i int, hosts, roles []string) *service {
 		slices.Sort(s.Hosts)
 		s.Hosts = slices.Compact(s.Hosts)
 		if g.IntN(2) == 0 {
-			s.Scope = "node"
+			s.Scope = []string{"node", "both"}[g.IntN(2)]
 		}
 	default:
 		s.Host = hosts[g.IntN(len(hosts))]
@@ -332,6 +335,9 @@ func (g generator) service(i int, hosts, roles []string) *service {
 	if g.IntN(2) == 0 {
 		s.User = fmt.Sprintf("account%d", i)
 		s.Workload = g.IntN(3) == 0
+		if s.Workload && g.IntN(2) == 0 {
+			s.Audiences = []string{"https://vault.example.org", "s3"}[g.IntN(2):]
+		}
 	}
 	if g.IntN(3) == 0 {
 		s.Roles = g.some(roles, 2)

@@ -197,7 +197,7 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	}
 	known(name)
 	for kind, p := range c.Providers {
-		if kind != "store" && (kind != "oidc" || c.signsOn(name)) && (kind != "file" || c.filesOn(name)) && (kind != "config" || c.Hosts[name].Deploy == "") {
+		if kind != "store" && (kind != "oidc" || c.signsOn(name)) && (kind != "jwt" || c.workloadsOn(name)) && (kind != "file" || c.filesOn(name)) && (kind != "config" || c.Hosts[name].Deploy == "") {
 			for _, h := range p.Hosts {
 				known(h)
 			}
@@ -218,16 +218,16 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	}
 	for s, v := range c.Services {
 		for _, h := range v.on() {
-			id := v.id(s, h)
+			ids := v.ids(s, h)
 			for p := range reach {
 				switch {
-				case p.what == id && own[p.who]:
-					parts(id)
+				case slices.Contains(ids, p.what) && own[p.who]:
+					parts(p.what)
 					if slices.Contains(c.ingress(s), name) {
 						parts(v.TLSName)
 					}
 					c.called(name, h, need)
-				case p.what == id && h == name:
+				case slices.Contains(ids, p.what) && h == name:
 					parts(p.who)
 				}
 			}

@@ -124,6 +124,8 @@ func odd() map[string][]any {
 		"providers.config.interval":   {0, 1, 86399, 86400, 315360000, 315360001},
 		"providers.config.staleAfter": {1, 901, 315360000, 315360001},
 		"providers.oidc.issuer":       urls,
+		"providers.jwt.issuer":        urls,
+		"providers.jwt.generation":    {0, 1, 1000000, 1000001},
 		"providers.store": {map[string]any{"kind": "etcd", "hosts": []string{"a"}, "keyLifetime": 3650}, map[string]any{"kind": "etcd", "hosts": []string{"a"}, "port": 65535}, map[string]any{"kind": "etcd", "hosts": []string{"a"}, "from": []string{"a", "a"}}, map[string]any{"from": []string{"a"}},
 			map[string]any{"kind": "etcd"}, map[string]any{"hosts": []string{"a"}}, map[string]any{"kind": "sqlite"}},
 		"hosts.a.sshHostKey":            keys,
@@ -147,6 +149,8 @@ func odd() map[string][]any {
 		"services.s.files.f.restart":    {"s.service", "s", "reboot.target", long(247) + ".service", long(248) + ".service"},
 		"services.s.sso.redirectURIs":   callbacks,
 		"services.s.sso.generation":     {0, 1, 1000000, 1000001},
+		"services.s.jwtAudiences":       {[]string{}, []string{"a", "a"}, []string{"https://a.example/?x=[1]"}, []string{"a b"}, []string{"é"}, []string{long(255)}, []string{long(256)}, []string{""}, []string{"?"}},
+		"services.s.scope":              {"both", "node", "all"},
 		"services.s.tlsName":            {"a.example", strings.Repeat("abcdefghi.", 25) + "abc", strings.Repeat("abcdefghi.", 25) + "abcd", "A.example"},
 		"services." + long(50):          {map[string]any{"host": "a", "port": 1}},
 		"services." + long(51):          {map[string]any{"host": "a", "port": 1}},
@@ -162,12 +166,13 @@ const oddBase = `{
   "hosts": {"a": {"address": "192.0.2.1", "users": ["u"]}},
   "users": {"u": {"roles": ["r"]}},
   "services": {"s": {
-    "host": "a", "port": 8080, "visibility": "public", "files": {"f": {"ref": "s/f"}},
+    "host": "a", "port": 8080, "visibility": "public", "user": "s", "workloadApi": true, "jwtAudiences": ["vault"], "files": {"f": {"ref": "s/f"}},
     "sso": {"mode": "oidc", "redirectURIs": ["https://a.example/callback"]}
   }},
   "roles": {"node": {"serviceGroups": ["control-plane"]}, "operator": {}, "r": {"services": ["s"]}},
   "serviceGroups": {"control-plane": ["s"], "control-plane-write": []},
-  "providers": {"cert": {"hosts": ["a"]}, "config": {"hosts": ["a"]}, "file": {"hosts": ["a"]}, "oidc": {"hosts": ["a"], "issuer": "https://auth.example"}}
+  "providers": {"cert": {"hosts": ["a"]}, "config": {"hosts": ["a"]}, "file": {"hosts": ["a"]}, "oidc": {"hosts": ["a"], "issuer": "https://auth.example"},
+    "jwt": {"hosts": ["a"], "issuer": "https://tokens.example"}}
 }`
 
 // with is oddBase with one value.

@@ -17,7 +17,7 @@ func (g generator) publish(c *cluster) {
 			continue
 		}
 		s.Visibility = "public"
-		if s.Scope == "" && g.IntN(4) > 0 {
+		if s.Scope != "node" && g.IntN(4) > 0 {
 			if s.Protocol != "udp" {
 				s.TLSName = strings.Replace(name, "s", "n", 1) + ".example.org"
 			}

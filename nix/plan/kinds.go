@@ -37,6 +37,27 @@ var kinds = map[string]kind{
 			return one(Right{caller, "fetch", "file " + short(request["ref"])})
 		},
 	},
+	"jwt": {
+		fields: []string{"audiences", "id", "issuer"},
+		rights: func(caller string, request map[string]any) []fact {
+			id, issuer := short(request["id"]), "issuer "+short(request["issuer"])
+			if request["id"] == nil {
+				return one(Right{issuer, "vouch for", "tokens at " + caller}, join(caller))
+			}
+			facts := one(Right{caller, "act as", id})
+			for _, audience := range list(request["audiences"]) {
+				facts = append(facts, fact{Right: Right{issuer, "vouch for", id + " to audience " + short(audience)}})
+			}
+			return facts
+		},
+		open: []string{"jwks"},
+		settings: map[string]func(a at) []fact{
+			"generation": func(at) []fact { return nil }, // of keys, which lets nobody do more
+			"issuer": func(a at) []fact {
+				return one(Right{a.node(), "sign tokens as", "issuer " + short(a.v)})
+			},
+		},
+	},
 	"oidc": {
 		fields: []string{"issuer", "redirectURIs", "service"},
 		rights: func(caller string, request map[string]any) []fact {

@@ -12,10 +12,7 @@
 package oidc
 
 import (
-	"fmt"
 	"log/slog"
-	"net"
-	"net/netip"
 	"time"
 
 	"github.com/florete/florete/providers/seal"
@@ -93,19 +90,6 @@ func New(cfg Config) *Provider {
 		p.log = slog.Default()
 	}
 	return p
-}
-
-// checkListen refuses to serve where passwords would cross the network in clear.
-func checkListen(listen string) error {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return fmt.Errorf("oidc listen: %w", err)
-	}
-	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-		return fmt.Errorf("oidc listen %q: passwords would cross the network in clear: "+
-			"listen on a loopback address and publish that as a service", listen)
-	}
-	return nil
 }
 
 // Name of the kind.

@@ -6,7 +6,8 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
-	"strings"
+
+	"github.com/florete/florete/providers/pages"
 )
 
 // maxBody is the longest body of a request to the pages.
@@ -45,19 +46,12 @@ func (s *issuerServer) routes(assets fs.FS, discovery []byte) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		// With no-referrer browsers would send our own form with Origin: null.
 		h.Set("Referrer-Policy", "same-origin")
-		if !s.at(r.Host) {
+		if !pages.At(s.issuer, r.Host) {
 			s.page(w, http.StatusMisdirectedRequest, "Not here", fmt.Sprintf("This is %s, and not %q.", s.issuer, r.Host))
 			return
 		}
 		mux.ServeHTTP(w, r)
 	}), maxBody)
-}
-
-// at tells whether the issuer has a Host. Another's name that leads here, as DNS rebinding
-// makes it, is none of ours.
-func (s *issuerServer) at(host string) bool {
-	port := map[string]string{"http": ":80", "https": ":443"}[s.issuer.Scheme]
-	return strings.EqualFold(strings.TrimSuffix(host, port), strings.TrimSuffix(s.issuer.Host, port))
 }
 
 // page is one that says what is wrong.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/pages"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -35,10 +36,9 @@ func compile(policy florete.Policy) (*Policy, error) {
 	if err := server.Settings(policy, Name, &settings); err != nil {
 		return nil, err
 	}
-	// Clients compare it byte for byte (OpenID Connect Discovery 1.0 section 4.3).
-	u, err := url.Parse(settings.Issuer)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || settings.Issuer != u.Scheme+"://"+u.Host || u.Host == "" {
-		return nil, fmt.Errorf("policy of %s: kind %q: issuer %q: want http(s)://<host>[:<port>] and nothing after", policy.Host, Name, settings.Issuer)
+	_, err := pages.ParseIssuer(settings.Issuer)
+	if err != nil {
+		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
 	}
 	p := &Policy{cluster: policy.Cluster, issuer: settings.Issuer, generations: map[florete.ID]int{}, hosts: map[florete.ID]int{}}
 	p.requests, err = server.DecodeGrants(policy, Name, func(g florete.Grant) (registration, error) {

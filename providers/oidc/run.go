@@ -2,27 +2,18 @@ package oidc
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 	"time"
 
-	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/providers/pages"
 )
 
-const (
-	reread = time.Second // how soon a new policy is noticed
-
-	// connections of people are no reason for hosts to find no room.
-	connections = 1024
-	maxHeader   = 32 << 10
-)
+const reread = time.Second // how soon a new policy is noticed
 
 // Run serves the issuer that the policy in force names, until ctx ends.
 func (p *Provider) Run(ctx context.Context, ready func()) error {
-	if err := checkListen(p.cfg.Listen); err != nil {
+	if err := p.pages(nil, nil).Check(); err != nil {
 		return err
 	}
 	for {
@@ -75,33 +66,22 @@ func (p *Provider) serve(ctx context.Context, policy *Policy, ready func()) erro
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", p.cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("oidc listen: %w", err)
-	}
-	web := &http.Server{
-		Handler:           s,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    maxHeader,
-		ConnContext:       conns.Context,
-		ConnState:         conns.State,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-	}
 	owned.Go(func() { s.upkeep(ctx) })
 	serving, end := context.WithCancel(ctx)
 	owned.Go(func() {
 		defer end()
 		p.waitIssuerChange(ctx, policy)
 	})
-	s.log.Info("issuer serves", "listen", listener.Addr().String())
-	ready()
-	// They all come from the forwarder's address, which has no share of its own.
-	limit := conns.Limit{Total: connections, Prefix: connections}
-	if err := conns.Serve(serving, web, conns.Listen(listener, limit)); err != nil {
-		return fmt.Errorf("oidc listen: %w", err)
+	return pages.Serve(serving, p.pages(s, ready))
+}
+
+// pages are those of an issuer.
+func (p *Provider) pages(handler http.Handler, ready func()) pages.Config {
+	return pages.Config{
+		Name: Name, Listen: p.cfg.Listen, Secret: "passwords would cross the network in clear", Handler: handler, Logger: p.log,
+		Ready: func() {
+			p.log.Info("issuer serves", "listen", p.cfg.Listen)
+			ready()
+		},
 	}
-	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/dexidp/dex/storage"
 	"golang.org/x/oauth2"
 
+	"github.com/florete/florete/providers/pages"
 	"github.com/florete/florete/providers/seal"
 )
 
@@ -184,7 +185,7 @@ func TestSilentConnections(t *testing.T) {
 	f := newFixture(t)
 	s := f.service(f.register(1))
 	for range 3 {
-		for i := range connections {
+		for i := range pages.Connections {
 			c, err := net.Dial("tcp", f.listen)
 			if err != nil {
 				t.Fatal(err)

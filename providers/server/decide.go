@@ -143,7 +143,7 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 		return nil, c, err
 	}
 	call.Rotation.announce(d, &a.row)
-	op, err := a.keep(at, a.row.Key, call, d.Answer)
+	op, err := a.keep(at, a.row.Key, call, d)
 	if err != nil {
 		return nil, c, err
 	}

@@ -147,4 +147,7 @@ type Decision struct {
 	Then   []store.Op
 	Detail map[string]string // for the audit row; no secrets
 	Alarm  *Alarm            // nil for none
+
+	// Repeated is until when the same request has this answer; zero for as long as that is valid.
+	Repeated time.Time
 }

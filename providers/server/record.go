@@ -57,11 +57,15 @@ func (s *Server) open(place string, r record) (a api.Answer, err error) {
 }
 
 // keep is the operation that records an answer.
-func (s *Server) keep(place string, key string, c Call, a api.Answer) (store.Op, error) {
-	b, err := json.Marshal(a)
+func (s *Server) keep(place string, key string, c Call, d Decision) (store.Op, error) {
+	b, err := json.Marshal(d.Answer)
 	if err != nil {
 		return store.Op{}, err
 	}
-	v, err := json.Marshal(record{Key: key, Generation: c.Request.Generation, Rotation: c.Rotation.Number, Expires: a.Expires, Answer: s.Key.Seal(place, b)})
+	r := record{Key: key, Generation: c.Request.Generation, Rotation: c.Rotation.Number, Expires: d.Answer.Expires, Answer: s.Key.Seal(place, b)}
+	if !d.Repeated.IsZero() {
+		r.Expires = d.Repeated.Unix()
+	}
+	v, err := json.Marshal(r)
 	return store.Put(place, v), err
 }

@@ -165,7 +165,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 }
 
 // kinds are those of need that p answers.
-var kinds = []string{"cert", "config", "file", "oidc"}
+var kinds = []string{"cert", "config", "file", "jwt", "oidc"}
 
 // provide starts every provider on p.
 func (c *cluster) provide(ctx context.Context) error {
@@ -190,6 +190,7 @@ func (c *cluster) provide(ctx context.Context) error {
 		"cert":   map[string]string{"issuingCertificate": "issuing.crt"},
 		"oidc":   map[string]string{"listen": c.loopback + ".0.1:5556", "users": "users.hujson"},
 		"file":   map[string]string{"dir": "files"},
+		"jwt":    map[string]string{"listen": c.loopback + ".0.1:5557"},
 		"config": map[string]string{"control": c.controlSocket(), "forwarder": account.Username},
 	})
 	if err != nil {

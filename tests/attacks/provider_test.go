@@ -29,10 +29,10 @@ func TestProvider(t *testing.T) {
 		{
 			name: "certificate of a service on another host",
 			try: func(t *testing.T, c *cluster) error {
-				return c.request(t, c.c, "cert-service-echo", "cert", api.CertBody{ID: kit.ID("service/echo"), CSR: kit.CSR(kit.ID("service/echo"), kit.NewKey())})
+				return c.request(t, c.c, "cert-shared-echo", "cert", api.CertBody{ID: kit.ID("service/echo"), CSR: kit.CSR(kit.ID("service/echo"), kit.NewKey())})
 			},
 			refusal: "not-granted",
-			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "cert-service-echo", Code: api.CodeNotGranted},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "cert-shared-echo", Code: api.CodeNotGranted},
 		},
 		{
 			name: "certificate of another identity under a need of its own",

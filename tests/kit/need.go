@@ -36,6 +36,23 @@ func OIDCNeed(id string, service florete.ID, providers ...string) florete.Need {
 	return n
 }
 
+// TokenIssuer is the issuer of JWT-SVIDs.
+const TokenIssuer = "http://tokens." + Domain + ".rete"
+
+// JWTNeed is a need for the JWT-SVIDs of a service, or without audiences of a node for the keys.
+func JWTNeed(of florete.ID, audiences ...string) florete.Need {
+	r, id := florete.JWTRequest{Issuer: TokenIssuer}, "jwt-keys"
+	file, f := florete.FileJWTKeys, florete.File{Value: "jwks", Mode: "0444"}
+	if len(audiences) > 0 {
+		id, r.ID, r.Audiences = "jwt-service-"+of.Name(), of, audiences
+		file, f = florete.FileTokens, florete.File{Value: "tokens", Mode: "0400"}
+	}
+	n := need(id, florete.KindJWT, of, r, []string{"forge"})
+	n.Deliver.Files[file] = f
+	n.Renew.AtPercent = 50
+	return n
+}
+
 // ConfigNeed is the need for a host's own documents.
 func ConfigNeed(node florete.ID, providers ...string) florete.Need {
 	n := need("config-documents", "config", node, struct{}{}, providers)

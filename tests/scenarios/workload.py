@@ -1,6 +1,8 @@
-"""Processes have the certificates of their services by the SPIFFE Workload API, and units of the system act as services: by account or whole control group, and no unit of a user."""
+"""Processes have the certificates of their services by the SPIFFE Workload API, and units of the system act as services: by account or whole control group, and no unit of a user. They have tokens there too, which OIDC discovery verifies."""
 # systemd: the sandbox of the service, and control groups of units
 
+import base64
+import re
 import shlex
 
 OUTLINE, BATCH = "spiffe://demo.flor/service/outline", "spiffe://demo.flor/service/batch"
@@ -16,6 +18,24 @@ CURL = (
 
 def fetch(headers=HEADERS, seconds=4):
     return CURL.format(seconds=seconds, headers=" ".join(f"--header '{h}'" for h in headers))
+
+
+TOKEN = re.compile(r"ey[\w-]+\.ey[\w-]+\.[\w-]{86}")
+
+
+def fetch_token(audience):
+    """FetchJWTSVID: a message with the audience as field 1."""
+    message = f"\\012\\{len(audience):03o}{audience}"
+    return (
+        f"printf '\\0\\0\\0\\0\\{len(audience) + 2:03o}{message}' | curl --silent --http2-prior-knowledge --max-time 5 --unix-socket {SOCKET} "
+        + " ".join(f"--header '{h}'" for h in HEADERS)
+        + " --data-binary @- --dump-header - http://localhost/SpiffeWorkloadAPI/FetchJWTSVID | tr --complement --delete '[:print:]\\n'"
+    )
+
+
+def part_of(token, i):
+    text = token.split(".")[i]
+    return json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
 
 
 def wait_refused(fetched, status=7):
@@ -48,6 +68,7 @@ def as_user_unit(host, account, unit, command):
 
 bring_up("base")
 ursula.fail(f"test -e {SOCKET}")
+drhorrible.succeed("""sed --in-place '0,/{/s//{ "jwt": {"listen": "127.0.0.1:5557"},/' /etc/florete/provider.hujson""")
 deploy("workload")
 wait_fulfilled([ursula, raishan])
 raishan.succeed("useradd --create-home mallory")
@@ -75,6 +96,20 @@ with subtest("at local listeners the unit acts as its service, and reaches what 
     wait_until(lambda: as_unit(raishan, "batch.service", wiki) == "wiki\n", lambda: "batch reaches wiki", timeout=30)
     assert as_unit(raishan, "other.service", wiki) == "", "root, which acts as the node, reaches wiki"
     assert as_user_unit(raishan, "mallory", "batch.service", wiki) == ""
+
+with subtest("an account has its service's tokens, by the issuer's keys, and no others"):
+    ursula.succeed(f"test $(stat --format=%U:%a {STATE}/needs/jwt-service-outline/current/tokens.json) = florete:400")
+    found = []
+    wait_until(lambda: found.extend(TOKEN.findall(as_account(ursula, "outline", fetch_token("vault")))) or found, lambda: "outline has a token", timeout=30)
+    token = found[0]
+    claims = part_of(token, 1)
+    assert claims["sub"] == OUTLINE and claims["florete_node"] == "ursula" and 120 <= claims["exp"] - claims["iat"] <= 300, claims
+    discovered = json.loads(raishan.succeed("curl --silent --fail --max-time 5 http://tokens.demo.flor.rete/.well-known/openid-configuration"))
+    assert discovered["issuer"] == claims["iss"], discovered
+    keys = json.loads(raishan.succeed(f"curl --silent --fail --max-time 5 {discovered['jwks_uri']}"))["keys"]
+    assert part_of(token, 0)["kid"] in [k["kid"] for k in keys], keys
+    wait_refused(lambda: as_account(ursula, "outline", fetch_token("bank")))
+    wait_refused(lambda: as_account(ursula, "daemon", fetch_token("vault")))
 
 with subtest("a renewed certificate is sent at once over the same stream"):
     # Each message has the ID twice: as text, and in the certificate.

@@ -16,7 +16,7 @@ func newWorkloadCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workload",
 		Short: "Serve the SPIFFE Workload API to services of this host",
-		Long: `Serve the SPIFFE Workload API (X.509-SVIDs) on the socket that systemd passes,
+		Long: `Serve the SPIFFE Workload API (X.509-SVIDs, JWT-SVIDs) on the socket that systemd passes,
 SPIFFE_ENDPOINT_SOCKET=unix:///run/florete/workload.sock, to services that have
 workloadApi = true in the topology. Whose process it is decides what it gets: its
 account and systemd unit, as the topology's callers have them.`,

@@ -4,6 +4,7 @@ import (
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/file"
+	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
@@ -15,5 +16,6 @@ var kinds = settings.Kinds{
 	cert.Name:   func() server.Section { return new(cert.Settings) },
 	config.Name: func() server.Section { return new(config.Settings) },
 	file.Name:   func() server.Section { return new(file.Settings) },
+	jwt.Name:    func() server.Section { return new(jwt.Settings) },
 	oidc.Name:   func() server.Section { return new(oidc.Settings) },
 }

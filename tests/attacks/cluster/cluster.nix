@@ -75,15 +75,23 @@ in
       };
       deaf = on "b" 8906 { };
       down = on "b" 8905 { };
-      echo = on "b" 8901 { };
+      echo = on "b" 8901 { scope = "both"; };
       heard = on "b" 8902 { protocol = "udp"; };
       requests = on "b" 8907 {
         protocol = "http";
         identity = "http";
       };
       secret = on "b" 8903 { };
+      tokens = {
+        host = "p";
+        port = 5557;
+        listenPort = 80;
+        upstream = "${facts.loopback}.0.1:5557";
+      };
       wiki = on "b" 8904 {
         listenPort = 80;
+        workloadApi = true;
+        jwtAudiences = [ "vault" ];
         roles = [ "oidc-client" ];
         sso = {
           mode = "oidc";
@@ -115,6 +123,7 @@ in
       "echo"
       "heard"
       "requests"
+      "tokens"
       "wiki"
     ];
     reader.services = [ "auth" ];
@@ -135,6 +144,10 @@ in
     cert.hosts = [ "p" ];
     config.hosts = [ "p" ];
     file.hosts = [ "p" ];
+    jwt = {
+      hosts = [ "p" ];
+      issuer = "http://tokens.demo.flor.rete";
+    };
     oidc = {
       hosts = [ "p" ];
       issuer = "http://auth.demo.flor.rete";

@@ -1,5 +1,6 @@
 # Outline's account, and a service of systemd, may have certificates by the Workload API; that
-# service reaches what a host with the role reader does.
+# service reaches what a host with the role reader does. Outline has tokens too, which readers
+# verify.
 base: {
   hosts = base.hosts // {
     raishan = base.hosts.raishan // {
@@ -9,6 +10,12 @@ base: {
   services = base.services // {
     outline = base.services.outline // {
       workloadApi = true;
+      jwtAudiences = [ "vault" ];
+    };
+    tokens = {
+      host = "drhorrible";
+      port = 5557;
+      listenPort = 80;
     };
     batch = {
       host = "raishan";
@@ -16,6 +23,15 @@ base: {
       visibility = "host";
       roles = [ "writer" ];
       workloadApi = true;
+    };
+  };
+  roles = base.roles // {
+    reader.services = base.roles.reader.services ++ [ "tokens" ];
+  };
+  providers = base.providers // {
+    jwt = {
+      hosts = [ "drhorrible" ];
+      issuer = "http://tokens.demo.flor.rete";
     };
   };
 }

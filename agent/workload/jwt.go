@@ -1,0 +1,206 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spiffe/go-spiffe/v2/bundle/jwtbundle"
+	api "github.com/spiffe/go-spiffe/v2/proto/spiffe/workload"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+	"github.com/spiffe/go-spiffe/v2/svid/jwtsvid"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/florete/florete"
+)
+
+// tokens are JWT-SVIDs as they were delivered, by audience.
+type tokens map[string]string
+
+// jwts are the JWT-SVIDs of this host, and the keys that verify any. It does not change.
+type jwts struct {
+	keys   *jwtbundle.Bundle // nil before they are delivered
+	jwks   []byte            // the same, as they were delivered
+	tokens map[florete.ID]tokens
+	wanted map[florete.ID][]string // audiences in the manifest
+}
+
+// loadJWTs reads what needs of kind jwt deliver. What cannot be read stays as it was.
+func loadJWTs(layout florete.Layout, m florete.Manifest, old jwts) (next jwts, problems []error) {
+	next = jwts{tokens: map[florete.ID]tokens{}, wanted: map[florete.ID][]string{}}
+	for _, n := range m.Needs {
+		if n.Kind != florete.KindJWT {
+			continue
+		}
+		r, err := n.JWT()
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		dir := layout.Need(n.ID)
+		if r.ID.IsZero() {
+			next.keys, next.jwks = old.keys, old.jwks
+			if jwks, keys, err := readKeys(dir, m.TrustDomain); err == nil {
+				next.keys, next.jwks = keys, jwks
+			} else if !errors.Is(err, fs.ErrNotExist) {
+				problems = append(problems, fmt.Errorf("need %q: %w", n.ID, err))
+			}
+			continue
+		}
+		next.wanted[r.ID] = r.Audiences
+		next.tokens[r.ID] = old.tokens[r.ID]
+		b, err := florete.ReadDelivered(dir, florete.FileTokens)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var read tokens
+		if err == nil {
+			err = json.Unmarshal(b, &read)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("need %q: %s: %w", n.ID, florete.FileTokens, err))
+			continue
+		}
+		next.tokens[r.ID] = read
+	}
+	return next, problems
+}
+
+func readKeys(dir, trustDomain string) ([]byte, *jwtbundle.Bundle, error) {
+	td, err := spiffeid.TrustDomainFromString(trustDomain)
+	if err != nil {
+		return nil, nil, err
+	}
+	jwks, err := florete.ReadDelivered(dir, florete.FileJWTKeys)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := jwtbundle.Parse(td, jwks)
+	return jwks, keys, err
+}
+
+// FetchJWTSVID returns the JWT-SVIDs of the caller for an audience, that of its first identity
+// first, or of the identity that it names. They are delivered, so that none has less than half
+// of its life left while their provider can be reached.
+func (s *server) FetchJWTSVID(ctx context.Context, r *api.JWTSVIDRequest) (*api.JWTSVIDResponse, error) {
+	c := clientOf(ctx)
+	st := s.state.Load()
+	ids, err := s.entitled(c, st)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Audience) != 1 || r.Audience[0] == "" {
+		return nil, status.Errorf(codes.InvalidArgument, "%d audiences, want one: a token for several lets each of them act as its owner to the others", len(r.Audience))
+	}
+	if r.SpiffeId != "" {
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id florete.ID) bool { return id.String() != r.SpiffeId })
+		if len(ids) == 0 {
+			err := status.Errorf(codes.PermissionDenied, "%.300q is no identity of process %d", r.SpiffeId, c.PID)
+			s.refuse(c, "other-identity", true, err)
+			return nil, err
+		}
+	}
+	all, err := st.jwtSVIDs(ids, r.Audience[0], time.Now())
+	if err != nil {
+		s.refuse(c, "no-token", true, err)
+		return nil, err
+	}
+	s.Log.Info("sent", "what", "JWTSVIDResponse", "process", c.PID, "uid", c.UID, "of", shorts(ids), "audience", r.Audience[0])
+	return &api.JWTSVIDResponse{Svids: all}, nil
+}
+
+// jwtSVIDs are those of ids for an audience that are there and valid. The error is why there
+// is none.
+func (st *state) jwtSVIDs(ids []florete.ID, audience string, now time.Time) (all []*api.JWTSVID, err error) {
+	var missing, undeclared []string
+	for _, id := range ids {
+		if !slices.Contains(st.jwts.wanted[id], audience) {
+			undeclared = append(undeclared, fmt.Sprintf("services.%s.jwtAudiences does not have %.300q", id.Name(), audience))
+			continue
+		}
+		token, ok := st.jwts.tokens[id][audience]
+		if !ok {
+			missing = append(missing, "the token of "+id.Short()+" is not delivered yet")
+			continue
+		}
+		svid, err := jwtsvid.ParseInsecure(token, []string{audience})
+		if err == nil && !svid.Expiry.After(now) {
+			err = fmt.Errorf("expired at %s", svid.Expiry.Format(time.RFC3339))
+		}
+		if err == nil {
+			err = st.checkRevoked(svid)
+		}
+		if err != nil {
+			missing = append(missing, fmt.Sprintf("the token of %s: %v", id.Short(), err))
+			continue
+		}
+		all = append(all, &api.JWTSVID{SpiffeId: id.String(), Svid: token, Hint: hint(id)})
+	}
+	switch {
+	case len(all) > 0:
+		return all, nil
+	case len(missing) > 0:
+		return nil, status.Errorf(codes.Unavailable, "%s: flor doctor", strings.Join(missing, "; "))
+	}
+	return nil, status.Errorf(codes.PermissionDenied, "%s: write it there", strings.Join(undeclared, "; "))
+}
+
+// checkRevoked refuses a token whose identity, or the node that it was issued to, was revoked
+// since.
+func (st *state) checkRevoked(svid *jwtsvid.SVID) error {
+	if st.identities.Trust == nil {
+		return nil
+	}
+	id, err := florete.ParseID(svid.ID.String())
+	if err != nil {
+		return err
+	}
+	issued, _ := svid.Claims["iat"].(float64)
+	node, _ := svid.Claims[florete.ClaimNode].(string)
+	return st.identities.Trust.Revocations().CheckIssued(id, node, time.Unix(int64(issued), 0))
+}
+
+// FetchJWTBundles sends the keys of the trust domain to callers that have an identity.
+func (s *server) FetchJWTBundles(_ *api.JWTBundlesRequest, out grpc.ServerStreamingServer[api.JWTBundlesResponse]) error {
+	return push(s, out, func(st *state, _ []florete.ID) (*api.JWTBundlesResponse, error) {
+		if st.jwts.keys == nil {
+			return nil, status.Error(codes.Unavailable, "no keys of JWT-SVIDs are delivered on this host, want providers.jwt in the topology: flor doctor")
+		}
+		return &api.JWTBundlesResponse{Bundles: map[string][]byte{"spiffe://" + st.trust: st.jwts.jwks}}, nil
+	})
+}
+
+// ValidateJWTSVID verifies a token for callers that have an identity: signature, audience,
+// time, and that it is not revoked.
+func (s *server) ValidateJWTSVID(ctx context.Context, r *api.ValidateJWTSVIDRequest) (*api.ValidateJWTSVIDResponse, error) {
+	st := s.state.Load()
+	if _, err := s.entitled(clientOf(ctx), st); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.Audience == "":
+		return nil, status.Error(codes.InvalidArgument, "no audience")
+	case st.jwts.keys == nil:
+		return nil, status.Error(codes.Unavailable, "no keys of JWT-SVIDs are delivered on this host, want providers.jwt in the topology: flor doctor")
+	}
+	svid, err := jwtsvid.ParseAndValidate(r.Svid, st.jwts.keys, []string{r.Audience})
+	if err == nil {
+		err = st.checkRevoked(svid)
+	}
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	claims, err := structpb.NewStruct(svid.Claims)
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "claims: %v", err)
+	}
+	return &api.ValidateJWTSVIDResponse{SpiffeId: svid.ID.String(), Claims: claims}, nil
+}

@@ -1,0 +1,101 @@
+# JWT-SVIDs (SPIFFE JWT-SVID) of services, for peers that accept no certificates.
+let
+  inherit (builtins)
+    any
+    attrValues
+    filter
+    map
+    ;
+  inherit (import ../types.nix)
+    atMost
+    between
+    default
+    of
+    required
+    ;
+  inherit (import ../formats.nix) audience issuer;
+  inherit (import ../lib.nix) isInvalid sorted when;
+
+  # Those written wrongly were reported.
+  wanting = filter (s: any (a: a != "" && !isInvalid a) s.jwtAudiences);
+in
+{
+  doc = "issues JWT-SVIDs, the tokens of services";
+  port = 4;
+  alone = "each would sign with keys of its own, and the pages of the issuer have those of one";
+  settings = {
+    issuer =
+      required "its address, from which others fetch the keys that verify tokens"
+        "\"https://tokens.example.org\""
+        issuer;
+    generation =
+      default "raised when a signing key may be known to others: all tokens end, and hosts get new ones"
+        1
+        (between 1 1000000 "a generation");
+  };
+  policy = settings: { inherit (settings) issuer generation; };
+
+  service.jwtAudiences =
+    of
+      "audiences for each of which it has a JWT-SVID, by the SPIFFE Workload API: with `workloadApi`, from providers.jwt"
+      (atMost 16 audience);
+
+  reasons =
+    clean: map (s: "services.${s.name}.jwtAudiences needs it") (wanting (attrValues clean.services));
+
+  needs =
+    t: host:
+    let
+      services = map (s: t.services.${s}) host.services;
+      inherit (t.providers.jwt) issuer;
+      renew.atPercent = 50;
+      tokens = name: id: s: {
+        id = "jwt-${name}";
+        for = id;
+        request = {
+          inherit id issuer;
+          audiences = sorted s.jwtAudiences;
+        };
+        files."tokens.json" = {
+          value = "tokens";
+          mode = "0400";
+        };
+        inherit renew;
+      };
+    in
+    when (t.providers.jwt.hosts != [ ] && any (s: s.workloadApi) services) [
+      {
+        id = "jwt-keys";
+        for = host.id;
+        request = { inherit issuer; };
+        files."jwks.json" = {
+          value = "jwks";
+          mode = "0444";
+        };
+        inherit renew;
+      }
+    ]
+    ++ map (s: tokens "service-${s.name}" (s.idOn host.name) s) (wanting services)
+    ++ map (s: tokens "shared-${s.name}" s.shared s) (filter (s: s.scope == "both") (wanting services));
+
+  check =
+    {
+      clean,
+      t,
+      lib,
+      ...
+    }:
+    {
+      top = import ../issuerpages.nix {
+        kind = "jwt";
+        port = 5557;
+        inherit clean t lib;
+      };
+      service =
+        n: s:
+        lib.when (s.jwtAudiences != [ ] && !s.workloadApi) (
+          lib.excluded "write workloadApi = true;, or take them out" "services.${n}.jwtAudiences"
+            "workloadApi = false"
+        );
+    };
+}

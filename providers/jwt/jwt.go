@@ -1,0 +1,200 @@
+// Package jwt is the kind of need that issues JWT-SVIDs (SPIFFE JWT-SVID), and the pages by
+// which others verify them (OpenID Connect Discovery 1.0):
+//
+//	POST /jwt/request {"issuer":"https://…"}
+//	→ jwks, the public keys
+//	POST /jwt/request {"issuer":"https://…","id":"spiffe://demo.flor/service/wiki","audiences":["vault"]}
+//	→ tokens, a JSON object of a token for each audience
+//
+// A token is signed with ES256 and lives for five minutes. Its claims are iss, sub (the SPIFFE
+// ID), aud (one), iat, exp and florete_node, the node that requested it.
+//
+// Signing keys are in the store, sealed, and replicas share them. Each is published before it
+// signs, and until what it signed has ended. A new one is made each day, and at once, with the
+// end of all others, when the policy has a higher generation.
+package jwt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/pages"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// Name of the kind.
+const Name = florete.KindJWT
+
+const (
+	tokensLive = 5 * time.Minute
+	keysLive   = 10 * time.Minute // of an answer with the keys: hosts fetch them after half of it
+
+	// repeated is how long the same request has the same tokens. A host renews them after
+	// half of their life.
+	repeated = 30 * time.Second
+)
+
+// Settings are the kind's section of the settings file.
+type Settings struct {
+	Listen string `json:"listen" want:"name a loopback host:port for the pages of the issuer"`
+}
+
+// Kind makes the Issuer.
+func (s *Settings) Kind(p server.Process) server.Kind {
+	return New(Config{
+		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Listen: s.Listen, Logger: p.Logger,
+	})
+}
+
+// Config of an Issuer. Every field but Logger is needed.
+type Config struct {
+	Store store.Store
+	Key   *seal.Key
+
+	// Policy is the one in force, nil while that does not run this kind.
+	Policy func() *Policy
+
+	// Listen is where the pages are served, a loopback host:port. The forwarder publishes it.
+	Listen string
+
+	Logger *slog.Logger // nil for slog.Default()
+}
+
+// Issuer is the kind "jwt".
+type Issuer struct {
+	Config
+	keys keys
+}
+
+var (
+	_ server.Answerer = (*Issuer)(nil)
+	_ server.Deployed = (*Issuer)(nil)
+	_ server.Runner   = (*Issuer)(nil)
+	_ server.Sealer   = (*Issuer)(nil)
+)
+
+// New makes an Issuer.
+func New(c Config) *Issuer {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return &Issuer{c, keys{c.Store, c.Key}}
+}
+
+// Name of the kind.
+func (i *Issuer) Name() string { return Name }
+
+// Policy is a policy's part for this kind, decoded.
+type Policy struct {
+	issuer     *url.URL
+	generation int // of the signing keys, at least
+	requests   server.Requests[florete.JWTRequest]
+}
+
+// Compile rejects a policy without a usable issuer, and identities of another trust domain.
+func (i *Issuer) Compile(policy florete.Policy) (any, error) {
+	var settings struct {
+		Issuer     string `json:"issuer"`
+		Generation int    `json:"generation"`
+	}
+	if err := server.Settings(policy, Name, &settings); err != nil {
+		return nil, err
+	}
+	p := &Policy{generation: settings.Generation}
+	var err error
+	// Verifiers compare it byte for byte (OpenID Connect Discovery 1.0 section 4.3).
+	if p.issuer, err = pages.ParseIssuer(settings.Issuer); err != nil {
+		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
+	}
+	p.requests, err = server.DecodeGrants(policy, Name, func(g florete.Grant) (florete.JWTRequest, error) {
+		r, err := florete.Need{ID: g.Need, Request: g.Request}.JWT()
+		switch {
+		case err != nil:
+		case r.Issuer != settings.Issuer:
+			err = fmt.Errorf("issuer %q: this provider is %s", r.Issuer, settings.Issuer)
+		case !r.ID.IsZero() && (r.ID.TrustDomain() != policy.TrustDomain || r.ID.Kind() != florete.KindService):
+			err = fmt.Errorf("id %q: want a service of %s", r.ID, policy.TrustDomain)
+		}
+		return r, err
+	})
+	return p, err
+}
+
+// Answer issues what the policy grants.
+func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+	p := c.Compiled.(*Policy)
+	r := p.requests.Of(c)
+	ring, d, err := i.keys.due(ctx, c.Now, p.generation)
+	if err != nil {
+		return d, err
+	}
+	if r.ID.IsZero() {
+		d.Answer = api.Answer{Values: map[string]string{"jwks": string(ring.jwks())}, Expires: c.Now.Add(keysLive).Unix()}
+		d.Repeated = c.Now.Add(repeated)
+		return d, nil
+	}
+	if err := refuseRevoked(c, r.ID); err != nil {
+		return server.Decision{}, err
+	}
+	until := c.Now.Add(tokensLive)
+	key := ring.signer(c.Now)
+	tokens := map[string]string{}
+	for _, audience := range r.Audiences {
+		if tokens[audience], err = key.sign(r, audience, c.Caller.Name(), c.Now, until); err != nil {
+			return server.Decision{}, err
+		}
+	}
+	b, err := json.Marshal(tokens)
+	if err != nil {
+		return server.Decision{}, err
+	}
+	audiences, err := json.Marshal(r.Audiences)
+	d.Answer = api.Answer{Values: map[string]string{"tokens": string(b)}, Expires: until.Unix()}
+	d.Repeated = c.Now.Add(repeated)
+	d.Detail = map[string]string{"id": r.ID.String(), "audiences": string(audiences), "key": key.ID, "until": until.Format(time.RFC3339)}
+	return d, err
+}
+
+// refuseRevoked refuses to issue what hosts would refuse.
+func refuseRevoked(c server.Call, id florete.ID) error {
+	err := c.Revoked.CheckIssued(id, c.Caller.Name(), c.Now)
+	var revoked *florete.RevokedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &revoked) && !revoked.ValidAfter.IsZero():
+		return api.Errorf(api.Transient, api.CodeRevoked, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
+	}
+	return api.Errorf(api.Denied, api.CodeRevoked, "%v", err)
+}
+
+// sign makes the JWT-SVID of an identity for one audience.
+func (k signingKey) sign(r florete.JWTRequest, audience, node string, now, until time.Time) (string, error) {
+	private, err := k.private()
+	if err != nil {
+		return "", err
+	}
+	signer, err := jose.NewSigner(
+		jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: private, KeyID: k.ID}},
+		(&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return "", err
+	}
+	claims := jwt.Claims{
+		Issuer: r.Issuer, Subject: r.ID.String(), Audience: jwt.Audience{audience},
+		IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(until),
+	}
+	return jwt.Signed(signer).Claims(claims).Claims(map[string]any{florete.ClaimNode: node}).Serialize()
+}

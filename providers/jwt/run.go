@@ -1,0 +1,134 @@
+package jwt
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/florete/florete/providers/pages"
+)
+
+const (
+	reread = time.Second // how soon a new policy is noticed
+	upkeep = time.Minute // how soon a key that is due is made
+)
+
+// maxAge is how long verifiers may keep a page.
+const maxAge = "public, max-age=300"
+
+// Run serves the pages of the issuer that the policy in force names, and keeps the signing
+// keys, until ctx ends.
+func (i *Issuer) Run(ctx context.Context, ready func()) error {
+	ctx, stop := context.WithCancel(ctx)
+	var owned sync.WaitGroup
+	defer owned.Wait()
+	defer stop()
+	i.keepKeys(ctx)
+	owned.Go(func() { i.upkeep(ctx) })
+	i.Logger.Info("issuer of JWT-SVIDs serves", "listen", i.Listen)
+	return pages.Serve(ctx, pages.Config{
+		Name: Name, Listen: i.Listen, Secret: "keys would be read from whoever answers", Handler: i.pages(), Ready: ready, Logger: i.Logger,
+	})
+}
+
+// upkeep keeps the signing keys until ctx ends, at once where the policy has another
+// generation.
+func (i *Issuer) upkeep(ctx context.Context) {
+	tick := time.NewTicker(reread)
+	defer tick.Stop()
+	last, kept := time.Now(), i.generation()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			if g := i.generation(); g != kept || now.Sub(last) >= upkeep {
+				i.keepKeys(ctx)
+				last, kept = now, g
+			}
+		}
+	}
+}
+
+// generation is that of the policy in force, zero while that does not run this kind.
+func (i *Issuer) generation() int {
+	if p := i.Policy(); p != nil {
+		return p.generation
+	}
+	return 0
+}
+
+func (i *Issuer) keepKeys(ctx context.Context) {
+	g := i.generation()
+	if g == 0 {
+		return
+	}
+	if err := i.keys.keep(ctx, time.Now(), g); err != nil && ctx.Err() == nil {
+		i.Logger.Error("the signing keys stay as they are until the next try", "error", err)
+	}
+}
+
+// pages are what OIDC verifiers read.
+func (i *Issuer) pages() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, r *http.Request) {
+		if p := i.here(w, r); p != nil {
+			respond(w, discovery(p.issuer.String()))
+		}
+	})
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, r *http.Request) {
+		p := i.here(w, r)
+		if p == nil {
+			return
+		}
+		ring, _, err := i.keys.read(r.Context())
+		if err == nil {
+			ring, _, err = ring.next(time.Now(), p.generation)
+		}
+		if err != nil {
+			i.Logger.Error("cannot serve the keys", "error", err)
+			http.Error(w, "the provider failed: its log has the reason", http.StatusServiceUnavailable)
+			return
+		}
+		respond(w, ring.jwks())
+	})
+	return mux
+}
+
+// here is the policy whose issuer a request is for, nil where it was answered that there is
+// none.
+func (i *Issuer) here(w http.ResponseWriter, r *http.Request) *Policy {
+	p := i.Policy()
+	if p == nil || !pages.At(p.issuer, r.Host) {
+		http.Error(w, fmt.Sprintf("no issuer at %q", r.Host), http.StatusMisdirectedRequest)
+		return nil
+	}
+	return p
+}
+
+func respond(w http.ResponseWriter, b []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", maxAge)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Write(b)
+}
+
+// discovery is the document at /.well-known/openid-configuration. Nobody signs in here, so
+// it has no endpoints for that.
+func discovery(issuer string) []byte {
+	b, err := json.MarshalIndent(map[string]any{
+		"issuer":                                issuer,
+		"jwks_uri":                              issuer + "/keys",
+		"response_types_supported":              []string{"id_token"},
+		"subject_types_supported":               []string{"public"},
+		"id_token_signing_alg_values_supported": []string{"ES256"},
+		"claims_supported":                      []string{"iss", "sub", "aud", "iat", "exp"},
+	}, "", "  ")
+	if err != nil {
+		panic(err) // strings
+	}
+	return b
+}

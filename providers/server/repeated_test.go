@@ -1,0 +1,46 @@
+package server_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
+)
+
+// brief is a kind whose answers are repeated for a while that is shorter than they are valid.
+type brief struct {
+	echo
+	repeated time.Duration
+}
+
+func (k *brief) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+	d, err := k.echo.Answer(ctx, c)
+	d.Answer.Expires, d.Repeated = c.Now.Add(time.Hour).Unix(), c.Now.Add(k.repeated)
+	return d, err
+}
+
+// TestRepeated: what a host requests again is decided anew once the answer is no longer to be
+// repeated, whether it is valid or not.
+func TestRepeated(t *testing.T) {
+	for repeated, want := range map[time.Duration]string{time.Minute: "1", -time.Second: "2"} {
+		e := providertest.NewEnv(t, "ursula")
+		e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return &brief{repeated: repeated} })
+		e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
+		e.Start()
+		var last api.Answer
+		for range 2 {
+			var err error
+			last, err = e.Client(ursula).Do(t.Context(), api.Path("oidc"), api.Request{
+				Need: "echo", Serial: providertest.Serial, Generation: 1, Body: []byte(`{"word":"hello"}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if last.Values["n"] != want {
+			t.Errorf("repeated for %s: answer %s the second time, want %s", repeated, last.Values["n"], want)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package attacks
+
+import (
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestBothNames: a service is reached by the name that all share, and by that of its host, by
+// who may, and each name leads to a certificate of its own.
+func TestBothNames(t *testing.T) {
+	c := start(t)
+	for need, id := range map[string]florete.ID{"cert-shared-echo": kit.ID("service/echo"), "cert-service-echo": kit.ID("service/b/echo")} {
+		if _, err := florete.LoadSVID(c.b.Layout().Need(need), id); err != nil {
+			t.Error(err)
+		}
+		reached := false
+		for _, r := range c.c.Manifest.Forwarder.Reach {
+			if r.ID != id {
+				continue
+			}
+			reached = true
+			if err := agenttest.DialAs(t, uidAlice, r.Listen.String()); err != nil {
+				t.Errorf("alice at %s: %v", id, err)
+			}
+			if err := agenttest.DialAs(t, uidBob, r.Listen.String()); err == nil {
+				t.Errorf("bob reaches %s", id)
+			}
+		}
+		if !reached {
+			t.Errorf("c does not reach %s", id)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+# JWT-SVIDs of services, one with an identity of its own on each host; a host with the keys
+# alone, and one with nothing of it.
+{ base, merge, ... }:
+merge base {
+  services = {
+    tokens = {
+      host = "alpha";
+      port = 5557;
+      listenPort = 80;
+    };
+    wiki = {
+      user = "wiki-js";
+      workloadApi = true;
+      jwtAudiences = [
+        "vault"
+        "https://s3.example.org"
+        "vault"
+      ];
+    };
+    verifier = {
+      host = "beta";
+      port = 9100;
+      visibility = "host";
+      user = "verifier";
+      workloadApi = true;
+    };
+  };
+  roles.reader.services = [ "tokens" ];
+  providers.jwt = {
+    hosts = [ "alpha" ];
+    issuer = "http://tokens.golden.flor.rete";
+    generation = 2;
+  };
+}

@@ -1,0 +1,219 @@
+package tlog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/florete/florete/providers/store"
+)
+
+const (
+	// pace is between two looks for changes: those of a while cost one.
+	pace = 50 * time.Millisecond
+
+	// page is how many rows of the store are in memory at once.
+	page = 1000
+
+	// late bounds how long a row is committed after the time in its key, where the store no
+	// longer has the changes since: what comes later still, comparing finds.
+	late = 10 * time.Minute
+)
+
+// position is how far the log is: it has all rows of revisions below one, and of that some.
+type position struct {
+	revision int64
+	has      map[string]bool // keys of rows that revision made
+	newest   time.Time       // time of the newest row, or later
+}
+
+// row is a leaf to append. With it the log has all rows up to a revision.
+type row struct {
+	Leaf
+	upTo int64
+}
+
+// resume finds how far the log is. Where the store does not have the last row as it made it, it
+// is another one than before, restored or moved: then each row is looked for in the log.
+func (a *appender) resume(ctx context.Context) (position, error) {
+	if a.size == 0 || a.incomplete {
+		return a.reconcile(ctx)
+	}
+	var at position
+	from := a.size - min(a.size, store.MaxOps)
+	var last Leaf
+	for leaf, err := range a.Leaves(ctx, from, a.size) {
+		if err != nil {
+			return at, err
+		}
+		if leaf.Revision != at.revision {
+			at = position{revision: leaf.Revision, has: map[string]bool{}}
+		}
+		at.has[leaf.Key] = true
+		last = leaf
+	}
+	e, err := a.Store.Get(ctx, last.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound), err == nil && e.Created != last.Revision:
+		return a.reconcile(ctx)
+	case err != nil:
+		return at, err
+	}
+	at.newest = last.Time()
+	a.appended.Store(at.revision - 1)
+	return at, nil
+}
+
+// reconcile appends the rows of the store that are not in the log, whatever their revision:
+// their leaves have that of the store, up to which the log has all rows then.
+func (a *appender) reconcile(ctx context.Context) (at position, err error) {
+	has := map[[16]byte]bool{}
+	for leaf, err := range a.Leaves(ctx, 0, a.size) {
+		if err != nil {
+			return at, err
+		}
+		has[short(leaf.Key)] = true
+	}
+	var missing []Leaf
+	err = a.Store.Snapshot(ctx, a.Prefix, func(revision int64, rows iter.Seq2[store.Entry, error]) error {
+		at, missing = position{revision: revision + 1, newest: time.Now()}, nil
+		for e, err := range rows {
+			if err != nil {
+				return err
+			}
+			if !has[short(e.Key)] {
+				missing = append(missing, NewLeaf(e.Key, e.Created, e.Value))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return at, err
+	}
+	inOrder(missing)
+	for i := range missing {
+		missing[i].Revision = at.revision - 1
+	}
+	for some := range slices.Chunk(missing, most) {
+		if err := a.append(ctx, some); err != nil {
+			return at, err
+		}
+	}
+	a.incomplete = false
+	a.appended.Store(at.revision - 1)
+	return at, nil
+}
+
+func inOrder(leaves []Leaf) {
+	slices.SortFunc(leaves, func(x, y Leaf) int {
+		return cmp.Or(cmp.Compare(x.Revision, y.Revision), cmp.Compare(x.Key, y.Key))
+	})
+}
+
+// follow sends the rows that come after a position, in the order of their revisions, until ctx
+// ends.
+func (l *Log) follow(ctx context.Context, at position, rows chan<- row) error {
+	for ctx.Err() == nil {
+		err := l.watch(ctx, &at, rows)
+		if errors.Is(err, store.ErrCompacted) {
+			err = l.catchUp(ctx, &at, rows)
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Log) watch(ctx context.Context, at *position, rows chan<- row) error {
+	var paced time.Time
+	for e, err := range l.Store.Watch(ctx, l.Prefix, at.revision-1) {
+		if err != nil {
+			return err
+		}
+		if !e.Deleted && e.Created == e.Modified { // else archived, or edited
+			if err := l.send(ctx, at, NewLeaf(e.Key, e.Created, e.Value), rows); err != nil {
+				return err
+			}
+		}
+		if time.Since(paced) > pace {
+			select {
+			case <-time.After(pace):
+			case <-ctx.Done():
+			}
+			paced = time.Now()
+		}
+	}
+	return ctx.Err()
+}
+
+// send sends a row, unless the log has it, and moves the position there.
+func (l *Log) send(ctx context.Context, at *position, leaf Leaf, rows chan<- row) error {
+	switch {
+	case leaf.Revision < at.revision || leaf.Revision == at.revision && at.has[leaf.Key]:
+		return nil
+	case leaf.Revision > at.revision || at.has == nil:
+		*at = position{revision: leaf.Revision, has: map[string]bool{}, newest: at.newest}
+	}
+	at.has[leaf.Key] = true
+	if t := leaf.Time(); t.After(at.newest) {
+		at.newest = t
+	}
+	return send(ctx, rows, row{leaf, leaf.Revision - 1})
+}
+
+func send(ctx context.Context, rows chan<- row, r row) error {
+	select {
+	case rows <- r:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// catchUp sends the rows up to the revision of now, of a store that does not have the changes
+// since the position any more.
+func (l *Log) catchUp(ctx context.Context, at *position, rows chan<- row) error {
+	_, revision, err := l.Store.List(ctx, l.Prefix+"~") // of which there are none
+	if err != nil {
+		return err
+	}
+	from := at.newest
+	if now := time.Now(); now.Before(from) { // the clock was set back
+		from = now
+	}
+	var leaves []Leaf
+	after := keyAt(l.Prefix, from.Add(-late))
+	for {
+		entries, err := l.Store.Page(ctx, l.Prefix, after, page)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if after = e.Key; e.Created >= at.revision && e.Created <= revision {
+				leaves = append(leaves, NewLeaf(e.Key, e.Created, e.Value))
+			}
+		}
+		if len(entries) < page {
+			break
+		}
+	}
+	inOrder(leaves)
+	for _, leaf := range leaves {
+		if err := l.send(ctx, at, leaf, rows); err != nil {
+			return err
+		}
+	}
+	*at = position{revision: revision + 1, newest: at.newest}
+	return send(ctx, rows, row{upTo: revision})
+}
+
+// short tells a key from others, in less memory.
+func short(key string) (s [16]byte) {
+	h := NewLeaf("", 0, []byte(key)).Hash
+	copy(s[:], h[:])
+	return s
+}

@@ -24,6 +24,8 @@ type HostReport struct {
 	Undone  *Commit `json:"undone,omitempty"`  // went back, and nothing newer is in force
 
 	Revocations *ReportedRevocations `json:"revocations,omitempty"` // nil for none
+
+	Audit []ReportedAudit `json:"audit,omitempty"` // providers' logs that are not what they were
 }
 
 // ReportedRevocations is the revocation list in force.

@@ -14,7 +14,7 @@ func PathCheckpoint(kind string) string { return "/" + kind + "/checkpoint" }
 type Checkpoint struct {
 	Key        string   `json:"key"`             // of the log, in the form of a signed note's
 	Checkpoint string   `json:"checkpoint"`      // signed note
-	Proof      [][]byte `json:"proof"`           // that it extends the one of the size that was named
+	Proof      [][]byte `json:"proof,omitempty"` // that it extends the one of the size that was named
 	Fault      string   `json:"fault,omitempty"` // how the provider finds its rows to differ from the log
 }
 

@@ -15,9 +15,12 @@ import (
 )
 
 const (
-	// gather is how long rows wait for others to be appended together, and the time between
-	// two checkpoints: each costs a few small files, flushed.
+	// gather is how long rows wait for others to be appended together: that costs a few small
+	// files, flushed.
 	gather = time.Second
+
+	// publish is how soon the checkpoint follows.
+	publish = 250 * time.Millisecond
 
 	// most is how many rows are appended together.
 	most = 4096
@@ -76,7 +79,7 @@ func (l *Log) open(ctx context.Context) (*appender, error) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t, shutdown, r, err := tessera.NewAppender(inner, driver, tessera.NewAppendOptions().
 		WithCheckpointSigner(signer).WithBatching(most, 10*time.Millisecond).
-		WithCheckpointInterval(gather).WithGarbageCollectionInterval(tidy).WithShutdownTimeout(2*gather))
+		WithCheckpointInterval(publish).WithGarbageCollectionInterval(tidy).WithShutdownTimeout(time.Second))
 	if err != nil {
 		cancel()
 		return nil, err

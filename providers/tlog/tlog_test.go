@@ -241,7 +241,9 @@ func TestCompare(t *testing.T) {
 				e.Fatal(err)
 			}
 		}, "1 rows of the store were edited, and 1 are gone"},
-		"archived": {func(e *env, _ []string) { e.edit("DELETE FROM kv WHERE key < ?", []byte(keyAt("audit/", time.Now().AddDate(-1, 0, 0)))) }, ""},
+		"archived": {func(e *env, _ []string) {
+			e.edit("DELETE FROM kv WHERE key < ?", []byte(keyAt("audit/", time.Now().AddDate(-1, 0, 0))))
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

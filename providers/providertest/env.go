@@ -52,6 +52,7 @@ type Env struct {
 	Key      *seal.Key
 	Policies *server.Policies
 	Server   *server.Server
+	Log      *tlog.Log // nil unless Logged
 	kind     string
 	make     func(e *Env) server.Kind // nil for that of "cert"
 	address  string
@@ -172,16 +173,15 @@ func (e *Env) Start() {
 	e.Store, e.Key = &Faulty{Store: db}, key
 	e.Policies, err = server.OpenPolicies(e.PolicyDir(), e.Revocations(), e.kind, log)
 	must(err)
-	kind, certificate := e.process()
-	var audit *tlog.Log
 	if e.Logged {
-		audit = tlog.New(tlog.Config{
+		e.Log = tlog.New(tlog.Config{
 			Dir: filepath.Join(e.Dir, "log"), Name: kit.Domain + "/" + e.kind + "/" + e.Policy.Host, Store: e.Store, Prefix: server.AuditPrefix,
 			Kept: server.Retention{}.Rows, Logger: log,
 		})
 	}
+	kind, certificate := e.process()
 	e.Server, err = server.New(server.Config{
-		Policies: e.Policies, Kind: kind, Store: e.Store, Key: e.Key, Certificate: certificate, Watch: e.Watch, Log: audit, Logger: log,
+		Policies: e.Policies, Kind: kind, Store: e.Store, Key: e.Key, Certificate: certificate, Watch: e.Watch, Log: e.Log, Logger: log,
 	})
 	must(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

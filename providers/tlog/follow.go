@@ -3,11 +3,17 @@ package tlog
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
+	"io/fs"
 	"iter"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -36,12 +42,50 @@ type row struct {
 	upTo int64
 }
 
-// resume finds how far the log is. Where the store does not have the last row as it made it, it
-// is another one than before, restored or moved: then each row is looked for in the log.
-func (a *appender) resume(ctx context.Context) (position, error) {
-	if a.size == 0 || a.incomplete {
-		return a.reconcile(ctx)
+// storeKey is of what tells the store from any other; with the revision that made it, also from
+// one that it moved to, or was restored from.
+const storeKey = "log/store"
+
+// identify is the store's identity.
+func (l *Log) identify(ctx context.Context) (string, error) {
+	for {
+		e, err := l.Store.Get(ctx, storeKey)
+		if err == nil {
+			return fmt.Sprintf("%s %d\n", e.Value, e.Created), nil
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			_, err = l.Store.Commit(ctx, store.Txn{If: []store.Cond{{Key: storeKey}}, Then: []store.Op{store.Put(storeKey, []byte(rand.Text()))}})
+		}
+		if err != nil && !errors.Is(err, store.ErrConflict) {
+			return "", err
+		}
 	}
+}
+
+// resume finds how far the log is. Where the store is another one than before, or does not have
+// the last row as it made it, each row is looked for in the log.
+func (a *appender) resume(ctx context.Context) (position, error) {
+	is, err := a.identify(ctx)
+	if err != nil {
+		return position{}, err
+	}
+	path := filepath.Join(a.Config.Dir, storeFile)
+	was, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return position{}, err
+	}
+	if is == string(was) && a.size > 0 && !a.incomplete {
+		return a.last(ctx)
+	}
+	at, err := a.reconcile(ctx)
+	if err != nil {
+		return at, err
+	}
+	return at, replace.File(path, []byte(is), 0o600)
+}
+
+// last is the position after the last leaf.
+func (a *appender) last(ctx context.Context) (position, error) {
 	var at position
 	from := a.size - min(a.size, store.MaxOps)
 	var last Leaf

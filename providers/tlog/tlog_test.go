@@ -200,7 +200,7 @@ func TestAnotherStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for n := range 3 {
+	for n := range 2 {
 		l = e.log()
 		e.while(l, func() {
 			e.has(l, 25+n)

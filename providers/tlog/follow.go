@@ -19,7 +19,7 @@ import (
 
 const (
 	// pace is between two looks for changes: those of a while cost one.
-	pace = 50 * time.Millisecond
+	pace = 100 * time.Millisecond
 
 	// page is how many rows of the store are in memory at once.
 	page = 1000

@@ -36,7 +36,7 @@ import (
 const (
 	keyFile    = "key"     // signs checkpoints
 	publicFile = "key.pub" // verifies them
-	storeFile  = "store" // whose rows it has
+	storeFile  = "store"   // whose rows it has
 	lockFile   = "lock"
 )
 

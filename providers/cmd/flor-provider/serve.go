@@ -133,10 +133,10 @@ func (p *process) auditLog(db store.Store) *tlog.Log {
 	})
 }
 
-// quiet is a log without what Tessera finds worth knowing.
+// quiet is a log of errors: of Tessera, by klog, all else is of level info.
 type quiet struct{ slog.Handler }
 
-func (q quiet) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+func (q quiet) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
 
 // dir has what is this process's alone.
 func (p *process) dir() string { return p.Dir(p.kind) }

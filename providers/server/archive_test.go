@@ -29,11 +29,15 @@ func TestArchive(t *testing.T) {
 	none := slog.New(slog.DiscardHandler)
 	r := Retention{Audit: 10}
 	l := tlog.New(tlog.Config{Dir: filepath.Join(dir, "log"), Name: "demo.flor/cert/forge", Store: db, Prefix: AuditPrefix, Kept: r.Rows, Logger: none})
-	s := &Server{Config: Config{Store: db, Policies: &Policies{}, Logger: none, Retention: r, Log: l}}
-	s.Policies.now.Store(&compiledPolicy{})
+	run := func() (stop func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { l.Run(ctx) })
+		return func() { cancel(); wg.Wait() }
+	}
 	now := time.Now()
 	rows := map[string]Row{}
-	for _, days := range []int{40, 12, 11, 9, 0} {
+	decide := func(days int) {
 		row := Row{Time: now.AddDate(0, 0, -days), Caller: "<caller>", Outcome: Granted}
 		op := row.Op()
 		rows[op.Key] = row
@@ -41,6 +45,28 @@ func TestArchive(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	logged := func(n uint64) {
+		t.Helper()
+		for range 1000 {
+			if _, c, err := l.Checkpoint(t.Context()); err == nil && c.Size == n {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Fatalf("waited in vain for %d rows", n)
+	}
+	decide(9)
+	stop := run()
+	logged(1)
+	decide(9)
+	logged(2)
+	stop()
+	for _, days := range []int{40, 12, 11, 0} {
+		decide(days)
+	}
+	l = tlog.New(l.Config)
+	s := &Server{Config: Config{Store: db, Policies: &Policies{}, Logger: none, Retention: r, Log: l}}
+	s.Policies.now.Store(&compiledPolicy{})
 	left := func() int {
 		t.Helper()
 		if err := s.sweep(t.Context(), now); err != nil {
@@ -52,19 +78,13 @@ func TestArchive(t *testing.T) {
 		}
 		return len(entries)
 	}
-	if n := left(); n != 5 {
+	if n := left(); n != 6 {
 		t.Errorf("%d rows are left before they are in the log, want all", n)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() { l.Run(ctx) })
-	for end := time.Now().Add(20 * time.Second); l.Appended() < 6 && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if n := left(); n != 2 {
-		t.Errorf("%d rows are left, want 2", n)
+	defer run()()
+	logged(6)
+	if n := left(); n != 3 {
+		t.Errorf("%d rows are left, want 3", n)
 	}
 	archived := 0
 	files, _ := filepath.Glob(filepath.Join(dir, "log", "archive", "*.jsonl"))
@@ -90,14 +110,8 @@ func TestArchive(t *testing.T) {
 	if archived != 3 {
 		t.Errorf("%d rows are archived in %s, want 3", archived, files)
 	}
-	var v tlog.Verdict
-	for range 100 {
-		if v, err = tlog.Verify(t.Context(), l.Local()); err == nil && v.Rows == 5 {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if err != nil || len(v.Faults) > 0 || v.Rows != 5 || v.Archived != 3 {
+	v, err := tlog.Verify(t.Context(), l.Local())
+	if err != nil || len(v.Faults) > 0 || v.Rows != 6 || v.Archived != 3 {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if fault, err := l.Compare(t.Context()); fault != "" || err != nil {

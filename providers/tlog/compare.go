@@ -11,6 +11,7 @@ import (
 	"github.com/transparency-dev/merkle/rfc6962"
 
 	"github.com/florete/florete/providers/checkpoint"
+	"github.com/florete/florete/providers/store"
 )
 
 const (
@@ -57,87 +58,85 @@ func (l *Log) compareEach(ctx context.Context) error {
 	}
 }
 
-// logged is what comparing has of a leaf.
-type logged struct {
-	hash  [16]byte
-	index uint64
-}
-
 // Compare compares the rows of the store with the log, and returns how they differ, empty where
 // they do not. Rows that may have been archived are left out.
 func (l *Log) Compare(ctx context.Context) (fault string, err error) {
 	appended, size := l.Appended(), l.integrated.Load()
-	kept := l.Kept(time.Now())
 	_, c, err := l.Checkpoint(ctx)
 	if err != nil {
 		return "", err
 	}
-	leaves := map[[16]byte]logged{}
-	root := newRoot()
-	index := uint64(0)
-	work := time.Now()
-	for leaf, err := range l.Leaves(ctx, 0, max(size, c.Size)) {
-		if err != nil {
-			return "", err
-		}
-		if !leaf.Time().Before(kept) {
-			leaves[short(leaf.Key)] = logged{[16]byte(leaf.Hash[:16]), index}
-		}
-		root.add(leaf.String())
-		if index++; index == c.Size {
-			if err := root.is(c); err != nil {
-				return err.Error(), nil
-			}
-		}
-		if index%page == 0 {
-			work = pause(ctx, work)
-		}
-	}
-	edited, first := 0, ""
-	for after := keyAt(l.Prefix, kept); ; work = pause(ctx, work) {
-		entries, err := l.Store.Page(ctx, l.Prefix, after, page)
-		if err != nil {
-			return "", err
-		}
-		for _, e := range entries {
-			after = e.Key
-			is, ok := leaves[short(e.Key)]
-			switch row := NewLeaf(e.Key, 0, e.Value); {
-			case !ok && e.Created <= appended:
-				return "", errIncomplete
-			case ok && is.hash != [16]byte(row.Hash[:16]):
-				if edited++; edited == 1 {
-					first = e.Key
+	kept, tree, work := l.Kept(time.Now()), newRoot(), time.Now()
+	edited, late, first := 0, 0, ""
+	m := &match{
+		kept: kept,
+		leaf: func(leaf Leaf) error {
+			if tree.add(leaf.String()); tree.End() == c.Size {
+				if err := tree.is(c); err != nil {
+					fault = err.Error()
 				}
 			}
-			delete(leaves, short(e.Key))
-		}
-		if len(entries) < page {
-			break
-		}
+			if tree.End()%page == 0 {
+				work = pause(ctx, work)
+			}
+			return ctx.Err()
+		},
+		both: func(leaf Leaf, row store.Entry) {
+			if !leaf.Of(row.Value) {
+				if edited++; edited == 1 {
+					first = leaf.Key
+				}
+			}
+		},
+		rowAlone: func(row store.Entry) error {
+			if row.Created <= appended {
+				late++
+			}
+			return nil
+		},
 	}
-	missing, kept := 0, l.Kept(time.Now())
-	oldest := size
-	for _, is := range leaves {
-		if is.index < size { // else not yet
-			oldest = min(oldest, is.index)
-		}
-	}
-	for leaf, err := range l.Leaves(ctx, oldest, size) {
-		if err != nil {
-			return "", err
-		}
-		if _, gone := leaves[short(leaf.Key)]; gone && !leaf.Time().Before(kept) {
-			if missing++; missing == 1 && edited == 0 {
-				first = leaf.Key
+	rows := func(yield func(store.Entry, error) bool) {
+		for e, err := range l.rows(ctx, keyAt(l.Prefix, kept)) {
+			if !yield(e, err) {
+				return
+			}
+			if work = rested(ctx, work); ctx.Err() != nil {
+				return
 			}
 		}
 	}
-	if edited+missing == 0 {
+	alone, err := m.run(l.Leaves(ctx, 0, max(size, c.Size)), rows)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil || fault != "" {
+		return fault, err
+	}
+	missing := 0
+	kept = l.Kept(time.Now())
+	for _, a := range alone {
+		if a.index < size && !a.Time().Before(kept) { // else not yet in the store's, or archived
+			if missing++; first == "" || edited == 0 && a.Key < first {
+				first = a.Key
+			}
+		}
+	}
+	switch {
+	case late > 0:
+		return "", errIncomplete
+	case edited+missing == 0:
 		return "", nil
 	}
 	return fmt.Sprintf("the audit log %s: %d rows of the store were edited, and %d are gone, the first of %s: florctl audit --verify",
 		l.Name, edited, missing, timeOf(first).Format(time.RFC3339Nano)), nil
+}
+
+// rested is pause, once there was work for a while.
+func rested(ctx context.Context, since time.Time) time.Time {
+	if time.Since(since) < 20*time.Millisecond {
+		return since
+	}
+	return pause(ctx, since)
 }
 
 // pause rests after work, and returns when the next begins.

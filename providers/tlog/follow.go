@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,43 +111,42 @@ func (a *appender) last(ctx context.Context) (position, error) {
 }
 
 // reconcile appends the rows of the store that are not in the log, whatever their revision:
-// their leaves have that of the store, up to which the log has all rows then.
+// their leaves have that of the store, up to which the log has all rows then. Those that are over
+// are archived anyway.
 func (a *appender) reconcile(ctx context.Context) (at position, err error) {
-	has := map[[16]byte]bool{}
-	for leaf, err := range a.Leaves(ctx, 0, a.size) {
-		if err != nil {
-			return at, err
-		}
-		has[short(leaf.Key)] = true
-	}
-	var missing []Leaf
-	err = a.Store.Snapshot(ctx, a.Prefix, func(revision int64, rows iter.Seq2[store.Entry, error]) error {
-		at, missing = position{revision: revision + 1, newest: time.Now()}, nil
-		for e, err := range rows {
-			if err != nil {
-				return err
-			}
-			if !has[short(e.Key)] {
-				missing = append(missing, NewLeaf(e.Key, e.Created, e.Value))
-			}
-		}
-		return nil
-	})
+	_, revision, err := a.Store.List(ctx, a.Prefix+"~") // of which there are none
 	if err != nil {
 		return at, err
 	}
-	inOrder(missing)
-	for i := range missing {
-		missing[i].Revision = at.revision - 1
-	}
-	for some := range slices.Chunk(missing, most) {
-		if err := a.append(ctx, some); err != nil {
-			return at, err
+	var missing []Leaf
+	flush := func() error {
+		inOrder(missing)
+		for i := range missing {
+			missing[i].Revision = revision
 		}
+		err := a.append(ctx, missing)
+		missing = nil
+		return err
+	}
+	kept := a.Kept(time.Now())
+	m := match{kept: kept, rowAlone: func(row store.Entry) error {
+		if row.Created > revision {
+			return nil // it is watched
+		}
+		if missing = append(missing, NewLeaf(row.Key, row.Created, row.Value)); len(missing) < most {
+			return nil
+		}
+		return flush()
+	}}
+	if _, err = m.run(a.Leaves(ctx, 0, a.size), a.rows(ctx, keyAt(a.Prefix, kept))); err == nil {
+		err = flush()
+	}
+	if err != nil {
+		return at, err
 	}
 	a.incomplete = false
-	a.appended.Store(at.revision - 1)
-	return at, nil
+	a.appended.Store(revision)
+	return position{revision: revision + 1, newest: time.Now()}, nil
 }
 
 func inOrder(leaves []Leaf) {
@@ -230,19 +228,12 @@ func (l *Log) catchUp(ctx context.Context, at *position, rows chan<- row) error 
 		from = now
 	}
 	var leaves []Leaf
-	after := keyAt(l.Prefix, from.Add(-late))
-	for {
-		entries, err := l.Store.Page(ctx, l.Prefix, after, page)
+	for e, err := range l.rows(ctx, keyAt(l.Prefix, from.Add(-late))) {
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			if after = e.Key; e.Created >= at.revision && e.Created <= revision {
-				leaves = append(leaves, NewLeaf(e.Key, e.Created, e.Value))
-			}
-		}
-		if len(entries) < page {
-			break
+		if e.Created >= at.revision && e.Created <= revision {
+			leaves = append(leaves, NewLeaf(e.Key, e.Created, e.Value))
 		}
 	}
 	inOrder(leaves)
@@ -253,11 +244,4 @@ func (l *Log) catchUp(ctx context.Context, at *position, rows chan<- row) error 
 	}
 	*at = position{revision: revision + 1, newest: at.newest}
 	return send(ctx, rows, row{upTo: revision})
-}
-
-// short tells a key from others, in less memory.
-func short(key string) (s [16]byte) {
-	h := NewLeaf("", 0, []byte(key)).Hash
-	copy(s[:], h[:])
-	return s
 }

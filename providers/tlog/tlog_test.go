@@ -248,10 +248,13 @@ func TestCompare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
-			e.rows(3, 400*24*time.Hour)
 			keys := e.rows(10, time.Hour)
 			l := e.log()
-			e.while(l, func() { e.has(l, 13) })
+			e.while(l, func() {
+				e.has(l, 10)
+				e.rows(3, 400*24*time.Hour)
+				e.has(l, 13)
+			})
 			c.edit(e, keys)
 			l = e.log()
 			e.while(l, func() {

@@ -25,6 +25,8 @@ type HostReport struct {
 
 	Revocations *ReportedRevocations `json:"revocations,omitempty"` // nil for none
 	Roots       *ReportedRoots       `json:"roots,omitempty"`       // nil without documents
+
+	Audit []ReportedAudit `json:"audit,omitempty"` // providers' logs that are not what they were
 }
 
 // ReportedRoots are roots by Fingerprint, sorted.

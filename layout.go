@@ -20,6 +20,7 @@ import (
 //	commit.json
 //	undone.json
 //	revocations.json
+//	witnessed.json
 type Layout string
 
 // The files of a delivered SVID.

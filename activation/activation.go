@@ -134,7 +134,9 @@ type activation struct {
 	settled  bool            // was reported
 	reporter reporter
 	watcher  watcher
-	stale    time.Duration // how long no provider has answered about the documents, when that is too long
+
+	witnesser witnesser
+	stale     time.Duration // how long no provider has answered about the documents, when that is too long
 }
 
 // open begins with the documents in force.

@@ -22,6 +22,7 @@ const (
 	EventNotified     = "notified"      // a unit was restarted, or nothing here can do that
 	EventNotifyFailed = "notify-failed" // a unit could not be
 	EventStale        = "stale"         // no provider has answered about the documents for too long
+	EventAudit        = "audit"         // a provider's audit log is not what it was
 	EventDisk         = "disk"          // the state directory cannot be read or written
 	EventSummary      = "summary"       // how all needs stand
 )
@@ -45,7 +46,7 @@ type Event struct {
 // is made of them.
 func (e Event) Level() slog.Level {
 	switch e.Event {
-	case EventDisk:
+	case EventDisk, EventAudit:
 		return slog.LevelError
 	case EventFailed, EventNotifyFailed:
 		return slog.LevelWarn
@@ -84,6 +85,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s: fulfilled, but units could not be notified: %s%s", e.Need, printable.Text(e.Message), e.in("next"))
 	case EventDisk:
 		return fmt.Sprintf("%s: state: %s", e.Need, e.Message)
+	case EventAudit:
+		return fmt.Sprintf("audit: %s: %s", e.Provider, printable.Text(e.Message))
 	case EventSummary:
 		return Summary{Needs: e.Needs}.Table()
 	}

@@ -31,6 +31,7 @@ var layers = []string{"nix", "providers", "activation", "agent", "tests"}
 // shared are the packages that higher parts import, and why.
 var shared = []struct{ from, to, reason string }{
 	{"activation", "providers/api", "the wire that a host and its provider speak"},
+	{"activation", "providers/checkpoint", "a host holds providers to their audit logs"},
 	{"activation", "providers/printable", "what a provider answers is printed on terminals"},
 	{"agent", "providers/api/race", "providers and peers are connected to at the first of their addresses that answers"},
 	{"activation", "providers/replace", "files that others read are replaced whole"},

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -47,6 +48,7 @@ type Provider struct {
 	reports []Received
 	highest int64
 	orders  map[string]int
+	log     auditLog
 
 	watching bool
 	watches  []Call
@@ -198,6 +200,10 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Path == api.PathWatch {
 		p.watch(w, r)
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/checkpoint") {
+		p.checkpoint(w, r)
 		return
 	}
 	call := Call{At: time.Now(), Path: r.URL.Path, Key: r.Header.Get(api.HeaderKey), Has: r.Header.Get(api.HeaderHas)}

@@ -118,6 +118,20 @@ func (h *Host) Report(ctx context.Context, provider string, report []byte) (api.
 	return answer, nil
 }
 
+// Checkpoint gets the newest one of the audit log of a provider's process, since one of a size.
+func (h *Host) Checkpoint(ctx context.Context, provider, kind string, from uint64) (api.Checkpoint, *api.Error) {
+	calls, failed := h.authenticate(Attempt{Provider: provider, Need: florete.Need{Kind: kind}}, h.hostKey)
+	if failed != nil {
+		return api.Checkpoint{}, failed.Error
+	}
+	defer calls.Close()
+	answer, err := calls.Checkpoint(ctx, kind, from)
+	if err != nil {
+		return answer, api.AsError(err)
+	}
+	return answer, nil
+}
+
 func (p *Pass) send(ctx context.Context, a Attempt, r api.Request) (api.Answer, *Error) {
 	h := p.host
 	if h.isNode(a.Need) {

@@ -16,7 +16,7 @@ import (
 
 func (h *host) documents(context.Context) (string, []Finding) {
 	if h.unread == nil {
-		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), slices.Concat(h.closure(), h.stale(), h.revocations(), h.commits())
+		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), slices.Concat(h.closure(), h.stale(), h.revocations(), h.audit(), h.commits())
 	}
 	if errors.Is(h.unread, fs.ErrNotExist) {
 		return "none accepted", []Finding{fix(
@@ -97,6 +97,17 @@ func (h *host) revocations() []Finding {
 	return []Finding{do(
 		fmt.Sprintf("a newer revocation list than %d has been due for %s: what was revoked since may still be let in", list.Number, late),
 		"where the signing key is: florctl revoke --renew --key FILE; then see why this host has no newer one: flor doctor on its providers of documents")}
+}
+
+// audit is the alarm of a host to which a provider returned an audit log that is not the one of
+// before.
+func (h *host) audit() (found []Finding) {
+	for _, a := range h.Layout.AuditFaults() {
+		found = append(found, do(
+			fmt.Sprintf("audit log of kind %s on %s, since %s: %s", a.Kind, a.Provider, a.Since.UTC().Format(time.RFC3339), a.Fault),
+			fmt.Sprintf("find out who changed it: on %s: flor-provider audit --verify; once that is known, on each host that reports it: rm %s", a.Provider, h.Layout.WitnessedFile())))
+	}
+	return found
 }
 
 // unreadable is the finding of an error while reading, which may only be that

@@ -37,6 +37,7 @@ func (f *forwarder) status() status.Report {
 	r.Stale = int64(f.Layout.Stale(m, time.Now()).Seconds())
 	r.Pending, _ = f.Layout.PendingCommit()
 	r.Undone, _ = f.Layout.Undone()
+	r.Audit = f.Layout.AuditFaults()
 	var svids []*florete.SVID
 	for _, p := range r.Paths {
 		r.Connections += p.Live

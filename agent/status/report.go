@@ -23,6 +23,7 @@ type Report struct {
 	Anchors         []string                     `json:"anchors,omitempty"`     // roots that the peers of its connections lead to
 	Pending         *florete.Commit              `json:"pending,omitempty"`     // goes back unless it is confirmed
 	Undone          *florete.Commit              `json:"undone,omitempty"`      // went back, and nothing newer is in force
+	Audit           []florete.ReportedAudit      `json:"audit,omitempty"`       // providers' logs that are not what they were
 	Ending          []florete.EndingCertificate  `json:"ending,omitempty"`      // what a person has to sign anew
 	Fallbacks       []florete.Fallback           `json:"fallbacks,omitempty"`
 	Unconfined      string                       `json:"unconfined,omitempty"` // why the agent could open other files than a forwarder's

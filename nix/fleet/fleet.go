@@ -96,6 +96,9 @@ func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 	if late := r.Revocations.Overdue(now); late > 0 {
 		h.note("revocations", "a newer revocation list than %d has been due for %s: florctl revoke --renew", r.Revocations.Number, late.Round(time.Minute))
 	}
+	for _, a := range r.Audit {
+		h.note("audit", "audit log of kind %s on %s: %s", a.Kind, a.Provider, a.Fault)
+	}
 	h.needs()
 	h.programs()
 	h.capabilities(s.Topology.Hosts[h.Name].Capabilities)

@@ -65,7 +65,7 @@ func (s *Settings) Kind(p server.Process) server.Kind {
 	forwarder := cmp.Or(s.Forwarder, p.Instance.String())
 	return operated{New(archive.Archive{Store: store.Local(p.Store)}), control.Config{
 		Socket: cmp.Or(s.Control, filepath.Join(run, "control.sock")), Forwarder: forwarder,
-		Spool: p.Dir, Policies: p.Policies, Archive: a, Keep: s.Versions(), Audit: p.Audit, Logger: p.Logger,
+		Spool: p.Dir, Policies: p.Policies, Archive: a, Keep: s.Versions(), Audit: p.Audit, Log: p.Log, Logger: p.Logger,
 	}, cache.Config{
 		Socket: cmp.Or(s.Cache, filepath.Join(run, "cache.sock")), Forwarder: forwarder,
 		Dir: cmp.Or(s.CacheDir, filepath.Join(p.Dir, "cache")), Policies: p.Policies, Archive: a, Audit: p.Audit, Logger: p.Logger,

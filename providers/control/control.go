@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/limit"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/tlog"
 )
 
 // Config of the API. All fields are needed.
@@ -29,6 +30,7 @@ type Config struct {
 	Archive  archive.Archive
 	Keep     int // versions that stay
 	Audit    *server.Audit
+	Log      *tlog.Log // of Audit's rows
 	Logger   *slog.Logger
 }
 

@@ -53,10 +53,11 @@ func start(t *testing.T) *env {
 	e.Policy.Trust.SigningKeys = []string{e.key.ToPublicKey().String()}
 	e.Policy.Operators = []florete.Operator{{ID: alice, Access: florete.AccessWrite}, {ID: bob, Access: florete.AccessRead}}
 	e.Grant(ursula, "config-documents", "config", struct{}{})
+	e.Logged = true
 	e.Runs("config", struct{}{}, func(p *providertest.Env) server.Kind {
 		log := slog.New(slog.NewTextHandler(t.Output(), nil))
 		return (&config.Settings{Control: e.socket, Forwarder: me.Username}).Kind(server.Process{
-			Dir: p.Dir, Store: p.Store, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log,
+			Dir: p.Dir, Store: p.Store, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Log: p.Log, Logger: log,
 		})
 	})
 	e.Start()

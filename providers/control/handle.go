@@ -41,6 +41,9 @@ var endpoints = []endpoint{
 	{"GET", "/v1/hosts", florete.AccessRead, (*call).hosts},
 	{"GET", "/v1/needs", florete.AccessRead, (*call).needs},
 	{"GET", "/v1/audit", florete.AccessRead, (*call).audit},
+	{"GET", "/v1/audit/log", florete.AccessRead, (*call).auditHead},
+	{"GET", "/v1/audit/log/rows", florete.AccessRead, (*call).auditRows},
+	{"GET", "/v1/audit/log/proof", florete.AccessRead, (*call).auditProof},
 	{"GET", "/v1/openapi.json", florete.AccessRead, (*call).openAPI},
 }
 

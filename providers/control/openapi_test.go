@@ -14,6 +14,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/providers/tlog"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -59,6 +60,15 @@ func TestOpenAPI(t *testing.T) {
 	if began.Rollout == nil || began.Rollout.Serial != 1010 {
 		t.Errorf("got %+v", began)
 	}
+	size := e.logged()
+	rows, err := e.Log.Local().Rows(t.Context(), 0, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := tlog.ParseLeaf(rows[0].Leaf)
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen, published := map[string]bool{}, int64(1020)
 	paths := doc["paths"].(kit.Schema)
 	// Acts on the rollout come before what ends it by publishing another version.
@@ -70,6 +80,12 @@ func TestOpenAPI(t *testing.T) {
 		for method := range paths[path].(kit.Schema) {
 			at := root.Child("paths").Child(path).Child(method).Child("responses")
 			url := strings.NewReplacer("{serial}", "1000", "{act}", "pause").Replace(path)
+			switch path {
+			case "/v1/audit/log/rows":
+				url += fmt.Sprintf("?from=0&size=%d", size)
+			case "/v1/audit/log/proof":
+				url += "?row=" + leaf.Key
+			}
 			r := e.request(strings.ToUpper(method), url, nil)
 			if method == "post" && !strings.HasPrefix(path, "/v1/rollout") {
 				if path == "/v1/publish" {

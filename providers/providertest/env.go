@@ -25,6 +25,7 @@ import (
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/providers/tlog"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -40,6 +41,7 @@ type Env struct {
 	Policy florete.Policy // changes count from the next Publish
 	Logger *slog.Logger   // nil for the test's output
 	Watch  time.Duration  // see server.Config
+	Logged bool           // audit rows go into a tamper-evident log
 
 	*kit.CA
 	keys   map[florete.ID]ssh.Signer
@@ -50,6 +52,7 @@ type Env struct {
 	Key      *seal.Key
 	Policies *server.Policies
 	Server   *server.Server
+	Log      *tlog.Log // nil unless Logged
 	kind     string
 	make     func(e *Env) server.Kind // nil for that of "cert"
 	address  string
@@ -170,9 +173,15 @@ func (e *Env) Start() {
 	e.Store, e.Key = &Faulty{Store: db}, key
 	e.Policies, err = server.OpenPolicies(e.PolicyDir(), e.Revocations(), e.kind, log)
 	must(err)
+	if e.Logged {
+		e.Log = tlog.New(tlog.Config{
+			Dir: filepath.Join(e.Dir, "log"), Name: kit.Domain + "/" + e.kind + "/" + e.Policy.Host, Store: e.Store, Prefix: server.AuditPrefix,
+			Kept: server.Retention{}.Rows, Logger: log,
+		})
+	}
 	kind, certificate := e.process()
 	e.Server, err = server.New(server.Config{
-		Policies: e.Policies, Kind: kind, Store: e.Store, Key: e.Key, Certificate: certificate, Watch: e.Watch, Logger: log,
+		Policies: e.Policies, Kind: kind, Store: e.Store, Key: e.Key, Certificate: certificate, Watch: e.Watch, Log: e.Log, Logger: log,
 	})
 	must(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

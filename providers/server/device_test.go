@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -219,4 +220,44 @@ func TestUnknownEndpoint(t *testing.T) {
 			t.Errorf("audit: %+v", row)
 		}
 	}
+}
+
+// TestCheckpoint: nodes of the policy alone witness the audit log, by their SSH host key, and
+// leave no rows.
+func TestCheckpoint(t *testing.T) {
+	t.Parallel()
+	e := providertest.NewEnv(t, "ursula")
+	e.Logged = true
+	e.Start()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if _, _, err := e.Log.Checkpoint(t.Context()); err == nil {
+			break
+		}
+	}
+	rows := len(e.Rows())
+	get := func(c *api.Client, from uint64) error {
+		calls := c.Pass()
+		defer calls.Close()
+		_, err := calls.Checkpoint(t.Context(), "cert", from)
+		return err
+	}
+	for _, from := range []uint64{0, 1, 1 << 60} {
+		if err := get(e.Client(ursula), from); err != nil {
+			t.Errorf("from %d: %v", from, err)
+		}
+	}
+	if n := len(e.Rows()); n != rows {
+		t.Errorf("%d rows came of it", n-rows)
+	}
+	providertest.WantError(t, get(e.Client(kit.ID("node/other")), 0), api.Denied, api.CodeNotGranted)
+	copied := e.Client(ursula)
+	copied.HostKey = kit.NewHostKey()
+	providertest.WantError(t, get(copied, 0), api.Denied, api.CodeDeviceKey)
+	c := connect(t, e, e.Client(ursula).SVID)
+	req, err := http.NewRequest(http.MethodGet, "https://provider"+api.PathCheckpoint("cert")+"?from=x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(api.HeaderDevice, base64.StdEncoding.EncodeToString([]byte(c.proof(nil))))
+	providertest.WantError(t, c.send(req), api.Invalid, api.CodeMalformed)
 }

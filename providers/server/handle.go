@@ -33,6 +33,9 @@ func (s *Server) routes() *http.ServeMux {
 	if rc, ok := s.Kind.(Receiver); ok {
 		mux.HandleFunc("POST /"+name+"/report", func(w http.ResponseWriter, r *http.Request) { s.report(w, r, rc) })
 	}
+	if s.Log != nil {
+		mux.HandleFunc("GET "+api.PathCheckpoint(name), s.checkpoint)
+	}
 	// That an answer comes, and its date, is all there is to it.
 	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, struct{}{}) })
 	mux.HandleFunc("/", s.unknown)

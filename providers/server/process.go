@@ -6,6 +6,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/tlog"
 )
 
 // Process is what a kind receives from its process.
@@ -16,6 +17,7 @@ type Process struct {
 	Key      *seal.Key
 	Policies *Policies
 	Audit    *Audit
+	Log      *tlog.Log // of the audit rows
 	Logger   *slog.Logger
 }
 

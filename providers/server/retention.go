@@ -41,6 +41,9 @@ type Retention struct {
 	Answers Number `json:"answers"` // recorded answers, and reports, of what no policy grants any more; 30 unless written
 }
 
+// Rows is since when rows of the audit log are kept.
+func (r Retention) Rows(now time.Time) time.Time { return now.AddDate(0, 0, -r.Audit.Or(365)) }
+
 // sweepEvery is how often a Server removes what its Retention is over.
 const sweepEvery = time.Hour
 
@@ -65,12 +68,19 @@ func (s *Server) retain(ctx context.Context) {
 func (s *Server) sweep(ctx context.Context, now time.Time) error {
 	ago := func(days int) time.Time { return now.AddDate(0, 0, -days) }
 	rows := 0
-	err := s.each(ctx, AuditPrefix, auditKey(ago(s.Retention.Audit.Or(365))), func(e store.Entry) []store.Op {
+	archive := func([]store.Entry) error { return nil }
+	if s.Log != nil {
+		archive = s.Log.Archive
+	}
+	err := s.each(ctx, AuditPrefix, auditKey(s.Retention.Rows(now)), archive, func(e store.Entry) []store.Op {
+		if s.Log != nil && e.Created > s.Log.Appended() {
+			return nil // before the log has them they stay
+		}
 		rows++
 		return []store.Op{store.Delete(e.Key)}
 	})
 	if rows > 0 {
-		s.Logger.Info("rows of the audit log are over", "rows", rows)
+		s.Logger.Info("rows of the audit log are over, and archived where there is a tamper-evident log", "rows", rows)
 	}
 	if err != nil {
 		return err
@@ -80,11 +90,12 @@ func (s *Server) sweep(ctx context.Context, now time.Time) error {
 	for at := range s.Policies.now.Load().grants {
 		granted[place(at.caller, at.need)], nodes[ReportPrefix+at.caller.Name()] = true, true
 	}
-	err = s.each(ctx, answersPrefix, "", func(e store.Entry) []store.Op { return expire(e, granted[e.Key], now, over) })
+	none := func([]store.Entry) error { return nil }
+	err = s.each(ctx, answersPrefix, "", none, func(e store.Entry) []store.Op { return expire(e, granted[e.Key], now, over) })
 	if err != nil {
 		return err
 	}
-	return s.each(ctx, ReportPrefix, "", func(e store.Entry) []store.Op {
+	return s.each(ctx, ReportPrefix, "", none, func(e store.Entry) []store.Op {
 		var r florete.ReceivedReport
 		if json.Unmarshal(e.Value, &r) != nil || nodes[e.Key] || !r.Received.Before(over) {
 			return nil
@@ -120,25 +131,30 @@ func expire(e store.Entry, granted bool, now, over time.Time) []store.Op {
 }
 
 // each calls change for the entries below prefix, and before a key unless that is empty,
-// and makes the changes.
-func (s *Server) each(ctx context.Context, prefix, before string, change func(store.Entry) []store.Op) error {
+// and makes the changes of a page, once first has been called with what they change.
+func (s *Server) each(ctx context.Context, prefix, before string, first func([]store.Entry) error, change func(store.Entry) []store.Op) error {
 	for after := ""; ; {
 		entries, err := s.Store.Page(ctx, prefix, after, store.MaxOps)
 		if err != nil {
 			return err
 		}
 		var txn store.Txn
+		var changed []store.Entry
 		for _, e := range entries {
 			after = e.Key
 			if before != "" && e.Key >= before {
 				break
 			}
 			for _, op := range change(e) {
+				changed = append(changed, e)
 				txn.If = append(txn.If, store.Cond{Key: e.Key, Modified: e.Modified})
 				txn.Then = append(txn.Then, op)
 			}
 		}
 		if len(txn.Then) > 0 {
+			if err := first(changed); err != nil {
+				return err
+			}
 			if _, err := s.Store.Commit(ctx, txn); err != nil && !errors.Is(err, store.ErrConflict) {
 				return err
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete/providers/limit"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/tlog"
 )
 
 // Config of a Server. Every field without a default is needed.
@@ -46,6 +47,9 @@ type Config struct {
 
 	// Audit is where decisions are written; nil for NewAudit of the store.
 	Audit *Audit
+
+	// Log is the tamper-evident one of the audit rows; nil for none.
+	Log *tlog.Log
 
 	// Ready is called when the server serves and its kind works. It may be nil.
 	Ready func()
@@ -125,6 +129,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	})
 	g.Go(func() error { s.Audit.run(ctx); return nil })
 	g.Go(func() error { s.retain(ctx); return nil })
+	if s.Log != nil {
+		g.Go(func() error { s.Log.Run(ctx); return nil })
+	}
 	if r, ok := s.Kind.(Runner); ok {
 		g.Go(func() error {
 			if err := r.Run(ctx, s.Ready); ctx.Err() == nil {

@@ -15,16 +15,23 @@ func newAuditCmd() *cobra.Command {
 		Short: "Print what config providers decided, oldest first",
 		Long: `Print what config providers decided, oldest first: who fetched and reported, who
 published, rolled back and rotated, from where. Over ssh it is what all providers on
-those hosts decided, as flor-provider audit prints there.`,
+those hosts decided, as flor-provider audit prints there.
+
+Rows are in a tamper-evident log of their provider: --verify builds that anew from the rows,
+and names those that were edited or removed; --proof proves that it has one.`,
 	}
 	cluster := ofCluster(cmd)
 	var f auditlog.Filter
 	f.Flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
+	how := auditlog.Modes(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := cluster(cmd.Context(), args)
 		if err != nil {
 			return err
+		}
+		if how.Any() {
+			return auditLogs(cmd, p.providers, how, &f, *asJSON)
 		}
 		log, end := auditOf(cmd.Context(), p.providers, f.After)
 		if err := auditlog.Print(cmd.OutOrStdout(), f.Rows(log), *asJSON); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/tlog"
 )
 
 // auditPage is how many rows of a log are in memory at once.
@@ -30,15 +31,21 @@ first. The next page begins after the time of the last row:
 	var f auditlog.Filter
 	f.Flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
+	how := auditlog.Modes(cmd)
 	return t.withSettings("", cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		dbs, err := t.existing(cmd.Context(), s)
 		if err != nil {
 			return err
 		}
 		var logs []iter.Seq2[auditlog.Row, error]
+		var sources []tlog.Source
 		for _, db := range dbs {
 			defer db.Close()
 			logs = append(logs, readLog(cmd.Context(), db, f.After))
+			sources = append(sources, tlog.Local{Reader: tlog.Reader{Dir: logPath(s.Dir(db.kind))}, Store: db, Prefix: server.AuditPrefix, Kept: s.Retention.Rows})
+		}
+		if how.Any() {
+			return how.Run(cmd, sources, &f, *asJSON)
 		}
 		return auditlog.Print(cmd.OutOrStdout(), f.Rows(auditlog.Merge(logs)), *asJSON)
 	})

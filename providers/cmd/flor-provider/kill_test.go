@@ -71,6 +71,9 @@ func TestKill(t *testing.T) {
 	defer cancel()
 	var wg sync.WaitGroup
 	var answers, lost atomic.Int64
+	again := ask()
+	again.SVID = &certificate
+	last := request("cert-node", ursula, key)
 	for i := range 8 {
 		id := kit.ID(fmt.Sprintf("service/s%d", i))
 		need := fmt.Sprintf("cert-service-s%d", i)
@@ -120,6 +123,28 @@ func TestKill(t *testing.T) {
 		t.Errorf("%d requests failed: the kills hit nothing", lost.Load())
 	}
 
+	// The rows of before each kill are in the log once it runs again.
+	run = start(t, settings)
+	_, err = again.Do(ctx, api.Path("cert"), last)
+	for ; err != nil && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		_, err = again.Do(ctx, api.Path("cert"), last)
+	}
+	must(err)
+	verified(t, settings)
+	proven(t, settings, audit(t, settings)[5])
+	followed(t, settings, func() {
+		if _, err := again.Do(ctx, api.Path("cert"), last); err != nil {
+			t.Error(err)
+		}
+	})
+	run.kill(t)
+	edited := audit(t, settings)[3]
+	edit(t, filepath.Join(dir, "state", "cert", "state.db"), edited.Time)
+	out, err := exec.Command("flor-provider", "audit", "--verify", "--settings", settings).Output()
+	if want := edited.Time.Format(time.RFC3339Nano) + ": was edited in the store"; err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("after a row was edited: %v, %s, want %q", err, out, want)
+	}
+
 	granted := map[string]int{}
 	for _, row := range audit(t, settings) {
 		if row.Outcome == server.Changed {
@@ -132,8 +157,8 @@ func TestKill(t *testing.T) {
 			granted[row.Key]++
 		}
 	}
-	if len(granted) != 1+8*6 {
-		t.Errorf("%d requests were granted, want %d", len(granted), 1+8*6)
+	if len(granted) != 2+8*6 {
+		t.Errorf("%d requests were granted, want %d", len(granted), 2+8*6)
 	}
 	for key, n := range granted {
 		if n != 1 {

@@ -15,6 +15,9 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
+// keep is how many revisions of a file can be watched: the audit log reads those of a moment.
+const keep = 1000
+
 // errMoved is of a process whose state is in the shared store now.
 var errMoved = errors.New("the state is in the store that provider hosts share now")
 
@@ -32,7 +35,7 @@ func (s state) open(ctx context.Context, kind string) (store.Store, error) {
 	case err != nil:
 		return nil, err
 	case shared == nil && file == nil:
-		return sqlite.Open(storePath(s.Dir(kind)), sqlite.Options{})
+		return sqlite.Open(storePath(s.Dir(kind)), sqlite.Options{Keep: keep})
 	case shared == nil && mark.Host == "":
 		return file, nil
 	case shared == nil:
@@ -92,7 +95,7 @@ func (s state) openFile(ctx context.Context, kind string) (*sqlite.Store, move.M
 	} else if err != nil {
 		return nil, move.Mark{}, err
 	}
-	file, err := sqlite.Open(path, sqlite.Options{})
+	file, err := sqlite.Open(path, sqlite.Options{Keep: keep})
 	if err != nil {
 		return nil, move.Mark{}, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/cert"
@@ -23,6 +24,7 @@ import (
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/tlog"
 )
 
 // poll is how often files that come from elsewhere are looked for.
@@ -41,6 +43,7 @@ type process struct {
 	ring     keyring.Keys // that key is of, where the store is shared
 	policies *server.Policies
 	audit    *server.Audit
+	tlog     *tlog.Log
 }
 
 func runCmd(t *target) *cobra.Command {
@@ -81,7 +84,7 @@ func (p *process) serve(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	p.store, p.audit = db, server.NewAudit(db, p.log)
+	p.store, p.audit, p.tlog = db, server.NewAudit(db, p.log), p.auditLog(db)
 	err = p.openKey(ctx)
 	var srv *server.Server
 	if err == nil {
@@ -120,10 +123,27 @@ func (p *process) serve(ctx context.Context) error {
 	return err
 }
 
+// auditLog is that of the rows in the store, in the directory of this host's process.
+func (p *process) auditLog(db store.Store) *tlog.Log {
+	klog.SetSlogLogger(slog.New(quiet{p.log.Handler()}))
+	policy := p.policies.Current()
+	return tlog.New(tlog.Config{
+		Dir: logPath(p.dir()), Name: policy.TrustDomain + "/" + p.kind + "/" + policy.Host, Store: db, Prefix: server.AuditPrefix,
+		Kept: p.Retention.Rows, Logger: p.log,
+	})
+}
+
+// quiet is a log of errors: of Tessera, by klog, all else is of level info.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+
 // dir has what is this process's alone.
 func (p *process) dir() string { return p.Dir(p.kind) }
 
 func storePath(dir string) string { return filepath.Join(dir, "state.db") }
+
+func logPath(dir string) string { return filepath.Join(dir, "log") }
 
 // ready notifies systemd that the start is over: also when a person has something to do
 // first, so that neither boot nor a deployment waits for that.
@@ -158,13 +178,13 @@ func (p *process) server() (*server.Server, error) {
 	kind, certificate := p.provider()
 	return server.New(server.Config{
 		Policies: p.policies, Kind: kind, Store: p.store, Key: p.key, Certificate: certificate, Logger: p.log,
-		Audit: p.audit, Retention: p.Retention, Ready: func() { ready("serving") },
+		Audit: p.audit, Log: p.tlog, Retention: p.Retention, Ready: func() { ready("serving") },
 	})
 }
 
 // provider is the kind, and where the process's own SVID is.
 func (p *process) provider() (server.Kind, func() (*tls.Certificate, error)) {
-	kind := p.Section.Kind(server.Process{Instance: p.instance, Dir: p.dir(), Store: p.store, Key: p.key, Policies: p.policies, Audit: p.audit, Logger: p.log})
+	kind := p.Section.Kind(server.Process{Instance: p.instance, Dir: p.dir(), Store: p.store, Key: p.key, Policies: p.policies, Audit: p.audit, Log: p.tlog, Logger: p.log})
 	if issuer, ok := kind.(*cert.Issuer); ok {
 		return kind, issuer.Certificate
 	}

@@ -1,0 +1,67 @@
+package activationtest
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+
+	"github.com/transparency-dev/formats/log"
+	"github.com/transparency-dev/merkle/rfc6962"
+	"github.com/transparency-dev/merkle/testonly"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/florete/florete/providers/api"
+)
+
+// auditLog is what a provider has nodes witness.
+type auditLog struct {
+	signer note.Signer
+	key    string
+	tree   *testonly.Tree
+	fault  string
+}
+
+// SetLog makes the provider's audit log one of these rows; the key of the first stays. Without
+// it the provider has none, like one of an older release.
+func (p *Provider) SetLog(fault string, rows ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.log.signer == nil {
+		private, public, err := note.GenerateKey(rand.Reader, "demo.flor/cert/forge")
+		p.cluster.must(err)
+		p.log.signer, err = note.NewSigner(private)
+		p.cluster.must(err)
+		p.log.key = public
+	}
+	p.log.fault, p.log.tree = fault, testonly.New(rfc6962.DefaultHasher)
+	for _, r := range rows {
+		p.log.tree.AppendData([]byte(r))
+	}
+}
+
+func (p *Provider) checkpoint(w http.ResponseWriter, r *http.Request) {
+	proof, err := base64.StdEncoding.DecodeString(r.Header.Get(api.HeaderDevice))
+	p.cluster.must(err)
+	if e := p.authenticate(r.TLS, api.Request{Device: string(proof)}); e != nil {
+		reply(w, nil, e)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.log
+	if l.signer == nil {
+		reply(w, nil, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
+		return
+	}
+	from, err := strconv.ParseUint(r.URL.Query().Get("from"), 10, 64)
+	p.cluster.must(err)
+	text, err := note.Sign(&note.Note{Text: string(log.Checkpoint{Origin: l.signer.Name(), Size: l.tree.Size(), Hash: l.tree.Hash()}.Marshal())}, l.signer)
+	p.cluster.must(err)
+	c := api.Checkpoint{Key: l.key, Checkpoint: string(text), Fault: l.fault}
+	if from > 0 && from < l.tree.Size() {
+		c.Proof, err = l.tree.ConsistencyProof(from, l.tree.Size())
+		p.cluster.must(err)
+	}
+	reply(w, c, nil)
+}

@@ -1,0 +1,125 @@
+package activation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/witness"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/replace"
+)
+
+const (
+	// witnessFirst is when a host witnesses the audit logs of its providers first, or up to twice
+	// as much later, witnessEvery how often, give or take a half: not all hosts at once.
+	witnessFirst = time.Minute
+	witnessEvery = time.Hour
+
+	// witnessUnknown is how long a provider is left alone that has no audit log to witness, or is
+	// of an older release.
+	witnessUnknown = 24 * time.Hour
+)
+
+// witnesser knows when the host witnesses next.
+type witnesser struct {
+	next    time.Time
+	busy    bool
+	unknown map[process]time.Time // until when each is left alone
+}
+
+// witnessLogs starts to witness the audit logs of this host's providers where it is time, and
+// returns when to come back.
+func (a *activation) witnessLogs(now time.Time, start func(func(context.Context) outcome)) time.Time {
+	w := &a.witnesser
+	if a.Once || w.busy {
+		return now.Add(maxSleep)
+	}
+	if w.next.IsZero() {
+		w.next, w.unknown = now.Add(witnessFirst+rand.N(2*witnessFirst)), map[process]time.Time{}
+	}
+	if w.next.After(now) {
+		return w.next
+	}
+	known, err := a.State.Witnessed()
+	if err != nil {
+		a.report(Event{Event: EventDisk, Need: "witnessed", Message: err.Error() + ": begins anew"})
+	}
+	var logs []florete.Witnessed
+	for _, n := range a.needs {
+		for _, provider := range n.Providers {
+			at := ofLog(provider, n.Kind)
+			if n.state.State != florete.NeedFulfilled || slices.ContainsFunc(logs, at) || w.unknown[process{provider, n.Kind}].After(now) {
+				continue
+			}
+			if i := slices.IndexFunc(known, at); i >= 0 {
+				logs = append(logs, known[i])
+			} else {
+				logs = append(logs, florete.Witnessed{Provider: provider, Kind: n.Kind})
+			}
+		}
+	}
+	w.busy = true
+	host := a.host
+	start(func(ctx context.Context) outcome {
+		var answers []api.Checkpoint
+		var failed []*api.Error
+		for _, l := range logs {
+			answer, e := host.Checkpoint(ctx, l.Provider, l.Kind, uint64(l.Size))
+			answers, failed = append(answers, answer), append(failed, e)
+		}
+		return outcome{nil, func() { a.witnessed(known, logs, answers, failed) }}
+	})
+	return now.Add(maxSleep)
+}
+
+// process is one of a provider host.
+type process struct{ provider, kind string }
+
+// ofLog tells the log of a process from others.
+func ofLog(provider, kind string) func(florete.Witnessed) bool {
+	return func(w florete.Witnessed) bool { return w.Provider == provider && w.Kind == kind }
+}
+
+// witnessed notes what providers returned. Logs of those that are of no use to this host any
+// more stay: they may be again.
+func (a *activation) witnessed(known, logs []florete.Witnessed, answers []api.Checkpoint, failed []*api.Error) {
+	w, now := &a.witnesser, time.Now().Round(0)
+	w.busy, w.next = false, now.Add(witnessEvery/2+rand.N(witnessEvery))
+	changed := false
+	for i, l := range logs {
+		if failed[i] != nil { // the needs report who does not answer
+			if failed[i].Code == api.CodeUnknownMethod {
+				w.unknown[process{l.Provider, l.Kind}] = now.Add(witnessUnknown)
+			}
+			continue
+		}
+		is := witness.Take(l, answers[i], florete.TimeOf(now))
+		if is.Fault != "" && is.Fault != l.Fault {
+			a.report(Event{Event: EventAudit, Provider: l.Provider, Message: fmt.Sprintf("audit log of kind %s: %s", l.Kind, is.Fault)})
+		}
+		if is.Fault != l.Fault {
+			a.reporter.look = now
+		}
+		changed = true
+		if j := slices.IndexFunc(known, ofLog(l.Provider, l.Kind)); j >= 0 {
+			known[j] = is
+		} else {
+			known = append(known, is)
+		}
+	}
+	if !changed {
+		return
+	}
+	b, err := json.Marshal(known)
+	if err == nil {
+		err = replace.File(a.State.WitnessedFile(), append(b, '\n'), 0o644)
+	}
+	if err != nil {
+		a.report(Event{Event: EventDisk, Need: "witnessed", Message: err.Error()})
+	}
+}

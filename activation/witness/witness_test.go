@@ -1,0 +1,189 @@
+package witness_test
+
+import (
+	"database/sql"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/witness"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/tlog"
+	"github.com/florete/florete/tests/kit"
+)
+
+var ursula = kit.ID("node/ursula")
+
+// cluster is a provider of certificates, and a host that witnesses its log.
+type cluster struct {
+	*testing.T
+	*providertest.Env
+	knows florete.Witnessed
+}
+
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{T: t, Env: providertest.NewEnv(t, "ursula")}
+	c.Logged = true
+	c.Start()
+	return c
+}
+
+// decide has the provider refuse something, and write a row.
+func (c *cluster) decide() {
+	c.Helper()
+	calls := c.Client(ursula).Pass()
+	defer calls.Close()
+	_, err := calls.Do(c.Context(), api.Path("cert"), api.Request{Need: "cert-other", Serial: providertest.Serial, Generation: 1, Body: []byte("{}")})
+	if api.AsError(err).Kind != api.Denied {
+		c.Fatal(err)
+	}
+}
+
+// see witnesses until the log has so many rows more than it had, and returns what is wrong.
+func (c *cluster) see(more int64) string {
+	c.Helper()
+	was, last := c.knows, error(nil)
+	for range 100 {
+		calls := c.Client(ursula).Pass()
+		answer, err := calls.Checkpoint(c.Context(), "cert", uint64(was.Size))
+		calls.Close()
+		if err == nil {
+			c.knows = witness.Take(was, answer, florete.TimeOf(time.Now()))
+			if c.knows.Fault != "" || c.knows.Size >= was.Size+more {
+				return c.knows.Fault
+			}
+		} else if api.AsError(err).Kind != api.Transient {
+			c.Fatal(err)
+		}
+		last = err
+		time.Sleep(100 * time.Millisecond)
+	}
+	c.Fatalf("%+v, %v, want %d rows more than %d", c.knows, last, more, was.Size)
+	return ""
+}
+
+func (c *cluster) file(name string) string { return filepath.Join(c.Dir, name) }
+
+// edit changes the file of the store, while the provider is down.
+func (c *cluster) edit(query string) {
+	c.Helper()
+	db, err := sql.Open("sqlite", c.file("state.db"))
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer db.Close()
+	if r, err := db.Exec(query); err != nil {
+		c.Fatal(err)
+	} else if n, _ := r.RowsAffected(); n == 0 {
+		c.Fatal("nothing was edited")
+	}
+}
+
+// copyTo copies a directory of files.
+func (c *cluster) copyTo(from, to string) {
+	c.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		c.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		c.Fatalf("%s", out)
+	}
+}
+
+// TestHonest: a log that grows, over restarts, is right.
+func TestHonest(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	for range 3 {
+		c.decide()
+		if fault := c.see(1); fault != "" {
+			t.Error(fault)
+		}
+		c.Restart()
+	}
+}
+
+// TestFound: whatever is done to what a provider decided, a host finds it.
+func TestFound(t *testing.T) {
+	const oldest = "(SELECT min(key) FROM kv WHERE key > 'audit/')"
+	for name, attack := range map[string]struct {
+		do   func(c *cluster)
+		want string
+	}{
+		"a row is edited":  {func(c *cluster) { c.edit("UPDATE kv SET value = CAST('{}' AS BLOB) WHERE key = " + oldest) }, "1 rows of the store were edited"},
+		"a row is removed": {func(c *cluster) { c.edit("DELETE FROM kv WHERE key = " + oldest) }, "and 1 are gone"},
+		"a row is edited, and the log made anew with its key": {func(c *cluster) {
+			c.edit("UPDATE kv SET value = CAST('{}' AS BLOB) WHERE key = " + oldest)
+			for _, name := range []string{"checkpoint", "tile", ".state"} {
+				if err := os.RemoveAll(c.file("log/" + name)); err != nil {
+					c.Fatal(err)
+				}
+			}
+		}, "are others than before"},
+		"the log begins anew": {func(c *cluster) {
+			if err := os.RemoveAll(c.file("log")); err != nil {
+				c.Fatal(err)
+			}
+		}, "another audit log"},
+		"the database is rolled back": {func(c *cluster) {
+			for _, name := range []string{"state.db", "state.db-wal", "state.db-shm"} {
+				os.Remove(c.file(name))
+				b, err := os.ReadFile(c.Dir + "-before/" + name)
+				if err == nil {
+					err = os.WriteFile(c.file(name), b, 0o600)
+				}
+				if err != nil && name == "state.db" {
+					c.Fatal(err)
+				}
+			}
+		}, "and 1 are gone"},
+		"the host is rolled back": {func(c *cluster) {
+			c.copyTo(c.Dir+"-before", c.Dir)
+		}, "rows, it had"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.decide()
+			if fault := c.see(1); fault != "" {
+				t.Fatal(fault)
+			}
+			c.Stop()
+			before := c.Dir + "-before"
+			c.copyTo(c.Dir, before)
+			c.Start()
+			c.decide()
+			if fault := c.see(1); fault != "" {
+				t.Fatal(fault)
+			}
+			c.Stop()
+			attack.do(c)
+			c.Start()
+			for range 100 { // meanwhile nobody looks
+				if _, newest, err := (tlog.Reader{Dir: c.file("log")}).Checkpoint(t.Context()); err == nil && newest.Size > 0 {
+					break
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			knew := c.knows
+			fault := ""
+			for range 200 {
+				if fault = c.see(0); fault != "" {
+					break
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			if !strings.Contains(fault, attack.want) {
+				t.Fatalf("found %q, want %q", fault, attack.want)
+			}
+			if c.knows.Refused != "" && (c.knows.Checkpoint != knew.Checkpoint || c.knows.Refused == knew.Checkpoint) {
+				t.Errorf("the host has forgotten the log of before: %+v", c.knows)
+			}
+		})
+	}
+}

@@ -1,0 +1,90 @@
+package auditlog
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/florete/florete/providers/tlog"
+)
+
+// Mode is what a command does with tamper-evident logs instead of printing rows.
+type Mode struct {
+	Verify, Follow bool
+	Proof          string
+}
+
+// Modes adds a flag for each to a command.
+func Modes(cmd *cobra.Command) *Mode {
+	m := &Mode{}
+	cmd.Flags().BoolVar(&m.Verify, "verify", false, "build the tamper-evident log anew from the rows, and compare it with its checkpoint")
+	cmd.Flags().BoolVar(&m.Follow, "follow", false, "print rows as they are appended to the tamper-evident log, from now on")
+	cmd.Flags().StringVar(&m.Proof, "proof", "", "prove that the tamper-evident log has a `ROW`: its time, as --json prints it")
+	cmd.MarkFlagsMutuallyExclusive("verify", "follow", "proof")
+	for _, name := range []string{"verify", "follow", "proof"} {
+		for _, of := range []string{"after", "before", "limit"} {
+			cmd.MarkFlagsMutuallyExclusive(name, of)
+		}
+	}
+	return m
+}
+
+// Any reports whether one is set.
+func (m *Mode) Any() bool { return m.Verify || m.Follow || m.Proof != "" }
+
+// Run does it with logs.
+func (m *Mode) Run(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON bool) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	switch {
+	case m.Verify:
+		var all []tlog.Verdict
+		for _, l := range logs {
+			v, err := tlog.Verify(ctx, l)
+			if err != nil {
+				return unlogged(err)
+			}
+			all = append(all, v)
+		}
+		return PrintVerdicts(out, all, asJSON)
+	case m.Proof != "":
+		p, err := prove(ctx, logs, m.Proof)
+		if err != nil {
+			return unlogged(err)
+		}
+		return PrintProof(out, p, asJSON)
+	}
+	var one sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	for _, l := range logs {
+		g.Go(func() error {
+			return unlogged(tlog.Follow(ctx, l, f.Follow(func(r Row) error {
+				one.Lock()
+				defer one.Unlock()
+				return Print(out, func(yield func(Row, error) bool) { yield(r, nil) }, asJSON)
+			})))
+		})
+	}
+	return g.Wait()
+}
+
+// prove finds the log that has a row.
+func prove(ctx context.Context, logs []tlog.Source, row string) (p tlog.Proof, err error) {
+	for _, l := range logs {
+		if p, err = l.Proof(ctx, row); !errors.Is(err, tlog.ErrNoRow) {
+			return p, err
+		}
+	}
+	return p, err
+}
+
+// unlogged is the error of a log that has not begun.
+func unlogged(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("there is no tamper-evident log yet: it begins within seconds after the provider's process: flor-provider run")
+	}
+	return err
+}

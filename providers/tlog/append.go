@@ -1,0 +1,170 @@
+package tlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/transparency-dev/tessera"
+	"github.com/transparency-dev/tessera/api/layout"
+	"github.com/transparency-dev/tessera/storage/posix"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// gather is how long rows wait for others to be appended together: that costs a few small
+	// files, flushed.
+	gather = time.Second
+
+	// publish is how soon the checkpoint follows.
+	publish = 250 * time.Millisecond
+
+	// most is how many rows are appended together.
+	most = 4096
+
+	// tidy is how often parts of files that are whole by now are removed.
+	tidy = time.Minute
+)
+
+// run appends until ctx ends or something fails. Then the log is read anew: what was begun may
+// be in it.
+func (l *Log) run(ctx context.Context) error {
+	if err := os.MkdirAll(l.Config.Dir, 0o700); err != nil {
+		return err
+	}
+	unlock, err := l.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	a, err := l.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	at, err := a.resume(ctx)
+	if err != nil {
+		return err
+	}
+	rows := make(chan row, most)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return l.follow(ctx, at, rows) })
+	g.Go(func() error { return a.appendAll(ctx, rows) })
+	g.Go(func() error { return l.compareEach(ctx) })
+	return g.Wait()
+}
+
+// appender appends to the log. Tessera's goroutines are its own.
+type appender struct {
+	*Log
+	add      tessera.AddFn
+	shutdown func(context.Context) error
+	cancel   context.CancelFunc
+	size     uint64 // as integrated
+}
+
+func (l *Log) open(ctx context.Context) (*appender, error) {
+	signer, err := l.signer()
+	if err != nil {
+		return nil, err
+	}
+	l.unstick()
+	driver, err := posix.New(ctx, posix.Config{Path: l.Config.Dir})
+	if err != nil {
+		return nil, err
+	}
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	t, shutdown, r, err := tessera.NewAppender(inner, driver, tessera.NewAppendOptions().
+		WithCheckpointSigner(signer).WithBatching(most, 10*time.Millisecond).
+		WithCheckpointInterval(publish).WithGarbageCollectionInterval(tidy).WithShutdownTimeout(time.Second))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	a := &appender{Log: l, add: t.Add, shutdown: shutdown, cancel: cancel}
+	if a.size, err = r.IntegratedSize(ctx); err != nil {
+		a.close()
+		return nil, err
+	}
+	a.integrated.Store(a.size)
+	return a, nil
+}
+
+// unstick lets a checkpoint of the future, as the clock was set back, be followed by the next:
+// Tessera goes by the age of its file.
+func (l *Log) unstick() {
+	path, now := filepath.Join(l.Config.Dir, layout.CheckpointPath), time.Now()
+	if fi, err := os.Stat(path); err == nil && fi.ModTime().After(now) {
+		_ = os.Chtimes(path, now, now) // else the next checkpoint comes later
+	}
+}
+
+// close waits for the checkpoint of what was appended.
+func (a *appender) close() {
+	if err := a.shutdown(context.Background()); err != nil {
+		a.Logger.Warn("the newest rows of the audit log have no checkpoint until the next start", "error", err)
+	}
+	a.cancel()
+}
+
+// append returns when leaves are in the log, on disk, one after the other.
+func (a *appender) append(ctx context.Context, leaves []Leaf) error {
+	a.unstick()
+	futures := make([]tessera.IndexFuture, len(leaves))
+	for i, leaf := range leaves {
+		futures[i] = a.add(ctx, tessera.NewEntry([]byte(leaf.String())))
+	}
+	var failed error
+	for i, future := range futures {
+		index, err := future()
+		if err == nil && index.Index != a.size+uint64(i) {
+			err = fmt.Errorf("%s is row %d of the log, want %d: something else appends to it", leaves[i].Key, index.Index, a.size+uint64(i))
+		}
+		failed = errors.Join(failed, err)
+	}
+	if failed != nil {
+		return failed
+	}
+	a.size += uint64(len(leaves))
+	a.integrated.Store(a.size)
+	return nil
+}
+
+// appendAll appends rows as they come, those of a while together.
+func (a *appender) appendAll(ctx context.Context, rows <-chan row) error {
+	for {
+		var leaves []Leaf
+		var upTo int64
+		take := func(r row) {
+			if r.Key != "" {
+				leaves = append(leaves, r.Leaf)
+			}
+			upTo = r.upTo
+		}
+		select {
+		case r := <-rows:
+			take(r)
+		case <-ctx.Done():
+			return nil
+		}
+		over := time.After(gather)
+		for waiting := true; waiting && len(leaves) < most; {
+			select {
+			case r := <-rows:
+				take(r)
+			case <-over:
+				waiting = false
+			case <-ctx.Done():
+				waiting = false
+			}
+		}
+		// What was read is appended also when the process ends.
+		if err := a.append(context.WithoutCancel(ctx), leaves); err != nil {
+			return err
+		}
+		a.appended.Store(upTo)
+	}
+}

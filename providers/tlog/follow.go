@@ -1,0 +1,247 @@
+package tlog
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/providers/store"
+)
+
+const (
+	// pace is between two looks for changes: those of a while cost one.
+	pace = 100 * time.Millisecond
+
+	// page is how many rows of the store are in memory at once.
+	page = 1000
+
+	// late bounds how long a row is committed after the time in its key, where the store no
+	// longer has the changes since: what comes later still, comparing finds.
+	late = 10 * time.Minute
+)
+
+// position is how far the log is: it has all rows of revisions below one, and of that some.
+type position struct {
+	revision int64
+	has      map[string]bool // keys of rows that revision made
+	newest   time.Time       // time of the newest row, or later
+}
+
+// row is a leaf to append. With it the log has all rows up to a revision.
+type row struct {
+	Leaf
+	upTo int64
+}
+
+// storeKey is of what tells the store from any other; with the revision that made it, also from
+// one that it moved to, or was restored from.
+const storeKey = "log/store"
+
+// identify is the store's identity.
+func (l *Log) identify(ctx context.Context) (string, error) {
+	for {
+		e, err := l.Store.Get(ctx, storeKey)
+		if err == nil {
+			return fmt.Sprintf("%s %d\n", e.Value, e.Created), nil
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			_, err = l.Store.Commit(ctx, store.Txn{If: []store.Cond{{Key: storeKey}}, Then: []store.Op{store.Put(storeKey, []byte(rand.Text()))}})
+		}
+		if err != nil && !errors.Is(err, store.ErrConflict) {
+			return "", err
+		}
+	}
+}
+
+// resume finds how far the log is. Where the store is another one than before, or does not have
+// the last row as it made it, each row is looked for in the log.
+func (a *appender) resume(ctx context.Context) (position, error) {
+	is, err := a.identify(ctx)
+	if err != nil {
+		return position{}, err
+	}
+	path := filepath.Join(a.Config.Dir, storeFile)
+	was, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return position{}, err
+	}
+	if is == string(was) && a.size > 0 && !a.incomplete {
+		return a.last(ctx)
+	}
+	at, err := a.reconcile(ctx)
+	if err != nil {
+		return at, err
+	}
+	return at, replace.File(path, []byte(is), 0o600)
+}
+
+// last is the position after the last leaf.
+func (a *appender) last(ctx context.Context) (position, error) {
+	var at position
+	from := a.size - min(a.size, store.MaxOps)
+	var last Leaf
+	for leaf, err := range a.Leaves(ctx, from, a.size) {
+		if err != nil {
+			return at, err
+		}
+		if leaf.Revision != at.revision {
+			at = position{revision: leaf.Revision, has: map[string]bool{}}
+		}
+		at.has[leaf.Key] = true
+		last = leaf
+	}
+	e, err := a.Store.Get(ctx, last.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound), err == nil && e.Created != last.Revision:
+		return a.reconcile(ctx)
+	case err != nil:
+		return at, err
+	}
+	at.newest = last.Time()
+	a.appended.Store(at.revision - 1)
+	return at, nil
+}
+
+// reconcile appends the rows of the store that are not in the log, whatever their revision:
+// their leaves have that of the store, up to which the log has all rows then. Those that are over
+// are archived anyway.
+func (a *appender) reconcile(ctx context.Context) (at position, err error) {
+	_, revision, err := a.Store.List(ctx, a.Prefix+"~") // of which there are none
+	if err != nil {
+		return at, err
+	}
+	var missing []Leaf
+	flush := func() error {
+		inOrder(missing)
+		for i := range missing {
+			missing[i].Revision = revision
+		}
+		err := a.append(ctx, missing)
+		missing = nil
+		return err
+	}
+	kept := a.Kept(time.Now())
+	m := match{kept: kept, rowAlone: func(row store.Entry) error {
+		if row.Created > revision {
+			return nil // it is watched
+		}
+		if missing = append(missing, NewLeaf(row.Key, row.Created, row.Value)); len(missing) < most {
+			return nil
+		}
+		return flush()
+	}}
+	if _, err = m.run(a.Leaves(ctx, 0, a.size), a.rows(ctx, keyAt(a.Prefix, kept))); err == nil {
+		err = flush()
+	}
+	if err != nil {
+		return at, err
+	}
+	a.incomplete = false
+	a.appended.Store(revision)
+	return position{revision: revision + 1, newest: time.Now()}, nil
+}
+
+func inOrder(leaves []Leaf) {
+	slices.SortFunc(leaves, func(x, y Leaf) int {
+		return cmp.Or(cmp.Compare(x.Revision, y.Revision), cmp.Compare(x.Key, y.Key))
+	})
+}
+
+// follow sends the rows that come after a position, in the order of their revisions, until ctx
+// ends.
+func (l *Log) follow(ctx context.Context, at position, rows chan<- row) error {
+	for ctx.Err() == nil {
+		err := l.watch(ctx, &at, rows)
+		if errors.Is(err, store.ErrCompacted) {
+			err = l.catchUp(ctx, &at, rows)
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Log) watch(ctx context.Context, at *position, rows chan<- row) error {
+	var paced time.Time
+	for e, err := range l.Store.Watch(ctx, l.Prefix, at.revision-1) {
+		if err != nil {
+			return err
+		}
+		if !e.Deleted && e.Created == e.Modified { // else archived, or edited
+			if err := l.send(ctx, at, NewLeaf(e.Key, e.Created, e.Value), rows); err != nil {
+				return err
+			}
+		}
+		if time.Since(paced) > pace {
+			select {
+			case <-time.After(pace):
+			case <-ctx.Done():
+			}
+			paced = time.Now()
+		}
+	}
+	return ctx.Err()
+}
+
+// send sends a row, unless the log has it, and moves the position there.
+func (l *Log) send(ctx context.Context, at *position, leaf Leaf, rows chan<- row) error {
+	switch {
+	case leaf.Revision < at.revision || leaf.Revision == at.revision && at.has[leaf.Key]:
+		return nil
+	case leaf.Revision > at.revision || at.has == nil:
+		*at = position{revision: leaf.Revision, has: map[string]bool{}, newest: at.newest}
+	}
+	at.has[leaf.Key] = true
+	if t := leaf.Time(); t.After(at.newest) {
+		at.newest = t
+	}
+	return send(ctx, rows, row{leaf, leaf.Revision - 1})
+}
+
+func send(ctx context.Context, rows chan<- row, r row) error {
+	select {
+	case rows <- r:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// catchUp sends the rows up to the revision of now, of a store that does not have the changes
+// since the position any more.
+func (l *Log) catchUp(ctx context.Context, at *position, rows chan<- row) error {
+	_, revision, err := l.Store.List(ctx, l.Prefix+"~") // of which there are none
+	if err != nil {
+		return err
+	}
+	from := at.newest
+	if now := time.Now(); now.Before(from) { // the clock was set back
+		from = now
+	}
+	var leaves []Leaf
+	for e, err := range l.rows(ctx, keyAt(l.Prefix, from.Add(-late))) {
+		if err != nil {
+			return err
+		}
+		if e.Created >= at.revision && e.Created <= revision {
+			leaves = append(leaves, NewLeaf(e.Key, e.Created, e.Value))
+		}
+	}
+	inOrder(leaves)
+	for _, leaf := range leaves {
+		if err := l.send(ctx, at, leaf, rows); err != nil {
+			return err
+		}
+	}
+	*at = position{revision: revision + 1, newest: at.newest}
+	return send(ctx, rows, row{upTo: revision})
+}

@@ -1,0 +1,70 @@
+package tlog
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Leaf is what the log has of a row: where it is in the store, and the hash of its text, which
+// stays in the store alone.
+type Leaf struct {
+	Key      string // in the store
+	Revision int64  // of the store: the log has all rows of those before
+	Hash     [sha256.Size]byte
+}
+
+// NewLeaf is the leaf of a row.
+func NewLeaf(key string, revision int64, row []byte) Leaf {
+	return Leaf{key, revision, sha256.Sum256(row)}
+}
+
+// Of reports whether the leaf is that of a row with its key.
+func (l Leaf) Of(row []byte) bool { return l.Hash == sha256.Sum256(row) }
+
+// String is the leaf as the log has it: "<key> <revision> <base64 of the hash>".
+func (l Leaf) String() string {
+	return fmt.Sprintf("%s %d %s", l.Key, l.Revision, base64.StdEncoding.EncodeToString(l.Hash[:]))
+}
+
+// ParseLeaf is the inverse of String.
+func ParseLeaf(text string) (l Leaf, err error) {
+	part := strings.Split(text, " ")
+	if len(part) != 3 {
+		return l, fmt.Errorf("leaf %.100q: want key, revision and hash", text)
+	}
+	l.Key = part[0]
+	if l.Revision, err = strconv.ParseInt(part[1], 10, 64); err != nil {
+		return l, fmt.Errorf("leaf %.100q: revision: %w", text, err)
+	}
+	hash, err := base64.StdEncoding.DecodeString(part[2])
+	if err != nil || len(hash) != len(l.Hash) {
+		return l, fmt.Errorf("leaf %.100q: hash: want %d bytes in base64", text, len(l.Hash))
+	}
+	copy(l.Hash[:], hash)
+	if l.String() != text {
+		return l, fmt.Errorf("leaf %.100q: want it as %.100q", text, l)
+	}
+	return l, nil
+}
+
+// Time is when the row's decision began, by its key: "audit/<16 digits of nanoseconds>-…".
+// A key of another form has none.
+func (l Leaf) Time() time.Time { return timeOf(l.Key) }
+
+func timeOf(key string) time.Time {
+	_, at, _ := strings.Cut(key, "/")
+	nanos, err := strconv.ParseInt(at[:min(16, len(at))], 16, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(0, nanos).UTC()
+}
+
+// keyAt comes before the keys of rows of a time.
+func keyAt(prefix string, t time.Time) string {
+	return fmt.Sprintf("%s%016x", prefix, max(0, t.UnixNano()))
+}

@@ -1,0 +1,133 @@
+package tlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/providers/store"
+)
+
+// Head is the newest checkpoint of a log.
+type Head struct {
+	Key        string    `json:"key"` // that verifies it
+	Checkpoint string    `json:"checkpoint"`
+	Kept       time.Time `json:"kept"`            // rows of before may have been archived
+	Fault      string    `json:"fault,omitempty"` // how the process found its rows to differ from the log
+}
+
+// Logged is a leaf with its row, as the store has it now; nil where it does not.
+type Logged struct {
+	Leaf string  `json:"leaf"`
+	Row  *string `json:"row,omitempty"`
+}
+
+// Proof is that a log has a row.
+type Proof struct {
+	Head
+	Logged
+	Index  uint64   `json:"index"`
+	Hashes [][]byte `json:"hashes,omitempty"`
+}
+
+// Source is a log with its rows, wherever it is.
+type Source interface {
+	Head(ctx context.Context) (Head, error)
+
+	// Rows are some of a log of a size, from an index on; none at its end.
+	Rows(ctx context.Context, from, size uint64) ([]Logged, error)
+
+	// Proof is that of the first row of a time, as the row has it, or with a key.
+	Proof(ctx context.Context, row string) (Proof, error)
+}
+
+// PageSize is how many Rows there are at once.
+const PageSize = 200
+
+// Local is the Source of a log on this host.
+type Local struct {
+	Reader
+	Store  store.Store
+	Prefix string
+	Kept   func(now time.Time) time.Time
+	Fault  func() string // nil where none is known
+}
+
+// Local is the Source of the log.
+func (l *Log) Local() Local { return Local{l.Reader, l.Store, l.Prefix, l.Kept, l.Fault} }
+
+// Head is the newest checkpoint.
+func (l Local) Head(ctx context.Context) (Head, error) {
+	key, c, err := l.Checkpoint(ctx)
+	h := Head{Key: key, Checkpoint: c.Text, Kept: l.Kept(time.Now()).UTC()}
+	if l.Fault != nil {
+		h.Fault = l.Fault()
+	}
+	return h, err
+}
+
+// Rows are some of a log of a size.
+func (l Local) Rows(ctx context.Context, from, size uint64) (rows []Logged, err error) {
+	for leaf, err := range l.Leaves(ctx, from, size) {
+		if err != nil {
+			return nil, err
+		}
+		r, err := l.row(ctx, leaf)
+		if err != nil {
+			return nil, err
+		}
+		if rows = append(rows, r); len(rows) == PageSize {
+			break
+		}
+	}
+	return rows, nil
+}
+
+func (l Local) row(ctx context.Context, leaf Leaf) (Logged, error) {
+	r := Logged{Leaf: leaf.String()}
+	e, err := l.Store.Get(ctx, leaf.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		return r, nil
+	}
+	text := string(e.Value)
+	r.Row = &text
+	return r, err
+}
+
+// ErrNoRow is of a row that a log does not have.
+var ErrNoRow = errors.New("no such row in the audit log: want the time of one, as --json prints it, or its key")
+
+// Proof is that of a row.
+func (l Local) Proof(ctx context.Context, row string) (p Proof, err error) {
+	key := row
+	if t, err := time.Parse(time.RFC3339Nano, row); err == nil {
+		key = keyAt(l.Prefix, t) + "-"
+	}
+	if !strings.HasPrefix(key, l.Prefix) {
+		return p, fmt.Errorf("%.100q: %w", row, ErrNoRow)
+	}
+	if p.Head, err = l.Head(ctx); err != nil {
+		return p, err
+	}
+	_, c, err := l.Checkpoint(ctx)
+	if err != nil {
+		return p, err
+	}
+	p.Head.Checkpoint = c.Text
+	for leaf, err := range l.Leaves(ctx, 0, c.Size) {
+		if err != nil {
+			return p, err
+		}
+		if strings.HasPrefix(leaf.Key, key) {
+			if p.Logged, err = l.row(ctx, leaf); err != nil {
+				return p, err
+			}
+			p.Hashes, err = l.Inclusion(ctx, p.Index, c.Size)
+			return p, err
+		}
+		p.Index++
+	}
+	return p, fmt.Errorf("%.100q: %w", row, ErrNoRow)
+}

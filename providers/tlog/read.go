@@ -1,0 +1,82 @@
+package tlog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/transparency-dev/tessera/api/layout"
+	"github.com/transparency-dev/tessera/client"
+
+	"github.com/florete/florete/providers/checkpoint"
+)
+
+// Reader reads the log in a directory, also while it grows. The error is fs.ErrNotExist where
+// there is none yet.
+type Reader struct{ Dir string }
+
+// Checkpoint is the newest one, and the key that verifies it.
+func (r Reader) Checkpoint(ctx context.Context) (key string, c checkpoint.Checkpoint, err error) {
+	b, err := os.ReadFile(filepath.Join(r.Dir, publicFile))
+	if err != nil {
+		return "", c, err
+	}
+	text, err := r.files().ReadCheckpoint(ctx)
+	if err != nil {
+		return "", c, err
+	}
+	key = strings.TrimSpace(string(b))
+	c, err = checkpoint.Open(key, string(text))
+	return key, c, err
+}
+
+// Leaves yields those of a log of a size, which it has or had, from an index on.
+func (r Reader) Leaves(ctx context.Context, from, size uint64) iter.Seq2[Leaf, error] {
+	return func(yield func(Leaf, error) bool) {
+		for from < size {
+			n := from / layout.EntryBundleWidth
+			bundle, err := client.GetEntryBundle(ctx, r.files().ReadEntryBundle, n, size)
+			if err != nil {
+				yield(Leaf{}, err)
+				return
+			}
+			for i := from % layout.EntryBundleWidth; i < uint64(len(bundle.Entries)) && from < size; i++ {
+				l, err := ParseLeaf(string(bundle.Entries[i]))
+				if !yield(l, err) || err != nil {
+					return
+				}
+				from++
+			}
+			if from < size && from/layout.EntryBundleWidth == n {
+				yield(Leaf{}, fmt.Errorf("log %s: %d rows of bundle %d are missing", r.Dir, layout.EntryBundleWidth-from%layout.EntryBundleWidth, n))
+				return
+			}
+		}
+	}
+}
+
+// Consistency proves that a log of a size has all that it had at a smaller one.
+func (r Reader) Consistency(ctx context.Context, smaller, size uint64) ([][]byte, error) {
+	if smaller == 0 || smaller >= size {
+		return nil, nil
+	}
+	b, err := client.NewProofBuilder(ctx, size, r.files().ReadTile)
+	if err != nil {
+		return nil, err
+	}
+	return b.ConsistencyProof(ctx, smaller, size)
+}
+
+// Inclusion proves that a log of a size has what it has at an index.
+func (r Reader) Inclusion(ctx context.Context, index, size uint64) ([][]byte, error) {
+	b, err := client.NewProofBuilder(ctx, size, r.files().ReadTile)
+	if err != nil {
+		return nil, err
+	}
+	return b.InclusionProof(ctx, index)
+}
+
+func (r Reader) files() client.FileFetcher { return client.FileFetcher{Root: r.Dir} }

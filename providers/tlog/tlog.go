@@ -1,0 +1,139 @@
+// Package tlog is the tamper-evident log of the audit rows that a process has in its store: a
+// Merkle tree of their hashes (c2sp.org/tlog-tiles, kept by Tessera), on the disk of the
+// process, whose checkpoints the process signs with a key of the log's own.
+//
+//	store   rows, each committed with the decision that it is about
+//	log     row 0, row 1, …: a leaf of each, in the order of the store's revisions
+//
+// Rows are appended behind the decisions, which wait for nothing. The last leaf has the
+// revision and key of its row, so that the log itself holds where it goes on: a crash at any
+// instant neither loses a row nor appends it twice.
+package tlog
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/transparency-dev/tessera/api/layout"
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/providers/secretfile"
+	"github.com/florete/florete/providers/store"
+)
+
+// Files of the directory, beside those of tlog-tiles.
+const (
+	keyFile    = "key"     // signs checkpoints
+	publicFile = "key.pub" // verifies them
+	storeFile  = "store"   // whose rows it has
+	lockFile   = "lock"
+)
+
+// Config of a Log. All fields are needed.
+type Config struct {
+	Dir    string // of the log
+	Name   string // of a new log: "<trust domain>/<kind>/<host>"
+	Store  store.Store
+	Prefix string                        // of the keys of rows, which go on with their time
+	Kept   func(now time.Time) time.Time // rows of before may have been archived
+	Logger *slog.Logger
+}
+
+// Log is one that grows. One process has it at a time.
+type Log struct {
+	Config
+	Reader
+	appended   atomic.Int64  // see Appended
+	integrated atomic.Uint64 // size of the tree, of which there may be no checkpoint yet
+	fault      atomic.Pointer[string]
+	incomplete bool // comparing found rows that are not in the log
+}
+
+// New is the log in a directory. Run makes what is not there yet.
+func New(c Config) *Log { return &Log{Config: c, Reader: Reader{c.Dir}} }
+
+// signer has the key of the log, which is made with it: whoever knows the key knows the log.
+func (l *Log) signer() (note.Signer, error) {
+	path := filepath.Join(l.Config.Dir, keyFile)
+	private, err := secretfile.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(l.Config.Dir, layout.CheckpointPath)); err == nil {
+			return nil, fmt.Errorf("%s is gone, and hosts know this log by it: restore it, or remove the directory to begin another log", path)
+		}
+		secret, public, err := note.GenerateKey(rand.Reader, l.Name)
+		if err != nil {
+			return nil, err
+		}
+		// A log that has its private half has both.
+		if err := replace.File(filepath.Join(l.Config.Dir, publicFile), []byte(public+"\n"), 0o600); err != nil {
+			return nil, err
+		}
+		private = []byte(secret + "\n")
+		if err := replace.File(path, private, 0o600); err != nil {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	signer, err := note.NewSigner(strings.TrimSpace(string(private)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: restore it, or remove the directory to begin another log", path, err)
+	}
+	return signer, nil
+}
+
+// Appended is the revision of the store up to which all rows are in the log.
+func (l *Log) Appended() int64 { return l.appended.Load() }
+
+// Fault is how the rows of the store differ from the log, empty where they do not.
+func (l *Log) Fault() string {
+	if text := l.fault.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// retry is between a failure and the next try.
+const retry = 5 * time.Second
+
+// Run appends rows, and compares them with the log, until ctx ends.
+func (l *Log) Run(ctx context.Context) {
+	failure := ""
+	for ctx.Err() == nil {
+		err := l.run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && err.Error() != failure { // not each time
+			failure = err.Error()
+			l.Logger.Error("rows are not in the tamper-evident audit log yet, trying again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retry):
+		}
+	}
+}
+
+// lock makes this process the only one that appends, until it ends.
+func (l *Log) lock() (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(l.Config.Dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: another process appends to this log: %w", f.Name(), err), f.Close())
+	}
+	return func() { f.Close() }, nil
+}

@@ -1,0 +1,134 @@
+package tlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/florete/florete/providers/checkpoint"
+)
+
+// Verdict is what verifying a log found.
+type Verdict struct {
+	Log      string    `json:"log"`
+	Rows     uint64    `json:"rows"`
+	Archived uint64    `json:"archived"` // of them, which the store has no more
+	Kept     time.Time `json:"kept"`     // rows of before may be archived
+	Edited   uint64    `json:"edited"`
+	Missing  uint64    `json:"missing"`
+	Faults   []string  `json:"faults"` // what is wrong, the first of it
+}
+
+// maxFaults is how many a Verdict has at most.
+const maxFaults = 10
+
+// Verify builds the tree anew from the rows of a source, and compares it with the checkpoint.
+// The error is that it cannot be read.
+func Verify(ctx context.Context, s Source) (v Verdict, err error) {
+	head, err := s.Head(ctx)
+	if err != nil {
+		return v, err
+	}
+	v.Kept, v.Faults = head.Kept, []string{}
+	fault := func(format string, args ...any) {
+		if len(v.Faults) < maxFaults {
+			v.Faults = append(v.Faults, fmt.Sprintf(format, args...))
+		}
+	}
+	c, err := checkpoint.Open(head.Key, head.Checkpoint)
+	if err != nil {
+		fault("%v", err)
+		return v, nil
+	}
+	v.Log = c.Log
+	tree := newRoot()
+	for v.Rows < c.Size {
+		rows, err := s.Rows(ctx, v.Rows, c.Size)
+		if err != nil {
+			return v, err
+		}
+		for _, r := range rows {
+			leaf, err := ParseLeaf(r.Leaf)
+			switch {
+			case err != nil:
+				fault("row %d: %v", v.Rows, err)
+			case r.Row == nil && leaf.Time().Before(head.Kept):
+				v.Archived++
+			case r.Row == nil:
+				v.Missing++
+				fault("row %d, %s, of %s: is gone from the store", v.Rows, leaf.Key, leaf.Time().Format(time.RFC3339Nano))
+			case !leaf.Of([]byte(*r.Row)):
+				v.Edited++
+				fault("row %d, %s, of %s: was edited in the store", v.Rows, leaf.Key, leaf.Time().Format(time.RFC3339Nano))
+			}
+			tree.add(r.Leaf)
+			v.Rows++
+		}
+		if len(rows) == 0 {
+			break
+		}
+	}
+	if err := tree.is(c); err != nil {
+		fault("%v", err)
+	}
+	return v, nil
+}
+
+// Verify checks that the log has the row, as it is in the store.
+func (p Proof) Verify() error {
+	c, err := checkpoint.Open(p.Key, p.Checkpoint)
+	if err != nil {
+		return err
+	}
+	leaf, err := ParseLeaf(p.Leaf)
+	if err != nil {
+		return err
+	}
+	if p.Row != nil && !leaf.Of([]byte(*p.Row)) {
+		return fmt.Errorf("row %d of the audit log %s: was edited in the store", p.Index, c.Log)
+	}
+	return c.Includes(p.Leaf, p.Index, p.Hashes)
+}
+
+// Follow calls yield with the rows that are appended from now on, in order, until ctx ends or
+// it fails.
+func Follow(ctx context.Context, s Source, yield func(Logged) error) error {
+	size, begun := uint64(0), false
+	for {
+		head, err := s.Head(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c, err := checkpoint.Open(head.Key, head.Checkpoint)
+		if err != nil {
+			return err
+		}
+		if !begun {
+			size, begun = c.Size, true
+		}
+		for size < c.Size {
+			rows, err := s.Rows(ctx, size, c.Size)
+			if err == nil && len(rows) == 0 {
+				err = errors.New("the audit log returned no rows, where it has some")
+			}
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				if err := yield(r); err != nil {
+					return err
+				}
+			}
+			size += uint64(len(rows))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(gather):
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package florete
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Witnessed is what a host knows of the audit log of one process of a provider.
+type Witnessed struct {
+	Provider string `json:"provider"` // host name
+	Kind     string `json:"kind"`     // of need
+	Key      string `json:"key"`      // of the log, in the form of a signed note's
+
+	// Checkpoint is the newest that the host has seen and that extends all before, with how many
+	// rows the log had then, and when that was.
+	Checkpoint string `json:"checkpoint"`
+	Size       int64  `json:"size"`
+	Seen       Time   `json:"seen"`
+
+	// Fault is why the log is not what it was, or how it differs from the provider's rows, empty
+	// where it is right.
+	Fault string `json:"fault,omitempty"`
+	Since Time   `json:"since"` // of the fault
+
+	// Refused is the checkpoint that does not extend Checkpoint, with the key that signed it.
+	// While there is one, the fault stays.
+	Refused    string `json:"refused,omitempty"`
+	RefusedKey string `json:"refusedKey,omitempty"`
+}
+
+// ReportedAudit is what is wrong with the audit log of a provider, as a host sees it.
+type ReportedAudit struct {
+	Provider string `json:"provider"`
+	Kind     string `json:"kind"`
+	Fault    string `json:"fault"`
+	Since    Time   `json:"since"`
+}
+
+// WitnessedFile is where activation keeps what it knows of providers' audit logs.
+func (l Layout) WitnessedFile() string { return filepath.Join(string(l), "witnessed.json") }
+
+// Witnessed is what is known of providers' audit logs.
+func (l Layout) Witnessed() (all []Witnessed, err error) {
+	b, err := os.ReadFile(l.WitnessedFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, json.Unmarshal(b, &all)
+}
+
+// AuditFaults are those of all logs. What cannot be read has none.
+func (l Layout) AuditFaults() (found []ReportedAudit) {
+	all, _ := l.Witnessed()
+	for _, w := range all {
+		if w.Fault != "" {
+			found = append(found, ReportedAudit{w.Provider, w.Kind, w.Fault, w.Since})
+		}
+	}
+	return found
+}

@@ -190,10 +190,24 @@ func (r *Revocations) CheckKey(fingerprint string) error {
 	return &RevokedError{What: "SSH host key " + fingerprint, Number: r.Number}
 }
 
+// CheckID refuses an identity of which nothing is good.
+func (r *Revocations) CheckID(id ID) error {
+	if r == nil {
+		return nil
+	}
+	if after, revoked := r.ids[id]; revoked && after.IsZero() {
+		return &RevokedError{What: id.Short(), Number: r.Number}
+	}
+	return nil
+}
+
 // CheckChain refuses the chain of an SVID, leaf first, of an identity that was verified.
 func (r *Revocations) CheckChain(chain []*x509.Certificate, id ID) error {
 	if r == nil {
 		return nil
+	}
+	if device := GivenToDevice(chain[0]); r.keys[device] {
+		return &RevokedError{What: "device key " + device + ", to which " + id.Short() + " was issued,", Number: r.Number}
 	}
 	for _, c := range chain {
 		if serial := SerialNumber(c); r.certs[serial] {
@@ -232,19 +246,33 @@ func SerialNumber(c *x509.Certificate) string { return fmt.Sprintf("%x", c.Seria
 // issued to.
 const givenTo = "node/"
 
-// Subject is the organizational unit by which an SVID names the node that it is issued to.
-func Subject(node string) []string {
-	if node == "" {
-		return nil
+// givenToDevice starts that which has the fingerprint of the node's device key, where no SSH
+// host key is declared: only the device that was admitted can use it at providers.
+const givenToDevice = "device/"
+
+// Subject are the organizational units by which an SVID names the node that it is issued to,
+// and the fingerprint of its device key; device is empty where the flake declares the key.
+func Subject(node, device string) (units []string) {
+	if node != "" {
+		units = append(units, givenTo+node)
 	}
-	return []string{givenTo + node}
+	if device != "" {
+		units = append(units, givenToDevice+device)
+	}
+	return units
 }
 
 // GivenTo is the node that an SVID was issued to, empty where it does not name one.
-func GivenTo(leaf *x509.Certificate) string {
+func GivenTo(leaf *x509.Certificate) string { return unit(leaf, givenTo) }
+
+// GivenToDevice is the fingerprint of the device key that an SVID was issued to, empty where
+// it does not name one.
+func GivenToDevice(leaf *x509.Certificate) string { return unit(leaf, givenToDevice) }
+
+func unit(leaf *x509.Certificate, prefix string) string {
 	for _, unit := range leaf.Subject.OrganizationalUnit {
-		if node, ok := strings.CutPrefix(unit, givenTo); ok {
-			return node
+		if of, ok := strings.CutPrefix(unit, prefix); ok {
+			return of
 		}
 	}
 	return ""

@@ -40,6 +40,8 @@ const (
 	CodeDeviceKey     = "device-key"     // denied: the node's SSH host key did not sign the connection
 	CodeRevoked       = "revoked"        // denied: the revocation list has it; transient: only what is issued later is good
 	CodeListBehind    = "list-behind"    // transient: the provider's revocation list is older than the host's, or than it was
+	CodeJoin          = "join"           // denied: no join request of that device was approved; transient: none yet
+	CodeToken         = "token"          // denied: the join token is unknown, used up, over, or for another host
 	CodeMalformed     = "malformed"      // invalid: the request cannot be read
 	CodeKeyMismatch   = "key-mismatch"   // invalid: the idempotency key belongs to another request
 	CodeUnknownMethod = "unknown-method" // invalid: no such endpoint here

@@ -189,7 +189,7 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 		return server.Decision{}, err
 	}
 	p := c.Compiled.(*Policy)
-	chain, err := i.issue(p, ca.SVID{ID: body.ID, Node: c.Caller.Name(), Key: key}, c.Now)
+	chain, err := i.issue(p, ca.SVID{ID: body.ID, Node: c.Caller.Name(), Device: c.Device, Key: key}, c.Now)
 	if err != nil {
 		return server.Decision{}, err
 	}

@@ -24,6 +24,7 @@ type request struct {
 	svid    *x509.Certificate
 	request api.Request
 	binding []byte // of the connection
+	device  string // fingerprint of the caller's device key, where the policy has no SSH host key
 	list    int64  // number of the caller's revocation list, zero for none, below where it knows of none
 }
 

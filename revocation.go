@@ -44,7 +44,7 @@ type Revocations struct {
 
 	file   []byte
 	signed SignedRevocations
-	ids    map[ID]Time
+	ids    map[ID]*Revocation
 	keys   map[string]bool
 	certs  map[string]bool
 }
@@ -59,6 +59,10 @@ type Revocation struct {
 
 	// EnrolKeyFingerprints are of SSH host keys that prove no node any more: "SHA256:…".
 	EnrolKeyFingerprints []string `json:"enrolKeyFingerprints,omitempty"`
+
+	// Suspended is that nothing of it is good, whatever ValidAfter says, until an operator
+	// resumes it: then all that ValidAfter allows is good again.
+	Suspended bool `json:"suspended,omitempty"`
 }
 
 // RevokedCertificate is one certificate, an SVID or of an issuing CA.
@@ -78,9 +82,13 @@ type RevokedError struct {
 	What       string // "node/elm", or a certificate, or a key
 	Number     int64  // of the list
 	ValidAfter Time   // what is issued later is good; zero for nothing is
+	Suspended  bool   // until it is resumed
 }
 
 func (e *RevokedError) Error() string {
+	if e.Suspended {
+		return fmt.Sprintf("%s is suspended, by revocation list %d: florctl resume", e.What, e.Number)
+	}
 	if e.ValidAfter.IsZero() {
 		return fmt.Sprintf("%s is revoked, by revocation list %d: florctl reinstate, if that is wrong", e.What, e.Number)
 	}
@@ -103,19 +111,19 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 	if err := json.Unmarshal(b, &head); err == nil && head.Format.Newer(NewestFormat) {
 		return nil, &NewerFormatError{fmt.Sprintf("revocation list %d", head.Number), head.Format}
 	}
-	r := &Revocations{signed: s, ids: map[ID]Time{}, keys: map[string]bool{}, certs: map[string]bool{}}
+	r := &Revocations{signed: s, ids: map[ID]*Revocation{}, keys: map[string]bool{}, certs: map[string]bool{}}
 	if err := Decode(b, r); err != nil {
 		return nil, fmt.Errorf("revocation list: %w", err)
 	}
 	if r.Schema != RevocationsSchema || r.Number < 1 {
 		return nil, fmt.Errorf("revocation list: schema %q, number %d: want %q and a number above zero", r.Schema, r.Number, RevocationsSchema)
 	}
-	for _, e := range r.Entries {
+	for i, e := range r.Entries {
 		if _, twice := r.ids[e.ID]; twice && !e.ID.IsZero() {
 			return nil, fmt.Errorf("revocation list %d: %s: given twice", r.Number, e.ID)
 		}
 		if !e.ID.IsZero() {
-			r.ids[e.ID] = e.ValidAfter
+			r.ids[e.ID] = &r.Entries[i]
 		}
 		for _, k := range e.EnrolKeyFingerprints {
 			r.keys[k] = true
@@ -195,8 +203,8 @@ func (r *Revocations) CheckID(id ID) error {
 	if r == nil {
 		return nil
 	}
-	if after, revoked := r.ids[id]; revoked && after.IsZero() {
-		return &RevokedError{What: id.Short(), Number: r.Number}
+	if e := r.ids[id]; e != nil && (e.Suspended || e.ValidAfter.IsZero()) {
+		return &RevokedError{What: id.Short(), Number: r.Number, Suspended: e.Suspended}
 	}
 	return nil
 }
@@ -216,13 +224,13 @@ func (r *Revocations) CheckChain(chain []*x509.Certificate, id ID) error {
 	}
 	issued := chain[0].NotBefore.Add(Backdated)
 	for _, of := range r.covering(chain[0], id) {
-		after, revoked := r.ids[of]
-		if revoked && (after.IsZero() || !issued.After(after.Time)) {
+		e := r.ids[of]
+		if e != nil && (e.Suspended || e.ValidAfter.IsZero() || !issued.After(e.ValidAfter.Time)) {
 			what := of.Short()
 			if of != id {
 				what = fmt.Sprintf("%s, which was given %s,", what, id.Short())
 			}
-			return &RevokedError{What: what, Number: r.Number, ValidAfter: after}
+			return &RevokedError{What: what, Number: r.Number, ValidAfter: e.ValidAfter, Suspended: e.Suspended}
 		}
 	}
 	return nil

@@ -129,7 +129,7 @@ func joins(c server.Call, was, is Device) error {
 		}
 	}
 	if !c.Until.IsZero() && c.Now.After(c.Until) {
-		return api.Errorf(api.Denied, api.CodeJoin, "enrolment of %s: the join token that admits its device was good until %s: flor join with another", node, c.Until.UTC().Format(time.RFC3339))
+		return api.Errorf(api.Denied, api.CodeJoin, "enrolment of %s: the join token that admits its device was good until %s: florctl join approve %s", node, c.Until.UTC().Format(time.RFC3339), node.Name())
 	}
 	return nil
 }

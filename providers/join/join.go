@@ -185,7 +185,10 @@ func use(ctx context.Context, s store.Store, c server.Call, public string, r *Re
 
 // answer is what its device receives.
 func (r Request) answer() api.Joined {
-	a := api.Joined{State: r.State, Admission: r.Admission, Grant: r.Grant}
+	a := api.Joined{State: r.State, Admission: r.Admission}
+	if r.Admission == nil {
+		a.Grant = r.Grant
+	}
 	switch r.State {
 	case api.JoinPending:
 		a.Message = fmt.Sprintf("device %s waits for an operator: florctl join approve %s", r.Fingerprint, r.Host)

@@ -196,8 +196,9 @@ func (o *Operator) Decide(ctx context.Context, host string, admission *florete.S
 		}
 	}
 	switch {
-	case r.State == want:
+	case r.State == want && (admission == nil || r.Admission != nil):
 		return r, nil
+	case r.State == want: // by a token, which may have ended before the device enrolled
 	case r.State != api.JoinPending && want == api.JoinRejected:
 		return r, refuse("device %s is %s: florctl revoke --host-key %[1]s", r.Fingerprint, r.State)
 	case r.State != api.JoinPending:

@@ -125,13 +125,13 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j api.Join, from
 	if was.Device == is.Device && (was.State != api.JoinRejected || j.Token == "" || was.Token == is.Token) {
 		return was.answer(), d, nil
 	}
-	if err := was.giveWay(c); err != nil {
-		return a, d, err
-	}
 	if err := florete.Decode(j.Facts, &is.Facts); err != nil {
 		return a, d, api.Errorf(api.Invalid, api.CodeMalformed, "facts: %v", err)
 	}
 	if err := use(ctx, s, c, j.Token, &is, &d); err != nil {
+		return a, d, err
+	}
+	if err := was.giveWay(c); err != nil { // which only who has a good token learns
 		return a, d, err
 	}
 	d.Detail = map[string]string{"device": is.Fingerprint, "token": is.Token, "state": string(is.State)}

@@ -63,7 +63,7 @@ Exit status: 0 the device is admitted, and activation enrols it; 1 usage or conf
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s is admitted: activation enrols it\n", manifest.Host)
-			return enrolNow(manifest, dir)
+			return enrolNow(state, manifest, dir)
 		},
 	}
 	m.state(cmd, &state)
@@ -110,13 +110,17 @@ func awaitJoin(ctx context.Context, h *fetch.Host, out io.Writer) error {
 	}
 }
 
-// enrolNow has activation request the node's certificate at once, not when its backoff ends.
-func enrolNow(m florete.Manifest, dir string) error {
+// enrolNow has activation request the node's certificate at once, not when its backoff ends,
+// unless it has done so.
+func enrolNow(l florete.Layout, m florete.Manifest, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for _, n := range m.Needs {
-		if id, err := n.CertID(); n.Kind == florete.KindCert && err == nil && id == m.Identity.ID {
+		if id, err := n.CertID(); n.Kind != florete.KindCert || err != nil || id != m.Identity.ID {
+			continue
+		}
+		if s, err := l.NeedState(n.ID); err != nil || s.State != florete.NeedFulfilled {
 			return hostapi.Refetch(m, dir, n.ID)
 		}
 	}

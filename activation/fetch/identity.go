@@ -44,7 +44,7 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 }
 
 // Trusts reports whether the SVID delivered for a need leads to a root of the
-// manifest, and is not revoked. That it has expired is no matter.
+// manifest, and is not revoked. That it has expired, or is suspended, is no matter.
 func (h *Host) Trusts(n florete.Need) bool {
 	id, err := n.CertID()
 	if err != nil {
@@ -57,7 +57,9 @@ func (h *Host) Trusts(n florete.Need) bool {
 	if err = h.verify(svid); err != nil && api.AsError(err).Code != api.CodeClock {
 		return false
 	}
-	return h.Roots.Revocations().CheckChain(svid.Chain, id) == nil
+	err = h.Roots.Revocations().CheckChain(svid.Chain, id)
+	var revoked *florete.RevokedError
+	return err == nil || errors.As(err, &revoked) && revoked.Suspended
 }
 
 // hostKey is the SSH host key, or the device key of a host that joins. It is read for each

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"time"
 
@@ -72,8 +73,9 @@ func (a *request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 	if err == nil && a.svid != nil {
 		err = list.CheckChain([]*x509.Certificate{a.svid}, a.caller)
 	}
-	if err != nil {
-		return api.Errorf(api.Denied, api.CodeRevoked, "%v", err)
+	var revoked *florete.RevokedError
+	if errors.As(err, &revoked) {
+		return api.Revoked("", revoked)
 	}
 	return nil
 }

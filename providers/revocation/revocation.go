@@ -66,7 +66,7 @@ func Revoke(list *florete.Revocations, t Target) {
 	}
 	for _, id := range t.Before {
 		was := len(list.Entries)
-		if e := entry(list, id); len(list.Entries) > was || !e.ValidAfter.IsZero() {
+		if e := entry(list, id); len(list.Entries) > was || e.Suspended || !e.ValidAfter.IsZero() {
 			e.ValidAfter = list.Signed
 		}
 	}

@@ -110,12 +110,12 @@ func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
 	if a, err = client.Join(ctx, r.Facts, &token); err != nil {
 		return a, received(err)
 	}
-	switch {
-	case a.State == api.JoinApproved:
+	switch a.State {
+	case api.JoinApproved:
 		if err := h.admit(key, token, a); err != nil {
 			return a, local(api.Denied, api.CodeJoin, err)
 		}
-	case a.State == api.JoinPending:
+	case api.JoinPending:
 		return a, nil
 	}
 	if err := os.Remove(h.Layout.JoinRequest()); err != nil && !errors.Is(err, fs.ErrNotExist) {

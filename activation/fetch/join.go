@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
@@ -42,9 +43,11 @@ func BeginJoin(l florete.Layout, m florete.Manifest, token string, facts florete
 	if m.Providers[t.Provider][florete.KindConfig].ID.IsZero() {
 		return fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have: make one at a provider of its documents", t.Provider, m.Host)
 	}
-	if err := os.MkdirAll(filepath.Dir(l.DeviceKey()), 0o700); err != nil {
+	unlock, err := lockJoin(l)
+	if err != nil {
 		return err
 	}
+	defer unlock()
 	if err := makeDeviceKey(l.DeviceKey()); err != nil {
 		return fmt.Errorf("device key: %w", err)
 	}
@@ -53,6 +56,23 @@ func BeginJoin(l florete.Layout, m florete.Manifest, token string, facts florete
 		return err
 	}
 	return replace.File(l.JoinRequest(), b, 0o600)
+}
+
+// lockJoin waits until no other process writes: flor join and activation both may.
+func lockJoin(l florete.Layout) (unlock func(), err error) {
+	dir := filepath.Dir(l.DeviceKey())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return func() { f.Close() }, nil
 }
 
 // makeDeviceKey makes the key in a file, whole or not at all, and never another one.
@@ -68,15 +88,7 @@ func makeDeviceKey(path string) error {
 	if err != nil {
 		return err
 	}
-	made := path + "." + rand.Text()
-	defer os.Remove(made)
-	if err := replace.File(made, pem.EncodeToMemory(block), 0o600); err != nil {
-		return err
-	}
-	if err := os.Link(made, path); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return replace.File(path, pem.EncodeToMemory(block), 0o600)
 }
 
 // Join requests once that this host's device is admitted, and keeps the admission where it is.
@@ -110,6 +122,11 @@ func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
 	if a, err = client.Join(ctx, r.Facts, &token); err != nil {
 		return a, received(err)
 	}
+	unlock, err := lockJoin(h.Layout)
+	if err != nil {
+		return a, local(api.Transient, CodeDisk, err)
+	}
+	defer unlock()
 	switch a.State {
 	case api.JoinApproved:
 		if err := h.admit(key, token, a); err != nil {
@@ -118,7 +135,10 @@ func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
 	case api.JoinPending:
 		return a, nil
 	}
-	if err := os.Remove(h.Layout.JoinRequest()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if now, err := os.ReadFile(h.Layout.JoinRequest()); err != nil || !bytes.Equal(now, b) {
+		return a, nil // gone, or another begun meanwhile
+	}
+	if err := os.Remove(h.Layout.JoinRequest()); err != nil {
 		return a, local(api.Transient, CodeDisk, err)
 	}
 	return a, nil

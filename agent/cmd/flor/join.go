@@ -96,6 +96,9 @@ func awaitJoin(ctx context.Context, h *fetch.Host, out io.Writer) error {
 			return nil
 		case a.State != api.JoinPending:
 			fmt.Fprintf(out, "flor: %s: %s\n", a.State, printable.Text(note))
+			if a.State == api.JoinRevoked {
+				fmt.Fprintf(out, "flor: to join as another device, remove %s first\n", h.Layout.DeviceKey())
+			}
 			return exit(2)
 		}
 		if note != printed {

@@ -151,6 +151,15 @@ func TestSuspendedCaller(t *testing.T) {
 	change(suspend)
 	change(func(l *florete.Revocations) error { revocation.Revoke(l, revocation.Target{ID: ursula}); return nil })
 	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
+	raishan := kit.ID("node/raishan")
+	both := revocation.Next(nil, "demo", time.Now(), time.Hour)
+	if err := revocation.Suspend(both, raishan); err != nil {
+		t.Fatal(err)
+	}
+	revocation.Revoke(both, revocation.Target{Before: []florete.ID{raishan}})
+	if err := revocation.Resume(both, raishan); err != nil || len(both.Entries) != 1 || both.Entries[0].ValidAfter.IsZero() {
+		t.Errorf("what was revoked while it was suspended is good again: %+v, %v", both.Entries, err)
+	}
 	for what, do := range map[string]func(*florete.Revocations) error{"suspended": suspend, "resumed": resume} {
 		if err := do(revocation.Next(last, "demo", time.Now(), time.Hour)); err == nil {
 			t.Errorf("what is revoked was %s", what)

@@ -21,6 +21,7 @@ import (
 //	undone.json
 //	revocations.json
 //	witnessed.json
+//	join/{device.key,request.json,admission.json}
 type Layout string
 
 // The files of a delivered SVID.
@@ -48,6 +49,13 @@ func (l Layout) Refresh(old Document) (Document, error) {
 // Revocations is the file of the revocation list, which is of no generation: whatever goes
 // back, that does not.
 func (l Layout) Revocations() string { return filepath.Join(string(l), "revocations.json") }
+
+// DeviceKey is the file of the private key that proves this host where the flake declares no
+// SSH host key, Admission that of the operator's word for it, and JoinRequest what there is
+// while it waits for that. Nothing goes back with documents.
+func (l Layout) DeviceKey() string   { return filepath.Join(string(l), "join", "device.key") }
+func (l Layout) Admission() string   { return filepath.Join(string(l), "join", "admission.json") }
+func (l Layout) JoinRequest() string { return filepath.Join(string(l), "join", "request.json") }
 
 // NeedStateFile is where activation keeps what it knows of a need.
 func (l Layout) NeedStateFile(id string) string { return filepath.Join(l.Need(id), "state.json") }

@@ -24,10 +24,13 @@ type Trust struct {
 }
 
 // Identity is the node's SPIFFE ID and the SSH host key (authorized_keys form,
-// without comment) that proves it at enrolment.
+// without comment) that proves it at enrolment; none where it Joins.
 type Identity struct {
 	ID         ID     `json:"id"`
-	SSHHostKey string `json:"sshHostKey"`
+	SSHHostKey string `json:"sshHostKey,omitempty"`
+
+	// Joins is that a device key proves it, which an operator admitted.
+	Joins bool `json:"joins,omitempty"` // since format 1.1
 }
 
 // Provider is where this host calls the process that answers a kind of need (TLS 1.3 over

@@ -84,10 +84,12 @@ type Listening struct {
 }
 
 // Device is a node and its SSH host key (authorized_keys form), with which it proves
-// itself when it enrols and whenever it requests certificates or secrets.
+// itself when it enrols and whenever it requests certificates or secrets; none where it
+// Joins.
 type Device struct {
 	ID         ID     `json:"id"`
-	SSHHostKey string `json:"sshHostKey"`
+	SSHHostKey string `json:"sshHostKey,omitempty"`
+	Joins      bool   `json:"joins,omitempty"` // since format 1.1: by an Admission
 }
 
 // Grant lets Caller request one need, with exactly these parameters and in exactly this

@@ -44,7 +44,7 @@ type Revocations struct {
 
 	file   []byte
 	signed SignedRevocations
-	ids    map[ID]Time
+	ids    map[ID]*Revocation
 	keys   map[string]bool
 	certs  map[string]bool
 }
@@ -59,6 +59,10 @@ type Revocation struct {
 
 	// EnrolKeyFingerprints are of SSH host keys that prove no node any more: "SHA256:…".
 	EnrolKeyFingerprints []string `json:"enrolKeyFingerprints,omitempty"`
+
+	// Suspended is that nothing of it is good, whatever ValidAfter says, until an operator
+	// resumes it: then all that ValidAfter allows is good again.
+	Suspended bool `json:"suspended,omitempty"`
 }
 
 // RevokedCertificate is one certificate, an SVID or of an issuing CA.
@@ -78,9 +82,13 @@ type RevokedError struct {
 	What       string // "node/elm", or a certificate, or a key
 	Number     int64  // of the list
 	ValidAfter Time   // what is issued later is good; zero for nothing is
+	Suspended  bool   // until it is resumed
 }
 
 func (e *RevokedError) Error() string {
+	if e.Suspended {
+		return fmt.Sprintf("%s is suspended, by revocation list %d: florctl resume", e.What, e.Number)
+	}
 	if e.ValidAfter.IsZero() {
 		return fmt.Sprintf("%s is revoked, by revocation list %d: florctl reinstate, if that is wrong", e.What, e.Number)
 	}
@@ -103,19 +111,19 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 	if err := json.Unmarshal(b, &head); err == nil && head.Format.Newer(NewestFormat) {
 		return nil, &NewerFormatError{fmt.Sprintf("revocation list %d", head.Number), head.Format}
 	}
-	r := &Revocations{signed: s, ids: map[ID]Time{}, keys: map[string]bool{}, certs: map[string]bool{}}
+	r := &Revocations{signed: s, ids: map[ID]*Revocation{}, keys: map[string]bool{}, certs: map[string]bool{}}
 	if err := Decode(b, r); err != nil {
 		return nil, fmt.Errorf("revocation list: %w", err)
 	}
 	if r.Schema != RevocationsSchema || r.Number < 1 {
 		return nil, fmt.Errorf("revocation list: schema %q, number %d: want %q and a number above zero", r.Schema, r.Number, RevocationsSchema)
 	}
-	for _, e := range r.Entries {
+	for i, e := range r.Entries {
 		if _, twice := r.ids[e.ID]; twice && !e.ID.IsZero() {
 			return nil, fmt.Errorf("revocation list %d: %s: given twice", r.Number, e.ID)
 		}
 		if !e.ID.IsZero() {
-			r.ids[e.ID] = e.ValidAfter
+			r.ids[e.ID] = &r.Entries[i]
 		}
 		for _, k := range e.EnrolKeyFingerprints {
 			r.keys[k] = true
@@ -190,10 +198,24 @@ func (r *Revocations) CheckKey(fingerprint string) error {
 	return &RevokedError{What: "SSH host key " + fingerprint, Number: r.Number}
 }
 
+// CheckID refuses an identity of which nothing is good.
+func (r *Revocations) CheckID(id ID) error {
+	if r == nil {
+		return nil
+	}
+	if e := r.ids[id]; e != nil && (e.Suspended || e.ValidAfter.IsZero()) {
+		return &RevokedError{What: id.Short(), Number: r.Number, Suspended: e.Suspended}
+	}
+	return nil
+}
+
 // CheckChain refuses the chain of an SVID, leaf first, of an identity that was verified.
 func (r *Revocations) CheckChain(chain []*x509.Certificate, id ID) error {
 	if r == nil {
 		return nil
+	}
+	if device := GivenToDevice(chain[0]); r.keys[device] {
+		return &RevokedError{What: "device key " + device + ", to which " + id.Short() + " was issued,", Number: r.Number}
 	}
 	for _, c := range chain {
 		if serial := SerialNumber(c); r.certs[serial] {
@@ -210,13 +232,13 @@ func (r *Revocations) CheckIssued(id ID, node string, issued time.Time) error {
 		return nil
 	}
 	for _, of := range covering(id, node) {
-		after, revoked := r.ids[of]
-		if revoked && (after.IsZero() || !issued.After(after.Time)) {
+		e := r.ids[of]
+		if e != nil && (e.Suspended || e.ValidAfter.IsZero() || !issued.After(e.ValidAfter.Time)) {
 			what := of.Short()
 			if of != id {
 				what = fmt.Sprintf("%s, which was given %s,", what, id.Short())
 			}
-			return &RevokedError{What: what, Number: r.Number, ValidAfter: after}
+			return &RevokedError{What: what, Number: r.Number, ValidAfter: e.ValidAfter, Suspended: e.Suspended}
 		}
 	}
 	return nil
@@ -240,19 +262,33 @@ func SerialNumber(c *x509.Certificate) string { return fmt.Sprintf("%x", c.Seria
 // issued to.
 const givenTo = "node/"
 
-// Subject is the organizational unit by which an SVID names the node that it is issued to.
-func Subject(node string) []string {
-	if node == "" {
-		return nil
+// givenToDevice starts that which has the fingerprint of the node's device key, where no SSH
+// host key is declared: only the device that was admitted can use it at providers.
+const givenToDevice = "device/"
+
+// Subject are the organizational units by which an SVID names the node that it is issued to,
+// and the fingerprint of its device key; device is empty where the flake declares the key.
+func Subject(node, device string) (units []string) {
+	if node != "" {
+		units = append(units, givenTo+node)
 	}
-	return []string{givenTo + node}
+	if device != "" {
+		units = append(units, givenToDevice+device)
+	}
+	return units
 }
 
 // GivenTo is the node that an SVID was issued to, empty where it does not name one.
-func GivenTo(leaf *x509.Certificate) string {
+func GivenTo(leaf *x509.Certificate) string { return unit(leaf, givenTo) }
+
+// GivenToDevice is the fingerprint of the device key that an SVID was issued to, empty where
+// it does not name one.
+func GivenToDevice(leaf *x509.Certificate) string { return unit(leaf, givenToDevice) }
+
+func unit(leaf *x509.Certificate, prefix string) string {
 	for _, unit := range leaf.Subject.OrganizationalUnit {
-		if node, ok := strings.CutPrefix(unit, givenTo); ok {
-			return node
+		if of, ok := strings.CutPrefix(unit, prefix); ok {
+			return of
 		}
 	}
 	return ""

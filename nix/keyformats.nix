@@ -15,6 +15,7 @@ let
   inherit (import ./text.nix) contains;
   inherit (import ./types.nix) isFile matches scalar;
   inherit (import ./keys.nix) isSmallOrder isStrong;
+  wrong = (import ./lib.nix).invalid;
 
   # One certificate or several, with text around them, and no block of another sort.
   # Whether each can be decoded and is still good, Go knows (nix/compile/roots.go).
@@ -39,6 +40,7 @@ let
   sshKey = scalar {
     want = "an SSH host public key, not of RSA under 2048 bits nor one that anybody can sign for";
     hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\", or builtins.readFile of a copy";
+    invalid = wrong.string; # none is written by a host that joins
     ok =
       v:
       matches "((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v

@@ -108,7 +108,7 @@ in
   cluster = t.name;
   host = name;
   inherit (t) trustDomain trust;
-  identity = { inherit (host) id sshHostKey; };
+  identity = import ./device.nix host;
   inherit (host) roles;
   providers =
     mapAttrs

@@ -52,7 +52,7 @@ let
         host:
         map (provider: {
           inherit provider;
-          device = { inherit (host) id sshHostKey; };
+          device = import ./device.nix host;
         }) (attrNames (groupBy (provider: provider) (concatMap (need: need.providers) needs.${host.name})))
       ) (attrValues t.hosts)
     )

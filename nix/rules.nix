@@ -63,6 +63,8 @@ severity "error" {
   FL069 = "waves that do not lead to every host";
   FL072 = "host that has no state to move into the store";
   FL075 = "Workload API that nobody on a host may use";
+  FL080 = "provider host without SSH host key";
+  FL081 = "host that has nowhere to join";
 }
 // severity "warning" {
   FL040 = "user without roles";

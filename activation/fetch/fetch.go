@@ -156,7 +156,11 @@ func (h *Host) enrol(ctx context.Context, a Attempt, r api.Request) (api.Answer,
 	if failed != nil {
 		return api.Answer{}, failed
 	}
-	answer, err := h.client(a, nil, key).Enrol(ctx, r)
+	client := h.client(a, nil, key)
+	if client.Admission, failed = h.admission(ctx); failed != nil {
+		return api.Answer{}, failed
+	}
+	answer, err := client.Enrol(ctx, r)
 	return answer, received(err)
 }
 

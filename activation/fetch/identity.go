@@ -3,7 +3,9 @@ package fetch
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -42,7 +44,7 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 }
 
 // Trusts reports whether the SVID delivered for a need leads to a root of the
-// manifest, and is not revoked. That it has expired is no matter.
+// manifest, and is not revoked. That it has expired, or is suspended, is no matter.
 func (h *Host) Trusts(n florete.Need) bool {
 	id, err := n.CertID()
 	if err != nil {
@@ -55,11 +57,17 @@ func (h *Host) Trusts(n florete.Need) bool {
 	if err = h.verify(svid); err != nil && api.AsError(err).Code != api.CodeClock {
 		return false
 	}
-	return h.Roots.Revocations().CheckChain(svid.Chain, id) == nil
+	err = h.Roots.Revocations().CheckChain(svid.Chain, id)
+	var revoked *florete.RevokedError
+	return err == nil || errors.As(err, &revoked) && revoked.Suspended
 }
 
-// hostKey is the SSH host key. It is read for each request, since it may change.
+// hostKey is the SSH host key, or the device key of a host that joins. It is read for each
+// request, since it may change.
 func (h *Host) hostKey() (ssh.Signer, *Error) {
+	if h.Manifest.Identity.Joins {
+		return h.deviceKey()
+	}
 	text, err := os.ReadFile(h.HostKey)
 	if err != nil {
 		return nil, local(api.Denied, CodeHostKey, fmt.Errorf("SSH host key: %w: give the host's private key with --ssh-host-key", err))
@@ -71,12 +79,28 @@ func (h *Host) hostKey() (ssh.Signer, *Error) {
 	return signer, nil
 }
 
+// deviceKey is what proves a host without an SSH host key in the flake.
+func (h *Host) deviceKey() (ssh.Signer, *Error) {
+	text, err := os.ReadFile(h.Layout.DeviceKey())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, h.unjoined()
+	}
+	if err != nil {
+		return nil, local(api.Transient, CodeDisk, fmt.Errorf("device key: %w", err))
+	}
+	signer, err := ssh.ParsePrivateKey(text)
+	if err != nil {
+		return nil, local(api.Denied, CodeHostKey, fmt.Errorf("device key %s: %w: remove it, and flor join with another token", h.Layout.DeviceKey(), err))
+	}
+	return signer, nil
+}
+
 // declaredHostKey is the SSH host key, which must be the one that the manifest declares: with
 // any other a provider of the same deployment refuses the proof, and this names the remedy.
 func (h *Host) declaredHostKey() (ssh.Signer, *Error) {
 	signer, failed := h.hostKey()
-	if failed != nil {
-		return nil, failed
+	if failed != nil || h.Manifest.Identity.Joins {
+		return signer, failed
 	}
 	declared, err := api.ParseHostKey(h.Manifest.Identity.SSHHostKey)
 	if err != nil {

@@ -146,11 +146,32 @@ func (h *host) identity(context.Context) (string, []Finding) {
 	if f, ok := h.hostKey(); !ok {
 		found = append(found, f)
 	}
-	return fmt.Sprintf("%d valid SVIDs, SSH host key %s", good, h.HostKey), append(found, h.ends()...)
+	what := "SSH host key " + h.HostKey
+	if h.manifest.Identity.Joins {
+		what = "device key " + h.Layout.DeviceKey()
+	}
+	return fmt.Sprintf("%d valid SVIDs, %s", good, what), append(found, h.ends()...)
+}
+
+// admitted is whether the device of a host that joins is admitted.
+func (h *host) admitted() (Finding, bool) {
+	for _, file := range []string{h.Layout.DeviceKey(), h.Layout.Admission()} {
+		_, err := os.Stat(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return do("this host's device is not admitted: there is no "+file, fmt.Sprintf("florctl token create --host %s, then flor join TOKEN here", h.manifest.Host)), false
+		}
+		if err != nil {
+			return h.unreadable(err, "flor join TOKEN"), false
+		}
+	}
+	return Finding{}, true
 }
 
 // hostKey must be the one that the manifest declares: enrolment proves it.
 func (h *host) hostKey() (Finding, bool) {
+	if h.manifest.Identity.Joins {
+		return h.admitted()
+	}
 	declared := h.manifest.Identity.SSHHostKey
 	text, err := os.ReadFile(h.HostKey + ".pub")
 	if errors.Is(err, fs.ErrNotExist) {

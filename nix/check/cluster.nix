@@ -30,7 +30,7 @@ let
     user
     when
     ;
-  inherit (import ../lib.nix) distinct;
+  inherit (import ../lib.nix) distinct isInvalid;
   all = import ../kinds;
 
   inherit (clean.providers) store;
@@ -55,7 +55,7 @@ let
       ) (filter (h: t.hosts ? ${h} && (t.hosts.${h}.kinds == [ ] || t.hosts.${h}.machines == [ ])) members)
       ++ concatMap (
         h:
-        when (clean.hosts.${h}.sshHostKey != "" && match "ssh-(ed25519|rsa) .*" clean.hosts.${h}.sshHostKey == null) [
+        when (clean.hosts.${h}.sshHostKey != "" && !isInvalid clean.hosts.${h}.sshHostKey && match "ssh-(ed25519|rsa) .*" clean.hosts.${h}.sshHostKey == null) [
           (fault {
             id = "FL066";
             place = "hosts.${attribute h}.sshHostKey";

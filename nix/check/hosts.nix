@@ -22,7 +22,7 @@ let
     mapAttrs
     substring
     ;
-  inherit (import ../lib.nix) toSet;
+  inherit (import ../lib.nix) isInvalid toSet;
   inherit (lib)
     fault
     role
@@ -55,7 +55,34 @@ let
     else
       listToAttrs (concatMap others (attrValues groups));
 
-  sameKey = earlier (h: h.sshHostKey) (filter (h: h.sshHostKey != "") (attrValues t.hosts));
+  sameKey = earlier (h: h.sshHostKey) (
+    filter (h: h.sshHostKey != "" && !isInvalid h.sshHostKey) (attrValues t.hosts)
+  );
+
+  # A host without a key in the flake comes in by what others provide already, over the network.
+  joins =
+    n: h:
+    when (h.sshHostKey == "") (
+      when (h.kinds != [ ]) [
+        (fault {
+          id = "FL080";
+          place = "hosts.${n}";
+          problem = "a host without sshHostKey joins by its providers, and cannot provide";
+          value = show (head h.kinds);
+          remedy = "write the line of /etc/ssh/ssh_host_ed25519_key.pub on this host: sshHostKey = \"ssh-ed25519 AAAA…\";";
+        })
+      ]
+      ++ when (h.kinds == [ ] && (t.providers.config.hosts == [ ] || h.deploy != "network")) [
+        (fault {
+          id = "FL081";
+          place = "hosts.${n}";
+          problem = "a host without sshHostKey joins at a provider of its documents, and has";
+          value = "none";
+          remedy = "name hosts in providers.config.hosts and leave it deploy = \"network\"; or write sshHostKey = \"ssh-ed25519 AAAA…\";";
+        })
+      ]
+    );
+
 
   key =
     n:
@@ -138,6 +165,7 @@ mapAttrs (
   ++ callers n written
   ++ addresses n h
   ++ key n
+  ++ joins n h
   ++ ports n h
   ++ transports n h
   ++ needs n

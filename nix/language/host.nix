@@ -10,7 +10,6 @@ let
     of
     oneOrMore
     record
-    required
     ;
   inherit (import ../formats.nix)
     address
@@ -42,9 +41,8 @@ record "a host" {
     oneOrMore bind
   );
   sshHostKey =
-    required
-      "public half of the key that proves the host when it enrols: the line of /etc/ssh/ssh_host_ed25519_key.pub"
-      "\"ssh-ed25519 AAAA…\""
+    of
+      "public half of the key that proves the host when it enrols: the line of /etc/ssh/ssh_host_ed25519_key.pub. Without one the host makes a key, which an operator admits: `florctl token create`"
       sshKey;
   kind = of "services with replicas are placed on servers alone" (enum [
     "server"

@@ -129,6 +129,7 @@ func TestGeneratesEverything(t *testing.T) {
 			see("an address to listen on", h.Bind != "")
 			see("an IPv6 address", strings.Contains(h.Address, ":"))
 			see("a further instance", h.Instance != "")
+			see("a host that joins", h.SSHHostKey == "")
 			see("documents with the system", h.Deploy != "" && c.Providers["config"].Hosts != nil)
 			see("roles of a group of hosts", len(has.Roles) > len(h.Roles))
 			see("users of a group of hosts", len(has.Users) > len(h.Users))

@@ -102,6 +102,9 @@ var edits = map[string]func(g generator, c *cluster) bool{
 	},
 	"key of a host": func(g generator, c *cluster) bool {
 		h := pick(g, c.Hosts)
+		if h.SSHHostKey == "" {
+			return false
+		}
 		h.SSHHostKey = h.SSHHostKey[:40] + "zzzz" + h.SSHHostKey[44:]
 		return true
 	},
@@ -119,7 +122,11 @@ var edits = map[string]func(g generator, c *cluster) bool{
 	"instance": func(g generator, c *cluster) bool { pick(g, c.Hosts).Instance = "m1x"; return true },
 	"tags":     func(g generator, c *cluster) bool { pick(g, c.Hosts).Tags = []string{"t7x"}; return true },
 	"loopback": func(g generator, c *cluster) bool { pick(g, c.Hosts).Loopback = "127.200.0.0/16"; return true },
-	"deploy":   func(g generator, c *cluster) bool { pick(g, c.Hosts).Deploy = "closure"; return true },
+	"deploy": func(g generator, c *cluster) bool {
+		h := pick(g, c.Hosts)
+		h.Deploy = "closure"
+		return h.SSHHostKey != ""
+	},
 	"root": func(g generator, c *cluster) bool {
 		c.Trust["roots"] = append(c.Trust["roots"], "-----BEGIN CERTIFICATE-----\nbW9yZQ==\n-----END CERTIFICATE-----\n")
 		return true

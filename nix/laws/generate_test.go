@@ -35,7 +35,7 @@ type host struct {
 	Address    string            `json:"address,omitempty"`
 	Networks   map[string]string `json:"networks,omitempty"`
 	Bind       string            `json:"bind,omitempty"`
-	SSHHostKey string            `json:"sshHostKey"`
+	SSHHostKey string            `json:"sshHostKey,omitempty"`
 	Kind       string            `json:"kind,omitempty"`
 	Group      string            `json:"group,omitempty"`
 	Callers    map[string][]any  `json:"callers,omitempty"`
@@ -205,7 +205,24 @@ func (g generator) cluster() *cluster {
 	}
 	c.cache()
 	c.rolls()
+	c.joins()
 	return c
+}
+
+// joins has some hosts come in by a join token.
+func (c *cluster) joins() {
+	if c.Providers["config"].Hosts == nil {
+		return
+	}
+	for name, h := range c.Hosts {
+		provides := false
+		for _, p := range c.Providers {
+			provides = provides || slices.Contains(p.Hosts, name)
+		}
+		if !provides && h.Deploy == "" && len(h.Tags) != 1 {
+			h.SSHHostKey = ""
+		}
+	}
 }
 
 // limits are one or several.

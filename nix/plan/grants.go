@@ -30,6 +30,11 @@ func enrol(a at) []fact {
 	return append(one(Right{"SSH key " + fingerprint(text(a.v)), "enrol as", node}, join(node)), fact{Right: join(node)})
 }
 
+func admitted(a at) []fact {
+	node := short(a.up[0]["id"])
+	return append(one(Right{"a device that an operator admits", "enrol as", node}, join(node)), fact{Right: join(node)})
+}
+
 func role(a at) []fact { return one(Right{a.node(), "hold", "role/" + short(a.v)}, join(a.node())) }
 
 // requested are the rights that a need comes with.

@@ -25,6 +25,8 @@ var rules = withSettings(map[string]rule{
 
 	"manifest.identity.id":         {why: "part of who enrols"},
 	"manifest.identity.sshHostKey": {grants: enrol},
+	"manifest.identity.joins":      {grants: admitted},
+	"policy.devices[].joins":       {grants: admitted},
 	"policy.devices[].id":          {why: "part of who enrols"},
 	"policy.devices[].sshHostKey":  {grants: enrol},
 	"manifest.roles[]":             {grants: role},

@@ -74,6 +74,9 @@ type Client struct {
 	// every request.
 	HostKey ssh.Signer
 
+	// Admission is that of HostKey, where it is a device key; nil where the policy has it.
+	Admission *florete.SignedAdmission
+
 	// Dial connects to an address of the provider as it is written; nil for TCP, to each
 	// address that it resolves to.
 	Dial dialer
@@ -145,6 +148,7 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
 	}
+	r.Proof.Admission = c.Admission
 	return s.request(ctx, Path("cert"), r)
 }
 

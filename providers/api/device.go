@@ -44,6 +44,15 @@ func (s DeviceStatement) Sign(hostKey ssh.Signer) (string, error) {
 	return string(sshsig.Armor(sig)), nil
 }
 
+// DeviceProofKey is the key by which a proof claims to be signed, which Verify then checks.
+func DeviceProofKey(proof string) (ssh.PublicKey, error) {
+	sig, err := sshsig.Unarmor([]byte(proof))
+	if err != nil {
+		return nil, fmt.Errorf("device proof: %w", err)
+	}
+	return sig.PublicKey, checkHostKey(sig.PublicKey)
+}
+
 // Verify checks a proof by a host key.
 func (s DeviceStatement) Verify(proof string, hostKey ssh.PublicKey) error {
 	sig, err := sshsig.Unarmor([]byte(proof))

@@ -38,8 +38,10 @@ const (
 	CodeRotated       = "rotated"        // denied: a newer generation exists
 	CodeRotation      = "rotation"       // denied: not the next rotation, or of what cannot be rotated
 	CodeDeviceKey     = "device-key"     // denied: the node's SSH host key did not sign the connection
-	CodeRevoked       = "revoked"        // denied: the revocation list has it; transient: only what is issued later is good
+	CodeRevoked       = "revoked"        // denied: the revocation list has it; transient: it is suspended, or only what is issued later is good
 	CodeListBehind    = "list-behind"    // transient: the provider's revocation list is older than the host's, or than it was
+	CodeJoin          = "join"           // denied: no join request of that device was approved; transient: none yet
+	CodeToken         = "token"          // denied: the join token is unknown, used up, over, or for another host
 	CodeMalformed     = "malformed"      // invalid: the request cannot be read
 	CodeKeyMismatch   = "key-mismatch"   // invalid: the idempotency key belongs to another request
 	CodeUnknownMethod = "unknown-method" // invalid: no such endpoint here

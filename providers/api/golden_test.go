@@ -109,8 +109,8 @@ func TestErrorVectors(t *testing.T) {
 		}
 		seen[e.Code] = true
 	}
-	if len(seen) != 19 {
-		t.Errorf("%d codes, want all 19: %v", len(seen), seen)
+	if len(seen) != 21 {
+		t.Errorf("%d codes, want all 21: %v", len(seen), seen)
 	}
 }
 

@@ -21,6 +21,9 @@ type Proof struct {
 	Node      florete.ID `json:"node"`
 	Nonce     string     `json:"nonce"`
 	Signature string     `json:"signature"` // armored sshsig over Statement.Bytes
+
+	// Admission is that of the key, where the policy has none for the node.
+	Admission *florete.SignedAdmission `json:"admission,omitempty"` // since format 1.1
 }
 
 // Nonce is the answer of POST /cert/nonce.

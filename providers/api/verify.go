@@ -8,6 +8,17 @@ import (
 	"github.com/florete/florete"
 )
 
+// resumed is when a host that is suspended requests again: it learns soon that it is not.
+const resumed = 30 * time.Second
+
+// Revoked is the refusal of what the revocation list has: transient where it is suspended.
+func Revoked(place string, err *florete.RevokedError) *Error {
+	if err.Suspended {
+		return Errorf(Transient, CodeRevoked, "%s%v", place, err).After(resumed)
+	}
+	return Errorf(Denied, CodeRevoked, "%s%v", place, err)
+}
+
 // Peer verifies the chain that the other side of a connection presented, for the part
 // that it plays there, and returns whose it is, also where it is revoked. The error is an *Error: transient and
 // clock when nothing but the time is wrong, denied and revoked, or denied and untrusted.
@@ -17,7 +28,7 @@ func Peer(chain []*x509.Certificate, roots *florete.Roots, part ...x509.ExtKeyUs
 	var revoked *florete.RevokedError
 	switch {
 	case errors.As(err, &revoked):
-		return id, Errorf(Denied, CodeRevoked, "peer's certificate: %v", err)
+		return id, Revoked("peer's certificate: ", revoked)
 	case errors.As(err, &late):
 		return florete.ID{}, Errorf(Transient, CodeClock, "%v", err)
 	case err != nil:

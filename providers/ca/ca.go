@@ -79,10 +79,11 @@ func (a *Authority) SignIssuing(csr []byte, lifetime time.Duration, now time.Tim
 
 // SVID is what an Authority certifies.
 type SVID struct {
-	ID    florete.ID
-	Node  string // that it is issued to; empty for none
-	Key   crypto.PublicKey
-	Until time.Time
+	ID     florete.ID
+	Node   string // that it is issued to; empty for none
+	Device string // fingerprint of the node's device key, where it joined; empty for none
+	Key    crypto.PublicKey
+	Until  time.Time
 }
 
 // Issue makes an SVID. It does not outlive the authority.
@@ -97,7 +98,7 @@ func (a *Authority) Issue(s SVID, now time.Time) (*x509.Certificate, error) {
 	}
 	return create(&x509.Certificate{
 		URIs:                  []*url.URL{u},
-		Subject:               pkix.Name{OrganizationalUnit: florete.Subject(s.Node)},
+		Subject:               pkix.Name{OrganizationalUnit: florete.Subject(s.Node, s.Device)},
 		NotAfter:              s.Until,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},

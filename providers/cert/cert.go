@@ -208,7 +208,7 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 		return server.Decision{}, err
 	}
 	p := c.Compiled.(*Policy)
-	chain, err := i.issue(p, ca.SVID{ID: body.ID, Node: c.Caller.Name(), Key: key}, c.Now)
+	chain, err := i.issue(p, ca.SVID{ID: body.ID, Node: c.Caller.Name(), Device: c.Device, Key: key}, c.Now)
 	if err != nil {
 		return server.Decision{}, err
 	}
@@ -241,12 +241,12 @@ func refuseRevoked(list *florete.Revocations, chain []*x509.Certificate, id flor
 	err := list.CheckChain(chain, id)
 	var revoked *florete.RevokedError
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &revoked) && !revoked.ValidAfter.IsZero():
+	case !errors.As(err, &revoked):
+		return err
+	case !revoked.ValidAfter.IsZero() && !revoked.Suspended:
 		return api.Errorf(api.Transient, api.CodeRevoked, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
 	}
-	return api.Errorf(api.Denied, api.CodeRevoked, "%v", err)
+	return api.Revoked("", revoked)
 }
 
 // InForce is the issuing certificate.

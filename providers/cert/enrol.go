@@ -27,6 +27,9 @@ type Device struct {
 
 	// Serial is of the newest policy by which it enrolled.
 	Serial int64 `json:"serial,omitempty"`
+
+	// Joined is that the key was admitted: the policy has none for the node.
+	Joined bool `json:"joined,omitempty"`
 }
 
 const (
@@ -84,7 +87,10 @@ func (i *Issuer) consume(ctx context.Context, c server.Call) (d server.Decision,
 	if err != nil {
 		return d, err
 	}
-	is := Device{SSHHostKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.HostKey))), Since: now.Unix(), Enrolled: now.Unix(), Serial: c.Serial}
+	is := Device{SSHHostKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.HostKey))), Since: now.Unix(), Enrolled: now.Unix(), Serial: c.Serial, Joined: c.Device != ""}
+	if err := joins(c, was, is); err != nil {
+		return d, err
+	}
 	switch {
 	case was.SSHHostKey == is.SSHHostKey:
 		is.Since, is.Serial = min(was.Since, is.Since), max(was.Serial, is.Serial)
@@ -107,6 +113,25 @@ func (i *Issuer) consume(ctx context.Context, c server.Call) (d server.Decision,
 			store.Put(devicePrefix+proof.Node.Name(), device),
 		},
 	}, nil
+}
+
+// joins refuses a device that was admitted where another one is the node, or where the token
+// that admits it is over.
+func joins(c server.Call, was, is Device) error {
+	if !is.Joined || was.SSHHostKey == is.SSHHostKey {
+		return nil
+	}
+	node := c.Request.Proof.Node
+	if key, err := api.ParseHostKey(was.SSHHostKey); was.Joined && err == nil {
+		fingerprint := ssh.FingerprintSHA256(key)
+		if c.Revoked.CheckKey(fingerprint) == nil {
+			return api.Errorf(api.Denied, api.CodeJoin, "enrolment of %s: the device with key %s is that node: florctl revoke --host-key %[2]s, if this one replaces it", node, fingerprint)
+		}
+	}
+	if !c.Until.IsZero() && c.Now.After(c.Until) {
+		return api.Errorf(api.Denied, api.CodeJoin, "enrolment of %s: the join token that admits its device was good until %s: florctl join approve %s", node, c.Until.UTC().Format(time.RFC3339), node.Name())
+	}
+	return nil
 }
 
 // Admit refuses an SVID that was issued before a machine with another host key enrolled as

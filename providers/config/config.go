@@ -29,6 +29,7 @@ import (
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/cache"
 	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -53,9 +54,9 @@ type Settings struct {
 // Versions is how many stay.
 func (s *Settings) Versions() int { return s.Keep.Or(10) }
 
-// State is what was published. A rollout at work ends with the state that it is in.
+// State is what was published, and who joined. Tokens are in no backup: a use would come back. A rollout at work ends with the state that it is in.
 func (*Settings) State() server.State {
-	return server.State{Remembered: archive.Remembered(), Restored: archive.Restored, Ending: map[string]time.Duration{archive.Held: 0}}
+	return server.State{Remembered: append(archive.Remembered(), join.RequestPrefix), Restored: archive.Restored, Ending: map[string]time.Duration{archive.Held: 0}}
 }
 
 // Kind makes the kind.
@@ -94,6 +95,12 @@ func (o operated) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
+// Join decides on a device that requests to be admitted as a host. It may write, so the store
+// is not one for reading alone.
+func (o operated) Join(ctx context.Context, c server.Call, j api.Join, from string) (api.Joined, server.Decision, error) {
+	return join.Receive(ctx, o.control.Archive.Store, c, j, from)
+}
+
 // Provider is the kind "config".
 type Provider struct{ archive archive.Archive }
 
@@ -102,6 +109,7 @@ var (
 	_ server.Receiver = Provider{}
 	_ server.Deployed = Provider{}
 	_ server.Runner   = operated{}
+	_ server.Joiner   = operated{}
 )
 
 // New makes the kind on an archive.

@@ -30,6 +30,7 @@ import (
 
 var (
 	alice, bob, ursula = kit.ID("user/alice"), kit.ID("user/bob"), kit.ID("node/ursula")
+	elm                = kit.ID("node/elm") // joins
 	service            = kit.ID("service/drhorrible/" + florete.ControlService)
 )
 
@@ -52,6 +53,7 @@ func start(t *testing.T) *env {
 	e := &env{providertest.NewEnv(t, "ursula"), t, kit.SigningKey("demo-1"), filepath.Join(t.TempDir(), "control.sock")}
 	e.Policy.Trust.SigningKeys = []string{e.key.ToPublicKey().String()}
 	e.Policy.Operators = []florete.Operator{{ID: alice, Access: florete.AccessWrite}, {ID: bob, Access: florete.AccessRead}}
+	e.Policy.Devices = append(e.Policy.Devices, florete.Device{ID: elm, Joins: true})
 	e.Grant(ursula, "config-documents", "config", struct{}{})
 	e.Logged = true
 	e.Runs("config", struct{}{}, func(p *providertest.Env) server.Kind {

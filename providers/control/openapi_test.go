@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/tlog"
 	"github.com/florete/florete/tests/kit"
@@ -69,6 +71,18 @@ func TestOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	token, record := e.token(t)
+	if _, err := e.Stranger(elm).Join(t.Context(), florete.Facts{Capabilities: []string{}}, &token); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := api.NewJoinToken("drhorrible")
+	bodies := map[string]any{
+		"/v1/rotate":             control.Rotate{Host: "ursula", Need: "oidc-wiki"},
+		"/v1/revocations":        kit.Revocations(1, e.key, revocation.Target{ID: kit.ID("user/eve")}),
+		"/v1/joins/{host}":       control.Decision{Admission: e.admission(t, e.key, e.Stranger(elm).HostKey)},
+		"/v1/tokens":             join.Token{ID: api.TokenID(other.Public()), Hosts: "*", Uses: 2, Until: record.Until},
+		"/v1/tokens/{id}/revoke": struct{}{},
+	}
 	seen, published := map[string]bool{}, int64(1020)
 	paths := doc["paths"].(kit.Schema)
 	// Acts on the rollout come before what ends it by publishing another version.
@@ -79,7 +93,7 @@ func TestOpenAPI(t *testing.T) {
 	for _, path := range order {
 		for method := range paths[path].(kit.Schema) {
 			at := root.Child("paths").Child(path).Child(method).Child("responses")
-			url := strings.NewReplacer("{serial}", "1000", "{act}", "pause").Replace(path)
+			url := strings.NewReplacer("{serial}", "1000", "{act}", "pause", "{id}", record.ID, "{host}", "elm").Replace(path)
 			switch path {
 			case "/v1/audit/log/rows":
 				url += fmt.Sprintf("?from=0&size=%d", size)
@@ -94,11 +108,8 @@ func TestOpenAPI(t *testing.T) {
 				r = e.request("POST", url, e.text(published, "one"))
 				published++
 			}
-			if path == "/v1/revocations" && method == "post" {
-				r = e.request("POST", url, bytes.NewReader(kit.JSON(kit.Revocations(1, e.key, revocation.Target{ID: kit.ID("user/eve")}))))
-			}
-			if path == "/v1/rotate" {
-				r = e.request("POST", url, strings.NewReader(`{"host":"ursula","need":"oidc-wiki"}`))
+			if body, ok := bodies[path]; ok && method == "post" {
+				r = e.request("POST", url, bytes.NewReader(kit.JSON(body)))
 			}
 			status, b := e.do(alice, r)
 			if status != http.StatusOK {
@@ -118,8 +129,8 @@ func TestOpenAPI(t *testing.T) {
 			if err := v.Check(schema, answer); err != nil {
 				t.Errorf("%s: %v in %s", path, err, b)
 			}
-			for list, n := range map[string]int{"hosts": 1, "needs": 2, "versions": 2} {
-				if path == "/v1/"+list && len(answer.(kit.Schema)[list].([]any)) < n {
+			for list, n := range map[string]int{"hosts": 1, "needs": 2, "versions": 2, "tokens": 1, "joins": 1} {
+				if path == "/v1/"+list && method == "get" && len(answer.(kit.Schema)[list].([]any)) < n {
 					t.Errorf("%s: %s", path, b)
 				}
 			}

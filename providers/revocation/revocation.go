@@ -44,7 +44,7 @@ func Next(list *florete.Revocations, cluster string, now time.Time, lifetime tim
 	}
 	ended := now.Add(-florete.MaxLifetime - florete.Backdated)
 	for _, e := range list.Entries {
-		if len(e.EnrolKeyFingerprints) > 0 || e.ValidAfter.IsZero() || e.ValidAfter.After(ended) {
+		if len(e.EnrolKeyFingerprints) > 0 || e.Suspended || e.ValidAfter.IsZero() || e.ValidAfter.After(ended) {
 			e.EnrolKeyFingerprints = slices.Clone(e.EnrolKeyFingerprints)
 			next.Entries = append(next.Entries, e)
 		}
@@ -61,12 +61,12 @@ func Next(list *florete.Revocations, cluster string, now time.Time, lifetime tim
 func Revoke(list *florete.Revocations, t Target) {
 	if !t.ID.IsZero() || len(t.Keys) > 0 {
 		e := entry(list, t.ID)
-		e.ValidAfter = florete.Time{}
+		e.ValidAfter, e.Suspended = florete.Time{}, false
 		e.EnrolKeyFingerprints = union(e.EnrolKeyFingerprints, t.Keys)
 	}
 	for _, id := range t.Before {
 		was := len(list.Entries)
-		if e := entry(list, id); len(list.Entries) > was || !e.ValidAfter.IsZero() {
+		if e := entry(list, id); len(list.Entries) > was || e.Suspended || !e.ValidAfter.IsZero() {
 			e.ValidAfter = list.Signed
 		}
 	}
@@ -86,6 +86,9 @@ func Reinstate(list *florete.Revocations, t Target) error {
 		if i < 0 {
 			return fmt.Errorf("%s is not revoked: florctl revocations has what is", t.ID.Short())
 		}
+		if list.Entries[i].Suspended {
+			return fmt.Errorf("%s is suspended: florctl resume", t.ID.Short())
+		}
 		list.Entries[i].ValidAfter, list.Entries[i].EnrolKeyFingerprints = list.Signed, nil
 	} else {
 		for _, key := range t.Keys {
@@ -100,6 +103,30 @@ func Reinstate(list *florete.Revocations, t Target) error {
 			return fmt.Errorf("certificate %s is not revoked: florctl revocations has what is", serial)
 		}
 		list.Certificates = slices.Delete(list.Certificates, i, i+1)
+	}
+	return nil
+}
+
+// Suspend has an identity obtain and reach nothing until it is resumed, in a list that Next
+// made. The error is of what is revoked, which is more.
+func Suspend(list *florete.Revocations, id florete.ID) error {
+	was := len(list.Entries)
+	e := entry(list, id)
+	if len(list.Entries) == was && !e.Suspended && e.ValidAfter.IsZero() {
+		return fmt.Errorf("%s is revoked: florctl reinstate", id.Short())
+	}
+	e.Suspended = true
+	return nil
+}
+
+// Resume ends that. Certificates of before are good again, but for those that were revoked.
+func Resume(list *florete.Revocations, id florete.ID) error {
+	i := slices.IndexFunc(list.Entries, func(e florete.Revocation) bool { return e.ID == id && e.Suspended })
+	if i < 0 {
+		return fmt.Errorf("%s is not suspended: florctl revocations has what is", id.Short())
+	}
+	if list.Entries[i].Suspended = false; list.Entries[i].ValidAfter.IsZero() {
+		list.Entries = slices.Delete(list.Entries, i, i+1)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/store"
@@ -101,8 +103,16 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 		if err := a.verifyDevice(f); err != nil {
 			return nil, c, f.policyBehind(err, a.request.Serial)
 		}
+		call.Device = a.device
 	} else {
-		call.HostKey = f.hostKeys[a.request.Proof.Node]
+		var err error
+		if call.HostKey, call.Until, err = f.enrolKey(a.request.Proof); err != nil {
+			return nil, c, f.policyBehind(err, a.request.Serial)
+		}
+		if call.HostKey != nil && a.request.Proof.Admission != nil && f.hostKeys[a.request.Proof.Node] == nil {
+			a.device = ssh.FingerprintSHA256(call.HostKey)
+		}
+		call.Device = a.device
 		d, err := enroller.Authenticate(ctx, call, a.binding)
 		if err != nil {
 			return nil, c, f.policyBehind(err, a.request.Serial)

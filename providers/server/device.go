@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,10 +13,14 @@ import (
 	"github.com/florete/florete/providers/api"
 )
 
-// hostKeys parses the SSH host keys of a policy, by node.
+// hostKeys parses the SSH host keys of a policy, by node; nil of those that join.
 func hostKeys(p florete.Policy) (map[florete.ID]ssh.PublicKey, error) {
 	keys := map[florete.ID]ssh.PublicKey{}
 	for _, d := range p.Devices {
+		if d.Joins && d.SSHHostKey == "" {
+			keys[d.ID] = nil
+			continue
+		}
 		key, err := api.ParseHostKey(d.SSHHostKey)
 		if err != nil {
 			return nil, fmt.Errorf("policy of %s: host key of %s: %w", p.Host, d.ID, err)
@@ -42,6 +47,13 @@ func (a *request) verifyDevice(f *compiledPolicy) error {
 	if !ok {
 		return api.Errorf(api.Denied, api.CodeNotGranted, "the policy grants nothing to %s", a.caller)
 	}
+	if key == nil {
+		var err error
+		if key, err = a.deviceKey(); err != nil {
+			return err
+		}
+		a.device = ssh.FingerprintSHA256(key)
+	}
 	if a.request.Device == "" {
 		return api.Errorf(api.Denied, api.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its SSH host key %s", a.caller, ssh.FingerprintSHA256(key))
 	}
@@ -61,8 +73,9 @@ func (a *request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 	if err == nil && a.svid != nil {
 		err = list.CheckChain([]*x509.Certificate{a.svid}, a.caller)
 	}
-	if err != nil {
-		return api.Errorf(api.Denied, api.CodeRevoked, "%v", err)
+	var revoked *florete.RevokedError
+	if errors.As(err, &revoked) {
+		return api.Revoked("", revoked)
 	}
 	return nil
 }

@@ -30,6 +30,9 @@ func (s *Server) routes() *http.ServeMux {
 	if wk, ok := s.Kind.(Watcher); ok {
 		mux.HandleFunc("GET /"+name+"/watch", func(w http.ResponseWriter, r *http.Request) { s.watch(w, r, wk) })
 	}
+	if j, ok := s.Kind.(Joiner); ok {
+		mux.HandleFunc("POST /"+name+"/join", func(w http.ResponseWriter, r *http.Request) { s.join(w, r, j) })
+	}
 	if rc, ok := s.Kind.(Receiver); ok {
 		mux.HandleFunc("POST /"+name+"/report", func(w http.ResponseWriter, r *http.Request) { s.report(w, r, rc) })
 	}

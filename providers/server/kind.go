@@ -92,7 +92,9 @@ type Runner interface {
 type Call struct {
 	Caller  florete.ID        // the node
 	SVID    *x509.Certificate // its own; nil where it proves itself otherwise
-	HostKey ssh.PublicKey     // that the policy has for a node that enrols; nil for none
+	HostKey ssh.PublicKey     // of a node that enrols: the policy's, or admitted; nil for none
+	Device  string            // fingerprint of the caller's device key; empty where the policy has its key
+	Until   time.Time         // for a device that joined by a token alone: when it must have enrolled first
 	Request api.Request       // as it came; the zero Request for a Reader
 	Grant   florete.Grant     // of the policy in force, for Request
 	Policy  florete.Policy

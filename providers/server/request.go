@@ -25,6 +25,7 @@ type request struct {
 	peer    *peer
 	request api.Request
 	binding []byte // of the connection
+	device  string // fingerprint of the caller's device key, where the policy has no SSH host key
 	list    int64  // number of the caller's revocation list, zero for none, below where it knows of none
 }
 

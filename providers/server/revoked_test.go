@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,5 +88,81 @@ func TestRevokedCaller(t *testing.T) {
 	}
 	if len(codes) != int(number) || codes[0] != server.CodeInForce {
 		t.Errorf("rows: %v", codes)
+	}
+}
+
+// A suspended caller is told that it passes, and goes on with the certificate that it has once
+// it is resumed; what was revoked before stays so.
+func TestSuspendedCaller(t *testing.T) {
+	e, r := start(t, &echo{})
+	key := kit.SigningKey("demo-1")
+	var last *florete.Revocations
+	change := func(do func(*florete.Revocations) error) {
+		t.Helper()
+		next := revocation.Next(last, "demo", time.Now(), revocation.Lifetime)
+		if err := do(next); err != nil {
+			t.Fatal(err)
+		}
+		signed, err := revocation.Sign(next, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kit.WriteRevocations(e.Revocations(), signed)
+		if last, err = signed.Open(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(30 * time.Second); e.Policies.Revoked().InForce() != last.Number; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("list %d is not in force", last.Number)
+			}
+		}
+	}
+	c := e.Client(ursula)
+	do := func() error {
+		_, err := c.Do(t.Context(), api.Path("oidc"), r)
+		return err
+	}
+	suspend := func(l *florete.Revocations) error { return revocation.Suspend(l, ursula) }
+	resume := func(l *florete.Revocations) error { return revocation.Resume(l, ursula) }
+	change(suspend)
+	err := do()
+	providertest.WantError(t, err, api.Transient, api.CodeRevoked)
+	if e := api.AsError(err); e.RetryAfter != 30 || !strings.Contains(e.Message, "node/ursula is suspended, by revocation list 1: florctl resume") {
+		t.Errorf("got %+v", e)
+	}
+	if err := revocation.Reinstate(revocation.Next(last, "demo", time.Now(), time.Hour), revocation.Target{ID: ursula}); err == nil {
+		t.Error("a suspension was reinstated")
+	}
+	change(resume)
+	if err := do(); err != nil {
+		t.Error(err)
+	}
+	if len(last.Entries) != 0 {
+		t.Errorf("the list still has %+v", last.Entries)
+	}
+
+	change(func(l *florete.Revocations) error {
+		revocation.Revoke(l, revocation.Target{Before: []florete.ID{ursula}})
+		return nil
+	})
+	change(suspend)
+	change(resume)
+	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
+	change(suspend)
+	change(func(l *florete.Revocations) error { revocation.Revoke(l, revocation.Target{ID: ursula}); return nil })
+	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
+	raishan := kit.ID("node/raishan")
+	both := revocation.Next(nil, "demo", time.Now(), time.Hour)
+	if err := revocation.Suspend(both, raishan); err != nil {
+		t.Fatal(err)
+	}
+	revocation.Revoke(both, revocation.Target{Before: []florete.ID{raishan}})
+	if err := revocation.Resume(both, raishan); err != nil || len(both.Entries) != 1 || both.Entries[0].ValidAfter.IsZero() {
+		t.Errorf("what was revoked while it was suspended is good again: %+v, %v", both.Entries, err)
+	}
+	for what, do := range map[string]func(*florete.Revocations) error{"suspended": suspend, "resumed": resume} {
+		if err := do(revocation.Next(last, "demo", time.Now(), time.Hour)); err == nil {
+			t.Errorf("what is revoked was %s", what)
+		}
 	}
 }

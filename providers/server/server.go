@@ -64,6 +64,7 @@ type Server struct {
 	callers   *limit.PerKey[string]
 	watches   *limit.PerKey[string] // that wait
 	revisions *revisions
+	guesses   guesses
 	ending    <-chan struct{} // closed when Serve is to end
 
 	newestList atomic.Int64 // number of the newest revocation list on record

@@ -21,6 +21,7 @@ import (
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/auditlog"
 	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/join"
 )
 
 // overForwarder is a provider that is called like any service of the cluster, by its name:
@@ -160,6 +161,53 @@ func (o overForwarder) Rotate(ctx context.Context, host, need string) (string, e
 		return "", fmt.Errorf("%s/v1/rotate: %w", o.base, err)
 	}
 	return fmt.Sprintf("%s: rotation %d of need %s is ordered, with the answer to its next report", host, ordered.Rotation, need), nil
+}
+
+func (o overForwarder) Host() string { return o.host }
+
+func (o overForwarder) Tokens(ctx context.Context) ([]join.Token, error) {
+	var t control.Tokens
+	err := o.get(ctx, "/v1/tokens", &t)
+	return t.Tokens, err
+}
+
+func (o overForwarder) CreateToken(ctx context.Context, t join.Token) (made join.Token, err error) {
+	return made, o.post(ctx, "/v1/tokens", t, &made)
+}
+
+func (o overForwarder) RevokeToken(ctx context.Context, id string) (t join.Token, err error) {
+	return t, o.post(ctx, "/v1/tokens/"+url.PathEscape(id)+"/revoke", nil, &t)
+}
+
+func (o overForwarder) Joins(ctx context.Context) ([]join.Request, error) {
+	var j control.Joins
+	err := o.get(ctx, "/v1/joins", &j)
+	return j.Joins, err
+}
+
+func (o overForwarder) DecideJoin(ctx context.Context, host string, d control.Decision) (r join.Request, err error) {
+	return r, o.post(ctx, "/v1/joins/"+url.PathEscape(host), d, &r)
+}
+
+// post sends what an act is about, nil for nothing, and decodes what came of it.
+func (o overForwarder) post(ctx context.Context, path string, about, v any) error {
+	var in io.Reader
+	if about != nil {
+		b, err := json.Marshal(about)
+		if err != nil {
+			return err
+		}
+		in = bytes.NewReader(b)
+	}
+	body, err := o.request(ctx, http.MethodPost, path, in)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(body).Decode(v); err != nil {
+		return fmt.Errorf("%s%s: %w", o.base, path, err)
+	}
+	return nil
 }
 
 func (o overForwarder) get(ctx context.Context, path string, v any) error {

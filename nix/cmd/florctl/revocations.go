@@ -71,6 +71,8 @@ func printList(w io.Writer, list *florete.Revocations, late map[string]string, n
 		what, before := e.ID.Short(), "whenever"
 		if e.ID.IsZero() {
 			what, before = "-", "-"
+		} else if e.Suspended {
+			before = "suspended"
 		} else if !e.ValidAfter.IsZero() {
 			before = e.ValidAfter.UTC().Format(time.RFC3339)
 		}
@@ -155,7 +157,7 @@ func (p published) lagging(ctx context.Context, list *florete.Revocations) (map[
 		return nil, err
 	}
 	for name, h := range p.topology.Hosts {
-		if slices.ContainsFunc(list.Entries, func(e florete.Revocation) bool { return e.ID == h.ID && e.ValidAfter.IsZero() }) {
+		if slices.ContainsFunc(list.Entries, func(e florete.Revocation) bool { return e.ID == h.ID && (e.Suspended || e.ValidAfter.IsZero()) }) {
 			continue
 		}
 		received, ok := reports[name]

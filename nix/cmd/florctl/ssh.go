@@ -18,6 +18,8 @@ import (
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/join"
 )
 
 // overSSH is a provider on a host where the operator is root.
@@ -114,6 +116,44 @@ func (o overSSH) Rotate(ctx context.Context, host, need string) (string, error) 
 	var out strings.Builder
 	err := o.at(ctx, host, "flor", nil, &out, "rotate", need)
 	return strings.TrimSpace(out.String()), err
+}
+
+func (o overSSH) Host() string { return o.host }
+
+func (o overSSH) Tokens(ctx context.Context) (all []join.Token, err error) {
+	return all, o.join(ctx, nil, &all, "tokens")
+}
+
+func (o overSSH) CreateToken(ctx context.Context, t join.Token) (made join.Token, err error) {
+	return made, o.join(ctx, t, &made, "create-token")
+}
+
+func (o overSSH) RevokeToken(ctx context.Context, id string) (t join.Token, err error) {
+	return t, o.join(ctx, nil, &t, "revoke-token", id)
+}
+
+func (o overSSH) Joins(ctx context.Context) (all []join.Request, err error) {
+	return all, o.join(ctx, nil, &all, "list")
+}
+
+func (o overSSH) DecideJoin(ctx context.Context, host string, d control.Decision) (r join.Request, err error) {
+	return r, o.join(ctx, d, &r, "decide", host)
+}
+
+// join runs flor-provider join there, with JSON in and out.
+func (o overSSH) join(ctx context.Context, about, v any, args ...string) error {
+	in, err := json.Marshal(about)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := o.run(ctx, bytes.NewReader(in), &out, append([]string{"join"}, args...)...); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(out.Bytes(), v); err != nil {
+		return fmt.Errorf("join %s of %s: %w", strings.Join(args, " "), o.host, err)
+	}
+	return nil
 }
 
 // run runs the provider's program there.

@@ -14,6 +14,8 @@ import (
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/auditlog"
 	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/join"
 )
 
 // provider is a config provider, however it is reached.
@@ -41,6 +43,18 @@ type provider interface {
 	// another.
 	Revocations(ctx context.Context) (archive.Revocations, error)
 	SetRevocations(ctx context.Context, s florete.SignedRevocations) error
+
+	// Tokens are the join tokens on record; CreateToken records one, and RevokeToken ends it.
+	Tokens(ctx context.Context) ([]join.Token, error)
+	CreateToken(ctx context.Context, t join.Token) (join.Token, error)
+	RevokeToken(ctx context.Context, id string) (join.Token, error)
+
+	// Joins are the last join requests of hosts, and DecideJoin approves or rejects one.
+	Joins(ctx context.Context) ([]join.Request, error)
+	DecideJoin(ctx context.Context, host string, d control.Decision) (join.Request, error)
+
+	// Host is its name.
+	Host() string
 
 	// Rotate has a host request another secret for a need, and returns when it does.
 	Rotate(ctx context.Context, host, need string) (string, error)

@@ -31,7 +31,7 @@ func run() int {
 		SilenceUsage:  true,
 	}
 	t.flags(root)
-	root.AddCommand(runCmd(t), installCmd(t), importCmd(t), versionsCmd(t), exportCmd(t), rolloutCmd(t), revocationsCmd(t), auditCmd(t), reportsCmd(t), unsealCmd(t), rotateSealCmd(t), stateCmd(t))
+	root.AddCommand(runCmd(t), installCmd(t), importCmd(t), versionsCmd(t), exportCmd(t), rolloutCmd(t), revocationsCmd(t), joinCmd(t), auditCmd(t), reportsCmd(t), unsealCmd(t), rotateSealCmd(t), stateCmd(t))
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "%serror: %v\n", journal.Prefix(os.Stderr, slog.LevelError), err)
 		return 1

@@ -45,6 +45,18 @@ in
     name = "operated";
     change = polled common;
   }
+  # The flake has no SSH host key of raishan.
+  {
+    name = "joining";
+    change = polled (
+      common
+      // {
+        hosts = base.hosts // {
+          raishan = removeAttrs base.hosts.raishan [ "sshHostKey" ];
+        };
+      }
+    );
+  }
   {
     name = "operated-closed";
     change = polled (common // closed);

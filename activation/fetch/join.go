@@ -1,0 +1,216 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/replace"
+)
+
+// joinRequest is what there is on disk from flor join until it is decided. The token is gone
+// after that.
+type joinRequest struct {
+	Token string        `json:"token"`
+	Facts florete.Facts `json:"facts"`
+}
+
+// BeginJoin makes the host's device key, unless it has one, and notes that it requests to be
+// admitted with a token.
+func BeginJoin(l florete.Layout, m florete.Manifest, token string, facts florete.Facts) error {
+	if !m.Identity.Joins {
+		return fmt.Errorf("the manifest of %s declares its SSH host key: it enrols with that, and needs no token", m.Host)
+	}
+	t, err := api.ParseJoinToken(token)
+	if err != nil {
+		return err
+	}
+	if m.Providers[t.Provider][florete.KindConfig].ID.IsZero() {
+		return fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have: make one at a provider of its documents", t.Provider, m.Host)
+	}
+	unlock, err := lockJoin(l)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := makeDeviceKey(l.DeviceKey()); err != nil {
+		return fmt.Errorf("device key: %w", err)
+	}
+	b, err := json.Marshal(joinRequest{strings.TrimSpace(token), facts})
+	if err != nil {
+		return err
+	}
+	return replace.File(l.JoinRequest(), b, 0o600)
+}
+
+// lockJoin waits until no other process writes: flor join and activation both may.
+func lockJoin(l florete.Layout) (unlock func(), err error) {
+	dir := filepath.Dir(l.DeviceKey())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return func() { f.Close() }, nil
+}
+
+// makeDeviceKey makes the key in a file, whole or not at all, and never another one.
+func makeDeviceKey(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, secret, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	block, err := ssh.MarshalPrivateKey(secret, "")
+	if err != nil {
+		return err
+	}
+	return replace.File(path, pem.EncodeToMemory(block), 0o600)
+}
+
+// Join requests once that this host's device is admitted, and keeps the admission where it is.
+func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
+	var r joinRequest
+	b, err := os.ReadFile(h.Layout.JoinRequest())
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(h.Layout.Admission()); err == nil {
+			return api.Joined{State: api.JoinApproved}, nil
+		}
+		return a, h.unjoined()
+	}
+	if err == nil {
+		err = florete.Decode(b, &r)
+	}
+	if err != nil {
+		return a, local(api.Transient, CodeDisk, fmt.Errorf("join request: %w", err))
+	}
+	token, err := api.ParseJoinToken(r.Token)
+	if err != nil {
+		return a, local(api.Denied, api.CodeToken, err)
+	}
+	key, failed := h.hostKey()
+	if failed != nil {
+		return a, failed
+	}
+	if h.Manifest.Providers[token.Provider][florete.KindConfig].ID.IsZero() {
+		return a, local(api.Denied, api.CodeToken, fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have any more", token.Provider, h.Manifest.Host))
+	}
+	client := h.client(Attempt{Provider: token.Provider, Need: florete.Need{Kind: florete.KindConfig}}, nil, key)
+	if a, err = client.Join(ctx, r.Facts, &token); err != nil {
+		return a, received(err)
+	}
+	unlock, err := lockJoin(h.Layout)
+	if err != nil {
+		return a, local(api.Transient, CodeDisk, err)
+	}
+	defer unlock()
+	switch a.State {
+	case api.JoinApproved:
+		if err := h.admit(key, token, a); err != nil {
+			return a, local(api.Denied, api.CodeJoin, err)
+		}
+	case api.JoinPending:
+		return a, nil
+	}
+	if now, err := os.ReadFile(h.Layout.JoinRequest()); err != nil || !bytes.Equal(now, b) {
+		return a, nil // gone, or another begun meanwhile
+	}
+	if err := os.Remove(h.Layout.JoinRequest()); err != nil {
+		return a, local(api.Transient, CodeDisk, err)
+	}
+	return a, nil
+}
+
+// unjoined is the failure of a host that requests nothing.
+func (h *Host) unjoined() *Error {
+	return local(api.Transient, api.CodeJoin, fmt.Errorf("%s has no SSH host key in the flake, and no device that was admitted: florctl token create --host %s, then flor join TOKEN here", h.Manifest.Host, h.Manifest.Host))
+}
+
+// admit keeps an admission, which it signs itself where a grant lets the token do so.
+func (h *Host) admit(key ssh.Signer, token api.JoinToken, a api.Joined) error {
+	device := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
+	admission := a.Admission
+	if admission == nil && a.Grant != nil {
+		text, err := json.Marshal(florete.NewAdmission(h.Manifest.Cluster, h.Manifest.Identity.ID, device, time.Now()))
+		if err != nil {
+			return err
+		}
+		secret, err := token.Secret()
+		if err != nil {
+			return err
+		}
+		sig, err := secret.Sign(nil, florete.AdmissionText(string(text)))
+		if err != nil {
+			return err
+		}
+		admission = &florete.SignedAdmission{Admission: string(text), Signature: sig.String(), Grant: a.Grant}
+	}
+	if admission == nil {
+		return errors.New("approved without an admission")
+	}
+	admitted, _, err := admission.Verify(h.Manifest.Cluster, h.Manifest.Identity.ID, h.Manifest.Trust.SigningKeys)
+	if err == nil && admitted.Key != device {
+		err = fmt.Errorf("admission of %s: of another device, %.200q", h.Manifest.Host, admitted.Key)
+	}
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(admission)
+	if err != nil {
+		return err
+	}
+	return replace.File(h.Layout.Admission(), b, 0o600)
+}
+
+// admission is that of this host's device; nil where it declares its key. A request that waits
+// goes first.
+func (h *Host) admission(ctx context.Context) (*florete.SignedAdmission, *Error) {
+	if !h.Manifest.Identity.Joins {
+		return nil, nil
+	}
+	if _, err := os.Stat(h.Layout.JoinRequest()); err == nil {
+		switch a, failed := h.Join(ctx); {
+		case failed != nil:
+			return nil, failed
+		case a.State == api.JoinPending:
+			return nil, local(api.Transient, api.CodeJoin, errors.New(a.Message))
+		case a.State != api.JoinApproved:
+			return nil, local(api.Denied, api.CodeJoin, errors.New(a.Message))
+		}
+	}
+	b, err := os.ReadFile(h.Layout.Admission())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, h.unjoined()
+	}
+	var s florete.SignedAdmission
+	if err == nil {
+		err = florete.Decode(bytes.TrimSpace(b), &s)
+	}
+	if err != nil {
+		return nil, local(api.Transient, CodeDisk, fmt.Errorf("admission: %w", err))
+	}
+	return &s, nil
+}

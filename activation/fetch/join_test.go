@@ -1,0 +1,82 @@
+package fetch_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestBeginJoin: whoever begins, and however often, there is one device key; what is refused
+// leaves nothing on disk.
+func TestBeginJoin(t *testing.T) {
+	token, err := api.NewJoinToken("drhorrible")
+	if err != nil {
+		t.Fatal(err)
+	}
+	joins := florete.Manifest{
+		Host: "elm", Identity: florete.Identity{ID: kit.ID("node/elm"), Joins: true},
+		Providers: map[string]map[string]florete.Provider{"drhorrible": {florete.KindConfig: {ID: kit.ProviderID("drhorrible", "config")}}},
+	}
+	declared, elsewhere := joins, joins
+	declared.Identity = florete.Identity{ID: kit.ID("node/elm"), SSHHostKey: "ssh-ed25519 AAAA"}
+	elsewhere.Providers = nil
+	state := florete.Layout(filepath.Join(t.TempDir(), "state"))
+	for _, c := range []struct {
+		manifest    florete.Manifest
+		token, want string
+	}{
+		{declared, token.String(), "declares its SSH host key"},
+		{elsewhere, token.String(), `of provider "drhorrible", which the manifest of elm does not have`},
+		{joins, token.String()[:40], "cut short or changed"},
+		{joins, "florete", "want what florctl token create prints"},
+	} {
+		if err := fetch.BeginJoin(state, c.manifest, c.token, florete.Facts{}); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), token.String()[30:]) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+	}
+	if _, err := os.Stat(string(state)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("something is on disk: %v", err)
+	}
+	if err := fetch.BeginJoin(state, joins, token.String()+"\n", florete.Facts{}); err != nil {
+		t.Fatal(err)
+	}
+	key := kit.ReadFile(state.DeviceKey())
+	if err := os.Remove(state.DeviceKey()); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if err := fetch.BeginJoin(state, joins, token.String(), florete.Facts{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	next := kit.ReadFile(state.DeviceKey())
+	if bytes.Equal(key, next) {
+		t.Error("the key is not random")
+	}
+	if err := fetch.BeginJoin(state, joins, token.String(), florete.Facts{}); err != nil || !bytes.Equal(next, kit.ReadFile(state.DeviceKey())) {
+		t.Errorf("another key: %v", err)
+	}
+	files, err := os.ReadDir(filepath.Dir(state.DeviceKey()))
+	if err != nil || len(files) != 2 {
+		t.Errorf("left over: %v, %v", files, err)
+	}
+	for _, f := range files { // the lock is the directory's
+		if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", f.Name(), info.Mode(), err)
+		}
+	}
+}

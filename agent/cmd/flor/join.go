@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/agent/facts"
+	"github.com/florete/florete/agent/hostapi"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/printable"
+)
+
+// joinPoll is how often flor join requests whether it is decided.
+const joinPoll = 2 * time.Second
+
+func newJoinCmd(m *instance) *cobra.Command {
+	var state florete.Layout
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "join [TOKEN | -]",
+		Short: "Join the cluster with a token, where the flake has no SSH host key of this host",
+		Long: `Make this host's device key, and request at the provider that the token names that an
+operator admits it. florctl token create prints a token, florctl join approve admits the
+device. Waits until that is decided; where it is stopped before, activation goes on waiting,
+and so does flor join without a token. "-" reads the token from standard input.
+
+Exit status: 0 the device is admitted, and activation enrols it; 1 usage or configuration;
+2 refused, rejected or revoked.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			doc, err := state.Manifest()
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%w: install this host's documents and start its units first", err)
+			}
+			if err != nil {
+				return err
+			}
+			manifest := doc.Manifest()
+			roots, err := florete.NewRoots(manifest.TrustDomain, manifest.Trust.Roots)
+			if err != nil {
+				return err
+			}
+			host := &fetch.Host{Layout: state, Manifest: manifest, Serial: doc.Envelope.Serial, Roots: roots}
+			if len(args) > 0 {
+				token, err := joinToken(cmd.InOrStdin(), args[0])
+				if err != nil {
+					return err
+				}
+				if err := fetch.BeginJoin(state, manifest, token, facts.Find(string(state), facts.Declared)); err != nil {
+					return err
+				}
+			}
+			if err := awaitJoin(cmd.Context(), host, cmd.ErrOrStderr()); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is admitted: activation enrols it\n", manifest.Host)
+			return enrolNow(state, manifest, dir)
+		},
+	}
+	m.state(cmd, &state)
+	cmd.Flags().StringVar(&dir, "refetch", "", "directory that flor activate --refetch watches")
+	m.follow(cmd, "refetch", florete.Instance.Refetch)
+	return cmd
+}
+
+func joinToken(in io.Reader, arg string) (string, error) {
+	if arg != "-" {
+		return arg, nil
+	}
+	b, err := io.ReadAll(io.LimitReader(in, 4<<10))
+	return string(b), err
+}
+
+// awaitJoin requests until it is decided, and prints each change of what it waits for.
+func awaitJoin(ctx context.Context, h *fetch.Host, out io.Writer) error {
+	printed := ""
+	for {
+		a, failed := h.Join(ctx)
+		note := a.Message
+		switch {
+		case failed != nil && (failed.Kind != api.Transient || !failed.Received):
+			fmt.Fprintln(out, "flor:", printable.Text(failed.Message))
+			return exit(2)
+		case failed != nil:
+			note = failed.Message
+		case a.State == api.JoinApproved:
+			return nil
+		case a.State != api.JoinPending:
+			fmt.Fprintf(out, "flor: %s: %s\n", a.State, printable.Text(note))
+			if a.State == api.JoinRevoked {
+				fmt.Fprintf(out, "flor: to join as another device, remove %s first\n", h.Layout.DeviceKey())
+			}
+			return exit(2)
+		}
+		if note != printed {
+			fmt.Fprintln(out, printable.Text(note))
+			printed = note
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(joinPoll):
+		}
+	}
+}
+
+// enrolNow has activation request the node's certificate at once, not when its backoff ends,
+// unless it has done so.
+func enrolNow(l florete.Layout, m florete.Manifest, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, n := range m.Needs {
+		if id, err := n.CertID(); n.Kind != florete.KindCert || err != nil || id != m.Identity.ID {
+			continue
+		}
+		if s, err := l.NeedState(n.ID); err != nil || s.State != florete.NeedFulfilled {
+			return hostapi.Refetch(m, dir, n.ID)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/printable"
+)
+
+func newJoinCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "join", Short: "Decide on devices that request to be hosts"}
+	cmd.AddCommand(newJoinListCmd(), newJoinApproveCmd(), newJoinRejectCmd())
+	return cmd
+}
+
+func newJoinListCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join requests of hosts, and how they stand"}
+	cluster := ofCluster(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		all, err := each(p, func(at provider) ([]join.Request, error) { return at.Joins(cmd.Context()) },
+			func(r join.Request) string { return r.Host + r.Fingerprint + r.Requested.String() })
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(cmd, all)
+		}
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "HOST\tSTATE\tDEVICE\tFROM\tREQUESTED\tSYSTEM\tDECIDED BY")
+		for _, r := range all {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Host, r.State, r.Fingerprint, r.From, r.Requested.UTC().Format(time.RFC3339), printable.Text(r.Facts.System), r.By)
+		}
+		return w.Flush()
+	}
+	return cmd
+}
+
+func newJoinApproveCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "approve HOST [FLAKE] --key FILE",
+		Short: "Admit the device that requests to be a host",
+		Long: `Sign that the device which requests to be a host is that host. flor join prints its
+fingerprint: compare it, with --device or by eye. No provider can admit a device without
+that signature.`,
+	}
+	keyFile := cmd.Flags().String("key", "", "secret signing key `FILE`, in Nix format")
+	device := cmd.Flags().String("device", "", "approve only the device with this `FINGERPRINT`, SHA256:…")
+	cmd.MarkFlagRequired("key")
+	return deciding(cmd, func(p published, r join.Request) (d control.Decision, err error) {
+		if *device != "" && *device != r.Fingerprint {
+			return d, fmt.Errorf("device %s requests to be %s, not %s: nothing is approved", r.Fingerprint, r.Host, *device)
+		}
+		key, err := pinnedKey(p.topology, *keyFile)
+		if err != nil {
+			return d, err
+		}
+		text, sig, err := signJSON(key, florete.NewAdmission(p.topology.Name, p.topology.Hosts[r.Host].ID, r.Device, time.Now()), florete.AdmissionText)
+		return control.Decision{Admission: &florete.SignedAdmission{Admission: text, Signature: sig}}, err
+	})
+}
+
+func newJoinRejectCmd() *cobra.Command {
+	return deciding(&cobra.Command{
+		Use:   "reject HOST [FLAKE]",
+		Short: "Refuse the device that requests to be a host",
+		Long: `Refuse the device that requests to be a host. It may request again with another token. One
+that was approved is revoked: florctl revoke --host-key.`,
+	}, func(published, join.Request) (control.Decision, error) { return control.Decision{}, nil })
+}
+
+// deciding is a command that decides on the request of a host, at the provider that has it: of
+// several the one that waits.
+func deciding(cmd *cobra.Command, decide func(published, join.Request) (control.Decision, error)) *cobra.Command {
+	cluster := ofCluster(cmd)
+	cmd.Args = words(1, 2)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args[1:])
+		if err != nil {
+			return err
+		}
+		var at provider
+		var found join.Request
+		var failed []error
+		for _, some := range p.providers {
+			all, err := some.Joins(cmd.Context())
+			if err != nil {
+				failed = append(failed, err)
+			}
+			i := slices.IndexFunc(all, func(r join.Request) bool { return r.Host == args[0] })
+			if i >= 0 && (at == nil || all[i].State == api.JoinPending) {
+				at, found = some, all[i]
+			}
+		}
+		if at == nil {
+			return errors.Join(append(failed, fmt.Errorf("no device requested to be %.64q: florctl join list", args[0]))...)
+		}
+		d, err := decide(p, found)
+		if err != nil {
+			return err
+		}
+		r, err := at.DecideJoin(cmd.Context(), args[0], d)
+		if err == nil {
+			fmt.Fprintf(cmd.OutOrStdout(), "device %s is %s as %s\n", r.Fingerprint, r.State, r.Host)
+		}
+		return err
+	}
+	return cmd
+}
+
+// signJSON signs a value as it is encoded.
+func signJSON(key signature.SecretKey, v any, text func(string) string) (encoded, signed string, err error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", "", err
+	}
+	sig, err := key.Sign(nil, text(string(b)))
+	return string(b), sig.String(), err
+}

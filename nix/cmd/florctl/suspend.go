@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/revocation"
+)
+
+func newSuspendCmd() *cobra.Command {
+	return suspension(&cobra.Command{
+		Use:   "suspend HOST [FLAKE] --key FILE",
+		Short: "Have a host, or another identity, obtain and reach nothing for a while",
+		Long: `Sign a revocation list that suspends a host, or an identity such as user/alice: everybody
+refuses it, and its connections are closed, until florctl resume. It keeps its state, its keys
+and certificates. Prints the hosts that have not reported the list yet, and exits 2 where
+there are any.`,
+	}, revocation.Suspend)
+}
+
+func newResumeCmd() *cobra.Command {
+	return suspension(&cobra.Command{
+		Use:   "resume HOST [FLAKE] --key FILE",
+		Short: "Resume what was suspended",
+		Long: `Sign a revocation list without a suspension. Certificates of before are good again, and
+what ended meanwhile the host requests within the hour, at once with flor refetch.`,
+	}, revocation.Resume)
+}
+
+func suspension(cmd *cobra.Command, with func(*florete.Revocations, florete.ID) error) *cobra.Command {
+	r := newRevoking(cmd)
+	for _, other := range []string{"host", "host-key", "serial"} {
+		cmd.Flags().Lookup(other).Hidden = true
+	}
+	cmd.MarkFlagRequired("key")
+	cmd.Args = words(1, 2)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if r.named() {
+			return errors.New("a suspension is of a host or another identity: florctl revoke has keys and certificates")
+		}
+		if !strings.Contains(args[0], "/") {
+			args[0] = string(florete.KindNode) + "/" + args[0]
+		}
+		t, p, err := r.target(args)
+		if err != nil {
+			return err
+		}
+		return r.change(p, func(list *florete.Revocations) error { return with(list, t.ID) })
+	}
+	return cmd
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/join"
+)
+
+func newTokenCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "token", Short: "Keep the join tokens of hosts without an SSH host key in the flake"}
+	cmd.AddCommand(newTokenCreateCmd(), newTokenListCmd(), newTokenRevokeCmd())
+	return cmd
+}
+
+func newTokenCreateCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create [FLAKE] --host HOST",
+		Short: "Make a join token, and print it once",
+		Long: `Make a token with which a device joins as a host that the flake declares without
+sshHostKey: flor join TOKEN there, then florctl join approve HOST here. With --approve, for
+one host and one use, whoever has the token is approved at once; that needs the signing key.
+The provider stores its hash alone: what is printed is not to be had again.`,
+	}
+	cluster := ofCluster(cmd)
+	f := cmd.Flags()
+	host := f.String("host", "", "the `HOST` that it is for, or a pattern such as lab-*")
+	uses := f.Int("uses", 1, "how many devices may join with it")
+	lifetime := f.Duration("lifetime", time.Hour, "how long it is good, seven days at most")
+	approve := f.Bool("approve", false, "approve the device that joins with it, without another look")
+	keyFile := f.String("key", "", "secret signing key `FILE`, in Nix format, for --approve")
+	cmd.MarkFlagRequired("host")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		if err := joining(p.topology, *host); err != nil {
+			return err
+		}
+		var failed []error
+		for _, at := range p.providers { // the first that answers has it
+			token, err := api.NewJoinToken(at.Host())
+			if err != nil {
+				return err
+			}
+			t := join.Token{ID: api.TokenID(token.Public()), Hosts: *host, Uses: *uses, Until: florete.TimeOf(time.Now().Add(*lifetime))}
+			if *approve {
+				if t.Grant, err = grant(p.topology, token, t, *keyFile); err != nil {
+					return err
+				}
+			}
+			if t, err = at.CreateToken(cmd.Context(), t); err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "join token %s for %q, at %s, good for %d uses until %s: flor join TOKEN there\n", t.ID[:16], t.Hosts, at.Host(), t.Uses, t.Until.UTC().Format(time.RFC3339))
+			fmt.Fprintln(cmd.OutOrStdout(), token)
+			return nil
+		}
+		return errors.Join(failed...)
+	}
+	return cmd
+}
+
+// joining refuses hosts of which none joins.
+func joining(t compile.Topology, pattern string) error {
+	for name, h := range t.Hosts {
+		if fits, err := path.Match(pattern, name); err != nil {
+			return fmt.Errorf("--host %q: %w", pattern, err)
+		} else if fits && h.SSHHostKey == "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("--host %q: no such host in cluster %s is without sshHostKey: one that has it enrols by that, without a token", pattern, t.Name)
+}
+
+// grant signs that the bearer of a token decides.
+func grant(t compile.Topology, token api.JoinToken, record join.Token, keyFile string) (*florete.SignedGrant, error) {
+	key, err := pinnedKey(t, keyFile)
+	if err != nil {
+		return nil, err
+	}
+	h, ok := t.Hosts[record.Hosts]
+	if !ok || record.Uses != 1 {
+		return nil, errors.New("--approve is for one host by its name, and one use")
+	}
+	text, sig, err := signJSON(key, florete.JoinGrant{
+		Schema: florete.JoinGrantSchema, Format: florete.Format{Major: 1, Minor: 1}, Cluster: t.Name, Node: h.ID, Token: token.Public(), Until: record.Until,
+	}, florete.JoinGrantText)
+	return &florete.SignedGrant{Grant: text, Signature: sig}, err
+}
+
+// pinnedKey is a signing key that hosts of the cluster verify with.
+func pinnedKey(t compile.Topology, file string) (key signature.SecretKey, err error) {
+	if file == "" {
+		return key, errors.New("--key FILE: want the secret signing key, as for florctl publish")
+	}
+	if key, err = signingKey(file); err != nil {
+		return key, err
+	}
+	if public := key.ToPublicKey().String(); !slices.Contains(t.Trust.SigningKeys, public) {
+		return key, fmt.Errorf("key %s: not among trust.signingKeys of cluster %s: providers would refuse what it signs", public, t.Name)
+	}
+	return key, nil
+}
+
+func newTokenListCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join tokens on record"}
+	cluster := ofCluster(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		all, err := each(p, func(at provider) ([]join.Token, error) { return at.Tokens(cmd.Context()) }, func(t join.Token) string { return t.ID })
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(cmd, all)
+		}
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "TOKEN\tHOSTS\tLEFT\tUNTIL\tAPPROVES\tBY")
+		for _, t := range all {
+			until := t.Until.UTC().Format(time.RFC3339)
+			if !t.Revoked.IsZero() {
+				until = "revoked"
+			} else if time.Now().After(t.Until.Time) {
+				until = "over"
+			}
+			approves := "-"
+			if t.Grant != nil {
+				approves = "by itself"
+			}
+			fmt.Fprintf(w, "%.16s\t%s\t%d of %d\t%s\t%s\t%s\n", t.ID, t.Hosts, t.Left, t.Uses, until, approves, t.By)
+		}
+		return w.Flush()
+	}
+	return cmd
+}
+
+func newTokenRevokeCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "revoke TOKEN [FLAKE]",
+		Short: "Have a join token be good no more",
+		Long: `Have a join token be good no more, by the name that florctl token list has for it. Devices
+that joined with it stay: florctl revoke --host-key.`,
+	}
+	cluster := ofCluster(cmd)
+	cmd.Args = words(1, 2)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args[1:])
+		if err != nil {
+			return err
+		}
+		for _, at := range p.providers {
+			tokens, err := at.Tokens(cmd.Context())
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(tokens, func(t join.Token) bool { return len(args[0]) >= 8 && strings.HasPrefix(t.ID, args[0]) })
+			if i < 0 {
+				continue
+			}
+			t, err := at.RevokeToken(cmd.Context(), tokens[i].ID)
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "join token %.16s for %q is good no more\n", t.ID, t.Hosts)
+			}
+			return err
+		}
+		return fmt.Errorf("no join token %.64q: want the first eight letters or more of one that florctl token list has", args[0])
+	}
+	return cmd
+}
+
+// each collects what providers have, once: those that share a store have the same.
+func each[V any](p published, of func(provider) ([]V, error), key func(V) string) ([]V, error) {
+	all, seen := []V{}, map[string]bool{}
+	var failed []error
+	for _, at := range p.providers {
+		some, err := of(at)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		for _, v := range some {
+			if !seen[key(v)] {
+				seen[key(v)] = true
+				all = append(all, v)
+			}
+		}
+	}
+	return all, someFailed(failed, len(p.providers))
+}

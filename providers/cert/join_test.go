@@ -1,0 +1,167 @@
+package cert_test
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/tests/kit"
+)
+
+var elm = kit.ID("node/elm") // joins
+
+// joining is a provider at which elm may join, and the key that admits it.
+func joining(t *testing.T) (*providertest.Env, signature.SecretKey) {
+	t.Helper()
+	e, key := providertest.NewEnv(t, "ursula"), kit.SigningKey("demo-1")
+	e.Policy.Trust.SigningKeys = []string{key.ToPublicKey().String()}
+	e.Policy.Devices = append(e.Policy.Devices, florete.Device{ID: elm, Joins: true})
+	e.Grant(elm, "cert-node", "cert", map[string]any{"id": elm})
+	e.Grant(elm, "cert-service-outline", "cert", map[string]any{"id": outline})
+	e.Start()
+	return e, key
+}
+
+func signed(t *testing.T, key signature.SecretKey, text string) string {
+	t.Helper()
+	sig, err := key.Sign(nil, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sig.String()
+}
+
+// admit has a key admit a client's device.
+func admit(t *testing.T, c *api.Client, key signature.SecretKey, grant *florete.SignedGrant) {
+	t.Helper()
+	text := string(kit.JSON(florete.NewAdmission("demo", elm, kit.Authorized(c.HostKey.PublicKey()), time.Now())))
+	c.Admission = &florete.SignedAdmission{Admission: text, Signature: signed(t, key, florete.AdmissionText(text)), Grant: grant}
+}
+
+// machine is another device that wants to be elm.
+func machine(e *providertest.Env) *api.Client {
+	c := e.Stranger(elm)
+	c.HostKey = kit.NewHostKey()
+	return c
+}
+
+func tryEnrol(t *testing.T, c *api.Client) error {
+	t.Helper()
+	_, err := obtain(t, c, "cert-node", elm, func(ctx context.Context, _ string, r api.Request) (api.Answer, error) { return c.Enrol(ctx, r) })
+	return err
+}
+
+// TestJoined: a device that was admitted enrols, renews and enrols again; each certificate of
+// the node names its key. Another one does not, until the first is revoked, and then the first
+// does nothing any more.
+func TestJoined(t *testing.T) {
+	e, key := joining(t)
+	first, second := machine(e), machine(e)
+	providertest.WantError(t, tryEnrol(t, first), api.Denied, api.CodeJoin)
+	admit(t, first, kit.SigningKey("demo-1"), nil)
+	providertest.WantError(t, tryEnrol(t, first), api.Denied, api.CodeJoin)
+	admit(t, first, key, nil)
+	enrol(t, first)
+	fingerprint := ssh.FingerprintSHA256(first.HostKey.PublicKey())
+	if err := renew(t, first); err != nil {
+		t.Fatal(err)
+	}
+	of, err := obtain(t, first, "cert-service-outline", outline, first.Do)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, leaf := range map[string]string{"its own": florete.GivenToDevice(first.SVID.Leaf), "a service's": florete.GivenToDevice(of.Leaf)} {
+		if leaf != fingerprint {
+			t.Errorf("%s certificate is of device %q, want %q", what, leaf, fingerprint)
+		}
+	}
+	enrol(t, first)
+
+	thief := *first
+	thief.HostKey = second.HostKey
+	providertest.WantError(t, renew(t, &thief), api.Denied, api.CodeDeviceKey)
+	foreign := *first
+	foreign.SVID = e.Issue(elm, time.Hour) // to no device
+	providertest.WantError(t, renew(t, &foreign), api.Denied, api.CodeDeviceKey)
+	admit(t, second, key, nil)
+	providertest.WantError(t, tryEnrol(t, second), api.Denied, api.CodeJoin)
+
+	kit.WriteRevocations(e.Revocations(), kit.Revocations(1, key, revocation.Target{Keys: []string{fingerprint}}))
+	for end := time.Now().Add(30 * time.Second); e.Policies.Revoked().InForce() != 1; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the list is not in force")
+		}
+	}
+	if err := e.Policies.Revoked().CheckChain(chainOf(t, of.Certificate), outline); err == nil {
+		t.Error("the certificate of a service that it was given is not revoked with it")
+	}
+	providertest.WantError(t, renew(t, first), api.Denied, api.CodeRevoked)
+	providertest.WantError(t, tryEnrol(t, first), api.Denied, api.CodeRevoked)
+	enrol(t, second)
+	var d cert.Device
+	entry, err := e.Store.Get(t.Context(), "cert/device/elm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(entry.Value, &d); err != nil || !d.Joined || d.SSHHostKey != kit.Authorized(second.HostKey.PublicKey()) {
+		t.Errorf("got %+v, %v", d, err)
+	}
+}
+
+// TestJoinedByToken: a token's bearer admits a device where an operator's grant says so, until
+// the token ends; a device that is on record enrols after that, too.
+func TestJoinedByToken(t *testing.T) {
+	e, key := joining(t)
+	token, err := api.NewJoinToken("drhorrible")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := token.Secret()
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant := func(by signature.SecretKey, node florete.ID, until time.Time) *florete.SignedGrant {
+		text := string(kit.JSON(florete.JoinGrant{Schema: florete.JoinGrantSchema, Format: florete.NewestFormat, Cluster: "demo", Node: node, Token: token.Public(), Until: florete.TimeOf(until)}))
+		return &florete.SignedGrant{Grant: text, Signature: signed(t, by, florete.JoinGrantText(text))}
+	}
+	soon := time.Now().Add(3 * time.Second)
+	c := machine(e)
+	for what, g := range map[string]*florete.SignedGrant{
+		"no grant":           nil,
+		"a grant of oneself": grant(secret, elm, soon),
+		"another node's":     grant(key, ursula, soon),
+		"one that is over":   grant(key, elm, time.Now().Add(-time.Second)),
+	} {
+		admit(t, c, secret, g)
+		t.Log(what)
+		providertest.WantError(t, tryEnrol(t, c), api.Denied, api.CodeJoin)
+	}
+	admit(t, c, kit.SigningKey("token"), grant(key, elm, soon))
+	providertest.WantError(t, tryEnrol(t, c), api.Denied, api.CodeJoin)
+	admit(t, c, secret, grant(key, elm, soon))
+	enrol(t, c)
+	time.Sleep(time.Until(soon) + time.Second)
+	enrol(t, c)
+}
+
+func chainOf(t *testing.T, der [][]byte) (certs []*x509.Certificate) {
+	t.Helper()
+	for _, b := range der {
+		c, err := x509.ParseCertificate(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		certs = append(certs, c)
+	}
+	return certs
+}

@@ -1,0 +1,89 @@
+package control
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/florete/florete"
+	wire "github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/store"
+)
+
+// Tokens are the join tokens on record.
+type Tokens struct {
+	Tokens []join.Token `json:"tokens"`
+}
+
+// Joins are the last join requests of hosts.
+type Joins struct {
+	Joins []join.Request `json:"joins"`
+}
+
+// Decision is on the join request of a host: with an admission it is approved, without it is
+// rejected.
+type Decision struct {
+	Admission *florete.SignedAdmission `json:"admission,omitempty"`
+}
+
+func (c *call) tokens() (any, error) {
+	all, err := join.Tokens(c.r.Context(), c.Archive.Store)
+	return Tokens{all}, err
+}
+
+func (c *call) joins() (any, error) {
+	all, err := join.Requests(c.r.Context(), c.Archive.Store, c.policy, c.Policies.Revoked())
+	return Joins{all}, err
+}
+
+func (c *call) createToken() (any, error) {
+	c.row.Code = join.CodeToken
+	var t join.Token
+	return act(c, &t, func(o *join.Operator) (join.Token, error) { return o.Create(c.r.Context(), t) })
+}
+
+func (c *call) revokeToken() (any, error) {
+	c.row.Code = join.CodeTokenRevoke
+	return act(c, nil, func(o *join.Operator) (join.Token, error) { return o.Revoke(c.r.Context(), c.r.PathValue("id")) })
+}
+
+func (c *call) decideJoin() (any, error) {
+	c.row.Code = join.CodeReject
+	var d Decision
+	return act(c, &d, func(o *join.Operator) (join.Request, error) {
+		if d.Admission != nil {
+			c.row.Code = join.CodeApprove
+		}
+		return o.Decide(c.r.Context(), c.r.PathValue("host"), d.Admission)
+	})
+}
+
+// act decodes a body, where there is one, and acts until nothing changes in between.
+func act[V any](c *call, body any, do func(*join.Operator) (V, error)) (any, error) {
+	if body != nil {
+		b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 16<<10))
+		if err == nil {
+			err = florete.Decode(b, body)
+		}
+		if err != nil {
+			return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "body: %v: /v1/openapi.json has its form", err)
+		}
+	}
+	for {
+		o := join.Operator{Store: c.Archive.Store, Policy: c.policy, Row: c.row}
+		v, err := do(&o)
+		switch {
+		case errors.Is(err, store.ErrConflict):
+			continue
+		case errors.Is(err, join.ErrAct):
+			return nil, wire.Errorf(wire.Invalid, wire.CodeMismatch, "%v", err)
+		case err != nil:
+			return nil, err
+		}
+		if c.row = o.Row; c.row.Outcome != "" {
+			c.row.Log(c.r.Context(), c.Logger)
+		}
+		return v, nil
+	}
+}

@@ -1,0 +1,221 @@
+package control_test
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/tests/kit"
+)
+
+var facts = florete.Facts{System: "Debian", Capabilities: []string{}}
+
+// token is one for elm, once, that alice has the provider record.
+func (e *env) token(t *testing.T, change ...func(*join.Token)) (api.JoinToken, join.Token) {
+	t.Helper()
+	token, err := api.NewJoinToken("drhorrible")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := join.Token{ID: api.TokenID(token.Public()), Hosts: "elm", Uses: 1, Until: florete.TimeOf(time.Now().Add(time.Hour))}
+	for _, c := range change {
+		c(&record)
+	}
+	e.answer(alice, "POST", "/v1/tokens", bytes.NewReader(kit.JSON(record)), &record)
+	return token, record
+}
+
+// admission is that of elm's device.
+func (e *env) admission(t *testing.T, key signature.SecretKey, device ssh.Signer) *florete.SignedAdmission {
+	t.Helper()
+	text := string(kit.JSON(florete.NewAdmission("demo", elm, kit.Authorized(device.PublicKey()), time.Now())))
+	sig, err := key.Sign(nil, florete.AdmissionText(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &florete.SignedAdmission{Admission: text, Signature: sig.String()}
+}
+
+// decide is what the API says to a decision of alice about elm.
+func (e *env) decide(d control.Decision) (int, string) {
+	status, b := e.do(alice, e.request("POST", "/v1/joins/elm", bytes.NewReader(kit.JSON(d))))
+	return status, string(b)
+}
+
+// An operator approves a device: only with a signature that providers verify, of that very
+// device. It outlives a restart, and is in the audit log without the token.
+func TestJoin(t *testing.T) {
+	e := start(t)
+	c := e.Stranger(elm)
+	token, record := e.token(t)
+	if record.By != alice.String() || record.Left != 1 {
+		t.Errorf("got %+v", record)
+	}
+	for range 2 { // the same device waits, and uses the token once
+		if a, err := c.Join(t.Context(), facts, &token); err != nil || a.State != api.JoinPending || a.Admission != nil {
+			t.Fatalf("%+v, %v", a, err)
+		}
+	}
+	e.Restart()
+	e.until("a socket", func() bool { return e.dial() == nil })
+	var joins control.Joins
+	e.answer(bob, "GET", "/v1/joins", nil, &joins)
+	if len(joins.Joins) != 1 || joins.Joins[0].State != api.JoinPending || joins.Joins[0].Facts.System != "Debian" {
+		t.Fatalf("got %+v", joins)
+	}
+	for what, a := range map[string]*florete.SignedAdmission{
+		"another key's":    e.admission(t, kit.SigningKey("demo-1"), c.HostKey),
+		"another device's": e.admission(t, e.key, kit.NewHostKey()),
+	} {
+		if status, answer := e.decide(control.Decision{Admission: a}); status != http.StatusBadRequest {
+			t.Errorf("%s admission: %d %s", what, status, answer)
+		}
+	}
+	if status, b := e.do(bob, e.request("POST", "/v1/joins/elm", strings.NewReader("{}"))); status != http.StatusForbidden {
+		t.Errorf("a reader decides: %d %s", status, b)
+	}
+	for range 2 {
+		if status, answer := e.decide(control.Decision{Admission: e.admission(t, e.key, c.HostKey)}); status != http.StatusOK {
+			t.Fatalf("%d %s", status, answer)
+		}
+	}
+	a, err := c.Join(t.Context(), facts, nil)
+	if err != nil || a.State != api.JoinApproved || a.Admission == nil {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if status, answer := e.decide(control.Decision{}); status != http.StatusBadRequest || !strings.Contains(answer, "florctl revoke --host-key") {
+		t.Errorf("rejected once it was approved: %d %s", status, answer)
+	}
+	acts := 0
+	for _, row := range e.Rows() {
+		if row.Code == join.CodeApprove && row.Outcome == "granted" {
+			acts++
+		}
+		if strings.Contains(string(kit.JSON(row)), token.Public()) || strings.Contains(string(kit.JSON(row)), token.String()) {
+			t.Errorf("a row has the token: %+v", row)
+		}
+	}
+	if acts != 1 {
+		t.Errorf("%d rows of approvals, want 1", acts)
+	}
+
+	t.Log("its key is revoked: it is told so, and another device may join")
+	kit.WriteRevocations(e.Revocations(), kit.Revocations(1, e.key, revocation.Target{Keys: []string{ssh.FingerprintSHA256(c.HostKey.PublicKey())}}))
+	e.until("the list", func() bool { return e.Policies.Revoked().InForce() == 1 })
+	if a, err = c.Join(t.Context(), facts, nil); err != nil || a.State != api.JoinRevoked {
+		t.Errorf("%+v, %v", a, err)
+	}
+	e.answer(bob, "GET", "/v1/joins", nil, &joins)
+	if joins.Joins[0].State != api.JoinRevoked {
+		t.Errorf("got %+v", joins.Joins)
+	}
+	c.HostKey = kit.NewHostKey()
+	token, _ = e.token(t)
+	if a, err = c.Join(t.Context(), facts, &token); err != nil || a.State != api.JoinPending {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// A device that was rejected needs another token.
+func TestRejected(t *testing.T) {
+	e := start(t)
+	c := e.Stranger(elm)
+	token, _ := e.token(t, func(r *join.Token) { r.Uses = 2 })
+	if _, err := c.Join(t.Context(), facts, &token); err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := e.decide(control.Decision{}); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	for _, again := range []*api.JoinToken{&token, nil} {
+		if a, err := c.Join(t.Context(), facts, again); err != nil || a.State != api.JoinRejected {
+			t.Errorf("%+v, %v", a, err)
+		}
+	}
+	if status, answer := e.decide(control.Decision{Admission: e.admission(t, e.key, c.HostKey)}); status != http.StatusBadRequest {
+		t.Errorf("%d %s", status, answer)
+	}
+	token, _ = e.token(t)
+	if a, err := c.Join(t.Context(), facts, &token); err != nil || a.State != api.JoinPending {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// Of many devices that come at once one waits, and the token counts once. What is wrong with a
+// token is refused when it is made.
+func TestTokens(t *testing.T) {
+	e := start(t)
+	token, _ := e.token(t, func(r *join.Token) { r.Uses = 20 })
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	states := map[string]int{}
+	for range 12 {
+		c := e.Stranger(elm)
+		c.HostKey = kit.NewHostKey()
+		all.Go(func() {
+			a, err := c.Join(t.Context(), facts, &token)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				states[api.AsError(err).Code]++
+			} else {
+				states[string(a.State)]++
+			}
+		})
+	}
+	all.Wait()
+	if states["pending"] != 1 || states[api.CodeJoin] != 11 {
+		t.Errorf("got %v", states)
+	}
+	var tokens control.Tokens
+	e.answer(bob, "GET", "/v1/tokens", nil, &tokens)
+	if len(tokens.Tokens) != 1 || tokens.Tokens[0].Left != 19 || strings.Contains(string(kit.JSON(tokens)), token.Public()) {
+		t.Errorf("got %+v", tokens)
+	}
+
+	_, good := e.token(t)
+	grant := func(by signature.SecretKey, token, host string) *florete.SignedGrant {
+		text := string(kit.JSON(florete.JoinGrant{Schema: florete.JoinGrantSchema, Format: florete.NewestFormat, Cluster: "demo", Node: kit.ID("node/" + host), Token: token, Until: good.Until}))
+		sig, err := by.Sign(nil, florete.JoinGrantText(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &florete.SignedGrant{Grant: text, Signature: sig.String()}
+	}
+	made, _ := api.NewJoinToken("drhorrible")
+	id := api.TokenID(made.Public())
+	for what, change := range map[string]func(*join.Token){
+		"an ID that is no hash":      func(r *join.Token) { r.ID = made.Public() },
+		"a pattern that is none":     func(r *join.Token) { r.Hosts = "[" },
+		"no use":                     func(r *join.Token) { r.Uses = 0 },
+		"too many uses":              func(r *join.Token) { r.Uses = join.MaxUses + 1 },
+		"too long":                   func(r *join.Token) { r.Until = florete.TimeOf(time.Now().Add(join.MaxLifetime + time.Hour)) },
+		"over already":               func(r *join.Token) { r.Until = florete.TimeOf(time.Now().Add(-time.Second)) },
+		"a grant by another key":     func(r *join.Token) { r.Grant = grant(kit.SigningKey("demo-1"), made.Public(), "elm") },
+		"a grant for another token":  func(r *join.Token) { r.Grant = grant(e.key, token.Public(), "elm") },
+		"a grant for another host":   func(r *join.Token) { r.Grant = grant(e.key, made.Public(), "ursula") },
+		"a grant for several hosts":  func(r *join.Token) { r.Grant, r.Hosts = grant(e.key, made.Public(), "elm"), "e*" },
+		"a grant for several device": func(r *join.Token) { r.Grant, r.Uses = grant(e.key, made.Public(), "elm"), 2 },
+	} {
+		r := join.Token{ID: id, Hosts: "elm", Uses: 1, Until: good.Until}
+		change(&r)
+		if status, b := e.do(alice, e.request("POST", "/v1/tokens", bytes.NewReader(kit.JSON(r)))); status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", what, status, b)
+		}
+	}
+	c := e.Stranger(elm)
+	_, err := c.Join(t.Context(), facts, &made)
+	providertest.WantError(t, err, api.Denied, api.CodeToken)
+}

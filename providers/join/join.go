@@ -1,0 +1,199 @@
+// Package join keeps a cluster's join tokens and join requests, in the state of kind "config":
+//
+//	config/token/<hash>   a token, by the hash of its public key
+//	config/join/<host>    the last join request of a host
+//
+// A device whose token is good becomes a request, which an operator approves or rejects:
+//
+//	pending ── approve, signed by an operator ──▶ approved ── its key is revoked ──▶ revoked
+//	   └────── reject ──▶ rejected ── another token ──▶ pending
+//
+// Where the token has an operator's grant, the request is approved at once, and the device
+// signs the admission with the token's key. Nothing here is a secret, and nothing here admits
+// anybody: providers of certificates verify the admission.
+package join
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// What keys start with.
+const (
+	TokenPrefix   = "config/token/"
+	RequestPrefix = "config/join/"
+)
+
+// Token is one as it is remembered.
+type Token struct {
+	ID      string       `json:"id"`    // api.TokenID
+	Hosts   string       `json:"hosts"` // a name, or a pattern of path.Match
+	Uses    int          `json:"uses"`
+	Left    int          `json:"left"`
+	By      string       `json:"by"`
+	Created florete.Time `json:"created"`
+	Until   florete.Time `json:"until"`
+	Revoked florete.Time `json:"revoked,omitzero"`
+
+	// Grant lets who has the token admit one device as one host. Without it an operator does.
+	Grant *florete.SignedGrant `json:"grant,omitempty"`
+}
+
+// Request is the last one of a host.
+type Request struct {
+	Host        string        `json:"host"`
+	Device      string        `json:"device"` // public key, in authorized_keys form
+	Fingerprint string        `json:"fingerprint"`
+	Facts       florete.Facts `json:"facts"`
+	From        string        `json:"from"`  // network address
+	Token       string        `json:"token"` // ID of the one that it came with
+	State       api.JoinState `json:"state"`
+	Requested   florete.Time  `json:"requested"`
+	Decided     florete.Time  `json:"decided,omitzero"`
+	By          string        `json:"by,omitempty"` // who decided
+
+	Admission *florete.SignedAdmission `json:"admission,omitempty"`
+	Grant     *florete.SignedGrant     `json:"grant,omitempty"`
+}
+
+// read decodes a key's value; modified is zero where there is none.
+func read(ctx context.Context, s store.Store, key string, v any) (modified int64, err error) {
+	e, err := s.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(e.Value, v)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", key, err)
+	}
+	return e.Modified, nil
+}
+
+// put writes a value where it was last changed by a revision.
+func put(d *server.Decision, key string, modified int64, v any) error {
+	b, err := json.Marshal(v)
+	d.If = append(d.If, store.Cond{Key: key, Modified: modified})
+	d.Then = append(d.Then, store.Put(key, b))
+	return err
+}
+
+// revoked refuses a node, or a device, that the revocation list has.
+func (r Request) revoked(node florete.ID, list *florete.Revocations) error {
+	if err := list.CheckID(node); err != nil {
+		return err
+	}
+	return list.CheckKey(r.Fingerprint)
+}
+
+// Standing is the state of a request with a revocation list in force.
+func (r Request) Standing(node florete.ID, list *florete.Revocations) api.JoinState {
+	if r.State == api.JoinApproved && r.revoked(node, list) != nil {
+		return api.JoinRevoked
+	}
+	return r.State
+}
+
+// Receive decides on a device's request: it answers how the one on record stands, or records
+// another, which a token pays for.
+func Receive(ctx context.Context, s store.Store, c server.Call, j api.Join, from string) (a api.Joined, d server.Decision, err error) {
+	var was Request
+	at := RequestPrefix + c.Caller.Name()
+	modified, err := read(ctx, s, at, &was)
+	if err != nil {
+		return a, d, err
+	}
+	is := Request{
+		Host: c.Caller.Name(), Device: j.Device, Fingerprint: ssh.FingerprintSHA256(c.HostKey), From: from,
+		Token: api.TokenID(j.Token), State: api.JoinPending, Requested: florete.TimeOf(c.Now),
+	}
+	if err := is.revoked(c.Caller, c.Revoked); err != nil {
+		return api.Joined{State: api.JoinRevoked, Message: err.Error()}, d, nil
+	}
+	if was.Device == is.Device && (was.State != api.JoinRejected || j.Token == "" || was.Token == is.Token) {
+		return was.answer(), d, nil
+	}
+	if err := florete.Decode(j.Facts, &is.Facts); err != nil {
+		return a, d, api.Errorf(api.Invalid, api.CodeMalformed, "facts: %v", err)
+	}
+	if err := use(ctx, s, c, j.Token, &is, &d); err != nil {
+		return a, d, err
+	}
+	if err := was.giveWay(c); err != nil { // which only who has a good token learns
+		return a, d, err
+	}
+	d.Detail = map[string]string{"device": is.Fingerprint, "token": is.Token, "state": string(is.State)}
+	return is.answer(), d, put(&d, at, modified, is)
+}
+
+// giveWay refuses another device while this one may be the host.
+func (r Request) giveWay(c server.Call) error {
+	if r.State == api.JoinPending && r.Device != "" {
+		return api.Errorf(api.Denied, api.CodeJoin, "another device, with key %s, waits to be admitted as %s: florctl join reject %s, if that is the wrong one", r.Fingerprint, c.Caller, r.Host)
+	}
+	if r.State == api.JoinApproved && r.revoked(c.Caller, c.Revoked) == nil {
+		return api.Errorf(api.Denied, api.CodeJoin, "the device with key %s is %s: florctl revoke --host-key %[1]s, if this one replaces it", r.Fingerprint, c.Caller)
+	}
+	return nil
+}
+
+// use takes one use of a token for a request.
+func use(ctx context.Context, s store.Store, c server.Call, public string, r *Request, d *server.Decision) error {
+	refuse := func(format string, args ...any) error {
+		return api.Errorf(api.Denied, api.CodeToken, "join request of %s: "+format+": florctl token create --host %s", append(append([]any{c.Caller}, args...), r.Host)...)
+	}
+	if public == "" {
+		return refuse("no join token")
+	}
+	var t Token
+	modified, err := read(ctx, s, TokenPrefix+r.Token, &t)
+	if err != nil {
+		return err
+	}
+	name := r.Token[:16]
+	fits, _ := path.Match(t.Hosts, r.Host)
+	switch {
+	case modified == 0:
+		return refuse("join token %s is unknown here", name)
+	case !t.Revoked.IsZero():
+		return refuse("join token %s was revoked", name)
+	case c.Now.After(t.Until.Time):
+		return refuse("join token %s was good until %s", name, t.Until.UTC().Format(time.RFC3339))
+	case !fits:
+		return refuse("join token %s is for %q", name, t.Hosts)
+	case t.Left < 1:
+		return refuse("join token %s was used %d times, and is good for no more", name, t.Uses)
+	}
+	t.Left--
+	if t.Grant != nil {
+		r.State, r.Decided, r.By, r.Grant = api.JoinApproved, r.Requested, "join token "+name+" of "+t.By, t.Grant
+	}
+	return put(d, TokenPrefix+t.ID, modified, t)
+}
+
+// answer is what its device receives.
+func (r Request) answer() api.Joined {
+	a := api.Joined{State: r.State, Admission: r.Admission}
+	if r.Admission == nil {
+		a.Grant = r.Grant
+	}
+	switch r.State {
+	case api.JoinPending:
+		a.Message = fmt.Sprintf("device %s waits for an operator: florctl join approve %s", r.Fingerprint, r.Host)
+	case api.JoinRejected:
+		a.Message = fmt.Sprintf("an operator rejected device %s: flor join with another token", r.Fingerprint)
+	}
+	return a
+}

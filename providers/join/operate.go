@@ -1,0 +1,214 @@
+package join
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// Codes of acts in the audit log.
+const (
+	CodeToken       = "token-create"
+	CodeTokenRevoke = "token-revoke"
+	CodeApprove     = "join-approve"
+	CodeReject      = "join-reject"
+)
+
+// MaxLifetime is the longest that a token is good, MaxUses how often at most, and MaxTokens how
+// many there are.
+const (
+	MaxLifetime = 7 * 24 * time.Hour
+	MaxUses     = 1000
+	MaxTokens   = 1000
+)
+
+// kept is how long a token that is over stays on record.
+const kept = 30 * 24 * time.Hour
+
+// Operator is one who acts, or the account of the host, by the policy in force.
+type Operator struct {
+	Store  store.Store
+	Policy florete.Policy
+	Row    server.Row // of the act, with the caller
+}
+
+// ErrAct is of an act that does not fit what is on record.
+var ErrAct = errors.New("not possible")
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrAct, fmt.Sprintf(format, args...))
+}
+
+func (o Operator) node(host string) (florete.ID, error) {
+	return florete.NewID(o.Policy.TrustDomain, florete.KindNode, "", host)
+}
+
+// commit makes changes together with the act's row.
+func (o *Operator) commit(ctx context.Context, d server.Decision, code, message string) error {
+	o.Row.Outcome, o.Row.Code, o.Row.Message, o.Row.Detail = server.Granted, code, message, d.Detail
+	_, err := o.Store.Commit(ctx, store.Txn{If: d.If, Then: append(d.Then, o.Row.Op())})
+	return err
+}
+
+// all reads what is at keys that start with a prefix.
+func all[V any](ctx context.Context, s store.Store, prefix string) (values []V, err error) {
+	entries, _, err := s.List(ctx, prefix)
+	values = []V{}
+	for _, e := range entries {
+		var v V
+		if err := json.Unmarshal(e.Value, &v); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Key, err)
+		}
+		values = append(values, v)
+	}
+	return values, err
+}
+
+// Tokens are those on record, by ID.
+func Tokens(ctx context.Context, s store.Store) ([]Token, error) {
+	return all[Token](ctx, s, TokenPrefix)
+}
+
+// Requests are the last ones of hosts, by host, as they stand with a revocation list.
+func Requests(ctx context.Context, s store.Store, p florete.Policy, list *florete.Revocations) ([]Request, error) {
+	requests, err := all[Request](ctx, s, RequestPrefix)
+	for i, r := range requests {
+		if node, err := (Operator{Policy: p}).node(r.Host); err == nil {
+			requests[i].State = r.Standing(node, list)
+		}
+	}
+	return requests, err
+}
+
+// Create records a token that the caller made: its public half is all that it is known by.
+func (o *Operator) Create(ctx context.Context, t Token) (Token, error) {
+	now := o.Row.Time
+	t.By, t.Created, t.Left, t.Revoked = o.Row.Caller, florete.TimeOf(now), t.Uses, florete.Time{}
+	if err := o.check(t); err != nil {
+		return t, err
+	}
+	tokens, err := Tokens(ctx, o.Store)
+	if err != nil {
+		return t, err
+	}
+	var d server.Decision
+	for _, old := range tokens {
+		if now.After(old.Until.Time.Add(kept)) && len(d.Then) < 50 {
+			d.Then = append(d.Then, store.Delete(TokenPrefix+old.ID))
+		}
+	}
+	if len(tokens)-len(d.Then) >= MaxTokens {
+		return t, refuse("there are %d join tokens: wait until some are over", len(tokens))
+	}
+	if err := put(&d, TokenPrefix+t.ID, 0, t); err != nil {
+		return t, err
+	}
+	d.Detail = map[string]string{"token": t.ID, "hosts": t.Hosts, "uses": fmt.Sprint(t.Uses), "until": t.Until.UTC().Format(time.RFC3339)}
+	how := "an operator approves"
+	if t.Grant != nil {
+		how = "approved at once"
+	}
+	return t, o.commit(ctx, d, CodeToken, fmt.Sprintf("join token %s for %q, %d uses, %s", t.ID[:16], t.Hosts, t.Uses, how))
+}
+
+func (o *Operator) check(t Token) error {
+	lifetime := t.Until.Sub(o.Row.Time)
+	_, bad := path.Match(t.Hosts, "")
+	id, _ := hex.DecodeString(t.ID)
+	switch {
+	case len(id) != 32 || strings.ToLower(t.ID) != t.ID:
+		return refuse("token %.80q: want the SHA-256 of its public key", t.ID)
+	case bad != nil || t.Hosts == "" || len(t.Hosts) > 63:
+		return refuse("hosts %.80q: want a name, or a pattern such as lab-*", t.Hosts)
+	case t.Uses < 1 || t.Uses > MaxUses:
+		return refuse("%d uses, want 1 to %d", t.Uses, MaxUses)
+	case lifetime <= 0 || lifetime > MaxLifetime:
+		return refuse("good until %s, want a time within %s", t.Until.UTC().Format(time.RFC3339), MaxLifetime)
+	case t.Grant == nil:
+		return nil
+	}
+	node, err := o.node(t.Hosts)
+	if err != nil || t.Uses != 1 {
+		return refuse("%d uses for %q: a token that approves by itself is for one host, once", t.Uses, t.Hosts)
+	}
+	g, err := t.Grant.Verify(o.Policy.Cluster, node, o.Policy.Trust.SigningKeys)
+	if err != nil {
+		return refuse("%v", err)
+	}
+	if api.TokenID(g.Token) != t.ID || g.Until.After(t.Until.Time) {
+		return refuse("the join grant is of another token, or for longer")
+	}
+	return nil
+}
+
+// Revoke has a token be good no more. Devices that came with it stay what they are.
+func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
+	modified, err := read(ctx, o.Store, TokenPrefix+id, &t)
+	if err != nil {
+		return t, err
+	}
+	if modified == 0 {
+		return t, refuse("no join token %.64q is on record", id)
+	}
+	if !t.Revoked.IsZero() {
+		return t, nil
+	}
+	t.Revoked = florete.TimeOf(o.Row.Time)
+	var d server.Decision
+	if err := put(&d, TokenPrefix+id, modified, t); err != nil {
+		return t, err
+	}
+	d.Detail = map[string]string{"token": id}
+	return t, o.commit(ctx, d, CodeTokenRevoke, fmt.Sprintf("join token %s for %q is good no more", id[:16], t.Hosts))
+}
+
+// Decide approves the request of a host, with the admission of its device that an operator
+// signed, or rejects it: nil. The same again changes nothing.
+func (o *Operator) Decide(ctx context.Context, host string, admission *florete.SignedAdmission) (r Request, err error) {
+	at := RequestPrefix + host
+	modified, err := read(ctx, o.Store, at, &r)
+	if err != nil {
+		return r, err
+	}
+	node, wrong := o.node(host)
+	if modified == 0 || wrong != nil {
+		return r, refuse("no device requested to be %.64q: florctl join list", host)
+	}
+	want, code, did := api.JoinRejected, CodeReject, "rejected"
+	if admission != nil {
+		want, code, did = api.JoinApproved, CodeApprove, "approved"
+		a, _, err := admission.Verify(o.Policy.Cluster, node, o.Policy.Trust.SigningKeys)
+		if err != nil || admission.Grant != nil {
+			return r, refuse("%v: want an admission that a key of trust.signingKeys signed", err)
+		}
+		if a.Key != r.Device {
+			return r, refuse("the admission is of another device than %s, which requests to be %s now: florctl join list", r.Fingerprint, host)
+		}
+	}
+	switch {
+	case r.State == want && (admission == nil || r.Admission != nil):
+		return r, nil
+	case r.State == want: // by a token, which may have ended before the device enrolled
+	case r.State != api.JoinPending && want == api.JoinRejected:
+		return r, refuse("device %s is %s: florctl revoke --host-key %[1]s", r.Fingerprint, r.State)
+	case r.State != api.JoinPending:
+		return r, refuse("device %s is %s: it takes another token", r.Fingerprint, r.State)
+	}
+	r.State, r.Decided, r.By, r.Admission = want, florete.TimeOf(o.Row.Time), o.Row.Caller, admission
+	var d server.Decision
+	if err := put(&d, at, modified, r); err != nil {
+		return r, err
+	}
+	d.Detail = map[string]string{"host": host, "device": r.Fingerprint, "token": r.Token}
+	return r, o.commit(ctx, d, code, fmt.Sprintf("device %s is %s as %s", r.Fingerprint, did, node))
+}

@@ -1,0 +1,367 @@
+package attacks
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hiddeco/sshsig"
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/local"
+)
+
+// joins runs flor-provider join on p, as florctl --via ssh does.
+func (c *cluster) joins(t *testing.T, about, v any, args ...string) error {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(c.Bin, "flor-provider"), append([]string{"join", "--settings", filepath.Join(c.p.Dir, "provider.hujson")}, args...)...)
+	var problem bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(kit.JSON(about)), &problem
+	out, err := cmd.Output()
+	if err != nil {
+		return errors.New(problem.String())
+	}
+	return json.Unmarshal(out, v)
+}
+
+// token makes one for hosts, and has p record it.
+func (c *cluster) token(t *testing.T, hosts string, uses int, lifetime time.Duration, approves bool) api.JoinToken {
+	t.Helper()
+	token, err := api.NewJoinToken("p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := join.Token{ID: api.TokenID(token.Public()), Hosts: hosts, Uses: uses, Until: florete.TimeOf(time.Now().Add(lifetime))}
+	if approves {
+		text := string(kit.JSON(florete.JoinGrant{
+			Schema: florete.JoinGrantSchema, Format: florete.NewestFormat, Cluster: "sec", Node: kit.ID("node/" + hosts), Token: token.Public(), Until: record.Until,
+		}))
+		record.Grant = &florete.SignedGrant{Grant: text, Signature: sign(t, c.signingKey(t), florete.JoinGrantText(text))}
+	}
+	if err := c.joins(t, record, &record, "create-token"); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func (c *cluster) signingKey(t *testing.T) signature.SecretKey {
+	t.Helper()
+	key, err := signature.LoadSecretKey(strings.TrimSpace(string(kit.ReadFile(c.Path("operator", "signing.key")))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func sign(t *testing.T, key signature.SecretKey, text string) string {
+	t.Helper()
+	sig, err := key.Sign(nil, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sig.String()
+}
+
+// admission is one of a device, signed by a key.
+func admission(t *testing.T, key signature.SecretKey, node, device string) *florete.SignedAdmission {
+	text := string(kit.JSON(florete.NewAdmission("sec", kit.ID("node/"+node), device, time.Now())))
+	return &florete.SignedAdmission{Admission: text, Signature: sign(t, key, florete.AdmissionText(text))}
+}
+
+// device is what a machine without an SVID calls p as.
+func (c *cluster) device(t *testing.T, node, kind string, key ssh.Signer) *api.Client {
+	client := c.client(t, c.b, kind)
+	client.Node, client.SVID, client.HostKey = kit.ID("node/"+node), nil, key
+	return client
+}
+
+// request is the last join request of a host, as p has it.
+func (c *cluster) requested(t *testing.T, host string) (r join.Request) {
+	t.Helper()
+	var all []join.Request
+	if err := c.joins(t, nil, &all, "list"); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
+		if r.Host == host {
+			return r
+		}
+	}
+	return r
+}
+
+// machine is a host that comes in by a token: activation runs, and waits.
+func (c *cluster) machine(t *testing.T, name string) *local.Host {
+	t.Helper()
+	h := &local.Host{Name: name, Dir: c.Path("hosts", name), Bin: c.Bin}
+	err := errors.Join(os.MkdirAll(h.Dir, 0o700), os.WriteFile(filepath.Join(h.Dir, "hook"), []byte("#!/bin/sh\n"), 0o700),
+		h.Deploy(c.Path("documents", name)), h.Activate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(h.Stop("join", syscall.SIGKILL), h.Stop("activate", syscall.SIGTERM)) })
+	return h
+}
+
+// florJoin starts flor join on a host.
+func florJoin(h *local.Host, args ...string) error {
+	return h.Start("join", append([]string{"flor", "join", "--state", string(h.Layout()), "--refetch", h.Refetch()}, args...)...)
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(local.Limit); !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// enrol requests the certificate of a node with a proof, as its activation does.
+func enrol(t *testing.T, client *api.Client) error {
+	_, err := client.Enrol(t.Context(), api.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(api.CertBody{ID: client.Node, CSR: kit.CSR(client.Node, kit.NewKey())})})
+	return err
+}
+
+// TestJoin: a host without an SSH host key in the flake comes in by a token and an operator,
+// whatever is killed, and nobody else does.
+func TestJoin(t *testing.T) {
+	c := start(t)
+	d := c.machine(t, "d")
+	until(t, "its activation to want a token", func() bool {
+		all, err := d.Needs()
+		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == api.CodeJoin
+	})
+	token := c.token(t, "[de]", 1, time.Hour, false)
+	if err := florJoin(d, token.String()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its request", func() bool { return c.requested(t, "d").State == api.JoinPending })
+
+	t.Log("both sides are killed while it waits")
+	_ = d.Stop("join", syscall.SIGKILL)
+	if err := errors.Join(c.p.Stop(local.ProviderPart("config"), syscall.SIGKILL), c.p.Provide("config"), florJoin(d)); err != nil {
+		t.Fatal(err)
+	}
+	r := c.requested(t, "d")
+	if r.State != api.JoinPending || r.Facts.System == "" || !strings.HasPrefix(r.Fingerprint, "SHA256:") {
+		t.Fatalf("got %+v", r)
+	}
+	if err := c.joins(t, control.Decision{Admission: admission(t, kit.SigningKey("other-1"), "d", r.Device)}, &r, "decide", "d"); err == nil || !strings.Contains(err.Error(), "does not verify") {
+		t.Fatalf("approved by a key that nobody pins: %v", err)
+	}
+	if err := c.joins(t, control.Decision{Admission: admission(t, c.signingKey(t), "d", r.Device)}, &r, "decide", "d"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its needs", d.Fulfilled)
+	for _, file := range []string{d.Layout().DeviceKey(), d.Layout().Admission()} {
+		if fi, err := os.Stat(file); err != nil || fi.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if _, err := os.Stat(d.Layout().JoinRequest()); err == nil {
+		t.Error("the token is still on the host")
+	}
+	svid := c.svid(t, d, "cert-node")
+	if got := florete.GivenToDevice(svid.Leaf); got != r.Fingerprint {
+		t.Errorf("the certificate is of device %q, want %q", got, r.Fingerprint)
+	}
+	for _, secret := range []string{token.Public(), api.TokenID(token.Public())} {
+		if bytes.Contains(svid.Leaf.Raw, []byte(secret)) || strings.Contains(string(kit.ReadFile(d.Layout().Admission())), secret) {
+			t.Error("the token is part of what the host is")
+		}
+	}
+
+	t.Log("its manifest is applied again: it stays who it is")
+	device := kit.ReadFile(d.Layout().DeviceKey())
+	if err := errors.Join(d.Stop("activate", syscall.SIGKILL), d.Deploy(c.Path("documents", "d")), d.Activate()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its needs again", d.Fulfilled)
+	if !bytes.Equal(device, kit.ReadFile(d.Layout().DeviceKey())) || c.requested(t, "d").Requested != r.Requested {
+		t.Error("it joined again")
+	}
+
+	key, err := ssh.ParsePrivateKey(kit.ReadFile(d.Layout().DeviceKey()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var admitted florete.SignedAdmission
+	if err := json.Unmarshal(kit.ReadFile(d.Layout().Admission()), &admitted); err != nil {
+		t.Fatal(err)
+	}
+	thief := kit.NewHostKey()
+	attempt := func(node string, key ssh.Signer, token api.JoinToken) func(*testing.T, *cluster) error {
+		return func(t *testing.T, c *cluster) error {
+			_, err := c.device(t, node, "config", key).Join(t.Context(), florete.Facts{Capabilities: []string{}}, &token)
+			return err
+		}
+	}
+	refusedToken := func(node, message string) local.Decision {
+		return local.Decision{Caller: "spiffe://demo.flor/node/" + node, Kind: "config", Decision: "denied", Code: api.CodeToken, Message: message}
+	}
+	unknown, _ := api.NewJoinToken("p")
+	short := c.token(t, "e", 1, time.Second, false)
+	revoked := c.token(t, "e", 1, time.Hour, false)
+	if err := c.joins(t, nil, new(join.Token), "revoke-token", api.TokenID(revoked.Public())); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second)
+	run(t, []attack{
+		{
+			name: "a join token used twice", try: attempt("e", thief, token),
+			refusal: "was used 1 times", row: refusedToken("e", "was used 1 times"),
+		},
+		{
+			name: "a join token for another host", try: attempt("e", thief, c.token(t, "d", 1, time.Hour, false)),
+			refusal: `is for "d"`, row: refusedToken("e", `is for "d"`),
+		},
+		{
+			name: "a join token that is over", try: attempt("e", thief, short),
+			refusal: "was good until", row: refusedToken("e", "was good until"),
+		},
+		{
+			name: "a join token that was revoked", try: attempt("e", thief, revoked),
+			refusal: "was revoked", row: refusedToken("e", "was revoked"),
+		},
+		{
+			name: "another device with a good token for a host that has joined", try: attempt("d", thief, c.token(t, "d", 1, time.Hour, false)),
+			refusal: "is spiffe://demo.flor/node/d", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: api.CodeJoin},
+		},
+		{
+			name: "a token for a host whose SSH host key the flake has", try: attempt("b", thief, c.token(t, "*", 1, time.Hour, false)),
+			refusal: "the policy here lets no device join as it",
+		},
+		{
+			name: "a join request replayed on another connection",
+			try: func(t *testing.T, c *cluster) error {
+				return replayedJoin(t, c, thief, c.token(t, "e", 1, time.Hour, false))
+			},
+			refusal: "signature of the device", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: api.CodeUntrusted},
+		},
+		{
+			name: "an admission with another device's key",
+			try: func(t *testing.T, c *cluster) error {
+				client := c.device(t, "d", "cert", thief)
+				client.Admission = &admitted
+				return enrol(t, client)
+			},
+			refusal: "want one by host key", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: api.CodeUntrusted},
+		},
+		{
+			name: "an admission as another node",
+			try: func(t *testing.T, c *cluster) error {
+				client := c.device(t, "e", "cert", key)
+				client.Admission = &admitted
+				return enrol(t, client)
+			},
+			refusal: "in cluster", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: api.CodeJoin},
+		},
+		{
+			name: "an admission that no operator signed",
+			try: func(t *testing.T, c *cluster) error {
+				client := c.device(t, "e", "cert", thief)
+				client.Admission = admission(t, kit.SigningKey("sec-1"), "e", strings.TrimSpace(string(ssh.MarshalAuthorizedKey(thief.PublicKey()))))
+				return enrol(t, client)
+			},
+			refusal: "does not verify", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: api.CodeJoin},
+		},
+		{
+			name: "no admission at all",
+			try: func(t *testing.T, c *cluster) error {
+				return enrol(t, c.device(t, "e", "cert", thief))
+			},
+			refusal: "and no admission", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: api.CodeJoin},
+		},
+		{
+			name: "the certificate of a joined host without its device key",
+			try: func(t *testing.T, c *cluster) error {
+				client := c.device(t, "d", "config", thief)
+				client.SVID = svid
+				_, err := client.Artifact(t.Context())
+				return err
+			},
+			refusal: "want a proof by its device key", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: api.CodeDeviceKey},
+		},
+	})
+
+	t.Log("a token that approves by itself")
+	e := c.machine(t, "e")
+	if err := florJoin(e, c.token(t, "e", 1, time.Hour, true).String()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the needs of e", e.Fulfilled)
+	if r := c.requested(t, "e"); r.State != api.JoinApproved || !strings.Contains(r.By, "join token") {
+		t.Errorf("got %+v", r)
+	}
+	run(t, []attack{
+		{
+			name: "join tokens that are guessed",
+			try: func(t *testing.T, c *cluster) error {
+				for range 20 {
+					if err := attempt("e", thief, unknown)(t, c); api.AsError(err).Code == api.CodeBusy {
+						return err
+					}
+				}
+				return nil
+			},
+			refusal: "join tokens from this network were refused", row: refusedToken("e", ""),
+		},
+	})
+}
+
+// replayedJoin sends a request that was signed for another connection.
+func replayedJoin(t *testing.T, c *cluster, key ssh.Signer, token api.JoinToken) error {
+	client := c.device(t, "e", "config", key)
+	conn, err := tls.Dial("tcp", client.Provider.Addresses[0], &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	j := api.Join{Node: client.Node, Device: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey()))), Facts: kit.JSON(florete.Facts{Capabilities: []string{}}), Token: token.Public()}
+	statement := j.Statement(client.Provider.ID, make([]byte, 32))
+	secret, err := token.Secret()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.TokenSign = sign(t, secret, string(statement))
+	sig, err := sshsig.Sign(bytes.NewReader(statement), key, sshsig.HashSHA512, api.JoinNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Signature = string(sshsig.Armor(sig))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://p"+api.PathJoin, bytes.NewReader(kit.JSON(j)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := request.Write(conn); err != nil {
+		return err
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = errors.New(string(b))
+	}
+	return err
+}

@@ -1,0 +1,10 @@
+# A provider host cannot come in by what it provides itself.
+{ base, merge, ... }:
+merge base {
+  hosts.gamma.address = "192.0.2.3";
+  providers.cert.hosts = [
+    "alpha"
+    "gamma"
+  ];
+  providers.config.hosts = [ "alpha" ];
+}

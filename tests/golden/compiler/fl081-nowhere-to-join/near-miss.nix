@@ -1,0 +1,5 @@
+{ base, merge, ... }:
+merge base {
+  hosts.gamma.address = "192.0.2.3";
+  providers.config.hosts = [ "alpha" ];
+}

@@ -1,0 +1,7 @@
+# A host that the flake has no key of: it joins, and its documents need format 1.1.
+{ base, merge, ... }:
+merge base {
+  hosts.gamma.address = "192.0.2.3";
+  services.wiki.host = "gamma";
+  providers.config.hosts = [ "alpha" ];
+}

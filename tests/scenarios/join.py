@@ -1,0 +1,106 @@
+"""A host that the flake has no key of comes in by a token and an operator, whatever is killed while it waits; it is suspended and resumed."""
+# operator: modules/README.md
+
+others = [drhorrible, ursula, mgmt01, laptop]
+bring_up("unoperated", others)
+PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
+KEY = f"--key {PREPARED}/operator/signing.key"
+
+
+def florctl(command, revision="joining"):
+    """What root of mgmt01 types, and how it ends. That host has no Nix: this machine lends its programs."""
+    (operator.home / "hosts").write_text(mgmt01.succeed("cat /etc/hosts"))
+    words, _, flags = command.partition(" --")
+    text = f"florctl {words} git+file://{PREPARED}/cluster --cluster {revision} {'--' + flags if flags else ''} 2>&1 && echo exit 0 || echo exit $?"
+    return operator.succeed(f"mount --bind ~/hosts /etc/hosts\n{text}", at="mgmt01")
+
+
+def joins():
+    out = florctl("join list --json")
+    return {j["host"]: j for j in json.loads(out.removesuffix("exit 0\n"))} if out.endswith("exit 0\n") else {}
+
+
+def error(host, need):
+    return (needs(host)[need].get("error") or {}).get("code")
+
+
+def serial(host):
+    """Of the certificate by which a host is known."""
+    return host.succeed(f"openssl x509 -noout -serial -in {STATE}/needs/cert-node/current/svid.pem")
+
+
+publish("joining")
+wait_until(lambda: florctl("join list").endswith("exit 0\n"), lambda: f"the provider answers: {florctl('join list')}")
+traffic = Traffic(mgmt01, "wiki")
+
+with subtest("a host that has no SSH host key in the flake waits, and its status says for what"):
+    raishan.start(allow_reboot=True)
+    deploy("joining", [raishan])
+    wait_until(lambda: error(raishan, "cert-node") == "join", lambda: f"it waits: {needs(raishan)}")
+    print(f"       {needs(raishan)['cert-node']['error']['message']}")
+
+with subtest("with a token it becomes a request, which outlives the provider's death and its own reboot"):
+    out = florctl("token create --host raishan")
+    token = next(line for line in out.splitlines() if line.startswith("florete-join-v1."))
+    raishan.succeed(f"systemd-run --quiet --unit=joining flor join {token}")
+    wait_until(lambda: "raishan" in joins(), lambda: f"it requests: {florctl('join list')}")
+    drhorrible.succeed("systemctl kill --signal=KILL florete-provider-config")
+    raishan.crash()
+    raishan.start()
+    wait_until(lambda: joins().get("raishan", {}).get("state") == "pending", lambda: f"it is pending: {florctl('join list')}")
+    wait_until(lambda: error(raishan, "cert-node") == "join", lambda: f"it waits: {needs(raishan)}")
+    assert token not in florctl("token list --json")
+
+with subtest("an operator approves it by its fingerprint: it enrols by itself, and serves and reaches what it may"):
+    device = joins()["raishan"]["fingerprint"]
+    out = florctl(f"join approve raishan {KEY} --device SHA256:another")
+    assert "nothing is approved" in out, out
+    out = florctl(f"join approve raishan {KEY} --device {device}")
+    assert f"device {device} is approved as raishan" in out, out
+    raishan.succeed("flor join")  # which has it enrol at once
+    began = time.time()
+    wait_fulfilled([raishan])
+    wait_started(raishan, "florete-agent.service")
+    wait_reaches(raishan, "outline")
+    print(f"       at work {time.time() - began:.1f} s later")
+    assert raishan.succeed(f"stat --format='%a %U' {STATE}/join/device.key") == "600 root\n"
+    assert raishan.execute(f"grep --recursive --files-with-matches {token} {STATE} /run")[0] != 0, "the token is still there"
+
+with subtest("the token is good for no other machine"):
+    laptop.succeed(f"mkdir -p /root/thief/documents && cp -r {STATE}/documents/. /root/thief/documents/")
+    code, out = laptop.execute(f"flor join --state /root/thief {token} 2>&1")
+    assert code == 1 and "declares its SSH host key" in out, (code, out)
+    assert "0 of 1" in florctl("token list")
+
+with subtest("its manifest is applied again: it keeps what it is and runs"):
+    before = serial(raishan)
+    deploy("joining", [raishan])
+    raishan.succeed("systemctl restart florete-activate")
+    wait_fulfilled([raishan])
+    assert serial(raishan) == before and joins()["raishan"]["state"] == "approved"
+    wait_reaches(raishan, "outline")
+
+with subtest("suspended it reaches and obtains nothing, and keeps what it has"):
+    began = time.time()
+    out = florctl(f"suspend raishan {KEY} --wait 10s")
+    assert "revocation list 1 is offered" in out, out
+    wait_until(lambda: not reaches(raishan, "outline"), lambda: "it is refused", 5)
+    print(f"       refused {time.time() - began:.1f} s after the command began")
+    raishan.succeed("flor refetch cert-node")
+    wait_until(lambda: error(raishan, "cert-node") == "revoked", lambda: f"it is refused: {needs(raishan)}")
+    assert "suspended" in needs(raishan)["cert-node"]["error"]["message"] and "suspended" in florctl("revocations")
+    assert serial(raishan) == before
+
+with subtest("resumed it goes on, with the certificate that it had"):
+    out = florctl(f"resume raishan {KEY} --wait 10s")
+    assert "revocation list 2 is offered" in out, out
+    wait_reaches(raishan, "outline", 60)  # it requests whether it is resumed every half minute
+    assert serial(raishan) == before
+    raishan.succeed("flor refetch cert-node")
+    wait_fulfilled([raishan])
+    wait_reaches(raishan, "outline")
+
+with subtest("nobody else noticed"):
+    result = traffic.end()
+    assert not result["failed"], result
+    print(f"       {result['requests']} requests beside it, none failed")

@@ -113,14 +113,6 @@ let
     ok = v: afterHost v == "";
   };
 
-  # RFC 7519, section 4.1.3.
-  audience = word {
-    want = "whom a token is for, as that knows itself: a URI or a word of at most 255 characters";
-    hint = "write for example \"https://vault.example.org\"";
-    re = "[A-Za-z0-9._~:/?#@!$&'()*+,;=%-]+";
-    most = 255;
-  };
-
   replicas = scalar {
     want = "a number of hosts from 1 to 1000, or \"all\"";
     hint = "write a whole number without quotes";
@@ -222,7 +214,6 @@ in
   inherit
     account
     address
-    audience
     bind
     caller
     clusterName

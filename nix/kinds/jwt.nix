@@ -13,8 +13,16 @@ let
     of
     required
     ;
-  inherit (import ../formats.nix) audience issuer;
+  inherit (import ../formats.nix) issuer word;
   inherit (import ../lib.nix) isInvalid sorted when;
+
+  # RFC 7519, section 4.1.3.
+  audience = word {
+    want = "whom a token is for, as that knows itself: a URI or a word of at most 255 characters";
+    hint = "write for example \"https://vault.example.org\"";
+    re = "[A-Za-z0-9._~:/?#@!$&'()*+,;=%-]+";
+    most = 255;
+  };
 
   # Those written wrongly were reported.
   wanting = filter (s: any (a: a != "" && !isInvalid a) s.jwtAudiences);

@@ -65,7 +65,7 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	f.Close()
-	const pragmas = "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"
+	const pragmas = "?_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"
 	name := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath()}).String()
 	write, err := sql.Open("sqlite", name+pragmas)
 	if err != nil {
@@ -75,7 +75,7 @@ func Open(path string, o Options) (*Store, error) {
 	if err := upgrade(write); err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close())
 	}
-	read, err := sql.Open("sqlite", name+"?_pragma=busy_timeout(10000)&_pragma=query_only(1)")
+	read, err := sql.Open("sqlite", name+"?_pragma=busy_timeout(30000)&_pragma=query_only(1)")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close())
 	}

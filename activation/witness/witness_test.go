@@ -48,7 +48,7 @@ func (c *cluster) decide() {
 func (c *cluster) see(more int64) string {
 	c.Helper()
 	was, last := c.knows, error(nil)
-	for range 100 {
+	for range 600 {
 		calls := c.Client(ursula).Pass()
 		answer, err := calls.Checkpoint(c.Context(), "cert", uint64(was.Size))
 		calls.Close()
@@ -164,7 +164,7 @@ func TestFound(t *testing.T) {
 			c.Stop()
 			attack.do(c)
 			c.Start()
-			for range 100 { // meanwhile nobody looks
+			for range 600 { // meanwhile nobody looks
 				if _, newest, err := (tlog.Reader{Dir: c.file("log")}).Checkpoint(t.Context()); err == nil && newest.Size > 0 {
 					break
 				}

@@ -44,7 +44,8 @@ func (c *cluster) decide() {
 	}
 }
 
-// see witnesses until the log has so many rows more than it had, and returns what is wrong.
+// see witnesses until the log has so many rows more than it had, and with them all that the
+// store has, and returns what is wrong.
 func (c *cluster) see(more int64) string {
 	c.Helper()
 	was, last := c.knows, error(nil)
@@ -54,7 +55,8 @@ func (c *cluster) see(more int64) string {
 		calls.Close()
 		if err == nil {
 			c.knows = witness.Take(was, answer, florete.TimeOf(time.Now()))
-			if c.knows.Fault != "" || c.knows.Size >= was.Size+more {
+			all := more == 0 || int(c.knows.Size) >= len(c.Rows())
+			if c.knows.Fault != "" || c.knows.Size >= was.Size+more && all {
 				return c.knows.Fault
 			}
 		} else if api.AsError(err).Kind != api.Transient {

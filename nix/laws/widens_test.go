@@ -20,7 +20,7 @@ var harmless = map[string]*regexp.Regexp{
 	"the same checks over either transport":       regexp.MustCompile(`^manifest/forwarder/(reach/\S+/)?transport$`),
 	"what is written of connections stays":        regexp.MustCompile(`^manifest/forwarder/publish/\S+/accessLog$`),
 	"the publishing host decides what is carried": regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
-	"the same again": regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+)/generation$|/staleAfter$`),
+	"the same again": regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+|policy/kinds/jwt)/generation$|/staleAfter$`),
 	"when, not what": regexp.MustCompile(`^policy/rollout/`),
 	"order alone":    regexp.MustCompile(`^manifest/needs/[\w-]+/dependsOn/`),
 	"an operator's words for the same, not a value": regexp.MustCompile(`^\w+/host$`),

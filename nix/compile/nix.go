@@ -85,7 +85,7 @@ func explain(err error, stderr string) error {
 		said = "the flake has no such output: write florete.<name> = florete.lib.mkCluster { … };"
 	}
 	if strings.Contains(said, "could not find a flake.nix") {
-		said = "there is no flake.nix here: start a cluster with nix flake init -t github:florete/florete"
+		said = "there is no flake.nix here: start a cluster with florctl init DIR"
 	}
 	if untracked.MatchString(said) {
 		said = "git does not know flake.nix, so neither does Nix: git add it, and all that belongs to the cluster"

@@ -76,6 +76,17 @@ func (s Source) NoteLock(ctx context.Context) string {
 	return "there is no flake.lock, so Florete is whatever its repository has today: " + LockCommand
 }
 
+// Lock writes the flake's flake.lock.
+func (s Source) Lock(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "nix", append([]string{"--extra-experimental-features", "nix-command flakes", "flake", "lock", s.ref()}, s.Args...)...)
+	cmd.Env = Environ()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("nix flake lock: %w", explain(err, string(out)))
+	}
+	return nil
+}
+
 // Unseen are files below the flake that git does not know and Nix therefore does
 // not see: one forgotten is a change that has no effect.
 func (s Source) Unseen(ctx context.Context) []string {

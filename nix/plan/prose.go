@@ -86,7 +86,7 @@ func (c Change) prose() (noun, words string) {
 	case section == "cache" && element != "":
 		noun, words = "caller of the binary cache", fmt.Sprintf("caller %s of its binary cache, %s: %s", element, at, value)
 	case section == "devices" && whole:
-		noun, words = "device", "knows the SSH host key of "+element
+		noun, words = "device", "knows "+element
 	case section == "instance":
 		noun, words = "instance", "directories, units and accounts: "+value
 	case section == "kinds" && whole:

@@ -36,41 +36,46 @@ sealed: age --decrypt opens it too, and age --armor --passphrase seals one that 
 	cmd.MarkFlagRequired("out")
 	sealing := sealingFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		crt, key := filepath.Join(*out, "ca.crt"), filepath.Join(*out, "ca.key")
-		for _, path := range []string{crt, key} {
-			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
-			}
-		}
-		if err := secretfile.RefuseTree(key); err != nil {
-			return fmt.Errorf("%w, such as --out ~/%s", err, *trustDomain)
-		}
-		root, err := ca.NewRoot(*trustDomain, time.Now())
+		root, sealed, err := makeRoot(*trustDomain, *out, sealing)
 		if err != nil {
-			return err
-		}
-		to, err := sealing.recipients(key)
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(*out, 0o755); err != nil {
-			return err
-		}
-		if err := ca.SaveKey(key, root.Key, to...); err != nil {
-			return err
-		}
-		if err := ca.Save(crt, ca.EncodeCertificates(root.Certificate)); err != nil {
 			return err
 		}
 		how := ""
-		if len(to) > 0 {
+		if sealed {
 			how = " sealed with age,"
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: root of %s until %s, for the flake\n%s: its key,%s keep it offline\n",
-			crt, *trustDomain, root.Certificate.NotAfter.Format(time.DateOnly), key, how)
+			filepath.Join(*out, "ca.crt"), *trustDomain, root.Certificate.NotAfter.Format(time.DateOnly), filepath.Join(*out, "ca.key"), how)
 		return nil
 	}
 	return cmd
+}
+
+// makeRoot makes ca.crt and ca.key in a directory.
+func makeRoot(trustDomain, dir string, sealing *sealing) (root *ca.Authority, sealed bool, err error) {
+	crt, key := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
+	for _, path := range []string{crt, key} {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return nil, false, fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
+		}
+	}
+	if err := secretfile.RefuseTree(key); err != nil {
+		return nil, false, fmt.Errorf("%w, such as --out ~/%s", err, trustDomain)
+	}
+	if root, err = ca.NewRoot(trustDomain, time.Now()); err != nil {
+		return nil, false, err
+	}
+	to, err := sealing.recipients(key)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, false, err
+	}
+	if err := ca.SaveKey(key, root.Key, to...); err != nil {
+		return nil, false, err
+	}
+	return root, len(to) > 0, ca.Save(crt, ca.EncodeCertificates(root.Certificate))
 }
 
 func newCASignCmd() *cobra.Command {

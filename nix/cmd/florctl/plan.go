@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -42,34 +43,13 @@ otherwise.`,
 		if *placement {
 			return printPlacement(cmd, src, *asJSON)
 		}
-		old, err := src.At(cmd.Context(), *rev)
-		if err != nil {
-			return err
-		}
+		now := src
 		if *to != "" {
-			if src, err = src.At(cmd.Context(), *to); err != nil {
+			if now, err = src.At(cmd.Context(), *to); err != nil {
 				return err
 			}
 		}
-		done := progress("evaluating the cluster, then and now")
-		var before, after compile.Snapshot
-		work, ctx := errgroup.WithContext(cmd.Context())
-		work.Go(func() (err error) {
-			if before, err = compile.Read(ctx, old); err != nil {
-				err = fmt.Errorf("at %s: %w\ncompare with a commit that had no faults, such as --from %s~1", *rev, err, *rev)
-			}
-			return err
-		})
-		work.Go(func() (err error) {
-			after, err = compile.Read(ctx, src)
-			return err
-		})
-		err = work.Wait()
-		done()
-		if err != nil {
-			return err
-		}
-		p, err := plan.Compare(before, after)
+		p, err := planSince(cmd.Context(), *rev, src, now)
 		if err != nil {
 			return err
 		}
@@ -87,6 +67,33 @@ otherwise.`,
 		return err
 	}
 	return cmd
+}
+
+// planSince compares a cluster with what it was at a revision.
+func planSince(ctx context.Context, rev string, src, now compile.Source) (p plan.Plan, err error) {
+	old, err := src.At(ctx, rev)
+	if err != nil {
+		return p, err
+	}
+	done := progress("evaluating the cluster, then and now")
+	var before, after compile.Snapshot
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() (err error) {
+		if before, err = compile.Read(ctx, old); err != nil {
+			err = fmt.Errorf("at %s: %w\ncompare with a commit that had no faults, such as --from %s~1", rev, err, rev)
+		}
+		return err
+	})
+	work.Go(func() (err error) {
+		after, err = compile.Read(ctx, now)
+		return err
+	})
+	err = work.Wait()
+	done()
+	if err != nil {
+		return p, err
+	}
+	return plan.Compare(before, after)
 }
 
 func printPlacement(cmd *cobra.Command, src compile.Source, asJSON bool) error {

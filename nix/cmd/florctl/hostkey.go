@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	sshkey "golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/nix/scaffold"
+)
+
+// keySource is where the SSH host key of a host comes from.
+type keySource struct {
+	key, fingerprint string
+	join             bool
+	port             int
+}
+
+func (k *keySource) flags(f *pflag.FlagSet) {
+	f.StringVar(&k.key, "ssh-host-key", "", "`LINE` of /etc/ssh/ssh_host_ed25519_key.pub there; it is not fetched then")
+	f.StringVar(&k.fingerprint, "fingerprint", "", "`SHA256:…` that the fetched key must have; nothing is asked then")
+	f.IntVar(&k.port, "ssh-port", 22, "where its SSH server listens")
+	f.BoolVar(&k.join, "join", false, "declare no key: the host makes one, which florctl join approve admits")
+}
+
+// get is the public key of a host, in authorized_keys form without comment; empty for one
+// that joins.
+func (k keySource) get(cmd *cobra.Command, h scaffold.Host) (string, error) {
+	if k.join {
+		return "", nil
+	}
+	if k.key != "" {
+		key, _, _, _, err := sshkey.ParseAuthorizedKey([]byte(k.key))
+		if err != nil {
+			return "", fmt.Errorf("--ssh-host-key %.200q: %w: want the line of /etc/ssh/ssh_host_ed25519_key.pub", k.key, err)
+		}
+		return line(key), nil
+	}
+	if len(h.Addresses) == 0 {
+		return "", fmt.Errorf("host %s: no address to fetch its SSH host key from: give one, or --ssh-host-key, or --join", h.Name)
+	}
+	at := h.Addresses[0]
+	if host, _, err := net.SplitHostPort(at); err == nil { // the port is the forwarder's
+		at = host
+	}
+	key, err := fetchHostKey(net.JoinHostPort(strings.Trim(at, "[]"), strconv.Itoa(k.port)))
+	if err != nil {
+		return "", fmt.Errorf("SSH host key of %s: %w: give it with --ssh-host-key, or --join", h.Addresses[0], err)
+	}
+	found := sshkey.FingerprintSHA256(key)
+	if k.fingerprint != "" {
+		if found != k.fingerprint {
+			return "", fmt.Errorf("SSH host key of %s: found %s, want %s: somebody else answers there, or the fingerprint is of another key than its %s one", h.Addresses[0], found, k.fingerprint, key.Type())
+		}
+		return line(key), nil
+	}
+	return line(key), confirm(cmd, h, key)
+}
+
+func line(key sshkey.PublicKey) string {
+	return strings.TrimSpace(string(sshkey.MarshalAuthorizedKey(key)))
+}
+
+// confirm has a person compare a key that anybody on the way could have replaced.
+func confirm(cmd *cobra.Command, h scaffold.Host, key sshkey.PublicKey) error {
+	file := strings.TrimSuffix(strings.TrimPrefix(key.Type(), "ssh-"), "-sha2-nistp256")
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s answers with the SSH host key\n\n  %s (%s)\n\nCompare it with what this prints on the console of %s:\n\n  ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub\n\nIs it the same? [y/N] ",
+		h.Addresses[0], sshkey.FingerprintSHA256(key), key.Type(), h.Name, file)
+	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return fmt.Errorf("the SSH host key of %s was not confirmed, and nothing was written: --fingerprint SHA256:… does so without a question", h.Name)
+	}
+	return nil
+}
+
+// errFetched ends a connection that was for the host key alone.
+var errFetched = errors.New("fetched")
+
+// fetchHostKey is the key by which the SSH server at an address proves itself: of the best
+// kind that it has and the language takes.
+func fetchHostKey(address string) (key sshkey.PublicKey, err error) {
+	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return nil, err
+	}
+	_, _, _, err = sshkey.NewClientConn(conn, address, &sshkey.ClientConfig{
+		User:              "florctl",
+		HostKeyAlgorithms: []string{sshkey.KeyAlgoED25519, sshkey.KeyAlgoECDSA256, sshkey.KeyAlgoRSASHA512},
+		HostKeyCallback: func(_ string, _ net.Addr, k sshkey.PublicKey) error {
+			key = k
+			return errFetched
+		},
+	})
+	if key != nil {
+		return key, nil
+	}
+	return nil, err
+}

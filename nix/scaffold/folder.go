@@ -1,0 +1,87 @@
+package scaffold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Folder is the directory of a cluster, in a git work tree.
+type Folder string
+
+// Add writes files that are not there yet, and has git know them, as Nix sees no others.
+// Where check fails after that, they are gone again.
+func (f Folder) Add(ctx context.Context, files []File, check func() error) (err error) {
+	var written, dirs []string
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.undo(written, dirs))
+		}
+	}()
+	for _, file := range files {
+		path := filepath.Join(string(f), filepath.FromSlash(file.Path))
+		for dir := filepath.Dir(path); len(dir) > len(filepath.Clean(string(f))); dir = filepath.Dir(dir) {
+			if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+				dirs = append([]string{dir}, dirs...)
+			}
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := create(path, file.Text); err != nil {
+			return err
+		}
+		written = append(written, file.Path)
+	}
+	if _, err := f.Git(ctx, append([]string{"add", "--"}, written...)...); err != nil {
+		return err
+	}
+	return check()
+}
+
+func create(path, text string) error {
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s: is there already, and stays as it is: edit it", path)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = out.WriteString(text)
+	return errors.Join(err, out.Close())
+}
+
+// undo removes files, and directories that are empty then.
+func (f Folder) undo(files, dirs []string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	_, err := f.Git(context.Background(), append([]string{"rm", "--quiet", "--force", "--ignore-unmatch", "--"}, files...)...)
+	for _, file := range files {
+		if failed := os.Remove(filepath.Join(string(f), filepath.FromSlash(file))); failed != nil && !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
+	}
+	for i := len(dirs) - 1; i >= 0; i-- {
+		_ = os.Remove(dirs[i]) // stays where it has something else by now
+	}
+	return err
+}
+
+// Git runs git there.
+func (f Folder) Git(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", string(f)}, args...)...).CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", errors.New("no program \"git\" in PATH: install it, on Debian with apt install git")
+	}
+	if err != nil {
+		return "", fmt.Errorf("git %s: %s", args[0], strings.TrimPrefix(text, "fatal: "))
+	}
+	return text, nil
+}

@@ -1,0 +1,27 @@
+package scaffold
+
+import (
+	"fmt"
+	"regexp"
+)
+
+var (
+	label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	group = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+)
+
+// CheckName refuses what cannot be the name of a file here. The compiler knows more.
+func CheckName(what, name string) error {
+	if !label.MatchString(name) {
+		return fmt.Errorf("%s %.80q: want lower-case letters, digits and inner hyphens", what, name)
+	}
+	return nil
+}
+
+// CheckGroup refuses what cannot be the folder of a host group.
+func CheckGroup(name string) error {
+	if !group.MatchString(name) {
+		return fmt.Errorf("--group %.80q: want names with slashes between them, such as eu/fra", name)
+	}
+	return nil
+}

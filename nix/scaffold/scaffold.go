@@ -1,0 +1,159 @@
+// Package scaffold writes the files that a cluster begins with and those of what is added to
+// it: a folder as nix/folder.nix reads it.
+package scaffold
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+	"text/template"
+)
+
+//go:embed cluster
+var templates embed.FS
+
+// File is one of a cluster's.
+type File struct {
+	Path string // below the cluster, with slashes
+	Text string
+}
+
+// Cluster is one that begins, without hosts.
+type Cluster struct {
+	Name        string
+	TrustDomain string
+	SigningKey  string // public half, Nix format
+	Root        string // certificate, PEM
+	Florete     string // flake reference of the input
+}
+
+// SigningKeyName is the part before the colon.
+func (c Cluster) SigningKeyName() string {
+	name, _, _ := strings.Cut(c.SigningKey, ":")
+	return name
+}
+
+// Files are all but flake.lock, which Nix writes.
+func (c Cluster) Files() (files []File, err error) {
+	parsed, err := template.New("").Funcs(template.FuncMap{"string": quote}).ParseFS(templates, "cluster/*")
+	if err != nil {
+		return nil, err
+	}
+	entries, err := fs.ReadDir(templates, "cluster")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		var text bytes.Buffer
+		if err := parsed.ExecuteTemplate(&text, e.Name(), c); err != nil {
+			return nil, err
+		}
+		path := strings.TrimSuffix(e.Name(), ".tmpl")
+		if path == "gitignore" { // embed leaves out what begins with a dot
+			path = ".gitignore"
+		}
+		files = append(files, File{path, text.String()})
+	}
+	return append(files, File{"ca.crt", c.Root}), nil
+}
+
+// Host is one to add.
+type Host struct {
+	Name, Group string
+	Addresses   []string
+	SSHHostKey  string // empty where it joins by a token
+	Device      bool
+	Users       []string // who may act on it
+}
+
+// File is that of the host.
+func (h Host) File() File {
+	kind := ""
+	if h.Device {
+		kind = "device"
+	}
+	address := any(h.Addresses)
+	if len(h.Addresses) == 1 {
+		address = h.Addresses[0]
+	}
+	dir := "hosts/"
+	if h.Group != "" {
+		dir += h.Group + "/"
+	}
+	return File{dir + h.Name + ".nix", set(attr{"kind", kind}, attr{"address", address}, attr{"sshHostKey", h.SSHHostKey}, attr{"users", h.Users})}
+}
+
+// Providers is the file that has one host provide what a cluster cannot do without.
+func Providers(host string) File {
+	return File{"providers.nix", set(attr{"cert.hosts", []string{host}}, attr{"config.hosts", []string{host}})}
+}
+
+// Service is one to add.
+type Service struct {
+	Name, Host       string
+	Port, ListenPort int
+	User             string // account it runs as; empty for root
+	Roles            []string
+}
+
+// File is that of the service.
+func (s Service) File() File {
+	return File{"services/" + s.Name + ".nix", set(attr{"host", s.Host}, attr{"port", s.Port}, attr{"listenPort", s.ListenPort}, attr{"user", s.User}, attr{"roles", s.Roles})}
+}
+
+// Role is the file of one that reaches a service.
+func Role(name, service string) File {
+	return File{"roles/" + name + ".nix", set(attr{"services", []string{service}})}
+}
+
+// User is one to add.
+type User struct {
+	Name  string
+	Roles []string
+}
+
+// File is that of the user.
+func (u User) File() File { return File{"users/" + u.Name + ".nix", set(attr{"roles", u.Roles})} }
+
+// attr is an attribute with a string, number or list of strings, left out where it is empty.
+type attr struct {
+	name  string
+	value any
+}
+
+// set writes attributes as nixfmt would.
+func set(attrs ...attr) string {
+	var b strings.Builder
+	b.WriteString("{\n")
+	for _, a := range attrs {
+		switch v := a.value.(type) {
+		case string:
+			if v != "" {
+				fmt.Fprintf(&b, "  %s = %s;\n", a.name, quote(v))
+			}
+		case int:
+			if v != 0 {
+				fmt.Fprintf(&b, "  %s = %d;\n", a.name, v)
+			}
+		case []string:
+			if len(v) == 1 {
+				fmt.Fprintf(&b, "  %s = [ %s ];\n", a.name, quote(v[0]))
+			} else if len(v) > 1 {
+				fmt.Fprintf(&b, "  %s = [\n", a.name)
+				for _, s := range v {
+					fmt.Fprintf(&b, "    %s\n", quote(s))
+				}
+				b.WriteString("  ];\n")
+			}
+		}
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// quote writes a Nix string.
+func quote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "\n", `\n`).Replace(s) + `"`
+}

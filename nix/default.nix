@@ -48,7 +48,7 @@ in
       args = if isAttrs given then removeAttrs given [ "_faults" ] else given;
       folder = if isAttrs given then given._faults or [ ] else [ ];
       clean = language.clean args;
-      topology = import ./topology.nix ((import ./reserved.nix).added clean);
+      topology = import ./topology.nix ((import ./reserved.nix).added (import ./teams.nix clean));
       access = import ./access.nix topology;
       # Nix evaluates what names are inherited from once for each of them.
       needed = import ./needs.nix topology;

@@ -97,13 +97,24 @@ in
       "hosts"
       "id"
       "roles"
+      "teams"
     ]
   ) t.users;
+  teams = mapAttrs (_: only [ "roles" ]) t.teams;
 
   roles = mapAttrs (_: r: {
-    inherit (r) requires;
+    inherit (r) requires roles;
     serviceGroups = known t.serviceGroups r.serviceGroups;
     services = known t.services r.services;
+    # What it names itself, where it has other roles in it.
+    own =
+      if r ? own then
+        {
+          serviceGroups = known t.serviceGroups r.own.serviceGroups;
+          services = known t.services r.own.services;
+        }
+      else
+        null;
   }) t.roles;
   serviceGroups = mapAttrs (_: known t.services) t.serviceGroups;
   inherit (t) providers;

@@ -99,10 +99,18 @@ let
             limits = limits 8192 "what the user may have at each host that publishes what the user reaches";
           }
         );
+    teams = named { what = "team"; } (
+      record "a team" {
+        users = of "who is in it" strings;
+        teams = of "whose people are in it too" strings;
+        roles = of "what they may reach" strings;
+      }
+    );
     roles = named { what = "role"; } (
       record "a role" {
         services = of "it reaches these" strings;
         serviceGroups = of "it reaches the services in these" strings;
+        roles = of "it reaches what these reach, and requires what they require" strings;
         requires = of "capabilities of the host, when a node or service has this role" tags;
       }
     );
@@ -147,6 +155,7 @@ let
         );
     services = of "what is reached" entries.services;
     users = of "people" entries.users;
+    teams = of "people who may reach the same" entries.teams;
     roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
     serviceGroups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there: who reaches these may read, or also publish, at `providers.config`; `nix-cache` and `nix-cache-write` read and fill the binary cache there" entries.serviceGroups;
     providers = of "who answers needs, by kind" (

@@ -5,6 +5,7 @@ let
     elem
     filter
     foldl'
+    genericClosure
     intersectAttrs
     length
     listToAttrs
@@ -49,6 +50,15 @@ rec {
   # The attributes of a set with these names.
   # only :: [String] -> AttrSet -> AttrSet
   only = names: intersectAttrs (toSet names);
+
+  # Names and all that they lead to, each once.
+  # closure :: (String -> [String]) -> [String] -> [String]
+  closure =
+    next: names:
+    map (e: e.key) (genericClosure {
+      startSet = map (key: { inherit key; }) names;
+      operator = e: map (key: { inherit key; }) (next e.key);
+    });
 
   # Each once, in the order of their first places. For short lists.
   # distinct :: [a] -> [a]

@@ -31,7 +31,9 @@ let
     host.roles
     ++ concatMap (u: t.users.${u}.roles) host.users
     ++ concatMap (s: t.services.${s}.roles) host.services;
-  roles = toSet (held ++ concatMap (s: access.leading.${s} or [ ]) own);
+  leading = attrNames (toSet (held ++ concatMap (s: access.leading.${s} or [ ]) own));
+  roles = toSet (leading ++ concatMap (r: t.roles.${r}.roles) leading);
+  teams = toSet (concatMap (u: t.users.${u}.teams) host.users);
   serviceGroups = toSet (concatMap (r: t.roles.${r}.serviceGroups) (attrNames roles));
 
   checks = {
@@ -39,6 +41,7 @@ let
       roles
       serviceGroups
       services
+      teams
       users
       ;
     hosts = toSet ([ name ] ++ providers);

@@ -215,7 +215,12 @@ let
   ) clean.services;
 in
 {
-  inherit (clean) name trustDomain trust;
+  inherit (clean)
+    name
+    teams
+    trust
+    trustDomain
+    ;
   inherit
     unplaced
     holders
@@ -231,6 +236,7 @@ in
   users = mapAttrs (name: user: {
     id = id "user/${name}";
     inherit (user) limits;
+    teams = user.teams or [ ];
     roles = rolesOf user;
     hosts = entitled.${name} or [ ];
   }) clean.users;

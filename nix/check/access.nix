@@ -20,17 +20,41 @@ let
     reserved
     role
     service
+    unknown
+    user
     when
     ;
 
+  inherit (import ../lib.nix) closure known;
   inherit (import ../reserved.nix) leads;
+
+  # Things that have others of their sort in them, and themselves by that.
+  circle =
+    kind: attribute: all: n:
+    let
+      next = m: known all all.${m}.${attribute};
+      inside = closure next (next n);
+    in
+    when (elem n inside) [
+      (fault {
+        id = "FL097";
+        place = "${kind}.${n}.${attribute}";
+        problem = "it has itself in it, by way of";
+        value = concatStringsSep ", " (filter (m: elem n all.${m}.${attribute}) inside);
+        remedy = "take one out of the other";
+      })
+    ];
 
   # A role with a reference to nothing was reported for that.
   reaches =
     n: r:
     let
-      members = r.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) r.serviceGroups;
-      dangling = any (s: !t.services ? ${s}) members || any (g: !t.serviceGroups ? ${g}) r.serviceGroups;
+      has = t.roles.${n};
+      members = has.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) has.serviceGroups;
+      dangling =
+        any (s: !t.services ? ${s}) members
+        || any (g: !t.serviceGroups ? ${g}) has.serviceGroups
+        || any (o: !t.roles ? ${o}) r.roles;
       hidden = filter (s: !t.services.${s}.published) members;
     in
     when
@@ -41,7 +65,7 @@ let
           "operator"
         ]
         && !dangling
-        && (clean.providers.config.hosts == [ ] || !leads r)
+        && (clean.providers.config.hosts == [ ] || !leads has)
       )
       [
         (fault {
@@ -64,10 +88,22 @@ in
     ++ when (elem "node" u.roles) [ (reserved "users.${n}.roles" "node") ]
   ) clean.users;
 
+  teams = mapAttrs (
+    n: of:
+    user "teams.${n}.users" of.users
+    ++ unknown "FL096" "team" clean.teams "teams.${n}.teams" of.teams
+    ++ circle "teams" "teams" clean.teams n
+    ++ role "teams.${n}.roles" of.roles
+    ++ when (elem "node" of.roles) [ (reserved "teams.${n}.roles" "node") ]
+  ) clean.teams;
+
   roles = mapAttrs (
     n: r:
     service "roles.${n}.services" r.services
     ++ group "roles.${n}.serviceGroups" r.serviceGroups
+    ++ role "roles.${n}.roles" r.roles
+    ++ when (elem "node" r.roles) [ (reserved "roles.${n}.roles" "node") ]
+    ++ circle "roles" "roles" clean.roles n
     ++ reaches n r
   ) clean.roles;
 

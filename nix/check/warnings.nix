@@ -198,19 +198,32 @@ let
         ) (filter (is false) (attrNames (toSet members)))
       );
 
+  team =
+    n: of:
+    when (shapes.teams.${n} == [ ] && (of.roles == [ ] && !above ? ${n} || of.users ++ of.teams == [ ])) [
+      (fault {
+        id = "FL098";
+        place = "teams.${n}";
+        problem = "nobody reaches anything by the team, having";
+        value = if of.users ++ of.teams == [ ] then "no people" else "no role";
+        remedy = "write teams.${n}.users and roles, or take the team out";
+      })
+    ];
+  above = invert (of: of.teams) (attrValues clean.teams);
+
   user =
     n: u:
     when (shapes.users.${n} == [ ]) (
-      when (u.roles == [ ]) [
+      when (u.roles ++ t.users.${n}.roles == [ ]) [
         (fault {
           id = "FL040";
           place = "users.${n}";
           problem = "the user may reach nothing, having";
           value = "no role";
-          remedy = "write users.${n}.roles = [ \"…\" ];, or take the user out";
+          remedy = "write users.${n}.roles = [ \"…\" ];, put the user into a team that has one, or take the user out";
         })
       ]
-      ++ when (u.roles != [ ] && t.users.${n}.hosts == [ ]) [
+      ++ when (u.roles ++ t.users.${n}.roles != [ ] && t.users.${n}.hosts == [ ]) [
         (fault {
           id = "FL044";
           place = "users.${n}";
@@ -229,4 +242,5 @@ in
     n: s: upstream n s ++ reachable n s ++ concatMap (k: k n s) ofKinds
   ) clean.services;
   users = mapAttrs user clean.users;
+  teams = mapAttrs team clean.teams;
 }

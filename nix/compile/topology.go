@@ -16,6 +16,7 @@ type Topology struct {
 	Hosts         map[string]Host
 	Services      map[string]Service
 	Users         map[string]User
+	Teams         map[string]Team
 	Roles         map[string]Role
 	ServiceGroups map[string][]string // services
 	Providers     map[string]Provider // by kind
@@ -65,12 +66,30 @@ func (s Service) Scoped() bool { return s.Scope == "node" || s.Scope == "both" }
 // User is a person. Without hosts there is nowhere to act.
 type User struct {
 	ID    florete.ID
-	Roles []string
+	Roles []string // those of the teams too
 	Hosts []string
+	Teams []string // that lead to the user, from the one that names the user outwards
 }
 
-// Role is what its holders reach, and the capabilities that their hosts must have.
-type Role struct{ Services, ServiceGroups, Requires []string }
+// Team is people who may reach the same.
+type Team struct{ Roles []string }
+
+// Role is what its holders reach, and the capabilities that their hosts must have; with all
+// of that of the roles in it.
+type Role struct {
+	Services, ServiceGroups, Requires []string
+	Roles                             []string // in it, and in those
+	// Own is what it names itself, where there are roles in it; nil for all.
+	Own *struct{ Services, ServiceGroups []string }
+}
+
+// Names are the services and groups that a role names itself.
+func (r Role) Names() (services, groups []string) {
+	if r.Own != nil {
+		return r.Own.Services, r.Own.ServiceGroups
+	}
+	return r.Services, r.ServiceGroups
+}
 
 // Provider is who answers needs of one kind.
 type Provider struct{ Hosts, Requires []string }

@@ -8,6 +8,7 @@ package explain
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/nix/compile"
@@ -24,23 +25,34 @@ type Access struct {
 // Principal is someone who holds roles.
 type Principal struct {
 	ID    florete.ID
-	Roles []string // sorted
-	Hosts []string // that act as it, sorted; only a user's may be empty
-	place string   // of its roles in the topology
+	Roles []string          // sorted
+	Hosts []string          // that act as it, sorted; only a user's may be empty
+	place string            // of its roles in the topology
+	teams map[string]string // role → the team that gives it
 }
 
 // Chain is one way to a service: a role, and the group through which it reaches
 // the service unless the role names it itself.
 type Chain struct {
+	Team  string `json:"team,omitempty"` // by which a user has the role
 	Role  string `json:"role"`
+	In    string `json:"in,omitempty"` // the role in it that leads there
 	Group string `json:"group,omitempty"`
 }
 
 func (c Chain) String() string {
-	if c.Group == "" {
-		return "role " + c.Role
+	var b strings.Builder
+	if c.Team != "" {
+		b.WriteString("team " + c.Team + " → ")
 	}
-	return "role " + c.Role + " → group " + c.Group
+	b.WriteString("role " + c.Role)
+	if c.In != "" {
+		b.WriteString(" → role " + c.In)
+	}
+	if c.Group != "" {
+		b.WriteString(" → group " + c.Group)
+	}
+	return b.String()
 }
 
 // New indexes a topology.
@@ -58,10 +70,16 @@ func New(t compile.Topology) *Access {
 		}
 	}
 	for name, h := range t.Hosts {
-		add(Principal{h.ID, h.Roles, []string{name}, "hosts." + name + ".roles"})
+		add(Principal{h.ID, h.Roles, []string{name}, "hosts." + name + ".roles", nil})
 	}
 	for name, u := range t.Users {
-		add(Principal{u.ID, u.Roles, u.Hosts, "users." + name + ".roles"})
+		teams := map[string]string{}
+		for _, team := range slices.Backward(u.Teams) { // the nearest counts
+			for _, role := range t.Teams[team].Roles {
+				teams[role] = team
+			}
+		}
+		add(Principal{u.ID, u.Roles, u.Hosts, "users." + name + ".roles", teams})
 	}
 	for name, s := range t.Services {
 		for _, id := range s.IDs {
@@ -69,20 +87,16 @@ func New(t compile.Topology) *Access {
 			if id.Node() != "" {
 				hosts = []string{id.Node()}
 			}
-			add(Principal{id, s.Roles, hosts, "services." + name + ".roles"})
+			add(Principal{id, s.Roles, hosts, "services." + name + ".roles", nil})
 		}
 	}
 	for _, ids := range a.holders {
 		slices.SortFunc(ids, compareID)
 	}
 	for name, role := range t.Roles {
-		for _, s := range role.Services {
-			a.chains[s] = append(a.chains[s], Chain{Role: name})
-		}
-		for _, g := range role.ServiceGroups {
-			for _, s := range t.ServiceGroups[g] {
-				a.chains[s] = append(a.chains[s], Chain{name, g})
-			}
+		a.lead(Chain{Role: name}, role)
+		for _, in := range role.Roles {
+			a.lead(Chain{Role: name, In: in}, t.Roles[in])
 		}
 	}
 	for s, chains := range a.chains {
@@ -90,6 +104,20 @@ func New(t compile.Topology) *Access {
 		a.chains[s] = slices.Compact(chains)
 	}
 	return a
+}
+
+// lead adds the chains that go on from c with what a role names itself.
+func (a *Access) lead(c Chain, r compile.Role) {
+	services, groups := r.Names()
+	for _, s := range services {
+		a.chains[s] = append(a.chains[s], c)
+	}
+	for _, g := range groups {
+		c.Group = g
+		for _, s := range a.t.ServiceGroups[g] {
+			a.chains[s] = append(a.chains[s], c)
+		}
+	}
 }
 
 // Reach are the services that p reaches, sorted, wherever p may act.
@@ -123,6 +151,7 @@ func (p Principal) held(chains []Chain) []Chain {
 	held := []Chain{}
 	for _, c := range chains {
 		if slices.Contains(p.Roles, c.Role) {
+			c.Team = p.teams[c.Role]
 			held = append(held, c)
 		}
 	}

@@ -145,7 +145,7 @@ func (a *Access) remedies(p Principal, service string) []Remedy {
 		}
 	}
 	for _, role := range p.Roles {
-		add("roles."+role+".services", service, a.let([]string{role}, service))
+		add("roles."+role+".services", service, a.let(a.having(role), service))
 		for _, g := range a.t.Roles[role].ServiceGroups {
 			add("serviceGroups."+g, service, a.let(a.through(g), service))
 		}
@@ -181,6 +181,17 @@ func (a *Access) let(roles []string, service string) (pairs []Pair) {
 		}
 	}
 	return pairs
+}
+
+// having are a role, and those that it is in.
+func (a *Access) having(role string) []string {
+	all := []string{role}
+	for name, r := range a.t.Roles {
+		if slices.Contains(r.Roles, role) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // through are the roles that reach a group.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,9 +173,16 @@ func apply(t *testing.T, top compile.Topology, r Remedy) compile.Topology {
 		}
 		c.Services[name] = s
 	case "roles":
-		role := c.Roles[name]
-		role.Services = append(role.Services, value)
-		c.Roles[name] = role
+		for n, role := range c.Roles {
+			if n != name && !slices.Contains(role.Roles, name) {
+				continue
+			}
+			if role.Own != nil && n == name {
+				role.Own.Services = append(role.Own.Services, value)
+			}
+			role.Services = append(role.Services, value)
+			c.Roles[n] = role
+		}
 	case "serviceGroups":
 		c.ServiceGroups[name] = append(c.ServiceGroups[name], value)
 	default:

@@ -137,7 +137,7 @@ func suggest(name string, known []string) string {
 func compareID(a, b florete.ID) int { return cmp.Compare(a.Short(), b.Short()) }
 
 func compareChain(a, b Chain) int {
-	return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Group, b.Group))
+	return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.In, b.In), cmp.Compare(a.Group, b.Group))
 }
 
 func listed(ids []florete.ID) string {

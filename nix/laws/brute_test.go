@@ -74,7 +74,13 @@ func (c *cluster) principals() (all []principal) {
 		has := c.all(h)
 		all = append(all, principal{"spiffe://laws.flor/node/" + name, name, append([]string{"node"}, has.Roles...)})
 		for _, u := range has.Users {
-			all = append(all, principal{"spiffe://laws.flor/user/" + u, name, c.Users[u].Roles})
+			held := []string{}
+			for r := range c.Roles {
+				if c.has(u, r) {
+					held = append(held, r)
+				}
+			}
+			all = append(all, principal{"spiffe://laws.flor/user/" + u, name, held})
 		}
 	}
 	for name, s := range c.Services {
@@ -101,7 +107,7 @@ func (c *cluster) may(held, wanted string) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(r.Roles, func(in string) bool { return c.may(in, wanted) })
 }
 
 // brute tries everyone with everything.

@@ -167,9 +167,13 @@ func TestGeneratesEverything(t *testing.T) {
 		see("a store that providers share", c.Providers["store"].Hosts != nil)
 		see("a state that moves into it", c.Providers["store"].From != nil)
 		see("a provider that requires", c.Providers["cert"].Requires != nil)
+		for _, of := range c.Teams {
+			see("a team with a team in it", len(of.Teams) > 0)
+		}
 		for _, r := range c.Roles {
 			see("a role that requires", len(r.Requires) > 0)
 			see("a role with groups", len(r.ServiceGroups) > 0)
+			see("a role with a role in it that has another", slices.ContainsFunc(r.Roles, func(in string) bool { return len(c.Roles[in].Roles) > 0 }))
 		}
 	}
 	for what, n := range count {

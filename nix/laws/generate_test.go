@@ -14,7 +14,7 @@ import (
 // cluster is a topology as people write it. Names say what they name, so that a
 // mention in a document can be told: h3x is a host, s4x a service,
 // n4x what strangers know that by; i5x a group of hosts, t6x a tag, k7x a
-// capability, m8x an instance.
+// capability, m8x an instance, w9x a team.
 type cluster struct {
 	Serial        int                 `json:"serial"`
 	Name          string              `json:"name"`
@@ -24,6 +24,7 @@ type cluster struct {
 	HostGroups    map[string]*group   `json:"hostGroups,omitempty"`
 	Services      map[string]*service `json:"services,omitempty"`
 	Users         map[string]*holder  `json:"users,omitempty"`
+	Teams         map[string]*team    `json:"teams,omitempty"`
 	Roles         map[string]*role    `json:"roles,omitempty"`
 	ServiceGroups map[string][]string `json:"serviceGroups,omitempty"`
 	Providers     map[string]provider `json:"providers"`
@@ -99,6 +100,7 @@ type role struct {
 	Services      []string `json:"services,omitempty"`
 	ServiceGroups []string `json:"serviceGroups,omitempty"`
 	Requires      []string `json:"requires,omitempty"`
+	Roles         []string `json:"roles,omitempty"`
 }
 
 type provider struct {
@@ -162,7 +164,7 @@ func (g generator) cluster() *cluster {
 		c.Hosts[hosts[0]].Roles = append(c.Hosts[hosts[0]].Roles, "operator")
 	}
 	for _, name := range roles {
-		c.Roles[name] = &role{append(g.some(services, 3), published[g.IntN(len(published))]), g.some(groups, 2), g.some([]string{everywhere}, 1)}
+		c.Roles[name] = &role{Services: append(g.some(services, 3), published[g.IntN(len(published))]), ServiceGroups: g.some(groups, 2), Requires: g.some([]string{everywhere}, 1)}
 		slices.Sort(c.Roles[name].Services)
 		c.Roles[name].Services = slices.Compact(c.Roles[name].Services)
 	}
@@ -206,6 +208,7 @@ func (g generator) cluster() *cluster {
 	c.cache()
 	c.rolls()
 	c.joins()
+	g.teams(c, users, roles)
 	return c
 }
 
@@ -430,7 +433,7 @@ func (g generator) withoutRole(c *cluster) *cluster {
 		i := g.IntN(len(list))
 		return slices.Delete(slices.Clone(list), i, i+1)
 	}
-	for _, i := range g.Perm(5) {
+	for _, i := range g.Perm(7) {
 		switch i {
 		case 0:
 			for _, name := range slices.Sorted(maps.Keys(d.Users)) {
@@ -464,6 +467,20 @@ func (g generator) withoutRole(c *cluster) *cluster {
 			for _, name := range slices.Sorted(maps.Keys(d.HostGroups)) {
 				if i := d.HostGroups[name]; len(i.Roles) > 0 {
 					i.Roles = drop(i.Roles)
+					return d.withdraw()
+				}
+			}
+		case 5:
+			for _, name := range slices.Sorted(maps.Keys(d.Teams)) {
+				if of := d.Teams[name]; len(of.Roles) > 0 {
+					of.Roles = drop(of.Roles)
+					return d.withdraw()
+				}
+			}
+		case 6:
+			for _, name := range slices.Sorted(maps.Keys(d.Roles)) {
+				if r := d.Roles[name]; len(r.Roles) > 0 {
+					r.Roles = drop(r.Roles)
 					return d.withdraw()
 				}
 			}

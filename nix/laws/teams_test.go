@@ -1,0 +1,47 @@
+package laws
+
+import "slices"
+
+type team struct {
+	Users []string `json:"users,omitempty"`
+	Teams []string `json:"teams,omitempty"`
+	Roles []string `json:"roles,omitempty"`
+}
+
+// teams puts users into teams, and teams and roles into each other: later ones into those
+// before, so that nothing leads in a circle.
+func (g generator) teams(c *cluster, users, roles []string) {
+	if len(users) > 0 && g.IntN(2) == 0 {
+		c.Teams = map[string]*team{}
+		names := g.names("w", 1+g.IntN(3))
+		for i, name := range names {
+			c.Teams[name] = &team{append(g.some(users, 2), users[g.IntN(len(users))]), g.some(names[i+1:], 2), append(g.some(roles, 1), roles[g.IntN(len(roles))])}
+		}
+	}
+	for i, name := range roles {
+		if later := roles[i+1:]; len(later) > 0 && g.IntN(2) == 0 {
+			c.Roles[name].Roles = append(g.some(later[1:], 1), later[0])
+		}
+	}
+}
+
+// has asks of one user and one role, by the letter of the language.
+func (c *cluster) has(user, role string) bool {
+	if slices.Contains(c.Users[user].Roles, role) {
+		return true
+	}
+	for name, of := range c.Teams {
+		if slices.Contains(of.Roles, role) && c.in(user, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// in asks of one user and one team.
+func (c *cluster) in(user, team string) bool {
+	if slices.Contains(c.Teams[team].Users, user) {
+		return true
+	}
+	return slices.ContainsFunc(c.Teams[team].Teams, func(inner string) bool { return c.in(user, inner) })
+}

@@ -1,0 +1,68 @@
+# Teams and roles that have others in them, followed: a user has the roles of the teams that
+# they are in, a role reaches what the roles that it has reach. What leads in a circle is
+# reported, and followed once.
+# clean topology -> clean topology
+clean:
+let
+  inherit (builtins)
+    any
+    attrValues
+    concatMap
+    filter
+    mapAttrs
+    ;
+  inherit (import ./lib.nix) closure known sorted;
+  invert = import ./invert.nix;
+
+  teams = attrValues clean.teams;
+  of = invert (team: team.users) teams;
+  above = invert (team: team.teams) teams;
+
+  within =
+    name: role:
+    filter (r: r != name) (closure (r: known clean.roles clean.roles.${r}.roles) (known clean.roles role.roles));
+in
+clean
+// {
+  users =
+    if teams == [ ] then
+      clean.users
+    else
+      mapAttrs (
+        name: user:
+        if !of ? ${name} then
+          user
+        else
+          let
+            all = closure (team: above.${team} or [ ]) of.${name};
+          in
+          user
+          // {
+            # From the one that names the user outwards.
+            teams = all;
+            roles = sorted (user.roles ++ concatMap (team: clean.teams.${team}.roles) all);
+          }
+      ) clean.users;
+  roles =
+    if !any (r: r.roles != [ ]) (attrValues clean.roles) then
+      clean.roles
+    else
+      mapAttrs (
+        name: role:
+        if role.roles == [ ] then
+          role
+        else
+          let
+            all = within name role;
+            every = attribute: sorted (role.${attribute} ++ concatMap (r: clean.roles.${r}.${attribute}) all);
+          in
+          role
+          // {
+            own = { inherit (role) services serviceGroups; };
+            roles = all;
+            services = every "services";
+            serviceGroups = every "serviceGroups";
+            requires = every "requires";
+          }
+      ) clean.roles;
+}

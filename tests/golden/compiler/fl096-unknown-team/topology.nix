@@ -1,0 +1,12 @@
+{ base, merge, ... }:
+merge base {
+  teams.ops = {
+    users = [ "ann" ];
+    teams = [ "nigth" ];
+    roles = [ "reader" ];
+  };
+  teams.night = {
+    users = [ "ann" ];
+    roles = [ "reader" ];
+  };
+}

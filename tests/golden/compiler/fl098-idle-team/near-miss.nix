@@ -1,0 +1,8 @@
+{ base, merge, ... }:
+merge base {
+  teams.all = {
+    teams = [ "some" ];
+    roles = [ "reader" ];
+  };
+  teams.some.users = [ "ann" ];
+}

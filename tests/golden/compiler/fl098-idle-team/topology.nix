@@ -1,0 +1,5 @@
+{ base, merge, ... }:
+merge base {
+  teams.nobody.roles = [ "reader" ];
+  teams.nothing.users = [ "ann" ];
+}

@@ -52,7 +52,7 @@ class Cluster:
     def furnish(self, h: Host) -> None:
         """Puts on a host that was never started what its installation would."""
         shutil.copytree(self.here / "root", h.upper, symlinks=True, dirs_exist_ok=True)
-        shutil.copytree(self.dir / "revisions" / h.name, h.upper / REVISIONS)
+        h.layers.append(self.dir / "revisions" / h.name)  # thousands of files, if copied
         ssh = h.upper / "etc/ssh"
         ssh.mkdir()
         for key, at in ((h.name, "ssh_host_ed25519_key"), ("next", "next")):
@@ -121,6 +121,6 @@ class Cluster:
         compiled = self.dir / "compiled" / revision
         self._florctl("compile", self._ref(), *cluster, "--out", compiled)
         for host in os.listdir(compiled):
-            at = self.dir / "revisions" / host / revision
+            at = self.dir / "revisions" / host / REVISIONS / revision
             shutil.copytree(compiled / host, at / "documents")
             self._florctl("units", self._ref(), *cluster, "--host", host, "--out", at / "units")

@@ -43,7 +43,7 @@ class Container(Host):
         self.work.mkdir()
         uuid = hashlib.md5(self.namespace.encode()).hexdigest()
         self._run("unshare", "--mount", "--propagation", "private", "bash", "-c", BOOT, "boot",
-                  self.root, self.base, self.upper, self.work, self.namespace,
+                  self.root, self.lower, self.upper, self.work, self.namespace,
                   "systemd-nspawn", "--quiet", f"--directory={self.root}", "--boot", "--register=no", "--keep-unit",
                   f"--machine={self.name}", f"--hostname={self.name}", f"--uuid={uuid}",
                   f"--network-namespace-path=/run/netns/{self.namespace}", "--capability=all",

@@ -26,15 +26,16 @@ class Done(NamedTuple):
 
 
 class Host(ABC):
-    """dir holds all of it. Its disk is base, with upper over it and read-only binds,
-    which are by path on this machine; both are filled before the first boot."""
+    """dir holds all of it. Its disk is base, with layers over it that hosts share, upper
+    over those, and read-only binds, which are by path on this machine; all are filled
+    before the first boot."""
 
     # The command that watches over the host: its first child is the host's first
     # process, and its death would leave the host behind.
     keeper: str
 
     def __init__(self, name: str, dir: Path, base: Path) -> None:
-        self.name, self.dir, self.base = name, dir, base
+        self.name, self.dir, self.layers = name, dir, [base]
         self.binds: dict[Path, str] = {}
         self.upper, self.root, self.work, self.console = dir / "upper", dir / "root", dir / "work", dir / "console"
         for d in (self.upper, self.root):
@@ -50,6 +51,10 @@ class Host(ABC):
     @abstractmethod
     def execute(self, command: str, stdin: bytes, timeout: float) -> Done:
         """Runs a shell command as root, once the host is there."""
+
+    @property
+    def lower(self) -> str:
+        return ":".join(map(str, reversed(self.layers)))
 
     @property
     def running(self) -> bool:

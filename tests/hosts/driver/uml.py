@@ -67,7 +67,7 @@ class UML(Host):
         self.work.mkdir()
         binds = [p for bind in self.binds.items() for p in bind]
         run("unshare", "--mount", "--propagation", "private", "bash", "-c", MAKE_DISK, "disk",
-            self.root, self.base, self.upper, self.work, self.disk, *binds)
+            self.root, self.lower, self.upper, self.work, self.disk, *binds)
 
 
 # What of a request is sent at once. A terminal holds 4 KiB, and user-mode Linux never

@@ -11,7 +11,7 @@ type team struct {
 // teams puts users into teams, and teams and roles into each other: later ones into those
 // before, so that nothing leads in a circle.
 func (g generator) teams(c *cluster, users, roles []string) {
-	if len(users) > 0 && g.IntN(2) == 0 {
+	if len(users) > 0 && g.IntN(3) == 0 {
 		c.Teams = map[string]*team{}
 		names := g.names("w", 1+g.IntN(3))
 		for i, name := range names {

@@ -60,7 +60,7 @@ with subtest("three bundles are installed, one certificate is signed, documents 
 
 with subtest("it works"):
     began = time.time()
-    said = typed("8. See that it works", patience=60)
+    said = typed("8. See that it works", patience=120)
     assert "welcome" in said and '"issuer": "http://auth.demo.flor.rete"' in said, said
     print(f"       {time.time() - began:.0f} s later")
     mgmt01.fail("curl --silent --fail --max-time 5 http://wiki.demo.flor.rete/")

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// witnessFirst is when a host witnesses the audit logs of its providers first, or up to twice
-	// as much later, witnessEvery how often, give or take a half: not all hosts at once.
+	// witnessFirst is when a host witnesses the audit logs of its providers first, or within half
+	// an hour of that, witnessEvery how often, give or take a half: not all hosts at once.
 	witnessFirst = time.Minute
 	witnessEvery = time.Hour
 
@@ -40,7 +40,7 @@ func (a *activation) witnessLogs(now time.Time, start func(func(context.Context)
 		return now.Add(maxSleep)
 	}
 	if w.next.IsZero() {
-		w.next, w.unknown = now.Add(witnessFirst+rand.N(2*witnessFirst)), map[process]time.Time{}
+		w.next, w.unknown = now.Add(witnessFirst+rand.N(witnessEvery/2)), map[process]time.Time{}
 	}
 	if w.next.After(now) {
 		return w.next

@@ -32,7 +32,7 @@ func TestWitness(t *testing.T) {
 		}
 		h.forge.SetLog("", "a", "b")
 		stop := h.run()
-		time.Sleep(10 * time.Minute)
+		time.Sleep(35 * time.Minute)
 		faults("")
 		all, err := h.config.State.Witnessed()
 		if err != nil || len(all) != 3 || all[0].Size != 2 || all[0].Provider != "forge" {

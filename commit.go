@@ -88,6 +88,9 @@ func (l Layout) CommitFile() string { return filepath.Join(string(l), "commit.js
 // UndoneFile is the commit that went back last.
 func (l Layout) UndoneFile() string { return filepath.Join(string(l), "undone.json") }
 
+// HoldFile is there while an operator has documents from the network wait.
+func (l Layout) HoldFile() string { return filepath.Join(string(l), "hold.json") }
+
 // PendingCommit is the commit that goes back unless it is confirmed, nil without one.
 func (l Layout) PendingCommit() (*Commit, error) { return readCommit(l.CommitFile()) }
 

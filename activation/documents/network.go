@@ -16,6 +16,7 @@ const (
 	CodeForeign  = "foreign-document" // denied: for another host
 	CodeDisk     = "disk"             // transient: the state directory cannot be written
 	CodePending  = "commit-pending"   // transient: a commit must be confirmed or go back first
+	CodeHeld     = "held"             // transient: an operator has it wait
 	CodeUnarmed  = "commit-unarmed"   // transient: nobody can be had who goes back
 )
 
@@ -62,6 +63,9 @@ func (s *Store) acceptDocuments(ctx context.Context, a api.Artifact) *api.Error 
 	if o.Changed {
 		if err := s.NoneIsPending(); err != nil {
 			return api.Errorf(api.Transient, CodePending, "document from the network: %v", err)
+		}
+		if err := s.isHeld(); err != nil {
+			return api.Errorf(api.Transient, CodeHeld, "document from the network: %v", err)
 		}
 	}
 	if s.Arm != nil && !slices.Equal(o.Set.contents(), s.set.contents()) {

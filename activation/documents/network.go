@@ -61,6 +61,9 @@ func (s *Store) acceptDocuments(ctx context.Context, a api.Artifact) *api.Error 
 		return e
 	}
 	if o.Changed {
+		if err := s.dropUnchanged(); err != nil {
+			return api.Errorf(api.Transient, CodeDisk, "%v", err)
+		}
 		if err := s.NoneIsPending(); err != nil {
 			return api.Errorf(api.Transient, CodePending, "document from the network: %v", err)
 		}

@@ -23,6 +23,16 @@ func (s *Store) beginUnattended(ctx context.Context, o Offer) error {
 	return err
 }
 
+// dropUnchanged ends an unattended commit that an activation left when it died before it
+// changed anything. Documents are locked.
+func (s *Store) dropUnchanged() error {
+	c, err := s.layout.PendingCommit()
+	if c == nil || err != nil || !c.Unattended || c.Generation != s.set.Generation {
+		return nil // an error is of who finds it pending
+	}
+	return s.remove(s.layout.CommitFile())
+}
+
 // Unproved is the unattended commit of which a provider's answer under the documents in force
 // decides something, nil for none: while it is pending, that it stays; after it went back,
 // that it had cut the host off.

@@ -10,7 +10,7 @@ import (
 )
 
 // Commit is a change of the documents in force, or of the whole installation, that goes back
-// by itself at its deadline, unless an operator confirms it.
+// by itself at its deadline, unless it is confirmed: by an operator, or by activation.
 type Commit struct {
 	ID        string             `json:"id"`
 	Documents []ReportedDocument `json:"documents"` // that it puts in force
@@ -21,6 +21,14 @@ type Commit struct {
 
 	// System is what changes besides: nil where only documents do.
 	System *System `json:"system,omitempty"`
+
+	// Unattended is that activation put the documents in force, and confirms them once a
+	// provider answers over a connection made since.
+	Unattended bool `json:"unattended,omitempty"`
+
+	// Answered is when a provider answered under Before, after an unattended commit went
+	// back: that had cut the host off. It is zero until then.
+	Answered Time `json:"answered,omitzero"`
 
 	Begun    Time `json:"begun"`
 	Deadline Time `json:"deadline"` // by the wall clock
@@ -66,11 +74,22 @@ func (c Commit) String() string {
 	return text
 }
 
+// Missing is what did not come in time, when it went back.
+func (c Commit) Missing() string {
+	if c.Unattended {
+		return "no provider answered under it"
+	}
+	return "nobody confirmed it"
+}
+
 // CommitFile is there while a commit is pending.
 func (l Layout) CommitFile() string { return filepath.Join(string(l), "commit.json") }
 
 // UndoneFile is the commit that went back last.
 func (l Layout) UndoneFile() string { return filepath.Join(string(l), "undone.json") }
+
+// HoldFile is there while an operator has documents from the network wait.
+func (l Layout) HoldFile() string { return filepath.Join(string(l), "hold.json") }
 
 // PendingCommit is the commit that goes back unless it is confirmed, nil without one.
 func (l Layout) PendingCommit() (*Commit, error) { return readCommit(l.CommitFile()) }

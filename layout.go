@@ -19,6 +19,7 @@ import (
 //	closure-error.json
 //	commit.json
 //	undone.json
+//	hold.json
 //	revocations.json
 //	witnessed.json
 //	join/{device.key,request.json,admission.json}

@@ -66,6 +66,12 @@ type Config struct {
 	// on every change and every five minutes; nil for nothing.
 	HostReport func(context.Context) florete.HostReport
 
+	// Arm makes documents from the network go back by themselves, unless a provider answers
+	// under them within CommitTimeout, zero for a minute. It returns when a process is at work
+	// that goes back (commit.Supervise). Nil, or with Once, they stay in any case.
+	Arm           documents.Arm
+	CommitTimeout time.Duration
+
 	Step func(name string) // see delivery.Dir; nil but in tests
 }
 
@@ -91,6 +97,7 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	if c.Step == nil {
 		c.Step = func(string) {}
 	}
+	c.CommitTimeout = cmp.Or(c.CommitTimeout, CommitTimeout)
 	unlock, err := lock(c.State)
 	if err != nil {
 		return Summary{}, err
@@ -99,6 +106,9 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	store, note, err := documents.Open(c.State, c.Closure, c.Step)
 	if err != nil {
 		return Summary{}, err
+	}
+	if !c.Once {
+		store.Arm, store.Timeout = c.Arm, c.CommitTimeout
 	}
 	a := &activation{Config: c, store: store, tried: map[string]bool{}}
 	defer func() { a.watcher.close() }()
@@ -134,6 +144,7 @@ type activation struct {
 	settled  bool            // was reported
 	reporter reporter
 	watcher  watcher
+	prover   prover
 
 	witnesser witnesser
 	stale     time.Duration // how long no provider has answered about the documents, when that is too long
@@ -147,6 +158,9 @@ func (a *activation) open(note string) error {
 	a.host = &fetch.Host{
 		Layout: a.State, Manifest: a.set.Manifest, Serial: e.Serial, Tag: a.set.Tag(), Roots: a.set.Roots,
 		HostKey: a.HostKey, Dial: a.Dial,
+	}
+	if p := a.seek(a.opened); p.Commit != nil {
+		a.watcher.close() // only a connection made under these documents proves anything
 	}
 	a.report(Event{Event: EventDocuments, Message: fmt.Sprintf("%s: manifest of %s, serial %d, %d needs", note, e.Host, e.Serial, len(a.set.Manifest.Needs))})
 	a.needs = nil

@@ -24,7 +24,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 		Provider: a.provider(n, number),
 		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted),
 	}
-	host := a.host
+	host, proof := a.host, a.prover.proof
 	pass.Join()
 	var documents func(context.Context) (api.Artifact, *fetch.Error, func())
 	if n.Kind == florete.KindConfig {
@@ -45,7 +45,10 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 		return outcome{n, func() {
 			n.busy = false
 			if failed == nil && n.Kind == florete.KindConfig {
-				if e := a.accept(artifact); e != nil {
+				if proof.Commit != nil {
+					a.proved(proof, attempt.Provider)
+				}
+				if e := a.accept(ctx, artifact); e != nil {
 					failed = &fetch.Error{Error: e, Received: true}
 				}
 			}
@@ -59,6 +62,9 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 				a.dropRotation(n, attempt.Provider, failed)
 			default:
 				a.fail(n, attempt.Provider, failed)
+				if n.Kind == florete.KindConfig {
+					a.unproved(n, failed, time.Now().Round(0))
+				}
 			}
 		}}
 	}

@@ -23,6 +23,7 @@ const (
 	EventNotifyFailed = "notify-failed" // a unit could not be
 	EventStale        = "stale"         // no provider has answered about the documents for too long
 	EventAudit        = "audit"         // a provider's audit log is not what it was
+	EventCommit       = "commit"        // what became of documents that go back by themselves
 	EventDisk         = "disk"          // the state directory cannot be read or written
 	EventSummary      = "summary"       // how all needs stand
 )

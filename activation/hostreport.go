@@ -44,7 +44,7 @@ func (a *activation) reports(now time.Time, start func(func(context.Context) out
 		return now.Add(maxSleep)
 	}
 	fresh := a.unreported(now)
-	if fresh && slices.ContainsFunc(a.summary().Needs, NeedSummary.waits) {
+	if fresh && (a.prover.Commit != nil || slices.ContainsFunc(a.summary().Needs, NeedSummary.waits)) {
 		return a.opened.Add(reportFirst)
 	}
 	// Between two watches their connection is free, and a report that is due soon needs no other.

@@ -131,6 +131,14 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 			next = at
 		}
 	}
+	proof := a.seek(now)
+	if n := a.documents(); proof.undone && (n == nil || !n.busy) {
+		if !a.prover.ends.After(now) {
+			a.redo(now)
+			return now
+		}
+		notAfter(a.prover.ends)
+	}
 	pass := a.host.Pass()
 	defer pass.Leave()
 	for _, n := range a.needs {
@@ -148,6 +156,9 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 		}
 		n.state.Reconcile(a.observe(n))
 		due, ok := n.state.Due(n.Renew)
+		if n.Kind == florete.KindConfig && proof.Commit != nil {
+			due, ok = a.prover.next, true
+		}
 		refetch, rotate := a.requested(n.ID), a.requested(florete.RotateFile(n.ID))
 		ordered := n.state.Ordered(a.reporter.rotate[n.ID])
 		wanted := refetch != 0 && refetch != n.state.Rotation || rotate != 0 && rotate != n.state.RotateRequest || ordered

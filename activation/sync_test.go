@@ -1,6 +1,7 @@
 package activation
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,7 @@ func TestCommitBesideActivation(t *testing.T) {
 		if e != nil {
 			t.Fatal(e)
 		}
-		if _, err := store.Begin(offer, florete.Commit{ID: "x", Deadline: florete.TimeOf(time.Now().Add(time.Hour))}, func() error { return nil }); err != nil {
+		if _, err := store.Begin(t.Context(), offer, florete.Commit{ID: "x", Deadline: florete.TimeOf(time.Now().Add(time.Hour))}, func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)

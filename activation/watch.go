@@ -49,7 +49,7 @@ func (a *activation) documents() *need {
 // back. The need itself gets the first ones, and whatever comes after a failure.
 func (a *activation) watches(now time.Time, start func(func(context.Context) outcome)) time.Time {
 	w, n := &a.watcher, a.documents()
-	if a.Once || n == nil || n.busy || w.busy || n.state.State != florete.NeedFulfilled {
+	if a.Once || a.prover.Commit != nil || n == nil || n.busy || w.busy || n.state.State != florete.NeedFulfilled {
 		return now.Add(maxSleep)
 	}
 	if w.next.After(now) {
@@ -89,7 +89,7 @@ func (a *activation) watched(ctx context.Context, line *fetch.Line, artifact api
 	switch {
 	case failed == nil:
 		w.failures, w.unknown, w.next = 0, 0, now
-		a.received(n, w.provider, artifact)
+		a.received(ctx, n, w.provider, artifact)
 		a.saw(w.provider, artifact)
 	case ctx.Err() != nil: // cut off by this host
 		w.next = now
@@ -107,8 +107,8 @@ func (a *activation) watched(ctx context.Context, line *fetch.Line, artifact api
 
 // received puts what a watch brought in force. That nothing did is as good as a poll, where
 // there is no other provider to poll.
-func (a *activation) received(n *need, provider string, artifact api.Artifact) {
-	if e := a.accept(artifact); e != nil {
+func (a *activation) received(ctx context.Context, n *need, provider string, artifact api.Artifact) {
+	if e := a.accept(ctx, artifact); e != nil {
 		n.state.Begin(a.observe(n))
 		a.fail(n, provider, &fetch.Error{Error: e, Received: true})
 		return
@@ -133,9 +133,9 @@ func (a *activation) saw(provider string, artifact api.Artifact) {
 
 // accept puts what came from the network in force. A newer revocation list is reported as soon
 // as the forwarder can have it.
-func (a *activation) accept(artifact api.Artifact) *api.Error {
+func (a *activation) accept(ctx context.Context, artifact api.Artifact) *api.Error {
 	had := a.store.Set().Roots.Revocations()
-	e := a.store.Accept(artifact)
+	e := a.store.Accept(ctx, artifact)
 	if list := a.store.Set().Roots.Revocations(); list.Newer(had) {
 		a.note = fmt.Sprintf("revocation list %d taken from the network", list.Number)
 		a.reporter.look = time.Now().Round(0).Add(listReport)
@@ -147,11 +147,15 @@ func (a *activation) accept(artifact api.Artifact) *api.Error {
 const listReport = 500 * time.Millisecond
 
 // provider is whom an attempt of a number goes to: of documents, first to those that are not
-// watched.
+// watched, but for a proof, whose connection serves the next watch.
 func (a *activation) provider(n *need, number int) string {
 	i := number - 1
 	if w := a.watcher; n.Kind == florete.KindConfig && w.answered {
-		i += slices.Index(n.Providers, w.provider) + 1
+		at := slices.Index(n.Providers, w.provider)
+		if a.prover.Commit == nil || at < 0 {
+			at++
+		}
+		i += at
 	}
 	return n.Providers[i%len(n.Providers)]
 }

@@ -15,10 +15,8 @@ package commit
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/florete/florete"
@@ -30,9 +28,6 @@ import (
 
 // longest bounds a timeout: who needs more than a day does not watch the host.
 const longest = 24 * time.Hour
-
-// armTimeout bounds the start of a unit, while documents are locked.
-const armTimeout = 8 * time.Second
 
 // Host is whose documents change.
 type Host struct {
@@ -113,16 +108,12 @@ func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*flor
 	if timeout < time.Second || timeout > longest {
 		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)
 	}
-	now, err := readClock()
+	now, err := documents.ReadClock()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, armTimeout)
-	defer cancel()
-	return c.store.Begin(c.Offer, now.commit(newID(), timeout), func() error { return h.Arm(ctx) })
+	return c.store.Begin(ctx, c.Offer, now.Commit(timeout), h.Arm)
 }
-
-func newID() string { return strings.ToLower(rand.Text()[:8]) }
 
 // Healthy reports what is missing of a host on which a change is in force: each need is
 // fulfilled, and a provider of the new documents answers over a new connection.
@@ -147,9 +138,9 @@ func (h Host) Healthy(ctx context.Context, c Change) error {
 // Confirm keeps what the commit of this identity put in force. A login that began before the
 // change is refused: its connection may live on where no other gets through.
 func Confirm(l florete.Layout, id string) error {
-	return confirm(l, id, nil, func(c florete.Commit) error {
+	return documents.Confirm(l, id, nil, func(c florete.Commit) error {
 		began, scope, ok, err := kernel.began()
-		if err != nil || !ok || began >= begun(c) {
+		if err != nil || !ok || began >= documents.Begun(c) {
 			return err
 		}
 		return fmt.Errorf("commit %s: login %s began before the change, want one that came through after it: connect anew, then flor sync --confirm %s", c.ID, scope, c.ID)
@@ -158,18 +149,5 @@ func Confirm(l florete.Layout, id string) error {
 
 // ConfirmHealthy is Confirm for whoever has seen itself that the host reaches others.
 func (h Host) ConfirmHealthy(id string) error {
-	return confirm(h.State, id, h.Step, func(florete.Commit) error { return nil })
-}
-
-func confirm(l florete.Layout, id string, step func(string), check func(florete.Commit) error) error {
-	return documents.Confirm(l, id, step, func(c florete.Commit) error {
-		now, err := readClock()
-		if err != nil {
-			return err
-		}
-		if now.left(c) <= 0 {
-			return fmt.Errorf("commit %s: its time is over and it goes back: flor sync", c.ID)
-		}
-		return check(c)
-	})
+	return documents.Confirm(h.State, id, h.Step, nil)
 }

@@ -166,7 +166,7 @@ func (h *host) poll(serial int64) *api.Error {
 	if err != nil {
 		h.Fatal(err)
 	}
-	return s.Accept(api.Artifact{Documents: []api.SignedDocument{h.version(serial)}})
+	return s.Accept(h.Context(), api.Artifact{Documents: []api.SignedDocument{h.version(serial)}})
 }
 
 // clean checks that nothing is left over.

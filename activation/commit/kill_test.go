@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -21,7 +22,7 @@ const victimConfig = "COMMIT_VICTIM"
 type victim struct {
 	State   florete.Layout
 	HostKey string
-	Do      string // "keep", a commit that is confirmed; "undo"
+	Do      string // "keep", a commit that is confirmed; "undo"; "activate", until that has settled
 	At      int    // step
 }
 
@@ -50,6 +51,9 @@ func (v victim) run() error {
 	if v.Do == "undo" {
 		_, err := documents.Undo(v.State, step)
 		return err
+	}
+	if v.Do == "activate" {
+		return activate(v.State, v.HostKey, step)
 	}
 	h := Host{State: v.State, HostKey: v.HostKey, Arm: func(context.Context) error { return nil }, Step: step}
 	change, err := h.Fetch(context.Background())
@@ -119,6 +123,48 @@ func TestKilledAtEachStep(t *testing.T) {
 			}
 			break
 		}
+	}
+}
+
+// TestKilledActivating kills an activation that puts documents in force and confirms them,
+// before each change to the disk: what was is in force, or what is new and goes back, or what
+// is new and stays. The next activation ends with what is new, or with what went back.
+func TestKilledActivating(t *testing.T) {
+	whole := newHost(t)
+	whole.forge.SetWatch(true)
+	found := map[string]int{}
+	for at := 0; ; at++ {
+		h := whole.copy(t)
+		killed := h.start("activate", at)
+		serial, pending := h.serial(), h.pending() != nil
+		at1 := fmt.Sprintf("step %d: serial %d, pending %v", at, serial, pending)
+		found[at1[strings.Index(at1, "serial"):]]++
+		if !killed && (serial != 2 || pending) {
+			t.Fatalf("%s, not killed", at1)
+		}
+		again := h.copy(t) // without a deadline in between
+		again.start("activate", 1<<30)
+		again.want(2)
+		if p, u := again.pending(), again.undone(); p != nil || u != nil {
+			t.Fatalf("%s: after the next, pending %v, undone %v", at1, p, u)
+		}
+		h.supervise()
+		back := h.undone() != nil
+		if back != (pending && serial == 2) {
+			t.Fatalf("%s: undone is %v", at1, h.undone())
+		}
+		h.start("activate", 1<<30)
+		h.want(map[bool]int64{true: 1, false: 2}[back])
+		if u := h.undone(); h.pending() != nil || back && u.Answered.IsZero() {
+			t.Fatalf("%s: after the deadline and the next, pending %v, undone %+v", at1, h.pending(), u)
+		}
+		h.clean()
+		if !killed {
+			break
+		}
+	}
+	if len(found) != 4 {
+		t.Errorf("found %v", found)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/activation/documents"
 )
 
 // write makes a file below dir.
@@ -66,11 +68,11 @@ func TestOldLogin(t *testing.T) {
 	writeFile(t, filepath.Join(kernel.cgroups, "session-4.scope/cgroup.procs"), "60\n")
 	h := newHost(t)
 	c := h.begin()
-	process(t, kernel, 60, begun(c)-time.Second)
+	process(t, kernel, 60, documents.Begun(c)-time.Second)
 	if err := Confirm(h.State, c.ID); err == nil || !strings.Contains(err.Error(), "login session-4 began before the change") || h.pending() == nil {
 		t.Fatal(err)
 	}
-	process(t, kernel, 60, begun(c)+time.Second)
+	process(t, kernel, 60, documents.Begun(c)+time.Second)
 	if err := Confirm(h.State, c.ID); err != nil || h.pending() != nil {
 		t.Fatal(err)
 	}
@@ -83,9 +85,9 @@ func TestStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	at, err := started(string(stat))
-	now, clockErr := readClock()
-	if err != nil || clockErr != nil || at <= 0 || at > now.running || now.running-at > time.Hour {
-		t.Errorf("%s of %s: %v, %v", at, now.running, err, clockErr)
+	now, clockErr := documents.ReadClock()
+	if err != nil || clockErr != nil || at <= 0 || at > now.Running || now.Running-at > time.Hour {
+		t.Errorf("%s of %s: %v, %v", at, now.Running, err, clockErr)
 	}
 	if _, err := started("1 (x) S"); err == nil {
 		t.Error("no error")

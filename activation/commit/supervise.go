@@ -25,7 +25,7 @@ const again = 10 * time.Second
 func Supervise(ctx context.Context, l florete.Layout, arm func(context.Context) error, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
 	s.system = func(ctx context.Context, _ florete.Commit, _ bool) error {
-		ctx, cancel := context.WithTimeout(ctx, armTimeout)
+		ctx, cancel := context.WithTimeout(ctx, documents.ArmTimeout)
 		defer cancel()
 		err := arm(ctx)
 		if err == nil {
@@ -89,15 +89,15 @@ func (s supervisor) step(ctx context.Context) (pending bool, err error) {
 	if c == nil || err != nil {
 		return false, err
 	}
-	now, err := readClock()
+	now, err := documents.ReadClock()
 	if err != nil {
 		return true, err
 	}
-	due := now.left(*c) <= 0
+	due := now.Left(*c) <= 0
 	if !due {
 		s.armed() // whoever waits for that has the documents locked
-		if c.Boot != now.boot {
-			if err := documents.Rearm(s.layout, now.rearm(*c)); err != nil {
+		if c.Boot != now.Boot {
+			if err := documents.Rearm(s.layout, now.Rearm(*c)); err != nil {
 				return true, err
 			}
 		}

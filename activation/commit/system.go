@@ -52,15 +52,13 @@ func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*floret
 	if c, err := n.State.PendingCommit(); err == nil && c != nil && c.System != nil && (c.System.Before == s.To || c.System.To == s.To) {
 		return nil, nil
 	}
-	now, err := readClock()
+	now, err := documents.ReadClock()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, armTimeout)
-	defer cancel()
-	c := now.commit(newID(), timeout)
+	c := now.Commit(timeout)
 	c.System = s
-	return documents.BeginSystem(n.State, c, documentsDir, nil, func() error { return n.Arm(ctx) })
+	return documents.BeginSystem(ctx, n.State, c, documentsDir, n.Arm)
 }
 
 // system is the change, and the directory of the documents that it brings; nil for none.

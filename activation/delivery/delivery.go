@@ -60,6 +60,43 @@ func (d Dir) Current() (int, error) {
 	return n, nil
 }
 
+// Previous is the directory of the generation before the one in force.
+func (d Dir) Previous() (string, error) {
+	_, before, _, err := d.generations()
+	if err == nil && before == 0 {
+		err = fmt.Errorf("%s: no generation before the one in force", d.Path)
+	}
+	return d.gen(before), err
+}
+
+// generations are the number of the one in force, of the one before it, zero for none, and of
+// all others that are there.
+func (d Dir) generations() (now, before int, others []int, err error) {
+	if now, err = d.Current(); err != nil {
+		return 0, 0, nil, err
+	}
+	entries, err := os.ReadDir(d.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return now, 0, nil, nil
+	}
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	for _, e := range entries {
+		if n, ok := number(e.Name()); ok && n != now {
+			others = append(others, n)
+		}
+	}
+	slices.Sort(others)
+	for _, n := range others {
+		if n < now {
+			before = n
+		}
+	}
+	others = slices.DeleteFunc(others, func(n int) bool { return n == before })
+	return now, before, others, nil
+}
+
 // Deliver puts files in force and returns their generation, which is the one
 // already in force when it is the same in content, mode and owner.
 func (d Dir) Deliver(files map[string]File) (int, error) {
@@ -105,35 +142,15 @@ func (d Dir) Restore(n int) (int, error) {
 // Clean removes what an interrupted Deliver left and all generations but the one
 // in force, the one before it and Keep.
 func (d Dir) Clean() error {
-	now, err := d.Current()
-	if err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(d.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	_, _, others, err := d.generations()
 	if err != nil {
 		return err
 	}
 	if err := remove(florete.Current(d.Path) + ".new"); err != nil {
 		return err
 	}
-	var old []int
-	for _, e := range entries {
-		if n, ok := number(e.Name()); ok && n != now {
-			old = append(old, n)
-		}
-	}
-	slices.Sort(old)
-	before := -1
-	for _, n := range old {
-		if n < now {
-			before = n
-		}
-	}
-	for _, n := range old {
-		if n == before || n == d.Keep {
+	for _, n := range others {
+		if n == d.Keep {
 			continue
 		}
 		d.step("remove " + name(n))

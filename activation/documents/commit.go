@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,28 +9,42 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/replace"
 )
 
+// Arm returns when a process is at work that goes back from a commit (commit.Supervise).
+type Arm func(context.Context) error
+
+// ArmTimeout bounds that, since documents are locked meanwhile.
+const ArmTimeout = 8 * time.Second
+
+// armError is the error of Arm.
+type armError struct{ error }
+
 // Begin puts an offer in force as a commit, which has an identity and a deadline. It is on
 // disk, and arm has seen to whoever goes back from it, before anything changes. Where the
 // error comes with a commit, that is pending all the same.
-func (s *Store) Begin(o Offer, c florete.Commit, arm func() error) (*florete.Commit, error) {
+func (s *Store) Begin(ctx context.Context, o Offer, c florete.Commit, arm Arm) (*florete.Commit, error) {
 	unlock, err := lock(s.layout)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+	return s.begin(ctx, o, c, arm)
+}
+
+func (s *Store) begin(ctx context.Context, o Offer, c florete.Commit, arm Arm) (*florete.Commit, error) {
 	if n, err := s.dir.Current(); err != nil || n != s.set.Generation {
 		return nil, errors.Join(err, errors.New("documents: others came in force meanwhile: flor sync, once more"))
 	}
 	if err := s.NoneIsPending(); err != nil {
 		return nil, err
 	}
-	c.Documents, c.Before, c.Generation = o.Set.reported(), s.set.reported(), s.set.Generation
-	if err := s.arm(c, arm); err != nil {
+	c.Documents, c.Before, c.Generation = o.Set.Reported(), s.set.Reported(), s.set.Generation
+	if err := s.arm(ctx, c, arm); err != nil {
 		return nil, err
 	}
 	if err := s.commit(o); err != nil {
@@ -43,13 +58,13 @@ func (s *Store) Begin(o Offer, c florete.Commit, arm func() error) (*florete.Com
 
 // BeginSystem makes a change of the whole installation a commit, which is on disk and armed
 // when it returns: who changes it does so then. dir has the documents that it brings.
-func BeginSystem(l florete.Layout, c florete.Commit, dir string, step func(string), arm func() error) (*florete.Commit, error) {
+func BeginSystem(ctx context.Context, l florete.Layout, c florete.Commit, dir string, arm Arm) (*florete.Commit, error) {
 	unlock, err := lock(l)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	s := &Store{layout: l, dir: dirOf(l, step)}
+	s := &Store{layout: l, dir: dirOf(l, nil)}
 	if err := s.NoneIsPending(); err != nil {
 		return nil, err
 	}
@@ -60,27 +75,29 @@ func BeginSystem(l florete.Layout, c florete.Commit, dir string, step func(strin
 	c.Before, c.Documents = []florete.ReportedDocument{}, []florete.ReportedDocument{} // providers refuse null
 	held, err := s.held()
 	if err == nil {
-		c.Before, c.Generation = held.reported(), held.Generation
+		c.Before, c.Generation = held.Reported(), held.Generation
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if brought, err := readSet(dir, Set{}); err == nil {
-		c.Documents = brought.reported()
+		c.Documents = brought.Reported()
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("documents that it brings: %w", err)
 	}
-	return &c, s.arm(c, arm)
+	return &c, s.arm(ctx, c, arm)
 }
 
 // arm writes a commit, and removes it where nobody can be had who goes back from it.
-func (s *Store) arm(c florete.Commit, arm func() error) error {
+func (s *Store) arm(ctx context.Context, c florete.Commit, arm Arm) error {
 	s.step("write commit")
 	if err := write(s.layout, c); err != nil {
 		return err
 	}
 	s.step("arm")
-	if err := arm(); err != nil {
-		return errors.Join(err, s.remove(s.layout.CommitFile()))
+	ctx, cancel := context.WithTimeout(ctx, ArmTimeout)
+	defer cancel()
+	if err := arm(ctx); err != nil {
+		return errors.Join(&armError{err}, s.remove(s.layout.CommitFile()))
 	}
 	return nil
 }
@@ -99,7 +116,7 @@ func Rearm(l florete.Layout, c florete.Commit) error {
 }
 
 // Confirm ends the pending commit of this identity: it does not go back any more. check may
-// refuse.
+// refuse, nil for what never does.
 func Confirm(l florete.Layout, id string, step func(string), check func(florete.Commit) error) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -117,8 +134,17 @@ func Confirm(l florete.Layout, id string, step func(string), check func(florete.
 	if err := s.inForce(*c); err != nil {
 		return err
 	}
-	if err := check(*c); err != nil {
+	now, err := ReadClock()
+	if err != nil {
 		return err
+	}
+	if now.Left(*c) <= 0 {
+		return fmt.Errorf("commit %s: its time is over and it goes back: flor sync", c.ID)
+	}
+	if check != nil {
+		if err := check(*c); err != nil {
+			return err
+		}
 	}
 	return s.remove(l.CommitFile())
 }
@@ -132,7 +158,7 @@ func (s *Store) inForce(c florete.Commit) error {
 		return nil
 	}
 	held, err := s.held()
-	if err == nil && !slices.Equal(held.reported(), c.Documents) {
+	if err == nil && !slices.Equal(held.Reported(), c.Documents) {
 		err = fmt.Errorf("commit %s: it is not in force, and goes back: flor sync", c.ID)
 	}
 	return err
@@ -161,7 +187,7 @@ func Undo(l florete.Layout, step func(string)) (*florete.Commit, error) {
 	}
 	// What cannot be noted, on a full disk, is no reason to stay.
 	unnoted := s.noteUndone(*c)
-	if held, err := s.held(); c.Generation > 0 && (err != nil || !slices.Equal(held.reported(), c.Before)) {
+	if held, err := s.held(); c.Generation > 0 && (err != nil || !slices.Equal(held.Reported(), c.Before)) {
 		if _, err := s.dir.Restore(c.Generation); err != nil {
 			return nil, err
 		}
@@ -220,13 +246,13 @@ func (s *Store) notPending(id string, pending *florete.Commit) error {
 		return fmt.Errorf("commit %q is not pending, want %q: flor sync --confirm %s", id, pending.ID, pending.ID)
 	}
 	if undone, _ := s.layout.Undone(); undone != nil && undone.ID == id {
-		return fmt.Errorf("commit %s has gone back, since nobody confirmed it in time: publish what is right, then flor sync", id)
+		return fmt.Errorf("commit %s has gone back, for %s in time: publish what is right, then flor sync", id, undone.Missing())
 	}
 	return fmt.Errorf("commit %q is not pending, and no other is: flor status", id)
 }
 
-// reported are the versions of a set's documents.
-func (s Set) reported() []florete.ReportedDocument {
+// Reported are the versions of a set's documents.
+func (s Set) Reported() []florete.ReportedDocument {
 	all := []florete.ReportedDocument{florete.ReportedOf(s.Document.Envelope)}
 	if s.Policy != nil {
 		all = append(all, florete.ReportedOf(s.Policy.Envelope))

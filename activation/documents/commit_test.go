@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -14,6 +15,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
+// noArm stands for a supervisor that the test itself is.
+func noArm(context.Context) error { return nil }
+
 // begin puts documents in force as a commit.
 func (o *origins) begin(docs ...api.SignedDocument) {
 	o.t.Helper()
@@ -21,7 +25,7 @@ func (o *origins) begin(docs ...api.SignedDocument) {
 	if e != nil {
 		o.t.Fatal(e)
 	}
-	if _, err := o.store.Begin(offer, florete.Commit{ID: "x"}, func() error { return nil }); err != nil {
+	if _, err := o.store.Begin(o.t.Context(), offer, florete.Commit{ID: "x"}, noArm); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -37,7 +41,7 @@ func TestClosureWaits(t *testing.T) {
 	if e != nil {
 		t.Fatal(e)
 	}
-	if _, err := o.store.Begin(offer, florete.Commit{ID: "y"}, func() error { return nil }); err == nil || !strings.Contains(err.Error(), "commit x, manifest 6 is pending") {
+	if _, err := o.store.Begin(o.t.Context(), offer, florete.Commit{ID: "y"}, noArm); err == nil || !strings.Contains(err.Error(), "commit x, manifest 6 is pending") {
 		t.Error(err)
 	}
 	o.deploy(kit.Document(4, o.version("c")))
@@ -95,10 +99,10 @@ func TestBeginsOnWhatWasVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := other.Accept(api.Artifact{Documents: []api.SignedDocument{kit.Signed(7, o.version("c"), o.Signing)}}); e != nil {
+	if e := other.Accept(o.t.Context(), api.Artifact{Documents: []api.SignedDocument{kit.Signed(7, o.version("c"), o.Signing)}}); e != nil {
 		t.Fatal(e)
 	}
-	if _, err := o.store.Begin(offer, florete.Commit{ID: "x"}, func() error { return nil }); err == nil || !strings.Contains(err.Error(), "others came in force meanwhile") {
+	if _, err := o.store.Begin(o.t.Context(), offer, florete.Commit{ID: "x"}, noArm); err == nil || !strings.Contains(err.Error(), "others came in force meanwhile") {
 		t.Error(err)
 	}
 	o.open()

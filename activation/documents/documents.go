@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
@@ -42,6 +43,10 @@ type Set struct {
 
 // Store holds the documents of one host.
 type Store struct {
+	// Arm and Timeout are of the commits that Accept begins; nil for none.
+	Arm     Arm
+	Timeout time.Duration
+
 	layout  florete.Layout
 	closure string
 	dir     delivery.Dir

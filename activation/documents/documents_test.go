@@ -62,7 +62,7 @@ func (o *origins) open() string {
 }
 
 func (o *origins) accept(docs ...api.SignedDocument) *api.Error {
-	return o.store.Accept(api.Artifact{Documents: docs})
+	return o.store.Accept(o.t.Context(), api.Artifact{Documents: docs})
 }
 
 // want checks what is in force, now and for the next activation.
@@ -181,11 +181,11 @@ func TestTag(t *testing.T) {
 	if o.store.Set().Tag() == served.Tag() {
 		t.Error("another envelope has the same tag")
 	}
-	o.wantAccepted(o.store.Accept(served))
+	o.wantAccepted(o.store.Accept(o.t.Context(), served))
 	if got := o.store.Set().Tag(); got != served.Tag() {
 		t.Errorf("network: %s, served %s", got, served.Tag())
 	}
-	o.wantAccepted(o.store.Accept(api.Artifact{NotModified: true}))
+	o.wantAccepted(o.store.Accept(o.t.Context(), api.Artifact{NotModified: true}))
 	o.want(6, "a")
 }
 
@@ -436,7 +436,7 @@ func FuzzAccept(f *testing.F) {
 		if florete.Decode(b, &a) != nil {
 			return
 		}
-		if e := s.Accept(a); e == nil || e.Message == "" || s.Set().Document.Envelope.Serial != 1 {
+		if e := s.Accept(t.Context(), a); e == nil || e.Message == "" || s.Set().Document.Envelope.Serial != 1 {
 			t.Errorf("accepted: %v", e)
 		}
 	})

@@ -1,7 +1,9 @@
 package documents
 
 import (
+	"context"
 	"errors"
+	"slices"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
@@ -14,6 +16,8 @@ const (
 	CodeForeign  = "foreign-document" // denied: for another host
 	CodeDisk     = "disk"             // transient: the state directory cannot be written
 	CodePending  = "commit-pending"   // transient: a commit must be confirmed or go back first
+	CodeHeld     = "held"             // transient: an operator has it wait
+	CodeUnarmed  = "commit-unarmed"   // transient: nobody can be had who goes back
 )
 
 // Offer is what documents from the network would put in force.
@@ -24,14 +28,14 @@ type Offer struct {
 }
 
 // Accept puts documents from the network in force, all of them or none; Set is what is in
-// force then. A policy that is not among them stays: a provider that can withhold cannot
+// force then. With Arm that is an unattended commit, unless only their version changes. A policy that is not among them stays: a provider that can withhold cannot
 // remove. What is in force already is accepted, and changes nothing. While a commit is
 // pending, no other documents come in force. A newer revocation list always does.
-func (s *Store) Accept(a api.Artifact) *api.Error {
+func (s *Store) Accept(ctx context.Context, a api.Artifact) *api.Error {
 	if a.NotModified {
 		return nil
 	}
-	e := s.acceptDocuments(a)
+	e := s.acceptDocuments(ctx, a)
 	if a.Revocations != nil { // whatever came of the rest
 		if refused := s.acceptRevocations(*a.Revocations); e == nil {
 			e = refused
@@ -40,7 +44,7 @@ func (s *Store) Accept(a api.Artifact) *api.Error {
 	return e
 }
 
-func (s *Store) acceptDocuments(a api.Artifact) *api.Error {
+func (s *Store) acceptDocuments(ctx context.Context, a api.Artifact) *api.Error {
 	if a.Unchanged() {
 		return nil
 	}
@@ -57,11 +61,26 @@ func (s *Store) acceptDocuments(a api.Artifact) *api.Error {
 		return e
 	}
 	if o.Changed {
+		if err := s.dropUnchanged(); err != nil {
+			return api.Errorf(api.Transient, CodeDisk, "%v", err)
+		}
 		if err := s.NoneIsPending(); err != nil {
 			return api.Errorf(api.Transient, CodePending, "document from the network: %v", err)
 		}
+		if err := s.isHeld(); err != nil {
+			return api.Errorf(api.Transient, CodeHeld, "document from the network: %v", err)
+		}
 	}
-	if err := s.commit(o); err != nil {
+	if s.Arm != nil && !slices.Equal(o.Set.contents(), s.set.contents()) {
+		err = s.beginUnattended(ctx, o)
+	} else {
+		err = s.commit(o)
+	}
+	var unarmed *armError
+	switch {
+	case errors.As(err, &unarmed):
+		return api.Errorf(api.Transient, CodeUnarmed, "document from the network: nobody would go back from it: %v", err)
+	case err != nil:
 		return api.Errorf(api.Transient, CodeDisk, "%v", err)
 	}
 	return nil

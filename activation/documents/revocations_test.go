@@ -29,7 +29,7 @@ func TestRevocations(t *testing.T) {
 		return &s
 	}
 	accept := func(s *florete.SignedRevocations, docs ...api.SignedDocument) *api.Error {
-		return o.store.Accept(api.Artifact{Documents: docs, Revocations: s})
+		return o.store.Accept(o.t.Context(), api.Artifact{Documents: docs, Revocations: s})
 	}
 	o.deploy(kit.Document(5, o.version("a")))
 	o.open()

@@ -44,9 +44,11 @@ func (h *host) commits() (found []Finding) {
 		found = append(found, h.unreadable(err, h.restart("rollback")))
 	}
 	if pending != nil {
-		found = append(found, do(
-			fmt.Sprintf("%s is pending: it goes back at %s", pending, pending.Deadline.UTC().Format(time.RFC3339)),
-			fmt.Sprintf("confirm it from a new login, %s sync --confirm %s, or wait until it has gone back", h.Instance.Program("flor"), pending.ID)))
+		remedy := fmt.Sprintf("confirm it from a new login, %s sync --confirm %s, or wait until it has gone back", h.Instance.Program("flor"), pending.ID)
+		if pending.Unattended {
+			remedy = "wait: it is confirmed when a provider answers"
+		}
+		found = append(found, do(fmt.Sprintf("%s is pending: it goes back at %s", pending, pending.Deadline.UTC().Format(time.RFC3339)), remedy))
 	}
 	undone, err := h.Layout.Undone()
 	if err != nil {
@@ -58,7 +60,7 @@ func (h *host) commits() (found []Finding) {
 			remedy = "deploy what is right: " + upgrade
 		}
 		found = append(found, do(
-			fmt.Sprintf("%s went back at %s, for nobody confirmed it: it is not put in force again", undone, undone.Deadline.UTC().Format(time.RFC3339)),
+			fmt.Sprintf("%s went back at %s, for %s: it is not put in force again", undone, undone.Deadline.UTC().Format(time.RFC3339), undone.Missing()),
 			remedy))
 	}
 	return found

@@ -32,10 +32,14 @@ func Print(w io.Writer, r Report, now time.Time) error {
 		fmt.Fprintf(&out, "revocations: a newer list than %d has been due for %s: florctl revoke --renew\n", l.Number, l.Overdue(now))
 	}
 	if c := r.Pending; c != nil {
-		fmt.Fprintf(&out, "pending: %s goes back %s, unless from a new login: flor sync --confirm %s\n", printable.Text(c.String()), relative(c.Deadline.Time, now), printable.Text(c.ID))
+		unless := "from a new login: flor sync --confirm " + c.ID
+		if c.Unattended {
+			unless = "a provider answers by then"
+		}
+		fmt.Fprintf(&out, "pending: %s goes back %s, unless %s\n", printable.Text(c.String()), relative(c.Deadline.Time, now), printable.Text(unless))
 	}
 	if c := r.Undone; c != nil {
-		fmt.Fprintf(&out, "undone: %s went back %s, for nobody confirmed it: publish what is right\n", printable.Text(c.String()), relative(c.Deadline.Time, now))
+		fmt.Fprintf(&out, "undone: %s went back %s, for %s: publish what is right\n", printable.Text(c.String()), relative(c.Deadline.Time, now), c.Missing())
 	}
 	for _, a := range r.Audit {
 		fmt.Fprintf(&out, "audit: log of kind %s on %s: %s: flor doctor\n", printable.Text(a.Kind), printable.Text(a.Provider), printable.Text(a.Fault))

@@ -91,7 +91,7 @@ func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 		h.note("pending", "%s goes back at %s unless it is confirmed", r.Pending, r.Pending.Deadline.UTC().Format(time.RFC3339))
 	}
 	if r.Undone != nil {
-		h.note("undone", "%s went back, for nobody confirmed it", r.Undone)
+		h.note("undone", "%s went back, for %s", r.Undone, r.Undone.Missing())
 	}
 	if late := r.Revocations.Overdue(now); late > 0 {
 		h.note("revocations", "a newer revocation list than %d has been due for %s: florctl revoke --renew", r.Revocations.Number, late.Round(time.Minute))

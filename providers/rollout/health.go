@@ -62,6 +62,9 @@ func (s State) judge(now time.Time, h Host, r florete.ReceivedReport) (fails, wa
 		}
 		return nil, []string{fmt.Sprintf("%s: has not put serial %d in force", h.Name, h.Serial)}
 	}
+	if p := report.Pending; p != nil && serialOf(p.Documents, h.document()) == h.Serial {
+		return nil, []string{fmt.Sprintf("%s: has not confirmed serial %d", h.Name, h.Serial)}
+	}
 	if h.Wave == 0 {
 		return nil, nil
 	}

@@ -161,6 +161,9 @@ func TestStops(t *testing.T) {
 			r.Documents[0].Serial = former
 			r.Undone = &florete.Commit{Documents: []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: next}}}
 		}, after: 5 * time.Second, reason: "canary: went back by itself"},
+		"a host that has not confirmed it": {change: func(r *florete.HostReport) {
+			r.Pending = &florete.Commit{Documents: []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: next}}}
+		}, after: 605 * time.Second, reason: "has not confirmed serial 30"},
 		"what was so before":                {before: Problems{"unit wiki.service does not run": true}, change: failed, after: 65 * time.Second},
 		"what waited before and still does": {before: Problems{"need cert-node is not fulfilled": false}, change: waiting, after: 65 * time.Second},
 		"what was denied and waits":         {before: Problems{"need cert-node is not fulfilled": true}, change: waiting, after: 65 * time.Second},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/coreos/go-systemd/v22/util"
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete"
@@ -18,6 +19,7 @@ import (
 	"github.com/florete/florete/activation/wallclock"
 	"github.com/florete/florete/agent/facts"
 	hostreport "github.com/florete/florete/agent/report"
+	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/providers/journal"
 )
 
@@ -41,6 +43,9 @@ is no failure.`,
 			// What it keeps is for other accounts; each file has a mode of its own.
 			syscall.Umask(0o022)
 			c.Notify = notify.New(hook)
+			if hook == "" && util.IsRunningSystemd() {
+				c.Arm = func(ctx context.Context) error { return units.Start(ctx, m.Unit("rollback.service")) }
+			}
 			c.Report = report(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 			c.Status = notifySystemd
 			reports := hostreport.Collector{Config: hostreport.Config{Instance: m.Instance, Layout: c.State, Socket: socket, Declared: facts.Declared}}
@@ -61,6 +66,7 @@ is no failure.`,
 	m.follow(cmd, "agent-socket", florete.Instance.Agent)
 	f.StringVar(&hook, "hook", "", "program that is called with each unit to restart, instead of systemd")
 	f.BoolVar(&c.Once, "once", false, "make one pass and end")
+	f.DurationVar(&c.CommitTimeout, "commit-timeout", activation.CommitTimeout, "how long documents from the network stay in force that no provider answers under")
 	f.BoolVar(&asJSON, "json", false, "write events as JSON lines to standard output")
 	f.DurationVar(&c.Backoff.Initial, "backoff-initial", time.Second, "longest wait after a first failure")
 	f.DurationVar(&c.Backoff.Max, "backoff-max", 5*time.Minute, "longest wait after any failure")
@@ -70,6 +76,9 @@ is no failure.`,
 func activate(ctx context.Context, c activation.Config) error {
 	if c.Backoff.Initial <= 0 || c.Backoff.Max < c.Backoff.Initial {
 		return fmt.Errorf("--backoff-initial %s, --backoff-max %s: want 0 < initial <= max", c.Backoff.Initial, c.Backoff.Max)
+	}
+	if c.CommitTimeout < time.Second {
+		return fmt.Errorf("--commit-timeout %s: want at least 1s", c.CommitTimeout)
 	}
 	s, err := runWatchingClock(ctx, c)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"syscall"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/commit"
+	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/agent/units"
 )
 
@@ -23,6 +25,7 @@ type syncer struct {
 	commit.Host
 	socket  string // of the agent
 	timeout time.Duration
+	hold    time.Duration
 	confirm string
 	dryRun  bool
 	healthy bool
@@ -45,6 +48,11 @@ reboot included:
 
 proves that the host can be reached, and so wants a login that began after the change.
 
+Beside flor activate, which takes what is published by itself, --hold has that wait until
+flor sync takes it:
+
+    flor sync --hold 1h    # then publish, flor sync --dry-run, flor sync
+
 Exit status: 0 in force, confirmed, or nothing changes; 1 an error, and nothing changed
 unless a commit was printed; 2 (--confirm-when-healthy) it went back.`,
 		Args: cobra.NoArgs,
@@ -52,8 +60,11 @@ unless a commit was printed; 2 (--confirm-when-healthy) it went back.`,
 			syscall.Umask(0o022) // documents are for other accounts
 			s.out = cmd.OutOrStdout()
 			s.Arm = func(ctx context.Context) error { return units.Start(ctx, m.Unit("rollback.service")) }
-			if s.confirm != "" {
+			switch {
+			case s.confirm != "":
 				return s.confirmed()
+			case cmd.Flags().Changed("hold"):
+				return s.held()
 			}
 			return s.run(cmd.Context())
 		},
@@ -64,6 +75,7 @@ unless a commit was printed; 2 (--confirm-when-healthy) it went back.`,
 	f.StringVar(&s.socket, "agent-socket", "", "Unix socket of the agent, for --confirm-when-healthy")
 	m.follow(cmd, "agent-socket", florete.Instance.Agent)
 	f.DurationVar(&s.timeout, "commit-timeout", 5*time.Minute, "how long to wait for a confirmation before going back")
+	f.DurationVar(&s.hold, "hold", 0, "have documents from the network wait for flor sync that long, 0 to end that")
 	f.StringVar(&s.confirm, "confirm", "", "keep what the commit `ID` put in force")
 	f.BoolVar(&s.healthy, "confirm-when-healthy", false, "confirm when needs are fulfilled, units run and a provider answers over a new connection")
 	f.BoolVar(&s.dryRun, "dry-run", false, "print what would change, and change nothing")
@@ -73,11 +85,26 @@ unless a commit was printed; 2 (--confirm-when-healthy) it went back.`,
 	cmd.MarkFlagsMutuallyExclusive("confirm", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("system", "confirm")
 	cmd.MarkFlagsMutuallyExclusive("system", "confirm-when-healthy")
+	for _, other := range []string{"confirm", "confirm-when-healthy", "dry-run", "system"} {
+		cmd.MarkFlagsMutuallyExclusive("hold", other)
+	}
 	cmd.AddCommand(newArmCmd(m), newRollbackCmd(m))
 	return cmd
 }
 
+// looking is how long nobody else changes documents that are being shown and put in force.
+const looking = time.Minute
+
 func (s *syncer) run(ctx context.Context) error {
+	if !s.dryRun {
+		began, err := documents.Hold(s.State, looking)
+		if err != nil {
+			return err
+		}
+		if began {
+			defer documents.Hold(s.State, 0)
+		}
+	}
 	change, err := s.Fetch(ctx)
 	if err != nil {
 		return err
@@ -107,6 +134,21 @@ func (s *syncer) run(ctx context.Context) error {
 		return err
 	}
 	return s.confirmWhenHealthy(ctx, change, c.ID, before)
+}
+
+func (s *syncer) held() error {
+	if s.hold < 0 || s.hold > documents.LongestHold {
+		return fmt.Errorf("--hold %s: want between 0s and %s", s.hold, documents.LongestHold)
+	}
+	if _, err := documents.Hold(s.State, s.hold); err != nil || s.json {
+		return err
+	}
+	text := "documents from the network come in force as they are published\n"
+	if s.hold > 0 {
+		text = fmt.Sprintf("documents from the network wait until %s, or for flor sync\n", time.Now().Add(s.hold).UTC().Format(time.DateTime+" MST"))
+	}
+	_, err := fmt.Fprint(s.out, text)
+	return err
 }
 
 func (s *syncer) confirmed() error {

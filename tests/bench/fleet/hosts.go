@@ -55,6 +55,7 @@ func (f *fleet) config(c cluster, i int, n node) activation.Config {
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return dialer.DialContext(context.WithoutCancel(ctx), network, address)
 		},
+		Arm:    func(context.Context) error { return nil }, // what starts a process on a host
 		Notify: func(context.Context, string) error { return nil },
 		Report: func(e activation.Event) {
 			f.note(func() {

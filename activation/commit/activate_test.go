@@ -1,0 +1,96 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation"
+	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/tests/kit"
+)
+
+// settles reports whether nothing is left to decide of documents from the network.
+func settles(l florete.Layout) bool {
+	d, err := l.Manifest()
+	p, unread := l.PendingCommit()
+	u, unreadable := l.Undone()
+	return err == nil && unread == nil && unreadable == nil && p == nil && (d.Envelope.Serial > 1 || u != nil && !u.Answered.IsZero())
+}
+
+// activate is activation without a supervisor, until nothing is left to decide.
+func activate(l florete.Layout, hostKey string, step func(string)) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() {
+		for ctx.Err() == nil && !settles(l) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		cancel()
+	})
+	_, err := activation.Run(ctx, activation.Config{
+		State: l, HostKey: hostKey, Step: step, Arm: func(context.Context) error { return nil },
+		Notify: func(context.Context, string) error { return nil },
+	})
+	if err == nil && !settles(l) {
+		err = errors.New("it has not settled")
+	}
+	return err
+}
+
+// TestSupervisedActivation: what cuts a host off goes back by itself, held to it by a real
+// supervisor, and is left; what is right comes after it, and is confirmed.
+func TestSupervisedActivation(t *testing.T) {
+	h := newHost(t)
+	h.forge.SetWatch(true)
+	right := h.manifest
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody.Close()
+	h.manifest.Providers = map[string]map[string]florete.Provider{"forge": Provides("forge", nobody.Addr().String())}
+	h.publish(2)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	all.Go(func() {
+		if _, err := activation.Run(ctx, activation.Config{
+			State: h.State, HostKey: h.Host.HostKey, CommitTimeout: 2 * time.Second,
+			Notify: func(context.Context, string) error { return nil },
+			Arm: func(context.Context) error {
+				armed := make(chan struct{})
+				all.Go(func() {
+					if err := Supervise(ctx, h.State, nil, func() { close(armed) }); err != nil {
+						t.Error(err)
+					}
+				})
+				<-armed
+				return nil
+			},
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	until := func(what string, holds func() bool) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("waited in vain until %s: pending %v, undone %+v", what, h.pending(), h.undone())
+			}
+		}
+	}
+	until("it is in force", func() bool { return h.serial() == 2 })
+	until("it went back", func() bool { u := h.undone(); return h.serial() == 1 && u != nil && !u.Answered.IsZero() })
+	h.forge.Offer(kit.Signed(3, right, h.Signing)) // the same as the first: no commit
+	right.Roles = []string{"another"}
+	h.forge.Offer(kit.Signed(4, right, h.Signing))
+	until("what is right is confirmed", func() bool { return h.serial() == 4 && h.pending() == nil })
+}

@@ -1,0 +1,34 @@
+package documents
+
+import (
+	"testing"
+	"time"
+)
+
+var began = time.Unix(1_784_011_430, 0)
+
+// While a boot lasts no jump of the wall clock changes the deadline; after it the wall clock
+// decides, and never for longer than the whole timeout.
+func TestLeft(t *testing.T) {
+	c := Clock{"a", time.Hour, began}.Commit(5 * time.Minute)
+	for name, x := range map[string]struct {
+		Clock
+		want time.Duration
+	}{
+		"at once":                        {Clock{"a", time.Hour, began}, 5 * time.Minute},
+		"later":                          {Clock{"a", time.Hour + time.Minute, began.Add(time.Minute)}, 4 * time.Minute},
+		"wall clock set ahead":           {Clock{"a", time.Hour + time.Minute, began.Add(48 * time.Hour)}, 4 * time.Minute},
+		"wall clock set back":            {Clock{"a", time.Hour + time.Minute, began.Add(-48 * time.Hour)}, 4 * time.Minute},
+		"over":                           {Clock{"a", time.Hour + 6*time.Minute, began}, -time.Minute},
+		"after a reboot":                 {Clock{"b", time.Second, began.Add(2 * time.Minute)}, 3 * time.Minute},
+		"after a reboot, over":           {Clock{"b", time.Second, began.Add(time.Hour)}, -55 * time.Minute},
+		"after a reboot without a clock": {Clock{"b", time.Second, time.Unix(0, 0)}, 5 * time.Minute},
+	} {
+		if got := x.Left(c); got != x.want {
+			t.Errorf("%s: %s left, want %s", name, got, x.want)
+		}
+		if again := x.Rearm(c); again.Boot != x.Boot || x.Left(again) != x.want || again.Deadline != c.Deadline {
+			t.Errorf("%s: armed again: %+v, %s left", name, again, x.Left(again))
+		}
+	}
+}

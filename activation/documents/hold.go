@@ -1,0 +1,65 @@
+package documents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/replace"
+)
+
+// LongestHold bounds a hold: nobody forgets one for longer.
+const LongestHold = 24 * time.Hour
+
+// hold keeps what the network brings from coming in force, but for a commit of an operator's.
+type hold struct {
+	Until florete.Time `json:"until"`
+}
+
+// Hold has documents from the network wait for d from now on, zero to end that. Where they
+// wait for longer already, they do, and began is false.
+func Hold(l florete.Layout, d time.Duration) (began bool, err error) {
+	unlock, err := lock(l)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	if d == 0 {
+		if err := os.Remove(l.HoldFile()); !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		return false, nil
+	}
+	now := time.Now()
+	if h := readHold(l, now); h.Until.After(now.Add(d)) {
+		return false, nil
+	}
+	b, err := json.Marshal(hold{florete.TimeOf(now.Add(d))})
+	if err != nil {
+		return false, err
+	}
+	return true, replace.File(l.HoldFile(), append(b, '\n'), 0o644)
+}
+
+// readHold is the hold at a time, zero for none. One that cannot be read is none, and so is
+// one from before the clock was set back.
+func readHold(l florete.Layout, now time.Time) (h hold) {
+	b, err := os.ReadFile(l.HoldFile())
+	if err != nil || json.Unmarshal(b, &h) != nil || !h.Until.After(now) || h.Until.After(now.Add(LongestHold+time.Minute)) {
+		return hold{}
+	}
+	return h
+}
+
+// isHeld is the error of what an operator has wait.
+func (s *Store) isHeld() error {
+	h := readHold(s.layout, time.Now())
+	if h.Until.IsZero() {
+		return nil
+	}
+	return fmt.Errorf("an operator has it wait until %s: flor sync", h.Until.UTC().Format("2006-01-02 15:04:05 MST"))
+}

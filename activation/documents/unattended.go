@@ -1,0 +1,115 @@
+package documents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/replace"
+)
+
+// beginUnattended puts an offer in force as a commit that activation confirms itself.
+func (s *Store) beginUnattended(ctx context.Context, o Offer) error {
+	now, err := ReadClock()
+	if err != nil {
+		return err
+	}
+	c := now.Commit(s.Timeout)
+	c.Unattended = true
+	_, err = s.begin(ctx, o, c, s.Arm)
+	return err
+}
+
+// dropUnchanged ends an unattended commit that an activation left when it died before it
+// changed anything. Documents are locked.
+func (s *Store) dropUnchanged() error {
+	c, err := s.layout.PendingCommit()
+	if c == nil || err != nil || !c.Unattended || c.Generation != s.set.Generation {
+		return nil // an error is of who finds it pending
+	}
+	return s.remove(s.layout.CommitFile())
+}
+
+// Unproved is the unattended commit of which a provider's answer under the documents in force
+// decides something, nil for none: while it is pending, that it stays; after it went back,
+// that it had cut the host off.
+func (s *Store) Unproved() (c *florete.Commit, undone bool) {
+	c, err := s.layout.PendingCommit()
+	if c == nil && err == nil {
+		c, err = s.layout.Undone()
+		undone = true
+	}
+	if c == nil || err != nil || !c.Unattended || !c.Answered.IsZero() {
+		return nil, false
+	}
+	under := c.Documents
+	if undone {
+		under = c.Before
+	}
+	if !slices.Equal(s.set.Reported(), under) { // others are in force, or come in force right now
+		return nil, false
+	}
+	return c, undone
+}
+
+// Convict notes that a provider answers under the documents before, and not under those of
+// the commit that went back last.
+func Convict(l florete.Layout, id string, now time.Time) error {
+	unlock, err := lock(l)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c, err := l.Undone()
+	if c == nil || err != nil || c.ID != id {
+		return err
+	}
+	c.Answered = florete.TimeOf(now)
+	b, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return replace.File(l.UndoneFile(), append(b, '\n'), 0o644)
+}
+
+// Redo puts what went back last in force again, for good.
+func (s *Store) Redo(id string) error {
+	unlock, err := lock(s.layout)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := s.refresh(); err != nil {
+		return err
+	}
+	c, undone := s.Unproved()
+	if c == nil || !undone || c.ID != id {
+		return nil
+	}
+	dir, err := s.dir.Previous()
+	if err != nil {
+		return err
+	}
+	set, err := readSet(dir, s.set)
+	if err == nil && !slices.Equal(set.Reported(), c.Documents) {
+		err = fmt.Errorf("%s: it is not %s, which went back", dir, c)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.put(set); err != nil {
+		return err
+	}
+	return s.remove(s.layout.UndoneFile())
+}
+
+// contents are the digests of a set's documents.
+func (s Set) contents() (digests []string) {
+	for _, d := range s.Reported() {
+		digests = append(digests, d.Digest)
+	}
+	return digests
+}

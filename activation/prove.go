@@ -1,0 +1,93 @@
+package activation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/fetch"
+)
+
+const (
+	// CommitTimeout is Config.CommitTimeout of whoever names none.
+	CommitTimeout = time.Minute
+	// proveEvery is the longest wait between two attempts to reach a provider, but for one that
+	// a provider names.
+	proveEvery = 5 * time.Second
+	// slept is how long activation is never idle: the machine was.
+	slept = 2 * maxSleep
+)
+
+// proof is what a connection that is made now decides of documents from the network: while
+// their commit is pending, whether they stay; when it went back, whether it had cut this host
+// off. Silence leaves the first to whoever goes back, and ends the second with the documents
+// in force once more, since those before are no better.
+type proof struct {
+	*florete.Commit
+	undone bool
+}
+
+// prover knows when to seek a proof.
+type prover struct {
+	proof
+	next time.Time // attempt
+	ends time.Time // when nobody has answered under the documents before
+	seen time.Time // last
+}
+
+// seek is the proof to be sought, its commit nil for none. It ends one that nobody gives.
+func (a *activation) seek(now time.Time) proof {
+	p := &a.prover
+	c, undone := a.store.Unproved()
+	if c == nil || a.Once {
+		p.proof = proof{}
+		return p.proof
+	}
+	if p.Commit == nil || p.ID != c.ID || p.undone != undone || now.Sub(p.seen).Abs() > slept {
+		p.ends, p.next = now.Add(a.CommitTimeout), now
+	}
+	p.proof, p.seen = proof{c, undone}, now
+	return p.proof
+}
+
+// proved notes that a provider answered over a connection made under the documents in force.
+func (a *activation) proved(p proof, provider string) {
+	text, err := "", error(nil)
+	if p.undone {
+		text = fmt.Sprintf("%s is left: provider %s answers, and did not under it", p, provider)
+		err = documents.Convict(a.State, p.ID, time.Now())
+	} else {
+		text = fmt.Sprintf("%s is confirmed: provider %s answers under it", p, provider)
+		err = documents.Confirm(a.State, p.ID, a.Step, nil)
+	}
+	if err != nil {
+		a.prover.next = time.Now().Round(0).Add(proveEvery)
+		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+		return
+	}
+	a.report(Event{Event: EventCommit, Message: text})
+}
+
+// unproved notes that an attempt failed.
+func (a *activation) unproved(n *need, failed *fetch.Error, now time.Time) {
+	wait := proveEvery/2 + rand.N(proveEvery/2)
+	if at := n.state.Next; !at.IsZero() && at.Sub(now) < wait {
+		wait = at.Sub(now)
+	}
+	a.prover.next = now.Add(max(wait, time.Duration(failed.RetryAfter)*time.Second))
+}
+
+// redo puts documents in force once more that went back for nothing: no provider answers under
+// those before either.
+func (a *activation) redo(now time.Time) {
+	p := &a.prover
+	p.ends = now.Add(a.CommitTimeout) // where that fails
+	if err := a.store.Redo(p.ID); err != nil {
+		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+		return
+	}
+	a.note = "in force again, since no provider answers under those before either"
+	a.report(Event{Event: EventCommit, Message: fmt.Sprintf("%s stays unconfirmed: no provider answers without it either", p)})
+}

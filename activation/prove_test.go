@@ -1,0 +1,251 @@
+package activation
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/tests/kit"
+)
+
+// newProving is a host whose documents go back by themselves. Whoever goes back is the test:
+// a deadline is of a clock that does not go here.
+func newProving(t *testing.T) *host {
+	h := reporting(t)
+	h.config.Arm = func(context.Context) error {
+		if h.pending() == nil {
+			t.Error("armed before the commit is on disk")
+		}
+		return nil
+	}
+	h.forge.SetWatch(true)
+	h.spare.SetWatch(true)
+	return h
+}
+
+func (h *host) pending() *florete.Commit {
+	h.t.Helper()
+	c, err := h.config.State.PendingCommit()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+func (h *host) undone() *florete.Commit {
+	h.t.Helper()
+	c, err := h.config.State.Undone()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+func (h *host) wantInForce(serial int64) {
+	h.t.Helper()
+	d, err := h.config.State.Manifest()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if got := d.Envelope.Serial; got != serial {
+		h.t.Fatalf("serial %d is in force, want %d\n%s", got, serial, h.lines())
+	}
+}
+
+// goBack is the deadline.
+func (h *host) goBack() {
+	h.t.Helper()
+	if c := h.pending(); c == nil || !c.Unattended {
+		h.t.Fatalf("pending: %v\n%s", c, h.lines())
+	}
+	if c, err := documents.Undo(h.config.State, nil); c == nil || err != nil {
+		h.t.Fatal(c, err)
+	}
+}
+
+// offer publishes at both providers.
+func (h *host) offer(serial int64, m florete.Manifest) {
+	h.publish(serial, m)
+	h.spare.Offer(kit.Signed(serial, m, h.Signing))
+}
+
+// elsewhere is the manifest with another provider.
+func (h *host) elsewhere(provider string) florete.Manifest {
+	m := h.Manifest()
+	for i := range m.Needs {
+		m.Needs[i].Providers = []string{provider}
+	}
+	return m
+}
+
+// Documents are confirmed at once, over one new connection, which then serves the report and
+// the watch. Their version alone is nothing to confirm.
+func TestProved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newProving(t)
+		stop := h.run()
+		for i, m := range []florete.Manifest{h.with("oidc-a"), h.with("oidc-b")} {
+			time.Sleep(20 * time.Minute)
+			opened, reports := h.forge.Connections(), len(h.forge.Reports())
+			h.serial++
+			h.publish(h.serial, m)
+			time.Sleep(time.Second)
+			h.wantInForce(h.serial)
+			if c := h.pending(); c != nil {
+				t.Errorf("%s is pending\n%s", c, h.lines())
+			}
+			// The need that is new is of another process of the provider.
+			if n := h.forge.Connections() - opened; n != 2 {
+				t.Errorf("publication %d: %d connections\n%s", i, n, h.lines())
+			}
+			if n := len(h.forge.Reports()) - reports; n != 1 {
+				t.Errorf("publication %d: %d reports", i, n)
+			}
+		}
+		h.wantLine("manifest 2 is confirmed: provider forge answers under it")
+		time.Sleep(20 * time.Minute)
+		opened := h.forge.Connections()
+		h.publish(h.serial+1, h.with("oidc-b"))
+		time.Sleep(time.Second)
+		h.wantInForce(h.serial + 1)
+		if n := h.forge.Connections() - opened; n != 0 || strings.Contains(h.lines(), "manifest 4 is confirmed") {
+			t.Errorf("%d connections for a version\n%s", n, h.lines())
+		}
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}
+
+// Documents that cut the host off go back for good: only newer ones come after them.
+func TestCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newProving(t)
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.spare.SetDown(true)
+		h.publish(2, h.elsewhere("spare"))
+		time.Sleep(50 * time.Second)
+		h.wantInForce(2)
+		if n := len(h.spare.Calls("")); n < 5 || n > 60 { // of three needs
+			t.Errorf("%d calls in vain", n)
+		}
+		h.goBack()
+		time.Sleep(20 * time.Second)
+		h.wantInForce(1)
+		h.wantLine("manifest 2 is left: provider forge answers, and did not under it")
+		if c := h.undone(); c == nil || c.Answered.IsZero() || c.Missing() != "no provider answered under it" {
+			t.Errorf("undone: %+v", c)
+		}
+		calls := len(h.forge.Calls("")) + len(h.forge.Watches())
+		time.Sleep(10 * time.Hour)
+		h.wantInForce(1)
+		if n := len(h.forge.Calls("")) + len(h.forge.Watches()) - calls; n > 250 {
+			t.Errorf("%d calls in ten hours", n)
+		}
+		h.publish(3, h.with("oidc-a"))
+		time.Sleep(time.Second)
+		h.wantInForce(3)
+		if p, u := h.pending(), h.undone(); p != nil || u != nil {
+			t.Errorf("pending %v, undone %v\n%s", p, u, h.lines())
+		}
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}
+
+// Where the provider is silent under the documents before as well, it is not for the new ones:
+// the host has them again, once and for good, and what it tries meanwhile is little.
+func TestProviderIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newProving(t)
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.spare.SetDown(true)
+		h.publish(2, h.elsewhere("spare"))
+		time.Sleep(time.Second)
+		h.forge.SetDown(true)
+		h.forge.Cut()
+		time.Sleep(time.Minute)
+		h.goBack()
+		calls := len(h.forge.Calls(""))
+		time.Sleep(50 * time.Second)
+		h.wantInForce(1)
+		if n := len(h.forge.Calls("")) - calls; n < 5 || n > 30 {
+			t.Errorf("%d calls to a provider that is down\n%s", n, h.lines())
+		}
+		time.Sleep(30 * time.Second)
+		h.wantInForce(2)
+		h.wantLine("in force again, since no provider answers under those before either: manifest of ursula, serial 2")
+		if p, u := h.pending(), h.undone(); p != nil || u != nil {
+			t.Errorf("pending %v, undone %v\n%s", p, u, h.lines())
+		}
+		calls = len(h.spare.Calls(""))
+		h.forge.SetDown(false)
+		time.Sleep(10 * time.Hour)
+		h.wantInForce(2)
+		if n := len(h.spare.Calls("")) - calls; n > 1000 { // three needs, one each five minutes
+			t.Errorf("%d calls in ten hours", n)
+		}
+		h.spare.SetDown(false)
+		h.offer(3, h.with("oidc-a"))
+		time.Sleep(10 * time.Minute)
+		h.wantInForce(3)
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}
+
+// An activation that starts while a commit is pending, or after it went back, goes on.
+func TestProvedAfterRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newProving(t)
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.spare.SetDown(true)
+		h.offer(2, h.elsewhere("spare"))
+		time.Sleep(time.Second)
+		stop()
+		h.wantInForce(2)
+		h.spare.SetDown(false)
+		stop = h.run()
+		time.Sleep(time.Second)
+		h.wantLine("manifest 2 is confirmed: provider spare answers under it")
+		h.forge.SetDown(true)
+		h.offer(3, h.elsewhere("forge"))
+		time.Sleep(time.Second)
+		stop()
+		h.wantInForce(3)
+		h.goBack()
+		stop = h.run()
+		time.Sleep(time.Second)
+		h.wantInForce(2)
+		h.wantLine("manifest 3 is left: provider spare answers, and did not under it")
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}
+
+// Without whoever goes back nothing comes in force.
+func TestUnarmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newProving(t)
+		armed := h.config.Arm
+		h.config.Arm = func(context.Context) error { return errors.New("no such unit") }
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.publish(2, h.with("oidc-a"))
+		time.Sleep(20 * time.Minute)
+		h.wantInForce(1)
+		h.wantLine("transient (commit-unarmed): document from the network: nobody would go back from it: no such unit")
+		if c := h.pending(); c != nil {
+			t.Errorf("%s is pending", c)
+		}
+		stop()
+		h.config.Arm = armed
+		stop = h.run()
+		time.Sleep(10 * time.Minute)
+		h.wantInForce(2)
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}

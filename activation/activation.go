@@ -25,6 +25,7 @@ type Config struct {
 	State   florete.Layout // where everything is kept
 	Closure string         // directory with the host's documents; empty to live on what was accepted before
 	HostKey string         // file of the SSH host key; empty for DefaultHostKey
+	TPM     string         // see fetch.Host
 
 	// Owner is the account of the forwarder: it gets certificates whose need names
 	// no owner. Empty for activation's own.
@@ -146,7 +147,7 @@ func (a *activation) open(note string) error {
 	a.manifest, a.settled, a.opened = e.Digest, false, time.Now().Round(0)
 	a.host = &fetch.Host{
 		Layout: a.State, Manifest: a.set.Manifest, Serial: e.Serial, Tag: a.set.Tag(), Roots: a.set.Roots,
-		HostKey: a.HostKey, Dial: a.Dial,
+		HostKey: a.HostKey, TPM: a.TPM, Dial: a.Dial,
 	}
 	a.report(Event{Event: EventDocuments, Message: fmt.Sprintf("%s: manifest of %s, serial %d, %d needs", note, e.Host, e.Serial, len(a.set.Manifest.Needs))})
 	a.needs = nil

@@ -38,6 +38,7 @@ const armTimeout = 8 * time.Second
 type Host struct {
 	State   florete.Layout
 	HostKey string // file of the SSH host key
+	TPM     string // see fetch.Host
 
 	// Dial connects to providers; nil for TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -104,7 +105,7 @@ func (h Host) request(ctx context.Context, set documents.Set) (provider string, 
 func (h Host) under(set documents.Set) *fetch.Host {
 	return &fetch.Host{
 		Layout: h.State, Manifest: set.Manifest, Serial: set.Document.Envelope.Serial, Tag: set.Tag(), Roots: set.Roots,
-		HostKey: h.HostKey, Dial: h.Dial,
+		HostKey: h.HostKey, TPM: h.TPM, Dial: h.Dial,
 	}
 }
 

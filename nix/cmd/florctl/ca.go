@@ -27,7 +27,8 @@ func newCAInitCmd() *cobra.Command {
 		Short: "Make the root of a trust domain",
 		Long: `Make the root of a trust domain: ca.crt, which goes into the flake, and ca.key,
 which is kept offline and signs with florctl ca sign. The key is an age file where it is
-sealed: age --decrypt opens it too, and age --armor --passphrase seals one that is there.`,
+sealed: age --decrypt opens it too, and age --armor --passphrase seals one that is there.
+On a token the key is where nobody can copy it, and ca.key has its URI instead.`,
 		Args: cobra.NoArgs,
 	}
 	trustDomain := cmd.Flags().String("trust-domain", "", "trust domain, such as demo.flor")
@@ -45,29 +46,15 @@ sealed: age --decrypt opens it too, and age --armor --passphrase seals one that 
 		if err := secretfile.RefuseTree(key); err != nil {
 			return fmt.Errorf("%w, such as --out ~/%s", err, *trustDomain)
 		}
-		root, err := ca.NewRoot(*trustDomain, time.Now())
+		root, kept, err := sealing.makeRoot(*trustDomain, key, nil)
 		if err != nil {
 			return err
 		}
-		to, err := sealing.recipients(key)
-		if err != nil {
+		if err := ca.Save(crt, ca.EncodeCertificates(root)); err != nil {
 			return err
 		}
-		if err := os.MkdirAll(*out, 0o755); err != nil {
-			return err
-		}
-		if err := ca.SaveKey(key, root.Key, to...); err != nil {
-			return err
-		}
-		if err := ca.Save(crt, ca.EncodeCertificates(root.Certificate)); err != nil {
-			return err
-		}
-		how := ""
-		if len(to) > 0 {
-			how = " sealed with age,"
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: root of %s until %s, for the flake\n%s: its key,%s keep it offline\n",
-			crt, *trustDomain, root.Certificate.NotAfter.Format(time.DateOnly), key, how)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: root of %s until %s, for the flake\n%s: its key, %s\n",
+			crt, *trustDomain, root.NotAfter.Format(time.DateOnly), key, kept)
 		return nil
 	}
 	return cmd
@@ -100,10 +87,11 @@ output, so that one line does all of it:
 		if err != nil {
 			return err
 		}
-		root, err := ca.Load(*crt, *key, open...)
+		root, done, err := loadRoot(*crt, *key, open)
 		if err != nil {
 			return err
 		}
+		defer done()
 		from, csr, err := request(cmd, args)
 		if err != nil {
 			return err

@@ -71,6 +71,7 @@ with subtest("an operator approves it by its fingerprint: it enrols by itself, a
     assert raishan.succeed(f"stat --format='%a %U' {STATE}/join/device.tpm") == "600 root\n"
     assert "device key: in the TPM" in raishan.succeed("flor status")
     assert joins()["raishan"]["facts"]["deviceKey"] == "tpm" and "  tpm  " in florctl("join list"), florctl("join list")
+    wait_until(lambda: ", key in TPM" in florctl("status"), lambda: f"its operator sees that: {florctl('status')}")
     assert raishan.execute(f"grep --recursive --files-with-matches {token} {STATE} /run")[0] != 0, "the token is still there"
 
 with subtest("the token is good for no other machine"):

@@ -66,6 +66,7 @@
 
       packages = each (system: rec {
         florete = (pkgs system).callPackage ./modules/package.nix { };
+        florctl-pkcs11 = (pkgs system).callPackage ./modules/package.nix { pkcs11 = true; };
         default = florete;
       });
       overlays.default = final: _: { florete = final.callPackage ./modules/package.nix { }; };

@@ -122,6 +122,9 @@ type Facts struct {
 	Memory       Capacity `json:"memory"`
 	Disk         Capacity `json:"disk"`         // of the file system with the host's state
 	Capabilities []string `json:"capabilities"` // that were found on it, sorted
+
+	// DeviceKey is InTPM where a TPM holds the key of a host that joins: the host's own word.
+	DeviceKey string `json:"deviceKey,omitempty"`
 }
 
 // FoundCapabilities are those that a host finds on the machine by itself, sorted. Whether

@@ -22,7 +22,7 @@ import (
 //	hold.json
 //	revocations.json
 //	witnessed.json
-//	join/{device.key,request.json,admission.json}
+//	join/{device.key or device.tpm,request.json,admission.json}
 type Layout string
 
 // The files of a delivered SVID.
@@ -52,9 +52,35 @@ func (l Layout) Refresh(old Document) (Document, error) {
 func (l Layout) Revocations() string { return filepath.Join(string(l), "revocations.json") }
 
 // DeviceKey is the file of the private key that proves this host where the flake declares no
-// SSH host key, Admission that of the operator's word for it, and JoinRequest what there is
-// while it waits for that. Nothing goes back with documents.
-func (l Layout) DeviceKey() string   { return filepath.Join(string(l), "join", "device.key") }
+// SSH host key, TPMDeviceKey in its place what a TPM made of it, which no other TPM can load.
+func (l Layout) DeviceKey() string {
+	if l.DeviceKeyIn() == InTPM {
+		return l.TPMDeviceKey()
+	}
+	return l.fileDeviceKey()
+}
+func (l Layout) TPMDeviceKey() string  { return filepath.Join(string(l), "join", "device.tpm") }
+func (l Layout) fileDeviceKey() string { return filepath.Join(string(l), "join", "device.key") }
+
+// What has a device key.
+const (
+	InTPM  = "tpm"
+	InFile = "file"
+)
+
+// DeviceKeyIn is what has the device key, InTPM or InFile; empty without one.
+func (l Layout) DeviceKeyIn() string {
+	if _, err := os.Lstat(l.TPMDeviceKey()); err == nil {
+		return InTPM
+	}
+	if _, err := os.Lstat(l.fileDeviceKey()); err == nil {
+		return InFile
+	}
+	return ""
+}
+
+// Admission is the file of the operator's word for the device key, and JoinRequest of what
+// there is while it waits for that. Nothing goes back with documents.
 func (l Layout) Admission() string   { return filepath.Join(string(l), "join", "admission.json") }
 func (l Layout) JoinRequest() string { return filepath.Join(string(l), "join", "request.json") }
 

@@ -25,6 +25,7 @@ type Config struct {
 	State   florete.Layout // where everything is kept
 	Closure string         // directory with the host's documents; empty to live on what was accepted before
 	HostKey string         // file of the SSH host key; empty for DefaultHostKey
+	TPM     string         // see fetch.Host
 
 	// Owner is the account of the forwarder: it gets certificates whose need names
 	// no owner. Empty for activation's own.
@@ -157,7 +158,7 @@ func (a *activation) open(note string) error {
 	a.manifest, a.settled, a.opened = e.Digest, false, time.Now().Round(0)
 	a.host = &fetch.Host{
 		Layout: a.State, Manifest: a.set.Manifest, Serial: e.Serial, Tag: a.set.Tag(), Roots: a.set.Roots,
-		HostKey: a.HostKey, Dial: a.Dial,
+		HostKey: a.HostKey, TPM: a.TPM, Dial: a.Dial,
 	}
 	if p := a.seek(a.opened); p.Commit != nil {
 		a.watcher.close() // only a connection made under these documents proves anything

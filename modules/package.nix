@@ -1,18 +1,27 @@
-# The commands: flor, florctl and flor-provider, static.
-{ lib, buildGoModule }:
+# The commands: flor, florctl and flor-provider, static. With pkcs11, florctl alone, which loads
+# modules of PKCS #11, and so is not.
+{
+  lib,
+  buildGoModule,
+  pkcs11 ? false,
+}:
 buildGoModule {
-  pname = "florete";
+  pname = if pkcs11 then "florctl-pkcs11" else "florete";
   version = "0.1.0";
   src = ../.;
 
   # The hash of what `go mod vendor` makes; a test tells the new one.
-  vendorHash = "sha256-QWN6PYpr21IjtQwP82ifNMOTyue3F6UryuwEFEcQUW0=";
-  subPackages = [
-    "agent/cmd/flor"
-    "nix/cmd/florctl"
-    "providers/cmd/flor-provider"
-  ];
-  env.CGO_ENABLED = 0;
+  vendorHash = "sha256-18XLpkM8yNKkndTIrTRa7QNc/z6kmXy37CrlrkZIU8k=";
+  subPackages =
+    if pkcs11 then
+      [ "nix/cmd/florctl" ]
+    else
+      [
+        "agent/cmd/flor"
+        "nix/cmd/florctl"
+        "providers/cmd/flor-provider"
+      ];
+  env.CGO_ENABLED = if pkcs11 then 1 else 0;
   ldflags = [
     "-s"
     "-w"
@@ -22,7 +31,7 @@ buildGoModule {
 
   meta = {
     description = "Runs a cluster of machines from one Nix flake";
-    mainProgram = "flor";
+    mainProgram = if pkcs11 then "florctl" else "flor";
     platforms = lib.platforms.linux;
   };
 }

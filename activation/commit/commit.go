@@ -33,6 +33,7 @@ const longest = 24 * time.Hour
 type Host struct {
 	State   florete.Layout
 	HostKey string // file of the SSH host key
+	TPM     string // see fetch.Host
 
 	// Dial connects to providers; nil for TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -99,7 +100,7 @@ func (h Host) request(ctx context.Context, set documents.Set) (provider string, 
 func (h Host) under(set documents.Set) *fetch.Host {
 	return &fetch.Host{
 		Layout: h.State, Manifest: set.Manifest, Serial: set.Document.Envelope.Serial, Tag: set.Tag(), Roots: set.Roots,
-		HostKey: h.HostKey, Dial: h.Dial,
+		HostKey: h.HostKey, TPM: h.TPM, Dial: h.Dial,
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 const (
 	CodeDisk    = "disk"     // transient: the state directory cannot be read or written
 	CodeHostKey = "host-key" // denied: the SSH host key is not the one declared
+	CodeTPM     = "tpm"      // denied: the TPM does not have the device key; transient: it does not answer
 	CodeNoNode  = "no-node"  // invalid: no need of the manifest is for the node's own SVID
 )
 
@@ -33,6 +34,10 @@ type Host struct {
 	// HostKey is the file of the SSH private key that proves the node, at enrolment and
 	// in every request but that for documents.
 	HostKey string
+
+	// TPM is what may hold the device key: the device, or Unix socket, of a TPM; empty for
+	// devicekey.DefaultTPM.
+	TPM string
 
 	// Dial connects to a provider's address; nil for TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

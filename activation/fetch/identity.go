@@ -2,9 +2,12 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
+	"crypto"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -12,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -81,18 +85,39 @@ func (h *Host) hostKey() (ssh.Signer, *Error) {
 
 // deviceKey is what proves a host without an SSH host key in the flake.
 func (h *Host) deviceKey() (ssh.Signer, *Error) {
-	text, err := os.ReadFile(h.Layout.DeviceKey())
+	key, err := devicekey.Load(h.Layout, h.tpm())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, h.unjoined()
 	}
-	if err != nil {
+	var disk *fs.PathError
+	if errors.As(err, &disk) {
 		return nil, local(api.Transient, CodeDisk, fmt.Errorf("device key: %w", err))
 	}
-	signer, err := ssh.ParsePrivateKey(text)
+	var signer ssh.Signer
+	if err == nil {
+		signer, err = ssh.NewSignerFromSigner(device{key})
+	}
 	if err != nil {
-		return nil, local(api.Denied, CodeHostKey, fmt.Errorf("device key %s: %w: remove it, and flor join with another token", h.Layout.DeviceKey(), err))
+		return nil, local(api.Denied, CodeHostKey, err)
 	}
 	return signer, nil
+}
+
+func (h *Host) tpm() string { return cmp.Or(h.TPM, devicekey.DefaultTPM) }
+
+// device is a device key. Why it does not sign is known on this host alone.
+type device struct{ crypto.Signer }
+
+func (d device) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
+	sig, err := d.Signer.Sign(rand, digest, opts)
+	var lost *devicekey.LostError
+	switch {
+	case errors.As(err, &lost):
+		return nil, api.Errorf(api.Denied, CodeTPM, "%v", err)
+	case err != nil:
+		return nil, api.Errorf(api.Transient, CodeTPM, "%v", err)
+	}
+	return sig, nil
 }
 
 // declaredHostKey is the SSH host key, which must be the one that the manifest declares: with

@@ -3,10 +3,7 @@ package fetch
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/replace"
 )
@@ -32,7 +30,8 @@ type joinRequest struct {
 
 // BeginJoin makes the host's device key, unless it has one, and notes that it requests to be
 // admitted with a token.
-func BeginJoin(l florete.Layout, m florete.Manifest, token string, facts florete.Facts) error {
+func (h *Host) BeginJoin(token string, facts florete.Facts) error {
+	l, m := h.Layout, h.Manifest
 	if !m.Identity.Joins {
 		return fmt.Errorf("the manifest of %s declares its SSH host key: it enrols with that, and needs no token", m.Host)
 	}
@@ -48,8 +47,11 @@ func BeginJoin(l florete.Layout, m florete.Manifest, token string, facts florete
 		return err
 	}
 	defer unlock()
-	if err := makeDeviceKey(l.DeviceKey()); err != nil {
+	if err := devicekey.Make(l, h.tpm()); err != nil {
 		return fmt.Errorf("device key: %w", err)
+	}
+	if facts.DeviceKey = ""; l.DeviceKeyIn() == florete.InTPM {
+		facts.DeviceKey = florete.InTPM
 	}
 	b, err := json.Marshal(joinRequest{strings.TrimSpace(token), facts})
 	if err != nil {
@@ -61,34 +63,22 @@ func BeginJoin(l florete.Layout, m florete.Manifest, token string, facts florete
 // lockJoin waits until no other process writes: flor join and activation both may.
 func lockJoin(l florete.Layout) (unlock func(), err error) {
 	dir := filepath.Dir(l.DeviceKey())
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+	err = f.Chmod(0o755) // the forwarder sees which key there is
+	if err == nil {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return func() { f.Close() }, nil
-}
-
-// makeDeviceKey makes the key in a file, whole or not at all, and never another one.
-func makeDeviceKey(path string) error {
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	_, secret, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return err
-	}
-	block, err := ssh.MarshalPrivateKey(secret, "")
-	if err != nil {
-		return err
-	}
-	return replace.File(path, pem.EncodeToMemory(block), 0o600)
 }
 
 // Join requests once that this host's device is admitted, and keeps the admission where it is.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
@@ -31,6 +32,10 @@ func TestBeginJoin(t *testing.T) {
 	declared.Identity = florete.Identity{ID: kit.ID("node/elm"), SSHHostKey: "ssh-ed25519 AAAA"}
 	elsewhere.Providers = nil
 	state := florete.Layout(filepath.Join(t.TempDir(), "state"))
+	begin := func(m florete.Manifest, token string) error {
+		h := &fetch.Host{Layout: state, Manifest: m, TPM: devicekey.None}
+		return h.BeginJoin(token, florete.Facts{})
+	}
 	for _, c := range []struct {
 		manifest    florete.Manifest
 		token, want string
@@ -40,14 +45,14 @@ func TestBeginJoin(t *testing.T) {
 		{joins, token.String()[:40], "cut short or changed"},
 		{joins, "florete", "want what florctl token create prints"},
 	} {
-		if err := fetch.BeginJoin(state, c.manifest, c.token, florete.Facts{}); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), token.String()[30:]) {
+		if err := begin(c.manifest, c.token); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), token.String()[30:]) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
 	if _, err := os.Stat(string(state)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("something is on disk: %v", err)
 	}
-	if err := fetch.BeginJoin(state, joins, token.String()+"\n", florete.Facts{}); err != nil {
+	if err := begin(joins, token.String()+"\n"); err != nil {
 		t.Fatal(err)
 	}
 	key := kit.ReadFile(state.DeviceKey())
@@ -57,7 +62,7 @@ func TestBeginJoin(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if err := fetch.BeginJoin(state, joins, token.String(), florete.Facts{}); err != nil {
+			if err := begin(joins, token.String()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -67,7 +72,7 @@ func TestBeginJoin(t *testing.T) {
 	if bytes.Equal(key, next) {
 		t.Error("the key is not random")
 	}
-	if err := fetch.BeginJoin(state, joins, token.String(), florete.Facts{}); err != nil || !bytes.Equal(next, kit.ReadFile(state.DeviceKey())) {
+	if err := begin(joins, token.String()); err != nil || !bytes.Equal(next, kit.ReadFile(state.DeviceKey())) {
 		t.Errorf("another key: %v", err)
 	}
 	files, err := os.ReadDir(filepath.Dir(state.DeviceKey()))

@@ -38,6 +38,9 @@ func (f *forwarder) status() status.Report {
 	r.Pending, _ = f.Layout.PendingCommit()
 	r.Undone, _ = f.Layout.Undone()
 	r.Audit = f.Layout.AuditFaults()
+	if m.Identity.Joins {
+		r.DeviceKey = f.Layout.DeviceKeyIn()
+	}
 	var svids []*florete.SVID
 	for _, p := range r.Paths {
 		r.Connections += p.Live

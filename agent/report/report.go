@@ -60,6 +60,9 @@ func (c *Collector) Collect(ctx context.Context) florete.HostReport {
 	if m, err := c.Layout.Refresh(c.manifest); err == nil {
 		c.manifest = m
 		r.Documents = append(r.Documents, florete.ReportedOf(m.Envelope))
+		if m.Manifest().Identity.Joins && c.Layout.DeviceKeyIn() == florete.InTPM {
+			r.Facts.DeviceKey = florete.InTPM
+		}
 		for _, n := range m.Manifest().Needs {
 			r.Needs = append(r.Needs, need(c.Layout, n))
 		}

@@ -25,6 +25,9 @@ func Print(w io.Writer, r Report, now time.Time) error {
 	if r.Manifest != nil {
 		fmt.Fprintln(&out, strings.TrimSpace(fmt.Sprintf("cluster %s, manifest %d %s", r.Cluster, r.Manifest.Serial, r.Manifest.Rev))+age(r.Manifest.Serial, now))
 	}
+	if r.DeviceKey != "" {
+		fmt.Fprintf(&out, "device key: in %s\n", map[string]string{florete.InTPM: "the TPM", florete.InFile: "a file"}[r.DeviceKey])
+	}
 	if r.Stale > 0 {
 		fmt.Fprintf(&out, "stale: no provider has answered about this host's documents for %s: they may be outdated: flor doctor\n", time.Duration(r.Stale)*time.Second)
 	}

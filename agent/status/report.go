@@ -26,6 +26,7 @@ type Report struct {
 	Audit           []florete.ReportedAudit      `json:"audit,omitempty"`       // providers' logs that are not what they were
 	Ending          []florete.EndingCertificate  `json:"ending,omitempty"`      // what a person has to sign anew
 	Fallbacks       []florete.Fallback           `json:"fallbacks,omitempty"`
+	DeviceKey       string                       `json:"deviceKey,omitempty"`  // what has it, where the host joins: florete.InTPM or InFile
 	Unconfined      string                       `json:"unconfined,omitempty"` // why the agent could open other files than a forwarder's
 	Identities      []Identity                   `json:"identities"`
 	Needs           []Need                       `json:"needs"`

@@ -29,6 +29,7 @@ func full() status.Report {
 		Host: "laptop", Cluster: "demo", State: "running", Connections: 1,
 		Manifest:   &status.Version{Serial: 7, Digest: "sha256-x", Rev: "8eeec93"},
 		Problems:   []string{"caller user/carol: no such account"},
+		DeviceKey:  florete.InTPM,
 		Unconfined: "landlock: not in force\x1b",
 		Pending:    &florete.Commit{ID: "k3f9", Documents: []florete.ReportedDocument{{Kind: "manifest", Serial: 7}}, Deadline: florete.UnixTime(now.Add(4 * time.Minute).Unix())},
 		Undone:     &florete.Commit{ID: "z2a7", Documents: []florete.ReportedDocument{{Kind: "manifest", Serial: 6}, {Kind: "policy", Serial: 6}}, Deadline: florete.UnixTime(now.Add(-time.Hour).Unix())},
@@ -58,6 +59,7 @@ func full() status.Report {
 
 const table = `laptop: running, 1 connections
 cluster demo, manifest 7 8eeec93
+device key: in the TPM
 pending: commit k3f9, manifest 7 goes back in 4m0s, unless from a new login: flor sync --confirm k3f9
 undone: commit z2a7, manifest 6, policy 6 went back 1h0m0s ago, for nobody confirmed it: publish what is right
 ending: the issuing certificate demo.flor issuing ends on 2026-10-30: flor doctor

@@ -25,11 +25,24 @@ const various = `{ one = mkCluster (base // {
   providers = { cert.hosts = [ "alpha" ]; oidc = { hosts = [ "beta" ]; issuer = "http://sso.example.org"; }; store = { kind = "etcd"; hosts = [ "alpha" ]; }; };
 }); }`
 
+// joining is one whose host epsilon comes in by a token.
+const joining = `{ one = mkCluster (base // {
+  hosts = base.hosts // { epsilon = { }; };
+  providers = { cert.hosts = [ "alpha" ]; config.hosts = [ "alpha" ]; };
+}); }`
+
 func readVarious(t *testing.T) map[string]Units {
 	t.Helper()
-	src := flake(t, "let key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA\" + builtins.substring 8 42 ((import ./nix/names.nix).sri name); in "+various)
+	all := readUnits(t, various, "alpha", "beta", "gamma", "delta")
+	all["epsilon"] = readUnits(t, joining, "epsilon")["epsilon"]
+	return all
+}
+
+func readUnits(t *testing.T, cluster string, hosts ...string) map[string]Units {
+	t.Helper()
+	src := flake(t, "let key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA\" + builtins.substring 8 42 ((import ./nix/names.nix).sri name); in "+cluster)
 	all := map[string]Units{}
-	for _, host := range []string{"alpha", "beta", "gamma", "delta"} {
+	for _, host := range hosts {
 		u, err := ReadUnits(t.Context(), src, host, "/opt/bin")
 		if err != nil {
 			t.Fatal(err)
@@ -44,7 +57,11 @@ func TestUnits(t *testing.T) {
 	all := readVarious(t)
 	for _, c := range []struct{ host, unit, line string }{
 		{"gamma", "florete-activate.service", `ExecStart=/opt/bin/flor activate --closure="/etc/florete/documents" --owner="florete" --state="/var/lib/florete"`},
+		{"gamma", "florete-activate.service", "CapabilityBoundingSet=CAP_CHOWN CAP_DAC_READ_SEARCH"},
 		{"gamma", "florete-agent.service", "CapabilityBoundingSet="},
+		{"epsilon", "florete-activate.service", "BindPaths=-/dev/tpmrm0"},
+		{"epsilon", "florete-activate.service", "CapabilityBoundingSet=CAP_CHOWN CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE"},
+		{"epsilon", "florete-activate.service", "DeviceAllow=/dev/tpmrm0 rw"},
 		{"gamma", "florete-agent.service", "User=florete"},
 		{"beta", "florete-agent.service", "AmbientCapabilities=CAP_NET_BIND_SERVICE"},
 		{"beta", "florete-agent.service", "CapabilityBoundingSet=CAP_NET_BIND_SERVICE"},
@@ -86,6 +103,9 @@ func TestUnits(t *testing.T) {
 		if got := all[host].Sysusers; !strings.Contains(got, line) {
 			t.Errorf("%s: sysusers: no %q in\n%s", host, line, got)
 		}
+	}
+	if strings.Contains(all["gamma"].Files["florete-activate.service"], "tpm") {
+		t.Error("gamma may use a TPM, and has an SSH host key")
 	}
 	if all["gamma"].Files["florete-provider-cert.service"] != "" {
 		t.Error("gamma has a provider's unit and provides nothing")

@@ -157,6 +157,7 @@ func TestUnreadable(t *testing.T) {
 func TestText(t *testing.T) {
 	r := well(t, manifest(t, 7, "node"))
 	r.Release, r.Facts.System, r.Forwarder.Connections = "0.1.0", "Debian \x1b[2J12", 3
+	r.Facts.DeviceKey = florete.InTPM
 	r.Documents[0].Serial = 7
 	hosts := []Host{
 		{Name: "laptop", Notes: []Note{{"silent", "has never reported"}}},
@@ -169,7 +170,7 @@ func TestText(t *testing.T) {
 	const want = `HOST    SEEN   RELEASE  SERIAL  NEEDS  ENDS  CONNECTIONS  SYSTEM
 laptop  never
   ! has never reported
-ursula  1m     0.1.0    7       1/1    20h   3            Debian ?[2J12
+ursula  1m     0.1.0    7       1/1    20h   3            Debian ?[2J12, key in TPM
   ! a ?
   ! b
   ! d

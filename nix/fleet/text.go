@@ -76,9 +76,13 @@ func (h Host) cells(now time.Time, safe func(string) string) []string {
 	if r.Forwarder != nil {
 		connections = fmt.Sprint(r.Forwarder.Connections)
 	}
+	system := r.Facts.System
+	if r.Facts.DeviceKey == florete.InTPM {
+		system += ", key in TPM"
+	}
 	return []string{
 		h.Name, age(now.Sub(h.Received.Time)), safe(r.Release), serial,
-		fmt.Sprintf("%d/%d", fulfilled, len(r.Needs)), ends, connections, safe(r.Facts.System),
+		fmt.Sprintf("%d/%d", fulfilled, len(r.Needs)), ends, connections, safe(system),
 	}
 }
 

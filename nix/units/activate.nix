@@ -13,12 +13,18 @@ let
     unit
     ;
   names = import ../names.nix;
+  inherit (import ../lib.nix) when;
 in
 {
+  manifest,
   documents,
   bin,
   settings,
 }:
+let
+  # Only there is a device key, and only then may the TPM have it.
+  joins = manifest.identity.joins or false;
+in
 {
   ${unit "activate.service"} = {
     Unit = {
@@ -42,7 +48,7 @@ in
         // settings
       );
       # It may read every file, so it sees few.
-      BindPaths = state;
+      BindPaths = [ state ] ++ when joins [ "-/dev/tpmrm0" ];
       BindReadOnlyPaths = [
         "/etc"
         "/run"
@@ -52,7 +58,10 @@ in
         bin
       ]
       ++ (if settings ? ssh-host-key then [ settings.ssh-host-key ] else [ ]);
-      CapabilityBoundingSet = "CAP_CHOWN CAP_DAC_READ_SEARCH";
+      # Distributions give the TPM to an account of its own.
+      CapabilityBoundingSet =
+        "CAP_CHOWN CAP_DAC_READ_SEARCH" + (if joins then " CAP_DAC_OVERRIDE" else "");
+      DeviceAllow = when joins [ "/dev/tpmrm0 rw" ];
       Environment = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket";
       MemoryMax = "1G";
       ProcSubset = "pid";

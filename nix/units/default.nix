@@ -81,7 +81,7 @@ in
     }:
     foldl' (all: n: all // need n.id) (
       activate {
-        inherit documents bin;
+        inherit manifest documents bin;
         settings = settings.activate or { };
       }
       // agent {

@@ -146,7 +146,7 @@ func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	}
 	r.Proof, err = Statement{Node: c.Node, Provider: s.client.Provider.ID, Nonce: nonce.Nonce, CSR: block.Bytes, Binding: binding}.Sign(c.HostKey)
 	if err != nil {
-		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
+		return Answer{}, unsigned("need "+r.Need, err)
 	}
 	r.Proof.Admission = c.Admission
 	return s.request(ctx, Path("cert"), r)

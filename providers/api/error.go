@@ -94,6 +94,15 @@ func AsError(err error) *Error {
 	return Errorf(Transient, CodeUnavailable, "%v", err)
 }
 
+// unsigned is the failure to sign: of the key's holder, where it says what to do, else a bug.
+func unsigned(what string, err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return Errorf(Invalid, CodeMalformed, "%s: %v", what, err)
+}
+
 // maxRetryAfter bounds how long a provider can keep a host waiting, in seconds.
 const maxRetryAfter = 3600
 

@@ -132,7 +132,7 @@ func (c *Client) Join(ctx context.Context, facts florete.Facts, token *JoinToken
 		return a, err
 	}
 	if err := j.sign(c.HostKey, token, s.client.Provider.ID, binding); err != nil {
-		return a, Errorf(Invalid, CodeMalformed, "join request of %s: %v", c.Node, err)
+		return a, unsigned("join request of "+c.Node.Short(), err)
 	}
 	b, err := json.Marshal(j)
 	if err != nil {

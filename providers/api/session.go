@@ -178,7 +178,7 @@ func (s *session) proveDevice() (string, error) {
 	}
 	proof, err := (DeviceStatement{s.client.Node, s.client.Provider.ID, binding}).Sign(s.client.HostKey)
 	if err != nil {
-		return "", Errorf(Invalid, CodeMalformed, "%v", err)
+		return "", unsigned("connection to "+s.client.Provider.ID.Short(), err)
 	}
 	return proof, nil
 }

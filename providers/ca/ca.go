@@ -39,13 +39,18 @@ type Authority struct {
 // NewKey makes a key pair of the kind that authorities and providers use.
 func NewKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
-// NewRoot makes the root of a trust domain.
+// NewRoot makes the root of a trust domain, with its key.
 func NewRoot(trustDomain string, now time.Time) (*Authority, error) {
+	return RootOf(trustDomain, func() (crypto.Signer, error) { return NewKey() }, now)
+}
+
+// RootOf makes the root of a trust domain, of a key that newKey makes or finds.
+func RootOf(trustDomain string, newKey func() (crypto.Signer, error), now time.Time) (*Authority, error) {
 	name, err := domain(trustDomain)
 	if err != nil {
 		return nil, err
 	}
-	key, err := NewKey()
+	key, err := newKey()
 	if err != nil {
 		return nil, err
 	}

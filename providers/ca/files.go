@@ -89,6 +89,24 @@ func parse(from string, certificate []byte, keyPath string, identities []age.Ide
 	if err != nil {
 		return nil, err
 	}
+	return of(c, from, key, keyPath)
+}
+
+// LoadWith is the authority of a certificate and of a key that is elsewhere.
+func LoadWith(certificatePath string, key crypto.Signer, where string) (*Authority, error) {
+	b, err := os.ReadFile(certificatePath)
+	if err != nil {
+		return nil, err
+	}
+	c, err := parseAuthority(certificatePath, b, ofDomain)
+	if err != nil {
+		return nil, err
+	}
+	return of(c, certificatePath, key, where)
+}
+
+// of is the authority of a certificate and a key, which must be its.
+func of(c *x509.Certificate, from string, key crypto.Signer, keyPath string) (*Authority, error) {
 	if pub, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !pub.Equal(key.Public()) {
 		return nil, fmt.Errorf("%s: not for the key in %s: sign the request made from that key", from, keyPath)
 	}

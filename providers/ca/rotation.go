@@ -7,9 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
-
-	"filippo.io/age"
 )
 
 // Stage is how far the rotation of a root has come.
@@ -80,17 +77,10 @@ func (d Dir) certificate(name string) (*x509.Certificate, error) {
 	return parseAuthority(d.Path(name), b, ofDomain)
 }
 
-// Prepare makes the next root, with its key to recipients, none for as it is.
-func (d Dir) Prepare(trustDomain string, now time.Time, to ...age.Recipient) (*x509.Certificate, error) {
-	root, err := NewRoot(trustDomain, now)
-	if err != nil {
-		return nil, err
-	}
-	// A key without a certificate is none yet.
-	if err := SaveKey(d.Path("next.key"), root.Key, to...); err != nil {
-		return nil, err
-	}
-	return root.Certificate, Save(d.Path("next.crt"), EncodeCertificates(root.Certificate))
+// Prepare keeps the next root, whose key is in next.key. A key without a certificate is none
+// yet.
+func (d Dir) Prepare(root *x509.Certificate) error {
+	return Save(d.Path("next.crt"), EncodeCertificates(root))
 }
 
 // Activate has the next root sign, and keeps the former.

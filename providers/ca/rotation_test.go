@@ -24,9 +24,7 @@ func prepared(t *testing.T) (dir ca.Dir, active, next []byte) {
 	if r, err := dir.Read(); err != nil || r.Stage != ca.Steady || r.Next != nil || r.Former != nil {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if _, err := dir.Prepare("demo.flor", now); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, dir)
 	active, err := os.ReadFile(dir.Path("ca.crt"))
 	if err == nil {
 		next, err = os.ReadFile(dir.Path("next.crt"))
@@ -35,6 +33,20 @@ func prepared(t *testing.T) (dir ca.Dir, active, next []byte) {
 		t.Fatal(err)
 	}
 	return dir, active, next
+}
+
+func prepare(t *testing.T, dir ca.Dir) {
+	t.Helper()
+	next, err := ca.NewRoot("demo.flor", now)
+	if err == nil {
+		err = ca.SaveKey(dir.Path("next.key"), next.Key)
+	}
+	if err == nil {
+		err = dir.Prepare(next.Certificate)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestActivateInterrupted: however far an activation came, the next one ends it, and until
@@ -114,9 +126,7 @@ func TestPrepareInterrupted(t *testing.T) {
 	if r, err := dir.Read(); err != nil || r.Stage != ca.Steady {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if _, err := dir.Prepare("demo.flor", now); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, dir)
 	if _, err := ca.Load(dir.Path("next.crt"), dir.Path("next.key")); err != nil {
 		t.Error(err)
 	}

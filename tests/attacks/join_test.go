@@ -3,6 +3,7 @@ package attacks
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
@@ -108,9 +110,9 @@ func (c *cluster) requested(t *testing.T, host string) (r join.Request) {
 }
 
 // machine is a host that comes in by a token: activation runs, and waits.
-func (c *cluster) machine(t *testing.T, name string) *local.Host {
+func (c *cluster) machine(t *testing.T, name, tpm string) *local.Host {
 	t.Helper()
-	h := &local.Host{Name: name, Dir: c.Path("hosts", name), Bin: c.Bin}
+	h := &local.Host{Name: name, Dir: c.Path("hosts", name), Bin: c.Bin, TPM: tpm}
 	err := errors.Join(os.MkdirAll(h.Dir, 0o700), os.WriteFile(filepath.Join(h.Dir, "hook"), []byte("#!/bin/sh\n"), 0o700),
 		h.Deploy(c.Path("documents", name)), h.Activate())
 	if err != nil {
@@ -122,7 +124,7 @@ func (c *cluster) machine(t *testing.T, name string) *local.Host {
 
 // florJoin starts flor join on a host.
 func florJoin(h *local.Host, args ...string) error {
-	return h.Start("join", append([]string{"flor", "join", "--state", string(h.Layout()), "--refetch", h.Refetch()}, args...)...)
+	return h.Start("join", append([]string{"flor", "join", "--state", string(h.Layout()), "--refetch", h.Refetch(), "--tpm", cmp.Or(h.TPM, devicekey.None)}, args...)...)
 }
 
 func until(t *testing.T, what string, holds func() bool) {
@@ -144,7 +146,7 @@ func enrol(t *testing.T, client *api.Client) error {
 // whatever is killed, and nobody else does.
 func TestJoin(t *testing.T) {
 	c := start(t)
-	d := c.machine(t, "d")
+	d := c.machine(t, "d", "")
 	until(t, "its activation to want a token", func() bool {
 		all, err := d.Needs()
 		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == api.CodeJoin
@@ -303,7 +305,7 @@ func TestJoin(t *testing.T) {
 	})
 
 	t.Log("a token that approves by itself")
-	e := c.machine(t, "e")
+	e := c.machine(t, "e", "")
 	if err := florJoin(e, c.token(t, "e", 1, time.Hour, true).String()); err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,7 @@ type Host struct {
 	Name, Dir, Bin string
 	Manifest       florete.Manifest // of the documents that were deployed last
 	Silent         bool             // its activation cannot report: a release before reports
+	TPM            string           // socket of its TPM; empty for none
 
 	mu      sync.Mutex
 	running map[string]*process
@@ -146,6 +147,9 @@ func (h *Host) activateArgs(more ...string) []string {
 		"--undivided", "--backoff-initial", "200ms", "--backoff-max", "2s"}
 	if !h.Silent {
 		args = append(args, "--agent-socket", h.Socket())
+	}
+	if h.TPM != "" {
+		args = append(args, "--tpm", h.TPM)
 	}
 	return append(args, more...)
 }

@@ -35,6 +35,11 @@ traffic = Traffic(mgmt01, "wiki")
 
 with subtest("a host that has no SSH host key in the flake waits, and its status says for what"):
     raishan.start(allow_reboot=True)
+    # Its TPM is a process, which is there before activation as a device is.
+    raishan.succeed("printf '%s\\n' > /etc/systemd/system/tpm.service [Unit] Before=florete-activate.service [Service] StateDirectory=tpm "
+                    "'ExecStart=swtpm socket --tpm2 --tpmstate dir=/var/lib/tpm --server type=unixio,path=/dev/tpmrm0 --flags not-need-init,startup-clear' "
+                    "'ExecStartPost=/bin/sh -c \"until [ -S /dev/tpmrm0 ]; do sleep 0.1; done\"' [Install] WantedBy=multi-user.target")
+    raishan.succeed("systemctl daemon-reload && systemctl enable --quiet --now tpm")
     deploy("joining", [raishan])
     wait_until(lambda: error(raishan, "cert-node") == "join", lambda: f"it waits: {needs(raishan)}")
     print(f"       {needs(raishan)['cert-node']['error']['message']}")
@@ -63,7 +68,10 @@ with subtest("an operator approves it by its fingerprint: it enrols by itself, a
     wait_started(raishan, "florete-agent.service")
     wait_reaches(raishan, "outline")
     print(f"       at work {time.time() - began:.1f} s later")
-    assert raishan.succeed(f"stat --format='%a %U' {STATE}/join/device.key") == "600 root\n"
+    assert raishan.succeed(f"stat --format='%a %U' {STATE}/join/device.tpm") == "600 root\n"
+    assert "device key: in the TPM" in raishan.succeed("flor status")
+    assert joins()["raishan"]["facts"]["deviceKey"] == "tpm" and "  tpm  " in florctl("join list"), florctl("join list")
+    wait_until(lambda: ", key in TPM" in florctl("status"), lambda: f"its operator sees that: {florctl('status')}")
     assert raishan.execute(f"grep --recursive --files-with-matches {token} {STATE} /run")[0] != 0, "the token is still there"
 
 with subtest("the token is good for no other machine"):

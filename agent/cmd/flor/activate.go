@@ -15,6 +15,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
+	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/notify"
 	"github.com/florete/florete/activation/wallclock"
 	"github.com/florete/florete/agent/facts"
@@ -57,6 +58,7 @@ is no failure.`,
 	f.StringVar(&c.Closure, "closure", "", "directory with this host's documents; without it, what was accepted before")
 	m.state(cmd, &c.State)
 	f.StringVar(&c.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host at enrolment")
+	f.StringVar(&c.TPM, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the device key, or a Unix socket to one")
 	f.StringVar(&c.Owner, "owner", "", "account of the forwarder, which gets the certificates that are for nobody else")
 	f.BoolVar(&c.Undivided, "undivided", false, "leave all files to this account, as it is without root")
 	f.StringToStringVar(&c.Adopt, "adopt", nil, "take a need over from files that are there, as `NEED=DIR`, without a request; may be repeated")

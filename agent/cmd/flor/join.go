@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/agent/facts"
 	"github.com/florete/florete/agent/hostapi"
@@ -24,12 +25,12 @@ const joinPoll = 2 * time.Second
 
 func newJoinCmd(m *instance) *cobra.Command {
 	var state florete.Layout
-	var dir string
+	var dir, tpm string
 	cmd := &cobra.Command{
 		Use:   "join [TOKEN | -]",
 		Short: "Join the cluster with a token, where the flake has no SSH host key of this host",
-		Long: `Make this host's device key, and request at the provider that the token names that an
-operator admits it. florctl token create prints a token, florctl join approve admits the
+		Long: `Make this host's device key, in the TPM where there is one and else in a file, and request
+at the provider that the token names that an operator admits it. florctl token create prints a token, florctl join approve admits the
 device. Waits until that is decided; where it is stopped before, activation goes on waiting,
 and so does flor join without a token. "-" reads the token from standard input.
 
@@ -49,15 +50,23 @@ Exit status: 0 the device is admitted, and activation enrols it; 1 usage or conf
 			if err != nil {
 				return err
 			}
-			host := &fetch.Host{Layout: state, Manifest: manifest, Serial: doc.Envelope.Serial, Roots: roots}
+			host := &fetch.Host{Layout: state, Manifest: manifest, Serial: doc.Envelope.Serial, Roots: roots, TPM: tpm}
 			if len(args) > 0 {
 				token, err := joinToken(cmd.InOrStdin(), args[0])
 				if err != nil {
 					return err
 				}
-				if err := fetch.BeginJoin(state, manifest, token, facts.Find(string(state), facts.Declared)); err != nil {
+				if err := host.BeginJoin(token, facts.Find(string(state), facts.Declared)); err != nil {
 					return err
 				}
+				in := "in a file, which can be copied: this machine has no TPM"
+				switch {
+				case state.DeviceKeyIn() == florete.InTPM:
+					in = "in the TPM, and in no other"
+				case tpm == devicekey.None:
+					in = "in a file, which can be copied"
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "device key %s: %s\n", state.DeviceKey(), in)
 			}
 			if err := awaitJoin(cmd.Context(), host, cmd.ErrOrStderr()); err != nil {
 				return err
@@ -67,6 +76,7 @@ Exit status: 0 the device is admitted, and activation enrols it; 1 usage or conf
 		},
 	}
 	m.state(cmd, &state)
+	cmd.Flags().StringVar(&tpm, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the key, or a Unix socket to one; \"none\" for a key in a file")
 	cmd.Flags().StringVar(&dir, "refetch", "", "directory that flor activate --refetch watches")
 	m.follow(cmd, "refetch", florete.Instance.Refetch)
 	return cmd

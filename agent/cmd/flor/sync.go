@@ -12,6 +12,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/commit"
+	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/agent/units"
 )
@@ -72,6 +73,7 @@ unless a commit was printed; 2 (--confirm-when-healthy) it went back.`,
 	m.state(cmd, &s.State)
 	f := cmd.Flags()
 	f.StringVar(&s.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host at enrolment")
+	f.StringVar(&s.TPM, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the device key, or a Unix socket to one")
 	f.StringVar(&s.socket, "agent-socket", "", "Unix socket of the agent, for --confirm-when-healthy")
 	m.follow(cmd, "agent-socket", florete.Instance.Agent)
 	f.DurationVar(&s.timeout, "commit-timeout", 5*time.Minute, "how long to wait for a confirmation before going back")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,8 @@ func newCAInitCmd() *cobra.Command {
 		Short: "Make the root of a trust domain",
 		Long: `Make the root of a trust domain: ca.crt, which goes into the flake, and ca.key,
 which is kept offline and signs with florctl ca sign. The key is an age file where it is
-sealed: age --decrypt opens it too, and age --armor --passphrase seals one that is there.`,
+sealed: age --decrypt opens it too, and age --armor --passphrase seals one that is there.
+On a token the key is where nobody can copy it, and ca.key has its URI instead.`,
 		Args: cobra.NoArgs,
 	}
 	trustDomain := cmd.Flags().String("trust-domain", "", "trust domain, such as demo.flor")
@@ -36,46 +38,32 @@ sealed: age --decrypt opens it too, and age --armor --passphrase seals one that 
 	cmd.MarkFlagRequired("out")
 	sealing := sealingFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		root, sealed, err := makeRoot(*trustDomain, *out, sealing)
+		root, kept, err := makeRootIn(*out, *trustDomain, sealing)
 		if err != nil {
 			return err
 		}
-		how := ""
-		if sealed {
-			how = " sealed with age,"
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: root of %s until %s, for the flake\n%s: its key,%s keep it offline\n",
-			filepath.Join(*out, "ca.crt"), *trustDomain, root.Certificate.NotAfter.Format(time.DateOnly), filepath.Join(*out, "ca.key"), how)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: root of %s until %s, for the flake\n%s: its key, %s\n",
+			filepath.Join(*out, "ca.crt"), *trustDomain, root.NotAfter.Format(time.DateOnly), filepath.Join(*out, "ca.key"), kept)
 		return nil
 	}
 	return cmd
 }
 
-// makeRoot makes ca.crt and ca.key in a directory.
-func makeRoot(trustDomain, dir string, sealing *sealing) (root *ca.Authority, sealed bool, err error) {
+// makeRootIn makes ca.crt and ca.key in a directory, and says how the key is kept.
+func makeRootIn(dir, trustDomain string, sealing *sealing) (root *x509.Certificate, kept string, err error) {
 	crt, key := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
 	for _, path := range []string{crt, key} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return nil, false, fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
+			return nil, "", fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
 		}
 	}
 	if err := secretfile.RefuseTree(key); err != nil {
-		return nil, false, fmt.Errorf("%w, such as --out ~/%s", err, trustDomain)
+		return nil, "", fmt.Errorf("%w, such as --out ~/%s", err, trustDomain)
 	}
-	if root, err = ca.NewRoot(trustDomain, time.Now()); err != nil {
-		return nil, false, err
+	if root, kept, err = sealing.makeRoot(trustDomain, key, nil); err != nil {
+		return nil, "", err
 	}
-	to, err := sealing.recipients(key)
-	if err != nil {
-		return nil, false, err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, false, err
-	}
-	if err := ca.SaveKey(key, root.Key, to...); err != nil {
-		return nil, false, err
-	}
-	return root, len(to) > 0, ca.Save(crt, ca.EncodeCertificates(root.Certificate))
+	return root, kept, ca.Save(crt, ca.EncodeCertificates(root))
 }
 
 func newCASignCmd() *cobra.Command {
@@ -105,10 +93,11 @@ output, so that one line does all of it:
 		if err != nil {
 			return err
 		}
-		root, err := ca.Load(*crt, *key, open...)
+		root, done, err := loadRoot(*crt, *key, open)
 		if err != nil {
 			return err
 		}
+		defer done()
 		from, csr, err := request(cmd, args)
 		if err != nil {
 			return err

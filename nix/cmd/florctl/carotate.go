@@ -2,8 +2,10 @@ package main
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -267,31 +269,44 @@ whenever it was interrupted, florctl ca status shows how it stands.`,
 			r.sign(w)
 			return nil
 		}
+		u, err := onToken(r.dir.Path("old.key"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed already
+			return err
+		}
 		if err := r.dir.Retire(); err != nil {
 			return err
 		}
 		fmt.Fprintf(w, "the former root is retired: no host trusts it, and %s and old.crt are removed\n", r.dir.Path("old.key"))
+		if u != nil {
+			fmt.Fprintf(w, "its token still has the key, for you to delete: %s\n", printable.Text(u.String()))
+		}
 		return nil
 	}
 	return cmd
 }
 
-// prepare makes the next root, as its predecessor is sealed.
+// prepare makes the next root, whose key is kept no worse than its predecessor's.
 func (r *rotation) prepare(w io.Writer, s *sealing) error {
-	key := r.dir.Path("next.key")
-	to, err := s.recipients(key)
+	key, present := r.dir.Path("next.key"), r.dir.Path("ca.key")
+	sealed, err := ca.Sealed(present)
 	if err != nil {
 		return err
 	}
-	sealed, err := ca.Sealed(r.dir.Path("ca.key"))
+	u, err := onToken(present)
 	if err != nil {
 		return err
 	}
-	if sealed && len(to) == 0 {
-		return fmt.Errorf("%s: sealed with age, and %s would not be: --seal-to RECIPIENT, --passphrase or --passphrase-file FILE", r.dir.Path("ca.key"), key)
+	if u != nil && s.token == "" {
+		return fmt.Errorf("%s: on a PKCS #11 token, and %s would not be: --pkcs11 URI", present, key)
 	}
-	c, err := r.dir.Prepare(r.in.topology.TrustDomain, time.Now(), to...)
+	if sealed && s.token == "" && len(s.to) == 0 && !s.byPassphrase && s.passphrase == "" {
+		return fmt.Errorf("%s: sealed with age, and %s would not be: --seal-to RECIPIENT, --passphrase, --passphrase-file FILE or --pkcs11 URI", present, key)
+	}
+	c, _, err := s.makeRoot(r.in.topology.TrustDomain, key, r.Active)
 	if err != nil {
+		return err
+	}
+	if err := r.dir.Prepare(c); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%s: the next root, until %s, which signs nothing yet\n", r.dir.Path("next.crt"), c.NotAfter.Format(time.DateOnly))

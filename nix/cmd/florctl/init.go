@@ -128,7 +128,7 @@ func makeKeyDir(c scaffold.Cluster, dir string, sealing *sealing) (err error) {
 		return err
 	}
 	defer os.RemoveAll(made)
-	if _, _, err := makeRoot(c.TrustDomain, made, sealing); err != nil {
+	if _, _, err := makeRootIn(made, c.TrustDomain, sealing); err != nil {
 		return err
 	}
 	secret, _, err := signature.GenerateKeypair(c.Name+"-1", rand.Reader)

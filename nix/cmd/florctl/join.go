@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,9 +43,9 @@ func newJoinListCmd() *cobra.Command {
 			return printJSON(cmd, all)
 		}
 		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "HOST\tSTATE\tDEVICE\tFROM\tREQUESTED\tSYSTEM\tDECIDED BY")
+		fmt.Fprintln(w, "HOST\tSTATE\tDEVICE\tKEY IN\tFROM\tREQUESTED\tSYSTEM\tDECIDED BY")
 		for _, r := range all {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Host, r.State, r.Fingerprint, r.From, r.Requested.UTC().Format(time.RFC3339), printable.Text(r.Facts.System), r.By)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Host, r.State, r.Fingerprint, printable.Text(cmp.Or(r.Facts.DeviceKey, florete.InFile)), r.From, r.Requested.UTC().Format(time.RFC3339), printable.Text(r.Facts.System), r.By)
 		}
 		return w.Flush()
 	}

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -36,6 +39,13 @@ func TestScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
+		Condition: func(name string) (bool, error) {
+			if name != "cgo" {
+				return false, fmt.Errorf("condition %q: want cgo", name)
+			}
+			info, _ := debug.ReadBuildInfo()
+			return slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "1"}), nil
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TOP", top)
 			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))

@@ -12,11 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/florete/florete/providers/pkcs11"
 	"github.com/florete/florete/providers/secretfile"
 )
 
-// sealing is how a root's key is kept: as it is, or sealed with age.
+// sealing is how a root's key is kept: as it is, sealed with age, or by a PKCS #11 token.
 type sealing struct {
+	token        string // URI of the key
 	to           []string
 	byPassphrase bool
 	passphrase   string // file
@@ -28,7 +30,8 @@ func sealingFlags(cmd *cobra.Command) *sealing {
 	f.StringArrayVar(&s.to, "seal-to", nil, "seal the key with age to a `RECIPIENT`, age1… or an SSH public key; several times")
 	f.BoolVar(&s.byPassphrase, "passphrase", false, "seal the key with age by a passphrase, which is read from the terminal")
 	f.StringVar(&s.passphrase, "passphrase-file", "", "the same by a passphrase in a `FILE`")
-	cmd.MarkFlagsMutuallyExclusive("seal-to", "passphrase", "passphrase-file")
+	f.StringVar(&s.token, "pkcs11", "", "keep the key on a PKCS #11 token, which makes it unless it has it: `URI` (RFC 7512), pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE; default module "+pkcs11.DefaultModule+"; without pin-source the PIN is read from the terminal")
+	cmd.MarkFlagsMutuallyExclusive("seal-to", "passphrase", "passphrase-file", "pkcs11")
 	return s
 }
 
@@ -51,11 +54,11 @@ func (s *sealing) recipients(key string) (all []age.Recipient, err error) {
 	case s.passphrase != "":
 		passphrase, err = readPassphrase(s.passphrase)
 	case s.byPassphrase:
-		if passphrase, err = prompt("new passphrase of " + key); err != nil {
+		if passphrase, err = prompt("new passphrase of "+key, fromFile); err != nil {
 			return nil, err
 		}
 		var again string
-		if again, err = prompt("the same again"); err == nil && again != passphrase {
+		if again, err = prompt("the same again", fromFile); err == nil && again != passphrase {
 			err = errors.New("the two passphrases differ")
 		}
 	default:
@@ -110,7 +113,7 @@ func (p passphraseOf) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	if p.file != "" {
 		passphrase, err = readPassphrase(p.file)
 	} else {
-		passphrase, err = prompt("passphrase of " + p.key)
+		passphrase, err = prompt("passphrase of "+p.key, fromFile)
 	}
 	if err != nil {
 		return nil, err
@@ -134,12 +137,15 @@ func readPassphrase(file string) (string, error) {
 	return text, nil
 }
 
-// prompt reads a line from the terminal, which does not show it. Standard input may be a
-// certificate request.
-func prompt(text string) (string, error) {
+// fromFile is what to do without a terminal.
+const fromFile = "--passphrase-file FILE"
+
+// prompt reads a line from the terminal, which does not show it; instead is what to do without
+// one. Standard input may be a certificate request.
+func prompt(text, instead string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return "", errors.New("no terminal to read a passphrase from: --passphrase-file FILE")
+		return "", fmt.Errorf("no terminal to read the %s from: %s", text, instead)
 	}
 	defer tty.Close()
 	fd := int(tty.Fd())
@@ -157,7 +163,7 @@ func prompt(text string) (string, error) {
 	line, err := lineOf(tty)
 	fmt.Fprintln(tty)
 	if err == nil && line == "" {
-		err = errors.New("no passphrase was typed")
+		err = fmt.Errorf("no %s was typed", text)
 	}
 	return line, err
 }

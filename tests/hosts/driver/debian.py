@@ -10,7 +10,7 @@ from .command import run
 # Of each release, with its version of systemd: the first runs all scenarios, the
 # others those that say that they depend on it.
 SUITES = {"trixie": "systemd 257", "bookworm": "systemd 252"}
-PACKAGES = "systemd systemd-sysv systemd-timesyncd dbus libnss-systemd iproute2 iputils-ping procps python3 curl openssl nftables openssh-server etcd-server etcd-client".split()
+PACKAGES = "systemd systemd-sysv systemd-timesyncd dbus libnss-systemd iproute2 iputils-ping procps python3 curl openssl nftables openssh-server etcd-server etcd-client swtpm".split()
 # What hosts cannot have, and what would make their first minutes differ.
 MASKED = """systemd-udevd.service systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-logind.service
 kmod-static-nodes.service modprobe@.service systemd-modules-load.service systemd-binfmt.service proc-sys-fs-binfmt_misc.automount

@@ -1,0 +1,59 @@
+package activationtest
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TPM starts a TPM of its own, which is a process, and returns its Unix socket. It ends with
+// the test, or by what is returned beside.
+func TPM(t *testing.T) (socket string, stop func()) {
+	t.Helper()
+	swtpm, err := exec.LookPath("swtpm")
+	if err != nil {
+		t.Skip("NOT RUN: no swtpm in PATH, on Debian it is in the package swtpm")
+	}
+	dir, err := os.MkdirTemp("", "tpm") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket = filepath.Join(dir, "tpm")
+	cmd := exec.Command(swtpm, "socket", "--tpm2", "--tpmstate", "dir="+dir, "--server", "type=unixio,path="+socket, "--flags", "not-need-init,startup-clear")
+	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL} // when the thread ends that started it
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer close(ended)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	stop = func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		_ = os.Remove(socket)
+	}
+	t.Cleanup(stop)
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if conn, err := net.Dial("unix", socket); err == nil {
+			conn.Close()
+			return socket, stop
+		}
+		if time.Now().After(end) {
+			t.Fatal("swtpm does not listen")
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// Package devicekey keeps the key by which a host proves itself where the flake declares no
+// SSH host key of it: held by a TPM where the machine has one, else in a file.
+//
+// A TPM makes the key itself, ECDSA on P-256, below its storage root key. The file is of no
+// use to another TPM, nor to this one once it is cleared. Nothing changes by itself from one
+// kind of key to the other.
+package devicekey
+
+import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/replace"
+)
+
+// DefaultTPM is where Linux has a TPM that processes share, and None in its place has keys
+// made in files.
+const (
+	DefaultTPM = "/dev/tpmrm0"
+	None       = "none"
+)
+
+// LostError is that of a key which this machine's TPM does not hold, or not any more.
+type LostError struct {
+	File, Fingerprint string
+	Why               string
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("device key %s: %s: florctl revoke --host-key %s, then here rm %s, and flor join with another token", e.File, e.Why, e.Fingerprint, e.File)
+}
+
+// Make makes the key of a host, whole or not at all, and never another one. It is the TPM's
+// where there is one at the path tpm.
+func Make(l florete.Layout, tpm string) error {
+	if _, err := os.Stat(l.DeviceKey()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if tpm != None {
+		_, err := os.Stat(tpm)
+		if err == nil {
+			err = makeTPM(l.TPMDeviceKey(), tpm)
+			if err != nil {
+				err = fmt.Errorf("TPM %s: %w: see that it works; or, for a key in a file, which can be copied: --tpm none", tpm, err)
+			}
+			return err
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	_, secret, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	block, err := ssh.MarshalPrivateKey(secret, "")
+	if err != nil {
+		return err
+	}
+	return replace.File(l.DeviceKey(), pem.EncodeToMemory(block), 0o600)
+}
+
+// Load is the key of a host; the TPM at the path tpm signs with it where it holds it. The
+// error is fs.ErrNotExist where there is none.
+func Load(l florete.Layout, tpm string) (crypto.Signer, error) {
+	file := l.DeviceKey()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if file == l.TPMDeviceKey() {
+		return loadTPM(file, text, tpm)
+	}
+	key, err := ssh.ParseRawPrivateKey(text)
+	if err != nil {
+		return nil, unreadable(file, err)
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, unreadable(file, fmt.Errorf("a %T cannot sign", key))
+	}
+	return signer, nil
+}
+
+func unreadable(file string, err error) error {
+	return fmt.Errorf("device key %s: %w: remove it, and flor join with another token", file, err)
+}

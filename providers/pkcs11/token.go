@@ -1,0 +1,82 @@
+//go:build cgo
+
+package pkcs11
+
+import (
+	"cmp"
+	"crypto"
+	"crypto/elliptic"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/ThalesGroup/crypto11"
+	"github.com/miekg/pkcs11"
+
+	"github.com/florete/florete"
+)
+
+// Token is one that is unlocked. Whoever opens it closes it.
+type Token struct {
+	uri     URI
+	context *crypto11.Context
+}
+
+// Open unlocks the token of a URI. typed reads a PIN from the terminal: instead is what to do
+// where there is none.
+func Open(u URI, typed func(what, instead string) (string, error)) (*Token, error) {
+	pin, err := u.pin(typed)
+	if err != nil {
+		return nil, err
+	}
+	module := cmp.Or(u.Module, DefaultModule)
+	c, err := crypto11.Configure(&crypto11.Config{Path: module, TokenLabel: u.Token, TokenSerial: u.Serial, Pin: pin})
+	if err == nil {
+		return &Token{u, c}, nil
+	}
+	remedy := "see that it is plugged in, and that module-path=FILE of the URI names its module: pkcs11-tool --list-token-slots --module " + module
+	switch code := pkcs11.Error(0); {
+	case errors.As(err, &code) && code == pkcs11.CKR_PIN_INCORRECT:
+		remedy = "it locks itself after a few wrong PINs: see that this is its PIN"
+	case errors.As(err, &code) && code == pkcs11.CKR_PIN_LOCKED:
+		remedy = "its security officer unlocks it"
+	}
+	return nil, fmt.Errorf("token %s in module %s: %w: %s", u.name(), module, err, remedy)
+}
+
+// Close locks the token. Its keys do not sign any more.
+func (t *Token) Close() error { return t.context.Close() }
+
+// Key is the key of the URI; nil where the token has none.
+func (t *Token) Key() (crypto.Signer, error) {
+	found, err := t.context.FindKeyPairs([]byte(t.uri.ID), []byte(t.uri.Object))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("token %s: key %s: %w", t.uri.name(), t.uri.key(), err)
+	case len(found) == 0:
+		return nil, nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("token %s: %d keys %s: name one of them by its id in the URI too", t.uri.name(), len(found), t.uri.key())
+	}
+	if err := florete.CheckKey(found[0].Public()); err != nil {
+		return nil, fmt.Errorf("token %s: key %s: %w", t.uri.name(), t.uri.key(), err)
+	}
+	return found[0], nil
+}
+
+// Make makes the key of the URI, ECDSA on P-256, which never leaves the token.
+func (t *Token) Make() (crypto.Signer, error) {
+	id, label := []byte(t.uri.ID), []byte(t.uri.Object)
+	if len(id) == 0 { // both halves of a key are found by it
+		id = make([]byte, 16)
+		_, _ = rand.Read(id)
+	}
+	if len(label) == 0 {
+		label = []byte("florete")
+	}
+	key, err := t.context.GenerateECDSAKeyPairWithLabel(id, label, elliptic.P256())
+	if err != nil {
+		return nil, fmt.Errorf("token %s: making key %s: %w", t.uri.name(), t.uri.key(), err)
+	}
+	return key, nil
+}

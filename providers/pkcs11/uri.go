@@ -1,0 +1,128 @@
+// Package pkcs11 signs with keys that a PKCS #11 token holds: a smart card, a USB key, an HSM.
+// A key is named by its URI (RFC 7512):
+//
+//	pkcs11:token=root;object=demo.flor?pin-source=/root/pin&module-path=/usr/lib/opensc-pkcs11.so
+//
+// The token is its label, or a serial; the key a label (object), an id, or both. The PIN is in
+// a file, and in no URI. Without cgo there are URIs alone: modules are C libraries.
+package pkcs11
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/providers/secretfile"
+)
+
+// Scheme is what URIs start with.
+const Scheme = "pkcs11:"
+
+// DefaultModule is p11-kit's, which has the tokens of all modules that are registered on a
+// machine.
+const DefaultModule = "p11-kit-proxy.so"
+
+// URI names a key on a token.
+type URI struct {
+	Token, Serial string // one of them
+	Object        string // label of the key
+	ID            string // of the key, bytes
+	Module        string // path of the module; empty for DefaultModule
+	PINSource     string // file; empty to have somebody type it
+	text          string
+}
+
+// String is the URI as it was written.
+func (u URI) String() string { return u.text }
+
+// Parse reads a URI. Errors have nothing of it that may be a PIN.
+func Parse(text string) (u URI, err error) {
+	text = strings.TrimSpace(text)
+	rest, ok := strings.CutPrefix(text, Scheme)
+	if !ok {
+		return u, fmt.Errorf("PKCS #11 URI: want one such as %q", "pkcs11:token=root;object=demo.flor?pin-source=/root/pin")
+	}
+	u.text = text
+	path, query, _ := strings.Cut(rest, "?")
+	fields := map[string]*string{"token": &u.Token, "serial": &u.Serial, "object": &u.Object, "id": &u.ID}
+	if err := attributes(path, ";", fields); err != nil {
+		return u, err
+	}
+	if err := attributes(query, "&", map[string]*string{"module-path": &u.Module, "pin-source": &u.PINSource}); err != nil {
+		return u, err
+	}
+	u.PINSource = strings.TrimPrefix(strings.TrimPrefix(u.PINSource, "file://"), "file:")
+	switch {
+	case (u.Token == "") == (u.Serial == ""):
+		return u, errors.New("PKCS #11 URI: want one of token=LABEL and serial=NUMBER")
+	case u.Object == "" && u.ID == "":
+		return u, errors.New("PKCS #11 URI: want object=LABEL, id=ID, or both")
+	case u.PINSource != "" && !filepath.IsAbs(u.PINSource):
+		return u, errors.New("PKCS #11 URI: pin-source: want the path of a file from the root, since the URI is read elsewhere later")
+	}
+	return u, nil
+}
+
+// attributes reads name=value pairs into the fields that have the names.
+func attributes(text, separator string, fields map[string]*string) error {
+	if text == "" {
+		return nil
+	}
+	for pair := range strings.SplitSeq(text, separator) {
+		name, value, _ := strings.Cut(pair, "=")
+		field := fields[name]
+		switch {
+		case name == "pin-value":
+			return errors.New("PKCS #11 URI: pin-value: everybody on this machine sees what is on a command line: write the PIN to a file, pin-source=FILE")
+		case field == nil:
+			return fmt.Errorf("PKCS #11 URI: attribute %.32q: want token or serial, object, id, and after a question mark module-path, pin-source", printable.Text(name))
+		case *field != "":
+			return fmt.Errorf("PKCS #11 URI: %s twice", name)
+		}
+		v, err := url.PathUnescape(value)
+		if err != nil || v == "" {
+			return fmt.Errorf("PKCS #11 URI: %s: no value, or a percent sign without two digits", name)
+		}
+		*field = v
+	}
+	return nil
+}
+
+// Is reports whether a key file has the URI of a key, and no key.
+func Is(file []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(file), []byte(Scheme)) }
+
+// pin is what the token is unlocked with; typed reads it from the terminal.
+func (u URI) pin(typed func(what, instead string) (string, error)) (string, error) {
+	if u.PINSource == "" {
+		return typed("PIN of token "+u.name(), "?pin-source=FILE in the URI")
+	}
+	b, err := secretfile.ReadFile(u.PINSource)
+	if err != nil {
+		return "", fmt.Errorf("pin-source: %w", err)
+	}
+	pin := strings.TrimRight(string(b), "\r\n")
+	if pin == "" {
+		return "", fmt.Errorf("pin-source: %s: no PIN in it", u.PINSource)
+	}
+	return pin, nil
+}
+
+// name is that of the token, for messages.
+func (u URI) name() string {
+	if u.Token != "" {
+		return fmt.Sprintf("%q", u.Token)
+	}
+	return "with serial " + printable.Text(u.Serial)
+}
+
+// key is the key, for messages.
+func (u URI) key() string {
+	if u.Object != "" {
+		return fmt.Sprintf("%q", u.Object)
+	}
+	return fmt.Sprintf("with ID %x", u.ID)
+}

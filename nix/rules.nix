@@ -65,6 +65,8 @@ severity "error" {
   FL075 = "Workload API that nobody on a host may use";
   FL080 = "provider host without SSH host key";
   FL081 = "host that has nowhere to join";
+  FL093 = "public half that would be a former one";
+  FL094 = "public half that operators cannot read";
 }
 // severity "warning" {
   FL040 = "user without roles";
@@ -83,4 +85,5 @@ severity "error" {
   FL067 = "even number of members of the store";
   FL070 = "what stays on a host to be drained";
   FL071 = "cordon that moves services";
+  FL095 = "public half of another key than readers have";
 }

@@ -19,6 +19,7 @@ type Topology struct {
 	Roles         map[string]Role
 	ServiceGroups map[string][]string // services
 	Providers     map[string]Provider // by kind
+	Secrets       map[string]Secret
 }
 
 // Host is a machine.
@@ -71,6 +72,14 @@ type User struct {
 
 // Role is what its holders reach, and the capabilities that their hosts must have.
 type Role struct{ Services, ServiceGroups, Requires []string }
+
+// Secret is one that a provider makes.
+type Secret struct {
+	Generate   string
+	Generation int
+	Readers    []string // service/NAME or node/NAME
+	Public     bool     // its public half is recorded in the flake
+}
 
 // Provider is who answers needs of one kind.
 type Provider struct{ Hosts, Requires []string }

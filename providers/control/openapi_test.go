@@ -14,6 +14,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/controltest"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/providers/providertest"
@@ -88,7 +89,7 @@ func TestOpenAPI(t *testing.T) {
 		"/v1/tokens":             join.Token{ID: api.TokenID(other.Public()), Hosts: "*", Uses: 2, Until: record.Until},
 		"/v1/tokens/{id}/revoke": struct{}{},
 	}
-	mesh := api.Request{Need: "secret-node-mesh", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(secret.Request{Secret: "mesh", Generate: "wireguard"})}
+	mesh := api.Request{Need: "secret-node-mesh", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(controltest.Mesh)}
 	if _, err := e.beside[secret.Name].Client(ursula).Do(t.Context(), api.Path(secret.Name), mesh); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/controltest"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/relay"
@@ -25,36 +26,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// others are the processes of the kinds file and secret on the same host, with a state of
-// their own each, and sockets in run.
+// others are the processes of the kinds file and secret on the same host.
 func (e *env) others(run, account string) {
-	t := e.t
-	e.beside = map[string]*providertest.Env{}
-	e.Provide(file.Name, struct{}{})
-	e.Provide(secret.Name, struct{}{})
-	for name, settings := range map[string]func(socket string) server.Section{
-		file.Name: func(socket string) server.Section {
-			return &file.Settings{Dir: t.TempDir(), Control: socket, Config: account}
-		},
-		secret.Name: func(socket string) server.Section { return &secret.Settings{Control: socket, Config: account} },
-	} {
-		dir := filepath.Join(run, "florete-provider-"+name)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		socket := filepath.Join(dir, relay.Socket)
-		b := e.Beside(e.Policy.Host)
-		b.Logger = slog.New(slog.NewTextHandler(&e.logs, nil))
-		b.Policy.Operators = e.Policy.Operators
-		b.Grant(ursula, "file-wiki-smtp", file.Name, file.Request{Ref: "wiki/smtp"})
-		b.Grant(ursula, "secret-node-mesh", secret.Name, secret.Request{Secret: "mesh", Generate: "wireguard"})
-		b.Runs(name, struct{}{}, func(p *providertest.Env) server.Kind {
-			return settings(socket).Kind(server.Process{Store: p.Store, Key: p.Key, Policies: p.Policies, Audit: server.NewAudit(p.Store, b.Logger), Logger: b.Logger})
-		})
-		b.Start()
-		e.beside[name] = b
-		e.until("the socket of "+name, func() bool { _, err := os.Stat(socket); return err == nil })
-	}
+	e.beside = controltest.Others(e.t, e.Env, run, account, slog.New(slog.NewTextHandler(&e.logs, nil)))
 }
 
 // logs are what processes log.
@@ -83,7 +57,7 @@ func TestFiles(t *testing.T) {
 	e := startWith(t, (*env).others)
 	const first, second = "correct horse", "battery staple"
 	b := e.beside[file.Name]
-	request := api.Request{Need: "file-wiki-smtp", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(file.Request{Ref: "wiki/smtp"})}
+	request := api.Request{Need: "file-wiki-smtp", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(controltest.File)}
 	_, err := b.Client(ursula).Do(t.Context(), api.Path(file.Name), request)
 	providertest.WantError(t, err, api.Transient, api.CodeMissing)
 
@@ -198,7 +172,7 @@ func TestSecrets(t *testing.T) {
 	}
 	b := e.beside[secret.Name]
 	a, err := b.Client(ursula).Do(t.Context(), api.Path(secret.Name), api.Request{
-		Need: "secret-node-mesh", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(secret.Request{Secret: "mesh", Generate: "wireguard"}),
+		Need: "secret-node-mesh", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(controltest.Mesh),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -207,4 +208,21 @@ func TestNotRelayed(t *testing.T) {
 	}
 	var v control.Versions
 	e.answer(bob, "GET", "/v1/versions", nil, &v)
+}
+
+// TestDecidesItself: the other process believes its own policy, not the one that relays.
+func TestDecidesItself(t *testing.T) {
+	e := startWith(t, (*env).others)
+	b, content := e.beside[file.Name], "correct horse"
+	b.Policy.Operators = florete.Operators{{ID: alice, Access: florete.AccessRead}}
+	b.Publish(providertest.Serial + 1)
+	e.until("the new policy", func() bool { return b.Policies.Newest().Operators.Access(alice) == florete.AccessRead })
+	status, text := e.do(alice, e.request("POST", "/v1/files", body(file.File{Ref: "wiki/smtp", Content: &content})))
+	if status != http.StatusForbidden || !strings.Contains(string(text), "user/alice may read here, want write") {
+		t.Errorf("%d %s", status, text)
+	}
+	refused := func(r server.Row) bool { return r.Code == api.CodeNotGranted && r.Caller == alice.String() }
+	if rows := b.Rows(); !slices.ContainsFunc(rows, refused) {
+		t.Errorf("no row of the refusal: %+v", rows)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/florete/florete"
@@ -25,9 +26,12 @@ type Publics struct {
 	Secrets []Public `json:"secrets"` // that were made, sorted by name
 }
 
-// Run leads operators here, through kind config's API.
+// Run leads operators here, through kind config's API, and drops what no policy names.
 func (s *Secrets) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
+	var owned sync.WaitGroup
+	defer owned.Wait()
+	owned.Go(func() { s.retain(ctx) })
 	relay.Run(ctx, s.relay, relay.Endpoint{Method: "GET", Path: "/v1/secrets", Access: florete.AccessRead, Answer: func(c *relay.Call) (any, error) {
 		all, err := s.publics(c.R.Context(), time.Now())
 		return Publics{all}, err

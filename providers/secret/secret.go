@@ -51,23 +51,27 @@ type Settings struct {
 
 // Kind makes the kind.
 func (s *Settings) Kind(p server.Process) server.Kind {
-	return New(Config{Store: p.Store, Key: p.Key, Relay: relay.Config{
+	return New(Config{Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Relay: relay.Config{
 		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
 		Account: cmp.Or(s.Config, p.Instance.Unit("provider-config")), Policies: p.Policies, Audit: p.Audit, Logger: p.Logger,
 	}})
 }
 
-// Config of the kind. All fields are needed; those of Relay for Run alone.
+// Config of the kind. All fields are needed, the last two for Run alone.
 type Config struct {
 	Store store.Store
 	Key   *seal.Key
-	Relay relay.Config
+
+	// Policy is the one in force, nil while that does not run this kind.
+	Policy func() *Policy
+	Relay  relay.Config
 }
 
 // Secrets is the kind "secret".
 type Secrets struct {
 	values
-	relay relay.Config
+	policy func() *Policy
+	relay  relay.Config
 }
 
 var (
@@ -81,7 +85,7 @@ func New(c Config) *Secrets {
 	if c.Relay.Logger == nil {
 		c.Relay.Logger = slog.Default()
 	}
-	return &Secrets{values{c.Store, c.Key}, c.Relay}
+	return &Secrets{values{c.Store, c.Key}, c.Policy, c.Relay}
 }
 
 // Name of the kind.

@@ -217,3 +217,33 @@ func TestPublics(t *testing.T) {
 		t.Error("a private half among public ones")
 	}
 }
+
+// TestSweep: what no policy names is gone after 30 days, and stays what it was when it is named
+// before.
+func TestSweep(t *testing.T) {
+	f := newFixture(t, grant("elm", 1, Request{Secret: "a", Generate: "hex", Length: 20}))
+	now := time.Now()
+	first := f.reads(0, now)["secret"]
+	sweep := func(days int, named bool) {
+		t.Helper()
+		p := &Policy{specs: map[string]spec{}}
+		if named {
+			p.specs["a"] = spec{}
+		}
+		if err := f.sweep(t.Context(), now.AddDate(0, 0, days), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep(0, false)
+	sweep(29, false)
+	sweep(29, true)
+	sweep(30, false)
+	sweep(59, false)
+	if f.reads(0, now)["secret"] != first {
+		t.Error("it is another within 30 days")
+	}
+	sweep(61, false)
+	if rest, _, err := f.db.List(t.Context(), "secret/"); err != nil || len(rest) != 0 {
+		t.Errorf("what is left: %v, %v", rest, err)
+	}
+}

@@ -38,6 +38,8 @@ in
   #   units.HOST       name → text of the host's systemd units, whose commands are in
   #                    /usr/local/bin; unitsIn DIR has others
   #   sysusers.HOST    the accounts these need, as text of sysusers.d
+  #   public.SECRET    public halves of a secret with `public`, as florctl recorded them; throws
+  #                    where there are none yet
   #   sysctl           what these ask of the kernel, as text of sysctl.d
   #   compiled         the documents of all hosts; throws every fault
   #   check SYSTEM     a derivation for the checks of a flake; throws every fault
@@ -154,6 +156,7 @@ in
       sysctl = (import ./units "").sysctls;
       sysusers = each (host: (unit host).sysusers ((unit host).accounts (policyOf host)));
       topology = import ./export.nix topology;
+      public = (import ./publichalf.nix).all clean;
       manifests = each manifest;
       policies = intersectAttrs policy.providers (each policy.of);
       directory = mapAttrs (import ./directory.nix) documents;

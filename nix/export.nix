@@ -119,3 +119,4 @@ in
   serviceGroups = mapAttrs (_: known t.services) t.serviceGroups;
   inherit (t) providers;
 }
+// mapAttrs (attribute: e: mapAttrs (_: e.shown) t.${attribute}) (import ./language.nix).ofKinds

@@ -208,6 +208,12 @@ let
     re = "[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*";
     most = 255;
   };
+
+  mode = word {
+    want = "permissions that let its owner alone change it";
+    hint = "write for example \"0400\"";
+    re = "0[0-7][0145]{2}";
+  };
 in
 {
   inherit (import ./keyformats.nix) pem signingKey sshKey;
@@ -223,6 +229,7 @@ in
     loopback
     instance
     isService
+    mode
     name
     port
     reference

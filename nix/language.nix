@@ -5,6 +5,7 @@ let
     attrNames
     attrValues
     filter
+    foldl'
     intersectAttrs
     isAttrs
     isString
@@ -115,9 +116,13 @@ let
       }
     );
     serviceGroups = named { what = "group"; } strings;
-  };
+  }
+  // mapAttrs (_: e: e.type) ofKinds;
 
-  cluster = record "mkCluster" {
+  # attribute → what a kind has there
+  ofKinds = foldl' (all: k: all // k.entries or { }) { } (attrValues kinds);
+
+  cluster = record "mkCluster" ({
     self = of "the flake: gives `serial` and `rev`" (scalar {
       want = "a flake";
       hint = "pass the flake's own self";
@@ -163,10 +168,11 @@ let
     );
     inherit rollout;
     acknowledge = of "warnings that are as they should be" (listOf acknowledgement);
-  };
+  }
+  // mapAttrs (_: e: of e.doc e.type) ofKinds);
 in
 {
-  inherit cluster entries;
+  inherit cluster entries ofKinds;
   inherit (cluster) clean;
 
   # Faults of shape: { top = [ … ]; hosts.<name> = [ … ]; … }, each looked for once.

@@ -65,6 +65,8 @@ severity "error" {
   FL075 = "Workload API that nobody on a host may use";
   FL080 = "provider host without SSH host key";
   FL081 = "host that has nowhere to join";
+  FL093 = "public half that would be a former one";
+  FL094 = "public half that operators cannot read";
   FL096 = "team that is not there";
   FL097 = "team or role that has itself in it";
 }
@@ -85,5 +87,6 @@ severity "error" {
   FL067 = "even number of members of the store";
   FL070 = "what stays on a host to be drained";
   FL071 = "cordon that moves services";
+  FL095 = "public half of another key than readers have";
   FL098 = "team by which nobody reaches anything";
 }

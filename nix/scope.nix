@@ -13,8 +13,11 @@ let
     attrValues
     concatMap
     map
+    mapAttrs
     ;
   inherit (import ./lib.nix) toSet;
+  # attribute of a kind → host → those that concern it
+  ofKinds = mapAttrs (_: e: e.on topology) (import ./language.nix).ofKinds;
   limits = (import ./limits.nix).of { inherit topology access; };
   t = topology;
 in
@@ -45,7 +48,8 @@ let
       users
       ;
     hosts = toSet ([ name ] ++ providers);
-  };
+  }
+  // mapAttrs (_: on: toSet (on.${name} or [ ])) ofKinds;
 in
 {
   # Entries whose faults of meaning block the host, and those whose faults of shape do: of

@@ -11,6 +11,7 @@ let
     attrValues
     concatLists
     filter
+    intersectAttrs
     listToAttrs
     map
     mapAttrs
@@ -241,3 +242,5 @@ in
     hosts = entitled.${name} or [ ];
   }) clean.users;
 }
+# What is a kind's alone, as it was written.
+// intersectAttrs (import ./language.nix).ofKinds clean

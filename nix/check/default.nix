@@ -13,8 +13,21 @@
   wanted,
 }:
 let
-  inherit (builtins) attrValues filter map;
+  inherit (builtins)
+    attrValues
+    concatMap
+    filter
+    map
+    mapAttrs
+    ;
   lib = import ./lib.nix topology;
+  # Faults of what is a kind's alone, and warnings.
+  entries =
+    of:
+    mapAttrs (
+      attribute: _:
+      mapAttrs (n: e: concatMap (k: (k.${attribute} or (_: _: [ ])) n e) of) clean.${attribute}
+    ) (import ../language.nix).ofKinds;
   kinds = map (k: k.check arguments) (filter (k: k ? check) (attrValues (import ../kinds)));
   arguments = {
     inherit
@@ -33,6 +46,7 @@ in
   top = import ./cluster.nix arguments;
   hosts = import ./hosts.nix arguments;
   services = import ./services.nix arguments;
-  warnings = import ./warnings.nix arguments;
+  warnings = import ./warnings.nix arguments // entries (map (k: k.warnings.entries or { }) kinds);
 }
+// entries (map (k: k.entries or { }) kinds)
 // import ./access.nix arguments

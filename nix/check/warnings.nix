@@ -34,7 +34,7 @@ let
     suggest
     when
     ;
-  ofKinds = map (k: k.warnings.service) (filter (k: k ? warnings) kinds);
+  ofKinds = map (k: k.warnings.service) (filter (k: k ? warnings.service) kinds);
   invert = import ../invert.nix;
   names = import ../names.nix;
   cordon = import ./cordon.nix arguments;

@@ -20,6 +20,7 @@ type Topology struct {
 	Roles         map[string]Role
 	ServiceGroups map[string][]string // services
 	Providers     map[string]Provider // by kind
+	Secrets       map[string]Secret
 }
 
 // Host is a machine.
@@ -89,6 +90,14 @@ func (r Role) Names() (services, groups []string) {
 		return r.Own.Services, r.Own.ServiceGroups
 	}
 	return r.Services, r.ServiceGroups
+}
+
+// Secret is one that a provider makes.
+type Secret struct {
+	Generate   string
+	Generation int
+	Readers    []string // service/NAME or node/NAME
+	Public     bool     // its public half is recorded in the flake
 }
 
 // Provider is who answers needs of one kind.

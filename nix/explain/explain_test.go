@@ -59,6 +59,10 @@ func TestExplain(t *testing.T) {
 }
 
 func ask(a *Access, words []string) (string, error) {
+	if words[0] == "who-can" && IsSecret(words[1]) {
+		holders, err := a.WhoHas(words[1])
+		return holders.String(), err
+	}
 	if words[0] == "who-can" {
 		service, err := a.Service(words[1])
 		return a.WhoCan(service).String(), err

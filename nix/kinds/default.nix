@@ -8,16 +8,20 @@
 #   apart      what several hosts that provide it do not have in common, for people; none without
 #   settings   attributes of providers.<kind>, besides those that all have
 #   service    attributes of services.<name> that are about it; none without
+#   entries    attributes of mkCluster that are sets of things with names, each { doc; type; on; shown; };
+#              on: topology → host → the names of those that concern it; shown: what others read
+#              of one in the exported topology; { } without
 #   policy     those settings → what its providers read of them; { } without
 #   needs      topology → host → its needs of this kind, as needs.nix completes them
 #   reasons    clean topology → why somebody must provide it, one text for each who needs it
 #   label      need → what modules call it below the service that it is for; the kind without
-#   check      what check/ has → faults { top; service = name: s: …; } and { warnings = …; }
-#              of the same form; none without
+#   check      what check/ has → faults { top; service = name: s: …; entries.<attribute> = name: e: …; }
+#              and { warnings = …; } of the same form; none without
 {
   cert = import ./cert.nix;
   config = import ./config.nix;
   file = import ./file.nix;
   jwt = import ./jwt.nix;
   oidc = import ./oidc.nix;
+  secret = import ./secret.nix;
 }

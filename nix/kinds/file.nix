@@ -18,21 +18,17 @@ let
     required
     ;
   inherit (import ../formats.nix)
+    mode
     reference
     strings
     unit
-    word
     ;
 
   file = record "a file" {
     ref =
       required "name of the file below the directory of files at providers.file" "\"wiki/smtp-password\""
         reference;
-    mode = default "its permissions here" "0400" (word {
-      want = "permissions that let its owner alone change it";
-      hint = "write for example \"0400\"";
-      re = "0[0-7][0145]{2}";
-    });
+    mode = default "its permissions here" "0400" mode;
     generation = default "raised when the file at the provider has changed: hosts fetch it anew" 1 (
       between 1 1000000 "a generation"
     );

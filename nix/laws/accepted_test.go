@@ -32,6 +32,7 @@ import (
 	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store/sqlite"
 )
@@ -195,8 +196,10 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 		return oidc.New(oidc.Config{Store: r.store, Key: r.key, Policy: server.Compiled[oidc.Policy](policies)})
 	case jwt.Name:
 		return jwt.New(jwt.Config{Store: r.store, Key: r.key, Policy: server.Compiled[jwt.Policy](policies)})
+	case secret.Name:
+		return secret.New(secret.Config{Store: r.store, Key: r.key})
 	case files.Name:
-		return files.Files{Dir: r.t.TempDir()}
+		return files.Files{Dir: r.t.TempDir(), Store: r.store, Key: r.key}
 	case config.Name:
 		return config.New(archive.Archive{})
 	}

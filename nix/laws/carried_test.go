@@ -162,6 +162,17 @@ func TestGeneratesEverything(t *testing.T) {
 		for _, kind := range []string{"cert", "config"} { // the others need one store
 			see("several providers of "+kind, len(c.Providers[kind].Hosts) > 1)
 		}
+		for _, v := range c.Secrets {
+			see("a secret of form "+v.Generate, true)
+			see("a secret of another length", v.Length > 0)
+			see("a secret that rotates", v.Rotate > 0)
+			see("a secret of several readers", len(v.Readers) > 1)
+			for _, r := range v.Readers {
+				see("a reader that holds two", r.Overlap)
+				see("a host that reads a secret", r.Host != "")
+				see("readers on several hosts", r.Service != "" && len(c.Services[r.Service].on()) > 1)
+			}
+		}
 		see("a rollout", c.Rollout != nil)
 		see("a rollout with windows", c.Rollout != nil && c.Rollout.Maintenance != nil)
 		see("a store that providers share", c.Providers["store"].Hosts != nil)

@@ -39,9 +39,23 @@ var edits = map[string]func(g generator, c *cluster) bool{
 		s.TLSName = "other.example.org"
 		return s.Visibility == "public"
 	}),
-	"another secret":     onFile(func(f *file) { f.Ref = "root/key" }),
-	"another mode":       onFile(func(f *file) { f.Mode = "0640" }),
-	"own mode":           onFile(func(f *file) { f.Mode = "0400" }),
+	"another secret": onFile(func(f *file) { f.Ref = "root/key" }),
+	"another mode":   onFile(func(f *file) { f.Mode = "0640" }),
+	"own mode":       onFile(func(f *file) { f.Mode = "0400" }),
+	"shorter secret": onSecret(func(g generator, c *cluster, s *generated) bool {
+		had := s.Length
+		s.Length = 18
+		return had > 0
+	}),
+	"another form":       onSecret(func(g generator, c *cluster, s *generated) bool { s.Generate, s.Length = "ssh", 0; return true }),
+	"kept for longer":    onSecret(func(g generator, c *cluster, s *generated) bool { s.Rotate = 99; return true }),
+	"replaced by itself": onSecret(func(g generator, c *cluster, s *generated) bool { had := s.Rotate; s.Rotate = 1; return had == 0 }),
+	"another key":        onSecret(func(g generator, c *cluster, s *generated) bool { s.Generation = 5; return true }),
+	"another overlap":    onSecret(func(g generator, c *cluster, s *generated) bool { s.Overlap = 120; return true }),
+	"another reader": onSecret(func(g generator, c *cluster, s *generated) bool {
+		s.Readers = []reader{{Host: slices.Sorted(maps.Keys(c.Hosts))[0], Overlap: g.IntN(2) == 0}}
+		return true
+	}),
 	"another generation": onFile(func(f *file) { f.Generation = 7 }),
 	"another unit":       onFile(func(f *file) { f.Restart = "ssh.service" }),
 	"a file more": onService(func(g generator, s *service) bool {
@@ -187,6 +201,10 @@ func onService(edit func(generator, *service) bool) func(generator, *cluster) bo
 
 func onUser(edit func(generator, *holder) bool) func(generator, *cluster) bool {
 	return func(g generator, c *cluster) bool { return len(c.Users) > 0 && edit(g, pick(g, c.Users)) }
+}
+
+func onSecret(edit func(generator, *cluster, *generated) bool) func(generator, *cluster) bool {
+	return func(g generator, c *cluster) bool { return len(c.Secrets) > 0 && edit(g, c, pick(g, c.Secrets)) }
 }
 
 func onFile(edit func(*file)) func(generator, *cluster) bool {

@@ -14,7 +14,7 @@ import (
 // cluster is a topology as people write it. Names say what they name, so that a
 // mention in a document can be told: h3x is a host, s4x a service,
 // n4x what strangers know that by; i5x a group of hosts, t6x a tag, k7x a
-// capability, m8x an instance, w9x a team.
+// capability, m8x an instance, w9x a team, q1x a secret.
 type cluster struct {
 	Serial        int                 `json:"serial"`
 	Name          string              `json:"name"`
@@ -29,6 +29,8 @@ type cluster struct {
 	ServiceGroups map[string][]string `json:"serviceGroups,omitempty"`
 	Providers     map[string]provider `json:"providers"`
 	Rollout       *rollout            `json:"rollout,omitempty"`
+
+	Secrets map[string]*generated `json:"secrets,omitempty"`
 }
 
 type host struct {
@@ -187,6 +189,7 @@ func (g generator) cluster() *cluster {
 		c.Providers["config"] = provider{Hosts: hosts[1:min(len(hosts), 2+g.IntN(2))]}
 	}
 	c.Providers["file"] = provider{Hosts: hosts[g.IntN(len(hosts)-1):][:1]}
+	c.Providers["secret"] = provider{Hosts: c.Providers["file"].Hosts}
 	for _, name := range services {
 		if s := c.Services[name]; g.IntN(4) == 0 {
 			s.Files = map[string]file{"secret": {Ref: name + "/secret"}, "config": {name + "/config", "0444", 2, "web.service", []string{"file-" + name + "-secret"}}}
@@ -205,6 +208,7 @@ func (g generator) cluster() *cluster {
 			c.Users[name].Limits = g.limits()
 		}
 	}
+	g.secrets(c)
 	c.cache()
 	c.rolls()
 	c.joins()

@@ -160,7 +160,7 @@ func TestAddedHostLeavesOthersAlone(t *testing.T) {
 }
 
 // mention finds the generator's names, and the addresses of its hosts and of what is outside.
-var mention = regexp.MustCompile(`\b([hsurgnitkm]\d+x|10\.[89]\.\d+\.\d+|fd09::\d+|203\.0\.113\.\d+)\b`)
+var mention = regexp.MustCompile(`\b([hsurgnitkmq]\d+x|10\.[89]\.\d+\.\d+|fd09::\d+|203\.0\.113\.\d+)\b`)
 
 // A manifest names no host, user, service, role or group that it does not need.
 func TestNeedToKnow(t *testing.T) {
@@ -197,7 +197,7 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	}
 	known(name)
 	for kind, p := range c.Providers {
-		if kind != "store" && (kind != "oidc" || c.signsOn(name)) && (kind != "jwt" || c.workloadsOn(name)) && (kind != "file" || c.filesOn(name)) && (kind != "config" || c.Hosts[name].Deploy == "") {
+		if kind != "store" && (kind != "oidc" || c.signsOn(name)) && (kind != "jwt" || c.workloadsOn(name)) && (kind != "file" || c.filesOn(name)) && (kind != "secret" || len(c.secretsOn(name)) > 0) && (kind != "config" || c.Hosts[name].Deploy == "") {
 			for _, h := range p.Hosts {
 				known(h)
 			}
@@ -208,6 +208,9 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	}
 	for _, s := range c.runs(name) {
 		parts(c.Services[s].Upstream)
+	}
+	for _, s := range c.secretsOn(name) {
+		need[s] = true
 	}
 	own := map[string]bool{}
 	for _, p := range c.principals() {

@@ -150,6 +150,14 @@ func odd() map[string][]any {
 		"services.s.sso.redirectURIs":   callbacks,
 		"services.s.sso.generation":     {0, 1, 1000000, 1000001},
 		"services.s.jwtAudiences":       {[]string{}, []string{"a", "a"}, []string{"https://a.example/?x=[1]"}, []string{"a b"}, []string{"é"}, []string{long(255)}, []string{long(256)}, []string{""}, []string{"?"}},
+		"secrets.k.generate":            {"hex", "age", "wireguard", "rot13", ""},
+		"secrets.k.length":              {15, 16, 1024, 1025},
+		"secrets.k.rotate":              {0, 1, 3650, 3651, -1},
+		"secrets.k.overlap":             {59, 60, 43200, 43201},
+		"secrets.k.generation":          {0, 1, 1000000, 1000001},
+		"secrets.k.readers":             {[]any{}, []any{map[string]any{"host": "a"}}, []any{map[string]any{"service": "s", "overlap": true, "mode": "0440"}}, []any{map[string]any{"service": "s", "mode": "0777"}}, []any{map[string]any{}}},
+		"secrets." + long(51):           {map[string]any{"generate": "ssh", "readers": []any{map[string]any{"host": "a"}}}},
+		"secrets." + long(52):           {map[string]any{"generate": "ssh", "readers": []any{map[string]any{"host": "a"}}}},
 		"services.s.scope":              {"both", "node", "all"},
 		"services.s.tlsName":            {"a.example", strings.Repeat("abcdefghi.", 25) + "abc", strings.Repeat("abcdefghi.", 25) + "abcd", "A.example"},
 		"services." + long(50):          {map[string]any{"host": "a", "port": 1}},
@@ -169,9 +177,10 @@ const oddBase = `{
     "host": "a", "port": 8080, "visibility": "public", "user": "s", "workloadApi": true, "jwtAudiences": ["vault"], "files": {"f": {"ref": "s/f"}},
     "sso": {"mode": "oidc", "redirectURIs": ["https://a.example/callback"]}
   }},
+  "secrets": {"k": {"generate": "password", "rotate": 1, "readers": [{"service": "s", "overlap": true}, {"host": "a"}]}},
   "roles": {"node": {"serviceGroups": ["control-plane"]}, "operator": {}, "r": {"services": ["s"]}},
   "serviceGroups": {"control-plane": ["s"], "control-plane-write": []},
-  "providers": {"cert": {"hosts": ["a"]}, "config": {"hosts": ["a"]}, "file": {"hosts": ["a"]}, "oidc": {"hosts": ["a"], "issuer": "https://auth.example"},
+  "providers": {"cert": {"hosts": ["a"]}, "config": {"hosts": ["a"]}, "file": {"hosts": ["a"]}, "secret": {"hosts": ["a"]}, "oidc": {"hosts": ["a"], "issuer": "https://auth.example"},
     "jwt": {"hosts": ["a"], "issuer": "https://tokens.example"}}
 }`
 

@@ -74,6 +74,37 @@ var kinds = map[string]kind{
 			return one(Right{a.node(), "sign people in as", "issuer " + short(a.v)})
 		}},
 	},
+	"secret": {
+		fields: []string{"generate", "length", "overlap", "rotate", "secret", "two"},
+		rights: func(caller string, request map[string]any) []fact {
+			name := "secret " + short(request["secret"])
+			fetch := Right{caller, "fetch", name}
+			facts := one(fetch)
+			with := func(who, may, what string) {
+				facts = append(facts, fact{Right: Right{who, may, what}, because: []Right{fetch}})
+			}
+			with(name, "be", "of form "+short(request["generate"])+", length "+short(request["length"]))
+			with(name, "be in use for", lasting(request["rotate"], "ever"))
+			with(name, "overlap with another for", lasting(request["overlap"], "no time"))
+			if request["two"] != false {
+				with(caller, "accept", "two at a time of "+name)
+			}
+			return facts
+		},
+		open: []string{"public"},
+	},
+}
+
+// lasting is a number of seconds for people, with a word for none.
+func lasting(v any, none string) string {
+	n, ok := v.(float64)
+	switch {
+	case !ok || n < 0:
+		return short(v)
+	case n == 0:
+		return none
+	}
+	return duration(seconds(n))
 }
 
 // withSettings adds rules for the settings of kinds.

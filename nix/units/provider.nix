@@ -5,6 +5,8 @@ let
   inherit (builtins)
     attrNames
     concatMap
+    elem
+    filter
     listToAttrs
     map
     toJSON
@@ -27,6 +29,14 @@ let
     inherit (settings) activation state;
     own = settings.${kind} or { };
   };
+
+  # Kinds whose processes answer operators themselves, and those that do through kind config.
+  called = kind: kind == "config" || elem kind others;
+  others = [
+    "file"
+    "secret"
+  ];
+  relayed = policy: filter (kind: policy.provider ? ${kind}) others;
 in
 {
   # Accounts of those that others have something for: a certificate, files that an operator
@@ -116,7 +126,7 @@ in
                 LimitNOFILE = 65536;
                 MemoryMax = "1G";
                 # Who connects to the socket of operators is an account of the host.
-                PrivateUsers = capability == "" && kind != "config";
+                PrivateUsers = capability == "" && !called kind;
                 RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
                 StateDirectory = "${unit "provider"}/${kind}";
                 StateDirectoryMode = "0700";
@@ -129,10 +139,14 @@ in
                   command "${bin}/flor-provider unseal ${kind}" { settings = "${etc}/provider.hujson"; }
                 }";
               }
-              # Where operators call, through the forwarder, which is in the group.
-              // optionalAttrs (kind == "config") {
-                RuntimeDirectory = unit "provider-config";
+              # Where operators call, through the forwarder, which is in the group, and from there
+              # the processes of other kinds.
+              // optionalAttrs (called kind) {
+                RuntimeDirectory = unit "provider-${kind}";
                 RuntimeDirectoryMode = "0710";
+              }
+              // optionalAttrs (kind == "config" && relayed policy != [ ]) {
+                SupplementaryGroups = map (kind: unit "provider-${kind}") (relayed policy);
               }
               // (
                 if loaded == { } then

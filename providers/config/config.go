@@ -30,6 +30,7 @@ import (
 	"github.com/florete/florete/providers/cache"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -45,6 +46,9 @@ type Settings struct {
 	// the host's units have, unless written.
 	Control   string `json:"control" path:""`
 	Forwarder string `json:"forwarder"`
+
+	// Where the runtime directories of other kinds' processes are; /run unless written.
+	Run string `json:"run" path:""`
 
 	// Where hosts reach the Nix binary cache, likewise, and where its paths are.
 	Cache    string `json:"cache" path:""`
@@ -66,6 +70,9 @@ func (s *Settings) Kind(p server.Process) server.Kind {
 	forwarder := cmp.Or(s.Forwarder, p.Instance.String())
 	return operated{New(archive.Archive{Store: store.Local(p.Store)}), control.Config{
 		Socket: cmp.Or(s.Control, filepath.Join(run, "control.sock")), Forwarder: forwarder,
+		Relayed: func(kind string) string {
+			return filepath.Join(cmp.Or(s.Run, "/run"), p.Instance.Unit("provider-"+kind), relay.Socket)
+		},
 		Spool: p.Dir, Policies: p.Policies, Archive: a, Keep: s.Versions(), Audit: p.Audit, Log: p.Log, Logger: p.Logger,
 	}, cache.Config{
 		Socket: cmp.Or(s.Cache, filepath.Join(run, "cache.sock")), Forwarder: forwarder,

@@ -26,6 +26,9 @@ type Config struct {
 	Forwarder string // account that alone may
 	Spool     string // directory for what is being received
 
+	// Relayed is the socket at which the process of another kind answers operators.
+	Relayed func(kind string) string
+
 	Policies *server.Policies
 	Archive  archive.Archive
 	Keep     int // versions that stay

@@ -42,23 +42,35 @@ type env struct {
 	t      *testing.T
 	key    signature.SecretKey
 	socket string
+	beside map[string]*providertest.Env // by kind
+	logs   logs
 }
 
 func start(t *testing.T) *env {
+	t.Helper()
+	return startWith(t, nil)
+}
+
+// startWith has others make the processes of other kinds beside it, with sockets in a directory.
+func startWith(t *testing.T, others func(e *env, run, account string)) *env {
 	t.Helper()
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &env{providertest.NewEnv(t, "ursula"), t, kit.SigningKey("demo-1"), filepath.Join(t.TempDir(), "control.sock")}
+	e := &env{Env: providertest.NewEnv(t, "ursula"), t: t, key: kit.SigningKey("demo-1"), socket: filepath.Join(t.TempDir(), "control.sock")}
 	e.Policy.Trust.SigningKeys = []string{e.key.ToPublicKey().String()}
 	e.Policy.Operators = []florete.Operator{{ID: alice, Access: florete.AccessWrite}, {ID: bob, Access: florete.AccessRead}}
 	e.Policy.Devices = append(e.Policy.Devices, florete.Device{ID: elm, Joins: true})
-	e.Grant(ursula, "config-documents", "config", struct{}{})
 	e.Logged = true
+	run := t.TempDir()
+	if others != nil {
+		others(e, run, me.Username)
+	}
+	e.Grant(ursula, "config-documents", "config", struct{}{})
 	e.Runs("config", struct{}{}, func(p *providertest.Env) server.Kind {
 		log := slog.New(slog.NewTextHandler(t.Output(), nil))
-		return (&config.Settings{Control: e.socket, Forwarder: me.Username}).Kind(server.Process{
+		return (&config.Settings{Control: e.socket, Forwarder: me.Username, Run: run}).Kind(server.Process{
 			Dir: p.Dir, Store: p.Store, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Log: p.Log, Logger: log,
 		})
 	})

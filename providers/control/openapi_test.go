@@ -14,8 +14,12 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/controltest"
+	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/tlog"
 	"github.com/florete/florete/tests/kit"
 )
@@ -39,7 +43,8 @@ func strict(v any) {
 
 // TestOpenAPI: the document has the endpoints that there are, and answers are as it has them.
 func TestOpenAPI(t *testing.T) {
-	e := start(t)
+	e := startWith(t, (*env).others)
+	content := "correct horse"
 	var doc kit.Schema
 	e.answer(bob, "GET", "/v1/openapi.json", nil, &doc)
 	strict(doc["components"])
@@ -79,10 +84,16 @@ func TestOpenAPI(t *testing.T) {
 	bodies := map[string]any{
 		"/v1/rotate":             control.Rotate{Host: "ursula", Need: "oidc-wiki"},
 		"/v1/revocations":        kit.Revocations(1, e.key, revocation.Target{ID: kit.ID("user/eve")}),
+		"/v1/files":              file.File{Ref: "wiki/smtp", Content: &content},
 		"/v1/joins/{host}":       control.Decision{Admission: e.admission(t, e.key, e.Stranger(elm).HostKey)},
 		"/v1/tokens":             join.Token{ID: api.TokenID(other.Public()), Hosts: "*", Uses: 2, Until: record.Until},
 		"/v1/tokens/{id}/revoke": struct{}{},
 	}
+	mesh := api.Request{Need: "secret-node-mesh", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(controltest.Mesh)}
+	if _, err := e.beside[secret.Name].Client(ursula).Do(t.Context(), api.Path(secret.Name), mesh); err != nil {
+		t.Fatal(err)
+	}
+	e.answer(alice, "POST", "/v1/files", bytes.NewReader(kit.JSON(bodies["/v1/files"])), &file.File{})
 	seen, published := map[string]bool{}, int64(1020)
 	paths := doc["paths"].(kit.Schema)
 	// Acts on the rollout come before what ends it by publishing another version.
@@ -129,7 +140,7 @@ func TestOpenAPI(t *testing.T) {
 			if err := v.Check(schema, answer); err != nil {
 				t.Errorf("%s: %v in %s", path, err, b)
 			}
-			for list, n := range map[string]int{"hosts": 1, "needs": 2, "versions": 2, "tokens": 1, "joins": 1} {
+			for list, n := range map[string]int{"hosts": 1, "needs": 2, "versions": 2, "tokens": 1, "joins": 1, "files": 1, "secrets": 1} {
 				if path == "/v1/"+list && method == "get" && len(answer.(kit.Schema)[list].([]any)) < n {
 					t.Errorf("%s: %s", path, b)
 				}

@@ -5,25 +5,31 @@
 //	→ {"content":"…","generation":"1"}
 //
 // The files lie in one directory of the provider host, where nobody but the provider
-// may read them. The policy says which host may have which. The server keeps an answer,
-// which stays the same until the need's generation is raised.
+// may read them, or operators send them through kind config's API: those are in the store,
+// sealed, and go before the others. The policy says which host may have which. The server
+// keeps an answer, which stays the same until the need's generation is raised.
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"unicode/utf8"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 )
 
 // Name of the kind.
@@ -35,17 +41,34 @@ const limit = 1 << 20
 // Settings are the kind's section of the settings file.
 type Settings struct {
 	Dir string `json:"dir" path:"" want:"name the directory of the files that topologies refer to"`
+
+	// Where kind config calls, and the account of its process: what the host's units have,
+	// unless written.
+	Control string `json:"control" path:""`
+	Config  string `json:"config"`
 }
 
 // Kind makes the kind.
-func (s *Settings) Kind(server.Process) server.Kind { return Files{s.Dir} }
+func (s *Settings) Kind(p server.Process) server.Kind {
+	return Files{Dir: s.Dir, Store: p.Store, Key: p.Key, Relay: relay.Config{
+		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
+		Account: cmp.Or(s.Config, p.Instance.Unit("provider-config")), Policies: p.Policies, Audit: p.Audit, Logger: p.Logger,
+	}}
+}
 
 // Files is the kind "file".
 type Files struct {
-	Dir string // with the files
+	Dir   string // with files
+	Store store.Store
+	Key   *seal.Key
+	Relay relay.Config // for Run alone
 }
 
-var _ server.Answerer = Files{}
+var (
+	_ server.Answerer = Files{}
+	_ server.Runner   = Files{}
+	_ server.Sealer   = Files{}
+)
 
 // Name of the kind.
 func (f Files) Name() string { return Name }
@@ -72,11 +95,14 @@ func (f Files) Compile(p florete.Policy) (any, error) {
 }
 
 // Answer reads the file.
-func (f Files) Answer(_ context.Context, c server.Call) (server.Decision, error) {
+func (f Files) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
 	ref := c.Compiled.(server.Requests[Request]).Of(c).Ref
-	content, err := f.read(ref)
+	content, sent, err := f.sent(ctx, ref)
+	if err == nil && !sent {
+		content, err = f.read(ref)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return server.Decision{}, api.Errorf(api.Transient, api.CodeMissing, "file %q: not on this provider yet: put it in %s", ref, f.Dir)
+		return server.Decision{}, api.Errorf(api.Transient, api.CodeMissing, "file %q: not on this provider yet: florctl secret set %[1]s, or put it in %s", ref, f.Dir)
 	}
 	if err != nil {
 		return server.Decision{}, err

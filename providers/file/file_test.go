@@ -13,11 +13,31 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
 )
 
 const secret = "correct horse battery staple"
+
+// answering is the kind without its socket.
+type answering struct{ server.Answerer }
+
+// newFiles is the kind on a directory, with a store of its own.
+func newFiles(t *testing.T, dir string) Files {
+	t.Helper()
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	key, err := seal.New(seal.Secret())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Files{Dir: dir, Store: db, Key: key}
+}
 
 // put writes a file at the provider.
 func put(t *testing.T, dir, ref, content string, mode os.FileMode) {
@@ -41,7 +61,7 @@ func TestConformance(t *testing.T) {
 		Kind: Name, Need: "file-outline-smtp",
 		Request:  Request{Ref: "outline/smtp"},
 		Settings: struct{}{},
-		Make:     func(*providertest.Env) server.Kind { return Files{dir} },
+		Make:     func(e *providertest.Env) server.Kind { return answering{Files{Dir: dir, Store: e.Store, Key: e.Key}} },
 		Secret:   []string{"content"},
 	})
 }
@@ -69,6 +89,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
+	files := newFiles(t, dir)
 	for body, want := range map[string]struct {
 		kind api.ErrorKind // empty for another error
 		part string
@@ -89,9 +110,9 @@ func TestRefusals(t *testing.T) {
 		`{"ref":"dir"}`:             {"", "want a regular file"},
 	} {
 		grant := florete.Grant{Caller: kit.ID("node/ursula"), Need: "file-wiki-smtp", Kind: Name, Request: json.RawMessage(body), Generation: 1}
-		compiled, err := Files{dir}.Compile(florete.Policy{Kinds: map[string]json.RawMessage{Name: json.RawMessage(`{}`)}, Grants: []florete.Grant{grant}})
+		compiled, err := files.Compile(florete.Policy{Kinds: map[string]json.RawMessage{Name: json.RawMessage(`{}`)}, Grants: []florete.Grant{grant}})
 		if err == nil {
-			_, err = Files{dir}.Answer(t.Context(), server.Call{Caller: grant.Caller, Grant: grant, Compiled: compiled})
+			_, err = files.Answer(t.Context(), server.Call{Caller: grant.Caller, Grant: grant, Compiled: compiled})
 		}
 		var e *api.Error
 		if err == nil || !strings.Contains(err.Error(), want.part) || errors.As(err, &e) != (want.kind != "") || e != nil && e.Kind != want.kind {

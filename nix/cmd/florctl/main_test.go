@@ -23,12 +23,8 @@ shift
 exec "$@" --settings "$WORK/provider.hujson"
 `
 
-// TestScripts runs the stories in testdata/script. $TOP is the repository.
+// TestScripts runs the stories in testdata/script.
 func TestScripts(t *testing.T) {
-	top, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	bin := t.TempDir()
 	build := exec.Command("go", "build", "-o", bin, "github.com/florete/florete/providers/cmd/flor-provider")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -37,8 +33,21 @@ func TestScripts(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "ssh"), []byte(ssh), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	scripts(t, "testdata/script", func(env *testscript.Env) error {
+		env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
+		return nil
+	})
+}
+
+// scripts runs the stories in a directory, once more is set. $TOP is the repository.
+func scripts(t *testing.T, dir string, more func(*testscript.Env) error) {
+	t.Helper()
+	top, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: dir,
 		Condition: func(name string) (bool, error) {
 			if name != "cgo" {
 				return false, fmt.Errorf("condition %q: want cgo", name)
@@ -48,7 +57,6 @@ func TestScripts(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TOP", top)
-			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
 			for _, name := range []string{"NIX_CONFIG", "NIX_SSL_CERT_FILE"} {
 				env.Setenv(name, os.Getenv(name))
 			}
@@ -59,6 +67,9 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Setenv("FLORETE", "florete=path:"+lib)
+			if err := more(env); err != nil {
+				return err
+			}
 			return os.WriteFile(filepath.Join(lib, "flake.nix"), []byte("{ outputs = _: { lib = import ./nix; }; }"), 0o644)
 		},
 	})

@@ -11,9 +11,12 @@ import (
 func newWhoCanCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "who-can [FLAKE] SERVICE",
-		Short: "Say who reaches a service, and how",
+		Short: "Say who reaches a service, and how, or who has secret/NAME",
 	}
 	return question(cmd, 1, func(a *explain.Access, words []string) (fmt.Stringer, error) {
+		if explain.IsSecret(words[0]) {
+			return a.WhoHas(words[0])
+		}
 		service, err := a.Service(words[0])
 		return a.WhoCan(service), err
 	})

@@ -6,6 +6,7 @@ import (
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
+	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 )
@@ -18,4 +19,5 @@ var kinds = settings.Kinds{
 	file.Name:   func() server.Section { return new(file.Settings) },
 	jwt.Name:    func() server.Section { return new(jwt.Settings) },
 	oidc.Name:   func() server.Section { return new(oidc.Settings) },
+	secret.Name: func() server.Section { return new(secret.Settings) },
 }

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/providers/secret"
+)
+
+// recorded is what the flake reads of a secret: nix/publichalf.nix.
+type recorded struct {
+	Generate   string   `json:"generate"`
+	Generation int      `json:"generation"`
+	Public     []string `json:"public"`
+}
+
+func newSecretRecordCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "record FILE [FLAKE]",
+		Short: "Write the public halves of secrets to a file that the flake reads",
+		Long: `Write the public halves of the secrets that have public = ./FILE; to that file, as data: the
+cluster has them as public.<secret>. A secret is made when its first reader fetches it. Exits
+with 2 where one is not made yet, or not in the generation of the flake.`,
+	}
+	cluster := ofCluster(cmd)
+	cmd.Args = words(1, 2)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args[1:])
+		if err != nil {
+			return err
+		}
+		at, err := p.answering(secret.Name)
+		if err != nil {
+			return err
+		}
+		var made secret.Publics
+		if err := at.get(cmd.Context(), "/v1/secrets", &made); err != nil {
+			return err
+		}
+		return record(cmd.OutOrStdout(), args[0], p.topology.Secrets, made.Secrets)
+	}
+	return cmd
+}
+
+// record writes what is known now. What is not made keeps the entry that it has.
+func record(out io.Writer, path string, wanted map[string]compile.Secret, made []secret.Public) error {
+	before, err := os.ReadFile(path)
+	all := map[string]recorded{}
+	if err == nil {
+		err = florete.Decode(before, &all)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w: name the file in secrets.<name>.public, or a new one", path, err)
+	}
+	maps.DeleteFunc(all, func(name string, _ recorded) bool { return !wanted[name].Public })
+	late := false
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		want := wanted[name]
+		if !want.Public {
+			continue
+		}
+		i := slices.IndexFunc(made, func(s secret.Public) bool { return s.Secret == name && len(s.Public) > 0 })
+		if i < 0 {
+			late = true
+			fmt.Fprintf(out, "%s: not made yet: publish, and wait until a reader has fetched it\n", name)
+			continue
+		}
+		is := recorded{made[i].Generate, made[i].Generation, made[i].Public}
+		if is.Generation != want.Generation || is.Generate != want.Generate {
+			late = true
+			fmt.Fprintf(out, "%s: %s of generation %d, the flake has %s of generation %d: publish, and wait until a reader has fetched it\n", name, is.Generate, is.Generation, want.Generate, want.Generation)
+		}
+		if had, has := all[name]; !has || !slices.Equal(had.Public, is.Public) {
+			fmt.Fprintf(out, "%s: recorded, %s of generation %d\n", name, is.Generate, is.Generation)
+		}
+		all[name] = is
+	}
+	b, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	if b = append(b, '\n'); !bytes.Equal(b, before) {
+		if err := replace.File(path, b, 0o644); err != nil {
+			return err
+		}
+	}
+	if late {
+		return errAttention
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/providers/file"
+	"github.com/florete/florete/providers/secret"
+)
+
+func newSecretCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "secret", Short: "Send files of services to their provider, and record public halves of what it makes"}
+	cmd.AddCommand(newSecretSetCmd(), newSecretUnsetCmd(), newSecretListCmd(), newSecretRecordCmd())
+	return cmd
+}
+
+func newSecretSetCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set REF [FLAKE]",
+		Short: "Send a file of services to its provider, which keeps it sealed",
+		Long: `Send the file that services.<name>.files.<file>.ref names to providers.file, from standard
+input. The provider keeps it in its state, sealed, before one of that name in its directory of
+files. Hosts that have a former one fetch it once its generation is raised in the flake.`,
+	}
+	cluster := ofCluster(cmd)
+	from := cmd.Flags().String("from", "", "read it from `FILE`, not from standard input")
+	cmd.Args = words(1, 2)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		content, err := readSecret(cmd, args[0], *from)
+		if err != nil {
+			return err
+		}
+		p, err := cluster(cmd.Context(), args[1:])
+		if err != nil {
+			return err
+		}
+		at, err := p.answering(file.Name)
+		if err != nil {
+			return err
+		}
+		var sent file.File
+		if err := at.post(cmd.Context(), "/v1/files", file.File{Ref: args[0], Content: &content}, &sent); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: has file %q, %d bytes; hosts that have a former one fetch it once its generation is raised\n", at.host, sent.Ref, len(content))
+		return nil
+	}
+	return cmd
+}
+
+// readSecret reads a secret that is no argument: others see those. Whoever types it sees none
+// of it.
+func readSecret(cmd *cobra.Command, ref, from string) (string, error) {
+	var content []byte
+	stdin, err := os.Stdin.Stat()
+	switch {
+	case err != nil:
+	case from != "":
+		content, err = os.ReadFile(from)
+	case stdin.Mode()&os.ModeCharDevice != 0:
+		typed, _ := prompt("content of "+ref, "--from FILE") // without a terminal there is none
+		content = []byte(typed)
+	default:
+		content, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), 1<<20))
+	}
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("content of %s: %w", ref, err)
+	case len(content) == 0:
+		return "", fmt.Errorf("content of %s: none, want it on standard input or in --from FILE", ref)
+	case !utf8.Valid(content):
+		return "", fmt.Errorf("content of %s: not text (UTF-8): send it in base64, and decode it where it is used", ref)
+	}
+	return string(content), nil
+}
+
+func newSecretUnsetCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "unset REF [FLAKE]", Short: "Have a provider drop a file that was sent to it"}
+	cluster := ofCluster(cmd)
+	cmd.Args = words(1, 2)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args[1:])
+		if err != nil {
+			return err
+		}
+		at, err := p.answering(file.Name)
+		if err != nil {
+			return err
+		}
+		if err := at.post(cmd.Context(), "/v1/files", file.File{Ref: args[0]}, &file.File{}); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: has no file %q that was sent; hosts keep what they have\n", at.host, args[0])
+		return nil
+	}
+	return cmd
+}
+
+func newSecretListCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print which secrets providers have: those that they made, and files that were sent"}
+	cluster := ofCluster(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		var all struct {
+			secret.Publics
+			file.Sent
+		}
+		var failed []error
+		for kind, of := range map[string]struct {
+			path string
+			v    any
+		}{file.Name: {"/v1/files", &all.Sent}, secret.Name: {"/v1/secrets", &all.Publics}} {
+			if len(p.topology.Providers[kind].Hosts) == 0 {
+				continue
+			}
+			at, err := p.answering(kind)
+			if err == nil {
+				err = at.get(cmd.Context(), of.path, of.v)
+			}
+			failed = append(failed, err)
+		}
+		if err := errors.Join(failed...); err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(cmd, all)
+		}
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "SECRET\tIS\tGENERATION\tSINCE\tPUBLIC HALF")
+		for _, s := range all.Secrets {
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.Secret, s.Generate, s.Generation, s.Made.UTC().Format(time.RFC3339), cmp.Or(strings.Join(s.Public, ", "), "-"))
+		}
+		for _, f := range all.Files {
+			fmt.Fprintf(w, "%s\tfile of %s\t-\t%s\t-\n", f.Ref, f.By.Short(), f.Sent.UTC().Format(time.RFC3339))
+		}
+		return w.Flush()
+	}
+	return cmd
+}
+
+// answering is the provider of documents on whose host a kind is provided, too: its API leads
+// to that.
+func (p published) answering(kind string) (overForwarder, error) {
+	hosts := p.topology.Providers[kind].Hosts
+	for _, at := range p.providers {
+		if !slices.Contains(hosts, at.Host()) {
+			continue
+		}
+		if o, ok := at.(overForwarder); ok {
+			return o, nil
+		}
+		return overForwarder{}, fmt.Errorf("--via ssh does not lead to the process of kind %s: call it through the forwarder, or put files into its directory", kind)
+	}
+	if len(hosts) == 0 {
+		return overForwarder{}, fmt.Errorf("cluster %s: no host provides %q: write providers.%[2]s.hosts", p.topology.Name, kind)
+	}
+	return overForwarder{}, fmt.Errorf("cluster %s: %s provides %q, and no documents, by whose provider operators call: name it in providers.config.hosts, or put files into its directory there",
+		p.topology.Name, strings.Join(hosts, ", "), kind)
+}

@@ -1,0 +1,311 @@
+# Secrets that nobody makes up: the provider makes each once, for all who read it.
+let
+  inherit (builtins)
+    any
+    attrNames
+    attrValues
+    concatLists
+    concatMap
+    concatStringsSep
+    elem
+    elemAt
+    filter
+    genList
+    groupBy
+    head
+    isPath
+    length
+    map
+    mapAttrs
+    stringLength
+    ;
+  inherit (import ../types.nix)
+    between
+    default
+    enum
+    listOf
+    named
+    of
+    record
+    required
+    scalar
+    ;
+  inherit (import ../formats.nix)
+    flag
+    mode
+    name
+    strings
+    unit
+    ;
+  inherit (import ../lib.nix) isInvalid optionalAttrs;
+  inherit (import ../publichalf.nix) halves;
+
+  # Characters of those that are text. The others are key pairs.
+  texts = {
+    hex = 64;
+    password = 32;
+  };
+
+  reader = record "a reader" {
+    service = of "service that has it, on each of its hosts: files of its `user`" name;
+    host = of "host that has it itself: files of root" name;
+    overlap =
+      of "it accepts two, in the files `<secret>` and `<secret>.other`, the second empty most of the time: when the secret is replaced, it has the next one before anybody uses that, and the former one after"
+        flag;
+    mode = default "permissions of what is secret" "0400" mode;
+    restart = of "unit to restart when it was fetched anew; with `overlap` three times in a rotation" unit;
+    dependsOn = of "needs of its hosts that must be fulfilled first" strings;
+  };
+
+  secret = record "a secret" {
+    generate = required "what it is: text, or a key pair, whose public half is in the file `<secret>.pub`" "\"password\"" (enum [
+      "password"
+      "hex"
+      "age"
+      "ssh"
+      "wireguard"
+    ]);
+    length = default "characters of text; 32 of a password and 64 of hex unless written" null (
+      between 16 1024 "characters"
+    );
+    readers =
+      required "who has it; delivered as `needs/secret-<service>-<secret>/current/<secret>`, or `needs/secret-node-<secret>/…`"
+        "[ { service = \"wiki\"; } ]"
+        (listOf reader);
+    public =
+      default
+        "file that `florctl secret record` writes the public half to, for `public.<secret>` of the cluster"
+        null
+        (scalar {
+          want = "the path of a file";
+          hint = "write it without quotes: ./public.json; it need not be there yet";
+          zero = null;
+          ok = isPath;
+        });
+    generation =
+      default "raised when it may be known to others: all readers get another, and the old one ends" 1
+        (between 1 1000000 "a generation");
+    rotate = default "days after which it is replaced; never, unless written" 0 (
+      between 0 3650 "days"
+    );
+    overlap =
+      default "seconds for which readers with `overlap` have the next one before it is used, and the former one after; they fetch four times in it"
+        3600
+        (between 60 43200 "seconds");
+  };
+
+  # Does a reader accept two?
+  held = s: any (r: r.overlap) s.readers;
+
+  # A reader on each host where it has the secret, by host.
+  onHosts =
+    t:
+    groupBy (r: r.host.name) (
+      concatMap (
+        s:
+        concatLists (
+          genList (
+            i:
+            let
+              r = elemAt s.readers i;
+              service = t.services.${r.service};
+              at = host: {
+                inherit host;
+                reader = r;
+                secret = s;
+                place = "secrets.${s.name}.readers[${toString i}]";
+              };
+            in
+            if r.service != "" then
+              if t.services ? ${r.service} then map (h: at t.hosts.${h}) service.hosts else [ ]
+            else if t.hosts ? ${r.host} then
+              [ (at t.hosts.${r.host}) ]
+            else
+              [ ]
+          ) (length s.readers)
+        )
+      ) (attrValues t.secrets)
+    );
+in
+{
+  doc = "makes secrets, each once for all who read it";
+  port = 5;
+  alone = "each would make a secret of its own, so that readers have different ones";
+  settings = { };
+
+  entries.secrets = {
+    doc = "passwords and keys that providers.secret makes, for the services and hosts that read them";
+    type = named {
+      what = "secret";
+      max = 51; # "secret-node-<name>" is a DNS label
+    } secret;
+    on = t: mapAttrs (_: map (r: r.secret.name)) (onHosts t);
+    shown = s: {
+      inherit (s) generate generation;
+      readers = map (r: if r.service != "" then "service/${r.service}" else "node/${r.host}") s.readers;
+      public = s.public != null;
+    };
+  };
+
+  reasons = clean: map (n: "secrets.${n} needs it") (attrNames clean.secrets);
+
+  needs =
+    t:
+    let
+      on = onHosts t;
+      # Several may differ, and one may be late, until they fetch it again.
+      shared = mapAttrs (_: all: length all > 1) (
+        groupBy (r: r.secret.name) (concatLists (attrValues on))
+      );
+      need =
+        {
+          host,
+          reader,
+          secret,
+          place,
+        }:
+        let
+          inherit (secret) name generate;
+          text = texts ? ${generate};
+          service = t.services.${reader.service};
+          overlap = if held secret then secret.overlap else 0;
+          file = value: { inherit (reader) mode; } // { inherit value; };
+        in
+        {
+          id = "secret-${if reader.service != "" then reader.service else "node"}-${name}";
+          for = if reader.service != "" then service.idOn host.name else host.id;
+          request = {
+            inherit generate overlap;
+            secret = name;
+            length =
+              if !text then
+                0
+              else if secret.length == null then
+                texts.${generate}
+              else
+                secret.length;
+            rotate = secret.rotate * 86400;
+            two = reader.overlap;
+          };
+          files = {
+            ${name} = file "secret";
+          }
+          // optionalAttrs reader.overlap { "${name}.other" = file "other"; }
+          // optionalAttrs (!text) {
+            "${name}.pub" = {
+              value = "public";
+              mode = "0444";
+            };
+          };
+          owner = if reader.service != "" then service.user else "";
+          renew = optionalAttrs (shared.${name} || secret.rotate > 0 || overlap > 0) {
+            interval = if overlap > 0 then overlap / 4 else 300;
+          };
+          inherit (reader) restart dependsOn;
+          inherit (secret) generation;
+          inherit place;
+          what = "secret ${name}";
+        };
+    in
+    host: map need (on.${host.name} or [ ]);
+
+  label = need: "secret-${head (attrNames need.deliver.files)}";
+
+  check =
+    {
+      clean,
+      shapes,
+      t,
+      lib,
+      ...
+    }:
+    let
+      inherit (lib) excluded fault missing when;
+      inherit (clean.providers) config;
+      answering = filter (h: elem h config.hosts) clean.providers.secret.hosts;
+    in
+    {
+      entries.secrets =
+        n: s:
+        let
+          place = "secrets.${n}";
+          pair = !texts ? ${s.generate};
+          reads =
+            i:
+            let
+              r = elemAt s.readers i;
+              at = "${place}.readers[${toString i}]";
+            in
+            when (!isInvalid r.service && !isInvalid r.host) (
+              lib.service "${at}.service" [ r.service ]
+              ++ lib.host "${at}.host" [ r.host ]
+              ++ when (r.service != "" && r.host != "") (
+                excluded "make two readers of them" "${at}.host" "service = ${lib.show r.service}"
+              )
+              ++ when (r.service == "" && r.host == "") (
+                missing at "service" "write service = \"…\"; or host = \"…\";"
+              )
+              ++ when (stringLength r.service + stringLength n > 55) [
+                (fault {
+                  id = "FL025";
+                  place = at;
+                  problem = "names of service and secret together have at most 55 characters, these";
+                  value = toString (stringLength r.service + stringLength n);
+                  remedy = "shorten one of them";
+                })
+              ]
+            );
+        in
+        # What was written wrongly was reported.
+        when (shapes.secrets.${n} == [ ]) (
+          when (s.readers == [ ]) (missing place "readers" "write readers = [ { service = \"…\"; } ];")
+          ++ when (pair && s.length != null) (
+            excluded "take it out: such keys have one length" "${place}.length" "generate = ${lib.show s.generate}"
+          )
+          ++ when (!pair && s.public != null) (
+            excluded "take it out, or generate a key pair: age, ssh or wireguard" "${place}.public"
+              "generate = ${lib.show s.generate}"
+          )
+          ++ when (s.public != null && s.rotate > 0) [
+            (fault {
+              id = "FL093";
+              place = "${place}.rotate";
+              problem = "it would be replaced by itself, and the flake has a former public half until somebody records the next one: found";
+              value = toString s.rotate;
+              remedy = "take rotate out and raise ${place}.generation, then run florctl secret record";
+            })
+          ]
+          ++ when (s.public != null && clean.providers.secret.hosts != [ ] && answering == [ ]) [
+            (fault {
+              id = "FL094";
+              place = "${place}.public";
+              problem = "operators read public halves at hosts of providers.config, and none of those provides secrets: found";
+              value = concatStringsSep ", " clean.providers.secret.hosts;
+              remedy = "name one of them in providers.config.hosts, or take public out";
+            })
+          ]
+        )
+        ++ concatLists (genList reads (length s.readers));
+      warnings.entries.secrets =
+        n: s:
+        let
+          has = halves s;
+          is = "${has.generate} of generation ${toString has.generation}";
+        in
+        when
+          (
+            shapes.secrets.${n} == [ ]
+            && has != null
+            && (has.generation != s.generation || has.generate != s.generate)
+          )
+          [
+            (fault {
+              id = "FL095";
+              place = "secrets.${n}.public";
+              problem = "the public half that is recorded is of another key, which no reader has any more:";
+              value = is;
+              remedy = "publish, wait until a reader has fetched it, and run florctl secret record";
+            })
+          ];
+    };
+}

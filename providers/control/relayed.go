@@ -1,0 +1,23 @@
+package control
+
+import (
+	wire "github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/relay"
+)
+
+// relayed has the process of another kind on this host answer, which decides by the same
+// policy, and keeps the audit row.
+func relayed(kind string) func(*call) (any, error) {
+	return func(c *call) (any, error) {
+		if _, runs := c.policy.Kinds[kind]; !runs {
+			return nil, wire.Errorf(wire.Invalid, wire.CodeMissing, "host %s does not provide %s: call one of providers.%[2]s.hosts that provides documents, too", c.policy.Host, kind)
+		}
+		if err := relay.To(c.Relayed(kind), c.w, c.r); err != nil {
+			if c.r.Context().Err() == nil {
+				c.Logger.Error("another process does not answer an operator", "kind", kind, "error", err)
+			}
+			return nil, wire.Errorf(wire.Transient, wire.CodeUnavailable, "the process of kind %s does not answer here: systemctl status '*provider-%[1]s*' there", kind)
+		}
+		return nil, nil
+	}
+}

@@ -1,0 +1,175 @@
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/announced"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// sentPrefix starts the keys under which files are that operators sent.
+const sentPrefix = "file/"
+
+// sentLimit is the longest of them: the store takes 256 KiB at once.
+const sentLimit = 128 << 10
+
+// CodeSet and CodeUnset are those of acts in the audit log.
+const (
+	CodeSet   = "file-set"
+	CodeUnset = "file-unset"
+)
+
+// File is a file that an operator sends, or sent.
+type File struct {
+	Ref     string       `json:"ref"`
+	Content *string      `json:"content,omitempty"` // nil has none sent any more; never answered
+	Sent    florete.Time `json:"sent,omitzero"`
+	By      florete.ID   `json:"by,omitzero"`
+}
+
+// Sent is the answer of GET /v1/files.
+type Sent struct {
+	Files []File `json:"files"` // sorted by name
+}
+
+// record is one in the store; the content is sealed.
+type record struct {
+	Sent    florete.Time `json:"sent"`
+	By      florete.ID   `json:"by"`
+	Content []byte       `json:"content"`
+}
+
+// Run leads operators here, through kind config's API.
+func (f Files) Run(ctx context.Context, ready func()) error {
+	ready() // hosts wait for nothing of that
+	relay.Run(ctx, f.Relay,
+		relay.Endpoint{Method: "GET", Path: "/v1/files", Access: florete.AccessRead, Answer: f.list},
+		relay.Endpoint{Method: "POST", Path: "/v1/files", Access: florete.AccessWrite, Answer: f.receive})
+	return nil
+}
+
+// sent is the content that an operator sent, and whether there is one.
+func (f Files) sent(ctx context.Context, ref string) (string, bool, error) {
+	e, err := f.Store.Get(ctx, sentPrefix+ref)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", false, nil
+	}
+	var r record
+	if err == nil {
+		err = json.Unmarshal(e.Value, &r)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	content, err := f.Key.Open(e.Key, r.Content)
+	return string(content), err == nil, err
+}
+
+// list are all that operators sent, without their contents.
+func (f Files) list(c *relay.Call) (any, error) {
+	all := Sent{[]File{}}
+	for after := ""; ; {
+		entries, err := f.Store.Page(c.R.Context(), sentPrefix, after, store.MaxOps)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			after = e.Key
+			var r record
+			if err := json.Unmarshal(e.Value, &r); err != nil {
+				return nil, fmt.Errorf("%s: %w", e.Key, err)
+			}
+			all.Files = append(all.Files, File{Ref: strings.TrimPrefix(e.Key, sentPrefix), Sent: r.Sent, By: r.By})
+		}
+		if len(entries) < store.MaxOps {
+			return all, nil
+		}
+	}
+}
+
+// receive keeps a file, or drops it, with its audit row. Who sends the same again changes
+// nothing but who sent it last, and when.
+func (f Files) receive(c *relay.Call) (any, error) {
+	var sent File
+	c.Row.Code = CodeSet
+	if err := c.Body(6*sentLimit+4<<10, &sent); err != nil { // JSON may write a byte as six
+		return nil, err
+	}
+	if err := check(sent, c.Policy); err != nil {
+		return nil, err
+	}
+	sent.Sent, sent.By = florete.TimeOf(c.Row.Time), announced.From(c.R.Context()).ID
+	key := sentPrefix + sent.Ref
+	op := store.Delete(key)
+	c.Row.Message = fmt.Sprintf("file %q is no longer there as it was sent", sent.Ref)
+	if sent.Content == nil {
+		c.Row.Code = CodeUnset
+	} else {
+		value, err := json.Marshal(record{sent.Sent, sent.By, f.Key.Seal(key, []byte(*sent.Content))})
+		if err != nil {
+			return nil, err
+		}
+		op = store.Put(key, value)
+		c.Row.Message = fmt.Sprintf("file %q was sent", sent.Ref)
+	}
+	c.Row.Outcome = server.Granted
+	c.Row.Detail = map[string]string{"ref": sent.Ref, "host": c.Policy.Host}
+	sent.Content = nil
+	if _, err := f.Store.Commit(c.R.Context(), store.Txn{Then: []store.Op{op, c.Row.Op()}}); err != nil {
+		return nil, err
+	}
+	c.Row.Log(c.R.Context(), f.Relay.Logger)
+	return sent, nil
+}
+
+// check refuses what no host would be given.
+func check(sent File, p florete.Policy) error {
+	if !fs.ValidPath(sent.Ref) || sent.Ref == "." || len(sent.Ref) > 255 {
+		return api.Errorf(api.Invalid, api.CodeMalformed, "ref %.64q: want the name of a file, as in services.<name>.files.<file>.ref", sent.Ref)
+	}
+	if sent.Content == nil {
+		return nil
+	}
+	granted := slices.ContainsFunc(p.Grants, func(g florete.Grant) bool {
+		var r Request
+		return g.Kind == Name && florete.Decode(g.Request, &r) == nil && r.Ref == sent.Ref
+	})
+	switch {
+	case !granted:
+		return api.Errorf(api.Invalid, api.CodeMissing, "file %q: no service of the policy here has it: write it in services.<name>.files, and publish that first", sent.Ref)
+	case len(*sent.Content) > sentLimit:
+		return api.Errorf(api.Invalid, api.CodeMalformed, "file %q: %d bytes, want at most %d: put it into the provider's directory of files", sent.Ref, len(*sent.Content), sentLimit)
+	case !utf8.ValidString(*sent.Content):
+		return api.Errorf(api.Invalid, api.CodeMalformed, "file %q: not text (UTF-8): send it in base64, and decode it where it is used", sent.Ref)
+	}
+	return nil
+}
+
+// Reseal seals what operators sent anew.
+func (f Files) Reseal(ctx context.Context) error {
+	return seal.Walk(ctx, f.Store, sentPrefix, func(at string, value []byte) ([]byte, bool, error) {
+		var r record
+		if err := json.Unmarshal(value, &r); err != nil {
+			return nil, false, fmt.Errorf("%s: %w", at, err)
+		}
+		content, changed, err := f.Key.Reseal(at, r.Content)
+		if err != nil || !changed {
+			return value, false, err
+		}
+		r.Content = content
+		value, err = json.Marshal(r)
+		return value, true, err
+	})
+}

@@ -1,0 +1,103 @@
+package secret
+
+import (
+	"crypto/ecdh"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"strings"
+
+	"filippo.io/age"
+	"golang.org/x/crypto/ssh"
+)
+
+// generator makes secrets of one form.
+type generator struct {
+	// text makes one of so many characters; nil for a key pair.
+	text func(length int) string
+
+	// pair makes the two halves of a key pair, each as the tool that reads it writes it.
+	pair func() (private, public string, err error)
+}
+
+var generators = map[string]generator{
+	"age":       {pair: agePair},
+	"hex":       {text: func(n int) string { return pick("0123456789abcdef", n) }},
+	"password":  {text: func(n int) string { return pick(letters, n) }},
+	"ssh":       {pair: sshPair},
+	"wireguard": {pair: wireGuardPair},
+}
+
+// letters need no quotes in a shell, a URL or a file of settings.
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// longest is far above what the language allows.
+const longest = 4096
+
+// pick draws n characters, each as likely as any other.
+func pick(from string, n int) string {
+	var out strings.Builder
+	bound := byte(256 / len(from) * len(from) % 256) // 0 where every byte will do
+	for out.Len() < n {
+		some := make([]byte, n)
+		rand.Read(some)
+		for _, b := range some {
+			if (bound == 0 || b < bound) && out.Len() < n {
+				out.WriteByte(from[int(b)%len(from)])
+			}
+		}
+	}
+	return out.String()
+}
+
+func agePair() (string, string, error) {
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		return "", "", err
+	}
+	return identity.String() + "\n", identity.Recipient().String() + "\n", nil
+}
+
+func sshPair() (string, string, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return "", "", err
+	}
+	block, err := ssh.MarshalPrivateKey(key, "")
+	if err != nil {
+		return "", "", err
+	}
+	public, err := ssh.NewPublicKey(key.Public())
+	if err != nil {
+		return "", "", err
+	}
+	return string(pem.EncodeToMemory(block)), string(ssh.MarshalAuthorizedKey(public)), nil
+}
+
+// wireGuardPair is what wg genkey and wg pubkey make.
+func wireGuardPair() (string, string, error) {
+	b := make([]byte, 32)
+	rand.Read(b)
+	b[0] &= 248
+	b[31] = b[31]&127 | 64
+	key, err := ecdh.X25519().NewPrivateKey(b)
+	if err != nil {
+		return "", "", err
+	}
+	return base64.StdEncoding.EncodeToString(b) + "\n", base64.StdEncoding.EncodeToString(key.PublicKey().Bytes()) + "\n", nil
+}
+
+// make makes the secret that a spec wants. A text has no public half.
+func (s spec) make() (private, public string, err error) {
+	g := generators[s.Generate]
+	if g.text != nil {
+		return g.text(s.Length), "", nil
+	}
+	private, public, err = g.pair()
+	if err != nil {
+		err = fmt.Errorf("secret %s: %w", s.Secret, err)
+	}
+	return private, public, err
+}

@@ -1,0 +1,72 @@
+package secret
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/store"
+)
+
+// Public is what operators may read of a secret: where it is a key pair, the public halves.
+type Public struct {
+	Secret     string       `json:"secret"`
+	Generate   string       `json:"generate"`
+	Generation int          `json:"generation"` // of the newest
+	Made       florete.Time `json:"made"`       // likewise
+	Public     []string     `json:"public"`     // in use first, then the next or the former one
+}
+
+// Publics is the answer of GET /v1/secrets.
+type Publics struct {
+	Secrets []Public `json:"secrets"` // that were made, sorted by name
+}
+
+// Run leads operators here, through kind config's API, and drops what no policy names.
+func (s *Secrets) Run(ctx context.Context, ready func()) error {
+	ready() // hosts wait for nothing of that
+	var owned sync.WaitGroup
+	defer owned.Wait()
+	owned.Go(func() { s.retain(ctx) })
+	relay.Run(ctx, s.relay, relay.Endpoint{Method: "GET", Path: "/v1/secrets", Access: florete.AccessRead, Answer: func(c *relay.Call) (any, error) {
+		all, err := s.publics(c.R.Context(), time.Now())
+		return Publics{all}, err
+	}})
+	return nil
+}
+
+// publics are the public halves of all secrets that were made.
+func (v values) publics(ctx context.Context, now time.Time) ([]Public, error) {
+	all := []Public{}
+	for after := ""; ; {
+		entries, err := v.db.Page(ctx, prefix, after, store.MaxOps)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			after = e.Key
+			r, err := v.open(e)
+			if err != nil {
+				return nil, err
+			}
+			newest := r[len(r)-1]
+			p := Public{
+				Secret: strings.TrimPrefix(e.Key, prefix), Generate: newest.Generate, Generation: newest.Generation, Made: florete.UnixTime(newest.Made), Public: []string{},
+			}
+			for _, half := range []string{r[r.at(now)].Public, r.other(now).Public} {
+				if half != "" {
+					p.Public = append(p.Public, strings.TrimSuffix(half, "\n"))
+				}
+			}
+			all = append(all, p)
+		}
+		if len(entries) < store.MaxOps {
+			slices.SortFunc(all, func(a, b Public) int { return strings.Compare(a.Secret, b.Secret) })
+			return all, nil
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package secret
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// prefix starts the keys under which secrets are, sealed.
+const prefix = "secret/values/"
+
+// version is one secret of a name.
+type version struct {
+	Generation int    `json:"generation"`
+	Generate   string `json:"generate"`
+	Length     int    `json:"length"`
+	Made       int64  `json:"made"` // Unix seconds
+	Uses       int64  `json:"uses"` // since when it is in use, likewise
+	Secret     string `json:"secret"`
+	Public     string `json:"public"`
+}
+
+// ring is the one in use and at most one other, in the order of their use.
+type ring []version
+
+// at is the index of the version that is in use at a time.
+func (r ring) at(now time.Time) int {
+	use := 0 // also where the clock went back
+	for i, v := range r {
+		if v.Uses <= now.Unix() {
+			use = i
+		}
+	}
+	return use
+}
+
+// other is the one beside that in use: the next one, or the former one; none most of the time.
+func (r ring) other(now time.Time) version {
+	use := r.at(now)
+	switch {
+	case use+1 < len(r):
+		return r[use+1]
+	case use > 0:
+		return r[use-1]
+	}
+	return version{}
+}
+
+// next is what the ring is to be at a time, and whether that is another. Readers that hold two
+// have the next one for Overlap before it is in use, and the former one for as long after: so
+// one change begins when the one before has ended.
+func (r ring) next(now time.Time, s spec) (next ring, changed bool, err error) {
+	for i, v := range r {
+		if i+1 == len(r) || now.Unix() < r[i+1].Uses+s.Overlap {
+			next = append(next, v)
+		}
+	}
+	changed = len(next) != len(r)
+	uses := now.Unix()
+	if len(next) > 0 {
+		if len(next) > 1 && next[len(next)-1].Uses <= uses && s.Overlap > 0 {
+			return next, changed, nil // readers may still have the former one
+		}
+		newest := next[len(next)-1]
+		due := newest.Uses + s.Rotate
+		switch {
+		case !s.made(newest):
+			uses += s.Overlap
+			// What is not in use yet never comes to be.
+			if newest.Uses > now.Unix() && len(next) > 1 {
+				next = next[:len(next)-1]
+			}
+		case s.Rotate > 0 && now.Unix() >= due-s.Overlap:
+			uses = max(due, uses+s.Overlap)
+		default:
+			return next, changed, nil
+		}
+	}
+	v := version{Generation: s.Generation, Generate: s.Generate, Length: s.Length, Made: now.Unix(), Uses: uses}
+	if v.Secret, v.Public, err = s.make(); err != nil {
+		return nil, false, err
+	}
+	if s.Overlap == 0 {
+		next = nil
+	}
+	return append(next, v), true, nil
+}
+
+// made is whether a version is what a spec wants. A lower generation brings no former one back.
+func (s spec) made(v version) bool {
+	return v.Generation >= s.Generation && v.Generate == s.Generate && v.Length == s.Length
+}
+
+// until is until when the ring stays as it is.
+func (r ring) until(now time.Time, s spec) time.Time {
+	end := now.Add(repeated)
+	before := func(at int64) {
+		if t := time.Unix(at, 0); t.After(now) && t.Before(end) {
+			end = t
+		}
+	}
+	for i, v := range r {
+		before(v.Uses)
+		if i > 0 {
+			before(v.Uses + s.Overlap)
+		}
+	}
+	if s.Rotate > 0 {
+		before(r[len(r)-1].Uses + s.Rotate - s.Overlap)
+	}
+	return end
+}
+
+// values are the secrets in a store.
+type values struct {
+	db  store.Store
+	key *seal.Key
+}
+
+// read returns the ring of a name, and the revision that wrote it.
+func (v values) read(ctx context.Context, name string) (r ring, revision int64, err error) {
+	e, err := v.db.Get(ctx, prefix+name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err = v.open(e)
+	return r, e.Modified, err
+}
+
+func (v values) open(e store.Entry) (r ring, err error) {
+	plain, err := v.key.Open(e.Key, e.Value)
+	if err == nil {
+		err = json.Unmarshal(plain, &r)
+	}
+	return r, err
+}
+
+// due is the ring that is due at a time, with the change that brings it about, if any.
+func (v values) due(ctx context.Context, now time.Time, s spec) (ring, server.Decision, error) {
+	r, revision, err := v.read(ctx, s.Secret)
+	if err != nil {
+		return nil, server.Decision{}, err
+	}
+	next, changed, err := r.next(now, s)
+	if err != nil || !changed {
+		return next, server.Decision{}, err
+	}
+	plain, err := json.Marshal(next)
+	if err != nil {
+		return nil, server.Decision{}, err
+	}
+	at := prefix + s.Secret
+	return next, server.Decision{
+		If:   []store.Cond{{Key: at, Modified: revision}},
+		Then: []store.Op{store.Put(at, v.key.Seal(at, plain))},
+	}, nil
+}

@@ -1,0 +1,199 @@
+// Package secret is the kind of need whose secrets nobody makes up: the provider makes each of
+// them once, and hands it to all who read it:
+//
+//	POST /secret/request {"secret":"mesh","generate":"wireguard","length":0,"rotate":0,"overlap":0,"two":false}
+//	→ {"secret":"…","public":"…","other":"","generation":"1"}
+//
+// Readers on several hosts receive the same one, whichever of them comes first. A higher
+// generation makes another, and so does age, where the topology has it rotate.
+//
+// A reader that holds two has, besides the one in use, the next one before it is in use, and
+// after that the former one, each for as long as the overlap is. So it accepts what any other
+// reader has at that time.
+//
+// Secrets are in the store, sealed, and replicas share them. Operators read the public halves
+// of key pairs through kind config's API, which relays to a Unix socket of this process.
+package secret
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// Name of the kind.
+const Name = "secret"
+
+// repeated is how long the same request has the recorded answer.
+const repeated = 30 * time.Second
+
+// Settings are the kind's section of the settings file.
+type Settings struct {
+	// Where kind config calls, and the account of its process: what the host's units have,
+	// unless written.
+	Control string `json:"control" path:""`
+	Config  string `json:"config"`
+}
+
+// Kind makes the kind.
+func (s *Settings) Kind(p server.Process) server.Kind {
+	return New(Config{Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Relay: relay.Config{
+		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
+		Account: cmp.Or(s.Config, p.Instance.Unit("provider-config")), Policies: p.Policies, Audit: p.Audit, Logger: p.Logger,
+	}})
+}
+
+// Config of the kind. All fields are needed, the last two for Run alone.
+type Config struct {
+	Store store.Store
+	Key   *seal.Key
+
+	// Policy is the one in force, nil while that does not run this kind.
+	Policy func() *Policy
+	Relay  relay.Config
+}
+
+// Secrets is the kind "secret".
+type Secrets struct {
+	values
+	policy func() *Policy
+	relay  relay.Config
+}
+
+var (
+	_ server.Answerer = (*Secrets)(nil)
+	_ server.Runner   = (*Secrets)(nil)
+	_ server.Sealer   = (*Secrets)(nil)
+)
+
+// New makes the kind.
+func New(c Config) *Secrets {
+	if c.Relay.Logger == nil {
+		c.Relay.Logger = slog.Default()
+	}
+	return &Secrets{values{c.Store, c.Key}, c.Policy, c.Relay}
+}
+
+// Name of the kind.
+func (s *Secrets) Name() string { return Name }
+
+// Request is what a need requests.
+type Request struct {
+	Secret   string `json:"secret"`   // its name
+	Generate string `json:"generate"` // its form
+	Length   int    `json:"length"`   // in characters; 0 for a key pair
+	Rotate   int64  `json:"rotate"`   // seconds after which it is replaced; 0 for never
+	Overlap  int64  `json:"overlap"`  // seconds for which some readers hold two; 0 where none does
+	Two      bool   `json:"two"`      // this reader does
+}
+
+// spec is what a policy wants of one secret.
+type spec struct {
+	Request
+	Generation int
+}
+
+// Policy is a policy's part for this kind, decoded.
+type Policy struct {
+	requests server.Requests[Request]
+	specs    map[string]spec // by name
+}
+
+// Compile decodes which secrets are granted. There are no settings.
+//
+// While a version reaches hosts one after the other, the policy grants what the former version
+// does, too, so readers may differ: the highest generation is what all of them have.
+func (s *Secrets) Compile(p florete.Policy) (any, error) {
+	if err := server.Settings(p, Name, &struct{}{}); err != nil {
+		return nil, err
+	}
+	policy := &Policy{specs: map[string]spec{}}
+	var err error
+	policy.requests, err = server.DecodeGrants(p, Name, func(g florete.Grant) (r Request, err error) {
+		if err = florete.Decode(g.Request, &r); err == nil {
+			err = r.validate()
+		}
+		if err != nil {
+			return r, err
+		}
+		now, there := policy.specs[r.Secret]
+		if wants := (spec{r, g.Generation}); !there || now.before(wants) {
+			policy.specs[r.Secret] = wants
+		}
+		return r, nil
+	})
+	return policy, err
+}
+
+// before orders what grants of one secret want, so that every process of a policy prefers the
+// same.
+func (s spec) before(other spec) bool {
+	return cmp.Or(
+		cmp.Compare(s.Generation, other.Generation), cmp.Compare(s.Overlap, other.Overlap), cmp.Compare(s.Rotate, other.Rotate),
+		cmp.Compare(s.Length, other.Length), cmp.Compare(s.Generate, other.Generate)) < 0
+}
+
+func (r Request) validate() error {
+	g, known := generators[r.Generate]
+	switch {
+	case r.Secret == "" || strings.ContainsAny(r.Secret, "/\x00"):
+		return fmt.Errorf("secret %q: not the name of one", r.Secret)
+	case !known:
+		return fmt.Errorf("generate %q: want one of %s", r.Generate, strings.Join(slices.Sorted(maps.Keys(generators)), ", "))
+	case g.text != nil && (r.Length < 1 || r.Length > longest):
+		return fmt.Errorf("length %d: want 1 to %d characters", r.Length, longest)
+	case g.text == nil && r.Length != 0:
+		return fmt.Errorf("length %d: keys of form %q have one length, want 0", r.Length, r.Generate)
+	case r.Rotate < 0 || r.Overlap < 0 || r.Rotate > 0 && r.Overlap > r.Rotate/2:
+		return fmt.Errorf("overlap of %d seconds, rotated after %d: want it half of that at most", r.Overlap, r.Rotate)
+	case r.Two && r.Overlap == 0:
+		return errors.New("a reader that holds two for no time: want an overlap")
+	}
+	return nil
+}
+
+// Answer answers with the secret in use, which is made when there is none.
+func (s *Secrets) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+	p := c.Compiled.(*Policy)
+	request := p.requests.Of(c)
+	want := p.specs[request.Secret]
+	ring, d, err := s.due(ctx, c.Now, want)
+	if err != nil {
+		return d, err
+	}
+	use := ring[ring.at(c.Now)]
+	d.Answer.Values = map[string]string{"secret": use.Secret, "generation": strconv.Itoa(c.Request.Generation)}
+	if use.Public != "" {
+		d.Answer.Values["public"] = use.Public
+	}
+	if request.Two {
+		d.Answer.Values["other"] = ring.other(c.Now).Secret
+	}
+	d.Repeated = ring.until(c.Now, want)
+	d.Detail = map[string]string{"secret": request.Secret, "generation": strconv.Itoa(use.Generation), "made": stamp(use.Made)}
+	if newest := ring[len(ring)-1]; newest.Uses > use.Uses {
+		d.Detail["next"] = stamp(newest.Uses)
+	}
+	return d, nil
+}
+
+func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
+
+// Reseal seals the secrets anew.
+func (s *Secrets) Reseal(ctx context.Context) error {
+	return seal.Walk(ctx, s.db, prefix, s.key.Reseal)
+}

@@ -1,0 +1,96 @@
+package secret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/providers/store"
+)
+
+const (
+	sweepEvery = time.Hour
+
+	// kept is how long a secret is kept that no policy names any more.
+	kept = 30 * 24 * time.Hour
+)
+
+// unnamed starts the keys that have since when no policy names a secret, in Unix seconds.
+const unnamed = "secret/unnamed/"
+
+// retain sweeps until ctx ends.
+func (s *Secrets) retain(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		if p := s.policy(); p != nil {
+			if err := s.sweep(ctx, time.Now(), p); err != nil && ctx.Err() == nil {
+				s.relay.Logger.Error("secrets that no policy names stay until the next try", "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// sweep notes which secrets a policy does not name, and removes those that none has named for
+// long enough. What changes meanwhile is left to the next sweep.
+func (s *Secrets) sweep(ctx context.Context, now time.Time, p *Policy) error {
+	for after := ""; ; {
+		entries, err := s.db.Page(ctx, prefix, after, store.MaxOps)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			after = e.Key
+			name := strings.TrimPrefix(e.Key, prefix)
+			_, named := p.specs[name]
+			txn, err := s.over(ctx, now, e, unnamed+name, named)
+			if err != nil {
+				return err
+			}
+			if len(txn.Then) == 0 {
+				continue
+			}
+			if _, err := s.db.Commit(ctx, txn); err != nil && !errors.Is(err, store.ErrConflict) {
+				return err
+			}
+		}
+		if len(entries) < store.MaxOps {
+			return nil
+		}
+	}
+}
+
+// over is what is due for one secret, whose note is at a key.
+func (s *Secrets) over(ctx context.Context, now time.Time, e store.Entry, at string, named bool) (txn store.Txn, err error) {
+	note, err := s.db.Get(ctx, at)
+	noted := err == nil
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return txn, err
+	}
+	txn.If = []store.Cond{{Key: e.Key, Modified: e.Modified}, {Key: at, Modified: note.Modified}}
+	switch {
+	case named && noted:
+		txn.Then = []store.Op{store.Delete(at)}
+	case named:
+	case !noted:
+		txn.Then = []store.Op{store.Put(at, []byte(strconv.FormatInt(now.Unix(), 10)))}
+	default:
+		since, err := strconv.ParseInt(string(note.Value), 10, 64)
+		if err != nil {
+			return txn, fmt.Errorf("%s: %w", at, err)
+		}
+		if now.Sub(time.Unix(since, 0)) > kept {
+			txn.Then = []store.Op{store.Delete(e.Key), store.Delete(at)}
+			s.relay.Logger.Info("no policy has named a secret for 30 days: it is gone", "secret", strings.TrimPrefix(e.Key, prefix))
+		}
+	}
+	return txn, nil
+}

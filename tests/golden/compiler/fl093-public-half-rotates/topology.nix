@@ -1,0 +1,12 @@
+# A key pair in the flake that is replaced by itself.
+{ base, merge, ... }:
+merge base {
+  secrets.deploy = {
+    generate = "ssh";
+    readers = [ { host = "alpha"; } ];
+    public = ./public.json;
+    rotate = 30;
+  };
+  providers.secret.hosts = [ "alpha" ];
+  providers.config.hosts = [ "alpha" ];
+}

@@ -1,0 +1,11 @@
+# Operators read public halves at hosts that provide documents.
+{ base, merge, ... }:
+merge base {
+  secrets.deploy = {
+    generate = "ssh";
+    readers = [ { host = "alpha"; } ];
+    public = ./public.json;
+  };
+  providers.secret.hosts = [ "alpha" ];
+  providers.config.hosts = [ "beta" ];
+}

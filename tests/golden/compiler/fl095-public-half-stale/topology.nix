@@ -1,0 +1,12 @@
+# A raised generation whose key nobody has recorded yet.
+{ base, merge, ... }:
+merge base {
+  secrets.backup = {
+    generate = "age";
+    generation = 3;
+    readers = [ { host = "alpha"; } ];
+    public = ./public.json;
+  };
+  providers.secret.hosts = [ "alpha" ];
+  providers.config.hosts = [ "alpha" ];
+}

@@ -58,6 +58,7 @@ let
         map (h: t.hosts.${h}.id) by.hosts
         ++ map (u: u.id) (filter (u: u.hosts != [ ]) (map (u: t.users.${u}) by.users))
         ++ concatMap (s: map (i: i.name) t.services.${s}.instances) by.services
+        ++ by.foreign
       )
     )
   ) t.holders;

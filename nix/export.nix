@@ -9,6 +9,7 @@ let
     elem
     foldl'
     intersectAttrs
+    listToAttrs
     map
     mapAttrs
     ;
@@ -99,6 +100,24 @@ in
       "roles"
     ]
   ) t.users;
+
+  federated = mapAttrs (
+    _: f:
+    only [
+      "bundle"
+      "endpoint"
+      "endpointID"
+      "trustDomain"
+    ] f
+    // {
+      identities = listToAttrs (
+        map (i: {
+          inherit (i) name;
+          value = i.roles;
+        }) f.identities
+      );
+    }
+  ) t.federated;
 
   roles = mapAttrs (_: r: {
     inherit (r) requires;

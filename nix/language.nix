@@ -99,6 +99,11 @@ let
             limits = limits 8192 "what the user may have at each host that publishes what the user reaches";
           }
         );
+    # Needs are named "federation-<name>".
+    federated = named {
+      what = "federation";
+      max = 52;
+    } (import ./language/federated.nix);
     roles = named { what = "role"; } (
       record "a role" {
         services = of "it reaches these" strings;
@@ -147,6 +152,7 @@ let
         );
     services = of "what is reached" entries.services;
     users = of "people" entries.users;
+    federated = of "foreign trust domains, and those of their identities that reach something here; with `providers.federation`" entries.federated;
     roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
     serviceGroups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there: who reaches these may read, or also publish, at `providers.config`; `nix-cache` and `nix-cache-write` read and fill the binary cache there" entries.serviceGroups;
     providers = of "who answers needs, by kind" (

@@ -16,6 +16,7 @@ let
     ;
   inherit (import ./lib.nix) toSet;
   limits = (import ./limits.nix).of { inherit topology access; };
+  federation = import ./federation.nix;
   t = topology;
 in
 name:
@@ -35,6 +36,7 @@ let
   serviceGroups = toSet (concatMap (r: t.roles.${r}.serviceGroups) (attrNames roles));
 
   checks = {
+    federated = toSet (federation.on t host);
     inherit
       roles
       serviceGroups

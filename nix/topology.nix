@@ -10,6 +10,7 @@ let
     attrNames
     attrValues
     concatLists
+    concatMap
     filter
     listToAttrs
     map
@@ -24,6 +25,7 @@ let
     sorted
     when
     ;
+  inherit (import ./formats.nix) isIdentity;
   invert = import ./invert.nix;
   names = import ./names.nix;
   address = import ./address.nix;
@@ -92,7 +94,20 @@ let
     hosts = attrValues written;
     services = attrValues clean.services;
     users = attrValues clean.users;
+    foreign = concatMap (f: f.identities) (attrValues federated);
   };
+
+  # Named identities of foreign trust domains, as { name = <SPIFFE ID>; roles }.
+  federated = mapAttrs (
+    _: f:
+    f
+    // {
+      identities = map (path: {
+        name = names.id f.trustDomain path;
+        roles = rolesOf f.identities.${path};
+      }) (filter isIdentity (attrNames f.identities));
+    }
+  ) clean.federated;
 
   placement = import ./placement.nix {
     hosts = written;
@@ -218,6 +233,7 @@ in
   inherit (clean) name trustDomain trust;
   inherit
     unplaced
+    federated
     holders
     hosts
     outward

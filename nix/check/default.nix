@@ -16,6 +16,7 @@ let
   inherit (builtins) attrValues filter map;
   lib = import ./lib.nix topology;
   kinds = map (k: k.check arguments) (filter (k: k ? check) (attrValues (import ../kinds)));
+  federation = import ./federation.nix arguments;
   arguments = {
     inherit
       access
@@ -30,7 +31,8 @@ let
   };
 in
 {
-  top = import ./cluster.nix arguments;
+  top = import ./cluster.nix arguments ++ federation.top;
+  inherit (federation) federated;
   hosts = import ./hosts.nix arguments;
   services = import ./services.nix arguments;
   warnings = import ./warnings.nix arguments;

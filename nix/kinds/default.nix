@@ -8,7 +8,7 @@
 #   apart      what several hosts that provide it do not have in common, for people; none without
 #   settings   attributes of providers.<kind>, besides those that all have
 #   service    attributes of services.<name> that are about it; none without
-#   policy     those settings → what its providers read of them; { } without
+#   policy     topology → what its providers read of it; { } without
 #   needs      topology → host → its needs of this kind, as needs.nix completes them
 #   reasons    clean topology → why somebody must provide it, one text for each who needs it
 #   label      need → what modules call it below the service that it is for; the kind without
@@ -17,6 +17,7 @@
 {
   cert = import ./cert.nix;
   config = import ./config.nix;
+  federation = import ./federation.nix;
   file = import ./file.nix;
   jwt = import ./jwt.nix;
   oidc = import ./oidc.nix;

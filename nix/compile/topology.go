@@ -16,6 +16,7 @@ type Topology struct {
 	Hosts         map[string]Host
 	Services      map[string]Service
 	Users         map[string]User
+	Federated     map[string]Federated // foreign trust domains
 	Roles         map[string]Role
 	ServiceGroups map[string][]string // services
 	Providers     map[string]Provider // by kind
@@ -67,6 +68,12 @@ type User struct {
 	ID    florete.ID
 	Roles []string
 	Hosts []string
+}
+
+// Federated is a foreign trust domain, some of whose identities have roles.
+type Federated struct {
+	TrustDomain, Endpoint, EndpointID, Bundle string
+	Identities                                map[florete.ID][]string // their roles
 }
 
 // Role is what its holders reach, and the capabilities that their hosts must have.

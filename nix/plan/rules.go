@@ -23,6 +23,11 @@ var rules = withSettings(map[string]rule{
 	"manifest.trust.signingKeys[]": {grants: key},
 	"policy.trust.signingKeys[]":   {grants: key},
 
+	"manifest.federation[].trustDomain":        {why: "part of whom a root vouches for"},
+	"manifest.federation[].bundle":             {grants: func(a at) []fact { return bundle(short(a.up[0]["trustDomain"]), a.v) }},
+	"manifest.federation[].need":               {why: "what the host calls what it fetches"},
+	"manifest.forwarder.callers[].federates[]": {grants: federates},
+
 	"manifest.identity.id":         {why: "part of who enrols"},
 	"manifest.identity.sshHostKey": {grants: enrol},
 	"manifest.identity.joins":      {grants: admitted},

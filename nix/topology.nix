@@ -105,7 +105,7 @@ let
       identities = map (path: {
         name = names.id f.trustDomain path;
         roles = rolesOf f.identities.${path};
-      }) (filter isIdentity (attrNames f.identities));
+      }) (filter (path: f.trustDomain != "" && isIdentity path) (attrNames f.identities));
     }
   ) clean.federated;
 

@@ -28,6 +28,7 @@ import (
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/federation"
 	files "github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
@@ -195,6 +196,8 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 		return oidc.New(oidc.Config{Store: r.store, Key: r.key, Policy: server.Compiled[oidc.Policy](policies)})
 	case jwt.Name:
 		return jwt.New(jwt.Config{Store: r.store, Key: r.key, Policy: server.Compiled[jwt.Policy](policies)})
+	case federation.Name:
+		return federation.New(federation.Config{Store: r.store, Policy: server.Compiled[federation.Policy](policies)})
 	case files.Name:
 		return files.Files{Dir: r.t.TempDir()}
 	case config.Name:

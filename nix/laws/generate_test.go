@@ -28,6 +28,8 @@ type cluster struct {
 	ServiceGroups map[string][]string `json:"serviceGroups,omitempty"`
 	Providers     map[string]provider `json:"providers"`
 	Rollout       *rollout            `json:"rollout,omitempty"`
+
+	Federated map[string]*federated `json:"federated,omitempty"`
 }
 
 type host struct {
@@ -203,6 +205,7 @@ func (g generator) cluster() *cluster {
 			c.Users[name].Limits = g.limits()
 		}
 	}
+	c.federate(roles)
 	c.cache()
 	c.rolls()
 	c.joins()

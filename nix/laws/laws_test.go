@@ -197,7 +197,7 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	}
 	known(name)
 	for kind, p := range c.Providers {
-		if kind != "store" && (kind != "oidc" || c.signsOn(name)) && (kind != "jwt" || c.workloadsOn(name)) && (kind != "file" || c.filesOn(name)) && (kind != "config" || c.Hosts[name].Deploy == "") {
+		if kind != "store" && (kind != "oidc" || c.signsOn(name)) && (kind != "jwt" || c.workloadsOn(name) || c.provides(name, "federation")) && (kind != "federation" || c.foreignersOn(name)) && (kind != "file" || c.filesOn(name)) && (kind != "config" || c.Hosts[name].Deploy == "") {
 			for _, h := range p.Hosts {
 				known(h)
 			}
@@ -298,7 +298,9 @@ func TestAccessAgrees(t *testing.T) {
 				}
 			}
 			differ(t, s, "services allow", allowed, want)
-			differ(t, s, "callers are told", reached, want)
+			here := maps.Clone(want)
+			maps.DeleteFunc(here, func(p pair, _ bool) bool { return p.foreign() })
+			differ(t, s, "callers are told", reached, here)
 			explained := map[pair]bool{}
 			a := explain.New(docs.Topology)
 			for name, service := range docs.Topology.Services {
@@ -411,7 +413,11 @@ func TestPlanTellsTheDifference(t *testing.T) {
 			got, want := map[pair]bool{}, map[pair]bool{}
 			for _, r := range rights {
 				if r.May == "reach" {
-					got[pair{"spiffe://laws.flor/" + r.Who, "spiffe://laws.flor/" + r.What}] = true
+					path, domain, foreign := strings.Cut(r.Who, " of ")
+					if !foreign {
+						domain = "laws.flor"
+					}
+					got[pair{"spiffe://" + domain + "/" + path, "spiffe://laws.flor/" + r.What}] = true
 				}
 			}
 			for pair := range has {

@@ -22,7 +22,8 @@ type Host struct {
 	// StaleAfter, when set, is that of the need for documents, which its manifests then have.
 	StaleAfter int
 
-	Needs []florete.Need // of its manifests, besides those for SVIDs
+	Needs      []florete.Need    // of its manifests, besides those for SVIDs
+	Federation []florete.Foreign // likewise
 }
 
 // NewHost makes the empty state directory of a host that trusts ca.
@@ -45,7 +46,7 @@ func (h *Host) Accept(f florete.Forwarder, certs ...florete.ID) {
 		Providers: map[string]map[string]florete.Provider{"forge": {
 			"cert": {ID: kit.ProviderID("forge", "cert"), Addresses: florete.Addresses{h.Provider}},
 		}},
-		Forwarder: f,
+		Forwarder: f, Federation: h.Federation,
 	}
 	for _, id := range append([]florete.ID{node}, certs...) {
 		m.Needs = append(m.Needs, kit.CertNeed(id, "forge"))

@@ -116,6 +116,12 @@ in
           value = i.roles;
         }) f.identities
       );
+      services = listToAttrs (
+        map (s: {
+          inherit (s.instance) name;
+          value = s.roles;
+        }) f.services
+      );
     }
   ) t.federated;
 

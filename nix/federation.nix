@@ -28,14 +28,24 @@ in
 {
   inherit calling;
 
-  # The foreign trust domains whose identities reach a service of a host.
+  # The foreign trust domains whose identities reach a service of a host, or whose services
+  # somebody there reaches.
   # on :: Topology -> Host -> [name]
   on =
     t:
     let
       by = calling t;
+      called = invert (f: concatMap (s: s.roles) f.services) (attrValues t.federated);
     in
-    host: sorted (concatMap (s: by.${s} or [ ]) host.services);
+    host:
+    sorted (
+      concatMap (s: by.${s} or [ ]) host.services
+      ++ concatMap (r: called.${r} or [ ]) (
+        host.roles
+        ++ concatMap (u: t.users.${u}.roles) host.users
+        ++ concatMap (s: t.services.${s}.roles) host.services
+      )
+    );
 
   # The need that delivers the bundle of one.
   # need :: name -> String

@@ -106,6 +106,13 @@ let
     ok = v: afterHost v != null;
   };
 
+  forwarderAddress = scalar {
+    want = "an address with a port";
+    hint = "write for example \"192.0.2.1:4610\" or \"forge.blue.example:4610\"";
+    invalid = wrong.string;
+    ok = v: isHostPort v && isMachine (machine v);
+  };
+
   # SPIFFE Federation, section 5.
   endpoint = scalar {
     want = "an https URL of one host, at most 1000 characters (RFC 3986), without fragment";
@@ -243,6 +250,7 @@ in
     clusterName
     endpoint
     flag
+    forwarderAddress
     groupPath
     isIdentity
     issuer

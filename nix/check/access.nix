@@ -8,6 +8,7 @@
 let
   inherit (builtins)
     any
+    attrValues
     concatMap
     concatStringsSep
     elem
@@ -23,7 +24,13 @@ let
     when
     ;
 
+  inherit (import ../lib.nix) toSet;
   inherit (import ../reserved.nix) leads;
+
+  # Roles that lead to services of foreign trust domains.
+  foreign = toSet (
+    concatMap (f: concatMap (s: s.roles) (attrValues f.services)) (attrValues clean.federated)
+  );
 
   # A role with a reference to nothing was reported for that.
   reaches =
@@ -41,6 +48,7 @@ let
           "operator"
         ]
         && !dangling
+        && !foreign ? ${n}
         && (clean.providers.config.hosts == [ ] || !leads r)
       )
       [

@@ -84,7 +84,23 @@ let
         "node"
         "operator"
       ]
-    ) (attrNames f.identities);
+    ) (attrNames f.identities)
+    ++ concatMap (
+      s:
+      let
+        at = "${place}.services.${attribute s}";
+      in
+      when (!isIdentity "service/${s}") [
+        (fault {
+          id = "FL004";
+          place = at;
+          problem = "no service of a trust domain:";
+          value = show s;
+          remedy = "write what follows service/ in its SPIFFE ID: \"wiki\", or \"forge/wiki\"";
+        })
+      ]
+      ++ role "${at}.roles" f.services.${s}.roles
+    ) (attrNames f.services);
 in
 {
   top = own ++ again;

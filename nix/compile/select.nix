@@ -51,7 +51,10 @@ else
       inherit (c.topology) trust;
       topology = {
         inherit (c.topology) hosts trustDomain;
-        federated = mapAttrs (_: f: removeAttrs f [ "identities" ]) c.topology.federated or { };
+        federated = mapAttrs (_: f: removeAttrs f [
+          "identities"
+          "services"
+        ]) c.topology.federated or { };
       };
     }
     // when (all (f: f.severity != "error") faults) (

@@ -74,6 +74,7 @@ type User struct {
 type Federated struct {
 	TrustDomain, Endpoint, EndpointID, Bundle string
 	Identities                                map[florete.ID][]string // their roles
+	Services                                  map[florete.ID][]string // roles that reach them
 }
 
 // Role is what its holders reach, and the capabilities that their hosts must have.

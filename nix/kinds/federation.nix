@@ -32,7 +32,9 @@ in
   reasons =
     clean:
     map (n: "federated.${n} needs it") (
-      filter (n: clean.federated.${n}.identities != { }) (attrNames clean.federated)
+      filter (n: clean.federated.${n}.identities != { } || clean.federated.${n}.services != { }) (
+        attrNames clean.federated
+      )
     );
 
   needs =

@@ -2,12 +2,16 @@
 let
   inherit (import ../types.nix)
     attrsOf
+    enum
     of
+    oneOrMore
     record
     required
     ;
   inherit (import ../formats.nix)
     endpoint
+    forwarderAddress
+    port
     spiffeBundle
     spiffeID
     strings
@@ -36,6 +40,25 @@ record "a foreign trust domain" {
         attrsOf (
           record "a foreign identity" {
             roles = of "what it may reach" strings;
+          }
+        )
+      );
+  services =
+    of
+      "those of its services that are reached from here, by what follows `service/` in their IDs: `\"wiki\"`, `\"forge/wiki\"`; they are called `wiki.blue.example.rete`"
+      (
+        attrsOf (
+          record "a foreign service" {
+            address =
+              required "where forwarders that publish it are called, each with its port: one, or a list"
+                "\"192.0.2.1:4610\""
+                (oneOrMore forwarderAddress);
+            port = required "the port callers use" "80" port;
+            protocol = of "what it speaks" (enum [
+              "tcp"
+              "udp"
+            ]);
+            roles = of "roles that reach it" strings;
           }
         )
       );

@@ -505,8 +505,8 @@ func (g generator) write(out *strings.Builder, v any, place string) {
 		}
 		out.WriteString("}")
 	case []any:
-		// Roots, keys, providers, waves and callers are in an order that someone chose.
-		chosen := slices.ContainsFunc([]string{".trust.", ".providers.", ".rollout."}, func(p string) bool { return strings.HasPrefix(place, p) }) || strings.Contains(place, ".callers.")
+		// Roots, keys, providers, waves, callers and addresses are in an order that someone chose.
+		chosen := slices.ContainsFunc([]string{".trust.", ".providers.", ".rollout."}, func(p string) bool { return strings.HasPrefix(place, p) }) || strings.Contains(place, ".callers.") || strings.HasSuffix(place, ".address")
 		order := g.Perm(len(v))
 		if chosen {
 			slices.Sort(order)

@@ -216,6 +216,14 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 			parts(p.id)
 		}
 	}
+	for p := range c.abroad() {
+		if own[p.who] {
+			parts(p.what)
+			for _, at := range c.foreignAt(p.what) {
+				parts(at[0])
+			}
+		}
+	}
 	for s, v := range c.Services {
 		for _, h := range v.on() {
 			ids := v.ids(s, h)
@@ -285,7 +293,7 @@ func TestAccessAgrees(t *testing.T) {
 			for name, m := range manifests {
 				for _, r := range m.Forwarder.Reach {
 					id := r.ID.String()
-					var want []florete.Addresses
+					want := c.foreignAt(id)
 					for _, on := range publish[id] {
 						want = append(want, c.calls(name, on))
 					}
@@ -298,9 +306,7 @@ func TestAccessAgrees(t *testing.T) {
 				}
 			}
 			differ(t, s, "services allow", allowed, want)
-			here := maps.Clone(want)
-			maps.DeleteFunc(here, func(p pair, _ bool) bool { return p.foreign() })
-			differ(t, s, "callers are told", reached, here)
+			differ(t, s, "callers are told", reached, c.told())
 			explained := map[pair]bool{}
 			a := explain.New(docs.Topology)
 			for name, service := range docs.Topology.Services {
@@ -405,6 +411,8 @@ func allowedBy(manifests map[string]florete.Manifest) map[pair]bool {
 func TestPlanTellsTheDifference(t *testing.T) {
 	for _, s := range samples(t) {
 		before, after := s.c.brute(), s.grown.brute()
+		maps.Copy(before, s.c.abroad())
+		maps.Copy(after, s.grown.abroad())
 		p, err := plan.Compare(s.is.snapshot(), s.more.snapshot())
 		if err != nil {
 			t.Fatal(err)
@@ -413,11 +421,7 @@ func TestPlanTellsTheDifference(t *testing.T) {
 			got, want := map[pair]bool{}, map[pair]bool{}
 			for _, r := range rights {
 				if r.May == "reach" {
-					path, domain, foreign := strings.Cut(r.Who, " of ")
-					if !foreign {
-						domain = "laws.flor"
-					}
-					got[pair{"spiffe://" + domain + "/" + path, "spiffe://laws.flor/" + r.What}] = true
+					got[pair{whole(r.Who), whole(r.What)}] = true
 				}
 			}
 			for pair := range has {
@@ -444,6 +448,15 @@ func TestPlanTellsTheDifference(t *testing.T) {
 			t.Errorf("%s: the plan has hosts %v, bytes change on %v", s, got, want)
 		}
 	}
+}
+
+// whole is the ID of what a plan names.
+func whole(name string) string {
+	path, domain, foreign := strings.Cut(name, " of ")
+	if !foreign {
+		domain = "laws.flor"
+	}
+	return "spiffe://" + domain + "/" + path
 }
 
 func body(c compiled, host string) string {

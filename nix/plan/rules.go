@@ -124,7 +124,7 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.reach[].transport": {why: "the same checks over either"},
 	"manifest.forwarder.reach[].endpoints": {why: "whoever answers there must present the service's identity"},
 	"manifest.forwarder.reach[].callers[]": {grants: func(a at) []fact {
-		return one(Right{short(a.v), "reach", short(a.up[0]["id"])})
+		return one(Right{short(a.v), "reach", a.principal(a.up[0]["id"])})
 	}},
 	"manifest.forwarder.reach[].tlsName": {grants: func(a at) []fact {
 		service := short(a.up[0]["id"])

@@ -1,6 +1,6 @@
 # Identities of a foreign trust domain: what is there to verify them is on the hosts of the
 # services that they reach, in bundles of the services' own where these have a certificate, and
-# nowhere else; alpha refreshes it.
+# nowhere else; alpha refreshes it. Ann reaches a service of another, from where she acts.
 { base, merge, ... }:
 merge base {
   services = {
@@ -16,7 +16,10 @@ merge base {
     };
   };
   roles.blogger.services = [ "blog" ];
-  users.ann.roles = [ "blogger" ];
+  users.ann.roles = [
+    "blogger"
+    "customer"
+  ];
   federated = {
     blue = {
       trustDomain = "blue.example";
@@ -29,14 +32,34 @@ merge base {
         "node/idle" = { };
       };
     };
-    # Nobody of it reaches anything.
+    # Nobody of it reaches anything here.
     acme = {
       trustDomain = "acme.example";
       endpoint = "https://spire.acme.example/";
       endpointID = "spiffe://acme.example/spire/server";
       bundle = ''{"keys":[{"use":"x509-svid"}],"spiffe_sequence":1}'';
+      services = {
+        tickets = {
+          address = [
+            "192.0.2.77:4610"
+            "gate.acme.example:4610"
+          ];
+          port = 443;
+          roles = [ "customer" ];
+        };
+        "gate/ntp" = {
+          address = "gate.acme.example:4610";
+          port = 123;
+          protocol = "udp";
+          roles = [
+            "blogger"
+            "customer"
+          ];
+        };
+      };
     };
   };
+  roles.customer = { };
   providers.federation = {
     hosts = [ "alpha" ];
     refresh = 60;

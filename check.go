@@ -38,6 +38,16 @@ func (m Manifest) check() error {
 	if err := m.Forwarder.check(); err != nil {
 		return err
 	}
+	for i, f := range m.Federation {
+		switch {
+		case f.TrustDomain == m.TrustDomain:
+			return fmt.Errorf("federation with %q: that is the host's own trust domain", f.TrustDomain)
+		case i > 0 && f.TrustDomain <= m.Federation[i-1].TrustDomain:
+			return fmt.Errorf("federation with %q: given twice, or not sorted", f.TrustDomain)
+		case !slices.ContainsFunc(m.Needs, func(n Need) bool { return n.ID == f.Need && n.Kind == KindFederation }):
+			return fmt.Errorf("federation with %q: no need %q of kind %q", f.TrustDomain, f.Need, KindFederation)
+		}
+	}
 	for _, n := range m.Needs {
 		for _, a := range n.DependsOn {
 			if !slices.Contains(ids, a) || a == n.ID {

@@ -133,6 +133,14 @@ func (id ID) Short() string {
 	return string(id.kind) + "/" + id.node + "/" + id.name
 }
 
+// ShortIn is Short for people of a trust domain, and the whole ID where it is of another.
+func (id ID) ShortIn(trustDomain string) string {
+	if id.domain == trustDomain {
+		return id.Short()
+	}
+	return id.String()
+}
+
 // MarshalText writes the URI form.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 

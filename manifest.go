@@ -14,6 +14,8 @@ type Manifest struct {
 	Providers map[string]map[string]Provider `json:"providers"`
 	Needs     []Need                         `json:"needs"` // sorted by ID
 	Forwarder Forwarder                      `json:"forwarder"`
+	// Federation are the foreign trust domains that this host accepts named identities of.
+	Federation []Foreign `json:"federation,omitempty"` // sorted by trust domain; since format 1.1
 }
 
 // Trust is what a host trusts: X.509 roots of its trust domain (PEM) and the
@@ -152,6 +154,8 @@ type Caller struct {
 	Units []string `json:"units,omitempty"` // "wiki.service"; since format 1.1
 	// Workload lets them have the SVID with its key, by the SPIFFE Workload API.
 	Workload bool `json:"workload,omitempty"` // since format 1.1
+	// Federates are the foreign trust domains whose bundles they have with it.
+	Federates []string `json:"federates,omitempty"` // sorted; since format 1.1
 }
 
 // SOCKS is a SOCKS5 listener (RFC 1928) bound to one identity.

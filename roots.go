@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,13 +15,37 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// Roots verify the X.509-SVIDs of one trust domain, but for those that a list revokes. They
-// do not change.
+// Roots verify the X.509-SVIDs of one trust domain, and of those that it federates with, but
+// for those that a list revokes. They do not change.
 type Roots struct {
 	domain       string
 	certificates []*x509.Certificate
 	pool         *x509.CertPool
 	revoked      *Revocations
+	foreign      bool              // of a Bundle
+	federated    map[string]*Roots // by trust domain
+}
+
+// Federated is the same roots with the bundles of foreign trust domains. Each vouches for the
+// identities of its own, and for no others.
+func (r *Roots) Federated(with []*Bundle) (*Roots, error) {
+	c := *r
+	c.federated = map[string]*Roots{}
+	for _, b := range with {
+		if b.TrustDomain() == r.domain {
+			return nil, fmt.Errorf("bundle of %s: that is this trust domain, whose roots the manifest has", r.domain)
+		}
+		c.federated[b.TrustDomain()] = b.roots
+	}
+	return &c, nil
+}
+
+// of is what verifies an identity.
+func (r *Roots) of(id ID) *Roots {
+	if f := r.federated[id.domain]; f != nil && id.domain != r.domain {
+		return f
+	}
+	return r
 }
 
 // With is the same roots with another revocation list, nil for none.
@@ -80,7 +105,7 @@ func ParseCertificates(text []byte) (all []*x509.Certificate, err error) {
 	return all, err
 }
 
-// TrustDomain is the only one whose SVIDs are verified.
+// TrustDomain is whose roots they are.
 func (r *Roots) TrustDomain() string { return r.domain }
 
 // Certificates are the roots, in the order in which they were read.
@@ -116,7 +141,8 @@ func (r *Roots) Anchor(chain []*x509.Certificate) string {
 
 // Equal reports whether r and o trust the same, whatever list each is with.
 func (r *Roots) Equal(o *Roots) bool {
-	return r == o || r.domain == o.domain && slices.EqualFunc(r.certificates, o.certificates, (*x509.Certificate).Equal)
+	return r == o || r.domain == o.domain && slices.EqualFunc(r.certificates, o.certificates, (*x509.Certificate).Equal) &&
+		maps.EqualFunc(r.federated, o.federated, (*Roots).Equal)
 }
 
 // CheckIssuing refuses an issuing certificate, of a key of ours or from a peer's chain,
@@ -133,11 +159,13 @@ func (r *Roots) CheckIssuing(c *x509.Certificate, at time.Time) error {
 }
 
 // checkIssuer wants what keeps a CA to this trust domain: a critical constraint of URI
-// names (RFC 5280 section 4.2.1.10) that permits nothing else.
+// names (RFC 5280 section 4.2.1.10) that permits nothing else. A foreign one, of whatever
+// implementation, is kept to its own by its roots, which verify nothing else.
 func (r *Roots) checkIssuer(c *x509.Certificate) error {
 	switch {
 	case !c.BasicConstraintsValid || !c.IsCA:
 		return fmt.Errorf("issuing certificate %q: not the certificate of a CA", c.Subject.CommonName)
+	case r.foreign:
 	case len(c.PermittedURIDomains) == 0:
 		return fmt.Errorf("issuing certificate %q: no name constraint, want one for %s", c.Subject.CommonName, r.domain)
 	case !slices.Equal(c.PermittedURIDomains, []string{r.domain}) || !c.PermittedDNSDomainsCritical:

@@ -46,8 +46,8 @@ func CheckChain(chain []*x509.Certificate) error {
 	return nil
 }
 
-// Verify checks that chain, leaf first, is an X.509-SVID of the trust domain for each of
-// the usages, at the given time, and returns its identity. With an error, the identity is
+// Verify checks that chain, leaf first, is an X.509-SVID of the trust domain, or by its own
+// bundle of a federated one, for each of the usages, at the given time, and returns its identity. With an error, the identity is
 // what the leaf claims, if anything. The error is a *ValidityError when the chain would
 // be accepted at another time, and a *RevokedError when it would be without the list.
 func (r *Roots) Verify(chain []*x509.Certificate, at time.Time, usages ...x509.ExtKeyUsage) (ID, error) {
@@ -58,14 +58,15 @@ func (r *Roots) Verify(chain []*x509.Certificate, at time.Time, usages ...x509.E
 	if err == nil {
 		err = CheckChain(chain)
 	}
+	by := r.of(id)
 	if err == nil {
-		err = r.checkPurpose(chain, id, usages)
+		err = by.checkPurpose(chain, id, usages)
 	}
 	if err != nil {
 		return id, err
 	}
 	begin, expiry := Window(chain)
-	if err = r.verify(chain, at); err != nil && (at.Before(begin) || at.After(expiry)) && r.verify(chain, begin) == nil {
+	if err = by.verify(chain, at); err != nil && (at.Before(begin) || at.After(expiry)) && by.verify(chain, begin) == nil {
 		err = &ValidityError{id, at, begin, expiry}
 	}
 	if err == nil {

@@ -8,6 +8,7 @@
 }:
 let
   inherit (lib)
+    any
     literalExpression
     mkDefault
     mkEnableOption
@@ -17,7 +18,12 @@ let
     optional
     types
     ;
-  inherit (florete) etc policy state;
+  inherit (florete)
+    etc
+    manifest
+    policy
+    state
+    ;
   cfg = florete.cfg.provider;
   provides = kind: policy != null && policy.kinds ? ${kind};
   isProvider = name: lib.hasPrefix (florete.unit "provider-") name || name == florete.unit "store.service";
@@ -40,7 +46,7 @@ in
       description = ''
         What `${etc}/provider.hujson` has: `activation`, `state`, and of each
         kind that this host runs `cert.issuingCertificate`, `config.keep`,
-        `file.dir`, `jwt.listen`, `oidc.listen` and `oidc.users`. What the cluster gives this host to
+        `federation.keys`, `file.dir`, `jwt.listen`, `oidc.listen` and `oidc.users`. What the cluster gives this host to
         provide has settings already.
       '';
     };
@@ -89,6 +95,9 @@ in
         }
         (mkIf (provides "cert") {
           cert.issuingCertificate = mkDefault "${state}-provider/cert/issuing.crt";
+        })
+        (mkIf (provides "federation" && any (n: n.id == "jwt-keys") manifest.needs) {
+          federation.keys = mkDefault "${state}/needs/jwt-keys/current/jwks.json";
         })
         (mkIf (provides "file") { file.dir = mkDefault "${state}-provider/file/files"; })
         (mkIf (provides "jwt") { jwt.listen = mkDefault "127.0.0.1:5557"; })

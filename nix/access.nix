@@ -47,8 +47,16 @@ let
 
   # role → { <service ID> = the instance; }
   reachByRole = mapAttrs (
-    _: names: listToAttrs (concatMap (s: t.services.${s}.instances) names)
+    role: names: listToAttrs (concatMap (s: t.services.${s}.instances) names ++ foreign.${role} or [ ])
   ) services;
+  # role → the instances of foreign services that it leads to
+  foreign = mapAttrs (_: map (e: e.instance)) (
+    groupBy (e: e.role) (
+      concatMap (f: concatMap (s: map (role: s // { inherit role; }) s.roles) f.services) (
+        attrValues t.federated
+      )
+    )
+  );
 
   # role → the sorted IDs that hold it. A user entitled to no host has no SVID to show.
   holders = mapAttrs (
@@ -58,6 +66,7 @@ let
         map (h: t.hosts.${h}.id) by.hosts
         ++ map (u: u.id) (filter (u: u.hosts != [ ]) (map (u: t.users.${u}) by.users))
         ++ concatMap (s: map (i: i.name) t.services.${s}.instances) by.services
+        ++ by.foreign
       )
     )
   ) t.holders;

@@ -9,6 +9,7 @@ let
     elem
     foldl'
     intersectAttrs
+    listToAttrs
     map
     mapAttrs
     ;
@@ -101,6 +102,30 @@ in
     ]
   ) t.users;
   teams = mapAttrs (_: only [ "roles" ]) t.teams;
+
+  federated = mapAttrs (
+    _: f:
+    only [
+      "bundle"
+      "endpoint"
+      "endpointID"
+      "trustDomain"
+    ] f
+    // {
+      identities = listToAttrs (
+        map (i: {
+          inherit (i) name;
+          value = i.roles;
+        }) f.identities
+      );
+      services = listToAttrs (
+        map (s: {
+          inherit (s.instance) name;
+          value = s.roles;
+        }) f.services
+      );
+    }
+  ) t.federated;
 
   roles = mapAttrs (_: r: {
     inherit (r) requires roles;

@@ -106,6 +106,37 @@ let
     ok = v: afterHost v != null;
   };
 
+  forwarderAddress = scalar {
+    want = "an address with a port";
+    hint = "write for example \"192.0.2.1:4610\" or \"forge.blue.example:4610\"";
+    invalid = wrong.string;
+    ok = v: isHostPort v && isMachine (machine v);
+  };
+
+  # SPIFFE Federation, section 5.
+  endpoint = scalar {
+    want = "an https URL of one host, at most 1000 characters (RFC 3986), without fragment";
+    hint = "write for example \"https://forge.blue.example:4605/federation/bundle\"";
+    ok = v: matches "https://.*" v && afterHost v != null;
+  };
+
+  # SPIFFE-ID, section 2, of whatever implementation.
+  spiffeID = scalar {
+    id = "FL004";
+    want = "a SPIFFE ID";
+    hint = "write for example \"spiffe://blue.example/service/forge/florete-provider-federation\"";
+    ok =
+      v:
+      matches "spiffe://[a-z0-9._-]+(/[A-Za-z0-9._-]+)+" v
+      && stringLength v <= 2048
+      && !matches ".*/\\.{1,2}(/.*)?" v;
+  };
+
+  # What follows the trust domain in the IDs that forwarders present.
+  isIdentity =
+    matches "(node|user|service)/${label}|service/${label}/${label}";
+  label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+
   # OpenID Connect Discovery 1.0, section 3; the provider serves its pages at the root.
   issuer = scalar {
     want = "an http or https URL of one host and nothing after it";
@@ -216,15 +247,18 @@ let
   };
 in
 {
-  inherit (import ./keyformats.nix) pem signingKey sshKey;
+  inherit (import ./keyformats.nix) pem signingKey spiffeBundle sshKey;
   inherit
     account
     address
     bind
     caller
     clusterName
+    endpoint
     flag
+    forwarderAddress
     groupPath
+    isIdentity
     issuer
     loopback
     instance
@@ -235,6 +269,7 @@ in
     reference
     replicas
     seconds
+    spiffeID
     string
     strings
     tags

@@ -6,6 +6,7 @@ let
     head
     isPath
     isString
+    length
     match
     readFile
     split
@@ -36,6 +37,25 @@ let
     to = v: if isPath v then readFile v else v;
   };
 
+  # SPIFFE Trust Domain and Bundle, section 4. Whether it can be parsed Go knows
+  # (nix/compile/bundles.go): here a wrong one must not end the evaluation.
+  isBundle =
+    text:
+    all (part: contains part text) [
+      "\"keys\""
+      "\"x509-svid\""
+    ]
+    && length (split "\"d\"[[:space:]]*:" text) == 1;
+
+  spiffeBundle = scalar {
+    id = "FL085";
+    want = "a SPIFFE bundle, with a certificate of use x509-svid and no private key: the path of a file, or its text";
+    hint = "write the path of what the bundle endpoint of that trust domain serves, without quotes: ./blue.bundle.json";
+    ok = v: if isPath v then isFile v && isBundle (readFile v) else isString v && isBundle v;
+    hidden = true;
+    to = v: if isPath v then readFile v else v;
+  };
+
   # Authorized-keys form; comment and line end are dropped.
   sshKey = scalar {
     want = "an SSH host public key, not of RSA under 2048 bits nor one that anybody can sign for";
@@ -61,5 +81,5 @@ let
   };
 in
 {
-  inherit pem signingKey sshKey;
+  inherit pem signingKey spiffeBundle sshKey;
 }

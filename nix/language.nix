@@ -107,6 +107,11 @@ let
         roles = of "what they may reach" strings;
       }
     );
+    # Needs are named "federation-<name>".
+    federated = named {
+      what = "federation";
+      max = 52;
+    } (import ./language/federated.nix);
     roles = named { what = "role"; } (
       record "a role" {
         services = of "it reaches these" strings;
@@ -161,6 +166,7 @@ let
     services = of "what is reached" entries.services;
     users = of "people" entries.users;
     teams = of "people who may reach the same" entries.teams;
+    federated = of "foreign trust domains, and those of their identities that reach something here; with `providers.federation`" entries.federated;
     roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
     serviceGroups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there: who reaches these may read, or also publish, at `providers.config`; `nix-cache` and `nix-cache-write` read and fill the binary cache there" entries.serviceGroups;
     providers = of "who answers needs, by kind" (

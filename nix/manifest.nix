@@ -22,7 +22,8 @@ let
   limits = import ./limits.nix;
   callerLimits = limits.of { inherit topology access; };
   transport = import ./transport.nix;
-  inherit (import ./lib.nix) optionalAttrs;
+  federation = import ./federation.nix;
+  inherit (import ./lib.nix) optionalAttrs sorted;
   t = topology;
 
   # Entries for all who may connect, made once for each service.
@@ -43,6 +44,21 @@ let
       }) (if s.shared == null then map (i: i.name) s.instances else [ s.shared ])
     ) (filter (s: s.tlsName != "") (attrValues t.services))
   );
+  calling = federation.calling t;
+  accepted = federation.on t;
+  domain = n: t.federated.${n}.trustDomain;
+  # The foreign trust domains whose bundles an identity has by the Workload API.
+  federates =
+    host: i:
+    if !i.workload then
+      [ ]
+    else
+      sorted (
+        concatMap (s: map domain (calling.${s} or [ ])) (
+          filter (s: elem i.id (t.services.${s}.idsOn host.name)) host.services
+        )
+      );
+
   reach =
     host:
     let
@@ -87,6 +103,7 @@ let
         }
         // optionalAttrs (i.units != [ ]) { inherit (i) units; }
         // optionalAttrs i.workload { inherit (i) workload; }
+        // optionalAttrs (federates host i != [ ]) { federates = federates host i; }
       ) access.acting.${host.name};
       socks = access.socks host;
     }
@@ -130,4 +147,12 @@ in
       );
   needs = needs.${name};
   forwarder = forwarder host;
+}
+// optionalAttrs (accepted host != [ ]) {
+  federation = sort (a: b: a.trustDomain < b.trustDomain) (
+    map (n: {
+      inherit (t.federated.${n}) trustDomain bundle;
+      need = federation.need n;
+    }) (accepted host)
+  );
 }

@@ -65,6 +65,9 @@ severity "error" {
   FL075 = "Workload API that nobody on a host may use";
   FL080 = "provider host without SSH host key";
   FL081 = "host that has nowhere to join";
+  FL083 = "foreign trust domain taken";
+  FL084 = "bundle endpoint of another trust domain";
+  FL085 = "bundle of a foreign trust domain that is none";
   FL093 = "public half that would be a former one";
   FL094 = "public half that operators cannot read";
   FL096 = "team that is not there";

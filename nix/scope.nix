@@ -19,6 +19,7 @@ let
   # attribute of a kind → host → those that concern it
   ofKinds = mapAttrs (_: e: e.on topology) (import ./language.nix).ofKinds;
   limits = (import ./limits.nix).of { inherit topology access; };
+  federation = import ./federation.nix;
   t = topology;
 in
 name:
@@ -40,6 +41,7 @@ let
   serviceGroups = toSet (concatMap (r: t.roles.${r}.serviceGroups) (attrNames roles));
 
   checks = {
+    federated = toSet (federation.on t host);
     inherit
       roles
       serviceGroups

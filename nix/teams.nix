@@ -6,8 +6,10 @@ clean:
 let
   inherit (builtins)
     any
+    attrNames
     attrValues
     concatMap
+    elem
     filter
     mapAttrs
     ;
@@ -21,9 +23,28 @@ let
   within =
     name: role:
     filter (r: r != name) (closure (r: known clean.roles clean.roles.${r}.roles) (known clean.roles role.roles));
+  nested = any (r: r.roles != [ ]) (attrValues clean.roles);
+
+  # Foreign services say which roles lead to them: so do those that have these in them.
+  ledTo =
+    service:
+    service
+    // {
+      roles = sorted (
+        service.roles
+        ++ filter (name: any (r: elem r service.roles) (within name clean.roles.${name})) (
+          attrNames clean.roles
+        )
+      );
+    };
 in
 clean
 // {
+  federated =
+    if nested then
+      mapAttrs (_: f: f // { services = mapAttrs (_: ledTo) f.services; }) clean.federated
+    else
+      clean.federated;
   users =
     if teams == [ ] then
       clean.users
@@ -44,7 +65,7 @@ clean
           }
       ) clean.users;
   roles =
-    if !any (r: r.roles != [ ]) (attrValues clean.roles) then
+    if !nested then
       clean.roles
     else
       mapAttrs (

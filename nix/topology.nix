@@ -10,6 +10,7 @@ let
     attrNames
     attrValues
     concatLists
+    concatMap
     filter
     intersectAttrs
     listToAttrs
@@ -25,6 +26,7 @@ let
     sorted
     when
     ;
+  inherit (import ./formats.nix) isIdentity;
   invert = import ./invert.nix;
   names = import ./names.nix;
   address = import ./address.nix;
@@ -64,6 +66,31 @@ let
       };
     };
 
+  # One that runs elsewhere.
+  foreign =
+    id: service:
+    let
+      hash = names.hash id;
+      listenerKey = names.listenerKey usual hash service.port;
+    in
+    {
+      name = id;
+      value = {
+        inherit hash listenerKey;
+        inherit (service) port;
+        on = [ ];
+        service = id;
+        networked = false;
+        transports = [ ];
+        entry = {
+          inherit id;
+          endpoints = map (at: [ at ]) service.address;
+          listen = names.listen listenerKey;
+        }
+        // optionalAttrs (service.protocol == "udp") { inherit (service) protocol; };
+      };
+    };
+
   inherit (clean) roles serviceGroups;
   rolesOf = holder: sorted (known roles holder.roles);
 
@@ -93,7 +120,25 @@ let
     hosts = attrValues written;
     services = attrValues clean.services;
     users = attrValues clean.users;
+    foreign = concatMap (f: f.identities) (attrValues federated);
   };
+
+  # Named identities of foreign trust domains, as { name = <SPIFFE ID>; roles }, and services, as
+  # { roles; instance }.
+  federated = mapAttrs (
+    _: f:
+    f
+    // {
+      identities = map (path: {
+        name = names.id f.trustDomain path;
+        roles = rolesOf f.identities.${path};
+      }) (filter (path: f.trustDomain != "" && isIdentity path) (attrNames f.identities));
+      services = map (path: {
+        roles = rolesOf f.services.${path};
+        instance = foreign (names.id f.trustDomain "service/${path}") f.services.${path};
+      }) (filter (path: f.trustDomain != "" && isIdentity "service/${path}") (attrNames f.services));
+    }
+  ) clean.federated;
 
   placement = import ./placement.nix {
     hosts = written;
@@ -224,6 +269,7 @@ in
     ;
   inherit
     unplaced
+    federated
     holders
     hosts
     outward

@@ -15,6 +15,7 @@ import (
 type Host struct {
 	Layout   florete.Layout
 	Name     string
+	Domain   string   // its trust domain
 	Roots    []string // of its manifests
 	Serial   int64    // of the manifest in force
 	Provider string   // address in its manifests; nobody is there
@@ -22,12 +23,13 @@ type Host struct {
 	// StaleAfter, when set, is that of the need for documents, which its manifests then have.
 	StaleAfter int
 
-	Needs []florete.Need // of its manifests, besides those for SVIDs
+	Needs      []florete.Need    // of its manifests, besides those for SVIDs
+	Federation []florete.Foreign // likewise
 }
 
 // NewHost makes the empty state directory of a host that trusts ca.
 func NewHost(t testing.TB, name string, ca *kit.CA) *Host {
-	return &Host{Layout: florete.Layout(t.TempDir()), Name: name, Roots: []string{ca.RootPEM()}, Provider: "127.0.0.1:4600"}
+	return &Host{Layout: florete.Layout(t.TempDir()), Name: name, Domain: ca.Root.TrustDomain(), Roots: []string{ca.RootPEM()}, Provider: "127.0.0.1:4600"}
 }
 
 // Socket is where the host's agent answers.
@@ -36,16 +38,16 @@ func (h *Host) Socket() string { return filepath.Join(string(h.Layout), "agent.s
 // Accept puts a manifest in force: the forwarder's part f, and a cert need for the
 // node and for each of certs.
 func (h *Host) Accept(f florete.Forwarder, certs ...florete.ID) {
-	node := kit.ID("node/" + h.Name)
+	node := kit.IDIn(h.Domain, "node/"+h.Name)
 	m := florete.Manifest{
-		Cluster: "demo", Host: h.Name, TrustDomain: kit.Domain,
+		Cluster: "demo", Host: h.Name, TrustDomain: h.Domain,
 		Trust:    florete.Trust{Roots: h.Roots},
 		Identity: florete.Identity{ID: node, SSHHostKey: "ssh-ed25519 AAAA"},
 		Roles:    []string{"node"},
 		Providers: map[string]map[string]florete.Provider{"forge": {
 			"cert": {ID: kit.ProviderID("forge", "cert"), Addresses: florete.Addresses{h.Provider}},
 		}},
-		Forwarder: f,
+		Forwarder: f, Federation: h.Federation,
 	}
 	for _, id := range append([]florete.ID{node}, certs...) {
 		m.Needs = append(m.Needs, kit.CertNeed(id, "forge"))

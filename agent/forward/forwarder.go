@@ -158,7 +158,7 @@ func (f *forwarder) follow(ctx context.Context, w *watch.Watcher) error {
 func (f *forwarder) directories() []string {
 	dirs := []string{string(f.Layout), f.Layout.Documents(), f.Layout.Need("")}
 	for _, n := range f.snapshot.Load().manifest.Needs {
-		if n.Kind == "cert" {
+		if identity.Reads(n) {
 			dirs = append(dirs, f.Layout.Need(n.ID))
 		}
 	}

@@ -1,6 +1,7 @@
 // Package workload serves the SPIFFE Workload API on a Unix socket: processes of this host
 // get the X.509-SVIDs, with their keys, and the JWT-SVIDs that the manifest lets them have, and
-// the roots and keys of the trust domain, again whenever these change.
+// the roots and keys of the trust domain, and of those whose identities may call them, again
+// whenever these change.
 //
 //	SPIFFE_ENDPOINT_SOCKET=unix:///run/florete/workload.sock
 //
@@ -65,6 +66,7 @@ type state struct {
 	document   florete.Document
 	trust      string // trust domain
 	callers    caller.Table
+	federates  federates
 	identities *identity.Set
 	jwts       jwts
 	problems   string
@@ -104,7 +106,7 @@ func (s *server) follow(ctx context.Context) {
 	for {
 		dirs := []string{string(s.Layout), s.Layout.Documents(), s.Layout.Need("")}
 		for _, n := range s.state.Load().document.Manifest().Needs {
-			if identity.Delivers(n) || n.Kind == florete.KindJWT {
+			if identity.Reads(n) || n.Kind == florete.KindJWT {
 				dirs = append(dirs, s.Layout.Need(n.ID))
 			}
 		}
@@ -129,6 +131,7 @@ func (s *server) read() {
 		next.identities, unloaded = identity.Load(s.Layout, m, old.identities)
 		next.jwts, unread = loadJWTs(s.Layout, m, old.jwts)
 		next.callers, unknown = caller.NewTable(m.Forwarder.Callers)
+		next.federates = newFederates(m.Forwarder.Callers)
 		problems = slices.Concat(unloaded, unread, unknown)
 	}
 	next.problems = fmt.Sprint(problems)

@@ -22,17 +22,20 @@ import (
 func (s *server) FetchX509SVID(_ *api.X509SVIDRequest, out grpc.ServerStreamingServer[api.X509SVIDResponse]) error {
 	return push(s, out, func(st *state, ids []florete.ID) (*api.X509SVIDResponse, error) {
 		svids, err := st.svids(ids)
-		return &api.X509SVIDResponse{Svids: svids}, err
+		return &api.X509SVIDResponse{Svids: svids, FederatedBundles: st.foreignRoots(ids)}, err
 	})
 }
 
-// FetchX509Bundles sends the roots of the trust domain to callers that have an identity.
+// FetchX509Bundles sends the roots of the trust domain, and of those whose identities may call
+// them, to callers that have an identity.
 func (s *server) FetchX509Bundles(_ *api.X509BundlesRequest, out grpc.ServerStreamingServer[api.X509BundlesResponse]) error {
-	return push(s, out, func(st *state, _ []florete.ID) (*api.X509BundlesResponse, error) {
+	return push(s, out, func(st *state, ids []florete.ID) (*api.X509BundlesResponse, error) {
 		if st.identities.Trust == nil {
 			return nil, status.Error(codes.Unavailable, "no manifest is accepted on this host yet: flor doctor")
 		}
-		return &api.X509BundlesResponse{Bundles: map[string][]byte{"spiffe://" + st.trust: st.bundle()}}, nil
+		all := st.foreignRoots(ids)
+		all["spiffe://"+st.trust] = raw(st.identities.Trust)
+		return &api.X509BundlesResponse{Bundles: all}, nil
 	})
 }
 
@@ -110,21 +113,13 @@ func (st *state) svids(ids []florete.ID) (all []*api.X509SVID, err error) {
 		}
 		all = append(all, &api.X509SVID{
 			SpiffeId: id.String(), X509Svid: slices.Concat(svid.Cert.Certificate...), X509SvidKey: key,
-			Bundle: st.bundle(), Hint: hint(id),
+			Bundle: raw(st.identities.Trust), Hint: hint(id),
 		})
 	}
 	if len(all) == 0 {
 		return nil, status.Errorf(codes.Unavailable, "%s: flor doctor", strings.Join(missing, "; "))
 	}
 	return all, nil
-}
-
-// bundle is the roots, one after the other.
-func (st *state) bundle() (b []byte) {
-	for _, root := range st.identities.Trust.Certificates() {
-		b = append(b, root.Raw...)
-	}
-	return b
 }
 
 // hint is by which a caller with several SVIDs chooses one: "wiki", or "wiki.forge" of a

@@ -8,6 +8,7 @@
 let
   inherit (builtins)
     any
+    attrValues
     concatMap
     concatStringsSep
     elem
@@ -25,7 +26,7 @@ let
     when
     ;
 
-  inherit (import ../lib.nix) closure known;
+  inherit (import ../lib.nix) closure known toSet;
   inherit (import ../reserved.nix) leads;
 
   # Things that have others of their sort in them, and themselves by that.
@@ -44,6 +45,11 @@ let
         remedy = "take one out of the other";
       })
     ];
+
+  # Roles that lead to services of foreign trust domains.
+  foreign = toSet (
+    concatMap (f: concatMap (s: s.roles) f.services) (attrValues t.federated)
+  );
 
   # A role with a reference to nothing was reported for that.
   reaches =
@@ -65,6 +71,7 @@ let
           "operator"
         ]
         && !dangling
+        && !foreign ? ${n}
         && (clean.providers.config.hosts == [ ] || !leads has)
       )
       [

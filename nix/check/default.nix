@@ -29,6 +29,7 @@ let
       mapAttrs (n: e: concatMap (k: (k.${attribute} or (_: _: [ ])) n e) of) clean.${attribute}
     ) (import ../language.nix).ofKinds;
   kinds = map (k: k.check arguments) (filter (k: k ? check) (attrValues (import ../kinds)));
+  federation = import ./federation.nix arguments;
   arguments = {
     inherit
       access
@@ -43,7 +44,8 @@ let
   };
 in
 {
-  top = import ./cluster.nix arguments;
+  top = import ./cluster.nix arguments ++ federation.top;
+  inherit (federation) federated;
   hosts = import ./hosts.nix arguments;
   services = import ./services.nix arguments;
   warnings = import ./warnings.nix arguments // entries (map (k: k.warnings.entries or { }) kinds);

@@ -21,6 +21,8 @@ let
     isAttrs
     length
     listToAttrs
+    mapAttrs
+    removeAttrs
     ;
   names = attrNames clusters;
   chosen = if cluster == "" && length names == 1 then head names else cluster;
@@ -47,7 +49,13 @@ else
     // when validate {
       hosts = attrNames c.documents;
       inherit (c.topology) trust;
-      topology = { inherit (c.topology) hosts trustDomain; };
+      topology = {
+        inherit (c.topology) hosts trustDomain;
+        federated = mapAttrs (_: f: removeAttrs f [
+          "identities"
+          "services"
+        ]) c.topology.federated or { };
+      };
     }
     // when (all (f: f.severity != "error") faults) (
       when topology { inherit (c) topology; }

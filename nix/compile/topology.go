@@ -17,6 +17,7 @@ type Topology struct {
 	Services      map[string]Service
 	Users         map[string]User
 	Teams         map[string]Team
+	Federated     map[string]Federated // foreign trust domains
 	Roles         map[string]Role
 	ServiceGroups map[string][]string // services
 	Providers     map[string]Provider // by kind
@@ -98,6 +99,13 @@ type Secret struct {
 	Generation int
 	Readers    []string // service/NAME or node/NAME
 	Public     bool     // its public half is recorded in the flake
+}
+
+// Federated is a foreign trust domain, some of whose identities have roles.
+type Federated struct {
+	TrustDomain, Endpoint, EndpointID, Bundle string
+	Identities                                map[florete.ID][]string // their roles
+	Services                                  map[florete.ID][]string // roles that reach them
 }
 
 // Provider is who answers needs of one kind.

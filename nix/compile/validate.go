@@ -32,7 +32,8 @@ func (r Report) Err(strict bool) error {
 // Validate tells everything that is wrong with a cluster, without compiling it, or, where
 // none of several is named, with each of them and with what they say of the same host. What
 // Nix cannot know, because it takes a clock and a parser, is known here: whether roots are
-// any good now, and whether the flake's own files hold private keys.
+// any good now, and the bundles of foreign trust domains, and whether the flake's own files
+// hold private keys.
 func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) {
 	a, err := ask(ctx, src, "validate = true;")
 	if src.Cluster == "" && len(a.Clusters) > 1 && a.Name == "" {
@@ -59,7 +60,7 @@ func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	faults := append(append(a.Faults, keys...), CheckRoots(a.Trust.Roots, a.Trust.Domain, now)...)
+	faults := slices.Concat(a.Faults, keys, CheckRoots(a.Trust.Roots, a.Trust.Domain, now), CheckBundles(a.Topology.Federated, now))
 	order(faults)
 	return []Report{{a.Name, len(a.Hosts), faults, a.Topology}}, nil
 }

@@ -8,6 +8,7 @@ package explain
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/florete/florete"
@@ -26,7 +27,7 @@ type Access struct {
 type Principal struct {
 	ID    florete.ID
 	Roles []string          // sorted
-	Hosts []string          // that act as it, sorted; only a user's may be empty
+	Hosts []string          // that act as it, sorted; only a user's may be empty; of a foreign one its trust domain
 	place string            // of its roles in the topology
 	teams map[string]string // role → the team that gives it
 }
@@ -88,6 +89,12 @@ func New(t compile.Topology) *Access {
 				hosts = []string{id.Node()}
 			}
 			add(Principal{id, s.Roles, hosts, "services." + name + ".roles", nil})
+		}
+	}
+	for name, f := range t.Federated {
+		for id, roles := range f.Identities {
+			path := strings.TrimPrefix(id.String(), "spiffe://"+f.TrustDomain+"/")
+			add(Principal{id, roles, []string{f.TrustDomain}, "federated." + name + ".identities." + strconv.Quote(path) + ".roles", nil})
 		}
 	}
 	for _, ids := range a.holders {

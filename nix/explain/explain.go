@@ -27,7 +27,8 @@ type Explanation struct {
 	// opens least besides first.
 	Remedies []Remedy `json:"remedies"`
 	Edge
-	nodes int
+	nodes  int
+	domain string // of the cluster
 }
 
 // Way is a way to a service and those who have it.
@@ -68,6 +69,7 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 		Remedies:  []Remedy{},
 		Edge:      a.edge(service),
 		nodes:     len(a.t.Hosts),
+		domain:    a.t.TrustDomain,
 	}
 	if len(e.Chains) == 0 {
 		e.Ways = a.Ways(service)
@@ -140,7 +142,9 @@ func (a *Access) remedies(p Principal, service string) []Remedy {
 		remedies[[2]string{place, value}] = Remedy{place, value, besides(pairs, Pair{p.ID, service})}
 	}
 	for _, c := range a.chains[service] {
-		if c.Role != "node" { // which is for nodes, and all have it
+		foreign := p.ID.TrustDomain() != a.t.TrustDomain
+		// All nodes have the one, and nobody foreign may have the other.
+		if c.Role != "node" && !(foreign && c.Role == "operator") {
 			add(p.place, c.Role, a.given(p.place, c.Role))
 		}
 	}

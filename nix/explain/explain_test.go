@@ -176,6 +176,12 @@ func apply(t *testing.T, top compile.Topology, r Remedy) compile.Topology {
 			s.Roles = append(s.Roles, value)
 		}
 		c.Services[name] = s
+	case "federated":
+		id, err := florete.ParseID("spiffe://" + c.Federated[name].TrustDomain + "/" + strings.Trim(part[3], `"`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Federated[name].Identities[id] = append(c.Federated[name].Identities[id], value)
 	case "roles":
 		for n, role := range c.Roles {
 			if n != name && !slices.Contains(role.Roles, name) {

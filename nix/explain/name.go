@@ -81,6 +81,13 @@ func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
 	var found []florete.ID
 	known := make([]string, 0, 2*len(among))
 	for _, id := range among {
+		if id.TrustDomain() != a.t.TrustDomain {
+			if name == id.String() || name == called(id, a.t.TrustDomain) {
+				return id, nil
+			}
+			known = append(known, id.String())
+			continue
+		}
 		if id.Short() == short || id.Name() == short {
 			found = append(found, id)
 		}
@@ -96,7 +103,7 @@ func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
 	case 0:
 		return florete.ID{}, fmt.Errorf("cluster %s has no %q%s", a.t.Name, name, suggest(short, known))
 	default:
-		return florete.ID{}, fmt.Errorf("cluster %s has several %q: %s", a.t.Name, name, listed(found))
+		return florete.ID{}, fmt.Errorf("cluster %s has several %q: %s", a.t.Name, name, listed(found, a.t.TrustDomain))
 	}
 }
 
@@ -134,19 +141,30 @@ func suggest(name string, known []string) string {
 	return fmt.Sprintf(", did you mean %q?", best)
 }
 
-func compareID(a, b florete.ID) int { return cmp.Compare(a.Short(), b.Short()) }
+func compareID(a, b florete.ID) int {
+	return cmp.Or(cmp.Compare(a.Short(), b.Short()), cmp.Compare(a.TrustDomain(), b.TrustDomain()))
+}
+
+// called is an identity for people of a trust domain: "user/alice", or of another one
+// "user/alice of blue.example".
+func called(id florete.ID, domain string) string {
+	if id.TrustDomain() == domain {
+		return id.Short()
+	}
+	return id.Short() + " of " + id.TrustDomain()
+}
 
 func compareChain(a, b Chain) int {
 	return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.In, b.In), cmp.Compare(a.Group, b.Group))
 }
 
-func listed(ids []florete.ID) string {
+func listed(ids []florete.ID, domain string) string {
 	var b strings.Builder
 	for i, id := range ids {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(id.Short())
+		b.WriteString(called(id, domain))
 	}
 	return b.String()
 }

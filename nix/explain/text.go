@@ -13,26 +13,26 @@ func (e Explanation) String() string { return e.chain() + e.Edge.String() }
 
 func (e Explanation) chain() string {
 	var b strings.Builder
-	who, what := e.Principal.Short(), "service/"+e.Service
+	who, what := called(e.Principal, e.domain), "service/"+e.Service
 	if e.Allowed {
 		fmt.Fprintf(&b, "%s reaches %s\n", who, what)
 		for _, c := range e.Chains {
 			fmt.Fprintf(&b, "  %s → %s → %s\n", who, c, what)
 		}
-		if e.Principal.Kind() == florete.KindUser {
+		if e.Principal.TrustDomain() == e.domain && e.Principal.Kind() == florete.KindUser {
 			fmt.Fprintf(&b, "on %s\n", strings.Join(e.Hosts, ", "))
 		}
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%s does not reach %s\n", who, what)
 	for _, o := range e.Obstacles {
-		fmt.Fprintf(&b, "  %s: %s\n", o.Problem, o.Remedy.text(e.Principal))
+		fmt.Fprintf(&b, "  %s: %s\n", o.Problem, o.Remedy.text(e.Principal, e.domain))
 	}
 	if len(e.Chains) > 0 {
 		return b.String()
 	}
 	for _, w := range e.Ways {
-		fmt.Fprintf(&b, "  %s → %s, held by %s\n", w.Chain, what, holders(w.Holders, e.nodes))
+		fmt.Fprintf(&b, "  %s → %s, held by %s\n", w.Chain, what, holders(w.Holders, e.nodes, e.domain))
 	}
 	if len(e.Ways) == 0 {
 		b.WriteString("  no role reaches it\n")
@@ -47,14 +47,14 @@ func (e Explanation) chain() string {
 			fmt.Fprintf(&b, "  or one of %d more, see --json\n", len(e.Remedies)-i)
 			break
 		}
-		fmt.Fprintf(&b, "  %s\n", r.text(e.Principal))
+		fmt.Fprintf(&b, "  %s\n", r.text(e.Principal, e.domain))
 	}
 	return b.String()
 }
 
 // text is the change, and what else it opens: other services to the same
 // principal, or the same service to others.
-func (r Remedy) text(to florete.ID) string {
+func (r Remedy) text(to florete.ID, domain string) string {
 	change := fmt.Sprintf("add %q to %s", r.Value, r.Place)
 	if strings.HasSuffix(r.Place, ".visibility") {
 		change = fmt.Sprintf("write %s = %q", r.Place, r.Value)
@@ -69,7 +69,7 @@ func (r Remedy) text(to florete.ID) string {
 			verb = "opens"
 			names = append(names, "service/"+p.Service)
 		} else {
-			names = append(names, p.Principal.Short())
+			names = append(names, called(p.Principal, domain))
 		}
 	}
 	names = slices.Compact(names)
@@ -101,21 +101,21 @@ func (a Answer) principals() string {
 	for _, w := range a.ways {
 		fmt.Fprintf(&b, "  %s → %s\n", w.Chain, what)
 		if w.Role == "node" && len(w.Holders) == a.nodes {
-			fmt.Fprintf(&b, "    %s\n", holders(w.Holders, a.nodes))
+			fmt.Fprintf(&b, "    %s\n", holders(w.Holders, a.nodes, a.domain))
 			continue
 		}
 		for line := range slices.Chunk(w.Holders, 5) {
-			fmt.Fprintf(&b, "    %s\n", listed(line))
+			fmt.Fprintf(&b, "    %s\n", listed(line, a.domain))
 		}
 	}
 	return b.String()
 }
 
 // holders names those who hold a role, every node as such.
-func holders(ids []florete.ID, nodes int) string {
+func holders(ids []florete.ID, nodes int, domain string) string {
 	all := 0
 	for _, id := range ids {
-		if id.Kind() == florete.KindNode {
+		if id.Kind() == florete.KindNode && id.TrustDomain() == domain {
 			all++
 		}
 	}
@@ -125,9 +125,9 @@ func holders(ids []florete.ID, nodes int) string {
 	case nodes > 1 && all == nodes && all == len(ids):
 		return fmt.Sprintf("every node, all %d", nodes)
 	case len(ids) > 8:
-		return fmt.Sprintf("%s and %d more", listed(ids[:7]), len(ids)-7)
+		return fmt.Sprintf("%s and %d more", listed(ids[:7], domain), len(ids)-7)
 	default:
-		return listed(ids)
+		return listed(ids, domain)
 	}
 }
 

@@ -10,6 +10,7 @@ type Answer struct {
 	hidden bool
 	ways   []Way
 	nodes  int
+	domain string // of the cluster
 }
 
 // Reaching is a principal that reaches the service, and how.
@@ -21,7 +22,7 @@ type Reaching struct {
 
 // WhoCan says who reaches a service. Users whom no host acts as do not.
 func (a *Access) WhoCan(service string) Answer {
-	answer := Answer{Service: service, Reaching: []Reaching{}, Edge: a.edge(service), nodes: len(a.t.Hosts)}
+	answer := Answer{Service: service, Reaching: []Reaching{}, Edge: a.edge(service), nodes: len(a.t.Hosts), domain: a.t.TrustDomain}
 	if answer.hidden = !a.t.Services[service].Published; answer.hidden {
 		return answer
 	}

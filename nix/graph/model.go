@@ -50,6 +50,9 @@ func New(s compile.Snapshot) (Cluster, error) {
 			slices.Sort(kinds)
 		}
 	}
+	if len(c.Federated) > 0 {
+		c = c.withForeign()
+	}
 	return c, nil
 }
 

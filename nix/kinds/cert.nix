@@ -11,7 +11,7 @@ in
   settings.lifetime =
     default "of certificates, in seconds; a third of it is left when a host renews" 86400
       (between 10 7776000 "seconds");
-  policy = settings: { inherit (settings) lifetime; };
+  policy = t: { inherit (t.providers.cert) lifetime; };
 
   reasons = clean: map (_: "every host needs a certificate") (attrValues clean.hosts);
 

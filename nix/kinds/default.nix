@@ -11,7 +11,7 @@
 #   entries    attributes of mkCluster that are sets of things with names, each { doc; type; on; shown; };
 #              on: topology → host → the names of those that concern it; shown: what others read
 #              of one in the exported topology; { } without
-#   policy     those settings → what its providers read of them; { } without
+#   policy     topology → what its providers read of it; { } without
 #   needs      topology → host → its needs of this kind, as needs.nix completes them
 #   reasons    clean topology → why somebody must provide it, one text for each who needs it
 #   label      need → what modules call it below the service that it is for; the kind without
@@ -20,6 +20,7 @@
 {
   cert = import ./cert.nix;
   config = import ./config.nix;
+  federation = import ./federation.nix;
   file = import ./file.nix;
   jwt = import ./jwt.nix;
   oidc = import ./oidc.nix;

@@ -3,6 +3,7 @@ let
   inherit (builtins)
     any
     attrValues
+    elem
     filter
     map
     ;
@@ -41,7 +42,7 @@ in
         1
         (between 1 1000000 "a generation");
   };
-  policy = settings: { inherit (settings) issuer generation; };
+  policy = t: { inherit (t.providers.jwt) issuer generation; };
 
   service.jwtAudiences =
     of
@@ -71,18 +72,23 @@ in
         inherit renew;
       };
     in
-    when (t.providers.jwt.hosts != [ ] && any (s: s.workloadApi) services) [
-      {
-        id = "jwt-keys";
-        for = host.id;
-        request = { inherit issuer; };
-        files."jwks.json" = {
-          value = "jwks";
-          mode = "0444";
-        };
-        inherit renew;
-      }
-    ]
+    # Where they are verified, and where the bundle with them is served.
+    when
+      (
+        t.providers.jwt.hosts != [ ] && (any (s: s.workloadApi) services || elem "federation" host.kinds)
+      )
+      [
+        {
+          id = "jwt-keys";
+          for = host.id;
+          request = { inherit issuer; };
+          files."jwks.json" = {
+            value = "jwks";
+            mode = "0444";
+          };
+          inherit renew;
+        }
+      ]
     ++ map (s: tokens "service-${s.name}" (s.idOn host.name) s) (wanting services)
     ++ map (s: tokens "shared-${s.name}" s.shared s) (filter (s: s.scope == "both") (wanting services));
 

@@ -37,7 +37,7 @@ in
   settings.issuer =
     required "its address for browsers and services" "\"https://auth.example.org\""
       issuer;
-  policy = settings: { inherit (settings) issuer; };
+  policy = t: { inherit (t.providers.oidc) issuer; };
 
   service.sso = of "how its users sign in" (
     record "sso" {

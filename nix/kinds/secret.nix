@@ -129,7 +129,7 @@ let
 in
 {
   doc = "makes secrets, each once for all who read it";
-  port = 5;
+  port = 6;
   alone = "each would make a secret of its own, so that readers have different ones";
   settings = { };
 

@@ -28,6 +28,7 @@ import (
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/federation"
 	files "github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
@@ -198,6 +199,8 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 		return jwt.New(jwt.Config{Store: r.store, Key: r.key, Policy: server.Compiled[jwt.Policy](policies)})
 	case secret.Name:
 		return secret.New(secret.Config{Store: r.store, Key: r.key})
+	case federation.Name:
+		return federation.New(federation.Config{Store: r.store, Policy: server.Compiled[federation.Policy](policies)})
 	case files.Name:
 		return files.Files{Dir: r.t.TempDir(), Store: r.store, Key: r.key}
 	case config.Name:

@@ -113,7 +113,7 @@ func (c *cluster) may(held, wanted string) bool {
 // brute tries everyone with everything.
 func (c *cluster) brute() map[pair]bool {
 	pairs := map[pair]bool{}
-	for _, p := range c.principals() {
+	for _, p := range append(c.principals(), c.foreigners()...) {
 		for name, s := range c.Services {
 			for _, held := range p.roles {
 				for _, h := range s.on() {

@@ -66,6 +66,9 @@ func TestCarried(t *testing.T) {
 				}
 				for _, r := range m.Forwarder.Reach {
 					of := c.Services[r.ID.Name()]
+					if f := c.elsewhere(r.ID.String()); f != nil {
+						of = &service{Port: f.Port, Protocol: f.Protocol}
+					}
 					over := florete.AnyTransport
 					overTCP := func(h string) bool { return c.Hosts[h].Transport == "tcp" && (r.ID.Node() == "" || h == r.ID.Node()) }
 					if of.Transport == "tcp" || c.Hosts[host].Transport == "tcp" || slices.ContainsFunc(of.on(), overTCP) {
@@ -172,6 +175,10 @@ func TestGeneratesEverything(t *testing.T) {
 				see("a host that reads a secret", r.Host != "")
 				see("readers on several hosts", r.Service != "" && len(c.Services[r.Service].on()) > 1)
 			}
+		}
+		for _, f := range c.Federated {
+			see("an identity of a foreign trust domain", len(f.Identities) > 0)
+			see("a service of one", len(f.Services["h72x/s73x"].Roles) > 0)
 		}
 		see("a rollout", c.Rollout != nil)
 		see("a rollout with windows", c.Rollout != nil && c.Rollout.Maintenance != nil)

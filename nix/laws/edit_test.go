@@ -149,9 +149,27 @@ var edits = map[string]func(g generator, c *cluster) bool{
 		c.Trust["signingKeys"] = append(c.Trust["signingKeys"], "laws-2:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
 		return true
 	},
-	"issuer":           onProvider("oidc", func(g generator, p *provider) { p.Issuer = "https://login.evil.example" }),
-	"issuer of tokens": onProvider("jwt", func(g generator, p *provider) { p.Issuer = "https://tokens.evil.example" }),
-	"keys of tokens":   onProvider("jwt", func(g generator, p *provider) { p.Version = 9 }),
+	"foreign role": onForeign(func(g generator, c *cluster, f *federated) bool {
+		f.Identities["user/u71x"] = &holder{Roles: []string{}}
+		for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
+			if name != "node" && name != "operator" {
+				f.Identities["user/u71x"].Roles = []string{name}
+			}
+		}
+		return true
+	}),
+	"foreign endpoint": onForeign(func(_ generator, _ *cluster, f *federated) bool {
+		f.Endpoint, f.EndpointID = "https://evil.example/", "spiffe://blue.example/evil"
+		return true
+	}),
+	"foreign root": onForeign(func(_ generator, _ *cluster, f *federated) bool {
+		f.Bundle = `{"keys":[{"use":"x509-svid","x5c":["ZXZpbA=="]}]}`
+		return true
+	}),
+	"foreign trust domain": func(_ generator, c *cluster) bool { c.Federated = nil; return true },
+	"issuer":               onProvider("oidc", func(g generator, p *provider) { p.Issuer = "https://login.evil.example" }),
+	"issuer of tokens":     onProvider("jwt", func(g generator, p *provider) { p.Issuer = "https://tokens.evil.example" }),
+	"keys of tokens":       onProvider("jwt", func(g generator, p *provider) { p.Version = 9 }),
 	"audience": onService(func(g generator, s *service) bool {
 		s.Audiences = append(slices.Clone(s.Audiences), "https://evil.example")
 		return s.Workload
@@ -230,6 +248,12 @@ func onSSO(edit func(map[string]any)) func(generator, *cluster) bool {
 			}
 		}
 		return false
+	}
+}
+
+func onForeign(edit func(generator, *cluster, *federated) bool) func(generator, *cluster) bool {
+	return func(g generator, c *cluster) bool {
+		return c.Federated["blue"] != nil && edit(g, c, c.Federated["blue"])
 	}
 }
 

@@ -30,7 +30,8 @@ type cluster struct {
 	Providers     map[string]provider `json:"providers"`
 	Rollout       *rollout            `json:"rollout,omitempty"`
 
-	Secrets map[string]*generated `json:"secrets,omitempty"`
+	Secrets   map[string]*generated `json:"secrets,omitempty"`
+	Federated map[string]*federated `json:"federated,omitempty"`
 }
 
 type host struct {
@@ -209,6 +210,7 @@ func (g generator) cluster() *cluster {
 		}
 	}
 	g.secrets(c)
+	c.federate(roles)
 	c.cache()
 	c.rolls()
 	c.joins()
@@ -523,8 +525,8 @@ func (g generator) write(out *strings.Builder, v any, place string) {
 		}
 		out.WriteString("}")
 	case []any:
-		// Roots, keys, providers, waves and callers are in an order that someone chose.
-		chosen := slices.ContainsFunc([]string{".trust.", ".providers.", ".rollout."}, func(p string) bool { return strings.HasPrefix(place, p) }) || strings.Contains(place, ".callers.")
+		// Roots, keys, providers, waves, callers and addresses are in an order that someone chose.
+		chosen := slices.ContainsFunc([]string{".trust.", ".providers.", ".rollout."}, func(p string) bool { return strings.HasPrefix(place, p) }) || strings.Contains(place, ".callers.") || strings.HasSuffix(place, ".address")
 		order := g.Perm(len(v))
 		if chosen {
 			slices.Sort(order)

@@ -197,7 +197,7 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	}
 	known(name)
 	for kind, p := range c.Providers {
-		if kind != "store" && (kind != "oidc" || c.signsOn(name)) && (kind != "jwt" || c.workloadsOn(name)) && (kind != "file" || c.filesOn(name)) && (kind != "secret" || len(c.secretsOn(name)) > 0) && (kind != "config" || c.Hosts[name].Deploy == "") {
+		if kind != "store" && (kind != "oidc" || c.signsOn(name)) && (kind != "jwt" || c.workloadsOn(name) || c.provides(name, "federation")) && (kind != "federation" || c.foreignersOn(name)) && (kind != "file" || c.filesOn(name)) && (kind != "secret" || len(c.secretsOn(name)) > 0) && (kind != "config" || c.Hosts[name].Deploy == "") {
 			for _, h := range p.Hosts {
 				known(h)
 			}
@@ -217,6 +217,14 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 		if p.host == name {
 			own[p.id] = true
 			parts(p.id)
+		}
+	}
+	for p := range c.abroad() {
+		if own[p.who] {
+			parts(p.what)
+			for _, at := range c.foreignAt(p.what) {
+				parts(at[0])
+			}
 		}
 	}
 	for s, v := range c.Services {
@@ -288,7 +296,7 @@ func TestAccessAgrees(t *testing.T) {
 			for name, m := range manifests {
 				for _, r := range m.Forwarder.Reach {
 					id := r.ID.String()
-					var want []florete.Addresses
+					want := c.foreignAt(id)
 					for _, on := range publish[id] {
 						want = append(want, c.calls(name, on))
 					}
@@ -301,7 +309,7 @@ func TestAccessAgrees(t *testing.T) {
 				}
 			}
 			differ(t, s, "services allow", allowed, want)
-			differ(t, s, "callers are told", reached, want)
+			differ(t, s, "callers are told", reached, c.told())
 			explained := map[pair]bool{}
 			a := explain.New(docs.Topology)
 			for name, service := range docs.Topology.Services {
@@ -406,6 +414,8 @@ func allowedBy(manifests map[string]florete.Manifest) map[pair]bool {
 func TestPlanTellsTheDifference(t *testing.T) {
 	for _, s := range samples(t) {
 		before, after := s.c.brute(), s.grown.brute()
+		maps.Copy(before, s.c.abroad())
+		maps.Copy(after, s.grown.abroad())
 		p, err := plan.Compare(s.is.snapshot(), s.more.snapshot())
 		if err != nil {
 			t.Fatal(err)
@@ -414,7 +424,7 @@ func TestPlanTellsTheDifference(t *testing.T) {
 			got, want := map[pair]bool{}, map[pair]bool{}
 			for _, r := range rights {
 				if r.May == "reach" {
-					got[pair{"spiffe://laws.flor/" + r.Who, "spiffe://laws.flor/" + r.What}] = true
+					got[pair{whole(r.Who), whole(r.What)}] = true
 				}
 			}
 			for pair := range has {
@@ -441,6 +451,15 @@ func TestPlanTellsTheDifference(t *testing.T) {
 			t.Errorf("%s: the plan has hosts %v, bytes change on %v", s, got, want)
 		}
 	}
+}
+
+// whole is the ID of what a plan names.
+func whole(name string) string {
+	path, domain, foreign := strings.Cut(name, " of ")
+	if !foreign {
+		domain = "laws.flor"
+	}
+	return "spiffe://" + domain + "/" + path
 }
 
 func body(c compiled, host string) string {

@@ -112,20 +112,52 @@ func odd() map[string][]any {
 			keys = append(keys, l)
 		}
 	}
+	var foreign []any
+	for _, change := range []func(*federated){
+		func(*federated) {},
+		func(f *federated) { f.Bundle = `{"keys" "x509-svid"` },
+		func(f *federated) { f.Bundle = `{"keys":[{"use":"x509-svid"}]}` },
+		func(f *federated) { f.Bundle = "" },
+		func(f *federated) { f.Endpoint = "http://blue.example/" },
+		func(f *federated) { f.Endpoint = "https://u:p@blue.example/" },
+		func(f *federated) { f.Endpoint = "https://[2001:db8::1]:65535/b?c=d" },
+		func(f *federated) { f.Endpoint = "https://blue.example/" + long(973) },
+		func(f *federated) { f.EndpointID = "spiffe://blue.example/" + long(2000) },
+		func(f *federated) { f.EndpointID = "spiffe://blue.example/" + long(2100) },
+		func(f *federated) { f.EndpointID = "spiffe://blue.example" },
+		func(f *federated) { f.EndpointID = "spiffe://blue.example/a/../b" },
+		func(f *federated) { f.EndpointID = "spiffe://blue.example/.a/Ab_c" },
+		func(f *federated) { f.EndpointID = "spiffe://blue.example/a/" },
+		func(f *federated) { f.EndpointID = "spiffe://green.example/a" },
+		func(f *federated) { f.TrustDomain = "blue_example" },
+		func(f *federated) { f.Identities = map[string]*holder{"user/" + long(63): {Roles: []string{"r"}}} },
+		func(f *federated) { f.Identities = map[string]*holder{"user/" + long(64): {Roles: []string{"r"}}} },
+		func(f *federated) { f.Identities = map[string]*holder{"vertex/a": {Roles: []string{"r"}}} },
+		func(f *federated) { f.Identities = map[string]*holder{"service/a/b/c": {Roles: []string{"r"}}} },
+		func(f *federated) { f.Identities = map[string]*holder{"user/a/b": {Roles: []string{"r"}}} },
+	} {
+		f := newFederated()
+		f.Identities["service/a/b"] = &holder{Roles: []string{"r"}}
+		change(f)
+		foreign = append(foreign, map[string]any{"blue": f}, map[string]any{long(52): f})
+	}
+	foreign = append(foreign, map[string]any{long(53): newFederated()})
 	ports := []any{-1, 0, 1, 65535, 65536, 70000}
 	return map[string][]any{
-		"name":                        {"laws", long(63), long(64), "a.b", "A"},
-		"trustDomain":                 {"laws.flor", "laws", "LAWS", "a_b", long(63) + "." + long(63), long(64), "10.0.0.1", "10.0.0.300", strings.Repeat("abcdefghi.", 17) + "flor", strings.Repeat("abcdefghi.", 18) + "flor"},
-		"serial":                      {0, 1, 9007199254740991, 9007199254740992, -1},
-		"rev":                         {"", "é\u0001\u2028", long(5000)},
-		"trust.roots":                 certificates,
-		"trust.signingKeys":           {[]string{}, []string{"a:b"}, []string{"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="}, []string{"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBN="}, []string{"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM=\n"}, []string{"é:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="}},
-		"providers.cert.lifetime":     {0, 9, 10, 86400, 7776000, 7776001, 31536000},
-		"providers.config.interval":   {0, 1, 86399, 86400, 315360000, 315360001},
-		"providers.config.staleAfter": {1, 901, 315360000, 315360001},
-		"providers.oidc.issuer":       urls,
-		"providers.jwt.issuer":        urls,
-		"providers.jwt.generation":    {0, 1, 1000000, 1000001},
+		"name":                         {"laws", long(63), long(64), "a.b", "A"},
+		"trustDomain":                  {"laws.flor", "laws", "LAWS", "a_b", long(63) + "." + long(63), long(64), "10.0.0.1", "10.0.0.300", strings.Repeat("abcdefghi.", 17) + "flor", strings.Repeat("abcdefghi.", 18) + "flor"},
+		"serial":                       {0, 1, 9007199254740991, 9007199254740992, -1},
+		"rev":                          {"", "é\u0001\u2028", long(5000)},
+		"trust.roots":                  certificates,
+		"trust.signingKeys":            {[]string{}, []string{"a:b"}, []string{"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="}, []string{"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBN="}, []string{"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM=\n"}, []string{"é:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="}},
+		"providers.cert.lifetime":      {0, 9, 10, 86400, 7776000, 7776001, 31536000},
+		"providers.config.interval":    {0, 1, 86399, 86400, 315360000, 315360001},
+		"providers.config.staleAfter":  {1, 901, 315360000, 315360001},
+		"providers.oidc.issuer":        urls,
+		"providers.jwt.issuer":         urls,
+		"providers.jwt.generation":     {0, 1, 1000000, 1000001},
+		"federated":                    foreign,
+		"providers.federation.refresh": {0, 1, 86400, 86401},
 		"providers.store": {map[string]any{"kind": "etcd", "hosts": []string{"a"}, "keyLifetime": 3650}, map[string]any{"kind": "etcd", "hosts": []string{"a"}, "port": 65535}, map[string]any{"kind": "etcd", "hosts": []string{"a"}, "from": []string{"a", "a"}}, map[string]any{"from": []string{"a"}},
 			map[string]any{"kind": "etcd"}, map[string]any{"hosts": []string{"a"}}, map[string]any{"kind": "sqlite"}},
 		"hosts.a.sshHostKey":            keys,
@@ -180,7 +212,7 @@ const oddBase = `{
   "secrets": {"k": {"generate": "password", "rotate": 1, "readers": [{"service": "s", "overlap": true}, {"host": "a"}]}},
   "roles": {"node": {"serviceGroups": ["control-plane"]}, "operator": {}, "r": {"services": ["s"]}},
   "serviceGroups": {"control-plane": ["s"], "control-plane-write": []},
-  "providers": {"cert": {"hosts": ["a"]}, "config": {"hosts": ["a"]}, "file": {"hosts": ["a"]}, "secret": {"hosts": ["a"]}, "oidc": {"hosts": ["a"], "issuer": "https://auth.example"},
+  "providers": {"cert": {"hosts": ["a"]}, "config": {"hosts": ["a"]}, "file": {"hosts": ["a"]}, "secret": {"hosts": ["a"]}, "oidc": {"hosts": ["a"], "issuer": "https://auth.example"}, "federation": {"hosts": ["a"]},
     "jwt": {"hosts": ["a"], "issuer": "https://tokens.example"}}
 }`
 
@@ -234,16 +266,21 @@ func TestOddValuesAreRefusedOrAccepted(t *testing.T) {
 	}
 }
 
-// refused reports whether the compiler refuses roots that Nix cannot decode.
+// refused reports whether the compiler refuses roots and bundles that Nix cannot decode.
 func refused(topology json.RawMessage) bool {
 	var c struct {
 		TrustDomain string
 		Trust       struct{ Roots []string }
+		Federated   map[string]federated
 	}
 	if err := json.Unmarshal(topology, &c); err != nil {
 		panic(err)
 	}
-	for _, f := range compile.CheckRoots(c.Trust.Roots, c.TrustDomain, time.Now()) {
+	bundles := map[string]compile.Federated{}
+	for name, f := range c.Federated {
+		bundles[name] = compile.Federated{TrustDomain: f.TrustDomain, Bundle: f.Bundle}
+	}
+	for _, f := range append(compile.CheckRoots(c.Trust.Roots, c.TrustDomain, time.Now()), compile.CheckBundles(bundles, time.Now())...) {
 		if f.IsError() {
 			return true
 		}

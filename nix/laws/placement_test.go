@@ -149,6 +149,7 @@ func (g generator) fleet(n int, strategy string) *cluster {
 	c.ServiceGroups = map[string][]string{"control-plane": {}, "control-plane-write": {}}
 	c.Users, c.HostGroups, c.Rollout, c.Secrets = nil, nil, nil, nil
 	c.Providers = map[string]provider{"cert": {Hosts: []string{"h0x"}}}
+	c.Federated = nil
 	return c
 }
 

@@ -23,7 +23,8 @@ var harmless = map[string]*regexp.Regexp{
 	"the publishing host decides what is carried":              regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
 	"the same again": regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+|policy/kinds/jwt)/generation$|/staleAfter$`),
 	"when, not what": regexp.MustCompile(`^policy/rollout/`),
-	"order alone":    regexp.MustCompile(`^manifest/needs/[\w-]+/dependsOn/`),
+	"members of the store prove who they are": regexp.MustCompile(`^policy/store/(endpoints/|member/(\w+/called/|cluster/))`),
+	"order alone": regexp.MustCompile(`^manifest/needs/[\w-]+/dependsOn/`),
 	"an operator's words for the same, not a value": regexp.MustCompile(`^\w+/host$`),
 }
 

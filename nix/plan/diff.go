@@ -150,6 +150,9 @@ func name(e any) string {
 		if unit, ok := e["unit"].(string); ok {
 			return unit
 		}
+		if domain, ok := e["trustDomain"].(string); ok {
+			return domain
+		}
 		caller, _ := e["caller"].(string)
 		need, _ := e["need"].(string)
 		return strings.TrimSpace(caller + " " + need)

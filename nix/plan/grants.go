@@ -155,7 +155,7 @@ func here(upstream string) bool {
 }
 
 func allow(a at) []fact {
-	who := short(a.v)
+	who := a.principal(a.v)
 	if print := short(a.up[0]["fingerprint"]); print != "" {
 		who += " with certificate " + print
 	}
@@ -164,7 +164,7 @@ func allow(a at) []fact {
 
 // operator is what somebody may do at a config provider: who publishes there may read.
 func operator(a at) []fact {
-	who := short(a.up[0]["id"])
+	who := a.principal(a.up[0]["id"])
 	facts := one(Right{who, "read at", "the config provider of " + a.host()})
 	if a.v != string(florete.AccessRead) {
 		facts = append(facts, one(Right{who, "publish at", "the config provider of " + a.host()})...)
@@ -174,7 +174,7 @@ func operator(a at) []fact {
 
 // cacheAccess is what somebody may do at the binary cache of a provider host.
 func cacheAccess(a at) []fact {
-	who := short(a.up[0]["id"])
+	who := a.principal(a.up[0]["id"])
 	facts := one(Right{who, "read at", "the binary cache of " + a.host()})
 	if a.v != string(florete.AccessRead) {
 		facts = append(facts, one(Right{who, "add paths to", "the binary cache of " + a.host()})...)

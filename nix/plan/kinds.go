@@ -31,6 +31,17 @@ var kinds = map[string]kind{
 			return []fact{{Right: Right{May: "be valid for", Who: "what " + a.node() + " issues"}, seconds: int64(n), because: []Right{{a.node(), "provide", a.path[1]}}}}
 		}},
 	},
+	"federation": {
+		fields: []string{"trustDomain"},
+		rights: func(caller string, request map[string]any) []fact {
+			return one(Right{"the federation provider", "vouch for", "identities of " + short(request["trustDomain"]) + " at " + caller}, join(caller))
+		},
+		open: []string{"bundle"},
+		settings: map[string]func(a at) []fact{
+			"refresh": func(at) []fact { return nil }, // how soon others read what is public
+			"trusts":  trusts,
+		},
+	},
 	"file": {
 		fields: []string{"ref"},
 		rights: func(caller string, request map[string]any) []fact {

@@ -40,7 +40,7 @@ func (c Change) prose() (noun, words string) {
 	case section == "publish" && whole:
 		noun, words = "published service", "publishes "+element
 	case section == "publish" && len(rest) > 1 && rest[0] == "allow":
-		noun, words = "permission", element+" allows "+rest[1]
+		noun, words = "permission", element+" allows "+beside(element, rest[1])
 	case section == "publish" && element != "":
 		noun, words = "change of a published service", fmt.Sprintf("%s, %s: %s", element, at, value)
 	case section == "limits" && whole:
@@ -87,6 +87,10 @@ func (c Change) prose() (noun, words string) {
 		noun, words = "caller of the binary cache", fmt.Sprintf("caller %s of its binary cache, %s: %s", element, at, value)
 	case section == "devices" && whole:
 		noun, words = "device", "knows "+element
+	case section == "federation" && len(rest) == 0:
+		noun, words = "foreign trust domain", "verifies identities of "+domains(element, c)
+	case section == "kinds" && element == "federation" && len(rest) > 0 && rest[0] == "trusts":
+		noun, words = "foreign trust domain", "fetches the bundle of "+domains(strings.Join(rest[1:], "."), c)
 	case section == "instance":
 		noun, words = "instance", "directories, units and accounts: "+value
 	case section == "kinds" && whole:

@@ -23,6 +23,11 @@ var rules = withSettings(map[string]rule{
 	"manifest.trust.signingKeys[]": {grants: key},
 	"policy.trust.signingKeys[]":   {grants: key},
 
+	"manifest.federation[].trustDomain":        {why: "part of whom a root vouches for"},
+	"manifest.federation[].bundle":             {grants: func(a at) []fact { return bundle(short(a.up[0]["trustDomain"]), a.v) }},
+	"manifest.federation[].need":               {why: "what the host calls what it fetches"},
+	"manifest.forwarder.callers[].federates[]": {grants: federates},
+
 	"manifest.identity.id":         {why: "part of who enrols"},
 	"manifest.identity.sshHostKey": {grants: enrol},
 	"manifest.identity.joins":      {grants: admitted},
@@ -119,7 +124,7 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.reach[].transport": {why: "the same checks over either"},
 	"manifest.forwarder.reach[].endpoints": {why: "whoever answers there must present the service's identity"},
 	"manifest.forwarder.reach[].callers[]": {grants: func(a at) []fact {
-		return one(Right{short(a.v), "reach", short(a.up[0]["id"])})
+		return one(Right{short(a.v), "reach", a.principal(a.up[0]["id"])})
 	}},
 	"manifest.forwarder.reach[].tlsName": {grants: func(a at) []fact {
 		service := short(a.up[0]["id"])

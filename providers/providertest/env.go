@@ -274,3 +274,6 @@ func (e *Env) Rows() (rows []server.Row) {
 	}
 	return rows
 }
+
+// Address is where the provider that runs listens.
+func (e *Env) Address() string { return e.address }

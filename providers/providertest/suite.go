@@ -35,6 +35,9 @@ type Suite struct {
 	// Secret are the values that must not be readable in the state.
 	Secret []string
 
+	// Public is that all callers have the same answer, whatever the generation.
+	Public bool
+
 	// Rotates is the value that a host can have replaced, empty where the kind has none.
 	Rotates string
 }
@@ -231,7 +234,7 @@ func generation(t *testing.T, f *fixture) {
 	WantError(t, err, api.Denied, api.CodeMismatch)
 	f.rotateTo(2)
 	second := f.ask(t)
-	if maps.Equal(first.Values, second.Values) {
+	if maps.Equal(first.Values, second.Values) != f.Public {
 		t.Error("a higher generation has the answer of the lower one")
 	}
 	_, err = f.client.Do(t.Context(), api.Path(f.Kind), old)

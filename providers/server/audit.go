@@ -64,11 +64,22 @@ const maxMessage = 500
 
 // Refuse makes the row one of a refusal.
 func (r Row) Refuse(e *api.Error) Row {
-	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, printable.Text(e.Message)
-	if len(r.Message) > maxMessage {
-		r.Message = strings.ToValidUTF8(r.Message[:maxMessage], "") + "…"
-	}
+	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, message(e.Message)
 	return r
+}
+
+// Suspect is a row of what others presented to this provider, that it refused and an operator
+// must look at.
+func Suspect(now time.Time, kind, code string, err error, detail map[string]string) Row {
+	return Row{Time: now.UTC(), Kind: kind, Outcome: Alarmed, Code: code, Message: message(err.Error()), Detail: detail}
+}
+
+func message(text string) string {
+	text = printable.Text(text)
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	}
+	return text
 }
 
 // known is whether the row is about a caller whom its certificate names, or one that

@@ -36,6 +36,10 @@ func (s *Server) routes() *http.ServeMux {
 	if rc, ok := s.Kind.(Receiver); ok {
 		mux.HandleFunc("POST /"+name+"/report", func(w http.ResponseWriter, r *http.Request) { s.report(w, r, rc) })
 	}
+	if p, ok := s.Kind.(Public); ok {
+		path, h := p.Open()
+		mux.Handle("GET /"+name+"/"+path, h)
+	}
 	if s.Log != nil {
 		mux.HandleFunc("GET "+api.PathCheckpoint(name), s.checkpoint)
 	}

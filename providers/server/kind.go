@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"net/http"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -77,6 +78,13 @@ type Enroller interface {
 	// Admit refuses a caller with an SVID whose enrolment has passed to another
 	// machine.
 	Admit(ctx context.Context, c Call) error
+}
+
+// Public is a Kind with something that everybody may read, at GET /<kind>/<path>, without a
+// certificate. It leaves no audit rows, and decides nothing.
+type Public interface {
+	Kind
+	Open() (path string, h http.Handler)
 }
 
 // Runner is a Kind with work of its own, which the server runs beside its listener.

@@ -51,6 +51,7 @@ type cluster struct {
 	p, b, c  *local.Host
 	loopback string           // the first two numbers of all addresses
 	unread   []net.Conn       // or the garbage collector would close them
+	blue     *foreign         // a trust domain that the cluster federates with
 	sockets  string           // directory that every account may enter
 	instance florete.Instance // of p, whose directory in /run is its alone
 }
@@ -91,6 +92,9 @@ func bringUp(ctx context.Context) (*cluster, error) {
 	}
 	c := &cluster{Operator: local.Operator{Repo: repo, Bin: filepath.Join(work, "bin"), Work: work},
 		loopback: fmt.Sprintf("127.%d", 192+os.Getpid()%63), instance: florete.Instance(fmt.Sprintf("a%d", os.Getpid()))}
+	if c.blue, err = newForeign(c.loopback + ".0.9:0"); err != nil {
+		return nil, err
+	}
 	if c.sockets, err = os.MkdirTemp("", "florete-sockets-"); err != nil {
 		return nil, err
 	}
@@ -137,6 +141,10 @@ func (c *cluster) prepare(ctx context.Context) error {
 		return err
 	}
 	facts := map[string]any{"account": account.Username, "alice": uidAlice, "bob": uidBob, "carol": uidCarol, "dora": uidDora, "erin": uidErin, "instance": c.instance, "keys": []string{public}, "loopback": c.loopback, "sockets": c.sockets}
+	facts["blue"] = c.blue.endpoint
+	if err := os.WriteFile(c.Path("cluster", "blue.bundle.json"), c.blue.ca.Bundle(1, time.Second), 0o644); err != nil {
+		return err
+	}
 	keys := map[string]string{}
 	for _, h := range c.hosts() {
 		if err := os.MkdirAll(h.Dir, 0o700); err != nil {
@@ -165,7 +173,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 }
 
 // kinds are those of need that p answers.
-var kinds = []string{"cert", "config", "file", "jwt", "oidc"}
+var kinds = []string{"cert", "config", "federation", "file", "jwt", "oidc"}
 
 // provide starts every provider on p.
 func (c *cluster) provide(ctx context.Context) error {
@@ -187,11 +195,12 @@ func (c *cluster) provide(ctx context.Context) error {
 	}
 	settings, err := json.Marshal(map[string]any{
 		"activation": string(c.p.Layout()), "state": "provider",
-		"cert":   map[string]string{"issuingCertificate": "issuing.crt"},
-		"oidc":   map[string]string{"listen": c.loopback + ".0.1:5556", "users": "users.hujson"},
-		"file":   map[string]string{"dir": "files"},
-		"jwt":    map[string]string{"listen": c.loopback + ".0.1:5557"},
-		"config": map[string]string{"control": c.controlSocket(), "forwarder": account.Username},
+		"cert":       map[string]string{"issuingCertificate": "issuing.crt"},
+		"oidc":       map[string]string{"listen": c.loopback + ".0.1:5556", "users": "users.hujson"},
+		"file":       map[string]string{"dir": "files"},
+		"jwt":        map[string]string{"listen": c.loopback + ".0.1:5557"},
+		"federation": map[string]string{"keys": filepath.Join(c.p.Layout().Need("jwt-keys"), "current", florete.FileJWTKeys)},
+		"config":     map[string]string{"control": c.controlSocket(), "forwarder": account.Username},
 	})
 	if err != nil {
 		return err
@@ -312,6 +321,7 @@ func (c *cluster) stop() {
 			}
 		}
 	}
+	c.blue.server.Close()
 	_ = os.RemoveAll(c.Work)
 	_ = os.RemoveAll(c.sockets)
 	_ = os.RemoveAll(filepath.Dir(c.controlSocket()))

@@ -7,6 +7,9 @@ import (
 	"encoding/pem"
 	"time"
 
+	"github.com/spiffe/go-spiffe/v2/bundle/spiffebundle"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/ca"
 )
@@ -14,14 +17,17 @@ import (
 // age is how long ago the certificates of a CA were signed.
 const age = 30 * 24 * time.Hour
 
-// CA is the root of Domain and a provider's issuing CA below it, as florctl makes them.
+// CA is the root of a trust domain and a provider's issuing CA below it, as florctl makes them.
 type CA struct {
 	Root, Issuing *ca.Authority
 }
 
-// NewCA makes a CA that nobody trusts yet.
-func NewCA() *CA {
-	root := must(ca.NewRoot(Domain, time.Now().Add(-age)))
+// NewCA makes a CA of Domain that nobody trusts yet.
+func NewCA() *CA { return NewCAOf(Domain) }
+
+// NewCAOf makes one of another trust domain.
+func NewCAOf(domain string) *CA {
+	root := must(ca.NewRoot(domain, time.Now().Add(-age)))
 	return (&CA{Root: root}).Beside()
 }
 
@@ -35,7 +41,7 @@ func (c *CA) Beside() *CA {
 func (c *CA) Renew(lifetime time.Duration) { c.Issuing = c.issuing(c.Issuing.Key, lifetime) }
 
 func (c *CA) issuing(key crypto.Signer, lifetime time.Duration) *ca.Authority {
-	csr := must(ca.NewIssuingCSR(Domain, key))
+	csr := must(ca.NewIssuingCSR(c.Root.TrustDomain(), key))
 	return &ca.Authority{Certificate: must(c.Root.SignIssuing(csr, lifetime+age, time.Now().Add(-age))), Key: key}
 }
 
@@ -43,7 +49,20 @@ func (c *CA) issuing(key crypto.Signer, lifetime time.Duration) *ca.Authority {
 func (c *CA) RootPEM() string { return string(ca.EncodeCertificates(c.Root.Certificate)) }
 
 // Roots is what trusts the CA alone.
-func (c *CA) Roots() *florete.Roots { return must(florete.NewRoots(Domain, []string{c.RootPEM()})) }
+func (c *CA) Roots() *florete.Roots {
+	return must(florete.NewRoots(c.Root.TrustDomain(), []string{c.RootPEM()}))
+}
+
+// Bundle is the SPIFFE bundle with the root, and those of others, as bundle endpoints serve it.
+func (c *CA) Bundle(sequence uint64, refresh time.Duration, others ...*CA) []byte {
+	b := spiffebundle.New(spiffeid.RequireTrustDomainFromString(c.Root.TrustDomain()))
+	for _, c := range append(others, c) {
+		b.AddX509Authority(c.Root.Certificate)
+	}
+	b.SetSequenceNumber(sequence)
+	b.SetRefreshHint(refresh)
+	return must(b.Marshal())
+}
 
 // Issue makes an SVID, valid until now+lifetime, which may be negative.
 func (c *CA) Issue(id florete.ID, lifetime time.Duration) *tls.Certificate {

@@ -13,7 +13,12 @@ import (
 const Domain = "demo.flor"
 
 // ID is the ID in Domain of a short form, "kind/name" or "kind/node/name".
-func ID(short string) florete.ID { return must(florete.ParseID("spiffe://" + Domain + "/" + short)) }
+func ID(short string) florete.ID { return IDIn(Domain, short) }
+
+// IDIn is an ID in another trust domain.
+func IDIn(domain, short string) florete.ID {
+	return must(florete.ParseID("spiffe://" + domain + "/" + short))
+}
 
 // ProviderID is what the process of a kind presents on a provider host.
 func ProviderID(host, kind string) florete.ID {

@@ -69,3 +69,10 @@ func need(id, kind string, of florete.ID, request any, providers []string) flore
 		OnChange: []string{}, DependsOn: []string{nodeNeed}, Generation: 1,
 	}
 }
+
+// FederationNeed is for the bundle of a foreign trust domain.
+func FederationNeed(name, trustDomain string, providers ...string) florete.Need {
+	n := need("federation-"+name, florete.KindFederation, ID("node/ursula"), map[string]string{"trustDomain": trustDomain}, providers)
+	n.Deliver.Files = map[string]florete.File{florete.FileTrustBundle: {Value: "bundle", Mode: "0444"}}
+	return n
+}

@@ -128,7 +128,7 @@ func send(e Entry) error {
 // message is an entry as people read it.
 func message(e Entry) string {
 	return strings.Join([]string{
-		"access", "caller=" + e.Caller.Short(), "service=" + e.Service.Short(), "from=" + e.From,
+		"access", "caller=" + e.Caller.ShortIn(e.Service.TrustDomain()), "service=" + e.Service.Short(), "from=" + e.From,
 		fmt.Sprintf("sent=%d received=%d duration=%s", e.Sent, e.Received, e.Duration.Round(time.Microsecond)),
 		"transport=" + string(e.Transport), "end=" + e.End,
 	}, " ")

@@ -20,6 +20,15 @@ var entry = Entry{
 	Begun: time.Unix(1, 0).UTC(), Duration: 1500 * time.Microsecond, Sent: 12, Received: 34, End: "done",
 }
 
+// A caller of another trust domain is not taken for one of ours.
+func TestForeignCaller(t *testing.T) {
+	e := entry
+	e.Caller = kit.IDIn("blue.example", "user/alice")
+	if want := "caller=spiffe://blue.example/user/alice service=service/wiki"; !strings.Contains(message(e), want) {
+		t.Errorf("got %s, want %s", message(e), want)
+	}
+}
+
 func TestWrite(t *testing.T) {
 	var out bytes.Buffer
 	New(&out, slog.New(slog.DiscardHandler)).Write(entry)

@@ -14,8 +14,9 @@ import (
 // Set is the SVIDs of one host at one moment. It does not change. The zero Set
 // has none.
 type Set struct {
-	Trust *florete.Roots
-	svids map[florete.ID]*florete.SVID
+	Trust   *florete.Roots
+	Bundles []*florete.Bundle // of foreign trust domains, which Trust is federated with
+	svids   map[florete.ID]*florete.SVID
 }
 
 // SVID is the SVID of id, nil when it has not been delivered.
@@ -42,11 +43,18 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 	if old.Newer(list) {
 		list = old
 	}
+	bundles, unread := layout.Foreign(m)
+	problems = append(problems, unread...)
+	if federated, err := trust.Federated(bundles); err != nil {
+		problems = append(problems, fmt.Errorf("manifest of %s: %w", m.Host, err))
+	} else {
+		trust = federated
+	}
 	if previous.Trust != nil && trust.Equal(previous.Trust) {
 		trust = previous.Trust
 	}
 	trust = trust.With(list)
-	set := &Set{Trust: trust, svids: map[florete.ID]*florete.SVID{}}
+	set := &Set{Trust: trust, Bundles: bundles, svids: map[florete.ID]*florete.SVID{}}
 	for _, n := range m.Needs {
 		if !Delivers(n) {
 			continue
@@ -81,6 +89,9 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 // Delivers tells whether a need is for an SVID of the forwarder: one that belongs
 // to another account is not.
 func Delivers(n florete.Need) bool { return n.Kind == florete.KindCert && n.Deliver.Owner == "" }
+
+// Reads tells whether Load reads what a need delivers.
+func Reads(n florete.Need) bool { return Delivers(n) || n.Kind == florete.KindFederation }
 
 // load reads the SVID of id and refuses one that would be of no use to a peer at any time.
 // One that has expired, or by a wrong clock is not valid yet, is accepted: its users check

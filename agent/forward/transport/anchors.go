@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Anchors are the fingerprints of the roots that vouch for the targets of connections which
-// new streams may go over, sorted: when one of them is no longer trusted, those streams are cut.
+// Anchors are the fingerprints of the roots that vouch for the targets, of this trust domain, of
+// connections which new streams may go over, sorted: when one of them is no longer trusted, those streams are cut.
 func (p *Pool) Anchors() []string {
 	trust := p.identities().Trust
 	if trust == nil {
@@ -17,7 +17,7 @@ func (p *Pool) Anchors() []string {
 	p.mu.Lock()
 	issuers := map[string]*x509.Certificate{}
 	for c := range p.conns {
-		if c.accepts(time.Now()) {
+		if c.accepts(time.Now()) && c.peer.ID.TrustDomain() == trust.TrustDomain() {
 			for _, x := range c.issuers() {
 				issuers[string(x.Raw)] = x
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/federation"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
@@ -14,10 +15,11 @@ import (
 // kinds are the kinds of need that flor-provider can answer; nix/kinds/default.nix lists the
 // same.
 var kinds = settings.Kinds{
-	cert.Name:   func() server.Section { return new(cert.Settings) },
-	config.Name: func() server.Section { return new(config.Settings) },
-	file.Name:   func() server.Section { return new(file.Settings) },
-	jwt.Name:    func() server.Section { return new(jwt.Settings) },
-	oidc.Name:   func() server.Section { return new(oidc.Settings) },
-	secret.Name: func() server.Section { return new(secret.Settings) },
+	cert.Name:       func() server.Section { return new(cert.Settings) },
+	config.Name:     func() server.Section { return new(config.Settings) },
+	federation.Name: func() server.Section { return new(federation.Settings) },
+	file.Name:       func() server.Section { return new(file.Settings) },
+	jwt.Name:        func() server.Section { return new(jwt.Settings) },
+	oidc.Name:       func() server.Section { return new(oidc.Settings) },
+	secret.Name:     func() server.Section { return new(secret.Settings) },
 }

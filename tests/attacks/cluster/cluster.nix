@@ -1,8 +1,8 @@
 # Three hosts: `p` provides, services run on `b`, people are at `c`. Alice may reach
 # `echo`, `wiki`, `deaf`, which does not read, `down`, which is not there, and `requests` and
 # `bytes`, which learn who calls, carol `echo`, bob nothing but the issuer; nobody may reach
-# `secret`. Dora operates the config provider, erin reads there. `d`, `e` and `f` come in by a
-# join token.
+# `secret`. The guest of a foreign trust domain, blue.example, may reach `echo`. Dora operates the config
+# provider, erin reads there. `d`, `e` and `f` come in by a join token.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
   host =
@@ -117,6 +117,14 @@ in
     erin.roles = [ "auditor" ];
   };
 
+  federated.blue = {
+    trustDomain = "blue.example";
+    endpoint = facts.blue;
+    endpointID = "spiffe://blue.example/service/bundles";
+    bundle = ./blue.bundle.json;
+    identities."user/guest".roles = facts.guest or [ "visitor" ];
+  };
+
   roles = {
     node.services = [ "echo" ];
     writer.services = [
@@ -147,6 +155,10 @@ in
   providers = {
     cert.hosts = [ "p" ];
     config.hosts = [ "p" ];
+    federation = {
+      hosts = [ "p" ];
+      refresh = 60;
+    };
     file.hosts = [ "p" ];
     jwt = {
       hosts = [ "p" ];

@@ -1,0 +1,114 @@
+package forward_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
+)
+
+const blue = "blue.example"
+
+// federate has a host's next manifests federate with the trust domain of a CA.
+func federate(h *agenttest.Host, with *kit.CA, sequence uint64) {
+	domain := with.Root.TrustDomain()
+	h.Federation = []florete.Foreign{{TrustDomain: domain, Bundle: string(with.Bundle(sequence, time.Minute)), Need: "federation-other"}}
+	h.Needs = []florete.Need{kit.FederationNeed("other", domain, "forge")}
+}
+
+// bundle delivers one to a host.
+func bundle(h *agenttest.Host, text []byte) {
+	kit.Swap(florete.Current(h.Layout.Need("federation-other")), map[string][]byte{florete.FileTrustBundle: text})
+}
+
+// TestFederation: two clusters with CAs of their own. A foreign caller reaches the service that
+// its role leads to, and no other; roots that either side replaces are followed; without the
+// role its connections end.
+func TestFederation(t *testing.T) {
+	caller, other := kit.IDIn(blue, "user/alice"), kit.ID("service/other")
+	red, blueCA := kit.NewCA(), kit.NewCAOf(blue)
+	ursula, laptop := agenttest.NewHost(t, "ursula", red), agenttest.NewHost(t, "laptop", blueCA)
+	federate(ursula, blueCA, 1)
+	federate(laptop, red, 1)
+
+	endpoint, local, refused := agenttest.Loopback().String(), agenttest.Loopback(), agenttest.Loopback()
+	publish := florete.Forwarder{Listen: []string{endpoint}, Publish: []florete.Published{
+		{ID: other, Upstream: agenttest.Echo(t), Allow: []florete.Allow{{ID: alice}}}, // of the same name, of ours
+		{ID: outline, Upstream: agenttest.Echo(t), Allow: []florete.Allow{{ID: caller}}},
+	}}
+	ursula.Accept(publish, outline, other)
+	reach := func(id florete.ID, at florete.Reachable) florete.Reachable {
+		at.ID, at.Callers, at.Endpoints = id, []florete.ID{caller}, []florete.Addresses{{endpoint}}
+		return at
+	}
+	laptop.Accept(florete.Forwarder{
+		Reach:   []florete.Reachable{reach(other, florete.Reachable{Listen: refused}), reach(outline, florete.Reachable{Listen: local})},
+		Callers: []florete.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
+	}, caller)
+	deliver := func(h *agenttest.Host, ca *kit.CA, ids ...florete.ID) {
+		for _, id := range ids {
+			h.Deliver(ca, id, time.Hour)
+		}
+	}
+	deliver(ursula, red, kit.ID("node/ursula"), outline, other)
+	deliver(laptop, blueCA, kit.IDIn(blue, "node/laptop"), caller)
+	for _, h := range []*agenttest.Host{ursula, laptop} {
+		run(t, h)
+		agenttest.WaitFor(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
+	}
+	reaches := func() bool { return agenttest.Ping(dial(t, local.String())) == nil }
+	if !reaches() {
+		t.Fatal("the foreign caller does not reach what its role leads to")
+	}
+	if agenttest.Ping(dial(t, refused.String())) == nil {
+		t.Error("the foreign caller reaches what no role of its leads to")
+	}
+
+	// Blue's root is replaced: announced, used, retired.
+	next := kit.NewCAOf(blue)
+	bundle(ursula, blueCA.Bundle(2, time.Minute, next))
+	laptop.Roots = []string{blueCA.RootPEM(), next.RootPEM()}
+	held := dial(t, local.String())
+	if err := agenttest.Ping(held); err != nil {
+		t.Fatal(err)
+	}
+	bundle(ursula, next.Bundle(3, time.Minute))
+	wantReset(t, held) // which the root that has gone vouched for
+	if reaches() {
+		t.Error("a root that has gone vouches for the caller")
+	}
+	laptop.Accept(florete.Forwarder{
+		Reach:   []florete.Reachable{reach(outline, florete.Reachable{Listen: local})},
+		Callers: []florete.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
+	}, caller)
+	deliver(laptop, next, kit.IDIn(blue, "node/laptop"), caller)
+	agenttest.WaitFor(t, "the caller by the next root", reaches)
+
+	// So is red's.
+	following := kit.NewCA()
+	ursula.Roots = []string{red.RootPEM(), following.RootPEM()}
+	ursula.Accept(publish, outline, other)
+	deliver(ursula, following, kit.ID("node/ursula"), outline, other)
+	held = dial(t, local.String())
+	if err := agenttest.Ping(held); err != nil {
+		t.Fatal(err)
+	}
+	bundle(laptop, following.Bundle(2, time.Minute))
+	wantReset(t, held) // to what proved itself by the former root
+	agenttest.WaitFor(t, "the service by the next root", reaches)
+
+	// The role goes.
+	held = dial(t, local.String())
+	if err := agenttest.Ping(held); err != nil {
+		t.Fatal(err)
+	}
+	publish.Publish[1].Allow = nil
+	ursula.Accept(publish, outline, other)
+	wantReset(t, held)
+	if reaches() {
+		t.Error("the foreign caller reaches the service without its role")
+	}
+}

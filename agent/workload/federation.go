@@ -1,0 +1,61 @@
+package workload
+
+import (
+	"slices"
+
+	"github.com/florete/florete"
+)
+
+// federates has the foreign trust domains of each identity that a process may have.
+type federates map[florete.ID][]string
+
+func newFederates(callers []florete.Caller) federates {
+	all := federates{}
+	for _, c := range callers {
+		all[c.ID] = c.Federates
+	}
+	return all
+}
+
+// foreign are the bundles of the foreign trust domains whose identities may call one of ids.
+func (st *state) foreign(ids []florete.ID) []*florete.Bundle {
+	return slices.DeleteFunc(slices.Clone(st.identities.Bundles), func(b *florete.Bundle) bool {
+		return !slices.ContainsFunc(ids, func(id florete.ID) bool {
+			return slices.Contains(st.federates[id], b.TrustDomain())
+		})
+	})
+}
+
+// foreignRoots are the certificates of those, by trust domain, each one after the other.
+func (st *state) foreignRoots(ids []florete.ID) map[string][]byte {
+	all := map[string][]byte{}
+	for _, b := range st.foreign(ids) {
+		all["spiffe://"+b.TrustDomain()] = raw(b.Roots())
+	}
+	return all
+}
+
+// foreignKeys are their keys of JWT-SVIDs, each a JWK Set; clients read none that is empty.
+func (st *state) foreignKeys(ids []florete.ID) (map[string][]byte, error) {
+	all := map[string][]byte{}
+	for _, b := range st.foreign(ids) {
+		bundle := b.SPIFFE().JWTBundle()
+		if bundle.Empty() {
+			continue
+		}
+		keys, err := bundle.Marshal()
+		if err != nil {
+			return nil, err
+		}
+		all["spiffe://"+b.TrustDomain()] = keys
+	}
+	return all, nil
+}
+
+// raw are roots in DER, one after the other.
+func raw(roots *florete.Roots) (b []byte) {
+	for _, root := range roots.Certificates() {
+		b = append(b, root.Raw...)
+	}
+	return b
+}

@@ -1,0 +1,42 @@
+package graph
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+)
+
+// withForeign draws a foreign trust domain as a host on which its identities act, and its
+// services run.
+func (c Cluster) withForeign() Cluster {
+	c.Hosts, c.Services, c.Users, c.Roles = maps.Clone(c.Hosts), maps.Clone(c.Services), maps.Clone(c.Users), maps.Clone(c.Roles)
+	for _, f := range c.Federated {
+		h := compile.Host{Kind: "server"}
+		name := func(id florete.ID) string {
+			return strings.TrimPrefix(id.Short(), string(florete.KindService)+"/") + " of " + f.TrustDomain
+		}
+		for id, roles := range f.Identities {
+			who := id.Short() + " of " + f.TrustDomain
+			c.Users[who] = compile.User{ID: id, Roles: roles, Hosts: []string{f.TrustDomain}}
+			h.Users = append(h.Users, who)
+		}
+		for id, roles := range f.Services {
+			c.Services[name(id)] = compile.Service{IDs: []florete.ID{id}, Hosts: []string{f.TrustDomain}, Published: true, Visibility: "cluster"}
+			h.Services = append(h.Services, name(id))
+			for _, role := range roles {
+				r := c.Roles[role]
+				r.Services = append(slices.Clone(r.Services), name(id))
+				c.Roles[role] = r
+			}
+		}
+		slices.Sort(h.Users)
+		slices.Sort(h.Services)
+		if len(h.Users)+len(h.Services) > 0 {
+			c.Hosts[f.TrustDomain] = h
+		}
+	}
+	return c
+}

@@ -1,0 +1,56 @@
+# Bundles of foreign trust domains, for hosts that accept some of their identities; and the
+# bundle endpoint of this one (SPIFFE Federation).
+let
+  inherit (builtins)
+    attrNames
+    attrValues
+    filter
+    map
+    ;
+  inherit (import ../types.nix) between default;
+  federation = import ../federation.nix;
+in
+{
+  doc = "serves the bundle of this trust domain, and fetches those of `federated` ones";
+  port = 5;
+  alone = "each would number bundles of its own, which a foreign trust domain cannot put in order";
+  settings.refresh =
+    default "others fetch the bundle of this trust domain again after so many seconds" 300
+      (between 1 86400 "seconds");
+  policy = t: {
+    inherit (t.providers.federation) refresh;
+    trusts = map (f: {
+      inherit (f)
+        trustDomain
+        endpoint
+        endpointID
+        bundle
+        ;
+    }) (attrValues t.federated);
+  };
+
+  reasons =
+    clean:
+    map (n: "federated.${n} needs it") (
+      filter (n: clean.federated.${n}.identities != { } || clean.federated.${n}.services != { }) (
+        attrNames clean.federated
+      )
+    );
+
+  needs =
+    t:
+    let
+      accepted = federation.on t;
+    in
+    host:
+    map (n: {
+      id = federation.need n;
+      for = host.id;
+      request = { inherit (t.federated.${n}) trustDomain; };
+      files."bundle.json" = {
+        value = "bundle";
+        mode = "0444";
+      };
+      renew.atPercent = 50;
+    }) (accepted host);
+}

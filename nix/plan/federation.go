@@ -1,0 +1,90 @@
+package plan
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// principal is an ID for people, with its trust domain where that is a foreign one.
+func (a at) principal(v any) string {
+	id := text(v)
+	rest, _ := strings.CutPrefix(id, "spiffe://")
+	domain, path, found := strings.Cut(rest, "/")
+	if found && domain != a.root["trustDomain"] {
+		return path + " of " + domain
+	}
+	return short(v)
+}
+
+// beside is an ID, with its trust domain where that is another than one beside it has.
+func beside(id, other string) string {
+	a, b := spiffe.FindString(id), spiffe.FindString(other)
+	if a == b || a == "" {
+		return other
+	}
+	return strings.TrimPrefix(other, b) + " of " + strings.TrimSuffix(strings.TrimPrefix(b, "spiffe://"), "/")
+}
+
+// domains are the foreign trust domains that a change is about: one that is named, or all in
+// the lists before and after.
+func domains(named string, c Change) string {
+	var all []string
+	for _, v := range append(list(c.Before), list(c.After)...) {
+		all = append(all, text(object(v)["trustDomain"]))
+	}
+	if named != "" {
+		all = append(all, named)
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
+}
+
+// bundle is who vouches for the identities of a foreign trust domain: each certificate and key
+// of its bundle, or what is none as a whole.
+func bundle(domain string, v any) (facts []fact) {
+	var b struct {
+		Keys []struct {
+			Use, Kid string
+			X5c      []string
+		}
+	}
+	add := func(who string) {
+		facts = append(facts, fact{Right: Right{who, "vouch for", "every identity of " + domain}})
+	}
+	if json.Unmarshal([]byte(text(v)), &b) != nil || len(b.Keys) == 0 {
+		add("bundle " + certificate([]byte(text(v))))
+	}
+	for _, k := range b.Keys {
+		if len(k.X5c) == 0 {
+			raw, _ := json.Marshal(k)
+			add("key " + k.Kid + " " + certificate(raw))
+		}
+		for _, c := range k.X5c {
+			der, err := base64.StdEncoding.DecodeString(c)
+			if err != nil {
+				der = []byte(c)
+			}
+			add("root " + certificate(der))
+		}
+	}
+	return facts
+}
+
+// trusts is whose bundles a provider fetches, and from whom.
+func trusts(a at) (facts []fact) {
+	for _, v := range list(a.v) {
+		t := object(v)
+		a.rest(t, "trustDomain", "endpoint", "endpointID", "bundle")
+		domain := short(t["trustDomain"])
+		facts = append(facts, one(Right{text(t["endpointID"]) + " at " + text(t["endpoint"]), "hand out", "the bundle of " + domain + " to " + a.node()})...)
+		facts = append(facts, bundle(domain, t["bundle"])...)
+	}
+	return facts
+}
+
+// federates is whom processes of an identity verify by the Workload API.
+func federates(a at) []fact {
+	return one(Right{"who acts as " + short(a.up[0]["id"]) + " on " + a.host(), "verify", "identities of " + short(a.v)}, a.holds(a.up[0]["id"]))
+}

@@ -1,0 +1,159 @@
+package federation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spiffe/go-spiffe/v2/bundle/jwtbundle"
+	"github.com/spiffe/go-spiffe/v2/bundle/spiffebundle"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// Where the bundles are in the store.
+const (
+	ownAt     = Name + "/own"
+	foreignAt = Name + "/foreign/" // with the trust domain
+)
+
+// record is the newest bundle of a foreign trust domain, and which one the policy had then.
+type record struct {
+	Bundle string `json:"bundle"`
+	First  string `json:"first"` // digest
+}
+
+// inForce is the bundle of a foreign trust domain: the last good one that was fetched, or the
+// policy's where that came later and is no older. The revision is that of the record.
+func (f *Federation) inForce(ctx context.Context, t *trust) (b *florete.Bundle, revision int64, err error) {
+	e, err := f.Store.Get(ctx, foreignAt+t.name)
+	if errors.Is(err, store.ErrNotFound) {
+		return t.first, 0, nil
+	}
+	var r record
+	if err == nil {
+		err = json.Unmarshal(e.Value, &r)
+	}
+	if err == nil {
+		b, err = florete.ParseBundle(t.name, []byte(r.Bundle))
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", foreignAt+t.name, err)
+	}
+	if r.First != t.digest && t.first.CheckAfter(b) == nil {
+		return t.first, e.Modified, nil
+	}
+	return b, e.Modified, nil
+}
+
+// accept puts a bundle that was fetched in force, with an audit row, unless it is the one that
+// is. It refuses one that cannot come after that.
+func (f *Federation) accept(ctx context.Context, t *trust, b *florete.Bundle) error {
+	old, revision, err := f.inForce(ctx, t)
+	if err != nil {
+		return err
+	}
+	if err := b.CheckAfter(old); err != nil {
+		return &refusedError{codeBundle, err}
+	}
+	if b.Equal(old) {
+		return nil
+	}
+	text, err := b.Marshal()
+	if err != nil {
+		return err
+	}
+	row := server.Row{Time: time.Now().UTC(), Kind: Name, Outcome: server.Changed, Code: server.CodeInForce,
+		Message: fmt.Sprintf("the bundle of %s with sequence number %d came into force, before it %d", t.name, b.Sequence(), old.Sequence()),
+		Detail:  map[string]string{"trustDomain": t.name, "endpoint": t.endpoint, "sequence": fmt.Sprint(b.Sequence())}}
+	_, err = f.Store.Commit(ctx, store.Txn{
+		If:   []store.Cond{{Key: foreignAt + t.name, Modified: revision}},
+		Then: []store.Op{store.Put(foreignAt+t.name, marshal(record{string(text), t.digest})), row.Op()},
+	})
+	if errors.Is(err, store.ErrConflict) {
+		return nil // another replica was first; this one fetches again
+	}
+	if err == nil {
+		row.Log(ctx, f.Logger)
+	}
+	return err
+}
+
+// served is what is remembered of this trust domain's own bundle.
+type served struct {
+	Digest   string `json:"digest"`
+	Sequence uint64 `json:"sequence"`
+}
+
+// keepOwn serves the bundle of this trust domain: under another sequence number when it says
+// something else. The number is at least the time, so that it grows even where the store was
+// lost.
+func (f *Federation) keepOwn(ctx context.Context, p *Policy) error {
+	td, err := spiffeid.TrustDomainFromString(p.roots.TrustDomain())
+	if err != nil {
+		return err
+	}
+	b := spiffebundle.FromX509Authorities(td, p.roots.Certificates())
+	if f.Keys != "" {
+		keys, err := jwtbundle.Load(td, f.Keys)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err == nil {
+			b.SetJWTAuthorities(keys.JWTAuthorities())
+		}
+	}
+	b.SetRefreshHint(p.refresh)
+	text, err := canonical(b)
+	if err != nil {
+		return err
+	}
+	digest := florete.Digest(text)
+	var last served
+	e, err := f.Store.Get(ctx, ownAt)
+	if err == nil {
+		err = json.Unmarshal(e.Value, &last)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%s: %w", ownAt, err)
+	}
+	if last.Digest != digest {
+		last = served{digest, max(last.Sequence+1, uint64(time.Now().Unix()))}
+		row := server.Row{Time: time.Now().UTC(), Kind: Name, Outcome: server.Changed, Code: server.CodeInForce,
+			Message: fmt.Sprintf("the bundle of %s is served with sequence number %d", td, last.Sequence),
+			Detail:  map[string]string{"trustDomain": td.Name(), "sequence": fmt.Sprint(last.Sequence)}}
+		_, err := f.Store.Commit(ctx, store.Txn{
+			If:   []store.Cond{{Key: ownAt, Modified: e.Modified}},
+			Then: []store.Op{store.Put(ownAt, marshal(last)), row.Op()},
+		})
+		if errors.Is(err, store.ErrConflict) {
+			return nil // another replica was first; the next turn has its number
+		}
+		if err != nil {
+			return err
+		}
+		row.Log(ctx, f.Logger)
+	}
+	b.SetSequenceNumber(last.Sequence)
+	f.own.Store(b)
+	return nil
+}
+
+// canonical is a bundle in its one form.
+func canonical(b *spiffebundle.Bundle) ([]byte, error) {
+	text, err := b.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := florete.ParseBundle(b.TrustDomain().Name(), text)
+	if err != nil {
+		return nil, err
+	}
+	return parsed.Marshal()
+}

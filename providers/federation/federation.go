@@ -1,0 +1,215 @@
+// Package federation is the kind of need for the bundles of foreign trust domains, and the
+// SPIFFE bundle endpoint of this one (SPIFFE Federation, profile https_spiffe):
+//
+//	POST /federation/request {"trustDomain":"blue.example"}
+//	→ bundle, that of blue.example in force
+//	GET /federation/bundle
+//	→ the bundle of this trust domain, for everybody
+//
+// The endpoint presents the process's own X.509-SVID, and requests none: what it serves is
+// public. Foreign bundles are fetched likewise, from the endpoint in the policy, which must
+// present the SPIFFE ID there, by a certificate that the bundle in force verifies; the first
+// one is the policy's. One of a lower sequence number is refused, with an audit row, and
+// whatever fails leaves the last good one in force.
+package federation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/spiffe/go-spiffe/v2/bundle/spiffebundle"
+	"github.com/spiffe/go-spiffe/v2/federation"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// Name of the kind.
+const Name = florete.KindFederation
+
+// Settings are the kind's section of the settings file.
+type Settings struct {
+	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain, as a need of
+	// kind jwt delivers it; empty for none.
+	Keys string `json:"keys" path:""`
+}
+
+// Kind makes the Federation.
+func (s *Settings) Kind(p server.Process) server.Kind {
+	return New(Config{Store: p.Store, Policy: server.Compiled[Policy](p.Policies), Keys: s.Keys, Logger: p.Logger})
+}
+
+// State of the kind: the bundles that were seen.
+func (s *Settings) State() server.State { return server.State{Remembered: []string{Name + "/"}} }
+
+// Config of a Federation. Store and Policy are needed.
+type Config struct {
+	Store  store.Store
+	Policy func() *Policy // the one in force, nil while that does not run this kind
+	Keys   string         // see Settings
+	Logger *slog.Logger   // nil for slog.Default()
+}
+
+// Federation is the kind "federation".
+type Federation struct {
+	Config
+	own atomic.Pointer[spiffebundle.Bundle] // that is served; nil before it has a sequence number
+}
+
+var (
+	_ server.Answerer = (*Federation)(nil)
+	_ server.Runner   = (*Federation)(nil)
+	_ server.Public   = (*Federation)(nil)
+)
+
+// New makes a Federation.
+func New(c Config) *Federation {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return &Federation{Config: c}
+}
+
+// Name of the kind.
+func (f *Federation) Name() string { return Name }
+
+// Policy is a policy's part for this kind, decoded.
+type Policy struct {
+	roots    *florete.Roots // of this trust domain
+	refresh  time.Duration  // hint in its bundle
+	trusts   map[string]*trust
+	requests server.Requests[string] // trust domains
+}
+
+// trust is a foreign trust domain.
+type trust struct {
+	name       string
+	endpoint   string
+	endpointID spiffeid.ID
+	first      *florete.Bundle
+	digest     string // of the first one's text
+}
+
+// Compile rejects a policy with a foreign trust domain of which nothing could be fetched.
+func (f *Federation) Compile(policy florete.Policy) (any, error) {
+	var settings struct {
+		Refresh int64 `json:"refresh"` // seconds
+		Trusts  []struct {
+			TrustDomain string `json:"trustDomain"`
+			Endpoint    string `json:"endpoint"`
+			EndpointID  string `json:"endpointID"`
+			Bundle      string `json:"bundle"`
+		} `json:"trusts"`
+	}
+	if err := server.Settings(policy, Name, &settings); err != nil {
+		return nil, err
+	}
+	roots, err := florete.NewRoots(policy.TrustDomain, policy.Trust.Roots)
+	if err != nil {
+		return nil, fmt.Errorf("policy of %s: %w", policy.Host, err)
+	}
+	p := &Policy{roots: roots, refresh: time.Duration(settings.Refresh) * time.Second, trusts: map[string]*trust{}}
+	for _, s := range settings.Trusts {
+		t := &trust{name: s.TrustDomain, endpoint: s.Endpoint, digest: florete.Digest([]byte(s.Bundle))}
+		u, err := url.Parse(s.Endpoint)
+		if err == nil && (u.Scheme != "https" || u.Host == "" || u.User != nil) {
+			err = fmt.Errorf("endpoint %q: want an https URL", s.Endpoint)
+		}
+		if err == nil {
+			t.first, err = florete.ParseBundle(s.TrustDomain, []byte(s.Bundle))
+		}
+		if err == nil {
+			t.endpointID, err = spiffeid.FromString(s.EndpointID)
+		}
+		switch {
+		case err != nil:
+		case s.TrustDomain == policy.TrustDomain || p.trusts[s.TrustDomain] != nil:
+			err = fmt.Errorf("want foreign trust domains, each once")
+		case t.endpointID.TrustDomain().Name() != s.TrustDomain:
+			err = fmt.Errorf("endpoint ID %s: want one of %s", t.endpointID, s.TrustDomain)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("policy of %s: kind %q: trust domain %q: %w", policy.Host, Name, s.TrustDomain, err)
+		}
+		p.trusts[s.TrustDomain] = t
+	}
+	p.requests, err = server.DecodeGrants(policy, Name, func(g florete.Grant) (string, error) {
+		var r request
+		err := florete.Decode(g.Request, &r)
+		if err == nil && p.trusts[r.TrustDomain] == nil {
+			err = fmt.Errorf("trust domain %q is not among those of the policy", r.TrustDomain)
+		}
+		return r.TrustDomain, err
+	})
+	return p, err
+}
+
+// request of a need.
+type request struct {
+	TrustDomain string `json:"trustDomain"`
+}
+
+// Answer has the bundle in force.
+func (f *Federation) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+	p := c.Compiled.(*Policy)
+	b, _, err := f.inForce(ctx, p.trusts[p.requests.Of(c)])
+	if err != nil {
+		return server.Decision{}, err
+	}
+	text, err := b.Marshal()
+	hint := hint(b)
+	return server.Decision{
+		Answer:   api.Answer{Values: map[string]string{"bundle": string(text)}, Expires: c.Now.Add(max(2*hint, 2*time.Second)).Unix()},
+		Repeated: c.Now.Add(hint / 4),
+		Detail:   map[string]string{"trustDomain": b.TrustDomain(), "sequence": fmt.Sprint(b.Sequence())},
+	}, err
+}
+
+// Bounds of how often an endpoint is called, and usual where it has no hint.
+const (
+	soonest = time.Second
+	usual   = 5 * time.Minute
+	latest  = 24 * time.Hour
+)
+
+// hint is how soon a bundle is fetched again.
+func hint(b *florete.Bundle) time.Duration {
+	if b.RefreshHint() == 0 {
+		return usual
+	}
+	return min(max(b.RefreshHint(), soonest), latest)
+}
+
+// Open is the bundle endpoint.
+func (f *Federation) Open() (path string, h http.Handler) {
+	return "bundle", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := f.Policy()
+		if p == nil || f.own.Load() == nil {
+			http.Error(w, "no bundle is served here now", http.StatusServiceUnavailable)
+			return
+		}
+		own := f.own.Load()
+		h, err := federation.NewHandler(own.TrustDomain(), own)
+		if err != nil {
+			panic(err) // without options
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return b
+}

@@ -1,0 +1,168 @@
+package federation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+const (
+	reread = 250 * time.Millisecond // how soon a new policy is noticed
+	// within bounds one call of an endpoint.
+	within = 20 * time.Second
+	// repeatedly is how soon an endpoint is called again that failed, at the latest.
+	repeatedly = time.Minute
+	// reminded is how often the same refusal has an audit row.
+	reminded = time.Hour
+)
+
+// Codes of refusals.
+const (
+	codeBundle   = "bundle-refused"     // no bundle of the trust domain, or one that cannot come after the last
+	codeEndpoint = "endpoint-untrusted" // not the SPIFFE ID of the policy, by a certificate that the bundle verifies
+)
+
+// refusedError is that of an endpoint or bundle that is not to be trusted.
+type refusedError struct {
+	code string
+	error
+}
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+// follower fetches the bundle of one foreign trust domain, one call at a time.
+type follower struct {
+	mu     sync.Mutex // held by the call
+	next   time.Time  // zero for at once
+	failed string     // what was logged last
+	noted  map[string]time.Time
+}
+
+// Run serves the bundle of this trust domain, and fetches foreign ones, until ctx ends.
+func (f *Federation) Run(ctx context.Context, ready func()) error {
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	followers := map[string]*follower{} // by trust domain and endpoint
+	tick := time.NewTicker(reread)
+	defer tick.Stop()
+	var failed string
+	for {
+		if p := f.Policy(); p != nil {
+			err := f.keepOwn(ctx, p)
+			if err != nil && ctx.Err() == nil && err.Error() != failed {
+				f.Logger.Error("the bundle of this trust domain stays as it was", "error", err)
+			}
+			failed = fmt.Sprint(err)
+			for _, t := range p.trusts {
+				at := t.name + " " + t.endpoint + " " + t.endpointID.String()
+				if followers[at] == nil {
+					followers[at] = &follower{noted: map[string]time.Time{}}
+				}
+				w := followers[at]
+				if w.mu.TryLock() {
+					if time.Now().Before(w.next) {
+						w.mu.Unlock()
+						continue
+					}
+					calls.Go(func() {
+						defer w.mu.Unlock()
+						w.follow(ctx, f, t)
+					})
+				}
+			}
+		}
+		ready()
+		ready = func() {}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// follow fetches once, and says when the next time is.
+func (w *follower) follow(ctx context.Context, f *Federation, t *trust) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	b, _, err := f.inForce(ctx, t)
+	if err != nil {
+		b = t.first
+	} else {
+		var next *florete.Bundle
+		if next, err = fetch(ctx, t, b); err == nil {
+			err = f.accept(ctx, t, next)
+		}
+		if err == nil {
+			b = next
+		}
+	}
+	w.next = time.Now().Add(hint(b))
+	if err == nil {
+		w.failed = ""
+		return
+	}
+	if context.Cause(ctx) == context.Canceled {
+		return
+	}
+	w.next = time.Now().Add(min(hint(b), repeatedly))
+	var refused *refusedError
+	if errors.As(err, &refused) && time.Since(w.noted[refused.code]) > reminded {
+		w.noted[refused.code] = time.Now()
+		w.refuse(ctx, f, t, refused)
+	}
+	if text := err.Error(); text != w.failed {
+		f.Logger.Warn("the bundle stays as it was", "trustDomain", t.name, "endpoint", t.endpoint, "error", err)
+		w.failed = text
+	}
+}
+
+// refuse writes the audit row.
+func (w *follower) refuse(ctx context.Context, f *Federation, t *trust, refused *refusedError) {
+	row := server.Suspect(time.Now(), Name, refused.code, refused, map[string]string{"trustDomain": t.name, "endpoint": t.endpoint})
+	if _, err := f.Store.Commit(ctx, store.Txn{Then: []store.Op{row.Op()}}); err != nil {
+		f.Logger.Error("no audit row", "error", err)
+		return
+	}
+	row.Log(ctx, f.Logger)
+}
+
+// fetch gets the bundle of a foreign trust domain from its endpoint, which the one in force
+// must verify.
+func fetch(ctx context.Context, t *trust, by *florete.Bundle) (*florete.Bundle, error) {
+	transport := &http.Transport{
+		TLSClientConfig: endpointTLS(t, by), TLSHandshakeTimeout: within / 2, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10,
+	}
+	client := &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.endpoint, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s, want the bundle", t.endpoint, answer.Status)
+	}
+	text, err := readAll(answer.Body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.endpoint, err)
+	}
+	b, err := florete.ParseBundle(t.name, text)
+	if err != nil {
+		return nil, &refusedError{codeBundle, err}
+	}
+	return b, nil
+}

@@ -1,0 +1,290 @@
+package attacks
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spiffe/go-spiffe/v2/bundle/spiffebundle"
+	"github.com/spiffe/go-spiffe/v2/federation"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/local"
+)
+
+const blueDomain = "blue.example"
+
+// blueID is an identity of it.
+func blueID(short string) florete.ID {
+	id, err := florete.ParseID("spiffe://" + blueDomain + "/" + short)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+// foreign is a trust domain with a CA of its own, whose root and issuing certificate have no
+// name constraints, and with a bundle endpoint.
+type foreign struct {
+	ca       *kit.CA
+	endpoint string
+	server   *http.Server
+
+	mu     sync.Mutex
+	cert   *tls.Certificate
+	bundle []byte
+	served int
+}
+
+// newBlue is a CA of blue.
+func newBlue() *kit.CA {
+	key := kit.NewKey()
+	root := kit.SelfSigned(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "blue root"}, URIs: []*url.URL{{Scheme: "spiffe", Host: blueDomain}},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, key)
+	b := &kit.CA{Root: &ca.Authority{Certificate: root, Key: key}}
+	b.Issuing = issuing(b, blueDomain)
+	return b
+}
+
+// issuing is a CA below a root that issues identities of a trust domain.
+func issuing(of *kit.CA, domain string) *ca.Authority {
+	return kit.OddIssuing(of.Root, kit.NewKey(), func(c *x509.Certificate) {
+		c.URIs, c.PermittedURIDomains, c.PermittedDNSDomainsCritical = []*url.URL{{Scheme: "spiffe", Host: domain}}, nil, false
+	})
+}
+
+func newForeign(at string) (*foreign, error) {
+	f := &foreign{ca: newBlue()}
+	f.present(f.ca, "service/bundles", f.ca.Bundle(1, time.Second))
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		return nil, err
+	}
+	f.endpoint = "https://" + l.Addr().String() + "/bundle"
+	f.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		_, _ = w.Write(f.bundle)
+	})}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.served++
+		return f.cert, nil
+	}}
+	go func() { _ = f.server.Serve(tls.NewListener(l, config)) }()
+	return f, nil
+}
+
+// present has the endpoint show another identity, and serve another bundle, from now on.
+func (f *foreign) present(by *kit.CA, as string, bundle []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cert, f.bundle = by.Issue(blueID(as), time.Hour), bundle
+}
+
+// read waits until the endpoint was called twice: what it served before is decided on.
+func (f *foreign) read(t *testing.T) {
+	t.Helper()
+	at := func() int { f.mu.Lock(); defer f.mu.Unlock(); return f.served }
+	first := at()
+	eventually(t, "the endpoint to be called twice", func() error {
+		if at() < first+2 {
+			return fmt.Errorf("called %d times", at()-first)
+		}
+		return nil
+	})
+}
+
+func eventually(t *testing.T, what string, holds func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(local.Limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if err = holds(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("waited for %s: %v", what, err)
+}
+
+// TestForeign attacks p and b by a trust domain that they federate with.
+func TestForeign(t *testing.T) {
+	t.Run("its guest is let through", func(t *testing.T) {
+		c := start(t)
+		if err := c.knock(t.Context(), "echo", c.blue.ca.Issue(blueID("user/guest"), time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	ours := func(c *cluster) *kit.CA { return &kit.CA{Issuing: kit.OddIssuing(c.blue.ca.Root, kit.NewKey())} }
+	// served is a guest of a CA that comes in a bundle, which the endpoint serves until then.
+	served := func(c *cluster, t *testing.T, as string, sequence uint64) error {
+		next := newBlue()
+		next.Issuing = issuing(next, blueDomain)
+		c.blue.present(c.blue.ca, as, c.blue.ca.Bundle(sequence, time.Second, next))
+		defer c.blue.present(c.blue.ca, "service/bundles", c.blue.ca.Bundle(5, time.Second))
+		c.blue.read(t)
+		time.Sleep(3 * time.Second) // hosts would have it by then
+		return c.knock(t.Context(), "echo", next.Issue(blueID("user/guest"), time.Hour))
+	}
+	run(t, []attack{
+		{
+			name: "alice by the CA of another trust domain, which is trusted for its own",
+			try: func(t *testing.T, c *cluster) error {
+				return c.knock(t.Context(), "echo", ours(c).Issue(kit.ID("user/alice"), time.Hour))
+			},
+			refusal: "CRYPTO_ERROR",
+		},
+		{
+			name: "node of ours by that CA, at a provider",
+			try: func(t *testing.T, c *cluster) error {
+				client := c.client(t, c.b, "config")
+				client.SVID = ours(c).Issue(kit.ID("node/b"), time.Hour)
+				_, err := client.Artifact(t.Context())
+				return err
+			},
+			refusal: "certificate signed by unknown authority",
+			row:     local.Decision{Code: api.CodeUntrusted},
+		},
+		{
+			name: "node of that trust domain, at a provider",
+			try: func(t *testing.T, c *cluster) error {
+				client := c.client(t, c.b, "config")
+				client.SVID = c.blue.ca.Issue(blueID("node/b"), time.Hour)
+				_, err := client.Artifact(t.Context())
+				return err
+			},
+			refusal: "want one of trust domain demo.flor",
+			row:     local.Decision{Code: api.CodeUntrusted},
+		},
+		{
+			name: "identity of that trust domain that is not named",
+			try: func(t *testing.T, c *cluster) error {
+				return c.knock(t.Context(), "echo", c.blue.ca.Issue(blueID("user/alice"), time.Hour))
+			},
+			refusal: "Application error 0x",
+		},
+		{
+			name: "guest of that trust domain at another service",
+			try: func(t *testing.T, c *cluster) error {
+				return c.knock(t.Context(), "wiki", c.blue.ca.Issue(blueID("user/guest"), time.Hour))
+			},
+			refusal: "Application error 0x",
+		},
+		{
+			name: "guest of that trust domain by the cluster's own root",
+			try: func(t *testing.T, c *cluster) error {
+				own := &kit.CA{Issuing: issuing(&kit.CA{Root: c.root(t)}, blueDomain)}
+				return c.knock(t.Context(), "echo", own.Issue(blueID("user/guest"), time.Hour))
+			},
+			refusal: "CRYPTO_ERROR",
+		},
+		{
+			name: "guest of a trust domain that is not declared",
+			try: func(t *testing.T, c *cluster) error {
+				id, err := florete.ParseID("spiffe://green.example/user/guest")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c.knock(t.Context(), "echo", (&kit.CA{Issuing: issuing(c.blue.ca, "green.example")}).Issue(id, time.Hour))
+			},
+			refusal: "CRYPTO_ERROR",
+		},
+		{
+			name: "bundle of a lower sequence number with one more CA",
+			try: func(t *testing.T, c *cluster) error {
+				c.blue.present(c.blue.ca, "service/bundles", c.blue.ca.Bundle(5, time.Second))
+				c.blue.read(t)
+				return served(c, t, "service/bundles", 4)
+			},
+			refusal: "CRYPTO_ERROR",
+			row:     local.Decision{Kind: "federation", Decision: "alarm", Code: "bundle-refused", Message: "sequence number 4, want one after 5"},
+		},
+		{
+			name:    "bundle endpoint with another SPIFFE ID of that trust domain",
+			try:     func(t *testing.T, c *cluster) error { return served(c, t, "service/other", 9) },
+			refusal: "CRYPTO_ERROR",
+			row:     local.Decision{Kind: "federation", Decision: "alarm", Code: "endpoint-untrusted", Message: "spiffe://blue.example/service/other"},
+		},
+	})
+}
+
+// TestForeignLife: the cluster's own bundle is there for others, a foreign root that is
+// replaced is followed, and a role that is taken from a foreign identity is gone.
+func TestForeignLife(t *testing.T) {
+	c := start(t)
+	td := spiffeid.RequireTrustDomainFromString(kit.Domain)
+	own, err := x509.ParseCertificate(c.root(t).Certificate.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := c.b.Manifest.Providers["p"]["federation"]
+	eventually(t, "the cluster's own bundle with the keys of its tokens", func() error {
+		b, err := federation.FetchBundle(t.Context(), td, "https://"+at.Addresses[0]+"/federation/bundle",
+			federation.WithSPIFFEAuth(spiffebundle.FromX509Authorities(td, []*x509.Certificate{own}), at.ID.SPIFFE()))
+		if err == nil && (!b.HasX509Authority(own) || len(b.JWTAuthorities()) == 0) {
+			err = fmt.Errorf("%d tokens' keys", len(b.JWTAuthorities()))
+		}
+		return err
+	})
+
+	guest := func(by *kit.CA) error { return c.knock(t.Context(), "echo", by.Issue(blueID("user/guest"), time.Hour)) }
+	old, next := c.blue.ca, newBlue()
+	c.blue.present(old, "service/bundles", old.Bundle(20, time.Second, next))
+	eventually(t, "the guest by the next root", func() error { return guest(next) })
+	if err := guest(old); err != nil {
+		t.Errorf("by the former root, which is announced too: %v", err)
+	}
+	c.blue.present(next, "service/bundles", next.Bundle(21, time.Second))
+	eventually(t, "the guest by the former root to be refused", func() error {
+		if guest(old) == nil {
+			return fmt.Errorf("it is let in")
+		}
+		return nil
+	})
+	held, err := local.Hold(t.Context(), c.b.Manifest.Forwarder.Listen[0], kit.ID("service/echo"), next.Issue(blueID("user/guest"), time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.blue.ca = next
+
+	var facts map[string]any
+	b, err := os.ReadFile(c.Path("cluster", "facts.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &facts)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts["guest"] = []string{}
+	if err := os.WriteFile(c.Path("cluster", "facts.json"), kit.JSON(facts), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Commit(t.Context(), time.Now(), "the guest goes", "guest-gone"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Publish(t.Context(), c.p, "guest-gone"); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if ended := held.Ended(local.Limit); ended.Sub(begun) >= local.Limit {
+		t.Error("the guest's connection lives on without its role")
+	}
+	if err := guest(next); err == nil {
+		t.Error("the guest is let in without its role")
+	}
+}

@@ -57,7 +57,7 @@ func (a *activation) proved(p proof, provider string) {
 	text, err := "", error(nil)
 	if p.undone {
 		text = fmt.Sprintf("%s is left: provider %s answers, and did not under it", p, provider)
-		err = documents.Convict(a.State, p.ID, time.Now())
+		err = documents.NoteAnswered(a.State, p.ID, time.Now())
 	} else {
 		text = fmt.Sprintf("%s is confirmed: provider %s answers under it", p, provider)
 		err = documents.Confirm(a.State, p.ID, a.Step, nil)

@@ -55,9 +55,9 @@ func (s *Store) Unproved() (c *florete.Commit, undone bool) {
 	return c, undone
 }
 
-// Convict notes that a provider answers under the documents before, and not under those of
+// NoteAnswered notes that a provider answers under the documents before, and not under those of
 // the commit that went back last.
-func Convict(l florete.Layout, id string, now time.Time) error {
+func NoteAnswered(l florete.Layout, id string, now time.Time) error {
 	unlock, err := lock(l)
 	if err != nil {
 		return err

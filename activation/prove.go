@@ -54,7 +54,8 @@ func (a *activation) seek(now time.Time) proof {
 
 // proved notes that a provider answered over a connection made under the documents in force.
 func (a *activation) proved(p proof, provider string) {
-	text, err := "", error(nil)
+	var text string
+	var err error
 	if p.undone {
 		text = fmt.Sprintf("%s is left: provider %s answers, and did not under it", p, provider)
 		err = documents.NoteAnswered(a.State, p.ID, time.Now())

@@ -113,7 +113,7 @@ with subtest("power is lost while it is pending: armed again, it goes back after
     wait_reaches(mgmt01, "wiki")
 
 with subtest("power is lost until after the deadline: it goes back at boot"):
-    hold("1h", mgmt01)
+    mgmt01.succeed("flor sync --hold 1h")
     publish("reachable")
     sync(laptop, 2)
     laptop.crash()
@@ -122,10 +122,12 @@ with subtest("power is lost until after the deadline: it goes back at boot"):
     wait_until(lambda: version(laptop) == base and not pending(laptop), lambda: "it has gone back", 20)
 
 with subtest("what is good cannot be confirmed from a login that was there before"):
+    mgmt01.succeed("flor sync --dry-run")
+    assert version(mgmt01) == base and not pending(mgmt01)
     mgmt01.succeed(f"cat > /run/old <<'END'\n{OLD_LOGIN}END")
     mgmt01.succeed(f"systemd-run --quiet --collect --unit=old-login {login('old', 'sh /run/old')}")
     mgmt01.wait_for_file("/run/old-login")
-    commit = sync(mgmt01, 60)
+    commit = {"id": mgmt01.succeed("flor sync --commit-timeout 60s").split()[-1]}
     mgmt01.succeed(f"echo {commit['id']} > /run/id")
     mgmt01.wait_for_file("/run/code")
     out = mgmt01.succeed("cat /run/answer")

@@ -54,10 +54,11 @@ func (a *activation) seek(now time.Time) proof {
 
 // proved notes that a provider answered over a connection made under the documents in force.
 func (a *activation) proved(p proof, provider string) {
-	text, err := "", error(nil)
+	var text string
+	var err error
 	if p.undone {
 		text = fmt.Sprintf("%s is left: provider %s answers, and did not under it", p, provider)
-		err = documents.Convict(a.State, p.ID, time.Now())
+		err = documents.NoteAnswered(a.State, p.ID, time.Now())
 	} else {
 		text = fmt.Sprintf("%s is confirmed: provider %s answers under it", p, provider)
 		err = documents.Confirm(a.State, p.ID, a.Step, nil)

@@ -139,7 +139,7 @@ func (h Host) Healthy(ctx context.Context, c Change) error {
 // Confirm keeps what the commit of this identity put in force. A login that began before the
 // change is refused: its connection may live on where no other gets through.
 func Confirm(l florete.Layout, id string) error {
-	return documents.Confirm(l, id, nil, func(c florete.Commit) error {
+	return confirm(l, id, nil, func(c florete.Commit) error {
 		began, scope, ok, err := kernel.began()
 		if err != nil || !ok || began >= documents.Begun(c) {
 			return err
@@ -150,5 +150,18 @@ func Confirm(l florete.Layout, id string) error {
 
 // ConfirmHealthy is Confirm for whoever has seen itself that the host reaches others.
 func (h Host) ConfirmHealthy(id string) error {
-	return documents.Confirm(h.State, id, h.Step, nil)
+	return confirm(h.State, id, h.Step, func(florete.Commit) error { return nil })
+}
+
+func confirm(l florete.Layout, id string, step func(string), check func(florete.Commit) error) error {
+	return documents.Confirm(l, id, step, func(c florete.Commit) error {
+		now, err := documents.ReadClock()
+		if err != nil {
+			return err
+		}
+		if now.Left(c) <= 0 {
+			return fmt.Errorf("commit %s: its time is over and it goes back: flor sync", c.ID)
+		}
+		return check(c)
+	})
 }

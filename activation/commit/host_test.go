@@ -136,7 +136,11 @@ func (h *host) expire() {
 	if c == nil {
 		return
 	}
-	c.Ends = 0
+	now, err := documents.ReadClock()
+	if err != nil {
+		h.Fatal(err)
+	}
+	c.Boot, c.Ends = now.Boot, 0
 	b, err := json.Marshal(c)
 	if err == nil {
 		err = os.WriteFile(h.State.CommitFile(), b, 0o644)

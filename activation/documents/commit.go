@@ -134,13 +134,6 @@ func Confirm(l florete.Layout, id string, step func(string), check func(florete.
 	if err := s.inForce(*c); err != nil {
 		return err
 	}
-	now, err := ReadClock()
-	if err != nil {
-		return err
-	}
-	if now.Left(*c) <= 0 {
-		return fmt.Errorf("commit %s: its time is over and it goes back: flor sync", c.ID)
-	}
 	if check != nil {
 		if err := check(*c); err != nil {
 			return err

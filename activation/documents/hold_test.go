@@ -30,9 +30,6 @@ func TestHold(t *testing.T) {
 	o.want(5, "a")
 	o.begin(next)
 	o.want(6, "b")
-	if err := Confirm(o.layout, "x", nil, nil); err == nil {
-		t.Fatal("a commit whose time is over is confirmed")
-	}
 	if _, err := Undo(o.layout, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -11,15 +11,13 @@ import (
 	"github.com/florete/florete/providers/replace"
 )
 
-// beginUnattended puts an offer in force as a commit that activation confirms itself.
+// beginUnattended puts an offer in force as a commit that activation confirms itself. Its
+// deadline is by the wall clock until whoever goes back writes it by the other one: activation
+// is confined, and has no identity of the boot.
 func (s *Store) beginUnattended(ctx context.Context, o Offer) error {
-	now, err := ReadClock()
-	if err != nil {
-		return err
-	}
-	c := now.Commit(s.Timeout)
+	c := Clock{Wall: time.Now()}.Commit(s.Timeout)
 	c.Unattended = true
-	_, err = s.begin(ctx, o, c, s.Arm)
+	_, err := s.begin(ctx, o, c, s.Arm)
 	return err
 }
 
@@ -55,9 +53,9 @@ func (s *Store) Unproved() (c *florete.Commit, undone bool) {
 	return c, undone
 }
 
-// Convict notes that a provider answers under the documents before, and not under those of
+// NoteAnswered notes that a provider answers under the documents before, and not under those of
 // the commit that went back last.
-func Convict(l florete.Layout, id string, now time.Time) error {
+func NoteAnswered(l florete.Layout, id string, now time.Time) error {
 	unlock, err := lock(l)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-"""Documents that cut a host off go back by themselves, after a loss of power too; good ones are confirmed from a new login and stay."""
+"""Documents that cut a host off go back by themselves, after a loss of power too; good ones are confirmed, by the host or from a new login, and stay."""
 # systemd: the unit that goes back, login sessions
 
 OLD_LOGIN = """
@@ -37,31 +37,40 @@ def login(name, command):
     return f"systemd-run --quiet --scope --unit=session-{name}.scope {command}"
 
 
-def activation(verb, *hosts):
-    """Where it runs, what is published is in force within seconds, and nothing is left for flor sync."""
+def hold(lasts, *hosts):
+    """What is published comes in force there by flor sync alone, and activation goes on."""
     for host in hosts:
-        host.succeed(f"systemctl {verb} florete-activate.service")
+        host.succeed(f"flor sync --hold {lasts}")
+
+
+def give(host, seconds):
+    """How long documents that activation takes may be in force without a provider's answer."""
+    dropin = "/run/systemd/system/florete-activate.service.d"
+    host.succeed(
+        f"mkdir -p {dropin}; {{ echo [Service]; echo ExecStart=; systemctl cat florete-activate.service"
+        f" | grep --max-count=1 ^ExecStart=. | sed 's/$/ --commit-timeout={seconds}s/'; }} > /run/dropin; mv /run/dropin {dropin}/50-quick.conf",
+        "systemctl daemon-reload; systemctl restart florete-activate.service",
+    )
+
+
+def undone(host):
+    """What went back there, by its last report."""
+    return json.loads(drhorrible.succeed("flor-provider reports"))[host.name]["report"].get("undone", {}).get("id")
 
 
 bring_up("base")
 base = version(mgmt01)
-activation("stop", drhorrible, ursula, raishan, laptop)
-mgmt01.succeed("systemctl stop florete-activate.service")
+hold("1h", drhorrible, ursula, raishan, laptop)
+give(mgmt01, 15)
 
-with subtest("a dry run prints what would change, and changes nothing"):
+with subtest("documents that cut the host off are published: it goes back by itself, though others hang"):
     publish("unreachable")
-    out = mgmt01.succeed("flor sync --dry-run")
-    assert "203.0.113.1" in out and version(mgmt01) == base and not pending(mgmt01), out
-    print("       " + out.strip().replace("\n", "\n       "))
-
-with subtest("documents that cut the host off: it goes back by itself, though activation is stopped and others hang"):
     began = time.time()
-    out = mgmt01.succeed("flor sync --commit-timeout 15s")
-    commit = {"id": out.split()[-1]}
-    assert version(mgmt01) > base and pending(mgmt01)
+    wait_until(lambda: pending(mgmt01) and version(mgmt01) > base, lambda: "mgmt01 has them", 30)
+    commit = json.loads(mgmt01.succeed(f"cat {STATE}/commit.json"))
     wait_until(lambda: not reaches(mgmt01, "wiki"), lambda: "mgmt01 is cut off", 12)
     status = mgmt01.succeed("flor status")
-    assert f"flor sync --confirm {commit['id']}" in status, status
+    assert f"pending: commit {commit['id']}" in status and "unless a provider answers by then" in status, status
     code, out = mgmt01.execute("flor sync 2>&1")
     assert code == 1 and f"commit {commit['id']}" in out and "is pending" in out, out
     mgmt01.succeed(f"cat > /run/hang.py <<'END'\n{HANG}END", "systemd-run --quiet --collect --unit=hang python3 /run/hang.py")
@@ -70,9 +79,9 @@ with subtest("documents that cut the host off: it goes back by itself, though ac
     wait_reaches(mgmt01, "wiki")
     print(f"       cut off and back within {time.time() - began:.0f} s, of which 15 were given and 10 left to who hung")
 
-with subtest("it is not put in force again, and status and doctor say so"):
+with subtest("it is not put in force again, and status, doctor and its report say so"):
+    wait_until(lambda: undone(mgmt01) == commit["id"], lambda: "mgmt01 reports it", 30)
     answers = needs(mgmt01)["config-documents"]["answers"]
-    activation("start", mgmt01)
     mgmt01.succeed("flor refetch config-documents")
     wait_until(lambda: needs(mgmt01)["config-documents"]["answers"] > answers, lambda: "mgmt01 has polled", 60)
     out = mgmt01.succeed("flor sync")
@@ -80,7 +89,12 @@ with subtest("it is not put in force again, and status and doctor say so"):
     assert f"undone: commit {commit['id']}" in mgmt01.succeed("flor status")
     assert f"commit {commit['id']}" in mgmt01.execute("flor doctor")[1]
     code, out = mgmt01.execute(f"flor sync --confirm {commit['id']} 2>&1")
-    assert code == 1 and "has gone back" in out, out
+    assert code == 1 and "has gone back, for no provider answered under it" in out, out
+
+with subtest("where an operator has them wait, a dry run prints what would change, and changes nothing"):
+    out = laptop.succeed("flor sync --dry-run")
+    assert "203.0.113.1" in out and version(laptop) == base and not pending(laptop), out
+    print("       " + out.strip().replace("\n", "\n       "))
 
 with subtest("--confirm-when-healthy of the same ends with 2, and the documents before"):
     code, out = laptop.execute("flor sync --confirm-when-healthy --commit-timeout 10s 2>&1")
@@ -88,9 +102,9 @@ with subtest("--confirm-when-healthy of the same ends with 2, and the documents 
     print(f"       {out.strip().splitlines()[-1]}")
 
 with subtest("power is lost while it is pending: armed again, it goes back after the boot"):
-    activation("stop", mgmt01)
+    give(mgmt01, 40)
     publish("unreachable-still")
-    commit = sync(mgmt01, 40)
+    wait_until(lambda: pending(mgmt01) and version(mgmt01) > base, lambda: "mgmt01 has them", 30)
     mgmt01.crash()
     mgmt01.start(allow_reboot=True)
     mgmt01.wait_for_unit("florete-rollback.service")
@@ -99,7 +113,7 @@ with subtest("power is lost while it is pending: armed again, it goes back after
     wait_reaches(mgmt01, "wiki")
 
 with subtest("power is lost until after the deadline: it goes back at boot"):
-    activation("stop", mgmt01)
+    mgmt01.succeed("flor sync --hold 1h")
     publish("reachable")
     sync(laptop, 2)
     laptop.crash()
@@ -108,10 +122,12 @@ with subtest("power is lost until after the deadline: it goes back at boot"):
     wait_until(lambda: version(laptop) == base and not pending(laptop), lambda: "it has gone back", 20)
 
 with subtest("what is good cannot be confirmed from a login that was there before"):
+    mgmt01.succeed("flor sync --dry-run")
+    assert version(mgmt01) == base and not pending(mgmt01)
     mgmt01.succeed(f"cat > /run/old <<'END'\n{OLD_LOGIN}END")
     mgmt01.succeed(f"systemd-run --quiet --collect --unit=old-login {login('old', 'sh /run/old')}")
     mgmt01.wait_for_file("/run/old-login")
-    commit = sync(mgmt01, 60)
+    commit = {"id": mgmt01.succeed("flor sync --commit-timeout 60s").split()[-1]}
     mgmt01.succeed(f"echo {commit['id']} > /run/id")
     mgmt01.wait_for_file("/run/code")
     out = mgmt01.succeed("cat /run/answer")
@@ -127,15 +143,19 @@ with subtest("from a new one it can, and it stays"):
     assert version(mgmt01) > base and not pending(mgmt01)
     wait_reaches(mgmt01, "wiki")
 
-with subtest("--confirm-when-healthy of the same confirms it, new needs fulfilled"):
-    activation("start", drhorrible)
-    wait_until(lambda: version(drhorrible) > base, lambda: "the provider has its policy", 60)
+with subtest("where nobody holds it, it is confirmed by itself within seconds, on the provider's own host too"):
+    hold("0s", drhorrible, ursula)
     began = time.time()
-    raishan.succeed("systemd-run --quiet --collect --unit=sync sh -c 'flor sync --confirm-when-healthy --commit-timeout 100s; echo $? > /run/code'")
-    raishan.wait_for_file(f"{STATE}/commit.json")
-    activation("start", raishan)
-    raishan.wait_for_file("/run/code")
-    assert raishan.succeed("cat /run/code") == "0\n"
+    for host in (drhorrible, ursula):
+        host.succeed("flor refetch config-documents")
+        wait_until(lambda: version(host) > base and not pending(host), lambda: f"{host.name} has confirmed it", 30)
+        log = host.succeed("journalctl --no-pager --unit=florete-activate.service")
+        assert "is confirmed: provider drhorrible answers under it" in log, log
+    print(f"       confirmed after {time.time() - began:.0f} s, of which up to 10 are until it is requested")
+
+with subtest("--confirm-when-healthy of the same confirms it, new needs fulfilled"):
+    began = time.time()
+    raishan.succeed("flor sync --confirm-when-healthy --commit-timeout 100s")
     assert version(raishan) > base and not pending(raishan)
     raishan.succeed(f"test -e {STATE}/needs/cert-service-news/current/svid.pem")
     print(f"       confirmed after {time.time() - began:.0f} s")

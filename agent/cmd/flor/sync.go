@@ -104,7 +104,7 @@ func (s *syncer) run(ctx context.Context) error {
 			return err
 		}
 		if began {
-			defer documents.Hold(s.State, 0)
+			defer func() { _, _ = documents.Hold(s.State, 0) }() // it ends by itself as well
 		}
 	}
 	change, err := s.Fetch(ctx)

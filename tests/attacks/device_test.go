@@ -19,8 +19,8 @@ import (
 )
 
 // TestJoinTPM: a host whose device key is in its TPM joins, and reads its documents, like any
-// other; all its files are of no use on another machine, nor on its own once the TPM is cleared. It runs
-// before TestJoin, which uses up what tokens of this network may be refused.
+// other; all its files are of no use on another machine, nor on its own once the TPM is
+// cleared. It runs before TestJoin, which uses up what tokens of this network may be refused.
 func TestJoinTPM(t *testing.T) {
 	tpm, _ := activationtest.TPM(t)
 	c := start(t)

@@ -102,7 +102,9 @@ with subtest("suspended it reaches and obtains nothing, and keeps what it has"):
 with subtest("resumed it goes on, with the certificate that it had"):
     out = florctl(f"resume raishan {KEY} --wait 10s")
     assert "revocation list 2 is offered" in out, out
-    wait_reaches(raishan, "outline", 60)  # it requests whether it is resumed every half minute
+    # By itself it requests that every half minute, and its next certificate, too.
+    raishan.succeed("flor refetch config-documents")
+    wait_reaches(raishan, "outline", 20)
     assert serial(raishan) == before
     raishan.succeed("flor refetch cert-node")
     wait_fulfilled([raishan])

@@ -3,8 +3,8 @@
 #
 #   cluster.nix           name, trustDomain, trust and whatever has no file of its own
 #   services.nix          the attribute `services`; so with every other name
-#   services/wiki.nix     the service `wiki`; so with hosts, users, roles, serviceGroups,
-#                         providers and hostGroups
+#   services/wiki.nix     the service `wiki`; so with hosts, users, roles, secrets,
+#                         serviceGroups, providers and hostGroups
 #   hosts/eu/fra/web.nix  the host `web` in the host group "eu/fra", which is
 #                         there because the folder is
 #

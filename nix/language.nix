@@ -127,7 +127,9 @@ let
   # attribute → what a kind has there
   ofKinds = foldl' (all: k: all // k.entries or { }) { } (attrValues kinds);
 
-  cluster = record "mkCluster" ({
+  cluster = record "mkCluster" (attributes // mapAttrs (_: e: of e.doc e.type) ofKinds);
+
+  attributes = {
     self = of "the flake: gives `serial` and `rev`" (scalar {
       want = "a flake";
       hint = "pass the flake's own self";
@@ -174,8 +176,7 @@ let
     );
     inherit rollout;
     acknowledge = of "warnings that are as they should be" (listOf acknowledgement);
-  }
-  // mapAttrs (_: e: of e.doc e.type) ofKinds);
+  };
 in
 {
   inherit cluster entries ofKinds;

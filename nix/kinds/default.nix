@@ -6,6 +6,7 @@
 #   alone      why one host alone can provide it, since providers share no store; several may
 #              without
 #   apart      what several hosts that provide it do not have in common, for people; none without
+#   operated   true where its process answers operators, through the one of kind config; else none
 #   settings   attributes of providers.<kind>, besides those that all have
 #   service    attributes of services.<name> that are about it; none without
 #   entries    attributes of mkCluster that are sets of things with names, each { doc; type; on; shown; };

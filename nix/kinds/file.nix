@@ -40,6 +40,7 @@ in
   doc = "hands hosts files that do not belong in a repository";
   port = 2;
   alone = "a file that was replaced on one of them would be fetched as it was from another";
+  operated = true;
   settings = { };
   service.files =
     of

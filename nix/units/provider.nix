@@ -5,7 +5,6 @@ let
   inherit (builtins)
     attrNames
     concatMap
-    elem
     filter
     listToAttrs
     map
@@ -31,12 +30,9 @@ let
   };
 
   # Kinds whose processes answer operators themselves, and those that do through kind config.
-  called = kind: kind == "config" || elem kind others;
-  others = [
-    "file"
-    "secret"
-  ];
-  relayed = policy: filter (kind: policy.provider ? ${kind}) others;
+  operated = kind: (import ../kinds).${kind}.operated or false;
+  called = kind: kind == "config" || operated kind;
+  relayed = policy: filter operated (attrNames policy.provider);
 in
 {
   # Accounts of those that others have something for: a certificate, files that an operator

@@ -1,7 +1,9 @@
-"""A secret that lies at the provider reaches its service's account and no other; raising its generation rotates it."""
+"""A secret that lies at the provider, or is sent or made there, reaches its service's account and no other; raising its generation rotates it."""
 
 NEED = "file-outline-smtp-password"
 REF = "outline/smtp-password"
+CONTROL = "http://florete-control.drhorrible.demo.flor.rete"
+SESSION = f"{STATE}/needs/secret-{{}}-session/current/session"
 DELIVERED = f"{STATE}/needs/{NEED}/current/smtp-password"
 
 
@@ -46,8 +48,27 @@ with subtest("no other account reads it, on either host, and it is in no log"):
     for host in machines:
         host.fail("journalctl --quiet --boot | grep swordfish")
 
+with subtest("what the provider makes is the same for a service on one host and for another host, each for its account"):
+    made = mgmt01.succeed(f"cat {SESSION.format('node')}")
+    assert len(made) == 32 and made == ursula.succeed(f"runuser -u outline -- cat {SESSION.format('outline')}")
+    assert mgmt01.succeed(f"stat --dereference --format=%U:%a {SESSION.format('node')}").strip() == "root:400"
+    assert mgmt01.succeed(f"cat {SESSION.format('node')}.other") == ""
+    drhorrible.fail(f"grep --recursive --quiet {made} {PROVIDER}")
+    for host in machines:
+        host.fail(f"journalctl --quiet --boot | grep {made}")
+
+with subtest("an operator sends another file: the process that keeps it is called through another, and decides itself"):
+    send = "curl --silent --show-error --max-time 20 %s/v1/files --data '{\"ref\": \"%s\", \"content\": \"marlin\"}'" % (CONTROL, REF)
+    sent = json.loads(mgmt01.succeed(send))
+    assert sent["ref"] == REF and sent["by"] == "spiffe://demo.flor/node/mgmt01", sent
+    assert [s["secret"] for s in json.loads(mgmt01.succeed(f"curl --silent --max-time 20 {CONTROL}/v1/secrets"))["secrets"]] == ["session"]
+    for account in ("florete", "root"):
+        drhorrible.fail(f"runuser -u {account} -- curl --silent --max-time 5 --unix-socket /run/florete-provider-file/control.sock {CONTROL}/v1/files")
+    rows = [json.loads(line) for line in drhorrible.succeed("flor-provider audit --json --kind control").splitlines()]
+    assert any(r.get("code") == "file-set" and r["caller"] == sent["by"] for r in rows), rows
+    drhorrible.fail(f"grep --recursive --quiet marlin {PROVIDER}")
+
 with subtest("a changed file changes nothing until the topology says so"):
-    put("marlin")
     ursula.succeed("systemctl restart florete-activate.service")
     wait_fulfilled([ursula])
     assert as_outline() == "swordfish"

@@ -85,22 +85,10 @@ with subtest("an operator has a host replace a secret: it requests another with 
     ursula.succeed("systemctl start florete-agent.service")
     assert florctl("rotate ursula oidc-nothing").endswith("exit 1\n")
 
-with subtest("an operator sends a file of a service: the process that keeps it is another, and decides by itself"):
-    (operator.home / "smtp").write_text("marlin")
-    out = florctl("secret set wiki/smtp-password --from ~/smtp")
-    assert 'drhorrible: has file "wiki/smtp-password", 6 bytes' in out and out.endswith("exit 0\n"), out
-    assert [f["ref"] for f in json.loads(alice("/v1/files"))["files"]] == ["wiki/smtp-password"]
-    assert "user/alice may read here, want write" in alice("/v1/files", "--data nothing")
-    socket = "/run/florete-provider-file/control.sock"
-    for account in ("mallory", "florete", "root"):
-        drhorrible.fail(f"runuser -u {account} -- curl --silent --max-time 5 --unix-socket {socket} {CONTROL}/v1/files")
-    drhorrible.fail(f"grep --recursive --quiet marlin {PROVIDER}")
-    drhorrible.fail("journalctl --quiet --boot | grep marlin")
-
 with subtest("each act is in the audit log: who, from where, before and after"):
     rows = [json.loads(line) for line in drhorrible.succeed("flor-provider audit --json --kind control").splitlines()]
     acts = {r["code"]: r for r in rows if r["decision"] == "granted"}
-    assert set(acts) == {"publish", "rollback", "rotate", "file-set"}, rows
+    assert set(acts) == {"publish", "rollback", "rotate"}, rows
     for act in acts.values():
         assert act["caller"] == "spiffe://demo.flor/node/mgmt01" and act["from"].startswith("10.77.0.4:"), act
     assert acts["rollback"]["detail"]["before"].startswith(f"serial {closed},"), acts

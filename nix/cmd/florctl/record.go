@@ -41,12 +41,9 @@ with 2 where one is not made yet, or not in the generation of the flake.`,
 		if err != nil {
 			return err
 		}
-		at, err := p.answering(secret.Name)
-		if err != nil {
-			return err
-		}
 		var made secret.Publics
-		if err := at.get(cmd.Context(), "/v1/secrets", &made); err != nil {
+		_, err = p.answering(secret.Name, func(at overForwarder) error { return at.get(cmd.Context(), "/v1/secrets", &made) })
+		if err != nil {
 			return err
 		}
 		return record(cmd.OutOrStdout(), args[0], p.topology.Secrets, made.Secrets)

@@ -44,15 +44,14 @@ files. Hosts that have a former one fetch it once its generation is raised in th
 		if err != nil {
 			return err
 		}
-		at, err := p.answering(file.Name)
+		var sent file.File
+		at, err := p.answering(file.Name, func(at overForwarder) error {
+			return at.post(cmd.Context(), "/v1/files", file.File{Ref: args[0], Content: &content}, &sent)
+		})
 		if err != nil {
 			return err
 		}
-		var sent file.File
-		if err := at.post(cmd.Context(), "/v1/files", file.File{Ref: args[0], Content: &content}, &sent); err != nil {
-			return err
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: has file %q, %d bytes; hosts that have a former one fetch it once its generation is raised\n", at.host, sent.Ref, len(content))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: has file %q, %d bytes; hosts that have a former one fetch it once its generation is raised\n", at, sent.Ref, len(content))
 		return nil
 	}
 	return cmd
@@ -93,14 +92,13 @@ func newSecretUnsetCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		at, err := p.answering(file.Name)
+		at, err := p.answering(file.Name, func(at overForwarder) error {
+			return at.post(cmd.Context(), "/v1/files", file.File{Ref: args[0]}, &file.File{})
+		})
 		if err != nil {
 			return err
 		}
-		if err := at.post(cmd.Context(), "/v1/files", file.File{Ref: args[0]}, &file.File{}); err != nil {
-			return err
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: has no file %q that was sent; hosts keep what they have\n", at.host, args[0])
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: has no file %q that was sent; hosts keep what they have\n", at, args[0])
 		return nil
 	}
 	return cmd
@@ -127,10 +125,7 @@ func newSecretListCmd() *cobra.Command {
 			if len(p.topology.Providers[kind].Hosts) == 0 {
 				continue
 			}
-			at, err := p.answering(kind)
-			if err == nil {
-				err = at.get(cmd.Context(), of.path, of.v)
-			}
+			_, err := p.answering(kind, func(at overForwarder) error { return at.get(cmd.Context(), of.path, of.v) })
 			failed = append(failed, err)
 		}
 		if err := errors.Join(failed...); err != nil {
@@ -152,22 +147,31 @@ func newSecretListCmd() *cobra.Command {
 	return cmd
 }
 
-// answering is the provider of documents on whose host a kind is provided, too: its API leads
-// to that.
-func (p published) answering(kind string) (overForwarder, error) {
+// answering has the first provider of documents do something that can, on whose host a kind is
+// provided, too: its API leads to that. It returns the host.
+func (p published) answering(kind string, do func(overForwarder) error) (string, error) {
 	hosts := p.topology.Providers[kind].Hosts
+	var failed []error
 	for _, at := range p.providers {
 		if !slices.Contains(hosts, at.Host()) {
 			continue
 		}
-		if o, ok := at.(overForwarder); ok {
-			return o, nil
+		o, ok := at.(overForwarder)
+		if !ok {
+			return "", fmt.Errorf("--via ssh does not lead to the process of kind %s: call it through the forwarder, or put files into its directory", kind)
 		}
-		return overForwarder{}, fmt.Errorf("--via ssh does not lead to the process of kind %s: call it through the forwarder, or put files into its directory", kind)
+		err := do(o)
+		if err == nil {
+			return at.Host(), nil
+		}
+		failed = append(failed, err)
 	}
-	if len(hosts) == 0 {
-		return overForwarder{}, fmt.Errorf("cluster %s: no host provides %q: write providers.%[2]s.hosts", p.topology.Name, kind)
+	switch {
+	case len(failed) > 0:
+		return "", errors.Join(failed...)
+	case len(hosts) == 0:
+		return "", fmt.Errorf("cluster %s: no host provides %q: write providers.%[2]s.hosts", p.topology.Name, kind)
 	}
-	return overForwarder{}, fmt.Errorf("cluster %s: %s provides %q, and no documents, by whose provider operators call: name it in providers.config.hosts, or put files into its directory there",
+	return "", fmt.Errorf("cluster %s: %s provides %q, and no documents, by whose provider operators call: name it in providers.config.hosts, or put files into its directory there",
 		p.topology.Name, strings.Join(hosts, ", "), kind)
 }

@@ -14,10 +14,21 @@ let
   base = import ./topology.nix { inherit facts roots; };
   wiki = [ "wiki" ];
 
-  # Outline needs a password that lies at the provider.
+  # Outline needs a password that lies at the provider, and shares one that the provider makes.
   secret = generation: {
     providers = base.providers // {
       file.hosts = [ "drhorrible" ];
+      secret.hosts = [ "drhorrible" ];
+    };
+    secrets.session = {
+      generate = "password";
+      readers = [
+        { service = "outline"; }
+        {
+          host = "mgmt01";
+          overlap = true;
+        }
+      ];
     };
     services = base.services // {
       outline = base.services.outline // {

@@ -73,7 +73,7 @@ func (f *Federation) accept(ctx context.Context, t *trust, b *florete.Bundle) er
 		Message: fmt.Sprintf("the bundle of %s with sequence number %d came into force, before it %d", t.name, b.Sequence(), old.Sequence()),
 		Detail:  map[string]string{"trustDomain": t.name, "endpoint": t.endpoint, "sequence": fmt.Sprint(b.Sequence())}}
 	_, err = f.Store.Commit(ctx, store.Txn{
-		If:   []store.Cond{{Key: foreignAt + t.name, Modified: revision}},
+		If:   []store.Cond{{Key: t.key, Modified: revision}},
 		Then: []store.Op{store.Put(t.key, marshal(record{string(text), t.digest})), row.Op()},
 	})
 	if errors.Is(err, store.ErrConflict) {

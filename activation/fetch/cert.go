@@ -49,6 +49,9 @@ func (h *Host) complete(a Attempt, p pending, answer *api.Answer) *api.Error {
 		return api.Errorf(api.Transient, api.CodeClock, "answer: expired at %s, here it is %s: set the clock",
 			time.Unix(answer.Expires, 0).UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
+	if a.Need.Kind == florete.KindFederation {
+		return h.checkBundle(a.Need, answer.Values["bundle"])
+	}
 	if a.Need.Kind != florete.KindCert {
 		return nil
 	}

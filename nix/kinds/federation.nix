@@ -21,6 +21,7 @@ in
     inherit (t.providers.federation) refresh;
     trusts = map (f: {
       inherit (f)
+        name
         trustDomain
         endpoint
         endpointID

@@ -76,7 +76,7 @@ func bundle(domain string, v any) (facts []fact) {
 func trusts(a at) (facts []fact) {
 	for _, v := range list(a.v) {
 		t := object(v)
-		a.rest(t, "trustDomain", "endpoint", "endpointID", "bundle")
+		a.rest(t, "name", "trustDomain", "endpoint", "endpointID", "bundle")
 		domain := short(t["trustDomain"])
 		facts = append(facts, one(Right{text(t["endpointID"]) + " at " + text(t["endpoint"]), "hand out", "the bundle of " + domain + " to " + a.node()})...)
 		facts = append(facts, bundle(domain, t["bundle"])...)

@@ -20,7 +20,7 @@ import (
 // Where the bundles are in the store.
 const (
 	ownAt     = Name + "/own"
-	foreignAt = Name + "/foreign/" // with the trust domain
+	foreignAt = Name + "/foreign/" // with the name that the flake has for it
 )
 
 // record is the newest bundle of a foreign trust domain, and which one the policy had then.
@@ -32,7 +32,7 @@ type record struct {
 // inForce is the bundle of a foreign trust domain: the last good one that was fetched, or the
 // policy's where that came later and is no older. The revision is that of the record.
 func (f *Federation) inForce(ctx context.Context, t *trust) (b *florete.Bundle, revision int64, err error) {
-	e, err := f.Store.Get(ctx, foreignAt+t.name)
+	e, err := f.Store.Get(ctx, t.key)
 	if errors.Is(err, store.ErrNotFound) {
 		return t.first, 0, nil
 	}
@@ -44,7 +44,7 @@ func (f *Federation) inForce(ctx context.Context, t *trust) (b *florete.Bundle, 
 		b, err = florete.ParseBundle(t.name, []byte(r.Bundle))
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", foreignAt+t.name, err)
+		return nil, 0, fmt.Errorf("%s: %w", t.key, err)
 	}
 	if r.First != t.digest && t.first.CheckAfter(b) == nil {
 		return t.first, e.Modified, nil
@@ -73,8 +73,8 @@ func (f *Federation) accept(ctx context.Context, t *trust, b *florete.Bundle) er
 		Message: fmt.Sprintf("the bundle of %s with sequence number %d came into force, before it %d", t.name, b.Sequence(), old.Sequence()),
 		Detail:  map[string]string{"trustDomain": t.name, "endpoint": t.endpoint, "sequence": fmt.Sprint(b.Sequence())}}
 	_, err = f.Store.Commit(ctx, store.Txn{
-		If:   []store.Cond{{Key: foreignAt + t.name, Modified: revision}},
-		Then: []store.Op{store.Put(foreignAt+t.name, marshal(record{string(text), t.digest})), row.Op()},
+		If:   []store.Cond{{Key: t.key, Modified: revision}},
+		Then: []store.Op{store.Put(t.key, marshal(record{string(text), t.digest})), row.Op()},
 	})
 	if errors.Is(err, store.ErrConflict) {
 		return nil // another replica was first; this one fetches again

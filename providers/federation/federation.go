@@ -93,6 +93,7 @@ type Policy struct {
 // trust is a foreign trust domain.
 type trust struct {
 	name       string
+	key        string // of its record in the store: under another name it begins anew
 	endpoint   string
 	endpointID spiffeid.ID
 	first      *florete.Bundle
@@ -104,6 +105,7 @@ func (f *Federation) Compile(policy florete.Policy) (any, error) {
 	var settings struct {
 		Refresh int64 `json:"refresh"` // seconds
 		Trusts  []struct {
+			Name        string `json:"name"`
 			TrustDomain string `json:"trustDomain"`
 			Endpoint    string `json:"endpoint"`
 			EndpointID  string `json:"endpointID"`
@@ -119,7 +121,7 @@ func (f *Federation) Compile(policy florete.Policy) (any, error) {
 	}
 	p := &Policy{roots: roots, refresh: time.Duration(settings.Refresh) * time.Second, trusts: map[string]*trust{}}
 	for _, s := range settings.Trusts {
-		t := &trust{name: s.TrustDomain, endpoint: s.Endpoint, digest: florete.Digest([]byte(s.Bundle))}
+		t := &trust{name: s.TrustDomain, key: foreignAt + s.Name, endpoint: s.Endpoint, digest: florete.Digest([]byte(s.Bundle))}
 		u, err := url.Parse(s.Endpoint)
 		if err == nil && (u.Scheme != "https" || u.Host == "" || u.User != nil) {
 			err = fmt.Errorf("endpoint %q: want an https URL", s.Endpoint)

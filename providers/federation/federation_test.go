@@ -73,7 +73,7 @@ func (e *endpoint) svid(ca *kit.CA) *tls.Certificate {
 
 func (e *endpoint) settings(refresh time.Duration) any {
 	return map[string]any{"refresh": 60, "trusts": []any{map[string]any{
-		"trustDomain": blue, "endpoint": e.URL, "endpointID": "spiffe://" + blue + "/service/bundles", "bundle": string(e.ca.Bundle(1, refresh)),
+		"name": "blue", "trustDomain": blue, "endpoint": e.URL, "endpointID": "spiffe://" + blue + "/service/bundles", "bundle": string(e.ca.Bundle(1, refresh)),
 	}}}
 }
 
@@ -214,9 +214,13 @@ func TestNewerInFlake(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, _, err := r.inForce(t.Context(), &trust{name: blue, first: first, digest: "another"})
+		b, _, err := r.inForce(t.Context(), &trust{name: blue, key: foreignAt + "blue", first: first, digest: "another"})
 		if err != nil || b.Sequence() != want {
 			t.Errorf("%d in the flake: %v, %v in force, want %d", sequence, err, b.Sequence(), want)
+		}
+		b, _, err = r.inForce(t.Context(), &trust{name: blue, key: foreignAt + "azure", first: first, digest: "another"})
+		if err != nil || b.Sequence() != sequence {
+			t.Errorf("%d in the flake under another name: %v, %v in force", sequence, err, b.Sequence())
 		}
 	}
 }

@@ -1,0 +1,41 @@
+package fetch
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
+)
+
+// A provider cannot have a host trust what it no longer does.
+func TestBundles(t *testing.T) {
+	h, a := newHost(t)
+	a.Need = kit.FederationNeed("blue", "blue.example", "forge")
+	ca := kit.NewCAOf("blue.example")
+	answer := func(text []byte) *api.Error {
+		return h.complete(a, pending{}, &api.Answer{Values: map[string]string{"bundle": string(text)}})
+	}
+	if e := answer(ca.Bundle(2, time.Minute)); e != nil {
+		t.Fatal(e)
+	}
+	kit.Swap(florete.Current(h.Layout.Need(a.Need.ID)), map[string][]byte{florete.FileTrustBundle: ca.Bundle(2, time.Minute)})
+	for _, c := range []struct {
+		text []byte
+		part string
+	}{
+		{ca.Bundle(2, time.Hour), ""},
+		{kit.NewCAOf("blue.example").Bundle(3, time.Minute), ""},
+		{ca.Bundle(1, time.Minute), "sequence number 1, want one after 2"},
+		{ca.Bundle(2, time.Minute, kit.NewCAOf("blue.example")), "with other keys"},
+		{kit.NewCA().Bundle(3, time.Minute), "of trust domain demo.flor"},
+		{nil, "unable to parse"},
+	} {
+		e := answer(c.text)
+		if (e == nil) != (c.part == "") || e != nil && (e.Kind != api.Transient || e.Code != CodeBundle || !strings.Contains(e.Message, c.part)) {
+			t.Errorf("%v, want %q", e, c.part)
+		}
+	}
+}

@@ -21,7 +21,7 @@ import (
 //	undone.json
 //	revocations.json
 //	witnessed.json
-//	join/{device.key,request.json,admission.json}
+//	join/{device.key,request.json,admission.json,keys.json,identity.json}
 type Layout string
 
 // The files of a delivered SVID.
@@ -56,6 +56,11 @@ func (l Layout) Revocations() string { return filepath.Join(string(l), "revocati
 func (l Layout) DeviceKey() string   { return filepath.Join(string(l), "join", "device.key") }
 func (l Layout) Admission() string   { return filepath.Join(string(l), "join", "admission.json") }
 func (l Layout) JoinRequest() string { return filepath.Join(string(l), "join", "request.json") }
+
+// IdentityKeys is the file of the private keys that flor id create requests certificates for,
+// and IdentityFile that of what flor enroll verified, until activation has delivered it.
+func (l Layout) IdentityKeys() string { return filepath.Join(string(l), "join", "keys.json") }
+func (l Layout) IdentityFile() string { return filepath.Join(string(l), "join", "identity.json") }
 
 // NeedStateFile is where activation keeps what it knows of a need.
 func (l Layout) NeedStateFile(id string) string { return filepath.Join(l.Need(id), "state.json") }

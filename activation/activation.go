@@ -132,6 +132,7 @@ type activation struct {
 	needs    []*need
 	tried    map[string]bool // in a single pass
 	settled  bool            // was reported
+	enrolled int64           // the identity file whose documents were last taken in
 	reporter reporter
 	watcher  watcher
 
@@ -153,6 +154,7 @@ func (a *activation) open(note string) error {
 	for _, n := range a.set.Manifest.Needs {
 		a.needs = append(a.needs, a.load(n))
 	}
+	a.forgetEnrolled()
 	if err := a.adopt(); err != nil {
 		return err
 	}

@@ -43,12 +43,12 @@ func BeginJoin(l florete.Layout, m florete.Manifest, token string, facts florete
 	if m.Providers[t.Provider][florete.KindConfig].ID.IsZero() {
 		return fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have: make one at a provider of its documents", t.Provider, m.Host)
 	}
-	unlock, err := lockJoin(l)
+	unlock, err := LockJoin(l)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := makeDeviceKey(l.DeviceKey()); err != nil {
+	if err := MakeDeviceKey(l.DeviceKey()); err != nil {
 		return fmt.Errorf("device key: %w", err)
 	}
 	b, err := json.Marshal(joinRequest{strings.TrimSpace(token), facts})
@@ -58,8 +58,9 @@ func BeginJoin(l florete.Layout, m florete.Manifest, token string, facts florete
 	return replace.File(l.JoinRequest(), b, 0o600)
 }
 
-// lockJoin waits until no other process writes: flor join and activation both may.
-func lockJoin(l florete.Layout) (unlock func(), err error) {
+// LockJoin waits until no other process writes what a host comes in by: flor join, flor enroll
+// and activation all may.
+func LockJoin(l florete.Layout) (unlock func(), err error) {
 	dir := filepath.Dir(l.DeviceKey())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -75,8 +76,8 @@ func lockJoin(l florete.Layout) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// makeDeviceKey makes the key in a file, whole or not at all, and never another one.
-func makeDeviceKey(path string) error {
+// MakeDeviceKey makes the key in a file, whole or not at all, and never another one.
+func MakeDeviceKey(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -122,7 +123,7 @@ func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
 	if a, err = client.Join(ctx, r.Facts, &token); err != nil {
 		return a, received(err)
 	}
-	unlock, err := lockJoin(h.Layout)
+	unlock, err := LockJoin(h.Layout)
 	if err != nil {
 		return a, local(api.Transient, CodeDisk, err)
 	}

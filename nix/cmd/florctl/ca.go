@@ -6,18 +6,18 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secretfile"
 )
 
 func newCACmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "ca", Short: "Keep the cluster's certificate authority"}
-	cmd.AddCommand(newCAInitCmd(), newCASignCmd(), newCAStatusCmd(), newCARotateCmd())
+	cmd.AddCommand(newCAInitCmd(), newCASignCmd(), newCAEnrolmentCmd(), newCAStatusCmd(), newCARotateCmd())
 	return cmd
 }
 
@@ -26,17 +26,20 @@ func newCAInitCmd() *cobra.Command {
 		Use:   "init --trust-domain NAME --out DIR",
 		Short: "Make the root of a trust domain",
 		Long: `Make the root of a trust domain: ca.crt, which goes into the flake, and ca.key,
-which is kept offline and signs with florctl ca sign. The key is an age file where it is
-sealed: age --decrypt opens it too, and age --armor --passphrase seals one that is there.`,
+which is kept offline and signs with florctl ca sign. Beside them it makes enrol.crt and
+enrol.key, with which florctl id issue makes identity files: the first operator's, and those
+of machines without a network. Keys are age files where they are sealed: age --decrypt opens
+them too, and age --armor --passphrase seals one that is there.`,
 		Args: cobra.NoArgs,
 	}
 	trustDomain := cmd.Flags().String("trust-domain", "", "trust domain, such as demo.flor")
 	out := cmd.Flags().String("out", "", "directory for ca.crt and ca.key")
 	cmd.MarkFlagRequired("trust-domain")
 	cmd.MarkFlagRequired("out")
-	sealing := sealingFlags(cmd)
+	seal := sealing.Flags(cmd, "the key")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		crt, key := filepath.Join(*out, "ca.crt"), filepath.Join(*out, "ca.key")
+		dir, now := ca.Dir(*out), time.Now()
+		crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
 		for _, path := range []string{crt, key} {
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
@@ -45,11 +48,11 @@ sealed: age --decrypt opens it too, and age --armor --passphrase seals one that 
 		if err := secretfile.RefuseTree(key); err != nil {
 			return fmt.Errorf("%w, such as --out ~/%s", err, *trustDomain)
 		}
-		root, err := ca.NewRoot(*trustDomain, time.Now())
+		root, err := ca.NewRoot(*trustDomain, now)
 		if err != nil {
 			return err
 		}
-		to, err := sealing.recipients(key)
+		to, err := seal.Recipients(key)
 		if err != nil {
 			return err
 		}
@@ -62,12 +65,18 @@ sealed: age --decrypt opens it too, and age --armor --passphrase seals one that 
 		if err := ca.Save(crt, ca.EncodeCertificates(root.Certificate)); err != nil {
 			return err
 		}
+		enrolment, err := dir.Enrolment(root, ca.IssuingLifetime, now, to...)
+		if err != nil {
+			return err
+		}
 		how := ""
 		if len(to) > 0 {
 			how = " sealed with age,"
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: root of %s until %s, for the flake\n%s: its key,%s keep it offline\n",
 			crt, *trustDomain, root.Certificate.NotAfter.Format(time.DateOnly), key, how)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: issues identity files until %s, with %s\n",
+			dir.Path(ca.EnrolmentCertificate), enrolment.NotAfter.Format(time.DateOnly), dir.Path(ca.EnrolmentKey))
 		return nil
 	}
 	return cmd
@@ -88,7 +97,7 @@ output, so that one line does all of it:
 	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
 	out := cmd.Flags().String("out", "", "`FILE` for the issuing certificate")
 	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "of the certificate, but no longer than the root's")
-	identities := opening(cmd)
+	identities := sealing.Opening(cmd, "", "a sealed key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *lifetime < time.Hour {
 			return fmt.Errorf("--lifetime %s: want an hour at least, such as 2160h for 90 days", *lifetime)

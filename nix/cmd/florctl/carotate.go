@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secretfile"
 )
 
@@ -243,7 +244,7 @@ Where a host is not ready it is named, nothing is done, and florctl exits 2. The
 directory, trust.roots and the reports of hosts are all there is of a rotation: run it again
 whenever it was interrupted, florctl ca status shows how it stands.`,
 	}
-	examine, sealing := rotating(cmd), sealingFlags(cmd)
+	examine, seal := rotating(cmd), sealing.Flags(cmd, "the key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := examine(args)
 		if err != nil {
@@ -258,7 +259,7 @@ whenever it was interrupted, florctl ca status shows how it stands.`,
 		}
 		switch r.Stage {
 		case ca.Steady:
-			return r.prepare(w, sealing)
+			return r.prepare(w, seal)
 		case ca.Prepared:
 			if err := r.dir.Activate(); err != nil {
 				return err
@@ -277,9 +278,9 @@ whenever it was interrupted, florctl ca status shows how it stands.`,
 }
 
 // prepare makes the next root, as its predecessor is sealed.
-func (r *rotation) prepare(w io.Writer, s *sealing) error {
+func (r *rotation) prepare(w io.Writer, s *sealing.To) error {
 	key := r.dir.Path("next.key")
-	to, err := s.recipients(key)
+	to, err := s.Recipients(key)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package sealing
 
 import (
 	"bytes"
@@ -15,32 +15,28 @@ import (
 	"github.com/florete/florete/providers/secretfile"
 )
 
-// sealing is how a root's key is kept: as it is, or sealed with age.
-type sealing struct {
+// To is how a file is kept: as it is, or sealed with age.
+type To struct {
 	to           []string
 	byPassphrase bool
 	passphrase   string // file
 }
 
-func sealingFlags(cmd *cobra.Command) *sealing {
-	s := &sealing{}
+// Flags adds those that seal what, such as "the key".
+func Flags(cmd *cobra.Command, what string) *To {
+	s := &To{}
 	f := cmd.Flags()
-	f.StringArrayVar(&s.to, "seal-to", nil, "seal the key with age to a `RECIPIENT`, age1… or an SSH public key; several times")
-	f.BoolVar(&s.byPassphrase, "passphrase", false, "seal the key with age by a passphrase, which is read from the terminal")
+	f.StringArrayVar(&s.to, "seal-to", nil, "seal "+what+" with age to a `RECIPIENT`, age1… or an SSH public key; several times")
+	f.BoolVar(&s.byPassphrase, "passphrase", false, "seal "+what+" with age by a passphrase, which is read from the terminal")
 	f.StringVar(&s.passphrase, "passphrase-file", "", "the same by a passphrase in a `FILE`")
 	cmd.MarkFlagsMutuallyExclusive("seal-to", "passphrase", "passphrase-file")
 	return s
 }
 
-// recipients are those that the flags name, none for a key that is not sealed.
-func (s *sealing) recipients(key string) (all []age.Recipient, err error) {
+// Recipients are those that the flags name for a file, none for one that is not sealed.
+func (s *To) Recipients(file string) (all []age.Recipient, err error) {
 	for _, text := range s.to {
-		var r age.Recipient
-		if strings.HasPrefix(text, "ssh-") {
-			r, err = agessh.ParseRecipient(text)
-		} else {
-			r, err = age.ParseX25519Recipient(text)
-		}
+		r, err := Recipient(text)
 		if err != nil {
 			return nil, fmt.Errorf("--seal-to %q: %w: want a public key as age-keygen prints it", text, err)
 		}
@@ -51,7 +47,7 @@ func (s *sealing) recipients(key string) (all []age.Recipient, err error) {
 	case s.passphrase != "":
 		passphrase, err = readPassphrase(s.passphrase)
 	case s.byPassphrase:
-		if passphrase, err = prompt("new passphrase of " + key); err != nil {
+		if passphrase, err = prompt("new passphrase of " + file); err != nil {
 			return nil, err
 		}
 		var again string
@@ -71,46 +67,60 @@ func (s *sealing) recipients(key string) (all []age.Recipient, err error) {
 	return []age.Recipient{r}, nil
 }
 
-// opening adds the flags that open a sealed key. The function it returns gives identities:
-// the terminal is used where nothing else opens it.
-func opening(cmd *cobra.Command) func(key string) ([]age.Identity, error) {
-	identity := cmd.Flags().String("identity", "", "age identity `FILE`, or SSH private key, that opens a sealed key")
-	passphrase := cmd.Flags().String("passphrase-file", "", "passphrase `FILE` that opens a sealed key; default: the terminal")
-	return func(key string) (all []age.Identity, err error) {
+// Recipient is whoever has the private key of a public key, of age or SSH.
+func Recipient(text string) (age.Recipient, error) {
+	if strings.HasPrefix(text, "ssh-") {
+		return agessh.ParseRecipient(text)
+	}
+	return age.ParseX25519Recipient(text)
+}
+
+// Opening adds the flags that open a sealed file; prefix, such as "ca-", starts their names.
+// The function it returns gives identities: the terminal is used where nothing else opens it.
+func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.Identity, error) {
+	identity := cmd.Flags().String(prefix+"identity", "", "age identity `FILE`, or SSH private key, that opens "+what)
+	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "passphrase `FILE` that opens "+what+"; default: the terminal")
+	return func(file string) (all []age.Identity, err error) {
 		if *identity != "" {
 			b, err := secretfile.ReadFile(*identity)
-			if err != nil {
-				return nil, err
+			if err == nil {
+				all, err = Identities(b)
 			}
-			if bytes.HasPrefix(b, []byte("-----BEGIN")) {
-				i, err := agessh.ParseIdentity(b)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", *identity, err)
-				}
-				all = append(all, i)
-			} else if all, err = age.ParseIdentities(bytes.NewReader(b)); err != nil {
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", *identity, err)
 			}
 		}
-		return append(all, passphraseOf{key, *passphrase}), nil
+		return append(all, passphraseOf{file, *passphrase, prefix}), nil
 	}
 }
 
-// passphraseOf is the identity of a key that is sealed by a passphrase, which nobody types
-// for another key.
-type passphraseOf struct{ key, file string }
+// Identities are those of a file: of age, or an SSH private key.
+func Identities(b []byte) ([]age.Identity, error) {
+	if !bytes.HasPrefix(b, []byte("-----BEGIN")) {
+		return age.ParseIdentities(bytes.NewReader(b))
+	}
+	i, err := agessh.ParseIdentity(b)
+	if err != nil {
+		return nil, err
+	}
+	return []age.Identity{i}, nil
+}
 
-// Unwrap reads the passphrase only where one opens the key.
+// passphraseOf is the identity of a file that is sealed by a passphrase, which nobody types
+// for another one.
+type passphraseOf struct{ sealed, file, prefix string }
+
+// Unwrap reads the passphrase only where one opens the file.
 func (p passphraseOf) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	if len(stanzas) != 1 || stanzas[0].Type != "scrypt" {
-		return nil, errors.New("no passphrase opens it, want the --identity FILE of a key that it is sealed to")
+		return nil, errors.New("no passphrase opens it, want the --" + p.prefix + "identity FILE of a key that it is sealed to")
 	}
 	var passphrase string
 	var err error
 	if p.file != "" {
 		passphrase, err = readPassphrase(p.file)
 	} else {
-		passphrase, err = prompt("passphrase of " + p.key)
+		passphrase, err = prompt("passphrase of " + p.sealed)
 	}
 	if err != nil {
 		return nil, err

@@ -116,13 +116,21 @@ func (h *Host) given(f *api.IdentityFile, n florete.Need) *api.IdentitySVID {
 	return s
 }
 
-// Awaits reports whether an SVID for a need has not ended, and is newer than what is delivered.
+// Awaits reports whether an SVID for a need has not ended, and is newer than what is delivered;
+// or just that, which is not on record: whoever delivered it died in between.
 func (h *Host) Awaits(n florete.Need, s *florete.SVID) bool {
 	if _, expiry := florete.Window(s.Chain); time.Now().After(expiry) {
 		return false
 	}
 	held, err := florete.LoadSVID(h.Layout.Need(n.ID), s.ID)
-	return err != nil || h.verify(held) != nil || s.Cert.Leaf.NotBefore.After(held.Cert.Leaf.NotBefore)
+	if err != nil || h.verify(held) != nil {
+		return true
+	}
+	if held.Cert.Leaf.Equal(s.Cert.Leaf) {
+		state, err := h.Layout.NeedState(n.ID)
+		return err != nil || state.Digest == "" || state.Expires.Unix() != held.Cert.Leaf.NotAfter.Unix()
+	}
+	return s.Cert.Leaf.NotBefore.After(held.Cert.Leaf.NotBefore)
 }
 
 // Gives reports whether an identity file, nil for none, has what a need waits for.

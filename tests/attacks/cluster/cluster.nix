@@ -2,7 +2,7 @@
 # `echo`, `wiki`, `deaf`, which does not read, `down`, which is not there, and `requests` and
 # `bytes`, which learn who calls, carol `echo`, bob nothing but the issuer; nobody may reach
 # `secret`. Dora operates the config provider, erin reads there. `d` and `e` come in by a join
-# token.
+# token, `f` by an identity file.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
   host =
@@ -48,6 +48,11 @@ in
     };
     d = removeAttrs (host 4 "d" { loopback = "${facts.loopback}.16.0/20"; }) [ "sshHostKey" ];
     e = removeAttrs (host 5 "e" { loopback = "${facts.loopback}.32.0/20"; }) [ "sshHostKey" ];
+    f = removeAttrs (host 6 "f" {
+      kind = "device";
+      loopback = "${facts.loopback}.48.0/20";
+      users = [ "alice" ];
+    }) [ "sshHostKey" ];
   };
 
   services =

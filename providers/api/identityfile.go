@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,14 +24,18 @@ const IdentityRequestNamespace = "florete-identity-request"
 // MaxIdentityFile is the longest identity file, in bytes, sealed or not.
 const MaxIdentityFile = 32 << 20
 
-// IdentityFile is what an operator gives a host by hand: what it would have fetched. It is
-// sealed with age where it is a file.
+// IdentityFile is what an operator gives a host by hand: what it would have fetched; or a
+// machine that is no host, where Node is zero: one SVID. It is sealed with age where it is a
+// file.
 type IdentityFile struct {
 	Schema  string         `json:"schema"`
 	Format  florete.Format `json:"format"`
 	Cluster string         `json:"cluster"`
-	Node    florete.ID     `json:"node"`
+	Node    florete.ID     `json:"node,omitzero"`
 	SVIDs   []IdentitySVID `json:"svids"` // sorted by ID
+
+	// Roots are those of the trust domain, in PEM, where there are no documents to have them.
+	Roots []string `json:"roots,omitempty"`
 
 	// DeviceKey is the key that proves a host without an SSH host key in the flake (PEM,
 	// OpenSSH), unless it made one itself, and Admission the operator's word for that.
@@ -38,7 +43,7 @@ type IdentityFile struct {
 	Admission *florete.SignedAdmission `json:"admission,omitempty"`
 
 	// Artifact has the host's documents, and the revocation list.
-	Artifact Artifact `json:"artifact"`
+	Artifact Artifact `json:"artifact,omitzero"`
 }
 
 // IdentitySVID is an SVID that a host is given, in PEM.
@@ -57,7 +62,8 @@ type SignedIdentityFile struct {
 // IdentityFileText is what the signature of an identity file covers.
 func IdentityFileText(file string) string { return "florete-identity-file-v1\n" + file }
 
-// Verify returns what one of a cluster's keys signed for a node.
+// Verify returns what one of a cluster's keys signed for a node; zero for a machine that is no
+// host, and knows only the key.
 func (s SignedIdentityFile) Verify(cluster string, node florete.ID, keys []string) (f IdentityFile, err error) {
 	if err := florete.Decode([]byte(s.File), &f); err != nil {
 		return f, fmt.Errorf("identity file: %w", err)
@@ -65,7 +71,10 @@ func (s SignedIdentityFile) Verify(cluster string, node florete.ID, keys []strin
 	if f.Schema != IdentityFileSchema {
 		return f, fmt.Errorf("identity file: schema %.64q, want %q", f.Schema, IdentityFileSchema)
 	}
-	if f.Cluster != cluster || f.Node != node {
+	if f.Node.IsZero() != node.IsZero() {
+		return f, errors.New("identity file: want one of a host, made with florctl id issue --host, or with --out one of a single identity, made with --id")
+	}
+	if cluster != "" && f.Cluster != cluster || f.Node != node {
 		return f, fmt.Errorf("identity file: for %s of cluster %.64q, this host is %s of %q", f.Node, f.Cluster, node, cluster)
 	}
 	if err := florete.VerifySignature("identity file", IdentityFileText(s.File), s.Signature, keys); err != nil {

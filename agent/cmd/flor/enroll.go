@@ -13,6 +13,7 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/enrol"
 	"github.com/florete/florete/agent/units"
@@ -60,6 +61,7 @@ const enrollWait = 45 * time.Second
 
 func newEnrollCmd(m *instance) *cobra.Command {
 	var h enrol.Host
+	var out, trust string
 	cmd := &cobra.Command{
 		Use:   "enroll FILE",
 		Short: "Install an identity file: certificates and documents that came without a network",
@@ -67,6 +69,10 @@ func newEnrollCmd(m *instance) *cobra.Command {
 with --identity or a passphrase, verify all that is in it, and have activation deliver it,
 which is started where it does not run. "-" reads the file from standard input. From then on
 activation renews over the network, where there is one.
+
+A machine that is no host of the flake has no documents: there --out names the directory that
+the certificate is for, and --trust the cluster's public signing key. Such a file is of one
+identity, and renewed by the next file.
 
 Where anything is wrong with the file, nothing is installed.`,
 		Args: cobra.ExactArgs(1),
@@ -80,6 +86,9 @@ Where anything is wrong with the file, nothing is installed.`,
 		open, err := identities(args[0])
 		if err != nil {
 			return err
+		}
+		if out != "" {
+			return enrollOne(cmd.OutOrStdout(), args[0], sealed, open, out, trust)
 		}
 		plain, err := openWith(h, sealed, open)
 		if err != nil {
@@ -98,8 +107,26 @@ Where anything is wrong with the file, nothing is installed.`,
 		return deliverEnrolled(cmd.Context(), m, h, offer, cmd.OutOrStdout())
 	}
 	m.state(cmd, &h.State)
-	cmd.Flags().StringVar(&h.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host")
+	f := cmd.Flags()
+	f.StringVar(&h.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host")
+	f.StringVar(&out, "out", "", "`DIR`ectory for one certificate, where this is no host of the flake")
+	f.StringVar(&trust, "trust", "", "with --out, the cluster's public signing `KEY`, NAME:BASE64")
+	cmd.MarkFlagsRequiredTogether("out", "trust")
 	return cmd
+}
+
+// enrollOne installs the one certificate of a machine that is no host.
+func enrollOne(w io.Writer, file string, sealed []byte, identities []age.Identity, dir, trust string) error {
+	plain, err := sealing.Open(sealed, identities)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	svid, err := enrol.One(plain, dir, trust, time.Now())
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	fmt.Fprintf(w, "%s: certificate of %s until %s\n", florete.Current(dir), svid.ID.Short(), svid.Cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	return nil
 }
 
 func readEnrolled(in io.Reader, file string) ([]byte, error) {

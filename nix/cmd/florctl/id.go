@@ -26,7 +26,7 @@ func newIDCmd() *cobra.Command {
 // issued is a line of the record of what an enrolment certificate issued, in its directory.
 type issued struct {
 	Time   florete.Time `json:"time"`
-	Host   string       `json:"host"`
+	Host   string       `json:"host,omitempty"` // empty for a machine that is no host
 	ID     florete.ID   `json:"id"`
 	Serial string       `json:"serial"` // of the certificate, in hex
 	Until  florete.Time `json:"until"`

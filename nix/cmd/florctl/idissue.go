@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/ed25519"
@@ -33,6 +34,7 @@ import (
 // issuing is one florctl id issue.
 type issuing struct {
 	host, request, device string
+	id                    string
 	lifetime              time.Duration
 	key                   signature.SecretKey
 	by                    *ca.Authority
@@ -48,7 +50,7 @@ type issuing struct {
 
 func newIDIssueCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "issue [FLAKE] (--host HOST | --request FILE) --key FILE --out FILE",
+		Use:   "issue [FLAKE] (--host HOST | --request FILE | --id ID) --key FILE --out FILE",
 		Short: "Make an identity file: what a host without a network would have fetched",
 		Long: `Make an identity file of a host: the certificates that the flake gives it, with its
 documents and the revocation list. flor enroll FILE installs it there; from then on the host
@@ -61,6 +63,9 @@ or on the host, and do not leave it:
   flor id create > laptop.request                                        (there)
   florctl id issue --request laptop.request --key signing.key --out laptop.age
 
+With --id it is the one certificate of a user, a service or a vertex, for a machine that is no
+host of the flake: flor enroll FILE --out DIR --trust KEY.
+
 The file is sealed with age to the host's own key, where that is known; otherwise name a
 passphrase or a recipient. The certificates are signed with enrol.key, which florctl ca init
 makes, and recorded beside it: florctl id list.`,
@@ -70,9 +75,10 @@ makes, and recorded beside it: florctl id list.`,
 	f := cmd.Flags()
 	f.StringVar(&i.host, "host", "", "whose keys are to be made here")
 	f.StringVar(&i.request, "request", "", "`FILE` that flor id create printed")
+	f.StringVar(&i.id, "id", "", "one `ID`, such as user/alice or vertex/gate, for a machine that is no host")
 	f.StringVar(&i.device, "device", "", "the `FINGERPRINT` that flor id create printed, where the flake has no sshHostKey of the host")
-	cmd.MarkFlagsOneRequired("host", "request")
-	cmd.MarkFlagsMutuallyExclusive("host", "request")
+	cmd.MarkFlagsOneRequired("host", "request", "id")
+	cmd.MarkFlagsMutuallyExclusive("host", "request", "id")
 	keyFile := keyFlag(cmd)
 	out := f.String("out", "", "write the identity file to `FILE`")
 	cmd.MarkFlagRequired("out")
@@ -93,7 +99,11 @@ makes, and recorded beside it: florctl id list.`,
 		if err != nil {
 			return err
 		}
-		if err := i.read(cmd.Context(), src, *keyFile); err != nil {
+		read := i.read
+		if i.id != "" {
+			read = i.readOne
+		}
+		if err := read(cmd.Context(), src, *keyFile); err != nil {
 			return err
 		}
 		if !*offline {
@@ -138,6 +148,10 @@ makes, and recorded beside it: florctl id list.`,
 		}
 		for _, r := range i.record {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: certificate %s until %s\n", r.ID.Short(), r.Serial, r.Until.UTC().Format(time.RFC3339))
+		}
+		if i.id != "" {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: identity file of %s: flor enroll --out DIR --trust %s there\n", *out, i.id, i.key.ToPublicKey())
+			return nil
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: identity file of %s: flor enroll there\n", *out, i.host)
 		return nil
@@ -257,8 +271,10 @@ func (i *issuing) compare(ctx context.Context, p published) error {
 	if err := list.CheckID(i.manifest.Identity.ID); err != nil {
 		return err
 	}
-	if err := list.CheckKey(ssh.FingerprintSHA256(i.proves)); err != nil {
-		return err
+	if i.proves != nil {
+		if err := list.CheckKey(ssh.FingerprintSHA256(i.proves)); err != nil {
+			return err
+		}
 	}
 	if list != nil {
 		signed := list.AsSigned()
@@ -390,8 +406,8 @@ func (i *issuing) issueOne(roots *florete.Roots, id florete.ID, device string) e
 
 // recipient is the host itself, where it has the key already that proves it.
 func (i *issuing) recipient() ([]age.Recipient, error) {
-	if i.file.DeviceKey != "" {
-		return nil, fmt.Errorf("%s has no key yet that the file could be sealed to: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.host)
+	if i.proves == nil || i.file.DeviceKey != "" {
+		return nil, fmt.Errorf("%s has no key yet that the file could be sealed to: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", cmp.Or(i.host, i.id))
 	}
 	r, err := sealing.Recipient(strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves))))
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -113,6 +114,9 @@ func (r *rotation) sign(w io.Writer) {
 		instance := r.in.topology.Hosts[host].Instance
 		fmt.Fprintf(w, "  ssh root@%s cat /var/lib/%s/cert/issuing.csr | florctl ca sign --ca-cert %s --ca-key %s | ssh root@%[1]s %[5]s install-cert\n",
 			host, instance.Unit("provider"), r.dir.Path("ca.crt"), r.dir.Path("ca.key"), instance.Program("flor-provider"))
+	}
+	if _, err := os.Lstat(r.dir.Path(ca.EnrolmentCertificate)); err == nil {
+		fmt.Fprintf(w, "and the operator's own:\n  florctl ca enrolment --dir %s\n", r.dir)
 	}
 }
 

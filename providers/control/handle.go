@@ -43,6 +43,7 @@ var endpoints = []endpoint{
 	{"POST", "/v1/tokens/{id}/revoke", florete.AccessWrite, (*call).revokeToken},
 	{"GET", "/v1/joins", florete.AccessRead, (*call).joins},
 	{"POST", "/v1/joins/{host}", florete.AccessWrite, (*call).decideJoin},
+	{"POST", "/v1/issued", florete.AccessWrite, (*call).issued},
 	{"GET", "/v1/hosts", florete.AccessRead, (*call).hosts},
 	{"GET", "/v1/needs", florete.AccessRead, (*call).needs},
 	{"GET", "/v1/audit", florete.AccessRead, (*call).audit},

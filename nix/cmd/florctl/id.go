@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/join"
 )
 
 func newIDCmd() *cobra.Command {
@@ -66,6 +69,28 @@ func record(dir ca.Dir, all []issued) error {
 		}
 	}
 	return nil
+}
+
+// issued has the first provider that answers keep what is issued in its audit log.
+func (p published) issued(ctx context.Context, all []issued) error {
+	var failed []error
+	for _, at := range p.providers {
+		var err error
+		for some := range slices.Chunk(all, join.MaxIssued) {
+			i := join.Issued{Host: some[0].Host, Device: some[0].Device, Until: some[0].Until}
+			for _, c := range some {
+				i.Certificates = append(i.Certificates, join.IssuedSVID{ID: c.ID, Serial: c.Serial})
+			}
+			if err = at.Issued(ctx, i); err != nil {
+				break
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
 }
 
 func newIDListCmd() *cobra.Command {

@@ -68,7 +68,7 @@ host of the flake: flor enroll FILE --out DIR --trust KEY.
 
 The file is sealed with age to the host's own key, where that is known; otherwise name a
 passphrase or a recipient. The certificates are signed with enrol.key, which florctl ca init
-makes, and recorded beside it: florctl id list.`,
+makes, and recorded beside it (florctl id list) and in the audit log of a provider.`,
 	}
 	i := &issuing{}
 	from, reach := source(cmd), via(cmd)
@@ -84,7 +84,7 @@ makes, and recorded beside it: florctl id list.`,
 	cmd.MarkFlagRequired("out")
 	dir := f.String("dir", ".", "`DIR`ectory with enrol.crt and enrol.key")
 	f.DurationVar(&i.lifetime, "lifetime", 7*24*time.Hour, "of the certificates, 90 days at most")
-	offline := f.Bool("offline", false, "request nothing of providers, neither what is revoked nor which devices joined")
+	offline := f.Bool("offline", false, "do without providers: whatever is revoked or has joined, and with no row in the audit log")
 	identities := sealing.Opening(cmd, "ca-", "enrol.key, where it is sealed")
 	seal := sealing.Flags(cmd, "the file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -106,16 +106,15 @@ makes, and recorded beside it: florctl id list.`,
 		if err := read(cmd.Context(), src, *keyFile); err != nil {
 			return err
 		}
+		var p published
 		if !*offline {
-			t, err := compile.ReadTopology(cmd.Context(), src)
-			if err != nil {
+			if p.topology, err = compile.ReadTopology(cmd.Context(), src); err != nil {
 				return err
 			}
-			providers, err := reach(t)
-			if err != nil {
+			if p.providers, err = reach(p.topology); err != nil {
 				return err
 			}
-			if err := i.compare(cmd.Context(), published{t, providers}); err != nil {
+			if err := i.compare(cmd.Context(), p); err != nil {
 				return err
 			}
 		}
@@ -142,6 +141,11 @@ makes, and recorded beside it: florctl id list.`,
 		}
 		if err := record(i.dir, i.record); err != nil {
 			return err
+		}
+		if !*offline {
+			if err := p.issued(cmd.Context(), i.record); err != nil {
+				return fmt.Errorf("nothing is issued that is in no audit log: %w", err)
+			}
 		}
 		if err := replace.File(*out, sealed, 0o600); err != nil {
 			return err

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -65,8 +66,8 @@ func IdentityFileText(file string) string { return "florete-identity-file-v1\n" 
 // Verify returns what one of a cluster's keys signed for a node; zero for a machine that is no
 // host, and knows only the key.
 func (s SignedIdentityFile) Verify(cluster string, node florete.ID, keys []string) (f IdentityFile, err error) {
-	if err := florete.Decode([]byte(s.File), &f); err != nil {
-		return f, fmt.Errorf("identity file: %w", err)
+	if err := decodeFormat("identity file", s.File, &f); err != nil {
+		return f, err
 	}
 	if f.Schema != IdentityFileSchema {
 		return f, fmt.Errorf("identity file: schema %.64q, want %q", f.Schema, IdentityFileSchema)
@@ -81,6 +82,20 @@ func (s SignedIdentityFile) Verify(cluster string, node florete.ID, keys []strin
 		return f, fmt.Errorf("%w: want one that florctl id issue signed with a key that this host pins", err)
 	}
 	return f, nil
+}
+
+// decodeFormat decodes a text strictly, unless it is of a newer format.
+func decodeFormat(what, text string, v any) error {
+	var head struct {
+		Format florete.Format `json:"format"`
+	}
+	if err := json.Unmarshal([]byte(text), &head); err == nil && head.Format.Newer(florete.NewestFormat) {
+		return &florete.NewerFormatError{What: what, Format: head.Format}
+	}
+	if err := florete.Decode([]byte(text), v); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }
 
 // SVID is that of an identity, nil where the file has none.
@@ -120,8 +135,8 @@ func SignIdentityRequest(request []byte, key ssh.Signer) (SignedIdentityRequest,
 // Verify returns what the key that a request names signed, and that key. Whose it is, is for
 // the caller to judge.
 func (s SignedIdentityRequest) Verify() (r IdentityRequest, key ssh.PublicKey, err error) {
-	if err := florete.Decode([]byte(s.Request), &r); err != nil {
-		return r, nil, fmt.Errorf("identity request: %w", err)
+	if err := decodeFormat("identity request", s.Request, &r); err != nil {
+		return r, nil, err
 	}
 	if r.Schema != IdentityRequestSchema {
 		return r, nil, fmt.Errorf("identity request: schema %.64q, want %q", r.Schema, IdentityRequestSchema)

@@ -2,14 +2,28 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 
+	"filippo.io/age"
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secretfile"
 )
+
+// sealedLikewise refuses a new key that is not sealed where the root's is.
+func sealedLikewise(d ca.Dir, to []age.Recipient) error {
+	sealed, err := ca.Sealed(d.Path("ca.key"))
+	if err != nil || !sealed || len(to) > 0 {
+		return err
+	}
+	if _, err := os.Lstat(d.Path(ca.EnrolmentCertificate)); err == nil {
+		return nil // for the key that is there
+	}
+	return fmt.Errorf("%s: sealed with age, and %s would not be: --seal-to RECIPIENT, --passphrase or --passphrase-file FILE", d.Path("ca.key"), d.Path(ca.EnrolmentKey))
+}
 
 func newCAEnrolmentCmd() *cobra.Command {
 	cmd := &cobra.Command{
@@ -42,6 +56,9 @@ none: for another key remove enrol.crt, once florctl revoke --serial has revoked
 		}
 		to, err := seal.Recipients(d.Path(ca.EnrolmentKey))
 		if err != nil {
+			return err
+		}
+		if err := sealedLikewise(d, to); err != nil {
 			return err
 		}
 		c, err := d.Enrolment(root, *lifetime, time.Now(), to...)

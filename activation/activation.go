@@ -154,7 +154,6 @@ func (a *activation) open(note string) error {
 	for _, n := range a.set.Manifest.Needs {
 		a.needs = append(a.needs, a.load(n))
 	}
-	a.forgetEnrolled()
 	if err := a.adopt(); err != nil {
 		return err
 	}

@@ -10,11 +10,14 @@ import (
 // the network, once for each file.
 func (a *activation) acceptEnrolled() {
 	f, left, err := fetch.ReadEnrolled(a.State)
-	if err == nil && (f == nil || left == a.enrolled) {
-		return
-	}
 	if err != nil {
 		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+	}
+	if err != nil || f == nil {
+		return
+	}
+	if left == a.enrolled {
+		a.forgetEnrolled()
 		return
 	}
 	a.enrolled = left
@@ -23,6 +26,8 @@ func (a *activation) acceptEnrolled() {
 	}
 	if a.outdated() {
 		a.note = "taken from an identity file"
+	} else {
+		a.forgetEnrolled()
 	}
 }
 
@@ -35,10 +40,10 @@ func (a *activation) enrolledFor(n *need) int64 {
 	return left
 }
 
-// forgetEnrolled removes an identity file that is delivered.
+// forgetEnrolled removes an identity file that is delivered, once its documents are taken in.
 func (a *activation) forgetEnrolled() {
 	a.Step("forget enrolled")
-	if err := a.host.ForgetEnrolled(); err != nil {
+	if err := a.host.ForgetEnrolled(a.enrolled); err != nil {
 		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
 	}
 }

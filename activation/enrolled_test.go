@@ -22,7 +22,7 @@ import (
 // leave leaves an identity file with SVIDs and documents, as flor enroll does.
 func leave(t *testing.T, l florete.Layout, documents []api.SignedDocument, svids ...*tls.Certificate) {
 	t.Helper()
-	f := api.IdentityFile{Schema: api.IdentityFileSchema, Format: florete.NewestFormat, Cluster: "demo", Node: Node, Artifact: api.Artifact{Documents: documents}}
+	f := api.IdentityFile{SVIDs: []api.IdentitySVID{}, Schema: api.IdentityFileSchema, Format: florete.NewestFormat, Cluster: "demo", Node: Node, Artifact: api.Artifact{Documents: documents}}
 	for _, s := range svids {
 		id, err := florete.LeafID(s.Leaf)
 		if err != nil {
@@ -67,6 +67,15 @@ func TestEnrolled(t *testing.T) {
 	}
 	if _, err := os.Stat(h.config.State.IdentityFile()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the older identity file is still there: %v", err)
+	}
+	newest := h.manifest
+	newest.Roles = []string{"reader"}
+	leave(t, h.config.State, []api.SignedDocument{kit.Signed(7, newest, h.Signing)})
+	h.serial = 7
+	h.once()
+	h.wantLine("documents: taken from an identity file: manifest of ursula, serial 7")
+	if _, err := os.Stat(h.config.State.IdentityFile()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an identity file of documents alone is still there: %v", err)
 	}
 	h.forge.SetDown(false)
 	h.need("cert-node").Generation++

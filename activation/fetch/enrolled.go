@@ -136,10 +136,10 @@ func (h *Host) Awaits(n florete.Need, s *florete.SVID) bool {
 // Gives reports whether an identity file, nil for none, has what a need waits for.
 func (h *Host) Gives(f *api.IdentityFile, n florete.Need) bool { return h.given(f, n) != nil }
 
-// ForgetEnrolled removes an identity file of which nothing is left to deliver.
-func (h *Host) ForgetEnrolled() error {
+// ForgetEnrolled removes the identity file of a time, of which nothing is left to deliver.
+func (h *Host) ForgetEnrolled(of int64) error {
 	f, left, err := ReadEnrolled(h.Layout)
-	if f == nil || err != nil || slices.ContainsFunc(h.Manifest.Needs, func(n florete.Need) bool { return h.Gives(f, n) }) {
+	if f == nil || err != nil || left != of || slices.ContainsFunc(h.Manifest.Needs, func(n florete.Need) bool { return h.Gives(f, n) }) {
 		return err
 	}
 	unlock, err := LockJoin(h.Layout)

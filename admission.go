@@ -59,7 +59,7 @@ func NewAdmission(cluster string, node ID, key string, now time.Time) Admission 
 // Verify returns what a signature by one of keys covers, for a node of a cluster.
 func (s SignedGrant) Verify(cluster string, node ID, keys []string) (g JoinGrant, err error) {
 	what := "join grant of " + node.Short()
-	if err := verifySignature(what, JoinGrantText(s.Grant), s.Signature, keys); err != nil {
+	if err := VerifySignature(what, JoinGrantText(s.Grant), s.Signature, keys); err != nil {
 		return g, err
 	}
 	if err := Decode([]byte(s.Grant), &g); err != nil {
@@ -82,7 +82,7 @@ func (s SignedAdmission) Verify(cluster string, node ID, keys []string) (a Admis
 		}
 		keys, until = []string{g.Token}, g.Until.Time
 	}
-	if err := verifySignature(what, AdmissionText(s.Admission), s.Signature, keys); err != nil {
+	if err := VerifySignature(what, AdmissionText(s.Admission), s.Signature, keys); err != nil {
 		return a, until, err
 	}
 	if err := Decode([]byte(s.Admission), &a); err != nil {

@@ -64,11 +64,11 @@ func (d *Document) decode() (cluster, host string, err error) {
 // Verify checks the signature against pinned keys ("name:base64"). One that anybody can
 // sign for verifies nothing.
 func (d Document) Verify(keys []string) error {
-	return verifySignature(fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial), SignedText(d.raw), d.signature, keys)
+	return VerifySignature(fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial), SignedText(d.raw), d.signature, keys)
 }
 
-// verifySignature checks the signature of a text against pinned keys.
-func verifySignature(what, text, signed string, keys []string) error {
+// VerifySignature checks the signature of a text against pinned keys.
+func VerifySignature(what, text, signed string, keys []string) error {
 	if signed == "" {
 		return fmt.Errorf("%s: not signed", what)
 	}

@@ -22,7 +22,7 @@ import (
 //	hold.json
 //	revocations.json
 //	witnessed.json
-//	join/{device.key or device.tpm,request.json,admission.json}
+//	join/{device.key or device.tpm,request.json,admission.json,keys.json,identity.json}
 type Layout string
 
 // The files of a delivered SVID.
@@ -83,6 +83,11 @@ func (l Layout) DeviceKeyIn() string {
 // there is while it waits for that. Nothing goes back with documents.
 func (l Layout) Admission() string   { return filepath.Join(string(l), "join", "admission.json") }
 func (l Layout) JoinRequest() string { return filepath.Join(string(l), "join", "request.json") }
+
+// IdentityKeys is the file of the private keys that flor id create requests certificates for,
+// and IdentityFile that of what flor enroll verified, until activation has delivered it.
+func (l Layout) IdentityKeys() string { return filepath.Join(string(l), "join", "keys.json") }
+func (l Layout) IdentityFile() string { return filepath.Join(string(l), "join", "identity.json") }
 
 // NeedStateFile is where activation keeps what it knows of a need.
 func (l Layout) NeedStateFile(id string) string { return filepath.Join(l.Need(id), "state.json") }

@@ -140,7 +140,7 @@ func (s SignedRevocations) Verify(r *Revocations, cluster string, keys []string)
 	if r.Cluster != cluster {
 		return fmt.Errorf("revocation list %d is of cluster %.64q, want %q", r.Number, r.Cluster, cluster)
 	}
-	return verifySignature(fmt.Sprintf("revocation list %d", r.Number), RevocationsText(s.List), s.Signature, keys)
+	return VerifySignature(fmt.Sprintf("revocation list %d", r.Number), RevocationsText(s.List), s.Signature, keys)
 }
 
 // ReadRevocations reads the file of a list, which has its signature too; nil where there is

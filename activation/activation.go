@@ -143,6 +143,7 @@ type activation struct {
 	needs    []*need
 	tried    map[string]bool // in a single pass
 	settled  bool            // was reported
+	enrolled int64           // the identity file whose documents were last taken in
 	reporter reporter
 	watcher  watcher
 	prover   prover

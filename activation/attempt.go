@@ -24,7 +24,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 		Provider: a.provider(n, number),
 		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted),
 	}
-	host, proof := a.host, a.prover.proof
+	proof := a.prover.proof
 	pass.Join()
 	var documents func(context.Context) (api.Artifact, *fetch.Error, func())
 	if n.Kind == florete.KindConfig {
@@ -39,8 +39,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 		if n.Kind == florete.KindConfig {
 			artifact, failed, release = documents(ctx)
 		} else {
-			answer, failed = a.fetch(ctx, pass, attempt, n.dir)
-			attempt.Provider = host.Reached(attempt)
+			answer, attempt.Provider, failed = a.fetch(ctx, pass, attempt, n.dir)
 		}
 		return outcome{n, func() {
 			n.busy = false
@@ -70,28 +69,32 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 	}
 }
 
-// fetch gets an answer and delivers it.
-func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.Attempt, dir delivery.Dir) (api.Answer, *fetch.Error) {
+// fetch gets an answer, of the provider that it returns or of an identity file, and delivers it.
+func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.Attempt, dir delivery.Dir) (answer api.Answer, provider string, failed *fetch.Error) {
 	deliver := attempt.Need.Deliver
 	if attempt.Need.Kind == florete.KindCert || attempt.Need.Kind == florete.KindJWT {
 		deliver.Owner = cmp.Or(deliver.Owner, a.Owner)
 	}
 	uid, gid, err := a.owner(deliver)
 	if err != nil {
-		return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Transient, codeAccount, "%v", err)}
+		return answer, "", &fetch.Error{Error: api.Errorf(api.Transient, codeAccount, "%v", err)}
 	}
-	answer, failed := pass.Fetch(ctx, attempt)
+	answer, enrolled, failed := a.host.Enrolled(attempt.Need)
+	if !enrolled && failed == nil {
+		answer, failed = pass.Fetch(ctx, attempt)
+		provider = a.host.Reached(attempt)
+	}
 	if failed != nil {
-		return api.Answer{}, failed
+		return api.Answer{}, provider, failed
 	}
 	files, bad := files(attempt.Need, answer.Values, uid, gid)
 	if bad != nil {
-		return api.Answer{}, &fetch.Error{Error: bad, Received: true}
+		return api.Answer{}, provider, &fetch.Error{Error: bad, Received: true}
 	}
 	if _, err := dir.Deliver(files); err != nil {
-		return api.Answer{}, &fetch.Error{Error: api.Errorf(api.Transient, fetch.CodeDisk, "delivery: %v", err)}
+		return api.Answer{}, provider, &fetch.Error{Error: api.Errorf(api.Transient, fetch.CodeDisk, "delivery: %v", err)}
 	}
-	return answer, nil
+	return answer, provider, nil
 }
 
 // files are values as the files that a need delivers.
@@ -115,6 +118,7 @@ func (a *activation) fulfil(n *need, provider string, answer api.Answer) {
 	n.state.Fulfil(a.observe(n), provider, answer)
 	a.save(n)
 	a.forget(n)
+	a.forgetEnrolled()
 	if id, err := n.CertID(); n.Kind == florete.KindCert && err == nil && id == a.set.Manifest.Identity.ID {
 		for _, other := range a.needs { // what was denied to the certificate of before
 			other.state.Reinstated(time.Now().Round(0))
@@ -122,7 +126,7 @@ func (a *activation) fulfil(n *need, provider string, answer api.Answer) {
 		a.watcher.next, a.watcher.failures = time.Time{}, 0
 	}
 	due, _ := n.state.Due(n.Renew)
-	a.report(Event{Event: EventFulfilled, Need: n.ID, Provider: provider, Attempt: n.state.Attempts, Next: due})
+	a.report(Event{Event: EventFulfilled, Need: n.ID, Provider: provider, Message: n.origin(), Attempt: n.state.Attempts, Next: due})
 }
 
 func (a *activation) fail(n *need, provider string, failed *fetch.Error) {

@@ -1,6 +1,7 @@
 package activation
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -68,14 +69,14 @@ func (e Event) JSON() []byte {
 func (e Event) String() string {
 	switch e.Event {
 	case EventKept:
-		if e.Provider == "" {
+		if e.Provider == "" && e.Message == "" {
 			return fmt.Sprintf("%s: adopted before%s", e.Need, e.in("renewal"))
 		}
-		return fmt.Sprintf("%s: fulfilled already by %s%s", e.Need, e.Provider, e.in("renewal"))
+		return fmt.Sprintf("%s: fulfilled already by %s%s", e.Need, cmp.Or(e.Provider, e.Message), e.in("renewal"))
 	case EventAdopted:
 		return fmt.Sprintf("%s: adopted from %s", e.Need, e.Message)
 	case EventFulfilled:
-		return fmt.Sprintf("%s: fulfilled by %s in attempt %d%s", e.Need, e.Provider, e.Attempt, e.in("renewal"))
+		return fmt.Sprintf("%s: fulfilled by %s in attempt %d%s", e.Need, cmp.Or(e.Provider, e.Message), e.Attempt, e.in("renewal"))
 	case EventFailed:
 		return fmt.Sprintf("%s: attempt %d%s failed: %s%s", e.Need, e.Attempt, to(e.Provider), e.reason(), e.then())
 	case EventBlocked:

@@ -39,7 +39,7 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 	defer running.Wait()
 	defer cancel()
 	for {
-		if a.refresh(); a.outdated() {
+		if a.refresh(ctx); a.outdated() {
 			cancel()
 		}
 		ending := ctx.Err() != nil
@@ -78,8 +78,8 @@ func (a *activation) outdated() bool {
 	return is.Generation != a.set.Generation || is.Roots.Revocations().Newer(a.set.Roots.Revocations())
 }
 
-// refresh finds what flor sync, or what goes back from it, put in force.
-func (a *activation) refresh() {
+// refresh finds what flor sync, or what goes back from it, put in force, and what flor enroll left.
+func (a *activation) refresh(ctx context.Context) {
 	note, err := a.store.Refresh()
 	if err != nil {
 		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
@@ -87,6 +87,7 @@ func (a *activation) refresh() {
 	if note != "" {
 		a.note = "put in force by flor sync, or gone back"
 	}
+	a.acceptEnrolled(ctx)
 }
 
 // checkFreshness reports that documents have become stale, or are so no more.
@@ -165,6 +166,10 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 		if at := n.state.LastAttempt.Add(refetchPoll).Time; wanted && (!ok || at.Before(due)) {
 			due, ok = at, true
 		}
+		enrolled := a.enrolledFor(n)
+		if enrolled != n.enrolled && enrolled != 0 {
+			due, ok = now, true
+		}
 		if !ok {
 			continue
 		}
@@ -177,7 +182,7 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 			continue
 		}
 		n.busy, a.tried[n.ID] = true, true
-		n.state.Rotation = refetch
+		n.state.Rotation, n.enrolled = refetch, enrolled
 		if rotate != 0 && rotate != n.state.RotateRequest {
 			n.state.RequestRotation(rotate)
 		}

@@ -18,6 +18,8 @@ type need struct {
 	state  needstate.State
 	busy   bool // an attempt is running
 
+	enrolled int64 // the identity file that the last attempt was for, see activation.enrolled
+
 	notifying      bool           // units are being notified
 	notifyFailures int            // in a row
 	notified       map[string]int // the generation that a unit was notified of in this run
@@ -46,7 +48,7 @@ func (a *activation) load(n florete.Need) *need {
 	l.state.RetryLocal(v.Now)
 	l.state.Reconcile(v)
 	if due, ok := l.state.Due(n.Renew); l.state.State == florete.NeedFulfilled && (!ok || due.After(v.Now)) {
-		a.report(Event{Event: EventKept, Need: n.ID, Provider: l.state.Provider, Next: due})
+		a.report(Event{Event: EventKept, Need: n.ID, Provider: l.state.Provider, Message: l.origin(), Next: due})
 	}
 	return l
 }

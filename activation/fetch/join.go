@@ -42,7 +42,7 @@ func (h *Host) BeginJoin(token string, facts florete.Facts) error {
 	if m.Providers[t.Provider][florete.KindConfig].ID.IsZero() {
 		return fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have: make one at a provider of its documents", t.Provider, m.Host)
 	}
-	unlock, err := lockJoin(l)
+	unlock, err := LockJoin(l)
 	if err != nil {
 		return err
 	}
@@ -60,8 +60,9 @@ func (h *Host) BeginJoin(token string, facts florete.Facts) error {
 	return replace.File(l.JoinRequest(), b, 0o600)
 }
 
-// lockJoin waits until no other process writes: flor join and activation both may.
-func lockJoin(l florete.Layout) (unlock func(), err error) {
+// LockJoin waits until no other process writes what a host comes in by: flor join, flor enroll
+// and activation all may.
+func LockJoin(l florete.Layout) (unlock func(), err error) {
 	dir := filepath.Dir(l.DeviceKey())
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -112,7 +113,7 @@ func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
 	if a, err = client.Join(ctx, r.Facts, &token); err != nil {
 		return a, received(err)
 	}
-	unlock, err := lockJoin(h.Layout)
+	unlock, err := LockJoin(h.Layout)
 	if err != nil {
 		return a, local(api.Transient, CodeDisk, err)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // vectors reads a file of wire vectors, which also other implementations must meet.
-func vectors(t *testing.T, name string, v any) {
+func vectors(t testing.TB, name string, v any) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("../../tests/golden/wire/provider", name))
 	if err != nil {

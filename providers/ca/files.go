@@ -13,6 +13,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secretfile"
 )
 
@@ -129,14 +130,20 @@ func parseAuthority(from string, certificate []byte, check func(*x509.Certificat
 	return c, nil
 }
 
+// Sealed reports whether a key file is sealed.
+func Sealed(path string) (bool, error) {
+	b, err := os.ReadFile(path)
+	return sealing.Sealed(b), err
+}
+
 // LoadKey reads a private key that nobody else can read; sealed, with one of the identities.
 func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	b, err := secretfile.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	if isSealed(b) {
-		if b, err = unseal(b, identities); err != nil {
+	if sealing.Sealed(b) {
+		if b, err = sealing.Open(b, identities); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
@@ -180,7 +187,7 @@ func Request(trustDomain, keyPath, csrPath string) error {
 func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	b, err := EncodeKey(key)
 	if err == nil && len(to) > 0 {
-		b, err = seal(b, to)
+		b, err = sealing.Seal(b, to)
 	}
 	if err != nil {
 		return err

@@ -59,6 +59,12 @@ func (c *call) decideJoin() (any, error) {
 	})
 }
 
+func (c *call) issued() (any, error) {
+	c.row.Code = join.CodeIssue
+	var i join.Issued
+	return act(c, &i, func(o *join.Operator) (join.Issued, error) { return o.Issued(c.r.Context(), i) })
+}
+
 // act decodes a body, where there is one, and acts until nothing changes in between.
 func act[V any](c *call, body any, do func(*join.Operator) (V, error)) (any, error) {
 	if body != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
@@ -82,6 +83,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 	other, _ := api.NewJoinToken("drhorrible")
 	bodies := map[string]any{
+		"/v1/issued":             join.Issued{Host: "elm", Device: "SHA256:x", Until: florete.TimeOf(time.Now()), Certificates: []join.IssuedSVID{{ID: elm, Serial: "1f"}}},
 		"/v1/rotate":             control.Rotate{Host: "ursula", Need: "oidc-wiki"},
 		"/v1/revocations":        kit.Revocations(1, e.key, revocation.Target{ID: kit.ID("user/eve")}),
 		"/v1/files":              file.File{Ref: "wiki/smtp", Content: &content},

@@ -38,7 +38,7 @@ func run() int {
 		SilenceErrors: true,
 	}
 	m.flag(root)
-	root.AddCommand(newActivateCmd(m), newJoinCmd(m), newAgentCmd(m), newStatusCmd(m), newPingCmd(m), newTopCmd(m), newWhoisCmd(m), newDoctorCmd(m), newHostCmd(m), newRefetchCmd(m), newRotateCmd(m), newSyncCmd(m),
+	root.AddCommand(newActivateCmd(m), newJoinCmd(m), newIDCmd(m), newEnrollCmd(m), newAgentCmd(m), newStatusCmd(m), newPingCmd(m), newTopCmd(m), newWhoisCmd(m), newDoctorCmd(m), newHostCmd(m), newRefetchCmd(m), newRotateCmd(m), newSyncCmd(m),
 		newCredentialsCmd(m), newHostsFileCmd(m), newGuardCmd(m), newWorkloadCmd(m))
 	err := root.ExecuteContext(ctx)
 	var code exit

@@ -7,18 +7,19 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
+	"filippo.io/age"
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secretfile"
 )
 
 func newCACmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "ca", Short: "Keep the cluster's certificate authority"}
-	cmd.AddCommand(newCAInitCmd(), newCASignCmd(), newCAStatusCmd(), newCARotateCmd())
+	cmd.AddCommand(newCAInitCmd(), newCASignCmd(), newCAEnrolmentCmd(), newCAStatusCmd(), newCARotateCmd())
 	return cmd
 }
 
@@ -27,43 +28,53 @@ func newCAInitCmd() *cobra.Command {
 		Use:   "init --trust-domain NAME --out DIR",
 		Short: "Make the root of a trust domain",
 		Long: `Make the root of a trust domain: ca.crt, which goes into the flake, and ca.key,
-which is kept offline and signs with florctl ca sign. The key is an age file where it is
-sealed: age --decrypt opens it too, and age --armor --passphrase seals one that is there.
-On a token the key is where nobody can copy it, and ca.key has its URI instead.`,
+which is kept offline and signs with florctl ca sign. Beside them it makes enrol.crt and
+enrol.key, with which florctl id issue makes identity files: the first operator's, and those
+of machines without a network. Keys are age files where they are sealed: age --decrypt opens
+them too, and age --armor --passphrase seals one that is there. On a token the key is where
+nobody can copy it, and ca.key has its URI instead.`,
 		Args: cobra.NoArgs,
 	}
 	trustDomain := cmd.Flags().String("trust-domain", "", "trust domain, such as demo.flor")
 	out := cmd.Flags().String("out", "", "directory for ca.crt and ca.key")
 	cmd.MarkFlagRequired("trust-domain")
 	cmd.MarkFlagRequired("out")
-	sealing := sealingFlags(cmd)
+	how := rootKeyFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		root, kept, err := makeRootIn(*out, *trustDomain, sealing)
+		root, enrolment, kept, err := makeRootIn(ca.Dir(*out), *trustDomain, how)
 		if err != nil {
 			return err
 		}
+		dir := ca.Dir(*out)
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: root of %s until %s, for the flake\n%s: its key, %s\n",
-			filepath.Join(*out, "ca.crt"), *trustDomain, root.NotAfter.Format(time.DateOnly), filepath.Join(*out, "ca.key"), kept)
+			dir.Path("ca.crt"), *trustDomain, root.NotAfter.Format(time.DateOnly), dir.Path("ca.key"), kept)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: issues identity files until %s, with %s\n",
+			dir.Path(ca.EnrolmentCertificate), enrolment.NotAfter.Format(time.DateOnly), dir.Path(ca.EnrolmentKey))
 		return nil
 	}
 	return cmd
 }
 
-// makeRootIn makes ca.crt and ca.key in a directory, and says how the key is kept.
-func makeRootIn(dir, trustDomain string, sealing *sealing) (root *x509.Certificate, kept string, err error) {
-	crt, key := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
+// makeRootIn makes the files of a root in a directory, and says how its key is kept.
+func makeRootIn(dir ca.Dir, trustDomain string, how *rootKey) (root, enrolment *x509.Certificate, kept string, err error) {
+	crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
 	for _, path := range []string{crt, key} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return nil, "", fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
+			return nil, nil, "", fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
 		}
 	}
 	if err := secretfile.RefuseTree(key); err != nil {
-		return nil, "", fmt.Errorf("%w, such as --out ~/%s", err, trustDomain)
+		return nil, nil, "", fmt.Errorf("%w, such as --out ~/%s", err, trustDomain)
 	}
-	if root, kept, err = sealing.makeRoot(trustDomain, key, nil); err != nil {
-		return nil, "", err
-	}
-	return root, kept, ca.Save(crt, ca.EncodeCertificates(root))
+	kept, err = how.makeRoot(trustDomain, key, nil, func(a *ca.Authority, to []age.Recipient) (err error) {
+		root = a.Certificate
+		if err := ca.Save(crt, ca.EncodeCertificates(root)); err != nil {
+			return err
+		}
+		enrolment, err = dir.Enrolment(a, ca.IssuingLifetime, time.Now(), to...)
+		return err
+	})
+	return root, enrolment, kept, err
 }
 
 func newCASignCmd() *cobra.Command {
@@ -81,7 +92,7 @@ output, so that one line does all of it:
 	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
 	out := cmd.Flags().String("out", "", "`FILE` for the issuing certificate")
 	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "of the certificate, but no longer than the root's")
-	identities := opening(cmd)
+	identities := sealing.Opening(cmd, "", "a sealed key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *lifetime < time.Hour {
 			return fmt.Errorf("--lifetime %s: want an hour at least, such as 2160h for 90 days", *lifetime)

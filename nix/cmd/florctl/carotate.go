@@ -7,11 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"filippo.io/age"
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete"
@@ -114,6 +116,9 @@ func (r *rotation) sign(w io.Writer) {
 		instance := r.in.topology.Hosts[host].Instance
 		fmt.Fprintf(w, "  ssh root@%s cat /var/lib/%s/cert/issuing.csr | florctl ca sign --ca-cert %s --ca-key %s | ssh root@%[1]s %[5]s install-cert\n",
 			host, instance.Unit("provider"), r.dir.Path("ca.crt"), r.dir.Path("ca.key"), instance.Program("flor-provider"))
+	}
+	if _, err := os.Lstat(r.dir.Path(ca.EnrolmentCertificate)); err == nil {
+		fmt.Fprintf(w, "and the operator's own:\n  florctl ca enrolment --dir %s\n", r.dir)
 	}
 }
 
@@ -245,7 +250,7 @@ Where a host is not ready it is named, nothing is done, and florctl exits 2. The
 directory, trust.roots and the reports of hosts are all there is of a rotation: run it again
 whenever it was interrupted, florctl ca status shows how it stands.`,
 	}
-	examine, sealing := rotating(cmd), sealingFlags(cmd)
+	examine, how := rotating(cmd), rootKeyFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := examine(args)
 		if err != nil {
@@ -260,7 +265,7 @@ whenever it was interrupted, florctl ca status shows how it stands.`,
 		}
 		switch r.Stage {
 		case ca.Steady:
-			return r.prepare(w, sealing)
+			return r.prepare(w, how)
 		case ca.Prepared:
 			if err := r.dir.Activate(); err != nil {
 				return err
@@ -286,7 +291,7 @@ whenever it was interrupted, florctl ca status shows how it stands.`,
 }
 
 // prepare makes the next root, whose key is kept no worse than its predecessor's.
-func (r *rotation) prepare(w io.Writer, s *sealing) error {
+func (r *rotation) prepare(w io.Writer, how *rootKey) error {
 	key, present := r.dir.Path("next.key"), r.dir.Path("ca.key")
 	sealed, err := ca.Sealed(present)
 	if err != nil {
@@ -296,17 +301,18 @@ func (r *rotation) prepare(w io.Writer, s *sealing) error {
 	if err != nil {
 		return err
 	}
-	if u != nil && s.token == "" {
+	if u != nil && how.token == "" {
 		return fmt.Errorf("%s: on a PKCS #11 token, and %s would not be: --pkcs11 URI", present, key)
 	}
-	if sealed && s.token == "" && len(s.to) == 0 && !s.byPassphrase && s.passphrase == "" {
+	if sealed && how.token == "" && !how.Given() {
 		return fmt.Errorf("%s: sealed with age, and %s would not be: --seal-to RECIPIENT, --passphrase, --passphrase-file FILE or --pkcs11 URI", present, key)
 	}
-	c, _, err := s.makeRoot(r.in.topology.TrustDomain, key, r.Active)
+	var c *x509.Certificate
+	_, err = how.makeRoot(r.in.topology.TrustDomain, key, r.Active, func(a *ca.Authority, _ []age.Recipient) error {
+		c = a.Certificate
+		return r.dir.Prepare(c)
+	})
 	if err != nil {
-		return err
-	}
-	if err := r.dir.Prepare(c); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%s: the next root, until %s, which signs nothing yet\n", r.dir.Path("next.crt"), c.NotAfter.Format(time.DateOnly))

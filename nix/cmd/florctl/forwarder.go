@@ -189,6 +189,10 @@ func (o overForwarder) DecideJoin(ctx context.Context, host string, d control.De
 	return r, o.post(ctx, "/v1/joins/"+url.PathEscape(host), d, &r)
 }
 
+func (o overForwarder) Issued(ctx context.Context, i join.Issued) error {
+	return o.post(ctx, "/v1/issued", i, &i)
+}
+
 // post sends what an act is about, nil for nothing, and decodes what came of it.
 func (o overForwarder) post(ctx context.Context, path string, about, v any) error {
 	var in io.Reader

@@ -16,6 +16,7 @@ import (
 
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/scaffold"
+	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/secretfile"
 )
 
@@ -34,7 +35,7 @@ signs documents. Keys that are there already are taken. florctl host add comes n
 	f.StringVar(&c.TrustDomain, "trust-domain", "", "trust domain; NAME.flor, unless given")
 	f.StringVar(&c.Florete, "florete", "github:florete/florete", "`FLAKE` of Florete, which flake.lock pins")
 	keys := f.String("keys", "", "directory of the keys; ~/.local/share/florete/NAME, unless given")
-	sealing := sealingFlags(cmd)
+	how := rootKeyFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		dir, err := filepath.Abs(args[0])
 		if err != nil {
@@ -60,7 +61,7 @@ signs documents. Keys that are there already are taken. florctl host add comes n
 		if out, err := exec.CommandContext(cmd.Context(), "git", "var", "GIT_COMMITTER_IDENT").CombinedOutput(); err != nil {
 			return fmt.Errorf("git cannot commit: %w: %s", err, strings.TrimSpace(string(out)))
 		}
-		if err := makeKeys(&c, *keys, sealing); err != nil {
+		if err := makeKeys(&c, *keys, how); err != nil {
 			return err
 		}
 		if err := makeCluster(cmd, c, dir); err != nil {
@@ -92,9 +93,9 @@ func dataHome(name ...string) (string, error) {
 }
 
 // makeKeys takes the keys in a directory, or makes it whole.
-func makeKeys(c *scaffold.Cluster, dir string, sealing *sealing) error {
+func makeKeys(c *scaffold.Cluster, dir string, how *rootKey) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		if err := makeKeyDir(*c, dir, sealing); err != nil {
+		if err := makeKeyDir(*c, dir, how); err != nil {
 			return err
 		}
 	}
@@ -116,7 +117,7 @@ func makeKeys(c *scaffold.Cluster, dir string, sealing *sealing) error {
 }
 
 // makeKeyDir makes the directory with all keys, or not at all.
-func makeKeyDir(c scaffold.Cluster, dir string, sealing *sealing) (err error) {
+func makeKeyDir(c scaffold.Cluster, dir string, how *rootKey) (err error) {
 	if err := secretfile.RefuseTree(dir); err != nil {
 		return fmt.Errorf("%w, with --keys DIR", err)
 	}
@@ -128,7 +129,7 @@ func makeKeyDir(c scaffold.Cluster, dir string, sealing *sealing) (err error) {
 		return err
 	}
 	defer os.RemoveAll(made)
-	if _, _, err := makeRootIn(made, c.TrustDomain, sealing); err != nil {
+	if _, _, _, err := makeRootIn(ca.Dir(made), c.TrustDomain, how); err != nil {
 		return err
 	}
 	secret, _, err := signature.GenerateKeypair(c.Name+"-1", rand.Reader)

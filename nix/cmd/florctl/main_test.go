@@ -16,8 +16,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"florctl": main})
 }
 
-// ssh stands for the network: the provider's host is the directory of the story.
-const ssh = `#!/bin/sh
+// sshProgram stands for the network: the provider's host is the directory of the story.
+const sshProgram = `#!/bin/sh
 [ "$1" = root@drhorrible ] || { echo "$1: no such host"; exit 255; } >&2
 shift
 exec "$@" --settings "$WORK/provider.hujson"
@@ -26,11 +26,11 @@ exec "$@" --settings "$WORK/provider.hujson"
 // TestScripts runs the stories in testdata/script.
 func TestScripts(t *testing.T) {
 	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin, "github.com/florete/florete/providers/cmd/flor-provider")
+	build := exec.Command("go", "build", "-o", bin, "github.com/florete/florete/providers/cmd/flor-provider", "github.com/florete/florete/agent/cmd/flor")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := os.WriteFile(filepath.Join(bin, "ssh"), []byte(ssh), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(bin, "ssh"), []byte(sshProgram), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	scripts(t, "testdata/script", func(env *testscript.Env) error {

@@ -9,44 +9,62 @@ import (
 	"time"
 
 	"filippo.io/age"
+	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/pkcs11"
 	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secretfile"
 )
 
+// rootKey is how a root's key is kept: as it is, sealed with age, or by a PKCS #11 token.
+type rootKey struct {
+	*sealing.To
+	token string // URI of the key
+}
+
+func rootKeyFlags(cmd *cobra.Command) *rootKey {
+	how := &rootKey{To: sealing.Flags(cmd, "the key")}
+	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on a PKCS #11 token, which makes it unless it has it: `URI` (RFC 7512), pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE; default module "+pkcs11.DefaultModule+"; without pin-source the PIN is read from the terminal")
+	return how
+}
+
 // makeRoot makes a root, and its key in a file, or where the file says that it is. The key is
-// not that of the present root. kept is how the key is kept.
-func (s *sealing) makeRoot(trustDomain, keyFile string, present *x509.Certificate) (root *x509.Certificate, kept string, err error) {
-	if s.token != "" {
-		return s.rootOnToken(trustDomain, keyFile, present)
+// not that of the present root. use has the root while its key can sign, and to whom other keys
+// are sealed. kept is how the key is kept.
+func (how *rootKey) makeRoot(trustDomain, keyFile string, present *x509.Certificate, use func(*ca.Authority, []age.Recipient) error) (kept string, err error) {
+	to, err := how.Recipients(keyFile)
+	if err != nil {
+		return "", err
+	}
+	if how.token != "" {
+		return how.rootOnToken(trustDomain, keyFile, present, func(a *ca.Authority) error { return use(a, to) })
 	}
 	a, err := ca.NewRoot(trustDomain, time.Now())
 	if err != nil {
-		return nil, "", err
-	}
-	to, err := s.recipients(keyFile)
-	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(keyFile), 0o755); err != nil {
-		return nil, "", err
+		return "", err
+	}
+	if err := ca.SaveKey(keyFile, a.Key, to...); err != nil {
+		return "", err
 	}
 	if kept = "keep it offline"; len(to) > 0 {
 		kept = "sealed with age, keep it offline"
 	}
-	return a.Certificate, kept, ca.SaveKey(keyFile, a.Key, to...)
+	return kept, use(a, to)
 }
 
-func (s *sealing) rootOnToken(trustDomain, keyFile string, present *x509.Certificate) (root *x509.Certificate, kept string, err error) {
-	u, err := pkcs11.Parse(s.token)
+func (how *rootKey) rootOnToken(trustDomain, keyFile string, present *x509.Certificate, use func(*ca.Authority) error) (kept string, err error) {
+	u, err := pkcs11.Parse(how.token)
 	if err != nil {
-		return nil, "", fmt.Errorf("--pkcs11: %w", err)
+		return "", fmt.Errorf("--pkcs11: %w", err)
 	}
-	t, err := pkcs11.Open(u, prompt)
+	t, err := pkcs11.Open(u, sealing.Prompt)
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	defer t.Close()
 	kept = "which was there"
@@ -64,12 +82,15 @@ func (s *sealing) rootOnToken(trustDomain, keyFile string, present *x509.Certifi
 		return key, nil
 	}, time.Now())
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(keyFile), 0o755); err != nil {
-		return nil, "", err
+		return "", err
 	}
-	return a.Certificate, "on the token, " + kept, replace.File(keyFile, []byte(u.String()+"\n"), 0o600)
+	if err := replace.File(keyFile, []byte(u.String()+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	return "on the token, " + kept, use(a)
 }
 
 func sameKey(c *x509.Certificate, key crypto.Signer) bool {
@@ -87,7 +108,7 @@ func loadRoot(certificate, keyFile string, open []age.Identity) (root *ca.Author
 		root, err = ca.Load(certificate, keyFile, open...)
 		return root, func() {}, err
 	}
-	t, err := pkcs11.Open(*u, prompt)
+	t, err := pkcs11.Open(*u, sealing.Prompt)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", keyFile, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"github.com/florete/florete/providers/sealing"
 	"io"
 	"os"
 	"slices"
@@ -67,7 +68,7 @@ func readSecret(cmd *cobra.Command, ref, from string) (string, error) {
 	case from != "":
 		content, err = os.ReadFile(from)
 	case stdin.Mode()&os.ModeCharDevice != 0:
-		typed, _ := prompt("content of "+ref, "--from FILE") // without a terminal there is none
+		typed, _ := sealing.Prompt("content of "+ref, "--from FILE") // without a terminal there is none
 		content = []byte(typed)
 	default:
 		content, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), 1<<20))

@@ -140,6 +140,10 @@ func (o overSSH) DecideJoin(ctx context.Context, host string, d control.Decision
 	return r, o.join(ctx, d, &r, "decide", host)
 }
 
+func (o overSSH) Issued(ctx context.Context, i join.Issued) error {
+	return o.join(ctx, i, &i, "issued")
+}
+
 // join runs flor-provider join there, with JSON in and out.
 func (o overSSH) join(ctx context.Context, about, v any, args ...string) error {
 	in, err := json.Marshal(about)

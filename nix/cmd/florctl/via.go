@@ -53,6 +53,9 @@ type provider interface {
 	Joins(ctx context.Context) ([]join.Request, error)
 	DecideJoin(ctx context.Context, host string, d control.Decision) (join.Request, error)
 
+	// Issued records certificates of an identity file in its audit log.
+	Issued(ctx context.Context, i join.Issued) error
+
 	// Host is its name.
 	Host() string
 

@@ -24,13 +24,13 @@ import (
 func joinCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join",
-		Short: "Print and decide join requests, and keep join tokens, as JSON",
-		Long: `What florctl token and florctl join run over SSH. They make tokens and signatures; what
+		Short: "Print and decide join requests, keep join tokens, and record identity files, as JSON",
+		Long: `What florctl token, florctl join and florctl id run over SSH. They make tokens and signatures; what
 they are about comes in on standard input, what came of it goes out as JSON. It may run
 beside the provider.`,
 	}
 	add := func(use string, args int, do func(ctx context.Context, o *join.Operator, in []byte, args []string) (any, error)) {
-		sub := t.withArchive(&cobra.Command{Use: use, Short: "See florctl token and florctl join"}, func(cmd *cobra.Command, s *settings.Settings, a archive.Archive) error {
+		sub := t.withArchive(&cobra.Command{Use: use, Short: "See florctl token, florctl join and florctl id"}, func(cmd *cobra.Command, s *settings.Settings, a archive.Archive) error {
 			in, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), 64<<10))
 			if err != nil {
 				return err
@@ -76,6 +76,13 @@ beside the provider.`,
 			return nil, fmt.Errorf("standard input: %w", err)
 		}
 		return o.Decide(ctx, args[0], d.Admission)
+	})
+	add("issued", 0, func(ctx context.Context, o *join.Operator, in []byte, _ []string) (any, error) {
+		var i join.Issued
+		if err := florete.Decode(in, &i); err != nil {
+			return nil, fmt.Errorf("standard input: %w", err)
+		}
+		return o.Issued(ctx, i)
 	})
 	return cmd
 }

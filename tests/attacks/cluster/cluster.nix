@@ -2,7 +2,8 @@
 # `echo`, `wiki`, `deaf`, which does not read, `down`, which is not there, and `requests` and
 # `bytes`, which learn who calls, carol `echo`, bob nothing but the issuer; nobody may reach
 # `secret`. The guest of a foreign trust domain, blue.example, may reach `echo`. Dora operates the config
-# provider, erin reads there. `d`, `e` and `f` come in by a join token.
+# provider, erin reads there. `d`, `e` and `f` come in by a join token,
+# `g` by an identity file.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
   host =
@@ -48,7 +49,12 @@ in
     };
     d = removeAttrs (host 4 "d" { loopback = "${facts.loopback}.16.0/20"; }) [ "sshHostKey" ];
     e = removeAttrs (host 5 "e" { loopback = "${facts.loopback}.32.0/20"; }) [ "sshHostKey" ];
-    f = removeAttrs (host 6 "f" { loopback = "${facts.loopback}.48.0/20"; }) [ "sshHostKey" ];
+    f = removeAttrs (host 6 "f" { loopback = "${facts.loopback}.48.0/21"; }) [ "sshHostKey" ];
+    g = removeAttrs (host 7 "g" {
+      kind = "device";
+      loopback = "${facts.loopback}.56.0/21";
+      users = [ "alice" ];
+    }) [ "sshHostKey" ];
   };
 
   services =

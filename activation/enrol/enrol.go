@@ -1,0 +1,250 @@
+// Package enrol is how a host comes in by files that a person carries: it makes the request
+// for an identity file, and verifies one and leaves it for activation.
+//
+//	flor id create     keys, on this host ──▶ join/keys.json, then a request that its device key signs
+//	florctl id issue   certificates, documents, revocation list, signed by the operator, sealed with age
+//	flor enroll        opened and verified, whole ──▶ join/identity.json ──▶ activation delivers, and removes it
+//
+// join/identity.json is written by one rename, once nothing is wrong with any of it: whatever
+// is killed, either nothing is installed, or activation goes on with all of it.
+package enrol
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/devicekey"
+	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/replace"
+)
+
+// Host is who comes in.
+type Host struct {
+	State   florete.Layout
+	HostKey string // file of the SSH host key
+}
+
+// Offer is an identity file that was verified.
+type Offer struct {
+	File  api.IdentityFile // with the keys that this host made
+	Needs []string         // that it fulfils, of the manifest that it brings or of the one in force
+	Until time.Time        // when the first of its certificates ends
+	Set   documents.Set    // what is in force, and with Changed, what it would put in force
+	Newer bool
+
+	host Host
+}
+
+// KeyFile is the file of the key that proves the host.
+func (h Host) KeyFile(m florete.Manifest) string {
+	if m.Identity.Joins {
+		return h.State.DeviceKey()
+	}
+	return h.HostKey
+}
+
+// proves is the key that proves the host, nil where there is none yet.
+func (h Host) proves(m florete.Manifest) (ssh.Signer, error) {
+	if m.Identity.Joins {
+		key, err := devicekey.Load(h.State, devicekey.DefaultTPM)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return ssh.NewSignerFromSigner(key)
+	}
+	b, err := os.ReadFile(h.HostKey)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ssh.ParsePrivateKey(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.HostKey, err)
+	}
+	declared, err := api.ParseHostKey(m.Identity.SSHHostKey)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(declared.Marshal(), key.PublicKey().Marshal()) {
+		return nil, fmt.Errorf("%s: key %s, the manifest of %s declares %s: name the right file with --ssh-host-key", h.HostKey, ssh.FingerprintSHA256(key.PublicKey()), m.Host, ssh.FingerprintSHA256(declared))
+	}
+	return key, nil
+}
+
+// Verify returns what an identity file would install. Nothing changes.
+func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
+	store, _, err := documents.Open(h.State, "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: install this host's documents and start its units first", err)
+	}
+	o := &Offer{host: h, Set: store.Set()}
+	m := o.Set.Manifest
+	var signed api.SignedIdentityFile
+	if err := florete.Decode(b, &signed); err != nil {
+		return nil, fmt.Errorf("identity file: %w: want what florctl id issue wrote", err)
+	}
+	if o.File, err = signed.Verify(m.Cluster, m.Identity.ID, m.Trust.SigningKeys); err != nil {
+		return nil, err
+	}
+	list, err := newestList(o.File.Artifact.Revocations, m, o.Set.Roots.Revocations())
+	if err != nil {
+		return nil, err
+	}
+	offer, refused := store.Verify(o.File.Artifact)
+	switch {
+	case refused == nil && offer.Changed:
+		o.Set, o.Newer = offer.Set, true
+	case refused != nil && refused.Code != documents.CodeOlder: // what is in force is newer
+		return nil, refused
+	}
+	if err := h.checkDevice(o.File, o.Set.Manifest, list); err != nil {
+		return nil, err
+	}
+	if err := o.checkSVIDs(list, now); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// newestList is the revocation list of an identity file, or the one in force where that is
+// newer.
+func newestList(s *florete.SignedRevocations, m florete.Manifest, held *florete.Revocations) (*florete.Revocations, error) {
+	if s == nil {
+		return held, nil
+	}
+	list, err := s.Open()
+	if err == nil {
+		err = s.Verify(list, m.Cluster, m.Trust.SigningKeys)
+	}
+	if err != nil || !list.Newer(held) {
+		return held, err
+	}
+	return list, nil
+}
+
+// checkDevice refuses a file that is for another machine than this.
+func (h Host) checkDevice(f api.IdentityFile, m florete.Manifest, list *florete.Revocations) error {
+	key, err := h.proves(m)
+	if err != nil {
+		return err
+	}
+	if !m.Identity.Joins {
+		if f.DeviceKey != "" || f.Admission != nil {
+			return fmt.Errorf("identity file: of a host without SSH host key, the manifest of %s has one: have florctl id issue make another", m.Host)
+		}
+		return list.CheckKey(ssh.FingerprintSHA256(key.PublicKey()))
+	}
+	if f.Admission == nil {
+		return fmt.Errorf("identity file: admits no device, the manifest of %s has no SSH host key: have florctl id issue make another", m.Host)
+	}
+	a, _, err := f.Admission.Verify(m.Cluster, m.Identity.ID, m.Trust.SigningKeys)
+	if err != nil {
+		return err
+	}
+	admitted, err := api.ParseHostKey(a.Key)
+	if err != nil {
+		return fmt.Errorf("identity file: device: %w", err)
+	}
+	if f.DeviceKey != "" {
+		given, err := ssh.ParsePrivateKey([]byte(f.DeviceKey))
+		if err != nil {
+			return fmt.Errorf("identity file: device key: %w", err)
+		}
+		if key == nil {
+			key = given
+		}
+	}
+	if key == nil {
+		return fmt.Errorf("identity file: for the device with key %s, this one has none: flor id create makes one, with a request for another file", ssh.FingerprintSHA256(admitted))
+	}
+	if !bytes.Equal(admitted.Marshal(), key.PublicKey().Marshal()) {
+		return fmt.Errorf("identity file: for the device with key %s, this is the one with %s: flor id create makes a request for it", ssh.FingerprintSHA256(admitted), ssh.FingerprintSHA256(key.PublicKey()))
+	}
+	return list.CheckKey(ssh.FingerprintSHA256(admitted))
+}
+
+// checkSVIDs refuses a file with anything in it that peers would refuse, and adds the keys that
+// this host made.
+func (o *Offer) checkSVIDs(list *florete.Revocations, now time.Time) error {
+	m, roots := o.Set.Manifest, o.Set.Roots.With(list)
+	keys, err := fetch.IdentityKeys(o.host.State)
+	if err != nil {
+		return err
+	}
+	at := &fetch.Host{Layout: o.host.State, Manifest: m, Roots: o.Set.Roots}
+	needs := map[florete.ID]florete.Need{}
+	for _, n := range m.Needs {
+		if id, err := n.CertID(); n.Kind == florete.KindCert && err == nil {
+			needs[id] = n
+		}
+	}
+	for i := range o.File.SVIDs {
+		s := &o.File.SVIDs[i]
+		n, ok := needs[s.ID]
+		if !ok {
+			continue // of documents that are older or newer than those in force
+		}
+		if s.Key == "" {
+			if s.Key = keys[s.ID.String()]; s.Key == "" {
+				return fmt.Errorf("identity file: %s: of a key that this host does not have: flor id create makes a request", s.ID.Short())
+			}
+		}
+		svid, err := florete.ParseSVID([]byte(s.SVID), []byte(s.Key), s.ID)
+		if err != nil {
+			return fmt.Errorf("identity file: %s: %w: it answers another request: flor id create makes one", s.ID.Short(), err)
+		}
+		if _, err := roots.Verify(svid.Chain, now, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth); err != nil {
+			return fmt.Errorf("identity file: %w", err)
+		}
+		if _, expiry := florete.Window(svid.Chain); o.Until.IsZero() || expiry.Before(o.Until) {
+			o.Until = expiry
+		}
+		if at.Awaits(n, svid) {
+			o.Needs = append(o.Needs, n.ID)
+		}
+	}
+	if len(o.Needs) == 0 && !o.Newer {
+		return errors.New("identity file: nothing in it is newer than what this host has")
+	}
+	return nil
+}
+
+// Install leaves a file that was verified for activation, whole, and puts the device key in
+// its place.
+func (o *Offer) Install() error {
+	unlock, err := fetch.LockJoin(o.host.State)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(o.File)
+	if err == nil {
+		err = replace.File(o.host.State.IdentityFile(), b, 0o600)
+	}
+	unlock()
+	if err != nil {
+		return err
+	}
+	return fetch.FinishEnrolment(o.host.State, o.File)
+}
+
+// Delivered reports whether activation has delivered all of what was installed.
+func (h Host) Delivered() (bool, error) {
+	f, _, err := fetch.ReadEnrolled(h.State)
+	return f == nil && err == nil, err
+}
+
+func line(key ssh.PublicKey) string { return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) }

@@ -1,0 +1,69 @@
+package enrol
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/providers/api"
+)
+
+// One puts the certificate of an identity file for a machine that is no host in force below a
+// directory, as activation does below that of a need. trust is the public key that signed it,
+// in Nix format: such a machine knows nothing else.
+func One(b []byte, dir, trust string, now time.Time) (*florete.SVID, error) {
+	var signed api.SignedIdentityFile
+	if err := florete.Decode(b, &signed); err != nil {
+		return nil, fmt.Errorf("identity file: %w: want what florctl id issue wrote", err)
+	}
+	f, err := signed.Verify("", florete.ID{}, []string{trust})
+	if err != nil {
+		return nil, err
+	}
+	if len(f.SVIDs) != 1 {
+		return nil, fmt.Errorf("identity file: %d certificates, want one", len(f.SVIDs))
+	}
+	given := f.SVIDs[0]
+	svid, err := florete.ParseSVID([]byte(given.SVID), []byte(given.Key), given.ID)
+	if err != nil {
+		return nil, fmt.Errorf("identity file: %s: %w", given.ID.Short(), err)
+	}
+	roots, err := florete.NewRoots(given.ID.TrustDomain(), f.Roots)
+	if err != nil {
+		return nil, fmt.Errorf("identity file: %w", err)
+	}
+	if s := f.Artifact.Revocations; s != nil {
+		list, err := s.Open()
+		if err == nil {
+			err = s.Verify(list, f.Cluster, []string{trust})
+		}
+		if err != nil {
+			return nil, err
+		}
+		roots = roots.With(list)
+	}
+	if _, err := roots.Verify(svid.Chain, now, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth); err != nil {
+		return nil, fmt.Errorf("identity file: %w", err)
+	}
+	held, err := florete.LoadSVID(dir, given.ID)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: name another directory", err)
+	}
+	if err == nil && !svid.Cert.Leaf.NotBefore.After(held.Cert.Leaf.NotBefore) {
+		return nil, errors.New("identity file: nothing in it is newer than what is there")
+	}
+	var bundle []byte
+	for _, r := range f.Roots {
+		bundle = append(append(bundle, r...), '\n')
+	}
+	_, err = delivery.Dir{Path: dir}.Deliver(map[string]delivery.File{
+		florete.FileSVID:   {Data: []byte(given.SVID), Mode: 0o444, UID: -1, GID: -1},
+		florete.FileKey:    {Data: []byte(given.Key), Mode: 0o400, UID: -1, GID: -1},
+		florete.FileBundle: {Data: bundle, Mode: 0o444, UID: -1, GID: -1},
+	})
+	return svid, err
+}

@@ -1,0 +1,114 @@
+package enrol
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/devicekey"
+	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/replace"
+)
+
+// Request makes the keys of this host that it does not have yet, and the request for an
+// identity file, with the fingerprint of the key that signs it. Made again, it is for the same
+// keys.
+func (h Host) Request() (r api.SignedIdentityRequest, fingerprint string, err error) {
+	doc, err := h.State.Manifest()
+	if err != nil {
+		return r, "", fmt.Errorf("%w: install this host's documents and start its units first", err)
+	}
+	m := doc.Manifest()
+	unlock, err := fetch.LockJoin(h.State)
+	if err != nil {
+		return r, "", err
+	}
+	defer unlock()
+	if m.Identity.Joins {
+		// In a file: an identity file can be sealed to that, and to no key of a TPM.
+		if err := devicekey.Make(h.State, devicekey.None); err != nil {
+			return r, "", fmt.Errorf("device key: %w", err)
+		}
+	}
+	proves, err := h.proves(m)
+	if err != nil {
+		return r, "", err
+	}
+	keys, err := fetch.IdentityKeys(h.State)
+	if err != nil {
+		return r, "", err
+	}
+	request := api.IdentityRequest{
+		Schema: api.IdentityRequestSchema, Format: florete.NewestFormat, Cluster: m.Cluster, Node: m.Identity.ID, Device: line(proves.PublicKey()),
+	}
+	for _, n := range m.Needs {
+		id, err := n.CertID()
+		if n.Kind != florete.KindCert || err != nil {
+			continue
+		}
+		if keys[id.String()] == "" {
+			if keys[id.String()], err = newKey(); err != nil {
+				return r, "", err
+			}
+		}
+		csr, err := csrOf(id, keys[id.String()])
+		if err != nil {
+			return r, "", err
+		}
+		request.SVIDs = append(request.SVIDs, api.CertBody{ID: id, CSR: csr})
+	}
+	slices.SortFunc(request.SVIDs, func(a, b api.CertBody) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	b, err := json.Marshal(keys)
+	if err == nil {
+		err = replace.File(h.State.IdentityKeys(), b, 0o600)
+	}
+	if err != nil {
+		return r, "", err
+	}
+	if b, err = json.Marshal(request); err != nil {
+		return r, "", err
+	}
+	r, err = api.SignIdentityRequest(b, proves)
+	return r, ssh.FingerprintSHA256(proves.PublicKey()), err
+}
+
+func newKey() (string, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	return block("PRIVATE KEY", der), err
+}
+
+func csrOf(id florete.ID, key string) (string, error) {
+	uri, err := url.Parse(id.String())
+	if err != nil {
+		return "", err
+	}
+	b, _ := pem.Decode([]byte(key))
+	if b == nil {
+		return "", fmt.Errorf("keys of requests: that of %s is not PEM: remove the file", id.Short())
+	}
+	private, err := x509.ParsePKCS8PrivateKey(b.Bytes)
+	if err != nil {
+		return "", fmt.Errorf("keys of requests: that of %s: %w: remove the file", id.Short(), err)
+	}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{uri}}, private)
+	return block("CERTIFICATE REQUEST", csr), err
+}
+
+func block(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}

@@ -1,0 +1,59 @@
+package activation
+
+import (
+	"context"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/fetch"
+)
+
+// acceptEnrolled puts the documents of an identity file in force, by the rule for those from
+// the network, once for each file.
+func (a *activation) acceptEnrolled(ctx context.Context) {
+	f, left, err := fetch.ReadEnrolled(a.State)
+	if err != nil {
+		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+	}
+	if err != nil || f == nil {
+		return
+	}
+	if left == a.enrolled {
+		a.forgetEnrolled()
+		return
+	}
+	a.enrolled = left
+	if e := a.accept(ctx, f.Artifact); e != nil && e.Code != documents.CodeOlder {
+		a.report(Event{Event: EventDisk, Need: "documents", Message: "of an identity file: " + e.Message})
+	}
+	if a.outdated() {
+		a.note = "taken from an identity file"
+	} else {
+		a.forgetEnrolled()
+	}
+}
+
+// enrolledFor is the identity file that has what a need waits for; zero for none.
+func (a *activation) enrolledFor(n *need) int64 {
+	f, left, err := fetch.ReadEnrolled(a.State)
+	if err != nil || !a.host.Gives(f, n.Need) {
+		return 0 // an error is reported where its documents are taken in
+	}
+	return left
+}
+
+// forgetEnrolled removes an identity file that is delivered, once its documents are taken in.
+func (a *activation) forgetEnrolled() {
+	a.Step("forget enrolled")
+	if err := a.host.ForgetEnrolled(a.enrolled); err != nil {
+		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+	}
+}
+
+// origin is what fulfilled a need in a provider's place; certificates are never adopted.
+func (n *need) origin() string {
+	if n.Kind == florete.KindCert && n.state.Provider == "" {
+		return "an identity file"
+	}
+	return ""
+}

@@ -1,0 +1,182 @@
+package fetch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/replace"
+)
+
+// ReadEnrolled reads what flor enroll left for activation, with the time of the file; nil for
+// nothing.
+func ReadEnrolled(l florete.Layout) (f *api.IdentityFile, left int64, err error) {
+	at, err := os.Stat(l.IdentityFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	var b []byte
+	if err == nil {
+		b, err = os.ReadFile(l.IdentityFile())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	f = new(api.IdentityFile)
+	if err == nil {
+		err = florete.Decode(b, f)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("identity file: %w", err)
+	}
+	return f, at.ModTime().UnixNano(), nil
+}
+
+// FinishEnrolment puts the device key of an identity file in its place, and the admission: the
+// file alone is what flor enroll leaves whole.
+func FinishEnrolment(l florete.Layout, f api.IdentityFile) error {
+	unlock, err := LockJoin(l)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if f.DeviceKey != "" {
+		if _, err := os.Stat(l.DeviceKey()); errors.Is(err, fs.ErrNotExist) {
+			err = replace.File(l.DeviceKey(), []byte(f.DeviceKey), 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if f.Admission == nil {
+		return nil
+	}
+	b, err := json.Marshal(f.Admission)
+	if err == nil {
+		err = replace.File(l.Admission(), b, 0o600)
+	}
+	if err == nil { // it waits for nobody's word any more
+		err = removed(l.JoinRequest())
+	}
+	return err
+}
+
+func removed(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Enrolled is the answer that an identity file has to a need, where that is newer than what is
+// delivered.
+func (h *Host) Enrolled(n florete.Need) (answer api.Answer, ok bool, failed *Error) {
+	if n.Kind != florete.KindCert {
+		return answer, false, nil
+	}
+	f, _, err := ReadEnrolled(h.Layout)
+	if err == nil && f != nil {
+		err = FinishEnrolment(h.Layout, *f)
+	}
+	if err != nil {
+		return answer, false, local(api.Transient, CodeDisk, err)
+	}
+	svid := h.given(f, n)
+	if svid == nil {
+		return answer, false, nil
+	}
+	answer.Values = map[string]string{"svid": svid.SVID}
+	if e := h.complete(Attempt{Need: n}, pending{PrivateKey: svid.Key}, &answer); e != nil {
+		return answer, false, &Error{Error: e}
+	}
+	return answer, true, nil
+}
+
+// given is the SVID that an identity file has for a need, nil where it has none that is good
+// still, and was issued after what is delivered.
+func (h *Host) given(f *api.IdentityFile, n florete.Need) *api.IdentitySVID {
+	id, err := n.CertID()
+	if f == nil || n.Kind != florete.KindCert || err != nil {
+		return nil
+	}
+	s := f.SVID(id)
+	if s == nil {
+		return nil
+	}
+	svid, err := florete.ParseSVID([]byte(s.SVID), []byte(s.Key), id)
+	if err != nil || !h.Awaits(n, svid) {
+		return nil
+	}
+	return s
+}
+
+// Awaits reports whether an SVID for a need has not ended, and is newer than what is delivered;
+// or just that, which is not on record: whoever delivered it died in between.
+func (h *Host) Awaits(n florete.Need, s *florete.SVID) bool {
+	if _, expiry := florete.Window(s.Chain); time.Now().After(expiry) {
+		return false
+	}
+	held, err := florete.LoadSVID(h.Layout.Need(n.ID), s.ID)
+	if err != nil || h.verify(held) != nil {
+		return true
+	}
+	if held.Cert.Leaf.Equal(s.Cert.Leaf) {
+		state, err := h.Layout.NeedState(n.ID)
+		return err != nil || state.Digest == "" || state.Expires.Unix() != held.Cert.Leaf.NotAfter.Unix()
+	}
+	return s.Cert.Leaf.NotBefore.After(held.Cert.Leaf.NotBefore)
+}
+
+// Gives reports whether an identity file, nil for none, has what a need waits for.
+func (h *Host) Gives(f *api.IdentityFile, n florete.Need) bool { return h.given(f, n) != nil }
+
+// ForgetEnrolled removes the identity file of a time, of which nothing is left to deliver.
+func (h *Host) ForgetEnrolled(of int64) error {
+	f, left, err := ReadEnrolled(h.Layout)
+	if f == nil || err != nil || left != of || slices.ContainsFunc(h.Manifest.Needs, func(n florete.Need) bool { return h.Gives(f, n) }) {
+		return err
+	}
+	unlock, err := LockJoin(h.Layout)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, now, err := ReadEnrolled(h.Layout); err != nil || now != left {
+		return err // another one came
+	}
+	if err := removed(h.Layout.IdentityFile()); err != nil {
+		return err
+	}
+	keys, err := IdentityKeys(h.Layout)
+	for id, key := range keys {
+		if !slices.ContainsFunc(f.SVIDs, func(s api.IdentitySVID) bool { return s.ID.String() == id && s.Key == key }) {
+			return err // of a request without an answer yet
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return removed(h.Layout.IdentityKeys())
+}
+
+// IdentityKeys are the private keys that identity files are requested for, in PEM, by identity.
+func IdentityKeys(l florete.Layout) (map[string]string, error) {
+	keys := map[string]string{}
+	b, err := os.ReadFile(l.IdentityKeys())
+	if errors.Is(err, fs.ErrNotExist) {
+		return keys, nil
+	}
+	if err == nil {
+		err = florete.Decode(b, &keys)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keys of requests: %w", err)
+	}
+	return keys, nil
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"cmp"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"filippo.io/age"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/sealing"
+)
+
+// issue makes what is in the file, and the record of it. Hosts accept all of it.
+func (i *issuing) issue() error {
+	m := i.manifest
+	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
+	if err != nil {
+		return err
+	}
+	if err := roots.CheckIssuing(i.by.Certificate, i.now); err != nil {
+		return fmt.Errorf("%s: %w: florctl ca enrolment signs it with the root that the flake has", i.dir.Path(ca.EnrolmentCertificate), err)
+	}
+	if s := i.file.Artifact.Revocations; s != nil {
+		list, err := s.Open()
+		if err != nil {
+			return err
+		}
+		roots = roots.With(list)
+	}
+	i.file.Schema, i.file.Format, i.file.Cluster, i.file.Node = api.IdentityFileSchema, florete.NewestFormat, m.Cluster, m.Identity.ID
+	device := i.fingerprint()
+	if device != "" {
+		line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves)))
+		text, sig, err := signJSON(i.key, florete.NewAdmission(m.Cluster, m.Identity.ID, line, i.now), florete.AdmissionText)
+		if err != nil {
+			return err
+		}
+		i.file.Admission = &florete.SignedAdmission{Admission: text, Signature: sig}
+	}
+	granted := map[florete.ID]bool{}
+	for _, n := range m.Needs {
+		if n.Kind != florete.KindCert {
+			continue
+		}
+		id, err := n.CertID()
+		if err != nil {
+			return err
+		}
+		granted[id] = true
+		if i.wanted != nil && i.wanted[id] == nil {
+			continue // the host has it from other documents
+		}
+		if err := i.issueOne(roots, id, device); err != nil {
+			return err
+		}
+	}
+	for id := range i.wanted {
+		if !granted[id] {
+			return fmt.Errorf("%s: requests %s, which the flake does not give %s: have the host's newest documents deployed there, and flor id create again", i.request, id, i.host)
+		}
+	}
+	if len(i.record) == 0 {
+		return errors.New("no certificate to issue: have the host's newest documents deployed there, and flor id create again")
+	}
+	return nil
+}
+
+func (i *issuing) issueOne(roots *florete.Roots, id florete.ID, device string) error {
+	s := api.IdentitySVID{ID: id}
+	public := i.wanted[id]
+	if public == nil {
+		key, err := ca.NewKey()
+		if err != nil {
+			return err
+		}
+		pem, err := ca.EncodeKey(key)
+		if err != nil {
+			return err
+		}
+		public, s.Key = key.Public(), string(pem)
+	}
+	leaf, err := i.by.Issue(ca.SVID{ID: id, Node: i.host, Device: device, Key: public, Until: i.now.Add(i.lifetime)}, i.now)
+	if err != nil {
+		return err
+	}
+	chain := []*x509.Certificate{leaf, i.by.Certificate}
+	if _, err := roots.Verify(chain, i.now); err != nil {
+		return fmt.Errorf("%w: nothing is issued", err)
+	}
+	s.SVID = string(ca.EncodeCertificates(chain...))
+	i.file.SVIDs = append(i.file.SVIDs, s)
+	i.record = append(i.record, issued{florete.TimeOf(i.now), i.host, id, florete.SerialNumber(leaf), florete.TimeOf(leaf.NotAfter), device})
+	return nil
+}
+
+// recipient is the host itself, where it has the key already that proves it.
+func (i *issuing) recipient() ([]age.Recipient, error) {
+	if i.proves == nil || i.file.DeviceKey != "" {
+		return nil, fmt.Errorf("%s has no key yet that the file could be sealed to: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", cmp.Or(i.host, i.id))
+	}
+	r, err := sealing.Recipient(strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves))))
+	if err != nil {
+		return nil, fmt.Errorf("SSH host key of %s: %w: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.host, err)
+	}
+	return []age.Recipient{r}, nil
+}
+
+// seal signs the file, and seals that.
+func (i *issuing) seal(to []age.Recipient) ([]byte, error) {
+	text, sig, err := signJSON(i.key, i.file, api.IdentityFileText)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(api.SignedIdentityFile{File: text, Signature: sig})
+	if err != nil {
+		return nil, err
+	}
+	return sealing.Seal(b, to)
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+)
+
+// readOne reads the signing key, and takes one identity for all that there is to issue.
+func (i *issuing) readOne(ctx context.Context, src compile.Source, keyFile string) error {
+	t, err := compile.ReadTopology(ctx, src)
+	if err != nil {
+		return err
+	}
+	if i.key, err = pinnedKey(t, keyFile); err != nil {
+		return err
+	}
+	text := i.id
+	if !strings.Contains(text, "://") {
+		text = "spiffe://" + t.TrustDomain + "/" + text
+	}
+	id, err := florete.ParseID(text)
+	if err == nil && id.TrustDomain() != t.TrustDomain {
+		err = fmt.Errorf("%s: not of trust domain %s", id, t.TrustDomain)
+	}
+	if err == nil {
+		err = knows(t, id)
+	}
+	if err != nil {
+		return fmt.Errorf("--id %w", err)
+	}
+	request, err := json.Marshal(map[string]florete.ID{"id": id})
+	if err != nil {
+		return err
+	}
+	i.id, i.file.Roots = id.Short(), t.Trust.Roots
+	i.manifest = florete.Manifest{
+		Cluster: t.Name, TrustDomain: t.TrustDomain, Trust: florete.Trust{Roots: t.Trust.Roots, SigningKeys: t.Trust.SigningKeys},
+		Needs: []florete.Need{{ID: "one", Kind: florete.KindCert, Request: request}},
+	}
+	return nil
+}
+
+// knows refuses an identity that the flake does not have; vertices are in none.
+func knows(t compile.Topology, id florete.ID) error {
+	switch id.Kind() {
+	case florete.KindNode:
+		return fmt.Errorf("%s: a node proves itself by a key of its own: --host %s", id.Short(), id.Name())
+	case florete.KindUser:
+		if _, ok := t.Users[id.Name()]; ok {
+			return nil
+		}
+	case florete.KindService:
+		for _, s := range t.Services {
+			if slices.Contains(s.IDs, id) {
+				return nil
+			}
+		}
+	case florete.KindVertex:
+		return nil
+	}
+	return fmt.Errorf("%s: not in cluster %s: florctl who-can has what is", id.Short(), t.Name)
+}

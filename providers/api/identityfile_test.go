@@ -1,0 +1,103 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+)
+
+// identityVector is identity.json.
+type identityVector struct {
+	PrivateKey string                    `json:"privateKey"` // of the device
+	Request    api.SignedIdentityRequest `json:"request"`
+	Key        string                    `json:"key"` // of an operator
+	File       api.SignedIdentityFile    `json:"file"`
+	One        api.SignedIdentityFile    `json:"one"` // for a machine that is no host
+}
+
+// TestIdentityVector holds what device and operator sign.
+func TestIdentityVector(t *testing.T) {
+	var v identityVector
+	vectors(t, "identity.json", &v)
+	device, err := ssh.ParsePrivateKey([]byte(v.PrivateKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, key, err := v.Request.Verify()
+	if err != nil || ssh.FingerprintSHA256(key) != ssh.FingerprintSHA256(device.PublicKey()) {
+		t.Fatalf("got %v, %v", key, err)
+	}
+	if again, err := api.SignIdentityRequest([]byte(v.Request.Request), device); err != nil || again != v.Request {
+		t.Errorf("got %+v, %v", again, err)
+	}
+	keys := []string{v.Key}
+	f, err := v.File.Verify(r.Cluster, r.Node, keys)
+	if err != nil || f.SVID(r.SVIDs[0].ID) == nil || f.SVID(florete.ID{}) != nil {
+		t.Errorf("got %+v, %v", f, err)
+	}
+	if one, err := v.One.Verify("", florete.ID{}, keys); err != nil || len(one.SVIDs) != 1 || len(one.Roots) != 1 {
+		t.Errorf("got %+v, %v", one, err)
+	}
+	other, err := florete.NewID(r.Node.TrustDomain(), florete.KindNode, "", "oak")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := func(s api.SignedIdentityFile, old, new string) api.SignedIdentityFile {
+		s.File = strings.Replace(s.File, old, new, 1)
+		return s
+	}
+	for name, c := range map[string]struct {
+		file    api.SignedIdentityFile
+		cluster string
+		node    florete.ID
+		want    string
+	}{
+		"another cluster":     {v.File, "other", r.Node, `this host is spiffe://demo.flor/node/elm of "other"`},
+		"another host":        {v.File, "demo", other, "this host is spiffe://demo.flor/node/oak"},
+		"of no host":          {v.One, "demo", r.Node, "want one of a host"},
+		"of a host":           {v.File, "", florete.ID{}, "want one of a host"},
+		"changed":             {changed(v.File, "PRIVATE", "PUBLIC"), "demo", r.Node, "does not verify"},
+		"another schema":      {changed(v.File, "identity-file/v1", "identity-file/v2"), "demo", r.Node, `want "florete.identity-file/v1"`},
+		"an attribute more":   {changed(v.File, "{", `{"x":1,`), "demo", r.Node, `unknown field "x"`},
+		"a newer format":      {changed(v.File, `"1.1","cluster"`, `"1.9","x":1,"cluster"`), "demo", r.Node, "1.9"},
+		"not signed":          {api.SignedIdentityFile{File: v.File.File}, "demo", r.Node, "not signed"},
+		"another's signature": {api.SignedIdentityFile{File: v.File.File, Signature: v.One.Signature}, "demo", r.Node, "does not verify"},
+	} {
+		if _, err := c.file.Verify(c.cluster, c.node, keys); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+	for name, old := range map[string]string{"node": "node/elm", "cluster": `"demo"`, "device": "ssh-ed25519 AAAA", "request": "BEGIN"} {
+		s := v.Request
+		s.Request = strings.Replace(s.Request, old, old+"x", 1)
+		if _, _, err := s.Verify(); err == nil {
+			t.Errorf("a changed %s verifies", name)
+		}
+	}
+}
+
+// FuzzIdentityFile: what is accepted was signed, for that node.
+func FuzzIdentityFile(f *testing.F) {
+	var v identityVector
+	vectors(f, "identity.json", &v)
+	f.Add(v.File.File, v.File.Signature)
+	f.Add(v.Request.Request, v.Request.Signature)
+	f.Fuzz(func(t *testing.T, text, signature string) {
+		r, _, err := v.Request.Verify()
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := api.SignedIdentityFile{File: text, Signature: signature}.Verify("demo", r.Node, []string{v.Key})
+		if err == nil && (text != v.File.File || file.Node != r.Node) {
+			t.Errorf("%q is accepted", text)
+		}
+		got, _, err := api.SignedIdentityRequest{Request: text, Signature: signature}.Verify()
+		if err == nil && got.Schema != api.IdentityRequestSchema {
+			t.Errorf("%q is accepted", text)
+		}
+	})
+}

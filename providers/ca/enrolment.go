@@ -1,0 +1,95 @@
+package ca
+
+import (
+	"crypto"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"filippo.io/age"
+
+	"github.com/florete/florete/providers/replace"
+)
+
+// Files of the operator's enrolment certificate in a Dir, and the record of what it issued.
+const (
+	EnrolmentCertificate = "enrol.crt"
+	EnrolmentKey         = "enrol.key"
+	EnrolmentRecord      = "issued.jsonl"
+)
+
+// SignEnrolment signs the certificate by which an operator issues SVIDs without a provider:
+// that of an issuing CA, by another name.
+func (a *Authority) SignEnrolment(key crypto.PublicKey, lifetime time.Duration, now time.Time) (*x509.Certificate, error) {
+	name, err := domain(a.TrustDomain())
+	if err != nil {
+		return nil, err
+	}
+	t := authority(name, "enrolment", now.Add(lifetime))
+	t.MaxPathLenZero = true
+	return create(t, a.Certificate, key, a.Key, now)
+}
+
+// Enrolment makes the operator's enrolment certificate, with a key to recipients, none for as
+// it is. Where there is one, another is signed for the same key, which it does not open.
+func (d Dir) Enrolment(root *Authority, lifetime time.Duration, now time.Time, to ...age.Recipient) (*x509.Certificate, error) {
+	held, err := d.certificate(EnrolmentCertificate)
+	if err != nil {
+		return nil, err
+	}
+	var key crypto.PublicKey
+	if held != nil {
+		if _, err := os.Lstat(d.Path(EnrolmentKey)); err != nil {
+			return nil, fmt.Errorf("%w: %s is of that key: restore it, or remove the certificate for another key", err, d.Path(EnrolmentCertificate))
+		}
+		key = held.PublicKey
+	} else {
+		// A key without a certificate is none yet.
+		private, err := NewKey()
+		if err != nil {
+			return nil, err
+		}
+		if err := SaveKey(d.Path(EnrolmentKey), private, to...); err != nil {
+			return nil, err
+		}
+		key = private.Public()
+	}
+	c, err := root.SignEnrolment(key, lifetime, now)
+	if err != nil {
+		return nil, err
+	}
+	return c, Save(d.Path(EnrolmentCertificate), EncodeCertificates(c))
+}
+
+// LoadEnrolment reads the operator's enrolment certificate, with its key.
+func (d Dir) LoadEnrolment(identities ...age.Identity) (*Authority, error) {
+	a, err := Load(d.Path(EnrolmentCertificate), d.Path(EnrolmentKey), identities...)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: florctl ca enrolment makes it, with the root's key", err)
+	}
+	return a, err
+}
+
+// Record appends a line to the record of what was issued. It is on disk when it returns.
+func (d Dir) Record(line []byte) error {
+	path := d.Path(EnrolmentRecord)
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return replace.File(path, append(line, '\n'), 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return f.Sync()
+}

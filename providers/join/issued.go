@@ -1,0 +1,57 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/server"
+)
+
+// CodeIssue is of certificates that an operator issued, in the audit log.
+const CodeIssue = "id-issue"
+
+// MaxIssued is how many certificates an Issued has at most.
+const MaxIssued = 64
+
+// Issued are certificates that an operator issued without a provider.
+type Issued struct {
+	Host         string       `json:"host,omitempty"`   // empty for a machine that is no host
+	Device       string       `json:"device,omitempty"` // fingerprint of its device key, where it joins
+	Until        florete.Time `json:"until"`            // the end of all of them
+	Certificates []IssuedSVID `json:"certificates"`
+}
+
+// IssuedSVID is one of them.
+type IssuedSVID struct {
+	ID     florete.ID `json:"id"`
+	Serial string     `json:"serial"` // in hex
+}
+
+// Issued records certificates in the audit log: that is all that a provider knows of them.
+func (o *Operator) Issued(ctx context.Context, i Issued) (Issued, error) {
+	if n := len(i.Certificates); n == 0 || n > MaxIssued {
+		return i, refuse("%d certificates, want 1 to %d", n, MaxIssued)
+	}
+	if len(i.Host) > 63 || len(i.Device) > 80 {
+		return i, refuse("host %.80q, device %.80q: want a name, and SHA256:…", i.Host, i.Device)
+	}
+	d := server.Decision{Detail: map[string]string{"until": i.Until.UTC().Format(time.RFC3339)}}
+	if i.Host != "" {
+		d.Detail["host"] = i.Host
+	}
+	if i.Device != "" {
+		d.Detail["device"] = i.Device
+	}
+	var ids []string
+	for _, c := range i.Certificates {
+		if c.ID.TrustDomain() != o.Policy.TrustDomain || c.Serial == "" || len(c.Serial) > 40 || strings.Trim(c.Serial, "0123456789abcdef") != "" {
+			return i, refuse("certificate %.80q of %s: want a number in hex, and an ID of %s", c.Serial, c.ID, o.Policy.TrustDomain)
+		}
+		ids = append(ids, c.ID.Short())
+		d.Detail["certificate "+c.ID.Short()] = c.Serial
+	}
+	return i, o.commit(ctx, d, CodeIssue, fmt.Sprintf("an operator's identity file of %s until %s", strings.Join(ids, ", "), d.Detail["until"]))
+}

@@ -47,7 +47,8 @@ func FinishEnrolment(l florete.Layout, f api.IdentityFile) error {
 	}
 	defer unlock()
 	if f.DeviceKey != "" {
-		if _, err := os.Stat(l.DeviceKey()); errors.Is(err, fs.ErrNotExist) {
+		_, err := os.Stat(l.DeviceKey())
+		if errors.Is(err, fs.ErrNotExist) {
 			err = replace.File(l.DeviceKey(), []byte(f.DeviceKey), 0o600)
 		}
 		if err != nil {

@@ -1,0 +1,40 @@
+package fetch_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestFinishEnrolment: the device key is put in its place once, and never replaced; that it
+// cannot be is an error, and there is no admission without it.
+func TestFinishEnrolment(t *testing.T) {
+	l := florete.Layout(filepath.Join(t.TempDir(), "state"))
+	f := api.IdentityFile{DeviceKey: "a key\n", Admission: &florete.SignedAdmission{Admission: "{}", Signature: "x"}}
+	if err := os.MkdirAll(l.DeviceKey()+".new/x", 0o700); err != nil { // in the way of the file
+		t.Fatal(err)
+	}
+	if err := fetch.FinishEnrolment(l, f); err == nil {
+		t.Error("no error, without a device key")
+	}
+	if _, err := os.Stat(l.Admission()); err == nil {
+		t.Error("an admission without a device key")
+	}
+	if err := os.RemoveAll(l.DeviceKey() + ".new"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := fetch.FinishEnrolment(l, f); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(kit.ReadFile(l.DeviceKey())); got != "a key\n" {
+			t.Errorf("got %q", got)
+		}
+		f.DeviceKey = "another key\n"
+	}
+}

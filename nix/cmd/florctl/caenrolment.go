@@ -50,10 +50,11 @@ none: for another key remove enrol.crt, once florctl revoke --serial has revoked
 		if err != nil {
 			return err
 		}
-		root, err := ca.Load(d.Path("ca.crt"), d.Path("ca.key"), open...)
+		root, done, err := loadRoot(d.Path("ca.crt"), d.Path("ca.key"), open)
 		if err != nil {
 			return err
 		}
+		defer done()
 		to, err := seal.Recipients(d.Path(ca.EnrolmentKey))
 		if err != nil {
 			return err

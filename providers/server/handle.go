@@ -36,6 +36,9 @@ func (s *Server) routes() *http.ServeMux {
 	if rc, ok := s.Kind.(Receiver); ok {
 		mux.HandleFunc("POST /"+name+"/report", func(w http.ResponseWriter, r *http.Request) { s.report(w, r, rc) })
 	}
+	if l, ok := s.Kind.(Lister); ok {
+		mux.HandleFunc("GET "+api.PathCRL(name), func(w http.ResponseWriter, r *http.Request) { s.crl(w, r, l) })
+	}
 	if s.Log != nil {
 		mux.HandleFunc("GET "+api.PathCheckpoint(name), s.checkpoint)
 	}

@@ -21,6 +21,8 @@ import (
 //	undone.json
 //	revocations.json
 //	witnessed.json
+//	accepted.json
+//	crl.pem
 //	join/{device.key,request.json,admission.json}
 type Layout string
 

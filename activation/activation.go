@@ -136,6 +136,7 @@ type activation struct {
 	watcher  watcher
 
 	witnesser witnesser
+	crls      crlKeeper
 	stale     time.Duration // how long no provider has answered about the documents, when that is too long
 }
 

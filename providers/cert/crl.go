@@ -114,7 +114,7 @@ func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
 			return a.SerialNumber.Cmp(b.SerialNumber) == 0 && a.ReasonCode == b.ReasonCode
 		})
 		if same && age >= 0 && age < crlRenewed {
-			is.pem = ca.EncodeCRLs(l)
+			is.pem = florete.EncodeCRLs(l)
 			i.crl.Store(is)
 			return nil
 		}
@@ -125,7 +125,7 @@ func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
 	if is.RevocationList, err = a.SignCRL(entries, number, crlLifetime, now); err != nil {
 		return err
 	}
-	is.pem = ca.EncodeCRLs(is.RevocationList)
+	is.pem = florete.EncodeCRLs(is.RevocationList)
 	if err := replace.File(i.CRL, is.pem, 0o644); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func readCRL(path string, a *ca.Authority) (*crl, error) {
 	if err != nil {
 		return nil, err
 	}
-	lists, err := ca.ParseCRLs(b)
+	lists, err := florete.ParseCRLs(b)
 	if err != nil || len(lists) != 1 || !bytes.Equal(lists[0].AuthorityKeyId, a.Certificate.SubjectKeyId) || lists[0].CheckSignatureFrom(a.Certificate) != nil {
 		return &crl{}, nil
 	}

@@ -50,7 +50,7 @@ func TestCRL(t *testing.T) {
 		for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 			answer, err := e.Client(kit.ID("node/raishan")).Pass().CRL(t.Context(), "cert", "")
 			if err == nil && answer.List == number {
-				lists, err := ca.ParseCRLs([]byte(answer.CRL))
+				lists, err := florete.ParseCRLs([]byte(answer.CRL))
 				if err != nil || len(lists) != 1 || answer.Number != lists[0].Number.Text(16) {
 					t.Fatalf("%+v, %v", answer, err)
 				}
@@ -134,7 +134,7 @@ func TestCRL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lists, err := ca.ParseCRLs([]byte(answer.CRL))
+	lists, err := florete.ParseCRLs([]byte(answer.CRL))
 	if err != nil || len(lists) != 1 {
 		t.Fatal(lists, err)
 	}
@@ -153,7 +153,7 @@ func openssl(t *testing.T, root *x509.Certificate, chain []*x509.Certificate, l 
 	dir := t.TempDir()
 	for name, b := range map[string][]byte{
 		"root.pem": ca.EncodeCertificates(root), "leaf.pem": ca.EncodeCertificates(chain[0]), "issuing.pem": ca.EncodeCertificates(chain[1:]...),
-		"crl.pem": ca.EncodeCRLs(append(more, l)...),
+		"crl.pem": florete.EncodeCRLs(append(more, l)...),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)

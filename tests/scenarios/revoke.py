@@ -66,6 +66,13 @@ with subtest("the machine neither renews nor enrols again by its SSH host key"):
     wait_started(raishan, "florete-agent.service")
     assert not reaches(raishan, "outline")
 
+with subtest("software that is not ours refuses what it was given, by the CRL that each host keeps"):
+    svid = raishan.succeed("cat /root/copied/needs/cert-node/current/svid.pem")
+    ursula.succeed(f"cat > /root/svid.pem <<'end'\n{svid}end")
+    verify = f"openssl verify -crl_check -CAfile {STATE}/needs/cert-node/current/bundle.pem -CRLfile {STATE}/crl.pem -untrusted"
+    wait_until(lambda: "certificate revoked" in ursula.execute(f"{verify} /root/svid.pem /root/svid.pem 2>&1")[1], lambda: f"openssl refuses it: {ursula.execute(f'{verify} /root/svid.pem /root/svid.pem 2>&1')}")
+    ursula.succeed(f"{verify} {STATE}/needs/cert-node/current/svid.pem {STATE}/needs/cert-node/current/svid.pem")
+
 with subtest("nor do older documents let it in, nor the database of before"):
     deploy("base", [ursula])
     drhorrible.succeed("systemctl stop florete-provider-config; rm -r /var/lib/florete-provider/config; cp --archive /root/before /var/lib/florete-provider/config; systemctl start florete-provider-config")

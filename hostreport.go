@@ -26,7 +26,8 @@ type HostReport struct {
 	Revocations *ReportedRevocations `json:"revocations,omitempty"` // nil for none
 	Roots       *ReportedRoots       `json:"roots,omitempty"`       // nil without documents
 
-	Audit []ReportedAudit `json:"audit,omitempty"` // providers' logs that are not what they were
+	Audit    []ReportedAudit `json:"audit,omitempty"`    // providers' logs that are not what they were
+	Accepted []AcceptedAudit `json:"accepted,omitempty"` // what a person accepted of that, the newest last
 }
 
 // ReportedRoots are roots by Fingerprint, sorted.

@@ -22,6 +22,8 @@ import (
 //	hold.json
 //	revocations.json
 //	witnessed.json
+//	accepted.json
+//	crl.pem
 //	join/{device.key or device.tpm,request.json,admission.json,keys.json,identity.json}
 type Layout string
 

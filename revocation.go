@@ -214,15 +214,12 @@ func (r *Revocations) CheckChain(chain []*x509.Certificate, id ID) error {
 	if r == nil {
 		return nil
 	}
-	if device := GivenToDevice(chain[0]); r.keys[device] {
-		return &RevokedError{What: "device key " + device + ", to which " + id.Short() + " was issued,", Number: r.Number}
-	}
-	for _, c := range chain {
-		if serial := SerialNumber(c); r.certs[serial] {
-			return &RevokedError{What: "certificate " + serial + " of " + id.Short(), Number: r.Number}
+	for _, c := range chain[1:] {
+		if err := r.checkSerial(SerialNumber(c), id); err != nil {
+			return err
 		}
 	}
-	return r.CheckIssued(id, GivenTo(chain[0]), chain[0].NotBefore.Add(Backdated))
+	return r.CheckLeaf(IssuedOf(chain[0], id))
 }
 
 // CheckIssued refuses what proves an identity, and was issued at a time to a node; an empty

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Witnessed is what a host knows of the audit log of one process of a provider.
@@ -54,13 +55,49 @@ func (l Layout) Witnessed() (all []Witnessed, err error) {
 	return all, json.Unmarshal(b, &all)
 }
 
-// AuditFaults are those of all logs. What cannot be read has none.
+// AuditFaults are those of all logs that nobody accepted. What cannot be read has none.
 func (l Layout) AuditFaults() (found []ReportedAudit) {
 	all, _ := l.Witnessed()
+	accepted := l.Accepted()
 	for _, w := range all {
-		if w.Fault != "" {
+		if w.Fault != "" && !Accepts(accepted, w) {
 			found = append(found, ReportedAudit{w.Provider, w.Kind, w.Fault, w.Since})
 		}
 	}
 	return found
+}
+
+// AcceptedAudit is a person's word that what is wrong with an audit log is known: it is reported
+// no more, and the log goes on from what the provider returned.
+type AcceptedAudit struct {
+	ReportedAudit
+	At     Time   `json:"at"`
+	By     string `json:"by"`     // account on the host
+	Reason string `json:"reason"` // as that wrote it
+}
+
+// MaxAccepted is how many of those words a host keeps.
+const MaxAccepted = 16
+
+// WitnessFile is the file, among the requests to activation, that has it witness the audit logs
+// of its providers at once. No need has its name.
+const WitnessFile = "audit.witness"
+
+// AcceptedFile is where such words are kept, the newest last.
+func (l Layout) AcceptedFile() string { return filepath.Join(string(l), "accepted.json") }
+
+// Accepted are those words. What cannot be read has none: the alarm is raised again.
+func (l Layout) Accepted() (all []AcceptedAudit) {
+	b, err := os.ReadFile(l.AcceptedFile())
+	if err != nil || json.Unmarshal(b, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// Accepts is whether a person accepted what is wrong with a log, as it is now.
+func Accepts(all []AcceptedAudit, w Witnessed) bool {
+	return slices.ContainsFunc(all, func(a AcceptedAudit) bool {
+		return a.Provider == w.Provider && a.Kind == w.Kind && a.Fault == w.Fault && a.Since.Seconds() == w.Since.Seconds()
+	})
 }

@@ -149,6 +149,7 @@ type activation struct {
 	prover   prover
 
 	witnesser witnesser
+	crls      crlKeeper
 	stale     time.Duration // how long no provider has answered about the documents, when that is too long
 }
 

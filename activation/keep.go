@@ -195,6 +195,7 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 	notAfter(a.reports(now, start))
 	notAfter(a.watches(now, start))
 	notAfter(a.witnessLogs(now, start))
+	notAfter(a.getCRLs(now, start))
 	return next
 }
 

@@ -29,6 +29,7 @@ const (
 type witnesser struct {
 	next    time.Time
 	busy    bool
+	request int64                 // to witness at once that was served last
 	unknown map[process]time.Time // until when each is left alone
 }
 
@@ -40,7 +41,12 @@ func (a *activation) witnessLogs(now time.Time, start func(func(context.Context)
 		return now.Add(maxSleep)
 	}
 	if w.next.IsZero() {
+		w.request = a.requested(florete.WitnessFile)
 		w.next, w.unknown = now.Add(witnessFirst+rand.N(witnessEvery/2)), map[process]time.Time{}
+	}
+	if r := a.requested(florete.WitnessFile); r != w.request {
+		w.request, w.next = r, now
+		clear(w.unknown)
 	}
 	if w.next.After(now) {
 		return w.next
@@ -50,6 +56,7 @@ func (a *activation) witnessLogs(now time.Time, start func(func(context.Context)
 		a.report(Event{Event: EventDisk, Need: "witnessed", Message: err.Error() + ": begins anew"})
 	}
 	var logs []florete.Witnessed
+	accepted := a.State.Accepted()
 	for _, n := range a.needs {
 		for _, provider := range n.Providers {
 			at := ofLog(provider, n.Kind)
@@ -57,7 +64,7 @@ func (a *activation) witnessLogs(now time.Time, start func(func(context.Context)
 				continue
 			}
 			if i := slices.IndexFunc(known, at); i >= 0 {
-				logs = append(logs, known[i])
+				logs = append(logs, witness.GoOn(known[i], accepted))
 			} else {
 				logs = append(logs, florete.Witnessed{Provider: provider, Kind: n.Kind})
 			}

@@ -49,6 +49,7 @@ type Provider struct {
 	highest int64
 	orders  map[string]int
 	log     auditLog
+	crl     api.CRL
 
 	watching bool
 	watches  []Call
@@ -204,6 +205,10 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if strings.HasSuffix(r.URL.Path, "/checkpoint") {
 		p.checkpoint(w, r)
+		return
+	}
+	if r.URL.Path == api.PathCRL(florete.KindCert) {
+		p.sendCRL(w, r)
 		return
 	}
 	call := Call{At: time.Now(), Path: r.URL.Path, Key: r.Header.Get(api.HeaderKey), Has: r.Header.Get(api.HeaderHas)}

@@ -137,6 +137,21 @@ func (h *Host) Checkpoint(ctx context.Context, provider, kind string, from uint6
 	return answer, nil
 }
 
+// CRL gets the newest of a provider of certificates, without its text where that is the one of
+// a number.
+func (h *Host) CRL(ctx context.Context, provider, has string) (api.CRL, *api.Error) {
+	calls, failed := h.authenticate(Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindCert}}, h.hostKey)
+	if failed != nil {
+		return api.CRL{}, failed.Error
+	}
+	defer calls.Close()
+	answer, err := calls.CRL(ctx, florete.KindCert, has)
+	if err != nil {
+		return answer, api.AsError(err)
+	}
+	return answer, nil
+}
+
 func (p *Pass) send(ctx context.Context, a Attempt, r api.Request) (api.Answer, *Error) {
 	h := p.host
 	if h.isNode(a.Need) {

@@ -143,7 +143,7 @@ func TestFound(t *testing.T) {
 					c.Fatal(err)
 				}
 			}
-		}, "and 1 are gone"},
+		}, " are gone"},
 		"the host is rolled back": {func(c *cluster) {
 			c.copyTo(c.Dir+"-before", c.Dir)
 		}, "rows, it had"},

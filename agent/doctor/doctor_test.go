@@ -9,6 +9,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +27,7 @@ import (
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -208,6 +210,36 @@ func TestDoctor(t *testing.T) {
 				p.sh("touch --date=@" + fmt.Sprint(time.Now().Add(-3*time.Hour).Unix()) + " " + florete.Current(p.Layout.Documents()) + "/")
 			},
 			begin: "documents: no provider has answered about this host's documents for 2h0m", fix: "see why need config-documents is not fulfilled, below, and on forge: flor doctor; or deploy this host's documents",
+		},
+		"revocation list overdue": {
+			hurt: func(p *patient) {
+				kit.WriteRevocations(p.Layout.Revocations(), kit.RevocationsSigned(time.Now().Add(-revocation.Lifetime-time.Hour-time.Minute/2)))
+			},
+			begin: "documents: a newer revocation list than 1 has been due for 1h0m",
+			fix:   "where the signing key is: florctl revoke --renew --key FILE; then see why this host has no newer one: flor doctor on its providers of documents",
+		},
+		"audit log of a provider is another": {
+			hurt: func(p *patient) {
+				p.write(p.Layout.WitnessedFile(), `[{"provider":"forge","kind":"cert","key":"","checkpoint":"","size":5,"seen":1,"fault":"2 rows are gone","since":1784011430}]`, 0o644)
+			},
+			begin: "documents: audit log of kind cert on forge, since 2026-07-14T06:43:50Z: 2 rows are gone",
+			fix:   "find out who changed it: on forge: flor-provider audit --verify; once that is known, on each host that reports it: flor witness accept forge cert --reason …",
+		},
+		"what was accepted of an audit log": {
+			hurt: func(p *patient) {
+				p.write(p.Layout.WitnessedFile(), `[{"provider":"forge","kind":"cert","key":"","checkpoint":"","size":5,"seen":1,"fault":"2 rows are gone","since":1784011430}]`, 0o644)
+				p.write(p.Layout.AcceptedFile(), `[{"provider":"forge","kind":"cert","fault":"2 rows are gone","since":1784011430,"at":1784011431,"by":"root","reason":"restored"}]`, 0o644)
+			},
+		},
+		"CRL overdue": {
+			hurt: func(p *patient) {
+				l, err := kit.NewCA().Issuing.SignCRL(nil, big.NewInt(1), time.Hour, time.Now().Add(-2*time.Hour))
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.write(p.Layout.CRL(), string(florete.EncodeCRLs(l)), 0o644)
+			},
+			begin: "documents: ", fix: "",
 		},
 		"pending commit": {
 			hurt: func(p *patient) {

@@ -16,7 +16,7 @@ import (
 
 func (h *host) documents(context.Context) (string, []Finding) {
 	if h.unread == nil {
-		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), slices.Concat(h.closure(), h.stale(), h.revocations(), h.audit(), h.commits())
+		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), slices.Concat(h.closure(), h.stale(), h.revocations(), h.crls(), h.audit(), h.commits())
 	}
 	if errors.Is(h.unread, fs.ErrNotExist) {
 		return "none accepted", []Finding{fix(
@@ -101,13 +101,29 @@ func (h *host) revocations() []Finding {
 		"where the signing key is: florctl revoke --renew --key FILE; then see why this host has no newer one: flor doctor on its providers of documents")}
 }
 
+// crls is the alarm of a host whose other software may refuse everybody.
+func (h *host) crls() (found []Finding) {
+	lists, err := h.Layout.CRLs()
+	if err != nil {
+		return []Finding{h.unreadable(err, h.restart("activate"))}
+	}
+	for _, l := range lists {
+		if h.now.After(l.NextUpdate) {
+			found = append(found, do(
+				fmt.Sprintf("%s: a newer CRL of issuing CA %x has been due for %s: software that checks it refuses what that issued", h.Layout.CRL(), l.AuthorityKeyId, h.now.Sub(l.NextUpdate).Round(time.Second)),
+				"on the provider of certificates: flor doctor; where that CA signs no more: rm "+h.Layout.CRL()))
+		}
+	}
+	return found
+}
+
 // audit is the alarm of a host to which a provider returned an audit log that is not the one of
 // before.
 func (h *host) audit() (found []Finding) {
 	for _, a := range h.Layout.AuditFaults() {
 		found = append(found, do(
 			fmt.Sprintf("audit log of kind %s on %s, since %s: %s", a.Kind, a.Provider, a.Since.UTC().Format(time.RFC3339), a.Fault),
-			fmt.Sprintf("find out who changed it: on %s: flor-provider audit --verify; once that is known, on each host that reports it: rm %s", a.Provider, h.Layout.WitnessedFile())))
+			fmt.Sprintf("find out who changed it: on %s: flor-provider audit --verify; once that is known, on each host that reports it: %s witness accept %s %s --reason …", a.Provider, h.Instance.Program("flor"), a.Provider, a.Kind)))
 	}
 	return found
 }

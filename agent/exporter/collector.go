@@ -41,6 +41,9 @@ var (
 	problems  = newMetric(gauge, "problems", "What could not be put in force; flor status has it.")
 	serial    = newMetric(gauge, "manifest_serial", "Serial of the manifest in force.")
 	stale     = newMetric(gauge, "documents_stale_seconds", "How long no provider has answered about this host's documents, when that is too long; else 0.")
+	revoked   = newMetric(gauge, "revocation_list_number", "Number of the revocation list in force; 0 for none.")
+	listDue   = newMetric(gauge, "revocation_list_next_update_timestamp_seconds", "When a newer revocation list is due; 0 without one.")
+	auditing  = newMetric(gauge, "audit_faults", "Audit logs of providers that are not what they were, and that nobody accepted; flor witness has them.")
 	expires   = newMetric(gauge, "svid_expiry_timestamp_seconds", "When an SVID of this host ends; 0 where none was delivered.", "identity")
 	live      = newMetric(gauge, "connections", "TCP connections and UDP sessions now.", "direction", "target", "caller")
 	begun     = newMetric(counter, "connections_total", "TCP connections and UDP sessions since the start.", "direction", "target", "caller")
@@ -76,6 +79,14 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		set(serial, float64(r.Manifest.Serial))
 	}
 	set(stale, float64(r.Stale))
+	set(auditing, float64(len(r.Audit)))
+	if l := r.Revocations; l != nil {
+		set(revoked, float64(l.Number))
+		set(listDue, float64(l.NextUpdate.Seconds()))
+	} else {
+		set(revoked, 0)
+		set(listDue, 0)
+	}
 	for _, i := range r.Identities {
 		set(expires, timestamp(i.Expires), i.ID.Short())
 	}

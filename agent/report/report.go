@@ -56,7 +56,7 @@ func (c *Collector) Collect(ctx context.Context) florete.HostReport {
 	}
 	r.Pending, _ = c.Layout.PendingCommit()
 	r.Undone, _ = c.Layout.Undone()
-	r.Audit = c.Layout.AuditFaults()
+	r.Audit, r.Accepted = c.Layout.AuditFaults(), c.Layout.Accepted()
 	if m, err := c.Layout.Refresh(c.manifest); err == nil {
 		c.manifest = m
 		r.Documents = append(r.Documents, florete.ReportedOf(m.Envelope))

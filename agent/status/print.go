@@ -45,7 +45,7 @@ func Print(w io.Writer, r Report, now time.Time) error {
 		fmt.Fprintf(&out, "undone: %s went back %s, for %s: publish what is right\n", printable.Text(c.String()), relative(c.Deadline.Time, now), c.Missing())
 	}
 	for _, a := range r.Audit {
-		fmt.Fprintf(&out, "audit: log of kind %s on %s: %s: flor doctor\n", printable.Text(a.Kind), printable.Text(a.Provider), printable.Text(a.Fault))
+		fmt.Fprintf(&out, "audit: log of kind %s on %s: %s: flor witness\n", printable.Text(a.Kind), printable.Text(a.Provider), printable.Text(a.Fault))
 	}
 	for _, c := range r.Ending {
 		fmt.Fprintf(&out, "ending: the %s certificate %s ends on %s: flor doctor\n", printable.Text(c.Part), printable.Text(c.Name), c.Ends.UTC().Format(time.DateOnly))

@@ -2,6 +2,7 @@
 //
 //	POST /cert/nonce                              → {"nonce":"…"}
 //	POST /cert/request  {"id":"spiffe://…","csr":…}  → values "svid" and "bundle"
+//	GET  /cert/crl?has=…                              → the CRL, for software that is not ours
 //
 // A node first requests its own SVID with a proof made by its SSH host key, and
 // then for that and for those of its services and users with the SVID.
@@ -52,7 +53,7 @@ type Settings struct {
 // State is what is remembered of nodes. Nonces are used once.
 func (*Settings) State() server.State {
 	return server.State{
-		Remembered: []string{devicePrefix, linePrefix},
+		Remembered: []string{devicePrefix, linePrefix, issuedPrefix},
 		Ending:     map[string]time.Duration{noncePrefix: 2 * nonceLife},
 	}
 }
@@ -62,7 +63,7 @@ func (s *Settings) Kind(p server.Process) server.Kind {
 	issuing := &ca.Kept{Certificate: s.IssuingCertificate, Key: IssuingKey(p.Dir)}
 	return New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Revoked: p.Policies.Revoked,
-		Authority: issuing.Load,
+		Authority: issuing.Load, CRL: filepath.Join(p.Dir, "crl.pem"),
 	})
 }
 
@@ -74,7 +75,7 @@ func (s *Settings) Authority(dir string) (*ca.Authority, error) {
 // IssuingKey is the file of the issuing key.
 func IssuingKey(dir string) string { return filepath.Join(dir, "issuing.key") }
 
-// Config of an Issuer. Every field but Revoked is needed.
+// Config of an Issuer. Every field but Revoked and CRL is needed.
 type Config struct {
 	Store store.Store
 	Key   *seal.Key
@@ -88,6 +89,9 @@ type Config struct {
 
 	// Revoked is the revocation list in force; nil for none ever.
 	Revoked func() *florete.Revocations
+
+	// CRL is the file of the certificate revocation list that it signs; empty for none.
+	CRL string
 }
 
 func (c Config) revoked() *florete.Revocations {
@@ -103,11 +107,14 @@ type Issuer struct {
 	nonces  nonces
 	self    selfSVID
 	trusted atomic.Pointer[trusted]
+	crl     atomic.Pointer[crl]
 }
 
 var (
 	_ server.Enroller = (*Issuer)(nil)
 	_ server.Deployed = (*Issuer)(nil)
+	_ server.Lister   = (*Issuer)(nil)
+	_ server.Runner   = (*Issuer)(nil)
 )
 
 // New makes an Issuer.
@@ -221,6 +228,7 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 			return d, err
 		}
 	}
+	d.Then = append(d.Then, keepIssued(chain[0], body.ID))
 	d.Answer = api.Answer{
 		Values: map[string]string{
 			"svid":   string(ca.EncodeCertificates(chain...)),
@@ -228,11 +236,7 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 		},
 		Expires: chain[0].NotAfter.Unix(),
 	}
-	d.Detail = map[string]string{
-		"id":          body.ID.String(),
-		"certificate": florete.SerialNumber(chain[0]),
-		"until":       chain[0].NotAfter.Format(time.RFC3339),
-	}
+	d.Detail = issuedDetail(chain[0], body.ID)
 	return d, nil
 }
 

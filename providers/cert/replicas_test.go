@@ -59,7 +59,7 @@ func TestReplicasIssue(t *testing.T) {
 	}
 	inForce := map[string]int{}
 	for _, r := range a.Rows() {
-		if r.Outcome == server.Changed {
+		if r.Code == server.CodeInForce {
 			inForce[r.Kind+" at "+r.Detail["host"]]++
 		}
 	}

@@ -19,6 +19,15 @@ type selfSVID struct {
 	roots []string // of the policy it was made under
 	from  time.Time
 	svid  *tls.Certificate
+
+	unrecorded []selfIssued // those that are not on record yet
+}
+
+// selfIssued is one of the provider's own SVIDs.
+type selfIssued struct {
+	leaf *x509.Certificate
+	id   florete.ID
+	at   time.Time
 }
 
 // Certificate is the provider's own SVID: made at the first call, and anew when two
@@ -50,5 +59,6 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 		c.Certificate = append(c.Certificate, x.Raw)
 	}
 	i.self.id, i.self.roots, i.self.from, i.self.svid = p.Provider[Name].ID, p.Trust.Roots, now, c
+	i.self.unrecorded = append(i.self.unrecorded, selfIssued{chain[0], i.self.id, now})
 	return c, nil
 }

@@ -5,41 +5,67 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
 
 // Receive keeps the report with the highest sequence, whatever order they arrive in. Of the
 // rest it reads nothing: a host of a newer release may report more.
-func (p Provider) Receive(c server.Call, last, report []byte) (keep []byte, answer any, err error) {
+func (p Provider) Receive(c server.Call, last, report []byte) (is server.Received, err error) {
 	malformed := func(what any) error {
 		return api.Errorf(api.Invalid, api.CodeMalformed, "report of %s: %v", c.Caller.Short(), what)
 	}
 	var fields map[string]json.RawMessage
 	if err := florete.Decode(report, &fields); err != nil {
-		return nil, nil, malformed(err)
+		return is, malformed(err)
 	}
 	r := florete.ReceivedReport{Received: florete.TimeOf(c.Now), Report: report}
 	if err := json.Unmarshal(fields["sequence"], &r.Sequence); err != nil || r.Sequence <= 0 {
-		return nil, nil, malformed(fmt.Sprintf("sequence %.40q: want an integer above zero", fields["sequence"]))
+		return is, malformed(fmt.Sprintf("sequence %.40q: want an integer above zero", fields["sequence"]))
 	}
 	var kept florete.ReceivedReport
 	if last != nil {
 		if err := json.Unmarshal(last, &kept); err != nil {
-			return nil, nil, err
+			return is, err
 		}
 	}
 	if r.Sequence <= kept.Sequence {
-		return nil, api.Reported{Sequence: kept.Sequence, Rotate: kept.Rotate}, nil
+		return server.Received{Answer: api.Reported{Sequence: kept.Sequence, Rotate: kept.Rotate}}, nil
 	}
 	if r.Rotate, err = ordered(kept.Rotate, r); err != nil {
-		return nil, nil, malformed(err)
+		return is, malformed(err)
 	}
-	keep, err = json.Marshal(r)
-	return keep, api.Reported{Sequence: r.Sequence, Rotate: r.Rotate}, err
+	is.Answer, is.Acts = api.Reported{Sequence: r.Sequence, Rotate: r.Rotate}, accepted(kept, r)
+	is.Keep, err = json.Marshal(r)
+	return is, err
+}
+
+// codeAuditAccepted is of the row of a fault of an audit log that a person on a host accepted.
+const codeAuditAccepted = "audit-accepted"
+
+// accepted are the faults of audit logs that were accepted on a host since its last report.
+func accepted(last, now florete.ReceivedReport) (acts []server.Row) {
+	was, _ := last.Decode()
+	is, err := now.Decode()
+	if err != nil || len(is.Accepted) > florete.MaxAccepted {
+		return nil
+	}
+	for _, a := range is.Accepted {
+		if slices.Contains(was.Accepted, a) {
+			continue
+		}
+		text := func(s string) string { return printable.Text(s[:min(len(s), 200)]) }
+		acts = append(acts, server.Row{Code: codeAuditAccepted, Message: "what this host found of an audit log was accepted there: " + text(a.Fault), Detail: map[string]string{
+			"provider": text(a.Provider), "kind": text(a.Kind), "by": text(a.By), "reason": text(a.Reason), "at": a.At.UTC().Format(time.RFC3339),
+		}})
+	}
+	return acts
 }
 
 // next is an ordered rotation whose number is not known: the one after that of the next report.

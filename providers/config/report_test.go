@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,5 +92,33 @@ func TestOrder(t *testing.T) {
 	order()
 	if got, err := c.Report(t.Context(), []byte(`{"sequence":9,"needs":[{"id":"oidc-wiki","rotations":1}]}`)); err != nil || got.Rotate["oidc-wiki"] != 2 {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestAccepted: what a person on a host accepted of an audit log has a row, once.
+func TestAccepted(t *testing.T) {
+	e := start(t)
+	c := e.Client(ursula)
+	word := func(at int64) florete.AcceptedAudit {
+		return florete.AcceptedAudit{ReportedAudit: florete.ReportedAudit{Provider: "forge", Kind: "cert", Fault: "2 rows are gone\x1b[2J", Since: florete.UnixTime(1000)},
+			At: florete.UnixTime(at), By: "eve", Reason: "restored"}
+	}
+	for i, words := range [][]florete.AcceptedAudit{{}, {word(2000)}, {word(2000)}, {word(2000), word(3000)}, make([]florete.AcceptedAudit, florete.MaxAccepted+1)} {
+		if _, err := c.Report(t.Context(), fmt.Appendf(nil, `{"sequence":%d,"accepted":%s}`, i+1, kit.JSON(words))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var at []string
+	for _, r := range e.Rows() {
+		if r.Code != "audit-accepted" {
+			continue
+		}
+		at = append(at, r.Detail["at"])
+		if r.Caller != ursula.String() || r.Outcome != server.Changed || r.Detail["by"] != "eve" || r.Detail["reason"] != "restored" || r.Detail["provider"] != "forge" || strings.Contains(r.Message, "\x1b") || !strings.Contains(r.Message, "2 rows are gone") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if want := []string{"1970-01-01T00:33:20Z", "1970-01-01T00:50:00Z"}; !slices.Equal(at, want) {
+		t.Errorf("rows of %v, want %v", at, want)
 	}
 }

@@ -29,7 +29,7 @@ func making(t *testing.T) func(e *providertest.Env) server.Kind {
 		}
 		// The faults are for what the server commits, not for keys of the issuer.
 		return New(Config{
-			Store: e.Store.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies), Listen: listen, Users: users,
+			Store: e.Store.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies), Listen: listen, Users: users, Revoked: e.Policies.Revoked,
 			Audit: server.NewAudit(e.Store.Store, slog.Default()),
 		})
 	}

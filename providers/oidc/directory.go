@@ -6,14 +6,17 @@ import (
 	"strings"
 
 	"github.com/dexidp/dex/storage"
+
+	"github.com/florete/florete"
 )
 
-// directory is Dex's storage with the clients that are registered and granted.
+// directory is Dex's storage with the clients that are registered, granted and not revoked.
 // Dex only reads them: what registers is POST /oidc/request alone.
 type directory struct {
 	storage.Storage
 	clients clients
 	policy  func() *Policy
+	revoked func() *florete.Revocations
 }
 
 var errReadOnly = errors.New("oidc: clients are registered by POST /oidc/request alone")
@@ -30,6 +33,9 @@ func (d directory) GetClient(ctx context.Context, id string) (storage.Client, er
 	// A record may be of a higher generation, from before an older policy came into force.
 	most, ok := policy.generations[r.Service]
 	if r.Service.IsZero() || !ok {
+		return storage.Client{}, storage.ErrNotFound
+	}
+	if policy.ends(d.revoked(), r.Service) {
 		return storage.Client{}, storage.ErrNotFound
 	}
 	return storage.Client{

@@ -65,7 +65,7 @@ func (p *Provider) newIssuer(ctx context.Context, issuer, cluster string, users 
 	s.records = dexstore.New(p.cfg.Store, p.cfg.Key)
 	s.tokens = tokens{s.records, p.cfg.Store, p.cfg.Key}
 	s.signIns = signIns{s.tokens, cookies{p.cfg.Key, u.Scheme == "https"}}
-	people.Storage = directory{s.signIns, p.clients, p.cfg.Policy}
+	people.Storage = directory{s.signIns, p.clients, p.cfg.Policy, p.cfg.Revoked}
 	s.storage = storage.WithStaticConnectors(audited{people, p.cfg.Audit}, []storage.Connector{
 		{ID: dex.LocalConnector, Name: "email and password", Type: dex.LocalConnector},
 	})

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -43,7 +44,7 @@ func (*Settings) State() server.State {
 func (s *Settings) Kind(p server.Process) server.Kind {
 	return New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Listen: s.Listen, Users: s.Users,
-		Audit: p.Audit, Logger: p.Logger,
+		Revoked: p.Policies.Revoked, Audit: p.Audit, Logger: p.Logger,
 	})
 }
 
@@ -55,6 +56,10 @@ type Config struct {
 	// Policy is the one in force, nil while that does not run this kind. A client lives
 	// while it is granted there.
 	Policy func() *Policy
+
+	// Revoked is the revocation list in force, nil for none. A client ends with its service, and
+	// with the last host that has it.
+	Revoked func() *florete.Revocations
 
 	// Listen is where the issuer's pages are served: plain HTTP, which is why
 	// it must be a loopback host:port. The forwarder publishes it.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +59,8 @@ type fixture struct {
 	mu     sync.Mutex
 	policy florete.Policy
 	logs   bytes.Buffer
+
+	revoked atomic.Pointer[florete.Revocations]
 
 	db   store.Store
 	p    *Provider
@@ -139,7 +142,7 @@ func (f *fixture) start() {
 	p := New(Config{
 		Store:  f.db,
 		Key:    key,
-		Policy: f.inForce,
+		Policy: f.inForce, Revoked: f.revoked.Load,
 		Listen: f.listen,
 		Users:  filepath.Join(f.dir, "users"),
 		Audit:  server.NewAudit(f.db, log),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/pages"
@@ -22,8 +23,14 @@ type Request struct {
 type Policy struct {
 	cluster, issuer string
 	requests        server.Requests[registration]
-	generations     map[florete.ID]int // the highest that is granted, by service
-	hosts           map[florete.ID]int // how many are granted the client, by service
+	generations     map[florete.ID]int          // the highest that is granted, by service
+	hosts           map[florete.ID][]florete.ID // that are granted the client, by service
+}
+
+// ends is whether the client of a service has ended by a revocation list: the service is revoked,
+// or each host that has the client.
+func (p *Policy) ends(list *florete.Revocations, service florete.ID) bool {
+	return list.CheckID(service) != nil || !slices.ContainsFunc(p.hosts[service], func(host florete.ID) bool { return list.CheckID(host) == nil })
 }
 
 // Compile rejects a policy without a usable issuer, and clients that nobody could use.
@@ -40,12 +47,12 @@ func compile(policy florete.Policy) (*Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
 	}
-	p := &Policy{cluster: policy.Cluster, issuer: settings.Issuer, generations: map[florete.ID]int{}, hosts: map[florete.ID]int{}}
+	p := &Policy{cluster: policy.Cluster, issuer: settings.Issuer, generations: map[florete.ID]int{}, hosts: map[florete.ID][]florete.ID{}}
 	p.requests, err = server.DecodeGrants(policy, Name, func(g florete.Grant) (registration, error) {
 		r, err := decode(g, p.issuer)
 		if err == nil {
 			p.generations[r.Service] = max(p.generations[r.Service], r.Generation)
-			p.hosts[r.Service]++
+			p.hosts[r.Service] = append(p.hosts[r.Service], g.Caller)
 		}
 		return r, err
 	})

@@ -41,7 +41,7 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 func (p *Provider) Rotation(ctx context.Context, c server.Call) (server.Rotation, error) {
 	policy := c.Compiled.(*Policy)
 	want := policy.requests.Of(c)
-	if hosts := policy.hosts[want.Service]; c.Request.Rotation != 0 && hosts > 1 {
+	if hosts := len(policy.hosts[want.Service]); c.Request.Rotation != 0 && hosts > 1 {
 		return server.Rotation{}, api.Errorf(api.Denied, api.CodeRotation,
 			"need %q: %d hosts have the client of %s: raise its generation in the topology, which has all of them fetch another secret", c.Request.Need, hosts, want.Service)
 	}

@@ -26,7 +26,7 @@ func TestUpkeep(t *testing.T) {
 		defer db.Close()
 		p := New(Config{
 			Store: db, Key: must(seal.New(bytes.Repeat([]byte{1}, 32))),
-			Policy: f.inForce, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+			Policy: f.inForce, Revoked: f.revoked.Load, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 			Audit: server.NewAudit(db, slog.New(slog.DiscardHandler)),
 		})
 		ctx, cancel := context.WithCancel(t.Context())

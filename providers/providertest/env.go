@@ -219,6 +219,7 @@ func (e *Env) process() (server.Kind, func() (*tls.Certificate, error)) {
 	if e.make == nil {
 		issuer := cert.New(cert.Config{
 			Store: e.Store, Key: e.Key, Policy: server.Compiled[cert.Policy](e.Policies),
+			Revoked: e.Policies.Revoked, CRL: filepath.Join(e.Dir, "crl.pem"),
 			Authority: func() (*ca.Authority, error) { return e.Issuing, nil },
 		})
 		return issuer, issuer.Certificate

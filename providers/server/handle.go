@@ -40,6 +40,9 @@ func (s *Server) routes() *http.ServeMux {
 		path, h := p.Open()
 		mux.Handle("GET /"+name+"/"+path, h)
 	}
+	if l, ok := s.Kind.(Lister); ok {
+		mux.HandleFunc("GET "+api.PathCRL(name), func(w http.ResponseWriter, r *http.Request) { s.crl(w, r, l) })
+	}
 	if s.Log != nil {
 		mux.HandleFunc("GET "+api.PathCheckpoint(name), s.checkpoint)
 	}

@@ -53,13 +53,22 @@ type Reader interface {
 }
 
 // Receiver is a Kind that keeps what nodes report, at POST /<kind>/report. A node that the
-// policy grants a need of the kind may report, and only of itself. Reports leave no audit rows.
+// policy grants a need of the kind may report, and only of itself. Reports leave no audit rows
+// but for what people did on the node.
 type Receiver interface {
 	Kind
 
-	// Receive returns what is kept in the place of the node's last report, nil for none, and
-	// what is answered. It is called again when another report came in between.
-	Receive(c Call, last, report []byte) (keep []byte, answer any, err error)
+	// Receive is called again when another report came in between.
+	Receive(c Call, last, report []byte) (Received, error)
+}
+
+// Received is what becomes of a report.
+type Received struct {
+	Keep   []byte // in the place of the node's last report; nil for nothing
+	Answer any
+
+	// Acts are what people did on the node, with code, message and detail: each has an audit row.
+	Acts []Row
 }
 
 // Enroller is an Answerer that also knows callers without an SVID, by the Proof in

@@ -48,13 +48,17 @@ func (a *request) keepReport(ctx context.Context, k Receiver, report []byte) (an
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, none, err
 	}
-	keep, answer, err := k.Receive(call, last.Value, report)
-	if err != nil || keep == nil {
-		return answer, none, err
+	is, err := k.Receive(call, last.Value, report)
+	if err != nil || is.Keep == nil {
+		return is.Answer, none, err
 	}
-	return answer, change{
-		If: []store.Cond{{Key: at, Modified: last.Modified}}, Then: []store.Op{store.Put(at, keep)}, unrecorded: true,
-	}, nil
+	c := change{If: []store.Cond{{Key: at, Modified: last.Modified}}, Then: []store.Op{store.Put(at, is.Keep)}, unrecorded: true}
+	for _, act := range is.Acts {
+		row := a.row
+		row.Outcome, row.Code, row.Message, row.Detail = Changed, act.Code, act.Message, act.Detail
+		c.Then = append(c.Then, row.Op())
+	}
+	return is.Answer, c, nil
 }
 
 // reads is the call of a node for what the kind has for it, or of it.

@@ -181,6 +181,13 @@ func TestJoin(t *testing.T) {
 	if _, err := os.Stat(d.Layout().JoinRequest()); err == nil {
 		t.Error("the token is still on the host")
 	}
+	for _, row := range []local.Decision{
+		{Decision: "granted", Code: "token-create"}, {Decision: "granted", Code: "join-approve"},
+		{Caller: "spiffe://demo.flor/node/d", Kind: "config", Decision: "granted", Enrolment: true},
+		{Caller: "spiffe://demo.flor/node/d", Kind: "cert", Decision: "granted", Enrolment: true},
+	} {
+		c.wantRow(t, 0, row)
+	}
 	svid := c.svid(t, d, "cert-node")
 	if got := florete.GivenToDevice(svid.Leaf); got != r.Fingerprint {
 		t.Errorf("the certificate is of device %q, want %q", got, r.Fingerprint)

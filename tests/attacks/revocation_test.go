@@ -3,7 +3,9 @@ package attacks
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"io"
 	"os"
@@ -49,6 +51,7 @@ func TestRevocation(t *testing.T) {
 		t.Logf("a live connection was cut after %s", took)
 	}
 	c.waitList(t, c.p, 1)
+	c.wantRow(t, 0, local.Decision{Kind: "config", Decision: "granted", Code: "revoke", Message: "revocation list 1 is offered to all hosts"})
 	time.Sleep(2 * time.Second) // the processes of p read it every second
 	run(t, []attack{
 		{
@@ -213,6 +216,7 @@ func TestRevocation(t *testing.T) {
 			refusal: "bad certificate",
 		},
 	})
+	c.crl(t, "cert-user-carol", stolen)
 	c.refetch(t, c.c, "cert-node")
 	c.waitList(t, c.c, 3)
 	for end := time.Now().Add(local.Limit); ; time.Sleep(100 * time.Millisecond) {
@@ -348,4 +352,39 @@ func (c *cluster) refetch(t *testing.T, h *local.Host, need string) {
 	if err := os.WriteFile(filepath.Join(h.Refetch(), need), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// crl wants stock software on b to refuse a revoked certificate, by the CRL that b keeps for it,
+// and to accept b's own.
+func (c *cluster) crl(t *testing.T, name string, revoked *tls.Certificate) {
+	t.Helper()
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Error("no openssl: install package openssl")
+		return
+	}
+	verify := func(svid *tls.Certificate) string {
+		dir := t.TempDir()
+		for file, chain := range map[string][][]byte{"leaf.pem": svid.Certificate[:1], "issuing.pem": svid.Certificate[1:]} {
+			var b []byte
+			for _, der := range chain {
+				b = append(b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+			}
+			if err := os.WriteFile(filepath.Join(dir, file), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, _ := exec.CommandContext(t.Context(), "openssl", "verify", "-crl_check", "-CAfile", c.Path("operator", "ca.crt"),
+			"-untrusted", filepath.Join(dir, "issuing.pem"), "-CRLfile", c.b.Layout().CRL(), filepath.Join(dir, "leaf.pem")).CombinedOutput()
+		return string(out)
+	}
+	var out string
+	for end := time.Now().Add(3 * local.Limit); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
+		if out = verify(revoked); strings.Contains(out, "certificate revoked") {
+			if out = verify(c.svid(t, c.b, "cert-node")); !strings.Contains(out, ": OK") {
+				t.Errorf("openssl of b's own certificate: %s", out)
+			}
+			return
+		}
+	}
+	t.Errorf("openssl of %s, revoked, by the CRL that b keeps: %s", name, out)
 }

@@ -87,16 +87,16 @@ func TestChains(t *testing.T) {
 		"key P-521":             {leaf(m.ecdsa(elliptic.P521())), "key is ECDSA P-521, want"},
 		"a CA":                  {leaf(m.key(), func(c *x509.Certificate) { c.IsCA, c.KeyUsage = true, x509.KeyUsageDigitalSignature }), "it is a CA's"},
 		"may sign certificates": {leaf(m.key(), func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageCRLSign }), "it is a CA's"},
-		"no URI":                {leaf(m.key(), uris()), "0 URI SANs, want exactly one"},
+		"no URI":                {leaf(m.key(), kit.URIs()), "0 URI SANs, want exactly one"},
 		"no SAN":                {leaf(m.key(), func(c *x509.Certificate) { c.URIs = nil }), "0 URI SANs, want exactly one"},
 		"two URIs": {func(id florete.ID, _ bool) tls.Certificate {
-			return m.leaf(good, id, m.key(), uris(id.String(), "https://demo.flor/"))
+			return m.leaf(good, id, m.key(), kit.URIs(id.String(), "https://demo.flor/"))
 		}, "2 URI SANs, want exactly one"},
 		"empty fragment": {func(id florete.ID, _ bool) tls.Certificate {
-			return m.leaf(good, id, m.key(), uris(id.String()+"#"))
+			return m.leaf(good, id, m.key(), kit.URIs(id.String()+"#"))
 		}, "path segment characters"},
 		"upper-case scheme": {func(id florete.ID, _ bool) tls.Certificate {
-			return m.leaf(good, id, m.key(), uris(strings.Replace(id.String(), "spiffe:", "SPIFFE:", 1)))
+			return m.leaf(good, id, m.key(), kit.URIs(strings.Replace(id.String(), "spiffe:", "SPIFFE:", 1)))
 		}, "scheme"},
 		"expired": {leaf(m.key(), func(c *x509.Certificate) {
 			c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)

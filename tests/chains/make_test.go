@@ -9,7 +9,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/asn1"
 	"net/url"
 	"testing"
 
@@ -66,20 +65,4 @@ func (m maker) leaf(by *ca.Authority, id florete.ID, key crypto.Signer, change .
 	}
 	made := kit.Sign(c, key.Public(), by)
 	return tls.Certificate{Certificate: [][]byte{made.Raw, by.Certificate.Raw}, PrivateKey: key, Leaf: made}
-}
-
-// uris writes a subject alternative name with URIs as they are.
-func uris(texts ...string) func(*x509.Certificate) {
-	return func(c *x509.Certificate) {
-		var names []asn1.RawValue
-		for _, s := range texts {
-			names = append(names, asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 6, Bytes: []byte(s)})
-		}
-		value, err := asn1.Marshal(names)
-		if err != nil {
-			panic(err)
-		}
-		c.URIs = nil
-		c.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: value}}
-	}
 }

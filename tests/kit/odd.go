@@ -6,6 +6,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"io"
 	"math/big"
 	"net/url"
@@ -72,4 +73,17 @@ func (f *forged) Public() crypto.PublicKey { return &f.public }
 
 func (f *forged) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return make([]byte, f.public.Size()), nil
+}
+
+// URIs writes a subject alternative name with URIs as they are.
+func URIs(texts ...string) func(*x509.Certificate) {
+	return func(c *x509.Certificate) {
+		var names []asn1.RawValue
+		for _, s := range texts {
+			names = append(names, asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 6, Bytes: []byte(s)})
+		}
+		value := must(asn1.Marshal(names))
+		c.URIs = nil
+		c.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: value}}
+	}
 }

@@ -23,6 +23,11 @@ func Revocations(number int64, key signature.SecretKey, targets ...revocation.Ta
 	return must(revocation.Sign(list, key))
 }
 
+// RevocationsSigned is list 1 of cluster demo, of a time, which revokes nothing.
+func RevocationsSigned(at time.Time) florete.SignedRevocations {
+	return must(revocation.Sign(revocation.Next(nil, "demo", at, revocation.Lifetime), SigningKey("demo-1")))
+}
+
 // ReadFile is the content of a file.
 func ReadFile(path string) []byte { return must(os.ReadFile(path)) }
 

@@ -19,6 +19,8 @@ type Decision struct {
 	Message  string `json:"message"`
 	Key      string `json:"key"`
 	Replayed bool   `json:"replayed"` // the recorded answer, given once more
+
+	Enrolment bool `json:"enrolment"` // of a host that proved itself, without a certificate
 }
 
 // Audit is what a provider decided so far, oldest first.

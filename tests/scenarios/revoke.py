@@ -66,6 +66,36 @@ with subtest("the machine neither renews nor enrols again by its SSH host key"):
     wait_started(raishan, "florete-agent.service")
     assert not reaches(raishan, "outline")
 
+with subtest("software that is not ours refuses what it was given, by the CRL that each host keeps"):
+    svid = raishan.succeed("cat /root/copied/needs/cert-node/current/svid.pem")
+    ursula.succeed(f"cat > /root/svid.pem <<'end'\n{svid}end")
+    verify = f"openssl verify -crl_check -CAfile {STATE}/needs/cert-node/current/bundle.pem -CRLfile {STATE}/crl.pem -untrusted"
+    wait_until(lambda: "certificate revoked" in ursula.execute(f"{verify} /root/svid.pem /root/svid.pem 2>&1")[1], lambda: f"openssl refuses it: {ursula.execute(f'{verify} /root/svid.pem /root/svid.pem 2>&1')}")
+    ursula.succeed(f"{verify} {STATE}/needs/cert-node/current/svid.pem {STATE}/needs/cert-node/current/svid.pem")
+
+with subtest("a row of the audit log that is edited, and one that is removed, are found by florctl audit --verify and by any host"):
+    assert "verified" in florctl("audit --verify") and "NOT verified" not in florctl("audit --verify"), florctl("audit --verify")
+    drhorrible.succeed("""systemctl stop florete-provider-config; python3 - <<'end'
+import sqlite3
+db = sqlite3.connect("/var/lib/florete-provider/config/state.db")
+rows = [k for k, v in db.execute("SELECT key, value FROM kv WHERE key >= CAST('audit/' AS BLOB) AND key < CAST('audit0' AS BLOB) ORDER BY key") if b"node/raishan" in v]
+db.execute("UPDATE kv SET value = CAST(replace(CAST(value AS TEXT), 'node/raishan', 'node/ursula') AS BLOB) WHERE key = ?", rows[:1])
+db.execute("DELETE FROM kv WHERE key = ?", rows[-1:])
+db.commit()
+end
+systemctl start florete-provider-config""")
+    wait_until(lambda: "NOT verified: 1 rows were edited, 1 are gone" in florctl("audit --verify"), lambda: f"they are found: {florctl('audit --verify')}")
+    for host in (ursula, mgmt01):
+        wait_until(lambda: host.succeed("flor witness --now") == "" and "drhorrible" in host.execute("flor witness")[1] and host.execute("flor witness")[0] == 2,
+                   lambda: f"{host.name} finds it: {host.execute('flor witness')}", timeout=60)
+        assert "audit: log of kind config on drhorrible" in host.succeed("flor status"), host.succeed("flor status")
+    print("       " + ursula.execute("flor witness | grep config")[1].strip())
+
+with subtest("until a person there accepts it, which is in the audit log"):
+    ursula.succeed("flor witness accept drhorrible config --reason 'edited by a test'; flor witness")
+    assert "audit: log" not in ursula.succeed("flor status") and "audit: log" in mgmt01.succeed("flor status")
+    wait_until(lambda: "edited by a test" in florctl("audit --json"), lambda: "it has a row")
+
 with subtest("nor do older documents let it in, nor the database of before"):
     deploy("base", [ursula])
     drhorrible.succeed("systemctl stop florete-provider-config; rm -r /var/lib/florete-provider/config; cp --archive /root/before /var/lib/florete-provider/config; systemctl start florete-provider-config")

@@ -1,0 +1,40 @@
+package activationtest
+
+import (
+	"crypto/x509"
+	"math/big"
+	"net/http"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+)
+
+// SetCRL has the provider return a CRL with a number, of the cluster's revocation list of
+// another, that another CA signed unless by is nil.
+func (p *Provider) SetCRL(number, list int64, by *ca.Authority) {
+	issuing := p.cluster.CA.Issuing
+	if by == nil {
+		by = issuing
+	}
+	signed, err := by.SignCRL([]x509.RevocationListEntry{}, big.NewInt(number), 24*time.Hour, time.Now())
+	p.cluster.must(err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.crl = api.CRL{Number: big.NewInt(number).Text(16), List: list, CRL: string(florete.EncodeCRLs(signed)), Issuer: string(ca.EncodeCertificates(issuing.Certificate))}
+}
+
+func (p *Provider) sendCRL(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	is := p.crl
+	switch {
+	case is.CRL == "":
+		reply(w, nil, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
+		return
+	case r.URL.Query().Get("has") == is.Number:
+		is.CRL = ""
+	}
+	reply(w, is, nil)
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/witness"
+	"github.com/florete/florete/providers/printable"
+)
+
+// exitFault is the exit status where something is wrong with an audit log.
+const exitFault exit = 2
+
+func newWitnessCmd(m *instance) *cobra.Command {
+	var state florete.Layout
+	var dir string
+	var asJSON, now bool
+	cmd := &cobra.Command{
+		Use:   "witness",
+		Short: "What this host has seen of the audit logs of its providers",
+		Long: `Print the newest checkpoint that this host has seen of the audit log of each process that
+it has needs from, and what is wrong with it: a log must extend what it was.
+
+    flor witness --now                                       have activation look, within ten seconds
+    flor witness accept PROVIDER KIND --reason "new disk"    go on from the log as it is now
+
+Exits 2 where something is wrong that nobody accepted.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if now {
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					return err
+				}
+				file := filepath.Join(dir, florete.WitnessFile)
+				if err := os.WriteFile(file, nil, 0o644); err != nil {
+					return err
+				}
+				at := time.Now()
+				return os.Chtimes(file, at, at) // it may be there
+			}
+			all, err := state.Witnessed()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
+					Witnessed []florete.Witnessed     `json:"witnessed"`
+					Accepted  []florete.AcceptedAudit `json:"accepted"`
+				}{all, state.Accepted()})
+			} else {
+				err = printWitnessed(cmd.OutOrStdout(), all, state.Accepted())
+			}
+			if err == nil && len(state.AuditFaults()) > 0 {
+				err = exitFault
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with checkpoints as the provider signed them")
+	cmd.Flags().BoolVar(&now, "now", false, "have activation witness all logs at once")
+	cmd.Flags().StringVar(&dir, "refetch", "", "directory that flor activate --refetch watches")
+	m.follow(cmd, "refetch", florete.Instance.Refetch)
+	m.state(cmd, &state)
+	cmd.AddCommand(newAcceptCmd(m))
+	return cmd
+}
+
+func newAcceptCmd(m *instance) *cobra.Command {
+	var state florete.Layout
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "accept PROVIDER KIND --reason TEXT",
+		Short: "End the alarm about an audit log, once it is known why it is another",
+		Long: `Accept what is wrong with the audit log of a provider's process: this host goes on from
+the log as it is now, and raises the alarm again for whatever comes after. Who accepted it, when
+and why is kept, reported, and has a row in the audit log of this host's provider of documents.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			syscall.Umask(0o022)
+			account, err := user.Current()
+			if err != nil {
+				return err
+			}
+			word := florete.AcceptedAudit{At: florete.TimeOf(time.Now()), By: account.Username, Reason: reason}
+			if by := os.Getenv("SUDO_USER"); by != "" {
+				word.By = by + " as " + account.Username
+			}
+			if err := witness.Accept(state, args[0], args[1], word); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "audit log of kind %s on %s: accepted, and reported\n", args[1], args[0])
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that says what was found out")
+	cmd.MarkFlagRequired("reason")
+	m.state(cmd, &state)
+	return cmd
+}
+
+func printWitnessed(w io.Writer, all []florete.Witnessed, accepted []florete.AcceptedAudit) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "no audit log was witnessed yet: flor witness --now")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "PROVIDER\tKIND\tROWS\tSEEN\tFAULT")
+	for _, x := range all {
+		fault := cmp.Or(printable.Text(x.Fault), "-")
+		if x.Fault != "" && florete.Accepts(accepted, x) {
+			fault = "accepted: " + fault
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", printable.Text(x.Provider), printable.Text(x.Kind), x.Size, x.Seen.UTC().Format(time.RFC3339), fault)
+	}
+	return t.Flush()
+}

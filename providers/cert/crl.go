@@ -1,0 +1,208 @@
+package cert
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"math/big"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/replace"
+)
+
+const (
+	// crlLifetime is how long software that is not ours may go without a newer CRL, crlRenewed
+	// when that is signed at the latest. The revocation list that it is of has an end of its own:
+	// past that its CRLs go on, as hosts do.
+	crlLifetime = 7 * 24 * time.Hour
+	crlRenewed  = 24 * time.Hour
+
+	// crlLook is how often what was issued is compared with the revocation list, crlSoon when
+	// once more after that changed: what was decided before may be committed after.
+	crlLook = time.Hour
+	crlSoon = time.Minute
+)
+
+// reasonHold is the reason code certificateHold (RFC 5280 section 5.3.1).
+const reasonHold = 6
+
+// crl is the newest certificate revocation list, and what it was made of.
+type crl struct {
+	*x509.RevocationList
+	pem    []byte
+	number int64 // of the revocation list
+	by     *x509.Certificate
+	next   time.Time // when to look again
+}
+
+// Run keeps the record of what is issued, and the CRL.
+func (i *Issuer) Run(ctx context.Context, ready func()) error {
+	ready()
+	failure := ""
+	var forget time.Time
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		now := time.Now()
+		err := errors.Join(i.recordSelf(ctx), i.keepCRL(ctx, now))
+		if !now.Before(forget) {
+			forget = now.Add(crlLook)
+			err = errors.Join(err, i.forgetEnded(ctx, now))
+		}
+		if text := textOf(err); text != failure && ctx.Err() == nil {
+			if failure = text; text != "" {
+				slog.Error("what is issued is not kept as it should be, until the next try", "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// keepCRL signs a CRL where the newest is not of the revocation list in force, of the issuing
+// certificate, or of today.
+func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
+	if i.CRL == "" {
+		return nil
+	}
+	a, err := i.Authority()
+	if err != nil { // which requests report
+		return nil
+	}
+	last := i.crl.Load()
+	if last == nil {
+		if last, err = readCRL(i.CRL, a); err != nil {
+			return err
+		}
+	}
+	list := i.revoked()
+	changed := list.InForce() != last.number || last.by == nil || !last.by.Equal(a.Certificate)
+	if !changed && now.Before(last.next) {
+		return nil
+	}
+	is := &crl{RevocationList: last.RevocationList, number: list.InForce(), by: a.Certificate, next: now.Add(crlLook)}
+	if changed {
+		is.next = now.Add(crlSoon)
+	}
+	entries, err := i.revokedEntries(ctx, list, a, last.RevocationList, now)
+	if err != nil {
+		return err
+	}
+	number := big.NewInt(now.Unix()) // above those of before, whatever was restored
+	if l := last.RevocationList; l != nil {
+		age := now.Sub(l.ThisUpdate) - florete.Backdated
+		same := slices.EqualFunc(entries, l.RevokedCertificateEntries, func(a, b x509.RevocationListEntry) bool {
+			return a.SerialNumber.Cmp(b.SerialNumber) == 0 && a.ReasonCode == b.ReasonCode
+		})
+		if same && age >= 0 && age < crlRenewed {
+			is.pem = florete.EncodeCRLs(l)
+			i.crl.Store(is)
+			return nil
+		}
+		if l.Number.Cmp(number) >= 0 {
+			number.Add(l.Number, big.NewInt(1))
+		}
+	}
+	if is.RevocationList, err = a.SignCRL(entries, number, crlLifetime, now); err != nil {
+		return err
+	}
+	is.pem = florete.EncodeCRLs(is.RevocationList)
+	if err := replace.File(i.CRL, is.pem, 0o644); err != nil {
+		return err
+	}
+	i.crl.Store(is)
+	return nil
+}
+
+// revokedEntries are the SVIDs of an issuing CA that a revocation list revokes, and whatever
+// else it has serial numbers of. What was in the last CRL keeps its time.
+func (i *Issuer) revokedEntries(ctx context.Context, list *florete.Revocations, a *ca.Authority, last *x509.RevocationList, now time.Time) (entries []x509.RevocationListEntry, err error) {
+	if list == nil {
+		return nil, nil
+	}
+	since := map[string]time.Time{}
+	if last != nil {
+		for _, e := range last.RevokedCertificateEntries {
+			since[e.SerialNumber.Text(16)] = e.RevocationTime
+		}
+	}
+	found := map[string]bool{}
+	add := func(serial string, reason int) {
+		n, ok := new(big.Int).SetString(serial, 16)
+		if !ok || found[serial] {
+			return
+		}
+		found[serial] = true
+		at, before := since[serial]
+		if !before {
+			at = list.Signed.UTC()
+		}
+		entries = append(entries, x509.RevocationListEntry{SerialNumber: n, RevocationTime: at, ReasonCode: reason})
+	}
+	by := hex.EncodeToString(a.Certificate.SubjectKeyId)
+	err = i.issued(ctx, now.Add(-keptAfter), func(c florete.Issued) {
+		var revoked *florete.RevokedError
+		if c.Issuer != by || !errors.As(list.CheckLeaf(c), &revoked) {
+			return
+		}
+		reason := 0
+		if revoked.Suspended {
+			reason = reasonHold
+		}
+		add(c.Serial, reason)
+	})
+	for _, c := range list.Certificates {
+		add(c.Serial, 0)
+	}
+	slices.SortFunc(entries, func(a, b x509.RevocationListEntry) int { return a.SerialNumber.Cmp(b.SerialNumber) })
+	return entries, err
+}
+
+// readCRL reads what a process of before signed: nothing where there is none, or it is not of
+// this issuing CA.
+func readCRL(path string, a *ca.Authority) (*crl, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &crl{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	lists, err := florete.ParseCRLs(b)
+	if err != nil || len(lists) != 1 || !bytes.Equal(lists[0].AuthorityKeyId, a.Certificate.SubjectKeyId) || lists[0].CheckSignatureFrom(a.Certificate) != nil {
+		return &crl{}, nil
+	}
+	return &crl{RevocationList: lists[0], pem: b}, nil
+}
+
+// NewestCRL is the newest, without its text where the caller has that number.
+func (i *Issuer) NewestCRL(has string) (api.CRL, error) {
+	l := i.crl.Load()
+	if l == nil {
+		return api.CRL{}, api.Errorf(api.Transient, api.CodeUnavailable, "there is no CRL yet")
+	}
+	is := api.CRL{Number: l.Number.Text(16), List: l.number, Issuer: string(ca.EncodeCertificates(l.by))}
+	if is.Number != has {
+		is.CRL = string(l.pem)
+	}
+	return is, nil
+}

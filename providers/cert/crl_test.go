@@ -1,0 +1,210 @@
+package cert_test
+
+import (
+	"bytes"
+	"crypto/x509"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestCRL: what the revocation list revokes of what was issued is in a CRL that stock software
+// takes: all that a node was given, by one entry.
+func TestCRL(t *testing.T) {
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skip("no openssl: install package openssl")
+	}
+	e := providertest.NewEnv(t, "ursula", "raishan")
+	alice := kit.ID("user/alice")
+	e.Grant(ursula, "cert-service-outline", "cert", map[string]any{"id": outline})
+	e.Grant(ursula, "cert-user-alice", "cert", map[string]any{"id": alice})
+	e.Start()
+	c := e.Client(ursula)
+	svid := func(c *api.Client, need string, id florete.ID) []*x509.Certificate {
+		t.Helper()
+		a, err := c.Do(t.Context(), api.Path("cert"), api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: body(id)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return chain(t, a)
+	}
+	node, service, user := svid(c, "cert-node", ursula), svid(c, "cert-service-outline", outline), svid(c, "cert-user-alice", alice)
+	other := svid(e.Client(kit.ID("node/raishan")), "cert-node", kit.ID("node/raishan"))
+	pass := c.Pass()
+	defer pass.Close()
+	list := func(number int64) (is *x509.RevocationList) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			answer, err := e.Client(kit.ID("node/raishan")).Pass().CRL(t.Context(), "cert", "")
+			if err == nil && answer.List == number {
+				lists, err := florete.ParseCRLs([]byte(answer.CRL))
+				if err != nil || len(lists) != 1 || answer.Number != lists[0].Number.Text(16) {
+					t.Fatalf("%+v, %v", answer, err)
+				}
+				return lists[0]
+			}
+			if time.Now().After(end) {
+				t.Fatalf("the CRL is of list %d, want %d: %v", answer.List, number, err)
+			}
+		}
+	}
+	key := kit.SigningKey("demo-1")
+	revoke := func(number int64, targets ...revocation.Target) *x509.RevocationList {
+		t.Helper()
+		kit.WriteRevocations(e.Revocations(), kit.Revocations(number, key, targets...))
+		return list(number)
+	}
+	verify := func(what string, chain []*x509.Certificate, l *x509.RevocationList, want string) {
+		t.Helper()
+		if got := openssl(t, e.Root.Certificate, chain, l, time.Now()); !strings.Contains(got, want) {
+			t.Errorf("openssl of %s: %s, want %q", what, got, want)
+		}
+	}
+
+	none := list(0)
+	verify("ursula while nothing is revoked", node, none, ": OK")
+	first := revoke(1, revocation.Target{ID: ursula})
+	verify("ursula", node, first, "certificate revoked")
+	verify("what its service was given", service, first, "certificate revoked")
+	verify("what its user was given", user, first, "certificate revoked")
+	verify("raishan", other, first, ": OK")
+	if first.Number.Cmp(none.Number) <= 0 || len(first.RevokedCertificateEntries) < 3 {
+		t.Errorf("number %s after %s, %d entries", first.Number, none.Number, len(first.RevokedCertificateEntries))
+	}
+	if lifetime := first.NextUpdate.Sub(first.ThisUpdate); lifetime < 7*24*time.Hour {
+		t.Errorf("good for %s", lifetime)
+	}
+	e.Restart()
+	if again := list(1); again.Number.Cmp(first.Number) != 0 {
+		t.Errorf("signed anew by a restart: number %s after %s", again.Number, first.Number)
+	}
+	second := revoke(2, revocation.Target{ID: ursula}, revocation.Target{Certificates: []string{florete.SerialNumber(other[0])}})
+	verify("raishan by its serial number", other, second, "certificate revoked")
+	for _, was := range first.RevokedCertificateEntries {
+		for _, is := range second.RevokedCertificateEntries {
+			if was.SerialNumber.Cmp(is.SerialNumber) == 0 && !was.RevocationTime.Equal(is.RevocationTime) {
+				t.Errorf("%x was revoked %s, now %s", is.SerialNumber, was.RevocationTime, is.RevocationTime)
+			}
+		}
+	}
+	third := revoke(3, revocation.Target{ID: alice})
+	verify("ursula, reinstated", node, third, ": OK")
+	verify("alice everywhere", user, third, "certificate revoked")
+
+	suspended := revocation.Next(nil, "demo", time.Now(), revocation.Lifetime)
+	suspended.Number = 4
+	if err := revocation.Suspend(suspended, ursula); err != nil {
+		t.Fatal(err)
+	}
+	signed, err := revocation.Sign(suspended, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kit.WriteRevocations(e.Revocations(), signed)
+	held := list(4)
+	verify("ursula, suspended", node, held, "certificate revoked")
+	for _, x := range held.RevokedCertificateEntries {
+		if x.ReasonCode != 6 {
+			t.Errorf("%x has reason %d, want 6, certificateHold", x.SerialNumber, x.ReasonCode)
+		}
+	}
+
+	t.Log("another issuing CA has the same name: software tells its CRL by the key")
+	b := e.Beside("horrible")
+	b.Start()
+	raishan := b.Client(kit.ID("node/raishan"))
+	mixed := svid(raishan, "cert-node", kit.ID("node/raishan"))
+	answer, err := raishan.Pass().CRL(t.Context(), "cert", "")
+	for end := time.Now().Add(30 * time.Second); err != nil && time.Now().Before(end); answer, err = raishan.Pass().CRL(t.Context(), "cert", "") {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := florete.ParseCRLs([]byte(answer.CRL))
+	if err != nil || len(lists) != 1 {
+		t.Fatal(lists, err)
+	}
+	verify("one of another CA with the first one's CRL", mixed, held, "unable to get certificate CRL")
+	if got := openssl(t, e.Root.Certificate, mixed, lists[0], time.Now(), held); !strings.Contains(got, ": OK") {
+		t.Errorf("with both CRLs: %s", got)
+	}
+	if got := openssl(t, e.Root.Certificate, node, held, time.Now(), lists[0]); !strings.Contains(got, "certificate revoked") {
+		t.Errorf("with both CRLs: %s", got)
+	}
+}
+
+// openssl is what that finds of a chain with a CRL, and others.
+func openssl(t *testing.T, root *x509.Certificate, chain []*x509.Certificate, l *x509.RevocationList, at time.Time, more ...*x509.RevocationList) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, b := range map[string][]byte{
+		"root.pem": ca.EncodeCertificates(root), "leaf.pem": ca.EncodeCertificates(chain[0]), "issuing.pem": ca.EncodeCertificates(chain[1:]...),
+		"crl.pem": florete.EncodeCRLs(append(more, l)...),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "openssl", "verify", "-crl_check", "-attime", strconv.FormatInt(at.Unix(), 10),
+		"-CAfile", "root.pem", "-untrusted", "issuing.pem", "-CRLfile", "crl.pem", "leaf.pem")
+	cmd.Dir = dir
+	out, _ := cmd.CombinedOutput()
+	return string(bytes.TrimSpace(out))
+}
+
+// TestIssuedKept: each SVID is on record in the transaction that issues it, the provider's own
+// too, and no longer than it is valid.
+func TestIssuedKept(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula")
+	e.Provide(cert.Name, map[string]any{"lifetime": 10})
+	e.Start()
+	if err := renew(t, e.Client(ursula)); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		kept, _, err := e.Store.List(t.Context(), "cert/issued/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := map[florete.ID]string{}
+		for _, k := range kept {
+			var is florete.Issued
+			if err := florete.Decode(k.Value, &is); err != nil {
+				t.Fatal(err)
+			}
+			of[is.ID] = is.Node
+			if !strings.HasSuffix(k.Key, "-"+is.Serial) || is.Until.Sub(is.At.Time) > 20*time.Second {
+				t.Errorf("%s: %+v", k.Key, is)
+			}
+		}
+		if of[ursula] == "ursula" && of[e.Provider().ID] == e.Policy.Host {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("on record: %v", of)
+		}
+	}
+	own := 0
+	for _, r := range e.Rows() {
+		if r.Outcome == server.Changed && r.Code == "own-svid" && r.Caller == e.Provider().ID.String() && r.Detail["certificate"] != "" {
+			own++
+		}
+	}
+	if own == 0 {
+		t.Error("no audit row of the provider's own SVID")
+	}
+}

@@ -1,0 +1,103 @@
+package cert
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// issuedPrefix starts the keys of SVIDs that were issued, in the order of their ends.
+const issuedPrefix = "cert/issued/"
+
+// keptAfter is how long what was issued stays on record after it has ended: clocks differ.
+const keptAfter = time.Hour
+
+func issuedBefore(t time.Time) string { return fmt.Sprintf("%s%010x", issuedPrefix, t.Unix()) }
+
+// keepIssued records an SVID, in the transaction that issues it.
+func keepIssued(leaf *x509.Certificate, id florete.ID) store.Op {
+	is := florete.IssuedOf(leaf, id)
+	b, err := json.Marshal(is)
+	if err != nil {
+		panic(err) // strings and integers
+	}
+	return store.Put(issuedBefore(is.Until.Time)+"-"+is.Serial, b)
+}
+
+// issued calls each for what is on record of SVIDs that end after a time.
+func (i *Issuer) issued(ctx context.Context, end time.Time, each func(florete.Issued)) error {
+	for after := issuedBefore(end); ; {
+		page, err := i.Store.Page(ctx, issuedPrefix, after, 1000)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			after = e.Key
+			var is florete.Issued
+			if err := json.Unmarshal(e.Value, &is); err != nil {
+				return fmt.Errorf("%s: %w", e.Key, err)
+			}
+			each(is)
+		}
+		if len(page) == 0 {
+			return nil
+		}
+	}
+}
+
+// forgetEnded removes what has ended from the record.
+func (i *Issuer) forgetEnded(ctx context.Context, now time.Time) error {
+	end := issuedBefore(now.Add(-keptAfter))
+	for {
+		page, err := i.Store.Page(ctx, issuedPrefix, "", store.MaxOps)
+		if err != nil {
+			return err
+		}
+		var txn store.Txn
+		for _, e := range page {
+			if e.Key < end {
+				txn.Then = append(txn.Then, store.Delete(e.Key))
+			}
+		}
+		if len(txn.Then) == 0 {
+			return nil
+		}
+		if _, err := i.Store.Commit(ctx, txn); err != nil && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// codeOwnSVID is of the row of an SVID that the provider issued to itself.
+const codeOwnSVID = "own-svid"
+
+// recordSelf records the SVIDs that the provider issued to itself since the last call. They
+// are of use before: nobody could reach it without.
+func (i *Issuer) recordSelf(ctx context.Context) error {
+	i.self.mu.Lock()
+	unrecorded := i.self.unrecorded
+	i.self.mu.Unlock()
+	for _, u := range unrecorded {
+		row := server.Row{Time: u.at.UTC(), Caller: u.id.String(), Kind: Name, Outcome: server.Changed, Code: codeOwnSVID,
+			Message: "this provider's own SVID", Detail: issuedDetail(u.leaf, u.id)}
+		if _, err := i.Store.Commit(ctx, store.Txn{Then: []store.Op{keepIssued(u.leaf, u.id), row.Op()}}); err != nil {
+			return err
+		}
+		i.self.mu.Lock()
+		i.self.unrecorded = i.self.unrecorded[1:]
+		i.self.mu.Unlock()
+	}
+	return nil
+}
+
+// issuedDetail is what the audit row of an SVID has of it.
+func issuedDetail(leaf *x509.Certificate, id florete.ID) map[string]string {
+	return map[string]string{"id": id.String(), "certificate": florete.SerialNumber(leaf), "until": leaf.NotAfter.Format(time.RFC3339)}
+}

@@ -1,0 +1,73 @@
+package oidc
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestRevoked: the client of a host that was revoked ends, with what people have signed in to
+// with it, and so does that of a revoked service; not one that another host has too.
+func TestRevoked(t *testing.T) {
+	f := newFixture(t)
+	s := f.service(f.register(1))
+	token, err := s.Exchange(s.ctx(), s.signIn("state", "verifier"), oauth2.VerifierOption("verifier"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := int64(0)
+	revoke := func(ids ...florete.ID) {
+		t.Helper()
+		number++
+		var targets []revocation.Target
+		for _, id := range ids {
+			targets = append(targets, revocation.Target{ID: id})
+		}
+		list, err := kit.Revocations(number, kit.SigningKey("demo-1"), targets...).Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.revoked.Store(list)
+	}
+	goesOn := func() error {
+		t.Helper()
+		time.Sleep(10 * time.Millisecond)
+		next, err := s.refresh(token.RefreshToken)
+		if err == nil {
+			token = next
+		}
+		return err
+	}
+	if err := goesOn(); err != nil {
+		t.Fatal(err)
+	}
+	revoke(kit.ID("node/laptop"))
+	if err := goesOn(); err != nil {
+		t.Error(err)
+	}
+	for _, id := range []florete.ID{ursula, outline} {
+		revoke(id)
+		refused(t, "the client of "+id.Short(), goesOn(), "invalid_client")
+		if _, err := f.p.cfg.Store.Get(t.Context(), key("outline.demo.flor.rete")); err != nil {
+			t.Error(err)
+		}
+		revoke()
+		if err := goesOn(); err != nil {
+			t.Errorf("after %s was reinstated: %v", id.Short(), err)
+		}
+	}
+	f.mu.Lock()
+	other := f.policy.Grants[0]
+	other.Caller = kit.ID("node/raishan")
+	f.policy.Grants = append(f.policy.Grants, other)
+	f.mu.Unlock()
+	revoke(ursula)
+	if err := goesOn(); err != nil {
+		t.Errorf("raishan has the client too: %v", err)
+	}
+}

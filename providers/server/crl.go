@@ -1,0 +1,33 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/conns"
+)
+
+// Lister is a Kind that signs a certificate revocation list, at GET api.PathCRL(Name()).
+type Lister interface {
+	Kind
+
+	// NewestCRL is the newest one, without its text where that has the number that the caller
+	// has.
+	NewestCRL(has string) (api.CRL, error)
+}
+
+// crl answers a node that keeps the CRL for software on it. It leaves no row.
+func (s *Server) crl(w http.ResponseWriter, r *http.Request, k Lister) {
+	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
+	err := a.identify(r.Context(), r.TLS, false)
+	if err == nil {
+		conns.Vouch(r.Context())
+	}
+	a.reply(w, r, func() (any, change, error) {
+		if err != nil {
+			return nil, change{}, err
+		}
+		c, err := k.NewestCRL(r.URL.Query().Get("has"))
+		return c, change{unrecorded: true}, err
+	})
+}

@@ -1,0 +1,163 @@
+package attacks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/local"
+)
+
+// TestAudited: each kind of act has a row, whoever does it: of hosts, of providers by
+// themselves, of operators, and of people on hosts. Joins and revocations have theirs in
+// TestJoin and TestRevocation.
+func TestAudited(t *testing.T) {
+	c := start(t)
+	const b = "spiffe://demo.flor/node/b"
+	need := func(name string) func(t *testing.T) error {
+		return func(t *testing.T) error { return c.need(t, c.b, name, func(*api.Client, *api.Request) {}) }
+	}
+	granted := func(kind, name string) local.Decision {
+		return local.Decision{Caller: b, Kind: kind, Need: name, Decision: "granted"}
+	}
+	changed := func(kind, code, message string) local.Decision {
+		return local.Decision{Kind: kind, Decision: "changed", Code: code, Message: message}
+	}
+	dora := func(code string) local.Decision {
+		return local.Decision{Caller: "spiffe://demo.flor/user/dora", Kind: "control", Decision: "granted", Code: code}
+	}
+	for _, act := range []struct {
+		name string
+		do   func(t *testing.T) error // nil for what came about when the cluster began
+		row  local.Decision
+		root string
+	}{
+		{name: "a policy comes into force", row: changed("policy", "in-force", "policy of serial")},
+		{name: "an issuing certificate comes into force", row: changed("cert", "in-force", "issuing certificate")},
+		{name: "a version is published", row: changed("config", "in-force", "")},
+		{name: "the provider's own SVID", row: changed("cert", "own-svid", "own SVID")},
+		{
+			name: "an issue", do: func(t *testing.T) error { return c.enrol(t, c.b) },
+			row: local.Decision{Caller: b, Kind: "cert", Need: "cert-node", Decision: "granted", Enrolment: true},
+		},
+		{name: "a renewal", do: need("cert-node"), row: granted("cert", "cert-node")},
+		{name: "a certificate of a service", do: need("cert-service-wiki"), row: granted("cert", "cert-service-wiki")},
+		{name: "a client's secret", do: need("oidc-wiki"), row: granted("oidc", "oidc-wiki")},
+		{name: "a file", do: need("file-wiki-password"), row: granted("file", "file-wiki-password")},
+		{name: "tokens", do: need("jwt-service-wiki"), row: granted("jwt", "jwt-service-wiki")},
+		{
+			name: "documents", do: func(t *testing.T) error { _, err := c.client(t, c.b, "config").Artifact(t.Context()); return err },
+			row: granted("config", ""),
+		},
+		{
+			name: "a refusal", do: func(t *testing.T) error {
+				return refused(c.request(t, c.c, "file-wiki-password", "file", map[string]string{"ref": "wiki/password"}))
+			},
+			row: local.Decision{Caller: "spiffe://demo.flor/node/c", Decision: "denied", Code: api.CodeNotGranted},
+		},
+		{
+			name: "a refusal of a stranger", do: func(t *testing.T) error {
+				client := c.client(t, c.b, "config")
+				client.SVID = kit.NewCA().Issue(kit.ID("node/b"), time.Hour)
+				_, err := client.Artifact(t.Context())
+				return refused(err)
+			},
+			row: local.Decision{Decision: "denied", Code: api.CodeUntrusted},
+		},
+		{
+			name: "an operator's rotation", root: "can run processes of another user",
+			do:  func(t *testing.T) error { return c.post(t, "/v1/rotate", `{"host":"b","need":"oidc-wiki"}`) },
+			row: dora("rotate"),
+		},
+		{
+			name: "what a person on a host accepts of an audit log", do: c.acceptLog,
+			row: local.Decision{Caller: b, Kind: "config", Decision: "changed", Code: "audit-accepted", Message: "2 rows are gone"},
+		},
+	} {
+		t.Run(strings.ReplaceAll(act.name, " ", "-"), func(t *testing.T) {
+			if act.root != "" {
+				agenttest.Root(t, act.root)
+			}
+			before := 0
+			if act.do != nil {
+				before = len(c.audit(t))
+				if err := act.do(t); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.wantRow(t, before, act.row)
+		})
+	}
+}
+
+// wantRow wants a row of p's audit log, which had so many before.
+func (c *cluster) wantRow(t *testing.T, before int, row local.Decision) {
+	t.Helper()
+	for end := time.Now().Add(local.Limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if slices.ContainsFunc(c.audit(t)[before:], func(d local.Decision) bool { return matches(d, row) }) {
+			return
+		}
+	}
+	t.Errorf("no audit row %s; since then came %+v", describe(row), c.audit(t)[before:])
+}
+
+// refused is an error unless there is one.
+func refused(err error) error {
+	if err == nil {
+		return errors.New("it was not refused")
+	}
+	return nil
+}
+
+// post is an act of dora through the forwarders.
+func (c *cluster) post(t *testing.T, path, body string) error {
+	answer, err := "", error(nil)
+	for end := time.Now().Add(local.Limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		text := fmt.Sprintf("POST %s HTTP/1.1\r\nConnection: close\r\nHost: florete-control.p.demo.flor.rete\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+		if answer, err = c.sayAs(t, uidDora, florete.ControlService, text); strings.HasPrefix(answer, "HTTP/1.1 200") {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %w", answer, errors.Join(err, context.DeadlineExceeded))
+}
+
+// acceptLog accepts, on b, what b found of an audit log of p.
+func (c *cluster) acceptLog(t *testing.T) error {
+	l := c.b.Layout()
+	before, _ := os.ReadFile(l.WitnessedFile())
+	t.Cleanup(func() {
+		_ = os.Remove(l.AcceptedFile())
+		_ = os.Remove(l.WitnessedFile())
+		if before != nil {
+			_ = os.WriteFile(l.WitnessedFile(), before, 0o644)
+		}
+	})
+	fault := kit.JSON([]florete.Witnessed{{Provider: "p", Kind: "cert", Size: 5, Fault: "2 rows are gone", Since: florete.UnixTime(1784011430)}})
+	if err := os.WriteFile(l.WitnessedFile(), fault, 0o644); err != nil {
+		return err
+	}
+	flor := func(args ...string) (string, error) {
+		return c.Run(t.Context(), filepath.Join(c.Bin, "flor"), append(args, "--state", string(l))...)
+	}
+	if out, err := flor("witness"); err == nil || !strings.Contains(err.Error(), "exit status 2") {
+		t.Errorf("flor witness: %s, %v", out, err)
+	}
+	if _, err := flor("witness", "accept", "p", "cert", "--reason", "restored"); err != nil {
+		return err
+	}
+	out, err := flor("witness")
+	if err == nil && !strings.Contains(out, "accepted: 2 rows are gone") {
+		err = fmt.Errorf("flor witness: %s", out)
+	}
+	return err
+}

@@ -58,7 +58,7 @@ let
     )
   );
 
-  settings = mapAttrs (kind: k: (k.policy or (_: { })) t.providers.${kind}) (import ./kinds);
+  settings = mapAttrs (kind: k: (k.policy or (_: { })) t.providers.${kind})  t.kinds;
 
   # Those who reach a reserved service, and what they may do there.
   operators =

@@ -65,6 +65,9 @@ severity "error" {
   FL075 = "Workload API that nobody on a host may use";
   FL080 = "provider host without SSH host key";
   FL081 = "host that has nowhere to join";
+  FL090 = "kind of your own that nothing answers for";
+  FL091 = "unknown kind of your own";
+  FL092 = "several hosts of a kind of your own";
 }
 // severity "warning" {
   FL040 = "user without roles";

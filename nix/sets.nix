@@ -10,6 +10,7 @@ let
     map
     mapAttrs
     match
+    removeAttrs
     stringLength
     toJSON
     tryEval
@@ -130,6 +131,32 @@ in
             else
               type.clean try.value
           ) v;
+    };
+
+  # A record that has others beside its attributes, `others`, of names that people choose. The
+  # reference calls one of them `called`.
+  # extended :: Type -> String -> Type -> Type
+  extended =
+    type: called: others:
+    let
+      own = intersectAttrs type.about.fields;
+      rest = v: removeAttrs v (attrNames type.about.fields);
+    in
+    type
+    // {
+      about = type.about // {
+        others = {
+          inherit called;
+          about = others.about.of;
+        };
+      };
+      faults =
+        place: v:
+        if isAttrs v then
+          type.faults place (own v) ++ others.faults place (rest v)
+        else
+          type.faults place v;
+      clean = v: if isAttrs v then type.clean (own v) // others.clean (rest v) else type.clean v;
     };
 
   # fields.<name> = { doc; type; default ? type.zero; } or { doc; type; required = true; hint; }

@@ -126,7 +126,7 @@ let
   process =
     name: host: kind:
     let
-      port = host.providerPort + (import ./kinds).${kind}.port;
+      port = clean.providers.${kind}.port or (host.providerPort + (import ./kinds).${kind}.port);
     in
     address.program host port (a: names.hostPort (address.machine a) port)
     // {
@@ -216,6 +216,7 @@ let
 in
 {
   inherit (clean) name trustDomain trust;
+  kinds = (import ./kinds/own.nix).kinds clean;
   inherit
     unplaced
     holders

@@ -31,7 +31,7 @@ let
     when
     ;
   inherit (import ../lib.nix) distinct isInvalid;
-  all = import ../kinds;
+  all = t.kinds;
 
   inherit (clean.providers) store;
   members = distinct store.hosts;
@@ -93,7 +93,7 @@ let
       let
         k = all.${kind};
         hosts = distinct clean.providers.${kind}.hosts;
-        reasons = k.reasons clean;
+        reasons = (k.reasons or (_: [ ])) clean;
         required = filter (n: k.settings.${n} ? required) (attrNames k.settings);
         others = concatStringsSep "" (map (n: "${n} = ${k.settings.${n}.hint}; ") required);
       in

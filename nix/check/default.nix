@@ -15,7 +15,9 @@
 let
   inherit (builtins) attrValues filter map;
   lib = import ./lib.nix topology;
-  kinds = map (k: k.check arguments) (filter (k: k ? check) (attrValues (import ../kinds)));
+  kinds = map (k: k.check arguments) (
+    [ (import ../kinds/own.nix) ] ++ filter (k: k ? check) (attrValues (import ../kinds))
+  );
   arguments = {
     inherit
       access

@@ -133,14 +133,17 @@ in
           ) v;
     };
 
-  # A record that has others beside its attributes, `others`, of names that people choose. The
-  # reference calls one of them `called`.
+  # A record that has sets beside its attributes, `others`, of names that people choose. The
+  # reference calls one of them `called`. What is no set is none of them.
   # extended :: Type -> String -> Type -> Type
   extended =
     type: called: others:
     let
-      own = intersectAttrs type.about.fields;
-      rest = v: removeAttrs v (attrNames type.about.fields);
+      named =
+        v:
+        filter (n: !type.about.fields ? ${n} && (tryEval (isAttrs v.${n})).value) (attrNames v);
+      own = v: removeAttrs v (named v);
+      rest = v: intersectAttrs (toSet (named v)) v;
     in
     type
     // {

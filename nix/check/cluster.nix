@@ -93,7 +93,7 @@ let
       let
         k = all.${kind};
         hosts = distinct clean.providers.${kind}.hosts;
-        reasons = (k.reasons or (_: [ ])) clean;
+        reasons = k.reasons clean;
         required = filter (n: k.settings.${n} ? required) (attrNames k.settings);
         others = concatStringsSep "" (map (n: "${n} = ${k.settings.${n}.hint}; ") required);
       in

@@ -3,6 +3,7 @@
 let
   inherit (builtins)
     attrNames
+    attrValues
     concatMap
     concatStringsSep
     filter
@@ -31,6 +32,14 @@ in
     builtIn
     // mapAttrs (kind: p: {
       settings = { };
+      reasons =
+        clean:
+        concatMap (
+          s:
+          map (n: "services.${s.name}.needs.${n} needs it") (
+            filter (n: s.needs.${n}.kind == kind) (attrNames s.needs)
+          )
+        ) (attrValues clean.services);
       policy =
         _:
         { values = attrNames p.answer; }

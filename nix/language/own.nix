@@ -152,7 +152,7 @@ in
         want = "an absolute path";
         hint = "write for example \"/usr/local/lib/florete/mailbox\"";
         re = "(/[A-Za-z0-9_.@+=-]+)+";
-        most = 1000;
+        most = 255;
         to = unsafeDiscardStringContext;
       });
       url = of "HTTP service there that answers instead, by POST" (word {

@@ -77,6 +77,7 @@ type service struct {
 	Workload   bool            `json:"workloadApi,omitempty"`
 	Audiences  []string        `json:"jwtAudiences,omitempty"`
 	SSO        map[string]any  `json:"sso,omitempty"`
+	Needs      map[string]need `json:"needs,omitempty"`
 	Limits     *florete.Limits `json:"limits,omitempty"`
 
 	placed []string // where the compiler placed its replicas
@@ -110,6 +111,7 @@ type provider struct {
 	Requires []string `json:"requires,omitempty"`
 	Kind     string   `json:"kind,omitempty"` // of the store
 	From     []string `json:"from,omitempty"` // likewise
+	own
 }
 
 // generator makes sound topologies: what they hold is random, and nothing in it
@@ -190,6 +192,7 @@ func (g generator) cluster() *cluster {
 			s.Files = map[string]file{"secret": {Ref: name + "/secret"}, "config": {name + "/config", "0444", 2, "web.service", []string{"file-" + name + "-secret"}}}
 		}
 	}
+	g.own(c, hosts, services)
 	g.publish(c)
 	c.unaddress()
 	c.trust()
@@ -502,8 +505,8 @@ func (g generator) write(out *strings.Builder, v any, place string) {
 		}
 		out.WriteString("}")
 	case []any:
-		// Roots, keys, providers, waves and callers are in an order that someone chose.
-		chosen := slices.ContainsFunc([]string{".trust.", ".providers.", ".rollout."}, func(p string) bool { return strings.HasPrefix(place, p) }) || strings.Contains(place, ".callers.")
+		// Roots, keys, providers, waves, callers and requests are in an order that someone chose.
+		chosen := slices.ContainsFunc([]string{".trust.", ".providers.", ".rollout."}, func(p string) bool { return strings.HasPrefix(place, p) }) || strings.Contains(place, ".callers.") || strings.Contains(place, ".request.")
 		order := g.Perm(len(v))
 		if chosen {
 			slices.Sort(order)

@@ -8,6 +8,7 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -128,37 +129,57 @@ func odd() map[string][]any {
 		"providers.jwt.generation":    {0, 1, 1000000, 1000001},
 		"providers.store": {map[string]any{"kind": "etcd", "hosts": []string{"a"}, "keyLifetime": 3650}, map[string]any{"kind": "etcd", "hosts": []string{"a"}, "port": 65535}, map[string]any{"kind": "etcd", "hosts": []string{"a"}, "from": []string{"a", "a"}}, map[string]any{"from": []string{"a"}},
 			map[string]any{"kind": "etcd"}, map[string]any{"hosts": []string{"a"}}, map[string]any{"kind": "sqlite"}},
-		"hosts.a.sshHostKey":            keys,
-		"hosts.a.address":               {"192.0.2.1", "192.0.2.1:70000", "192.0.2.1:65535", "192.0.2.1:0", "2001:db8::1", "::ffff:192.0.2.1", "fe80::1%eth0", "1:2:3:4:5:6:7::", "a.example", "a..example", long(63) + ".example", long(64) + ".example", ""},
-		"hosts.a.bind":                  {"0.0.0.0", "::", "192.0.2.1", "a.example", "::1"},
-		"hosts.a.networks":              {map[string]any{"lan": "10.0.0.1:99999"}, map[string]any{"lan": []string{}}, map[string]any{"lan": "10.0.0.1:4711"}},
-		"hosts.a.forwarderPort":         ports,
-		"hosts.a.providerPort":          ports,
-		"hosts.a.loopback":              {"127.64.0.0/10", "127.0.0.0/8", "127.1.1.0/30", "127.1.1.0/31", "127.300.0.0/16", "10.0.0.0/8"},
-		"hosts.a.callers":               {map[string]any{"node": []any{0, 4294967294}}, map[string]any{"node": []any{4294967295}}, map[string]any{"vertex/x": []any{1}}, map[string]any{"service/s": []any{1}}},
-		"hosts.a.instance":              {"blue", long(14), long(15)},
-		"services.s.port":               ports,
-		"services.s.listenPort":         ports,
-		"services.s.upstream":           {"unix:/" + long(106), "unix:/" + long(107), "unix:/" + long(108), "unix:relative", "192.0.2.1:65536", "192.0.2.1:65535", "[::1]:80", "[::1:80", "a.example:99999", "localhost:1"},
-		"services.s.identity":           {"none", "http", "proxy-v2", "proxy-v1", ""},
-		"services.s.files":              {map[string]any{long(56): map[string]any{"ref": "a"}}, map[string]any{long(57): map[string]any{"ref": "a"}}, map[string]any{".": map[string]any{"ref": "a"}}},
-		"services.s.files.f.ref":        {"a", "a/b", "../a", "a//b", "/a", ".", "a/./b", "a/..", long(255), long(256), strings.Repeat("a/", 127) + "a", strings.Repeat("a/", 3000) + "a"},
-		"services.s.files.f.mode":       {"0400", "400", "0777", "0644", "04000", "0o400"},
-		"services.s.files.f.generation": {0, 1, 1000000, 1000001},
-		"services.s.files.f.dependsOn":  {[]string{"cert-node"}, []string{"nothing"}, []string{"file-s-f"}, []string{"config-documents"}},
-		"services.s.files.f.restart":    {"s.service", "s", "reboot.target", long(247) + ".service", long(248) + ".service"},
-		"services.s.sso.redirectURIs":   callbacks,
-		"services.s.sso.generation":     {0, 1, 1000000, 1000001},
-		"services.s.jwtAudiences":       {[]string{}, []string{"a", "a"}, []string{"https://a.example/?x=[1]"}, []string{"a b"}, []string{"é"}, []string{long(255)}, []string{long(256)}, []string{""}, []string{"?"}},
-		"services.s.scope":              {"both", "node", "all"},
-		"services.s.tlsName":            {"a.example", strings.Repeat("abcdefghi.", 25) + "abc", strings.Repeat("abcdefghi.", 25) + "abcd", "A.example"},
-		"services." + long(50):          {map[string]any{"host": "a", "port": 1}},
-		"services." + long(51):          {map[string]any{"host": "a", "port": 1}},
-		"users." + long(53):             {map[string]any{}},
-		"users." + long(54):             {map[string]any{}},
-		"users.florete_":                {map[string]any{}},
+		"hosts.a.sshHostKey":               keys,
+		"hosts.a.address":                  {"192.0.2.1", "192.0.2.1:70000", "192.0.2.1:65535", "192.0.2.1:0", "2001:db8::1", "::ffff:192.0.2.1", "fe80::1%eth0", "1:2:3:4:5:6:7::", "a.example", "a..example", long(63) + ".example", long(64) + ".example", ""},
+		"hosts.a.bind":                     {"0.0.0.0", "::", "192.0.2.1", "a.example", "::1"},
+		"hosts.a.networks":                 {map[string]any{"lan": "10.0.0.1:99999"}, map[string]any{"lan": []string{}}, map[string]any{"lan": "10.0.0.1:4711"}},
+		"hosts.a.forwarderPort":            ports,
+		"hosts.a.providerPort":             ports,
+		"hosts.a.loopback":                 {"127.64.0.0/10", "127.0.0.0/8", "127.1.1.0/30", "127.1.1.0/31", "127.300.0.0/16", "10.0.0.0/8"},
+		"hosts.a.callers":                  {map[string]any{"node": []any{0, 4294967294}}, map[string]any{"node": []any{4294967295}}, map[string]any{"vertex/x": []any{1}}, map[string]any{"service/s": []any{1}}},
+		"hosts.a.instance":                 {"blue", long(14), long(15)},
+		"services.s.port":                  ports,
+		"services.s.listenPort":            ports,
+		"services.s.upstream":              {"unix:/" + long(106), "unix:/" + long(107), "unix:/" + long(108), "unix:relative", "192.0.2.1:65536", "192.0.2.1:65535", "[::1]:80", "[::1:80", "a.example:99999", "localhost:1"},
+		"services.s.identity":              {"none", "http", "proxy-v2", "proxy-v1", ""},
+		"services.s.files":                 {map[string]any{long(56): map[string]any{"ref": "a"}}, map[string]any{long(57): map[string]any{"ref": "a"}}, map[string]any{".": map[string]any{"ref": "a"}}},
+		"services.s.files.f.ref":           {"a", "a/b", "../a", "a//b", "/a", ".", "a/./b", "a/..", long(255), long(256), strings.Repeat("a/", 127) + "a", strings.Repeat("a/", 3000) + "a"},
+		"services.s.files.f.mode":          {"0400", "400", "0777", "0644", "04000", "0o400"},
+		"services.s.files.f.generation":    {0, 1, 1000000, 1000001},
+		"services.s.files.f.dependsOn":     {[]string{"cert-node"}, []string{"nothing"}, []string{"file-s-f"}, []string{"config-documents"}},
+		"services.s.files.f.restart":       {"s.service", "s", "reboot.target", long(247) + ".service", long(248) + ".service"},
+		"services.s.sso.redirectURIs":      callbacks,
+		"services.s.sso.generation":        {0, 1, 1000000, 1000001},
+		"services.s.jwtAudiences":          {[]string{}, []string{"a", "a"}, []string{"https://a.example/?x=[1]"}, []string{"a b"}, []string{"é"}, []string{long(255)}, []string{long(256)}, []string{""}, []string{"?"}},
+		"services.s.needs":                 {map[string]any{long(35): ownNeed}, map[string]any{long(53): ownNeed}, map[string]any{long(54): ownNeed}, map[string]any{"N": ownNeed}},
+		"services.s.needs.n.request.t":     {"", "a", long(1000), long(1001), "a\nb", "é\u2028<>&\u007f", "\u0001", []string{"a"}, 1, true, 1.5, map[string]any{}},
+		"services.s.needs.n.request.i":     {0, -9007199254740991, 9007199254740991, 9007199254740992, "1", 0.5},
+		"services.s.needs.n.request.l":     {[]string{}, []string{long(1000)}, []any{1}, []any{[]string{}}, slices.Repeat([]string{"a"}, 32), slices.Repeat([]string{"a"}, 33), slices.Repeat([]string{long(1000)}, 32)},
+		"services.s.needs.n.request.b":     {true, "true", 0},
+		"services.s.needs.n.request.p":     {"a", "ab", "a]b}c", "a.b*(x)|^$+?{1}\\c", "b"},
+		"services.s.needs.n.generation":    {0, 1, 1000000, 1000001},
+		"services.s.needs.n.rotate":        {0, 1, 3650, 3651},
+		"services.s.needs.n.dependsOn":     {[]string{"mail-s-n"}, []string{"file-s-f"}, []string{"mail-s-m"}},
+		"providers.mail.port":              ports,
+		"providers.mail.run":               {"/a", "a", "/", "/a/", "/a b", "/a/../b", "/" + long(254), "/" + long(255), "/é"},
+		"providers.mail.url":               {"unix:/a", "unix:a", "http://127.0.0.1:80", "http://127.0.0.1:0/", "http://127.0.0.1:65535/a", "http://127.0.0.1:65536/", "http://[::1]:1/a/b", "http://localhost:1/", "https://127.0.0.1:1/", "http://127.0.0.1:1/?a", "unix:/" + long(107), "unix:/" + long(112)},
+		"providers.mail.hosts":             {[]string{}, []string{"a", "a"}},
+		"providers.mail.answer":            {map[string]any{}, map[string]any{"rotation": map[string]any{}}, map[string]any{"a.b": map[string]any{}}, map[string]any{long(63): map[string]any{"mode": "0440"}}, map[string]any{"a": map[string]any{"mode": "0777"}}},
+		"providers.mail.request.p.pattern": {"a*", "*", "**", "***", "a", "", "a.b*(x)|^$+?{1}\\c", "a]b}c", "[", "(", "\\", "é*", "a\nb", long(255), long(256)},
+		"providers." + long(14):            {map[string]any{"hosts": []string{"a"}, "port": 4700, "run": "/a", "answer": map[string]any{"a": map[string]any{}}}},
+		"providers." + long(15):            {map[string]any{"hosts": []string{"a"}, "port": 4700, "run": "/a", "answer": map[string]any{"a": map[string]any{}}}},
+		"providers.state":                  {map[string]any{"hosts": []string{"a"}, "port": 4700, "run": "/a", "answer": map[string]any{"a": map[string]any{}}}},
+		"services.s.scope":                 {"both", "node", "all"},
+		"services.s.tlsName":               {"a.example", strings.Repeat("abcdefghi.", 25) + "abc", strings.Repeat("abcdefghi.", 25) + "abcd", "A.example"},
+		"services." + long(50):             {map[string]any{"host": "a", "port": 1}},
+		"services." + long(51):             {map[string]any{"host": "a", "port": 1}},
+		"users." + long(53):                {map[string]any{}},
+		"users." + long(54):                {map[string]any{}},
+		"users.florete_":                   {map[string]any{}},
 	}
 }
+
+var ownNeed = map[string]any{"kind": "mail", "request": map[string]any{"p": "a"}}
 
 const oddBase = `{
   "serial": 1, "name": "laws", "trustDomain": "laws.flor",
@@ -167,12 +188,15 @@ const oddBase = `{
   "users": {"u": {"roles": ["r"]}},
   "services": {"s": {
     "host": "a", "port": 8080, "visibility": "public", "user": "s", "workloadApi": true, "jwtAudiences": ["vault"], "files": {"f": {"ref": "s/f"}},
-    "sso": {"mode": "oidc", "redirectURIs": ["https://a.example/callback"]}
+    "sso": {"mode": "oidc", "redirectURIs": ["https://a.example/callback"]},
+    "needs": {"n": {"kind": "mail", "request": {"p": "ab"}}}
   }},
   "roles": {"node": {"serviceGroups": ["control-plane"]}, "operator": {}, "r": {"services": ["s"]}},
   "serviceGroups": {"control-plane": ["s"], "control-plane-write": []},
   "providers": {"cert": {"hosts": ["a"]}, "config": {"hosts": ["a"]}, "file": {"hosts": ["a"]}, "oidc": {"hosts": ["a"], "issuer": "https://auth.example"},
-    "jwt": {"hosts": ["a"], "issuer": "https://tokens.example"}}
+    "jwt": {"hosts": ["a"], "issuer": "https://tokens.example"},
+    "mail": {"hosts": ["a"], "port": 4650, "run": "/run/laws/mail", "answer": {"password": {}}, "request": {
+      "t": {"default": ""}, "i": {"type": "integer", "default": 0}, "b": {"type": "boolean", "default": false}, "l": {"type": "strings", "default": []}, "p": {"pattern": "a*"}}}}
 }`
 
 // with is oddBase with one value.

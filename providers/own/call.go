@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -106,9 +108,10 @@ func refusal(kind api.ErrorKind, message string, after int) error {
 const socket = "unix:"
 
 // post calls a service, over a connection of its own.
-func post(ctx context.Context, url string, in []byte) ([]byte, error) {
+func post(ctx context.Context, at string, in []byte) ([]byte, error) {
 	t := &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 16 << 10}
-	if path, unix := strings.CutPrefix(url, socket); unix {
+	url := at
+	if path, unix := strings.CutPrefix(at, socket); unix {
 		url = "http://localhost/"
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
@@ -120,6 +123,9 @@ func post(ctx context.Context, url string, in []byte) ([]byte, error) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := t.RoundTrip(req) // no redirect
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, api.Errorf(api.Transient, api.CodeMissing, "service %q: nobody answers on this provider: start it there", at)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -213,7 +213,7 @@ func TestHarmlessService(t *testing.T) {
 	t.Run("not there", func(t *testing.T) {
 		_, do := run(t, 0, settings("url", "unix:"+filepath.Join(t.TempDir(), "none")))
 		_, err := do(t.Context(), need)
-		providertest.WantError(t, err, api.Transient, api.CodeInternal)
+		providertest.WantError(t, err, api.Transient, api.CodeMissing)
 	})
 }
 

@@ -25,6 +25,14 @@ in
 {
   service = { inherit (import ../language/own.nix) needs; };
 
+  # What modules call a need below its service.
+  # label :: Need -> String
+  label =
+    need:
+    "${need.kind}-${
+      substring (stringLength need.kind + stringLength (names.service need.for) + 2) (-1) need.id
+    }";
+
   # The kinds of a topology: those of this folder, and its own in the same form.
   # kinds :: clean topology -> { <kind> = …; }
   kinds =

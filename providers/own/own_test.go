@@ -231,6 +231,32 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// TestShared: of a secret that several hosts have, none replaces it, and all have the same.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	e := providertest.NewEnv(t, "ursula", "raishan")
+	e.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	e.Grant(kit.ID("node/raishan"), need, kind, request)
+	do := started(t, e, 0, settings("run", python(t, answers)))
+	first, err := do(t.Context(), need)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(request)}
+	second, err := e.Client(kit.ID("node/raishan")).Do(t.Context(), api.Path(kind), r)
+	if err != nil || second.Values["password"] != first.Values["password"] {
+		t.Errorf("the other host has %v, %v", second, err)
+	}
+	r.Rotation = 1
+	_, err = e.Client(kit.ID("node/raishan")).Do(t.Context(), api.Path(kind), r)
+	providertest.WantError(t, err, api.Denied, api.CodeRotation)
+	news := r
+	news.Need = "mailbox-wiki-news" // of one host alone
+	if _, err := e.Client(kit.ID("node/ursula")).Do(t.Context(), api.Path(kind), news); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestExpires: an answer that ends is the same for half of its time.
 func TestExpires(t *testing.T) {
 	t.Parallel()

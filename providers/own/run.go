@@ -64,7 +64,11 @@ func (k *Kind) run(ctx context.Context, path string, in []byte, secret string) (
 		err = cause
 	}
 	if log.b.Len() > 0 {
-		k.Logger.WarnContext(ctx, "the executable wrote on standard error", "kind", k.Name(), "text", printable.Text(strings.ReplaceAll(log.b.String(), secret, "(secret)")))
+		text := strings.ReplaceAll(log.b.String(), secret, "(secret)")
+		if log.b.Len() == maxLog { // it may end within the secret
+			text = strings.ToValidUTF8(text[:max(len(text)-len(secret), 0)], "") + "…"
+		}
+		k.Logger.WarnContext(ctx, "the executable wrote on standard error", "kind", k.Name(), "text", printable.Text(text))
 	}
 	return out.b.Bytes(), err
 }

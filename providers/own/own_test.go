@@ -97,7 +97,6 @@ func TestConformance(t *testing.T) {
 	for name, settings := range map[string]any{
 		"executable":  settings("run", python(t, answers)),
 		"at a socket": settings("url", serve(t, "unix", good)),
-		"at a port":   settings("url", serve(t, "tcp", good)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			providertest.Run(t, providertest.Suite{
@@ -218,6 +217,14 @@ if len(open(%[1]q).readlines()) == 1:
 	b, _ := os.ReadFile(set)
 	if want := strings.Repeat(a.Values["password"]+"\n", 3); string(b) != want {
 		t.Errorf("set %s, answered %s", b, a.Values["password"])
+	}
+}
+
+func TestPort(t *testing.T) {
+	t.Parallel()
+	_, do := run(t, 0, settings("url", serve(t, "tcp", good)))
+	if a, err := do(t.Context(), need); err != nil || len(a.Values["password"]) != 43 {
+		t.Errorf("got %v, %v", a, err)
 	}
 }
 

@@ -111,18 +111,16 @@ let
     kind: fields:
     record "a request of kind ${kind}" (
       mapAttrs (
-        n: f:
-        if f.default == null then
-          required "" "…" (typeOf f)
-        else
-          default "" f.default (typeOf f)
+        _: f: if f.default == null then required "" "…" (typeOf f) else default "" f.default (typeOf f)
       ) fields
     );
 
   # With what the topology does not write.
   requested =
     fields: request:
-    mapAttrs (_: f: f.default) (removeAttrs fields (filter (n: fields.${n}.default == null) (attrNames fields)))
+    mapAttrs (_: f: f.default) (
+      removeAttrs fields (filter (n: fields.${n}.default == null) (attrNames fields))
+    )
     // request;
 
   mode = word {
@@ -135,47 +133,57 @@ in
   inherit requestOf requested typeOf;
 
   # The record of providers.<kind>.
-  provider = named {
-    what = "kind";
-    max = 14; # of an account's name, 31, florete-provider- has 17
-    reserved = [
-      "state"
-      "activation"
-      "retention"
-    ];
-  } (
-    record "a kind of your own" {
-      hosts = required "where it runs: one host, which alone knows what its executable or service does" "[ \"host\" ]" strings;
-      requires = of "capabilities that host must have" tags;
-      port = required "TCP port of its process there" "4650" port;
-      run = of "executable on that host that answers a request: JSON on standard input and output" (word {
-        want = "an absolute path";
-        hint = "write for example \"/usr/local/lib/florete/mailbox\"";
-        re = "(/[A-Za-z0-9_.@+=-]+)+";
-        most = 255;
-        to = unsafeDiscardStringContext;
-      });
-      url = of "HTTP service there that answers instead, by POST" (word {
-        want = "http:// on a loopback address with a port, or unix: and the path of a socket";
-        hint = "write for example \"unix:/run/mailbox.sock\" or \"http://127.0.0.1:8090/mailbox\"";
-        re = "unix:(/[A-Za-z0-9_.@+=-]+)+|http://(127\\.0\\.0\\.1|\\[::1]):[1-9][0-9]{0,3}(/[A-Za-z0-9_.@+=~/-]*)?|http://(127\\.0\\.0\\.1|\\[::1]):[1-5][0-9]{4}(/[A-Za-z0-9_.@+=~/-]*)?";
-        most = 112;
-      });
-      request = of "what a need requests, by name" (attrsOf field);
-      answer = of "values of an answer, at least one, which hosts receive as files of these names" (
-        named
-          {
-            what = "value";
-            reserved = [ "rotation" ];
-          }
-          (
-            record "a value" {
-              mode = default "permissions of its file" "0400" mode;
-            }
-          )
+  provider =
+    named
+      {
+        what = "kind";
+        max = 14; # of an account's name, 31, florete-provider- has 17
+        reserved = [
+          "state"
+          "activation"
+          "retention"
+        ];
+      }
+      (
+        record "a kind of your own" {
+          hosts =
+            required "where it runs: one host, which alone knows what its executable or service does"
+              "[ \"host\" ]"
+              strings;
+          requires = of "capabilities that host must have" tags;
+          port = required "TCP port of its process there" "4650" port;
+          run =
+            of "executable on that host that answers a request: JSON on standard input and output"
+              (word {
+                want = "an absolute path";
+                hint = "write for example \"/usr/local/lib/florete/mailbox\"";
+                re = "(/[A-Za-z0-9_.@+=-]+)+";
+                most = 255;
+                to = unsafeDiscardStringContext;
+              });
+          url = of "HTTP service there that answers instead, by POST" (word {
+            want = "http:// on a loopback address with a port, or unix: and the path of a socket";
+            hint = "write for example \"unix:/run/mailbox.sock\" or \"http://127.0.0.1:8090/mailbox\"";
+            re = "unix:(/[A-Za-z0-9_.@+=-]+)+|http://(127\\.0\\.0\\.1|\\[::1]):([1-9][0-9]{0,3}|[1-5][0-9]{4})(/[A-Za-z0-9_.@+=~/-]*)?";
+            most = 112;
+          });
+          request = of "what a need requests, by name" (attrsOf field);
+          answer =
+            of "values of an answer, at least one, which hosts receive as files of these names"
+              (
+                named
+                  {
+                    what = "value";
+                    reserved = [ "rotation" ];
+                  }
+                  (
+                    record "a value" {
+                      mode = default "permissions of its file" "0400" mode;
+                    }
+                  )
+              );
+        }
       );
-    }
-  );
 
   needs =
     of

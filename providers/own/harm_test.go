@@ -179,7 +179,7 @@ func TestHarmlessService(t *testing.T) {
 		want string
 	}{
 		"a status":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "status 500"},
-		"a redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://192.0.2.1/", 307) }, "status 307"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://192.0.2.1/", http.StatusTemporaryRedirect) }, "status 307"},
 		"no JSON":    {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, "no JSON"},
 		"silent":     {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
 		"cut off":    {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},

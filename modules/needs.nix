@@ -29,11 +29,13 @@ let
     ;
   inherit (florete) cfg state unit;
   kinds = import ../nix/kinds;
+  own = import ../nix/kinds/own.nix;
   names = import ../nix/names.nix;
   on = cfg.host.enable && florete.known;
 
-  # { <service>.<kind> = the need; }, for files { <service>.file-<name> = the need; }
-  kind = need: (kinds.${need.kind}.label or (n: n.kind)) need;
+  # { <service>.<kind> = the need; }, for files { <service>.file-<name> = the need; }, for kinds
+  # of the cluster's own { <service>.<kind>-<need> = the need; }
+  kind = need: ((kinds.${need.kind} or own).label or (n: n.kind)) need;
   service = need: names.service need.for;
   ofServices = filter (n: n.deliver.files != { } && service n != null) florete.manifest.needs;
   needs =
@@ -224,7 +226,8 @@ in
             # Which documents are in force decides what it may have.
             after = [ (unit "activate.service") ];
             serviceConfig.LoadCredential = map (
-              file: "${n.need.kind}_${file}:${florete.run}/credentials.sock"
+              file:
+              "${if kinds ? ${n.need.kind} then n.need.kind else kind n.need}_${file}:${florete.run}/credentials.sock"
             ) (attrNames n.need.deliver.files);
           };
         }) (services n)

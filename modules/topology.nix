@@ -18,7 +18,12 @@ let
   typeOf =
     about:
     if about.kind == "record" then
-      types.submodule { options = builtins.mapAttrs (_: option) about.fields; }
+      types.submodule (
+        {
+          options = builtins.mapAttrs (_: option) about.fields;
+        }
+        // lib.optionalAttrs (about ? others) { freeformType = types.attrsOf (typeOf about.others.about); }
+      )
     else if about.kind == "list" then
       types.listOf (typeOf about.of)
     else if about.kind == "attrs" then
@@ -64,8 +69,8 @@ let
     if v == null then
       null
     else if about.kind == "record" then
-      lib.filterAttrs (n: v: v != null && !(v == { } && about.fields.${n} ? default)) (
-        builtins.mapAttrs (n: written about.fields.${n}.about) v
+      lib.filterAttrs (n: v: v != null && !(v == { } && about.fields.${n} or { } ? default)) (
+        builtins.mapAttrs (n: written (about.fields.${n} or about.others).about) v
       )
     else if about.kind == "attrs" then
       builtins.mapAttrs (_: written about.of) v

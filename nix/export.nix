@@ -23,7 +23,9 @@ let
       machine = names.machine s.upstream;
     in
     if machine == null || any (h: elem machine t.hosts.${h}.machines) s.hosts then "" else s.upstream;
-  ofKinds = foldl' (all: k: all // k.service or { }) { } (attrValues (import ./kinds));
+  ofKinds = foldl' (all: k: all // k.service or { }) (import ./kinds/own.nix).service (
+    attrValues (import ./kinds)
+  );
 in
 {
   inherit (t) name trustDomain;

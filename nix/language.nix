@@ -18,6 +18,7 @@ let
     attrsOf
     between
     default
+    extended
     listOf
     named
     of
@@ -172,7 +173,10 @@ let
     roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
     serviceGroups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there: who reaches these may read, or also publish, at `providers.config`; `nix-cache` and `nix-cache-write` read and fill the binary cache there" entries.serviceGroups;
     providers = of "who answers needs, by kind" (
-      record "providers" (mapAttrs (_: provider) kinds // { store = import ./language/store.nix; })
+      extended
+        (record "providers" (mapAttrs (_: provider) kinds // { store = import ./language/store.nix; }))
+        "<kind>"
+        (import ./language/own.nix).provider
     );
     inherit rollout;
     acknowledge = of "warnings that are as they should be" (listOf acknowledgement);

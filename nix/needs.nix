@@ -51,7 +51,7 @@ let
         needs = k.needs t;
       in
       host: map (n: n // { inherit kind; }) (needs host)
-    ) (import ./kinds)
+    ) t.kinds
   );
 in
 rec {

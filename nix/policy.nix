@@ -58,7 +58,7 @@ let
     )
   );
 
-  settings = mapAttrs (_: k: (k.policy or (_: { })) t) (import ./kinds);
+  settings = mapAttrs (_: k: (k.policy or (_: { })) t) t.kinds;
 
   # Those who reach a reserved service, and what they may do there.
   operators =

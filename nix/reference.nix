@@ -64,6 +64,7 @@ let
         concatMap (n: inner (if place == "" then n else "${place}.${n}") about.fields.${n}.about) (
           attrNames about.fields
         )
+        ++ (if about ? others then inner "${place}.${about.others.called}" about.others.about else [ ])
       )
     );
 in

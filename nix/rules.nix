@@ -68,6 +68,9 @@ severity "error" {
   FL083 = "foreign trust domain taken";
   FL084 = "bundle endpoint of another trust domain";
   FL085 = "bundle of a foreign trust domain that is none";
+  FL090 = "kind of your own that nothing answers for";
+  FL091 = "unknown kind of your own";
+  FL092 = "several hosts of a kind of your own";
   FL093 = "public half that would be a former one";
   FL094 = "public half that operators cannot read";
   FL096 = "team that is not there";

@@ -172,7 +172,7 @@ let
   process =
     name: host: kind:
     let
-      port = host.providerPort + (import ./kinds).${kind}.port;
+      port = clean.providers.${kind}.port or (host.providerPort + (import ./kinds).${kind}.port);
     in
     address.program host port (a: names.hostPort (address.machine a) port)
     // {
@@ -267,6 +267,7 @@ in
     trust
     trustDomain
     ;
+  kinds = (import ./kinds/own.nix).kinds clean;
   inherit
     unplaced
     federated

@@ -62,7 +62,12 @@ let
 in
 {
   inherit (scalars) between enum scalar;
-  inherit (import ./sets.nix) attrsOf named record;
+  inherit (import ./sets.nix)
+    attrsOf
+    extended
+    named
+    record
+    ;
   inherit isFile listOf matches;
 
   # Fields of records.

@@ -20,7 +20,8 @@ type Found struct {
 }
 
 // Find returns the credential of a unit: "<kind>_<file>" one file that is delivered
-// for the unit's service, "<kind>" all of the kind. A unit has the service of its
+// for the unit's service, "<kind>" all of the kind; "<kind>-<need>" instead is that of one of
+// several needs of the kind, which is called <kind>-<service>-<need>. A unit has the service of its
 // name, and those with a need that notifies it of a change. The error names what it has.
 func Find(m florete.Manifest, unit, credential string) (Found, error) {
 	own := services(m, unit)
@@ -34,10 +35,14 @@ func Find(m florete.Manifest, unit, credential string) (Found, error) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(n.Deliver.Files)) {
 			has = append(has, n.Kind+"_"+name)
-			if n.Kind != kind || one && name != file {
+			if n.Kind != kind && label(n) != kind || one && name != file {
 				continue
 			}
-			if other, ok := found.files[name]; ok {
+			other, ok := found.files[name]
+			switch {
+			case ok && len(own) == 1 && label(n) != "":
+				return found, fmt.Errorf("%s and %s of it both deliver %s: load that of one, such as %s_%s", other, n.ID, name, label(n), name)
+			case ok:
 				return found, fmt.Errorf("%s and %s of it both deliver %s: the unit belongs to several services (%s)", other, n.ID, name, strings.Join(own, ", "))
 			}
 			found.files[name] = n.ID
@@ -64,6 +69,16 @@ func services(m florete.Manifest, unit string) (names []string) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// label is what a need is called among those of its service, empty where it is the only one of
+// its kind.
+func label(n florete.Need) string {
+	name, several := strings.CutPrefix(n.ID, n.Kind+"-"+service(n)+"-")
+	if !several {
+		return ""
+	}
+	return n.Kind + "-" + name
 }
 
 // service is the name of the service that files are delivered for, empty where they are

@@ -29,6 +29,8 @@ func TestFind(t *testing.T) {
 		need("file-wiki-logo", "file", "service/wiki", "logo"),
 		need("oidc-wiki", "oidc", "service/wiki", "client-id client-secret", "wiki.service", "proxy.service"),
 		need("oidc-notes", "oidc", "service/ursula/notes", "client-id client-secret", "proxy.service"),
+		need("mailbox-mta-in", "mailbox", "service/mta", "password"),
+		need("mailbox-mta-out", "mailbox", "service/mta", "password"),
 		need("cert-service-notes-x", "cert", "service/notes-x", "key.pem"),
 	}}
 	for _, c := range []struct{ unit, credential, want string }{
@@ -40,6 +42,9 @@ func TestFind(t *testing.T) {
 		{"wiki-mail.service", "oidc_client-id", "map[client-id:oidc-wiki] false"},
 		{"proxy.service", "cert_key.pem", "map[key.pem:cert-service-wiki] false"},
 		{"proxy.service", "oidc_client-id", "oidc-wiki and oidc-notes of it both deliver client-id: the unit belongs to several services (notes, wiki)"},
+		{"mta.service", "mailbox-out_password", "map[password:mailbox-mta-out] false"},
+		{"mta.service", "mailbox-in", "map[password:mailbox-mta-in] true"},
+		{"mta.service", "mailbox_password", "mailbox-mta-in and mailbox-mta-out of it both deliver password: load that of one, such as mailbox-out_password"},
 		{"notes.service", "oidc", "map[client-id:oidc-notes client-secret:oidc-notes] true"},
 		{"notes.service", "cert_key.pem", "notes.service has no such credential, it has oidc_client-id, oidc_client-secret"},
 		{"wiki.socket", "cert_key.pem", "nothing is delivered for wiki.socket on this host: no service has its name, and no need notifies it of a change"},

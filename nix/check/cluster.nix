@@ -31,7 +31,7 @@ let
     when
     ;
   inherit (import ../lib.nix) distinct isInvalid;
-  all = import ../kinds;
+  all = t.kinds;
 
   inherit (clean.providers) store;
   members = distinct store.hosts;

@@ -28,7 +28,9 @@ let
       attribute: _:
       mapAttrs (n: e: concatMap (k: (k.${attribute} or (_: _: [ ])) n e) of) clean.${attribute}
     ) (import ../language.nix).ofKinds;
-  kinds = map (k: k.check arguments) (filter (k: k ? check) (attrValues (import ../kinds)));
+  kinds = map (k: k.check arguments) (
+    [ (import ../kinds/own.nix) ] ++ filter (k: k ? check) (attrValues (import ../kinds))
+  );
   federation = import ./federation.nix arguments;
   arguments = {
     inherit

@@ -33,7 +33,7 @@ let
     map (kind: {
       what = "the ${kind} provider";
       attribute = "providerPort";
-      place = "hosts.${n}.providerPort";
+      place = if t.providers.${kind} ? port then "providers.${kind}.port" else "hosts.${n}.providerPort";
       protocol = "tcp";
       inherit (h.provider.${kind}) port;
     }) h.kinds

@@ -207,6 +207,12 @@ func TestModules(t *testing.T) {
 	if !same {
 		t.Error("options do not compile to the documents of the same attribute set")
 	}
+	// Kinds of the cluster's own, which no option is there for by name.
+	nixEval(t, prelude+`let own = import `+golden+`/own-kinds/topology.nix { base = topology; inherit (import `+golden+`/merge.nix) merge; };
+		in (mkCluster (evaluate [ { florete.clusters.golden = own; } ]).golden).compiled == (mkCluster own).compiled`, &same)
+	if !same {
+		t.Error("options do not compile kinds of the cluster's own to the documents of the same attribute set")
+	}
 	// Definitions in several modules are merged.
 	nixEval(t, prelude+`(mkCluster (evaluate [
 		{ florete.clusters.golden = topology; }

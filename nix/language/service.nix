@@ -100,5 +100,5 @@ record "a service" (
         flag;
     limits = limits 65536 "what all its callers together may have at each of its hosts";
   }
-  // foldl' (all: k: all // k.service or { }) { } (attrValues kinds)
+  // foldl' (all: k: all // k.service or { }) (import ../kinds/own.nix).service (attrValues kinds)
 )

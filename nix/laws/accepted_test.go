@@ -32,6 +32,7 @@ import (
 	files "github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
+	custom "github.com/florete/florete/providers/own"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
@@ -171,9 +172,6 @@ func (r *readers) provider(dir string) error {
 		}
 		p := policies.Current()
 		kind := r.kind(name, policies)
-		if kind == nil {
-			return fmt.Errorf("kind %s: none", name)
-		}
 		compiled, err := kind.Compile(p)
 		if err != nil {
 			return err
@@ -206,10 +204,10 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 	case config.Name:
 		return config.New(archive.Archive{})
 	}
-	return nil
+	return custom.New(custom.Config{Name: name, Store: r.store, Key: r.key, Dir: r.t.TempDir()})
 }
 
-// answer requests what is granted. A file that nobody put there is no refusal.
+// answer requests what is granted. A file or an executable that nobody put there is no refusal.
 func (r *readers) answer(k server.Answerer, p florete.Policy, compiled any, g florete.Grant) error {
 	r.answers++
 	body := g.Request

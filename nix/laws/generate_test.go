@@ -81,6 +81,7 @@ type service struct {
 	Workload   bool            `json:"workloadApi,omitempty"`
 	Audiences  []string        `json:"jwtAudiences,omitempty"`
 	SSO        map[string]any  `json:"sso,omitempty"`
+	Needs      map[string]need `json:"needs,omitempty"`
 	Limits     *florete.Limits `json:"limits,omitempty"`
 
 	placed []string // where the compiler placed its replicas
@@ -115,6 +116,7 @@ type provider struct {
 	Requires []string `json:"requires,omitempty"`
 	Kind     string   `json:"kind,omitempty"` // of the store
 	From     []string `json:"from,omitempty"` // likewise
+	own
 }
 
 // generator makes sound topologies: what they hold is random, and nothing in it
@@ -196,6 +198,7 @@ func (g generator) cluster() *cluster {
 			s.Files = map[string]file{"secret": {Ref: name + "/secret"}, "config": {name + "/config", "0444", 2, "web.service", []string{"file-" + name + "-secret"}}}
 		}
 	}
+	g.own(c, hosts, services)
 	g.publish(c)
 	c.unaddress()
 	c.trust()
@@ -525,8 +528,8 @@ func (g generator) write(out *strings.Builder, v any, place string) {
 		}
 		out.WriteString("}")
 	case []any:
-		// Roots, keys, providers, waves, callers and addresses are in an order that someone chose.
-		chosen := slices.ContainsFunc([]string{".trust.", ".providers.", ".rollout."}, func(p string) bool { return strings.HasPrefix(place, p) }) || strings.Contains(place, ".callers.") || strings.HasSuffix(place, ".address")
+		// Roots, keys, providers, waves, callers, addresses and requests are in an order that someone chose.
+		chosen := slices.ContainsFunc([]string{".trust.", ".providers.", ".rollout."}, func(p string) bool { return strings.HasPrefix(place, p) }) || strings.Contains(place, ".callers.") || strings.HasSuffix(place, ".address") || strings.Contains(place, ".request.")
 		order := g.Perm(len(v))
 		if chosen {
 			slices.Sort(order)

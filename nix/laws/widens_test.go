@@ -15,12 +15,11 @@ import (
 
 // harmless are the places of documents whose values open nothing, with the reason.
 var harmless = map[string]*regexp.Regexp{
-	"peers prove who they are, wherever they are":              regexp.MustCompile(`/(reach/\S+/endpoints/|providers/\w+/\w+/addresses)`),
-	"whoever answers presents a certificate of the store's CA": regexp.MustCompile(`^policy/store/(endpoints/|member/(cluster|\w+/called)/)`),
-	"loopback listeners look up who calls":                     regexp.MustCompile(`^manifest/forwarder/(reach|socks)/\S+/listen$`),
-	"the same checks over either transport":                    regexp.MustCompile(`^manifest/forwarder/(reach/\S+/)?transport$`),
-	"what is written of connections stays":                     regexp.MustCompile(`^manifest/forwarder/publish/\S+/accessLog$`),
-	"the publishing host decides what is carried":              regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
+	"peers prove who they are, wherever they are": regexp.MustCompile(`/(reach/\S+/endpoints/|providers/\w+/\w+/addresses)`),
+	"loopback listeners look up who calls":        regexp.MustCompile(`^manifest/forwarder/(reach|socks)/\S+/listen$`),
+	"the same checks over either transport":       regexp.MustCompile(`^manifest/forwarder/(reach/\S+/)?transport$`),
+	"what is written of connections stays":        regexp.MustCompile(`^manifest/forwarder/publish/\S+/accessLog$`),
+	"the publishing host decides what is carried": regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
 	"the same again": regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+|policy/kinds/jwt)/generation$|/staleAfter$`),
 	"when, not what": regexp.MustCompile(`^policy/rollout/`),
 	"members of the store prove who they are": regexp.MustCompile(`^policy/store/(endpoints/|member/(\w+/called/|cluster/))`),

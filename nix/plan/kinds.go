@@ -136,7 +136,14 @@ func (a at) request(caller string, of any) []fact {
 		a.loosen(a.path, a.v)
 	}
 	k, ok := kinds[short(of)]
+	isOwn := !ok && object(request["request"]) != nil && request["service"] != nil
+	if isOwn {
+		k.fields = own
+	}
 	a.rest(request, k.fields...)
+	if isOwn {
+		return ofOwn(caller, short(of), request)
+	}
 	if !ok {
 		return one(Right{caller, "fetch", "its " + short(of)}, join(caller))
 	}

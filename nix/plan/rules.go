@@ -51,7 +51,10 @@ var rules = withSettings(map[string]rule{
 		}
 		return facts
 	}},
-	"policy.kinds.*": {why: "that it provides is a right; some kinds have no settings", deeper: true},
+	"policy.kinds.*":          {why: "that it provides is a right; some kinds have no settings", deeper: true},
+	"policy.kinds.*.run":      {grants: answers("executable")},
+	"policy.kinds.*.url":      {grants: answers("service at")},
+	"policy.kinds.*.values[]": {why: "who has an answer is a right, and so is who may read its files"},
 
 	"policy.grants[].caller":     {why: "part of the request"},
 	"policy.grants[].need":       {why: "what the caller calls the request"},

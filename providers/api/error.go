@@ -42,6 +42,7 @@ const (
 	CodeListBehind    = "list-behind"    // transient: the provider's revocation list is older than the host's, or than it was
 	CodeJoin          = "join"           // denied: no join request of that device was approved; transient: none yet
 	CodeToken         = "token"          // denied: the join token is unknown, used up, over, or for another host
+	CodeRefused       = "refused"        // of any kind: what answers a kind of the topology's own says so
 	CodeMalformed     = "malformed"      // invalid: the request cannot be read
 	CodeKeyMismatch   = "key-mismatch"   // invalid: the idempotency key belongs to another request
 	CodeUnknownMethod = "unknown-method" // invalid: no such endpoint here

@@ -136,10 +136,14 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 		}
 	}
 	at := place(call.Caller, a.request.Need)
+	if err := a.take(ctx, at); err != nil {
+		return nil, c, err
+	}
 	last, revision, err := a.recorded(ctx, at)
 	if err != nil {
 		return nil, c, err
 	}
+	call.last = func() (api.Answer, error) { return a.open(at, last) }
 	if call.Rotation, err = rotate(ctx, k, call); err != nil {
 		return nil, c, err
 	}

@@ -142,6 +142,7 @@ func (a *request) withSlot(ctx context.Context, decide func() (any, change, erro
 	select {
 	case a.slots <- struct{}{}: // in the order in which they came
 		defer func() { <-a.slots }()
+		defer a.done()
 		return a.commitDecision(ctx, decide)
 	case <-patience.C:
 		return nil, busy(cap(a.slots), "")

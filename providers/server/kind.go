@@ -32,7 +32,8 @@ type Kind interface {
 // requested, and no answer is recorded. Answer changes nothing by itself: what must be
 // remembered is in the Decision, which the server commits together with the answer and the
 // audit row before it responds. Answer is called again when a condition of the Decision
-// fails, and when a crash came before the commit.
+// fails, and when a crash came before the commit. For one need of a caller it is not called
+// again until the last Decision is committed, or given up.
 //
 // The error is an *api.Error for a refusal. Any other is ours: the caller receives transient
 // and internal, and the log has the reason.
@@ -122,6 +123,17 @@ type Call struct {
 	Rotation Rotation // whose secret to answer with; zero but for a Rotator
 
 	Compiled any // what the kind made of Policy
+
+	last func() (api.Answer, error)
+}
+
+// Last is the answer that is recorded for the need, whatever was requested then: the zero
+// Answer where there is none.
+func (c Call) Last() (api.Answer, error) {
+	if c.last == nil {
+		return api.Answer{}, nil
+	}
+	return c.last()
 }
 
 // Settings decodes a policy's settings of a kind, strictly.

@@ -49,6 +49,9 @@ func (r record) same(key string, c Call) bool {
 }
 
 func (s *Server) open(place string, r record) (a api.Answer, err error) {
+	if r.Answer == nil {
+		return a, nil
+	}
 	b, err := s.Key.Open(place, r.Answer)
 	if err != nil {
 		return a, err

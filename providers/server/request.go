@@ -27,6 +27,7 @@ type request struct {
 	binding []byte // of the connection
 	device  string // fingerprint of the caller's device key, where the policy has no SSH host key
 	list    int64  // number of the caller's revocation list, zero for none, below where it knows of none
+	release func() // ends the turn of its need; nil before that
 }
 
 // identify verifies the caller's certificate: chain, time, and exactly one SPIFFE

@@ -64,6 +64,7 @@ type Server struct {
 	callers   *limit.PerKey[string]
 	watches   *limit.PerKey[string] // that wait
 	revisions *revisions
+	queues    queues
 	guesses   guesses
 	ending    <-chan struct{} // closed when Serve is to end
 

@@ -161,11 +161,15 @@ func TestBusy(t *testing.T) {
 	k := &echo{hold: make(chan struct{})}
 	e, r := start(t, k)
 	raishan := kit.ID("node/raishan")
-	e.Grant(raishan, "echo", "oidc", map[string]any{"word": "hello"})
+	const share = 16
+	for i := range share { // of one need one is decided at a time
+		for _, node := range []florete.ID{ursula, raishan} {
+			e.Grant(node, fmt.Sprintf("echo-%d", i), "oidc", map[string]any{"word": "hello"})
+		}
+	}
 	e.Publish(providertest.Serial)
 	e.Restart()
 	results := make(chan error)
-	const share = 16
 	ask := func(node florete.ID) {
 		c, q := e.Client(node), r
 		go func() {
@@ -175,7 +179,8 @@ func TestBusy(t *testing.T) {
 	}
 	fill := func(node florete.ID) {
 		until := k.calls.Load() + share
-		for range share {
+		for i := range share {
+			r.Need = fmt.Sprintf("echo-%d", i)
 			ask(node)
 		}
 		for k.calls.Load() < until {

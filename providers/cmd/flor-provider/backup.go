@@ -69,7 +69,7 @@ what hosts and people have of those is made anew. The issuing key is backed up a
 }
 
 // stateOf says what the keys of a kind are.
-func stateOf(kind string) server.State { return server.StateOf(kinds[kind]()) }
+func stateOf(kind string) server.State { return server.StateOf(section(kind)) }
 
 // spooled is a copy of what in has, which is removed at once and goes when it is closed: it is
 // verified first, then read again.

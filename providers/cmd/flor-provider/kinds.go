@@ -1,19 +1,24 @@
 package main
 
 import (
+	"fmt"
+	"regexp"
+	"strings"
+
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/federation"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
+	"github.com/florete/florete/providers/own"
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 )
 
-// kinds are the kinds of need that flor-provider can answer; nix/kinds/default.nix lists the
-// same.
+// kinds are the kinds of need that flor-provider can answer by itself; nix/kinds/default.nix
+// lists the same. Any other is one of the topology's own.
 var kinds = settings.Kinds{
 	cert.Name:       func() server.Section { return new(cert.Settings) },
 	config.Name:     func() server.Section { return new(config.Settings) },
@@ -22,4 +27,30 @@ var kinds = settings.Kinds{
 	jwt.Name:        func() server.Section { return new(jwt.Settings) },
 	oidc.Name:       func() server.Section { return new(oidc.Settings) },
 	secret.Name:     func() server.Section { return new(secret.Settings) },
+}
+
+var ownName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+
+// section is an empty one of a kind.
+func section(kind string) server.Section {
+	if of, ok := kinds[kind]; ok {
+		return of()
+	}
+	return own.Section(kind)
+}
+
+// load reads the settings of the process of a kind. Of one of the topology's own the policy has
+// them all.
+func (t *target) load(kind string) (*settings.Settings, error) {
+	if _, ok := kinds[kind]; ok {
+		return settings.Load(t.settings, kinds, kind)
+	}
+	if !ownName.MatchString(kind) {
+		return nil, fmt.Errorf("kind %q, want one of %s, or of the topology's own", kind, strings.Join(kinds.Names(), ", "))
+	}
+	s, err := settings.Load(t.settings, kinds, "")
+	if err == nil {
+		s.Section = section(kind)
+	}
+	return s, err
 }

@@ -27,6 +27,7 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 		p.Provider[k] = florete.Listening{ID: kit.ProviderID("drhorrible", k), Listen: []string{address}}
 		p.Kinds[k] = json.RawMessage(map[string]string{
 			"cert": `{"lifetime":3600}`, "config": `{}`, "oidc": `{"issuer":"http://auth.demo.flor.rete"}`,
+			"mailbox": `{"run":"/usr/local/lib/florete/mailbox","values":["password"]}`,
 		}[k])
 	}
 	if hostKey != "" {

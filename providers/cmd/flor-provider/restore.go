@@ -98,7 +98,7 @@ func (t *target) restoring(ctx context.Context, s *settings.Settings, from io.Re
 		return r, fmt.Errorf("the state of %s in trust domain %s, this host is of %s: restore it there", r.Host, r.TrustDomain, policy.TrustDomain)
 	}
 	for _, section := range r.Sections {
-		if _, runs := policy.Provider[section.Kind]; !runs || kinds[section.Kind] == nil {
+		if _, runs := policy.Provider[section.Kind]; !runs {
 			continue
 		}
 		db, err := t.existingOf(ctx, s, section.Kind)

@@ -48,10 +48,10 @@ type process struct {
 
 func runCmd(t *target) *cobra.Command {
 	return &cobra.Command{
-		Use: "run KIND", Short: "Answer requests for one kind of need: " + strings.Join(kinds.Names(), ", "),
+		Use: "run KIND", Short: "Answer requests for one kind of need: " + strings.Join(kinds.Names(), ", ") + ", or one of the topology's own",
 		Args: cobra.ExactArgs(1), ValidArgs: kinds.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := settings.Load(t.settings, kinds, args[0])
+			s, err := t.load(args[0])
 			if err != nil {
 				return err
 			}

@@ -118,10 +118,12 @@ func (t *target) existing(ctx context.Context, s *settings.Settings) (all []kind
 		found = slices.Sorted(maps.Keys(st.policy.Provider))
 	} else {
 		// Reading makes no store: the process's own account has to.
-		for _, kind := range kinds.Names() {
-			if _, err := os.Stat(storePath(s.Dir(kind))); err == nil {
-				found = append(found, kind)
-			}
+		files, err := filepath.Glob(storePath(s.Dir("*")))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			found = append(found, filepath.Base(filepath.Dir(file)))
 		}
 	}
 	if len(found) == 0 {

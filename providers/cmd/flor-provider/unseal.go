@@ -20,7 +20,6 @@ import (
 	"github.com/florete/florete/providers/seal/keyring"
 	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -248,7 +247,7 @@ func (s state) reseal(ctx context.Context, db store.Store, kind string, keys key
 func withRing(t *target, cmd *cobra.Command, run func(cmd *cobra.Command, s state, kind string, db store.Store) error) *cobra.Command {
 	cmd.Args, cmd.ValidArgs = cobra.ExactArgs(1), kinds.Names()
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		loaded, err := settings.Load(t.settings, kinds, args[0])
+		loaded, err := t.load(args[0])
 		if err != nil {
 			return err
 		}

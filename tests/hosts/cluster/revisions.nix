@@ -19,6 +19,13 @@ let
     providers = base.providers // {
       file.hosts = [ "drhorrible" ];
       secret.hosts = [ "drhorrible" ];
+      mailbox = {
+        hosts = [ "drhorrible" ];
+        port = 4650;
+        run = "/usr/local/lib/florete/mailbox";
+        request.address.pattern = "*@example.org";
+        answer.password = { };
+      };
     };
     secrets.session = {
       generate = "password";
@@ -32,6 +39,10 @@ let
     };
     services = base.services // {
       outline = base.services.outline // {
+        needs.mail = {
+          kind = "mailbox";
+          request.address = "outline@example.org";
+        };
         files.smtp-password = {
           inherit generation;
           ref = "outline/smtp-password";

@@ -1,0 +1,207 @@
+# What a topology says of kinds of need of its own, and of needs of them. A request is a record
+# whose fields the topology defines.
+let
+  inherit (builtins)
+    attrNames
+    filter
+    isInt
+    isList
+    mapAttrs
+    match
+    removeAttrs
+    replaceStrings
+    stringLength
+    toJSON
+    unsafeDiscardStringContext
+    ;
+  inherit (import ../types.nix)
+    atMost
+    attrsOf
+    between
+    default
+    enum
+    matches
+    named
+    of
+    record
+    required
+    scalar
+    ;
+  inherit (import ../formats.nix)
+    flag
+    name
+    port
+    strings
+    tags
+    unit
+    word
+    ;
+
+  # Of JSON that every program reads: no floats, no numbers beyond 2^53, no control characters.
+  isText = v: matches "[^[:cntrl:]]*" v && stringLength v <= 1000;
+  isNumber = v: isInt v && v >= -9007199254740991 && v <= 9007199254740991;
+  text = scalar {
+    want = "a text of at most 1000 characters";
+    hint = "put it in double quotes";
+    ok = isText;
+  };
+  texts = atMost 32 text;
+  single = scalar {
+    want = "a text of at most 1000 characters, a whole number, true, false, or a list of texts";
+    hint = "see providers.<kind>.request for what it is";
+    zero = null;
+    ok = v: isText v || isNumber v || v == true || v == false;
+  };
+  value = removeAttrs single [ "valid" ] // {
+    about = single.about // {
+      ok = v: isList v || single.about.ok v;
+    };
+    faults = place: v: (if isList v then texts else single).faults place v;
+    clean = v: if isList v then texts.clean v else single.clean v;
+  };
+
+  # "*@example.org" as a regular expression: * is any text, all else itself.
+  expression =
+    replaceStrings
+      [ "\\" "." "[" "(" ")" "+" "?" "{" "|" "^" "$" "*" ]
+      [ "\\\\" "\\." "\\[" "\\(" "\\)" "\\+" "\\?" "\\{" "\\|" "\\^" "\\$" ".*" ];
+
+  field = record "a field" {
+    type = of "what it is; `strings` is a list of texts" (enum [
+      "string"
+      "integer"
+      "boolean"
+      "strings"
+    ]);
+    pattern =
+      of "what a text looks like, where any will not do; `*` is any text: `\"*@example.org\"`"
+        (word {
+          want = "a text with at most two *";
+          hint = "write for example \"*@example.org\"";
+          re = "[^*[:cntrl:]]*(\\*[^*[:cntrl:]]*){0,2}";
+          most = 255;
+        });
+    default = default "what it is where a need does not have it; without one each must" null value;
+  };
+
+  typeOf =
+    f:
+    let
+      like = scalar {
+        want = "a text like ${toJSON f.pattern}";
+        hint = "write one; * stands for any text";
+        ok = v: isText v && match (expression f.pattern) v != null;
+      };
+      one = if f.pattern == "" then text else like;
+    in
+    {
+      string = one;
+      integer = scalar {
+        want = "a whole number";
+        hint = "write one without quotes";
+        ok = isNumber;
+      };
+      boolean = flag;
+      strings = atMost 32 one;
+    }
+    .${f.type};
+
+  # What a need requests, as a record of the language.
+  requestOf =
+    kind: fields:
+    record "a request of kind ${kind}" (
+      mapAttrs (
+        _: f: if f.default == null then required "" "…" (typeOf f) else default "" f.default (typeOf f)
+      ) fields
+    );
+
+  # With what the topology does not write.
+  requested =
+    fields: request:
+    mapAttrs (_: f: f.default) (
+      removeAttrs fields (filter (n: fields.${n}.default == null) (attrNames fields))
+    )
+    // request;
+
+  mode = word {
+    want = "permissions that let its owner alone change it";
+    hint = "write for example \"0400\"";
+    re = "0[0-7][0145]{2}";
+  };
+in
+{
+  inherit requestOf requested typeOf;
+
+  # The record of providers.<kind>.
+  provider =
+    named
+      {
+        what = "kind";
+        max = 14; # of an account's name, 31, florete-provider- has 17
+        reserved = [
+          "state"
+          "activation"
+          "retention"
+        ];
+      }
+      (
+        record "a kind of your own" {
+          hosts =
+            required "where it runs: one host, which alone knows what its executable or service does"
+              "[ \"host\" ]"
+              strings;
+          requires = of "capabilities that host must have" tags;
+          port = required "TCP port of its process there" "4650" port;
+          run =
+            of "executable on that host that answers a request: JSON on standard input and output"
+              (word {
+                want = "an absolute path";
+                hint = "write for example \"/usr/local/lib/florete/mailbox\"";
+                re = "(/[A-Za-z0-9_.@+=-]+)+";
+                most = 255;
+                to = unsafeDiscardStringContext;
+              });
+          url = of "HTTP service there that answers instead, by POST" (word {
+            want = "http:// on a loopback address with a port, or unix: and the path of a socket";
+            hint = "write for example \"unix:/run/mailbox.sock\" or \"http://127.0.0.1:8090/mailbox\"";
+            re = "unix:(/[A-Za-z0-9_.@+=-]+)+|http://(127\\.0\\.0\\.1|\\[::1]):([1-9][0-9]{0,3}|[1-5][0-9]{4})(/[A-Za-z0-9_.@+=~/-]*)?";
+            most = 112;
+          });
+          request = of "what a need requests, by name" (attrsOf field);
+          answer =
+            of "values of an answer, at least one, which hosts receive as files of these names"
+              (
+                named
+                  {
+                    what = "value";
+                    reserved = [ "rotation" ];
+                  }
+                  (
+                    record "a value" {
+                      mode = default "permissions of its file" "0400" mode;
+                    }
+                  )
+              );
+        }
+      );
+
+  needs =
+    of
+      "needs of kinds of your own; delivered as `needs/<kind>-<service>-<need>/current/<value>`"
+      (
+        named { what = "need"; } (
+          record "a need" {
+            kind = required "which kind of `providers` answers it" "\"mailbox\"" name;
+            request = of "what it requests, as `providers.<kind>.request` has it" (attrsOf value);
+            restart = of "unit to restart when what was delivered changed" unit;
+            generation =
+              default "raised when a secret may be known to others: hosts get another" 1
+                (between 1 1000000 "a generation");
+            rotate =
+              default "days after which the host requests another secret; never, unless written" 0
+                (between 0 3650 "days");
+            dependsOn = of "needs of this host that must be fulfilled first" strings;
+          }
+        )
+      );
+}

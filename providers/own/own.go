@@ -1,0 +1,184 @@
+// Package own is a kind of need that a topology defines: for each new request the provider
+// runs the executable, or calls the HTTP service, that providers.<kind> names.
+//
+//	standard input, or POST:  {"key":"9f86…","caller":"spiffe://…","service":"spiffe://…","need":"mailbox-wiki-mail",
+//	                           "request":{"address":"wiki@example.org"},"generation":1,"rotation":0,"secret":"…"}
+//	standard output, or 200:  {"values":{"password":"…"}}
+//
+// README.md is the contract. The server does the rest, as with any kind: who may request
+// what, one answer for one request, its sealing, audit and rotations.
+package own
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// Bounds of one call, all together less than a host waits for its answer.
+const (
+	deadline  = 20 * time.Second
+	patience  = 5 * time.Second // for other runs of the executable
+	maxAnswer = 64 << 10        // bytes
+)
+
+// Settings are those of a kind of the topology's own: the settings file has nothing of it.
+type Settings struct{ kind string }
+
+// Section is that of a kind.
+func Section(kind string) *Settings { return &Settings{kind} }
+
+// State is which secrets were rotated.
+func (s *Settings) State() server.State {
+	return server.State{Remembered: []string{s.kind + rotations}, Secrets: true}
+}
+
+// Kind makes the kind.
+func (s *Settings) Kind(p server.Process) server.Kind {
+	return New(Config{Name: s.kind, Dir: filepath.Join(p.Dir, "work"), Store: p.Store, Key: p.Key, Logger: p.Logger})
+}
+
+// Config of a Kind. Every field is needed.
+type Config struct {
+	Name   string // of the kind
+	Dir    string // that the executable runs in; made where it is not there
+	Store  store.Store
+	Key    *seal.Key
+	Logger *slog.Logger
+
+	Deadline time.Duration // of a call; 20 seconds unless set
+}
+
+// Kind is one of the topology's own.
+type Kind struct {
+	Config
+	turn chan struct{} // of the executable, which runs once at a time
+}
+
+var _ server.Rotator = (*Kind)(nil)
+
+// New makes a Kind.
+func New(c Config) *Kind {
+	if c.Deadline == 0 {
+		c.Deadline = deadline
+	}
+	return &Kind{c, make(chan struct{}, 1)}
+}
+
+// Name of the kind.
+func (k *Kind) Name() string { return k.Config.Name }
+
+// call is what the executable reads.
+type call struct {
+	Key        string            `json:"key"`
+	Caller     florete.ID        `json:"caller"`
+	Service    florete.ID        `json:"service"`
+	Need       string            `json:"need"`
+	Request    json.RawMessage   `json:"request"`
+	Generation int               `json:"generation"`
+	Rotation   int               `json:"rotation"`
+	Secret     string            `json:"secret"`
+	Last       map[string]string `json:"last,omitempty"`
+}
+
+// Answer has the executable or the service answer.
+func (k *Kind) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+	policy := c.Compiled.(*Policy)
+	request := policy.requests.Of(c)
+	at := k.place(request, c)
+	have, modified, err := k.rotation(ctx, at)
+	if err != nil {
+		return server.Decision{}, err
+	}
+	last, err := c.Last()
+	if err != nil {
+		return server.Decision{}, err
+	}
+	key, err := c.Request.Key(c.Caller)
+	if err != nil {
+		return server.Decision{}, err
+	}
+	delete(last.Values, api.ValueRotation)
+	in := call{
+		Key: key, Caller: c.Caller, Service: request.Service, Need: c.Grant.Need, Request: request.Request,
+		Generation: c.Grant.Generation, Rotation: c.Rotation.Number, Secret: k.secret(request, c), Last: last.Values,
+	}
+	answer, err := k.call(ctx, policy, in)
+	if err != nil {
+		return server.Decision{}, err
+	}
+	d := server.Decision{
+		Answer: answer,
+		If:     []store.Cond{{Key: at, Modified: modified}},
+		Detail: map[string]string{"service": request.Service.Short(), "generation": strconv.Itoa(c.Grant.Generation)},
+	}
+	if answer.Expires != 0 { // who requests again after half of the time gets another
+		until := time.Unix(answer.Expires, 0)
+		d.Repeated = until.Add(-until.Sub(c.Now) / 2)
+	}
+	if c.Rotation.Number != have.Number {
+		b, err := json.Marshal(c.Rotation)
+		if err != nil {
+			return server.Decision{}, err
+		}
+		d.Then = []store.Op{store.Put(at, b)}
+	}
+	return d, nil
+}
+
+// secret is derived, so that it is the same whenever the same is requested: a crash between
+// what the executable does and the commit loses nothing.
+func (k *Kind) secret(r Request, c server.Call) string {
+	purpose := fmt.Sprintf("florete own secret v1\n%s\n%s\n%s\n%d\n%d", k.Name(), r.Service, c.Grant.Need, c.Grant.Generation, c.Rotation.Number)
+	return base64.RawURLEncoding.EncodeToString(k.Key.Derive(purpose, 32))
+}
+
+// rotations starts the keys of rotations, after the kind's name.
+const rotations = "/rotation/"
+
+// place is where the rotation of a need's secret lies. It is the service's, on whichever host
+// that runs: a former secret does not come back with it.
+func (k *Kind) place(r Request, c server.Call) string {
+	return k.Name() + rotations + r.Service.Short() + "/" + c.Grant.Need
+}
+
+// rotation is the one in force at a place, and the revision that wrote it.
+func (k *Kind) rotation(ctx context.Context, at string) (r server.Rotation, modified int64, err error) {
+	e, err := k.Store.Get(ctx, at)
+	if errors.Is(err, store.ErrNotFound) {
+		return r, 0, nil
+	}
+	if err != nil {
+		return r, 0, err
+	}
+	if err := json.Unmarshal(e.Value, &r); err != nil {
+		return r, 0, fmt.Errorf("%s: %w", at, err)
+	}
+	return r, e.Modified, nil
+}
+
+// Rotation is of the need's secret. Where several hosts have it none of them can have it
+// replaced: the others would go on with the former one.
+func (k *Kind) Rotation(ctx context.Context, c server.Call) (server.Rotation, error) {
+	policy := c.Compiled.(*Policy)
+	request := policy.requests.Of(c)
+	at := k.place(request, c)
+	if hosts := policy.hosts[at]; c.Request.Rotation != 0 && hosts > 1 {
+		return server.Rotation{}, api.Errorf(api.Denied, api.CodeRotation,
+			"need %q: %d hosts have the secret of %s: raise its generation in the topology, which has all of them fetch another", c.Request.Need, hosts, request.Service)
+	}
+	r, _, err := k.rotation(ctx, at)
+	return r, err
+}

@@ -1,0 +1,311 @@
+package own_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/own"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
+)
+
+const (
+	kind = "mailbox"
+	need = "mailbox-wiki-mail"
+)
+
+var request = map[string]any{"service": kit.ID("service/wiki"), "request": map[string]any{"address": "wiki@example.org"}}
+
+// settings are those of the policy, for an executable or a service.
+func settings(word, at string) map[string]any {
+	return map[string]any{word: at, "values": []string{"password"}}
+}
+
+// public is a directory that every account can enter.
+func public(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// script is an executable.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(public(t), kind)
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// python is an executable that begins with what it reads.
+func python(t *testing.T, text string) string {
+	t.Helper()
+	return script(t, "#!/usr/bin/env python3\nimport json, os, sys, time\ncall = json.load(sys.stdin)\n"+text)
+}
+
+const answers = `json.dump({"values": {"password": call["secret"]}}, sys.stdout)` + "\n"
+
+// makes is the kind in a directory of its own for each process.
+func makes(t *testing.T, deadline time.Duration) func(e *providertest.Env) server.Kind {
+	return func(e *providertest.Env) server.Kind {
+		return own.New(own.Config{Name: kind, Dir: filepath.Join(public(t), "work"), Store: e.Store, Key: e.Key, Logger: e.Logger, Deadline: deadline})
+	}
+}
+
+// run runs a provider of the kind, and returns what sends ursula's request for a need, one of
+// mail and news.
+func run(t *testing.T, deadline time.Duration, settings any) (*providertest.Env, func(ctx context.Context, need string) (api.Answer, error)) {
+	t.Helper()
+	e := providertest.NewEnv(t, "ursula")
+	e.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	return e, started(t, e, deadline, settings)
+}
+
+func started(t *testing.T, e *providertest.Env, deadline time.Duration, settings any) func(ctx context.Context, need string) (api.Answer, error) {
+	t.Helper()
+	e.Runs(kind, settings, makes(t, deadline))
+	ursula := kit.ID("node/ursula")
+	for _, name := range []string{need, "mailbox-wiki-news"} {
+		e.Grant(ursula, name, kind, request)
+	}
+	e.Start()
+	client := e.Client(ursula)
+	return func(ctx context.Context, need string) (api.Answer, error) {
+		return client.Do(ctx, api.Path(kind), api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(request)})
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]any{
+		"executable":  settings("run", python(t, answers)),
+		"at a socket": settings("url", serve(t, "unix", good)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			providertest.Run(t, providertest.Suite{
+				Kind: kind, Need: need, Request: request, Settings: settings, Make: makes(t, 0),
+				Secret: []string{"password"}, Rotates: "password",
+			})
+		})
+	}
+}
+
+// TestCall: what the executable is given, of what process it is, and what it finds of before.
+func TestCall(t *testing.T) {
+	t.Parallel()
+	e, do := run(t, 0, settings("run", python(t, `
+call["cwd"], call["env"], call["ids"] = os.getcwd(), dict(os.environ), [os.getuid(), os.getgid(), os.getgroups()]
+call["files"] = [os.readlink(f.path) for f in os.scandir("/proc/self/fd") if os.path.lexists(f.path)]
+json.dump({"values": {"password": json.dumps(call)}}, sys.stdout)
+`)))
+	first, err := do(t.Context(), need)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Key, Need, Secret, Cwd string
+		Caller, Service        florete.ID
+		Request                map[string]string
+		Generation, Rotation   int
+		Last, Env              map[string]string
+		IDs                    []any
+		Files                  []string
+	}
+	if err := json.Unmarshal([]byte(first.Values["password"]), &got); err != nil {
+		t.Fatal(err)
+	}
+	r := api.Request{Need: need, Generation: 1, Body: kit.JSON(request)}
+	key, _ := r.Key(kit.ID("node/ursula"))
+	if got.Key != key || got.Need != need || got.Caller != kit.ID("node/ursula") || got.Service != kit.ID("service/wiki") ||
+		got.Request["address"] != "wiki@example.org" || got.Generation != 1 || got.Rotation != 0 || len(got.Secret) != 43 || got.Last != nil {
+		t.Errorf("called with %+v", got)
+	}
+	if ids := fmt.Sprint(got.IDs); os.Geteuid() == 0 && ids != "[65534 65534 []]" {
+		t.Errorf("runs as %s", ids)
+	}
+	for name := range got.Env {
+		if name != "LANG" && name != "PATH" && name != "HOME" && name != "LC_CTYPE" { // Python's own
+			t.Errorf("has %s in its environment", name)
+		}
+	}
+	for _, name := range got.Files {
+		if strings.HasPrefix(name, "socket:") || strings.HasPrefix(name, e.Dir) {
+			t.Errorf("has %s open", name)
+		}
+	}
+	if filepath.Base(got.Cwd) != "work" {
+		t.Errorf("runs in %s", got.Cwd)
+	}
+
+	e.Rotate(kit.ID("node/ursula"), need, 2)
+	e.Publish(providertest.Serial + 1)
+	e.Restart()
+	r.Generation, r.Serial = 2, providertest.Serial+1
+	second, err := e.Client(kit.ID("node/ursula")).Do(t.Context(), api.Path(kind), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := got.Secret
+	if err := json.Unmarshal([]byte(second.Values["password"]), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Last["password"] != first.Values["password"] || got.Generation != 2 || got.Secret == before {
+		t.Errorf("called again with generation %d, last %v", got.Generation, got.Last)
+	}
+}
+
+// TestOnce: what is recorded is not done again, however many request it at once.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	runs := filepath.Join(public(t), "runs")
+	if err := os.WriteFile(runs, nil, 0o666); err != nil || os.Chmod(runs, 0o666) != nil {
+		t.Fatal(err)
+	}
+	_, do := run(t, 0, settings("run", python(t, fmt.Sprintf("open(%q, 'a').write('.')\ntime.sleep(.1)\n", runs)+answers)))
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			if _, err := do(context.Background(), need); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if b, _ := os.ReadFile(runs); string(b) != "." {
+		t.Errorf("ran %d times", len(b))
+	}
+}
+
+// TestKilledInTheMiddle: an effect that was never answered is made again, as it was.
+func TestKilledInTheMiddle(t *testing.T) {
+	t.Parallel()
+	set := filepath.Join(public(t), "set")
+	if err := os.WriteFile(set, nil, 0o666); err != nil || os.Chmod(set, 0o666) != nil {
+		t.Fatal(err)
+	}
+	e, do := run(t, 0, settings("run", python(t, fmt.Sprintf(`
+open(%q, 'a').write(call["secret"] + "\n")
+if len(open(%[1]q).readlines()) == 1:
+    os.kill(0, 9)
+`, set)+answers)))
+	_, err := do(t.Context(), need)
+	providertest.WantError(t, err, api.Transient, api.CodeInternal)
+	e.Store.Fail(fmt.Errorf("killed before the commit"))
+	_, err = do(t.Context(), need)
+	providertest.WantError(t, err, api.Transient, api.CodeInternal)
+	a, err := do(t.Context(), need)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := os.ReadFile(set)
+	if want := strings.Repeat(a.Values["password"]+"\n", 3); string(b) != want {
+		t.Errorf("set %s, answered %s", b, a.Values["password"])
+	}
+}
+
+func TestPort(t *testing.T) {
+	t.Parallel()
+	_, do := run(t, 0, settings("url", serve(t, "tcp", good)))
+	if a, err := do(t.Context(), need); err != nil || len(a.Values["password"]) != 43 {
+		t.Errorf("got %v, %v", a, err)
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	t.Parallel()
+	_, do := run(t, 0, settings("run", python(t, `json.dump({"error": {"kind": "denied", "message": "no domain example.org\x1b[2J", "retryAfter": 90}}, sys.stdout)`)))
+	_, err := do(t.Context(), need)
+	providertest.WantError(t, err, api.Denied, api.CodeRefused)
+	if e := api.AsError(err); e.Message != "no domain example.org·[2J" || e.RetryAfter != 90 {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// TestShared: of a secret that several hosts have, none replaces it, and all have the same.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	e := providertest.NewEnv(t, "ursula", "raishan")
+	e.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	e.Grant(kit.ID("node/raishan"), need, kind, request)
+	do := started(t, e, 0, settings("run", python(t, answers)))
+	first, err := do(t.Context(), need)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(request)}
+	second, err := e.Client(kit.ID("node/raishan")).Do(t.Context(), api.Path(kind), r)
+	if err != nil || second.Values["password"] != first.Values["password"] {
+		t.Errorf("the other host has %v, %v", second, err)
+	}
+	r.Rotation = 1
+	_, err = e.Client(kit.ID("node/raishan")).Do(t.Context(), api.Path(kind), r)
+	providertest.WantError(t, err, api.Denied, api.CodeRotation)
+	news := r
+	news.Need = "mailbox-wiki-news" // of one host alone
+	if _, err := e.Client(kit.ID("node/ursula")).Do(t.Context(), api.Path(kind), news); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestExpires: an answer that ends is the same for half of its time.
+func TestExpires(t *testing.T) {
+	t.Parallel()
+	_, do := run(t, 0, settings("run", python(t, `json.dump({"values": {"password": str(time.time_ns())}, "expires": int(time.time()) + 4}, sys.stdout)`)))
+	first, err := do(t.Context(), need)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := do(t.Context(), need)
+	if err != nil || again.Values["password"] != first.Values["password"] || again.Expires != first.Expires {
+		t.Errorf("at once: got %v, %v", again, err)
+	}
+	time.Sleep(time.Until(time.Unix(first.Expires-1, 0)))
+	if later, err := do(t.Context(), need); err != nil || later.Expires <= first.Expires {
+		t.Errorf("later: got %v after %v, %v", later, first, err)
+	}
+}
+
+func TestCompile(t *testing.T) {
+	k := own.New(own.Config{Name: kind})
+	for text, want := range map[string]string{
+		`{"run":"/bin/true","values":["a"]}`:                  "",
+		`{"url":"unix:/run/a","values":["a"]}`:                "",
+		`{"url":"http://[::1]:80/a","values":["a"]}`:          "",
+		`{"values":["a"]}`:                                    "an executable to run or a URL",
+		`{"run":"/a","url":"unix:/a","values":["a"]}`:         "one of them",
+		`{"run":"a","values":["a"]}`:                          "absolute path",
+		`{"run":"/a","values":[]}`:                            "values",
+		`{"url":"http://192.0.2.1:80/","values":["a"]}`:       "in clear",
+		`{"url":"http://localhost:80/","values":["a"]}`:       "in clear",
+		`{"url":"https://127.0.0.1:80/","values":["a"]}`:      "in clear",
+		`{"url":"unix:a","values":["a"]}`:                     "in clear",
+		`{"run":"/a","values":["a"],"environment":{"A":"b"}}`: "environment",
+	} {
+		p := florete.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{kind: json.RawMessage(text)}}
+		if _, err := k.Compile(p); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want …%s…", text, err, want)
+		}
+	}
+	p := florete.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{kind: json.RawMessage(`{"run":"/a","values":["a"]}`)},
+		Grants: []florete.Grant{{Kind: kind, Need: need, Request: kit.JSON(map[string]any{"service": kit.ID("node/a"), "request": map[string]any{}})}}}
+	if _, err := k.Compile(p); err == nil || !strings.Contains(err.Error(), "only a service") {
+		t.Errorf("a node's need: %v", err)
+	}
+}

@@ -1,0 +1,84 @@
+package own
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/server"
+)
+
+// Request is what a need requests. The compiler has compared the request with what the
+// topology says of it, and the policy grants it as it is.
+type Request struct {
+	Service florete.ID      `json:"service"`
+	Request json.RawMessage `json:"request"`
+}
+
+// Policy is a policy's part for a kind, decoded.
+type Policy struct {
+	settings
+	requests server.Requests[Request]
+	hosts    map[string]int // how many are granted a need's secret, by its place
+}
+
+// settings are those of providers.<kind>.
+type settings struct {
+	Run    string   `json:"run"` // the executable; empty where URL is called
+	URL    string   `json:"url"` // the service: http:// on loopback, or unix:/path
+	Values []string `json:"values"`
+}
+
+// Compile rejects a policy by which nothing could be called.
+func (k *Kind) Compile(p florete.Policy) (any, error) {
+	policy := &Policy{hosts: map[string]int{}}
+	if err := server.Settings(p, k.Name(), &policy.settings); err != nil {
+		return nil, err
+	}
+	if err := policy.check(); err != nil {
+		return nil, fmt.Errorf("policy of %s: kind %q: %w", p.Host, k.Name(), err)
+	}
+	var err error
+	policy.requests, err = server.DecodeGrants(p, k.Name(), func(g florete.Grant) (r Request, err error) {
+		if err := florete.Decode(g.Request, &r); err != nil {
+			return r, err
+		}
+		if r.Service.Kind() != florete.KindService {
+			return r, fmt.Errorf("service %q: only a service has needs of this kind", r.Service)
+		}
+		policy.hosts[k.place(r, server.Call{Grant: g})]++
+		return r, nil
+	})
+	return policy, err
+}
+
+func (s settings) check() error {
+	switch {
+	case (s.Run == "") == (s.URL == ""):
+		return errors.New("want an executable to run or a URL to call, and one of them")
+	case s.Run != "" && !filepath.IsAbs(s.Run):
+		return fmt.Errorf("run %q: want an absolute path", s.Run)
+	case len(s.Values) == 0:
+		return errors.New("values: want those of an answer")
+	case s.Run != "":
+		return nil
+	}
+	if path, unix := strings.CutPrefix(s.URL, socket); unix && filepath.IsAbs(path) {
+		return nil
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return err
+	}
+	host, _, _ := net.SplitHostPort(u.Host)
+	if ip, err := netip.ParseAddr(host); u.Scheme != "http" || err != nil || !ip.IsLoopback() {
+		return fmt.Errorf("url %q: secrets would cross the network in clear: want http:// on a loopback address, or unix:/path", s.URL)
+	}
+	return nil
+}

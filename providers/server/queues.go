@@ -1,0 +1,57 @@
+package server
+
+import (
+	"context"
+	"sync"
+)
+
+// queues let one request at a time decide on what has a key.
+type queues struct {
+	mu   sync.Mutex
+	held map[string]chan struct{} // closed when its turn ends
+}
+
+// take waits for the turn of a key.
+func (q *queues) take(ctx context.Context, key string) (release func(), err error) {
+	for {
+		q.mu.Lock()
+		busy, held := q.held[key]
+		if !held {
+			over := make(chan struct{})
+			if q.held == nil {
+				q.held = map[string]chan struct{}{}
+			}
+			q.held[key] = over
+			q.mu.Unlock()
+			return func() { q.end(key, over) }, nil
+		}
+		q.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (q *queues) end(key string, over chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.held, key)
+	close(over)
+}
+
+// take waits until no other request decides on the need at a place: what one does outside of
+// the state is over, and recorded, before the next begins. The turn lasts until done.
+func (a *request) take(ctx context.Context, place string) (err error) {
+	if a.release == nil { // else it decides anew
+		a.release, err = a.queues.take(ctx, place)
+	}
+	return err
+}
+
+func (a *request) done() {
+	if a.release != nil {
+		a.release()
+	}
+}

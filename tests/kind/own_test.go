@@ -1,0 +1,117 @@
+package kind
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation"
+	"github.com/florete/florete/agent/credentials"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/own"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
+)
+
+// ofOwn is a topology around that of the page.
+const ofOwn = `{
+  outputs = _: {
+    florete.demo = (import ./nix).mkCluster {
+      serial = 1000;
+      name = "demo";
+      trustDomain = "demo.flor";
+      trust.roots = [ ./root.crt ];
+      hosts.drhorrible = { address = "192.0.2.1"; sshHostKey = "%s"; };
+      hosts.ursula.sshHostKey = "%s";
+      services.wiki.host = "ursula";
+      services.wiki.port = 80;
+      services.wiki.visibility = "host";
+      roles = { node = { }; operator.serviceGroups = [ ]; };
+      serviceGroups = { control-plane = [ ]; control-plane-write = [ ]; };
+      providers.cert.hosts = [ "drhorrible" ];
+      PAGE
+    };
+  };
+}
+`
+
+// block is a part of the page, by its language.
+func block(t *testing.T, page, language string) string {
+	t.Helper()
+	m := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindStringSubmatch(page)
+	if m == nil {
+		t.Fatalf("no %s in the page", language)
+	}
+	return m[1]
+}
+
+// TestOwn runs what providers/own/README.md shows, from the topology to the delivered files.
+func TestOwn(t *testing.T) {
+	b, err := os.ReadFile("../../providers/own/README.md")
+	must(t, err)
+	page := string(b)
+	public := filepath.Join(t.TempDir(), "public") // of whichever account runs it
+	must(t, os.Mkdir(public, 0o755))
+	must(t, os.Chmod(filepath.Dir(filepath.Dir(public)), 0o755))
+	script := filepath.Join(public, "mailbox")
+	must(t, os.WriteFile(script, []byte(block(t, page, "python")), 0o755))
+
+	shown := strings.NewReplacer("forge", "drhorrible", "/usr/local/lib/florete/mailbox", script).Replace(block(t, page, "nix"))
+	topology := strings.Replace(ofOwn, "PAGE", shown, 1)
+
+	issuing := providertest.NewEnv(t)
+	mail := issuing.Beside("drhorrible")
+	mail.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	keys := t.TempDir()
+	cluster, err := compile.Compile(t.Context(), compile.Source{Flake: flake(t, issuing, keys, topology)})
+	must(t, err)
+	policy := cluster.Documents["drhorrible"][1].Policy()
+	work := filepath.Join(public, "mailbox-state")
+	must(t, os.Mkdir(work, 0o755))
+	mail.Runs("mailbox", nil, func(e *providertest.Env) server.Kind {
+		return own.Section("mailbox").Kind(server.Process{Dir: work, Store: e.Store, Key: e.Key, Policies: e.Policies, Logger: e.Logger})
+	})
+	for _, e := range []*providertest.Env{issuing, mail} {
+		e.Policy = policy
+		e.Start()
+	}
+
+	manifest := cluster.Documents["ursula"][0].Manifest()
+	closure := t.TempDir()
+	must(t, cluster.Documents["ursula"][0].Write(closure))
+	state := florete.Layout(t.TempDir())
+	summary, err := activation.Run(t.Context(), activation.Config{
+		State: state, Closure: closure, HostKey: filepath.Join(keys, "ursula"), Once: true,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if slices.Contains(manifest.Providers["drhorrible"]["mailbox"].Addresses, address) {
+				return mail.Dial(ctx, network, address)
+			}
+			return issuing.Dial(ctx, network, address)
+		},
+	})
+	must(t, err)
+	delivered := func(name string) string {
+		t.Helper()
+		b, err := os.ReadFile(filepath.Join(florete.Current(state.Need("mailbox-wiki-mail")), name))
+		if err != nil {
+			t.Fatalf("%v; %+v", err, summary)
+		}
+		return string(b)
+	}
+	passwd, err := os.ReadFile(filepath.Join(work, "work/passwd"))
+	must(t, err)
+	want := "wiki@example.org:{PLAIN}" + delivered("password") + "::::::userdb_quota_rule=*:storage=100M\n"
+	if string(passwd) != want || delivered("server") != "mail.example.org" {
+		t.Errorf("the mail server has %q, the host %q", passwd, want)
+	}
+	if _, err := credentials.Find(manifest, "wiki.service", "mailbox_password"); err != nil {
+		t.Errorf("the service that it is for may not load it: %v", err)
+	}
+}

@@ -37,7 +37,7 @@ type prover struct {
 	seen time.Time // last
 }
 
-// seek is the proof to be sought, its commit nil for none. It ends one that nobody gives.
+// seek is the proof to be sought, its commit nil for none.
 func (a *activation) seek(now time.Time) proof {
 	p := &a.prover
 	c, undone := a.store.Unproved()

@@ -28,9 +28,10 @@ type Offer struct {
 }
 
 // Accept puts documents from the network in force, all of them or none; Set is what is in
-// force then. With Arm that is an unattended commit, unless only their version changes. A policy that is not among them stays: a provider that can withhold cannot
-// remove. What is in force already is accepted, and changes nothing. While a commit is
-// pending, no other documents come in force. A newer revocation list always does.
+// force then. With Arm that is an unattended commit, unless only their version changes. A
+// policy that is not among them stays: a provider that can withhold cannot remove. What is in
+// force already is accepted, and changes nothing. While a commit is pending, or an operator
+// has them wait, no other documents come in force. A newer revocation list always does.
 func (s *Store) Accept(ctx context.Context, a api.Artifact) *api.Error {
 	if a.NotModified {
 		return nil

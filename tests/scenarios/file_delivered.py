@@ -1,4 +1,6 @@
-"""A secret that lies at the provider reaches its service's account and no other; raising its generation rotates it."""
+"""A secret that lies at the provider, or that an executable there answers with, reaches its service's account and no other; raising its generation rotates it."""
+
+import base64
 
 NEED = "file-outline-smtp-password"
 REF = "outline/smtp-password"
@@ -8,6 +10,16 @@ DELIVERED = f"{STATE}/needs/{NEED}/current/smtp-password"
 def put(secret):
     """The operator puts the file where the provider alone reads it."""
     drhorrible.succeed(f"printf %s {secret} | install -D -o florete-provider-file -m 0600 /dev/stdin {PROVIDER}/file/files/{REF}")
+
+
+OWN = "mailbox-outline-mail"
+# Killed in the middle of its first run, with the provider's process.
+EXECUTABLE = r"""#!/bin/sh
+secret=$(sed -n 's/.*"secret":"\([^"]*\)".*/\1/p')
+echo "$(id -un) $secret" >> made
+if [ "$(wc -l < made)" = 1 ]; then kill -9 $PPID; sleep 60; fi
+echo "{\"values\":{\"password\":\"$secret\"}}"
+"""
 
 
 def as_outline():
@@ -20,6 +32,7 @@ def outline_since():
 
 with subtest("while nobody has put the file at the provider, the host says just that and everything else works"):
     start_all()
+    drhorrible.succeed("base64 --decode <<< " + base64.b64encode(EXECUTABLE.encode()).decode() + " | install -D -m 0755 /dev/stdin /usr/local/lib/florete/mailbox")
     deploy("with-file")
     sign_issuer()
     ursula.wait_until_succeeds(f"systemctl show --property=StatusText florete-activate.service | grep '{NEED}.*drhorrible'")
@@ -29,6 +42,14 @@ with subtest("while nobody has put the file at the provider, the host says just 
     reason = needs(ursula)[NEED]["error"]
     assert reason["kind"] == "transient", reason
     print(f"       {reason['message']}")
+
+with subtest("an executable that was killed in the middle ran again, as the provider's account, and the host has what it did both times"):
+    first, second = (line.split() for line in drhorrible.succeed(f"cat {PROVIDER}/mailbox/work/made").splitlines())
+    assert first == second and first[0] == "florete-provider-mailbox", (first, second)
+    assert ursula.succeed(f"runuser -u outline -- cat {STATE}/needs/{OWN}/current/password") == first[1]
+    ursula.fail(f"runuser -u alice -- cat {STATE}/needs/{OWN}/current/password")
+    for host in machines:
+        host.fail(f"journalctl --quiet --boot | grep {first[1]}")
 
 with subtest("once it is there it is delivered with owner and mode, and outline is started again with it"):
     if NEED not in ursula.succeed("systemctl cat outline.service"):  # on NixOS it waits for the file too

@@ -18,9 +18,20 @@ let
   secret = generation: {
     providers = base.providers // {
       file.hosts = [ "drhorrible" ];
+      mailbox = {
+        hosts = [ "drhorrible" ];
+        port = 4650;
+        run = "/usr/local/lib/florete/mailbox";
+        request.address.pattern = "*@example.org";
+        answer.password = { };
+      };
     };
     services = base.services // {
       outline = base.services.outline // {
+        needs.mail = {
+          kind = "mailbox";
+          request.address = "outline@example.org";
+        };
         files.smtp-password = {
           inherit generation;
           ref = "outline/smtp-password";

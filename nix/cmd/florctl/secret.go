@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"github.com/florete/florete/providers/sealing"
 	"io"
 	"os"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/providers/file"
+	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secret"
 )
 

@@ -79,8 +79,8 @@ with subtest("what the provider makes is the same for a service on one host and 
         host.fail(f"journalctl --quiet --boot | grep {made}")
 
 with subtest("an operator sends another file: the process that keeps it is called through another, and decides itself"):
-    send = "curl --silent --show-error --max-time 20 %s/v1/files --data '{\"ref\": \"%s\", \"content\": \"marlin\"}'" % (CONTROL, REF)
-    sent = json.loads(mgmt01.succeed(send))
+    body = json.dumps({"ref": REF, "content": "marlin"})
+    sent = json.loads(mgmt01.succeed(f"curl --silent --show-error --max-time 20 {CONTROL}/v1/files --data '{body}'"))
     assert sent["ref"] == REF and sent["by"] == "spiffe://demo.flor/node/mgmt01", sent
     assert [s["secret"] for s in json.loads(mgmt01.succeed(f"curl --silent --max-time 20 {CONTROL}/v1/secrets"))["secrets"]] == ["session"]
     for account in ("florete", "root"):

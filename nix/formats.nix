@@ -1,8 +1,6 @@
 # The formats of the language: what can stand for an attribute's value.
 let
   inherit (builtins)
-    all
-    elem
     isBool
     isInt
     isString
@@ -16,18 +14,7 @@ let
     matches
     scalar
     ;
-
-  inherit (import ./address.nix) machine;
-  inherit (import ./names.nix) range;
-  inherit (import ./addressform.nix)
-    afterHost
-    isHostPort
-    isMachine
-    isName
-    isV4
-    octet
-    ;
-  defaultLoopback = (import ./names.nix).loopback;
+  inherit (import ./addressform.nix) isV4;
 
   string = scalar {
     want = "a string";
@@ -72,78 +59,6 @@ let
     }@type:
     scalar ({ ok = v: matches re v && stringLength v <= most; } // type);
 
-  address = scalar {
-    want = "the IP address or lower-case DNS name of a machine, not below .rete, with a port only where a NAT forwards another";
-    hint = "write for example \"192.0.2.1\", \"forge.example.org\" or, behind a NAT, \"203.0.113.5:14610\"";
-    invalid = wrong.string;
-    ok = v: isMachine v || isHostPort v && isMachine (machine v);
-  };
-
-  bind = scalar {
-    want = "an IP address that the host has itself, without a port; 0.0.0.0 and :: are all";
-    hint = "write for example \"10.0.0.5\", or nothing: then it listens on all of its addresses";
-    invalid = wrong.string;
-    ok =
-      v:
-      isMachine v && !isName v
-      || elem v [
-        "0.0.0.0"
-        "::"
-      ];
-  };
-
-  # A name below .rete leads to the forwarder, not to an ingress.
-  tlsName = scalar {
-    want = "a public DNS name, lower-case, of two labels or more and not below .rete";
-    hint = "write for example \"wiki.example.org\"";
-    ok = v: isName v && stringLength v <= 253 && matches ".*\\..*" v && !matches ".*\\.rete" v;
-  };
-
-  # RFC 6749, section 3.1.2: compared letter by letter, without a fragment.
-  url = scalar {
-    want = "an http or https URL of one host, at most 1000 characters (RFC 3986), without fragment";
-    hint = "write for example \"https://wiki.example.org\"";
-    ok = v: afterHost v != null;
-  };
-
-  forwarderAddress = scalar {
-    want = "an address with a port";
-    hint = "write for example \"192.0.2.1:4610\" or \"forge.blue.example:4610\"";
-    invalid = wrong.string;
-    ok = v: isHostPort v && isMachine (machine v);
-  };
-
-  # SPIFFE Federation, section 5.
-  endpoint = scalar {
-    want = "an https URL of one host, at most 1000 characters (RFC 3986), without fragment";
-    hint = "write for example \"https://forge.blue.example:4605/federation/bundle\"";
-    ok = v: matches "https://.*" v && afterHost v != null;
-  };
-
-  # SPIFFE-ID, section 2, of whatever implementation.
-  spiffeID = scalar {
-    id = "FL004";
-    want = "a SPIFFE ID";
-    hint = "write for example \"spiffe://blue.example/service/forge/florete-provider-federation\"";
-    ok =
-      v:
-      matches "spiffe://[a-z0-9._-]+(/[A-Za-z0-9._-]+)+" v
-      && stringLength v <= 2048
-      && !matches ".*/\\.{1,2}(/.*)?" v;
-  };
-
-  # What follows the trust domain in the IDs that forwarders present.
-  isIdentity =
-    matches "(node|user|service)/${label}|service/${label}/${label}";
-  label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
-
-  # OpenID Connect Discovery 1.0, section 3; the provider serves its pages at the root.
-  issuer = scalar {
-    want = "an http or https URL of one host and nothing after it";
-    hint = "write for example \"https://auth.example.org\"";
-    ok = v: afterHost v == "";
-  };
-
   replicas = scalar {
     want = "a number of hosts from 1 to 1000, or \"all\"";
     hint = "write a whole number without quotes";
@@ -183,13 +98,6 @@ let
       && !matches "(systemd-)?(basic|default|emergency|exit|graphical|halt|hibernate|hybrid-sleep|kexec|multi-user|poweroff|reboot|rescue|shutdown|sleep|soft-reboot|suspend|suspend-then-hibernate|sysinit|umount|runlevel[0-6]|ctrl-alt-del)\\.(service|target)" v;
   };
 
-  loopback = scalar {
-    want = "a range of loopback addresses, 127.x.y.z/8 to /30";
-    hint = "write for example \"127.64.0.0/10\"; bits after the prefix are zero";
-    zero = defaultLoopback;
-    ok = v: matches "127(\\.${octet}){3}/(8|9|[12][0-9]|30)" v && (range v).aligned;
-  };
-
   trustDomain = scalar {
     id = "FL004";
     want = "a trust domain";
@@ -223,16 +131,6 @@ let
     re = "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*)?";
   };
 
-  upstream = scalar {
-    want = "host:port, not below .rete, or unix:/path";
-    hint = "write for example \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/wiki/http.sock\"";
-    invalid = wrong.string;
-    ok =
-      v:
-      matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112
-      || isHostPort v && !matches ".*\\.rete:.*" v;
-  };
-
   reference = word {
     want = "the name of a file below the provider's directory of files, at most 255 characters";
     hint = "write for example \"outline/smtp-password\"";
@@ -247,20 +145,26 @@ let
   };
 in
 {
-  inherit (import ./keyformats.nix) pem signingKey spiffeBundle sshKey;
-  inherit
-    account
+  inherit (import ./addressformats.nix)
     address
     bind
-    caller
-    clusterName
     endpoint
-    flag
     forwarderAddress
-    groupPath
     isIdentity
     issuer
     loopback
+    spiffeID
+    tlsName
+    upstream
+    url
+    ;
+  inherit (import ./keyformats.nix) pem signingKey spiffeBundle sshKey;
+  inherit
+    account
+    caller
+    clusterName
+    flag
+    groupPath
     instance
     isService
     mode
@@ -269,16 +173,12 @@ in
     reference
     replicas
     seconds
-    spiffeID
     string
     strings
     tags
     timeOfDay
-    tlsName
     trustDomain
     unit
-    upstream
-    url
     word
     ;
 }

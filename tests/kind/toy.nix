@@ -11,7 +11,7 @@ in
   port = 9;
   settings.word = default "the word delivered" "hello" string;
   service.greet = of "whom its greeting is for; none without" string;
-  policy = settings: { inherit (settings) word; };
+  policy = t: { inherit (t.providers.toy) word; };
   reasons = clean: map (s: "services.${s.name}.greet needs it") (wanting (attrValues clean.services));
   needs =
     t: host:

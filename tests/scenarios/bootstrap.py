@@ -1,6 +1,5 @@
 """The page for plain Linux, typed as it stands, makes a cluster of three hosts from nothing; later it replaces the root in peace."""
 # operator: modules/BOOTSTRAP.md
-# systemd: what a bundle starts on a fresh host
 
 ROOT = "/var/lib/florete/needs/cert-node/current"
 LIFETIME = 20

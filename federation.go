@@ -124,7 +124,7 @@ func (b *Bundle) RefreshHint() time.Duration {
 	return d
 }
 
-// Equal reports whether both say the same.
+// Equal reports whether both mean the same.
 func (b *Bundle) Equal(o *Bundle) bool { return b.parsed.Equal(o.parsed) }
 
 // CheckAfter refuses a bundle that cannot come after old: of a lower sequence number, or of the

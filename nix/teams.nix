@@ -25,7 +25,7 @@ let
     filter (r: r != name) (closure (r: known clean.roles clean.roles.${r}.roles) (known clean.roles role.roles));
   nested = any (r: r.roles != [ ]) (attrValues clean.roles);
 
-  # Foreign services say which roles lead to them: so do those that have these in them.
+  # Foreign services name which roles lead to them: so do those that have these in them.
   ledTo =
     service:
     service

@@ -26,7 +26,6 @@ let
     sorted
     when
     ;
-  inherit (import ./formats.nix) isIdentity;
   invert = import ./invert.nix;
   names = import ./names.nix;
   address = import ./address.nix;
@@ -66,31 +65,6 @@ let
       };
     };
 
-  # One that runs elsewhere.
-  foreign =
-    id: service:
-    let
-      hash = names.hash id;
-      listenerKey = names.listenerKey usual hash service.port;
-    in
-    {
-      name = id;
-      value = {
-        inherit hash listenerKey;
-        inherit (service) port;
-        on = [ ];
-        service = id;
-        networked = false;
-        transports = [ ];
-        entry = {
-          inherit id;
-          endpoints = map (at: [ at ]) service.address;
-          listen = names.listen listenerKey;
-        }
-        // optionalAttrs (service.protocol == "udp") { inherit (service) protocol; };
-      };
-    };
-
   inherit (clean) roles serviceGroups;
   rolesOf = holder: sorted (known roles holder.roles);
 
@@ -123,22 +97,7 @@ let
     foreign = concatMap (f: f.identities) (attrValues federated);
   };
 
-  # Named identities of foreign trust domains, as { name = <SPIFFE ID>; roles }, and services, as
-  # { roles; instance }.
-  federated = mapAttrs (
-    _: f:
-    f
-    // {
-      identities = map (path: {
-        name = names.id f.trustDomain path;
-        roles = rolesOf f.identities.${path};
-      }) (filter (path: f.trustDomain != "" && isIdentity path) (attrNames f.identities));
-      services = map (path: {
-        roles = rolesOf f.services.${path};
-        instance = foreign (names.id f.trustDomain "service/${path}") f.services.${path};
-      }) (filter (path: f.trustDomain != "" && isIdentity "service/${path}") (attrNames f.services));
-    }
-  ) clean.federated;
+  federated = import ./foreign.nix { inherit clean rolesOf; };
 
   placement = import ./placement.nix {
     hosts = written;

@@ -24,7 +24,7 @@ type Holder struct {
 // IsSecret is whether a name is "secret/NAME".
 func IsSecret(name string) bool { return strings.HasPrefix(name, "secret/") }
 
-// WhoHas says who has the secret "secret/NAME".
+// WhoHas is who has the secret "secret/NAME".
 func (a *Access) WhoHas(name string) (Holders, error) {
 	name = strings.TrimPrefix(name, "secret/")
 	s, ok := a.t.Secrets[name]

@@ -82,13 +82,13 @@ func (c *cluster) abroad() map[pair]bool {
 	return pairs
 }
 
-// leads tells whether a role is one of these, or has one in it.
+// leads reports whether a role is one of these, or has one in it.
 func (c *cluster) leads(held string, to []string) bool {
 	return slices.Contains(to, held) || slices.ContainsFunc(c.Roles[held].Roles, func(in string) bool { return c.leads(in, to) })
 }
 
-// told is who reaches what, there and here.
-func (c *cluster) told() map[pair]bool {
+// reaching is who reaches what, there and here.
+func (c *cluster) reaching() map[pair]bool {
 	all := c.brute()
 	maps.DeleteFunc(all, func(p pair, _ bool) bool { return p.foreign() })
 	maps.Copy(all, c.abroad())
@@ -115,10 +115,10 @@ func (c *cluster) elsewhere(id string) *foreignService {
 	return nil
 }
 
-// foreign tells whether who is one of them.
+// foreign reports whether who is one of them.
 func (p pair) foreign() bool { return !strings.HasPrefix(p.who, "spiffe://laws.flor/") }
 
-// foreignersOn tells whether one of them reaches a service on the host, or is reached from it.
+// foreignersOn reports whether one of them reaches a service on the host, or is reached from it.
 func (c *cluster) foreignersOn(host string) bool {
 	abroad := c.abroad()
 	for _, p := range c.principals() {
@@ -138,7 +138,7 @@ func (c *cluster) foreignersOn(host string) bool {
 	return false
 }
 
-// provides tells whether a host provides a kind.
+// provides reports whether a host provides a kind.
 func (c *cluster) provides(host, kind string) bool {
 	return slices.Contains(c.Providers[kind].Hosts, host)
 }

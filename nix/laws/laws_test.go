@@ -310,7 +310,7 @@ func TestAccessAgrees(t *testing.T) {
 				}
 			}
 			differ(t, s, "services allow", allowed, want)
-			differ(t, s, "callers are told", reached, c.told())
+			differ(t, s, "callers are told", reached, c.reaching())
 			explained := map[pair]bool{}
 			a := explain.New(docs.Topology)
 			for name, service := range docs.Topology.Services {

@@ -51,7 +51,7 @@ func (g generator) own(c *cluster, hosts, services []string) {
 	}
 }
 
-// ownOn tells whether a service on the host has a need of a kind.
+// ownOn reports whether a service on the host has a need of a kind.
 func (c *cluster) ownOn(host, kind string) bool {
 	for _, s := range c.Services {
 		for _, n := range s.Needs {

@@ -42,7 +42,7 @@ const (
 	CodeListBehind    = "list-behind"    // transient: the provider's revocation list is older than the host's, or than it was
 	CodeJoin          = "join"           // denied: no join request of that device was approved; transient: none yet
 	CodeToken         = "token"          // denied: the join token is unknown, used up, over, or for another host
-	CodeRefused       = "refused"        // of any kind: what answers a kind of the topology's own says so
+	CodeRefused       = "refused"        // of any kind: what answers a kind of the topology's own returns that
 	CodeMalformed     = "malformed"      // invalid: the request cannot be read
 	CodeKeyMismatch   = "key-mismatch"   // invalid: the idempotency key belongs to another request
 	CodeUnknownMethod = "unknown-method" // invalid: no such endpoint here
@@ -95,7 +95,7 @@ func AsError(err error) *Error {
 	return Errorf(Transient, CodeUnavailable, "%v", err)
 }
 
-// unsigned is the failure to sign: of the key's holder, where it says what to do, else a bug.
+// unsigned is the failure to sign: of the key's holder, where it names what to do, else a bug.
 func unsigned(what string, err error) error {
 	var e *Error
 	if errors.As(err, &e) {

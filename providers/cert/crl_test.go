@@ -25,7 +25,7 @@ import (
 // takes: all that a node was given, by one entry.
 func TestCRL(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("no openssl: install package openssl")
+		t.Skip("NOT RUN: no openssl in PATH, on Debian it is in the package openssl")
 	}
 	e := providertest.NewEnv(t, "ursula", "raishan")
 	alice := kit.ID("user/alice")
@@ -122,7 +122,7 @@ func TestCRL(t *testing.T) {
 		}
 	}
 
-	t.Log("another issuing CA has the same name: software tells its CRL by the key")
+	t.Log("another issuing CA has the same name: software finds its CRL by the key")
 	b := e.Beside("horrible")
 	b.Start()
 	raishan := b.Client(kit.ID("node/raishan"))

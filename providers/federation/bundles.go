@@ -91,7 +91,7 @@ type served struct {
 	Sequence uint64 `json:"sequence"`
 }
 
-// keepOwn serves the bundle of this trust domain: under another sequence number when it says
+// keepOwn serves the bundle of this trust domain: under another sequence number when it has
 // something else. The number is at least the time, so that it grows even where the store was
 // lost.
 func (f *Federation) keepOwn(ctx context.Context, p *Policy) error {

@@ -88,7 +88,7 @@ func (f *Federation) Run(ctx context.Context, ready func()) error {
 	}
 }
 
-// follow fetches once, and says when the next time is.
+// follow fetches once, and returns when the next time is.
 func (w *follower) follow(ctx context.Context, f *Federation, t *trust) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -36,7 +36,7 @@ type output struct {
 }
 
 // call runs the executable or calls the service, and reads the answer. Errors that are no
-// refusal say nothing of what came back: it may be a secret.
+// refusal have nothing of what came back: it may be a secret.
 func (k *Kind) call(ctx context.Context, p *Policy, c call) (a api.Answer, err error) {
 	in, err := json.Marshal(c)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestOverlap(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again, changed, _ := next.next(now, s); changed || fmt.Sprint(again) != fmt.Sprint(next) {
-			t.Fatalf("after %s: it changes each time it is asked for", at)
+			t.Fatalf("after %s: it changes each time it is requested", at)
 		}
 		if len(r) > 0 && !changed && next.until(now, s).Before(now.Add(time.Second)) {
 			t.Fatalf("after %s: it is to stay until before now", at)

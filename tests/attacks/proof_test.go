@@ -117,7 +117,7 @@ func (w *rawConn) enrol(r api.Request) error {
 }
 
 // TestProofs attacks p with what passed over the network when b enrolled, and with requests for
-// certificates that ask for more.
+// certificates that request more.
 func TestProofs(t *testing.T) {
 	const b = "spiffe://demo.flor/node/b"
 	denied := func(code string) local.Decision {
@@ -245,7 +245,7 @@ func TestProofs(t *testing.T) {
 		},
 	})
 
-	// What a CSR asks for beside names is not in the certificate.
+	// What a CSR requests beside names is not in the certificate.
 	c := start(t)
 	ask := asn1.ObjectIdentifier{2, 5, 29, 19}
 	id := c.b.Manifest.Identity.ID
@@ -260,7 +260,7 @@ func TestProofs(t *testing.T) {
 	block, _ := pem.Decode([]byte(answer.Values["svid"]))
 	leaf, err := x509.ParseCertificate(block.Bytes)
 	if err != nil || leaf.IsCA || leaf.Subject.CommonName != "" || florete.GivenTo(leaf) != "b" || florete.GivenToDevice(leaf) != "" || leaf.KeyUsage != x509.KeyUsageDigitalSignature {
-		t.Errorf("a CSR that asks to be a CA, of another node, got %+v, %v", leaf, err)
+		t.Errorf("a CSR that requests to be a CA, of another node, got %+v, %v", leaf, err)
 	}
 }
 

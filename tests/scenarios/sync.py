@@ -79,7 +79,7 @@ with subtest("documents that cut the host off are published: it goes back by its
     wait_reaches(mgmt01, "wiki")
     print(f"       cut off and back within {time.time() - began:.0f} s, of which 15 were given and 10 left to who hung")
 
-with subtest("it is not put in force again, and status, doctor and its report say so"):
+with subtest("it is not put in force again, and status, doctor and its report have that"):
     wait_until(lambda: undone(mgmt01) == commit["id"], lambda: "mgmt01 reports it", 30)
     answers = needs(mgmt01)["config-documents"]["answers"]
     mgmt01.succeed("flor refetch config-documents")

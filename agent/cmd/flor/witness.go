@@ -103,7 +103,7 @@ and why is kept, reported, and has a row in the audit log of this host's provide
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that says what was found out")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT`: what was found out")
 	cmd.MarkFlagRequired("reason")
 	m.state(cmd, &state)
 	return cmd

@@ -90,7 +90,7 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 // to another account is not.
 func Delivers(n florete.Need) bool { return n.Kind == florete.KindCert && n.Deliver.Owner == "" }
 
-// Reads tells whether Load reads what a need delivers.
+// Reads reports whether Load reads what a need delivers.
 func Reads(n florete.Need) bool { return Delivers(n) || n.Kind == florete.KindFederation }
 
 // load reads the SVID of id and refuses one that would be of no use to a peer at any time.

@@ -55,7 +55,7 @@ nobody can copy it, and ca.key has its URI instead.`,
 	return cmd
 }
 
-// makeRootIn makes the files of a root in a directory, and says how its key is kept.
+// makeRootIn makes the files of a root in a directory, and returns how its key is kept.
 func makeRootIn(dir ca.Dir, trustDomain string, how *rootKey) (root, enrolment *x509.Certificate, kept string, err error) {
 	crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
 	for _, path := range []string{crt, key} {

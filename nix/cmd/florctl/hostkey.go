@@ -25,7 +25,7 @@ type keySource struct {
 
 func (k *keySource) flags(f *pflag.FlagSet) {
 	f.StringVar(&k.key, "ssh-host-key", "", "`LINE` of /etc/ssh/ssh_host_ed25519_key.pub there; it is not fetched then")
-	f.StringVar(&k.fingerprint, "fingerprint", "", "`SHA256:…` that the fetched key must have; nothing is asked then")
+	f.StringVar(&k.fingerprint, "fingerprint", "", "`SHA256:…` that the fetched key must have, in place of a question")
 	f.IntVar(&k.port, "ssh-port", 22, "where its SSH server listens")
 	f.BoolVar(&k.join, "join", false, "declare no key: the host makes one, which florctl join approve admits")
 }

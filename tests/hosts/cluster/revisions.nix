@@ -14,44 +14,7 @@ let
   base = import ./topology.nix { inherit facts roots; };
   wiki = [ "wiki" ];
 
-  # Outline needs a password that lies at the provider, and shares one that the provider makes.
-  secret = generation: {
-    providers = base.providers // {
-      file.hosts = [ "drhorrible" ];
-      secret.hosts = [ "drhorrible" ];
-      mailbox = {
-        hosts = [ "drhorrible" ];
-        port = 4650;
-        run = "/usr/local/lib/florete/mailbox";
-        request.address.pattern = "*@example.org";
-        answer.password = { };
-      };
-    };
-    secrets.session = {
-      generate = "password";
-      readers = [
-        { service = "outline"; }
-        {
-          host = "mgmt01";
-          overlap = true;
-        }
-      ];
-    };
-    services = base.services // {
-      outline = base.services.outline // {
-        needs.mail = {
-          kind = "mailbox";
-          request.address = "outline@example.org";
-        };
-        files.smtp-password = {
-          inherit generation;
-          ref = "outline/smtp-password";
-          mode = "0440";
-          restart = "outline.service";
-        };
-      };
-    };
-  };
+  secret = import ./secret.nix base;
 
   # Hosts look for documents all the time.
   polled =
@@ -176,39 +139,6 @@ let
     };
   };
 
-  # Three hosts issue certificates, serve documents, and keep the state of all providers.
-  replicated =
-    let
-      hosts = [
-        "drhorrible"
-        "raishan"
-        "mgmt01"
-      ];
-    in
-    {
-      providers = base.providers // {
-        cert = base.providers.cert // {
-          inherit hosts;
-        };
-        config = base.providers.config // {
-          inherit hosts;
-        };
-        store = {
-          kind = "etcd";
-          inherit hosts;
-        };
-      };
-    };
-
-  # The same, where drhorrible had all state in files.
-  moved = {
-    providers = replicated.providers // {
-      store = replicated.providers.store // {
-        from = [ "drhorrible" ];
-      };
-    };
-  };
-
   revisions = [
     {
       name = "base";
@@ -283,15 +213,8 @@ let
       name = "named";
       change = import ./named.nix base;
     }
-    {
-      name = "replicated";
-      change = replicated;
-    }
-    {
-      name = "moved";
-      change = moved;
-    }
   ]
+  ++ import ./replicated.nix base
   ++ import ./operators.nix base polled closed
   ++ import ./undone.nix base news
   ++ import ./rotations.nix base polled facts roots nextRoots

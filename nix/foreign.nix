@@ -1,0 +1,53 @@
+# Foreign trust domains: their named identities, as { name = <SPIFFE ID>; roles }, and their
+# services, as { roles; instance }. Each instance is like one of this cluster's, on no host.
+# { clean; rolesOf; } -> { <name> = …; }
+{ clean, rolesOf }:
+let
+  inherit (builtins)
+    attrNames
+    filter
+    map
+    mapAttrs
+    ;
+  inherit (import ./formats.nix) isIdentity;
+  inherit (import ./lib.nix) optionalAttrs;
+  names = import ./names.nix;
+
+  instance =
+    id: service:
+    let
+      hash = names.hash id;
+      listenerKey = names.listenerKey (names.range names.loopback) hash service.port;
+    in
+    {
+      name = id;
+      value = {
+        inherit hash listenerKey;
+        inherit (service) port;
+        on = [ ];
+        service = id;
+        networked = false;
+        transports = [ ];
+        entry = {
+          inherit id;
+          endpoints = map (at: [ at ]) service.address;
+          listen = names.listen listenerKey;
+        }
+        // optionalAttrs (service.protocol == "udp") { inherit (service) protocol; };
+      };
+    };
+in
+mapAttrs (
+  _: f:
+  f
+  // {
+    identities = map (path: {
+      name = names.id f.trustDomain path;
+      roles = rolesOf f.identities.${path};
+    }) (filter (path: f.trustDomain != "" && isIdentity path) (attrNames f.identities));
+    services = map (path: {
+      roles = rolesOf f.services.${path};
+      instance = instance (names.id f.trustDomain "service/${path}") f.services.${path};
+    }) (filter (path: f.trustDomain != "" && isIdentity "service/${path}") (attrNames f.services));
+  }
+) clean.federated

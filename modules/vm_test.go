@@ -12,7 +12,19 @@ import (
 
 const vm = "../tests/vm"
 
-var deployed = regexp.MustCompile(`\b(?:deploy|bring_up)\("([\w-]+)"`)
+var (
+	deployed = regexp.MustCompile(`\b(?:deploy|bring_up)\("([\w-]+)"`)
+	revision = regexp.MustCompile(`\{\s+name = "([\w-]+)";\s+change`)
+)
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	return files
+}
 
 // TestVM evaluates what of the VM tests needs no nixpkgs: that they are Nix, and that each
 // has the revisions that its script deploys, in that order.
@@ -20,11 +32,7 @@ func TestVM(t *testing.T) {
 	if _, err := exec.LookPath("nix-instantiate"); err != nil {
 		t.Skip("NOT RUN: no nix-instantiate in PATH")
 	}
-	files, err := filepath.Glob(filepath.Join(vm, "*.nix"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
+	for _, file := range glob(t, filepath.Join(vm, "*.nix")) {
 		if out, err := exec.Command("nix-instantiate", "--parse", file).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", file, err, out)
 		}
@@ -32,10 +40,11 @@ func TestVM(t *testing.T) {
 	const expr = `dir: names: builtins.listToAttrs (map (n: {
 	  name = n; value = import (dir + "/vm/named.nix") names (builtins.readFile (dir + "/scenarios/${n}"));
 	}) (builtins.filter (n: builtins.match ".*\\.py" n != null) (builtins.attrNames (builtins.readDir (dir + "/scenarios")))))`
-	revisions := regexp.MustCompile(`\{\s+name = "([\w-]+)";\s+change`).FindAllStringSubmatch(read(t, "../tests/hosts/cluster/revisions.nix"), -1)
 	names := ""
-	for _, r := range revisions {
-		names += ` "` + r[1] + `"`
+	for _, file := range glob(t, "../tests/hosts/cluster/*.nix") {
+		for _, r := range revision.FindAllStringSubmatch(read(t, file), -1) {
+			names += ` "` + r[1] + `"`
+		}
 	}
 	tests, err := filepath.Abs("../tests")
 	if err != nil {

@@ -13,6 +13,14 @@ type Faulty struct {
 	mu            sync.Mutex
 	before, after error
 	meanwhile     func()
+	only          func(store.Txn) bool
+}
+
+// Only has no fault in a commit unless wanted says so: a provider commits by itself, too.
+func (f *Faulty) Only(wanted func(store.Txn) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.only = wanted
 }
 
 // Meanwhile has f run just before the next commit, which finds the state changed.
@@ -38,6 +46,10 @@ func (f *Faulty) set(before, after error) {
 // Commit commits, or fails as it was set to.
 func (f *Faulty) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	f.mu.Lock()
+	if f.only != nil && !f.only(txn) {
+		f.mu.Unlock()
+		return f.Store.Commit(ctx, txn)
+	}
 	before, after, meanwhile := f.before, f.after, f.meanwhile
 	f.before, f.after, f.meanwhile = nil, nil, nil
 	f.mu.Unlock()

@@ -1,0 +1,180 @@
+package doctor_test
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/doctor"
+	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/tests/kit"
+)
+
+// ursula is her address.
+var ursula = agenttest.LoopbackIP.String()
+
+// patient is laptop of a cluster, whose agents run and whose provider answers.
+type patient struct {
+	*testing.T
+	*agenttest.Cluster
+	doctor.Config
+	provider *httptest.Server
+	date     time.Duration // what the provider's clock is ahead
+	units    map[string]units.Unit
+	stop     map[string]func() // agents
+}
+
+func newPatient(t *testing.T) *patient {
+	p := &patient{T: t, Cluster: agenttest.NewCluster(t, agenttest.RefusingTCP(t)), units: map[string]units.Unit{}, stop: map[string]func(){}}
+	p.serve("service/forge/florete-provider-cert")
+	dir := t.TempDir()
+	p.Config = doctor.Config{
+		Layout: p.Laptop.Layout, Socket: p.Laptop.Socket(), HostKey: filepath.Join(dir, "key"), Workload: filepath.Join(dir, "workload.sock"), Hosts: filepath.Join(dir, "hosts"), Etc: dir,
+		Guards: func(context.Context) bool { return true },
+		Units: func(_ context.Context, names []string) (all []units.Unit, err error) {
+			for _, n := range names {
+				u, ok := p.units[n]
+				if !ok {
+					u = units.Unit{Load: "loaded", Active: "active", Sub: "running"}
+				}
+				u.Name = n
+				all = append(all, u)
+			}
+			return all, nil
+		},
+	}
+	p.write(filepath.Join(p.Etc, "provider.hujson"), "{}", 0o600)
+	p.write(p.HostKey, "secret", 0o600)
+	p.write(p.HostKey+".pub", "ssh-ed25519 AAAA root@laptop\n", 0o644)
+	p.write(p.Hosts, "127.0.0.1 localhost # outline.demo.flor.rete\n"+ursula+" other outline.demo.flor.rete\n", 0o644)
+	p.Laptop.Provider = strings.TrimPrefix(p.provider.URL, "https://")
+	p.AcceptLaptop()
+	for _, n := range []string{"cert-node", "cert-user-alice", "cert-user-bob"} {
+		p.state(n, `{"state":"fulfilled"}`)
+	}
+	p.start(p.Ursula)
+	p.start(p.Laptop)
+	return p
+}
+
+// serve is a provider that presents an SVID.
+func (p *patient) serve(as string) {
+	p.Helper()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(p.date).UTC().Format(http.TimeFormat))
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	if p.provider != nil {
+		addr := p.provider.Listener.Addr().String()
+		p.provider.Close()
+		s.Listener.Close()
+		var err error
+		if s.Listener, err = net.Listen("tcp", addr); err != nil {
+			p.Fatal(err)
+		}
+	}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{*p.CA.Issue(kit.ID(as), time.Hour)}}
+	s.StartTLS()
+	p.Cleanup(s.Close)
+	p.provider = s
+}
+
+func (p *patient) start(h *agenttest.Host) {
+	ctx, cancel := context.WithCancel(p.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- forward.Run(ctx, forward.Config{Layout: h.Layout, Socket: h.Socket(), Log: slog.New(slog.DiscardHandler), Grace: time.Millisecond})
+	}()
+	p.stop[h.Name] = func() {
+		cancel()
+		if done != nil {
+			if err := <-done; err != nil {
+				p.Error(err)
+			}
+			done = nil
+		}
+	}
+	p.Cleanup(p.stop[h.Name])
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		r, _, err := status.Fetch(p.Context(), h.Socket())
+		if err == nil && r.State == "running" {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.Fatalf("%s: %v %v", h.Name, r, err)
+		}
+	}
+}
+
+func (p *patient) write(path, text string, mode os.FileMode) {
+	p.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *patient) state(need, text string) { p.write(p.Laptop.Layout.NeedStateFile(need), text, 0o644) }
+
+// file is what is delivered for the node.
+func (p *patient) file(name string) string {
+	return filepath.Join(florete.Current(p.Laptop.Layout.Need("cert-node")), name)
+}
+
+// sh runs a fix.
+func (p *patient) sh(command string) {
+	p.Helper()
+	if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
+		p.Fatalf("%s: %v\n%s", command, err, out)
+	}
+}
+
+// findings are those of all checks but kernel, which is this machine's.
+func (p *patient) findings() (found []string) {
+	for _, c := range doctor.Run(p.Context(), p.Config).Checks {
+		for _, f := range c.Findings {
+			if c.Name != "kernel" {
+				found = append(found, c.Name+": "+f.Problem+" => "+f.Fix+f.Do)
+			}
+		}
+	}
+	return found
+}
+
+// finds wants exactly one finding, that begins and ends so; the agent may have
+// noticed the same of a need.
+func (p *patient) finds(begin, fix string) {
+	p.Helper()
+	found := slices.DeleteFunc(p.findings(), func(f string) bool { return strings.HasPrefix(f, "agent: agent: need ") })
+	if len(found) != 1 || !strings.HasPrefix(found[0], begin) || fix != "" && !strings.HasSuffix(found[0], " => "+fix) {
+		p.Errorf("want %s … => %s\ngot %q", begin, fix, found)
+	}
+}
+
+// fixed runs the only finding's command, after which there is none.
+func (p *patient) fixed() {
+	p.Helper()
+	for _, f := range p.findings() {
+		_, fix, _ := strings.Cut(f, " => ")
+		p.sh(fix)
+	}
+	if found := p.findings(); len(found) > 0 {
+		p.Errorf("after the fix: %q", found)
+	}
+}

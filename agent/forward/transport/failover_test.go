@@ -1,0 +1,128 @@
+package transport_test
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/tests/kit"
+)
+
+func TestNextEndpoint(t *testing.T) {
+	ca := kit.NewCA()
+	var s server
+	s.start(t, host(t, "ursula", ca, outline))
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	r := route(t, outline, silent.LocalAddr().String(), s.addr)
+	begin := time.Now()
+	if err := try(t, p, r); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(begin); d >= 5*time.Second { // handshakes time out after 5
+		t.Errorf("took %s although the second endpoint answers at once", d)
+	}
+}
+
+// TestEndpointThatRefusesIsAvoided: the next stream goes to the other endpoint.
+func TestEndpointThatRefusesIsAvoided(t *testing.T) {
+	ca := kit.NewCA()
+	var bad, good server
+	bad.start(t, host(t, "raishan", kit.NewCA(), outline))
+	good.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	r := route(t, outline, bad.addr, good.addr)
+	for range 3 {
+		if err := try(t, p, r); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := good.accepted.Load(); n != 1 {
+		t.Errorf("%d connections to the good endpoint, want 1", n)
+	}
+}
+
+func TestEndpointThatIsNoLongerListed(t *testing.T) {
+	ca := kit.NewCA()
+	var before, now server
+	before.start(t, host(t, "raishan", ca, outline))
+	now.start(t, host(t, "ursula", ca, outline))
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	for _, addr := range []string{before.addr, now.addr} {
+		if err := try(t, p, route(t, outline, addr)); err != nil {
+			t.Error(err)
+		}
+	}
+	if before.accepted.Load() != 1 || now.accepted.Load() != 1 {
+		t.Error("the connection to the old endpoint was used on")
+	}
+}
+
+// TestWaitingForAKilledServer: so does one that waits and sends nothing: what keeps its
+// connection alive is too small for the server's answer, a reset, to a connection that it does not know.
+func TestWaitingForAKilledServer(t *testing.T) {
+	ca := kit.NewCA()
+	ursula := host(t, "ursula", ca, outline)
+	s := server{addr: agenttest.Loopback().String(), resetKey: &quic.StatelessResetKey{1}}
+	s.start(t, ursula)
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Release()
+	if err := st.Answer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second) // whatever was on the way has come
+	s.ln.Close()
+	again := server{addr: s.addr, resetKey: s.resetKey}
+	again.start(t, ursula)
+	begin := time.Now()
+	st.SetReadDeadline(begin.Add(time.Minute))
+	_, err = st.Read(make([]byte, 1))
+	var reset *quic.StatelessResetError
+	if d := time.Since(begin); !errors.As(err, &reset) || d > 7*time.Second { // idle connections end after 15
+		t.Errorf("%v after %s, want a reset", err, d)
+	}
+}
+
+// TestKilledServer: a server that vanished without a word and came back makes its
+// peers connect again, long before the idle timeout.
+func TestKilledServer(t *testing.T) {
+	ca := kit.NewCA()
+	ursula := host(t, "ursula", ca, outline)
+	s := server{addr: agenttest.Loopback().String(), resetKey: &quic.StatelessResetKey{1}}
+	s.start(t, ursula)
+	laptop := host(t, "laptop", ca, alice)
+	p := pool(t, func() *identity.Set { return laptop })
+	r := route(t, outline, s.addr)
+	if err := try(t, p, r); err != nil {
+		t.Fatal(err)
+	}
+	s.ln.Close()
+	again := server{addr: s.addr, resetKey: s.resetKey}
+	again.start(t, ursula)
+	begin := time.Now()
+	try(t, p, r) // learns that the connection is gone
+	if err := try(t, p, r); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(begin); d > 10*time.Second { // idle connections end after 15
+		t.Errorf("took %s to notice", d)
+	}
+}

@@ -1,171 +1,181 @@
 # Where services are to run: on the hosts that they name. For those with replicas it is a
 # pure function of who the hosts are, so that the plan shows every move before it happens.
-# Candidates are servers that have the tags, capabilities and group asked for; who wants
-# "all" gets them all. A host with `drain` gets none, one with `cordon` those alone that it
-# keeps: nothing here knows what was placed before, so the topology has that.
+# Of the hosts that candidates.nix finds come those first that preference.nix prefers; who
+# wants "all" gets them all.
 #
 #   minimize-movement  rendezvous hashing: a host that comes takes only its share, a
 #                      host that goes gives away only its own
 #   balanced           the hosts that run least, counted over services in order of name
 #   locality           the hosts whose group has most in common with those `near`
+#
+# Where it matters what runs elsewhere (`balanced`, `apart`, `capacity`) services are placed
+# one after the other, those with pins first and those on "all" last.
 { hosts, services }:
 let
   inherit (builtins)
-    all
+    any
     attrValues
+    concatMap
     elem
     elemAt
     filter
     foldl'
     genList
     groupBy
-    hashString
-    head
-    isList
     length
-    lessThan
     listToAttrs
     map
     mapAttrs
-    sort
-    split
-    substring
-    toJSON
     ;
-  inherit (import ./lib.nix) isInvalid;
+  inherit (import ./lib.nix) isInvalid known toSet;
   invert = import ./invert.nix;
   take = n: list: genList (elemAt list) (if n < length list then n else length list);
 
-  path = group: filter (p: !isList p && p != "") (split "/" group);
-  paths = mapAttrs (_: h: path h.group) hosts;
-  # How many groups two paths have in common, from the outside in.
-  shared = a: b: if a == [ ] || b == [ ] || head a != head b then 0 else 1 + shared (rest a) (rest b);
-  rest = list: genList (i: elemAt list (i + 1)) (length list - 1);
-
+  paths = mapAttrs (_: h: (import ./paths.nix).path h.group) hosts;
   named = service: if service.host == "" then service.hosts else [ service.host ] ++ service.hosts;
   names = service: service.replicas == null || isInvalid service.replicas;
   choosing = filter (s: !names s) (attrValues services);
 
-  # What is asked for → the hosts that fit. Many services ask for the same.
-  servers = filter (h: h.kind == "server") (attrValues hosts);
-  asked =
-    p:
-    toJSON [
-      p.capabilities
-      p.group
-      p.tags
-    ];
-  fits = mapAttrs (
-    _: alike:
+  candidates = import ./candidates.nix {
+    inherit hosts paths;
+    placed = choosing;
+  };
+  prefer = import ./preference.nix { inherit hosts paths; };
+
+  # Whom a service is to be apart from: those that it names, and those that name it.
+  apart =
+    attribute:
     let
-      p = head alike;
-      group = path p.group;
-      fit =
+      naming = filter (s: s.placement.${attribute} != [ ]) choosing;
+      by = invert (s: s.placement.${attribute}) naming;
+      forth = listToAttrs (
+        map (s: {
+          inherit (s) name;
+          value = s.placement.${attribute};
+        }) naming
+      );
+    in
+    name: filter (other: other != name) (known services (forth.${name} or [ ] ++ by.${name} or [ ]));
+  fromHosts = apart "apart";
+  fromGroups = apart "apartByGroup";
+
+  limited = any (h: h.capacity != null) (attrValues hosts);
+  fill = load: on: size: load // mapAttrs (h: _: load.${h} or 0 + size) (toSet on);
+  bound = mapAttrs (_: on: foldl' (sum: s: sum + services.${s}.placement.size) 0 on) (
+    invert named (attrValues services)
+  );
+
+  # What those before it leave of a service's candidates, and what they do not.
+  left =
+    sum: service:
+    let
+      on = concatMap (other: sum.chosen.${other}.hosts or (named services.${other}));
+      here = toSet (on (fromHosts service.name));
+      groups = toSet (map (h: hosts.${h}.group) (known hosts (on (fromGroups service.name))));
+      why =
         h:
-        all (t: elem t h.tags) p.tags
-        && all (c: elem c h.capabilities) p.capabilities
-        && (group == [ ] || shared group paths.${h.name} == length group);
+        if here ? ${h} then
+          "apart"
+        else if groups ? ${hosts.${h}.group} then
+          "apartByGroup"
+        else if
+          hosts.${h}.capacity != null
+          && !isInvalid hosts.${h}.capacity
+          && sum.load.${h} or 0 + service.placement.size > hosts.${h}.capacity
+        then
+          "capacity"
+        else
+          "free";
+      fit = candidates.of service;
+      independent = here == { } && groups == { } && !limited;
     in
-    map (h: h.name) (filter fit servers)
-  ) (groupBy asked (map (s: s.placement) choosing));
-  fitting = p: fits.${asked p};
-
-  # Those of them that a service may be placed on.
-  closed = filter (h: h.drain || h.cordon) servers;
-  takes = service: h: !h.drain && (!h.cordon || elem service.name h.keeps);
-  candidatesOf =
-    service:
-    let
-      all = fitting service.placement;
-    in
-    if closed == [ ] then all else filter (h: takes service hosts.${h}) all;
-
-  # Hosts in the order of their hashes with the service; a SHA-256 has 64 digits.
-  shuffle =
-    name: candidates:
-    map (substring 65 (-1)) (
-      sort lessThan (map (host: "${hashString "sha256" "${name} ${host}"} ${host}") candidates)
-    );
-
-  # Hosts from least to most, equals as they come.
-  order =
-    cost: candidates:
-    map (h: h.host) (
-      sort (a: b: a.cost < b.cost) (
-        map (host: {
-          inherit host;
-          cost = cost host;
-        }) candidates
-      )
-    );
-
-  distance =
-    p: host:
-    let
-      depth = h: shared paths.${h} paths.${host};
-    in
-    0 - foldl' (best: h: if depth h > best then depth h else best) 0 (filter (h: hosts ? ${h}) p.near);
+    if independent then { free = fit; } else groupBy why fit;
 
   choose =
-    load: service:
+    sum: service:
     let
-      p = service.placement;
-      candidates = shuffle service.name (candidatesOf service);
+      of = left sum service;
+      preferred = prefer sum.load service (of.free or [ ]);
     in
-    if service.replicas == "all" then
-      candidates
+    {
+      inherit of;
+      hosts = if service.replicas == "all" then preferred else take service.replicas preferred;
+    };
+
+  depends =
+    s:
+    limited
+    || s.placement.strategy == "balanced"
+    || fromHosts s.name != [ ]
+    || fromGroups s.name != [ ];
+  turn =
+    s:
+    if s.replicas == "all" then
+      "last"
+    else if s.placement.pins != [ ] then
+      "first"
     else
-      take service.replicas (
-        if p.strategy == "balanced" then
-          order (h: load.${h} or 0) candidates
-        else if p.strategy == "locality" then
-          order (distance p) candidates
-        else
-          candidates
-      );
+      "then";
+  turns = groupBy turn (filter depends choosing);
 
   # One after the other, each sees what those before it were given.
-  spread =
+  inTurn =
     foldl'
       (
         sum: service:
         let
-          on = choose sum.load service;
+          is = choose sum service;
         in
         {
-          load =
-            sum.load
-            // listToAttrs (
-              map (h: {
-                name = h;
-                value = sum.load.${h} or 0 + 1;
-              }) on
-            );
+          load = fill sum.load is.hosts service.placement.size;
           chosen = sum.chosen // {
-            ${service.name} = on;
+            ${service.name} = is;
           };
         }
       )
       {
-        load = mapAttrs (_: length) (invert named (attrValues services));
+        load = bound;
         chosen = { };
       }
-      (filter (s: s.placement.strategy == "balanced") choosing);
+      (turns.first or [ ] ++ turns."then" or [ ] ++ turns.last or [ ]);
 
   chosen = mapAttrs (
     name: service:
-    if service.placement.strategy == "balanced" then spread.chosen.${name} else choose { } service
+    if depends service then
+      inTurn.chosen.${name}
+    else
+      choose {
+        load = { };
+        chosen = { };
+      } service
   ) services;
 in
 {
   # service → its hosts: those that it names, of which not all need exist, or those chosen
   # for it, in order of preference
   # hosts :: Service -> [hostName]
-  hosts = service: if names service then named service else chosen.${service.name};
+  hosts = service: if names service then named service else chosen.${service.name}.hosts;
 
   # The hosts that fit what the placement of a service requires, and take it.
   # candidates :: Service -> [hostName]
-  candidates = candidatesOf;
+  candidates = candidates.of;
+
+  # The same, whether a host is drained or cordoned or not.
+  # fitting :: Service -> [hostName]
+  fitting = service: candidates.fitting service.placement;
+
+  # Its candidates by what becomes of them: `free` for it, or taken by what it is `apart` from,
+  # likewise `apartByGroup`, or without `capacity` left.
+  # left :: Service -> { free ? [ hostName ]; … }
+  left = service: chosen.${service.name}.of;
+
+  # How much of its capacity a host needs for services that name it.
+  # bound :: hostName -> Int
+  bound = h: bound.${h} or 0;
+
+  # Whom it is not to be with, on a host or in a group.
+  # others :: Service -> [serviceName]
+  others = service: fromHosts service.name ++ fromGroups service.name;
 
   # The same without cordon and drain.
   open = import ./placement.nix {

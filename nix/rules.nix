@@ -75,6 +75,9 @@ severity "error" {
   FL094 = "public half that operators cannot read";
   FL096 = "team that is not there";
   FL097 = "team or role that has itself in it";
+  FL121 = "placement that leaves too few hosts";
+  FL122 = "pin that does not hold";
+  FL123 = "host that runs more than its capacity";
 }
 // severity "warning" {
   FL040 = "user without roles";

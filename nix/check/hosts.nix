@@ -34,6 +34,7 @@ let
     ;
   addresses = import ./addresses.nix arguments;
   needs = import ./needs.nix arguments;
+  inherit (import ./placement.nix arguments) full;
   ports = import ./ports.nix arguments;
   transports = import ./transports.nix arguments;
 
@@ -170,4 +171,5 @@ mapAttrs (
   ++ transports n h
   ++ needs n
   ++ capabilities n h
+  ++ full n written
 ) clean.hosts

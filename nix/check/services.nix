@@ -3,15 +3,13 @@
   access,
   clean,
   kinds,
-  shapes,
   t,
   lib,
   ...
-}:
+}@arguments:
 let
   inherit (builtins)
     any
-    attrNames
     attrValues
     concatMap
     concatStringsSep
@@ -19,12 +17,10 @@ let
     filter
     groupBy
     head
-    length
     map
     mapAttrs
     stringLength
     substring
-    toJSON
     ;
   inherit (import ../lib.nix) isInvalid;
   inherit (lib)
@@ -36,57 +32,11 @@ let
     show
     when
     ;
+  inherit (import ./placement.nix arguments) where;
   ofKinds = map (k: k.service) (filter (k: k ? service) kinds);
 
   both = excluded "keep one of the two";
   socket = s: substring 0 5 s.upstream == "unix:";
-
-  where =
-    n: s:
-    let
-      inherit (s.placement)
-        capabilities
-        group
-        strategy
-        tags
-        ;
-      near = filter (h: h != "") s.placement.near;
-      chosen = s.replicas != null && !isInvalid s.replicas;
-      given = s.host != "" || s.hosts != [ ];
-      naming = if s.host != "" then "host = ${show s.host}" else "hosts";
-      # A wrong one was reported.
-      placed =
-        (
-          strategy != "minimize-movement" || group != "" || tags != [ ] || capabilities != [ ] || near != [ ]
-        )
-        && shapes.services.${n} == [ ];
-    in
-    when (s.host != "" && s.hosts != [ ]) (both "services.${n}.hosts" naming)
-    ++ when (chosen && given) (both "services.${n}.replicas" naming)
-    ++ when (s.replicas == null && given && placed) (
-      excluded "write replicas instead of naming hosts, or take it out" "services.${n}.placement" naming
-    )
-    ++ when (s.replicas == null && !given && placed) (
-      missing "services.${n}" "replicas"
-        "write on how many of the hosts that fit it runs, replicas = 2; or \"all\""
-    )
-    ++ when (s.replicas == null && !given && !placed) (
-      missing "services.${n}" "host"
-        "write host = ${toJSON (if clean.hosts == { } then "…" else head (attrNames clean.hosts))};"
-    )
-    ++ when chosen (fits n s)
-    ++ when (s.replicas == "all" && strategy != "minimize-movement") (
-      excluded "it runs on every host that fits: take the strategy out" "services.${n}.placement.strategy"
-        "replicas = \"all\""
-    )
-    ++ when (strategy == "locality" && near == [ ]) (
-      missing "services.${n}.placement" "near" "name the hosts it should be near to, near = [ \"…\" ];"
-    )
-    ++ when (strategy != "locality" && near != [ ]) (
-      excluded "write strategy = \"locality\";, or take it out" "services.${n}.placement.near"
-        "strategy = ${show strategy}"
-    )
-    ++ host "services.${n}.placement.near" near;
 
   # Its certificate is for who acts under its identity on each of its hosts.
   workload =
@@ -103,21 +53,6 @@ let
         }
       ) (filter (h: !any (i: i.key == "service/${n}") access.acting.${h}) t.services.${n}.hosts)
     );
-
-  fits =
-    n: s:
-    let
-      fitting = t.placement.candidates s;
-    in
-    when (length fitting < (if s.replicas == "all" then 1 else s.replicas)) [
-      (fault {
-        id = "FL032";
-        place = "services.${n}.replicas";
-        problem = "${toString (length fitting)} of the hosts fit its placement, it wants";
-        value = toString s.replicas;
-        remedy = "want fewer, ask for fewer tags and capabilities, or declare more servers";
-      })
-    ];
 
   port =
     n: s:

@@ -63,6 +63,14 @@ record "a host" {
   group = of "where it belongs in `hostGroups`, `\"eu/fra\"`: it has what `hostGroups.eu` and `hostGroups.\"eu/fra\"` have" groupPath;
   capabilities = of "what it can do; roles and providers may require it. `ingress`: it takes in strangers" tags;
   tags = of "words for placement" tags;
+  weight =
+    default "services with replicas prefer it so many times as often as a host of weight 1" 1
+      (between 1 10 "a weight");
+  capacity =
+    default
+      "how much it runs at most: services with replicas are not placed here beyond that, each counts with its `placement.size`; those that name this host count too"
+      null
+      (between 0 100000 "a capacity");
   cordon = of "services with replicas are not placed here, but for those that it `keeps`" flag;
   keeps = of "services with replicas that stay, on a host with `cordon`" strings;
   drain = of "services with replicas are placed elsewhere, all of them" flag;

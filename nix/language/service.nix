@@ -2,6 +2,7 @@
 let
   inherit (builtins) attrValues foldl';
   inherit (import ../types.nix)
+    between
     default
     enum
     of
@@ -45,6 +46,18 @@ record "a service" (
         group = of "only hosts in this group" groupPath;
         tags = of "only hosts with all of these" tags;
         capabilities = of "only hosts with all of these" tags;
+        apart = of "services that run on none of its hosts" strings;
+        apartByGroup = of "services that run in none of the groups that its hosts are in" strings;
+        spread =
+          of
+            "`even`: over as many groups as there are, the outer ones first; `one-per-group`: no two in one group"
+            (enum [
+              "none"
+              "even"
+              "one-per-group"
+            ]);
+        pins = of "hosts that have it before all others that fit, as long as they take services" strings;
+        size = default "how much of a host's `capacity` it needs" 1 (between 1 1000 "a size");
       }
     );
     port = default "where it listens there, on 127.0.0.1" null port;

@@ -137,6 +137,8 @@ func TestGeneratesEverything(t *testing.T) {
 			see("roles of a group of hosts", len(has.Roles) > len(h.Roles))
 			see("users of a group of hosts", len(has.Users) > len(h.Users))
 			see("callers of users", len(h.Callers) > 1)
+			see("a weight", h.Weight > 1)
+			see("a capacity", h.Capacity > 0)
 			see("an ingress", slices.Contains(has.Capabilities, "ingress"))
 			see("a host that nothing runs on", len(c.runs(name)) == 0)
 		}
@@ -164,6 +166,14 @@ func TestGeneratesEverything(t *testing.T) {
 			see("files that wait for others", v.Files["config"].After != nil)
 			see("replicas near others", v.Placement != nil && v.Placement.Near != nil)
 			see("replicas in a group", v.Placement != nil && v.Placement.Group != "")
+			if p := v.Placement; p != nil {
+				see("replicas apart from a service", p.Apart != nil)
+				see("replicas apart by group", p.ApartByGroup != nil)
+				see("replicas over groups", p.Spread == "even")
+				see("replicas of one per group", p.Spread == "one-per-group")
+				see("a pin", p.Pins != nil)
+				see("a size", p.Size > 1)
+			}
 		}
 		for _, kind := range []string{"cert", "config"} { // the others need one store
 			see("several providers of "+kind, len(c.Providers[kind].Hosts) > 1)

@@ -50,6 +50,8 @@ type host struct {
 	Cordon     bool              `json:"cordon,omitempty"`
 	Keeps      []string          `json:"keeps,omitempty"`
 	Drain      bool              `json:"drain,omitempty"`
+	Weight     int               `json:"weight,omitempty"`
+	Capacity   int               `json:"capacity,omitempty"`
 }
 
 // group is what a host has, and what a group of hosts gives it.

@@ -18,6 +18,11 @@ type placement struct {
 	Group        string   `json:"group,omitempty"`
 	Tags         []string `json:"tags,omitempty"`
 	Capabilities []string `json:"capabilities,omitempty"`
+	Apart        []string `json:"apart,omitempty"`
+	ApartByGroup []string `json:"apartByGroup,omitempty"`
+	Spread       string   `json:"spread,omitempty"`
+	Pins         []string `json:"pins,omitempty"`
+	Size         int      `json:"size,omitempty"`
 }
 
 // place gives some services replicas instead of hosts, where enough fit.
@@ -38,6 +43,7 @@ func (g generator) place(c *cluster, name string) {
 	case 1:
 		p.Strategy, p.Near = "locality", slices.Sorted(maps.Keys(c.Hosts))[:2]
 	}
+	g.constrain(c, name)
 }
 
 // close has some hosts take no services, or those alone that they keep.

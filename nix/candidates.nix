@@ -1,0 +1,60 @@
+# Who may run what is placed: servers that have the tags, capabilities and group asked for.
+# A host with `drain` gets nothing, one with `cordon` that alone which it keeps: nothing
+# here knows what was placed before, so the topology has that.
+# { hosts, paths, placed } -> { of :: Service -> [hostName], fitting :: Placement -> [hostName] }
+{
+  hosts,
+  paths,
+  placed,
+}:
+let
+  inherit (builtins)
+    all
+    attrValues
+    elem
+    filter
+    groupBy
+    head
+    length
+    map
+    mapAttrs
+    toJSON
+    ;
+  inherit (import ./paths.nix) path shared;
+
+  # What is asked for → the hosts that fit. Many services ask for the same.
+  servers = filter (h: h.kind == "server") (attrValues hosts);
+  asked =
+    p:
+    toJSON [
+      p.capabilities
+      p.group
+      p.tags
+    ];
+  fits = mapAttrs (
+    _: alike:
+    let
+      p = head alike;
+      group = path p.group;
+      fit =
+        h:
+        all (t: elem t h.tags) p.tags
+        && all (c: elem c h.capabilities) p.capabilities
+        && (group == [ ] || shared group paths.${h.name} == length group);
+    in
+    map (h: h.name) (filter fit servers)
+  ) (groupBy asked (map (s: s.placement) placed));
+
+  # Those of them that a service may be placed on.
+  closed = filter (h: h.drain || h.cordon) servers;
+  takes = service: h: !h.drain && (!h.cordon || elem service.name h.keeps);
+in
+rec {
+  fitting = p: fits.${asked p};
+  of =
+    service:
+    let
+      all = fitting service.placement;
+    in
+    if closed == [ ] then all else filter (h: takes service hosts.${h}) all;
+}

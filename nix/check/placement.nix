@@ -1,0 +1,199 @@
+# Faults of where a service is to run.
+{
+  clean,
+  shapes,
+  t,
+  lib,
+  ...
+}:
+let
+  inherit (builtins)
+    attrNames
+    concatLists
+    concatStringsSep
+    elem
+    filter
+    groupBy
+    head
+    length
+    map
+    removeAttrs
+    toJSON
+    ;
+  inherit (import ../lib.nix) distinct isInvalid;
+  inherit (lib)
+    excluded
+    fault
+    host
+    missing
+    service
+    show
+    when
+    ;
+  list = concatStringsSep ", ";
+  # Size counts for those too that name their hosts.
+  unwritten = removeAttrs ((import ../language/service.nix).zero.placement) [ "size" ];
+
+  where =
+    n: s:
+    let
+      p = s.placement;
+      near = filter (h: h != "") p.near;
+      chosen = s.replicas != null && !isInvalid s.replicas;
+      given = s.host != "" || s.hosts != [ ];
+      naming = if s.host != "" then "host = ${show s.host}" else "hosts";
+      # A wrong one was reported.
+      placed = removeAttrs p [ "size" ] != unwritten && shapes.services.${n} == [ ];
+      ofAll = a: excluded "it runs on every host that fits: take it out" "services.${n}.placement.${a}" "replicas = \"all\"";
+    in
+    when (s.host != "" && s.hosts != [ ]) (
+      excluded "keep one of the two" "services.${n}.hosts" naming
+    )
+    ++ when (chosen && given) (excluded "keep one of the two" "services.${n}.replicas" naming)
+    ++ when (s.replicas == null && given && placed) (
+      excluded "write replicas instead of naming hosts, or take it out" "services.${n}.placement" naming
+    )
+    ++ when (s.replicas == null && !given && placed) (
+      missing "services.${n}" "replicas"
+        "write on how many of the hosts that fit it runs, replicas = 2; or \"all\""
+    )
+    ++ when (s.replicas == null && !given && !placed) (
+      missing "services.${n}" "host"
+        "write host = ${toJSON (if clean.hosts == { } then "…" else head (attrNames clean.hosts))};"
+    )
+    ++ when chosen (fits n s)
+    ++ when (s.replicas == "all") (
+      when (p.strategy != "minimize-movement") (
+        excluded "it runs on every host that fits: take the strategy out" "services.${n}.placement.strategy"
+          "replicas = \"all\""
+      )
+      ++ when (p.spread != "none") (ofAll "spread")
+      ++ when (p.pins != [ ]) (ofAll "pins")
+    )
+    ++ when (p.strategy == "locality" && near == [ ]) (
+      missing "services.${n}.placement" "near" "name the hosts it should be near to, near = [ \"…\" ];"
+    )
+    ++ when (p.strategy != "locality" && near != [ ]) (
+      excluded "write strategy = \"locality\";, or take it out" "services.${n}.placement.near"
+        "strategy = ${show p.strategy}"
+    )
+    ++ host "services.${n}.placement.near" near
+    ++ host "services.${n}.placement.pins" p.pins
+    ++ concatLists (
+      map
+        (
+          a:
+          service "services.${n}.placement.${a}" p.${a}
+          ++ when (elem n p.${a}) (
+            excluded "its replicas are on different hosts already: name others, or write spread = \"one-per-group\";"
+              "services.${n}.placement.${a}"
+              "itself, service ${n}"
+          )
+        )
+        [
+          "apart"
+          "apartByGroup"
+        ]
+    );
+
+  fits =
+    n: s:
+    let
+      p = s.placement;
+      fitting = t.placement.candidates s;
+      wanted = if s.replicas == "all" then 1 else s.replicas;
+      on = t.placement.hosts s;
+      left = t.placement.left s;
+      others = list (distinct (t.placement.others s));
+      count = a: length (left.${a} or [ ]);
+      groups = length (attrNames (groupBy (h: clean.hosts.${h}.group) (left.free or [ ])));
+      because =
+        when (count "apart" > 0) [ "${toString (count "apart")} taken by what it is apart from (${others})" ]
+        ++ when (count "apartByGroup" > 0) [
+          "${toString (count "apartByGroup")} in a group taken by what it is apart from (${others})"
+        ]
+        ++ when (count "capacity" > 0) [ "${toString (count "capacity")} full" ]
+        ++ when (p.spread == "one-per-group" && groups < count "free") [
+          "${toString (count "free")} in no more groups than ${toString groups}"
+        ];
+      remedy =
+        if count "capacity" > 0 then
+          "declare more servers or a higher capacity, or want fewer"
+        else if count "apart" + count "apartByGroup" > 0 then
+          "declare more servers, want fewer, give those it is apart from pins of their own, or take one of the constraints out"
+        else
+          "declare servers in further groups, want fewer, or write spread = \"even\";";
+    in
+    if length fitting < wanted then
+      [
+        (fault {
+          id = "FL032";
+          place = "services.${n}.replicas";
+          problem = "${toString (length fitting)} of the hosts fit its placement, it wants";
+          value = toString s.replicas;
+          remedy = "want fewer, ask for fewer tags and capabilities, or declare more servers";
+        })
+      ]
+    else if length on < wanted then
+      [
+        (fault {
+          id = "FL121";
+          place = "services.${n}.placement";
+          problem = "${toString (length fitting)} hosts fit, ${list because}; it runs on ${toString (length on)}, and wants";
+          value = toString s.replicas;
+          inherit remedy;
+        })
+      ]
+    else if s.replicas == "all" then
+      [ ]
+    else
+      concatLists (map (pin n s) (filter (h: t.hosts ? ${h} && !elem h on) (distinct p.pins)));
+
+  # On a host that is drained or cordoned it does not hold for now.
+  pin =
+    n: s: h:
+    let
+      left = t.placement.left s;
+      fault' = problem: remedy: [
+        (fault {
+          id = "FL122";
+          place = "services.${n}.placement.pins";
+          inherit problem remedy;
+          value = "host ${h}";
+        })
+      ];
+      before = list (t.placement.others s);
+    in
+    if !elem h (t.placement.fitting s) then
+      fault' "its placement fits other hosts, not" "ask for what hosts.${h} has, or take the pin out"
+    else if !elem h (t.placement.candidates s) then
+      [ ]
+    else if elem h (left.apart or [ ]) then
+      fault' "what it is to be apart from (${before}) runs on" "take one of the two away from there"
+    else if elem h (left.apartByGroup or [ ]) then
+      fault' "what it is to be apart from (${before}) runs in the group of" "take one of the two away from there"
+    else if elem h (left.capacity or [ ]) then
+      fault' "others fill" "write a higher hosts.${h}.capacity, or take the pin out"
+    else
+      fault' "with fewer replicas than pins, or two of these in one group, it does not run on"
+        "want more replicas, or take the pin out";
+
+  # What names a host is there, whatever the host takes.
+  full =
+    n: h:
+    let
+      bound = t.placement.bound n;
+    in
+    when (h.capacity != null && !isInvalid h.capacity && bound > h.capacity) [
+      (fault {
+        id = "FL123";
+        place = "hosts.${n}.capacity";
+        problem = "those services that name the host need ${toString bound}, it has";
+        value = toString h.capacity;
+        remedy = "write capacity = ${toString bound}; or more, or have some of them on other hosts";
+      })
+    ];
+in
+{
+  inherit where full;
+}

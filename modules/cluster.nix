@@ -34,6 +34,17 @@ in
       defaultText = lib.literalExpression "config.networking.hostName";
       description = "Name of this host in the cluster.";
     };
+    topology = mkOption {
+      type = types.raw;
+      readOnly = true;
+      default = if florete.known then florete.topology else { };
+      defaultText = lib.literalExpression "what the cluster says";
+      example = lib.literalExpression ''{ facts.metrics.hosts.forge = 9100; hosts.forge.services = [ "wiki" ]; }'';
+      description = ''
+        The cluster with every reference followed: who runs where, and under `facts` what hosts
+        and services let others read. `nix/schema/topology.schema.json` has all that is in it.
+      '';
+    };
     units = mkOption {
       type = types.attrsOf (
         types.attrsOf (

@@ -94,6 +94,7 @@ in
     sysctl
     unit
     ;
+  inherit (cluster) topology;
   directory = cluster.directory.${host};
   system = if known then declared.system else null;
 

@@ -42,6 +42,7 @@ in
       "bind"
       "capabilities"
       "deploy"
+      "facts"
       "forwarderPort"
       "group"
       "id"
@@ -73,6 +74,7 @@ in
   services = mapAttrs (
     _: s:
     only [
+      "facts"
       "hosts"
       "listenPort"
       "placement"
@@ -93,6 +95,8 @@ in
     }
     // intersectAttrs ofKinds s
   ) t.services;
+
+  facts = import ./facts.nix t;
 
   users = mapAttrs (
     _:

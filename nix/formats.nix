@@ -1,8 +1,10 @@
 # The formats of the language: what can stand for an attribute's value.
 let
   inherit (builtins)
+    all
     isBool
     isInt
+    isList
     isString
     stringLength
     ;
@@ -34,6 +36,16 @@ let
     invalid = wrong.string;
     ok = isString;
   };
+  # What others may read: a value, or a list of them.
+  fact =
+    let
+      single = v: isString v || isInt v || isBool v;
+    in
+    scalar {
+      want = "a string, a whole number, true or false, or a list of these";
+      hint = "write the value itself; several that belong together are several facts";
+      ok = v: single v || isList v && all single v;
+    };
   port = between 1 65535 "a port";
   seconds = between 1 315360000 "seconds";
   timeOfDay = scalar {
@@ -163,6 +175,7 @@ in
     account
     caller
     clusterName
+    fact
     flag
     groupPath
     instance

@@ -98,4 +98,5 @@ severity "error" {
   FL071 = "cordon that moves services";
   FL095 = "public half of another key than readers have";
   FL098 = "team by which nobody reaches anything";
+  FL124 = "fact whose name speaks of a secret";
 }

@@ -133,7 +133,7 @@ in
   # Does a name speak of something that does not belong in a topology?
   # confidential :: String -> Bool
   confidential =
-    n: match ".*([Pp]assw(or)?d|[Pp]assphrase|[Ss]ecret|[Tt]oken|api[Kk]ey|[Pp]rivateKey).*" n != null;
+    n: match ".*([Pp]assw(or)?d|[Pp]assphrase|[Ss]ecret|[Tt]oken|api[Kk]ey|[Pp]rivate-?[Kk]ey).*" n != null;
 
   # A value as messages show it, cut short, and never what looks like a secret.
   # show :: Any -> String

@@ -39,6 +39,7 @@ let
   names = import ../names.nix;
   cordon = import ./cordon.nix arguments;
   template = import ./template.nix arguments;
+  facts = import ./facts.nix lib;
 
   # What is on another host is that host's to publish: forwarders encrypt, an upstream does not.
   at = invert (h: h.machines) (attrValues t.hosts);
@@ -236,10 +237,10 @@ let
 in
 {
   top = hostGroups ++ devices ++ evenStore ++ template.top;
-  hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ cordon.host n h ++ template.host n h) clean.hosts;
+  hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ cordon.host n h ++ template.host n h ++ facts "hosts.${n}" h) clean.hosts;
   roles = mapAttrs hidden clean.roles;
   services = mapAttrs (
-    n: s: upstream n s ++ reachable n s ++ concatMap (k: k n s) ofKinds
+    n: s: upstream n s ++ reachable n s ++ facts "services.${n}" s ++ concatMap (k: k n s) ofKinds
   ) clean.services;
   users = mapAttrs user clean.users;
   teams = mapAttrs team clean.teams;

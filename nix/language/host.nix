@@ -15,6 +15,7 @@ let
     address
     bind
     caller
+    fact
     flag
     groupPath
     loopback
@@ -74,6 +75,9 @@ record "a host" {
   cordon = of "services with replicas are not placed here, but for those that it `keeps`" flag;
   keeps = of "services with replicas that stay, on a host with `cordon`" strings;
   drain = of "services with replicas are placed elsewhere, all of them" flag;
+  facts = of "what other hosts' configurations may read of it, such as public keys, DNS records and ports: `topology.hosts.<name>.facts`; never a secret" (
+    named { what = "fact"; } fact
+  );
   users = of "who may act on this host: it gets their certificates" strings;
   roles = of "of the node, besides `node`" strings;
   callers = of "which accounts (names, or uids as numbers) and system units (`\"wiki.service\"`) act under an identity of this host: `\"node\"`, `\"user/<name>\"`, `\"service/<name>\"`" (

@@ -5,11 +5,13 @@ let
     between
     default
     enum
+    named
     of
     record
     ;
   inherit (import ../formats.nix)
     account
+    fact
     flag
     groupPath
     name
@@ -106,6 +108,9 @@ record "a service" (
           "both"
         ]);
     user = of "account it runs as: acts under its identity, owns what is delivered for it, and what listens at its upstream" account;
+    facts = of "what other hosts' configurations may read of it, such as public keys, DNS records and ports: `topology.services.<name>.facts`; never a secret" (
+      named { what = "fact"; } fact
+    );
     roles = of "what the service itself may reach" strings;
     workloadApi =
       of

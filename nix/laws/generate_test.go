@@ -52,6 +52,7 @@ type host struct {
 	Drain      bool              `json:"drain,omitempty"`
 	Weight     int               `json:"weight,omitempty"`
 	Capacity   int               `json:"capacity,omitempty"`
+	Facts      map[string]any    `json:"facts,omitempty"`
 }
 
 // group is what a host has, and what a group of hosts gives it.
@@ -85,6 +86,7 @@ type service struct {
 	SSO        map[string]any  `json:"sso,omitempty"`
 	Needs      map[string]need `json:"needs,omitempty"`
 	Limits     *florete.Limits `json:"limits,omitempty"`
+	Facts      map[string]any  `json:"facts,omitempty"`
 
 	placed []string // where the compiler placed its replicas
 }
@@ -220,6 +222,7 @@ func (g generator) cluster() *cluster {
 	c.rolls()
 	c.joins()
 	g.teams(c, users, roles)
+	c.facts()
 	return c
 }
 

@@ -1,0 +1,39 @@
+package laws
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// fact is a value that is in no document.
+const fact = "x95x"
+
+// facts has some hosts and services let others read something.
+func (c *cluster) facts() {
+	for name, h := range c.Hosts {
+		if len(h.Tags) > 0 {
+			h.Facts = map[string]any{"key": fact + name, "port": 9100}
+		}
+	}
+	for name, s := range c.Services {
+		if s.User != "" {
+			s.Facts = map[string]any{"names": []string{fact, name}}
+		}
+	}
+}
+
+// What others may read at evaluation is in nobody's documents.
+func TestFactsAreInNoDocument(t *testing.T) {
+	for _, s := range samples(t) {
+		for host, docs := range s.is.Documents {
+			b, err := json.Marshal(docs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(b), fact) {
+				t.Errorf("%s: a document of %s has a fact", s, host)
+			}
+		}
+	}
+}

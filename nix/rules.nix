@@ -1,5 +1,5 @@
 # Every rule: id → what it refuses, in a few words. Warnings may be acknowledged in the
-# topology, errors may not. Ids are stable and never reused. FL050 to FL059 but FL058 need a
+# topology, errors may not. Ids are stable and never reused. FL050 to FL059 but FL058, and FL125 to FL128, need a
 # clock, a parser of certificates, the flake's other files or several clusters: florctl
 # finds those.
 let
@@ -78,6 +78,10 @@ severity "error" {
   FL121 = "placement that leaves too few hosts";
   FL122 = "pin that does not hold";
   FL123 = "host that runs more than its capacity";
+  FL125 = "cluster name taken";
+  FL126 = "trust domain of two roots";
+  FL127 = "identity of two services";
+  FL128 = "foreign identity that its cluster does not have";
 }
 // severity "warning" {
   FL040 = "user without roles";

@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -68,6 +69,51 @@ func TestSeveralClusters(t *testing.T) {
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v: %s", got, c.want, fmt.Sprint(reports[1].Faults))
+			}
+		})
+	}
+}
+
+// Clusters of one flake agree on names, on trust domains and on each other's identities.
+func TestClustersTogether(t *testing.T) {
+	blue := `trustDomain = "blue.flor"; hosts = apart; `
+	federated := func(identity, service string) string {
+		return `federated.blue = { trustDomain = "blue.flor"; endpoint = "https://blue.example.org/"; endpointID = "spiffe://blue.flor/service/alpha/florete-provider-federation";
+			bundle = ''{"keys":[{"use":"x509-svid"}],"spiffe_sequence":1}''; identities."` + identity + `".roles = [ "reader" ];
+			services.` + service + ` = { address = "192.0.2.9:4610"; port = 80; roles = [ "reader" ]; }; };
+			providers = base.providers // { federation.hosts = [ "alpha" ]; };`
+	}
+	for name, c := range map[string]struct{ ours, theirs, want string }{
+		"of one trust domain":      {``, `services = { docs = { host = "beta"; port = 1; }; }; roles = base.roles // { reader.services = [ "docs" ]; }; hosts = apart;`, ""},
+		"hidden services":          {``, `services.wiki = { host = "beta"; port = 1; visibility = "host"; }; roles = removeAttrs base.roles [ "reader" ]; users = { }; hosts = apart;`, ""},
+		"the same service":         {``, `hosts = apart;`, "FL127 services.wiki: cluster golden has another service of the same identity spiffe://golden.flor/service/wiki"},
+		"the same in two domains":  {``, blue, ""},
+		"the same name":            {``, blue + `name = "golden";`, `FL125 name: another output of the flake is the cluster "golden"`},
+		"other roots of a domain":  {``, `services = { }; roles = removeAttrs base.roles [ "reader" ]; users = { }; hosts = apart; trust = base.trust // { roots = [ "-----BEGIN CERTIFICATE-----\nYmx1ZQ==\n-----END CERTIFICATE-----\n" ]; };`, `FL126 trust.roots: cluster golden has none of these roots, and the same trust domain "golden.flor"`},
+		"each has the other":       {federated("user/ann", "wiki"), blue, ""},
+		"an identity that is none": {federated("user/anne", "wiki"), blue, `FL128 federated.blue.identities: cluster blue of this flake does not have spiffe://blue.flor/user/anne; did you mean "user/ann"?`},
+		"a service that is none":   {federated("user/ann", "kiwi"), blue, `FL128 federated.blue.services: cluster blue of this flake does not have spiffe://blue.flor/service/kiwi`},
+		"of nobody in the flake":   {federated("user/anne", "kiwi"), `trustDomain = "red.flor"; hosts = apart;`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			src := flake(t, `let
+				apart = builtins.mapAttrs (_: h: h // { instance = "blue"; forwarderPort = 4611; providerPort = 4601; }) base.hosts;
+			in { a = mkCluster (base // { `+c.ours+` }); b = mkCluster (base // { name = "blue"; } // { `+c.theirs+` }); }`)
+			reports, err := Validate(t.Context(), src, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, r := range reports {
+				for _, f := range r.Faults {
+					if f.ID >= "FL125" {
+						got = append(got, f.String())
+					}
+				}
+			}
+			if len(got) > 1 || (c.want == "") != (len(got) == 0) || len(got) == 1 && !strings.HasPrefix(got[0], c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}

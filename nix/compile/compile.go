@@ -95,6 +95,7 @@ type answer struct {
 		Roots  []string
 	}
 	Topology  Topology
+	Together  members // where the flake has several clusters
 	Hosts     []string
 	Systems   map[string]string
 	Instances map[string]florete.Instance

@@ -15,12 +15,14 @@ let
   inherit (builtins)
     all
     attrNames
+    attrValues
     concatMap
     filter
     head
     isAttrs
     length
     listToAttrs
+    map
     mapAttrs
     removeAttrs
     ;
@@ -28,6 +30,7 @@ let
   chosen = if cluster == "" && length names == 1 then head names else cluster;
   c = clusters.${chosen};
   when = condition: set: if condition then set else { };
+  filterAttrs = ok: set: removeAttrs set (filter (n: !ok set.${n}) (attrNames set));
   some = filter (h: c.documents ? ${h}) hosts;
   # What mkCluster returned, and not what somebody wrote instead.
   isCluster = v: isAttrs v && v ? faults && v ? documents && v ? topology;
@@ -56,6 +59,27 @@ else
           "services"
         ]) c.topology.federated or { };
       };
+    }
+    // when (validate && length names > 1) {
+      # What the clusters of a flake must agree on.
+      together =
+        let
+          t = c.topology;
+          ids = concatMap (s: s.ids) (attrValues t.services);
+        in
+        {
+          inherit (t) trustDomain;
+          inherit (t.trust) roots;
+          services = mapAttrs (name: _: "spiffe://${t.trustDomain}/service/${name}") (
+            filterAttrs (s: s.published && s.scope != "node" && s.ids != [ ]) t.services
+          );
+          known = ids ++ map (e: e.id) (attrValues t.hosts ++ attrValues t.users);
+          foreign = mapAttrs (_: f: {
+            inherit (f) trustDomain;
+            identities = attrNames f.identities;
+            services = attrNames f.services;
+          }) t.federated or { };
+        };
     }
     // when (all (f: f.severity != "error") faults) (
       when topology { inherit (c) topology; }

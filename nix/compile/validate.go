@@ -11,10 +11,11 @@ import (
 
 // Report is all that is to be said about a cluster.
 type Report struct {
-	Cluster string
-	Hosts   int
-	Faults  []Fault // errors and warnings, sorted by place
-	members Topology
+	Cluster  string
+	Hosts    int
+	Faults   []Fault // errors and warnings, sorted by place
+	members  Topology
+	together members
 }
 
 // Err is a *FaultsError when some of the faults are errors; when strict, when there are any.
@@ -46,6 +47,7 @@ func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) 
 			all = append(all, one...)
 		}
 		compareClusters(all)
+		compareTrust(all)
 		return all, nil
 	}
 	var found *FaultsError
@@ -62,7 +64,7 @@ func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) 
 	}
 	faults := slices.Concat(a.Faults, keys, CheckRoots(a.Trust.Roots, a.Trust.Domain, now), CheckBundles(a.Topology.Federated, now))
 	order(faults)
-	return []Report{{a.Name, len(a.Hosts), faults, a.Topology}}, nil
+	return []Report{{a.Name, len(a.Hosts), faults, a.Topology, a.Together}}, nil
 }
 
 func order(faults []Fault) {

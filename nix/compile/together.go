@@ -1,0 +1,78 @@
+package compile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete/nix/nearest"
+)
+
+// members are what a cluster of several says that the others must agree with. IDs are text:
+// a cluster with faults may have some that are none.
+type members struct {
+	TrustDomain string
+	Roots       []string
+	Services    map[string]string // those of no host alone: name → ID
+	Known       []string          // IDs of all that there is
+	Foreign     map[string]struct {
+		TrustDomain          string
+		Identities, Services []string // IDs
+	}
+}
+
+// compareTrust finds what clusters of one flake cannot both say of their names, trust domains
+// and identities.
+func compareTrust(all []Report) {
+	for i := range all {
+		r := &all[i]
+		report := func(id, place, problem, value, remedy string) {
+			r.Faults = append(r.Faults, Fault{ID: id, Severity: "error", Place: place, Problem: problem, Value: value, Remedy: remedy})
+		}
+		for _, o := range all[:i] {
+			if o.Cluster == r.Cluster {
+				report("FL125", "name", "another output of the flake is the cluster", fmt.Sprintf("%q", r.Cluster),
+					"give one of them another name: documents of both would be taken for each other's")
+			}
+			if o.together.TrustDomain != r.together.TrustDomain {
+				continue
+			}
+			common := func(root string) bool { return slices.Contains(o.together.Roots, root) }
+			if len(r.together.Roots) > 0 && len(o.together.Roots) > 0 && !slices.ContainsFunc(r.together.Roots, common) {
+				report("FL126", "trust.roots", "cluster "+o.Cluster+" has none of these roots, and the same trust domain", fmt.Sprintf("%q", r.together.TrustDomain),
+					"give both clusters the roots of either, or one of them another trust domain")
+			}
+			for _, name := range slices.Sorted(maps.Keys(r.together.Services)) {
+				if o.together.Services[name] != "" {
+					report("FL127", "services."+name, "cluster "+o.Cluster+" has another service of the same identity", r.together.Services[name],
+						"give one of them another name, or one cluster another trust domain: callers cannot tell them apart")
+				}
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.together.Foreign)) {
+			f := r.together.Foreign[name]
+			var known []string
+			var of string
+			for _, o := range all {
+				if o.Cluster != r.Cluster && o.together.TrustDomain == f.TrustDomain {
+					of = o.Cluster
+					known = append(known, o.together.Known...)
+				}
+			}
+			for attribute, ids := range map[string][]string{"identities": f.Identities, "services": f.Services} {
+				for _, id := range ids {
+					if of == "" || slices.Contains(known, id) {
+						continue
+					}
+					remedy := "declare it there, or take it out here"
+					if meant := nearest.Name(id, known); meant != "" {
+						remedy = fmt.Sprintf("did you mean %q?", strings.TrimPrefix(meant, "spiffe://"+f.TrustDomain+"/"))
+					}
+					report("FL128", "federated."+name+"."+attribute, "cluster "+of+" of this flake does not have", id, remedy)
+				}
+			}
+		}
+		order(r.Faults)
+	}
+}

@@ -2,7 +2,8 @@
 // who reaches it at all.
 //
 // A principal is a node, a service or a user. It reaches the services that its
-// roles name, and those of the groups that its roles name, and nothing else.
+// roles name, and those of the groups that its roles name, and nothing else. A service of a
+// foreign trust domain is named by its SPIFFE ID, and names the roles that lead to it.
 package explain
 
 import (
@@ -21,6 +22,8 @@ type Access struct {
 	principals map[florete.ID]Principal
 	holders    map[string][]florete.ID // by role, sorted
 	chains     map[string][]Chain      // by service, sorted; published or not
+	foreign    map[string]string       // service of a foreign trust domain → the place of its roles
+	abroad     map[string][]string     // role → those of them that it leads to
 }
 
 // Principal is someone who holds roles.
@@ -58,11 +61,17 @@ func (c Chain) String() string {
 
 // New indexes a topology.
 func New(t compile.Topology) *Access {
+	t.Services = maps.Clone(t.Services)
+	if t.Services == nil {
+		t.Services = map[string]compile.Service{}
+	}
 	a := &Access{
 		t:          t,
 		principals: map[florete.ID]Principal{},
 		holders:    map[string][]florete.ID{},
 		chains:     map[string][]Chain{},
+		foreign:    map[string]string{},
+		abroad:     map[string][]string{},
 	}
 	add := func(p Principal) {
 		a.principals[p.ID] = p
@@ -84,6 +93,9 @@ func New(t compile.Topology) *Access {
 	}
 	for name, s := range t.Services {
 		for _, id := range s.IDs {
+			if id.TrustDomain() != t.TrustDomain {
+				continue
+			}
 			hosts := s.Hosts
 			if id.Node() != "" {
 				hosts = []string{id.Node()}
@@ -95,6 +107,10 @@ func New(t compile.Topology) *Access {
 		for id, roles := range f.Identities {
 			path := strings.TrimPrefix(id.String(), "spiffe://"+f.TrustDomain+"/")
 			add(Principal{id, roles, []string{f.TrustDomain}, "federated." + name + ".identities." + strconv.Quote(path) + ".roles", nil})
+		}
+		for id, roles := range f.Services {
+			path := strings.TrimPrefix(id.String(), "spiffe://"+f.TrustDomain+"/service/")
+			a.leadAbroad(id, roles, "federated."+name+".services."+strconv.Quote(path)+".roles")
 		}
 	}
 	for _, ids := range a.holders {
@@ -127,10 +143,29 @@ func (a *Access) lead(c Chain, r compile.Role) {
 	}
 }
 
-// Reach are the services that p reaches, sorted, wherever p may act.
-func (a *Access) Reach(p Principal) []string { return slices.Sorted(maps.Keys(a.reach(p.Roles))) }
+// leadAbroad adds a service of a foreign trust domain, and the chains of roles that lead there:
+// those that the service names, and none that has them in it.
+func (a *Access) leadAbroad(id florete.ID, roles []string, place string) {
+	service := id.String()
+	a.t.Services[service] = compile.Service{IDs: []florete.ID{id}, Hosts: []string{id.TrustDomain()}, Published: true}
+	a.foreign[service] = place
+	for _, role := range roles {
+		a.chains[service] = append(a.chains[service], Chain{Role: role})
+		a.abroad[role] = append(a.abroad[role], service)
+	}
+}
 
-func (a *Access) reach(roles []string) map[string]bool {
+// stranger reports whether neither side is of this cluster, which has no say in it.
+func (a *Access) stranger(p Principal, service string) bool {
+	return a.foreign[service] != "" && p.ID.TrustDomain() != a.t.TrustDomain
+}
+
+// Reach are the services that p reaches, sorted, wherever p may act.
+func (a *Access) Reach(p Principal) []string {
+	return slices.Sorted(maps.Keys(a.reach(p, p.Roles)))
+}
+
+func (a *Access) reach(p Principal, roles []string) map[string]bool {
 	reach := map[string]bool{}
 	add := func(services []string) {
 		for _, s := range services {
@@ -144,6 +179,9 @@ func (a *Access) reach(roles []string) map[string]bool {
 		for _, g := range a.t.Roles[r].ServiceGroups {
 			add(a.t.ServiceGroups[g])
 		}
+		if p.ID.TrustDomain() == a.t.TrustDomain {
+			add(a.abroad[r])
+		}
 	}
 	return reach
 }
@@ -153,10 +191,13 @@ func (a *Access) Principals() []Principal {
 	return slices.SortedFunc(maps.Values(a.principals), func(p, q Principal) int { return compareID(p.ID, q.ID) })
 }
 
-// held are the chains that start with a role of p.
-func (p Principal) held(chains []Chain) []Chain {
+// held are the chains to a service that start with a role of p.
+func (a *Access) held(p Principal, service string) []Chain {
 	held := []Chain{}
-	for _, c := range chains {
+	if a.stranger(p, service) {
+		return held
+	}
+	for _, c := range a.chains[service] {
 		if slices.Contains(p.Roles, c.Role) {
 			c.Team = p.teams[c.Role]
 			held = append(held, c)

@@ -62,7 +62,7 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 	e := Explanation{
 		Principal: p.ID,
 		Service:   service,
-		Chains:    p.held(a.chains[service]),
+		Chains:    a.held(p, service),
 		Hosts:     append([]string{}, p.Hosts...),
 		Obstacles: a.obstacles(p, service),
 		Ways:      []Way{},
@@ -71,7 +71,7 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 		nodes:     len(a.t.Hosts),
 		domain:    a.t.TrustDomain,
 	}
-	if len(e.Chains) == 0 {
+	if len(e.Chains) == 0 && !a.stranger(p, service) {
 		e.Ways = a.Ways(service)
 		e.Remedies = append(e.Remedies, a.without(p, service).remedies(p, service)...)
 	}
@@ -84,13 +84,17 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 func (a *Access) Ways(service string) []Way {
 	ways := []Way{}
 	for _, c := range a.chains[service] {
-		ways = append(ways, Way{c, append([]florete.ID{}, a.holders[c.Role]...)})
+		others := func(id florete.ID) bool { return a.stranger(a.principals[id], service) }
+		ways = append(ways, Way{c, slices.DeleteFunc(append([]florete.ID{}, a.holders[c.Role]...), others)})
 	}
 	return ways
 }
 
 func (a *Access) obstacles(p Principal, service string) []Obstacle {
 	found := []Obstacle{}
+	if a.stranger(p, service) {
+		return found
+	}
 	if s := a.t.Services[service]; !s.Published {
 		var pairs []Pair
 		for _, c := range a.chains[service] {
@@ -107,7 +111,7 @@ func (a *Access) obstacles(p Principal, service string) []Obstacle {
 	}
 	if len(p.Hosts) == 0 {
 		var pairs []Pair
-		for s := range a.reach(p.Roles) {
+		for s := range a.reach(p, p.Roles) {
 			pairs = append(pairs, Pair{p.ID, s})
 		}
 		found = append(found, Obstacle{
@@ -149,6 +153,10 @@ func (a *Access) remedies(p Principal, service string) []Remedy {
 		}
 	}
 	for _, role := range p.Roles {
+		if place := a.foreign[service]; place != "" {
+			add(place, role, a.let([]string{role}, service))
+			continue
+		}
 		add("roles."+role+".services", service, a.let(a.having(role), service))
 		for _, g := range a.t.Roles[role].ServiceGroups {
 			add("serviceGroups."+g, service, a.let(a.through(g), service))
@@ -165,8 +173,8 @@ func (a *Access) given(place, role string) (pairs []Pair) {
 		if p.place != place || len(p.Hosts) == 0 {
 			continue
 		}
-		had := a.reach(p.Roles)
-		for s := range a.reach([]string{role}) {
+		had := a.reach(p, p.Roles)
+		for s := range a.reach(p, []string{role}) {
 			if !had[s] {
 				pairs = append(pairs, Pair{p.ID, s})
 			}
@@ -179,7 +187,7 @@ func (a *Access) given(place, role string) (pairs []Pair) {
 func (a *Access) let(roles []string, service string) (pairs []Pair) {
 	for _, role := range roles {
 		for _, id := range a.holders[role] {
-			if p := a.principals[id]; len(p.Hosts) > 0 && len(p.held(a.chains[service])) == 0 {
+			if p := a.principals[id]; len(p.Hosts) > 0 && len(a.held(p, service)) == 0 {
 				pairs = append(pairs, Pair{id, service})
 			}
 		}

@@ -177,11 +177,15 @@ func apply(t *testing.T, top compile.Topology, r Remedy) compile.Topology {
 		}
 		c.Services[name] = s
 	case "federated":
-		id, err := florete.ParseID("spiffe://" + c.Federated[name].TrustDomain + "/" + strings.Trim(part[3], `"`))
+		of, kind := c.Federated[name].Identities, ""
+		if part[2] == "services" {
+			of, kind = c.Federated[name].Services, "service/"
+		}
+		id, err := florete.ParseID("spiffe://" + c.Federated[name].TrustDomain + "/" + kind + strings.Trim(part[3], `"`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Federated[name].Identities[id] = append(c.Federated[name].Identities[id], value)
+		of[id] = append(of[id], value)
 	case "roles":
 		for n, role := range c.Roles {
 			if n != name && !slices.Contains(role.Roles, name) {

@@ -21,7 +21,7 @@ func (a *Access) Principal(name string) (Principal, error) {
 
 // Service finds a service, written like a principal or as programs call it,
 // "wiki.demo.flor.rete" or a URL; of one that every host has its own of,
-// "service/forge/wiki" is meant as "wiki".
+// "service/forge/wiki" is meant as "wiki". One of a foreign trust domain is its SPIFFE ID.
 func (a *Access) Service(name string) (string, error) {
 	if service := strings.TrimPrefix(a.short(name), "service/"); a.has(service) {
 		return service, nil
@@ -33,6 +33,9 @@ func (a *Access) Service(name string) (string, error) {
 	id, err := a.find(name, ids)
 	if h, ok := a.t.Hosts[strings.TrimPrefix(a.short(name), "node/")]; ok && err != nil && len(h.Services) > 0 {
 		return "", fmt.Errorf("cluster %s has no service %q, it is a host with %s", a.t.Name, name, strings.Join(h.Services, ", "))
+	}
+	if err == nil && id.TrustDomain() != a.t.TrustDomain {
+		return id.String(), nil
 	}
 	return id.Name(), err
 }
@@ -82,7 +85,7 @@ func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
 	known := make([]string, 0, 2*len(among))
 	for _, id := range among {
 		if id.TrustDomain() != a.t.TrustDomain {
-			if name == id.String() || name == called(id, a.t.TrustDomain) {
+			if name == id.String() || name == called(id, a.t.TrustDomain) || dials(name, id) {
 				return id, nil
 			}
 			known = append(known, id.String())
@@ -105,6 +108,15 @@ func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
 	default:
 		return florete.ID{}, fmt.Errorf("cluster %s has several %q: %s", a.t.Name, name, listed(found, a.t.TrustDomain))
 	}
+}
+
+// dials reports whether programs call a service by this name or URL.
+func dials(name string, id florete.ID) bool {
+	if u, err := url.Parse(name); err == nil && u.Host != "" {
+		name = u.Hostname()
+	}
+	d, err := florete.Dial(id)
+	return err == nil && florete.Render(d) == name
 }
 
 // shared is the identity that all of one service have, and that its name means; nil where they

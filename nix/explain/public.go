@@ -15,6 +15,8 @@ type Edge struct {
 	TLSName string `json:"tlsName,omitempty"`
 	// Outside is the host:port that it leads to, when it does not run in the cluster.
 	Outside string `json:"outside,omitempty"`
+	// TrustDomain is the foreign one that it is of.
+	TrustDomain string `json:"trustDomain,omitempty"`
 	// Each are the hosts that have one of their own.
 	Each  []string `json:"each,omitempty"`
 	hosts []string // that lead there
@@ -25,6 +27,9 @@ func (a *Access) edge(name string) Edge {
 	e := Edge{TLSName: s.TLSName, Outside: s.Outside, hosts: s.Hosts}
 	if s.Scoped() {
 		e.Each = s.Hosts
+	}
+	if a.foreign[name] != "" {
+		e.TrustDomain = s.Hosts[0]
 	}
 	if s.Visibility != "public" {
 		return e
@@ -41,7 +46,7 @@ func (a *Access) edge(name string) Edge {
 // reachedFrom tells whether anyone on the host reaches the service.
 func (a *Access) reachedFrom(host, service string) bool {
 	for _, p := range a.principals {
-		if slices.Contains(p.Hosts, host) && len(p.held(a.chains[service])) > 0 {
+		if slices.Contains(p.Hosts, host) && len(a.held(p, service)) > 0 {
 			return true
 		}
 	}
@@ -60,6 +65,9 @@ func (e Edge) String() string {
 			fmt.Fprintf(&b, " as %s", e.TLSName)
 		}
 		b.WriteString("\n")
+	}
+	if e.TrustDomain != "" {
+		fmt.Fprintf(&b, "it is of trust domain %s, which decides itself who comes in\n", e.TrustDomain)
 	}
 	if e.Outside != "" {
 		fmt.Fprintf(&b, "it is outside the cluster: %s leads to %s\n", strings.Join(e.hosts, ", "), e.Outside)

@@ -13,7 +13,7 @@ func (e Explanation) String() string { return e.chain() + e.Edge.String() }
 
 func (e Explanation) chain() string {
 	var b strings.Builder
-	who, what := called(e.Principal, e.domain), "service/"+e.Service
+	who, what := called(e.Principal, e.domain), service(e.Service, e.domain)
 	if e.Allowed {
 		fmt.Fprintf(&b, "%s reaches %s\n", who, what)
 		for _, c := range e.Chains {
@@ -31,11 +31,19 @@ func (e Explanation) chain() string {
 	if len(e.Chains) > 0 {
 		return b.String()
 	}
+	if e.TrustDomain != "" && e.Principal.TrustDomain() != e.domain {
+		b.WriteString("  neither is of this cluster\n")
+		return b.String()
+	}
 	for _, w := range e.Ways {
 		fmt.Fprintf(&b, "  %s → %s, held by %s\n", w.Chain, what, holders(w.Holders, e.nodes, e.domain))
 	}
 	if len(e.Ways) == 0 {
 		b.WriteString("  no role reaches it\n")
+	}
+	if len(e.Remedies) == 0 && e.TrustDomain != "" {
+		fmt.Fprintf(&b, "to open the way, give %s a role, and name that in the roles of %s\n", who, what)
+		return b.String()
 	}
 	if len(e.Remedies) == 0 {
 		fmt.Fprintf(&b, "to open the way, write roles.<name>.services = [ %q ]; and give %s that role\n", e.Service, who)
@@ -67,7 +75,7 @@ func (r Remedy) text(to florete.ID, domain string) string {
 	for _, p := range r.Opens {
 		if p.Principal == to {
 			verb = "opens"
-			names = append(names, "service/"+p.Service)
+			names = append(names, service(p.Service, domain))
 		} else {
 			names = append(names, called(p.Principal, domain))
 		}
@@ -79,12 +87,20 @@ func (r Remedy) text(to florete.ID, domain string) string {
 	return change + ", which also " + verb + " " + strings.Join(names, ", ")
 }
 
+// service is a service for people of a trust domain.
+func service(name, domain string) string {
+	if id, err := florete.ParseID(name); err == nil {
+		return called(id, domain)
+	}
+	return "service/" + name
+}
+
 // String is the answer as people read it: all principals, by how they reach the
 // service.
 func (a Answer) String() string { return a.principals() + a.Edge.String() }
 
 func (a Answer) principals() string {
-	what := "service/" + a.Service
+	what := service(a.Service, a.domain)
 	if len(a.Reaching) == 0 {
 		why := "no role that someone holds reaches it"
 		if a.hidden {

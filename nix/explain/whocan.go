@@ -27,7 +27,7 @@ func (a *Access) WhoCan(service string) Answer {
 		return answer
 	}
 	for _, p := range a.Principals() {
-		if held := p.held(a.chains[service]); len(held) > 0 && len(p.Hosts) > 0 {
+		if held := a.held(p, service); len(held) > 0 && len(p.Hosts) > 0 {
 			answer.Reaching = append(answer.Reaching, Reaching{p.ID, held, p.Hosts})
 		}
 	}

@@ -22,6 +22,9 @@ type change struct {
 	// unrecorded leaves no audit row where it is granted.
 	unrecorded bool
 
+	// refusal is what the answer amounts to, where it is one: so has its row.
+	refusal *api.Error
+
 	// document is that a node reads its own documents, which are signed: where the store takes
 	// no audit row, the log has it.
 	document bool
@@ -48,6 +51,8 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 		answer, c, err := decide()
 		var refusal *api.Error
 		switch {
+		case err == nil && c.refusal != nil:
+			a.row = a.row.Refuse(c.refusal)
 		case err == nil:
 			a.row.Outcome = Granted
 		case errors.As(err, &refusal):

@@ -129,6 +129,9 @@ func (a *request) decideJoin(ctx context.Context, k Joiner, j api.Join) (any, ch
 	a.row.Code, a.row.Detail = api.CodeJoin, d.Detail
 	c := change{unrecorded: len(d.Then) == 0} // it waits, and asks again
 	c.add(d)
+	if answer.State == api.JoinRevoked {
+		c.refusal, c.unrecorded = api.Errorf(api.Denied, api.CodeRevoked, "join request of %s: %s", j.Node, answer.Message), false
+	}
 	return answer, c, nil
 }
 

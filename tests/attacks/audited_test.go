@@ -33,9 +33,15 @@ func TestAudited(t *testing.T) {
 	changed := func(kind, code, message string) local.Decision {
 		return local.Decision{Kind: kind, Decision: "changed", Code: code, Message: message}
 	}
-	dora := func(code string) local.Decision {
-		return local.Decision{Caller: "spiffe://demo.flor/user/dora", Kind: "control", Decision: "granted", Code: code}
+	dora := func(code, message string) local.Decision {
+		return local.Decision{Caller: "spiffe://demo.flor/user/dora", Kind: "control", Decision: "granted", Code: code, Message: message}
 	}
+	const as = "can run processes of another user"
+	operate := func(args ...string) func(*testing.T) error {
+		return func(t *testing.T) error { _, err := c.florctl(t, args...); return err }
+	}
+	key := c.Path("operator", "signing.key")
+	var published string // serial of the version that there was first
 	for _, act := range []struct {
 		name string
 		do   func(t *testing.T) error // nil for what came about when the cluster began
@@ -75,9 +81,27 @@ func TestAudited(t *testing.T) {
 			row: local.Decision{Decision: "denied", Code: api.CodeUntrusted},
 		},
 		{
-			name: "an operator's rotation", root: "can run processes of another user",
+			name: "an operator's rotation", root: as,
 			do:  func(t *testing.T) error { return c.post(t, "/v1/rotate", `{"host":"b","need":"oidc-wiki"}`) },
-			row: dora("rotate"),
+			row: dora("rotate", ""),
+		},
+		{name: "an operator's token", root: as, do: operate("token", "create", "--host", "h"), row: dora("token-create", `for "h"`)},
+		{name: "an end of a token", root: as, do: c.endToken, row: dora("token-revoke", `for "h" is good no more`)},
+		{name: "a join that is rejected", root: as, do: c.rejectJoin, row: dora("join-reject", "is rejected as spiffe://demo.flor/node/h")},
+		{
+			name: "a version of an operator's", root: as, do: func(t *testing.T) (err error) {
+				published, err = c.publishWaves(t, key)
+				return err
+			}, row: dora("publish", "waves"),
+		},
+		{name: "a rollout that is paused", root: as, do: operate("rollout", "pause"), row: dora("rollout", "paused")},
+		{name: "a rollout that is resumed", root: as, do: operate("rollout", "resume"), row: dora("rollout", "active")},
+		{name: "a wave of a rollout", root: as, row: changed("config", "rollout", "active, wave 1 of")},
+		{name: "a rollout that is aborted", root: as, do: operate("rollout", "abort"), row: dora("rollout", "aborted")},
+		{
+			name: "a rollback", root: as,
+			do:  func(t *testing.T) error { _, err := c.florctl(t, "rollback", published, "--key", key); return err },
+			row: dora("rollback", ""),
 		},
 		{
 			name: "what a person on a host accepts of an audit log", do: c.acceptLog,

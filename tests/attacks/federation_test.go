@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
@@ -221,6 +223,48 @@ func TestForeign(t *testing.T) {
 			row:     local.Decision{Kind: "federation", Decision: "alarm", Code: "endpoint-untrusted", Message: "spiffe://blue.example/service/other"},
 		},
 	})
+}
+
+// TestForeignRevoked: an operator shuts out an identity of a foreign trust domain here, whatever
+// its own CA does, and lets it in again.
+func TestForeignRevoked(t *testing.T) {
+	agenttest.Root(t, "can run processes of another user")
+	c := start(t)
+	key, guest := c.Path("operator", "signing.key"), blueID("user/guest")
+	old := c.blue.ca.Issue(guest, time.Hour)
+	live, err := local.Hold(t.Context(), c.b.Manifest.Forwarder.Listen[0], kit.ID("service/echo"), old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Hosts that do not run here have not reported it.
+	change := func(verb string) {
+		t.Helper()
+		if out, err := c.florctl(t, verb, guest.String(), "--key", key, "--wait", "0s"); err != nil && !strings.Contains(out, "is offered") {
+			t.Fatal(out, err)
+		}
+	}
+	change("revoke")
+	began := time.Now()
+	if took := live.Ended(within).Sub(began); took > within {
+		t.Errorf("a live connection of %s goes on %s after it was revoked", guest, took)
+	}
+	knocks := func(svid *tls.Certificate) func(*testing.T, *cluster) error {
+		return func(t *testing.T, c *cluster) error { return c.knock(t.Context(), "echo", svid) }
+	}
+	run(t, []attack{
+		{name: "a revoked identity of a foreign trust domain", try: knocks(old), refusal: "bad certificate"},
+		{name: "another certificate of it", try: knocks(c.blue.ca.Issue(guest, time.Hour)), refusal: "bad certificate"},
+		{
+			name: "an identity of a trust domain that is not declared, to be revoked", try: func(t *testing.T, c *cluster) error {
+				_, err := c.florctl(t, "revoke", "spiffe://green.example/user/guest", "--key", key)
+				return err
+			},
+			refusal: "of trust domain green.example, want one of demo.flor, blue.example",
+		},
+	})
+	c.wantRow(t, 0, local.Decision{Caller: "spiffe://demo.flor/user/dora", Kind: "control", Decision: "granted", Code: "revoke"})
+	change("reinstate")
+	eventually(t, "the guest by a later certificate", func() error { return c.knock(t.Context(), "echo", c.blue.ca.Issue(guest, time.Hour)) })
 }
 
 // TestForeignLife: the cluster's own bundle is there for others, a foreign root that is

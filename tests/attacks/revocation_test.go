@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -40,7 +41,17 @@ func TestRevocation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := c.revoke(t, nil, func(l *florete.Revocations) { revocation.Revoke(l, revocation.Target{ID: kit.ID(carol)}) })
+	before := c.offered(t)
+	number := int64(0) // of the list that others left
+	if before.List != "" {
+		list, err := before.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		number = list.Number
+	}
+	by := func(list int64) string { return fmt.Sprintf("by revocation list %d", number+list) }
+	first := c.revoke(t, before, func(l *florete.Revocations) { revocation.Revoke(l, revocation.Target{ID: kit.ID(carol)}) })
 	began := time.Now()
 	if err := c.offer(t.Context(), first); err != nil {
 		t.Fatal(err)
@@ -50,8 +61,8 @@ func TestRevocation(t *testing.T) {
 	} else {
 		t.Logf("a live connection was cut after %s", took)
 	}
-	c.waitList(t, c.p, 1)
-	c.wantRow(t, 0, local.Decision{Kind: "config", Decision: "granted", Code: "revoke", Message: "revocation list 1 is offered to all hosts"})
+	c.waitList(t, c.p, number+1)
+	c.wantRow(t, 0, local.Decision{Kind: "config", Decision: "granted", Code: "revoke", Message: fmt.Sprintf("revocation list %d is offered to all hosts", number+1)})
 	time.Sleep(2 * time.Second) // the processes of p read it every second
 	run(t, []attack{
 		{
@@ -64,13 +75,12 @@ func TestRevocation(t *testing.T) {
 			try: func(t *testing.T, c *cluster) error {
 				return c.need(t, c.c, "cert-user-carol", func(*api.Client, *api.Request) {})
 			},
-			refusal: "user/carol is revoked, by revocation list 1",
+			refusal: "user/carol is revoked, " + by(1),
 			row:     local.Decision{Caller: node, Need: "cert-user-carol", Decision: "denied", Code: api.CodeRevoked},
 		},
 	})
 
-	database := filepath.Join(c.p.Dir, "provider", "config")
-	restore := c.backup(t, database)
+	restore := c.backup(t, "config")
 	key, err := ssh.ParsePrivateKey(kit.ReadFile(c.c.HostKey()))
 	if err != nil {
 		t.Fatal(err)
@@ -81,8 +91,8 @@ func TestRevocation(t *testing.T) {
 	if err := c.offer(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
-	c.waitList(t, c.p, 2)
-	c.waitList(t, c.b, 2)
+	c.waitList(t, c.p, number+2)
+	c.waitList(t, c.b, number+2)
 	time.Sleep(2 * time.Second)
 	denied := func(need string) local.Decision {
 		return local.Decision{Caller: node, Need: need, Decision: "denied", Code: api.CodeRevoked}
@@ -98,7 +108,7 @@ func TestRevocation(t *testing.T) {
 		{
 			name:    "a revoked node enrols again by its SSH host key",
 			try:     func(t *testing.T, c *cluster) error { return c.enrol(t, c.c) },
-			refusal: "is revoked, by revocation list 2", row: denied("cert-node"),
+			refusal: "is revoked, " + by(2), row: denied("cert-node"),
 		},
 		{
 			name: "documents for a revoked node",
@@ -121,12 +131,12 @@ func TestRevocation(t *testing.T) {
 		{
 			name:    "an older list",
 			try:     func(t *testing.T, c *cluster) error { return c.offer(t.Context(), first) },
-			refusal: "revocation list 2 is offered here, this is 1: its number never goes back",
+			refusal: fmt.Sprintf("revocation list %d is offered here, this is %d: its number never goes back", number+2, number+1),
 		},
 		{
 			name: "a list signed by another key",
 			try: func(t *testing.T, c *cluster) error {
-				return c.offer(t.Context(), kit.Revocations(9, kit.SigningKey("sec-1")))
+				return c.offer(t.Context(), kit.Revocations(number+9, kit.SigningKey("sec-1")))
 			},
 			refusal: "cluster",
 		},
@@ -134,7 +144,7 @@ func TestRevocation(t *testing.T) {
 			name: "a list whose entry was removed",
 			try: func(t *testing.T, c *cluster) error {
 				s := second
-				s.List = strings.Replace(strings.Replace(s.List, `"number":2`, `"number":3`, 1), "node/c", "node/x", 1)
+				s.List = strings.Replace(strings.Replace(s.List, fmt.Sprintf(`"number":%d`, number+2), fmt.Sprintf(`"number":%d`, number+3), 1), "node/c", "node/x", 1)
 				return c.offer(t.Context(), s)
 			},
 			refusal: "does not verify with any pinned key",
@@ -179,7 +189,7 @@ func TestRevocation(t *testing.T) {
 				}
 				return err
 			},
-			refusal: "revocation list 1 is in force here, and there is list 2",
+			refusal: fmt.Sprintf("revocation list %d is in force here, and there is list %d", number+1, number+2),
 			row:     local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: api.CodeListBehind},
 		},
 	})
@@ -189,7 +199,7 @@ func TestRevocation(t *testing.T) {
 	if err := c.offer(t.Context(), signed(kit.ReadFile(c.b.Layout().Revocations()))); err != nil {
 		t.Errorf("the list that b has is not supplied: %v", err)
 	}
-	c.waitList(t, c.p, 2)
+	c.waitList(t, c.p, number+2)
 	time.Sleep(2 * time.Second)
 	for i := range refused {
 		refused[i].name += ", and after the list was supplied"
@@ -206,8 +216,8 @@ func TestRevocation(t *testing.T) {
 	if err := c.offer(t.Context(), third); err != nil {
 		t.Fatal(err)
 	}
-	c.waitList(t, c.p, 3)
-	c.waitList(t, c.b, 3)
+	c.waitList(t, c.p, number+3)
+	c.waitList(t, c.b, number+3)
 	time.Sleep(2 * time.Second)
 	run(t, []attack{
 		{
@@ -218,7 +228,7 @@ func TestRevocation(t *testing.T) {
 	})
 	c.crl(t, "cert-user-carol", stolen)
 	c.refetch(t, c.c, "cert-node")
-	c.waitList(t, c.c, 3)
+	c.waitList(t, c.c, number+3)
 	for end := time.Now().Add(local.Limit); ; time.Sleep(100 * time.Millisecond) {
 		err := c.knock(t.Context(), "echo", c.svid(t, c.c, "cert-user-carol"))
 		_, problems := identity.Load(c.c.Layout(), c.c.Manifest, &identity.Set{})
@@ -248,7 +258,7 @@ func (c *cluster) revoke(t *testing.T, last any, change func(*florete.Revocation
 		t.Fatal(err)
 	}
 	var was *florete.Revocations
-	if s, ok := last.(florete.SignedRevocations); ok {
+	if s, ok := last.(florete.SignedRevocations); ok && s.List != "" {
 		if was, err = s.Open(); err != nil {
 			t.Fatal(err)
 		}
@@ -307,9 +317,10 @@ func (c *cluster) waitList(t *testing.T, h *local.Host, number int64) {
 	}
 }
 
-// backup copies the state of p's process of kind config, and returns what restores it.
-func (c *cluster) backup(t *testing.T, dir string) (restore func()) {
+// backup copies the state of p's process of a kind, and returns what restores it.
+func (c *cluster) backup(t *testing.T, kind string) (restore func()) {
 	t.Helper()
+	dir := filepath.Join(c.p.Dir, "provider", kind)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -317,11 +328,11 @@ func (c *cluster) backup(t *testing.T, dir string) (restore func()) {
 		}
 	}
 	restart := func(meanwhile func()) {
-		must(c.p.Stop(local.ProviderPart("config"), syscall.SIGTERM))
+		must(c.p.Stop(local.ProviderPart(kind), syscall.SIGTERM))
 		meanwhile()
-		must(c.p.Provide("config"))
+		must(c.p.Provide(kind))
 	}
-	saved := filepath.Join(t.TempDir(), "config")
+	saved := filepath.Join(t.TempDir(), kind)
 	restart(func() { must(exec.Command("cp", "-a", dir, saved).Run()) })
 	return func() {
 		restart(func() {

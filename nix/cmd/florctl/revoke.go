@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -65,8 +66,8 @@ func (r *revoking) target(args []string) (t revocation.Target, p published, err 
 		if !strings.Contains(id, "://") {
 			id = "spiffe://" + p.topology.TrustDomain + "/" + id
 		}
-		if t.ID, err = florete.ParseID(id); err == nil && t.ID.TrustDomain() != p.topology.TrustDomain {
-			err = fmt.Errorf("%s: not of trust domain %s", t.ID, p.topology.TrustDomain)
+		if t.ID, err = florete.ParseID(id); err == nil {
+			err = declaredDomain(p.topology, t.ID)
 		}
 		if err != nil {
 			return t, p, err
@@ -88,6 +89,19 @@ func (r *revoking) target(args []string) (t revocation.Target, p published, err 
 		t.Keys = append(t.Keys, key)
 	}
 	return t, p, nil
+}
+
+// declaredDomain refuses an identity of a trust domain that the flake does not have: nobody here
+// verifies those.
+func declaredDomain(t compile.Topology, id florete.ID) error {
+	known := []string{t.TrustDomain}
+	for _, name := range slices.Sorted(maps.Keys(t.Federated)) {
+		known = append(known, t.Federated[name].TrustDomain)
+	}
+	if slices.Contains(known, id.TrustDomain()) {
+		return nil
+	}
+	return fmt.Errorf("%s: of trust domain %s, want one of %s, as federated in the flake has them", id, id.TrustDomain(), strings.Join(known, ", "))
 }
 
 // declared are the fingerprints of the flake's hosts.
@@ -112,6 +126,7 @@ all hosts, which refuse from then on what it revokes, and close its connections:
   florctl revoke --host elm --key signing.key       the machine, and all that it was given
   florctl revoke --host-key SHA256:… --key …        what proves a machine, and what it got so far
   florctl revoke --serial 3f9a… --key signing.key   one certificate
+  florctl revoke spiffe://blue.example/user/eve …   of a foreign trust domain, here alone
 
 What is revoked stays so, whatever documents come or go back, until florctl reinstate. Prints
 the hosts that have not reported the list yet, and exits 2 where there are any.`,

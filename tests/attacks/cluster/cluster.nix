@@ -2,7 +2,7 @@
 # `echo`, `wiki`, `deaf`, which does not read, `down`, which is not there, and `requests` and
 # `bytes`, which learn who calls, carol `echo`, bob nothing but the issuer; nobody may reach
 # `secret`. The guest of a foreign trust domain, blue.example, may reach `echo`. Dora operates the config
-# provider, erin reads there. `d`, `e` and `f` come in by a join token,
+# provider, erin reads there. `d`, `e`, `f` and `h` come in by a join token,
 # `g` by an identity file.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
@@ -55,6 +55,7 @@ in
       loopback = "${facts.loopback}.56.0/21";
       users = [ "alice" ];
     }) [ "sshHostKey" ];
+    h = removeAttrs (host 8 "h" { loopback = "${facts.loopback}.8.0/21"; }) [ "sshHostKey" ];
   };
 
   services =
@@ -175,6 +176,8 @@ in
       issuer = "http://auth.demo.flor.rete";
     };
   };
+
+  rollout = facts.rollout or { };
 
   acknowledge = [
     {

@@ -1,0 +1,142 @@
+package attacks
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/local"
+)
+
+// TestRevokedReturns: a host that came in by a join token, and was revoked, comes back by
+// nothing that it, a peer or a provider had before.
+func TestRevokedReturns(t *testing.T) {
+	c := start(t)
+	// The documents of an hour ago: nobody is offered these, hosts go back to them.
+	if err := os.WriteFile(c.Path("cluster", "before"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Commit(t.Context(), time.Now().Add(-time.Hour), "before", "before"); err != nil {
+		t.Fatal(err)
+	}
+	h := c.machine(t, "h", "")
+	token := c.token(t, "h", 3, time.Hour, false)
+	restoreConfig := c.backup(t, "config")
+	if err := florJoin(h, token.String()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its request", func() bool { return c.requested(t, "h").State == api.JoinPending })
+	if err := c.joins(t, control.Decision{Admission: admission(t, c.signingKey(t), "h", c.requested(t, "h").Device)}, new(join.Request), "decide", "h"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its needs", h.Fulfilled)
+	svid := c.svid(t, h, "cert-node")
+	if err := c.knock(t.Context(), "echo", svid); err != nil {
+		t.Fatal(err)
+	}
+	device, err := ssh.ParsePrivateKey(kit.ReadFile(h.Layout().DeviceKey()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	restoreCert := c.backup(t, "cert")
+
+	was := c.offered(t)
+	list := c.revoke(t, was, func(l *florete.Revocations) { revocation.Revoke(l, revocation.Target{ID: kit.ID("node/h")}) })
+	open, err := list.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.offer(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	c.waitList(t, c.p, open.Number)
+	c.waitList(t, c.b, open.Number)
+	time.Sleep(2 * time.Second) // the processes of p read it every second
+
+	row := func(kind, need string) local.Decision {
+		return local.Decision{Caller: "spiffe://demo.flor/node/h", Kind: kind, Need: need, Decision: "denied", Code: api.CodeRevoked}
+	}
+	joins := func(key ssh.Signer) func(*testing.T, *cluster) error {
+		return func(t *testing.T, c *cluster) error {
+			a, err := c.device(t, "h", "config", key).Join(t.Context(), florete.Facts{Capabilities: []string{}}, &token)
+			if err == nil && a.State == api.JoinRevoked {
+				err = errors.New(a.Message)
+			}
+			return err
+		}
+	}
+	requests := func(t *testing.T, _ *cluster) error {
+		if err := os.RemoveAll(h.Layout().Need("cert-node")); err != nil {
+			t.Fatal(err)
+		}
+		code, out, err := h.Once(t.Context())
+		if code != 0 {
+			err = fmt.Errorf("exit code %d, %w: %s", code, err, out)
+		}
+		return err
+	}
+	knocks := func(t *testing.T, c *cluster) error { return c.knock(t.Context(), "echo", svid) }
+	if err := h.Stop("activate", syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	run(t, []attack{
+		{name: "a revoked host with an old join token", try: joins(device), refusal: "node/h is revoked", row: row("config", "")},
+		{name: "a revoked host with an old join token and another device key", try: joins(kit.NewHostKey()), refusal: "node/h is revoked", row: row("config", "")},
+		{name: "a revoked host with its admission", try: requests, refusal: "node/h is revoked", row: row("cert", "cert-node")},
+	})
+
+	if err := h.Deploy(c.Path("before", "h")); err != nil {
+		t.Fatal(err)
+	}
+	run(t, []attack{{name: "a revoked host with an older manifest", try: requests, refusal: "node/h is revoked", row: row("cert", "cert-node")}})
+
+	back := func(documents string) {
+		t.Helper()
+		if err := errors.Join(c.b.Deploy(c.Path(documents, "b")), c.b.Activate()); err != nil {
+			t.Fatal(err)
+		}
+		want, err := florete.Read(c.Path(documents, "b"), florete.DocManifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(t, "b to have them in force", func() bool {
+			is, err := c.b.Layout().Manifest()
+			return err == nil && is.Envelope.Serial == want.Envelope.Serial
+		})
+	}
+	back("before")
+	run(t, []attack{{name: "a revoked host at a forwarder whose generation was rolled back", try: knocks, refusal: "bad certificate"}})
+	back("documents")
+
+	restoreCert()
+	until(t, "the restored provider of certificates", func() bool { return c.enrol(t, c.b) == nil })
+	run(t, []attack{{name: "a revoked host after the database of certificates was restored", try: requests, refusal: "node/h is revoked", row: row("cert", "cert-node")}})
+	restoreConfig()
+	until(t, "the restored provider to offer the list", func() bool { return c.offered(t).List == list.List })
+	run(t, []attack{{name: "a revoked host with an old join token, which a restored database has unused", try: joins(device), refusal: "node/h is revoked", row: row("config", "")}})
+
+	again := c.revoke(t, list, func(l *florete.Revocations) {
+		if err := revocation.Reinstate(l, revocation.Target{ID: kit.ID("node/h")}); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.offer(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	c.waitList(t, c.p, open.Number+1)
+	time.Sleep(2 * time.Second)
+	if err := joins(device)(t, c); err != nil {
+		t.Errorf("reinstated: %v", err)
+	}
+}

@@ -144,13 +144,21 @@ func (a *Access) lead(c Chain, r compile.Role) {
 }
 
 // leadAbroad adds a service of a foreign trust domain, and the chains of roles that lead there:
-// those that the service names, and none that has them in it.
+// those that the service names, and those that have one of these in them.
 func (a *Access) leadAbroad(id florete.ID, roles []string, place string) {
 	service := id.String()
 	a.t.Services[service] = compile.Service{IDs: []florete.ID{id}, Hosts: []string{id.TrustDomain()}, Published: true}
 	a.foreign[service] = place
 	for _, role := range roles {
-		a.chains[service] = append(a.chains[service], Chain{Role: role})
+		was := len(a.chains[service])
+		for _, in := range a.t.Roles[role].Roles {
+			if slices.Contains(roles, in) {
+				a.chains[service] = append(a.chains[service], Chain{Role: role, In: in})
+			}
+		}
+		if len(a.chains[service]) == was {
+			a.chains[service] = append(a.chains[service], Chain{Role: role})
+		}
 		a.abroad[role] = append(a.abroad[role], service)
 	}
 }

@@ -154,7 +154,7 @@ func (a *Access) remedies(p Principal, service string) []Remedy {
 	}
 	for _, role := range p.Roles {
 		if place := a.foreign[service]; place != "" {
-			add(place, role, a.let([]string{role}, service))
+			add(place, role, a.let(a.having(role), service))
 			continue
 		}
 		add("roles."+role+".services", service, a.let(a.having(role), service))

@@ -186,6 +186,11 @@ func apply(t *testing.T, top compile.Topology, r Remedy) compile.Topology {
 			t.Fatal(err)
 		}
 		of[id] = append(of[id], value)
+		for name, role := range c.Roles {
+			if part[2] == "services" && slices.Contains(role.Roles, value) {
+				of[id] = append(of[id], name)
+			}
+		}
 	case "roles":
 		for n, role := range c.Roles {
 			if n != name && !slices.Contains(role.Roles, name) {

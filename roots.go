@@ -24,6 +24,7 @@ type Roots struct {
 	revoked      *Revocations
 	foreign      bool              // of a Bundle
 	federated    map[string]*Roots // by trust domain
+	verified     *Verified         // nil to remember nothing
 }
 
 // Federated is the same roots with the bundles of foreign trust domains. Each vouches for the

@@ -77,14 +77,31 @@ func (r *Roots) Verify(chain []*x509.Certificate, at time.Time, usages ...x509.E
 
 // verify checks signatures and times.
 func (r *Roots) verify(chain []*x509.Certificate, at time.Time) error {
+	if r.verified == nil {
+		_, err := r.chains(chain, at)
+		return err
+	}
+	key := r.chainKey(chain)
+	if r.verified.holds(key, at) {
+		return nil
+	}
+	found, err := r.chains(chain, at)
+	if err == nil {
+		begin, expiry := Window(found[0])
+		r.verified.add(key, validity{begin, expiry})
+	}
+	return err
+}
+
+// chains are those that lead from a leaf to a root, one at least.
+func (r *Roots) chains(chain []*x509.Certificate, at time.Time) ([][]*x509.Certificate, error) {
 	intermediates := x509.NewCertPool()
 	for _, c := range chain[1:] {
 		intermediates.AddCert(c)
 	}
-	_, err := chain[0].Verify(x509.VerifyOptions{
+	return chain[0].Verify(x509.VerifyOptions{
 		Roots: r.pool, Intermediates: intermediates, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
-	return err
 }
 
 // checkPurpose refuses a leaf, or an issuer of one, that is for something else.

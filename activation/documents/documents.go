@@ -54,7 +54,12 @@ type Store struct {
 	set     Set
 	waits   bool                 // the closure, for a pending commit
 	list    *florete.Revocations // in force; nil for none
+
+	verified *florete.Verified
 }
+
+// chains is how many a host remembers: its own, and those of its providers.
+const chains = 64
 
 // Open returns what is in force, once the closure is compared. An empty closure is for a
 // host that has none: it keeps what it accepted before. note is for people.
@@ -64,7 +69,7 @@ func Open(l florete.Layout, closure string, step func(string)) (s *Store, note s
 		return nil, "", err
 	}
 	defer unlock()
-	s = &Store{layout: l, closure: closure, dir: dirOf(l, step)}
+	s = &Store{layout: l, closure: closure, dir: dirOf(l, step), verified: florete.NewVerified(chains)}
 	if err := s.dir.Clean(); err != nil {
 		return nil, "", err
 	}
@@ -171,7 +176,7 @@ func (s *Store) open() (note string, err error) {
 // Set is what is in force.
 func (s *Store) Set() Set {
 	set := s.set
-	set.Roots = set.Roots.With(s.list)
+	set.Roots = set.Roots.With(s.list).Remembering(s.verified)
 	return set
 }
 

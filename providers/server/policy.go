@@ -24,6 +24,9 @@ import (
 // every change of the body, so that is all that is read.
 const pollEvery = time.Second
 
+// chains is how many of callers are remembered, who request on several connections.
+const chains = 8192
+
 // Policies is the policy in force for the process of one kind, read from a directory and
 // replaced when what is there changes. A policy that cannot be served is refused and the
 // old one stays.
@@ -34,6 +37,8 @@ type Policies struct {
 	compile func(florete.Policy) (any, error) // of the Kind; nil before the Server has it
 	log     *slog.Logger
 	now     atomic.Pointer[compiledPolicy]
+
+	verified *florete.Verified
 
 	mu      sync.Mutex
 	polled  time.Time // last
@@ -68,7 +73,7 @@ func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	p := &Policies{dir: dir, list: list, kind: kind, log: log}
+	p := &Policies{dir: dir, list: list, kind: kind, log: log, verified: florete.NewVerified(chains)}
 	f, err := p.read()
 	if err != nil {
 		return nil, err
@@ -140,9 +145,11 @@ func (p *Policies) read() (*compiledPolicy, error) {
 	if f.hostKeys, err = hostKeys(policy); err != nil {
 		return nil, err
 	}
-	if f.roots, err = florete.NewRoots(policy.TrustDomain, policy.Trust.Roots); err != nil {
+	roots, err := florete.NewRoots(policy.TrustDomain, policy.Trust.Roots)
+	if err != nil {
 		return nil, fmt.Errorf("policy of %s: %w", policy.Host, err)
 	}
+	f.roots = roots.Remembering(p.verified)
 	for _, g := range policy.Grants {
 		if _, ok := policy.Kinds[g.Kind]; !ok {
 			return nil, fmt.Errorf("policy of %s: need %q of %s: kind %q is not among those it runs", policy.Host, g.Need, g.Caller, g.Kind)

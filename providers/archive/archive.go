@@ -51,7 +51,10 @@ const (
 const perBucket = 16
 
 // Archive is the versions in a store.
-type Archive struct{ store.Store }
+type Archive struct {
+	store.Store
+	memory *memory
+}
 
 // Version is one publication.
 type Version struct {
@@ -240,6 +243,9 @@ func (a Archive) bucket(ctx context.Context, v Version, n int) (of index, err er
 	if err != nil {
 		return nil, err
 	}
+	if of, ok := a.memory.bucket(key, e.Modified); ok {
+		return of, nil
+	}
 	b, err := decompress(e.Value)
 	if err == nil {
 		err = json.Unmarshal(b, &of)
@@ -247,6 +253,7 @@ func (a Archive) bucket(ctx context.Context, v Version, n int) (of index, err er
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
+	a.memory.keep(key, e.Modified, of)
 	return of, nil
 }
 

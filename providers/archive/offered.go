@@ -134,34 +134,48 @@ func tagOf(entries []entry) string {
 	return api.Tag(envelopes...)
 }
 
-// offered reads what a host is offered, again where that has changed meanwhile.
+// offering is what decides what hosts are offered, as it was at one time.
+type offering struct {
+	rollout Rollout
+	newest  Version
+}
+
+// offering reads it again where it has changed meanwhile: the newest version may be of another
+// rollout.
+func (a Archive) offering(ctx context.Context) (offering, error) {
+	r, err := a.Rollout(ctx)
+	for err == nil {
+		newest, failed := a.Newest(ctx)
+		if failed != nil && !errors.Is(failed, ErrNone) {
+			return offering{}, failed
+		}
+		var now Rollout
+		if now, err = a.Rollout(ctx); err == nil && now.revision == r.revision {
+			return offering{r, newest}, failed
+		}
+		r = now
+	}
+	return offering{}, err
+}
+
+// offered reads what a host is offered, again where that was removed meanwhile.
 func (a Archive) offered(ctx context.Context, host string, read func([]entry) error) error {
-	for {
-		r, err := a.Rollout(ctx)
-		if err != nil {
-			return err
-		}
-		newest, err := a.Newest(ctx)
-		if err != nil {
-			return err
-		}
-		entries, err := a.offer(ctx, r, newest, host)
+	is, err := a.memory.read(ctx, a.offering)
+	for err == nil {
+		entries, err := a.offer(ctx, is.rollout, is.newest, host)
 		if err == nil {
 			err = read(entries)
 		}
-		now, failed := a.Rollout(ctx)
-		switch {
-		case failed != nil:
-			return failed
-		case now.revision != r.revision:
-			continue // newest may be of another rollout
-		case !errors.Is(err, store.ErrNotFound):
+		if !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		if now, gone := a.Newest(ctx); gone != nil || now.Tree == newest.Tree {
+		now, failed := a.memory.read(ctx, a.offering)
+		if failed != nil || now.rollout.revision == is.rollout.revision && now.newest.Tree == is.newest.Tree {
 			return err
 		}
+		is = now
 	}
+	return err
 }
 
 // offer is what a host is offered while a rollout and the newest version are these.

@@ -120,7 +120,7 @@ var (
 )
 
 // New makes the kind on an archive.
-func New(a archive.Archive) Provider { return Provider{a} }
+func New(a archive.Archive) Provider { return Provider{a.Remembering()} }
 
 // Name of the kind.
 func (p Provider) Name() string { return Name }

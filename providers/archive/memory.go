@@ -1,0 +1,98 @@
+package archive
+
+import (
+	"context"
+	"sync"
+)
+
+// memory is what one process need not read again for each host: hosts that come at once share
+// what each of them would read. A nil one remembers nothing.
+type memory struct {
+	mu      sync.Mutex
+	buckets map[string]decoded // by key, of the index
+	next    *reading           // that begins when the one at work has ended
+	busy    bool               // one is at work
+}
+
+// decoded is a bucket of the index, as it was at a revision of its key.
+type decoded struct {
+	index
+	modified int64
+}
+
+// maxBuckets bounds those that are remembered: of 32,000 hosts.
+const maxBuckets = 2048
+
+// Remembering is the same archive for a process that many hosts read it from.
+func (a Archive) Remembering() Archive {
+	a.memory = &memory{buckets: map[string]decoded{}}
+	return a
+}
+
+func (m *memory) bucket(key string, modified int64) (index, bool) {
+	if m == nil {
+		return nil, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	is, ok := m.buckets[key]
+	return is.index, ok && is.modified == modified
+}
+
+func (m *memory) keep(key string, modified int64, of index) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.buckets) >= maxBuckets {
+		clear(m.buckets)
+	}
+	m.buckets[key] = decoded{of, modified}
+}
+
+// reading is one of what is offered, for all who wait for it.
+type reading struct {
+	done chan struct{}
+	is   offering
+	err  error
+}
+
+// read reads what is offered, after the call began: who comes while others read waits for the
+// next reading, which serves all of them.
+func (m *memory) read(ctx context.Context, read func(context.Context) (offering, error)) (offering, error) {
+	if m == nil {
+		return read(ctx)
+	}
+	m.mu.Lock()
+	if m.next == nil {
+		m.next = &reading{done: make(chan struct{})}
+	}
+	mine := m.next
+	if !m.busy {
+		m.busy = true
+		go m.work(context.WithoutCancel(ctx), read)
+	}
+	m.mu.Unlock()
+	select {
+	case <-mine.done:
+		return mine.is, mine.err
+	case <-ctx.Done():
+		return offering{}, ctx.Err()
+	}
+}
+
+// work reads for as long as somebody waits.
+func (m *memory) work(ctx context.Context, read func(context.Context) (offering, error)) {
+	for {
+		m.mu.Lock()
+		r := m.next
+		m.next, m.busy = nil, r != nil
+		m.mu.Unlock()
+		if r == nil {
+			return
+		}
+		r.is, r.err = read(ctx)
+		close(r.done)
+	}
+}

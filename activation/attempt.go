@@ -25,6 +25,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted),
 	}
 	proof := a.prover.proof
+	getCRL, noteCRL := a.crlWith(n, pass), func() {}
 	pass.Join()
 	var documents func(context.Context) (api.Artifact, *fetch.Error, func())
 	if n.Kind == florete.KindConfig {
@@ -40,6 +41,9 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 			artifact, failed, release = documents(ctx)
 		} else {
 			answer, attempt.Provider, failed = a.fetch(ctx, pass, attempt, n.dir)
+			if failed == nil && getCRL != nil && attempt.Provider != "" {
+				noteCRL = getCRL(ctx, attempt.Provider)
+			}
 		}
 		return outcome{n, func() {
 			n.busy = false
@@ -55,6 +59,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 			switch {
 			case failed == nil:
 				a.fulfil(n, attempt.Provider, answer)
+				noteCRL()
 			case ctx.Err() != nil: // cut off by this host: what is on disk holds
 				delete(a.tried, n.ID)
 			case attempt.Rotation != 0 && failed.Code == api.CodeRotation:

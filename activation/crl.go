@@ -3,6 +3,7 @@ package activation
 import (
 	"bytes"
 	"context"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -10,15 +11,20 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/crl"
+	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/replace"
 )
 
 const (
-	// crlFirst is when a host gets CRLs first, or up to twice as much later, crlEvery how often,
-	// give or take a half.
+	// crlFirst is when a host gets CRLs first, or up to twice as much later, where none came with
+	// a certificate, crlEvery when again at the latest: they come with the witnessing of audit
+	// logs, on the same connection.
 	crlFirst = time.Minute
-	crlEvery = time.Hour
+	crlEvery = 2 * witnessEvery
+
+	// crlPatience is how long a provider may take for a CRL beside a certificate.
+	crlPatience = 2 * time.Second
 
 	// crlSoon is how long after a revocation list came into force here its CRLs are requested, at
 	// the latest; again after crlAgain, crlTries times, from providers that do not have it yet.
@@ -47,14 +53,35 @@ func (a *activation) getCRLs(now time.Time, start func(func(context.Context) out
 	list := a.set.Roots.Revocations().InForce()
 	switch {
 	case k.next.IsZero():
-		k.next, k.list = now.Add(crlFirst+rand.N(2*crlFirst)), list
+		k.next, k.list = now.Add(crlEvery), list
 		k.has, k.unknown = map[string]string{}, map[string]time.Time{}
+		if !a.hasCRL() {
+			k.next = now.Add(crlFirst + rand.N(2*crlFirst))
+		}
 	case list != k.list: // providers read it each second
 		k.next, k.list, k.tries = now.Add(2*time.Second+rand.N(crlSoon)), list, crlTries
 	}
 	if k.next.After(now) {
 		return k.next
 	}
+	pass := a.host.Pass()
+	get := a.crlsOver(pass, now)
+	start(func(ctx context.Context) outcome {
+		defer pass.Leave()
+		return outcome{nil, get(ctx)}
+	})
+	return now.Add(maxSleep)
+}
+
+func (a *activation) hasCRL() bool {
+	_, err := os.Stat(a.State.CRL())
+	return err == nil
+}
+
+// crlsOver gets the CRLs of all of this host's providers of certificates over the connections
+// of a pass; what it returns notes what came.
+func (a *activation) crlsOver(pass *fetch.Pass, now time.Time) func(context.Context) func() {
+	k := &a.crls
 	var from []string
 	for _, n := range a.needs {
 		for _, provider := range n.Providers {
@@ -63,28 +90,52 @@ func (a *activation) getCRLs(now time.Time, start func(func(context.Context) out
 			}
 		}
 	}
-	if _, err := os.Stat(a.State.CRL()); err != nil {
+	if !a.hasCRL() {
 		clear(k.has)
 	}
 	k.busy = true
-	host, has := a.host, k.has
-	start(func(ctx context.Context) outcome {
+	has := maps.Clone(k.has)
+	return func(ctx context.Context) func() {
 		answers, failed := map[string]api.CRL{}, map[string]*api.Error{}
 		for _, p := range from {
-			answer, e := host.CRL(ctx, p, has[p])
+			answer, e := pass.CRL(ctx, p, has[p])
 			if answers[p] = answer; e != nil {
 				failed[p] = e
 			}
 		}
-		return outcome{nil, func() { a.gotCRLs(from, answers, failed) }}
-	})
-	return now.Add(maxSleep)
+		return func() { a.gotCRLs(from, answers, failed) }
+	}
+}
+
+// crlWith gets the first CRL of a provider over the connection that brought a certificate, nil
+// where that is not to be.
+func (a *activation) crlWith(n *need, pass *fetch.Pass) func(context.Context, string) func() {
+	id, err := n.CertID()
+	if a.Once || a.crls.busy || n.Kind != florete.KindCert || err != nil || id == a.set.Manifest.Identity.ID || a.hasCRL() {
+		return nil
+	}
+	return func(ctx context.Context, provider string) func() {
+		ctx, cancel := context.WithTimeout(ctx, crlPatience) // the certificate waits
+		defer cancel()
+		answer, e := pass.CRL(ctx, provider, "")
+		return func() {
+			k := &a.crls
+			if e != nil || k.busy || k.next.IsZero() || a.hasCRL() {
+				return
+			}
+			next := k.next
+			a.gotCRLs([]string{provider}, map[string]api.CRL{provider: answer}, nil)
+			if len(n.Providers) > 1 {
+				k.next = next // for those of the others
+			}
+		}
+	}
 }
 
 // gotCRLs keeps what providers returned.
 func (a *activation) gotCRLs(from []string, answers map[string]api.CRL, failed map[string]*api.Error) {
 	k, now := &a.crls, time.Now().Round(0)
-	k.busy, k.next = false, now.Add(crlEvery/2+rand.N(crlEvery))
+	k.busy, k.next = false, now.Add(crlEvery)
 	lists, err := a.State.CRLs()
 	if err != nil {
 		a.report(Event{Event: EventDisk, Need: "crl.pem", Message: err.Error() + ": begins anew"})

@@ -43,7 +43,7 @@ func TestCRL(t *testing.T) {
 		}
 		h.forge.SetCRL(8, 0, nil)
 		stop = h.run()
-		time.Sleep(4 * time.Minute)
+		time.Sleep(40 * time.Minute) // when audit logs are witnessed
 		number(8)
 		stop()
 	})

@@ -20,6 +20,9 @@ const (
 	// reportFirst is how long a watch waits for the report of new documents. Nothing that is
 	// published meanwhile, a revocation least of all, may wait longer.
 	reportFirst = 3 * time.Second
+	// reportAlone is how long the report of new documents waits for the connection that these
+	// come and are proved over, before it has one of its own.
+	reportAlone = 30 * time.Second
 )
 
 // reporter knows when the host reports next.
@@ -54,6 +57,9 @@ func (a *activation) reports(now time.Time, start func(func(context.Context) out
 	if r.look.After(now) && !early && !fresh {
 		return r.look
 	}
+	if alone := a.opened.Add(reportAlone); !between && r.failures == 0 && r.generation != a.set.Generation && a.connects() && now.Before(alone) {
+		return alone
+	}
 	r.busy = true
 	generation := a.set.Generation
 	last, due, sequence := r.standing, early || !r.due.After(now), max(r.sequence+1, now.UnixMilli())
@@ -87,6 +93,13 @@ func (a *activation) reports(now time.Time, start func(func(context.Context) out
 func (a *activation) unreported(now time.Time) bool {
 	r := &a.reporter
 	return a.HostReport != nil && !a.Once && r.failures == 0 && r.generation != a.set.Generation && now.Before(a.opened.Add(reportFirst))
+}
+
+// connects reports whether documents are about to come, or to be proved, over a connection that
+// a report can have next.
+func (a *activation) connects() bool {
+	n := a.documents()
+	return a.prover.Commit != nil || n != nil && (n.busy || n.state.State == florete.NeedBlocked || n.state.State != florete.NeedFulfilled && n.state.Attempts == 0)
 }
 
 // standing is what of a report is news when it changes: not what is counted or measured,

@@ -71,15 +71,21 @@ func (a *activation) witnessLogs(now time.Time, start func(func(context.Context)
 		}
 	}
 	w.busy = true
-	host := a.host
+	pass := a.host.Pass()
+	crls := func(context.Context) func() { return func() {} }
+	if !a.crls.busy && !a.crls.next.IsZero() {
+		crls = a.crlsOver(pass, now)
+	}
 	start(func(ctx context.Context) outcome {
+		defer pass.Leave()
 		var answers []api.Checkpoint
 		var failed []*api.Error
 		for _, l := range logs {
-			answer, e := host.Checkpoint(ctx, l.Provider, l.Kind, uint64(l.Size))
+			answer, e := pass.Checkpoint(ctx, l.Provider, l.Kind, uint64(l.Size))
 			answers, failed = append(answers, answer), append(failed, e)
 		}
-		return outcome{nil, func() { a.witnessed(known, logs, answers, failed) }}
+		noteCRLs := crls(ctx)
+		return outcome{nil, func() { a.witnessed(known, logs, answers, failed); noteCRLs() }}
 	})
 	return now.Add(maxSleep)
 }

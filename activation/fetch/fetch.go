@@ -124,12 +124,11 @@ func (h *Host) Report(ctx context.Context, provider string, report []byte) (api.
 }
 
 // Checkpoint gets the newest one of the audit log of a provider's process, since one of a size.
-func (h *Host) Checkpoint(ctx context.Context, provider, kind string, from uint64) (api.Checkpoint, *api.Error) {
-	calls, failed := h.authenticate(Attempt{Provider: provider, Need: florete.Need{Kind: kind}}, h.hostKey)
+func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint64) (api.Checkpoint, *api.Error) {
+	calls, failed := p.way(Attempt{Provider: provider, Need: florete.Need{Kind: kind}}, p.host.hostKey)
 	if failed != nil {
 		return api.Checkpoint{}, failed.Error
 	}
-	defer calls.Close()
 	answer, err := calls.Checkpoint(ctx, kind, from)
 	if err != nil {
 		return answer, api.AsError(err)
@@ -139,12 +138,11 @@ func (h *Host) Checkpoint(ctx context.Context, provider, kind string, from uint6
 
 // CRL gets the newest of a provider of certificates, without its text where that is the one of
 // a number.
-func (h *Host) CRL(ctx context.Context, provider, has string) (api.CRL, *api.Error) {
-	calls, failed := h.authenticate(Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindCert}}, h.hostKey)
+func (p *Pass) CRL(ctx context.Context, provider, has string) (api.CRL, *api.Error) {
+	calls, failed := p.way(Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindCert}}, p.host.declaredHostKey)
 	if failed != nil {
 		return api.CRL{}, failed.Error
 	}
-	defer calls.Close()
 	answer, err := calls.CRL(ctx, florete.KindCert, has)
 	if err != nil {
 		return answer, api.AsError(err)

@@ -136,7 +136,7 @@ func (c cluster) server(kind, state string, db store.Store) (*server.Server, net
 		issuing := &ca.Kept{Certificate: c.path("issuing.crt"), Key: c.path("issuing.key")}
 		issuer := cert.New(cert.Config{
 			Store: db, Key: key, Policy: server.Compiled[cert.Policy](policies),
-			Authority: issuing.Load,
+			Authority: issuing.Load, CRL: state + "/crl.pem",
 		})
 		sc.Kind, sc.Certificate = issuer, issuer.Certificate
 	default:

@@ -1,0 +1,136 @@
+package database
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit"
+)
+
+// answering is the kind without its work of its own.
+type answering struct{ server.Answerer }
+
+func TestConformance(t *testing.T) {
+	for kind, at := range map[string]func(*testing.T) (Server, string){postgresKind: postgresAt, redisKind: redisAt} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s, dir := at(t)
+			providertest.Run(t, providertest.Suite{
+				Kind: Name, Need: "database-wiki-main", Settings: Policy{Servers: map[string]Server{"main": s}}, Secret: []string{"password"},
+				Make: func(e *providertest.Env) server.Kind {
+					return answering{New(Config{Store: e.Store, Key: e.Key, Passwords: dir})}
+				},
+				Request: Request{Server: "main", Name: "wiki_main", Rotate: 86400, Overlap: 3600},
+			})
+		})
+	}
+}
+
+// fixture is the kind without its server, and one database of it.
+type fixture struct {
+	t       *testing.T
+	servers map[string]Server
+	grant   florete.Grant // none where its kind is empty
+	db      store.Store
+	now     time.Time
+	*Databases
+}
+
+const (
+	overlap = time.Hour
+	rotated = 30 * 24 * time.Hour
+)
+
+func newFixture(t *testing.T, s Server, dir, name string) *fixture {
+	t.Helper()
+	f := &fixture{t: t, servers: map[string]Server{"main": s}, now: time.Now()}
+	f.lose(dir)
+	f.grant = florete.Grant{
+		Caller: kit.ID("node/elm"), Need: "database-wiki-main", Kind: Name, Generation: 1,
+		Request: kit.JSON(Request{"main", name, int64(rotated / time.Second), int64(overlap / time.Second)}),
+	}
+	return f
+}
+
+// lose makes a state with nothing in it.
+func (f *fixture) lose(dir string) {
+	db, err := sqlite.Open(filepath.Join(f.t.TempDir(), "state.db"), sqlite.Options{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { db.Close() })
+	key, err := seal.New(seal.Secret())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.db = db
+	f.Databases = New(Config{Store: db, Key: key, Passwords: dir, Logger: slog.New(slog.NewTextHandler(f.t.Output(), nil))})
+}
+
+func (f *fixture) policy() *Policy {
+	f.t.Helper()
+	p := florete.Policy{
+		Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"servers": f.servers})},
+	}
+	if f.grant.Kind != "" {
+		p.Grants = []florete.Grant{f.grant}
+	}
+	compiled, err := f.Compile(p)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return compiled.(*Policy)
+}
+
+// decide is what an answer would be, before it is committed.
+func (f *fixture) decide() (server.Decision, error) {
+	f.t.Helper()
+	g := f.grant
+	return f.Answer(f.t.Context(), server.Call{
+		Caller: g.Caller, Grant: g, Compiled: f.policy(), Now: f.now, Request: api.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
+	})
+}
+
+// reads is what the service has after its host fetched it.
+func (f *fixture) reads() map[string]string {
+	f.t.Helper()
+	d, err := f.decide()
+	if err == nil {
+		_, err = f.db.Commit(f.t.Context(), store.Txn{If: d.If, Then: d.Then})
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return d.Answer.Values
+}
+
+// passes lets time pass, and what is due happen.
+func (f *fixture) passes(d time.Duration) {
+	f.t.Helper()
+	f.now = f.now.Add(d)
+	if err := f.sweep(f.t.Context(), f.now, f.policy()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// refused is the message of a refusal, with which a host tries again.
+func (f *fixture) refused() string {
+	f.t.Helper()
+	_, err := f.decide()
+	var e *api.Error
+	if !errors.As(err, &e) || e.Kind != api.Transient || e.Code != api.CodeUnavailable {
+		f.t.Fatalf("%v, want a refusal that is transient", err)
+	}
+	return e.Message
+}

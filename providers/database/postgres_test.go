@@ -1,0 +1,377 @@
+package database
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/providers/store"
+)
+
+// does has a login run statements, on a connection of its own.
+func does(t *testing.T, has map[string]string, statements ...string) error {
+	t.Helper()
+	conn, err := connect(t.Context(), has["url"])
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	for _, s := range statements {
+		if _, err := conn.Exec(t.Context(), s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// must have a login run statements.
+func must(t *testing.T, has map[string]string, statements ...string) {
+	t.Helper()
+	if err := does(t, has, statements...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// root is a superuser's login at the server.
+func root(s Server) map[string]string {
+	return map[string]string{"url": postgresURL(s.Address, "root", rootPassword, "postgres")}
+}
+
+// TestRotations: an application whose pool connects anew all the time lives through three
+// rotations, of which its host gets to know late, without one statement that fails.
+func TestRotations(t *testing.T) {
+	t.Parallel()
+	s, dir := postgresAt(t)
+	f := newFixture(t, s, dir, "pool_main")
+	var has atomic.Value
+	has.Store(f.reads())
+	ctx, cancel := context.WithCancel(t.Context())
+	must(t, has.Load().(map[string]string), `CREATE TABLE log (n serial, who text)`)
+	var pool sync.WaitGroup
+	defer pool.Wait()
+	defer cancel()
+	var rounds [4]atomic.Int64
+	for i := range rounds {
+		pool.Go(func() {
+			for ; ctx.Err() == nil; rounds[i].Add(1) {
+				conn, err := connect(context.Background(), has.Load().(map[string]string)["url"])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for range 3 {
+					if _, err := conn.Exec(context.Background(), `INSERT INTO log (who) VALUES (session_user)`); err != nil {
+						t.Error(err)
+					}
+				}
+				conn.Close(context.Background())
+			}
+		})
+	}
+	late := func() { // each has opened another connection, and closed all of before
+		for i := range rounds {
+			for before := rounds[i].Load(); rounds[i].Load() < before+2 && !t.Failed(); {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+	seen := map[string]bool{has.Load().(map[string]string)["password"]: true}
+	for i := range 3 {
+		late()
+		if i == 1 {
+			f.grant.Generation++ // by hand
+		} else {
+			f.now = f.now.Add(rotated) // by age
+		}
+		next := f.reads()
+		if seen[next["password"]] || next["user"] == has.Load().(map[string]string)["user"] {
+			t.Fatalf("rotation %d: the login of before", i)
+		}
+		seen[next["password"]] = true
+		late() // with the former one
+		f.passes(overlap - time.Minute)
+		late()
+		former := has.Load().(map[string]string)
+		// What the one in use makes the next one alters.
+		must(t, former, fmt.Sprintf(`ALTER TABLE log ADD COLUMN c%d int`, i))
+		open, err := connect(t.Context(), former["url"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		has.Store(next)
+		late() // connections with the former one are over
+		f.passes(2 * time.Minute)
+		if _, err := open.Exec(t.Context(), `SELECT 1`); err == nil {
+			t.Errorf("rotation %d: a connection of the former login is still open", i)
+		}
+		if err := does(t, former); err == nil {
+			t.Errorf("rotation %d: the former login works after the overlap", i)
+		}
+		must(t, next, fmt.Sprintf(`ALTER TABLE log DROP COLUMN c%d`, i))
+	}
+	late()
+	cancel()
+	pool.Wait()
+}
+
+// TestCutOff: whatever dies between two steps, the next request has a login that works, the
+// former one works until its time is over, and none is lost.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	s, dir := postgresAt(t)
+	f := newFixture(t, s, dir, "cut_main")
+	// Before the first answer is committed.
+	first, err := f.decide()
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, first.Answer.Values)
+	if again := f.reads(); again["password"] != first.Answer.Values["password"] {
+		t.Fatal("another login after a crash before the commit")
+	}
+	// Between what the store has and the server does: that is away.
+	f.grant.Generation = 2
+	away := s
+	away.Address = "127.0.0.1:1"
+	compiled := f.policy()
+	want := compiled.specs["main/cut_main"]
+	b, err := f.open(t.Context(), s, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decided, err := f.due(t.Context(), b, f.now, want)
+	b.close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, first.Answer.Values)
+	f.servers["main"] = away
+	f.refused()
+	f.passes2(t, 10*overlap) // nobody has the next one: the former one goes on
+	f.servers["main"] = s
+	f.passes(time.Minute)
+	must(t, first.Answer.Values)
+	second := f.reads()
+	if second["password"] != decided.passwords["b"] || second["user"] != "cut_main.b" {
+		t.Error("the answer is not what was decided before the crash")
+	}
+	must(t, second)
+	must(t, first.Answer.Values) // an overlap from now on
+	f.passes(overlap + time.Minute)
+	if does(t, first.Answer.Values) == nil {
+		t.Error("the former login works after the overlap")
+	}
+	must(t, second)
+}
+
+// passes2 lets time pass while a server is away.
+func (f *fixture) passes2(t *testing.T, d time.Duration) {
+	f.now = f.now.Add(d)
+	f.sweep(t.Context(), f.now, f.policy())
+}
+
+// TestLost: without its state, or with what a backup has of it, the provider makes a login
+// beside the one that hosts have, and that works on for an overlap.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	s, dir := postgresAt(t)
+	for name, keeps := range map[string]bool{"lost_main": false, "restored_main": true} {
+		f := newFixture(t, s, dir, name)
+		f.reads()
+		f.grant.Generation = 2
+		has := f.reads() // that of slot b
+		f.passes(2 * overlap)
+		has = f.reads()
+		must(t, has, `CREATE TABLE precious (n int)`)
+		e, err := f.db.Get(t.Context(), databases+"main/"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.lose(dir)
+		if keeps {
+			if _, err := f.db.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(e.Key, e.Value)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next := f.reads()
+		if next["password"] == has["password"] || next["user"] == has["user"] {
+			t.Errorf("%s: the login that hosts have was replaced", name)
+		}
+		must(t, has)
+		must(t, next, `DROP TABLE precious`)
+		f.passes(overlap + time.Minute)
+		must(t, next)
+		if does(t, has) == nil {
+			t.Errorf("%s: the former login works after the overlap", name)
+		}
+	}
+}
+
+// TestRemoved: nobody logs in at a database that left the topology; named again it is as it
+// was; after a time it is gone.
+func TestRemoved(t *testing.T) {
+	t.Parallel()
+	s, dir := postgresAt(t)
+	f := newFixture(t, s, dir, "gone_main")
+	has := f.reads()
+	must(t, has, `CREATE TABLE precious (n int)`)
+	open, err := connect(t.Context(), has["url"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := f.grant
+	f.grant.Kind = ""
+	f.passes(time.Minute)
+	if does(t, has) == nil {
+		t.Error("it logs in although no policy names the database")
+	}
+	if _, err := open.Exec(t.Context(), `SELECT 1`); err == nil {
+		t.Error("a connection is still open although no policy names the database")
+	}
+	f.passes(29 * 24 * time.Hour)
+	f.grant = granted
+	f.passes(time.Minute)
+	must(t, has, `SELECT * FROM precious`)
+	f.grant.Kind = ""
+	f.passes(time.Minute)
+	f.passes(29 * 24 * time.Hour)
+	must(t, map[string]string{"url": postgresURL(s.Address, "root", rootPassword, "gone_main")})
+	f.passes(2 * 24 * time.Hour)
+	if does(t, map[string]string{"url": postgresURL(s.Address, "root", rootPassword, "gone_main")}) == nil {
+		t.Error("the database is there after 30 days")
+	}
+	if rest, _, err := f.db.List(t.Context(), "database/"); err != nil || len(rest) != 0 {
+		t.Errorf("what is left in the store: %v, %v", rest, err)
+	}
+	must(t, root(s), `CREATE ROLE "gone_main"`, `DROP ROLE "gone_main"`) // no role is left
+	f.grant = granted
+	if err := does(t, f.reads(), `SELECT * FROM precious`); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("named again after that: %v, want an empty database", err)
+	}
+}
+
+// TestOthers: a login gets into no other's database, and makes no roles.
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	s, dir := postgresAt(t)
+	one, two := newFixture(t, s, dir, "one_main").reads(), newFixture(t, s, dir, "two_main").reads()
+	must(t, one, `CREATE TABLE t (n int)`)
+	into := strings.TrimSuffix(two["url"], "two_main") + "one_main"
+	if err := does(t, map[string]string{"url": into}); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("into the database of another: %v, want it refused", err)
+	}
+	for _, s := range []string{`CREATE ROLE evil`, `CREATE DATABASE evil`, `SET ROLE florete`, `SET ROLE one_main`, `ALTER ROLE "two_main.a" SUPERUSER`} {
+		if err := does(t, two, s); err == nil {
+			t.Errorf("%s: done", s)
+		}
+	}
+}
+
+// TestNames: what a name has in it is never SQL.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	s, _ := postgresAt(t)
+	for _, name := range []string{`o'reilly"; DROP DATABASE postgres; --`, `$$; DROP ROLE florete; $$`, "Ünï\\code\n"} {
+		b, err := openPostgres(t.Context(), s, adminPassword, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.set(t.Context(), name, []credential{{"a", "pw"}}); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := connect(t.Context(), (&Server{Kind: postgresKind, Host: s.Host, Port: s.Port}).values(name, b.user(name, "a"), "pw")["url"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var database, user string
+		if err := conn.QueryRow(t.Context(), `SELECT current_database(), current_user`).Scan(&database, &user); err != nil || database != name || user != name {
+			t.Errorf("%q: logged in at %q as %q, %v", name, database, user, err)
+		}
+		conn.Close(t.Context())
+		if err := b.drop(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+		b.close()
+	}
+	must(t, root(s), `ALTER ROLE florete CREATEROLE`)
+}
+
+// TestServerStates: what is wrong with a server is in the refusal, with what to do.
+func TestServerStates(t *testing.T) {
+	t.Parallel()
+	s, dir := postgresAt(t)
+	must(t, root(s), `CREATE ROLE powerless LOGIN PASSWORD 'x'`, `CREATE DATABASE taken_main`, `CREATE ROLE mighty_main CREATEROLE`)
+	for name, of := range map[string]struct {
+		edit func(s *Server, dir string)
+		want string
+	}{
+		"away_main":   {func(s *Server, _ string) { s.Address = "127.0.0.1:1" }, "connection refused"},
+		"socket_main": {func(s *Server, _ string) { s.Address = "unix:/nowhere/.s.PGSQL.5432" }, "no such file"},
+		"remote_main": {func(s *Server, _ string) { s.Address = "192.0.2.1:5432" }, "passwords would cross the network in clear"},
+		"wrong_main": {func(_ *Server, dir string) { os.WriteFile(filepath.Join(dir, "main"), []byte("wrong"), 0o600) },
+			`password authentication failed for user "florete"`},
+		"without_main": {func(_ *Server, dir string) { os.Remove(filepath.Join(dir, "main")) }, "there is none in"},
+		"powerless_main": {func(s *Server, dir string) {
+			s.User = "powerless"
+			os.WriteFile(filepath.Join(dir, "main"), []byte("x"), 0o600)
+		}, `ALTER ROLE "powerless" CREATEROLE CREATEDB;`},
+		"taken_main":  {func(*Server, string) {}, `owned by role "root": rename it, or hand it over, ALTER DATABASE "taken_main" OWNER TO "taken_main";`},
+		"mighty_main": {func(*Server, string) {}, "so it is another's: rename it"},
+	} {
+		here := t.TempDir()
+		b, err := os.ReadFile(filepath.Join(dir, "main"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.WriteFile(filepath.Join(here, "main"), b, 0o600)
+		s := s
+		of.edit(&s, here)
+		if got := newFixture(t, s, here, name).refused(); !strings.Contains(got, of.want) || strings.Contains(got, adminPassword) {
+			t.Errorf("%s: %q, want %q in it, and no password", name, got, of.want)
+		}
+	}
+}
+
+// TestSecrets: no password is in the log of a server that logs all statements, nor in the
+// store.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	s, dir := postgresAt(t)
+	f := newFixture(t, s, dir, "secret_main")
+	first := f.reads()
+	f.grant.Generation = 2
+	second := f.reads()
+	log, err := os.ReadFile(postgresServer().log)
+	if err != nil || !strings.Contains(string(log), `CREATE ROLE "secret_main.a"`) {
+		t.Fatalf("the server's log lacks statements, %v", err)
+	}
+	rows, _, err := f.db.List(t.Context(), "")
+	if err != nil || len(rows) < 2 {
+		t.Fatal(rows, err)
+	}
+	for _, has := range []map[string]string{first, second} {
+		if strings.Contains(string(log), has["password"]) {
+			t.Error("the server's log has a password")
+		}
+		for _, e := range rows {
+			if strings.Contains(string(e.Value), has["password"]) {
+				t.Errorf("%s has a password that can be read", e.Key)
+			}
+		}
+	}
+	var kept string
+	conn, err := connect(t.Context(), root(s)["url"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if err := conn.QueryRow(t.Context(), `SELECT rolpassword FROM pg_authid WHERE rolname = 'secret_main.b'`).Scan(&kept); err != nil || kept != verifier(second["password"]) {
+		t.Errorf("the server keeps %q, %v", kept, err)
+	}
+}

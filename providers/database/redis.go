@@ -1,0 +1,172 @@
+package database
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+// redis is a Redis or Valkey server, of version 7 or newer. A database there is an ACL user,
+// and the keys and channels that start with its name and a colon. During a rotation it has two
+// passwords.
+type redis struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+var _ backend = (*redis)(nil)
+
+// may is what users may do: nothing that shows or changes what others have.
+var may = strings.Fields("+@all -@admin -@dangerous -scan -randomkey -dbsize -pubsub -function -script|flush -script|kill -select +select|0")
+
+func openRedis(ctx context.Context, s Server, password, _ string) (backend, error) {
+	conn, err := dial(ctx, s.Address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect: %w", err)
+	}
+	r := &redis{conn, bufio.NewReader(conn)}
+	until, _ := ctx.Deadline()
+	conn.SetDeadline(until)
+	if password != "" {
+		_, err = r.do("AUTH", s.User, password)
+	} else {
+		_, err = r.do("PING")
+	}
+	if err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *redis) close() { r.Conn.Close() }
+
+func (r *redis) user(name, _ string) string { return name }
+
+// slots: one that is there is in the first, so that the next one is in the other.
+func (r *redis) slots(ctx context.Context, name string) ([]string, error) {
+	is, err := r.list("ACL", "GETUSER", name)
+	if err != nil || is == nil {
+		return nil, err
+	}
+	return []string{"a"}, nil
+}
+
+func (r *redis) set(_ context.Context, name string, logins []credential) error {
+	if len(logins) == 0 {
+		return r.off(name)
+	}
+	words := []string{"ACL", "SETUSER", name, "on"}
+	var hashes []string
+	for _, l := range logins {
+		if l.Password == "" {
+			continue // those that it has stay
+		}
+		sum := sha256.Sum256([]byte(l.Password))
+		hashes = append(hashes, "#"+hex.EncodeToString(sum[:]))
+	}
+	if len(hashes) == len(logins) {
+		words = append(words, "resetpass")
+	}
+	words = append(words, hashes...)
+	words = append(words, "resetkeys", "~"+name+":*", "resetchannels", "&"+name+":*", "nocommands")
+	if err := r.run(append(words, may...)...); err != nil {
+		return err
+	}
+	return r.save()
+}
+
+// off has a user that is there log in no more, and ends its connections.
+func (r *redis) off(name string) error {
+	is, err := r.list("ACL", "GETUSER", name)
+	if err != nil || is == nil {
+		return err
+	}
+	if err := r.run("ACL", "SETUSER", name, "off", "resetpass"); err != nil {
+		return err
+	}
+	if err := r.run("CLIENT", "KILL", "USER", name); err != nil {
+		return err
+	}
+	return r.save()
+}
+
+// save has users outlive a restart of the server.
+func (r *redis) save() error { return r.run("ACL", "SAVE") }
+
+func (r *redis) drop(ctx context.Context, name string) error {
+	for cursor := "0"; ; {
+		page, err := r.list("SCAN", cursor, "MATCH", name+":*", "COUNT", "1000")
+		if err != nil {
+			return err
+		}
+		if len(page) != 2 {
+			return &serverError{fmt.Errorf("redis: SCAN: %d replies, want two", len(page))}
+		}
+		cursor, _ = page[0].(string)
+		keys, _ := page[1].([]any)
+		words := []string{"UNLINK"}
+		for _, k := range keys {
+			key, _ := k.(string)
+			words = append(words, key)
+		}
+		if len(words) > 1 {
+			if err := r.run(words...); err != nil {
+				return err
+			}
+		}
+		if cursor == "0" || cursor == "" {
+			break
+		}
+		r.SetDeadline(time.Now().Add(deadline)) // of each page
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if err := r.run("ACL", "DELUSER", name); err != nil {
+		return err
+	}
+	return r.save()
+}
+
+func (r *redis) run(words ...string) error {
+	_, err := r.do(words...)
+	return err
+}
+
+// list is a reply that is an array, nil for none.
+func (r *redis) list(words ...string) ([]any, error) {
+	v, err := r.do(words...)
+	if err != nil {
+		return nil, err
+	}
+	all, _ := v.([]any)
+	return all, nil
+}
+
+// do sends a command and reads the reply. Words of a command with a password are in no error.
+func (r *redis) do(words ...string) (any, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(words))
+	for _, w := range words {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+	}
+	_, err := r.Write([]byte(b.String()))
+	var v any
+	if err == nil {
+		v, err = readReply(r.in, 0)
+	}
+	if err != nil {
+		what := words[0]
+		if len(words) > 1 && (what == "ACL" || what == "CLIENT") {
+			what += " " + words[1]
+		}
+		return nil, &serverError{fmt.Errorf("redis: %s: %w", what, err)}
+	}
+	return v, nil
+}

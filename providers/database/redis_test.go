@@ -1,0 +1,212 @@
+package database
+
+import (
+	"bufio"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// opened is a connection with a login, for which no more than that is configured.
+func opened(t *testing.T, has map[string]string, s Server) (*redis, error) {
+	t.Helper()
+	s.User = has["user"]
+	b, err := openRedis(t.Context(), s, has["password"], "")
+	if err != nil {
+		return nil, err
+	}
+	return b.(*redis), nil
+}
+
+func commands(t *testing.T, has map[string]string, s Server, commands ...string) error {
+	t.Helper()
+	r, err := opened(t, has, s)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	for _, c := range commands {
+		if _, err := r.do(strings.Fields(c)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestRedisRotations: as TestRotations, with two passwords of one user; connections that are
+// open stay so.
+func TestRedisRotations(t *testing.T) {
+	t.Parallel()
+	s, dir := redisAt(t)
+	f := newFixture(t, s, dir, "pool_cache")
+	var has atomic.Value
+	first := f.reads()
+	has.Store(first)
+	open, err := opened(t, first, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.close()
+	var pool sync.WaitGroup
+	var over atomic.Bool
+	var rounds [4]atomic.Int64
+	defer pool.Wait()
+	defer over.Store(true)
+	for i := range rounds {
+		pool.Go(func() {
+			for ; !over.Load(); rounds[i].Add(1) {
+				if err := commands(t, has.Load().(map[string]string), s, "INCR pool_cache:n", "EXPIRE pool_cache:n 60", "SELECT 0"); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	late := func() {
+		for i := range rounds {
+			for before := rounds[i].Load(); rounds[i].Load() < before+2 && !t.Failed(); {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+	for i := range 3 {
+		late()
+		f.grant.Generation++
+		former, next := has.Load().(map[string]string), f.reads()
+		if former["password"] == next["password"] || former["user"] != next["user"] {
+			t.Fatalf("rotation %d: not another password of the same user", i)
+		}
+		late()
+		f.passes(overlap - time.Minute)
+		late()
+		has.Store(next)
+		late()
+		f.passes(2 * time.Minute)
+		if commands(t, former, s, "PING") == nil {
+			t.Errorf("rotation %d: the former password works after the overlap", i)
+		}
+		late()
+	}
+	if _, err := open.do("GET", "pool_cache:n"); err != nil {
+		t.Errorf("a connection from before: %v", err)
+	}
+}
+
+// TestRedisOthers: what a user may not, and what becomes of it when it leaves the topology.
+func TestRedisOthers(t *testing.T) {
+	t.Parallel()
+	s, dir := redisAt(t)
+	f, other := newFixture(t, s, dir, "some_cache"), newFixture(t, s, dir, "other_cache")
+	has := f.reads()
+	if err := commands(t, other.reads(), s, "SET other_cache:k 1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := commands(t, has, s, "SET some_cache:k v", "PUBLISH some_cache:c m", "EVAL return(redis.call('GET',KEYS[1])) 1 some_cache:k"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []string{
+		"GET other_cache:k", "SET k v", "PUBLISH other_cache:c m", "KEYS *", "SCAN 0", "RANDOMKEY", "DBSIZE", "FLUSHALL", "FLUSHDB", "ACL LIST", "CONFIG GET *", "SELECT 1",
+		"CLIENT LIST", "MONITOR", "PUBSUB CHANNELS", "SCRIPT FLUSH", "FUNCTION FLUSH", "EVAL return(redis.call('GET','other_cache:k')) 0", "SWAPDB 0 1", "SHUTDOWN NOSAVE",
+	} {
+		if err := commands(t, has, s, c); err == nil || !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "No permissions") && !strings.Contains(err.Error(), "can't access") {
+			t.Errorf("%s: %v, want it refused", c, err)
+		}
+	}
+	// Users outlive the server.
+	users, err := opened(t, map[string]string{"user": "florete", "password": "providers"}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer users.close()
+	open, err := opened(t, has, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.close()
+	granted := f.grant
+	f.grant.Kind = ""
+	f.passes(time.Minute)
+	if _, err := open.do("PING"); err == nil {
+		t.Error("a connection is still open although no policy names the user")
+	}
+	if commands(t, has, s, "PING") == nil {
+		t.Error("it logs in although no policy names it")
+	}
+	f.grant = granted
+	if again := f.reads(); again["password"] != has["password"] || commands(t, has, s, "GET some_cache:k") != nil {
+		t.Error("named again it is not as it was")
+	}
+	f.grant.Kind = ""
+	f.passes(time.Minute)
+	f.passes(31 * 24 * time.Hour)
+	if keys, err := users.do("EXISTS", "some_cache:k"); err != nil || keys != int64(0) {
+		t.Errorf("%v of its keys are there after 30 days, %v", keys, err)
+	}
+	if is, err := users.list("ACL", "GETUSER", "some_cache"); err != nil || is != nil {
+		t.Errorf("the user is there after 30 days: %v, %v", is, err)
+	}
+	if keys, err := users.do("EXISTS", "other_cache:k"); err != nil || keys != int64(1) {
+		t.Errorf("another's keys are gone, %v", err)
+	}
+}
+
+// TestRedisLost: without its state the provider adds a password to the one that hosts have.
+func TestRedisLost(t *testing.T) {
+	t.Parallel()
+	s, dir := redisAt(t)
+	f := newFixture(t, s, dir, "lost_cache")
+	has := f.reads()
+	f.lose(dir)
+	next := f.reads()
+	for _, has := range []map[string]string{has, next} {
+		if err := commands(t, has, s, "PING"); err != nil {
+			t.Error(err)
+		}
+	}
+	f.passes(overlap + time.Minute)
+	if commands(t, has, s, "PING") == nil || commands(t, next, s, "PING") != nil {
+		t.Error("after the overlap not the new password alone works")
+	}
+}
+
+// TestRedisStates: what is wrong with a server is in the refusal, with what to do.
+func TestRedisStates(t *testing.T) {
+	t.Parallel()
+	s, dir := redisAt(t)
+	users, err := opened(t, map[string]string{"user": "florete", "password": "providers"}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer users.close()
+	if _, err := users.do("ACL", "SETUSER", "powerless", "on", ">providers", "+ping"); err != nil {
+		t.Fatal(err)
+	}
+	for want, edit := range map[string]func(s *Server){
+		"connection refused":           func(s *Server) { s.Address = "127.0.0.1:1" },
+		"would cross the network":      func(s *Server) { s.Address = "192.0.2.1:6379" },
+		"WRONGPASS":                    func(s *Server) { s.User = "nobody" },
+		"allow the provider's user ~*": func(s *Server) { s.User = "powerless" },
+	} {
+		s := s
+		edit(&s)
+		if got := newFixture(t, s, dir, "states_cache").refused(); !strings.Contains(got, want) || strings.Contains(got, `"providers"`) {
+			t.Errorf("%q, want %q in it, and no password", got, want)
+		}
+	}
+}
+
+// FuzzReply: whatever a server sends, one reply is bounded, and what is one is read to its end.
+func FuzzReply(f *testing.F) {
+	for _, s := range []string{"+OK\r\n", "-ERR no\r\n", ":7\r\n", "$3\r\nabc\r\n", "$-1\r\n", "*2\r\n$1\r\n0\r\n*0\r\n", "*-1\r\n", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", "$-2\r\n", "$9999999999\r\n", "\r\n", "*65537\r\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		in := bufio.NewReader(strings.NewReader(s))
+		v, err := readReply(in, 0)
+		if text, is := v.(string); is && err == nil && len(text) > len(s) {
+			t.Errorf("%q: %q", s, text)
+		}
+	})
+}

@@ -1,0 +1,207 @@
+package database
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// What the provider logs in as at the servers of these tests, and root of them.
+const (
+	adminPassword = "it's the provider's"
+	rootPassword  = "root of the server"
+)
+
+// stops end the servers, when all tests have.
+var stops []func()
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, stop := range stops {
+		stop()
+	}
+	os.Exit(code)
+}
+
+// place is one server that runs.
+type place struct {
+	address, log string
+	missing      error
+}
+
+// launch runs a server until the tests end, as nobody where that is possible: PostgreSQL
+// refuses to run as root. Files in dir are its own.
+func launch(dir string, words ...string) (*exec.Cmd, string, error) {
+	if os.Getuid() == 0 {
+		err := filepath.Walk(dir, func(path string, _ os.FileInfo, err error) error { return os.Lchown(path, 65534, 65534) })
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, "", err
+	}
+	defer log.Close()
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	}
+	return cmd, log.Name(), cmd.Start()
+}
+
+func freePort() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// serve runs a server for all tests, and waits until it answers.
+func serve(dir string, answers func(ctx context.Context, address string) error, port string, words ...string) place {
+	cmd, log, err := launch(dir, words...)
+	if err != nil {
+		return place{missing: err}
+	}
+	stops = append(stops, func() {
+		cmd.Process.Signal(syscall.SIGINT)
+		cmd.Wait()
+		os.RemoveAll(dir)
+	})
+	address := "127.0.0.1:" + port
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for {
+		err := answers(ctx, address)
+		if err == nil {
+			return place{address: address, log: log}
+		}
+		select {
+		case <-ctx.Done():
+			b, _ := os.ReadFile(log)
+			return place{missing: fmt.Errorf("%w\n%s", err, b)}
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// postgresServer is Debian's, or any whose programs are in PATH. Its role "florete" may make
+// roles and databases. It logs all statements.
+var postgresServer = sync.OnceValue(func() place {
+	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	initdb, err := exec.LookPath("initdb")
+	if err != nil && len(all) > 0 {
+		initdb = all[len(all)-1]
+	} else if err != nil {
+		return place{}
+	}
+	dir, err := os.MkdirTemp("", "florete-postgres-")
+	if err != nil {
+		return place{missing: err}
+	}
+	password := filepath.Join(dir, "password")
+	if err := os.WriteFile(password, []byte(rootPassword+"\n"), 0o600); err != nil {
+		return place{missing: err}
+	}
+	data := filepath.Join(dir, "data")
+	cmd, log, err := launch(dir, initdb, "-D", data, "-U", "root", "--pwfile", password, "-A", "scram-sha-256", "-E", "UTF8", "--no-sync")
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		b, _ := os.ReadFile(log)
+		return place{missing: fmt.Errorf("initdb: %w\n%s", err, b)}
+	}
+	port := freePort()
+	return serve(dir, func(ctx context.Context, address string) error {
+		conn, err := connect(ctx, postgresURL(address, "root", rootPassword, "postgres"))
+		if err != nil {
+			return err
+		}
+		defer conn.Close(ctx)
+		_, err = conn.Exec(ctx, `CREATE ROLE florete LOGIN CREATEROLE CREATEDB PASSWORD '`+strings.ReplaceAll(adminPassword, "'", "''")+`'`)
+		return err
+	}, port, filepath.Join(filepath.Dir(initdb), "postgres"), "-D", data, "-k", dir, "-p", port,
+		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "log_statement=all", "-c", "max_connections=200")
+})
+
+// redisServer is Debian's, or any in PATH, or the one that FLORETE_REDIS names.
+var redisServer = sync.OnceValue(func() place {
+	words := strings.Fields(os.Getenv("FLORETE_REDIS"))
+	if len(words) == 0 {
+		path, err := exec.LookPath("redis-server")
+		if err != nil {
+			return place{}
+		}
+		words = []string{path}
+	}
+	dir, err := os.MkdirTemp("", "florete-redis-")
+	if err != nil {
+		return place{missing: err}
+	}
+	users := filepath.Join(dir, "users.acl")
+	if err := os.WriteFile(users, []byte("user default off\nuser florete on >providers ~* &* +@all\n"), 0o600); err != nil {
+		return place{missing: err}
+	}
+	port := freePort()
+	return serve(dir, func(ctx context.Context, address string) error {
+		r, err := openRedis(ctx, Server{Address: address, User: "florete"}, "providers", "")
+		if err == nil {
+			r.close()
+		}
+		return err
+	}, port, append(words, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--aclfile", users, "--save", "", "--daemonize", "no")...)
+})
+
+// at is a server as a policy has it, with the directory of its password. Without the server
+// there is no test.
+func (p place) at(t *testing.T, kind, pkg, password string) (Server, string) {
+	t.Helper()
+	if p.address == "" && p.missing == nil {
+		t.Skipf("NOT RUN: no %s: apt-get install %s", kind, pkg)
+	}
+	if p.missing != nil {
+		t.Fatal(p.missing)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main"), []byte(password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := net.SplitHostPort(p.address)
+	s := Server{Kind: kind, Address: p.address, User: "florete", Host: host, Keep: 30 * 86400}
+	fmt.Sscan(port, &s.Port)
+	return s, dir
+}
+
+func postgresAt(t *testing.T) (Server, string) {
+	t.Helper()
+	return postgresServer().at(t, postgresKind, "postgresql", adminPassword)
+}
+
+func redisAt(t *testing.T) (Server, string) {
+	t.Helper()
+	return redisServer().at(t, redisKind, "redis-server", "providers")
+}
+
+func postgresURL(address, user, password, database string) string {
+	return fmt.Sprintf("host=127.0.0.1 port=%s user='%s' password='%s' dbname='%s' sslmode=disable", address[strings.LastIndexByte(address, ':')+1:],
+		user, strings.ReplaceAll(password, "'", `\'`), database)
+}
+
+func connect(ctx context.Context, to string) (*pgx.Conn, error) { return pgx.Connect(ctx, to) }

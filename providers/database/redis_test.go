@@ -51,7 +51,7 @@ func TestRedisRotations(t *testing.T) {
 	defer open.close()
 	var pool sync.WaitGroup
 	var over atomic.Bool
-	var rounds [4]atomic.Int64
+	var rounds [2]atomic.Int64
 	defer pool.Wait()
 	defer over.Store(true)
 	for i := range rounds {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/database"
 	"github.com/florete/florete/providers/federation"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/jwt"
@@ -22,6 +23,7 @@ import (
 var kinds = settings.Kinds{
 	cert.Name:       func() server.Section { return new(cert.Settings) },
 	config.Name:     func() server.Section { return new(config.Settings) },
+	database.Name:   func() server.Section { return new(database.Settings) },
 	federation.Name: func() server.Section { return new(federation.Settings) },
 	file.Name:       func() server.Section { return new(file.Settings) },
 	jwt.Name:        func() server.Section { return new(jwt.Settings) },

@@ -75,6 +75,8 @@ severity "error" {
   FL094 = "public half that operators cannot read";
   FL096 = "team that is not there";
   FL097 = "team or role that has itself in it";
+  FL099 = "unknown database server";
+  FL100 = "two databases of one name";
   FL121 = "placement that leaves too few hosts";
   FL122 = "pin that does not hold";
   FL123 = "host that runs more than its capacity";
@@ -102,5 +104,6 @@ severity "error" {
   FL071 = "cordon that moves services";
   FL095 = "public half of another key than readers have";
   FL098 = "team by which nobody reaches anything";
+  FL101 = "database at a server that its service cannot reach";
   FL124 = "fact whose name speaks of a secret";
 }

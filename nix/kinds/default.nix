@@ -21,6 +21,7 @@
 {
   cert = import ./cert.nix;
   config = import ./config.nix;
+  database = import ./database.nix;
   federation = import ./federation.nix;
   file = import ./file.nix;
   jwt = import ./jwt.nix;

@@ -1,0 +1,65 @@
+# Records of database servers, and of databases that services need there.
+let
+  inherit (import ../types.nix)
+    between
+    default
+    enum
+    of
+    record
+    required
+    ;
+  inherit (import ../formats.nix)
+    name
+    strings
+    unit
+    word
+    ;
+in
+{
+  server = record "a database server" {
+    kind = of "what it is; `redis` is Valkey, too" (enum [
+      "postgres"
+      "redis"
+    ]);
+    service = required "service of the cluster that it is, by which others reach it" "\"postgres\"" name;
+    address =
+      of
+        "where the provider reaches it, on its own host: `unix:/path`, or a loopback address with port; where the service listens, unless written"
+        (word {
+          want = "unix:/path, or a loopback address with port";
+          hint = "write for example \"unix:/run/postgresql/.s.PGSQL.5432\" or \"127.0.0.1:5432\"";
+          re = "unix:(/[A-Za-z0-9_.@:-]+)+|(127(\\.[0-9]{1,3}){3}|\\[::1]):[0-9]{1,5}";
+          most = 112;
+        });
+    user =
+      default "the provider's own login there, which makes databases and logins" "florete"
+        (word {
+          want = "the name of a role or user";
+          hint = "write for example \"florete\"";
+          re = "[A-Za-z_][A-Za-z0-9_.-]*";
+          most = 63;
+        });
+    keep =
+      default
+        "days for which a database that the topology names no more is kept, closed to all, before it is dropped with its data"
+        30
+        (between 1 3650 "days");
+  };
+
+  database = record "a database" {
+    on = required "server that it is at, of `providers.database.servers`" "\"postgres\"" name;
+    restart = of "unit to restart when its login was replaced" unit;
+    rotate = default "days after which its login is replaced; never, unless written" 0 (
+      between 0 3650 "days"
+    );
+    overlap =
+      default "seconds for which the former login works beside the next one; hosts fetch four times in it"
+        3600
+        (between 60 43200 "seconds");
+    generation =
+      default "raised when its password may be known to others: hosts get another login, and the old one ends"
+        1
+        (between 1 1000000 "a generation");
+    dependsOn = of "needs of its hosts that must be fulfilled first" strings;
+  };
+}

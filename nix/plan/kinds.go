@@ -31,6 +31,23 @@ var kinds = map[string]kind{
 			return []fact{{Right: Right{May: "be valid for", Who: "what " + a.node() + " issues"}, seconds: int64(n), because: []Right{{a.node(), "provide", a.path[1]}}}}
 		}},
 	},
+	"database": {
+		fields: []string{"name", "overlap", "rotate", "server"},
+		rights: func(caller string, request map[string]any) []fact {
+			login := "database " + short(request["name"]) + " at " + short(request["server"])
+			fetch := Right{caller, "log in at", login}
+			facts := one(fetch)
+			for _, with := range []Right{
+				{"logins at " + login, "be in use for", lasting(request["rotate"], "ever")},
+				{"logins at " + login, "overlap with another for", lasting(request["overlap"], "no time")},
+			} {
+				facts = append(facts, fact{Right: with, because: []Right{fetch}})
+			}
+			return facts
+		},
+		open:     []string{"database", "host", "port", "prefix", "user"},
+		settings: map[string]func(a at) []fact{"servers": servers},
+	},
 	"federation": {
 		fields: []string{"trustDomain"},
 		rights: func(caller string, request map[string]any) []fact {

@@ -8,13 +8,14 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // longest are the parameters of a sign-in, and how long each may be. They travel in a URL.
 var longest = map[string]int{
 	"client_id": 256, "redirect_uri": 2048, "scope": 1024, "state": 2048, "nonce": 512, "response_type": 64,
 	"response_mode": 64, "code_challenge": 128, "code_challenge_method": 16, "connector_id": 64,
-	"prompt": 64, "login_hint": 256, "id_token_hint": 4096, "max_age": 16, "display": 16, "ui_locales": 256, "acr_values": 256,
+	"prompt": 64, "post_logout_redirect_uri": 2048, "login_hint": 256, "id_token_hint": 4096, "max_age": 16, "display": 16, "ui_locales": 256, "acr_values": 256,
 }
 
 const longestOther = 256
@@ -68,7 +69,8 @@ type redirect struct {
 }
 
 func (w *redirect) WriteHeader(status int) {
-	if u, err := url.Parse(w.Header().Get("Location")); err == nil && w.in.sealed != "" {
+	to := w.Header().Get("Location")
+	if u, err := url.Parse(to); err == nil && to != "" && w.in.sealed != "" {
 		q := u.Query()
 		q.Set("state", w.in.sealed)
 		u.RawQuery = q.Encode()
@@ -80,7 +82,22 @@ func (w *redirect) WriteHeader(status int) {
 // s256 is what a code challenge of method S256 looks like (RFC 7636 section 4.2).
 var s256 = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
-// challenged refuses code challenges of other methods than S256, and none at all from
+// beyond is a scope that a client requests and may not; empty for none. What is no scope at all
+// Dex refuses.
+func (s *issuerServer) beyond(client, requested string) string {
+	policy := s.policy()
+	if policy == nil || policy.clients[client].Scopes == nil {
+		return ""
+	}
+	for _, scope := range strings.Fields(requested) {
+		if !slices.Contains(policy.clients[client].Scopes, scope) {
+			return scope
+		}
+	}
+	return ""
+}
+
+// challenged refuses scopes that are not the client's, code challenges of other methods than S256, and none at all from
 // clients that have no secret. Without a method Dex would take the challenge for the
 // verifier itself.
 func (s *issuerServer) challenged(w http.ResponseWriter, r *http.Request) bool {
@@ -89,6 +106,10 @@ func (s *issuerServer) challenged(w http.ResponseWriter, r *http.Request) bool {
 	redirectURI, bad := url.QueryUnescape(r.Form.Get("redirect_uri"))
 	if err != nil || bad != nil || !slices.Contains(client.RedirectURIs, redirectURI) {
 		return true // Dex says what is wrong, and leads nobody there
+	}
+	if scope := s.beyond(client.ID, r.Form.Get("scope")); scope != "" {
+		back(w, r, redirectURI, r.Form.Get("state"), "invalid_scope", fmt.Sprintf("the topology gives this client no scope %.40q", scope))
+		return false
 	}
 	if challenge == "" && method == "" && !client.Public || method == "S256" && s256.MatchString(challenge) {
 		return true

@@ -3,11 +3,13 @@ package oidc
 import (
 	"bytes"
 	"context"
+	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/seal"
@@ -22,6 +24,8 @@ type registration struct {
 	Generation   int        `json:"generation"` // the last that the policy granted
 
 	Rotation *server.Rotation `json:"-"` // nil before the first
+
+	public bool // of a grant: whether it has no secret
 }
 
 // rotation is that of the client's secret.
@@ -94,6 +98,22 @@ func (c clients) get(ctx context.Context, client string) (r registration, modifi
 		return r, 0, fmt.Errorf("%s: %w", e.Key, err)
 	}
 	return r, e.Modified, nil
+}
+
+// overlap is how long the secret of before a rotation is accepted beside the new one.
+const overlap = 15 * time.Minute
+
+// accepted is the secret that a client may present in a generation: the newest, unless what it
+// presents is that of before the last rotation, and the overlap has not ended.
+func (c clients) accepted(r registration, generation int, presented string) string {
+	id, rotation := r.client(), r.rotation()
+	if rotation.Number > 0 && time.Since(rotation.Since) < overlap {
+		former := c.secret(id, generation, rotation.Number-1)
+		if subtle.ConstantTimeCompare([]byte(former), []byte(presented)) == 1 {
+			return former
+		}
+	}
+	return c.secret(id, generation, rotation.Number)
 }
 
 // secret is the client's secret of a generation and rotation.

@@ -38,12 +38,11 @@ func (d directory) GetClient(ctx context.Context, id string) (storage.Client, er
 	if policy.ends(d.revoked(), r.Service) {
 		return storage.Client{}, storage.ErrNotFound
 	}
-	return storage.Client{
-		ID:           id,
-		Secret:       d.clients.secret(id, min(r.Generation, most), r.rotation().Number),
-		RedirectURIs: r.RedirectURIs,
-		Name:         r.Service.Name(),
-	}, nil
+	c := storage.Client{ID: id, RedirectURIs: r.RedirectURIs, Name: r.Service.Name(), Public: policy.clients[id].Public}
+	if !c.Public {
+		c.Secret = d.clients.accepted(r, min(r.Generation, most), exchangeOf(ctx).presented)
+	}
+	return c, nil
 }
 
 func (d directory) ListClients(ctx context.Context) ([]storage.Client, error) {

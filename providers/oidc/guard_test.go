@@ -180,7 +180,7 @@ func TestNetworkGuesses(t *testing.T) {
 	f := newFixture(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s, err := f.p.newIssuer(ctx, issuerURL, "demo", nil)
+	s, err := f.p.newIssuer(ctx, must(compile(f.policy)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,7 @@ type issuerServer struct {
 	tokens  tokens
 	guard   *guard
 	account func(email string) bool // whether it is somebody's
+	policy  func() *Policy
 	signer  signer.Signer
 	audit   *server.Audit
 	pages   *template.Template
@@ -53,22 +54,25 @@ type issuerServer struct {
 
 // newIssuer makes the Dex of an issuer. What Dex leaves running ends with ctx and
 // touches nothing: rotation and garbage collection are upkeep's.
-func (p *Provider) newIssuer(ctx context.Context, issuer, cluster string, users []storage.Password) (*issuerServer, error) {
+func (p *Provider) newIssuer(ctx context.Context, policy *Policy, users []storage.Password) (*issuerServer, error) {
+	issuer, cluster := policy.issuer, policy.cluster
 	u, err := url.Parse(issuer)
 	if err != nil {
 		return nil, err
 	}
 	log := slog.New(&sparing{Handler: p.log.Handler(), said: &said{}}).With("issuer", issuer)
 	people := accounts{users: users, secret: p.cfg.Key.Derive("florete oidc unknown accounts v1", 32)}
-	s := &issuerServer{issuer: u, guard: newGuard(), audit: p.cfg.Audit, log: log,
+	s := &issuerServer{issuer: u, guard: newGuard(), audit: p.cfg.Audit, log: log, policy: p.cfg.Policy,
 		account: func(email string) bool { _, ok := people.find(email); return ok }}
 	s.records = dexstore.New(p.cfg.Store, p.cfg.Key)
 	s.tokens = tokens{s.records, p.cfg.Store, p.cfg.Key}
 	s.signIns = signIns{s.tokens, cookies{p.cfg.Key, u.Scheme == "https"}}
 	people.Storage = directory{s.signIns, p.clients, p.cfg.Policy, p.cfg.Revoked}
-	s.storage = storage.WithStaticConnectors(audited{people, p.cfg.Audit}, []storage.Connector{
-		{ID: dex.LocalConnector, Name: "email and password", Type: dex.LocalConnector},
-	})
+	connectors, err := forDex(p.cfg.Users, policy.connectors)
+	if err != nil {
+		return nil, err
+	}
+	s.storage = storage.WithStaticConnectors(allowed{audited{people, p.cfg.Audit}, p.cfg.Policy, s.tokens}, connectors)
 	s.signer, err = (&signer.LocalConfig{KeysRotationPeriod: keysRotate}).Open(ctx, s.storage, tokensLive, time.Now, s.log)
 	if err != nil {
 		return nil, err

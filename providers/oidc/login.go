@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	dex "github.com/dexidp/dex/server"
+
 	"github.com/florete/florete/providers/conns"
 )
 
@@ -16,10 +18,8 @@ const longestEmail, longestPassword = 254, 1024
 // login shows the page of a sign-in, and takes email and password there.
 func (s *issuerServer) login(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	in := &signIn{from: r.RemoteAddr, browser: s.signIns.browser(r), signed: func() {}}
-	if _, ok := s.signIns.open(r.URL.Query().Get("state"), in.browser); !ok {
-		s.page(w, http.StatusBadRequest, "Sign in again",
-			"This sign-in was begun in another browser, or too long ago, or the browser takes no cookies. Go back to the service and sign in from there.")
+	in := s.goOn(w, r)
+	if in == nil {
 		return
 	}
 	ctx := context.WithValue(r.Context(), signInKey{}, in)
@@ -49,6 +49,32 @@ func (s *issuerServer) login(w http.ResponseWriter, r *http.Request) {
 	s.checkPassword(w, r.WithContext(ctx), in, account, known, by)
 }
 
+// goOn finds the sign-in that a browser goes on with. It shows a page and returns nil where
+// there is none.
+func (s *issuerServer) goOn(w http.ResponseWriter, r *http.Request) *signIn {
+	in := &signIn{from: r.RemoteAddr, browser: s.signIns.browser(r), signed: func() {}}
+	request, ok := s.signIns.open(r.URL.Query().Get("state"), in.browser)
+	if in.connector = request.ConnectorID; !ok {
+		s.page(w, http.StatusBadRequest, "Sign in again",
+			"This sign-in was begun in another browser, or too long ago, or the browser takes no cookies. Go back to the service and sign in from there.")
+		return nil
+	}
+	return in
+}
+
+// callback is where an upstream issuer sends a browser back to.
+func (s *issuerServer) callback(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	in := s.goOn(w, r)
+	if in == nil {
+		return
+	}
+	s.dex.ServeHTTP(&overruled{ResponseWriter: w, server: s, in: in}, r.WithContext(context.WithValue(r.Context(), signInKey{}, in)))
+	if in.outside != "" {
+		s.refused(r, in, in.account, in.outside, codeOutside, errOutside.Error())
+	}
+}
+
 // checkPassword lets Dex check a password, unless too many were guessed.
 func (s *issuerServer) checkPassword(w http.ResponseWriter, r *http.Request, in *signIn, account string, known bool, by []guesser) {
 	if wait := s.guard.guess(by...); wait > 0 {
@@ -56,10 +82,13 @@ func (s *issuerServer) checkPassword(w http.ResponseWriter, r *http.Request, in 
 		w.Header().Set("Retry-After", strconv.Itoa(seconds))
 		s.page(w, http.StatusTooManyRequests, "Wait a moment",
 			fmt.Sprintf("Too many wrong passwords. Wait %d seconds, then go back and try again. A browser in which you signed in before need not wait.", seconds))
-		s.refused(r, in, account, codeSlowed, fmt.Sprintf("%d seconds before the next guess", seconds))
+		s.refused(r, in, account, "", codeSlowed, fmt.Sprintf("%d seconds before the next guess", seconds))
 		return
 	}
-	done, ok := s.guard.check(r.Context(), known)
+	done, ok := func() {}, true
+	if in.connector == dex.LocalConnector { // others check elsewhere
+		done, ok = s.guard.check(r.Context(), known)
+	}
 	if !ok {
 		s.guard.undo(by...)
 		w.Header().Set("Retry-After", "5")
@@ -73,16 +102,23 @@ func (s *issuerServer) checkPassword(w http.ResponseWriter, r *http.Request, in 
 		s.guard.right(by[0]) // a network may guess at other accounts
 		s.signIns.signedIn(w, in.browser, account)
 	}
-	s.dex.ServeHTTP(w, r)
-	if !right {
-		s.refused(r, in, account, codePassword, "email and password do not match")
+	s.dex.ServeHTTP(&overruled{ResponseWriter: w, server: s, in: in}, r)
+	switch {
+	case right:
+	case in.outside != "":
+		s.guard.right(by[0])
+		s.refused(r, in, account, in.outside, codeOutside, errOutside.Error())
+	case in.instead != nil:
+		s.guard.undo(by...)
+	default:
+		s.refused(r, in, account, "", codePassword, "account and password do not match")
 	}
 }
 
-// refused writes a row about a password that was refused. It takes as long for an account
+// refused writes a row about a sign-in that was refused. It takes as long for an account
 // that is nobody's, which is counted with all others.
-func (s *issuerServer) refused(r *http.Request, in *signIn, account, code, message string) {
-	row := refusal(in.from, "sign-in", account, "", code, message)
+func (s *issuerServer) refused(r *http.Request, in *signIn, account, client, code, message string) {
+	row := refusal(in.from, "sign-in", account, client, code, message)
 	if s.account(account) {
 		row.CountAs = code + " " + account
 	}

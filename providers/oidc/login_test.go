@@ -119,7 +119,7 @@ func TestPages(t *testing.T) {
 	s := f.service(f.register(1))
 	for path, want := range map[string]int{
 		"/": http.StatusOK, "/robots.txt": http.StatusOK, "/static/style.css": http.StatusOK,
-		"/device": http.StatusNotFound, "/approval": http.StatusNotFound, "/healthz": http.StatusNotFound, "/callback": http.StatusNotFound,
+		"/device": http.StatusNotFound, "/approval": http.StatusNotFound, "/healthz": http.StatusNotFound, "/callback": http.StatusBadRequest,
 	} {
 		r, err := s.http.Get(issuerURL + path)
 		if err != nil {

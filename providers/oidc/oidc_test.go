@@ -56,6 +56,9 @@ type fixture struct {
 	listen string
 	open   func() (store.Store, *seal.Key)
 
+	more string         // settings of the kind besides its issuer, as JSON
+	want func(*Request) // of outline, besides what all request; nil for nothing
+
 	mu     sync.Mutex
 	policy florete.Policy
 	logs   bytes.Buffer
@@ -91,7 +94,7 @@ func (f *fixture) name(issuer string) {
 	defer f.mu.Unlock()
 	f.policy = florete.Policy{Cluster: "demo", Host: "drhorrible", TrustDomain: "demo.flor"}
 	if issuer != "" {
-		f.policy.Kinds = map[string]json.RawMessage{Name: json.RawMessage(`{"issuer":"` + issuer + `"}`)}
+		f.policy.Kinds = map[string]json.RawMessage{Name: json.RawMessage(`{"issuer":"` + issuer + `"` + f.more + `}`)}
 	}
 }
 
@@ -102,19 +105,28 @@ func (f *fixture) grant(redirectURIs ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(redirectURIs) > 0 {
-		body := must(json.Marshal(Request{Issuer: issuerURL, Service: outline, RedirectURIs: redirectURIs}))
+		r := Request{Issuer: issuerURL, Service: outline, RedirectURIs: redirectURIs}
+		if f.want != nil {
+			f.want(&r)
+		}
+		body := must(json.Marshal(r))
 		f.policy.Grants = []florete.Grant{{Caller: ursula, Need: "oidc-outline", Kind: Name, Request: body, Generation: 1}}
 	}
 }
 
 func newFixture(t *testing.T) *fixture {
+	f := prepared(t)
+	f.start()
+	return f
+}
+
+// prepared is a provider host that does not run yet.
+func prepared(t *testing.T) *fixture {
 	dir := t.TempDir()
-	f := newHost(t, dir, func() (store.Store, *seal.Key) {
+	return newHost(t, dir, func() (store.Store, *seal.Key) {
 		db := must(sqlite.Open(filepath.Join(dir, "state.db"), sqlite.Options{}))
 		return db, must(seal.Of(t.Context(), filepath.Join(dir, "seal.key"), db))
 	})
-	f.start()
-	return f
 }
 
 // newHost is a host that does not run yet, with its directory and a state that it opens.

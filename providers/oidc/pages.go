@@ -33,6 +33,9 @@ func (s *issuerServer) routes(assets fs.FS, discovery []byte) http.Handler {
 		"GET /auth/{connector}":        s.begin,
 		"GET /auth/{connector}/login":  s.login,
 		"POST /auth/{connector}/login": s.login,
+		"GET /callback":                s.callback,
+		"GET /logout":                  s.logout,
+		"POST /logout":                 s.logout,
 	} {
 		mux.HandleFunc(page, handler)
 	}
@@ -74,15 +77,16 @@ func discovery(issuer, algorithm string) []byte {
 		"token_endpoint":                        issuer + "/token",
 		"jwks_uri":                              issuer + "/keys",
 		"userinfo_endpoint":                     issuer + "/userinfo",
+		"end_session_endpoint":                  issuer + "/logout",
 		"response_types_supported":              []string{"code"},
 		"grant_types_supported":                 []string{"authorization_code", "refresh_token"},
 		"subject_types_supported":               []string{"public"},
 		"id_token_signing_alg_values_supported": []string{algorithm},
 		"code_challenge_methods_supported":      []string{"S256"},
-		"scopes_supported":                      []string{"openid", "email", "groups", "profile", "offline_access"},
-		"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "client_secret_post"},
+		"scopes_supported":                      scopes,
+		"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "client_secret_post", "none"},
 		"claims_supported": []string{"iss", "sub", "aud", "iat", "exp", "email", "email_verified",
-			"locale", "name", "preferred_username", "at_hash"},
+			"groups", "locale", "name", "preferred_username", "at_hash"},
 	}, "", "  ")
 	if err != nil {
 		panic(err) // strings

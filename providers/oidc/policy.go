@@ -17,14 +17,28 @@ type Request struct {
 	Issuer       string     `json:"issuer"`
 	Service      florete.ID `json:"service"`
 	RedirectURIs []string   `json:"redirectURIs"`
+
+	// What the topology leaves out is nil or false.
+	PostLogoutRedirectURIs []string `json:"postLogoutRedirectURIs,omitempty"` // where signing out may lead
+	Scopes                 []string `json:"scopes,omitempty"`                 // that it may request; nil for all
+	AllowedGroups          []string `json:"allowedGroups,omitempty"`          // only people in one of them; nil for all people
+	Public                 bool     `json:"public,omitempty"`                 // it keeps no secret, and has none
+}
+
+// registration is the record of what is requested.
+func (r Request) registration(generation int) registration {
+	return registration{Service: r.Service, RedirectURIs: r.RedirectURIs, Generation: generation, public: r.Public}
 }
 
 // Policy is a policy's part for this kind, decoded.
 type Policy struct {
 	cluster, issuer string
+	connectors      []connector
+	made            string // what the pages are made of: other settings are another issuer's
 	requests        server.Requests[registration]
 	generations     map[florete.ID]int          // the highest that is granted, by service
 	hosts           map[florete.ID][]florete.ID // that are granted the client, by service
+	clients         map[string]Request          // what is granted, by client id
 }
 
 // ends is whether the client of a service has ended by a revocation list: the service is revoked,
@@ -38,7 +52,9 @@ func (p *Provider) Compile(policy florete.Policy) (any, error) { return compile(
 
 func compile(policy florete.Policy) (*Policy, error) {
 	var settings struct {
-		Issuer string `json:"issuer"`
+		Issuer   string               `json:"issuer"`
+		LDAP     map[string]Directory `json:"ldap,omitempty"`
+		Upstream map[string]Upstream  `json:"upstream,omitempty"`
 	}
 	if err := server.Settings(policy, Name, &settings); err != nil {
 		return nil, err
@@ -47,10 +63,18 @@ func compile(policy florete.Policy) (*Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
 	}
-	p := &Policy{cluster: policy.Cluster, issuer: settings.Issuer, generations: map[florete.ID]int{}, hosts: map[florete.ID][]florete.ID{}}
+	p := &Policy{
+		cluster: policy.Cluster, issuer: settings.Issuer, made: policy.Cluster + string(policy.Kinds[Name]),
+		generations: map[florete.ID]int{}, hosts: map[florete.ID][]florete.ID{}, clients: map[string]Request{},
+	}
+	if p.connectors, err = connectors(settings.Issuer, settings.LDAP, settings.Upstream); err != nil {
+		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
+	}
 	p.requests, err = server.DecodeGrants(policy, Name, func(g florete.Grant) (registration, error) {
-		r, err := decode(g, p.issuer)
+		want, err := decode(g, p.issuer)
+		r := want.registration(g.Generation)
 		if err == nil {
+			p.clients[r.client()] = want
 			p.generations[r.Service] = max(p.generations[r.Service], r.Generation)
 			p.hosts[r.Service] = append(p.hosts[r.Service], g.Caller)
 		}
@@ -60,25 +84,44 @@ func compile(policy florete.Policy) (*Policy, error) {
 }
 
 // decode reads what a grant lets a host register with the issuer.
-func decode(g florete.Grant, issuer string) (none registration, err error) {
-	var r Request
+func decode(g florete.Grant, issuer string) (r Request, err error) {
 	if err := florete.Decode(g.Request, &r); err != nil {
-		return none, err
+		return r, err
 	}
 	if _, err := florete.Dial(r.Service); err != nil || r.Service.Kind() != florete.KindService {
-		return none, fmt.Errorf("service %q: only a service can be a client", r.Service)
+		return r, fmt.Errorf("service %q: only a service can be a client", r.Service)
 	}
 	if len(r.RedirectURIs) == 0 {
-		return none, errors.New("redirectURIs: none given: nobody could come back from signing in")
+		return r, errors.New("redirectURIs: none given: nobody could come back from signing in")
 	}
-	for _, s := range r.RedirectURIs {
+	for _, s := range slices.Concat(r.RedirectURIs, r.PostLogoutRedirectURIs) {
 		// RFC 6749 section 3.1.2.
 		if u, err := url.Parse(s); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Fragment != "" {
-			return none, fmt.Errorf("redirectURIs: %q: want an absolute http(s) URI without fragment", s)
+			return r, fmt.Errorf("redirectURIs: %q: want an absolute http(s) URI without fragment", s)
+		}
+	}
+	if r.Scopes != nil && !slices.Contains(r.Scopes, "openid") {
+		return r, fmt.Errorf("scopes %q: want openid among them (OpenID Connect Core 1.0 section 3.1.2.1)", r.Scopes)
+	}
+	for _, s := range r.Scopes {
+		if !slices.Contains(scopes, s) {
+			return r, fmt.Errorf("scopes: %q: want some of %q", s, scopes)
 		}
 	}
 	if r.Issuer != issuer {
-		return none, fmt.Errorf("issuer %q: this provider is %s", r.Issuer, issuer)
+		return r, fmt.Errorf("issuer %q: this provider is %s", r.Issuer, issuer)
 	}
-	return registration{Service: r.Service, RedirectURIs: r.RedirectURIs, Generation: g.Generation}, nil
+	return r, nil
+}
+
+// scopes are those that clients can request.
+var scopes = []string{"openid", "email", "groups", "profile", "offline_access"}
+
+// allows is whether people in some groups may sign in at a client.
+func (p *Policy) allows(client string, groups []string) bool {
+	if p == nil {
+		return false
+	}
+	want := p.clients[client].AllowedGroups
+	return len(want) == 0 || slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(want, g) })
 }

@@ -21,12 +21,12 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 	if err != nil {
 		return server.Decision{}, err
 	}
+	values := map[string]string{"issuer": policy.issuer, "clientId": id}
+	if !want.public {
+		values["clientSecret"] = p.clients.secret(id, want.Generation, c.Rotation.Number)
+	}
 	d := server.Decision{
-		Answer: api.Answer{Values: map[string]string{
-			"issuer":       policy.issuer,
-			"clientId":     id,
-			"clientSecret": p.clients.secret(id, want.Generation, c.Rotation.Number),
-		}},
+		Answer: api.Answer{Values: values},
 		If:     []store.Cond{{Key: key(id), Modified: modified}},
 		Detail: map[string]string{"client": id, "generation": strconv.Itoa(want.Generation)},
 	}
@@ -41,6 +41,10 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 func (p *Provider) Rotation(ctx context.Context, c server.Call) (server.Rotation, error) {
 	policy := c.Compiled.(*Policy)
 	want := policy.requests.Of(c)
+	if c.Request.Rotation != 0 && want.public {
+		return server.Rotation{}, api.Errorf(api.Denied, api.CodeRotation,
+			"need %q: the client of %s is public and has no secret", c.Request.Need, want.Service)
+	}
 	if hosts := len(policy.hosts[want.Service]); c.Request.Rotation != 0 && hosts > 1 {
 		return server.Rotation{}, api.Errorf(api.Denied, api.CodeRotation,
 			"need %q: %d hosts have the client of %s: raise its generation in the topology, which has all of them fetch another secret", c.Request.Need, hosts, want.Service)

@@ -99,16 +99,19 @@ func TestRedirectURIsFollowTheGrant(t *testing.T) {
 
 func TestMalformed(t *testing.T) {
 	for body, part := range map[string]string{
-		`{"service":"spiffe://demo.flor/service/outline"}`:                                                 "redirectURIs: none",
-		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":[]}`:                               "redirectURIs: none",
-		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["/callback"]}`:                    `"/callback"`,
-		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["urn:ietf:wg:oauth:2.0:oob"]}`:    `"urn:`,
-		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/#fragment"]}`:      `#fragment"`,
-		`{"service":"spiffe://demo.flor/node/ursula","redirectURIs":["http://a.rete/"]}`:                   `node/ursula"`,
-		`{"service":"spiffe://demo.flor/vertex/ursula","redirectURIs":["http://a.rete/"]}`:                 `vertex/ursula"`,
-		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"],"public":true}`: `"public"`,
-		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"]}`:               `issuer "": this provider is`,
-		`{"redirectURIs":["http://a.rete/"]}`:                                                              "service",
+		`{"service":"spiffe://demo.flor/service/outline"}`:                                                                     "redirectURIs: none",
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":[]}`:                                                   "redirectURIs: none",
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["/callback"]}`:                                        `"/callback"`,
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["urn:ietf:wg:oauth:2.0:oob"]}`:                        `"urn:`,
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/#fragment"]}`:                          `#fragment"`,
+		`{"service":"spiffe://demo.flor/node/ursula","redirectURIs":["http://a.rete/"]}`:                                       `node/ursula"`,
+		`{"service":"spiffe://demo.flor/vertex/ursula","redirectURIs":["http://a.rete/"]}`:                                     `vertex/ursula"`,
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"],"name":"x"}`:                        `"name"`,
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"],"scopes":["email"]}`:                `want openid`,
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"],"scopes":["openid","admin"]}`:       `"admin"`,
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"],"postLogoutRedirectURIs":["/out"]}`: `"/out"`,
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"]}`:                                   `issuer "": this provider is`,
+		`{"redirectURIs":["http://a.rete/"]}`:                                                                                  "service",
 	} {
 		_, err := compile(granting(body, 1))
 		if err == nil || !strings.Contains(err.Error(), "policy of drhorrible: need \"oidc-outline\" of "+ursula.String()+": request: ") || !strings.Contains(err.Error(), part) {
@@ -130,10 +133,11 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"issuer":"`+issuerURL+`","service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"]}`), 1)
 	f.Add([]byte(`{"issuer":"`+issuerURL+`","service":"spiffe://demo.flor/service/ursula/wiki","redirectURIs":["https://a.rete/?b=c"]}`), 7)
 	f.Fuzz(func(t *testing.T, body []byte, generation int) {
-		r, err := decode(florete.Grant{Request: body, Generation: generation}, issuerURL)
+		want, err := decode(florete.Grant{Request: body, Generation: generation}, issuerURL)
 		if err != nil {
 			return
 		}
+		r := want.registration(generation)
 		for _, r.Rotation = range []*server.Rotation{nil, {Number: 2, Since: time.Unix(1784011430, 0)}} {
 			var again registration
 			if err := again.decode(r.encode()); err != nil || !again.equal(r) || again.client() != r.client() {
@@ -147,11 +151,15 @@ func TestCompile(t *testing.T) {
 	for raw, part := range map[string]string{
 		`{}`:                               `issuer ""`,
 		`{"issuer":"auth.demo.flor.rete"}`: `issuer "auth.demo.flor.rete"`,
-		`{"issuer":"http://auth.demo.flor.rete/"}`:      "nothing after",
-		`{"issuer":"http://auth.demo.flor.rete/dex"}`:   "nothing after",
-		`{"issuer":"http://a@auth.demo.flor.rete"}`:     "nothing after",
-		`{"issuer":"ftp://auth.demo.flor.rete"}`:        "want http(s)",
-		`{"issuer":"http://auth.demo.flor.rete","a":1}`: `"a"`,
+		`{"issuer":"http://auth.demo.flor.rete/"}`:                                                                           "nothing after",
+		`{"issuer":"http://auth.demo.flor.rete/dex"}`:                                                                        "nothing after",
+		`{"issuer":"http://a@auth.demo.flor.rete"}`:                                                                          "nothing after",
+		`{"issuer":"ftp://auth.demo.flor.rete"}`:                                                                             "want http(s)",
+		`{"issuer":"http://auth.demo.flor.rete","a":1}`:                                                                      `"a"`,
+		`{"issuer":"http://auth.demo.flor.rete","ldap":{"corp":{"server":"http://ldap"}}}`:                                   `ldap "corp": server "http://ldap"`,
+		`{"issuer":"http://auth.demo.flor.rete","ldap":{"corp":{"server":"ldaps://ldap"}}}`:                                  `userSearch.baseDN`,
+		`{"issuer":"http://auth.demo.flor.rete","upstream":{"corp":{"issuer":"accounts.example"}}}`:                          `upstream "corp": issuer "accounts.example"`,
+		`{"issuer":"http://auth.demo.flor.rete","upstream":{"local":{"issuer":"https://accounts.example","clientId":"us"}}}`: `"local": the name is taken`,
 	} {
 		policy := florete.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{Name: json.RawMessage(raw)}}
 		if _, err := compile(policy); err == nil || !strings.Contains(err.Error(), part) || !strings.Contains(err.Error(), "drhorrible") {

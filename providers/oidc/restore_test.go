@@ -27,7 +27,7 @@ func TestRestoredOlderState(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := f.call(1)
-	call.Rotation = server.Rotation{Number: 1, Since: time.Now()}
+	call.Rotation = server.Rotation{Number: 1, Since: time.Now().Add(-overlap)}
 	d, err := f.p.Answer(t.Context(), call)
 	if err != nil {
 		t.Fatal(err)

@@ -20,8 +20,8 @@ func (f *fixture) signs(delivered map[string]string) error {
 	return err
 }
 
-// TestRotationOnRequest: people sign in with the secret of the last rotation alone, also after the
-// provider was started again.
+// TestRotationOnRequest: people sign in with the secret of the last rotation, with that of before for
+// a while, and with no older one, also after the provider was started again.
 func TestRotationOnRequest(t *testing.T) {
 	f := newFixture(t)
 	first := f.register(1)
@@ -43,12 +43,48 @@ func TestRotationOnRequest(t *testing.T) {
 		if err := f.signs(second); err != nil {
 			t.Errorf("the new secret: %v", err)
 		}
-		refused(t, "the old secret", f.signs(first), "invalid_client")
+		if err := f.signs(first); err != nil {
+			t.Errorf("the old secret within the overlap: %v", err)
+		}
 		f.restart()
 	}
-	if r, err := f.p.Rotation(t.Context(), f.call(1)); err != nil || r.Number != 1 || r.Since.IsZero() {
+	call.Rotation = server.Rotation{Number: 2, Since: time.Now().Add(-overlap)}
+	if d, err = f.p.Answer(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.db.Commit(t.Context(), store.Txn{If: d.If, Then: d.Then}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.signs(d.Answer.Values); err != nil {
+		t.Errorf("the newest secret: %v", err)
+	}
+	refused(t, "the old secret after the overlap", f.signs(second), "invalid_client")
+	refused(t, "the one before that", f.signs(first), "invalid_client")
+	if r, err := f.p.Rotation(t.Context(), f.call(1)); err != nil || r.Number != 2 || r.Since.IsZero() {
 		t.Errorf("rotation %+v is on record, %v", r, err)
 	}
+}
+
+// TestGenerationEndsBoth: raising the generation, for a secret that may be known to others, ends
+// all former secrets at once, within an overlap too.
+func TestGenerationEndsBoth(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first := f.register(1)
+	call := f.call(1)
+	call.Rotation = server.Rotation{Number: 1, Since: time.Now()}
+	d := must(f.p.Answer(t.Context(), call))
+	must(f.db.Commit(t.Context(), store.Txn{If: d.If, Then: d.Then}))
+	second := d.Answer.Values
+	call = f.call(2)
+	call.Rotation = server.Rotation{Number: 1, Since: call.Now}
+	d = must(f.p.Answer(t.Context(), call))
+	must(f.db.Commit(t.Context(), store.Txn{If: d.If, Then: d.Then}))
+	if err := f.signs(d.Answer.Values); err != nil {
+		t.Errorf("the new generation: %v", err)
+	}
+	refused(t, "the secret of before", f.signs(second), "invalid_client")
+	refused(t, "the first one", f.signs(first), "invalid_client")
 }
 
 // TestSharedClient: a client of several hosts is not rotated by one of them.

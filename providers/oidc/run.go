@@ -31,7 +31,8 @@ func (p *Provider) Run(ctx context.Context, ready func()) error {
 	}
 }
 
-// waitIssuerChange waits until another issuer is in force than that of a policy.
+// waitIssuerChange waits until another issuer is in force than that of a policy, or the same
+// with other connectors.
 func (p *Provider) waitIssuerChange(ctx context.Context, from *Policy) {
 	tick := time.NewTicker(reread)
 	defer tick.Stop()
@@ -44,12 +45,12 @@ func (p *Provider) waitIssuerChange(ctx context.Context, from *Policy) {
 	}
 }
 
-// named is the issuer of a policy, empty where that does not run this kind.
+// named is what the pages of a policy are made of, empty where that does not run this kind.
 func (p *Policy) named() string {
 	if p == nil {
 		return ""
 	}
-	return p.issuer
+	return p.made
 }
 
 // serve serves one issuer while it is in force.
@@ -62,7 +63,7 @@ func (p *Provider) serve(ctx context.Context, policy *Policy, ready func()) erro
 	var owned sync.WaitGroup
 	defer owned.Wait()
 	defer stop()
-	s, err := p.newIssuer(ctx, policy.issuer, policy.cluster, users)
+	s, err := p.newIssuer(ctx, policy, users)
 	if err != nil {
 		return err
 	}

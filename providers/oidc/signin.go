@@ -25,11 +25,15 @@ const (
 
 // signIn is a sign-in as one HTTP request goes on with it.
 type signIn struct {
-	from    string // network address
-	browser string
-	request *storage.AuthRequest // nil before it is begun or found, and once it is finished
-	sealed  string               // what stands for request in URLs, when this HTTP request began it
-	signed  func()               // is called when the password was right, before anything is sent
+	from      string // network address
+	browser   string
+	connector string               // where; set when it goes on
+	request   *storage.AuthRequest // nil before it is begun or found, and once it is finished
+	sealed    string               // what stands for request in URLs, when this HTTP request began it
+	signed    func()               // is called when the password was right, before anything is sent
+	instead   *instead             // page that is shown instead of Dex's; nil for none
+	outside   string               // client whose groups who signed in is outside of; empty for none
+	account   string               // who that is
 }
 
 type signInKey struct{}
@@ -53,7 +57,13 @@ func (s signIns) CreateAuthRequest(ctx context.Context, a storage.AuthRequest) e
 	if in == nil {
 		return errors.New("oidc: a sign-in without a browser")
 	}
-	plain, err := json.Marshal(a)
+	in.request = &a
+	return s.seal(in)
+}
+
+// seal makes what stands for a sign-in in URLs.
+func (s signIns) seal(in *signIn) error {
+	plain, err := json.Marshal(in.request)
 	if err != nil {
 		return err
 	}
@@ -102,6 +112,9 @@ func (s signIns) UpdateAuthRequest(ctx context.Context, id string, change func(s
 	in.request = &a
 	if a.LoggedIn {
 		in.signed()
+	}
+	if in.sealed != "" {
+		return s.seal(in) // a connector noted something as it began
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -22,7 +23,8 @@ func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
 	}
 	x := &exchange{from: r.RemoteAddr}
 	x.refresh, x.secret = presented(r.PostFormValue("refresh_token"))
-	out := &answer{ResponseWriter: w, status: http.StatusOK}
+	x.presented = clientSecret(r)
+	out := &answer{ResponseWriter: w, exchange: x, status: http.StatusOK}
 	s.dex.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
 	if out.status == http.StatusOK {
 		return
@@ -41,6 +43,15 @@ func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
 	if err := write(context.WithoutCancel(r.Context()), row); err != nil {
 		s.log.Error("a refusal of tokens is not in the audit log", "error", err)
 	}
+}
+
+// clientSecret is what a client presents, as Dex reads it (RFC 6749 section 2.3.1).
+func clientSecret(r *http.Request) string {
+	if _, secret, ok := r.BasicAuth(); ok {
+		secret, _ = url.QueryUnescape(secret)
+		return secret
+	}
+	return r.PostFormValue("client_secret")
 }
 
 // userinfo says who an access token is about, unless that was ended. Dex verifies the
@@ -70,19 +81,36 @@ func (s *issuerServer) userinfo(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer remembers the beginning of what it writes.
+// answer remembers the beginning of what it writes. What has ended is refused as that, where
+// Dex has an error of its own.
 type answer struct {
 	http.ResponseWriter
-	status int
-	body   []byte
+	exchange *exchange
+	status   int
+	body     []byte
+	own      bool
 }
 
 func (a *answer) WriteHeader(status int) {
-	a.status = status
-	a.ResponseWriter.WriteHeader(status)
+	if status == http.StatusOK || a.exchange.ended == "" {
+		a.status = status
+		a.ResponseWriter.WriteHeader(status)
+		return
+	}
+	b, err := json.Marshal(map[string]string{"error": "invalid_grant", "error_description": a.exchange.ended})
+	if err != nil {
+		panic(err) // strings
+	}
+	a.status, a.body, a.own = http.StatusBadRequest, b, true
+	a.Header().Del("Content-Length")
+	a.ResponseWriter.WriteHeader(a.status)
+	_, _ = a.ResponseWriter.Write(b) // who left reads no refusal
 }
 
 func (a *answer) Write(b []byte) (int, error) {
+	if a.own {
+		return len(b), nil
+	}
 	if a.status != http.StatusOK && len(a.body)+len(b) <= 4096 {
 		a.body = append(a.body, b...)
 	}

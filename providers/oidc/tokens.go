@@ -28,11 +28,13 @@ const (
 // exchange is what one request to /token presents and gets.
 type exchange struct {
 	from            string // network address
+	presented       string // secret of the client
 	refresh, secret string // of the refresh token: which one it is, and its newest part
 	code            string // that it exchanges now
 	account, client string // whose tokens they are
 	user            string // the account's, for ever
 	replayed        bool
+	ended           string // why what it presents has ended; empty where it has not
 }
 
 type exchangeKey struct{}

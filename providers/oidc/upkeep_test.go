@@ -30,7 +30,7 @@ func TestUpkeep(t *testing.T) {
 			Audit: server.NewAudit(db, slog.New(slog.DiscardHandler)),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		s, err := p.newIssuer(ctx, issuerURL, "demo", nil)
+		s, err := p.newIssuer(ctx, f.inForce(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,143 @@
+package oidc
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	dexconn "github.com/dexidp/dex/connector"
+	"github.com/dexidp/dex/connector/ldap"
+)
+
+// Directory is an LDAP directory whose people can sign in.
+type Directory struct {
+	Title  string `json:"title"`
+	Server string `json:"server"` // ldaps://host[:port], or ldap:// with StartTLS; plain on loopback alone
+	Roots  string `json:"roots"`  // PEM; empty for those of the system
+	BindDN string `json:"bindDN"` // whose password is the secret; empty for nobody's
+	People struct {
+		Base   string `json:"base"`
+		Filter string `json:"filter"`
+		Login  string `json:"login"` // attribute that people sign in with
+		ID     string `json:"id"`
+		Email  string `json:"email"`
+		Name   string `json:"name"`
+	} `json:"people"`
+	Groups struct {
+		Base   string `json:"base"` // empty for none
+		Filter string `json:"filter"`
+		Person string `json:"person"` // attribute of people that groups name them by
+		Member string `json:"member"` // attribute of groups that names people
+		Name   string `json:"name"`
+	} `json:"groups"`
+}
+
+// ldapConfig is what Dex opens a ldapConnector by.
+type ldapConfig struct {
+	LDAP   ldap.Config `json:"ldap"`
+	Secret string      `json:"secret"` // path
+}
+
+func (d Directory) config() (c ldap.Config, err error) {
+	u, err := url.Parse(d.Server)
+	if err != nil || (u.Scheme != "ldap" && u.Scheme != "ldaps") || u.Host == "" || d.Server != u.Scheme+"://"+u.Host {
+		return c, fmt.Errorf("server %q: want ldaps://<host>[:<port>] or ldap://<host>[:<port>]", d.Server)
+	}
+	c = ldap.Config{Host: u.Host, BindDN: d.BindDN, RootCAData: []byte(d.Roots)}
+	if u.Scheme == "ldap" {
+		ip := net.ParseIP(u.Hostname())
+		c.InsecureNoSSL = ip.IsLoopback() || u.Hostname() == "localhost"
+		c.StartTLS = !c.InsecureNoSSL
+		if u.Port() == "" {
+			c.Host = net.JoinHostPort(u.Hostname(), "389")
+		}
+	}
+	people := &c.UserSearch
+	people.BaseDN, people.Filter, people.Username = d.People.Base, d.People.Filter, d.People.Login
+	people.IDAttr, people.EmailAttr, people.NameAttr, people.PreferredUsernameAttrAttr = d.People.ID, d.People.Email, d.People.Name, d.People.Login
+	groups := &c.GroupSearch
+	groups.BaseDN, groups.Filter, groups.NameAttr = d.Groups.Base, d.Groups.Filter, d.Groups.Name
+	groups.UserMatchers = []ldap.UserMatcher{{UserAttr: d.Groups.Person, GroupAttr: d.Groups.Member}}
+	_, err = c.OpenConnector(slog.New(slog.DiscardHandler))
+	return c, err
+}
+
+// Open is called by Dex. It reaches for nothing yet.
+func (c *ldapConfig) Open(_ string, log *slog.Logger) (dexconn.Connector, error) {
+	return &ldapConnector{*c, log, make(elsewhere, elsewhereAtOnce)}, nil
+}
+
+// ldapConnector is Dex's, with groups whatever scopes a client requests, the secret as the file
+// has it now, and an end of waiting.
+type ldapConnector struct {
+	ldapConfig
+	log     *slog.Logger
+	waiting elsewhere
+}
+
+var (
+	_ dexconn.PasswordConnector = (*ldapConnector)(nil)
+	_ dexconn.RefreshConnector  = (*ldapConnector)(nil)
+)
+
+// Prompt is the label of what people type in.
+func (c *ldapConnector) Prompt() string { return "Username" }
+
+type dexLDAP interface {
+	dexconn.PasswordConnector
+	dexconn.RefreshConnector
+}
+
+func (c *ldapConnector) open() (dexLDAP, error) {
+	config := c.LDAP
+	if config.BindDN != "" {
+		secret, err := readSecret(c.Secret)
+		if err != nil {
+			return nil, fmt.Errorf("the password of %s: %w", config.BindDN, err)
+		}
+		config.BindPW = secret
+	}
+	// Dex logs names of people.
+	return config.OpenConnector(slog.New(slog.DiscardHandler))
+}
+
+// Login checks a password. What goes wrong elsewhere is no wrong password.
+func (c *ldapConnector) Login(ctx context.Context, s dexconn.Scopes, username, password string) (dexconn.Identity, bool, error) {
+	type answer struct {
+		id    dexconn.Identity
+		right bool
+	}
+	s.Groups = true
+	a, err := within(ctx, c.waiting, func() (a answer, err error) {
+		conn, err := c.open()
+		if err == nil {
+			a.id, a.right, err = conn.Login(ctx, s, username, password)
+		}
+		return a, err
+	})
+	if in := signInOf(ctx); err != nil && in != nil {
+		in.instead = &instead{http.StatusServiceUnavailable, "Not now",
+			"The directory that knows your password could not be used. Wait a minute and try again; the log of the provider has the reason."}
+	}
+	return a.id, a.right, err
+}
+
+// Refresh reads a person anew. Who is gone, or somebody else by that name, has no tokens any more.
+func (c *ldapConnector) Refresh(ctx context.Context, s dexconn.Scopes, id dexconn.Identity) (dexconn.Identity, error) {
+	s.Groups = true
+	id, err := within(ctx, c.waiting, func() (dexconn.Identity, error) {
+		conn, err := c.open()
+		if err != nil {
+			return id, err
+		}
+		return conn.Refresh(ctx, s, id)
+	})
+	if err != nil && (strings.Contains(err.Error(), "user not found") || strings.Contains(err.Error(), "expected DN")) {
+		exchangeOf(ctx).ended = "the directory has no such person any more"
+	}
+	return id, err
+}

@@ -1,0 +1,109 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/dexidp/dex/storage"
+	"github.com/go-jose/go-jose/v4"
+)
+
+// logout ends what a client has of a user (OpenID Connect RP-Initiated Logout 1.0): its refresh
+// token, and its access tokens at /userinfo. There is no session at the provider to end. A
+// browser is led on to addresses of the client alone.
+func (s *issuerServer) logout(w http.ResponseWriter, r *http.Request) {
+	if !s.bounded(w, r) {
+		return
+	}
+	hint, verified := s.hint(r.Context(), r.Form.Get("id_token_hint"))
+	client := r.Form.Get("client_id")
+	if client == "" {
+		client = hint.Audience
+	} else if hint.Audience != "" && hint.Audience != client {
+		s.page(w, http.StatusBadRequest, "Bad request", "The ID token is of another service than client_id.")
+		return
+	}
+	if verified {
+		if err := s.signOut(r, hint); err != nil {
+			s.log.Error("a sign-out failed", "error", err)
+			s.page(w, http.StatusInternalServerError, "Not signed out", "The provider failed: its log has the reason. Try again.")
+			return
+		}
+	}
+	to, state := r.Form.Get("post_logout_redirect_uri"), r.Form.Get("state")
+	if to == "" {
+		s.page(w, http.StatusOK, "Signed out", "You are signed out.")
+		return
+	}
+	policy := s.policy()
+	if policy == nil || !slices.Contains(policy.clients[client].PostLogoutRedirectURIs, to) {
+		s.page(w, http.StatusBadRequest, "Bad request",
+			fmt.Sprintf("You are not led on to %.100q: want one of the postLogoutRedirectURIs of the service.", to))
+		return
+	}
+	u, err := url.Parse(to)
+	if err != nil {
+		panic(err) // it is granted
+	}
+	if state != "" {
+		q := u.Query()
+		q.Set("state", state)
+		u.RawQuery = q.Encode()
+	}
+	http.Redirect(w, r, u.String(), http.StatusSeeOther)
+}
+
+// idHint is what an ID token says of whose sign-in it is.
+type idHint struct {
+	Subject  string `json:"sub"`
+	Audience string `json:"aud"`
+	Email    string `json:"email"`
+}
+
+// hint reads an ID token, also one that expired. Where nobody can verify it any more, it ends
+// nothing.
+func (s *issuerServer) hint(ctx context.Context, token string) (h idHint, verified bool) {
+	algorithm, err := s.signer.Algorithm(ctx)
+	if err != nil {
+		return h, false
+	}
+	jws, err := jose.ParseSigned(token, []jose.SignatureAlgorithm{algorithm})
+	if err != nil {
+		return h, false
+	}
+	keys, err := s.signer.ValidationKeys(ctx)
+	if err != nil {
+		return h, false
+	}
+	payload := jws.UnsafePayloadWithoutVerification()
+	for _, key := range keys {
+		if b, err := jws.Verify(key); err == nil {
+			payload, verified = b, true
+		}
+	}
+	if err := json.Unmarshal(payload, &h); err != nil {
+		return idHint{}, false
+	}
+	return h, verified
+}
+
+// signOut ends tokens, with an audit row.
+func (s *issuerServer) signOut(r *http.Request, h idHint) error {
+	ctx := r.Context()
+	user, connector := presented(h.Subject)
+	refresh := ""
+	switch session, err := s.storage.GetOfflineSessions(ctx, user, connector); {
+	case err == nil && session.Refresh[h.Audience] != nil:
+		refresh = session.Refresh[h.Audience].ID
+	case err != nil && err != storage.ErrNotFound:
+		return err
+	}
+	if err := s.tokens.end(ctx, refresh, h.Audience, user); err != nil {
+		return err
+	}
+	return s.audit.Write(ctx, row(r.RemoteAddr, "sign-out", h.Email, h.Audience))
+}

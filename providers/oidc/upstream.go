@@ -1,0 +1,128 @@
+package oidc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+
+	dexconn "github.com/dexidp/dex/connector"
+	upstream "github.com/dexidp/dex/connector/oidc"
+)
+
+// Upstream is an issuer at which people sign in, and which is believed about who they are.
+type Upstream struct {
+	Title    string   `json:"title"`
+	Issuer   string   `json:"issuer"`
+	ClientID string   `json:"clientId"` // whose secret is in the file; registered with <our issuer>/callback
+	Scopes   []string `json:"scopes"`   // besides openid
+	Groups   string   `json:"groups"`   // the claim that has them; empty for none
+	Roots    string   `json:"roots"`    // PEM, besides those of the system
+}
+
+// upstreamConfig is what Dex opens an upstreamConnector by.
+type upstreamConfig struct {
+	OIDC   upstream.Config `json:"oidc"`
+	Secret string          `json:"secret"` // path
+}
+
+func (u Upstream) config(issuer string) (c upstream.Config, err error) {
+	if u.ClientID == "" || !strings.HasPrefix(u.Issuer, "http://") && !strings.HasPrefix(u.Issuer, "https://") {
+		return c, fmt.Errorf("issuer %q, clientId %q: want an http(s) URL and an id", u.Issuer, u.ClientID)
+	}
+	c = upstream.Config{
+		Issuer: u.Issuer, ClientID: u.ClientID, RedirectURI: issuer + "/callback",
+		Scopes: u.Scopes, InsecureEnableGroups: u.Groups != "", OverrideClaimMapping: true,
+	}
+	c.ClaimMapping.GroupsKey = u.Groups
+	if u.Roots != "" {
+		c.RootCAs = []string{u.Roots}
+	}
+	return c, nil
+}
+
+// Open is called by Dex. It reaches for nothing yet, where Dex's own would not open while its
+// issuer is away.
+func (c *upstreamConfig) Open(id string, log *slog.Logger) (dexconn.Connector, error) {
+	return &upstreamConnector{upstreamConfig: *c, id: id, log: log, waiting: make(elsewhere, elsewhereAtOnce)}, nil
+}
+
+// upstreamConnector is Dex's, opened when somebody signs in, and anew when the secret is another.
+type upstreamConnector struct {
+	upstreamConfig
+	id      string
+	log     *slog.Logger
+	waiting elsewhere
+
+	mu     sync.Mutex
+	opened dexUpstream
+	with   string // secret
+}
+
+type dexUpstream interface {
+	dexconn.CallbackConnector
+	dexconn.RefreshConnector
+}
+
+var _ dexUpstream = (*upstreamConnector)(nil)
+
+func (c *upstreamConnector) open(ctx context.Context) (dexUpstream, error) {
+	secret, err := readSecret(c.Secret)
+	if err != nil {
+		return nil, fmt.Errorf("the secret of client %s: %w", c.OIDC.ClientID, err)
+	}
+	c.mu.Lock()
+	opened, with := c.opened, c.with
+	c.mu.Unlock()
+	if opened != nil && with == secret {
+		return opened, nil
+	}
+	config := c.OIDC
+	config.ClientSecret = secret
+	conn, err := within(ctx, c.waiting, func() (dexconn.Connector, error) { return config.Open(c.id, c.log) })
+	if err != nil {
+		return nil, err
+	}
+	opened, ok := conn.(dexUpstream)
+	if !ok {
+		return nil, errors.New("connector of another form")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opened, c.with = opened, secret
+	return opened, nil
+}
+
+// LoginURL is where a browser signs in.
+func (c *upstreamConnector) LoginURL(s dexconn.Scopes, callback, state string) (string, []byte, error) {
+	conn, err := c.open(context.Background())
+	if err != nil {
+		return "", nil, err
+	}
+	return conn.LoginURL(s, callback, state)
+}
+
+// HandleCallback is who signed in there.
+func (c *upstreamConnector) HandleCallback(s dexconn.Scopes, data []byte, r *http.Request) (id dexconn.Identity, err error) {
+	conn, err := c.open(r.Context())
+	if err != nil {
+		return id, err
+	}
+	return within(r.Context(), c.waiting, func() (dexconn.Identity, error) { return conn.HandleCallback(s, data, r) })
+}
+
+// Refresh reads a person anew. Where that issuer ended what it gave, tokens end here.
+func (c *upstreamConnector) Refresh(ctx context.Context, s dexconn.Scopes, id dexconn.Identity) (dexconn.Identity, error) {
+	conn, err := c.open(ctx)
+	if err != nil {
+		return id, err
+	}
+	id, err = within(ctx, c.waiting, func() (dexconn.Identity, error) { return conn.Refresh(ctx, s, id) })
+	if err != nil && strings.Contains(err.Error(), "invalid_grant") {
+		exchangeOf(ctx).ended = "the upstream issuer ended the session"
+	}
+	return id, err
+}

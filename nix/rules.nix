@@ -77,6 +77,9 @@ severity "error" {
   FL097 = "team or role that has itself in it";
   FL099 = "unknown database server";
   FL100 = "two databases of one name";
+  FL102 = "groups that nobody can be in";
+  FL103 = "upstream issuer whose name is taken";
+  FL104 = "upstream issuer in clear";
   FL121 = "placement that leaves too few hosts";
   FL122 = "pin that does not hold";
   FL123 = "host that runs more than its capacity";

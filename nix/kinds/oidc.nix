@@ -2,6 +2,7 @@
 let
   inherit (builtins)
     any
+    attrNames
     attrValues
     concatMap
     concatStringsSep
@@ -10,23 +11,20 @@ let
     length
     lessThan
     map
+    mapAttrs
+    match
+    removeAttrs
     sort
     ;
-  inherit (import ../types.nix)
-    atMost
-    between
-    default
-    enum
-    of
-    record
-    required
-    ;
-  inherit (import ../formats.nix)
-    issuer
-    strings
-    unit
-    url
-    ;
+  inherit (import ../types.nix) of required;
+  inherit (import ../formats.nix) issuer;
+  inherit (import ../lib.nix) optionalAttrs;
+  signin = import ../language/signin.nix;
+
+  # A list of a service that its request has where something was written.
+  sorted =
+    name: service:
+    optionalAttrs (service.sso.${name} != [ ]) { ${name} = sort lessThan service.sso.${name}; };
 
   wanting = services: filter (s: s.sso.mode == "oidc") services;
 in
@@ -34,31 +32,28 @@ in
   doc = "signs people in";
   port = 3;
   alone = "a client, its secret and who is signed in are known to the one where they were made";
-  settings.issuer =
-    required "its address for browsers and services" "\"https://auth.example.org\""
-      issuer;
-  policy = t: { inherit (t.providers.oidc) issuer; };
-
-  service.sso = of "how its users sign in" (
-    record "sso" {
-      mode = of "`oidc`: the host fetches a client's credentials" (enum [
-        "none"
-        "oidc"
-      ]);
-      restart = of "unit to restart when they change" unit;
-      redirectURIs = of "its callbacks" (atMost 32 url);
-      generation =
-        default "raised when the secret may be known to others: the host gets another, and the old one ends"
-          1
-          (between 1 1000000 "a generation");
-      rotate =
-        default
-          "days after which the host requests another secret, and the old one ends; never, unless written"
-          0
-          (between 0 3650 "days");
-      dependsOn = of "needs of this host that must be fulfilled first" strings;
+  settings = {
+    issuer =
+      required "its address for browsers and services" "\"https://auth.example.org\""
+        issuer;
+    ldap = of "directories whose people sign in, by name" signin.ldap;
+    upstream = of "issuers whose people sign in, by name" signin.upstream;
+  };
+  policy =
+    t:
+    let
+      inherit (t.providers.oidc) issuer ldap upstream;
+      titled = mapAttrs (
+        name: c: removeAttrs c [ "name" ] // { title = if c.title == "" then name else c.title; }
+      );
+    in
+    {
+      inherit issuer;
     }
-  );
+    // optionalAttrs (ldap != { }) { ldap = titled ldap; }
+    // optionalAttrs (upstream != { }) { upstream = titled upstream; };
+
+  service.sso = of "how its users sign in" signin.sso;
 
   reasons = clean: map (s: "services.${s.name}.sso needs it") (wanting (attrValues clean.services));
 
@@ -71,19 +66,27 @@ in
         inherit (t.providers.oidc) issuer;
         service = service.idOn host.name;
         redirectURIs = sort lessThan service.sso.redirectURIs;
-      };
+      }
+      // optionalAttrs service.sso.public { public = true; }
+      // optionalAttrs (service.sso.scopes != [ ]) {
+        scopes = [ "openid" ] ++ sort lessThan service.sso.scopes;
+      }
+      // sorted "allowedGroups" service
+      // sorted "postLogoutRedirectURIs" service;
       files = {
         client-id = {
           value = "clientId";
           mode = "0444";
         };
-        client-secret = {
-          value = "clientSecret";
-          mode = "0400";
-        };
         issuer = {
           value = "issuer";
           mode = "0444";
+        };
+      }
+      // optionalAttrs (!service.sso.public) {
+        client-secret = {
+          value = "clientSecret";
+          mode = "0400";
         };
       };
       owner = service.user;
@@ -121,15 +124,50 @@ in
         s:
         s.mode == "none"
         && (
-          s.restart != "" || s.redirectURIs != [ ] || s.dependsOn != [ ] || s.generation != 1 || s.rotate != 0
+          s.restart != ""
+          || s.redirectURIs ++ s.postLogoutRedirectURIs ++ s.scopes ++ s.allowedGroups ++ s.dependsOn != [ ]
+          || s.public
+          || s.generation != 1
+          || s.rotate != 0
         );
+
+      inherit (clean.providers.oidc) ldap upstream;
+      grouped =
+        any (d: d.groups.base != "") (attrValues ldap) || any (u: u.groups != "") (attrValues upstream);
+
+      # Codes and the client's secret go there.
+      clear =
+        issuer:
+        match "https://.*" issuer == null
+        && match "http://([^/?]*\\.rete|localhost|127\\.[0-9.]+|\\[::1])(:[0-9]+)?([/?].*)?" issuer == null;
     in
     {
-      top = import ../issuerpages.nix {
-        kind = "oidc";
-        port = 5556;
-        inherit clean t lib;
-      };
+      top =
+        import ../issuerpages.nix {
+          kind = "oidc";
+          port = 5556;
+          inherit clean t lib;
+        }
+        ++ map (
+          n:
+          fault {
+            id = "FL103";
+            place = "providers.oidc.upstream.${n}";
+            problem = "the name is taken by";
+            value = "providers.oidc.ldap.${n}";
+            remedy = "choose another name for one of them";
+          }
+        ) (filter (n: ldap ? ${n}) (attrNames upstream))
+        ++ map (
+          n:
+          fault {
+            id = "FL104";
+            place = "providers.oidc.upstream.${n}.issuer";
+            problem = "codes and the client's secret would cross the network in clear, at";
+            value = upstream.${n}.issuer;
+            remedy = "write its https:// address, or one below .rete";
+          }
+        ) (filter (n: upstream.${n}.issuer != "" && clear upstream.${n}.issuer) (attrNames upstream));
 
       service =
         n: s:
@@ -146,13 +184,30 @@ in
             remedy = "take rotate out and raise services.${n}.sso.generation, or give each host a client with services.${n}.scope = \"node\";";
           })
         ]
+        ++ when (s.sso.public && s.sso.rotate > 0) (
+          excluded "take one of them out: such a client has no secret" "services.${n}.sso.rotate"
+            "public = true"
+        )
+        ++ when (s.sso.allowedGroups != [ ] && !grouped && shapes.services.${n} == [ ]) [
+          (fault {
+            id = "FL102";
+            place = "services.${n}.sso.allowedGroups";
+            problem = "no directory or upstream issuer of providers.oidc gives groups, so that nobody could sign in:";
+            value = concatStringsSep ", " s.sso.allowedGroups;
+            remedy = "write providers.oidc.ldap.<name>.groups.base or providers.oidc.upstream.<name>.groups, or take allowedGroups out";
+          })
+        ]
         ++ when (s.sso.mode == "oidc") (
           when (s.sso.redirectURIs == [ ]) (
             missing "services.${n}.sso" "redirectURIs"
               "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback"
           )
-          ++ concatMap (named "services.${n}.sso.redirectURIs") s.sso.redirectURIs
-          ++ concatMap (answers "services.${n}.sso.redirectURIs") s.sso.redirectURIs
+          ++ concatMap (
+            attribute:
+            concatMap (
+              u: named "services.${n}.sso.${attribute}" u ++ answers "services.${n}.sso.${attribute}" u
+            ) s.sso.${attribute}
+          ) [ "redirectURIs" "postLogoutRedirectURIs" ]
         );
 
       # Signing in takes the service to the pages of the issuer, where that is in the cluster.

@@ -70,6 +70,10 @@ var edits = map[string]func(g generator, c *cluster) bool{
 	"callback more": onSSO(func(sso map[string]any) {
 		sso["redirectURIs"] = []string{"https://a.example.org/", "https://b.example.org/", "https://evil.example/"}
 	}),
+	"no groups":     onSSO(func(sso map[string]any) { sso["allowedGroups"] = []string{} }),
+	"a group more":  onSSO(func(sso map[string]any) { sso["allowedGroups"] = []string{"writers", "staff", "ops", "guests"} }),
+	"all scopes":    onSSO(func(sso map[string]any) { sso["scopes"] = []string{} }),
+	"public":        onSSO(func(sso map[string]any) { sso["public"] = true }),
 	"callback less": onSSO(func(sso map[string]any) { sso["redirectURIs"] = []string{"https://a.example.org/"} }),
 	"sign-in": onService(func(g generator, s *service) bool {
 		had := s.SSO != nil

@@ -114,6 +114,8 @@ type role struct {
 type provider struct {
 	Hosts    []string `json:"hosts"`
 	Issuer   string   `json:"issuer,omitempty"`
+	LDAP     any      `json:"ldap,omitempty"`
+	Upstream any      `json:"upstream,omitempty"`
 	Version  int      `json:"generation,omitempty"` // of the keys of JWT-SVIDs
 	Lifetime int      `json:"lifetime,omitempty"`
 	Every    int      `json:"interval,omitempty"`
@@ -189,7 +191,9 @@ func (g generator) cluster() *cluster {
 	}
 	c.Providers = map[string]provider{
 		"cert": {Hosts: hosts[:1+g.IntN(2)], Requires: g.some([]string{everywhere}, 1)},
-		"oidc": {Hosts: hosts[len(hosts)-1-g.IntN(2):][:1], Issuer: "https://auth.example.org"},
+		"oidc": {Hosts: hosts[len(hosts)-1-g.IntN(2):][:1], Issuer: "https://auth.example.org",
+			LDAP:     map[string]any{"corp": map[string]any{"server": "ldaps://ldap.example.org", "people": map[string]any{"base": "ou=people"}, "groups": map[string]any{"base": "ou=groups"}}},
+			Upstream: map[string]any{"partner": map[string]any{"issuer": "https://login.example.net/realm", "clientId": "florete"}}},
 	}
 	c.Providers["jwt"] = provider{Hosts: hosts[g.IntN(len(hosts)):][:1], Issuer: "https://tokens.example.org", Version: g.IntN(3)}
 	if g.IntN(2) == 0 {
@@ -378,7 +382,9 @@ func (g generator) service(i int, hosts, roles []string) *service {
 	}
 	if g.IntN(3) == 0 {
 		s.SSO = map[string]any{"mode": "oidc", "redirectURIs": []string{"https://b.example.org/", "https://a.example.org/"},
-			"restart": "web.service", "generation": 1 + g.IntN(2), "dependsOn": g.some([]string{"cert-node"}, 1)}
+			"restart": "web.service", "generation": 1 + g.IntN(2), "dependsOn": g.some([]string{"cert-node"}, 1),
+			"scopes": g.some([]string{"profile", "groups", "email", "offline_access"}, 4), "allowedGroups": g.some([]string{"writers", "staff", "ops"}, 2),
+			"public": g.IntN(3) == 0, "postLogoutRedirectURIs": g.some([]string{"https://b.example.org/bye", "https://a.example.org/bye"}, 2)}
 	}
 	return s
 }

@@ -87,20 +87,16 @@ var kinds = map[string]kind{
 		},
 	},
 	"oidc": {
-		fields: []string{"issuer", "redirectURIs", "service"},
-		rights: func(caller string, request map[string]any) []fact {
-			service := short(request["service"])
-			facts := one(Right{caller, "sign people in for", service}, Right{caller, "act as", service})
-			facts = append(facts, fact{Right: Right{"issuer " + short(request["issuer"]), "vouch for", "the users of " + service}})
-			for _, uri := range list(request["redirectURIs"]) {
-				facts = append(facts, fact{Right: Right{"sign-ins of " + service, "redirect to", short(uri)}})
-			}
-			return facts
+		fields: clientFields,
+		rights: clientRights,
+		open:   []string{"clientId", "issuer"},
+		settings: map[string]func(a at) []fact{
+			"issuer": func(a at) []fact {
+				return one(Right{a.node(), "sign people in as", "issuer " + short(a.v)})
+			},
+			"ldap":     connectors,
+			"upstream": connectors,
 		},
-		open: []string{"clientId", "issuer"},
-		settings: map[string]func(a at) []fact{"issuer": func(a at) []fact {
-			return one(Right{a.node(), "sign people in as", "issuer " + short(a.v)})
-		}},
 	},
 	"secret": {
 		fields: []string{"generate", "length", "overlap", "rotate", "secret", "two"},

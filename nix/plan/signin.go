@@ -1,0 +1,55 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+)
+
+// clientFields are those of a request for a client of the issuer.
+var clientFields = []string{"allowedGroups", "issuer", "postLogoutRedirectURIs", "public", "redirectURIs", "scopes", "service"}
+
+// clientRights are those that a client comes with.
+func clientRights(caller string, request map[string]any) []fact {
+	service := short(request["service"])
+	signs := Right{caller, "sign people in for", service}
+	facts := one(signs, Right{caller, "act as", service})
+	facts = append(facts, fact{Right: Right{"issuer " + short(request["issuer"]), "vouch for", "the users of " + service}})
+	for _, uri := range list(request["redirectURIs"]) {
+		facts = append(facts, fact{Right: Right{"sign-ins of " + service, "redirect to", short(uri)}})
+	}
+	for _, uri := range list(request["postLogoutRedirectURIs"]) {
+		facts = append(facts, fact{Right: Right{"sign-outs of " + service, "redirect to", short(uri)}})
+	}
+	with := func(who, may, what string) { facts = append(facts, one(Right{who, may, what}, signs)...) }
+	scopes := list(request["scopes"])
+	if request["scopes"] == nil {
+		scopes = []any{"openid", "email", "groups", "offline_access", "profile"}
+	}
+	for _, scope := range scopes {
+		with(service, "request of its users", "scope "+short(scope))
+	}
+	for _, group := range list(request["allowedGroups"]) {
+		with("people in group "+short(group), "sign in at", service)
+	}
+	if request["allowedGroups"] == nil {
+		with("all people", "sign in at", service)
+	}
+	if request["public"] != nil {
+		with("whoever names it", "begin sign-ins, without a secret, of", service)
+	}
+	return facts
+}
+
+// connectors are where people sign in. What is said of one decides who they are.
+func connectors(a at) []fact {
+	all := object(a.v)
+	if all == nil {
+		a.loosen(a.path, a.v)
+		return nil
+	}
+	var facts []fact
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		facts = append(facts, fact{Right: Right{a.path[len(a.path)-1] + " " + name + " " + short(all[name]), "vouch for", "people of " + a.node()}})
+	}
+	return facts
+}

@@ -1,0 +1,18 @@
+# The directory gives groups.
+{ base, merge, ... }:
+merge base {
+  services.wiki.sso = {
+    mode = "oidc";
+    redirectURIs = [ "https://wiki.example.org/" ];
+    allowedGroups = [ "writers" ];
+  };
+  providers.oidc = {
+    hosts = [ "alpha" ];
+    issuer = "https://auth.example.org";
+    ldap.corp = {
+      server = "ldaps://ldap.example.org";
+      people.base = "ou=people,dc=example";
+      groups.base = "ou=groups,dc=example";
+    };
+  };
+}

@@ -1,0 +1,17 @@
+# The directory gives no groups.
+{ base, merge, ... }:
+merge base {
+  services.wiki.sso = {
+    mode = "oidc";
+    redirectURIs = [ "https://wiki.example.org/" ];
+    allowedGroups = [ "writers" ];
+  };
+  providers.oidc = {
+    hosts = [ "alpha" ];
+    issuer = "https://auth.example.org";
+    ldap.corp = {
+      server = "ldaps://ldap.example.org";
+      people.base = "ou=people,dc=example";
+    };
+  };
+}

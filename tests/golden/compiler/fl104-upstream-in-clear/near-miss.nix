@@ -1,0 +1,16 @@
+# The forwarder brings encryption.
+{ base, merge, ... }:
+merge base {
+  services.wiki.sso = {
+    mode = "oidc";
+    redirectURIs = [ "https://wiki.example.org/" ];
+  };
+  providers.oidc = {
+    hosts = [ "alpha" ];
+    issuer = "https://auth.example.org";
+    upstream.partner = {
+      issuer = "http://login.partner.flor.rete:8080/realms/corp";
+      clientId = "florete";
+    };
+  };
+}

@@ -62,7 +62,10 @@ func (d Directory) config() (c ldap.Config, err error) {
 	groups := &c.GroupSearch
 	groups.BaseDN, groups.Filter, groups.NameAttr = d.Groups.Base, d.Groups.Filter, d.Groups.Name
 	groups.UserMatchers = []ldap.UserMatcher{{UserAttr: d.Groups.Person, GroupAttr: d.Groups.Member}}
-	_, err = c.OpenConnector(slog.New(slog.DiscardHandler))
+	// What is wrong with the certificates shows at a sign-in, as do those of the directory.
+	without := c
+	without.RootCAData = nil
+	_, err = without.OpenConnector(slog.New(slog.DiscardHandler))
 	return c, err
 }
 

@@ -59,6 +59,17 @@ in
         provider gets its content when it starts; the file may be root's alone.
       '';
     };
+    connectorSecrets = mkOption {
+      type = types.attrsOf types.str;
+      default = { };
+      example = {
+        corp = "/run/keys/ldap";
+      };
+      description = ''
+        With `usersFile`: passwords and client secrets of `providers.oidc.ldap` and `.upstream`, by name: files
+        outside the Nix store, which may be root's alone.
+      '';
+    };
     openFirewall = florete.asHost "openFirewall" (mkOption {
       type = types.bool;
       description = "Whether to open the TCP ports on which hosts reach this provider, one for each kind.";
@@ -76,6 +87,18 @@ in
       ++ optional (cfg.usersFile != null && florete.inStore cfg.usersFile) (
         florete.refused "${florete.option}.provider.usersFile" cfg.usersFile
       )
+      ++ lib.concatMap (
+        name:
+        let
+          option = "${florete.option}.provider.connectorSecrets.${name}";
+          path = cfg.connectorSecrets.${name};
+        in
+        optional (florete.inStore path) (florete.refused option path)
+        ++ optional (provides "oidc" && !(policy.kinds.oidc.ldap or { } // policy.kinds.oidc.upstream or { }) ? ${name}) {
+          assertion = false;
+          message = "${option} is of nothing: the cluster has no providers.oidc.ldap.${name} or providers.oidc.upstream.${name}";
+        }
+      ) (lib.attrNames cfg.connectorSecrets)
       ++ optional (florete.inStore users) (
         florete.refused "${florete.option}.provider.settings.oidc.users" users
       )
@@ -110,7 +133,12 @@ in
         inherit (cfg) package;
         settings.provider = cfg.settings;
         etcd = "${pkgs.etcd}/bin/etcd";
-        credentials = if cfg.usersFile == null then { } else { oidc.users = cfg.usersFile; };
+        credentials = lib.optionalAttrs (cfg.usersFile != null) {
+          oidc = {
+            users = cfg.usersFile;
+          }
+          // lib.mapAttrs' (name: lib.nameValuePair "connector-${name}") cfg.connectorSecrets;
+        };
       };
     };
 

@@ -59,7 +59,7 @@ func (s *issuerServer) begin(w http.ResponseWriter, r *http.Request) {
 		in.browser = rand.Text()
 		s.signIns.set(w, browserCookie, in.browser)
 	}
-	s.dex.ServeHTTP(&redirect{w, in}, r.WithContext(context.WithValue(r.Context(), signInKey{}, in)))
+	s.dex.ServeHTTP(&redirect{&overruled{ResponseWriter: w, server: s, in: in, failed: &notThere}, in}, r.WithContext(context.WithValue(r.Context(), signInKey{}, in)))
 }
 
 // redirect replaces the id of the sign-in that is begun by all of it, sealed.

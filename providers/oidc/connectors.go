@@ -64,7 +64,7 @@ func connectors(issuer string, ldap map[string]Directory, upstream map[string]Up
 // forDex are the connectors as Dex reads them, after that of the users file. Their secrets lie
 // beside it, in files connector-<name>.
 func forDex(users string, all []connector) ([]storage.Connector, error) {
-	out := []storage.Connector{{ID: dex.LocalConnector, Name: "email and password", Type: dex.LocalConnector}}
+	out := []storage.Connector{{ID: dex.LocalConnector, Name: "Email and password", Type: dex.LocalConnector}}
 	for _, c := range all {
 		config, err := json.Marshal(c.config(filepath.Join(filepath.Dir(users), "connector-"+c.name)))
 		if err != nil {

@@ -13,10 +13,18 @@ type overruled struct {
 	http.ResponseWriter
 	server *issuerServer
 	in     *signIn
+	failed *instead // for where Dex fails; nil for its own page
 	shown  bool
 }
 
+// notThere is for where another issuer fails.
+var notThere = instead{http.StatusServiceUnavailable, "Not now",
+	"Where you want to sign in, nobody answers, or something is wrong. Go back to the service and try again; the log of the provider has the reason."}
+
 func (w *overruled) WriteHeader(status int) {
+	if status >= http.StatusInternalServerError && w.in.instead == nil {
+		w.in.instead = w.failed
+	}
 	switch {
 	case w.shown:
 	case w.in.instead != nil:

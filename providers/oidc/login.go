@@ -69,7 +69,7 @@ func (s *issuerServer) callback(w http.ResponseWriter, r *http.Request) {
 	if in == nil {
 		return
 	}
-	s.dex.ServeHTTP(&overruled{ResponseWriter: w, server: s, in: in}, r.WithContext(context.WithValue(r.Context(), signInKey{}, in)))
+	s.dex.ServeHTTP(&overruled{ResponseWriter: w, server: s, in: in, failed: &notThere}, r.WithContext(context.WithValue(r.Context(), signInKey{}, in)))
 	if in.outside != "" {
 		s.refused(r, in, in.account, in.outside, codeOutside, errOutside.Error())
 	}

@@ -90,7 +90,7 @@ func TestUpstream(t *testing.T) {
 	f.start()
 	s := f.service(f.register(1))
 	s.Scopes = append(s.Scopes, "groups")
-	if p := s.elsewhere(); p.status != http.StatusInternalServerError {
+	if p := s.elsewhere(); p.status != http.StatusServiceUnavailable || p.title != "Not now · demo" {
 		t.Errorf("while the issuer is away: status %d: %s", p.status, p.text)
 	}
 	up.Store(true)

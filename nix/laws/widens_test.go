@@ -68,6 +68,7 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 				said[host+" callers write what they like to "+id] = true
 			}
 			unlimited(host, body, lengths)
+			unrestricted(body)
 			spread(kind, body, func(place string, v any) {
 				for _, re := range harmless {
 					if re.MatchString(place) {
@@ -112,6 +113,24 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 		}
 	}
 	return said, lengths
+}
+
+// unrestricted writes what clients of the issuer may that says nothing of it: all of it.
+func unrestricted(body any) {
+	o := body.(map[string]any)
+	needs, _ := o["needs"].([]any)
+	grants, _ := o["grants"].([]any)
+	for _, n := range slices.Concat(needs, grants) {
+		if n := n.(map[string]any); n["kind"] == "oidc" {
+			request := n["request"].(map[string]any)
+			if request["allowedGroups"] == nil {
+				request["allowedGroups"] = []any{"all people"}
+			}
+			if request["scopes"] == nil {
+				request["scopes"] = []any{"openid", "email", "groups", "offline_access", "profile"}
+			}
+		}
+	}
 }
 
 // without are the services that a manifest publishes without an attribute.

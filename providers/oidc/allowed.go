@@ -60,7 +60,7 @@ func (a allowed) UpdateRefreshToken(ctx context.Context, id string, change func(
 	var client, user string
 	x := exchangeOf(ctx)
 	err := a.Storage.UpdateRefreshToken(ctx, id, func(was storage.RefreshToken) (storage.RefreshToken, error) {
-		client, user = was.ClientID, was.Claims.UserID
+		client, user = was.ClientID, person(was.ConnectorID, was.Claims.UserID)
 		is, err := change(was)
 		if err == nil && !a.policy().allows(is.ClientID, is.Claims.Groups) {
 			x.ended = errOutside.Error()

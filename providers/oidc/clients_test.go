@@ -33,6 +33,17 @@ func TestPublicClient(t *testing.T) {
 	if p.location == nil || p.location.Query().Get("error") != "invalid_request" {
 		t.Errorf("without PKCE: status %d, sent to %v", p.status, p.location)
 	}
+	for origin, want := range map[string]string{"http://outline.demo.flor.rete": "http://outline.demo.flor.rete", "http://evil.example": "", "null": ""} {
+		for _, page := range []string{"/token", "/userinfo", "/keys", "/.well-known/openid-configuration", "/auth"} {
+			q := must(http.NewRequest(http.MethodOptions, issuerURL+page, nil))
+			q.Header.Set("Origin", origin)
+			r := must(s.http.Do(q))
+			r.Body.Close()
+			if got := r.Header.Get("Access-Control-Allow-Origin"); got != want && page != "/auth" || got != "" && page == "/auth" {
+				t.Errorf("%s of %s: allowed is %q", page, origin, got)
+			}
+		}
+	}
 	call := f.call(1)
 	call.Request.Rotation = 1
 	_, err = f.p.Rotation(t.Context(), call)

@@ -75,6 +75,14 @@ func forDex(users string, all []connector) ([]storage.Connector, error) {
 	return out, nil
 }
 
+// person is somebody by the name or id of a connector, none of another's.
+func person(connector, name string) string {
+	if connector == dex.LocalConnector {
+		return name
+	}
+	return connector + "/" + name
+}
+
 // readSecret reads the secret of a connector.
 func readSecret(path string) (string, error) {
 	b, err := secretfile.ReadFile(path)

@@ -46,7 +46,7 @@ member: uid=alice,ou=people,dc=demo
 member: uid=bob,ou=people,dc=demo
 `
 
-func person(name string) string {
+func entry(name string) string {
 	return fmt.Sprintf(`
 dn: uid=%[1]s,ou=people,dc=demo
 objectClass: inetOrgPerson
@@ -116,7 +116,7 @@ access to * by anonymous none by * read
 			t.Fatal("slapd does not listen")
 		}
 	}
-	s.do("ldapadd", fmt.Sprintf(people, person("alice"), person("bob"), person("carol")))
+	s.do("ldapadd", fmt.Sprintf(people, entry("alice"), entry("bob"), entry("carol")))
 	return s
 }
 

@@ -38,8 +38,9 @@ func (s *issuerServer) login(w http.ResponseWriter, r *http.Request) {
 			fmt.Sprintf("Want an email address of at most %d bytes and a password of at most %d.", longestEmail, longestPassword))
 		return
 	}
-	known := s.signIns.known(r, in.browser, account)
-	by := []guesser{{"account", account}}
+	who := person(in.connector, account)
+	known := s.signIns.known(r, in.browser, who)
+	by := []guesser{{"account", who}}
 	if known {
 		by = []guesser{{"browser", in.browser}}
 	} else if from := conns.Prefix(in.from); from.IsValid() && !from.Addr().IsLoopback() {
@@ -100,7 +101,7 @@ func (s *issuerServer) checkPassword(w http.ResponseWriter, r *http.Request, in 
 	in.signed = func() {
 		right = true
 		s.guard.right(by[0]) // a network may guess at other accounts
-		s.signIns.signedIn(w, in.browser, account)
+		s.signIns.signedIn(w, in.browser, person(in.connector, account))
 	}
 	s.dex.ServeHTTP(&overruled{ResponseWriter: w, server: s, in: in}, r)
 	switch {

@@ -102,7 +102,7 @@ func (s *issuerServer) signOut(r *http.Request, h idHint) error {
 	case err != nil && err != storage.ErrNotFound:
 		return err
 	}
-	if err := s.tokens.end(ctx, refresh, h.Audience, user); err != nil {
+	if err := s.tokens.end(ctx, refresh, h.Audience, person(connector, user)); err != nil {
 		return err
 	}
 	return s.audit.Write(ctx, row(r.RemoteAddr, "sign-out", h.Email, h.Audience))

@@ -17,17 +17,28 @@ const maxBody = 16 << 10
 // flow and introspection answer, and write to the store, without knowing the caller.
 func (s *issuerServer) routes(assets fs.FS, discovery []byte) http.Handler {
 	mux := http.NewServeMux()
-	for _, page := range []string{"GET /keys", "GET /static/", "GET /robots.txt"} {
+	for _, page := range []string{"GET /static/", "GET /robots.txt"} {
 		mux.Handle(page, s.dex)
 	}
-	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Write(discovery)
-	})
 	for page, handler := range map[string]http.HandlerFunc{
-		"POST /token":                  s.token,
-		"GET /userinfo":                s.userinfo,
-		"POST /userinfo":               s.userinfo,
+		"/keys":     s.dex.ServeHTTP,
+		"/token":    s.token,
+		"/userinfo": s.userinfo,
+		"/.well-known/openid-configuration": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Write(discovery)
+		},
+	} {
+		h := s.crossOrigin(handler)
+		mux.Handle("OPTIONS "+page, h)
+		if page != "/token" {
+			mux.Handle("GET "+page, h)
+		}
+		if page == "/token" || page == "/userinfo" {
+			mux.Handle("POST "+page, h)
+		}
+	}
+	for page, handler := range map[string]http.HandlerFunc{
 		"GET /auth":                    s.authorize,
 		"POST /auth":                   s.authorize,
 		"GET /auth/{connector}":        s.begin,

@@ -67,8 +67,8 @@ func (s *issuerServer) userinfo(w http.ResponseWriter, r *http.Request) {
 		b, _ := base64.RawURLEncoding.DecodeString(payload)
 		_ = json.Unmarshal(b, &claims) // Dex refuses what cannot be read
 	}
-	user, _ := presented(claims.Subject)
-	ended, err := s.tokens.ended(r.Context(), claims.Audience, user, time.Unix(claims.Issued, 0))
+	user, connector := presented(claims.Subject)
+	ended, err := s.tokens.ended(r.Context(), claims.Audience, person(connector, user), time.Unix(claims.Issued, 0))
 	switch {
 	case err != nil:
 		s.log.Error("cannot tell whether a token was ended", "error", err)

@@ -77,7 +77,7 @@ func (t tokens) CreateAuthCode(ctx context.Context, c storage.AuthCode) error {
 func (t tokens) GetAuthCode(ctx context.Context, code string) (storage.AuthCode, error) {
 	c, err := t.Storage.GetAuthCode(ctx, code)
 	x := exchangeOf(ctx)
-	x.account, x.client, x.user = c.Claims.Email, c.ClientID, c.Claims.UserID
+	x.account, x.client, x.user = c.Claims.Email, c.ClientID, person(c.ConnectorID, c.Claims.UserID)
 	if err == storage.ErrNotFound {
 		if replay := t.replay(ctx, code, false); replay != nil {
 			return c, replay
@@ -249,7 +249,7 @@ func (t tokens) GetRefresh(ctx context.Context, id string) (storage.RefreshToken
 		return r, nil
 	}
 	x.replayed = true
-	if err := t.end(ctx, id, r.ClientID, r.Claims.UserID); err != nil {
+	if err := t.end(ctx, id, r.ClientID, person(r.ConnectorID, r.Claims.UserID)); err != nil {
 		return r, err
 	}
 	return storage.RefreshToken{}, storage.ErrNotFound

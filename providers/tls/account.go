@@ -1,0 +1,138 @@
+package tls
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	cryptotls "crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"io"
+	stdlog "log"
+	"math/big"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/go-acme/lego/v4/acme"
+	"github.com/go-acme/lego/v4/acme/api"
+	legolog "github.com/go-acme/lego/v4/log"
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/florete/florete"
+)
+
+// quiet keeps lego from writing lines of its own: what fails is an error, and audited.
+var quiet = sync.OnceFunc(func() { legolog.Logger = stdlog.New(io.Discard, "", 0) })
+
+// derivedKey is a key of P-256 that is derived, so that there is nothing to store or to lose.
+func (k *Certificates) derivedKey(purpose string) *ecdsa.PrivateKey {
+	most := new(big.Int).Sub(elliptic.P256().Params().N, big.NewInt(1))
+	d := new(big.Int).SetBytes(k.Key.Derive(purpose, 48))
+	d.Mod(d, most).Add(d, big.NewInt(1))
+	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), d.FillBytes(make([]byte, 32)))
+	if err != nil {
+		panic(err) // 1 to N-1
+	}
+	return key
+}
+
+// accountKey is that of the account at the policy's CA.
+func (k *Certificates) accountKey(p *Policy) *ecdsa.PrivateKey {
+	return k.derivedKey("florete tls account v1\n" + p.Directory)
+}
+
+// thumbprint is what follows token and dot in the answer to a challenge (RFC 8555, section 8.1).
+func (k *Certificates) thumbprint(p *Policy) string {
+	jwk := jose.JSONWebKey{Key: k.accountKey(p).Public()}
+	sum, err := jwk.Thumbprint(crypto.SHA256)
+	if err != nil {
+		panic(err) // a key of P-256
+	}
+	return base64.RawURLEncoding.EncodeToString(sum)
+}
+
+// client speaks to the CA with the account, which it has made when there was none.
+type client struct {
+	mu   sync.Mutex
+	core *api.Core
+}
+
+// account is the policy's CA, with the account there. Each process registers it once: who has
+// one gets that.
+func (k *Certificates) account(p *Policy) (*api.Core, error) {
+	at := p.Directory + "\n" + p.Contact
+	k.mu.Lock()
+	c := k.clients[at]
+	if c == nil {
+		c = &client{}
+		k.clients[at] = c
+	}
+	k.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.core != nil {
+		return c.core, nil
+	}
+	transport := &bound{ctx: k.ctx, to: http.DefaultTransport.(*http.Transport).Clone()}
+	if k.Roots != "" {
+		pem, err := os.ReadFile(k.Roots)
+		if err != nil {
+			return nil, fmt.Errorf("roots of the CA: %w", err)
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("roots of the CA: %s: no certificate in it", k.Roots)
+		}
+		transport.to.TLSClientConfig = &cryptotls.Config{RootCAs: roots, MinVersion: cryptotls.VersionTLS12}
+	}
+	core, err := api.New(&http.Client{Transport: transport, Timeout: 30 * time.Second}, "florete/"+florete.Release, p.Directory, "", k.accountKey(p))
+	if err != nil {
+		return nil, err
+	}
+	account := acme.Account{TermsOfServiceAgreed: true}
+	if p.Contact != "" {
+		account.Contact = []string{"mailto:" + p.Contact}
+	}
+	if _, err := core.Accounts.New(account); err != nil {
+		return nil, fmt.Errorf("account: %w", err)
+	}
+	c.core = core
+	return core, nil
+}
+
+// maxResponse is the longest one of a CA, in bytes.
+const maxResponse = 1 << 20
+
+// bound ends requests with a context, which lego has none for, and what they bring at a size.
+type bound struct {
+	ctx context.Context
+	to  *http.Transport
+}
+
+func (b *bound) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	unhook := context.AfterFunc(b.ctx, cancel)
+	resp, err := b.to.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		unhook()
+		cancel()
+		return nil, err
+	}
+	resp.Body = &limited{io.LimitReader(resp.Body, maxResponse), resp.Body, func() { unhook(); cancel() }}
+	return resp, nil
+}
+
+type limited struct {
+	io.Reader
+	closer io.Closer
+	done   func()
+}
+
+func (b *limited) Close() error {
+	defer b.done()
+	return b.closer.Close()
+}

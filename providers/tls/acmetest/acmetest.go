@@ -1,0 +1,253 @@
+// Package acmetest runs a real ACME server, Let's Encrypt's pebble, with a DNS server of its
+// own: it rejects good nonces at random, validates each name anew, and reads names as the CA.
+package acmetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// CA is a pebble that runs.
+type CA struct {
+	Directory string // URL
+	RootsFile string // of its HTTPS, PEM
+	DNS       string // host:port of its resolver, where every name is 127.0.0.1
+	HTTPPort  int    // where it validates HTTP-01
+
+	t          testing.TB
+	management string // URL, of pebble
+	dns        string // URL, of the resolver's management
+	client     *http.Client
+}
+
+// Options of a CA.
+type Options struct {
+	Validity time.Duration // of certificates; 90 days unless set
+	Rejected string        // percent of good nonces that are; 15 unless set
+}
+
+// build builds both programs, once.
+var build = sync.OnceValues(func() (map[string]string, error) {
+	_, here, _, _ := runtime.Caller(0)
+	paths := map[string]string{}
+	for _, name := range []string{"pebble", "pebble-challtestsrv"} {
+		cmd := exec.Command("go", "tool", "-n", name)
+		cmd.Dir = filepath.Join(filepath.Dir(here), "../../../tests/tools/pebble")
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, err
+		}
+		paths[name] = strings.TrimSpace(string(out))
+	}
+	return paths, nil
+})
+
+// Start starts a CA, until the test ends.
+func Start(t testing.TB, o Options) *CA {
+	t.Helper()
+	programs, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Validity == 0 {
+		o.Validity = 90 * 24 * time.Hour
+	}
+	if o.Rejected == "" {
+		o.Rejected = "15"
+	}
+	dir := t.TempDir()
+	ports := Ports(t, 5)
+	at := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])) }
+	c := &CA{
+		t: t, Directory: "https://" + at(0) + "/dir", management: "https://" + at(1), DNS: at(2), dns: "http://" + at(3), HTTPPort: ports[4],
+		RootsFile: filepath.Join(dir, "crt.pem"),
+	}
+	certificate(t, c.RootsFile, filepath.Join(dir, "key.pem"))
+	roots := x509.NewCertPool()
+	b, _ := os.ReadFile(c.RootsFile)
+	roots.AppendCertsFromPEM(b)
+	c.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	config, err := json.Marshal(map[string]any{"pebble": map[string]any{
+		"listenAddress": at(0), "managementListenAddress": at(1), "certificate": c.RootsFile, "privateKey": filepath.Join(dir, "key.pem"),
+		"httpPort": c.HTTPPort, "tlsPort": 9, "ocspResponderURL": "", "externalAccountBindingRequired": false, "keyAlgorithm": "ecdsa",
+		"retryAfter": map[string]int{"authz": 1, "order": 1},
+		"profiles":   map[string]any{"default": map[string]any{"description": "test", "validityPeriod": int(o.Validity.Seconds())}},
+	}})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "pebble.json"), config, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	Run(t, nil, programs["pebble-challtestsrv"], "-management", at(3), "-dnsserver", at(2), "-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", "", "-defaultIPv4", "127.0.0.1", "-defaultIPv6", "")
+	Run(t, []string{"PEBBLE_VA_NOSLEEP=1", "PEBBLE_WFE_NONCEREJECT=" + o.Rejected, "PEBBLE_AUTHZREUSE=0"},
+		programs["pebble"], "-strict", "-config", filepath.Join(dir, "pebble.json"), "-dnsserver", c.DNS)
+	c.wait(c.Directory)
+	c.wait(c.dns)
+	return c
+}
+
+func (c *CA) wait(url string) {
+	c.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		resp, err := c.client.Get(url)
+		if err == nil {
+			resp.Body.Close()
+			return
+		}
+		if time.Now().After(end) {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// Issuers is the root of what it issues.
+func (c *CA) Issuers() *x509.CertPool {
+	c.t.Helper()
+	resp, err := c.client.Get(c.management + "/roots/0")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	pool := x509.NewCertPool()
+	if err != nil || !pool.AppendCertsFromPEM(b) {
+		c.t.Fatal("no root", err)
+	}
+	return pool
+}
+
+// RenewBetween has the CA want a certificate (PEM) renewed within a window (ARI).
+func (c *CA) RenewBetween(leaf string, start, end time.Time) {
+	c.t.Helper()
+	ari, err := json.Marshal(map[string]any{"suggestedWindow": map[string]time.Time{"start": start, "end": end}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.post(c.management+"/set-renewal-info/", map[string]string{"certificate": leaf, "ariResponse": string(ari)})
+}
+
+// TXT sets a record of the resolver, or clears it where there is no value.
+func (c *CA) TXT(name, value string) {
+	c.t.Helper()
+	if value == "" {
+		c.post(c.dns+"/clear-txt", map[string]string{"host": name})
+		return
+	}
+	c.post(c.dns+"/set-txt", map[string]string{"host": name, "value": value})
+}
+
+// Lookups is how many requests for TXT records the resolver had for a name.
+func (c *CA) Lookups(name string) int {
+	c.t.Helper()
+	var all []any
+	if err := json.Unmarshal(c.post(c.dns+"/dns-request-history", map[string]string{"host": name}), &all); err != nil {
+		c.t.Fatal(err)
+	}
+	return len(all)
+}
+
+func (c *CA) post(url string, v any) []byte {
+	c.t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	resp, err := c.client.Post(url, "application/json", bytes.NewReader(b))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode != http.StatusOK {
+		c.t.Fatalf("%s: %s: %s", url, resp.Status, answer)
+	}
+	return answer
+}
+
+// Dial connects to the port of HTTP-01, whatever name is dialled: as the CA does.
+func (c *CA) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", strconv.Itoa(c.HTTPPort)))
+}
+
+// Ports are free ones of 127.0.0.1.
+func Ports(t testing.TB, n int) (ports []int) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
+
+// Run runs a program until the test ends.
+func Run(t testing.TB, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s:\n%s", args[0], log.String())
+		}
+	})
+	return cmd
+}
+
+// certificate writes one for 127.0.0.1, which is its own root.
+func certificate(t testing.TB, crt, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, block := range map[string]*pem.Block{crt: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: b}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

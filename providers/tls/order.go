@@ -1,0 +1,215 @@
+package tls
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-acme/lego/v4/acme"
+	"github.com/go-acme/lego/v4/acme/api"
+	"github.com/go-acme/lego/v4/certificate"
+	"github.com/go-acme/lego/v4/challenge"
+	"github.com/go-acme/lego/v4/challenge/dns01"
+)
+
+const (
+	orderTime = 2 * time.Minute // of one order
+	poll      = time.Second     // unless the CA has another
+	maxPoll   = 15 * time.Second
+)
+
+// obtain has the CA issue for a request, and returns the chain (PEM). It replaces a former
+// certificate, which may be nil.
+func (k *Certificates) obtain(ctx context.Context, p *Policy, names []string, csr *x509.CertificateRequest, former *x509.Certificate) (string, error) {
+	core, err := k.account(p)
+	if err != nil {
+		return "", err
+	}
+	var options api.OrderOptions
+	if former != nil {
+		if id, err := certificate.MakeARICertID(former); err == nil {
+			options.ReplacesCertID = id
+		}
+	}
+	order, err := core.Orders.NewWithOptions(names, &options)
+	if err != nil {
+		return "", err
+	}
+	for _, at := range order.Authorizations {
+		if err := k.authorize(ctx, core, p, at); err != nil {
+			return "", err
+		}
+	}
+	if _, err := core.Orders.UpdateForCSR(order.Finalize, csr.Raw); err != nil {
+		return "", err
+	}
+	for after := poll / 10; ; after = min(after*2, maxPoll) {
+		now, err := core.Orders.Get(order.Location)
+		switch {
+		case err != nil:
+			return "", err
+		case now.Status == acme.StatusValid:
+			chain, _, err := core.Certificates.Get(now.Certificate, true)
+			return string(chain), err
+		case now.Status == acme.StatusInvalid:
+			if now.Error != nil {
+				return "", now.Error
+			}
+			return "", errors.New("the CA made the order invalid")
+		}
+		if err := wait(ctx, after); err != nil {
+			return "", err
+		}
+	}
+}
+
+// authorize shows the CA that one name is ours, if it does not know that.
+func (k *Certificates) authorize(ctx context.Context, core *api.Core, p *Policy, at string) error {
+	authz, err := core.Authorizations.Get(at)
+	if err != nil || authz.Status == acme.StatusValid {
+		return err
+	}
+	validate := func(core *api.Core, _ string, c acme.Challenge) error { return validate(ctx, core, at, c) }
+	if p.DNS == "" {
+		return k.overHTTP(ctx, core, authz, validate)
+	}
+	provider, err := k.dnsProvider(p.DNS)
+	if err != nil {
+		return err
+	}
+	var options []dns01.ChallengeOption
+	if len(k.Resolvers) > 0 {
+		options = append(options, dns01.AddRecursiveNameservers(k.Resolvers), dns01.DisableAuthoritativeNssPropagationRequirement(), dns01.RecursiveNSsPropagationRequirement())
+	}
+	c := dns01.NewChallenge(core, validate, provider, options...)
+	if err := c.PreSolve(authz); err != nil {
+		return err
+	}
+	return errors.Join(c.Solve(authz), c.CleanUp(authz))
+}
+
+// overHTTP has the CA validate what the ingress answers, once that does.
+func (k *Certificates) overHTTP(ctx context.Context, core *api.Core, authz acme.Authorization, validate dns01.ValidateFunc) error {
+	c, err := challenge.FindChallenge(challenge.HTTP01, authz)
+	if err != nil {
+		return fmt.Errorf("%s: the CA offers no HTTP-01: write providers.tls.dns", authz.Identifier.Value)
+	}
+	answer, err := core.GetKeyAuthorization(c.Token)
+	if err != nil {
+		return err
+	}
+	if err := k.answers(ctx, authz.Identifier.Value, c.Token, answer); err != nil {
+		return err
+	}
+	return validate(core, authz.Identifier.Value, c)
+}
+
+// notYet is that an ingress does not answer. The CA counts failures, so it is not requested to
+// validate.
+type notYet struct{ error }
+
+// answers reports whether the ingress of a name answers a challenge. Where it is not reached
+// from here, such as behind a NAT, the CA sees for itself.
+func (k *Certificates) answers(ctx context.Context, name, token, want string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+name+"/.well-known/acme-challenge/"+token, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := k.ingress.Do(req)
+	if err != nil {
+		if strings.Contains(err.Error(), "connection refused") {
+			return notYet{fmt.Errorf("%s: nobody listens on port 80 there: is flor ingress running?", name)}
+		}
+		return nil
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+	if err == nil && strings.TrimSpace(string(b)) != want {
+		return notYet{fmt.Errorf("%s: what listens on port 80 there answers no challenges of this cluster (status %d): is it an ingress of the cluster?", name, resp.StatusCode)}
+	}
+	return nil
+}
+
+// validate has the CA look, and waits for what it finds.
+func validate(ctx context.Context, core *api.Core, authorization string, c acme.Challenge) error {
+	begun, err := core.Challenges.New(c.URL)
+	if err != nil {
+		return err
+	}
+	after := pause(begun.RetryAfter)
+	for {
+		if err := wait(ctx, after); err != nil {
+			return err
+		}
+		authz, err := core.Authorizations.Get(authorization)
+		switch {
+		case err != nil:
+			return err
+		case authz.Status == acme.StatusValid:
+			return nil
+		case authz.Status != acme.StatusPending:
+			for _, c := range authz.Challenges {
+				if c.Error != nil {
+					return c.Error
+				}
+			}
+			return fmt.Errorf("%s: the CA made the authorization %s", authz.Identifier.Value, authz.Status)
+		}
+		after = min(after*2, maxPoll)
+	}
+}
+
+// pause is how long the CA wants to be left alone.
+func pause(retryAfter string) time.Duration {
+	if d, err := api.ParseRetryAfter(retryAfter); err == nil && d > 0 {
+		return min(d, maxPoll)
+	}
+	return poll / 10
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// look requests when the CA wants a certificate renewed (ARI, RFC 9773), which may be earlier
+// than two thirds of its life, and never makes it later.
+func (k *Certificates) look(ctx context.Context, p *Policy, r *record, now time.Time) {
+	after := 6 * time.Hour
+	defer func() { r.Look = now.Add(after).Unix() }()
+	leaf, err := leafOf(r.Chain)
+	if err != nil {
+		return
+	}
+	core, err := k.account(p)
+	if err != nil {
+		k.Logger.WarnContext(ctx, "the CA does not say when to renew", "error", err)
+		after = 10 * time.Minute
+		return
+	}
+	info, err := certificate.NewCertifier(core, nil, certificate.CertifierOptions{}).GetRenewalInfo(certificate.RenewalInfoRequest{Cert: leaf})
+	if err != nil {
+		if !errors.Is(err, api.ErrNoARI) {
+			k.Logger.WarnContext(ctx, "the CA does not say when to renew", "error", err)
+		}
+		return
+	}
+	if info.RetryAfter > 0 {
+		after = min(max(info.RetryAfter, time.Minute), 24*time.Hour)
+	}
+	if at := r.within(info.SuggestedWindow.Start, info.SuggestedWindow.End); at < r.Renew {
+		r.Renew = at
+		k.Logger.InfoContext(ctx, "the CA wants a certificate renewed early", "names", leaf.DNSNames, "at", stamp(at), "reason", info.ExplanationURL)
+	}
+}

@@ -1,0 +1,135 @@
+package tls
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// prefix starts the keys under which certificates are, sealed.
+const prefix = "tls/certs/"
+
+// record is a certificate that was issued.
+type record struct {
+	Generation int    `json:"generation"`
+	Chain      string `json:"chain"`         // PEM, the leaf first
+	Key        string `json:"key,omitempty"` // PEM, where hosts share it
+	Public     string `json:"public"`        // fingerprint of the key
+	Serial     string `json:"serial"`
+	Ends       int64  `json:"ends"`  // Unix seconds, as the others
+	Renew      int64  `json:"renew"` // since when another one is due
+	Look       int64  `json:"look"`  // when the CA is requested again whether it is earlier
+}
+
+// newRecord is that of a chain (PEM), of which the leaf has a key.
+func newRecord(chain string, w wanted, now time.Time) (*record, error) {
+	leaf, err := leafOf(chain)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range w.Names {
+		host := n
+		if n[0] == '*' {
+			host = "any" + n[1:]
+		}
+		if err := leaf.VerifyHostname(host); err != nil {
+			return nil, fmt.Errorf("the CA issued something else: %w", err)
+		}
+	}
+	return &record{
+		Generation: w.generation, Chain: chain, Public: fingerprint(leaf.RawSubjectPublicKeyInfo), Serial: leaf.SerialNumber.Text(16),
+		Ends: leaf.NotAfter.Unix(), Renew: leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) * 2 / 3).Unix(), Look: now.Unix(),
+	}, nil
+}
+
+func leafOf(chain string) (*x509.Certificate, error) {
+	block, _ := pem.Decode([]byte(chain))
+	if block == nil {
+		return nil, errors.New("certificate: no PEM block")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+// serves is whether it is what a call wants, whenever it ends.
+func (r record) serves(w wanted) bool {
+	if w.csr != nil {
+		return r.Public == fingerprint(w.csr.RawSubjectPublicKeyInfo)
+	}
+	return r.Key != "" && r.Generation >= w.generation
+}
+
+// within is a time of a window, always the same of one certificate, so that certificates of one
+// hour are not renewed at once.
+func (r record) within(start, end time.Time) int64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, r.Serial)
+	if span := end.Unix() - start.Unix(); span > 0 {
+		return start.Unix() + int64(h.Sum64()%uint64(span))
+	}
+	return start.Unix()
+}
+
+// newKey makes the key of a certificate that hosts share, with its request.
+func newKey(names []string) (key string, csr *x509.CertificateRequest, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return "", nil, err
+	}
+	b, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{DNSNames: names}, private)
+	if err != nil {
+		return "", nil, err
+	}
+	csr, err = x509.ParseCertificateRequest(b)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), csr, err
+}
+
+// records are the certificates in a store.
+type records struct {
+	db  store.Store
+	key *seal.Key
+}
+
+// read is the record of a key, nil for none, and the revision that wrote it.
+func (s records) read(ctx context.Context, key string) (*record, int64, error) {
+	e, err := s.db.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	plain, err := s.key.Open(e.Key, e.Value)
+	if err != nil {
+		return nil, 0, err
+	}
+	var r record
+	return &r, e.Modified, json.Unmarshal(plain, &r)
+}
+
+// write is the change that has a record in place of the one of a revision.
+func (s records) write(key string, revision int64, r *record) (server.Decision, error) {
+	plain, err := json.Marshal(r)
+	if err != nil {
+		return server.Decision{}, err
+	}
+	return server.Decision{
+		If:   []store.Cond{{Key: key, Modified: revision}},
+		Then: []store.Op{store.Put(key, s.key.Seal(key, plain))},
+	}, nil
+}

@@ -1,0 +1,200 @@
+// Package tls is the kind of need of certificates for public names (ACME, RFC 8555):
+//
+//	POST /tls/request {"names":["wiki.example.org"],"internal":false,"shared":false,"csr":"-----BEGIN…"}
+//	→ {"certificate":"-----BEGIN CERTIFICATE-----…"}
+//
+//	POST /tls/request {"names":[],"internal":false,"shared":false}
+//	→ {"thumbprint":"LPJNul-wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ"}
+//
+// The host makes the key, and the provider orders. Where several hosts take in strangers for
+// one name, or one certificate is for names below a domain, the provider makes the key too, and
+// hands both to all of them.
+//
+// What answers a challenge is the same for every token of an account (RFC 8555, section 8.1):
+// token, dot, thumbprint of the account's key. So each ingress answers HTTP-01 by itself, and
+// nothing goes there while an order is open. DNS-01 goes through lego's providers.
+//
+// Names outside DNS have certificates of a CA of this kind, which is good for those alone.
+package tls
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// Name of the kind.
+const Name = "tls"
+
+// patience is how long a request waits for its order: less than a host waits for the answer.
+const patience = 12 * time.Second
+
+// repeated is how long the same request has the recorded answer.
+const repeated = 30 * time.Second
+
+// Settings are the kind's section of the settings file.
+type Settings struct {
+	// Environment is a file of KEY=VALUE lines, which the DNS provider of the policy reads, such
+	// as HTTPREQ_PASSWORD; none where challenges are HTTP-01.
+	Environment string `json:"environment" path:""`
+
+	// Resolvers see public names as the CA does: host:port; those of the host unless written.
+	Resolvers []string `json:"resolvers"`
+
+	// Roots are those of the ACME server (PEM), where it is not known to the system.
+	Roots string `json:"roots" path:""`
+
+	// Where kind config calls, and the account of its process: what the host's units have,
+	// unless written.
+	Control string `json:"control" path:""`
+	Config  string `json:"config"`
+}
+
+// Kind makes the kind.
+func (s *Settings) Kind(p server.Process) server.Kind {
+	return New(Config{
+		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Logger: p.Logger,
+		Environment: s.Environment, Resolvers: s.Resolvers, Roots: s.Roots,
+		Relay: relay.Config{
+			Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
+			Account: cmp.Or(s.Config, p.Instance.Unit("provider-config")), Policies: p.Policies, Audit: p.Audit, Logger: p.Logger,
+		},
+	})
+}
+
+// Config of the kind. Store, Key and Logger are needed; Policy and Relay for Run alone.
+type Config struct {
+	Store  store.Store
+	Key    *seal.Key
+	Policy func() *Policy // in force, nil while that does not run this kind
+	Relay  relay.Config
+	Logger *slog.Logger
+
+	Environment string
+	Resolvers   []string
+	Roots       string
+
+	// Dial connects to an ingress, to see whether it answers; nil for TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Certificates is the kind "tls".
+type Certificates struct {
+	Config
+	records
+	ingress *http.Client // reads as the CA does, over HTTP
+
+	mu      sync.Mutex
+	clients map[string]*client // by directory and contact
+	flights map[string]*flight // by names
+
+	ctx   context.Context // of orders, which no request ends
+	stop  context.CancelFunc
+	owned sync.WaitGroup
+}
+
+var (
+	_ server.Answerer = (*Certificates)(nil)
+	_ server.Runner   = (*Certificates)(nil)
+	_ server.Sealer   = (*Certificates)(nil)
+)
+
+// New makes the kind.
+func New(c Config) *Certificates {
+	quiet()
+	k := &Certificates{Config: c, records: records{c.Store, c.Key}, clients: map[string]*client{}, flights: map[string]*flight{}}
+	k.ctx, k.stop = context.WithCancel(context.Background())
+	k.ingress = &http.Client{
+		Timeout:       5 * time.Second,
+		Transport:     &http.Transport{DialContext: c.Dial, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return k
+}
+
+// Name of the kind.
+func (k *Certificates) Name() string { return Name }
+
+// Answer answers with the certificate in force, which is ordered when there is none, or when it
+// is due.
+func (k *Certificates) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+	p := c.Compiled.(*Policy)
+	r := p.requests.Of(c)
+	if r.account() {
+		return server.Decision{Answer: api.Answer{Values: map[string]string{"thumbprint": k.thumbprint(p)}}}, nil
+	}
+	w := wanted{Request: r, policy: p, generation: c.Grant.Generation}
+	if !r.Shared {
+		w.holder = c.Caller.Short()
+		var err error
+		if w.csr, err = parseCSR(c.Request.Body, r.Names); err != nil {
+			return server.Decision{}, err
+		}
+	}
+	have, revision, err := k.read(ctx, w.key())
+	if err != nil {
+		return server.Decision{}, err
+	}
+	var d server.Decision
+	if have != nil && have.serves(w) && !r.Internal && c.Now.Unix() >= have.Look {
+		k.look(ctx, p, have, c.Now)
+		if d, err = k.write(w.key(), revision, have); err != nil {
+			return d, err
+		}
+	}
+	if have == nil || !have.serves(w) || c.Now.Unix() >= have.Renew {
+		if r.Internal {
+			if have, err = k.issue(w, c.Now); err != nil {
+				return d, err
+			}
+			d, err = k.write(w.key(), revision, have)
+		} else {
+			d = server.Decision{}
+			have, err = k.order(ctx, w, have, c.Now)
+		}
+		if err != nil {
+			return server.Decision{}, err
+		}
+	}
+	d.Answer = api.Answer{Values: map[string]string{"certificate": have.Chain}, Expires: have.Ends}
+	if r.Shared {
+		d.Answer.Values["key"] = have.Key
+	}
+	d.Repeated = c.Now.Add(repeated)
+	d.Detail = map[string]string{"names": strings.Join(r.Names, " "), "serial": have.Serial, "until": stamp(have.Ends)}
+	return d, nil
+}
+
+func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
+
+// Run leads operators here, through kind config's API, and ends what is ordered with ctx.
+func (k *Certificates) Run(ctx context.Context, ready func()) error {
+	ready()
+	defer k.owned.Wait()
+	defer k.stop()
+	relay.Run(ctx, k.Relay, k.endpoint())
+	return nil
+}
+
+// Close ends what is ordered.
+func (k *Certificates) Close() {
+	k.stop()
+	k.owned.Wait()
+}
+
+// Reseal seals the certificates anew.
+func (k *Certificates) Reseal(ctx context.Context) error {
+	return seal.Walk(ctx, k.db, prefix, k.key.Reseal)
+}

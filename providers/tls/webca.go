@@ -1,0 +1,119 @@
+package tls
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/relay"
+)
+
+// lifetime of certificates for names outside DNS.
+const lifetime = 90 * 24 * time.Hour
+
+// The root is good between these: it is derived, and so always the same.
+var (
+	rootBegins = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	rootEnds   = time.Date(2056, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// Root is what operators read: the CA of names outside DNS.
+type Root struct {
+	Certificate string   `json:"certificate"` // PEM
+	Fingerprint string   `json:"fingerprint"` // SHA-256, lower-case hex
+	Domains     []string `json:"domains"`     // it is good for these alone
+}
+
+// root is the CA of the domains that a policy has outside of DNS. It is derived with its key, so
+// it is the same on all hosts that have the provider's key, and nothing of it is stored.
+func (k *Certificates) root(p *Policy) (*x509.Certificate, error) {
+	key := k.rootKey(p)
+	spki, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, err
+	}
+	id := sha256.Sum256(spki)
+	template := &x509.Certificate{
+		SerialNumber: new(big.Int).SetBytes(id[:16]),
+		Subject:      pkix.Name{CommonName: "Florete " + p.trustDomain + " web " + hex.EncodeToString(id[:4])},
+		NotBefore:    rootBegins, NotAfter: rootEnds,
+		KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true, SubjectKeyId: id[:20],
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: slices.Sorted(slices.Values(p.Internal)),
+	}
+	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key) // RFC 6979
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
+
+func (k *Certificates) rootKey(p *Policy) *ecdsa.PrivateKey {
+	return k.derivedKey("florete tls ca v1\n" + p.trustDomain + "\n" + strings.Join(slices.Sorted(slices.Values(p.Internal)), "\n"))
+}
+
+// issue signs a certificate for names outside DNS.
+func (k *Certificates) issue(w wanted, now time.Time) (*record, error) {
+	root, err := k.root(w.policy)
+	if err != nil {
+		return nil, err
+	}
+	key, csr := "", w.csr
+	if w.Shared {
+		if key, csr, err = newKey(w.Names); err != nil {
+			return nil, err
+		}
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial.Add(serial, big.NewInt(1)), DNSNames: w.Names,
+		NotBefore: now.Add(-5 * time.Minute).UTC(), NotAfter: now.Add(lifetime).UTC(),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, root, csr.PublicKey, k.rootKey(w.policy))
+	if err != nil {
+		return nil, err
+	}
+	r, err := newRecord(encode(der), w, now)
+	if err == nil {
+		r.Key = key
+	}
+	return r, err
+}
+
+func encode(der []byte) string {
+	var b bytes.Buffer
+	_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: der}) // into memory
+	return b.String()
+}
+
+// endpoint is what operators read here: the root that browsers are to trust.
+func (k *Certificates) endpoint() relay.Endpoint {
+	return relay.Endpoint{Method: "GET", Path: "/v1/tls/root", Access: florete.AccessRead, Answer: func(*relay.Call) (any, error) {
+		p := k.Policy()
+		if p == nil || len(p.Internal) == 0 {
+			return nil, api.Errorf(api.Denied, api.CodeMissing, "no names outside DNS: write providers.tls.internal")
+		}
+		root, err := k.root(p)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(root.Raw)
+		return Root{encode(root.Raw), hex.EncodeToString(sum[:]), root.PermittedDNSDomains}, nil
+	}}
+}

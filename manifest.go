@@ -144,6 +144,8 @@ type Reachable struct {
 	// TLSName is its public name, for an ingress: a DNS name
 	// (RFC 1035) for certificates and server name indication (RFC 6066).
 	TLSName string `json:"tlsName,omitempty"`
+	// GRPC is that an ingress passes it HTTP/2, of gRPC.
+	GRPC bool `json:"grpc,omitempty"` // since format 1.1
 }
 
 // Caller lists the local accounts, and units of the system, that act under an identity.

@@ -45,12 +45,30 @@ type Renew struct {
 	StaleAfter int `json:"staleAfter,omitempty"`
 }
 
-// Kinds of need that hosts themselves know: for an SVID, whose key the host makes, and for
-// the host's documents.
+// Kinds of need that hosts themselves know: for an SVID, whose key the host makes, for the
+// host's documents, and for certificates of public names.
 const (
 	KindCert   = "cert"
 	KindConfig = "config"
+	KindTLS    = "tls"
 )
+
+// PublicNames is the request of a need of kind tls: a certificate for names, or without any
+// what an ingress answers challenges with (RFC 8555). The host makes the key unless it is
+// shared with others.
+type PublicNames struct {
+	Names    []string `json:"names"` // sorted; one may be a wildcard
+	Internal bool     `json:"internal"`
+	Shared   bool     `json:"shared"`
+}
+
+// PublicNames are those of a need of kind tls.
+func (n Need) PublicNames() (p PublicNames, err error) {
+	if err := Decode(n.Request, &p); err != nil {
+		return p, fmt.Errorf("need %q: request: %w", n.ID, err)
+	}
+	return p, nil
+}
 
 // CertID is the identity that a need of kind cert is for, which is all of its request.
 func (n Need) CertID() (ID, error) {

@@ -52,6 +52,9 @@ func (h *Host) complete(a Attempt, p pending, answer *api.Answer) *api.Error {
 	if a.Need.Kind == florete.KindFederation {
 		return h.checkBundle(a.Need, answer.Values["bundle"])
 	}
+	if a.Need.Kind == florete.KindTLS {
+		return completeTLS(a.Need, p, answer)
+	}
 	if a.Need.Kind != florete.KindCert {
 		return nil
 	}

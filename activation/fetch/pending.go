@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
@@ -50,6 +51,11 @@ func (h *Host) pending(a Attempt) (pending, error) {
 	p = pending{Digest: a.Digest, Answers: a.Answers, Rotation: a.Rotation, Body: a.Need.Request}
 	if a.Need.Kind == florete.KindCert {
 		if p.Body, p.PrivateKey, err = certRequest(a.Need); err != nil {
+			return pending{}, err
+		}
+	}
+	if a.Need.Kind == florete.KindTLS {
+		if p.Body, p.PrivateKey, err = h.tlsRequest(a.Need, time.Now()); err != nil {
 			return pending{}, err
 		}
 	}

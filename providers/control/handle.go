@@ -46,6 +46,7 @@ var endpoints = []endpoint{
 	{"GET", "/v1/files", florete.AccessRead, relayed("file")},
 	{"POST", "/v1/files", florete.AccessWrite, relayed("file")},
 	{"GET", "/v1/secrets", florete.AccessRead, relayed("secret")},
+	{"GET", "/v1/tls/root", florete.AccessRead, relayed("tls")},
 	{"POST", "/v1/issued", florete.AccessWrite, (*call).issued},
 	{"GET", "/v1/hosts", florete.AccessRead, (*call).hosts},
 	{"GET", "/v1/needs", florete.AccessRead, (*call).needs},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-acme/lego/v4/acme"
@@ -113,18 +114,31 @@ func (k *Certificates) overHTTP(ctx context.Context, core *api.Core, authz acme.
 // validate.
 type notYet struct{ error }
 
+// patient is how long an ingress may take to answer: it may have learnt the thumbprint just now.
+const patient = 4 * time.Second
+
 // answers reports whether the ingress of a name answers a challenge. Where it is not reached
 // from here, such as behind a NAT, the CA sees for itself.
-func (k *Certificates) answers(ctx context.Context, name, token, want string) error {
+func (k *Certificates) answers(ctx context.Context, name, token, want string) (err error) {
+	for end := time.Now().Add(patient); ; {
+		err = k.probe(ctx, name, token, want)
+		if err == nil || time.Now().After(end) || wait(ctx, patient/8) != nil {
+			return err
+		}
+	}
+}
+
+func (k *Certificates) probe(ctx context.Context, name, token, want string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+name+"/.well-known/acme-challenge/"+token, nil)
 	if err != nil {
 		return err
 	}
+	req.Header.Set("User-Agent", "florete")
 	resp, err := k.ingress.Do(req)
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		return notYet{fmt.Errorf("%s: nobody answers on port 80 there: is flor ingress running?", name)}
+	}
 	if err != nil {
-		if strings.Contains(err.Error(), "connection refused") {
-			return notYet{fmt.Errorf("%s: nobody listens on port 80 there: is flor ingress running?", name)}
-		}
 		return nil
 	}
 	defer resp.Body.Close()

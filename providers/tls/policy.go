@@ -21,13 +21,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request is what a need requests: a certificate, or, without names, what an ingress answers
-// challenges with.
-type Request struct {
-	Names    []string `json:"names"`    // sorted; one may be a wildcard
-	Internal bool     `json:"internal"` // they are outside DNS: this kind's own CA issues
-	Shared   bool     `json:"shared"`   // several hosts have it, or names: the provider makes the key
-}
+// Request is what a need requests.
+type Request struct{ florete.PublicNames }
 
 func (r Request) account() bool { return len(r.Names) == 0 }
 

@@ -39,7 +39,7 @@ func run() int {
 	}
 	m.flag(root)
 	root.AddCommand(newActivateCmd(m), newJoinCmd(m), newIDCmd(m), newEnrollCmd(m), newAgentCmd(m), newStatusCmd(m), newPingCmd(m), newTopCmd(m), newWhoisCmd(m), newDoctorCmd(m), newHostCmd(m), newRefetchCmd(m), newRotateCmd(m), newSyncCmd(m),
-		newWitnessCmd(m), newCredentialsCmd(m), newHostsFileCmd(m), newGuardCmd(m), newWorkloadCmd(m))
+		newWitnessCmd(m), newCredentialsCmd(m), newHostsFileCmd(m), newGuardCmd(m), newWorkloadCmd(m), newIngressCmd(m))
 	err := root.ExecuteContext(ctx)
 	var code exit
 	switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
+	"github.com/florete/florete/providers/tls"
 )
 
 // kinds are the kinds of need that flor-provider can answer by itself; nix/kinds/default.nix
@@ -29,6 +30,7 @@ var kinds = settings.Kinds{
 	jwt.Name:        func() server.Section { return new(jwt.Settings) },
 	oidc.Name:       func() server.Section { return new(oidc.Settings) },
 	secret.Name:     func() server.Section { return new(secret.Settings) },
+	tls.Name:        func() server.Section { return new(tls.Settings) },
 }
 
 var ownName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)

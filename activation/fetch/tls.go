@@ -1,0 +1,117 @@
+package fetch
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+)
+
+// Values of an answer of kind tls.
+const (
+	valueCertificate = "certificate"
+	valueKey         = "key"
+)
+
+// tlsRequest is the request for a certificate of public names. Its key is the one that is
+// delivered, until two thirds of the certificate's life are over, so that the provider answers
+// with the same one unless the CA wants it renewed; then another.
+func (h *Host) tlsRequest(n florete.Need, now time.Time) (body json.RawMessage, key string, err error) {
+	r, err := n.PublicNames()
+	if err != nil || r.Shared || len(r.Names) == 0 {
+		return n.Request, "", err
+	}
+	private := h.delivered(n, now)
+	if private == nil {
+		if private, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+			return nil, "", err
+		}
+	}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{DNSNames: r.Names}, private)
+	if err != nil {
+		return nil, "", err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, "", err
+	}
+	body, err = json.Marshal(struct {
+		florete.PublicNames
+		CSR string `json:"csr"`
+	}{r, block("CERTIFICATE REQUEST", csr)})
+	return body, block("PRIVATE KEY", der), err
+}
+
+// delivered is the key in force for a need, nil where there is none for its names, or where it
+// is time for another.
+func (h *Host) delivered(n florete.Need, now time.Time) crypto.Signer {
+	dir := florete.Current(h.Layout.Need(n.ID))
+	var chain, key []byte
+	for name, f := range n.Deliver.Files {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		switch {
+		case err != nil:
+			return nil
+		case f.Value == valueCertificate:
+			chain = b
+		case f.Value == valueKey:
+			key = b
+		}
+	}
+	pair, err := tls.X509KeyPair(chain, key)
+	if err != nil || !pair.Leaf.NotAfter.After(now) {
+		return nil
+	}
+	if now.After(pair.Leaf.NotBefore.Add(pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore) * 2 / 3)) {
+		return nil
+	}
+	signer, _ := pair.PrivateKey.(crypto.Signer)
+	return signer
+}
+
+// completeTLS checks an answer of kind tls, and adds the key where the host made it.
+func completeTLS(n florete.Need, p pending, answer *api.Answer) *api.Error {
+	r, err := n.PublicNames()
+	if err != nil {
+		return api.Errorf(api.Invalid, api.CodeMalformed, "%v", err)
+	}
+	if len(r.Names) == 0 {
+		return nil
+	}
+	if !r.Shared {
+		answer.Values[valueKey] = p.PrivateKey
+	}
+	pair, err := tls.X509KeyPair([]byte(answer.Values[valueCertificate]), []byte(answer.Values[valueKey]))
+	if err == nil {
+		err = covers(pair.Leaf, r.Names)
+	}
+	if err != nil {
+		return api.Errorf(api.Invalid, api.CodeMalformed, "answer: certificate: %v", err)
+	}
+	answer.Expires = pair.Leaf.NotAfter.Unix()
+	return nil
+}
+
+// covers is whether a certificate has all of the names.
+func covers(leaf *x509.Certificate, names []string) error {
+	has := map[string]bool{}
+	for _, n := range leaf.DNSNames {
+		has[n] = true
+	}
+	for _, n := range names {
+		if !has[n] {
+			return fmt.Errorf("it is for %q, want %q", leaf.DNSNames, n)
+		}
+	}
+	return nil
+}

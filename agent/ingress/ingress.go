@@ -1,0 +1,191 @@
+// Package ingress has the reverse proxy of a host take in strangers for the public names of the
+// cluster: nginx, by a file of its own, or Caddy, by its admin API. The manifest has every name
+// and the local listener that leads to its service, needs of kind tls the certificates.
+//
+// It follows both: what changes is rendered, tested, put in force whole, and taken back where
+// the proxy does not accept it. A name without a certificate answers challenges alone, a name
+// that is not published is refused.
+package ingress
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/watch"
+)
+
+// Config is whose names are taken in, and by what.
+type Config struct {
+	Layout florete.Layout
+	Proxy  Proxy
+	Poll   time.Duration // how often all is read anyway; 10 seconds unless set
+	Log    *slog.Logger
+}
+
+// Proxy is a reverse proxy.
+type Proxy interface {
+	// Apply puts sites in force, all or nothing, and returns whether that changed anything. It
+	// is called again and again.
+	Apply(ctx context.Context, s Sites) (changed bool, err error)
+}
+
+// Sites are what strangers reach.
+type Sites struct {
+	Thumbprint string // of the ACME account, with which challenges are answered; may be empty
+	All        []Site // sorted by name
+}
+
+// Site is one public name.
+type Site struct {
+	Name     string
+	Upstream netip.AddrPort
+	GRPC     bool
+
+	// Files of the certificate (PEM, with its chain) and of its key, empty while there is none,
+	// and what tells one certificate from another.
+	Certificate, Key, Digest string
+}
+
+// Names of what needs of kind tls deliver.
+const (
+	fileCertificate = "fullchain.pem"
+	fileKey         = "key.pem"
+	fileThumbprint  = "thumbprint"
+)
+
+// Run follows manifest and certificates until ctx ends. What fails is logged, and tried again.
+func Run(ctx context.Context, c Config) error {
+	if c.Poll == 0 {
+		c.Poll = 10 * time.Second
+	}
+	w := watch.New(c.Log)
+	defer w.Close()
+	reported := ""
+	var document florete.Document
+	for {
+		dirs, err := c.apply(ctx, &document)
+		switch {
+		case err == nil:
+			reported = ""
+		case errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil: // no documents yet
+		case err.Error() != reported:
+			reported = err.Error()
+			c.Log.Warn("public names stay as they are", "error", err)
+		}
+		if w.Watch(append(dirs, c.Layout.Documents())) && err == nil {
+			continue // read again what may have changed since
+		}
+		if !w.Wait(ctx, c.Poll) {
+			return nil
+		}
+	}
+}
+
+// apply puts in force what is on disk, and returns the directories that this depends on.
+func (c Config) apply(ctx context.Context, document *florete.Document) (dirs []string, err error) {
+	doc, err := c.Layout.Refresh(*document)
+	if err != nil {
+		return nil, err
+	}
+	*document = doc
+	sites, dirs, err := sitesOf(c.Layout, doc.Manifest())
+	if err != nil {
+		return dirs, err
+	}
+	changed, err := c.Proxy.Apply(ctx, sites)
+	if changed {
+		served := slices.DeleteFunc(slices.Clone(sites.All), func(s Site) bool { return s.Certificate == "" })
+		c.Log.Info("public names are up to date", "names", len(sites.All), "certificates", len(served))
+	}
+	return dirs, err
+}
+
+// sitesOf are those of a manifest, and the directories of their needs.
+func sitesOf(layout florete.Layout, m florete.Manifest) (s Sites, dirs []string, err error) {
+	type delivered struct {
+		florete.PublicNames
+		dir string
+	}
+	var certificates []delivered
+	for _, n := range m.Needs {
+		if n.Kind != florete.KindTLS {
+			continue
+		}
+		names, err := n.PublicNames()
+		if err != nil {
+			return s, dirs, err
+		}
+		dir := layout.Need(n.ID)
+		dirs = append(dirs, dir)
+		if len(names.Names) > 0 {
+			certificates = append(certificates, delivered{names, florete.Current(dir)})
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(florete.Current(dir), fileThumbprint))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return s, dirs, err
+		}
+		if s.Thumbprint = strings.TrimSpace(string(b)); !isThumbprint(s.Thumbprint) {
+			s.Thumbprint = ""
+		}
+	}
+	for _, r := range m.Forwarder.Reach {
+		if r.TLSName == "" {
+			continue
+		}
+		site := Site{Name: r.TLSName, Upstream: r.Listen, GRPC: r.GRPC}
+		for _, c := range certificates {
+			if !slices.ContainsFunc(c.Names, func(n string) bool { return covers(n, site.Name) }) {
+				continue
+			}
+			crt, key := filepath.Join(c.dir, fileCertificate), filepath.Join(c.dir, fileKey)
+			if digest, ok := usable(crt, key); ok {
+				site.Certificate, site.Key, site.Digest = crt, key, digest
+			}
+		}
+		s.All = append(s.All, site)
+	}
+	slices.SortFunc(s.All, func(a, b Site) int { return strings.Compare(a.Name, b.Name) })
+	return s, dirs, nil
+}
+
+// isThumbprint is whether a text is safe in a file of a proxy's.
+func isThumbprint(s string) bool {
+	return len(s) == 43 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
+
+// covers is whether a name of a certificate, perhaps a wildcard, is good for a name.
+func covers(pattern, name string) bool {
+	parent, wild := strings.CutPrefix(pattern, "*.")
+	_, above, _ := strings.Cut(name, ".")
+	return pattern == name || wild && above == parent
+}
+
+// usable is whether a certificate goes with its key, and the digest of both: a proxy that is
+// given one of each would not start.
+func usable(crt, key string) (digest string, ok bool) {
+	c, err := os.ReadFile(crt)
+	if err != nil {
+		return "", false
+	}
+	k, err := os.ReadFile(key)
+	if err != nil {
+		return "", false
+	}
+	if _, err := tls.X509KeyPair(c, k); err != nil {
+		return "", false
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(append(c, k...)))[:16], true
+}

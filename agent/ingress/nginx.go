@@ -1,0 +1,184 @@
+package ingress
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/providers/replace"
+)
+
+// Where Debian's nginx has files of others, and where strangers come.
+const (
+	DefaultNginxFile = "/etc/nginx/conf.d/florete.conf"
+	DefaultHTTP      = "80"
+	DefaultHTTPS     = "443"
+)
+
+// nginxTime is how long one run of nginx may take.
+const nginxTime = 30 * time.Second
+
+// Nginx is nginx, with a file of ours that its configuration includes in its http block.
+type Nginx struct {
+	File        string   // DefaultNginxFile
+	Command     []string // the program and where its configuration is: { "nginx" }
+	HTTP, HTTPS string   // what it listens on: a port, or address:port
+
+	behind bool // the file is newer than what nginx has
+}
+
+// Apply writes the file, has nginx test it, and reload. What it does not accept is taken back.
+func (n *Nginx) Apply(ctx context.Context, s Sites) (changed bool, err error) {
+	text, err := n.render(s)
+	if err != nil {
+		return false, err
+	}
+	before, err := os.ReadFile(n.File)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	none := err != nil
+	if !bytes.Equal(before, text) {
+		if err := replace.File(n.File, text, 0o644); err != nil {
+			return false, err
+		}
+		if err := n.run(ctx, "-t", "-q"); err != nil {
+			var back error
+			if none {
+				back = os.Remove(n.File)
+			} else {
+				back = replace.File(n.File, before, 0o644)
+			}
+			return false, errors.Join(fmt.Errorf("nginx does not accept %s, which is as it was before: %w", n.File, err), back)
+		}
+		n.behind, changed = true, true
+	}
+	if n.behind {
+		if err := n.run(ctx, "-s", "reload"); err != nil {
+			return changed, fmt.Errorf("nginx does not reload %s, is it running? %w", n.File, err)
+		}
+		n.behind = false
+	}
+	return changed, nil
+}
+
+func (n *Nginx) run(ctx context.Context, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, nginxTime)
+	defer cancel()
+	args = append(append([]string{}, n.Command[1:]...), args...)
+	cmd := exec.CommandContext(ctx, n.Command[0], args...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		const most = 1 << 10
+		return fmt.Errorf("%w: %s", err, printable.Text(strings.TrimSpace(string(out[:min(len(out), most)]))))
+	}
+	return nil
+}
+
+func (n *Nginx) render(s Sites) ([]byte, error) {
+	var b bytes.Buffer
+	err := nginxFile.Execute(&b, struct {
+		Sites
+		HTTP, HTTPS []string
+	}{s, listens(n.HTTP), listens(n.HTTPS)})
+	return b.Bytes(), err
+}
+
+// listens is what a port, or an address with one, is to nginx: all addresses of both families.
+func listens(at string) []string {
+	if strings.Contains(at, ":") {
+		return []string{at}
+	}
+	return []string{at, "[::]:" + at}
+}
+
+// nginxFile has names and addresses alone that the compiler has checked.
+var nginxFile = template.Must(template.New("nginx").Parse(`# Public names of the cluster, kept by flor ingress: edits are lost.
+map $http_upgrade $florete_connection { default upgrade; '' ''; }
+
+server {
+{{- range .HTTP}}
+	listen {{.}} default_server;
+{{- end}}
+	server_name _;
+	server_tokens off;
+	return 444;
+}
+server {
+{{- range .HTTPS}}
+	listen {{.}} ssl http2 default_server;
+{{- end}}
+	server_name _;
+	server_tokens off;
+	ssl_reject_handshake on;
+	return 421;
+}
+{{- range $s := .All}}
+
+server {
+{{- range $.HTTP}}
+	listen {{.}};
+{{- end}}
+	server_name {{.Name}};
+	server_tokens off;
+{{- if $.Thumbprint}}
+	location ~ "^/\.well-known/acme-challenge/([A-Za-z0-9_-]+)$" {
+		default_type text/plain;
+		return 200 "$1.{{$.Thumbprint}}";
+	}
+{{- end}}
+{{- if .Certificate}}
+	location / { return 308 https://{{.Name}}$request_uri; }
+{{- else}}
+	location / { return 503; }
+{{- end}}
+}
+{{- if .Certificate}}
+server {
+{{- range $.HTTPS}}
+	listen {{.}} ssl http2;
+{{- end}}
+	server_name {{.Name}};
+	server_tokens off;
+	# {{.Digest}}
+	ssl_certificate {{.Certificate}};
+	ssl_certificate_key {{.Key}};
+	ssl_protocols TLSv1.2 TLSv1.3;
+	ssl_session_tickets off;
+	client_max_body_size 0;
+	location / {
+{{- if .GRPC}}
+		grpc_pass grpc://{{.Upstream}};
+		grpc_set_header Host $host;
+		grpc_set_header X-Forwarded-For $remote_addr;
+		grpc_set_header X-Forwarded-Proto https;
+		grpc_read_timeout 1h;
+		grpc_send_timeout 1h;
+{{- else}}
+		proxy_pass http://{{.Upstream}};
+		proxy_http_version 1.1;
+		proxy_set_header Host $host;
+		proxy_set_header Upgrade $http_upgrade;
+		proxy_set_header Connection $florete_connection;
+		proxy_set_header X-Forwarded-For $remote_addr;
+		proxy_set_header X-Forwarded-Host $host;
+		proxy_set_header X-Forwarded-Proto https;
+		proxy_request_buffering off;
+		proxy_buffering off;
+		proxy_read_timeout 1h;
+		proxy_send_timeout 1h;
+{{- end}}
+	}
+}
+{{- end}}
+{{- end}}
+`))

@@ -53,7 +53,7 @@ in
       topology = import ./topology.nix ((import ./reserved.nix).added (import ./teams.nix clean));
       access = import ./access.nix topology;
       # Nix evaluates what names are inherited from once for each of them.
-      needed = import ./needs.nix topology;
+      needed = import ./needs.nix (topology // { inherit access; });
       inherit (needed) wanted needs;
       scope = import ./scope.nix { inherit clean topology access; };
 

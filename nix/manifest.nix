@@ -40,7 +40,7 @@ let
       s:
       map (name: {
         inherit name;
-        value = { inherit (s) tlsName; };
+        value = { inherit (s) tlsName; } // optionalAttrs s.grpc { grpc = true; };
       }) (if s.shared == null then map (i: i.name) s.instances else [ s.shared ])
     ) (filter (s: s.tlsName != "") (attrValues t.services))
   );

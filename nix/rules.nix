@@ -80,6 +80,7 @@ severity "error" {
   FL102 = "groups that nobody can be in";
   FL103 = "upstream issuer whose name is taken";
   FL104 = "upstream issuer in clear";
+  FL109 = "wildcard without DNS-01";
   FL121 = "placement that leaves too few hosts";
   FL122 = "pin that does not hold";
   FL123 = "host that runs more than its capacity";
@@ -108,5 +109,6 @@ severity "error" {
   FL095 = "public half of another key than readers have";
   FL098 = "team by which nobody reaches anything";
   FL101 = "database at a server that its service cannot reach";
+  FL110 = "public service without a name at an ingress";
   FL124 = "fact whose name speaks of a secret";
 }

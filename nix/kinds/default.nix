@@ -13,7 +13,7 @@
 #              on: topology → host → the names of those that concern it; shown: what others read
 #              of one in the exported topology; { } without
 #   policy     topology → what its providers read of it; { } without
-#   needs      topology → host → its needs of this kind, as needs.nix completes them
+#   needs      topology with access → host → its needs of this kind, as needs.nix completes them
 #   reasons    clean topology → why somebody must provide it, one text for each who needs it
 #   label      need → what modules call it below the service that it is for; the kind without
 #   check      what check/ has → faults { top; service = name: s: …; entries.<attribute> = name: e: …; }
@@ -27,4 +27,5 @@
   jwt = import ./jwt.nix;
   oidc = import ./oidc.nix;
   secret = import ./secret.nix;
+  tls = import ./tls.nix;
 }

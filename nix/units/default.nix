@@ -36,6 +36,7 @@ let
   credential = import ./credentials.nix common;
   host = import ./host.nix common;
   hostsFile = import ./hosts-file.nix common;
+  ingress = import ./ingress.nix common;
   need = import ./need.nix common;
   provider = import ./provider.nix common;
   rollback = import ./rollback.nix common;
@@ -66,7 +67,7 @@ in
   #   documents     their exact bytes
   #   bin           directory of the commands
   #   settings      flags: .activate of flor activate, .agent of flor agent run;
-  #                 .provider what its settings file says, if that is known
+  #                 .ingress of flor ingress; .provider what its settings file says, if that is known
   #   credentials   secrets of the providers: kind → name → file that root can read
   #   etcd          the program of that name, for hosts that keep a member of the store
   units =
@@ -105,6 +106,10 @@ in
         }
       )
       // optionalAttrs (any credential.ofService manifest.needs) (credential.units { inherit bin; })
+      // optionalAttrs (any (n: n.kind == "tls") manifest.needs) (ingress {
+        inherit bin;
+        settings = settings.ingress or { };
+      })
       // optionalAttrs (any (c: c.workload or false) manifest.forwarder.callers) (workload { inherit bin; })
     ) (filter (n: n.deliver.files != { }) manifest.needs);
 

@@ -1,0 +1,228 @@
+# Certificates for public names (ACME, RFC 8555), for hosts that take in strangers.
+let
+  inherit (builtins)
+    any
+    attrNames
+    attrValues
+    concatMap
+    concatStringsSep
+    elem
+    filter
+    groupBy
+    hashString
+    head
+    length
+    listToAttrs
+    map
+    mapAttrs
+    match
+    stringLength
+    substring
+    ;
+  inherit (import ../types.nix)
+    atMost
+    default
+    enum
+    of
+    ;
+  inherit (import ../formats.nix)
+    endpoint
+    flag
+    tlsName
+    word
+    ;
+  inherit (import ../lib.nix) isInvalid sorted when;
+
+  endsIn =
+    domain: name:
+    let
+      more = stringLength name - stringLength domain - 1;
+    in
+    name == domain || more > 0 && substring more (-1) name == ".${domain}";
+
+  # Domains that may be of one label: "internal".
+  domain = word {
+    want = "a lower-case DNS name";
+    hint = "write for example \"internal\" or \"home.arpa\"";
+    re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*";
+    most = 240;
+  };
+  contact = word {
+    want = "a mail address";
+    hint = "write for example \"admin@example.org\"";
+    re = "[A-Za-z0-9._+-]+@[A-Za-z0-9.-]+";
+    most = 254;
+  };
+
+  above = name: head (match "[^.]+\\.(.*)" name);
+
+  # The certificate that a public name has: its own, or one for all names below a domain.
+  certificate =
+    t: s:
+    let
+      parent = above s.tlsName;
+      wild = elem parent t.providers.tls.wildcards;
+      name = if wild then "*.${parent}" else s.tlsName;
+    in
+    {
+      # Names of services begin with a letter or digit.
+      id = if wild then "tls--${substring 0 16 (hashString "sha256" parent)}" else "tls-${s.name}";
+      names = [ name ];
+      internal = any (d: endsIn d s.tlsName) t.providers.tls.internal;
+      what = "certificate for ${name}";
+    };
+
+  # host → its certificates by ID, where it takes in strangers.
+  onHosts =
+    t:
+    let
+      named = filter (s: s.tlsName != "" && s.visibility == "public") (attrValues t.services);
+    in
+    mapAttrs (
+      name: host:
+      listToAttrs (
+        map
+          (s: rec {
+            value = certificate t s;
+            name = value.id;
+          })
+          (
+            when (elem "ingress" host.capabilities) (
+              filter (s: any (i: t.access.reachableOn.${name} ? ${i.name}) s.instances) named
+            )
+          )
+      )
+    ) t.hosts;
+in
+{
+  doc = "orders certificates for public names, for hosts that take in strangers";
+  port = 9;
+  alone = "each would order the same certificates, and names that several hosts have would have several keys";
+  operated = true;
+  settings = {
+    directory =
+      default "of the ACME server that issues" "https://acme-v02.api.letsencrypt.org/directory"
+        endpoint;
+    contact = of "the ACME server writes to this mail address" contact;
+    dns =
+      of
+        "how DNS-01 changes the zone: `httpreq`, an HTTP service, or `exec`, a program, of lego, with the environment in the provider's settings; HTTP-01 at the ingress unless written"
+        (enum [
+          "none"
+          "exec"
+          "httpreq"
+        ]);
+    wildcards =
+      of
+        "domains whose names have one certificate, `*.example.org`, that does not show them in logs of certificates; with `dns`"
+        (atMost 16 tlsName);
+    internal = default "domains outside DNS: names there have certificates of a CA of the cluster, see `florctl ca web`" [
+      "internal"
+      "home.arpa"
+    ] (atMost 16 domain);
+  };
+  policy = t: {
+    inherit (t.providers.tls) directory contact internal;
+    dns = if t.providers.tls.dns == "none" then "" else t.providers.tls.dns;
+  };
+
+  service.grpc = of "strangers speak gRPC to it: with `tlsName`, an ingress passes it HTTP/2" flag;
+
+  reasons = _: [ ];
+
+  needs =
+    t:
+    let
+      on = onHosts t;
+      holders = groupBy (id: id) (concatMap attrNames (attrValues on));
+    in
+    host:
+    let
+      here = attrValues on.${host.name};
+      challenged = t.providers.tls.dns == "none" && any (c: !c.internal) here;
+    in
+    when (t.providers.tls.hosts != [ ]) (
+      when challenged [
+        {
+          id = "tls";
+          for = host.id;
+          request = {
+            names = [ ];
+            internal = false;
+            shared = false;
+          };
+          files.thumbprint = {
+            value = "thumbprint";
+            mode = "0444";
+          };
+        }
+      ]
+      ++ map (c: {
+        inherit (c) id what;
+        for = host.id;
+        request = {
+          inherit (c) names internal;
+          shared = length holders.${c.id} > 1;
+        };
+        files = {
+          "fullchain.pem" = {
+            value = "certificate";
+            mode = "0444";
+          };
+          "key.pem" = {
+            value = "key";
+            mode = "0400";
+          };
+        };
+        dependsOn = when (challenged && !c.internal) [ "tls" ];
+        renew = {
+          atPercent = 66;
+          interval = 21600; # the CA may want it renewed earlier
+        };
+      }) here
+    );
+
+  label = need: need.id;
+
+  check =
+    {
+      clean,
+      lib,
+      ...
+    }:
+    let
+      inherit (lib) excluded fault show;
+      p = clean.providers.tls;
+      provided = p.hosts != [ ];
+      public = filter (d: !isInvalid d && !any (i: endsIn i d) p.internal) p.wildcards;
+    in
+    {
+      top = when (provided && p.dns == "none" && public != [ ]) [
+        (fault {
+          id = "FL109";
+          place = "providers.tls.wildcards";
+          problem = "no CA issues a wildcard by HTTP-01: found";
+          value = concatStringsSep ", " (sorted public);
+          remedy = "write providers.tls.dns = \"httpreq\"; or \"exec\", or take wildcards out";
+        })
+      ];
+      service =
+        n: s:
+        when (s.grpc && s.tlsName == "") (
+          excluded "write tlsName = \"…\";, or take grpc out" "services.${n}.grpc" "no tlsName"
+        );
+      warnings.service =
+        n: s:
+        when
+          (provided && s.visibility == "public" && s.tlsName == "" && s.protocol != "udp")
+          [
+            (fault {
+              id = "FL110";
+              place = "services.${n}.visibility";
+              problem = "an ingress takes in strangers by name, and the service has none: found";
+              value = show s.visibility;
+              remedy = "write services.${n}.tlsName = \"…\";, or acknowledge this where something else serves it";
+            })
+          ];
+    };
+}

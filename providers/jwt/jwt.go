@@ -9,9 +9,7 @@
 // A token is signed with ES256 and lives for five minutes. Its claims are iss, sub (the SPIFFE
 // ID), aud (one), iat, exp and florete_node, the node that requested it.
 //
-// Signing keys are in the store, sealed, and replicas share them. Each is published before it
-// signs, and until what it signed has ended. A new one is made each day, and at once, with the
-// end of all others, when the policy has a higher generation.
+// Its keys are those of package signing.
 package jwt
 
 import (
@@ -21,6 +19,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -31,11 +30,15 @@ import (
 	"github.com/florete/florete/providers/pages"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/store"
 )
 
 // Name of the kind.
 const Name = florete.KindJWT
+
+// keysAt is where the signing keys are, sealed.
+const keysAt = "jwt/keys"
 
 const (
 	tokensLive = 5 * time.Minute
@@ -75,7 +78,7 @@ type Config struct {
 // Issuer is the kind "jwt".
 type Issuer struct {
 	Config
-	keys keys
+	keys signing.Keys
 }
 
 var (
@@ -90,7 +93,13 @@ func New(c Config) *Issuer {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return &Issuer{c, keys{c.Store, c.Key}}
+	return &Issuer{c, keysIn(c.Store, c.Key)}
+}
+
+// keysIn are published for 15 minutes after they signed last: tokens live for five, and clocks
+// differ.
+func keysIn(s store.Store, key *seal.Key) signing.Keys {
+	return signing.Keys{Store: s, Seal: key, At: keysAt, Algorithm: jose.ES256, Lingers: 15 * time.Minute}
 }
 
 // Name of the kind.
@@ -136,12 +145,13 @@ func (i *Issuer) Compile(policy florete.Policy) (any, error) {
 func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
 	p := c.Compiled.(*Policy)
 	r := p.requests.Of(c)
-	ring, d, err := i.keys.due(ctx, c.Now, p.generation)
+	ring, change, err := i.keys.Due(ctx, c.Now, p.generation)
 	if err != nil {
-		return d, err
+		return server.Decision{}, err
 	}
+	d := server.Decision{If: change.If, Then: change.Then}
 	if r.ID.IsZero() {
-		d.Answer = api.Answer{Values: map[string]string{"jwks": string(ring.jwks())}, Expires: c.Now.Add(keysLive).Unix()}
+		d.Answer = api.Answer{Values: map[string]string{"jwks": string(ring.JWKS())}, Expires: c.Now.Add(keysLive).Unix()}
 		d.Repeated = c.Now.Add(repeated)
 		return d, nil
 	}
@@ -149,10 +159,10 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 		return server.Decision{}, err
 	}
 	until := c.Now.Add(tokensLive)
-	key := ring.signer(c.Now)
+	key := ring.Signer(c.Now)
 	tokens := map[string]string{}
 	for _, audience := range r.Audiences {
-		if tokens[audience], err = key.sign(r, audience, c.Caller.Name(), c.Now, until); err != nil {
+		if tokens[audience], err = sign(key, r, audience, c.Caller.Name(), c.Now, until); err != nil {
 			return server.Decision{}, err
 		}
 	}
@@ -181,14 +191,8 @@ func refuseRevoked(c server.Call, id florete.ID) error {
 }
 
 // sign makes the JWT-SVID of an identity for one audience.
-func (k signingKey) sign(r florete.JWTRequest, audience, node string, now, until time.Time) (string, error) {
-	private, err := k.private()
-	if err != nil {
-		return "", err
-	}
-	signer, err := jose.NewSigner(
-		jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: private, KeyID: k.ID}},
-		(&jose.SignerOptions{}).WithType("JWT"))
+func sign(k signing.Key, r florete.JWTRequest, audience, node string, now, until time.Time) (string, error) {
+	signer, err := k.Signer("JWT")
 	if err != nil {
 		return "", err
 	}
@@ -197,4 +201,22 @@ func (k signingKey) sign(r florete.JWTRequest, audience, node string, now, until
 		IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(until),
 	}
 	return jwt.Signed(signer).Claims(claims).Claims(map[string]any{florete.ClaimNode: node}).Serialize()
+}
+
+// InForce is the newest signing key, so that each has an audit row.
+func (i *Issuer) InForce(ctx context.Context) (server.Version, error) {
+	r, _, err := i.keys.Read(ctx)
+	if err != nil || len(r) == 0 {
+		return server.Version{}, err
+	}
+	k := r[len(r)-1]
+	return server.Version{
+		Name: "the key that signs JWT-SVIDs", Digest: k.ID,
+		Detail: map[string]string{"generation": strconv.Itoa(k.Generation), "signs": k.Begins().UTC().Format(time.RFC3339)},
+	}, nil
+}
+
+// Reseal seals the keys anew.
+func (i *Issuer) Reseal(ctx context.Context) error {
+	return seal.Walk(ctx, i.Store, keysAt, i.Key.Reseal)
 }

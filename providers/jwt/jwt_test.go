@@ -23,6 +23,7 @@ import (
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
@@ -203,23 +204,23 @@ func TestRotation(t *testing.T) {
 	const step = 3 * time.Minute
 	for at := time.Duration(0); at < 73*time.Hour; at += step {
 		now := begin.Add(at)
-		before, _, err := f.keys.read(t.Context())
+		before, _, err := f.keys.Read(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		bundles = append(bundles, f.bundle(now))
-		ring, _, err := f.keys.read(t.Context())
+		ring, _, err := f.keys.Read(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := ring.signer(now).ID
+		id := ring.Signer(now).ID
 		ids[id] = true
-		for age := 0; age < len(bundles) && time.Duration(age)*step < announced; age++ {
+		for age := 0; age < len(bundles) && time.Duration(age)*step < signing.Announced; age++ {
 			if !bundles[len(bundles)-1-age].HasJWTAuthority(id) {
 				t.Fatalf("after %s: hosts with the keys of %d steps ago lack %s", at, age, id)
 			}
 		}
-		if before != nil && !bundles[len(bundles)-1].HasJWTAuthority(before.signer(now.Add(-tokensLive)).ID) {
+		if before != nil && !bundles[len(bundles)-1].HasJWTAuthority(before.Signer(now.Add(-tokensLive)).ID) {
 			t.Fatalf("after %s: a key is gone before what it signed", at)
 		}
 		if n := len(bundles[len(bundles)-1].JWTAuthorities()); n > 2 {
@@ -255,8 +256,8 @@ func TestReplicas(t *testing.T) {
 	var all errgroup.Group
 	for range 8 {
 		all.Go(func() error {
-			other := keys{f.db, f.Key}
-			return other.keep(t.Context(), now, 1)
+			other := keysIn(f.db, f.Key)
+			return other.Keep(t.Context(), now, 1)
 		})
 	}
 	if err := all.Wait(); err != nil {
@@ -267,7 +268,7 @@ func TestReplicas(t *testing.T) {
 	if _, err := jwtsvid.ParseAndValidate(other.tokens(now)["vault"], f.bundle(now), []string{"vault"}); err != nil {
 		t.Error(err)
 	}
-	if ring, _, err := f.keys.read(t.Context()); err != nil || len(ring) != 1 {
+	if ring, _, err := f.keys.Read(t.Context()); err != nil || len(ring) != 1 {
 		t.Errorf("%d keys, %v", len(ring), err)
 	}
 }
@@ -276,7 +277,7 @@ func TestReplicas(t *testing.T) {
 func TestSealed(t *testing.T) {
 	f := newFixture(t, issuer)
 	f.tokens(time.Now())
-	ring, _, err := f.keys.read(t.Context())
+	ring, _, err := f.keys.Read(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +289,7 @@ func TestSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := (keys{f.db, newer}).read(t.Context()); !errors.Is(err, seal.ErrUnreadable) {
+	if _, _, err := keysIn(f.db, newer).Read(t.Context()); !errors.Is(err, seal.ErrUnreadable) {
 		t.Errorf("with another sealing key: %v", err)
 	}
 }

@@ -66,7 +66,7 @@ func (i *Issuer) keepKeys(ctx context.Context) {
 	if g == 0 {
 		return
 	}
-	if err := i.keys.keep(ctx, time.Now(), g); err != nil && ctx.Err() == nil {
+	if err := i.keys.Keep(ctx, time.Now(), g); err != nil && ctx.Err() == nil {
 		i.Logger.Error("the signing keys stay as they are until the next try", "error", err)
 	}
 }
@@ -84,16 +84,13 @@ func (i *Issuer) pages() http.Handler {
 		if p == nil {
 			return
 		}
-		ring, _, err := i.keys.read(r.Context())
-		if err == nil {
-			ring, _, err = ring.next(time.Now(), p.generation)
-		}
+		ring, err := i.keys.Published(r.Context(), time.Now(), p.generation)
 		if err != nil {
 			i.Logger.Error("cannot serve the keys", "error", err)
 			http.Error(w, "the provider failed: its log has the reason", http.StatusServiceUnavailable)
 			return
 		}
-		respond(w, ring.jwks())
+		respond(w, ring.JWKS())
 	})
 	return mux
 }

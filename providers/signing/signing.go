@@ -1,0 +1,219 @@
+// Package signing keeps the keys that sign tokens: in the store, sealed, the same for all
+// replicas. Each is published before it signs, and until what it signed has ended. A new one is
+// made each day, and at once, with the end of all others, where the policy has a higher
+// generation.
+package signing
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/store"
+)
+
+const (
+	keyLife = 24 * time.Hour
+
+	// Announced is how long a key is published before it signs: hosts have the keys of at most
+	// ten minutes ago, verifiers of the pages those of an hour.
+	Announced = 2 * time.Hour
+)
+
+// Keys are the signing keys in a store.
+type Keys struct {
+	Store     store.Store
+	Seal      *seal.Key
+	At        string                  // key of the store that has them
+	Algorithm jose.SignatureAlgorithm // ES256 or EdDSA
+
+	// Lingers is how long a key is published that signs no more: as long as tokens live, and
+	// more, since clocks differ.
+	Lingers time.Duration
+}
+
+// Key is one of them.
+type Key struct {
+	ID         string `json:"id"` // RFC 7638 thumbprint
+	Generation int    `json:"generation"`
+	Signs      int64  `json:"signs"` // since when, Unix seconds
+	Private    []byte `json:"private"`
+}
+
+// Ring is all of them, in the order in which they sign.
+type Ring []Key
+
+// Change is of the store; none where Then is empty.
+type Change struct {
+	If   []store.Cond
+	Then []store.Op
+}
+
+// Read returns the ring, and the revision that wrote it.
+func (k Keys) Read(ctx context.Context) (r Ring, revision int64, err error) {
+	e, err := k.Store.Get(ctx, k.At)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	plain, err := k.Seal.Open(k.At, e.Value)
+	if err == nil {
+		err = json.Unmarshal(plain, &r)
+	}
+	return r, e.Modified, err
+}
+
+// Due is the ring that is due at a time, with the change that brings it about.
+func (k Keys) Due(ctx context.Context, now time.Time, generation int) (Ring, Change, error) {
+	r, revision, err := k.Read(ctx)
+	if err != nil {
+		return nil, Change{}, err
+	}
+	next, changed, err := k.next(r, now, generation)
+	if err != nil || !changed {
+		return next, Change{}, err
+	}
+	plain, err := json.Marshal(next)
+	if err != nil {
+		return nil, Change{}, err
+	}
+	return next, Change{
+		If:   []store.Cond{{Key: k.At, Modified: revision}},
+		Then: []store.Op{store.Put(k.At, k.Seal.Seal(k.At, plain))},
+	}, nil
+}
+
+// Published is the ring that verifiers are to have at a time, also before it is in the store.
+func (k Keys) Published(ctx context.Context, now time.Time, generation int) (Ring, error) {
+	r, _, err := k.Read(ctx)
+	if err == nil {
+		r, _, err = k.next(r, now, generation)
+	}
+	return r, err
+}
+
+// Keep brings about what is due. That another replica was first is no error.
+func (k Keys) Keep(ctx context.Context, now time.Time, generation int) error {
+	_, c, err := k.Due(ctx, now, generation)
+	if err != nil || c.Then == nil {
+		return err
+	}
+	_, err = k.Store.Commit(ctx, store.Txn{If: c.If, Then: c.Then})
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// next is what a ring is to be at a time, and whether that is another: a key signs until the
+// next one does, one of a lower generation nothing any more.
+func (k Keys) next(r Ring, now time.Time, generation int) (next Ring, changed bool, err error) {
+	for i, key := range r {
+		over := i+1 < len(r) && now.After(r[i+1].Begins().Add(k.Lingers))
+		if !over && key.Generation >= generation {
+			next = append(next, key)
+		}
+	}
+	signs := now.Add(Announced)
+	switch {
+	case len(next) == 0:
+		signs = now
+	case now.Before(next[len(next)-1].Begins().Add(keyLife)):
+		return next, len(next) != len(r), nil
+	default:
+		generation = max(generation, next[len(next)-1].Generation)
+	}
+	key, err := newKey(k.Algorithm, generation, signs)
+	return append(next, key), true, err
+}
+
+// Signer is the key that signs at a time.
+func (r Ring) Signer(now time.Time) Key {
+	signer := r[0] // also where the clock went back
+	for _, k := range r {
+		if !k.Begins().After(now) {
+			signer = k
+		}
+	}
+	return signer
+}
+
+// JWKS is the JWK Set (RFC 7517) of the public keys.
+func (r Ring) JWKS() []byte {
+	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
+	for _, k := range r {
+		private, algorithm, err := k.private()
+		if err != nil {
+			continue // it signs nothing either
+		}
+		set.Keys = append(set.Keys, jose.JSONWebKey{Key: private.Public(), KeyID: k.ID, Algorithm: string(algorithm)})
+	}
+	b, err := json.Marshal(set)
+	if err != nil {
+		panic(err) // keys of known kinds
+	}
+	return b
+}
+
+func newKey(algorithm jose.SignatureAlgorithm, generation int, signs time.Time) (Key, error) {
+	private, err := generate(algorithm)
+	if err != nil {
+		return Key{}, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return Key{}, err
+	}
+	print, err := (&jose.JSONWebKey{Key: private.Public()}).Thumbprint(crypto.SHA256)
+	return Key{base64.RawURLEncoding.EncodeToString(print), generation, signs.Unix(), der}, err
+}
+
+func generate(algorithm jose.SignatureAlgorithm) (crypto.Signer, error) {
+	if algorithm == jose.EdDSA {
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		return private, err
+	}
+	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+}
+
+// Begins is when it signs.
+func (k Key) Begins() time.Time { return time.Unix(k.Signs, 0) }
+
+// Signer signs tokens of a type, such as "JWT".
+func (k Key) Signer(typ jose.ContentType) (jose.Signer, error) {
+	private, algorithm, err := k.private()
+	if err != nil {
+		return nil, err
+	}
+	return jose.NewSigner(
+		jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: private, KeyID: k.ID}},
+		(&jose.SignerOptions{}).WithType(typ))
+}
+
+func (k Key) private() (crypto.Signer, jose.SignatureAlgorithm, error) {
+	key, err := x509.ParsePKCS8PrivateKey(k.Private)
+	if err != nil {
+		return nil, "", fmt.Errorf("signing key %s: %w", k.ID, err)
+	}
+	switch private := key.(type) {
+	case *ecdsa.PrivateKey:
+		return private, jose.ES256, nil
+	case ed25519.PrivateKey:
+		return private, jose.EdDSA, nil
+	}
+	return nil, "", fmt.Errorf("signing key %s: %T, want an ECDSA or Ed25519 key", k.ID, key)
+}

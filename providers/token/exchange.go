@@ -1,0 +1,211 @@
+package token
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/providers/announced"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// Words of RFC 8693.
+const (
+	GrantType       = "urn:ietf:params:oauth:grant-type:token-exchange"
+	TypeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
+	TypeIDToken     = "urn:ietf:params:oauth:token-type:id_token"
+	TypeJWT         = "urn:ietf:params:oauth:token-type:jwt"
+)
+
+// Exchanged is the answer to an exchange.
+type Exchanged struct {
+	AccessToken     string `json:"access_token"`
+	IssuedTokenType string `json:"issued_token_type"`
+	TokenType       string `json:"token_type"`
+	ExpiresIn       int64  `json:"expires_in"`
+	Scope           string `json:"scope"`
+}
+
+// Refused is an error of RFC 6749 section 5.2.
+type Refused struct {
+	Error       string `json:"error"`
+	Description string `json:"error_description"`
+}
+
+// Codes of refusals on record, beside those of the wire.
+const (
+	codeGrantType = "unsupported-grant-type"
+	codeTenant    = "unknown-tenant"
+)
+
+const (
+	maxForm = 64 << 10
+	tries   = 5 // to commit, where others commit at the same time
+)
+
+// exchange answers an exchange.
+func (t *Tokens) exchange(w http.ResponseWriter, r *http.Request) {
+	row := t.refusals().Row(r)
+	answer, err := t.exchanged(w, r, &row)
+	if err == nil {
+		respond(w, http.StatusOK, "no-store", answer)
+		return
+	}
+	status, refused := asOAuth(t.refusals().Refuse(w, r, row, err))
+	respond(w, status, "no-store", refused)
+}
+
+func (t *Tokens) refusals() announced.Refusals {
+	return announced.Refusals{Kind: Name, Audit: t.Relay.Audit, Logger: t.Relay.Logger}
+}
+
+// asOAuth is a refusal as OAuth has it.
+func asOAuth(e *api.Error) (int, Refused) {
+	name, status := "invalid_request", http.StatusBadRequest
+	switch {
+	case e.Code == codeGrantType:
+		name = "unsupported_grant_type"
+	case e.Code == codeTenant:
+		status = http.StatusNotFound
+	case e.Kind == api.Denied:
+		name, status = "access_denied", e.Status()
+	case e.Kind == api.Transient:
+		name, status = "temporarily_unavailable", e.Status()
+	}
+	return status, Refused{name, e.Message}
+}
+
+func (t *Tokens) exchanged(w http.ResponseWriter, r *http.Request, row *server.Row) (Exchanged, error) {
+	f, err := readForm(w, r)
+	if err != nil {
+		return Exchanged{}, err
+	}
+	for n := range tries {
+		answer, err := t.decide(r.Context(), r.PathValue("tenant"), f, announced.From(r.Context()), row, n > 0)
+		if !errors.Is(err, store.ErrConflict) {
+			return answer, err
+		}
+	}
+	return Exchanged{}, api.Errorf(api.Transient, api.CodeBusy, "others change the same at the same time").After(time.Second)
+}
+
+// decide issues a token, with its audit row in the transaction that makes what it rests on.
+func (t *Tokens) decide(ctx context.Context, name string, f form, caller announced.Caller, row *server.Row, again bool) (Exchanged, error) {
+	p, now := t.Policy(), time.Now()
+	if p == nil || p.tenants[name] == nil {
+		return Exchanged{}, api.Errorf(api.Invalid, codeTenant, "no tenant %.80q here", name)
+	}
+	tenant, revoked := p.tenants[name], t.Relay.Policies.Revoked()
+	row.Detail = map[string]string{"tenant": name}
+	s := subject{caller.ID.String(), []string{caller.ID.String()}, "svid"}
+	var err error
+	if f.token != "" {
+		s, err = t.subjectOf(ctx, tenant, f.token, t.Relay.Policies.Current().TrustDomain, revoked, now)
+	} else {
+		err = refuseRevoked(revoked, caller.ID, "", now)
+	}
+	if err != nil {
+		return Exchanged{}, err
+	}
+	row.Detail["subject"], row.Detail["by"] = s.sub, s.by
+	ring, change, err := t.tenants.keys(tenant).Due(ctx, now, p.generation)
+	if err != nil {
+		return Exchanged{}, err
+	}
+	n, err := narrow(f.requested, f.resources)
+	if err != nil {
+		return Exchanged{}, malformed("%v", err)
+	}
+	token, err := t.issue(ctx, issuing{tenant: tenant, ring: ring, sub: s.sub, subjects: s.subjects, narrow: n, now: now, counted: again})
+	if err != nil {
+		return Exchanged{}, err
+	}
+	granted := *row
+	granted.Outcome, granted.Detail = server.Granted, token.detail()
+	granted.Detail["by"] = s.by
+	if _, err := t.Store.Commit(ctx, store.Txn{
+		If:   append(change.If, token.If...),
+		Then: append(append(change.Then, token.Then...), granted.Op()),
+	}); err != nil {
+		return Exchanged{}, err
+	}
+	granted.Log(ctx, t.Relay.Logger)
+	return Exchanged{token.token, TypeAccessToken, "Bearer", int64(token.until.Sub(now).Seconds()), token.scope()}, nil
+}
+
+// form is the request of an exchange.
+type form struct {
+	token                string // of the subject; empty where that is the caller
+	requested, resources []string
+}
+
+// parameters that a form may have. What would narrow a token by other words is refused, and not
+// ignored: whoever sent it would have a wider one than it wants.
+var parameters = []string{"grant_type", "subject_token", "subject_token_type", "requested_token_type", "requested", "resources"}
+
+func readForm(w http.ResponseWriter, r *http.Request) (f form, err error) {
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
+		return f, malformed("Content-Type %.100q, want application/x-www-form-urlencoded", kind)
+	}
+	// A browser sends who it acts as by itself, to whatever page leads it here.
+	if origin := r.Header.Get("Origin"); origin != "" {
+		return f, api.Errorf(api.Denied, api.CodeUntrusted, "Origin %.100q: pages exchange nothing here", origin)
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return f, malformed("body: not a form of at most %d bytes", maxForm)
+	}
+	if len(r.URL.RawQuery) > 0 {
+		return f, malformed("the URL has parameters, want all in the body: URLs are logged")
+	}
+	return parseForm(r.PostForm)
+}
+
+func parseForm(v url.Values) (f form, err error) {
+	for name, values := range v {
+		if !slices.Contains(parameters, name) {
+			return f, malformed("parameter %.80q: want only %s", name, strings.Join(parameters, ", "))
+		}
+		if len(values) != 1 {
+			return f, malformed("parameter %s: %d times, want it once", name, len(values))
+		}
+	}
+	if grant := v.Get("grant_type"); grant != GrantType {
+		return f, api.Errorf(api.Invalid, codeGrantType, "grant_type %.100q, want %s", grant, GrantType)
+	}
+	if wanted := v.Get("requested_token_type"); wanted != "" && wanted != TypeAccessToken && wanted != TypeJWT {
+		return f, malformed("requested_token_type %.100q, want %s", wanted, TypeAccessToken)
+	}
+	f.token = v.Get("subject_token")
+	switch kind := v.Get("subject_token_type"); {
+	case f.token == "" && kind != "":
+		return f, malformed("subject_token_type without subject_token: want both, or neither for the caller's own SVID")
+	case f.token != "" && kind != TypeJWT && kind != TypeIDToken && kind != TypeAccessToken:
+		return f, malformed("subject_token_type %.100q, want %s or %s", kind, TypeJWT, TypeIDToken)
+	}
+	f.requested, f.resources = strings.Fields(v.Get("requested")), strings.Fields(v.Get("resources"))
+	return f, nil
+}
+
+func respond(w http.ResponseWriter, status int, cache string, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and integers
+	}
+	write(w, status, cache, b)
+}
+
+func write(w http.ResponseWriter, status int, cache string, b []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", cache)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	w.Write(b)
+}

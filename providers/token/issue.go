@@ -1,0 +1,146 @@
+package token
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"golang.org/x/time/rate"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/signing"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/token/object"
+	"github.com/florete/florete/providers/token/rules"
+	"github.com/florete/florete/providers/token/verify"
+)
+
+// keysPrefix starts the keys of the store that have the signing keys of tenants.
+const keysPrefix = "token/keys/"
+
+// tenants are what the store has of them.
+type tenants struct {
+	store store.Store
+	key   *seal.Key
+}
+
+// keys sign the tokens of a tenant. They are published for as long as the longest token lives,
+// and a quarter of an hour more, since clocks differ.
+func (t tenants) keys(of *Tenant) signing.Keys {
+	return signing.Keys{Store: t.store, Seal: t.key, At: keysPrefix + of.name, Algorithm: jose.EdDSA, Lingers: longest + 15*time.Minute}
+}
+
+// issuing is a token to issue.
+type issuing struct {
+	tenant   *Tenant
+	ring     signing.Ring
+	sub      string   // its claim
+	subjects []string // that rules may name
+	narrow   rules.Narrow
+	now      time.Time
+	counted  bool // by the quota, when it was tried before
+}
+
+// issued is one, with the changes of the store that it rests on.
+type issued struct {
+	signing.Change
+	tenant, sub, id, token string
+	until                  time.Time
+	permissions            []object.Permission
+}
+
+// maxPermissions bounds a token, which is sent with each request.
+const maxPermissions = 100
+
+// issue signs what the rules permit. The error is an *api.Error where they permit nothing.
+func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
+	permissions, err := i.tenant.compiled.Permissions(i.subjects, i.narrow)
+	if err != nil {
+		return issued{}, err
+	}
+	switch n := len(permissions); {
+	case n == 0:
+		return issued{}, api.Errorf(api.Denied, api.CodeNotGranted, "tenant %s permits %s nothing of what is requested: give it a policy, or a role by a grouping", i.tenant.name, i.sub)
+	case n > maxPermissions:
+		return issued{}, api.Errorf(api.Invalid, api.CodeMalformed, "a token for %s at tenant %s would have %d permissions, want at most %d: narrow it with requested and resources", i.sub, i.tenant.name, n, maxPermissions)
+	}
+	if !i.counted {
+		if after, ok := t.meters.take(i.tenant, i.now); !ok {
+			return issued{}, api.Errorf(api.Transient, api.CodeBusy, "tenant %s has its %d tokens of this minute", i.tenant.name, i.tenant.Quotas.TokensPerMinute).After(after)
+		}
+	}
+	out := issued{tenant: i.tenant.name, sub: i.sub, id: rand.Text(), until: i.now.Add(time.Duration(i.tenant.Lifetime) * time.Second), permissions: permissions}
+	signer, err := i.ring.Signer(i.now).Signer(verify.Type)
+	if err != nil {
+		return issued{}, err
+	}
+	out.token, err = jwt.Signed(signer).Claims(verify.Claims{
+		Claims: jwt.Claims{
+			Issuer: i.tenant.issuer, Subject: i.sub, Audience: jwt.Audience{i.tenant.issuer}, ID: out.id,
+			IssuedAt: jwt.NewNumericDate(i.now), Expiry: jwt.NewNumericDate(out.until),
+		},
+		Permissions: permissions,
+	}).Serialize()
+	return out, err
+}
+
+// scope is the actions of a token, each once.
+func (i issued) scope() string {
+	var all []string
+	for _, p := range i.permissions { // sorted by action
+		if len(all) == 0 || all[len(all)-1] != p.Action {
+			all = append(all, p.Action)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// refuseRevoked refuses to issue for an identity that hosts would refuse, by what proved it: of
+// a node, where that is known, and at a time.
+func refuseRevoked(list *florete.Revocations, id florete.ID, node string, proved time.Time) error {
+	err := list.CheckIssued(id, node, proved)
+	var revoked *florete.RevokedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &revoked) && !revoked.ValidAfter.IsZero():
+		return api.Errorf(api.Transient, api.CodeRevoked, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
+	}
+	return api.Errorf(api.Denied, api.CodeRevoked, "%v", err)
+}
+
+// meters count the tokens of tenants, in this process alone.
+type meters struct {
+	mu  sync.Mutex
+	all map[string]*rate.Limiter
+}
+
+// take counts one, or returns how long to wait for it.
+func (m *meters) take(t *Tenant, now time.Time) (time.Duration, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all == nil {
+		m.all = map[string]*rate.Limiter{}
+	}
+	l := m.all[t.name]
+	if most := t.Quotas.TokensPerMinute; l == nil || l.Burst() != most {
+		l = rate.NewLimiter(rate.Limit(float64(most)/60), most)
+		m.all[t.name] = l
+	}
+	r := l.ReserveN(now, 1)
+	if !r.OK() {
+		return time.Minute, false
+	}
+	if after := r.DelayFrom(now); after > 0 {
+		r.CancelAt(now)
+		return after, false
+	}
+	return 0, true
+}

@@ -1,0 +1,154 @@
+// Package object is the grammar of what tokens of tenants permit, and on what:
+//
+//	tenant:acme                      all of the tenant
+//	namespace:acme/*                 all of its namespaces
+//	namespace:acme/payments          one, with what is in it
+//	stream:acme/payments/*           all of a kind in a namespace: any word but the two above
+//	stream:acme/payments/orders      one
+//
+// Each line covers the next one. A tenant and a namespace are always named: nothing covers what
+// is of several tenants, so neither tenant:* nor stream:*/* is an object.
+package object
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Any stands for all namespaces of a tenant, or all of a kind in a namespace.
+const Any = "*"
+
+// Object is a thing of a tenant, or all that it covers. The zero Object covers nothing.
+type Object struct {
+	kind, tenant, namespace, name string
+}
+
+const (
+	kindTenant    = "tenant"
+	kindNamespace = "namespace"
+)
+
+var (
+	label  = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	name   = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
+	action = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*){0,3}$`)
+)
+
+// Tenant is all of one.
+func Tenant(tenant string) Object { return Object{kind: kindTenant, tenant: tenant} }
+
+// Parse reads an object.
+func Parse(s string) (Object, error) {
+	o, err := parse(s)
+	if err != nil {
+		return Object{}, fmt.Errorf("object %.200q: %w", s, err)
+	}
+	return o, nil
+}
+
+func parse(s string) (o Object, err error) {
+	kind, rest, found := strings.Cut(s, ":")
+	if !found || !label.MatchString(kind) {
+		return o, errors.New("want tenant:T, namespace:T/N, namespace:T/*, KIND:T/N/NAME or KIND:T/N/*")
+	}
+	parts := strings.Split(rest, "/")
+	o = Object{kind: kind, tenant: parts[0]}
+	want := map[string]int{kindTenant: 1, kindNamespace: 2}[kind]
+	if want == 0 {
+		want = 3
+	}
+	switch {
+	case o.tenant == Any:
+		return o, errors.New("it is of every tenant: want one by name")
+	case len(parts) != want:
+		return o, fmt.Errorf("%d parts behind the colon, want %d", len(parts), want)
+	case !label.MatchString(o.tenant):
+		return o, fmt.Errorf("tenant %.80q: want lower-case letters, digits and inner hyphens", o.tenant)
+	case want == 1:
+		return o, nil
+	}
+	o.namespace = parts[1]
+	switch {
+	case o.namespace == Any && want == 3:
+		return o, fmt.Errorf("it is of every namespace: want one by name, or namespace:%s/*", o.tenant)
+	case o.namespace != Any && !label.MatchString(o.namespace):
+		return o, fmt.Errorf("namespace %.80q: want lower-case letters, digits and inner hyphens, or *", o.namespace)
+	case want == 2:
+		return o, nil
+	}
+	o.name = parts[2]
+	if o.name != Any && !name.MatchString(o.name) {
+		return o, fmt.Errorf("name %.150q: want letters, digits, dots, hyphens and underscores, or *", o.name)
+	}
+	return o, nil
+}
+
+// ParseAction reads an action, such as "stream.publish". None stands for several.
+func ParseAction(s string) (string, error) {
+	if len(s) > 64 || !action.MatchString(s) {
+		return "", fmt.Errorf("action %.100q: want words with dots between them, such as \"stream.publish\", and no *", s)
+	}
+	return s, nil
+}
+
+// String is what Parse reads.
+func (o Object) String() string {
+	switch o.kind {
+	case "":
+		return ""
+	case kindTenant:
+		return o.kind + ":" + o.tenant
+	case kindNamespace:
+		return o.kind + ":" + o.tenant + "/" + o.namespace
+	}
+	return o.kind + ":" + o.tenant + "/" + o.namespace + "/" + o.name
+}
+
+// Tenant that it is of.
+func (o Object) Tenant() string { return o.tenant }
+
+// Namespace that it is of, Any for all; empty for a tenant.
+func (o Object) Namespace() string { return o.namespace }
+
+// Covers is whether an object is another one, or has it in it.
+func (o Object) Covers(other Object) bool {
+	switch {
+	case o.kind == "" || other.kind == "" || o.tenant != other.tenant:
+		return false
+	case o.kind == kindTenant:
+		return true
+	case other.kind == kindTenant:
+		return false
+	case o.kind == kindNamespace:
+		return o.namespace == Any || o.namespace == other.namespace
+	}
+	return o.kind == other.kind && o.namespace == other.namespace && (o.name == Any || o.name == other.name)
+}
+
+// Intersect is what two objects both cover. One of them always is that, or nothing is.
+func Intersect(a, b Object) (Object, bool) {
+	switch {
+	case a.Covers(b):
+		return b, true
+	case b.Covers(a):
+		return a, true
+	}
+	return Object{}, false
+}
+
+// Permission is an action on an object.
+type Permission struct {
+	Action string `json:"action"`
+	Object Object `json:"object"`
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (o Object) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads an object, strictly.
+func (o *Object) UnmarshalText(b []byte) (err error) {
+	*o, err = Parse(string(b))
+	return err
+}

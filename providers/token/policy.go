@@ -1,0 +1,177 @@
+package token
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/pages"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/token/object"
+	"github.com/florete/florete/providers/token/rules"
+)
+
+// Request is what a need requests: a token for a service, or without ID the keys of a tenant.
+type Request struct {
+	Issuer    string     `json:"issuer"` // providers.token.issuer
+	Tenant    string     `json:"tenant"`
+	ID        florete.ID `json:"id,omitzero"`
+	Requested []string   `json:"requested,omitempty"` // actions; none for all that is permitted
+	Resources []string   `json:"resources,omitempty"` // objects; likewise
+
+	objects []object.Object
+}
+
+// Policy is a policy's part for this kind, decoded.
+type Policy struct {
+	issuer     *url.URL
+	generation int // of the signing keys, at least
+	tenants    map[string]*Tenant
+	requests   server.Requests[Request]
+}
+
+// settings of the kind in a policy.
+type settings struct {
+	Issuer     string            `json:"issuer"`
+	Generation int               `json:"generation"`
+	Tenants    map[string]Tenant `json:"tenants"`
+}
+
+// Tenant is one of the policy.
+type Tenant struct {
+	Namespaces []string          `json:"namespaces"`
+	Issuers    map[string]Issuer `json:"issuers"`
+	rules.Set
+	Lifetime int64  `json:"lifetime"` // of tokens, in seconds
+	Dynamic  bool   `json:"dynamic"`  // its rules change at run time, too
+	Quotas   Quotas `json:"quotas"`
+
+	name     string
+	issuer   string // of its tokens
+	compiled *rules.Rules
+	needed   bool // a grant is for its tokens or keys
+}
+
+// Issuer is one whose tokens a tenant exchanges.
+type Issuer struct {
+	Issuer       string   `json:"issuer"`
+	Audiences    []string `json:"audiences"` // that a token must have one of
+	SubjectClaim string   `json:"subjectClaim"`
+	GroupsClaim  string   `json:"groupsClaim"` // empty for none
+	Discovery    string   `json:"discovery"`   // below which its discovery document is; empty for below Issuer
+	JWKS         string   `json:"jwks"`        // where its keys are; empty for where the discovery document has it
+}
+
+// Quotas bound a tenant.
+type Quotas struct {
+	Policies        int `json:"policies"`
+	Groupings       int `json:"groupings"`
+	TokensPerMinute int `json:"tokensPerMinute"`
+}
+
+// longest is the longest life of a token.
+const longest = time.Hour
+
+// Compile decodes tenants and grants, and rejects rules that are not a tenant's own.
+func (t *Tokens) Compile(policy florete.Policy) (any, error) {
+	var s settings
+	if err := server.Settings(policy, Name, &s); err != nil {
+		return nil, err
+	}
+	p := &Policy{generation: s.Generation, tenants: map[string]*Tenant{}}
+	refuse := func(err error) error {
+		return fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
+	}
+	var err error
+	if p.issuer, err = pages.ParseIssuer(s.Issuer); err != nil {
+		return nil, refuse(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Tenants)) {
+		tenant := s.Tenants[name]
+		if err := tenant.compile(name, policy.TrustDomain, s.Issuer); err != nil {
+			return nil, refuse(err)
+		}
+		p.tenants[name] = &tenant
+	}
+	p.requests, err = server.DecodeGrants(policy, Name, func(g florete.Grant) (r Request, err error) {
+		if err = florete.Decode(g.Request, &r); err != nil {
+			return r, err
+		}
+		tenant := p.tenants[r.Tenant]
+		switch {
+		case r.Issuer != s.Issuer:
+			return r, fmt.Errorf("issuer %q: this provider is %s", r.Issuer, s.Issuer)
+		case tenant == nil:
+			return r, fmt.Errorf("tenant %q: not one of the policy", r.Tenant)
+		case !r.ID.IsZero() && (r.ID.TrustDomain() != policy.TrustDomain || r.ID.Kind() != florete.KindService):
+			return r, fmt.Errorf("id %q: want a service of %s", r.ID, policy.TrustDomain)
+		case r.ID.IsZero() && len(r.Requested)+len(r.Resources) > 0:
+			return r, fmt.Errorf("the keys of tenant %s, with what to request of its tokens", r.Tenant)
+		}
+		tenant.needed = true
+		n, err := narrow(r.Requested, r.Resources)
+		r.objects = n.Objects
+		return r, err
+	})
+	return p, err
+}
+
+func (t *Tenant) compile(name, trustDomain, issuer string) (err error) {
+	t.name, t.issuer = name, issuer+path(name)
+	life := time.Duration(t.Lifetime) * time.Second
+	switch {
+	case invalidTenant(name):
+		return fmt.Errorf("tenant %q: not the name of one", name)
+	case life <= 0 || life > longest:
+		return fmt.Errorf("tenant %s: lifetime of %d seconds, want 1 to %d", name, t.Lifetime, int(longest.Seconds()))
+	case len(t.Policies) > t.Quotas.Policies || len(t.Groupings) > t.Quotas.Groupings:
+		return fmt.Errorf("tenant %s: %d policies and %d groupings, its quotas are %d and %d", name, len(t.Policies), len(t.Groupings), t.Quotas.Policies, t.Quotas.Groupings)
+	}
+	by := map[string]string{}
+	for _, n := range slices.Sorted(maps.Keys(t.Issuers)) {
+		i := t.Issuers[n]
+		if other, twice := by[i.Issuer]; twice {
+			return fmt.Errorf("tenant %s: issuers %s and %s are both %s", name, other, n, i.Issuer)
+		}
+		by[i.Issuer] = n
+		if len(i.Audiences) == 0 || i.SubjectClaim == "" || i.Issuer == "" {
+			return fmt.Errorf("tenant %s: issuer %s: want a URL, audiences and the claim for subjects", name, n)
+		}
+	}
+	t.compiled, err = rules.Compile(t.names(trustDomain), t.Set)
+	return err
+}
+
+func invalidTenant(name string) bool {
+	_, err := object.Parse(object.Tenant(name).String())
+	return err != nil
+}
+
+// names are what its rules may name.
+func (t *Tenant) names(trustDomain string) rules.Tenant {
+	return rules.Tenant{Name: t.name, TrustDomain: trustDomain, Namespaces: t.Namespaces, Issuers: slices.Sorted(maps.Keys(t.Issuers))}
+}
+
+// path of what a tenant has.
+func path(tenant string) string { return "/v1/tenants/" + tenant }
+
+// narrow reads what a request wants.
+func narrow(actions, objects []string) (n rules.Narrow, err error) {
+	for _, a := range actions {
+		if _, err := object.ParseAction(a); err != nil {
+			return n, fmt.Errorf("requested: %w", err)
+		}
+		n.Actions = append(n.Actions, a)
+	}
+	for _, s := range objects {
+		o, err := object.Parse(s)
+		if err != nil {
+			return n, fmt.Errorf("resources: %w", err)
+		}
+		n.Objects = append(n.Objects, o)
+	}
+	return n, nil
+}

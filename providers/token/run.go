@@ -1,0 +1,121 @@
+package token
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/florete/florete/providers/announced"
+	"github.com/florete/florete/providers/pages"
+)
+
+const (
+	conns = 256
+
+	// Those of the public come through one ingress.
+	connsOfCaller = 128
+
+	patience = 30 * time.Second // of one request
+	upkeep   = time.Minute      // how soon a key that is due is made
+)
+
+// maxAge is how long verifiers may keep a page.
+const maxAge = "public, max-age=300"
+
+// Run serves callers at the socket that the forwarder publishes, and keeps the signing keys,
+// until ctx ends.
+func (t *Tokens) Run(ctx context.Context, ready func()) error {
+	ready() // hosts wait for nothing of that
+	var owned sync.WaitGroup
+	defer owned.Wait()
+	owned.Go(func() { t.upkeep(ctx) })
+	announced.Run(ctx, announced.Config{
+		Socket: t.Listen, Forwarder: t.Forwarder, Service: "of tokens", Kind: Name,
+		Conns: conns, ConnsOfCaller: connsOfCaller, Audit: t.Relay.Audit, Logger: t.Relay.Logger,
+		Wanted:  func() bool { return t.Policy() != nil },
+		Handler: t.handler(),
+	})
+	return nil
+}
+
+// upkeep makes the signing keys that are due until ctx ends, those of new tenants too.
+func (t *Tokens) upkeep(ctx context.Context) {
+	tick := time.NewTicker(upkeep)
+	defer tick.Stop()
+	for {
+		if p := t.Policy(); p != nil {
+			for name, tenant := range p.tenants {
+				if err := t.tenants.keys(tenant).Keep(ctx, time.Now(), p.generation); err != nil && ctx.Err() == nil {
+					t.Relay.Logger.Error("the signing keys stay as they are until the next try", "tenant", name, "error", err)
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (t *Tokens) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+path("{tenant}")+"/token/exchange", t.exchange)
+	mux.HandleFunc("GET "+path("{tenant}")+"/jwks.json", t.page(t.jwks))
+	mux.HandleFunc("GET "+path("{tenant}")+"/.well-known/openid-configuration", t.page(func(_ context.Context, _ *Policy, tenant *Tenant) (any, error) {
+		return discovery(tenant.issuer), nil
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		deadline := time.Now().Add(patience)
+		_ = http.NewResponseController(w).SetReadDeadline(deadline)
+		_ = http.NewResponseController(w).SetWriteDeadline(deadline)
+		// Another's name that leads here, as DNS rebinding makes it, is none of ours.
+		if p := t.Policy(); p == nil || !pages.At(p.issuer, r.Host) {
+			respond(w, http.StatusMisdirectedRequest, "no-store", Refused{"invalid_request", "no issuer of tokens has this name: want that of providers.token.issuer"})
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// page answers with a document of a tenant.
+func (t *Tokens) page(of func(context.Context, *Policy, *Tenant) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		p := t.Policy()
+		if p == nil || p.tenants[r.PathValue("tenant")] == nil {
+			http.Error(w, "no such tenant", http.StatusNotFound)
+			return
+		}
+		v, err := of(r.Context(), p, p.tenants[r.PathValue("tenant")])
+		if err != nil {
+			t.Relay.Logger.Error("cannot serve a page", "path", r.URL.Path, "error", err)
+			http.Error(w, "the provider failed: its log has the reason", http.StatusServiceUnavailable)
+			return
+		}
+		if b, ok := v.([]byte); ok {
+			write(w, http.StatusOK, maxAge, b)
+			return
+		}
+		respond(w, http.StatusOK, maxAge, v)
+	}
+}
+
+func (t *Tokens) jwks(ctx context.Context, p *Policy, tenant *Tenant) (any, error) {
+	ring, err := t.tenants.keys(tenant).Published(ctx, time.Now(), p.generation)
+	return ring.JWKS(), err
+}
+
+// discovery is what OpenID Connect verifiers read to find the keys. Nobody signs in here.
+func discovery(issuer string) map[string]any {
+	return map[string]any{
+		"issuer":                                issuer,
+		"jwks_uri":                              issuer + "/jwks.json",
+		"token_endpoint":                        issuer + "/token/exchange",
+		"grant_types_supported":                 []string{GrantType},
+		"response_types_supported":              []string{"none"},
+		"subject_types_supported":               []string{"public"},
+		"id_token_signing_alg_values_supported": []string{"EdDSA"},
+		"claims_supported":                      []string{"iss", "sub", "aud", "iat", "exp", "jti", "permissions"},
+	}
+}

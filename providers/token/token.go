@@ -1,0 +1,168 @@
+// Package token is the kind of need for tokens of tenants: what its bearer may do, and on what,
+// signed with a key of the tenant. Whoever is known to a tenant exchanges that for a token
+// (RFC 8693), at a Unix socket that the forwarder publishes as a service:
+//
+//	POST /v1/tenants/acme/token/exchange
+//	grant_type=urn:ietf:params:oauth:grant-type:token-exchange
+//	subject_token=eyJ…          a token of a declared issuer (OpenID Connect), or a JWT-SVID of the cluster
+//	subject_token_type=urn:ietf:params:oauth:token-type:jwt
+//	requested=stream.publish stream.subscribe
+//	resources=stream:acme/payments/*
+//	→ {"access_token":"eyJ…","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":900,"scope":"stream.publish"}
+//
+// Without subject_token the subject is the caller whom the forwarder announces. Both requested
+// and resources narrow what the rules of the tenant permit; where nothing remains, the answer is
+// 403. Errors are those of RFC 6749 section 5.2.
+//
+// Hosts request the same for their services, and the keys that verify tokens:
+//
+//	POST /token/request {"issuer":"http://tokens.demo.flor.rete","tenant":"acme","id":"spiffe://demo.flor/service/wiki","requested":[],"resources":[]}
+//	→ token
+//	POST /token/request {"issuer":"http://tokens.demo.flor.rete","tenant":"acme"}
+//	→ jwks
+//
+// A token is signed with EdDSA. Its claims are iss and aud (the tenant's pages), sub, iat, exp,
+// jti and permissions. Keys are those of package signing, of each tenant its own; the pages
+// /v1/tenants/acme/jwks.json and /v1/tenants/acme/.well-known/openid-configuration have them.
+package token
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/token/rules"
+)
+
+// Name of the kind.
+const Name = "token"
+
+// Socket is what that of callers is called in the runtime directory of the process.
+const Socket = "token.sock"
+
+const (
+	keysLive = 10 * time.Minute // of an answer with the keys: hosts fetch them after half of it
+
+	// repeated is how long the same request has the recorded answer.
+	repeated = 30 * time.Second
+)
+
+// Settings are the kind's section of the settings file.
+type Settings struct {
+	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain, as a need of
+	// kind jwt delivers it; empty for none.
+	Keys string `json:"keys" path:""`
+
+	// Where the forwarder and kind config call, and the accounts of their processes: what the
+	// host's units have, unless written.
+	Listen    string `json:"listen" path:""`
+	Forwarder string `json:"forwarder"`
+	Control   string `json:"control" path:""`
+	Config    string `json:"config"`
+}
+
+// Kind makes the kind.
+func (s *Settings) Kind(p server.Process) server.Kind {
+	run := filepath.Join("/run", p.Instance.Unit("provider-"+Name))
+	return New(Config{
+		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), SVIDKeys: s.Keys,
+		Listen: cmp.Or(s.Listen, filepath.Join(run, Socket)), Forwarder: cmp.Or(s.Forwarder, p.Instance.String()),
+		Relay: relay.Config{
+			Socket: cmp.Or(s.Control, filepath.Join(run, relay.Socket)), Account: cmp.Or(s.Config, p.Instance.Unit("provider-config")),
+			Policies: p.Policies, Audit: p.Audit, Logger: p.Logger,
+		},
+	})
+}
+
+// Config of the kind. The last three fields are needed for Run alone.
+type Config struct {
+	Store store.Store
+	Key   *seal.Key
+
+	// Policy is the one in force, nil while that does not run this kind.
+	Policy func() *Policy
+
+	SVIDKeys  string // file with those of the trust domain; empty for none
+	Listen    string // Unix socket that the forwarder connects to
+	Forwarder string // account that alone may
+	Relay     relay.Config
+}
+
+// Tokens is the kind "token".
+type Tokens struct {
+	Config
+	tenants tenants
+	meters  meters
+	issuers issuers
+}
+
+var (
+	_ server.Answerer = (*Tokens)(nil)
+	_ server.Runner   = (*Tokens)(nil)
+	_ server.Sealer   = (*Tokens)(nil)
+)
+
+// New makes the kind.
+func New(c Config) *Tokens {
+	if c.Relay.Logger == nil {
+		c.Relay.Logger = slog.Default()
+	}
+	return &Tokens{Config: c, tenants: tenants{store: c.Store, key: c.Key}}
+}
+
+// Name of the kind.
+func (t *Tokens) Name() string { return Name }
+
+// Answer issues what the policy grants, and the rules of the tenant permit.
+func (t *Tokens) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+	p := c.Compiled.(*Policy)
+	r := p.requests.Of(c)
+	tenant := p.tenants[r.Tenant]
+	ring, change, err := t.tenants.keys(tenant).Due(ctx, c.Now, p.generation)
+	if err != nil {
+		return server.Decision{}, err
+	}
+	d := server.Decision{If: change.If, Then: change.Then, Repeated: c.Now.Add(repeated)}
+	if r.ID.IsZero() {
+		d.Answer = api.Answer{Values: map[string]string{"jwks": string(ring.JWKS())}, Expires: c.Now.Add(keysLive).Unix()}
+		return d, nil
+	}
+	if err := refuseRevoked(c.Revoked, r.ID, c.Caller.Name(), c.Now); err != nil {
+		return server.Decision{}, err
+	}
+	issued, err := t.issue(ctx, issuing{tenant: tenant, ring: ring, sub: r.ID.String(), subjects: []string{r.ID.String()},
+		narrow: rules.Narrow{Actions: r.Requested, Objects: r.objects}, now: c.Now})
+	if err != nil {
+		return server.Decision{}, err
+	}
+	d.If, d.Then = append(d.If, issued.If...), append(d.Then, issued.Then...)
+	d.Answer = api.Answer{Values: map[string]string{"token": issued.token}, Expires: issued.until.Unix()}
+	d.Detail = issued.detail()
+	return d, nil
+}
+
+// detail is what the audit log has of a token.
+func (i issued) detail() map[string]string {
+	permissions, err := json.Marshal(i.permissions)
+	if err != nil {
+		panic(err) // strings
+	}
+	return map[string]string{
+		"tenant": i.tenant, "subject": i.sub, "token": i.id, "until": i.until.UTC().Format(time.RFC3339),
+		"permissions": strconv.Itoa(len(i.permissions)), "first": string(permissions[:min(len(permissions), 200)]),
+	}
+}
+
+// Reseal seals the keys anew.
+func (t *Tokens) Reseal(ctx context.Context) error {
+	return seal.Walk(ctx, t.Store, keysPrefix, t.Key.Reseal)
+}

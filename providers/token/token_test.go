@@ -1,0 +1,539 @@
+package token
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	dex "github.com/dexidp/dex/server"
+	"github.com/dexidp/dex/server/signer"
+	"github.com/dexidp/dex/storage"
+	"github.com/dexidp/dex/storage/memory"
+	"github.com/dexidp/dex/web"
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/signing"
+	"github.com/florete/florete/providers/token/rules"
+	"github.com/florete/florete/providers/token/verify"
+	"github.com/florete/florete/tests/kit"
+)
+
+const (
+	base       = "http://tokens.demo.flor.rete"
+	acmeIssuer = base + "/v1/tenants/acme"
+)
+
+var (
+	wiki  = kit.ID("service/wiki")
+	alice = kit.ID("user/alice")
+)
+
+// acme is a tenant, whose issuer corp is at a URL.
+func acme(corp string) Tenant {
+	return Tenant{
+		Namespaces: []string{"payments"},
+		Issuers:    map[string]Issuer{"corp": {Issuer: corp, Audiences: []string{"ci", "other"}, SubjectClaim: "email", GroupsClaim: "groups"}},
+		Set: rules.Set{
+			Policies: []rules.Policy{
+				{Subject: "role:writer", Action: "stream.publish", Object: "stream:acme/payments/*"},
+				{Subject: wiki.String(), Action: "stream.subscribe", Object: "stream:acme/payments/orders"},
+				{Subject: "subject:corp/alice@example.org", Action: "cache.read", Object: "namespace:acme/payments"},
+			},
+			Groupings: []rules.Grouping{{Member: wiki.String(), Role: "role:writer"}, {Member: alice.String(), Role: "role:writer"}},
+		},
+		Lifetime: 900,
+		Quotas:   Quotas{Policies: 10, Groupings: 10, TokensPerMinute: 60},
+	}
+}
+
+func settingsOf(t Tenant) settings {
+	return settings{Issuer: base, Generation: 1, Tenants: map[string]Tenant{"acme": t, "other": {
+		Namespaces: []string{}, Issuers: map[string]Issuer{}, Set: rules.Set{Policies: []rules.Policy{}, Groupings: []rules.Grouping{}}, Lifetime: 60, Quotas: Quotas{TokensPerMinute: 2},
+	}}}
+}
+
+var wikiRequest = Request{Issuer: base, Tenant: "acme", ID: wiki, Requested: []string{"stream.publish"}}
+
+// answering is the kind without its socket.
+type answering struct{ server.Answerer }
+
+func TestConformance(t *testing.T) {
+	providertest.Run(t, providertest.Suite{
+		Kind: Name, Need: "token-wiki-events", Request: wikiRequest, Settings: settingsOf(acme("https://login.example.org")), Secret: []string{"token"},
+		Make: func(e *providertest.Env) server.Kind {
+			return answering{New(Config{Store: e.Store, Key: e.Key})}
+		},
+	})
+}
+
+// env is a process of the kind, with its socket.
+type env struct {
+	*providertest.Env
+	t      *testing.T
+	socket string
+	kind   *Tokens
+	keys   string
+}
+
+func start(t *testing.T, tenant Tenant) *env {
+	t.Helper()
+	account, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "token") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	e := &env{Env: providertest.NewEnv(t, "ursula"), t: t, socket: filepath.Join(dir, Socket), keys: filepath.Join(dir, "svid.json")}
+	e.Runs(Name, settingsOf(tenant), func(p *providertest.Env) server.Kind {
+		log := slog.New(slog.NewTextHandler(io.Discard, nil))
+		e.kind = New(Config{
+			Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), SVIDKeys: e.keys, Listen: e.socket, Forwarder: account.Username,
+			Relay: relay.Config{Socket: filepath.Join(dir, relay.Socket), Account: account.Username, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log},
+		})
+		return e.kind
+	})
+	e.Grant(kit.ID("node/ursula"), "token-wiki-events", Name, wikiRequest)
+	e.Grant(kit.ID("node/ursula"), "token-keys-acme", Name, Request{Issuer: base, Tenant: "acme"})
+	e.Start()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		if c, err := net.Dial("unix", e.socket); err == nil {
+			c.Close()
+			break
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	return e
+}
+
+// as is a client whom the forwarder announces.
+func (e *env) as(caller florete.ID) *http.Client {
+	a := agenttest.Announced{Socket: e.socket, Service: kit.ID("service/tokens")}
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return a.Dial(caller) },
+	}}
+}
+
+// exchange is the answer to a form, and its status.
+func (e *env) exchange(caller florete.ID, tenant string, form url.Values) (int, map[string]any) {
+	e.t.Helper()
+	if !form.Has("grant_type") {
+		form.Set("grant_type", GrantType)
+	}
+	resp, err := e.as(caller).PostForm(base+"/v1/tenants/"+tenant+"/token/exchange", form)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer map[string]any
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		e.t.Fatal(err)
+	}
+	if resp.Header.Get("Cache-Control") != "no-store" {
+		e.t.Error("an answer that may be kept")
+	}
+	return resp.StatusCode, answer
+}
+
+// verified is the token of an answer, verified with the keys of the pages.
+func (e *env) verified(answer map[string]any) verify.Token {
+	e.t.Helper()
+	raw, _ := answer["access_token"].(string)
+	v := verify.Verifier{Issuer: acmeIssuer, Keys: func() ([]byte, error) { return e.get("/jwks.json"), nil }}
+	token, err := v.Verify(raw, time.Now())
+	if err != nil {
+		e.t.Fatalf("%v: %v", answer, err)
+	}
+	return token
+}
+
+func (e *env) get(page string) []byte {
+	e.t.Helper()
+	resp, err := e.as(alice).Get(acmeIssuer + page)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		e.t.Fatalf("%s: %d %s %v", page, resp.StatusCode, b, err)
+	}
+	return b
+}
+
+// TestSVID: the caller that the forwarder announces has what the rules permit it, and less where
+// it wants less.
+func TestSVID(t *testing.T) {
+	e := start(t, acme("https://login.example.org"))
+	status, answer := e.exchange(wiki, "acme", url.Values{})
+	token := e.verified(answer)
+	if status != http.StatusOK || token.Subject != wiki.String() || answer["scope"] != "stream.publish stream.subscribe" || answer["expires_in"] != 900.0 || answer["issued_token_type"] != TypeAccessToken || answer["token_type"] != "Bearer" {
+		t.Errorf("%d %v", status, answer)
+	}
+	if !token.May("stream.publish", "stream:acme/payments/new") || token.May("stream.subscribe", "stream:acme/payments/new") || token.May("stream.publish", "stream:other/payments/new") || token.May("stream.publish", "*") {
+		t.Errorf("%+v", token)
+	}
+	_, answer = e.exchange(wiki, "acme", url.Values{"requested": {"stream.publish cache.read"}, "resources": {"stream:acme/payments/orders stream:other/payments/x"}})
+	if token := e.verified(answer); len(token.Permissions) != 1 || token.May("stream.publish", "stream:acme/payments/new") || !token.May("stream.publish", "stream:acme/payments/orders") {
+		t.Errorf("%+v", token)
+	}
+	for _, form := range []url.Values{{"requested": {"stream.delete"}}, {"resources": {"stream:other/payments/*"}}} {
+		if status, answer := e.exchange(wiki, "acme", form); status != http.StatusForbidden || answer["error"] != "access_denied" {
+			t.Errorf("%v: %d %v", form, status, answer)
+		}
+	}
+	if status, answer := e.exchange(kit.ID("service/other"), "acme", url.Values{}); status != http.StatusForbidden {
+		t.Errorf("somebody else: %d %v", status, answer)
+	}
+	if status, answer := e.exchange(wiki, "other", url.Values{}); status != http.StatusForbidden {
+		t.Errorf("another tenant: %d %v", status, answer)
+	}
+	var granted, refused int
+	for _, r := range e.Audit() {
+		switch {
+		case r.Kind == Name && r.Outcome == server.Granted && r.Caller == wiki.String() && r.Detail["tenant"] == "acme" && r.Detail["token"] != "":
+			granted++
+		case r.Kind == Name && r.Code == api.CodeNotGranted:
+			refused++
+		}
+		if strings.Contains(string(kit.JSON(r)), "eyJ") {
+			t.Error("a row has a token")
+		}
+	}
+	if granted != 2 || refused != 4 {
+		t.Errorf("%d granted and %d refused rows", granted, refused)
+	}
+}
+
+// TestRefused: what is wrong with a request is answered as OAuth has it.
+func TestRefused(t *testing.T) {
+	e := start(t, acme("https://login.example.org"))
+	for _, c := range []struct {
+		tenant, form string
+		status       int
+		want, says   string
+	}{
+		{"acme", "grant_type=password", 400, "unsupported_grant_type", GrantType},
+		{"nobody", "", 404, "invalid_request", "no tenant"},
+		{"acme", "scope=stream.publish", 400, "invalid_request", `"scope"`},
+		{"acme", "audience=x", 400, "invalid_request", `"audience"`},
+		{"acme", "actor_token=x", 400, "invalid_request", `"actor_token"`},
+		{"acme", "requested=a&requested=b", 400, "invalid_request", "2 times"},
+		{"acme", "requested=*", 400, "invalid_request", "and no *"},
+		{"acme", "resources=stream:*/*", 400, "invalid_request", "of every tenant"},
+		{"acme", "subject_token_type=" + TypeJWT, 400, "invalid_request", "without subject_token"},
+		{"acme", "subject_token=x", 400, "invalid_request", "subject_token_type"},
+		{"acme", "subject_token=x&subject_token_type=" + TypeJWT, 400, "invalid_request", "want a signed JWT"},
+		{"acme", "requested_token_type=urn:ietf:params:oauth:token-type:saml2", 400, "invalid_request", TypeAccessToken},
+	} {
+		form, err := url.ParseQuery(c.form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, answer := e.exchange(wiki, c.tenant, form)
+		says, _ := answer["error_description"].(string)
+		if status != c.status || answer["error"] != c.want || !strings.Contains(says, c.says) {
+			t.Errorf("%s: %d %v, want %d %s", c.form, status, answer, c.status, c.want)
+		}
+	}
+	for name, change := range map[string]func(*http.Request){
+		"another Host": func(r *http.Request) { r.Host = "evil.example" },
+		"a page":       func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") },
+		"JSON":         func(r *http.Request) { r.Header.Set("Content-Type", "application/json") },
+		"in the URL":   func(r *http.Request) { r.URL.RawQuery = "requested=a.b" },
+	} {
+		r, err := http.NewRequest(http.MethodPost, acmeIssuer+"/token/exchange", strings.NewReader("grant_type="+url.QueryEscape(GrantType)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		change(r)
+		resp, err := e.as(wiki).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode < 400 {
+			t.Errorf("%s: %d", name, resp.StatusCode)
+		}
+	}
+}
+
+// TestQuota: a tenant has so many tokens a minute, and others theirs.
+func TestQuota(t *testing.T) {
+	tenant := acme("https://login.example.org")
+	tenant.Quotas.TokensPerMinute = 2
+	e := start(t, tenant)
+	for i := range 3 {
+		status, answer := e.exchange(alice, "acme", url.Values{})
+		if want := []int{200, 200, 429}[i]; status != want {
+			t.Errorf("exchange %d: %d %v", i, status, answer)
+		}
+	}
+}
+
+// upstream is a real Dex, in which alice signs in.
+func upstream(t *testing.T) (issuer string, token func() string) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	s := memory.New(log)
+	hash, err := bcrypt.GenerateFromPassword([]byte("correct horse"), bcrypt.DefaultCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = storage.WithStaticPasswords(s, []storage.Password{{Email: "alice@example.org", Hash: hash, Username: "alice", UserID: "1"}}, log)
+	s = storage.WithStaticConnectors(s, []storage.Connector{{ID: dex.LocalConnector, Name: "local", Type: dex.LocalConnector}})
+	s = storage.WithStaticClients(s, []storage.Client{{ID: "ci", Secret: "ci-secret"}, {ID: "stranger", Secret: "ci-secret"}})
+	var handler http.Handler
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	t.Cleanup(page.Close)
+	keys, err := (&signer.LocalConfig{KeysRotationPeriod: "24h"}).Open(t.Context(), s, time.Hour, time.Now, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err = dex.NewServer(t.Context(), dex.Config{
+		Issuer: page.URL, Storage: s, Signer: keys, Logger: log, PasswordConnector: dex.LocalConnector,
+		AllowedGrantTypes: []string{"password"}, Web: dex.WebConfig{WebFS: web.FS()}, IDTokensValidFor: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.URL, func() string {
+		return signIn(t, page.URL, "ci")
+	}
+}
+
+func signIn(t *testing.T, issuer, client string) string {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, issuer+"/token", strings.NewReader(url.Values{
+		"grant_type": {"password"}, "scope": {"openid email groups"}, "username": {"alice@example.org"}, "password": {"correct horse"},
+	}.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.SetBasicAuth(client, "ci-secret")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		IDToken string `json:"id_token"`
+	}
+	b, _ := io.ReadAll(resp.Body)
+	if json.Unmarshal(b, &answer) != nil || answer.IDToken == "" {
+		t.Fatalf("%d %s", resp.StatusCode, b)
+	}
+	return answer.IDToken
+}
+
+// TestUpstream: a token of a real Dex, found by discovery and by the URL of its keys; one for
+// others, of another issuer, changed, or that has ended, is refused.
+func TestUpstream(t *testing.T) {
+	issuer, token := upstream(t)
+	for name, change := range map[string]func(*Issuer){
+		"discovery":           func(*Issuer) {},
+		"discovery elsewhere": func(i *Issuer) { i.Discovery = issuer },
+		"keys":                func(i *Issuer) { i.JWKS = issuer + "/keys" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tenant := acme(issuer)
+			corp := tenant.Issuers["corp"]
+			change(&corp)
+			tenant.Issuers["corp"] = corp
+			e := start(t, tenant)
+			form := func(token string) url.Values {
+				return url.Values{"subject_token": {token}, "subject_token_type": {TypeIDToken}}
+			}
+			good := token()
+			status, answer := e.exchange(wiki, "acme", form(good))
+			if status != http.StatusOK {
+				t.Fatalf("%d %v", status, answer)
+			}
+			if got := e.verified(answer); got.Subject != "subject:corp/alice@example.org" || !got.May("cache.read", "cache:acme/payments/x") || got.May("stream.publish", "stream:acme/payments/x") {
+				t.Errorf("%+v", got)
+			}
+			changed := []byte(good)
+			changed[len(changed)-10] = map[bool]byte{true: 'B', false: 'A'}[changed[len(changed)-10] == 'A']
+			for _, c := range []struct{ name, token, says string }{
+				{"for another audience", signIn(t, issuer, "stranger"), "audiences"},
+				{"changed", string(changed), "issuer corp"},
+				{"of another issuer", signed(t, "https://evil.example", "ci"), "none of tenant acme"},
+				{"with a key of its own", signed(t, issuer, "ci"), "issuer corp"},
+			} {
+				status, answer := e.exchange(wiki, "acme", form(c.token))
+				if says := fmt.Sprint(answer["error_description"]); status != http.StatusBadRequest || !strings.Contains(says, c.says) {
+					t.Errorf("%s: %d %v", c.name, status, answer)
+				}
+			}
+		})
+	}
+}
+
+// signed is a token of whoever signs with a key of its own.
+func signed(t *testing.T, issuer, audience string) string {
+	t.Helper()
+	key := kit.NewKey()
+	s, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: "k"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := jwt.Signed(s).Claims(map[string]any{"iss": issuer, "aud": audience, "sub": "1", "email": "alice@example.org", "exp": time.Now().Add(time.Hour).Unix()}).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// TestJWTSVID: one for the tenant is a subject, one for others, or whose key is not delivered, none.
+func TestJWTSVID(t *testing.T) {
+	e := start(t, acme("https://login.example.org"))
+	keys := signing.Keys{Store: e.Store, Seal: e.Key, At: "other/keys", Algorithm: jose.ES256, Lingers: time.Hour}
+	ring, _, err := keys.Due(t.Context(), time.Now(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	svid := func(audience string) url.Values {
+		s, err := ring.Signer(time.Now()).Signer("JWT")
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := jwt.Signed(s).Claims(jwt.Claims{Issuer: "https://svids.example", Subject: wiki.String(), Audience: jwt.Audience{audience},
+			IssuedAt: jwt.NewNumericDate(time.Now()), Expiry: jwt.NewNumericDate(time.Now().Add(time.Minute))}).Claims(map[string]any{florete.ClaimNode: "elm"}).Serialize()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return url.Values{"subject_token": {token}, "subject_token_type": {TypeJWT}}
+	}
+	if status, answer := e.exchange(alice, "acme", svid(acmeIssuer)); status != http.StatusServiceUnavailable {
+		t.Errorf("without keys: %d %v", status, answer)
+	}
+	if err := os.WriteFile(e.keys, ring.JWKS(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, answer := e.exchange(alice, "acme", svid(acmeIssuer))
+	if status != http.StatusOK {
+		t.Fatalf("%d %v", status, answer)
+	}
+	if got := e.verified(answer); got.Subject != wiki.String() {
+		t.Errorf("%+v", got)
+	}
+	if status, answer := e.exchange(alice, "acme", svid("vault")); status != http.StatusBadRequest {
+		t.Errorf("for others: %d %v", status, answer)
+	}
+}
+
+// TestPages: a stock OpenID Connect verifier finds the keys by the issuer of the token.
+func TestPages(t *testing.T) {
+	e := start(t, acme("https://login.example.org"))
+	_, answer := e.exchange(wiki, "acme", url.Values{})
+	ctx := oidc.ClientContext(t.Context(), e.as(alice))
+	p, err := oidc.NewProvider(ctx, acmeIssuer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verified, err := p.VerifierContext(ctx, &oidc.Config{ClientID: acmeIssuer}).Verify(ctx, answer["access_token"].(string))
+	if err != nil || verified.Subject != wiki.String() {
+		t.Errorf("%+v, %v", verified, err)
+	}
+}
+
+// TestNeeds: a host has the token of its service, and the keys that verify it.
+func TestNeeds(t *testing.T) {
+	e := start(t, acme("https://login.example.org"))
+	client := e.Client(kit.ID("node/ursula"))
+	do := func(need string, r Request) map[string]string {
+		a, err := client.Do(t.Context(), api.Path(Name), api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(r)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Values
+	}
+	keys := filepath.Join(t.TempDir(), "jwks.json")
+	if err := os.WriteFile(keys, []byte(do("token-keys-acme", Request{Issuer: base, Tenant: "acme"})["jwks"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := verify.Verifier{Issuer: acmeIssuer, Keys: verify.File(keys)}
+	token, err := v.Verify(do("token-wiki-events", wikiRequest)["token"], time.Now())
+	if err != nil || token.Subject != wiki.String() || !token.May("stream.publish", "stream:acme/payments/x") || token.May("stream.subscribe", "stream:acme/payments/orders") {
+		t.Errorf("%+v, %v", token, err)
+	}
+}
+
+// TestSealed: the store alone has no key, and each tenant has its own.
+func TestSealed(t *testing.T) {
+	e := start(t, acme("https://login.example.org"))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if status, answer := e.exchange(wiki, "acme", url.Values{}); status != http.StatusOK {
+				t.Errorf("%d %v", status, answer)
+			}
+		})
+	}
+	all.Wait()
+	seen := map[string]bool{}
+	for _, name := range []string{"acme", "other"} {
+		tenant := &Tenant{name: name}
+		ring, _, err := e.kind.tenants.keys(tenant).Read(t.Context())
+		if err != nil || len(ring) != 1 || seen[ring[0].ID] {
+			t.Fatalf("%d keys, %v", len(ring), err)
+		}
+		seen[ring[0].ID] = true
+		if entry, err := e.Store.Get(t.Context(), keysPrefix+name); err != nil || strings.Contains(string(entry.Value), ring[0].ID) {
+			t.Errorf("%q, %v", entry.Value, err)
+		}
+	}
+}
+
+func TestPolicyRefused(t *testing.T) {
+	for want, change := range map[string]func(*Tenant, *Request){
+		"of every tenant":           func(t *Tenant, _ *Request) { t.Policies[0].Object = "tenant:*" },
+		"not of tenant acme":        func(t *Tenant, _ *Request) { t.Policies[0].Object = "tenant:other" },
+		"no namespace":              func(t *Tenant, _ *Request) { t.Namespaces = []string{} },
+		"no issuer":                 func(t *Tenant, _ *Request) { t.Issuers = map[string]Issuer{} },
+		"its quotas are 2":          func(t *Tenant, _ *Request) { t.Quotas.Policies = 2 },
+		"want 1 to 3600":            func(t *Tenant, _ *Request) { t.Lifetime = 3601 },
+		"this provider is":          func(_ *Tenant, r *Request) { r.Issuer = "http://else" },
+		"not one of the policy":     func(_ *Tenant, r *Request) { r.Tenant = "nobody" },
+		"want a service of":         func(_ *Tenant, r *Request) { r.ID = alice },
+		"what to request of its":    func(_ *Tenant, r *Request) { r.ID = florete.ID{} },
+		"requested: action \"*\"":   func(_ *Tenant, r *Request) { r.Requested = []string{"*"} },
+		"resources: object \"a:*\"": func(_ *Tenant, r *Request) { r.Resources = []string{"a:*"} },
+	} {
+		tenant, r := acme("https://login.example.org"), wikiRequest
+		change(&tenant, &r)
+		p := florete.Policy{Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(settingsOf(tenant))},
+			Grants: []florete.Grant{{Caller: kit.ID("node/elm"), Need: "token-wiki-events", Kind: Name, Generation: 1, Request: kit.JSON(r)}}}
+		if _, err := New(Config{}).Compile(p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

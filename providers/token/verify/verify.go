@@ -1,0 +1,140 @@
+// Package verify verifies tokens of a tenant offline: for services, which have the tenant's
+// public keys as a file, or from its pages, and call nobody when a token comes.
+//
+//	v := verify.Verifier{Issuer: "http://tokens.demo.flor.rete/v1/tenants/acme", Keys: verify.File("/var/lib/florete/needs/token-keys-acme/current/jwks.json")}
+//	token, err := v.Verify(bearer, time.Now())
+//	if err == nil && token.May("stream.publish", "stream:acme/payments/orders") { … }
+package verify
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/florete/florete/providers/token/object"
+)
+
+// Type of the tokens (RFC 9068): no other token of whoever signs them has it.
+const Type = "at+jwt"
+
+// Claims are those of a token.
+type Claims struct {
+	jwt.Claims
+
+	// Permissions are all that it permits.
+	Permissions []object.Permission `json:"permissions"`
+}
+
+// Token is one that was verified.
+type Token struct {
+	Subject     string // a SPIFFE ID, or subject:ISSUER/SUB
+	ID          string
+	Expiry      time.Time
+	Permissions []object.Permission
+}
+
+// May is whether the token permits an action on all of an object.
+func (t Token) May(action, of string) bool {
+	o, err := object.Parse(of)
+	if err != nil {
+		return false
+	}
+	for _, p := range t.Permissions {
+		if p.Action == action && p.Object.Covers(o) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxToken is the longest that is read.
+const maxToken = 64 << 10
+
+// reread is how often keys are read anew because of a token whose key is not there.
+const reread = time.Second
+
+// skew is by how much clocks may differ.
+const skew = 30 * time.Second
+
+// Verifier verifies tokens of one tenant. It must not be copied once it is used; its methods may
+// be called at once.
+type Verifier struct {
+	Issuer string // of the tenant, as in its tokens
+
+	// Keys reads the tenant's JWK Set. It is called for the first token, and for those whose key
+	// is not among the keys it has: at most once a second.
+	Keys func() ([]byte, error)
+
+	mu   sync.Mutex
+	read time.Time
+	err  error
+	set  jose.JSONWebKeySet
+}
+
+// File reads the keys from a file that is replaced whole.
+func File(path string) func() ([]byte, error) {
+	return func() ([]byte, error) { return os.ReadFile(path) }
+}
+
+// Verify returns what a token says, once it is known to be the tenant's and of this time.
+func (v *Verifier) Verify(token string, now time.Time) (Token, error) {
+	if len(token) > maxToken {
+		return Token{}, fmt.Errorf("token of %d bytes, want at most %d", len(token), maxToken)
+	}
+	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.EdDSA})
+	if err != nil {
+		return Token{}, fmt.Errorf("token: %w", err)
+	}
+	header := parsed.Headers[0]
+	if typ, _ := header.ExtraHeaders[jose.HeaderType].(string); typ != Type {
+		return Token{}, fmt.Errorf("token of type %.40q, want %q", typ, Type)
+	}
+	key, err := v.key(header.KeyID, now)
+	if err != nil {
+		return Token{}, err
+	}
+	var c Claims
+	if err := parsed.Claims(key, &c); err != nil {
+		return Token{}, fmt.Errorf("token: %w", err)
+	}
+	if c.Expiry == nil || c.Subject == "" {
+		return Token{}, errors.New("token: want claims exp and sub")
+	}
+	expected := jwt.Expected{Issuer: v.Issuer, AnyAudience: jwt.Audience{v.Issuer}, Time: now}
+	if err := c.ValidateWithLeeway(expected, skew); err != nil {
+		return Token{}, fmt.Errorf("token: %w", err)
+	}
+	return Token{Subject: c.Subject, ID: c.ID, Expiry: c.Expiry.Time(), Permissions: c.Permissions}, nil
+}
+
+// key is the public key of an ID.
+func (v *Verifier) key(id string, now time.Time) (any, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	keys := v.set.Key(id)
+	if len(keys) == 0 && (v.read.IsZero() || now.Sub(v.read).Abs() >= reread) {
+		v.read = now
+		var b []byte
+		var set jose.JSONWebKeySet
+		if b, v.err = v.Keys(); v.err == nil {
+			v.err = json.Unmarshal(b, &set)
+		}
+		if v.err == nil { // else those of before stay
+			v.set = set
+		}
+		keys = v.set.Key(id)
+	}
+	switch {
+	case len(keys) > 0:
+		return keys[0].Key, nil
+	case v.err != nil:
+		return nil, fmt.Errorf("keys of %s: %w", v.Issuer, v.err)
+	}
+	return nil, fmt.Errorf("token of key %.80q, which %s does not have", id, v.Issuer)
+}

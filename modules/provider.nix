@@ -46,7 +46,7 @@ in
       description = ''
         What `${etc}/provider.hujson` has: `activation`, `state`, and of each
         kind that this host runs `cert.issuingCertificate`, `config.keep`,
-        `federation.keys`, `file.dir`, `jwt.listen`, `oidc.listen` and `oidc.users`. What the cluster gives this host to
+        `federation.keys`, `file.dir`, `jwt.listen`, `oidc.listen`, `oidc.users` and `token.keys`. What the cluster gives this host to
         provide has settings already.
       '';
     };
@@ -121,6 +121,9 @@ in
         })
         (mkIf (provides "federation" && any (n: n.id == "jwt-keys") manifest.needs) {
           federation.keys = mkDefault "${state}/needs/jwt-keys/current/jwks.json";
+        })
+        (mkIf (provides "token" && any (n: n.id == "jwt-keys") manifest.needs) {
+          token.keys = mkDefault "${state}/needs/jwt-keys/current/jwks.json";
         })
         (mkIf (provides "file") { file.dir = mkDefault "${state}-provider/file/files"; })
         (mkIf (provides "jwt") { jwt.listen = mkDefault "127.0.0.1:5557"; })

@@ -2,7 +2,7 @@
 # publishes them must lead there.
 {
   kind,
-  port,
+  leads, # what the service that publishes them has, for that
   clean,
   t,
   lib,
@@ -58,7 +58,7 @@ map (
   // {
     remedy = "declare the pages of the issuer, services.${issuer} = { host = ${
       show (head (provider.hosts ++ [ "…" ]))
-    }; port = ${toString port}; listenPort = ${
+    }; ${leads} listenPort = ${
       if match "https.*" provider.issuer == null then "80" else "443"
     }; };";
   }

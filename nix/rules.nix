@@ -80,6 +80,10 @@ severity "error" {
   FL102 = "groups that nobody can be in";
   FL103 = "upstream issuer whose name is taken";
   FL104 = "upstream issuer in clear";
+  FL105 = "object that is not the tenant's own";
+  FL106 = "rule that names what the tenant does not have";
+  FL107 = "unknown tenant";
+  FL108 = "more rules than the tenant may have";
   FL109 = "wildcard without DNS-01";
   FL121 = "placement that leaves too few hosts";
   FL122 = "pin that does not hold";

@@ -7,6 +7,7 @@
 #              without
 #   apart      what several hosts that provide it do not have in common, for people; none without
 #   operated   true where its process answers operators, through the one of kind config; else none
+#   announced  true where its process answers whoever the forwarder announces, at a socket; else none
 #   settings   attributes of providers.<kind>, besides those that all have
 #   service    attributes of services.<name> that are about it; none without
 #   entries    attributes of mkCluster that are sets of things with names, each { doc; type; on; shown; };
@@ -28,4 +29,5 @@
   oidc = import ./oidc.nix;
   secret = import ./secret.nix;
   tls = import ./tls.nix;
+  token = import ./token.nix;
 }

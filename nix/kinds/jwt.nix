@@ -72,10 +72,13 @@ in
         inherit renew;
       };
     in
-    # Where they are verified, and where the bundle with them is served.
+    # Where they are verified, or exchanged, and where the bundle with them is served.
     when
       (
-        t.providers.jwt.hosts != [ ] && (any (s: s.workloadApi) services || elem "federation" host.kinds)
+        t.providers.jwt.hosts != [ ]
+        && (
+          any (s: s.workloadApi) services || elem "federation" host.kinds || elem "token" host.kinds
+        )
       )
       [
         {
@@ -102,7 +105,7 @@ in
     {
       top = import ../issuerpages.nix {
         kind = "jwt";
-        port = 5557;
+        leads = "port = 5557;";
         inherit clean t lib;
       };
       service =

@@ -145,7 +145,7 @@ in
       top =
         import ../issuerpages.nix {
           kind = "oidc";
-          port = 5556;
+          leads = "port = 5556;";
           inherit clean t lib;
         }
         ++ map (

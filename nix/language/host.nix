@@ -87,7 +87,7 @@ record "a host" {
   instance = of "for a host that is a member of another cluster too: this one has directories, units and accounts called `florete_<instance>` there" instance;
   providerPort =
     default
-      "TCP port where it issues certificates; its other kinds of provider have the ports after that: config the first, file the second, oidc the third, jwt the fourth, federation the fifth, secret the sixth, tls the ninth"
+      "TCP port where it issues certificates; its other kinds of provider have the ports after that: config the first, file the second, oidc the third, jwt the fourth, federation the fifth, secret the sixth, database the seventh, token the eighth, tls the ninth"
       4600
       (between 1 65526 "a port with nine after it");
   forwarderPort = default "port of its forwarder, of UDP and TCP" 4610 port;

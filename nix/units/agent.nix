@@ -1,7 +1,18 @@
 # The forwarder, which starts when the node's certificate is there.
 common:
 let
-  inherit (builtins) any map;
+  inherit (builtins)
+    any
+    attrNames
+    filter
+    map
+    ;
+  # Kinds on a provider host whose processes it leads callers to.
+  answering =
+    policy:
+    filter (kind: kind == "config" || (import ../kinds).${kind}.announced or false) (
+      attrNames policy.provider
+    );
   inherit (import ../lib.nix) optionalAttrs;
   inherit (common)
     bind
@@ -73,9 +84,13 @@ in
         UMask = "0077";
         WatchdogSec = 30;
       }
-      # The socket of operators is for the group.
-      // optionalAttrs (policy != null && policy.provider ? config) {
-        SupplementaryGroups = unit "provider-config";
+      # The sockets of operators, and of callers, are for these groups.
+      // optionalAttrs (policy != null && answering policy != [ ]) {
+        SupplementaryGroups =
+          if answering policy == [ "config" ] then
+            unit "provider-config"
+          else
+            map (kind: unit "provider-${kind}") (answering policy);
       };
     Install.WantedBy = [ (unit "need-cert-node.target") ];
   };

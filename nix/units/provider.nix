@@ -29,9 +29,10 @@ let
     own = settings.${kind} or { };
   };
 
-  # Kinds whose processes answer operators themselves, and those that do through kind config.
+  # Kinds whose processes answer callers, or operators, themselves, and those that do through kind config.
   operated = kind: (import ../kinds).${kind}.operated or false;
-  called = kind: kind == "config" || operated kind;
+  called = kind: kind == "config" || operated kind || announced kind;
+  announced = kind: (import ../kinds).${kind}.announced or false;
   relayed = policy: filter operated (attrNames policy.provider);
 in
 {

@@ -63,7 +63,7 @@ func (t *Tokens) exchange(w http.ResponseWriter, r *http.Request) {
 }
 
 func (t *Tokens) refusals() announced.Refusals {
-	return announced.Refusals{Kind: Name, Audit: t.Relay.Audit, Logger: t.Relay.Logger}
+	return announced.Refusals{Kind: Name, Audit: t.Audit, Logger: t.Logger}
 }
 
 // asOAuth is a refusal as OAuth has it.
@@ -102,12 +102,12 @@ func (t *Tokens) decide(ctx context.Context, name string, f form, caller announc
 	if p == nil || p.tenants[name] == nil {
 		return Exchanged{}, api.Errorf(api.Invalid, codeTenant, "no tenant %.80q here", name)
 	}
-	tenant, revoked := p.tenants[name], t.Relay.Policies.Revoked()
+	tenant, revoked := p.tenants[name], t.Policies.Revoked()
 	row.Detail = map[string]string{"tenant": name}
 	s := subject{caller.ID.String(), []string{caller.ID.String()}, "svid"}
 	var err error
 	if f.token != "" {
-		s, err = t.subjectOf(ctx, tenant, f.token, t.Relay.Policies.Current().TrustDomain, revoked, now)
+		s, err = t.subjectOf(ctx, tenant, f.token, t.Policies.Current().TrustDomain, revoked, now)
 	} else {
 		err = refuseRevoked(revoked, caller.ID, "", now)
 	}
@@ -136,7 +136,7 @@ func (t *Tokens) decide(ctx context.Context, name string, f form, caller announc
 	}); err != nil {
 		return Exchanged{}, err
 	}
-	granted.Log(ctx, t.Relay.Logger)
+	granted.Log(ctx, t.Logger)
 	return Exchanged{token.token, TypeAccessToken, "Bearer", int64(token.until.Sub(now).Seconds()), token.scope()}, nil
 }
 

@@ -46,13 +46,11 @@ type Tenant struct {
 	Issuers    map[string]Issuer `json:"issuers"`
 	rules.Set
 	Lifetime int64  `json:"lifetime"` // of tokens, in seconds
-	Dynamic  bool   `json:"dynamic"`  // its rules change at run time, too
 	Quotas   Quotas `json:"quotas"`
 
 	name     string
 	issuer   string // of its tokens
 	compiled *rules.Rules
-	needed   bool // a grant is for its tokens or keys
 }
 
 // Issuer is one whose tokens a tenant exchanges.
@@ -111,7 +109,6 @@ func (t *Tokens) Compile(policy florete.Policy) (any, error) {
 		case r.ID.IsZero() && len(r.Requested)+len(r.Resources) > 0:
 			return r, fmt.Errorf("the keys of tenant %s, with what to request of its tokens", r.Tenant)
 		}
-		tenant.needed = true
 		n, err := narrow(r.Requested, r.Resources)
 		r.objects = n.Objects
 		return r, err

@@ -32,7 +32,7 @@ func (t *Tokens) Run(ctx context.Context, ready func()) error {
 	owned.Go(func() { t.upkeep(ctx) })
 	announced.Run(ctx, announced.Config{
 		Socket: t.Listen, Forwarder: t.Forwarder, Service: "of tokens", Kind: Name,
-		Conns: conns, ConnsOfCaller: connsOfCaller, Audit: t.Relay.Audit, Logger: t.Relay.Logger,
+		Conns: conns, ConnsOfCaller: connsOfCaller, Audit: t.Audit, Logger: t.Logger,
 		Wanted:  func() bool { return t.Policy() != nil },
 		Handler: t.handler(),
 	})
@@ -47,7 +47,7 @@ func (t *Tokens) upkeep(ctx context.Context) {
 		if p := t.Policy(); p != nil {
 			for name, tenant := range p.tenants {
 				if err := t.tenants.keys(tenant).Keep(ctx, time.Now(), p.generation); err != nil && ctx.Err() == nil {
-					t.Relay.Logger.Error("the signing keys stay as they are until the next try", "tenant", name, "error", err)
+					t.Logger.Error("the signing keys stay as they are until the next try", "tenant", name, "error", err)
 				}
 			}
 		}
@@ -89,7 +89,7 @@ func (t *Tokens) page(of func(context.Context, *Policy, *Tenant) (any, error)) h
 		}
 		v, err := of(r.Context(), p, p.tenants[r.PathValue("tenant")])
 		if err != nil {
-			t.Relay.Logger.Error("cannot serve a page", "path", r.URL.Path, "error", err)
+			t.Logger.Error("cannot serve a page", "path", r.URL.Path, "error", err)
 			http.Error(w, "the provider failed: its log has the reason", http.StatusServiceUnavailable)
 			return
 		}

@@ -36,7 +36,6 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -62,28 +61,22 @@ type Settings struct {
 	// kind jwt delivers it; empty for none.
 	Keys string `json:"keys" path:""`
 
-	// Where the forwarder and kind config call, and the accounts of their processes: what the
-	// host's units have, unless written.
+	// Where the forwarder calls, and its account: what the host's units have, unless written.
 	Listen    string `json:"listen" path:""`
 	Forwarder string `json:"forwarder"`
-	Control   string `json:"control" path:""`
-	Config    string `json:"config"`
 }
 
 // Kind makes the kind.
 func (s *Settings) Kind(p server.Process) server.Kind {
-	run := filepath.Join("/run", p.Instance.Unit("provider-"+Name))
 	return New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), SVIDKeys: s.Keys,
-		Listen: cmp.Or(s.Listen, filepath.Join(run, Socket)), Forwarder: cmp.Or(s.Forwarder, p.Instance.String()),
-		Relay: relay.Config{
-			Socket: cmp.Or(s.Control, filepath.Join(run, relay.Socket)), Account: cmp.Or(s.Config, p.Instance.Unit("provider-config")),
-			Policies: p.Policies, Audit: p.Audit, Logger: p.Logger,
-		},
+		Listen:    cmp.Or(s.Listen, filepath.Join("/run", p.Instance.Unit("provider-"+Name), Socket)),
+		Forwarder: cmp.Or(s.Forwarder, p.Instance.String()),
+		Policies:  p.Policies, Audit: p.Audit, Logger: p.Logger,
 	})
 }
 
-// Config of the kind. The last three fields are needed for Run alone.
+// Config of the kind. Those after SVIDKeys are needed for Run alone.
 type Config struct {
 	Store store.Store
 	Key   *seal.Key
@@ -94,7 +87,9 @@ type Config struct {
 	SVIDKeys  string // file with those of the trust domain; empty for none
 	Listen    string // Unix socket that the forwarder connects to
 	Forwarder string // account that alone may
-	Relay     relay.Config
+	Policies  *server.Policies
+	Audit     *server.Audit
+	Logger    *slog.Logger
 }
 
 // Tokens is the kind "token".
@@ -113,8 +108,8 @@ var (
 
 // New makes the kind.
 func New(c Config) *Tokens {
-	if c.Relay.Logger == nil {
-		c.Relay.Logger = slog.Default()
+	if c.Logger == nil {
+		c.Logger = slog.Default()
 	}
 	return &Tokens{Config: c, tenants: tenants{store: c.Store, key: c.Key}}
 }

@@ -32,7 +32,6 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/token/rules"
@@ -113,12 +112,12 @@ func start(t *testing.T, tenant Tenant) *env {
 		log := slog.New(slog.NewTextHandler(io.Discard, nil))
 		e.kind = New(Config{
 			Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), SVIDKeys: e.keys, Listen: e.socket, Forwarder: account.Username,
-			Relay: relay.Config{Socket: filepath.Join(dir, relay.Socket), Account: account.Username, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log},
+			Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log,
 		})
 		return e.kind
 	})
 	e.Grant(kit.ID("node/ursula"), "token-wiki-events", Name, wikiRequest)
-	e.Grant(kit.ID("node/ursula"), "token-keys-acme", Name, Request{Issuer: base, Tenant: "acme"})
+	e.Grant(kit.ID("node/ursula"), "tenant-acme", Name, Request{Issuer: base, Tenant: "acme"})
 	e.Start()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if c, err := net.Dial("unix", e.socket); err == nil {
@@ -477,7 +476,7 @@ func TestNeeds(t *testing.T) {
 		return a.Values
 	}
 	keys := filepath.Join(t.TempDir(), "jwks.json")
-	if err := os.WriteFile(keys, []byte(do("token-keys-acme", Request{Issuer: base, Tenant: "acme"})["jwks"]), 0o600); err != nil {
+	if err := os.WriteFile(keys, []byte(do("tenant-acme", Request{Issuer: base, Tenant: "acme"})["jwks"]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	v := verify.Verifier{Issuer: acmeIssuer, Keys: verify.File(keys)}

@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/tls"
+	"github.com/florete/florete/providers/token"
 )
 
 // kinds are the kinds of need that flor-provider can answer by itself; nix/kinds/default.nix
@@ -31,6 +32,7 @@ var kinds = settings.Kinds{
 	oidc.Name:       func() server.Section { return new(oidc.Settings) },
 	secret.Name:     func() server.Section { return new(secret.Settings) },
 	tls.Name:        func() server.Section { return new(tls.Settings) },
+	token.Name:      func() server.Section { return new(token.Settings) },
 }
 
 var ownName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)

@@ -1,7 +1,7 @@
 // Package verify verifies tokens of a tenant offline: for services, which have the tenant's
 // public keys as a file, or from its pages, and call nobody when a token comes.
 //
-//	v := verify.Verifier{Issuer: "http://tokens.demo.flor.rete/v1/tenants/acme", Keys: verify.File("/var/lib/florete/needs/token-keys-acme/current/jwks.json")}
+//	v := verify.Verifier{Issuer: "http://tokens.demo.flor.rete/v1/tenants/acme", Keys: verify.File("/var/lib/florete/needs/tenant-acme/current/jwks.json")}
 //	token, err := v.Verify(bearer, time.Now())
 //	if err == nil && token.May("stream.publish", "stream:acme/payments/orders") { … }
 package verify

@@ -1,0 +1,250 @@
+# Tokens of tenants, for services and for whoever exchanges another token (RFC 8693).
+let
+  inherit (builtins)
+    attrNames
+    attrValues
+    concatLists
+    concatMap
+    elem
+    elemAt
+    filter
+    genList
+    length
+    map
+    mapAttrs
+    match
+    stringLength
+    ;
+  inherit (import ../types.nix)
+    between
+    default
+    listOf
+    named
+    of
+    required
+    ;
+  inherit (import ../formats.nix) issuer name;
+  inherit (import ../lib.nix) isInvalid optionalAttrs sorted;
+  tenant = import ../language/tenant.nix;
+
+  # Tenants that a service has tokens of, or verifies them.
+  tenantsOf = s: filter (n: !isInvalid n) (map (k: k.tenant) (attrValues s.tokens) ++ s.verifies);
+
+  # An identity of the cluster as rules have it.
+  idOf = t: s: if match "[a-z]+/.*" s == null then s else "spiffe://${t.trustDomain}/${s}";
+in
+{
+  doc = "issues tokens of tenants, and exchanges others for them";
+  port = 8;
+  alone = "each would sign with keys of its own, and the pages of the issuer have those of one";
+  announced = true;
+  settings = {
+    issuer =
+      required "its address: below it are the pages of each tenant, `/v1/tenants/<tenant>`"
+        "\"http://tokens.demo.flor.rete\""
+        issuer;
+    generation =
+      default "raised when a signing key may be known to others: all tokens end" 1
+        (between 1 1000000 "a generation");
+  };
+  policy = t: {
+    inherit (t.providers.token) issuer generation;
+    tenants = mapAttrs (_: e: {
+      inherit (e) namespaces lifetime quotas;
+      issuers = mapAttrs (_: i: removeAttrs i [ "name" ]) e.issuers;
+      policies = map (p: p // { subject = idOf t p.subject; }) e.policies;
+      groupings = map (g: g // { member = idOf t g.member; }) e.groupings;
+    }) t.tenants;
+  };
+
+  service = {
+    tokens = of "tokens of tenants, for the service itself: delivered as `needs/token-<service>-<name>/current/token`, and replaced after half of their life" (
+      named {
+        what = "token";
+        max = 53; # "token-<service>-<name>" is a DNS label
+      } tenant.token
+    );
+    verifies = of "tenants whose tokens it verifies: their keys are in `needs/tenant-<tenant>/current/jwks.json` of its hosts" (
+      listOf name
+    );
+  };
+
+  entries.tenants = {
+    doc = "who may do what with things that are a tenant's alone, by tokens that providers.token issues";
+    type = named {
+      what = "tenant";
+      max = 56; # "tenant-<name>" is a DNS label
+    } tenant.type;
+    on = t: mapAttrs (_: host: sorted (concatMap (s: tenantsOf t.services.${s}) host.services)) t.hosts;
+    shown = e: {
+      inherit (e) namespaces policies groupings;
+      issuers = mapAttrs (_: i: i.issuer) e.issuers;
+    };
+  };
+
+  reasons =
+    clean:
+    map (n: "tenants.${n} needs it") (attrNames clean.tenants)
+    ++ map (s: "services.${s.name} needs it") (
+      filter (s: tenantsOf s != [ ]) (attrValues clean.services)
+    );
+
+  needs =
+    t: host:
+    let
+      inherit (t.providers.token) issuer;
+      services = map (s: t.services.${s}) host.services;
+      renew.atPercent = 50;
+      token = s: k: {
+        id = "token-${s.name}-${k.name}";
+        for = s.idOn host.name;
+        request = {
+          inherit issuer;
+          inherit (k) tenant;
+          id = s.idOn host.name;
+        }
+        // optionalAttrs (k.requested != [ ]) { requested = sorted k.requested; }
+        // optionalAttrs (k.resources != [ ]) { resources = sorted k.resources; };
+        files.token = {
+          value = "token";
+          mode = "0400";
+        };
+        owner = s.user;
+        inherit renew;
+      };
+    in
+    concatMap (s: map (token s) (filter (k: !isInvalid k.tenant) (attrValues s.tokens))) services
+    ++ map (n: {
+      id = "tenant-${n}";
+      for = host.id;
+      request = {
+        inherit issuer;
+        tenant = n;
+      };
+      files."jwks.json" = {
+        value = "jwks";
+        mode = "0444";
+      };
+      inherit renew;
+    }) (sorted (concatMap (s: filter (n: n != "" && !isInvalid n) s.verifies) services));
+
+  check =
+    {
+      clean,
+      shapes,
+      t,
+      lib,
+      ...
+    }:
+    let
+      inherit (lib)
+        fault
+        serviceOf
+        show
+        unknown
+        when
+        ;
+      rules = import ../tenantrules.nix { inherit t lib; };
+      known = unknown "FL107" "tenant" clean.tenants;
+      provider = clean.providers.token;
+      pages = serviceOf provider.issuer;
+      socket = "unix:/run/florete-provider-token/token.sock";
+    in
+    {
+      top =
+        import ../issuerpages.nix {
+          kind = "token";
+          leads = "upstream = ${show socket}; identity = \"proxy-v2\";";
+          inherit clean t lib;
+        }
+        ++
+          when
+            (
+              pages != null
+              && clean.services ? ${pages}
+              && clean.services.${pages}.identity != "proxy-v2"
+            )
+            [
+          (fault {
+            id = "FL028";
+            place = "services.${pages}.identity";
+            problem = "providers.token answers callers that are announced by \"proxy-v2\", found";
+            value = show clean.services.${pages}.identity;
+            remedy = "write services.${pages}.identity = \"proxy-v2\";";
+          })
+        ];
+      service =
+        n: s:
+        known "services.${n}.verifies" s.verifies
+        ++ concatMap (
+          k:
+          let
+            place = "services.${n}.tokens.${k.name}";
+          in
+          known "${place}.tenant" [ k.tenant ]
+          ++ when (stringLength n + stringLength k.name > 56) [
+            (fault {
+              id = "FL025";
+              inherit place;
+              problem = "names of service and token together have at most 56 characters, these";
+              value = toString (stringLength n + stringLength k.name);
+              remedy = "shorten one of them";
+            })
+          ]
+          ++ when (clean.tenants ? ${k.tenant}) (
+            concatMap (rules.object "${place}.resources" clean.tenants.${k.tenant}) k.resources
+          )
+        ) (attrValues s.tokens);
+      entries.tenants =
+        n: e:
+        let
+          place = "tenants.${n}";
+          each =
+            attribute: f:
+            let
+              all = e.${attribute};
+            in
+            concatLists (
+              genList (i: f "${place}.${attribute}[${toString i}]" (elemAt all i)) (length all)
+            );
+          quota =
+            attribute:
+            when (!isInvalid e.quotas.${attribute} && length e.${attribute} > e.quotas.${attribute}) [
+              (fault {
+                id = "FL108";
+                place = "${place}.${attribute}";
+                problem = "its quota is ${toString e.quotas.${attribute}}, found";
+                value = toString (length e.${attribute});
+                remedy = "raise ${place}.quotas.${attribute}, or take some out";
+              })
+            ];
+        in
+        when (shapes.tenants.${n} == [ ]) (
+          each "policies" (
+            at: p: rules.subject "${at}.subject" e p.subject ++ rules.object "${at}.object" e p.object
+          )
+          ++ each "groupings" (at: g: rules.subject "${at}.member" e g.member)
+          ++ quota "policies"
+          ++ quota "groupings"
+          ++ lib.twice {
+            id = "FL009";
+            key = i: i.issuer;
+            place = i: "${place}.issuers.${i.name}.issuer";
+            problem = other: "issuer ${other} is the same:";
+            remedy = "take one of them out: a token would be of either";
+          } (attrValues e.issuers)
+          ++ concatMap (
+            i:
+            when (i.audiences == [ ]) (
+              lib.missing "${place}.issuers.${i.name}" "audiences" "write audiences = [ \"…\" ];, or tokens for others would do"
+            )
+            ++ when (i.subjectClaim == "") (
+              lib.missing "${place}.issuers.${i.name}" "subjectClaim" "write subjectClaim = \"sub\";"
+            )
+            ++ when (i.jwks != "" && i.discovery != "") (
+              lib.excluded "write one of them" "${place}.issuers.${i.name}.jwks" "discovery"
+            )
+          ) (attrValues e.issuers)
+        );
+    };
+}

@@ -1,0 +1,103 @@
+# Faults of what a rule of a tenant names: a tenant's rules are about its own alone.
+{ t, lib }:
+let
+  inherit (builtins)
+    attrNames
+    elem
+    elemAt
+    head
+    match
+    ;
+  inherit (lib)
+    fault
+    show
+    suggest
+    when
+    ;
+  inherit (import ./lib.nix) isInvalid;
+
+  label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+in
+{
+  # An object, of which everything but the last part is written out.
+  # object :: String -> Tenant -> String -> [Fault]
+  object =
+    place: tenant: o:
+    let
+      part = match "(${label}):(${label})(/([^/]+)(/([^/]+))?)?" o;
+      kind = head part;
+      of = elemAt part 2;
+      namespace = elemAt part 5;
+      name = elemAt part 7;
+      sound =
+        part != null
+        && of == tenant.name
+        && (
+          if kind == "tenant" then
+            namespace == null
+          else if kind == "namespace" then
+            namespace != null && name == null && isLabel namespace
+          else
+            name != null && namespace != "*" && isLabel namespace && isName name
+        );
+      isLabel = v: v == "*" || match label v != null;
+      isName = v: v == "*" || match "[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}" v != null;
+    in
+    when (!isInvalid o) (
+      if !sound then
+        [
+          (fault {
+            id = "FL105";
+            inherit place;
+            problem = "not an object of tenant ${tenant.name}:";
+            value = show o;
+            remedy = "write tenant:${tenant.name}, namespace:${tenant.name}/NAMESPACE (or *), or KIND:${tenant.name}/NAMESPACE/NAME (or *)";
+          })
+        ]
+      else
+        when (namespace != null && namespace != "*" && !elem namespace tenant.namespaces) [
+          (fault {
+            id = "FL106";
+            inherit place;
+            problem = "tenant ${tenant.name} has no namespace";
+            value = show namespace;
+            remedy = suggest "namespace" namespace tenant.namespaces;
+          })
+        ]
+    );
+
+  # A subject: an issuer of the tenant, or an identity of the cluster.
+  # subject :: String -> Tenant -> String -> [Fault]
+  subject =
+    place: tenant: s:
+    let
+      claimed = match "(subject|group):([a-z0-9-]+)/.*" s;
+      issuer = elemAt claimed 1;
+      identity = match "(node|user|service)/([a-z0-9-]+)(/([a-z0-9-]+))?" s;
+      kind = head identity;
+      first = elemAt identity 1;
+      last = elemAt identity 3;
+    in
+    if isInvalid s then
+      [ ]
+    else if claimed != null then
+      when (!tenant.issuers ? ${issuer}) [
+        (fault {
+          id = "FL106";
+          inherit place;
+          problem = "tenant ${tenant.name} has no issuer";
+          value = show issuer;
+          remedy = suggest "issuer" issuer (attrNames tenant.issuers);
+        })
+      ]
+    else if identity == null then
+      [ ]
+    else if kind == "node" then
+      lib.host place [ first ]
+    else if kind == "user" then
+      lib.user place [ first ]
+    else if last == null then
+      lib.service place [ first ]
+    else
+      lib.host place [ first ] ++ lib.service place [ last ];
+}

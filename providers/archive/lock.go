@@ -23,6 +23,7 @@ type lock struct {
 	at    int64 // revision that made the key
 	alive time.Time
 
+	sent    chan error   // of the commit under way, nil for none
 	ops     []store.Op   // to be committed together
 	conds   []store.Cond // of that, beside the lock
 	size    int
@@ -59,12 +60,16 @@ func (a Archive) lock(ctx context.Context) (*lock, error) {
 	}
 }
 
-func (l *lock) release(ctx context.Context) error { return l.Revoke(ctx, l.lease) }
+func (l *lock) release(ctx context.Context) error {
+	_ = l.settle() // of an import that failed
+	return l.Revoke(ctx, l.lease)
+}
 
-// put sets a key with the next flush, at once where that has become long.
+// put sets a key with the next flush. Where that has become long its commit begins: what comes
+// next is verified and compressed meanwhile.
 func (l *lock) put(ctx context.Context, key string, value []byte) error {
 	if l.size+len(value) > store.MaxBytes || len(l.ops) == store.MaxOps {
-		if err := l.flush(ctx); err != nil {
+		if err := l.send(ctx); err != nil {
 			return err
 		}
 	}
@@ -77,18 +82,42 @@ func (l *lock) add(op store.Op) { l.ops = append(l.ops, op) }
 
 // flush commits what was added.
 func (l *lock) flush(ctx context.Context) error {
-	if len(l.ops) == 0 {
-		return nil
+	if err := l.send(ctx); err != nil {
+		return err
+	}
+	return l.settle()
+}
+
+// send begins to commit what was added, once what was before is committed.
+func (l *lock) send(ctx context.Context) error {
+	if err := l.settle(); err != nil || len(l.ops) == 0 {
+		return err
 	}
 	ops, conds := l.ops, append(l.conds, store.Cond{Key: Held, Modified: l.at})
 	l.ops, l.size, l.conds = nil, 0, nil
-	var err error
+	sent := make(chan error, 1)
+	l.sent = sent
+	go func() { sent <- l.commit(ctx, store.Txn{If: conds, Then: ops}) }()
+	return nil
+}
+
+// settle waits for the commit under way.
+func (l *lock) settle() error {
+	if l.sent == nil {
+		return nil
+	}
+	err := <-l.sent
+	l.sent = nil
+	return err
+}
+
+func (l *lock) commit(ctx context.Context, txn store.Txn) (err error) {
 	if time.Since(l.alive) > ttl/3 {
 		err = l.KeepAlive(ctx, l.lease)
 		l.alive = time.Now()
 	}
 	if err == nil {
-		_, err = l.Commit(ctx, store.Txn{If: conds, Then: ops})
+		_, err = l.Commit(ctx, txn)
 	}
 	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("this import paused for longer than %s, and another may have begun, or a rollout ended meanwhile: import again: %w", ttl, err)
@@ -106,6 +135,7 @@ func (l *lock) sweep(ctx context.Context, keep int) error {
 	if err != nil {
 		return err
 	}
+	_ = l.settle()
 	l.ops, l.size, l.conds = nil, 0, nil // of an import that failed
 	stays := roll.needs()
 	for i, v := range all {

@@ -15,8 +15,12 @@ import (
 const live = "(lease = 0 OR EXISTS (SELECT 1 FROM leases WHERE id = lease AND expires > ?))"
 
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
+	// One key is read sooner than a query is made one that can be interrupted.
+	if err := ctx.Err(); err != nil {
+		return store.Entry{}, err
+	}
 	e := store.Entry{Key: key}
-	err := s.get.QueryRowContext(ctx, []byte(key), time.Now().UnixMilli()).Scan(&e.Value, &e.Created, &e.Modified)
+	err := s.get.QueryRowContext(context.WithoutCancel(ctx), []byte(key), time.Now().UnixMilli()).Scan(&e.Value, &e.Created, &e.Modified)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = store.ErrNotFound
 	}
@@ -33,11 +37,16 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, int64, 
 	}
 	defer tx.Rollback()
 	var revision int64
-	if err := tx.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'revision'").Scan(&revision); err != nil {
+	if err := tx.StmtContext(ctx, s.newest).QueryRowContext(ctx).Scan(&revision); err != nil {
 		return nil, 0, err
 	}
 	query, args := within([]byte(prefix), prefix)
-	rows, err := tx.QueryContext(ctx, query, args...)
+	var rows *sql.Rows
+	if query == bounded {
+		rows, err = tx.StmtContext(ctx, s.list).QueryContext(ctx, args...)
+	} else {
+		rows, err = tx.QueryContext(ctx, query, args...)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -93,12 +102,22 @@ func (s *Store) Page(ctx context.Context, prefix, after string, most int) ([]sto
 		from = after + "\x00"
 	}
 	query, args := within([]byte(from), prefix)
-	rows, err := s.read.QueryContext(ctx, query+" LIMIT ?", append(args, most)...)
+	args = append(args, most)
+	var rows *sql.Rows
+	var err error
+	if query == bounded {
+		rows, err = s.pages.QueryContext(ctx, args...)
+	} else {
+		rows, err = s.read.QueryContext(ctx, query+" LIMIT ?", args...)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return collect(rows, scan)
 }
+
+// bounded is what within returns for a prefix that has an end, as nearly all have.
+const bounded = "SELECT key, value, created, modified FROM kv WHERE key >= ? AND key < ? AND " + live + " ORDER BY key"
 
 // within selects the keys from one on that start with prefix. Both bounds are ones that
 // SQLite seeks by: what comes after them costs nothing.

@@ -33,6 +33,7 @@ const readers = 16
 type Store struct {
 	write, read *sql.DB
 	get, newest *sql.Stmt // of read
+	list, pages *sql.Stmt // of read, of keys within bounds
 	keep        int64
 
 	// Of the one writer, which holds the place in writer.
@@ -92,6 +93,12 @@ func Open(path string, o Options) (*Store, error) {
 	if err == nil {
 		s.newest, err = read.Prepare("SELECT value FROM meta WHERE name = 'revision'")
 	}
+	if err == nil {
+		s.list, err = read.Prepare(bounded)
+	}
+	if err == nil {
+		s.pages, err = read.Prepare(bounded + " LIMIT ?")
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close(), read.Close())
 	}
@@ -109,7 +116,7 @@ func (s *Store) Close() error {
 	for _, p := range s.statements {
 		p.Close()
 	}
-	return errors.Join(s.get.Close(), s.newest.Close(), s.read.Close(), s.conn.Close(), s.write.Close())
+	return errors.Join(s.get.Close(), s.newest.Close(), s.list.Close(), s.pages.Close(), s.read.Close(), s.conn.Close(), s.write.Close())
 }
 
 // next is a channel that is closed at the next revision.

@@ -64,8 +64,13 @@ func (p *process) publish(c cluster, version int) (at time.Time, err error) {
 }
 
 // used is the processor time of the provider so far.
-func (p *process) used() time.Duration {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+func (p *process) used() time.Duration { return usedBy(p.cmd.Process.Pid) }
+
+// ownUse is that of the hosts.
+func ownUse() time.Duration { return usedBy(os.Getpid()) }
+
+func usedBy(pid int) time.Duration {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(b), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {

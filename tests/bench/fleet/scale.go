@@ -92,17 +92,20 @@ func memory() string {
 // cold starts all hosts at once, and measures until the last has all needs fulfilled, beside
 // the handshakes and signatures of that alone.
 func cold(f figures, key string, c cluster, p *process) (*fleet, error) {
+	used := p.used()
 	minimum, err := c.minimum()
 	if err != nil {
 		return nil, err
 	}
 	f.note(key+"_minimum_s", "s", minimum.Seconds())
+	f.note(key+"_minimum_cpu_s", "s of the provider", (p.used() - used).Seconds())
 	if c.documents {
 		if _, err := p.publish(c, 0); err != nil {
 			return nil, err
 		}
 	}
-	used := p.used()
+	used = p.used()
+	began := ownUse()
 	profiled, err := profile("hosts")
 	if err != nil {
 		return nil, err
@@ -117,5 +120,6 @@ func cold(f figures, key string, c cluster, p *process) (*fleet, error) {
 	f.note(key+"_s", "s", took.Seconds())
 	f.note(key+"_ratio", "", took.Seconds()/minimum.Seconds())
 	f.note(key+"_cpu_s", "s of the provider", (p.used() - used).Seconds())
+	f.note(key+"_hosts_cpu_s", "s of the hosts", (ownUse() - began).Seconds())
 	return h, nil
 }

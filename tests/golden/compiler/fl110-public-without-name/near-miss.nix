@@ -1,0 +1,13 @@
+# With a name it is served.
+{ base, merge, ... }:
+merge base {
+  hosts.alpha = {
+    capabilities = [ "ingress" ];
+    roles = [ "reader" ];
+  };
+  providers.tls.hosts = [ "alpha" ];
+  services.wiki = {
+    visibility = "public";
+    tlsName = "wiki.example.org";
+  };
+}

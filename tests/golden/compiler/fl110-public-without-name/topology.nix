@@ -1,0 +1,10 @@
+# An ingress takes in strangers by name: this service has none.
+{ base, merge, ... }:
+merge base {
+  hosts.alpha = {
+    capabilities = [ "ingress" ];
+    roles = [ "reader" ];
+  };
+  providers.tls.hosts = [ "alpha" ];
+  services.wiki.visibility = "public";
+}

@@ -1,0 +1,13 @@
+# What kind tls does not take.
+{ base, merge, ... }:
+merge base {
+  providers.tls = {
+    hosts = [ "alpha" ];
+    directory = "acme.example.org";
+    contact = "nobody";
+    dns = "route53";
+    wildcards = [ "org" ];
+    internal = [ "Internal" ];
+  };
+  services.wiki.grpc = true;
+}

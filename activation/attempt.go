@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/delivery"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -138,9 +140,21 @@ func (a *activation) fail(n *need, provider string, failed *fetch.Error) {
 	if !failed.Received {
 		provider = ""
 	}
-	n.state.Fail(a.observe(n), provider, failed.Error, a.Backoff)
+	n.state.Fail(a.observe(n), provider, failed.Error, a.backoff(n))
 	a.save(n)
 	a.reportFailed(n, provider, failed)
+}
+
+// ownMost is the longest wait for a provider of this host itself: attempts harm nobody else,
+// and whoever installs what it lacks sees that at once.
+const ownMost = 10 * time.Second
+
+func (a *activation) backoff(n *need) needstate.Backoff {
+	b := a.Backoff
+	if slices.Contains(n.Providers, a.set.Manifest.Host) {
+		b.Max = min(cmp.Or(b.Max, ownMost), ownMost)
+	}
+	return b
 }
 
 // dropRotation goes on with the secret in force.

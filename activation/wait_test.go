@@ -62,6 +62,24 @@ func TestProviderDownForHours(t *testing.T) {
 	})
 }
 
+// TestOwnProvider: a host that waits for its own provider is there soon after that is.
+func TestOwnProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.manifest.Host = "forge"
+		h.deploy()
+		h.forge.SetDown(true)
+		stop := h.run()
+		time.Sleep(time.Hour)
+		for _, g := range gaps(h.forge.Calls("")) {
+			if g > ownMost+time.Millisecond {
+				t.Fatalf("waited %s, want at most %s", g, ownMost)
+			}
+		}
+		h.wantExit(stop(), ExitWaiting)
+	})
+}
+
 func TestFirstWaitsGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

@@ -48,3 +48,27 @@ func TestCRL(t *testing.T) {
 		stop()
 	})
 }
+
+// TestCRLConnection: the first CRL comes over the connection that brings a certificate.
+func TestCRLConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		connections := func(crl bool) int {
+			h := newHost(t)
+			h.manifest.Needs = append(h.manifest.Needs, kit.CertNeed(kit.ID("service/web"), "forge"))
+			h.deploy()
+			if crl {
+				h.forge.SetCRL(5, 0, nil)
+			}
+			defer h.run()()
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			if lists, err := h.config.State.CRLs(); crl && (err != nil || len(lists) != 1) {
+				t.Errorf("%d lists, %v, want one", len(lists), err)
+			}
+			return h.forge.Connections()
+		}
+		if with, without := connections(true), connections(false); with != without {
+			t.Errorf("%d connections, without a CRL %d", with, without)
+		}
+	})
+}

@@ -28,6 +28,7 @@ import (
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
+	databases "github.com/florete/florete/providers/database"
 	"github.com/florete/florete/providers/federation"
 	files "github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/jwt"
@@ -197,6 +198,8 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 		return jwt.New(jwt.Config{Store: r.store, Key: r.key, Policy: server.Compiled[jwt.Policy](policies)})
 	case secret.Name:
 		return secret.New(secret.Config{Store: r.store, Key: r.key})
+	case databases.Name:
+		return databases.New(databases.Config{Store: r.store, Key: r.key, Passwords: r.t.TempDir()})
 	case federation.Name:
 		return federation.New(federation.Config{Store: r.store, Policy: server.Compiled[federation.Policy](policies)})
 	case files.Name:
@@ -207,7 +210,8 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 	return custom.New(custom.Config{Name: name, Store: r.store, Key: r.key, Dir: r.t.TempDir()})
 }
 
-// answer requests what is granted. A file or an executable that nobody put there is no refusal.
+// answer requests what is granted. A file, an executable or a database server that nobody put
+// there is no refusal.
 func (r *readers) answer(k server.Answerer, p florete.Policy, compiled any, g florete.Grant) error {
 	r.answers++
 	body := g.Request
@@ -229,7 +233,7 @@ func (r *readers) answer(k server.Answerer, p florete.Policy, compiled any, g fl
 		return fmt.Errorf("caller is a %s", g.Caller.Kind())
 	}
 	_, err = k.Answer(context.Background(), server.Call{Compiled: compiled, Caller: g.Caller, Request: request, Grant: g, Policy: p, Now: time.Now()})
-	if missing := new(api.Error); errors.As(err, &missing) && missing.Code == api.CodeMissing {
+	if missing := new(api.Error); errors.As(err, &missing) && (missing.Code == api.CodeMissing || missing.Code == api.CodeUnavailable) {
 		return nil
 	}
 	return err

@@ -88,6 +88,8 @@ type service struct {
 	Limits     *florete.Limits `json:"limits,omitempty"`
 	Facts      map[string]any  `json:"facts,omitempty"`
 
+	Databases map[string]database `json:"databases,omitempty"`
+
 	placed []string // where the compiler placed its replicas
 }
 
@@ -112,16 +114,17 @@ type role struct {
 }
 
 type provider struct {
-	Hosts    []string `json:"hosts"`
-	Issuer   string   `json:"issuer,omitempty"`
-	LDAP     any      `json:"ldap,omitempty"`
-	Upstream any      `json:"upstream,omitempty"`
-	Version  int      `json:"generation,omitempty"` // of the keys of JWT-SVIDs
-	Lifetime int      `json:"lifetime,omitempty"`
-	Every    int      `json:"interval,omitempty"`
-	Requires []string `json:"requires,omitempty"`
-	Kind     string   `json:"kind,omitempty"` // of the store
-	From     []string `json:"from,omitempty"` // likewise
+	Hosts    []string                   `json:"hosts"`
+	Issuer   string                     `json:"issuer,omitempty"`
+	LDAP     any                        `json:"ldap,omitempty"`
+	Upstream any                        `json:"upstream,omitempty"`
+	Version  int                        `json:"generation,omitempty"` // of the keys of JWT-SVIDs
+	Lifetime int                        `json:"lifetime,omitempty"`
+	Every    int                        `json:"interval,omitempty"`
+	Requires []string                   `json:"requires,omitempty"`
+	Kind     string                     `json:"kind,omitempty"` // of the store
+	From     []string                   `json:"from,omitempty"` // likewise
+	Servers  map[string]*databaseServer `json:"servers,omitempty"`
 	own
 }
 
@@ -221,6 +224,7 @@ func (g generator) cluster() *cluster {
 		}
 	}
 	g.secrets(c)
+	g.databases(c, hosts, services)
 	c.federate(roles)
 	c.cache()
 	c.rolls()

@@ -8,6 +8,7 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -240,13 +241,14 @@ const oddBase = `{
   "services": {"s": {
     "host": "a", "port": 8080, "visibility": "public", "user": "s", "workloadApi": true, "jwtAudiences": ["vault"], "files": {"f": {"ref": "s/f"}},
     "sso": {"mode": "oidc", "redirectURIs": ["https://a.example/callback"]},
-    "needs": {"n": {"kind": "mail", "request": {"p": "ab"}}}
+    "needs": {"n": {"kind": "mail", "request": {"p": "ab"}}}, "databases": {"d": {"on": "pg", "rotate": 1}}
   }},
   "secrets": {"k": {"generate": "password", "rotate": 1, "readers": [{"service": "s", "overlap": true}, {"host": "a"}]}},
   "roles": {"node": {"serviceGroups": ["control-plane"]}, "operator": {}, "r": {"services": ["s"]}},
   "serviceGroups": {"control-plane": ["s"], "control-plane-write": []},
   "providers": {"cert": {"hosts": ["a"]}, "config": {"hosts": ["a"]}, "file": {"hosts": ["a"]}, "secret": {"hosts": ["a"]}, "oidc": {"hosts": ["a"], "issuer": "https://auth.example",
     "ldap": {"corp": {"server": "ldaps://a", "people": {"base": "a"}, "groups": {"base": "a"}}}}, "federation": {"hosts": ["a"]},
+    "database": {"hosts": ["a"], "servers": {"pg": {"service": "s"}, "cache": {"kind": "redis", "service": "s"}}},
     "jwt": {"hosts": ["a"], "issuer": "https://tokens.example"},
     "mail": {"hosts": ["a"], "port": 4650, "run": "/run/laws/mail", "answer": {"password": {}}, "request": {
       "t": {"default": ""}, "i": {"type": "integer", "default": 0}, "b": {"type": "boolean", "default": false}, "l": {"type": "strings", "default": []}, "p": {"pattern": "a*"}}}}
@@ -281,7 +283,9 @@ func put(set map[string]any, place string, value any) {
 func TestOddValuesAreRefusedOrAccepted(t *testing.T) {
 	var all []json.RawMessage
 	var names []string
-	for place, values := range odd() {
+	values := odd()
+	maps.Copy(values, oddDatabases())
+	for place, values := range values {
 		for _, v := range values {
 			all, names = append(all, with(place, v)), append(names, fmt.Sprintf("%s = %.100s", place, must(json.Marshal(v))))
 		}

@@ -3,6 +3,7 @@ package laws
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // databaseServer is one that databases are at, where nothing answers.
@@ -81,6 +82,7 @@ var databaseEdits = map[string]func(generator, *cluster) bool{
 // oddDatabases are values at the edges of what databases and their servers may be.
 func oddDatabases() map[string][]any {
 	const server = "providers.database.servers.pg."
+	long := func(n int) string { return strings.Repeat("a", n) }
 	of := map[string]any{"on": "pg"}
 	return map[string][]any{
 		"services.s.databases":              {map[string]any{long(52): of}, map[string]any{long(53): of}, map[string]any{"a-b": of}, map[string]any{"A": of}},

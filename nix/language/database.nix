@@ -8,12 +8,16 @@ let
     record
     required
     ;
-  inherit (import ../formats.nix)
-    name
-    strings
-    unit
-    word
-    ;
+  inherit (import ../formats.nix) strings unit word;
+
+  named =
+    what:
+    word {
+      want = "the name of a ${what}";
+      hint = "write for example \"postgres\"";
+      re = "[a-z0-9]([a-z0-9-]*[a-z0-9])?";
+      most = 63;
+    };
 in
 {
   server = record "a database server" {
@@ -21,7 +25,9 @@ in
       "postgres"
       "redis"
     ]);
-    service = required "service of the cluster that it is, by which others reach it" "\"postgres\"" name;
+    service = required "service of the cluster that it is, by which others reach it" "\"postgres\"" (
+      named "service"
+    );
     address =
       of
         "where the provider reaches it, on its own host: `unix:/path`, or a loopback address with port; where the service listens, unless written"
@@ -47,7 +53,9 @@ in
   };
 
   database = record "a database" {
-    on = required "server that it is at, of `providers.database.servers`" "\"postgres\"" name;
+    on = required "server that it is at, of `providers.database.servers`" "\"postgres\"" (
+      named "database server"
+    );
     restart = of "unit to restart when its login was replaced" unit;
     rotate = default "days after which its login is replaced; never, unless written" 0 (
       between 0 3650 "days"

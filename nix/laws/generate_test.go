@@ -210,6 +210,7 @@ func (g generator) cluster() *cluster {
 		}
 	}
 	g.own(c, hosts, services)
+	g.databases(c, hosts, services)
 	g.publish(c)
 	c.unaddress()
 	c.trust()
@@ -224,7 +225,6 @@ func (g generator) cluster() *cluster {
 		}
 	}
 	g.secrets(c)
-	g.databases(c, hosts, services)
 	c.federate(roles)
 	c.cache()
 	c.rolls()

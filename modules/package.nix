@@ -11,7 +11,7 @@ buildGoModule {
   src = ../.;
 
   # The hash of what `go mod vendor` makes; a test tells the new one.
-  vendorHash = "sha256-JbfJp3XBVrXixVT2b/F+rztYWqVwRdsa8sZnSuTOoYw=";
+  vendorHash = "sha256-iZuCGM7Fi8vnJUOfOryKUPmYqBOBfC9asSaPVJGsyp8=";
   subPackages =
     if pkcs11 then
       [ "nix/cmd/florctl" ]

@@ -24,9 +24,10 @@ func newRotateCmd(m *instance) *cobra.Command {
 	return requests(m, hostapi.Rotate, hostapi.AnotherSecret, &cobra.Command{
 		Use:   "rotate NEED…",
 		Short: "Replace the secrets of needs",
-		Long: `Have flor activate request another secret for needs within ten seconds, where the one
-that was delivered may be known to others. The former one ends at once, the new one is
-delivered and units are notified. The provider accepts one rotation of a secret in ten
+		Long: `Have flor activate request another secret for needs within ten seconds. The new one is
+delivered and units are notified; the former one ends, that of a client of the issuer a
+quarter of an hour later, so that no login fails. Where it may be known to others, raise
+the generation in the topology instead, which ends it at once. The provider accepts one rotation of a secret in ten
 minutes and audits it. Certificates have no secret that a provider knows: flor refetch
 replaces them.`,
 	})

@@ -12,8 +12,8 @@ func newRotateCmd() *cobra.Command {
 		Use:   "rotate HOST NEED [FLAKE]",
 		Short: "Have a host request another secret for a need",
 		Long: `Order of a host that it requests another secret for a need: it does with the answer to
-its next report, within five minutes, and the former secret ends. florctl status has the
-needs of hosts.`,
+its next report, within five minutes, and the former secret ends, that of a client of the
+issuer a quarter of an hour later. florctl status has the needs of hosts.`,
 	}
 	cluster := ofCluster(cmd)
 	cmd.Args = words(2, 3)

@@ -12,6 +12,7 @@ buildGoModule {
 
   # The hash of what `go mod vendor` makes; a test tells the new one.
   vendorHash = "sha256-iZuCGM7Fi8vnJUOfOryKUPmYqBOBfC9asSaPVJGsyp8=";
+  vendorHash = "sha256-MiffvwaUudoE/GvdhZQoaiwOUEEVihBriJcBSYcc3bA=";
   subPackages =
     if pkcs11 then
       [ "nix/cmd/florctl" ]

@@ -71,7 +71,7 @@ func (s *issuerServer) hint(ctx context.Context, token string) (h idHint, verifi
 	if err != nil {
 		return h, false
 	}
-	jws, err := jose.ParseSigned(token, []jose.SignatureAlgorithm{algorithm})
+	jws, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{algorithm})
 	if err != nil {
 		return h, false
 	}

@@ -68,6 +68,7 @@ let
     id = "FL004";
     want = "a SPIFFE ID";
     hint = "write for example \"spiffe://blue.example/service/forge/florete-provider-federation\"";
+    invalid = wrong.string; # none is written with profile https_web
     ok =
       v:
       matches "spiffe://[a-z0-9._-]+(/[A-Za-z0-9._-]+)+" v

@@ -115,6 +115,7 @@ in
       "bundle"
       "endpoint"
       "endpointID"
+      "profile"
       "trustDomain"
     ] f
     // {

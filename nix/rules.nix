@@ -68,6 +68,7 @@ severity "error" {
   FL083 = "foreign trust domain taken";
   FL084 = "bundle endpoint of another trust domain";
   FL085 = "bundle of a foreign trust domain that is none";
+  FL086 = "bundle endpoint that its profile does not verify";
   FL090 = "kind of your own that nothing answers for";
   FL091 = "unknown kind of your own";
   FL092 = "several hosts of a kind of your own";

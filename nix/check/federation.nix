@@ -64,6 +64,33 @@ let
         remedy = "write what the endpoint presents, spiffe://${f.trustDomain}/…; declare another trust domain apart";
       })
     ]
+    ++ when (f.profile == "https_spiffe" && f.endpointID == "") [
+      (fault {
+        id = "FL086";
+        place = "${place}.endpointID";
+        problem = "nothing that the endpoint is verified by:";
+        value = show f.endpoint;
+        remedy = "write the SPIFFE ID that it presents, spiffe://${f.trustDomain}/…; or profile = \"https_web\", where its name and a public CA are enough";
+      })
+    ]
+    ++ when (f.profile == "https_web" && f.endpointID != "" && !isInvalid f.endpointID) [
+      (fault {
+        id = "FL086";
+        place = "${place}.endpointID";
+        problem = "an endpoint of profile https_web presents none:";
+        value = show f.endpointID;
+        remedy = "take it out, or profile";
+      })
+    ]
+    ++ when (f.profile == "https_spiffe" && f.endpointRoots != [ ]) [
+      (fault {
+        id = "FL086";
+        place = "${place}.endpointRoots";
+        problem = "an endpoint of profile https_spiffe is verified by the bundle, not by";
+        value = "${toString (builtins.length f.endpointRoots)} roots";
+        remedy = "take them out, or write profile = \"https_web\"";
+      })
+    ]
     ++ concatMap (
       i:
       let

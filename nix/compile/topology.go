@@ -103,9 +103,9 @@ type Secret struct {
 
 // Federated is a foreign trust domain, some of whose identities have roles.
 type Federated struct {
-	TrustDomain, Endpoint, EndpointID, Bundle string
-	Identities                                map[florete.ID][]string // their roles
-	Services                                  map[florete.ID][]string // roles that reach them
+	TrustDomain, Endpoint, EndpointID, Profile, Bundle string
+	Identities                                         map[florete.ID][]string // their roles
+	Services                                           map[florete.ID][]string // roles that reach them
 }
 
 // Provider is who answers needs of one kind.

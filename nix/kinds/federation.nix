@@ -19,15 +19,24 @@ in
       (between 1 86400 "seconds");
   policy = t: {
     inherit (t.providers.federation) refresh;
-    trusts = map (f: {
-      inherit (f)
-        name
-        trustDomain
-        endpoint
-        endpointID
-        bundle
-        ;
-    }) (attrValues t.federated);
+    trusts = map (
+      f:
+      {
+        inherit (f)
+          name
+          trustDomain
+          endpoint
+          bundle
+          ;
+      }
+      // (
+        if f.profile == "https_spiffe" then
+          { inherit (f) endpointID; }
+        else
+          { inherit (f) profile; }
+          // (if f.endpointRoots == [ ] then { } else { inherit (f) endpointRoots; })
+      )
+    ) (attrValues t.federated);
   };
 
   reasons =

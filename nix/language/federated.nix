@@ -2,7 +2,9 @@
 let
   inherit (import ../types.nix)
     attrsOf
+    default
     enum
+    listOf
     of
     oneOrMore
     record
@@ -11,6 +13,7 @@ let
   inherit (import ../formats.nix)
     endpoint
     forwarderAddress
+    pem
     port
     spiffeBundle
     spiffeID
@@ -21,13 +24,20 @@ in
 record "a foreign trust domain" {
   trustDomain = required "of its SPIFFE IDs" "\"blue.example\"" trustDomain;
   endpoint =
-    required "its SPIFFE bundle endpoint, of profile `https_spiffe`, which providers.federation calls"
+    required "its SPIFFE bundle endpoint, which providers.federation calls"
       "\"https://forge.blue.example:4605/federation/bundle\""
       endpoint;
-  endpointID =
-    required "the SPIFFE ID that the endpoint must present, of that trust domain"
-      "\"spiffe://blue.example/service/forge/florete-provider-federation\""
-      spiffeID;
+  profile =
+    default "how the endpoint is authenticated: by its SPIFFE ID, which the bundle in force verifies, or as Web sites are"
+      "https_spiffe"
+      (enum [
+        "https_spiffe"
+        "https_web"
+      ]);
+  endpointID = of "the SPIFFE ID that an endpoint of profile `https_spiffe` must present, of that trust domain" spiffeID;
+  endpointRoots = of "CAs that verify an endpoint of profile `https_web`; those of the provider's machine unless written" (
+    listOf pem
+  );
   bundle =
     required
       "its first bundle: the path of a file in the form of the SPIFFE Trust Domain and Bundle specification, or its text. Later ones come from the endpoint, unless this one is newer"

@@ -14,11 +14,14 @@ import (
 type federated struct {
 	TrustDomain string             `json:"trustDomain"`
 	Endpoint    string             `json:"endpoint"`
-	EndpointID  string             `json:"endpointID"`
+	EndpointID  string             `json:"endpointID,omitempty"`
 	Bundle      string             `json:"bundle"`
 	Identities  map[string]*holder `json:"identities"`
 
 	Services map[string]*foreignService `json:"services,omitempty"`
+
+	Profile       string   `json:"profile,omitempty"`
+	EndpointRoots []string `json:"endpointRoots,omitempty"`
 }
 
 // foreignService is one of its services, which is reached from here.
@@ -36,7 +39,10 @@ var blueBundle = sync.OnceValue(func() string {
 })
 
 func newFederated() *federated {
-	return &federated{"blue.example", "https://forge.blue.example:4605/federation/bundle", "spiffe://blue.example/bundles", blueBundle(), map[string]*holder{}, nil}
+	return &federated{
+		TrustDomain: "blue.example", Endpoint: "https://forge.blue.example:4605/federation/bundle", EndpointID: "spiffe://blue.example/bundles",
+		Bundle: blueBundle(), Identities: map[string]*holder{},
+	}
 }
 
 // federate gives some identities of a foreign trust domain roles, in one way of several.
@@ -52,6 +58,10 @@ func (c *cluster) federate(roles []string) {
 	f.Services = map[string]*foreignService{
 		"s72x":      {[]string{"203.0.113.200:4610", "gate.blue.example:4610"}, 443, "", roles[:which%(len(roles)+1)]},
 		"h72x/s73x": {[]string{"[2001:db8::1]:4610"}, 53, "udp", roles[which%len(roles):]},
+	}
+	if which%3 == 0 {
+		f.Profile, f.EndpointID = "https_web", ""
+		f.EndpointRoots = roots()[which%len(roots())][:which/3%2]
 	}
 	c.Federated = map[string]*federated{"blue": f}
 	c.Providers["federation"] = provider{Hosts: c.Providers["cert"].Hosts[:1]}

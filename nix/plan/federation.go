@@ -76,12 +76,30 @@ func bundle(domain string, v any) (facts []fact) {
 func trusts(a at) (facts []fact) {
 	for _, v := range list(a.v) {
 		t := object(v)
-		a.rest(t, "name", "trustDomain", "endpoint", "endpointID", "bundle")
+		a.rest(t, "name", "trustDomain", "endpoint", "endpointID", "profile", "endpointRoots", "bundle")
 		domain := short(t["trustDomain"])
-		facts = append(facts, one(Right{text(t["endpointID"]) + " at " + text(t["endpoint"]), "hand out", "the bundle of " + domain + " to " + a.node()})...)
+		for _, who := range endpoint(t) {
+			facts = append(facts, one(Right{who + " at " + text(t["endpoint"]), "hand out", "the bundle of " + domain + " to " + a.node()})...)
+		}
 		facts = append(facts, bundle(domain, t["bundle"])...)
 	}
 	return facts
+}
+
+// endpoint is who is believed at a bundle endpoint: a SPIFFE ID, or whom CAs have verified.
+func endpoint(t map[string]any) (who []string) {
+	if t["profile"] != "https_web" {
+		return []string{text(t["endpointID"])}
+	}
+	for _, pem := range list(t["endpointRoots"]) {
+		for _, name := range certificates(text(pem)) {
+			who = append(who, "who has a certificate of "+name)
+		}
+	}
+	if who == nil {
+		who = []string{"who has a certificate of a public CA"}
+	}
+	return who
 }
 
 // federates is whom processes of an identity verify by the Workload API.

@@ -12,9 +12,53 @@ import (
 	"github.com/florete/florete"
 )
 
+// authentication is how the policy has an endpoint authenticated.
+type authentication struct {
+	Profile       string   `json:"profile"`       // empty for https_spiffe
+	EndpointID    string   `json:"endpointID"`    // with that
+	EndpointRoots []string `json:"endpointRoots"` // with https_web: PEM; none for those of the machine
+}
+
+// authenticate has an endpoint authenticated so.
+func (t *trust) authenticate(by authentication) (err error) {
+	switch by.Profile {
+	case "", profileSPIFFE:
+		if len(by.EndpointRoots) > 0 {
+			return fmt.Errorf("endpoint roots: want none with profile %s", profileSPIFFE)
+		}
+		if t.endpointID, err = spiffeid.FromString(by.EndpointID); err != nil || t.endpointID.TrustDomain().Name() != t.name {
+			return fmt.Errorf("endpoint ID %q: want one of %s", by.EndpointID, t.name)
+		}
+		return nil
+	case profileWeb:
+		if by.EndpointID != "" {
+			return fmt.Errorf("endpoint ID %s: want none with profile %s", by.EndpointID, profileWeb)
+		}
+	default:
+		return fmt.Errorf("endpoint profile %q: want %s or %s", by.Profile, profileSPIFFE, profileWeb)
+	}
+	for _, text := range by.EndpointRoots {
+		roots, err := florete.ParseCertificates([]byte(text))
+		if err != nil {
+			return fmt.Errorf("endpoint roots: %w", err)
+		}
+		if t.webRoots == nil {
+			t.webRoots = x509.NewCertPool()
+		}
+		for _, c := range roots {
+			t.webRoots.AddCert(c)
+		}
+	}
+	return nil
+}
+
 // endpointTLS wants the SPIFFE ID of a trust domain's endpoint, by a certificate that the
-// bundle verifies. Nothing is presented there, and nothing resumed.
+// bundle verifies, or by the profile https_web a certificate for its name. Nothing is presented
+// there, and nothing resumed.
 func endpointTLS(t *trust, by *florete.Bundle) *tls.Config {
+	if t.endpointID.IsZero() {
+		return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: t.webRoots}
+	}
 	config := tlsconfig.TLSClientConfig(by.SPIFFE(), func(id spiffeid.ID, _ [][]*x509.Certificate) error {
 		if id != t.endpointID {
 			return fmt.Errorf("it is %s, want %s", id, t.endpointID)

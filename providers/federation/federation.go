@@ -1,5 +1,5 @@
 // Package federation is the kind of need for the bundles of foreign trust domains, and the
-// SPIFFE bundle endpoint of this one (SPIFFE Federation, profile https_spiffe):
+// SPIFFE bundle endpoint of this one (SPIFFE Federation):
 //
 //	POST /federation/request {"trustDomain":"blue.example"}
 //	→ bundle, that of blue.example in force
@@ -7,14 +7,17 @@
 //	→ the bundle of this trust domain, for everybody
 //
 // The endpoint presents the process's own X.509-SVID, and requests none: what it serves is
-// public. Foreign bundles are fetched likewise, from the endpoint in the policy, which must
-// present the SPIFFE ID there, by a certificate that the bundle in force verifies; the first
-// one is the policy's. One of a lower sequence number is refused, with an audit row, and
+// public. Another one, where Settings have it, presents a certificate of the Web's. Foreign
+// bundles are fetched from the endpoint in the policy. By its profile, that must present the
+// SPIFFE ID there, by a certificate that the bundle in force verifies, or a certificate for the
+// name in its URL, of a public CA or of a root in the policy. The first bundle is the policy's.
+// One of a lower sequence number is refused, with an audit row, and
 // whatever fails leaves the last good one in force.
 package federation
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -41,11 +44,18 @@ type Settings struct {
 	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain, as a need of
 	// kind jwt delivers it; empty for none.
 	Keys string `json:"keys" path:""`
+
+	// Listen, Certificate and Key are those of a bundle endpoint of profile https_web; empty
+	// for none.
+	Listen      string `json:"listen"`
+	Certificate string `json:"certificate" path:""`
+	Key         string `json:"key" path:""`
 }
 
 // Kind makes the Federation.
 func (s *Settings) Kind(p server.Process) server.Kind {
-	return New(Config{Store: p.Store, Policy: server.Compiled[Policy](p.Policies), Keys: s.Keys, Logger: p.Logger})
+	return New(Config{Store: p.Store, Policy: server.Compiled[Policy](p.Policies), Keys: s.Keys,
+		Web: Web{s.Listen, s.Certificate, s.Key}, Logger: p.Logger})
 }
 
 // State of the kind: the bundles that were seen.
@@ -56,7 +66,8 @@ type Config struct {
 	Store  store.Store
 	Policy func() *Policy // the one in force, nil while that does not run this kind
 	Keys   string         // see Settings
-	Logger *slog.Logger   // nil for slog.Default()
+	Web    Web
+	Logger *slog.Logger // nil for slog.Default()
 }
 
 // Federation is the kind "federation".
@@ -95,7 +106,8 @@ type trust struct {
 	name       string
 	key        string // of its record in the store: under another name it begins anew
 	endpoint   string
-	endpointID spiffeid.ID
+	endpointID spiffeid.ID    // zero for profile https_web
+	webRoots   *x509.CertPool // of that; nil for those of the machine
 	first      *florete.Bundle
 	digest     string // of the first one's text
 }
@@ -108,8 +120,8 @@ func (f *Federation) Compile(policy florete.Policy) (any, error) {
 			Name        string `json:"name"`
 			TrustDomain string `json:"trustDomain"`
 			Endpoint    string `json:"endpoint"`
-			EndpointID  string `json:"endpointID"`
 			Bundle      string `json:"bundle"`
+			authentication
 		} `json:"trusts"`
 	}
 	if err := server.Settings(policy, Name, &settings); err != nil {
@@ -130,14 +142,12 @@ func (f *Federation) Compile(policy florete.Policy) (any, error) {
 			t.first, err = florete.ParseBundle(s.TrustDomain, []byte(s.Bundle))
 		}
 		if err == nil {
-			t.endpointID, err = spiffeid.FromString(s.EndpointID)
+			err = t.authenticate(s.authentication)
 		}
 		switch {
 		case err != nil:
 		case s.TrustDomain == policy.TrustDomain || p.trusts[s.TrustDomain] != nil:
 			err = fmt.Errorf("want foreign trust domains, each once")
-		case t.endpointID.TrustDomain().Name() != s.TrustDomain:
-			err = fmt.Errorf("endpoint ID %s: want one of %s", t.endpointID, s.TrustDomain)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("policy of %s: kind %q: trust domain %q: %w", policy.Host, Name, s.TrustDomain, err)

@@ -34,6 +34,9 @@ type endpoint struct {
 	mu     sync.Mutex
 	cert   *tls.Certificate
 	bundle []byte
+
+	web    []string // roots, for profile https_web; nil for https_spiffe
+	listen Web      // of the Federation
 }
 
 // present has the endpoint show a certificate and serve a bundle from now on.
@@ -72,9 +75,13 @@ func (e *endpoint) svid(ca *kit.CA) *tls.Certificate {
 }
 
 func (e *endpoint) settings(refresh time.Duration) any {
-	return map[string]any{"refresh": 60, "trusts": []any{map[string]any{
-		"name": "blue", "trustDomain": blue, "endpoint": e.URL, "endpointID": "spiffe://" + blue + "/service/bundles", "bundle": string(e.ca.Bundle(1, refresh)),
-	}}}
+	trust := map[string]any{"name": "blue", "trustDomain": blue, "endpoint": e.URL, "bundle": string(e.ca.Bundle(1, refresh))}
+	if e.web != nil {
+		trust["profile"], trust["endpointRoots"] = profileWeb, e.web
+	} else {
+		trust["endpointID"] = "spiffe://" + blue + "/service/bundles"
+	}
+	return map[string]any{"refresh": 60, "trusts": []any{trust}}
 }
 
 func TestConformance(t *testing.T) {
@@ -101,7 +108,7 @@ func run(t *testing.T, e *endpoint) *running {
 		t.Fatal(err)
 	}
 	var p *Policy
-	f := New(Config{Store: db, Policy: func() *Policy { return p }})
+	f := New(Config{Store: db, Policy: func() *Policy { return p }, Web: e.listen})
 	compiled, err := f.Compile(florete.Policy{
 		Host: "forge", TrustDomain: kit.Domain, Trust: florete.Trust{Roots: []string{kit.NewCA().RootPEM()}},
 		Kinds: map[string]json.RawMessage{Name: kit.JSON(e.settings(time.Second))},

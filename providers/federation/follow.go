@@ -2,6 +2,7 @@ package federation
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,7 +27,7 @@ const (
 // Codes of refusals.
 const (
 	codeBundle   = "bundle-refused"     // no bundle of the trust domain, or one that cannot come after the last
-	codeEndpoint = "endpoint-untrusted" // not the SPIFFE ID of the policy, by a certificate that the bundle verifies
+	codeEndpoint = "endpoint-untrusted" // not what the policy wants of it, by its profile
 )
 
 // refusedError is that of an endpoint or bundle that is not to be trusted.
@@ -47,6 +48,25 @@ type follower struct {
 
 // Run serves the bundle of this trust domain, and fetches foreign ones, until ctx ends.
 func (f *Federation) Run(ctx context.Context, ready func()) error {
+	if err := f.Web.check(); err != nil {
+		return err
+	}
+	if f.Web.Listen == "" {
+		return f.run(ctx, ready)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() {
+		defer stop()
+		served <- f.serveWeb(ctx)
+	}()
+	err := f.run(ctx, ready)
+	stop()
+	return errors.Join(err, <-served)
+}
+
+func (f *Federation) run(ctx context.Context, ready func()) error {
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	followers := map[string]*follower{} // by trust domain and endpoint
@@ -149,6 +169,10 @@ func fetch(ctx context.Context, t *trust, by *florete.Bundle) (*florete.Bundle, 
 		return nil, err
 	}
 	answer, err := client.Do(r)
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		return nil, &refusedError{codeEndpoint, fmt.Errorf("endpoint of %s: %w", t.name, untrusted)}
+	}
 	if err != nil {
 		return nil, err
 	}

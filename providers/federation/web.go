@@ -1,0 +1,70 @@
+package federation
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/florete/florete/providers/conns"
+)
+
+// Profiles of a bundle endpoint (SPIFFE Federation section 5.2): how it is authenticated.
+const (
+	profileSPIFFE = "https_spiffe" // by the bundle in force, as an SPIFFE ID
+	profileWeb    = "https_web"    // by the name in its URL, and public CAs
+)
+
+// Web is a bundle endpoint of profile https_web, for those who cannot verify the other one.
+type Web struct {
+	Listen      string // host:port; empty for none
+	Certificate string // file of its chain, in PEM
+	Key         string // file
+}
+
+// webConnections are how many are open, and how many of them of one network.
+var webConnections = conns.Limit{Total: 256, Prefix: 32}
+
+// check refuses what is not there as a whole, or cannot be read.
+func (w Web) check() error {
+	if w.Listen == "" && w.Certificate == "" && w.Key == "" {
+		return nil
+	}
+	if w.Listen == "" || w.Certificate == "" || w.Key == "" {
+		return errors.New(Name + ": want listen, certificate and key, for a bundle endpoint of profile https_web, or none of them")
+	}
+	_, err := w.load()
+	return err
+}
+
+func (w Web) load() (*tls.Certificate, error) {
+	c, err := tls.LoadX509KeyPair(w.Certificate, w.Key)
+	if err != nil {
+		return nil, fmt.Errorf("%s certificate: %w", Name, err)
+	}
+	return &c, nil
+}
+
+// serveWeb serves the bundle until ctx ends. The certificate is read for each connection: what
+// renews it need not know of this process.
+func (f *Federation) serveWeb(ctx context.Context) error {
+	l, err := net.Listen("tcp", f.Web.Listen)
+	if err != nil {
+		return fmt.Errorf("%s listen: %w", Name, err)
+	}
+	path, handler := f.Open()
+	mux := http.NewServeMux()
+	mux.Handle("GET /"+Name+"/"+path, handler)
+	hs := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second, IdleTimeout: 20 * time.Second,
+		MaxHeaderBytes: 16 << 10, ConnContext: conns.Context, ConnState: conns.State, ErrorLog: slog.NewLogLogger(f.Logger.Handler(), slog.LevelDebug),
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.Web.load() }}
+	f.Logger.Info("bundle endpoint of profile https_web serves", "listen", l.Addr().String())
+	return conns.Serve(ctx, hs, tls.NewListener(conns.Listen(l, webConnections), config))
+}

@@ -105,6 +105,9 @@ func (i *issuing) recipient() ([]age.Recipient, error) {
 	if i.proves == nil || i.file.DeviceKey != "" {
 		return nil, fmt.Errorf("%s has no key yet that the file could be sealed to: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", cmp.Or(i.host, i.id))
 	}
+	if t := i.proves.Type(); t != ssh.KeyAlgoED25519 && t != ssh.KeyAlgoRSA {
+		return nil, fmt.Errorf("%s proves itself by a key of type %s, as one in a TPM, that opens no file: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.host, t)
+	}
 	r, err := sealing.Recipient(strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves))))
 	if err != nil {
 		return nil, fmt.Errorf("SSH host key of %s: %w: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.host, err)

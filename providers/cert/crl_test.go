@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -206,5 +207,37 @@ func TestIssuedKept(t *testing.T) {
 	}
 	if own == 0 {
 		t.Error("no audit row of the provider's own SVID")
+	}
+}
+
+// TestCRLOfItsOwn: the CRL of an issuing CA has nothing that another one issued, where both keep
+// what they issued in one store.
+func TestCRLOfItsOwn(t *testing.T) {
+	a, b := replicas(t, "ursula", "raishan")
+	own, err := a.Client(ursula).Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := b.Client(ursula).Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-service-outline", Serial: providertest.Serial, Generation: 1, Body: body(outline)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller := a.Client(kit.ID("node/raishan")).Pass()
+	kit.WriteRevocations(a.Revocations(), kit.Revocations(1, kit.SigningKey("demo-1"), revocation.Target{ID: ursula}))
+	var is api.CRL
+	for end := time.Now().Add(30 * time.Second); is.List != 1; time.Sleep(50 * time.Millisecond) {
+		if is, err = caller.CRL(t.Context(), "cert", ""); time.Now().After(end) {
+			t.Fatalf("the CRL is of list %d: %v", is.List, err)
+		}
+	}
+	lists, err := florete.ParseCRLs([]byte(is.CRL))
+	if err != nil || len(lists) != 1 {
+		t.Fatal(lists, err)
+	}
+	has := func(c *x509.Certificate) bool {
+		return slices.ContainsFunc(lists[0].RevokedCertificateEntries, func(e x509.RevocationListEntry) bool { return e.SerialNumber.Cmp(c.SerialNumber) == 0 })
+	}
+	if !has(chain(t, own)[0]) || has(chain(t, other)[0]) {
+		t.Errorf("of its own %v, of another CA %v", has(chain(t, own)[0]), has(chain(t, other)[0]))
 	}
 }

@@ -141,7 +141,13 @@ let
     ++ map (s: s.listenerKey) (proxies host)
   );
 
-  transports = host: i: transport.written (i.transports ++ [ host.transport ]);
+  # Most hosts have nothing of their own there.
+  transports =
+    host:
+    if host.transport == "auto" then
+      i: i.transports
+    else
+      i: transport.written (i.transports ++ [ host.transport ]);
 
   acting = mapAttrs (_: filter (i: i.users ++ i.uids ++ i.units != [ ])) identities;
 in
@@ -207,15 +213,23 @@ in
               map (on: address.called (h: h.forwarder) host t.hosts.${on}) i.on
             );
           };
-      listen =
-        if host.loopback == names.loopback then
-          _: { }
+      # What differs from the entry of others because of how this host is.
+      own =
+        i:
+        (
+          if host.loopback == names.loopback then
+            { }
+          else
+            { listen = names.listen (listenerKey host i); }
+        )
+        // transport.attribute (transports host i);
+      entry =
+        if host.loopback == names.loopback && host.transport == "auto" then
+          i: i.entry
         else
-          i: { listen = names.listen (listenerKey host i); };
+          i: i.entry // own i;
     in
-    map (
-      i: i.entry // endpoints i // listen i // transport.attribute (transports host i) // callers i
-    ) (attrValues reachableOn.${host.name});
+    map (i: entry i // endpoints i // callers i) (attrValues reachableOn.${host.name});
 
   # What is written of how a host reaches an instance.
   # transports :: Host -> Instance -> [String]

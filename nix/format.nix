@@ -3,23 +3,21 @@
 # String -> AttrSet -> String
 let
   inherit (builtins)
-    any
     attrNames
     attrValues
     compareVersions
     concatMap
     elemAt
     filter
+    foldl'
     fromJSON
-    head
+    intersectAttrs
     isAttrs
     isList
     mapAttrs
     match
     readFile
     removeAttrs
-    sort
-    tail
     ;
 
   schemas = mapAttrs (_: file: fromJSON (readFile file)) {
@@ -42,58 +40,59 @@ let
     else
       { inherit of schema; };
 
-  # [ { path = [ "forwarder" "publish" "*" "identity" ]; since = "1.1"; } ]; "*" is each.
+  # What to look for in a value: `since` of itself, and in its attributes and elements what
+  # they lead to. null where nothing is newer.
   newer =
-    of: path: unresolved:
+    of: unresolved:
     let
       at = follow of unresolved;
-      below = step: schema: newer at.of (path ++ [ step ]) schema;
+      below = newer at.of;
+      attributes = filterAttrs (_: n: n != null) (mapAttrs (_: below) (at.schema.properties or { }));
+      each =
+        if isAttrs at.schema.items or null then
+          below at.schema.items
+        else if isAttrs at.schema.additionalProperties or null then
+          below at.schema.additionalProperties
+        else
+          null;
     in
-    (
-      if at.schema ? since then
-        [
-          {
-            inherit path;
-            inherit (at.schema) since;
-          }
-        ]
+    if at.schema ? since || attributes != { } || each != null then
+      {
+        since = if at.schema ? since then [ at.schema.since ] else [ ];
+        inherit attributes each;
+      }
+    else
+      null;
+  filterAttrs =
+    ok: set: removeAttrs set (filter (n: !ok n set.${n}) (attrNames set));
+
+  # The formats of all that a value has.
+  # found :: Newer -> Any -> [String]
+  found =
+    newer: value:
+    newer.since
+    ++ (
+      if isAttrs value then
+        concatMap (name: found newer.attributes.${name} value.${name}) (
+          attrNames (intersectAttrs newer.attributes value)
+        )
       else
         [ ]
     )
-    ++ concatMap (name: below name at.schema.properties.${name}) (attrNames at.schema.properties or { })
-    ++ (if isAttrs at.schema.items or null then below "*" at.schema.items else [ ])
     ++ (
-      if isAttrs at.schema.additionalProperties or null then
-        below "*" at.schema.additionalProperties
-      else
+      if newer.each == null then
         [ ]
-    );
-
-  has =
-    path: value:
-    let
-      step = head path;
-      rest = has (tail path);
-    in
-    path == [ ]
-    || (
-      if step == "*" then
-        any rest (if isList value then value else attrValues value)
       else
-        value ? ${step} && rest value.${step}
+        concatMap (found newer.each) (if isList value then value else attrValues value)
     );
 
-  # Of each kind of document, the newest first.
-  attributes = mapAttrs (
-    kind: schema: sort (a: b: compareVersions a.since b.since > 0) (newer kind [ ] schema)
-  ) schemas;
+  ofKinds = mapAttrs newer schemas;
 in
 kind:
 let
-  candidates = attributes.${kind};
+  newer = ofKinds.${kind};
 in
 value:
-let
-  found = filter (a: has a.path value) candidates;
-in
-if candidates == [ ] || found == [ ] then "1.0" else (head found).since
+foldl' (newest: since: if compareVersions since newest > 0 then since else newest) "1.0" (
+  if newer == null then [ ] else found newer value
+)

@@ -38,6 +38,10 @@ let
     let
       hash = names.hash id;
       listenerKey = names.listenerKey usual hash port;
+      # What those have written who publish it.
+      transports = transport.written (
+        [ clean.services.${service}.transport ] ++ map (h: clean.hosts.${h}.transport) on
+      );
     in
     {
       name = id;
@@ -50,10 +54,7 @@ let
           listenerKey
           ;
         networked = any (h: hosts.${h}.networks != { }) on;
-        # What those have written who publish it.
-        transports = transport.written (
-          [ clean.services.${service}.transport ] ++ map (h: clean.hosts.${h}.transport) on
-        );
+        inherit transports;
         # What a manifest says of it, on hosts with the usual range.
         entry = {
           inherit id;
@@ -61,7 +62,8 @@ let
           endpoints = filter (e: e != [ ]) (map (h: hosts.${h}.forwarder.anywhere) on);
           listen = names.listen listenerKey;
         }
-        // services.${service}.carried;
+        // services.${service}.carried
+        // transport.attribute transports;
       };
     };
 

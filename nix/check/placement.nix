@@ -32,9 +32,17 @@ let
     ;
   list = concatStringsSep ", ";
   # Size counts for those too that name their hosts.
-  unwritten = removeAttrs ((import ../language/service.nix).zero.placement) [ "size" ];
+  default = (import ../language/service.nix).zero.placement;
+  unwritten = removeAttrs default [ "size" ];
 
+  # Most name a host and want nothing else.
   where =
+    n: s:
+    if s.host != "" && s.hosts == [ ] && s.replicas == null && s.placement == default then
+      [ ]
+    else
+      demanded n s;
+  demanded =
     n: s:
     let
       p = s.placement;

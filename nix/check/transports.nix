@@ -17,13 +17,17 @@ let
   transport = import ../transport.nix;
 in
 n: h:
+let
+  transports = access.transports h;
+  excluded = i: transport.excluded (transports i);
+in
 map (
   i:
   fault {
     id = "FL065";
     place = if h.transport == "auto" then "services.${i.service}.transport" else "hosts.${n}.transport";
     problem = "host ${n} reaches ${names.short i.entry.id} over neither, since what is written excludes";
-    value = show (elemAt (access.transports h i) 1);
+    value = show (elemAt (transports i) 1);
     remedy = "write the same for the host, the service and the hosts that it runs on, or \"auto\" where either will do";
   }
-) (filter (i: transport.excluded (access.transports h i)) (attrValues access.reachableOn.${n}))
+) (filter excluded (attrValues access.reachableOn.${n}))

@@ -28,6 +28,7 @@ let
         service = id;
         networked = false;
         transports = [ ];
+        excluded = false;
         entry = {
           inherit id;
           endpoints = map (at: [ at ]) service.address;

@@ -55,6 +55,7 @@ let
           ;
         networked = any (h: hosts.${h}.networks != { }) on;
         inherit transports;
+        excluded = transport.excluded transports;
         # What a manifest says of it, on hosts with the usual range.
         entry = {
           inherit id;

@@ -9,16 +9,14 @@
 let
   inherit (builtins)
     any
+    attrNames
     concatMap
     elem
-    elemAt
     filter
-    genList
+    groupBy
     length
-    lessThan
     map
     match
-    sort
     toString
     ;
   inherit (import ../lib.nix) isInvalid;
@@ -103,12 +101,12 @@ let
         )
       ];
 
-  # Does a number stand twice in a sorted list?
-  repeats = list: any (i: elemAt list i == elemAt list (i + 1)) (genList (i: i) (length list - 1));
+  # Does a number stand twice in a list?
+  repeats = list: length (attrNames (groupBy toString list)) < length list;
 
   listeners =
     n: h:
-    when (repeats (sort lessThan access.listenerKeys.${n})) (
+    when (repeats access.listenerKeys.${n}) (
       twice {
         id = "FL023";
         key = l: l.listen;
@@ -140,9 +138,10 @@ let
         ) (filter of (access.reachEntries h ++ access.socks h))
       )
       (
-        filter (p: any (listenerKey: names.port listenerKey == p.port) access.listenerKeys.${n}) (
-          onAll n h
-        )
+        let
+          ports = map names.port access.listenerKeys.${n};
+        in
+        filter (p: elem p.port ports) (onAll n h)
       );
 in
 n: h:

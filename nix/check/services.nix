@@ -56,6 +56,9 @@ let
 
   port =
     n: s:
+    if s.port != null && s.upstream == "" then [ ] else ported n s;
+  ported =
+    n: s:
     when (s.port == null && s.upstream == "") (missing "services.${n}" "port" "write port = 8080;")
     ++ when (s.port == null && s.listenPort == null && s.upstream != "") (
       missing "services.${n}" "listenPort" "write the port that callers use, listenPort = 80;"

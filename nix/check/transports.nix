@@ -19,7 +19,8 @@ in
 n: h:
 let
   transports = access.transports h;
-  excluded = i: transport.excluded (transports i);
+  excluded =
+    if h.transport == "auto" then i: i.excluded else i: transport.excluded (transports i);
 in
 map (
   i:

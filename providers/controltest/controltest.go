@@ -15,6 +15,7 @@ import (
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/tls"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -24,7 +25,10 @@ var (
 	Mesh = secret.Request{Secret: "mesh", Generate: "wireguard"}
 )
 
-// Others starts the processes of the kinds file and secret on the host of e, which has not
+// web has one domain outside DNS.
+var web = map[string]any{"directory": "https://acme.example/directory", "contact": "", "dns": "", "internal": []string{"internal"}}
+
+// Others starts the processes of the kinds file, secret and tls on the host of e, which has not
 // started yet: each with a state of its own, and a socket in run, for an account. They are by
 // kind.
 func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Logger) map[string]*providertest.Env {
@@ -32,11 +36,13 @@ func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Lo
 	all := map[string]*providertest.Env{}
 	e.Provide(file.Name, struct{}{})
 	e.Provide(secret.Name, struct{}{})
+	e.Provide(tls.Name, web)
 	for name, settings := range map[string]func(socket string) server.Section{
 		file.Name: func(socket string) server.Section {
 			return &file.Settings{Dir: t.TempDir(), Control: socket, Config: account}
 		},
 		secret.Name: func(socket string) server.Section { return &secret.Settings{Control: socket, Config: account} },
+		tls.Name:    func(socket string) server.Section { return &tls.Settings{Control: socket, Config: account} },
 	} {
 		dir := filepath.Join(run, florete.Instance("").Unit("provider-"+name))
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -48,7 +54,11 @@ func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Lo
 		ursula := kit.ID("node/ursula")
 		b.Grant(ursula, "file-wiki-smtp", file.Name, File)
 		b.Grant(ursula, "secret-node-mesh", secret.Name, Mesh)
-		b.Runs(name, struct{}{}, func(p *providertest.Env) server.Kind {
+		policy := any(struct{}{})
+		if name == tls.Name {
+			policy = web
+		}
+		b.Runs(name, policy, func(p *providertest.Env) server.Kind {
 			return settings(socket).Kind(server.Process{Store: p.Store, Key: p.Key, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log})
 		})
 		b.Start()

@@ -19,7 +19,7 @@ import (
 
 func newCACmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "ca", Short: "Keep the cluster's certificate authority"}
-	cmd.AddCommand(newCAInitCmd(), newCASignCmd(), newCAEnrolmentCmd(), newCAStatusCmd(), newCARotateCmd())
+	cmd.AddCommand(newCAInitCmd(), newCASignCmd(), newCAEnrolmentCmd(), newCAStatusCmd(), newCARotateCmd(), newCAWebCmd())
 	return cmd
 }
 

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/providers/tls"
+)
+
+func newCAWebCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "web [FLAKE]",
+		Short: "Print how browsers come to trust names outside DNS",
+		Long: `Fetch the root certificate of the CA that signs names outside DNS, such as wiki.internal, from
+the provider of kind tls, and print how browsers come to trust it. It is good for those domains
+alone: who trusts it trusts it for no other name, and no identity of the cluster leads to it.`,
+	}
+	out := cmd.Flags().String("out", "web-ca.crt", "file for the certificate")
+	cluster := ofCluster(cmd)
+	cmd.Args = words(0, 1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		var root tls.Root
+		if _, err = p.answering(tls.Name, func(at overForwarder) error { return at.get(cmd.Context(), "/v1/tls/root", &root) }); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(root.Certificate, "-----BEGIN CERTIFICATE-----") {
+			return errors.New("the provider's answer has no certificate")
+		}
+		if err := replace.File(*out, []byte(root.Certificate), 0o644); err != nil {
+			return err
+		}
+		explainRoot(cmd.OutOrStdout(), *out, root)
+		return nil
+	}
+	return cmd
+}
+
+// explainRoot prints what people do with a root.
+func explainRoot(w io.Writer, file string, root tls.Root) {
+	var pairs []string
+	for i := 0; i+2 <= len(root.Fingerprint); i += 2 {
+		pairs = append(pairs, strings.ToUpper(root.Fingerprint[i:i+2]))
+	}
+	fmt.Fprintf(w, `%s: good for names below %s, and no others
+SHA-256 %s
+
+Give people the file, and the fingerprint by another way: they compare it where they import the file.
+  Firefox           Settings, Privacy & Security, Certificates, View Certificates, Authorities, Import: to identify websites
+  Chrome, Chromium  chrome://certificate-manager, Local certificates, Custom: Installed by you, Import
+  Debian            cp %[1]s /usr/local/share/ca-certificates/ && update-ca-certificates
+  NixOS             security.pki.certificateFiles = [ ./%[4]s ];
+  macOS             security add-trusted-cert -r trustRoot -k ~/Library/Keychains/login.keychain-db %[1]s
+  Windows           certutil -user -addstore Root %[1]s
+  Android, iOS      open the file; on iOS also Settings, General, About, Certificate Trust Settings
+`, file, strings.Join(root.Domains, ", "), strings.Join(pairs, ":"), filepath.Base(file))
+}

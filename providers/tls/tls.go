@@ -74,7 +74,7 @@ func (s *Settings) Kind(p server.Process) server.Kind {
 	})
 }
 
-// Config of the kind. Store, Key and Logger are needed; Policy and Relay for Run alone.
+// Config of the kind. Store and Key are needed; Policy and Relay for Run alone.
 type Config struct {
 	Store  store.Store
 	Key    *seal.Key
@@ -114,6 +114,9 @@ var (
 // New makes the kind.
 func New(c Config) *Certificates {
 	quiet()
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
 	k := &Certificates{Config: c, records: records{c.Store, c.Key}, clients: map[string]*client{}, flights: map[string]*flight{}}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	k.ingress = &http.Client{

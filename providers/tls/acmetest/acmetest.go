@@ -84,11 +84,8 @@ func Start(t testing.TB, o Options) *CA {
 		t: t, Directory: "https://" + at(0) + "/dir", management: "https://" + at(1), DNS: at(2), dns: "http://" + at(3), HTTPPort: ports[4],
 		RootsFile: filepath.Join(dir, "crt.pem"),
 	}
-	certificate(t, c.RootsFile, filepath.Join(dir, "key.pem"))
-	roots := x509.NewCertPool()
-	b, _ := os.ReadFile(c.RootsFile)
-	roots.AppendCertsFromPEM(b)
-	c.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	Certificate(t, c.RootsFile, filepath.Join(dir, "key.pem"))
+	c.client = Client(c.RootsFile, "127.0.0.1")
 	config, err := json.Marshal(map[string]any{"pebble": map[string]any{
 		"listenAddress": at(0), "managementListenAddress": at(1), "certificate": c.RootsFile, "privateKey": filepath.Join(dir, "key.pem"),
 		"httpPort": c.HTTPPort, "tlsPort": 9, "ocspResponderURL": "", "externalAccountBindingRequired": false, "keyAlgorithm": "ecdsa",
@@ -226,8 +223,16 @@ func Run(t testing.TB, env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// certificate writes one for 127.0.0.1, which is its own root.
-func certificate(t testing.TB, crt, key string) {
+// Client trusts the certificates in a file, and names a server.
+func Client(file, server string) *http.Client {
+	roots := x509.NewCertPool()
+	b, _ := os.ReadFile(file) // else it trusts none
+	roots.AppendCertsFromPEM(b)
+	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: server}}}
+}
+
+// Certificate writes one for 127.0.0.1 and wiki.example, which is its own root.
+func Certificate(t testing.TB, crt, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -235,7 +240,7 @@ func certificate(t testing.TB, crt, key string) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"wiki.example"}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {

@@ -1,0 +1,176 @@
+package ingress
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/replace"
+)
+
+// Ensure has a proxy that is no host of the cluster take in strangers for the names that it is
+// sent, by a kind of the topology's own (providers.<kind>.url, see providers/own):
+//
+//	POST /proxy/ensure {…,"service":"spiffe://…","need":"proxy-wiki-web","request":{"name":"wiki.example.org","upstream":"10.0.0.5:8080"},…}
+//	→ {"values":{"name":"wiki.example.org"}}
+//
+// The same again changes nothing. A name is its first need's, until somebody takes it out of
+// the file.
+type Ensure struct {
+	File         string // of the names, JSON
+	Certificates string // directory with <name>/fullchain.pem and key.pem, of whatever renews them
+	Proxy        Proxy
+	Poll         time.Duration // how often certificates are read anew
+	Log          *slog.Logger
+
+	mu sync.Mutex
+}
+
+// ensured is one name, by its need.
+type ensured struct {
+	Name     string         `json:"name"`
+	Upstream netip.AddrPort `json:"upstream"`
+}
+
+// maxCall is the longest request, in bytes.
+const maxCall = 64 << 10
+
+var publicName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// Serve answers on a listener, which decides who may connect, until ctx ends.
+func (e *Ensure) Serve(ctx context.Context, l net.Listener) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /proxy/ensure", e.answer)
+	s := &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, MaxHeaderBytes: 16 << 10, BaseContext: func(net.Listener) context.Context { return ctx }}
+	var owned sync.WaitGroup
+	defer owned.Wait()
+	owned.Go(func() { e.follow(ctx) })
+	defer context.AfterFunc(ctx, func() { s.Close() })()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// follow puts in force what is on disk: certificates are renewed, and proxies restarted.
+func (e *Ensure) follow(ctx context.Context) {
+	tick := time.NewTicker(e.Poll)
+	defer tick.Stop()
+	reported := ""
+	for {
+		e.mu.Lock()
+		names, err := e.read()
+		if err == nil {
+			_, err = e.Proxy.Apply(ctx, e.sites(names))
+		}
+		e.mu.Unlock()
+		if err != nil && err.Error() != reported && ctx.Err() == nil {
+			e.Log.Warn("public names stay as they are", "error", err)
+			reported = err.Error()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (e *Ensure) answer(w http.ResponseWriter, r *http.Request) {
+	var out any
+	name, kind, err := e.ensure(r.Context(), http.MaxBytesReader(w, r.Body, maxCall))
+	if err != nil {
+		e.Log.Warn("a name is not ensured", "error", err)
+		out = map[string]any{"error": map[string]string{"kind": kind, "message": err.Error()}}
+	} else {
+		out = map[string]any{"values": map[string]string{"name": name}}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(out)
+}
+
+func (e *Ensure) ensure(ctx context.Context, body io.Reader) (name, kind string, err error) {
+	var call struct {
+		Service string          `json:"service"`
+		Need    string          `json:"need"`
+		Request json.RawMessage `json:"request"`
+	}
+	var wants ensured
+	if err := json.NewDecoder(body).Decode(&call); err != nil {
+		return "", "invalid", fmt.Errorf("request: %w", err)
+	}
+	switch err := florete.Decode(call.Request, &wants); {
+	case err != nil:
+		return "", "invalid", fmt.Errorf(`request: %w: want {"name":"wiki.example.org","upstream":"10.0.0.5:8080"}`, err)
+	case len(wants.Name) > 253 || !publicName.MatchString(wants.Name):
+		return "", "invalid", fmt.Errorf("name %.100q: want a lower-case DNS name of two labels or more", wants.Name)
+	case call.Service == "" || call.Need == "":
+		return "", "invalid", errors.New("service and need: missing")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	names, err := e.read()
+	if err != nil {
+		return "", "transient", err
+	}
+	at := call.Service + " " + call.Need
+	for other, has := range names {
+		if other != at && has.Name == wants.Name {
+			return "", "denied", fmt.Errorf("name %s: %s has it: take it out of %s where that is over", wants.Name, other, e.File)
+		}
+	}
+	names[at] = wants
+	if _, err := e.Proxy.Apply(ctx, e.sites(names)); err != nil {
+		return "", "transient", err
+	}
+	b, err := json.MarshalIndent(names, "", "  ")
+	if err == nil {
+		err = replace.File(e.File, append(b, '\n'), 0o600)
+	}
+	return wants.Name, "transient", err
+}
+
+func (e *Ensure) read() (map[string]ensured, error) {
+	names := map[string]ensured{}
+	b, err := os.ReadFile(e.File)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(b)) == 0 {
+		return names, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &names)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e.File, err)
+	}
+	return names, nil
+}
+
+func (e *Ensure) sites(names map[string]ensured) (s Sites) {
+	for n := range maps.Values(names) {
+		site := Site{Name: n.Name, Upstream: n.Upstream}
+		crt, key := filepath.Join(e.Certificates, n.Name, fileCertificate), filepath.Join(e.Certificates, n.Name, fileKey)
+		if digest, ok := usable(crt, key); ok {
+			site.Certificate, site.Key, site.Digest = crt, key, digest
+		}
+		s.All = append(s.All, site)
+	}
+	slices.SortFunc(s.All, func(a, b Site) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}

@@ -9,6 +9,7 @@ let
     elemAt
     filter
     genList
+    head
     length
     map
     mapAttrs
@@ -30,8 +31,19 @@ let
   # Tenants that a service has tokens of, or verifies them.
   tenantsOf = s: filter (n: !isInvalid n) (map (k: k.tenant) (attrValues s.tokens) ++ s.verifies);
 
-  # An identity of the cluster as rules have it.
-  idOf = t: s: if match "[a-z]+/.*" s == null then s else "spiffe://${t.trustDomain}/${s}";
+  # A subject as providers have it: of a service on several hosts, the identity on each.
+  idsOf =
+    t: s:
+    let
+      service = match "service/([a-z0-9-]+)" s;
+      of = t.services.${head service};
+    in
+    if match "[a-z]+/.*" s == null then
+      [ s ]
+    else if service != null && t.services ? ${head service} then
+      sorted (concatMap of.idsOn of.hosts)
+    else
+      [ "spiffe://${t.trustDomain}/${s}" ];
 in
 {
   doc = "issues tokens of tenants, and exchanges others for them";
@@ -50,10 +62,13 @@ in
   policy = t: {
     inherit (t.providers.token) issuer generation;
     tenants = mapAttrs (_: e: {
-      inherit (e) namespaces lifetime quotas;
+      inherit (e) namespaces lifetime;
+      inherit (e.quotas) tokensPerMinute;
       issuers = mapAttrs (_: i: removeAttrs i [ "name" ]) e.issuers;
-      policies = map (p: p // { subject = idOf t p.subject; }) e.policies;
-      groupings = map (g: g // { member = idOf t g.member; }) e.groupings;
+      policies = concatMap (p: map (subject: p // { inherit subject; }) (idsOf t p.subject)) e.policies;
+      groupings = concatMap (
+        g: map (member: g // { inherit member; }) (idsOf t g.member)
+      ) e.groupings;
     }) t.tenants;
   };
 

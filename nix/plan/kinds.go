@@ -117,6 +117,43 @@ var kinds = map[string]kind{
 		},
 		open: []string{"public"},
 	},
+	"token": {
+		fields: []string{"id", "issuer", "requested", "resources", "tenant"},
+		rights: tokenRights,
+		open:   []string{"jwks"},
+		settings: map[string]func(a at) []fact{
+			"generation": func(at) []fact { return nil }, // of keys, which lets nobody do more
+			"issuer": func(a at) []fact {
+				return one(Right{a.node(), "sign tokens as", "issuer " + short(a.v)})
+			},
+		},
+	},
+}
+
+// tokenRights are those of who has a token of a tenant, or the keys that verify one: every
+// action on every object, and all of either where none is named.
+func tokenRights(caller string, request map[string]any) []fact {
+	tenant := "tenant " + short(request["tenant"])
+	if request["id"] == nil {
+		return one(Right{"issuer " + short(request["issuer"]), "vouch for", "tokens of " + tenant + " at " + caller}, join(caller))
+	}
+	facts := one(Right{caller, "act as", short(request["id"])})
+	all := func(field, none string) []string {
+		var named []string
+		for _, v := range list(request[field]) {
+			named = append(named, short(v))
+		}
+		if len(named) == 0 {
+			named = []string{none}
+		}
+		return named
+	}
+	for _, action := range all("requested", "whatever is permitted") {
+		for _, object := range all("resources", "all objects") {
+			facts = append(facts, fact{Right: Right{short(request["id"]), "have of " + tenant, action + " on " + object}})
+		}
+	}
+	return facts
 }
 
 // lasting is a number of seconds for people, with a word for none.

@@ -73,7 +73,7 @@ func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
 	}
 	if !i.counted {
 		if after, ok := t.meters.take(i.tenant, i.now); !ok {
-			return issued{}, api.Errorf(api.Transient, api.CodeBusy, "tenant %s has its %d tokens of this minute", i.tenant.name, i.tenant.Quotas.TokensPerMinute).After(after)
+			return issued{}, api.Errorf(api.Transient, api.CodeBusy, "tenant %s has its %d tokens of this minute", i.tenant.name, i.tenant.TokensPerMinute).After(after)
 		}
 	}
 	out := issued{tenant: i.tenant.name, sub: i.sub, id: rand.Text(), until: i.now.Add(time.Duration(i.tenant.Lifetime) * time.Second), permissions: permissions}
@@ -130,7 +130,7 @@ func (m *meters) take(t *Tenant, now time.Time) (time.Duration, bool) {
 		m.all = map[string]*rate.Limiter{}
 	}
 	l := m.all[t.name]
-	if most := t.Quotas.TokensPerMinute; l == nil || l.Burst() != most {
+	if most := t.TokensPerMinute; l == nil || l.Burst() != most {
 		l = rate.NewLimiter(rate.Limit(float64(most)/60), most)
 		m.all[t.name] = l
 	}

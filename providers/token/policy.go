@@ -45,8 +45,8 @@ type Tenant struct {
 	Namespaces []string          `json:"namespaces"`
 	Issuers    map[string]Issuer `json:"issuers"`
 	rules.Set
-	Lifetime int64  `json:"lifetime"` // of tokens, in seconds
-	Quotas   Quotas `json:"quotas"`
+	Lifetime        int64 `json:"lifetime"` // of tokens, in seconds
+	TokensPerMinute int   `json:"tokensPerMinute"`
 
 	name     string
 	issuer   string // of its tokens
@@ -61,13 +61,6 @@ type Issuer struct {
 	GroupsClaim  string   `json:"groupsClaim"` // empty for none
 	Discovery    string   `json:"discovery"`   // below which its discovery document is; empty for below Issuer
 	JWKS         string   `json:"jwks"`        // where its keys are; empty for where the discovery document has it
-}
-
-// Quotas bound a tenant.
-type Quotas struct {
-	Policies        int `json:"policies"`
-	Groupings       int `json:"groupings"`
-	TokensPerMinute int `json:"tokensPerMinute"`
 }
 
 // longest is the longest life of a token.
@@ -124,8 +117,8 @@ func (t *Tenant) compile(name, trustDomain, issuer string) (err error) {
 		return fmt.Errorf("tenant %q: not the name of one", name)
 	case life <= 0 || life > longest:
 		return fmt.Errorf("tenant %s: lifetime of %d seconds, want 1 to %d", name, t.Lifetime, int(longest.Seconds()))
-	case len(t.Policies) > t.Quotas.Policies || len(t.Groupings) > t.Quotas.Groupings:
-		return fmt.Errorf("tenant %s: %d policies and %d groupings, its quotas are %d and %d", name, len(t.Policies), len(t.Groupings), t.Quotas.Policies, t.Quotas.Groupings)
+	case t.TokensPerMinute < 1:
+		return fmt.Errorf("tenant %s: %d tokens per minute, want at least one", name, t.TokensPerMinute)
 	}
 	by := map[string]string{}
 	for _, n := range slices.Sorted(maps.Keys(t.Issuers)) {

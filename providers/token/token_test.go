@@ -62,14 +62,13 @@ func acme(corp string) Tenant {
 			},
 			Groupings: []rules.Grouping{{Member: wiki.String(), Role: "role:writer"}, {Member: alice.String(), Role: "role:writer"}},
 		},
-		Lifetime: 900,
-		Quotas:   Quotas{Policies: 10, Groupings: 10, TokensPerMinute: 60},
+		Lifetime: 900, TokensPerMinute: 60,
 	}
 }
 
 func settingsOf(t Tenant) settings {
 	return settings{Issuer: base, Generation: 1, Tenants: map[string]Tenant{"acme": t, "other": {
-		Namespaces: []string{}, Issuers: map[string]Issuer{}, Set: rules.Set{Policies: []rules.Policy{}, Groupings: []rules.Grouping{}}, Lifetime: 60, Quotas: Quotas{TokensPerMinute: 2},
+		Namespaces: []string{}, Issuers: map[string]Issuer{}, Set: rules.Set{Policies: []rules.Policy{}, Groupings: []rules.Grouping{}}, Lifetime: 60, TokensPerMinute: 2,
 	}}}
 }
 
@@ -287,7 +286,7 @@ func TestRefused(t *testing.T) {
 // TestQuota: a tenant has so many tokens a minute, and others theirs.
 func TestQuota(t *testing.T) {
 	tenant := acme("https://login.example.org")
-	tenant.Quotas.TokensPerMinute = 2
+	tenant.TokensPerMinute = 2
 	e := start(t, tenant)
 	for i := range 3 {
 		status, answer := e.exchange(alice, "acme", url.Values{})
@@ -518,7 +517,7 @@ func TestPolicyRefused(t *testing.T) {
 		"not of tenant acme":        func(t *Tenant, _ *Request) { t.Policies[0].Object = "tenant:other" },
 		"no namespace":              func(t *Tenant, _ *Request) { t.Namespaces = []string{} },
 		"no issuer":                 func(t *Tenant, _ *Request) { t.Issuers = map[string]Issuer{} },
-		"its quotas are 2":          func(t *Tenant, _ *Request) { t.Quotas.Policies = 2 },
+		"want at least one":         func(t *Tenant, _ *Request) { t.TokensPerMinute = 0 },
 		"want 1 to 3600":            func(t *Tenant, _ *Request) { t.Lifetime = 3601 },
 		"this provider is":          func(_ *Tenant, r *Request) { r.Issuer = "http://else" },
 		"not one of the policy":     func(_ *Tenant, r *Request) { r.Tenant = "nobody" },

@@ -11,10 +11,13 @@ let
     genList
     head
     length
+    listToAttrs
     map
     mapAttrs
     match
+    removeAttrs
     stringLength
+    toJSON
     ;
   inherit (import ../types.nix)
     between
@@ -30,6 +33,18 @@ let
 
   # Tenants that a service has tokens of, or verifies them.
   tenantsOf = s: filter (n: !isInvalid n) (map (k: k.tenant) (attrValues s.tokens) ++ s.verifies);
+
+  # Rules in an order of their own, each once.
+  canonical =
+    rules:
+    attrValues (
+      listToAttrs (
+        map (value: {
+          name = toJSON value;
+          inherit value;
+        }) rules
+      )
+    );
 
   # A subject as providers have it: of a service on several hosts, the identity on each.
   idsOf =
@@ -62,13 +77,18 @@ in
   policy = t: {
     inherit (t.providers.token) issuer generation;
     tenants = mapAttrs (_: e: {
-      inherit (e) namespaces lifetime;
+      inherit (e) lifetime;
       inherit (e.quotas) tokensPerMinute;
-      issuers = mapAttrs (_: i: removeAttrs i [ "name" ]) e.issuers;
-      policies = concatMap (p: map (subject: p // { inherit subject; }) (idsOf t p.subject)) e.policies;
-      groupings = concatMap (
-        g: map (member: g // { inherit member; }) (idsOf t g.member)
-      ) e.groupings;
+      namespaces = sorted e.namespaces;
+      issuers = mapAttrs (
+        _: i: removeAttrs i [ "name" ] // { audiences = sorted i.audiences; }
+      ) e.issuers;
+      policies = canonical (
+        concatMap (p: map (subject: p // { inherit subject; }) (idsOf t p.subject)) e.policies
+      );
+      groupings = canonical (
+        concatMap (g: map (member: g // { inherit member; }) (idsOf t g.member)) e.groupings
+      );
     }) t.tenants;
   };
 

@@ -38,6 +38,7 @@ import (
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/providers/token"
 )
 
 // What compiles is accepted: by the code that hosts, providers and forwarders run.
@@ -196,6 +197,8 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 		return oidc.New(oidc.Config{Store: r.store, Key: r.key, Policy: server.Compiled[oidc.Policy](policies)})
 	case jwt.Name:
 		return jwt.New(jwt.Config{Store: r.store, Key: r.key, Policy: server.Compiled[jwt.Policy](policies)})
+	case token.Name:
+		return token.New(token.Config{Store: r.store, Key: r.key, Policy: server.Compiled[token.Policy](policies)})
 	case secret.Name:
 		return secret.New(secret.Config{Store: r.store, Key: r.key})
 	case databases.Name:
@@ -233,6 +236,10 @@ func (r *readers) answer(k server.Answerer, p florete.Policy, compiled any, g fl
 		return fmt.Errorf("caller is a %s", g.Caller.Kind())
 	}
 	_, err = k.Answer(context.Background(), server.Call{Compiled: compiled, Caller: g.Caller, Request: request, Grant: g, Policy: p, Now: time.Now()})
+	// The rules of a tenant need not permit what a service requests.
+	if refused := new(api.Error); g.Kind == token.Name && errors.As(err, &refused) && refused.Code == api.CodeNotGranted {
+		return nil
+	}
 	if missing := new(api.Error); errors.As(err, &missing) && (missing.Code == api.CodeMissing || missing.Code == api.CodeUnavailable) {
 		return nil
 	}

@@ -195,6 +195,15 @@ func TestGeneratesEverything(t *testing.T) {
 				see("readers on several hosts", r.Service != "" && len(c.Services[r.Service].on()) > 1)
 			}
 		}
+		for _, v := range c.Tenants {
+			see("an issuer of a tenant", len(v.Issuers) > 0)
+			see("a policy of a tenant", len(v.Policies) > 0)
+			see("a grouping of a tenant", len(v.Groupings) > 0)
+		}
+		for _, v := range c.Services {
+			see("a token of a tenant", len(v.Tokens) > 0)
+			see("a service that verifies tokens", len(v.Verifies) > 0)
+		}
 		for _, f := range c.Federated {
 			see("an identity of a foreign trust domain", len(f.Identities) > 0)
 			see("a service of one", len(f.Services["h72x/s73x"].Roles) > 0)

@@ -14,7 +14,7 @@ import (
 // cluster is a topology as people write it. Names say what they name, so that a
 // mention in a document can be told: h3x is a host, s4x a service,
 // n4x what strangers know that by; i5x a group of hosts, t6x a tag, k7x a
-// capability, m8x an instance, w9x a team, q1x a secret.
+// capability, m8x an instance, w9x a team, q1x a secret, y1x a tenant.
 type cluster struct {
 	Serial        int                 `json:"serial"`
 	Name          string              `json:"name"`
@@ -31,6 +31,7 @@ type cluster struct {
 	Rollout       *rollout            `json:"rollout,omitempty"`
 
 	Secrets   map[string]*generated `json:"secrets,omitempty"`
+	Tenants   map[string]*tenant    `json:"tenants,omitempty"`
 	Federated map[string]*federated `json:"federated,omitempty"`
 }
 
@@ -83,6 +84,8 @@ type service struct {
 	Roles      []string        `json:"roles,omitempty"`
 	Workload   bool            `json:"workloadApi,omitempty"`
 	Audiences  []string        `json:"jwtAudiences,omitempty"`
+	Verifies   []string        `json:"verifies,omitempty"`
+	Tokens     map[string]any  `json:"tokens,omitempty"`
 	SSO        map[string]any  `json:"sso,omitempty"`
 	Needs      map[string]need `json:"needs,omitempty"`
 	Limits     *florete.Limits `json:"limits,omitempty"`
@@ -225,6 +228,7 @@ func (g generator) cluster() *cluster {
 		}
 	}
 	g.secrets(c)
+	g.tenants(c)
 	c.federate(roles)
 	c.cache()
 	c.rolls()

@@ -197,7 +197,7 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	}
 	known(name)
 	for kind, p := range c.Providers {
-		if kind != "store" && (kind != "oidc" || c.signsOn(name)) && (kind != "jwt" || c.workloadsOn(name) || c.provides(name, "federation")) && (kind != "federation" || c.foreignersOn(name)) && (kind != "file" || c.filesOn(name)) && (kind != "secret" || len(c.secretsOn(name)) > 0) && (kind != "database" || c.databasesOn(name)) && (kind != "config" || c.Hosts[name].Deploy == "") &&
+		if kind != "store" && (kind != "oidc" || c.signsOn(name)) && (kind != "jwt" || c.workloadsOn(name) || c.provides(name, "federation") || c.provides(name, "token")) && (kind != "federation" || c.foreignersOn(name)) && (kind != "file" || c.filesOn(name)) && (kind != "secret" || len(c.secretsOn(name)) > 0) && (kind != "token" || len(c.tenantsOn(name)) > 0) && (kind != "database" || c.databasesOn(name)) && (kind != "config" || c.Hosts[name].Deploy == "") &&
 			(p.Port == 0 || c.ownOn(name, kind)) {
 			for _, h := range p.Hosts {
 				known(h)
@@ -210,7 +210,7 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	for _, s := range c.runs(name) {
 		parts(c.Services[s].Upstream)
 	}
-	for _, s := range c.secretsOn(name) {
+	for _, s := range append(c.secretsOn(name), c.tenantsOn(name)...) {
 		need[s] = true
 	}
 	own := map[string]bool{}

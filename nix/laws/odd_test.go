@@ -226,6 +226,17 @@ func odd() map[string][]any {
 		"providers." + long(14):                 {map[string]any{"hosts": []string{"a"}, "port": 4700, "run": "/a", "answer": map[string]any{"a": map[string]any{}}}},
 		"providers." + long(15):                 {map[string]any{"hosts": []string{"a"}, "port": 4700, "run": "/a", "answer": map[string]any{"a": map[string]any{}}}},
 		"providers.state":                       {map[string]any{"hosts": []string{"a"}, "port": 4700, "run": "/a", "answer": map[string]any{"a": map[string]any{}}}},
+		"tenants.t.lifetime":                    {59, 60, 3600, 3601},
+		"tenants.t.quotas":                      {map[string]any{"policies": 0}, map[string]any{"tokensPerMinute": 1}, map[string]any{"groupings": -1}},
+		"tenants.t.namespaces":                  {[]any{}, []any{"n", "N"}, []any{"n", long(63)}, []any{"n", long(64)}},
+		"tenants.t.issuers.i.subjectClaim":      {"", "email", "a b", long(100), long(101)},
+		"tenants.t.issuers.i.issuer":            {"", "https://login.example/x", "ftp://a"},
+		"tenants.t.issuers.i.audiences":         {[]any{}, []any{""}, []any{"a", "b"}},
+		"tenants.t.policies": {
+			oddBy("subject:i/" + long(255)), oddBy("subject:i/" + long(256)), oddBy("subject:i/a]b[c^d\\e'f"), oddBy("subject:i/a,b"), oddBy("subject:i/a\"b"), oddBy("group:i/a b"), oddBy("group:i/!#$%&()*+-./:;<=>?@_`{|}~"), oddBy("role:" + long(63)), oddBy("role:" + long(64)), oddBy("node/a"), oddBy("service/a/s"), oddBy("user/u"), oddBy("user/"), oddBy("*"),
+			oddOn("k:t/n/*"), oddOn("namespace:t/*"), oddOn("namespace:t/n/x"), oddOn("tenant:t/n"), oddOn("tenant:t/n/x"), oddOn("k:t/n"), oddOn("k:t/n/x/y"), oddOn("k:t/*/x"), oddOn("k:t/n/.x"), oddOn("k:t/n/" + long(128)), oddOn("k:t/n/" + long(129)), oddOn(long(63) + ":t/n/x"), oddOn("-k:t/n/x"), oddOn("K:t/n/x"),
+		},
+		"services.s.tokens.k": {map[string]any{"tenant": "t", "requested": []any{"a.b"}, "resources": []any{"k:t/n/x"}}, map[string]any{"tenant": "t", "requested": []any{"a.*"}}, map[string]any{"tenant": "t", "resources": []any{"tenant:*"}}},
 	}
 }
 
@@ -240,16 +251,18 @@ const oddBase = `{
   "users": {"u": {"roles": ["r"]}},
   "services": {"s": {
     "host": "a", "port": 8080, "visibility": "public", "user": "s", "workloadApi": true, "jwtAudiences": ["vault"], "files": {"f": {"ref": "s/f"}},
-    "sso": {"mode": "oidc", "redirectURIs": ["https://a.example/callback"]},
+    "sso": {"mode": "oidc", "redirectURIs": ["https://a.example/callback"]}, "tokens": {"k": {"tenant": "t"}}, "verifies": ["t"],
     "needs": {"n": {"kind": "mail", "request": {"p": "ab"}}}, "databases": {"d": {"on": "pg", "rotate": 1}}
   }},
+  "tenants": {"t": {"namespaces": ["n"], "issuers": {"i": {"issuer": "https://login.example", "audiences": ["x"]}},
+    "policies": [{"subject": "service/s", "action": "a.b", "object": "k:t/n/x"}], "groupings": [{"member": "role:a", "role": "role:b"}]}},
   "secrets": {"k": {"generate": "password", "rotate": 1, "readers": [{"service": "s", "overlap": true}, {"host": "a"}]}},
   "roles": {"node": {"serviceGroups": ["control-plane"]}, "operator": {}, "r": {"services": ["s"]}},
   "serviceGroups": {"control-plane": ["s"], "control-plane-write": []},
   "providers": {"cert": {"hosts": ["a"]}, "config": {"hosts": ["a"]}, "file": {"hosts": ["a"]}, "secret": {"hosts": ["a"]}, "oidc": {"hosts": ["a"], "issuer": "https://auth.example",
     "ldap": {"corp": {"server": "ldaps://a", "people": {"base": "a"}, "groups": {"base": "a"}}}}, "federation": {"hosts": ["a"]},
     "database": {"hosts": ["a"], "servers": {"pg": {"service": "s"}, "cache": {"kind": "redis", "service": "s"}}},
-    "jwt": {"hosts": ["a"], "issuer": "https://tokens.example"},
+    "jwt": {"hosts": ["a"], "issuer": "https://tokens.example"}, "token": {"hosts": ["a"], "issuer": "https://tenants.example"},
     "mail": {"hosts": ["a"], "port": 4650, "run": "/run/laws/mail", "answer": {"password": {}}, "request": {
       "t": {"default": ""}, "i": {"type": "integer", "default": 0}, "b": {"type": "boolean", "default": false}, "l": {"type": "strings", "default": []}, "p": {"pattern": "a*"}}}}
 }`
@@ -326,4 +339,13 @@ func refused(topology json.RawMessage) bool {
 		}
 	}
 	return false
+}
+
+// oddBy and oddOn are policies of tenant t.
+func oddBy(subject string) []any {
+	return []any{map[string]any{"subject": subject, "action": "a.b", "object": "tenant:t"}}
+}
+
+func oddOn(object string) []any {
+	return []any{map[string]any{"subject": "role:a", "action": "a.b", "object": object}}
 }

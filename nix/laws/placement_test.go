@@ -153,7 +153,7 @@ func (g generator) fleet(n int, strategy string) *cluster {
 	c.Teams = nil
 	c.Roles = map[string]*role{"node": {Services: all}, "operator": {Services: all}}
 	c.ServiceGroups = map[string][]string{"control-plane": {}, "control-plane-write": {}}
-	c.Users, c.HostGroups, c.Rollout, c.Secrets = nil, nil, nil, nil
+	c.Users, c.HostGroups, c.Rollout, c.Secrets, c.Tenants = nil, nil, nil, nil, nil
 	c.Providers = map[string]provider{"cert": {Hosts: []string{"h0x"}}}
 	c.Federated = nil
 	return c

@@ -20,7 +20,7 @@ var harmless = map[string]*regexp.Regexp{
 	"the same checks over either transport":       regexp.MustCompile(`^manifest/forwarder/(reach/\S+/)?transport$`),
 	"what is written of connections stays":        regexp.MustCompile(`^manifest/forwarder/publish/\S+/accessLog$`),
 	"the publishing host decides what is carried": regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
-	"the same again": regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+|policy/kinds/jwt)/generation$|/staleAfter$`),
+	"the same again": regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+|policy/kinds/(jwt|token))/generation$|/staleAfter$`),
 	"when, not what": regexp.MustCompile(`^policy/rollout/`),
 	"members of the store prove who they are": regexp.MustCompile(`^policy/store/(endpoints/|member/(\w+/called/|cluster/))`),
 	"order alone": regexp.MustCompile(`^manifest/needs/[\w-]+/dependsOn/`),

@@ -2,7 +2,10 @@ package laws
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,7 +41,9 @@ import (
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/providers/tls"
 	"github.com/florete/florete/providers/token"
+	"github.com/florete/florete/tests/kit"
 )
 
 // What compiles is accepted: by the code that hosts, providers and forwarders run.
@@ -203,6 +208,8 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 		return secret.New(secret.Config{Store: r.store, Key: r.key})
 	case databases.Name:
 		return databases.New(databases.Config{Store: r.store, Key: r.key, Passwords: r.t.TempDir()})
+	case tls.Name:
+		return tls.New(tls.Config{Store: r.store, Key: r.key})
 	case federation.Name:
 		return federation.New(federation.Config{Store: r.store, Policy: server.Compiled[federation.Policy](policies)})
 	case files.Name:
@@ -223,6 +230,17 @@ func (r *readers) answer(k server.Answerer, p florete.Policy, compiled any, g fl
 		if body, err = withCSR(g.Request); err != nil {
 			return err
 		}
+	}
+	if g.Kind == tls.Name {
+		var of florete.PublicNames
+		if err := json.Unmarshal(g.Request, &of); err != nil {
+			return err
+		}
+		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{DNSNames: of.Names}, authorities().issuing.Key)
+		if err != nil {
+			return err
+		}
+		body = kit.JSON(map[string]any{"names": of.Names, "internal": of.Internal, "shared": of.Shared, "csr": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))})
 	}
 	request := api.Request{Need: g.Need, Serial: 1, Generation: g.Generation, Body: body}
 	b, err := json.Marshal(request)

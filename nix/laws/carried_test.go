@@ -159,6 +159,7 @@ func TestGeneratesEverything(t *testing.T) {
 			see("datagrams of one service for each host", v.Protocol == "udp" && v.Scope != "")
 			see("a service of two names", v.Scope == "both" && len(v.on()) > 1)
 			see("a public name of several hosts", v.TLSName != "" && len(v.on()) > 1)
+			see("a service that speaks gRPC", v.GRPC)
 			see("a hidden service with roles", v.Visibility == "host" && len(v.Roles) > 0)
 			see("a service that reaches others from several hosts", len(v.Roles) > 0 && len(v.on()) > 1)
 			see("sso on several hosts", v.SSO != nil && len(v.on()) > 1)
@@ -208,6 +209,8 @@ func TestGeneratesEverything(t *testing.T) {
 			see("an identity of a foreign trust domain", len(f.Identities) > 0)
 			see("a service of one", len(f.Services["h72x/s73x"].Roles) > 0)
 		}
+		see("certificates for public names", c.Providers["tls"].Hosts != nil)
+		see("a wildcard", c.Providers["tls"].Wild != nil)
 		see("a rollout", c.Rollout != nil)
 		see("a rollout with windows", c.Rollout != nil && c.Rollout.Maintenance != nil)
 		see("a store that providers share", c.Providers["store"].Hosts != nil)

@@ -78,6 +78,7 @@ type service struct {
 	AccessLog  string          `json:"accessLog,omitempty"`
 	Visibility string          `json:"visibility,omitempty"`
 	TLSName    string          `json:"tlsName,omitempty"`
+	GRPC       bool            `json:"grpc,omitempty"`
 	Files      map[string]file `json:"files,omitempty"`
 	Scope      string          `json:"scope,omitempty"`
 	User       string          `json:"user,omitempty"`
@@ -128,6 +129,8 @@ type provider struct {
 	Kind     string                     `json:"kind,omitempty"` // of the store
 	From     []string                   `json:"from,omitempty"` // likewise
 	Servers  map[string]*databaseServer `json:"servers,omitempty"`
+	Internal []string                   `json:"internal,omitempty"`  // domains of which the own CA certifies names
+	Wild     []string                   `json:"wildcards,omitempty"` // likewise
 	own
 }
 
@@ -215,6 +218,7 @@ func (g generator) cluster() *cluster {
 	g.own(c, hosts, services)
 	g.databases(c, hosts, services)
 	g.publish(c)
+	g.certify(c)
 	c.unaddress()
 	c.trust()
 	for _, name := range services {

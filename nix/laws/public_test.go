@@ -25,11 +25,39 @@ func (g generator) publish(c *cluster) {
 	}
 }
 
+// certify has names of strangers certified, one by one or by a wildcard, where all that is public
+// has one: by the own CA, since others would be called.
+func (g generator) certify(c *cluster) {
+	for _, s := range c.Services {
+		if s.Visibility == "public" && s.TLSName == "" {
+			return
+		}
+	}
+	p := provider{Hosts: c.Providers["secret"].Hosts, Internal: []string{"example.org"}}
+	if g.IntN(3) == 0 {
+		p.Wild = p.Internal
+	}
+	c.Providers["tls"] = p
+	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
+		c.Services[name].GRPC = c.Services[name].TLSName != "" && g.IntN(3) == 0
+	}
+}
+
+// certified is whether a host has certificates for names of strangers.
+func (c *cluster) certified(host string) bool {
+	for name, s := range c.Services {
+		if s.TLSName != "" && slices.Contains(c.ingress(name), host) {
+			return true
+		}
+	}
+	return false
+}
+
 // withdraw closes what no ingress reaches any more: it would be a fault.
 func (c *cluster) withdraw() *cluster {
 	for name, s := range c.Services {
 		if s.Visibility == "public" && len(c.ingress(name)) == 0 {
-			s.Visibility, s.TLSName = "", ""
+			s.Visibility, s.TLSName, s.GRPC = "", "", false
 		}
 	}
 	return c

@@ -1,11 +1,16 @@
 # Faults of what a rule of a tenant names: a tenant's rules are about its own alone.
-{ t, lib }:
+lib:
 let
   inherit (builtins)
     attrNames
+    attrValues
+    concatLists
+    concatMap
     elem
     elemAt
+    genList
     head
+    length
     match
     ;
   inherit (lib)
@@ -18,7 +23,57 @@ let
 
   label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
 in
-{
+rec {
+  # A tenant: its rules, its quotas and its issuers.
+  # tenant :: String -> Tenant -> [Fault]
+  tenant =
+    n: e:
+    let
+      place = "tenants.${n}";
+      each =
+        attribute: f:
+        let
+          all = e.${attribute};
+        in
+        concatLists (genList (i: f "${place}.${attribute}[${toString i}]" (elemAt all i)) (length all));
+      quota =
+        attribute:
+        when (!isInvalid e.quotas.${attribute} && length e.${attribute} > e.quotas.${attribute}) [
+          (fault {
+            id = "FL108";
+            place = "${place}.${attribute}";
+            problem = "its quota is ${toString e.quotas.${attribute}}, found";
+            value = toString (length e.${attribute});
+            remedy = "raise ${place}.quotas.${attribute}, or take some out";
+          })
+        ];
+    in
+    each "policies" (
+      at: p: subject "${at}.subject" e p.subject ++ object "${at}.object" e p.object
+    )
+    ++ each "groupings" (at: g: subject "${at}.member" e g.member)
+    ++ quota "policies"
+    ++ quota "groupings"
+    ++ lib.twice {
+      id = "FL009";
+      key = i: i.issuer;
+      place = i: "${place}.issuers.${i.name}.issuer";
+      problem = other: "issuer ${other} is the same:";
+      remedy = "take one of them out: a token would be of either";
+    } (attrValues e.issuers)
+    ++ concatMap (
+      i:
+      when (i.audiences == [ ]) (
+        lib.missing "${place}.issuers.${i.name}" "audiences" "write audiences = [ \"…\" ];, or tokens for others would do"
+      )
+      ++ when (i.subjectClaim == "") (
+        lib.missing "${place}.issuers.${i.name}" "subjectClaim" "write subjectClaim = \"sub\";"
+      )
+      ++ when (i.jwks != "" && i.discovery != "") (
+        lib.excluded "write one of them" "${place}.issuers.${i.name}.jwks" "discovery"
+      )
+    ) (attrValues e.issuers);
+
   # An object, of which everything but the last part is written out.
   # object :: String -> Tenant -> String -> [Fault]
   object =

@@ -3,14 +3,10 @@ let
   inherit (builtins)
     attrNames
     attrValues
-    concatLists
     concatMap
     elem
-    elemAt
     filter
-    genList
     head
-    length
     listToAttrs
     map
     mapAttrs
@@ -179,7 +175,7 @@ in
         unknown
         when
         ;
-      rules = import ../tenantrules.nix { inherit t lib; };
+      rules = import ../tenantrules.nix lib;
       known = unknown "FL107" "tenant" clean.tenants;
       provider = clean.providers.token;
       pages = serviceOf provider.issuer;
@@ -230,56 +226,6 @@ in
             concatMap (rules.object "${place}.resources" clean.tenants.${k.tenant}) k.resources
           )
         ) (attrValues s.tokens);
-      entries.tenants =
-        n: e:
-        let
-          place = "tenants.${n}";
-          each =
-            attribute: f:
-            let
-              all = e.${attribute};
-            in
-            concatLists (
-              genList (i: f "${place}.${attribute}[${toString i}]" (elemAt all i)) (length all)
-            );
-          quota =
-            attribute:
-            when (!isInvalid e.quotas.${attribute} && length e.${attribute} > e.quotas.${attribute}) [
-              (fault {
-                id = "FL108";
-                place = "${place}.${attribute}";
-                problem = "its quota is ${toString e.quotas.${attribute}}, found";
-                value = toString (length e.${attribute});
-                remedy = "raise ${place}.quotas.${attribute}, or take some out";
-              })
-            ];
-        in
-        when (shapes.tenants.${n} == [ ]) (
-          each "policies" (
-            at: p: rules.subject "${at}.subject" e p.subject ++ rules.object "${at}.object" e p.object
-          )
-          ++ each "groupings" (at: g: rules.subject "${at}.member" e g.member)
-          ++ quota "policies"
-          ++ quota "groupings"
-          ++ lib.twice {
-            id = "FL009";
-            key = i: i.issuer;
-            place = i: "${place}.issuers.${i.name}.issuer";
-            problem = other: "issuer ${other} is the same:";
-            remedy = "take one of them out: a token would be of either";
-          } (attrValues e.issuers)
-          ++ concatMap (
-            i:
-            when (i.audiences == [ ]) (
-              lib.missing "${place}.issuers.${i.name}" "audiences" "write audiences = [ \"…\" ];, or tokens for others would do"
-            )
-            ++ when (i.subjectClaim == "") (
-              lib.missing "${place}.issuers.${i.name}" "subjectClaim" "write subjectClaim = \"sub\";"
-            )
-            ++ when (i.jwks != "" && i.discovery != "") (
-              lib.excluded "write one of them" "${place}.issuers.${i.name}.jwks" "discovery"
-            )
-          ) (attrValues e.issuers)
-        );
+      entries.tenants = n: e: when (shapes.tenants.${n} == [ ]) (rules.tenant n e);
     };
 }

@@ -4,7 +4,6 @@ let
     attrNames
     attrValues
     concatMap
-    elem
     filter
     head
     listToAttrs

@@ -61,7 +61,7 @@ func settingsOf(t Tenant) settings {
 	}}}
 }
 
-var wikiRequest = Request{Issuer: base, Tenant: "acme", ID: wiki, Requested: []string{"stream.publish"}}
+var wikiRequest = Request{Issuer: base, Tenant: "acme", ID: wiki, Requested: []string{"stream.publish"}, Resources: []string{"stream:acme/payments/x"}}
 
 // answering is the kind without its socket.
 type answering struct{ server.Answerer }
@@ -317,7 +317,7 @@ func TestNeeds(t *testing.T) {
 	}
 	v := verify.Verifier{Issuer: acmeIssuer, Keys: verify.File(keys)}
 	token, err := v.Verify(do("token-wiki-events", wikiRequest)["token"], time.Now())
-	if err != nil || token.Subject != wiki.String() || !token.May("stream.publish", "stream:acme/payments/x") || token.May("stream.subscribe", "stream:acme/payments/orders") {
+	if err != nil || token.Subject != wiki.String() || !token.May("stream.publish", "stream:acme/payments/x") || token.May("stream.publish", "stream:acme/payments/y") || token.May("stream.subscribe", "stream:acme/payments/orders") {
 		t.Errorf("%+v, %v", token, err)
 	}
 }

@@ -16,7 +16,6 @@ let
     any
     attrValues
     concatMap
-    elem
     elemAt
     filter
     foldl'

@@ -36,27 +36,13 @@ let
 
   union = sets: if sets == [ ] then { } else foldl' (a: b: a // b) (head sets) (tail sets);
 
-  # role → the services that it names, itself or by groups; not all exist
-  members = mapAttrs (
-    _: role: role.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) role.serviceGroups
-  ) t.roles;
+  reach = import ./reach.nix t;
+  inherit (reach) members;
+  reachByRole = reach.byRole;
 
   services = mapAttrs (
     _: members: attrNames (toSet (filter (s: t.services.${s}.published or false) members))
   ) members;
-
-  # role → { <service ID> = the instance; }
-  reachByRole = mapAttrs (
-    role: names: listToAttrs (concatMap (s: t.services.${s}.instances) names ++ foreign.${role} or [ ])
-  ) services;
-  # role → the instances of foreign services that it leads to
-  foreign = mapAttrs (_: map (e: e.instance)) (
-    groupBy (e: e.role) (
-      concatMap (f: concatMap (s: map (role: s // { inherit role; }) s.roles) f.services) (
-        attrValues t.federated
-      )
-    )
-  );
 
   # role → the sorted IDs that hold it. A user entitled to no host has no SVID to show.
   holders = mapAttrs (
@@ -84,9 +70,26 @@ let
       holders.${head roles}
     else
       several.${toJSON roles};
-  several = mapAttrs (_: same: attrNames (toSet (concatMap (role: holders.${role}) (head same)))) (
+  anyOf = roles: attrNames (toSet (concatMap (role: holders.${role}) roles));
+  several = mapAttrs (_: same: anyOf (head same)) (
     groupBy toJSON (filter (roles: length roles > 1) (attrValues leading))
   );
+
+  # service → those of its roles that do not lead to all of its instances
+  narrow =
+    let
+      roles = filter (role: reach.narrow.${role}) (attrNames t.roles);
+    in
+    if roles == [ ] then { } else mapAttrs (_: filter (role: reach.narrow.${role})) leading;
+  leadingTo =
+    service: id:
+    let
+      roles = leading.${service} or [ ];
+    in
+    if narrow.${service} or [ ] == [ ] then
+      roles
+    else
+      filter (role: reachByRole.${role} ? ${id}) roles;
 
   each = f: mapAttrs (_: f) t.hosts;
 
@@ -155,6 +158,7 @@ in
   # The services that a role leads to, published and sorted.
   # services :: { role = [serviceName]; }
   inherit services;
+  inherit (reach) idle members;
 
   # The roles that lead to a service, none where it is not published. Services without a
   # role are not in it.
@@ -178,8 +182,17 @@ in
   # holders :: { role = [id]; }
   inherit holders;
 
-  # Who may connect to a service, sorted.
-  # allow :: { service = [id]; }
+  # The roles that lead to a service by one of its IDs.
+  # leadingTo :: serviceName -> id -> [roleName]
+  inherit leadingTo;
+
+  # Do all roles that lead to a service lead to all of it?
+  # alike :: serviceName -> Bool
+  alike = service: narrow.${service} or [ ] == [ ];
+
+  # Who may connect to a service, sorted: to one of its IDs, or to any.
+  # allowTo :: serviceName -> id -> [id]; allow :: { service = [id]; }
+  allowTo = service: id: anyOf (leadingTo service id);
   allow = mapAttrs (service: _: holding (leading.${service} or [ ])) t.services;
 
   # `reach` of a host's manifest: one entry for each service, sorted by ID.

@@ -5,8 +5,10 @@ t:
 let
   inherit (builtins)
     any
+    attrNames
     attrValues
     elem
+    filter
     foldl'
     intersectAttrs
     listToAttrs
@@ -16,6 +18,8 @@ let
   inherit (import ./lib.nix) known only;
 
   names = import ./names.nix;
+  reach = import ./reach.nix t;
+  named = filter (n: t.services ? ${n} || t.parts ? ${n});
   # Where a service leads out of its hosts, "" for those that run there.
   outside =
     s:
@@ -134,21 +138,29 @@ in
     }
   ) t.federated;
 
-  roles = mapAttrs (_: r: {
+  roles = mapAttrs (name: r: {
     inherit (r) requires roles;
     serviceGroups = known t.serviceGroups r.serviceGroups;
-    services = known t.services r.services;
+    services = named r.services;
+    except = named r.except;
+    # Where that is not all instances of the services that it names.
+    reach = if reach.narrow.${name} then attrNames reach.byRole.${name} else null;
     # What it names itself, where it has other roles in it.
     own =
       if r ? own then
         {
           serviceGroups = known t.serviceGroups r.own.serviceGroups;
-          services = known t.services r.own.services;
+          services = named r.own.services;
         }
       else
         null;
   }) t.roles;
-  serviceGroups = mapAttrs (_: known t.services) t.serviceGroups;
+  serviceGroups = mapAttrs (_: named) t.serviceGroups;
+  # What is written with "@", where that leads somewhere.
+  parts = mapAttrs (_: only [
+    "hosts"
+    "service"
+  ]) t.parts;
   inherit (t) providers;
 }
 // mapAttrs (attribute: e: mapAttrs (_: e.shown) t.${attribute}) (import ./language.nix).ofKinds

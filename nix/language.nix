@@ -115,9 +115,10 @@ let
     } (import ./language/federated.nix);
     roles = named { what = "role"; } (
       record "a role" {
-        services = of "it reaches these" strings;
+        services = of "it reaches these; `\"shell@forge\"` is that of one host, `\"shell@eu\"` those of a group of hosts, or with a tag, of a service that each host has its own of" strings;
         serviceGroups = of "it reaches the services in these" strings;
         roles = of "it reaches what these reach, and requires what they require" strings;
+        except = of "but none of these, whatever else here leads to them; written as in `services`" strings;
         requires = of "capabilities of the host, when a node or service has this role" tags;
       }
     );

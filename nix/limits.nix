@@ -53,7 +53,11 @@ in
           { }
         else
           intersectAttrs (toSet (
-            concatMap (role: t.holders.${role}.users) (concatMap (s: access.leading.${s} or [ ]) host.services)
+            concatMap (role: t.holders.${role}.users) (
+              concatMap (
+                s: concatMap (access.leadingTo s) (t.services.${s}.idsOn host.name)
+              ) host.services
+            )
           )) limited;
     in
     {

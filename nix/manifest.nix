@@ -26,13 +26,13 @@ let
   inherit (import ./lib.nix) optionalAttrs sorted;
   t = topology;
 
-  # Entries for all who may connect, made once for each service.
-  allow = mapAttrs (
-    _:
-    map (id: {
-      inherit id;
-    })
-  ) access.allow;
+  # Entries for all who may connect, made once for each service whose instances are alike.
+  entries = map (id: {
+    inherit id;
+  });
+  allow = mapAttrs (_: entries) access.allow;
+  allowTo =
+    service: id: if access.alike service then allow.${service} else entries (access.allowTo service id);
 
   # Public names by service ID, for those that take in strangers.
   public = listToAttrs (
@@ -78,7 +78,7 @@ let
           id:
           {
             inherit id;
-            allow = allow.${s.name};
+            allow = allowTo s.name id;
           }
           // s.carried
           // s.servedOn host.name

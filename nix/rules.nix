@@ -86,6 +86,9 @@ severity "error" {
   FL107 = "unknown tenant";
   FL108 = "more rules than the tenant may have";
   FL109 = "wildcard without DNS-01";
+  FL113 = "part of a service that is not there";
+  FL114 = "part of a service whose name means several";
+  FL115 = "part of a service that has none";
   FL121 = "placement that leaves too few hosts";
   FL122 = "pin that does not hold";
   FL123 = "host that runs more than its capacity";
@@ -115,5 +118,6 @@ severity "error" {
   FL098 = "team by which nobody reaches anything";
   FL101 = "database at a server that its service cannot reach";
   FL110 = "public service without a name at an ingress";
+  FL116 = "exception from nothing";
   FL124 = "fact whose name speaks of a secret";
 }

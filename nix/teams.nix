@@ -79,7 +79,10 @@ clean
           in
           role
           // {
-            own = { inherit (role) services serviceGroups; };
+            own = {
+              inherit (role) services serviceGroups;
+              roles = known clean.roles role.roles;
+            };
             roles = all;
             services = every "services";
             serviceGroups = every "serviceGroups";

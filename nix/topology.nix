@@ -28,6 +28,7 @@ let
     ;
   invert = import ./invert.nix;
   names = import ./names.nix;
+  part = import ./part.nix;
   address = import ./address.nix;
   transport = import ./transport.nix;
   id = names.id clean.trustDomain;
@@ -221,6 +222,10 @@ let
       inherit upstream;
     }
   ) clean.services;
+  parts = part.parts {
+    inherit clean services;
+    inherit (groups) hosts outward;
+  };
 in
 {
   inherit (clean)
@@ -236,6 +241,7 @@ in
     holders
     hosts
     outward
+    parts
     placement
     providers
     roles

@@ -1,5 +1,6 @@
 # Faults of each user, role and group.
 {
+  access,
   clean,
   t,
   lib,
@@ -56,12 +57,13 @@ let
     n: r:
     let
       has = t.roles.${n};
-      members = has.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) has.serviceGroups;
+      members = access.members.${n};
+      named = has.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) has.serviceGroups;
       dangling =
-        any (s: !t.services ? ${s}) members
+        any (s: !t.services ? ${s} && t.parts.${s}.hosts or [ ] == [ ]) (named ++ has.except)
         || any (g: !t.serviceGroups ? ${g}) has.serviceGroups
         || any (o: !t.roles ? ${o}) r.roles;
-      hidden = filter (s: !t.services.${s}.published) members;
+      hidden = filter (s: !(t.services.${s}.published or true)) named;
     in
     when
       (
@@ -81,7 +83,9 @@ let
           problem = "the role reaches";
           value = "nothing";
           remedy =
-            if hidden == [ ] then
+            if any (s: t.services.${s}.published or false) named then
+              "take something out of roles.${n}.except, or the role"
+            else if hidden == [ ] then
               "name a service in roles.${n}.services or a group with members in roles.${n}.serviceGroups"
             else
               "set visibility = \"cluster\" for ${concatStringsSep ", " hidden}, which visibility = \"host\" hides";
@@ -107,6 +111,7 @@ in
   roles = mapAttrs (
     n: r:
     service "roles.${n}.services" r.services
+    ++ service "roles.${n}.except" r.except
     ++ group "roles.${n}.serviceGroups" r.serviceGroups
     ++ role "roles.${n}.roles" r.roles
     ++ when (elem "node" r.roles) [ (reserved "roles.${n}.roles" "node") ]

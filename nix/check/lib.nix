@@ -43,27 +43,6 @@ let
       }
     ) missing;
 
-  # A role names services as a whole, where people may have meant one host's.
-  whole =
-    f: n:
-    let
-      part = match "([a-z0-9-]+)\\.[a-z0-9.-]+|[a-z0-9-]+/([a-z0-9-]+)" n;
-      base =
-        if part == null then
-          null
-        else if head part != null then
-          head part
-        else
-          elemAt part 1;
-    in
-    if base == null || !t.services ? ${base} then
-      f
-    else
-      f
-      // {
-        remedy = "${toJSON base} is the service on all of its hosts: write that if all are meant, or make a service of the one";
-      };
-
   serviceOf =
     url:
     let
@@ -170,31 +149,7 @@ in
   # Faults for the names in a list that are not there.
   # host, service, user, role, group :: String -> [String] -> [Fault]
   host = unknown "FL010" "host" t.hosts;
-  service =
-    let
-      instead = {
-        ${names.cache} =
-          "serviceGroups = [ \"nix-cache\" ]; for who reads there, \"nix-cache-write\" for who adds paths";
-        ${names.control} =
-          "serviceGroups = [ \"control-plane\" ]; for who reads there, \"control-plane-write\" for who acts";
-      };
-    in
-    place:
-    concatMap (
-      n:
-      if instead ? ${n} then
-        [
-          (fault {
-            id = "FL005";
-            inherit place;
-            problem = "reserved name";
-            value = show n;
-            remedy = "write ${instead.${n}}";
-          })
-        ]
-      else
-        map (f: whole f n) (unknown "FL011" "service" t.services place [ n ])
-    );
+  service = import ./named.nix { inherit t unknown; };
   user = unknown "FL012" "user" t.users;
   role = unknown "FL013" "role" t.roles;
   group = unknown "FL014" "group" t.serviceGroups;

@@ -151,7 +151,11 @@ let
   ingress =
     n: s:
     let
-      open = h: any (i: access.reachableOn.${h.name} ? ${i.name}) t.services.${n}.instances;
+      inherit (t.services.${n}) shared;
+      # What it is known by there.
+      entered =
+        if shared == null then map (i: i.name) t.services.${n}.instances else [ shared ];
+      open = h: any (id: access.reachableOn.${h.name} ? ${id}) entered;
     in
     when (s.visibility == "public" && t.services.${n}.hosts != [ ] && !any open entrances) [
       (fault {

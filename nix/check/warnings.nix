@@ -175,7 +175,9 @@ let
   hidden =
     n: r:
     let
-      members = r.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) r.serviceGroups;
+      members = map (n: t.parts.${n}.service or n) (
+        r.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) r.serviceGroups
+      );
       is = published: s: t.services.${s}.published or null == published;
     in
     when
@@ -198,6 +200,19 @@ let
           }
         ) (filter (is false) (attrNames (toSet members)))
       );
+
+  idle =
+    n:
+    map (
+      name:
+      fault {
+        id = "FL116";
+        place = "roles.${n}.except";
+        problem = "the role does not lead there anyway:";
+        value = show name;
+        remedy = "take it out";
+      }
+    ) (filter (name: t.services ? ${name} || t.parts.${name}.hosts or [ ] != [ ]) (access.idle n));
 
   team =
     n: of:
@@ -238,7 +253,7 @@ in
 {
   top = hostGroups ++ devices ++ evenStore ++ template.top;
   hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ cordon.host n h ++ template.host n h ++ facts "hosts.${n}" h) clean.hosts;
-  roles = mapAttrs hidden clean.roles;
+  roles = mapAttrs (n: r: hidden n r ++ idle n) clean.roles;
   services = mapAttrs (
     n: s: upstream n s ++ reachable n s ++ facts "services.${n}" s ++ concatMap (k: k n s) ofKinds
   ) clean.services;

@@ -3,6 +3,7 @@ package compile
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/florete/florete"
 )
@@ -19,7 +20,8 @@ type Topology struct {
 	Teams         map[string]Team
 	Federated     map[string]Federated // foreign trust domains
 	Roles         map[string]Role
-	ServiceGroups map[string][]string // services
+	ServiceGroups map[string][]string // services, and parts of them
+	Parts         map[string]Part     // "shell@eu", as roles and groups name them
 	Providers     map[string]Provider // by kind
 	Secrets       map[string]Secret
 }
@@ -76,11 +78,19 @@ type User struct {
 // Team is people who may reach the same.
 type Team struct{ Roles []string }
 
+// Part is a service on some of its hosts, of which each has its own.
+type Part struct {
+	Service string
+	Hosts   []string
+}
+
 // Role is what its holders reach, and the capabilities that their hosts must have; with all
 // of that of the roles in it.
 type Role struct {
 	Services, ServiceGroups, Requires []string
-	Roles                             []string // in it, and in those
+	Except                            []string     // what it does not lead to all the same
+	Reach                             []florete.ID // what is left, where that is not all of each service; else nil
+	Roles                             []string     // in it, and in those
 	// Own is what it names itself, where there are roles in it; nil for all.
 	Own *struct{ Services, ServiceGroups []string }
 }
@@ -91,6 +101,46 @@ func (r Role) Names() (services, groups []string) {
 		return r.Own.Services, r.Own.ServiceGroups
 	}
 	return r.Services, r.ServiceGroups
+}
+
+// Leads are the identities of published services that a role leads to, by service.
+func (t Topology) Leads(role string) map[string][]florete.ID {
+	r, leads := t.Roles[role], map[string][]florete.ID{}
+	names := slices.Clone(r.Services)
+	for _, g := range r.ServiceGroups {
+		names = append(names, t.ServiceGroups[g]...)
+	}
+	for _, name := range names {
+		service, ids := t.Named(name)
+		if !t.Services[service].Published {
+			continue
+		}
+		if r.Reach == nil {
+			leads[service] = ids
+			continue
+		}
+		for _, id := range ids {
+			if slices.Contains(r.Reach, id) && !slices.Contains(leads[service], id) {
+				leads[service] = append(leads[service], id)
+			}
+		}
+	}
+	return leads
+}
+
+// Named are the identities that a name in a role or a group means, and the service that they
+// are of.
+func (t Topology) Named(name string) (service string, ids []florete.ID) {
+	part, is := t.Parts[name]
+	if !is {
+		return name, t.Services[name].IDs
+	}
+	for _, id := range t.Services[part.Service].IDs {
+		if slices.Contains(part.Hosts, id.Node()) {
+			ids = append(ids, id)
+		}
+	}
+	return part.Service, ids
 }
 
 // Secret is one that a provider makes.

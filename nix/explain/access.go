@@ -24,6 +24,7 @@ type Access struct {
 	chains     map[string][]Chain      // by service, sorted; published or not
 	foreign    map[string]string       // service of a foreign trust domain → the place of its roles
 	abroad     map[string][]string     // role → those of them that it leads to
+	excepted   map[string][]Chain      // by service: those that exceptions of their roles end
 }
 
 // Principal is someone who holds roles.
@@ -33,30 +34,6 @@ type Principal struct {
 	Hosts []string          // that act as it, sorted; only a user's may be empty; of a foreign one its trust domain
 	place string            // of its roles in the topology
 	teams map[string]string // role → the team that gives it
-}
-
-// Chain is one way to a service: a role, and the group through which it reaches
-// the service unless the role names it itself.
-type Chain struct {
-	Team  string `json:"team,omitempty"` // by which a user has the role
-	Role  string `json:"role"`
-	In    string `json:"in,omitempty"` // the role in it that leads there
-	Group string `json:"group,omitempty"`
-}
-
-func (c Chain) String() string {
-	var b strings.Builder
-	if c.Team != "" {
-		b.WriteString("team " + c.Team + " → ")
-	}
-	b.WriteString("role " + c.Role)
-	if c.In != "" {
-		b.WriteString(" → role " + c.In)
-	}
-	if c.Group != "" {
-		b.WriteString(" → group " + c.Group)
-	}
-	return b.String()
 }
 
 // New indexes a topology.
@@ -72,6 +49,7 @@ func New(t compile.Topology) *Access {
 		chains:     map[string][]Chain{},
 		foreign:    map[string]string{},
 		abroad:     map[string][]string{},
+		excepted:   map[string][]Chain{},
 	}
 	add := func(p Principal) {
 		a.principals[p.ID] = p
@@ -124,40 +102,26 @@ func New(t compile.Topology) *Access {
 	}
 	for s, chains := range a.chains {
 		slices.SortFunc(chains, compareChain)
-		a.chains[s] = slices.Compact(chains)
+		a.chains[s] = slices.CompactFunc(chains, func(c, d Chain) bool { return compareChain(c, d) == 0 })
 	}
 	return a
-}
-
-// lead adds the chains that go on from c with what a role names itself.
-func (a *Access) lead(c Chain, r compile.Role) {
-	services, groups := r.Names()
-	for _, s := range services {
-		a.chains[s] = append(a.chains[s], c)
-	}
-	for _, g := range groups {
-		c.Group = g
-		for _, s := range a.t.ServiceGroups[g] {
-			a.chains[s] = append(a.chains[s], c)
-		}
-	}
 }
 
 // leadAbroad adds a service of a foreign trust domain, and the chains of roles that lead there:
 // those that the service names, and those that have one of these in them.
 func (a *Access) leadAbroad(id florete.ID, roles []string, place string) {
-	service := id.String()
-	a.t.Services[service] = compile.Service{IDs: []florete.ID{id}, Hosts: []string{id.TrustDomain()}, Published: true}
+	service, ids := id.String(), []florete.ID{id}
+	a.t.Services[service] = compile.Service{IDs: ids, Hosts: []string{id.TrustDomain()}, Published: true}
 	a.foreign[service] = place
 	for _, role := range roles {
 		was := len(a.chains[service])
 		for _, in := range a.t.Roles[role].Roles {
 			if slices.Contains(roles, in) {
-				a.chains[service] = append(a.chains[service], Chain{Role: role, In: in})
+				a.chains[service] = append(a.chains[service], Chain{Role: role, In: in, ids: ids})
 			}
 		}
 		if len(a.chains[service]) == was {
-			a.chains[service] = append(a.chains[service], Chain{Role: role})
+			a.chains[service] = append(a.chains[service], Chain{Role: role, ids: ids})
 		}
 		a.abroad[role] = append(a.abroad[role], service)
 	}
@@ -173,22 +137,21 @@ func (a *Access) Reach(p Principal) []string {
 	return slices.Sorted(maps.Keys(a.reach(p, p.Roles)))
 }
 
-func (a *Access) reach(p Principal, roles []string) map[string]bool {
-	reach := map[string]bool{}
-	add := func(services []string) {
-		for _, s := range services {
-			if a.t.Services[s].Published {
-				reach[s] = true
+// reach are the identities that roles lead p to, by service.
+func (a *Access) reach(p Principal, roles []string) map[string][]florete.ID {
+	reach := map[string][]florete.ID{}
+	for _, r := range roles {
+		for s, ids := range a.t.Leads(r) {
+			if len(reach[s]) == 0 {
+				reach[s] = ids
+			} else {
+				reach[s] = append(slices.Clip(reach[s]), ids...)
 			}
 		}
-	}
-	for _, r := range roles {
-		add(a.t.Roles[r].Services)
-		for _, g := range a.t.Roles[r].ServiceGroups {
-			add(a.t.ServiceGroups[g])
-		}
 		if p.ID.TrustDomain() == a.t.TrustDomain {
-			add(a.abroad[r])
+			for _, s := range a.abroad[r] {
+				reach[s] = a.t.Services[s].IDs
+			}
 		}
 	}
 	return reach
@@ -199,17 +162,10 @@ func (a *Access) Principals() []Principal {
 	return slices.SortedFunc(maps.Values(a.principals), func(p, q Principal) int { return compareID(p.ID, q.ID) })
 }
 
-// held are the chains to a service that start with a role of p.
+// held are the chains to a service, or to one host's own, that start with a role of p.
 func (a *Access) held(p Principal, service string) []Chain {
-	held := []Chain{}
 	if a.stranger(p, service) {
-		return held
+		return []Chain{}
 	}
-	for _, c := range a.chains[service] {
-		if slices.Contains(p.Roles, c.Role) {
-			c.Team = p.teams[c.Role]
-			held = append(held, c)
-		}
-	}
-	return held
+	return p.held(a.to(service))
 }

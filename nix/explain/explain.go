@@ -17,12 +17,16 @@ type Explanation struct {
 	Allowed   bool       `json:"allowed"`
 	// Chains are the ways that the principal's roles open.
 	Chains []Chain `json:"chains"`
+	// Reached are the identities of the service that they lead to, sorted; none for all.
+	Reached []florete.ID `json:"reached,omitempty"`
 	// Hosts are those that act as the principal.
 	Hosts []string `json:"hosts"`
 	// Obstacles are in the way whatever the principal's roles. Each must go.
 	Obstacles []Obstacle `json:"obstacles"`
 	// Ways are those that others have, when the principal has no chain.
 	Ways []Way `json:"ways"`
+	// Excepted are the chains that would open it, but for exceptions of roles.
+	Excepted []Chain `json:"excepted,omitempty"`
 	// Remedies each give the principal a chain when it has none, the one that
 	// opens least besides first.
 	Remedies []Remedy `json:"remedies"`
@@ -59,23 +63,28 @@ type Pair struct {
 
 // Explain says why p reaches the service, or what is missing.
 func (a *Access) Explain(p Principal, service string) Explanation {
+	of, _ := a.target(service)
 	e := Explanation{
 		Principal: p.ID,
 		Service:   service,
 		Chains:    a.held(p, service),
 		Hosts:     append([]string{}, p.Hosts...),
-		Obstacles: a.obstacles(p, service),
+		Obstacles: a.obstacles(p, of),
 		Ways:      []Way{},
 		Remedies:  []Remedy{},
-		Edge:      a.edge(service),
+		Edge:      a.edge(of),
 		nodes:     len(a.t.Hosts),
 		domain:    a.t.TrustDomain,
 	}
 	if len(e.Chains) == 0 && !a.stranger(p, service) {
 		e.Ways = a.Ways(service)
-		e.Remedies = append(e.Remedies, a.without(p, service).remedies(p, service)...)
+		e.Excepted = p.held(a.shut(service))
+		e.Remedies = append(e.Remedies, a.without(p, of).remedies(p, service)...)
 	}
 	e.Allowed = len(e.Chains) > 0 && len(e.Obstacles) == 0
+	if e.Allowed && of == service {
+		e.Reached = a.reached(e.Chains, of)
+	}
 	return e
 }
 
@@ -83,7 +92,7 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 // obstacle is in theirs.
 func (a *Access) Ways(service string) []Way {
 	ways := []Way{}
-	for _, c := range a.chains[service] {
+	for _, c := range a.to(service) {
 		others := func(id florete.ID) bool { return a.stranger(a.principals[id], service) }
 		ways = append(ways, Way{c, slices.DeleteFunc(append([]florete.ID{}, a.holders[c.Role]...), others)})
 	}
@@ -141,11 +150,12 @@ func (a *Access) without(p Principal, service string) *Access {
 // remedies are the single changes that give p a chain: one more role, or the
 // service in a role or a group that it has.
 func (a *Access) remedies(p Principal, service string) []Remedy {
+	of, _ := a.target(service)
 	remedies := map[[2]string]Remedy{}
 	add := func(place, value string, pairs []Pair) {
-		remedies[[2]string{place, value}] = Remedy{place, value, besides(pairs, Pair{p.ID, service})}
+		remedies[[2]string{place, value}] = Remedy{place, value, besides(pairs, Pair{p.ID, of})}
 	}
-	for _, c := range a.chains[service] {
+	for _, c := range a.to(service) {
 		foreign := p.ID.TrustDomain() != a.t.TrustDomain
 		// All nodes have the one, and nobody foreign may have the other.
 		if c.Role != "node" && !(foreign && c.Role == "operator") {
@@ -155,6 +165,9 @@ func (a *Access) remedies(p Principal, service string) []Remedy {
 	for _, role := range p.Roles {
 		if place := a.foreign[service]; place != "" {
 			add(place, role, a.let(a.having(role), service))
+			continue
+		}
+		if a.excepts(role, service) {
 			continue
 		}
 		add("roles."+role+".services", service, a.let(a.having(role), service))
@@ -174,8 +187,8 @@ func (a *Access) given(place, role string) (pairs []Pair) {
 			continue
 		}
 		had := a.reach(p, p.Roles)
-		for s := range a.reach(p, []string{role}) {
-			if !had[s] {
+		for s, ids := range a.reach(p, []string{role}) {
+			if slices.ContainsFunc(ids, func(id florete.ID) bool { return !slices.Contains(had[s], id) }) {
 				pairs = append(pairs, Pair{p.ID, s})
 			}
 		}
@@ -185,14 +198,23 @@ func (a *Access) given(place, role string) (pairs []Pair) {
 
 // let is what opens when the service is one of those that the roles reach.
 func (a *Access) let(roles []string, service string) (pairs []Pair) {
+	of, _ := a.target(service)
 	for _, role := range roles {
 		for _, id := range a.holders[role] {
 			if p := a.principals[id]; len(p.Hosts) > 0 && len(a.held(p, service)) == 0 {
-				pairs = append(pairs, Pair{id, service})
+				pairs = append(pairs, Pair{id, of})
 			}
 		}
 	}
 	return pairs
+}
+
+// excepts is whether a role does not lead to a service, whatever it names.
+func (a *Access) excepts(role, service string) bool {
+	of, at := a.target(service)
+	return slices.ContainsFunc(a.t.Services[of].IDs, func(id florete.ID) bool {
+		return at(id) && slices.ContainsFunc(a.t.Roles[role].Except, func(name string) bool { return a.takes(Exception{role, name}, id) })
+	})
 }
 
 // having are a role, and those that it is in.

@@ -17,9 +17,11 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // example is a cluster in the form that Nix gives it.
-func example(t *testing.T) *Access {
+func example(t *testing.T) *Access { return read(t, "testdata") }
+
+func read(t *testing.T, dir string) *Access {
 	t.Helper()
-	b, err := os.ReadFile("testdata/topology.json")
+	b, err := os.ReadFile(filepath.Join(dir, "topology.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,10 +33,17 @@ func example(t *testing.T) *Access {
 }
 
 // TestExplain: each file in testdata is a question, "explain WHO SERVICE" or
-// "who-can SERVICE", and the answer.
+// "who-can SERVICE", and the answer; those in parts are of parts of services and of exceptions, as
+// tests/golden/compiler/parts has them.
 func TestExplain(t *testing.T) {
-	a := example(t)
-	files, _ := filepath.Glob("testdata/*.txt")
+	for _, dir := range []string{"testdata", "testdata/parts"} {
+		explained(t, dir)
+	}
+}
+
+func explained(t *testing.T, dir string) {
+	a := read(t, dir)
+	files, _ := filepath.Glob(dir + "/*.txt")
 	if len(files) < 10 {
 		t.Fatalf("found %d questions", len(files))
 	}

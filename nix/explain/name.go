@@ -21,7 +21,8 @@ func (a *Access) Principal(name string) (Principal, error) {
 
 // Service finds a service, written like a principal or as programs call it,
 // "wiki.demo.flor.rete" or a URL; of one that every host has its own of,
-// "service/forge/wiki" is meant as "wiki". One of a foreign trust domain is its SPIFFE ID.
+// "service/forge/wiki" is meant as "wiki", or, where not everybody reaches all of them, as
+// "wiki@forge". One of a foreign trust domain is its SPIFFE ID.
 func (a *Access) Service(name string) (string, error) {
 	if service := strings.TrimPrefix(a.short(name), "service/"); a.has(service) {
 		return service, nil
@@ -36,6 +37,9 @@ func (a *Access) Service(name string) (string, error) {
 	}
 	if err == nil && id.TrustDomain() != a.t.TrustDomain {
 		return id.String(), nil
+	}
+	if err == nil && id.Node() != "" && !a.alike(id.Name()) {
+		return id.Name() + "@" + id.Node(), nil
 	}
 	return id.Name(), err
 }
@@ -60,7 +64,7 @@ func (a *Access) short(name string) string {
 	return a.service(host, strings.Replace(name, ":", "/", 1))
 }
 
-// service is a name that only services have: "forge/shell" and "shell.forge" are one host's
+// service is a name that only services have: "forge/shell", "shell.forge" and "shell@forge" are one host's
 // own, a public name is known to strangers.
 func (a *Access) service(host, name string) string {
 	for service, s := range a.t.Services {
@@ -70,8 +74,10 @@ func (a *Access) service(host, name string) string {
 	}
 	short := strings.TrimPrefix(name, "service/")
 	on, own, found := strings.Cut(short, "/")
-	if !found {
-		own, on, found = strings.Cut(short, ".")
+	for _, sign := range []string{".", "@"} {
+		if !found {
+			own, on, found = strings.Cut(short, sign)
+		}
 	}
 	if s, known := a.t.Services[own]; found && known && s.Scoped() && slices.Contains(s.Hosts, on) {
 		return "service/" + on + "/" + own
@@ -164,10 +170,6 @@ func called(id florete.ID, domain string) string {
 		return id.Short()
 	}
 	return id.Short() + " of " + id.TrustDomain()
-}
-
-func compareChain(a, b Chain) int {
-	return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.In, b.In), cmp.Compare(a.Group, b.Group))
 }
 
 func listed(ids []florete.ID, domain string) string {

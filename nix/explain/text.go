@@ -17,7 +17,10 @@ func (e Explanation) chain() string {
 	if e.Allowed {
 		fmt.Fprintf(&b, "%s reaches %s\n", who, what)
 		for _, c := range e.Chains {
-			fmt.Fprintf(&b, "  %s → %s → %s\n", who, c, what)
+			fmt.Fprintf(&b, "  %s → %s → %s%s\n", who, c, what, c.but())
+		}
+		if e.Reached != nil {
+			fmt.Fprintf(&b, "  of it %s alone\n", listed(e.Reached, e.domain))
 		}
 		if e.Principal.TrustDomain() == e.domain && e.Principal.Kind() == florete.KindUser {
 			fmt.Fprintf(&b, "on %s\n", strings.Join(e.Hosts, ", "))
@@ -35,8 +38,13 @@ func (e Explanation) chain() string {
 		b.WriteString("  neither is of this cluster\n")
 		return b.String()
 	}
+	for _, c := range e.Excepted {
+		for _, x := range c.Except {
+			fmt.Fprintf(&b, "  %s → %s → %s, but roles.%s.except has %q\n", who, c, what, x.Role, x.Name)
+		}
+	}
 	for _, w := range e.Ways {
-		fmt.Fprintf(&b, "  %s → %s, held by %s\n", w.Chain, what, holders(w.Holders, e.nodes, e.domain))
+		fmt.Fprintf(&b, "  %s → %s%s, held by %s\n", w.Chain, what, w.but(), holders(w.Holders, e.nodes, e.domain))
 	}
 	if len(e.Ways) == 0 {
 		b.WriteString("  no role reaches it\n")
@@ -87,8 +95,11 @@ func (r Remedy) text(to florete.ID, domain string) string {
 	return change + ", which also " + verb + " " + strings.Join(names, ", ")
 }
 
-// service is a service for people of a trust domain.
+// service is a service, or one host's own, for people of a trust domain.
 func service(name, domain string) string {
+	if service, host, one := strings.Cut(name, "@"); one {
+		return "service/" + host + "/" + service
+	}
 	if id, err := florete.ParseID(name); err == nil {
 		return called(id, domain)
 	}
@@ -115,7 +126,7 @@ func (a Answer) principals() string {
 	}
 	fmt.Fprintf(&b, "%s %s %s\n", plural(len(a.Reaching), "principal"), verb, what)
 	for _, w := range a.ways {
-		fmt.Fprintf(&b, "  %s → %s\n", w.Chain, what)
+		fmt.Fprintf(&b, "  %s → %s%s\n", w.Chain, what, w.but())
 		if w.Role == "node" && len(w.Holders) == a.nodes {
 			fmt.Fprintf(&b, "    %s\n", holders(w.Holders, a.nodes, a.domain))
 			continue

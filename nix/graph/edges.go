@@ -62,7 +62,7 @@ func (p *picture) ends(f *frame, r *pill, reaches bool) (ends []rect) {
 			case row.class == "user":
 				joined = r.users
 			}
-			if slices.Contains(joined, row.name) {
+			if slices.Contains(joined, row.name) && (!reaches || r.leadsTo(row.name, b.host)) {
 				ends = append(ends, row.rect)
 			}
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/tests/kit"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -161,6 +162,30 @@ func TestAroundNobody(t *testing.T) {
 	}
 }
 
+// own are the identities of a service that each host has its own of.
+func own(name string, hosts ...string) (ids []florete.ID) {
+	for _, h := range hosts {
+		ids = append(ids, kit.ID("service/"+h+"/"+name))
+	}
+	return ids
+}
+
+// A role that leads to one host's own is joined with that alone.
+func TestReachesPart(t *testing.T) {
+	c := Cluster{Topology: compile.Topology{
+		Hosts:    map[string]compile.Host{"a": {Services: []string{"shell"}}, "b": {Services: []string{"shell"}, Roles: []string{"ops"}}},
+		Services: map[string]compile.Service{"shell": {IDs: own("shell", "a", "b"), Scope: "node", Hosts: []string{"a", "b"}, Published: true}},
+		Parts:    map[string]compile.Part{"shell@a": {Service: "shell", Hosts: []string{"a"}}},
+		Roles:    map[string]compile.Role{"ops": {Services: []string{"shell@a"}, Reach: own("shell", "a")}},
+	}, nodes: 2}
+	if edges := regexp.MustCompile(`"role/ops" -> "service/(.*)"`).FindAllString(string(DOT(c)), -1); len(edges) != 1 || edges[0] != `"role/ops" -> "service/a/shell"` {
+		t.Errorf("the role is joined by %q", edges)
+	}
+	if n := strings.Count(string(SVG(c)), `class="reaches"`); n != 2 { // one is of the legend
+		t.Errorf("%d edges of the role", n)
+	}
+}
+
 // Of what each host has its own of, others' are drawn where they matter.
 func TestAroundOwn(t *testing.T) {
 	c := Cluster{Topology: compile.Topology{
@@ -171,7 +196,7 @@ func TestAroundOwn(t *testing.T) {
 			"d": {Services: []string{"exporter"}},
 		},
 		Services: map[string]compile.Service{
-			"exporter": {Scope: "node", Hosts: []string{"a", "b", "c", "d"}, Published: true},
+			"exporter": {IDs: own("exporter", "a", "b", "c", "d"), Scope: "node", Hosts: []string{"a", "b", "c", "d"}, Published: true},
 			"probe":    {Scope: "node", Hosts: []string{"b"}, Published: true, Roles: []string{"scrape"}},
 			"watch":    {Hosts: []string{"c"}, Published: true, Roles: []string{"scrape"}},
 		},

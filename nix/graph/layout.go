@@ -153,7 +153,7 @@ func (p *picture) box(name string, numbers map[string]int) *box {
 			r.note += " → " + service.Outside
 		}
 		for _, pill := range p.pills {
-			if slices.Contains(pill.services, s) {
+			if slices.Contains(pill.services, s) && pill.leadsTo(s, name) {
 				r.dots = append(r.dots, pill.number)
 			}
 		}

@@ -60,27 +60,24 @@ func New(s compile.Snapshot) (Cluster, error) {
 type role struct {
 	name     string
 	groups   []string
-	services []string // published ones that it reaches, sorted
-	nodes    []string // hosts whose node holds it, sorted; none when every does
+	services []string                // published ones that it reaches, sorted
+	leads    map[string][]florete.ID // what of them
+	nodes    []string                // hosts whose node holds it, sorted; none when every does
 	users    []string
 	by       []string // services that hold it
 	every    bool     // every node holds it
 }
 
+// leadsTo is whether it reaches a service on one of the hosts that the service has.
+func (r *role) leadsTo(service, host string) bool {
+	return slices.ContainsFunc(r.leads[service], func(id florete.ID) bool { return id.Node() == "" || id.Node() == host || id.TrustDomain() == host })
+}
+
 func (c Cluster) roles() []*role {
 	holders := map[string]*role{}
 	for name, r := range c.Roles {
-		reach := map[string]bool{}
-		for _, s := range r.Services {
-			reach[s] = c.Services[s].Published
-		}
-		for _, g := range r.ServiceGroups {
-			for _, s := range c.ServiceGroups[g] {
-				reach[s] = c.Services[s].Published
-			}
-		}
-		maps.DeleteFunc(reach, func(_ string, published bool) bool { return !published })
-		holders[name] = &role{name: name, groups: r.ServiceGroups, services: slices.Sorted(maps.Keys(reach))}
+		leads := c.Leads(name)
+		holders[name] = &role{name: name, groups: r.ServiceGroups, services: slices.Sorted(maps.Keys(leads)), leads: leads}
 		if c.drawn != nil {
 			holders[name].services = c.drawn[name]
 		}
@@ -139,11 +136,7 @@ func (c Cluster) entered(host string) (services []string) {
 		held = append(held, c.Services[s].Roles...)
 	}
 	for _, role := range held {
-		r := c.Roles[role]
-		services = append(services, r.Services...)
-		for _, g := range r.ServiceGroups {
-			services = append(services, c.ServiceGroups[g]...)
-		}
+		services = slices.AppendSeq(services, maps.Keys(c.Leads(role)))
 	}
 	services = slices.DeleteFunc(services, func(s string) bool { return c.Services[s].Visibility != "public" })
 	slices.Sort(services)
@@ -175,7 +168,7 @@ func (c Cluster) Around(host string) (Cluster, error) {
 	// of another host matters when it is among these.
 	other := set()
 	for _, r := range c.roles() {
-		here := kept(r.services, set(h.Services...))
+		here := slices.DeleteFunc(kept(r.services, set(h.Services...)), func(s string) bool { return !r.leadsTo(s, host) })
 		if len(here) > 0 {
 			inward[r.name] = true
 			add(users, r.users...)

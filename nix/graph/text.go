@@ -143,7 +143,9 @@ func (c Cluster) write(f *form) {
 		}
 		for _, s := range r.services {
 			for _, h := range c.Services[s].Hosts {
-				f.WriteString(f.reaches(id, "service/"+h+"/"+s))
+				if r.leadsTo(s, h) {
+					f.WriteString(f.reaches(id, "service/"+h+"/"+s))
+				}
 			}
 		}
 	}

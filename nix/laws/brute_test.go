@@ -2,6 +2,7 @@ package laws
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/florete/florete"
 )
@@ -93,21 +94,41 @@ func (c *cluster) principals() (all []principal) {
 	return all
 }
 
-// may asks of one role and one service, by the letter of the language.
-func (c *cluster) may(held, wanted string) bool {
+// may asks of one role and one identity of a service on a host, by the letter of the language.
+func (c *cluster) may(held, wanted, host, id string) bool {
 	if c.Services[wanted].Visibility == "host" || held == "node" && wanted == florete.ControlService {
 		return false
 	}
 	r := c.Roles[held]
-	if slices.Contains(r.Services, wanted) {
-		return true
-	}
-	for _, g := range r.ServiceGroups {
-		if slices.Contains(c.ServiceGroups[g], wanted) {
-			return true
+	for _, name := range r.Except {
+		if c.means(name, wanted, host, id) || c.shares(name, wanted, id) {
+			return false
 		}
 	}
-	return slices.ContainsFunc(r.Roles, func(in string) bool { return c.may(in, wanted) })
+	names := slices.Clone(r.Services)
+	for _, g := range r.ServiceGroups {
+		names = append(names, c.ServiceGroups[g]...)
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return c.means(name, wanted, host, id) }) ||
+		slices.ContainsFunc(r.Roles, func(in string) bool { return c.may(in, wanted, host, id) })
+}
+
+// means asks of one name in a role, "s1x" or "s1x@h2x", and one identity of a service on a host.
+func (c *cluster) means(name, wanted, host, id string) bool {
+	base, at, part := strings.Cut(name, "@")
+	if base != wanted || !part {
+		return base == wanted
+	}
+	h := c.Hosts[host]
+	there := host == at || h.Group == at || strings.HasPrefix(h.Group, at+"/") || slices.Contains(c.all(h).Tags, at)
+	return there && id == "spiffe://laws.flor/service/"+host+"/"+wanted
+}
+
+// shares asks whether the identity is what all hosts share of a service that name is a part of: it
+// leads to each of them.
+func (c *cluster) shares(name, wanted, id string) bool {
+	base, _, part := strings.Cut(name, "@")
+	return part && base == wanted && id == "spiffe://laws.flor/service/"+wanted
 }
 
 // brute tries everyone with everything.
@@ -117,11 +138,10 @@ func (c *cluster) brute() map[pair]bool {
 		for name, s := range c.Services {
 			for _, held := range p.roles {
 				for _, h := range s.on() {
-					if !c.may(held, name) {
-						continue
-					}
 					for _, id := range s.ids(name, h) {
-						pairs[pair{p.id, id}] = true
+						if c.may(held, name, h, id) {
+							pairs[pair{p.id, id}] = true
+						}
 					}
 				}
 			}
@@ -137,7 +157,7 @@ func (c *cluster) edges() map[pair]bool {
 	for _, p := range c.principals() {
 		for name, s := range c.Services {
 			for _, h := range s.on() {
-				if reach[pair{p.id, s.ids(name, h)[0]}] { // of one its others too
+				if slices.ContainsFunc(s.ids(name, h), func(id string) bool { return reach[pair{p.id, id}] }) {
 					edges[pair{p.host, h}] = true
 					edges[pair{h, p.host}] = true
 				}

@@ -211,6 +211,7 @@ func TestGeneratesEverything(t *testing.T) {
 		}
 		see("certificates for public names", c.Providers["tls"].Hosts != nil)
 		see("a wildcard", c.Providers["tls"].Wild != nil)
+		see("a group that names one host's own", slices.ContainsFunc(c.ServiceGroups["g9x"], isPart))
 		see("a rollout", c.Rollout != nil)
 		see("a rollout with windows", c.Rollout != nil && c.Rollout.Maintenance != nil)
 		see("a store that providers share", c.Providers["store"].Hosts != nil)
@@ -222,6 +223,9 @@ func TestGeneratesEverything(t *testing.T) {
 		for _, r := range c.Roles {
 			see("a role that requires", len(r.Requires) > 0)
 			see("a role with groups", len(r.ServiceGroups) > 0)
+			see("a role with exceptions", len(r.Except) > 0)
+			see("a role that excepts one host's own", slices.ContainsFunc(r.Except, isPart))
+			see("a role that names one host's own", slices.ContainsFunc(r.Services, isPart))
 			see("a role with a role in it that has another", slices.ContainsFunc(r.Roles, func(in string) bool { return len(c.Roles[in].Roles) > 0 }))
 		}
 	}
@@ -231,3 +235,5 @@ func TestGeneratesEverything(t *testing.T) {
 		}
 	}
 }
+
+func isPart(name string) bool { return strings.Contains(name, "@") }

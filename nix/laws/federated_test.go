@@ -140,7 +140,7 @@ func (c *cluster) foreignersOn(host string) bool {
 	}
 	for _, p := range c.foreigners() {
 		for name, s := range c.Services {
-			if slices.Contains(s.on(), host) && slices.ContainsFunc(p.roles, func(held string) bool { return c.may(held, name) }) {
+			if slices.Contains(s.on(), host) && slices.ContainsFunc(p.roles, func(held string) bool { return c.named(held, name) }) {
 				return true
 			}
 		}

@@ -115,6 +115,7 @@ type role struct {
 	ServiceGroups []string `json:"serviceGroups,omitempty"`
 	Requires      []string `json:"requires,omitempty"`
 	Roles         []string `json:"roles,omitempty"`
+	Except        []string `json:"except,omitempty"`
 }
 
 type provider struct {
@@ -239,6 +240,7 @@ func (g generator) cluster() *cluster {
 	c.joins()
 	g.teams(c, users, roles)
 	c.facts()
+	g.parts(c, hosts, roles)
 	return c
 }
 

@@ -131,7 +131,7 @@ func TestAloneAsAmongAll(t *testing.T) {
 }
 
 // Adding a host changes no other host's body, but for those it has an access edge
-// with or that give replicas to it, the policies of its providers, and those of the
+// with or that give replicas to it or read a secret with it, the policies of its providers, and those of the
 // providers that it operates or whose binary cache it reaches.
 func TestAddedHostLeavesOthersAlone(t *testing.T) {
 	untouched := 0
@@ -140,7 +140,8 @@ func TestAddedHostLeavesOthersAlone(t *testing.T) {
 		for name, before := range s.is.Documents {
 			after := s.more.Documents[name]
 			gives := len(s.c.runs(name)) > len(s.grown.runs(name))
-			if !edges[pair{name, s.added}] && !gives {
+			shares := slices.ContainsFunc(s.grown.secretsOn(name), func(q string) bool { return slices.Contains(s.grown.secretsOn(s.added), q) })
+			if !edges[pair{name, s.added}] && !gives && !shares {
 				untouched++
 				if before[florete.DocManifest].Body != after[florete.DocManifest].Body {
 					t.Errorf("%s: the manifest of %s changes, which has no edge with %s", s, name, s.added)
@@ -316,7 +317,11 @@ func TestAccessAgrees(t *testing.T) {
 			for name, service := range docs.Topology.Services {
 				for _, p := range a.Principals() {
 					for _, id := range service.IDs {
-						if a.Explain(p, name).Allowed {
+						asked, err := a.Service(id.String())
+						if err != nil || asked != name && !strings.HasPrefix(asked, name+"@") {
+							t.Fatalf("%s: %s is found as %q, %v", s, id, asked, err)
+						}
+						if e := a.Explain(p, asked); e.Allowed && (e.Reached == nil || slices.Contains(e.Reached, id)) {
 							explained[pair{p.ID.String(), id.String()}] = true
 						}
 					}

@@ -66,7 +66,13 @@ func (c *cluster) withdraw() *cluster {
 // ingress are the hosts that take in strangers and reach a service.
 func (c *cluster) ingress(service string) (hosts []string) {
 	for _, p := range c.principals() {
-		reaches := func(role string) bool { return c.may(role, service) }
+		reaches := func(role string) bool {
+			s := c.Services[service]
+			return slices.ContainsFunc(s.on(), func(h string) bool {
+				ids := s.ids(service, h)
+				return c.may(role, service, h, ids[len(ids)-1]) // that strangers know
+			})
+		}
 		if slices.Contains(c.all(c.Hosts[p.host]).Capabilities, "ingress") && slices.ContainsFunc(p.roles, reaches) {
 			hosts = append(hosts, p.host)
 		}

@@ -1,0 +1,197 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+)
+
+// Chain is one way to a service: a role, and the group through which it reaches
+// the service unless the role names it itself.
+type Chain struct {
+	Team  string `json:"team,omitempty"` // by which a user has the role
+	Role  string `json:"role"`
+	In    string `json:"in,omitempty"` // the role in it that leads there
+	Group string `json:"group,omitempty"`
+	// Part is what is named where that is not all of the service: "shell@eu".
+	Part string `json:"part,omitempty"`
+	// Except are the exceptions of roles on the way that take something out of it, sorted by name.
+	Except []Exception `json:"except,omitempty"`
+
+	ids []florete.ID // that it leads to
+}
+
+// Exception is what a role does not lead to, whatever else it has.
+type Exception struct {
+	Role string `json:"role"`
+	Name string `json:"name"` // "shell" or "shell@eu"
+}
+
+func (c Chain) String() string {
+	var b strings.Builder
+	if c.Team != "" {
+		b.WriteString("team " + c.Team + " → ")
+	}
+	b.WriteString("role " + c.Role)
+	if c.In != "" {
+		b.WriteString(" → role " + c.In)
+	}
+	if c.Group != "" {
+		b.WriteString(" → group " + c.Group)
+	}
+	if c.Part != "" {
+		b.WriteString(" → " + c.Part)
+	}
+	return b.String()
+}
+
+// but is what the chain does not lead to although it names it; "" of most.
+func (c Chain) but() string {
+	var names []string
+	for _, e := range c.Except {
+		names = append(names, e.Name)
+	}
+	if names == nil {
+		return ""
+	}
+	return ", except " + strings.Join(slices.Compact(names), ", ")
+}
+
+func compareChain(a, b Chain) int {
+	return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.In, b.In), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Part, b.Part))
+}
+
+// lead adds the chains that go on from c with what a role names itself.
+func (a *Access) lead(c Chain, r compile.Role) {
+	services, groups := r.Names()
+	for _, s := range services {
+		a.add(c, s)
+	}
+	for _, g := range groups {
+		c.Group = g
+		for _, s := range a.t.ServiceGroups[g] {
+			a.add(c, s)
+		}
+	}
+}
+
+// add adds the chain that ends with what a role or group names, or what exceptions leave of it.
+func (a *Access) add(c Chain, name string) {
+	service, ids := a.t.Named(name)
+	c.ids = ids
+	if service != name {
+		c.Part = name
+	}
+	if a.t.Roles[c.Role].Reach == nil || !a.t.Services[service].Published {
+		a.chains[service] = append(a.chains[service], c)
+		return
+	}
+	c.Except = a.exceptions(c, ids)
+	left := a.t.Leads(c.Role)[service]
+	ends := slices.DeleteFunc(slices.Clone(c.Except), func(e Exception) bool { return e.Role != c.Role && e.Role != c.In })
+	c.ids = slices.DeleteFunc(slices.Clone(ids), func(id florete.ID) bool {
+		return !slices.Contains(left, id) || slices.ContainsFunc(ends, func(e Exception) bool { return a.takes(e, id) })
+	})
+	if len(c.ids) == 0 && len(c.Except) > 0 {
+		a.excepted[service] = append(a.excepted[service], c)
+		return
+	}
+	a.chains[service] = append(a.chains[service], c)
+}
+
+// exceptions are those of the roles on a chain that take away one of the identities.
+func (a *Access) exceptions(c Chain, ids []florete.ID) (found []Exception) {
+	for _, role := range append([]string{c.Role}, a.t.Roles[c.Role].Roles...) {
+		on := role == c.Role || role == c.In || c.In != "" && slices.Contains(a.t.Roles[role].Roles, c.In)
+		if !on {
+			continue
+		}
+		for _, name := range a.t.Roles[role].Except {
+			if e := (Exception{role, name}); slices.ContainsFunc(ids, func(id florete.ID) bool { return a.takes(e, id) }) {
+				found = append(found, e)
+			}
+		}
+	}
+	slices.SortFunc(found, func(e, f Exception) int {
+		return cmp.Or(cmp.Compare(e.Name, f.Name), cmp.Compare(e.Role, f.Role))
+	})
+	return found
+}
+
+// takes is whether an exception is from one identity. What all instances share leads to each.
+func (a *Access) takes(e Exception, id florete.ID) bool {
+	service, ids := a.t.Named(e.Name)
+	return slices.Contains(ids, id) || service == id.Name() && id.Node() == "" && len(ids) > 0
+}
+
+// target is what somebody asks for: a service, or one host's own, "shell@forge".
+func (a *Access) target(name string) (service string, at func(florete.ID) bool) {
+	service, host, one := strings.Cut(name, "@")
+	return service, func(id florete.ID) bool { return !one || id.Node() == host }
+}
+
+// alike is whether whoever reaches a service reaches all of it.
+func (a *Access) alike(service string) bool {
+	return !slices.ContainsFunc(append(slices.Clone(a.chains[service]), a.excepted[service]...), func(c Chain) bool {
+		return len(c.ids) < len(a.t.Services[service].IDs)
+	})
+}
+
+// reached are the identities of a service that some chains lead to, nil for all of them.
+func (a *Access) reached(chains []Chain, service string) (ids []florete.ID) {
+	for _, id := range a.t.Services[service].IDs {
+		if slices.ContainsFunc(chains, func(c Chain) bool { return slices.Contains(c.ids, id) }) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == len(a.t.Services[service].IDs) {
+		return nil
+	}
+	slices.SortFunc(ids, compareID)
+	return ids
+}
+
+// to are the chains that lead to a service, or to one host's own.
+func (a *Access) to(name string) []Chain {
+	service, at := a.target(name)
+	if service == name {
+		return a.chains[service]
+	}
+	chains := slices.DeleteFunc(slices.Clone(a.chains[service]), func(c Chain) bool { return !slices.ContainsFunc(c.ids, at) })
+	for i := range chains {
+		chains[i].Except = nil
+	}
+	return chains
+}
+
+// shut are those that would lead there, but for the exceptions that they have.
+func (a *Access) shut(name string) (shut []Chain) {
+	service, at := a.target(name)
+	for _, c := range append(slices.Clone(a.chains[service]), a.excepted[service]...) {
+		_, named := a.t.Named(cmp.Or(c.Part, service))
+		asked := slices.DeleteFunc(slices.Clone(named), func(id florete.ID) bool { return !at(id) })
+		c.Except = slices.DeleteFunc(slices.Clone(c.Except), func(e Exception) bool {
+			return !slices.ContainsFunc(asked, func(id florete.ID) bool { return a.takes(e, id) })
+		})
+		if !slices.ContainsFunc(c.ids, at) && len(c.Except) > 0 {
+			shut = append(shut, c)
+		}
+	}
+	slices.SortFunc(shut, compareChain)
+	return shut
+}
+
+// held are the chains that start with a role of p.
+func (p Principal) held(chains []Chain) []Chain {
+	held := []Chain{}
+	for _, c := range chains {
+		if slices.Contains(p.Roles, c.Role) {
+			c.Team = p.teams[c.Role]
+			held = append(held, c)
+		}
+	}
+	return held
+}

@@ -1,0 +1,96 @@
+# Parts of a service of which each host has its own: "shell@forge" is that of one host,
+# "shell@eu" those of the hosts in a group or with a tag. A name that is several of these is
+# none, unless they come to the same.
+let
+  inherit (builtins)
+    all
+    attrValues
+    concatLists
+    concatMap
+    elem
+    elemAt
+    filter
+    head
+    listToAttrs
+    map
+    match
+    tail
+    ;
+  inherit (import ./lib.nix) when;
+
+  on = among: reading: filter (h: elem h reading.hosts) among;
+  agree = among: readings: all (r: on among r == on among (head readings)) (tail readings);
+in
+rec {
+  # "shell@eu" → { service = "shell"; at = "eu"; }, null of what is no part.
+  # split :: String -> { service, at } | null
+  split =
+    written:
+    let
+      part = match "([^@]*)@(.*)" written;
+    in
+    if part == null then
+      null
+    else
+      {
+        service = head part;
+        at = elemAt part 1;
+      };
+
+  # What roles and groups of services name parts by. Those without readings name nothing that
+  # there is, those that readings disagree about have no hosts.
+  # parts :: { clean, services, hosts, outward } -> { written = { service, at, readings, hosts }; }
+  parts =
+    {
+      clean,
+      services,
+      hosts,
+      outward,
+    }:
+    let
+      written = filter (n: !clean.services ? ${n}) (
+        concatMap (r: r.services ++ r.except) (attrValues clean.roles)
+        ++ concatLists (attrValues clean.serviceGroups)
+      );
+
+      having = of: map (h: h.name) (filter of (attrValues hosts));
+      reading = what: hosts: [ { inherit what hosts; } ];
+      readings =
+        at:
+        let
+          grouped = having (h: h.group != "" && elem at (outward h.group));
+          tagged = having (h: elem at h.tags);
+        in
+        when (hosts ? ${at}) (reading "host" [ at ])
+        ++ when (clean.hostGroups ? ${at} || grouped != [ ]) (reading "group of hosts" grouped)
+        ++ when (tagged != [ ]) (reading "tag" tagged);
+
+      resolve =
+        name:
+        let
+          of = split name;
+          among = services.${of.service}.hosts;
+          read = readings of.at;
+        in
+        {
+          inherit name;
+          value = {
+            inherit (of) service at;
+            readings = read;
+            hosts = if read != [ ] && agree among read then on among (head read) else [ ];
+          };
+        };
+      # Of a service that is one everywhere there are no parts.
+      scoped =
+        name:
+        let
+          of = split name;
+        in
+        of != null
+        && elem (services.${of.service} or { scope = ""; }).scope [
+          "both"
+          "node"
+        ];
+    in
+    listToAttrs (map resolve (filter scoped written));
+}

@@ -1,0 +1,34 @@
+# One that nothing of the role leads to, one of a service that it reaches elsewhere.
+{ base, merge, ... }:
+merge base {
+  services.blog = {
+    host = "beta";
+    port = 8081;
+  };
+  services.shell = {
+    hosts = [
+      "alpha"
+      "beta"
+    ];
+    port = 22;
+    scope = "node";
+  };
+  roles.reader = {
+    services = [
+      "wiki"
+      "shell@alpha"
+    ];
+    except = [
+      "blog"
+      "shell@beta"
+    ];
+  };
+  roles.other.services = [
+    "blog"
+    "shell"
+  ];
+  users.ann.roles = [
+    "reader"
+    "other"
+  ];
+}

@@ -1,0 +1,85 @@
+# One host's own, those of a group of hosts, and all but one: who holds which role is in the
+# documents of those hosts alone. Of a service with both scopes an exception takes the name
+# that all share, too, since it leads to any.
+{
+  base,
+  key,
+  merge,
+}:
+merge base {
+  hosts.alpha.group = "eu/fra";
+  hosts.beta.users = [
+    "ann"
+    "ben"
+    "cleo"
+    "dora"
+    "eve"
+  ];
+  hosts.gamma = {
+    address = "192.0.2.3";
+    sshHostKey = key "gamma";
+    group = "eu";
+    tags = [ "old" ];
+  };
+  hostGroups = {
+    eu = { };
+    "eu/fra" = { };
+  };
+  services.shell = {
+    hosts = [
+      "alpha"
+      "beta"
+      "gamma"
+    ];
+    port = 22;
+    scope = "node";
+  };
+  services.shard = {
+    hosts = [
+      "alpha"
+      "gamma"
+    ];
+    port = 9200;
+    scope = "both";
+    user = "shard";
+  };
+  users = {
+    ann.roles = [ "everywhere" ];
+    ben.roles = [ "europe" ];
+    cleo.roles = [ "one" ];
+    dora.roles = [ "most" ];
+    eve.roles = [ "chief" ];
+  };
+  serviceGroups.shells = [ "shell@eu" ];
+  roles = {
+    reader.services = [ "wiki" ];
+    everywhere.services = [
+      "shell"
+      "shard"
+      "wiki"
+    ];
+    europe.serviceGroups = [ "shells" ];
+    one.services = [
+      "shell@beta"
+      "shard@gamma"
+    ];
+    most = {
+      services = [
+        "shell"
+        "shard"
+        "wiki"
+      ];
+      except = [
+        "shell@old"
+        "shard@old"
+        "wiki"
+      ];
+    };
+    # It has what most leaves.
+    chief = {
+      roles = [ "most" ];
+      services = [ "wiki" ];
+      except = [ "shell@beta" ];
+    };
+  };
+}

@@ -131,6 +131,8 @@ const (
 type Allow struct {
 	ID          ID     `json:"id"`
 	Fingerprint string `json:"fingerprint,omitempty"`
+	// Until is when that ends; zero for never.
+	Until Time `json:"until,omitzero"` // since format 1.1
 }
 
 // Reachable is a service that identities of this host may connect to.

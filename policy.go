@@ -3,6 +3,7 @@ package florete
 import (
 	"encoding/json"
 	"slices"
+	"time"
 )
 
 // Policy is what one provider host may answer. A request that no grant names is
@@ -52,11 +53,15 @@ type Called struct {
 // Operators are who may call a reserved service of the host, sorted by ID.
 type Operators []Operator
 
-// Access is what somebody may do there, empty for nothing.
-func (o Operators) Access(id ID) Access {
+// Access is what somebody may do there now, empty for nothing. When somebody may no longer
+// read, the forwarder knows.
+func (o Operators) Access(id ID, now time.Time) Access {
 	i := slices.IndexFunc(o, func(o Operator) bool { return o.ID == id })
-	if i < 0 {
+	switch {
+	case i < 0:
 		return ""
+	case !o[i].Until.IsZero() && !now.Before(o[i].Until.Time):
+		return AccessRead
 	}
 	return o[i].Access
 }
@@ -65,6 +70,7 @@ func (o Operators) Access(id ID) Access {
 type Operator struct {
 	ID     ID     `json:"id"`
 	Access Access `json:"access"`
+	Until  Time   `json:"until,omitzero"` // when writing ends; zero for never; since format 1.1
 }
 
 // Access is what an operator may do.

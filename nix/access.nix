@@ -57,6 +57,8 @@ let
     )
   ) t.holders;
 
+  ending = import ./ending.nix t;
+
   leading = mapAttrs (service: roles: if t.services.${service}.published then roles else [ ]) (
     intersectAttrs t.services (invert (role: members.${role.name}) (attrValues t.roles))
   );
@@ -189,6 +191,10 @@ in
   # Do all roles that lead to a service lead to all of it?
   # alike :: serviceName -> Bool
   alike = service: narrow.${service} or [ ] == [ ];
+
+  # When what some roles give to an ID ends, as documents have it.
+  # ending :: [roleName] -> id -> { until :: Int } | { }
+  inherit ending;
 
   # Who may connect to a service, sorted: to one of its IDs, or to any.
   # allowTo :: serviceName -> id -> [id]; allow :: { service = [id]; }

@@ -112,7 +112,7 @@ in
       };
       document = import ./envelope.nix {
         cluster = clean.name;
-        serial = if clean.serial == null then clean.self.lastModified or 0 else clean.serial;
+        serial = import ./now.nix clean;
         rev = if clean.rev == null then clean.self.rev or clean.self.dirtyRev or "" else clean.rev;
       };
       documentsOf =

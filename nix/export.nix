@@ -89,6 +89,7 @@ in
       "roles"
       "scope"
       "tlsName"
+      "until"
       "upstream"
       "user"
       "visibility"
@@ -109,9 +110,13 @@ in
       "id"
       "roles"
       "teams"
+      "until"
     ]
   ) t.users;
-  teams = mapAttrs (_: only [ "roles" ]) t.teams;
+  teams = mapAttrs (_: only [
+    "roles"
+    "until"
+  ]) t.teams;
 
   federated = mapAttrs (
     _: f:

@@ -17,6 +17,7 @@ let
     scalar
     ;
   inherit (import ./addressform.nix) isV4;
+  dates = import ./dates.nix;
 
   string = scalar {
     want = "a string";
@@ -48,6 +49,13 @@ let
     };
   port = between 1 65535 "a port";
   seconds = between 1 315360000 "seconds";
+  date = scalar {
+    want = "a date, or a time in UTC";
+    hint = "write for example \"2027-01-31\", which is its beginning, or \"2027-01-31T18:00Z\"";
+    zero = wrong.number;
+    ok = dates.isDate;
+    to = dates.seconds;
+  };
   timeOfDay = scalar {
     want = "a time of day, 00:00 to 23:59";
     hint = "write for example \"02:30\"";
@@ -175,7 +183,8 @@ in
     account
     caller
     clusterName
-    fact
+      date
+      fact
     flag
     groupPath
     instance

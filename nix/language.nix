@@ -28,6 +28,7 @@ let
     ;
   inherit (import ./formats.nix)
     clusterName
+    date
     name
     pem
     signingKey
@@ -98,6 +99,7 @@ let
         (
           record "a user" {
             roles = of "what the user may reach" strings;
+            until = of "roles up to a time: `{ chief = \"2027-01-31\"; }`; hosts end them then by themselves, with connections" (attrsOf date);
             limits = limits 8192 "what the user may have at each host that publishes what the user reaches";
           }
         );
@@ -106,6 +108,7 @@ let
         users = of "who is in it" strings;
         teams = of "whose people are in it too" strings;
         roles = of "what they may reach" strings;
+        until = of "roles up to a time, as of users" (attrsOf date);
       }
     );
     # Needs are named "federation-<name>".

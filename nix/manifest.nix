@@ -27,12 +27,14 @@ let
   t = topology;
 
   # Entries for all who may connect, made once for each service whose instances are alike.
-  entries = map (id: {
-    inherit id;
-  });
-  allow = mapAttrs (_: entries) access.allow;
+  entries = roles: map (id: { inherit id; } // access.ending roles id);
+  allow = mapAttrs (service: entries (access.leading.${service} or [ ])) access.allow;
   allowTo =
-    service: id: if access.alike service then allow.${service} else entries (access.allowTo service id);
+    service: id:
+    if access.alike service then
+      allow.${service}
+    else
+      entries (access.leadingTo service id) (access.allowTo service id);
 
   # Public names by service ID, for those that take in strangers.
   public = listToAttrs (

@@ -64,14 +64,17 @@ let
   operators =
     service:
     let
-      writers = toSet (
-        concatMap (r: access.holders.${r}) (filter (r: writes service t.roles.${r}) (attrNames t.roles))
-      );
+      writing = filter (r: writes service t.roles.${r}) (attrNames t.roles);
+      writers = toSet (concatMap (r: access.holders.${r}) writing);
     in
-    map (id: {
-      inherit id;
-      access = if writers ? ${id} then "write" else "read";
-    }) access.allow.${service};
+    map (
+      id:
+      {
+        inherit id;
+        access = if writers ? ${id} then "write" else "read";
+      }
+      // optionalAttrs (writers ? ${id}) (access.ending writing id)
+    ) access.allow.${service};
   operatorsOf = {
     operators = operators control;
     cache = operators cache;

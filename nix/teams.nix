@@ -11,7 +11,11 @@ let
     concatMap
     elem
     filter
+    foldl'
+    listToAttrs
+    map
     mapAttrs
+    removeAttrs
     ;
   inherit (import ./lib.nix) closure known sorted;
   invert = import ./invert.nix;
@@ -24,6 +28,37 @@ let
     name: role:
     filter (r: r != name) (closure (r: known clean.roles clean.roles.${r}.roles) (known clean.roles role.roles));
   nested = any (r: r.roles != [ ]) (attrValues clean.roles);
+
+  # Roles up to a time are roles until then, and nothing from the evaluation after it on. Of
+  # several ends the last counts, and none where a role is given for good.
+  latest = foldl' (
+    sum: until: sum // mapAttrs (role: end: if sum.${role} or 0 > end then sum.${role} else end) until
+  ) { };
+  now = import ./now.nix clean;
+  live =
+    holder:
+    if holder.until == { } then
+      holder
+    else
+      let
+        until = removeAttrs (listToAttrs (
+          filter (e: e.value > now) (
+            attrValues (mapAttrs (name: value: { inherit name value; }) holder.until)
+          )
+        )) holder.roles;
+      in
+      holder
+      // {
+        inherit until;
+        roles = sorted (holder.roles ++ attrNames until);
+      };
+  timed =
+    followed:
+    followed
+    // {
+      users = mapAttrs (_: live) followed.users;
+      services = mapAttrs (_: live) followed.services;
+    };
 
   # Foreign services name which roles lead to them: so do those that have these in them.
   ledTo =
@@ -38,6 +73,7 @@ let
       );
     };
 in
+timed (
 clean
 // {
   federated =
@@ -62,6 +98,7 @@ clean
             # From the one that names the user outwards.
             teams = all;
             roles = sorted (user.roles ++ concatMap (team: clean.teams.${team}.roles) all);
+            until = latest ([ user.until ] ++ map (team: clean.teams.${team}.until) all);
           }
       ) clean.users;
   roles =
@@ -89,4 +126,4 @@ clean
             requires = every "requires";
           }
       ) clean.roles;
-}
+})

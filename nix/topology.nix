@@ -251,7 +251,7 @@ in
     ;
   users = mapAttrs (name: user: {
     id = id "user/${name}";
-    inherit (user) limits;
+    inherit (user) limits until;
     teams = user.teams or [ ];
     roles = rolesOf user;
     hosts = entitled.${name} or [ ];

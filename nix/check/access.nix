@@ -5,7 +5,7 @@
   t,
   lib,
   ...
-}:
+}@arguments:
 let
   inherit (builtins)
     any
@@ -27,6 +27,7 @@ let
     when
     ;
 
+  until = (import ./until.nix arguments).faults;
   inherit (import ../lib.nix) closure known toSet;
   inherit (import ../reserved.nix) leads;
 
@@ -97,6 +98,7 @@ in
     n: u:
     role "users.${n}.roles" u.roles
     ++ when (elem "node" u.roles) [ (reserved "users.${n}.roles" "node") ]
+    ++ until "users.${n}" u
   ) clean.users;
 
   teams = mapAttrs (
@@ -106,6 +108,7 @@ in
     ++ circle "teams" "teams" clean.teams n
     ++ role "teams.${n}.roles" of.roles
     ++ when (elem "node" of.roles) [ (reserved "teams.${n}.roles" "node") ]
+    ++ until "teams.${n}" of
   ) clean.teams;
 
   roles = mapAttrs (

@@ -23,6 +23,7 @@ let
     substring
     ;
   inherit (import ../lib.nix) isInvalid;
+  until = (import ./until.nix arguments).faults;
   inherit (lib)
     excluded
     fault
@@ -181,6 +182,7 @@ mapAttrs
       host "services.${n}.host" [ s.host ]
       ++ host "services.${n}.hosts" s.hosts
       ++ role "services.${n}.roles" s.roles
+      ++ until "services.${n}" s
       ++ when (elem "node" s.roles) [ (lib.reserved "services.${n}.roles" "node") ]
       ++ where n s
       ++ port n s

@@ -38,6 +38,7 @@ let
   invert = import ../invert.nix;
   names = import ../names.nix;
   cordon = import ./cordon.nix arguments;
+  ended = (import ./until.nix arguments).warnings;
   template = import ./template.nix arguments;
   facts = import ./facts.nix lib;
 
@@ -216,7 +217,7 @@ let
 
   team =
     n: of:
-    when (shapes.teams.${n} == [ ] && (of.roles == [ ] && !above ? ${n} || of.users ++ of.teams == [ ])) [
+    when (shapes.teams.${n} == [ ] && (of.roles == [ ] && of.until == { } && !above ? ${n} || of.users ++ of.teams == [ ])) [
       (fault {
         id = "FL098";
         place = "teams.${n}";
@@ -255,8 +256,13 @@ in
   hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ cordon.host n h ++ template.host n h ++ facts "hosts.${n}" h) clean.hosts;
   roles = mapAttrs (n: r: hidden n r ++ idle n) clean.roles;
   services = mapAttrs (
-    n: s: upstream n s ++ reachable n s ++ facts "services.${n}" s ++ concatMap (k: k n s) ofKinds
+    n: s:
+    upstream n s
+    ++ reachable n s
+    ++ facts "services.${n}" s
+    ++ ended "services.${n}" s
+    ++ concatMap (k: k n s) ofKinds
   ) clean.services;
-  users = mapAttrs user clean.users;
-  teams = mapAttrs team clean.teams;
+  users = mapAttrs (n: u: user n u ++ ended "users.${n}" u) clean.users;
+  teams = mapAttrs (n: of: team n of ++ ended "teams.${n}" of) clean.teams;
 }

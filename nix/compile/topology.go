@@ -60,6 +60,7 @@ type Service struct {
 	TLSName    string                          // what strangers know it by, where it is public
 	Outside    string                          // host:port outside the cluster that it leads to; empty for most
 	Roles      []string                        // what the service itself may reach
+	Until      map[string]florete.Time         // when some of these end
 	Replicas   any                             // how many hosts it runs on, or "all"; nil where they are named
 	Placement  struct{ Capabilities []string } // of those hosts
 }
@@ -70,13 +71,17 @@ func (s Service) Scoped() bool { return s.Scope == "node" || s.Scope == "both" }
 // User is a person. Without hosts there is nowhere to act.
 type User struct {
 	ID    florete.ID
-	Roles []string // those of the teams too
+	Roles []string                // those of the teams too
+	Until map[string]florete.Time // when some of these end
 	Hosts []string
 	Teams []string // that lead to the user, from the one that names the user outwards
 }
 
 // Team is people who may reach the same.
-type Team struct{ Roles []string }
+type Team struct {
+	Roles []string
+	Until map[string]florete.Time // roles, and when they end
+}
 
 // Part is a service on some of its hosts, of which each has its own.
 type Part struct {

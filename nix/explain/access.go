@@ -30,10 +30,11 @@ type Access struct {
 // Principal is someone who holds roles.
 type Principal struct {
 	ID    florete.ID
-	Roles []string          // sorted
-	Hosts []string          // that act as it, sorted; only a user's may be empty; of a foreign one its trust domain
-	place string            // of its roles in the topology
-	teams map[string]string // role → the team that gives it
+	Roles []string                // sorted
+	Hosts []string                // that act as it, sorted; only a user's may be empty; of a foreign one its trust domain
+	place string                  // of its roles in the topology
+	teams map[string]string       // role → the team that gives it
+	until map[string]florete.Time // role → when it ends
 }
 
 // New indexes a topology.
@@ -58,7 +59,7 @@ func New(t compile.Topology) *Access {
 		}
 	}
 	for name, h := range t.Hosts {
-		add(Principal{h.ID, h.Roles, []string{name}, "hosts." + name + ".roles", nil})
+		add(Principal{h.ID, h.Roles, []string{name}, "hosts." + name + ".roles", nil, nil})
 	}
 	for name, u := range t.Users {
 		teams := map[string]string{}
@@ -66,8 +67,13 @@ func New(t compile.Topology) *Access {
 			for _, role := range t.Teams[team].Roles {
 				teams[role] = team
 			}
+			for role, end := range t.Teams[team].Until {
+				if end.Equal(u.Until[role].Time) {
+					teams[role] = team
+				}
+			}
 		}
-		add(Principal{u.ID, u.Roles, u.Hosts, "users." + name + ".roles", teams})
+		add(Principal{u.ID, u.Roles, u.Hosts, "users." + name + ".roles", teams, u.Until})
 	}
 	for name, s := range t.Services {
 		for _, id := range s.IDs {
@@ -78,13 +84,13 @@ func New(t compile.Topology) *Access {
 			if id.Node() != "" {
 				hosts = []string{id.Node()}
 			}
-			add(Principal{id, s.Roles, hosts, "services." + name + ".roles", nil})
+			add(Principal{id, s.Roles, hosts, "services." + name + ".roles", nil, s.Until})
 		}
 	}
 	for name, f := range t.Federated {
 		for id, roles := range f.Identities {
 			path := strings.TrimPrefix(id.String(), "spiffe://"+f.TrustDomain+"/")
-			add(Principal{id, roles, []string{f.TrustDomain}, "federated." + name + ".identities." + strconv.Quote(path) + ".roles", nil})
+			add(Principal{id, roles, []string{f.TrustDomain}, "federated." + name + ".identities." + strconv.Quote(path) + ".roles", nil, nil})
 		}
 		for id, roles := range f.Services {
 			path := strings.TrimPrefix(id.String(), "spiffe://"+f.TrustDomain+"/service/")

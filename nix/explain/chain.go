@@ -21,6 +21,9 @@ type Chain struct {
 	// Except are the exceptions of roles on the way that take something out of it, sorted by name.
 	Except []Exception `json:"except,omitempty"`
 
+	// Until is when a principal's role ends; zero for never.
+	Until florete.Time `json:"until,omitzero"`
+
 	ids []florete.ID // that it leads to
 }
 
@@ -35,7 +38,7 @@ func (c Chain) String() string {
 	if c.Team != "" {
 		b.WriteString("team " + c.Team + " → ")
 	}
-	b.WriteString("role " + c.Role)
+	b.WriteString("role " + c.Role + ending(c.Until))
 	if c.In != "" {
 		b.WriteString(" → role " + c.In)
 	}
@@ -46,6 +49,14 @@ func (c Chain) String() string {
 		b.WriteString(" → " + c.Part)
 	}
 	return b.String()
+}
+
+// ending is when a role ends, for people; "" of most.
+func ending(t florete.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " until " + t.UTC().Format("2006-01-02 15:04 MST")
 }
 
 // but is what the chain does not lead to although it names it; "" of most.
@@ -190,6 +201,7 @@ func (p Principal) held(chains []Chain) []Chain {
 	for _, c := range chains {
 		if slices.Contains(p.Roles, c.Role) {
 			c.Team = p.teams[c.Role]
+			c.Until = p.until[c.Role]
 			held = append(held, c)
 		}
 	}

@@ -39,6 +39,8 @@ type Explanation struct {
 type Way struct {
 	Chain
 	Holders []florete.ID `json:"holders"` // sorted
+	// Ends is when those of some holders end.
+	Ends map[florete.ID]florete.Time `json:"ends,omitempty"`
 }
 
 // Obstacle is in the way to a service, whatever roles someone has.
@@ -94,7 +96,16 @@ func (a *Access) Ways(service string) []Way {
 	ways := []Way{}
 	for _, c := range a.to(service) {
 		others := func(id florete.ID) bool { return a.stranger(a.principals[id], service) }
-		ways = append(ways, Way{c, slices.DeleteFunc(append([]florete.ID{}, a.holders[c.Role]...), others)})
+		w := Way{Chain: c, Holders: slices.DeleteFunc(append([]florete.ID{}, a.holders[c.Role]...), others)}
+		for _, id := range w.Holders {
+			if end := a.principals[id].until[c.Role]; !end.IsZero() {
+				if w.Ends == nil {
+					w.Ends = map[florete.ID]florete.Time{}
+				}
+				w.Ends[id] = end
+			}
+		}
+		ways = append(ways, w)
 	}
 	return ways
 }

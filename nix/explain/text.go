@@ -44,7 +44,7 @@ func (e Explanation) chain() string {
 		}
 	}
 	for _, w := range e.Ways {
-		fmt.Fprintf(&b, "  %s → %s%s, held by %s\n", w.Chain, what, w.but(), holders(w.Holders, e.nodes, e.domain))
+		fmt.Fprintf(&b, "  %s → %s%s, held by %s\n", w.Chain, what, w.but(), holders(w, e.nodes, e.domain))
 	}
 	if len(e.Ways) == 0 {
 		b.WriteString("  no role reaches it\n")
@@ -128,19 +128,19 @@ func (a Answer) principals() string {
 	for _, w := range a.ways {
 		fmt.Fprintf(&b, "  %s → %s%s\n", w.Chain, what, w.but())
 		if w.Role == "node" && len(w.Holders) == a.nodes {
-			fmt.Fprintf(&b, "    %s\n", holders(w.Holders, a.nodes, a.domain))
+			fmt.Fprintf(&b, "    %s\n", holders(w, a.nodes, a.domain))
 			continue
 		}
 		for line := range slices.Chunk(w.Holders, 5) {
-			fmt.Fprintf(&b, "    %s\n", listed(line, a.domain))
+			fmt.Fprintf(&b, "    %s\n", w.listed(line, a.domain))
 		}
 	}
 	return b.String()
 }
 
 // holders names those who hold a role, every node as such.
-func holders(ids []florete.ID, nodes int, domain string) string {
-	all := 0
+func holders(w Way, nodes int, domain string) string {
+	ids, all := w.Holders, 0
 	for _, id := range ids {
 		if id.Kind() == florete.KindNode && id.TrustDomain() == domain {
 			all++
@@ -152,10 +152,19 @@ func holders(ids []florete.ID, nodes int, domain string) string {
 	case nodes > 1 && all == nodes && all == len(ids):
 		return fmt.Sprintf("every node, all %d", nodes)
 	case len(ids) > 8:
-		return fmt.Sprintf("%s and %d more", listed(ids[:7], domain), len(ids)-7)
+		return fmt.Sprintf("%s and %d more", w.listed(ids[:7], domain), len(ids)-7)
 	default:
-		return listed(ids, domain)
+		return w.listed(ids, domain)
 	}
+}
+
+// listed are some of the holders, each with when that ends.
+func (w Way) listed(ids []florete.ID, domain string) string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, called(id, domain)+ending(w.Ends[id]))
+	}
+	return strings.Join(all, ", ")
 }
 
 func plural(n int, noun string) string {

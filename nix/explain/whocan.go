@@ -40,7 +40,7 @@ func (a *Access) WhoCan(service string) Answer {
 			}
 		}
 		if len(acting) > 0 {
-			answer.ways = append(answer.ways, Way{w.Chain, acting})
+			answer.ways = append(answer.ways, Way{w.Chain, acting, w.Ends})
 		}
 	}
 	return answer

@@ -2,6 +2,7 @@
 let
   inherit (builtins) attrValues foldl';
   inherit (import ../types.nix)
+    attrsOf
     between
     default
     enum
@@ -11,6 +12,7 @@ let
     ;
   inherit (import ../formats.nix)
     account
+    date
     fact
     flag
     groupPath
@@ -112,6 +114,7 @@ record "a service" (
       named { what = "fact"; } fact
     );
     roles = of "what the service itself may reach" strings;
+    until = of "roles up to a time, as of users" (attrsOf date);
     workloadApi =
       of
         "who acts under its identity (its `user`, or its hosts' `callers`) may have its certificate with the key, by the SPIFFE Workload API"

@@ -87,7 +87,7 @@ func (c *cluster) principals() (all []principal) {
 	for name, s := range c.Services {
 		for _, h := range s.on() {
 			for _, id := range s.ids(name, h) {
-				all = append(all, principal{id, h, s.Roles})
+				all = append(all, principal{id, h, s.held()})
 			}
 		}
 	}

@@ -151,6 +151,7 @@ func TestGeneratesEverything(t *testing.T) {
 			see("limits", v.Limits != nil)
 			see("datagrams", v.Protocol == "udp")
 			see("a service over TCP alone", v.Transport == "tcp")
+			see("a service with a role up to a time", v.Until != nil)
 			see("connections logged", v.AccessLog != "")
 			see("its certificate for its account", v.Workload)
 			see("tokens for audiences", v.Audiences != nil)
@@ -218,6 +219,7 @@ func TestGeneratesEverything(t *testing.T) {
 		see("a state that moves into it", c.Providers["store"].From != nil)
 		see("a provider that requires", c.Providers["cert"].Requires != nil)
 		for _, of := range c.Teams {
+			see("a team with a role up to a time", of.Until != nil)
 			see("a team with a team in it", len(of.Teams) > 0)
 		}
 		for _, r := range c.Roles {

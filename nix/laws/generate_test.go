@@ -93,6 +93,7 @@ type service struct {
 	Facts      map[string]any  `json:"facts,omitempty"`
 
 	Databases map[string]database `json:"databases,omitempty"`
+	Until     map[string]string   `json:"until,omitempty"`
 
 	placed []string // where the compiler placed its replicas
 }
@@ -106,8 +107,9 @@ type file struct {
 }
 
 type holder struct {
-	Roles  []string        `json:"roles"`
-	Limits *florete.Limits `json:"limits,omitempty"`
+	Roles  []string          `json:"roles"`
+	Until  map[string]string `json:"until,omitempty"`
+	Limits *florete.Limits   `json:"limits,omitempty"`
 }
 
 type role struct {
@@ -241,6 +243,7 @@ func (g generator) cluster() *cluster {
 	g.teams(c, users, roles)
 	c.facts()
 	g.parts(c, hosts, roles)
+	g.ends(c, roles)
 	return c
 }
 

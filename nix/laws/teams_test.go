@@ -3,9 +3,10 @@ package laws
 import "slices"
 
 type team struct {
-	Users []string `json:"users,omitempty"`
-	Teams []string `json:"teams,omitempty"`
-	Roles []string `json:"roles,omitempty"`
+	Users []string          `json:"users,omitempty"`
+	Teams []string          `json:"teams,omitempty"`
+	Roles []string          `json:"roles,omitempty"`
+	Until map[string]string `json:"until,omitempty"`
 }
 
 // teams puts users into teams, and teams and roles into each other: later ones into those
@@ -15,7 +16,7 @@ func (g generator) teams(c *cluster, users, roles []string) {
 		c.Teams = map[string]*team{}
 		names := g.names("w", 1+g.IntN(3))
 		for i, name := range names {
-			c.Teams[name] = &team{append(g.some(users, 2), users[g.IntN(len(users))]), g.some(names[i+1:], 2), append(g.some(roles, 1), roles[g.IntN(len(roles))])}
+			c.Teams[name] = &team{append(g.some(users, 2), users[g.IntN(len(users))]), g.some(names[i+1:], 2), append(g.some(roles, 1), roles[g.IntN(len(roles))]), nil}
 		}
 	}
 	for i, name := range roles {
@@ -27,11 +28,11 @@ func (g generator) teams(c *cluster, users, roles []string) {
 
 // has asks of one user and one role, by the letter of the language.
 func (c *cluster) has(user, role string) bool {
-	if slices.Contains(c.Users[user].Roles, role) {
+	if slices.Contains(c.Users[user].Roles, role) || live(c.Users[user].Until[role]) {
 		return true
 	}
 	for name, of := range c.Teams {
-		if slices.Contains(of.Roles, role) && c.in(user, name) {
+		if (slices.Contains(of.Roles, role) || live(of.Until[role])) && c.in(user, name) {
 			return true
 		}
 	}

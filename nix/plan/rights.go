@@ -139,6 +139,9 @@ func amount(may string, n int64) string {
 			return strconv.FormatInt(n, 10)
 		}
 	}
+	if at := end(may, n); at != "" {
+		return at
+	}
 	return duration(n)
 }
 

@@ -64,8 +64,10 @@ var rules = withSettings(map[string]rule{
 
 	"policy.operators[].id":     {why: "part of what they may do"},
 	"policy.operators[].access": {grants: operator},
+	"policy.operators[].until":  {grants: writeUntil("publish at", "the config provider of ")},
 	"policy.cache[].id":         {why: "part of what they may do"},
 	"policy.cache[].access":     {grants: cacheAccess},
+	"policy.cache[].until":      {grants: writeUntil("add paths to", "the binary cache of ")},
 	"policy.rollout":            {why: "when hosts are offered what is published anyway"},
 
 	"policy.store.kind":            {why: "where the state is: who may read it are its replicas"},
@@ -120,6 +122,9 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.publish[].accessLog":           {why: "what is written of connections stays on the host"},
 	"manifest.forwarder.publish[].allow[].id":          {grants: allow},
 	"manifest.forwarder.publish[].allow[].fingerprint": {why: "part of who reaches it"},
+	"manifest.forwarder.publish[].allow[].until": {grants: func(a at) []fact {
+		return a.ending(Right{a.principal(a.up[0]["id"]), "reach", short(a.up[1]["id"])})
+	}},
 
 	"manifest.forwarder.reach[].id":        {why: "part of who reaches it"},
 	"manifest.forwarder.reach[].protocol":  {why: "the host that publishes it decides"},

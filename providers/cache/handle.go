@@ -65,7 +65,7 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stall.Limit))
 	caller := announced.From(r.Context()).ID
 	q := &call{cache: c, w: stall.Answer(w, patience), r: r, policy: c.Policies.Newest(), caller: caller, row: c.refusals.Row(r)}
-	q.access = q.policy.Cache.Access(caller)
+	q.access = q.policy.Cache.Access(caller, time.Now())
 	err := q.decide(e)
 	var none missing
 	switch {

@@ -87,7 +87,7 @@ func (c *call) decide(caller announced.Caller, e endpoint) (any, error) {
 	if err := announced.OwnPage(c.r); err != nil {
 		return nil, err
 	}
-	if err := announced.Access(c.r, "control-plane", c.policy.Operators.Access(caller.ID), e.access); err != nil {
+	if err := announced.Access(c.r, "control-plane", c.policy.Operators.Access(caller.ID, time.Now()), e.access); err != nil {
 		return nil, err
 	}
 	free, ok := c.callers.Acquire(caller.ID.String())

@@ -216,7 +216,7 @@ func TestDecidesItself(t *testing.T) {
 	b, content := e.beside[file.Name], "correct horse"
 	b.Policy.Operators = florete.Operators{{ID: alice, Access: florete.AccessRead}}
 	b.Publish(providertest.Serial + 1)
-	e.until("the new policy", func() bool { return b.Policies.Newest().Operators.Access(alice) == florete.AccessRead })
+	e.until("the new policy", func() bool { return b.Policies.Newest().Operators.Access(alice, time.Now()) == florete.AccessRead })
 	status, text := e.do(alice, e.request("POST", "/v1/files", body(file.File{Ref: "wiki/smtp", Content: &content})))
 	if status != http.StatusForbidden || !strings.Contains(string(text), "user/alice may read here, want write") {
 		t.Errorf("%d %s", status, text)

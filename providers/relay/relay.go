@@ -87,7 +87,7 @@ func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 			call := &Call{R: r, W: w, Row: refusals.Row(r), Policy: c.Policies.Newest()}
 			err := announced.OwnPage(r)
 			if err == nil {
-				err = announced.Access(r, "control-plane", call.Policy.Operators.Access(announced.From(r.Context()).ID), e.Access)
+				err = announced.Access(r, "control-plane", call.Policy.Operators.Access(announced.From(r.Context()).ID, time.Now()), e.Access)
 			}
 			var answer any
 			if err == nil {

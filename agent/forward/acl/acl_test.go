@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/acl"
@@ -32,8 +33,38 @@ func TestList(t *testing.T) {
 		{list, alice, outline, one, false},
 		{acl.List{}, outline, alice, one, false},
 	} {
-		if got := x.list.Allows(x.target, x.caller, x.leaf); got != x.want {
+		if got := x.list.Allows(x.target, x.caller, x.leaf, time.Now()); got != x.want {
 			t.Errorf("%s to %s with %q: %v", x.caller, x.target, x.leaf.Raw, got)
+		}
+	}
+}
+
+func TestListEnds(t *testing.T) {
+	wiki, alice, bob := kit.ID("service/wiki"), kit.ID("user/alice"), kit.ID("user/bob")
+	leaf, at := &x509.Certificate{}, time.Unix(2000000000, 0)
+	list := acl.Compile([]florete.Published{{ID: wiki, Allow: []florete.Allow{
+		{ID: alice, Until: florete.TimeOf(at)},
+		{ID: bob, Until: florete.TimeOf(at.Add(time.Hour))},
+	}}})
+	for _, x := range []struct {
+		caller florete.ID
+		now    time.Time
+		want   bool
+	}{
+		{alice, at.Add(-time.Second), true},
+		{alice, at, false},
+		{bob, at, true},
+		{bob, at.Add(2 * time.Hour), false},
+	} {
+		if got := list.Allows(wiki, x.caller, leaf, x.now); got != x.want {
+			t.Errorf("%s at %s: %v", x.caller, x.now, got)
+		}
+	}
+	for now, want := range map[time.Time]time.Time{
+		at.Add(-time.Hour): at, at: at.Add(time.Hour), at.Add(time.Hour): {},
+	} {
+		if got := list.NextEnd(now); !got.Equal(want) {
+			t.Errorf("after %s the next ends at %s, want %s", now, got, want)
 		}
 	}
 }

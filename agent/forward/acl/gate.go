@@ -43,8 +43,19 @@ func (g *Gate[K]) SetRule(rule func(K) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.rule = rule
+	g.closeDenied()
+}
+
+// Check closes what the rule in force denies by now, where it goes by more than the key.
+func (g *Gate[K]) Check() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closeDenied()
+}
+
+func (g *Gate[K]) closeDenied() {
 	for e := range g.inUse {
-		if !rule(e.key) {
+		if !g.rule(e.key) {
 			delete(g.inUse, e)
 			e.close()
 		}

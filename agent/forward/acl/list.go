@@ -6,37 +6,51 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
+	"time"
 
 	"github.com/florete/florete"
 )
 
 // List is a compiled allow list. The zero List allows nothing.
 type List struct {
-	allowed map[pair][]string // fingerprints, "" for any certificate
+	allowed map[pair][]florete.Allow
 }
 
 type pair struct{ target, caller florete.ID }
 
 // Compile makes the list of all published services.
 func Compile(published []florete.Published) List {
-	l := List{allowed: map[pair][]string{}}
+	l := List{allowed: map[pair][]florete.Allow{}}
 	for _, p := range published {
 		for _, a := range p.Allow {
 			k := pair{p.ID, a.ID}
-			l.allowed[k] = append(l.allowed[k], a.Fingerprint)
+			l.allowed[k] = append(l.allowed[k], a)
 		}
 	}
 	return l
 }
 
-// Allows reports whether caller, presenting leaf, may connect to target.
-func (l List) Allows(target, caller florete.ID, leaf *x509.Certificate) bool {
-	for _, want := range l.allowed[pair{target, caller}] {
-		if want == "" || want == Fingerprint(leaf) {
+// Allows reports whether caller, presenting leaf, may be connected to target now.
+func (l List) Allows(target, caller florete.ID, leaf *x509.Certificate, now time.Time) bool {
+	for _, a := range l.allowed[pair{target, caller}] {
+		ended := !a.Until.IsZero() && !now.Before(a.Until.Time)
+		if !ended && (a.Fingerprint == "" || a.Fingerprint == Fingerprint(leaf)) {
 			return true
 		}
 	}
 	return false
+}
+
+// NextEnd is when the next of what is allowed now ends, zero where nothing does.
+func (l List) NextEnd(now time.Time) (next time.Time) {
+	for _, allowed := range l.allowed {
+		for _, a := range allowed {
+			if a.Until.After(now) && (next.IsZero() || a.Until.Before(next)) {
+				next = a.Until.Time
+			}
+		}
+	}
+	return next
 }
 
 // Fingerprint is the lower-case hex SHA-256 of a certificate.

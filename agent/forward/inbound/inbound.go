@@ -65,6 +65,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	running map[listenAt]*running // none while nothing is published
+	ends    *time.Timer           // of what is allowed until then; nil where nothing is
 }
 
 // rules are what is published, compiled.
@@ -119,8 +120,9 @@ func (s *Server) Apply(f florete.Forwarder) []error {
 	s.limits.Apply(f)
 	list, own := acl.Compile(f.Publish), s.Identities()
 	s.gate.SetRule(func(in *transport.Incoming) bool {
-		return list.Allows(in.Target, in.Peer.ID, in.Peer.Leaf()) && in.Peer.TrustedBy(own.Trust) && own.SVID(in.Target) != nil
+		return list.Allows(in.Target, in.Peer.ID, in.Peer.Leaf(), time.Now()) && in.Peer.TrustedBy(own.Trust) && own.SVID(in.Target) != nil
 	})
+	s.checkEnds(list)
 	var errs []error
 	if !s.draining.Load() {
 		errs = s.listen(listenAts(f))
@@ -131,11 +133,39 @@ func (s *Server) Apply(f florete.Forwarder) []error {
 	return errs
 }
 
+// endsChecked is how often the wall clock is read while something allowed has an end: a timer
+// does not know that it was set, or that the host was suspended.
+const endsChecked = time.Minute
+
+// checkEnds closes connections when what the list allows ends.
+func (s *Server) checkEnds(list acl.List) {
+	if s.ends != nil {
+		s.ends.Stop()
+		s.ends = nil
+	}
+	now := time.Now()
+	next := list.NextEnd(now)
+	if next.IsZero() {
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(min(next.Sub(now), endsChecked), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.ends == timer {
+			s.gate.Check()
+			s.checkEnds(list)
+		}
+	})
+	s.ends = timer
+}
+
 // Close stops taking connections, gives the live ones the server's grace, and
 // returns when all is closed.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.checkEnds(acl.List{})
 	s.close(func(listenAt) bool { return true }, s.Grace)
 	s.refused.Close()
 	s.Access.Close()

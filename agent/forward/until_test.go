@@ -1,0 +1,43 @@
+package forward_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+)
+
+// TestAllowUntil: what is allowed for a time ends at its hour, connections too, and no manifest
+// comes for that.
+func TestAllowUntil(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, agenttest.Echo(t))
+	end := time.Now().Add(3 * time.Second).Truncate(time.Second)
+	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob, Until: florete.TimeOf(end)}}
+	c.acceptUrsula(t)
+	c.start(t)
+	asAlice := dial(t, c.Local)
+	asBob, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
+	if code != 0 {
+		t.Fatalf("SOCKS5 as bob: reply %d", code)
+	}
+	for _, conn := range []net.Conn{asAlice, asBob} {
+		if err := agenttest.Ping(conn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantReset(t, asBob)
+	if now := time.Now(); now.Before(end) {
+		t.Errorf("reset %s early", end.Sub(now))
+	}
+	if err := agenttest.Ping(asAlice); err != nil {
+		t.Fatalf("alice, who is allowed for good: %v", err)
+	}
+	refusals(t, c.Ursula, "denied", 1)
+	again, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
+	if code == 0 {
+		wantReset(t, again)
+	}
+}

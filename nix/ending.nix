@@ -1,0 +1,34 @@
+# Roles that are given up to a time: when what they lead to ends, for those who hold none of the
+# roles that lead there for good. Of several ends the last counts.
+# Topology -> [roleName] -> id -> { until :: Int } | { }
+t:
+let
+  inherit (builtins)
+    any
+    attrValues
+    concatMap
+    elem
+    filter
+    foldl'
+    listToAttrs
+    map
+    ;
+  timed = filter (holder: holder.until != { });
+  by = value: name: { inherit name value; };
+  holders = listToAttrs (
+    map (u: by u u.id) (timed (attrValues t.users))
+    ++ concatMap (s: map (i: by s i.name) s.instances) (timed (attrValues t.services))
+  );
+in
+if holders == { } then
+  _: _: { }
+else
+  roles: id:
+  let
+    holder = holders.${id};
+    held = filter (role: elem role holder.roles) roles;
+  in
+  if !holders ? ${id} || any (role: !holder.until ? ${role}) held then
+    { }
+  else
+    { until = foldl' (last: role: if holder.until.${role} > last then holder.until.${role} else last) 0 held; }

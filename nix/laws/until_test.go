@@ -1,0 +1,118 @@
+package laws
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/florete/florete"
+)
+
+// Topologies are of the first second of 1970.
+const (
+	sooner = "2027-01-31"
+	later  = "2027-02-28T18:00Z"
+)
+
+func live(date string) bool { return date == sooner || date == later }
+
+// seconds are those of the two dates, as documents have them.
+var seconds = map[string]int64{sooner: 1801353600, later: 1803837600}
+
+// ends gives roles up to a time: to users, teams and services.
+func (g generator) ends(c *cluster, roles []string) {
+	until := func(one int, has []string) map[string]string {
+		role := roles[g.IntN(len(roles))]
+		if g.IntN(one) > 0 || slices.Contains(has, role) {
+			return nil
+		}
+		return map[string]string{role: []string{sooner, later}[g.IntN(2)]}
+	}
+	for _, name := range sorted(c.Users) {
+		c.Users[name].Until = until(3, c.Users[name].Roles)
+	}
+	for _, name := range sorted(c.Teams) {
+		c.Teams[name].Until = until(1, c.Teams[name].Roles)
+	}
+	for _, name := range sorted(c.Services) {
+		c.Services[name].Until = until(3, c.Services[name].Roles)
+	}
+}
+
+// held are the roles of a service.
+func (s *service) held() []string {
+	return slices.AppendSeq(slices.Clone(s.Roles), maps.Keys(s.Until))
+}
+
+// end is when a role of an identity ends by the letter of the language, zero for never, and
+// whether it has the role.
+func (c *cluster) end(p principal, role string) (end int64, has bool) {
+	given := func(roles []string, until map[string]string) {
+		switch {
+		case slices.Contains(roles, role):
+			end, has = 0, true
+		case until[role] != "" && (!has || end > 0):
+			end, has = max(end, seconds[until[role]]), true
+		}
+	}
+	id, err := florete.ParseID(p.id)
+	if err != nil {
+		panic(err)
+	}
+	if id.Kind() != florete.KindUser {
+		if s := c.Services[id.Name()]; id.Kind() == florete.KindService && s != nil {
+			given(s.Roles, s.Until)
+			return end, has
+		}
+		return 0, slices.Contains(p.roles, role)
+	}
+	given(c.Users[id.Name()].Roles, c.Users[id.Name()].Until)
+	for name, of := range c.Teams {
+		if c.in(id.Name(), name) {
+			given(of.Roles, of.Until)
+		}
+	}
+	return end, has
+}
+
+// What is allowed has the last end of what leads there, none where something does for good.
+func TestEnds(t *testing.T) {
+	total := 0
+	for _, s := range samples(t) {
+		principals := map[string]principal{}
+		for _, p := range s.c.principals() {
+			principals[p.id] = p
+		}
+		for host, m := range s.is.manifests(t) {
+			for _, p := range m.Forwarder.Publish {
+				for _, a := range p.Allow {
+					who, ours := principals[a.ID.String()]
+					if !ours || p.ID.Name() == florete.ControlService || p.ID.Name() == florete.CacheService {
+						continue
+					}
+					want, last := int64(0), false
+					for role := range s.c.Roles {
+						if !s.c.may(role, p.ID.Name(), host, p.ID.String()) {
+							continue
+						}
+						switch end, has := s.c.end(who, role); {
+						case has && end == 0:
+							want, last = 0, true
+						case has && !last:
+							want = max(want, end)
+						}
+					}
+					if got := a.Until.Seconds(); got != want {
+						t.Errorf("%s: on %s %s ends at %d for %s, want %d", s, host, p.ID, got, a.ID, want)
+					}
+					if want > 0 {
+						total++
+					}
+				}
+			}
+		}
+	}
+	if total < len(samples(t)) {
+		t.Errorf("only %d ends", total)
+	}
+}

@@ -1,0 +1,30 @@
+# A later end, and none, are wider than before; an earlier one, and one at all, narrower.
+{ base, merge, ... }:
+let
+  ending =
+    fay: gus: hal: ida:
+    merge base {
+      hosts.beta.users = [
+        "fay"
+        "gus"
+        "hal"
+        "ida"
+        "jo"
+      ];
+      users = {
+        inherit
+          fay
+          gus
+          hal
+          ida
+          ;
+        jo.until.reader = "2027-01-31";
+      };
+    };
+  until = date: { until.reader = date; };
+  good.roles = [ "reader" ];
+in
+{
+  before = ending (until "2027-01-31") (until "2027-01-31") good (until "2027-03-01");
+  after = ending (until "2027-02-28T18:00Z") good (until "2027-01-31") (until "2027-01-01");
+}

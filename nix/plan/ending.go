@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -32,4 +33,21 @@ func end(may string, n int64) string {
 		return "further notice"
 	}
 	return time.Unix(n, 0).UTC().Format("2006-01-02 15:04 MST")
+}
+
+// ends is the end of what a change is about, or what that was and is; "" where it has none.
+func ends(c Change) string {
+	at := func(v any) string {
+		if n, ok := v.(float64); ok {
+			return end(until, int64(n))
+		}
+		return end(until, ever)
+	}
+	if c.Path[len(c.Path)-1] == until[1:] {
+		return until + " " + at(c.Before) + " → " + at(c.After)
+	}
+	if v := cmp.Or(object(c.Before)["until"], object(c.After)["until"]); v != nil {
+		return until + " " + at(v)
+	}
+	return ""
 }

@@ -10,6 +10,8 @@ import (
 
 func (c Change) mark() string {
 	switch {
+	case c.Path[len(c.Path)-1] == "until": // of something that stays
+		return "~"
 	case c.Before == nil:
 		return "+"
 	case c.After == nil:
@@ -40,7 +42,7 @@ func (c Change) prose() (noun, words string) {
 	case section == "publish" && whole:
 		noun, words = "published service", "publishes "+element
 	case section == "publish" && len(rest) > 1 && rest[0] == "allow":
-		noun, words = "permission", element+" allows "+beside(element, rest[1])
+		noun, words = "permission", element+" allows "+beside(element, rest[1])+ends(c)
 	case section == "publish" && element != "":
 		noun, words = "change of a published service", fmt.Sprintf("%s, %s: %s", element, at, value)
 	case section == "limits" && whole:

@@ -94,6 +94,9 @@ func TestRotations(t *testing.T) {
 		}
 		seen[next["password"]] = true
 		f.passes(overlap - time.Minute)
+		if f.reads()["password"] != next["password"] {
+			t.Errorf("rotation %d: another login within the overlap", i)
+		}
 		late() // with the former one
 		former := has.Load().(map[string]string)
 		// What the one in use makes the next one alters.

@@ -183,8 +183,8 @@ in
     account
     caller
     clusterName
-      date
-      fact
+    date
+    fact
     flag
     groupPath
     instance

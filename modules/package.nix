@@ -12,7 +12,6 @@ buildGoModule {
 
   # The hash of what `go mod vendor` makes; a test tells the new one.
   vendorHash = "sha256-pSgF45HTtsm/v7kwsF6AudXJ9s4ij9cWDURcyjFgoiw=";
-  vendorHash = "sha256-OEzjl/+3HgN5lto9VYNDwNCHiha4XgyvS/lAM7MKUII=";
   subPackages =
     if pkcs11 then
       [ "nix/cmd/florctl" ]

@@ -13,7 +13,7 @@ import (
 // from names its hosts, so those never move. Hosts take more than there is.
 func (generator) constrain(c *cluster, name string) {
 	s := c.Services[name]
-	p, wanted := s.Placement, 0
+	p := s.Placement
 	g := generator{rand.New(rand.NewPCG(uint64(len(c.Hosts)), uint64(s.Port+s.ListenPort)))}
 	for _, h := range slices.Sorted(maps.Keys(c.Hosts))[:2] {
 		c.Hosts[h].Weight, c.Hosts[h].Capacity = 1+g.IntN(4), 90
@@ -22,7 +22,7 @@ func (generator) constrain(c *cluster, name string) {
 	if s.Replicas == "all" {
 		return
 	}
-	wanted = s.Replicas.(int)
+	wanted := s.Replicas.(int)
 	fit := c.fitting(name, p)
 	without := func(taken func(host string) bool) []string { return slices.DeleteFunc(slices.Clone(fit), taken) }
 	for _, other := range slices.Sorted(maps.Keys(c.Services)) {

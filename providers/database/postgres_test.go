@@ -186,9 +186,9 @@ func TestLost(t *testing.T) {
 		f := newFixture(t, s, dir, name)
 		f.reads()
 		f.grant.Generation = 2
-		has := f.reads() // that of slot b
+		f.reads() // that of slot b
 		f.passes(2 * overlap)
-		has = f.reads()
+		has := f.reads()
 		must(t, has, `CREATE TABLE precious (n int)`)
 		e, err := f.db.Get(t.Context(), databases+"main/"+name)
 		if err != nil {

@@ -17,8 +17,6 @@ let
     groupBy
     head
     intersectAttrs
-    isInt
-    isString
     length
     listToAttrs
     map
@@ -27,7 +25,6 @@ let
     tail
     toJSON
     ;
-  inherit (import ./formats.nix) isService;
   inherit (import ./lib.nix) toSet;
   address = import ./address.nix;
   invert = import ./invert.nix;
@@ -95,31 +92,7 @@ let
 
   each = f: mapAttrs (_: f) t.hosts;
 
-  identities = each (
-    host:
-    let
-      as =
-        key: id: roles: accounts: workload:
-        let
-          callers = host.callers.${key} or accounts;
-        in
-        {
-          inherit key id workload;
-          reach = union (map (role: reachByRole.${role}) roles);
-          users = filter (c: isString c && !isService c) callers;
-          units = filter isService callers;
-          uids = filter isInt callers;
-        };
-    in
-    concatMap (
-      s:
-      map (
-        id: as "service/${s.name}" id s.roles (filter (a: a != "") [ s.user ]) s.workloadApi
-      ) (s.idsOn host.name)
-    ) (filter (s: s.acts) (map (s: t.services.${s}) host.services))
-    ++ map (u: as "user/${u}" t.users.${u}.id t.users.${u}.roles [ u ] false) host.users
-    ++ [ (as "node" host.id host.roles [ "root" ] false) ]
-  );
+  identities = each (import ./identities.nix t reachByRole);
 
   reachableOn = mapAttrs (
     _: identities: union (filter (r: r != { }) (map (i: i.reach) identities))

@@ -6,12 +6,10 @@
 clean:
 let
   inherit (builtins)
-    any
     attrNames
     attrValues
     concatLists
     concatMap
-    filter
     intersectAttrs
     listToAttrs
     map
@@ -30,44 +28,17 @@ let
   names = import ./names.nix;
   part = import ./part.nix;
   address = import ./address.nix;
-  transport = import ./transport.nix;
   id = names.id clean.trustDomain;
 
   usual = names.range names.loopback;
-  instance =
-    service: id: port: on:
-    let
-      hash = names.hash id;
-      listenerKey = names.listenerKey usual hash port;
-      # What those have written who publish it.
-      transports = transport.written (
-        [ clean.services.${service}.transport ] ++ map (h: clean.hosts.${h}.transport) on
-      );
-    in
-    {
-      name = id;
-      value = {
-        inherit
-          hash
-          on
-          port
-          service
-          listenerKey
-          ;
-        networked = any (h: hosts.${h}.networks != { }) on;
-        inherit transports;
-        excluded = transport.excluded transports;
-        # What a manifest says of it, on hosts with the usual range.
-        entry = {
-          inherit id;
-          # Those of a host on several networks differ from caller to caller.
-          endpoints = filter (e: e != [ ]) (map (h: hosts.${h}.forwarder.anywhere) on);
-          listen = names.listen listenerKey;
-        }
-        // services.${service}.carried
-        // transport.attribute transports;
-      };
-    };
+  instance = import ./instance.nix {
+    inherit
+      clean
+      hosts
+      services
+      usual
+      ;
+  };
 
   inherit (clean) roles serviceGroups;
   rolesOf = holder: sorted (known roles holder.roles);

@@ -4,7 +4,6 @@
   access,
   clean,
   kinds,
-  shapes,
   t,
   lib,
   ...
@@ -41,6 +40,7 @@ let
   ended = (import ./until.nix arguments).warnings;
   template = import ./template.nix arguments;
   facts = import ./facts.nix lib;
+  idle = import ./idle.nix arguments;
 
   # What is on another host is that host's to publish: forwarders encrypt, an upstream does not.
   at = invert (h: h.machines) (attrValues t.hosts);
@@ -171,90 +171,18 @@ let
         remedy = suggest "other network" network (attrNames (removeAttrs members [ network ]));
       }
     ) (filter (network: length members.${network} == 1) (attrNames h.networks));
-
-  # That a role reaches nothing at all is an error.
-  hidden =
-    n: r:
-    let
-      members = map (n: t.parts.${n}.service or n) (
-        r.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) r.serviceGroups
-      );
-      is = published: s: t.services.${s}.published or null == published;
-    in
-    when
-      (
-        any (is true) members
-        || elem n [
-          "node"
-          "operator"
-        ]
-      )
-      (
-        map (
-          s:
-          fault {
-            id = "FL048";
-            place = "roles.${n}";
-            problem = "it names what visibility = \"host\" hides:";
-            value = "service ${s}";
-            remedy = "set services.${s}.visibility = \"cluster\";, or take it out of the role";
-          }
-        ) (filter (is false) (attrNames (toSet members)))
-      );
-
-  idle =
-    n:
-    map (
-      name:
-      fault {
-        id = "FL116";
-        place = "roles.${n}.except";
-        problem = "the role does not lead there anyway:";
-        value = show name;
-        remedy = "take it out";
-      }
-    ) (filter (name: t.services ? ${name} || t.parts.${name}.hosts or [ ] != [ ]) (access.idle n));
-
-  team =
-    n: of:
-    when (shapes.teams.${n} == [ ] && (of.roles == [ ] && of.until == { } && !above ? ${n} || of.users ++ of.teams == [ ])) [
-      (fault {
-        id = "FL098";
-        place = "teams.${n}";
-        problem = "nobody reaches anything by the team, having";
-        value = if of.users ++ of.teams == [ ] then "no people" else "no role";
-        remedy = "write teams.${n}.users and roles, or take the team out";
-      })
-    ];
-  above = invert (of: of.teams) (attrValues clean.teams);
-
-  user =
-    n: u:
-    when (shapes.users.${n} == [ ]) (
-      when (u.roles ++ t.users.${n}.roles == [ ]) [
-        (fault {
-          id = "FL040";
-          place = "users.${n}";
-          problem = "the user may reach nothing, having";
-          value = "no role";
-          remedy = "write users.${n}.roles = [ \"…\" ];, put the user into a team that has one, or take the user out";
-        })
-      ]
-      ++ when (u.roles ++ t.users.${n}.roles != [ ] && t.users.${n}.hosts == [ ]) [
-        (fault {
-          id = "FL044";
-          place = "users.${n}";
-          problem = "the user can act on";
-          value = "no host";
-          remedy = "name the user in the users of a host, such as a laptop, or take the user out";
-        })
-      ]
-    );
 in
 {
   top = hostGroups ++ devices ++ evenStore ++ template.top;
-  hosts = mapAttrs (n: h: accounts n h ++ networks n h ++ cordon.host n h ++ template.host n h ++ facts "hosts.${n}" h) clean.hosts;
-  roles = mapAttrs (n: r: hidden n r ++ idle n) clean.roles;
+  hosts = mapAttrs (
+    n: h:
+    accounts n h
+    ++ networks n h
+    ++ cordon.host n h
+    ++ template.host n h
+    ++ facts "hosts.${n}" h
+  ) clean.hosts;
+  roles = mapAttrs idle.role clean.roles;
   services = mapAttrs (
     n: s:
     upstream n s
@@ -263,6 +191,6 @@ in
     ++ ended "services.${n}" s
     ++ concatMap (k: k n s) ofKinds
   ) clean.services;
-  users = mapAttrs (n: u: user n u ++ ended "users.${n}" u) clean.users;
-  teams = mapAttrs (n: of: team n of ++ ended "teams.${n}" of) clean.teams;
+  users = mapAttrs (n: u: idle.user n u ++ ended "users.${n}" u) clean.users;
+  teams = mapAttrs (n: of: idle.team n of ++ ended "teams.${n}" of) clean.teams;
 }

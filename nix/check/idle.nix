@@ -1,0 +1,111 @@
+# Roles, teams and users that lead nowhere, or not where they say.
+{
+  access,
+  clean,
+  shapes,
+  t,
+  lib,
+  ...
+}:
+let
+  inherit (builtins)
+    any
+    attrNames
+    attrValues
+    concatMap
+    elem
+    filter
+    map
+    ;
+  inherit (import ../lib.nix) toSet;
+  inherit (lib) fault show when;
+  invert = import ../invert.nix;
+
+  # That a role reaches nothing at all is an error.
+  hidden =
+    n: r:
+    let
+      members = map (n: t.parts.${n}.service or n) (
+        r.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) r.serviceGroups
+      );
+      is = published: s: t.services.${s}.published or null == published;
+    in
+    when
+      (
+        any (is true) members
+        || elem n [
+          "node"
+          "operator"
+        ]
+      )
+      (
+        map (
+          s:
+          fault {
+            id = "FL048";
+            place = "roles.${n}";
+            problem = "it names what visibility = \"host\" hides:";
+            value = "service ${s}";
+            remedy = "set services.${s}.visibility = \"cluster\";, or take it out of the role";
+          }
+        ) (filter (is false) (attrNames (toSet members)))
+      );
+
+  idle =
+    n:
+    map (
+      name:
+      fault {
+        id = "FL116";
+        place = "roles.${n}.except";
+        problem = "the role does not lead there anyway:";
+        value = show name;
+        remedy = "take it out";
+      }
+    ) (filter (name: t.services ? ${name} || t.parts.${name}.hosts or [ ] != [ ]) (access.idle n));
+
+  team =
+    n: of:
+    when
+      (
+        shapes.teams.${n} == [ ]
+        && (of.roles == [ ] && of.until == { } && !above ? ${n} || of.users ++ of.teams == [ ])
+      )
+      [
+        (fault {
+          id = "FL098";
+          place = "teams.${n}";
+          problem = "nobody reaches anything by the team, having";
+          value = if of.users ++ of.teams == [ ] then "no people" else "no role";
+          remedy = "write teams.${n}.users and roles, or take the team out";
+        })
+      ];
+  above = invert (of: of.teams) (attrValues clean.teams);
+
+  user =
+    n: u:
+    when (shapes.users.${n} == [ ]) (
+      when (u.roles ++ t.users.${n}.roles == [ ]) [
+        (fault {
+          id = "FL040";
+          place = "users.${n}";
+          problem = "the user may reach nothing, having";
+          value = "no role";
+          remedy = "write users.${n}.roles = [ \"…\" ];, put the user into a team that has one, or take the user out";
+        })
+      ]
+      ++ when (u.roles ++ t.users.${n}.roles != [ ] && t.users.${n}.hosts == [ ]) [
+        (fault {
+          id = "FL044";
+          place = "users.${n}";
+          problem = "the user can act on";
+          value = "no host";
+          remedy = "name the user in the users of a host, such as a laptop, or take the user out";
+        })
+      ]
+    );
+in
+{
+  inherit team user;
+  role = n: r: hidden n r ++ idle n;
+}

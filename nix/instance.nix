@@ -1,0 +1,47 @@
+# A service under one of its IDs, on the hosts where it has that: what callers' manifests say
+# of it.
+# { clean, hosts, services, usual } -> serviceName -> id -> port -> [hostName] -> { name, value }
+{
+  clean,
+  hosts,
+  services,
+  usual, # range of local listeners
+}:
+let
+  inherit (builtins) any filter map;
+  names = import ./names.nix;
+  transport = import ./transport.nix;
+in
+service: id: port: on:
+let
+  hash = names.hash id;
+  listenerKey = names.listenerKey usual hash port;
+  # What those have written who publish it.
+  transports = transport.written (
+    [ clean.services.${service}.transport ] ++ map (h: clean.hosts.${h}.transport) on
+  );
+in
+{
+  name = id;
+  value = {
+    inherit
+      hash
+      on
+      port
+      service
+      listenerKey
+      ;
+    networked = any (h: hosts.${h}.networks != { }) on;
+    inherit transports;
+    excluded = transport.excluded transports;
+    # What a manifest says of it, on hosts with the usual range.
+    entry = {
+      inherit id;
+      # Those of a host on several networks differ from caller to caller.
+      endpoints = filter (e: e != [ ]) (map (h: hosts.${h}.forwarder.anywhere) on);
+      listen = names.listen listenerKey;
+    }
+    // services.${service}.carried
+    // transport.attribute transports;
+  };
+}

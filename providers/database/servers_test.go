@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,10 +40,11 @@ type place struct {
 	missing      error
 }
 
-// launch runs a server until the tests end, as nobody where that is possible: PostgreSQL
-// refuses to run as root. Files in dir are its own.
+// launch runs a server until the tests end. PostgreSQL refuses to run as root, and is nobody then;
+// files in dir are its own.
 func launch(dir string, words ...string) (*exec.Cmd, string, error) {
-	if os.Getuid() == 0 {
+	nobody := os.Getuid() == 0 && slices.Contains([]string{"initdb", "postgres"}, filepath.Base(words[0]))
+	if nobody {
 		err := filepath.Walk(dir, func(path string, _ os.FileInfo, err error) error { return os.Lchown(path, 65534, 65534) })
 		if err != nil {
 			return nil, "", err
@@ -57,7 +59,7 @@ func launch(dir string, words ...string) (*exec.Cmd, string, error) {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
-	if os.Getuid() == 0 {
+	if nobody {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
 	return cmd, log.Name(), cmd.Start()

@@ -131,7 +131,7 @@ func TestAloneAsAmongAll(t *testing.T) {
 }
 
 // Adding a host changes no other host's body, but for those it has an access edge
-// with or that give replicas to it or read a secret with it, the policies of its providers, and those of the
+// with or that give replicas to it, or share a secret or a public name with it, the policies of its providers, and those of the
 // providers that it operates or whose binary cache it reaches.
 func TestAddedHostLeavesOthersAlone(t *testing.T) {
 	untouched := 0
@@ -141,7 +141,7 @@ func TestAddedHostLeavesOthersAlone(t *testing.T) {
 			after := s.more.Documents[name]
 			gives := len(s.c.runs(name)) > len(s.grown.runs(name))
 			shares := slices.ContainsFunc(s.grown.secretsOn(name), func(q string) bool { return slices.Contains(s.grown.secretsOn(s.added), q) })
-			if !edges[pair{name, s.added}] && !gives && !shares {
+			if !edges[pair{name, s.added}] && !gives && !shares && !s.grown.certifiedBoth(name, s.added) {
 				untouched++
 				if before[florete.DocManifest].Body != after[florete.DocManifest].Body {
 					t.Errorf("%s: the manifest of %s changes, which has no edge with %s", s, name, s.added)

@@ -13,7 +13,7 @@ import (
 func (g generator) publish(c *cluster) {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		s := c.Services[name]
-		if s.Visibility != "" || len(c.ingress(name)) == 0 || g.IntN(2) == 0 {
+		if s.Visibility != "" || len(c.ingress(name)) == 0 || g.IntN(4) == 0 {
 			continue
 		}
 		s.Visibility = "public"
@@ -47,6 +47,16 @@ func (g generator) certify(c *cluster) {
 func (c *cluster) certified(host string) bool {
 	for name, s := range c.Services {
 		if s.TLSName != "" && slices.Contains(c.ingress(name), host) {
+			return true
+		}
+	}
+	return false
+}
+
+// certifiedBoth is whether two hosts have the certificate of one public name, whose key they share.
+func (c *cluster) certifiedBoth(one, other string) bool {
+	for name, s := range c.Services {
+		if on := c.ingress(name); s.TLSName != "" && slices.Contains(on, one) && slices.Contains(on, other) {
 			return true
 		}
 	}

@@ -117,6 +117,12 @@ var kinds = map[string]kind{
 		},
 		open: []string{"public"},
 	},
+	"tls": {
+		fields:   []string{"internal", "names", "shared"},
+		rights:   certificateRights,
+		open:     []string{"certificate", "thumbprint"},
+		settings: certificateSettings,
+	},
 	"token": {
 		fields: []string{"id", "issuer", "requested", "resources", "tenant"},
 		rights: tokenRights,

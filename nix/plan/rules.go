@@ -128,6 +128,7 @@ var rules = withSettings(map[string]rule{
 
 	"manifest.forwarder.reach[].id":        {why: "part of who reaches it"},
 	"manifest.forwarder.reach[].protocol":  {why: "the host that publishes it decides"},
+	"manifest.forwarder.reach[].grpc":      {why: "how an ingress passes on what strangers reach anyway"},
 	"manifest.forwarder.reach[].listen":    {why: "a loopback address: who connects there is looked up, wherever it is"},
 	"manifest.forwarder.reach[].transport": {why: "the same checks over either"},
 	"manifest.forwarder.reach[].endpoints": {why: "whoever answers there must present the service's identity"},

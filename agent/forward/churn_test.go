@@ -21,9 +21,9 @@ import (
 	"github.com/florete/florete/agent/forward/usage"
 )
 
-// churned is three times what a connection lets be open at a time, and more: whatever is
+// churned is twice what a connection lets be open at a time, and more: whatever is
 // not given back ends it long before.
-const churned = 200_000
+const churned = 140_000
 
 // TestGivesBack: of many short connections through one connection between forwarders, or
 // through some over TCP, nothing remains: no stream, goroutine, file or memory.

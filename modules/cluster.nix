@@ -38,7 +38,7 @@ in
       type = types.raw;
       readOnly = true;
       default = if florete.known then florete.topology else { };
-      defaultText = lib.literalExpression "what the cluster says";
+      defaultText = lib.literalExpression "as in the cluster";
       example = lib.literalExpression ''{ facts.metrics.hosts.forge = 9100; hosts.forge.services = [ "wiki" ]; }'';
       description = ''
         The cluster with every reference followed: who runs where, and under `facts` what hosts

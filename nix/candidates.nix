@@ -1,4 +1,4 @@
-# Who may run what is placed: servers that have the tags, capabilities and group asked for.
+# Who may run what is placed: servers that have the tags, capabilities and group that are required.
 # A host with `drain` gets nothing, one with `cordon` that alone which it keeps: nothing
 # here knows what was placed before, so the topology has that.
 # { hosts, paths, placed } -> { of :: Service -> [hostName], fitting :: Placement -> [hostName] }
@@ -22,9 +22,9 @@ let
     ;
   inherit (import ./paths.nix) path shared;
 
-  # What is asked for → the hosts that fit. Many services ask for the same.
+  # What is required → the hosts that fit. Many services require the same.
   servers = filter (h: h.kind == "server") (attrValues hosts);
-  asked =
+  required =
     p:
     toJSON [
       p.capabilities
@@ -43,14 +43,14 @@ let
         && (group == [ ] || shared group paths.${h.name} == length group);
     in
     map (h: h.name) (filter fit servers)
-  ) (groupBy asked (map (s: s.placement) placed));
+  ) (groupBy required (map (s: s.placement) placed));
 
   # Those of them that a service may be placed on.
   closed = filter (h: h.drain || h.cordon) servers;
   takes = service: h: !h.drain && (!h.cordon || elem service.name h.keeps);
 in
 rec {
-  fitting = p: fits.${asked p};
+  fitting = p: fits.${required p};
   of =
     service:
     let

@@ -1,4 +1,4 @@
-# A service under one of its IDs, on the hosts where it has that: what callers' manifests say
+# A service under one of its IDs, on the hosts where it has that: what callers' manifests have
 # of it.
 # { clean, hosts, services, usual } -> serviceName -> id -> port -> [hostName] -> { name, value }
 {
@@ -34,7 +34,7 @@ in
     networked = any (h: hosts.${h}.networks != { }) on;
     inherit transports;
     excluded = transport.excluded transports;
-    # What a manifest says of it, on hosts with the usual range.
+    # What a manifest has of it, on hosts with the usual range.
     entry = {
       inherit id;
       # Those of a host on several networks differ from caller to caller.

@@ -54,7 +54,7 @@ type Site struct {
 	GRPC     bool
 
 	// Files of the certificate (PEM, with its chain) and of its key, empty while there is none,
-	// and what tells one certificate from another.
+	// and what distinguishes one certificate from another.
 	Certificate, Key, Digest string
 }
 

@@ -1,4 +1,4 @@
-# Roles, teams and users that lead nowhere, or not where they say.
+# Roles, teams and users that lead nowhere, or not where they should.
 {
   access,
   clean,

@@ -139,7 +139,7 @@ let
           place = "services.${n}.replicas";
           problem = "${toString (length fitting)} of the hosts fit its placement, it wants";
           value = toString s.replicas;
-          remedy = "want fewer, ask for fewer tags and capabilities, or declare more servers";
+          remedy = "want fewer, require fewer tags and capabilities, or declare more servers";
         })
       ]
     else if length on < wanted then
@@ -173,7 +173,7 @@ let
       before = list (t.placement.others s);
     in
     if !elem h (t.placement.fitting s) then
-      fault' "its placement fits other hosts, not" "ask for what hosts.${h} has, or take the pin out"
+      fault' "its placement fits other hosts, not" "require what hosts.${h} has, or take the pin out"
     else if !elem h (t.placement.candidates s) then
       [ ]
     else if elem h (left.apart or [ ]) then

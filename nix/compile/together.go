@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/nix/nearest"
 )
 
-// members are what a cluster of several says that the others must agree with. IDs are text:
+// members are what of a cluster of several the others must agree with. IDs are text:
 // a cluster with faults may have some that are none.
 type members struct {
 	TrustDomain string
@@ -22,7 +22,7 @@ type members struct {
 	}
 }
 
-// compareTrust finds what clusters of one flake cannot both say of their names, trust domains
+// compareTrust finds what clusters of one flake cannot both have as their names, trust domains
 // and identities.
 func compareTrust(all []Report) {
 	for i := range all {
@@ -46,7 +46,7 @@ func compareTrust(all []Report) {
 			for _, name := range slices.Sorted(maps.Keys(r.together.Services)) {
 				if o.together.Services[name] != "" {
 					report("FL127", "services."+name, "cluster "+o.Cluster+" has another service of the same identity", r.together.Services[name],
-						"give one of them another name, or one cluster another trust domain: callers cannot tell them apart")
+						"give one of them another name, or one cluster another trust domain: callers cannot distinguish them")
 				}
 			}
 		}

@@ -133,7 +133,7 @@ func (a *Access) leadAbroad(id florete.ID, roles []string, place string) {
 	}
 }
 
-// stranger reports whether neither side is of this cluster, which has no say in it.
+// stranger reports whether neither side is of this cluster, which decides nothing of it.
 func (a *Access) stranger(p Principal, service string) bool {
 	return a.foreign[service] != "" && p.ID.TrustDomain() != a.t.TrustDomain
 }

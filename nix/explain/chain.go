@@ -138,7 +138,7 @@ func (a *Access) takes(e Exception, id florete.ID) bool {
 	return slices.Contains(ids, id) || service == id.Name() && id.Node() == "" && len(ids) > 0
 }
 
-// target is what somebody asks for: a service, or one host's own, "shell@forge".
+// target is what somebody names: a service, or one host's own, "shell@forge".
 func (a *Access) target(name string) (service string, at func(florete.ID) bool) {
 	service, host, one := strings.Cut(name, "@")
 	return service, func(id florete.ID) bool { return !one || id.Node() == host }

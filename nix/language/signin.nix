@@ -1,4 +1,4 @@
-# Where people sign in besides the users file of providers.oidc, and what services say of how
+# Where people sign in besides the users file of providers.oidc, and what services write of how
 # their users do.
 let
   inherit (builtins) isString stringLength substring;

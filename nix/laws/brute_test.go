@@ -94,7 +94,7 @@ func (c *cluster) principals() (all []principal) {
 	return all
 }
 
-// may asks of one role and one identity of a service on a host, by the letter of the language.
+// may decides for one role and one identity of a service on a host, by the letter of the language.
 func (c *cluster) may(held, wanted, host, id string) bool {
 	if c.Services[wanted].Visibility == "host" || held == "node" && wanted == florete.ControlService {
 		return false
@@ -113,7 +113,7 @@ func (c *cluster) may(held, wanted, host, id string) bool {
 		slices.ContainsFunc(r.Roles, func(in string) bool { return c.may(in, wanted, host, id) })
 }
 
-// means asks of one name in a role, "s1x" or "s1x@h2x", and one identity of a service on a host.
+// means decides for one name in a role, "s1x" or "s1x@h2x", and one identity of a service on a host.
 func (c *cluster) means(name, wanted, host, id string) bool {
 	base, at, part := strings.Cut(name, "@")
 	if base != wanted || !part {
@@ -124,7 +124,7 @@ func (c *cluster) means(name, wanted, host, id string) bool {
 	return there && id == "spiffe://laws.flor/service/"+host+"/"+wanted
 }
 
-// shares asks whether the identity is what all hosts share of a service that name is a part of: it
+// shares is whether the identity is what all hosts share of a service that name is a part of: it
 // leads to each of them.
 func (c *cluster) shares(name, wanted, id string) bool {
 	base, _, part := strings.Cut(name, "@")

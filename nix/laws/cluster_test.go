@@ -4,8 +4,8 @@ import (
 	"github.com/florete/florete"
 )
 
-// cluster is a topology as people write it. Names say what they name, so that a
-// mention in a document can be told: h3x is a host, s4x a service,
+// cluster is a topology as people write it. Names show what they name, so that a
+// mention in a document is known: h3x is a host, s4x a service,
 // n4x what strangers know that by; i5x a group of hosts, t6x a tag, k7x a
 // capability, m8x an instance, w9x a team, q1x a secret, y1x a tenant.
 type cluster struct {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// constrain has a service with replicas ask for what its hosts surely have: what it is apart
+// constrain has a service with replicas require what its hosts surely have: what it is apart
 // from names its hosts, so those never move. Hosts take more than there is.
 func (generator) constrain(c *cluster, name string) {
 	s := c.Services[name]

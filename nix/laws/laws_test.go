@@ -311,7 +311,7 @@ func TestAccessAgrees(t *testing.T) {
 				}
 			}
 			differ(t, s, "services allow", allowed, want)
-			differ(t, s, "callers are told", reached, c.reaching())
+			differ(t, s, "callers learn", reached, c.reaching())
 			explained := map[pair]bool{}
 			a := explain.New(docs.Topology)
 			for name, service := range docs.Topology.Services {

@@ -115,7 +115,7 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 	return said, lengths
 }
 
-// unrestricted writes what clients of the issuer may that says nothing of it: all of it.
+// unrestricted writes what clients of the issuer may that restricts none of it: all of it.
 func unrestricted(body any) {
 	o := body.(map[string]any)
 	needs, _ := o["needs"].([]any)

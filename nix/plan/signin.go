@@ -40,7 +40,7 @@ func clientRights(caller string, request map[string]any) []fact {
 	return facts
 }
 
-// connectors are where people sign in. What is said of one decides who they are.
+// connectors are where people sign in. What is written of one decides who they are.
 func connectors(a at) []fact {
 	all := object(a.v)
 	if all == nil {

@@ -67,7 +67,7 @@ in
   #   documents     their exact bytes
   #   bin           directory of the commands
   #   settings      flags: .activate of flor activate, .agent of flor agent run;
-  #                 .ingress of flor ingress; .provider what its settings file says, if that is known
+  #                 .ingress of flor ingress; .provider what its settings file has, if that is known
   #   credentials   secrets of the providers: kind → name → file that root can read
   #   etcd          the program of that name, for hosts that keep a member of the store
   units =

@@ -45,7 +45,7 @@ func (r record) credentials() (all []credential) {
 }
 
 // next is what is to be at a time, and whether that is anything else. taken are the slots that
-// the server accepts now: asked for where a state that is lost may have had them.
+// the server accepts now: requested where a state that is lost may have had them.
 func (r record) next(now time.Time, want spec, taken func() ([]string, error)) (record, bool, error) {
 	if r.Unnamed != 0 {
 		r.Unnamed = 0

@@ -57,7 +57,7 @@ func (s *issuerServer) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, u.String(), http.StatusSeeOther)
 }
 
-// idHint is what an ID token says of whose sign-in it is.
+// idHint is what an ID token has of whose sign-in it is.
 type idHint struct {
 	Subject  string `json:"sub"`
 	Audience string `json:"aud"`

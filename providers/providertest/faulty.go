@@ -16,7 +16,7 @@ type Faulty struct {
 	only          func(store.Txn) bool
 }
 
-// Only has no fault in a commit unless wanted says so: a provider commits by itself, too.
+// Only has no fault in a commit unless wanted holds of it: a provider commits by itself, too.
 func (f *Faulty) Only(wanted func(store.Txn) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

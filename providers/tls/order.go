@@ -208,14 +208,14 @@ func (k *Certificates) look(ctx context.Context, p *Policy, r *record, now time.
 	}
 	core, err := k.account(p)
 	if err != nil {
-		k.Logger.WarnContext(ctx, "the CA does not say when to renew", "error", err)
+		k.Logger.WarnContext(ctx, "the CA reports no time to renew", "error", err)
 		after = 10 * time.Minute
 		return
 	}
 	info, err := certificate.NewCertifier(core, nil, certificate.CertifierOptions{}).GetRenewalInfo(certificate.RenewalInfoRequest{Cert: leaf})
 	if err != nil {
 		if !errors.Is(err, api.ErrNoARI) {
-			k.Logger.WarnContext(ctx, "the CA does not say when to renew", "error", err)
+			k.Logger.WarnContext(ctx, "the CA reports no time to renew", "error", err)
 		}
 		return
 	}

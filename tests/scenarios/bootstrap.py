@@ -4,20 +4,20 @@
 
 def typed(heading, patience=0):
     """Types what is below a heading. Where the page says to see something, that may take a moment."""
-    said = ""
+    out = ""
     for block in blocks.pop(heading):
         # What differs from an operator's: where Florete is from, and how patient one is.
         block = block.replace("florctl init", f"florctl init --florete {operator.florete}").replace("interval = 900", "interval = 2")
         end = time.time() + patience
         while True:
             try:
-                said += operator.succeed(block)
+                out += operator.succeed(block)
                 break
             except AssertionError:
                 if time.time() > end:
                     raise
                 time.sleep(1)
-    return said
+    return out
 
 
 # Debian as it is installed: an SSH server, and nothing of ours.

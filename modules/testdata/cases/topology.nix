@@ -1,4 +1,4 @@
-# A monitoring host's configuration is computed from what all others say of themselves.
+# A monitoring host's configuration is computed from the facts of all others.
 {
   lib,
   mkCluster,

@@ -82,7 +82,7 @@ func File(path string) func() ([]byte, error) {
 	return func() ([]byte, error) { return os.ReadFile(path) }
 }
 
-// Verify returns what a token says, once it is known to be the tenant's and of this time.
+// Verify returns the claims of a token, once it is known to be the tenant's and of this time.
 func (v *Verifier) Verify(token string, now time.Time) (Token, error) {
 	if len(token) > maxToken {
 		return Token{}, fmt.Errorf("token of %d bytes, want at most %d", len(token), maxToken)

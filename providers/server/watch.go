@@ -36,10 +36,12 @@ const (
 // waits is what is decided for a node that has what is in force for it: nothing yet.
 type waits struct{}
 
-// revisions is the newest of a Watcher's Changes.
+// revisions is the newest of a Watcher's Changes, as nodes are told of it: from a number that
+// is drawn each time they are followed anew. A store that was restored makes revisions again
+// that nodes know with other contents.
 type revisions struct {
 	mu      sync.Mutex
-	newest  int64
+	newest  int64         // zero until one is known
 	changed chan struct{} // closed and replaced with each
 }
 
@@ -65,12 +67,13 @@ func (r *revisions) set(revision int64) {
 // follow keeps the newest revision until ctx ends.
 func (s *Server) follow(ctx context.Context, k Watcher) {
 	for ctx.Err() == nil {
+		zero := rand.Int64N(1 << 62)
 		for revision, err := range k.Changes(ctx) {
 			if err != nil {
 				s.Logger.Error("cannot watch what is published, trying again", "error", err)
 				break
 			}
-			s.revisions.set(revision)
+			s.revisions.set(zero + revision)
 		}
 		select {
 		case <-ctx.Done():
@@ -161,7 +164,7 @@ func (a *request) receiveRead(r *http.Request) error {
 }
 
 // readSince decides on a node that has documents with a tag, and every answer until a
-// revision: another one, or the store of another time, may have any.
+// revision: any other, of before or of another process, may have anything.
 func (a *request) readSince(ctx context.Context, k Reader, has string, from, revision int64) (any, change, error) {
 	quiet := change{unrecorded: true}
 	call, err := a.reads(k)

@@ -122,18 +122,26 @@ func files(n florete.Need, values map[string]string, uid, gid int) (map[string]d
 }
 
 func (a *activation) fulfil(n *need, provider string, answer api.Answer) {
+	if id, err := n.CertID(); n.Kind == florete.KindCert && err == nil && id == a.set.Manifest.Identity.ID {
+		a.reinstate()
+	}
 	n.state.Fulfil(a.observe(n), provider, answer)
 	a.save(n)
 	a.forget(n)
 	a.forgetEnrolled()
-	if id, err := n.CertID(); n.Kind == florete.KindCert && err == nil && id == a.set.Manifest.Identity.ID {
-		for _, other := range a.needs { // what was denied to the certificate of before
-			other.state.Reinstated(time.Now().Round(0))
-		}
-		a.watcher.next, a.watcher.failures = time.Time{}, 0
-	}
 	due, _ := n.state.Due(n.Renew)
 	a.report(Event{Event: EventFulfilled, Need: n.ID, Provider: provider, Message: n.origin(), Attempt: n.state.Attempts, Next: due})
+}
+
+// reinstate makes due what was denied to the node's certificate of before: now, and where
+// this process ends first, or other documents come in force.
+func (a *activation) reinstate() {
+	for _, n := range a.needs {
+		if n.state.Reinstated(time.Now().Round(0)) {
+			a.save(n)
+		}
+	}
+	a.watcher.next, a.watcher.failures = time.Time{}, 0
 }
 
 func (a *activation) fail(n *need, provider string, failed *fetch.Error) {

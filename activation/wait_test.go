@@ -2,6 +2,7 @@ package activation
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,6 +133,40 @@ func TestDeniedIsAskedHourly(t *testing.T) {
 			}
 		}
 		h.wantLine("oidc-outline: attempt 1 to forge failed: denied (not-granted): no grant; next in 1h")
+	})
+}
+
+// TestReinstated: with a new certificate a host requests at once what the revoked one was denied,
+// also when it ends, or gets other documents, before the answer comes.
+func TestReinstated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.config.Refetch = t.TempDir()
+		var reinstated, answers atomic.Bool
+		h.forge.SetRefuse(func(c Call) *api.Error {
+			if c.Need != "oidc-outline" {
+				return nil
+			}
+			if !reinstated.Load() {
+				return api.Errorf(api.Denied, api.CodeRevoked, "node is revoked")
+			}
+			if !answers.Load() {
+				time.Sleep(10 * time.Second)
+			}
+			return nil
+		})
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.wantCalls(h.forge, "oidc-outline", 1)
+		reinstated.Store(true)
+		h.touch("cert-node", time.Now())
+		time.Sleep(refetchPoll + time.Second)
+		h.wantCalls(h.forge, "oidc-outline", 2)
+		stop()
+		answers.Store(true)
+		stop = h.run()
+		time.Sleep(time.Minute)
+		h.wantExit(stop(), ExitFulfilled)
 	})
 }
 

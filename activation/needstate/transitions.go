@@ -50,11 +50,14 @@ func (s *State) ClockChanged(now time.Time) {
 	}
 }
 
-// Reinstated makes a need due at once that was denied because this host was revoked.
-func (s *State) Reinstated(now time.Time) {
-	if s.State == florete.NeedDenied && s.Error != nil && s.Error.Code == api.CodeRevoked {
+// Reinstated makes a need due at once that was denied because this host was revoked, and reports
+// whether it was.
+func (s *State) Reinstated(now time.Time) bool {
+	was := s.State == florete.NeedDenied && s.Error != nil && s.Error.Code == api.CodeRevoked
+	if was {
 		s.restart(now)
 	}
+	return was
 }
 
 // restart starts a new effort now.

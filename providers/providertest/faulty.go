@@ -2,8 +2,12 @@ package providertest
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
+	"strings"
 	"sync"
 
+	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -16,7 +20,7 @@ type Faulty struct {
 	only          func(store.Txn) bool
 }
 
-// Only has no fault in a commit unless wanted holds of it: a provider commits by itself, too.
+// Only has faults in commits alone of which wanted holds, any of nil.
 func (f *Faulty) Only(wanted func(store.Txn) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,4 +68,12 @@ func (f *Faulty) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 		return 0, after
 	}
 	return revision, err
+}
+
+// ofACall: the commit of what a host requested, which has the row of a decision.
+func ofACall(txn store.Txn) bool {
+	return slices.ContainsFunc(txn.Then, func(op store.Op) bool {
+		var r server.Row
+		return strings.HasPrefix(op.Key, server.AuditPrefix) && json.Unmarshal(op.Value, &r) == nil && r.Outcome != server.Changed
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -82,19 +80,10 @@ func (s Suite) start(t *testing.T) *fixture {
 	}
 	e.Grant(kit.ID("node/ursula"), s.Need, s.Kind, s.Request)
 	e.Start()
-	e.Store.Only(ofACall)
 	return &fixture{
 		Env: e, Suite: s, client: e.Client(kit.ID("node/ursula")),
 		request: api.Request{Need: s.Need, Serial: Serial, Generation: 1, Body: s.Body(t)},
 	}
-}
-
-// ofACall: the commit of what a host requested, which has the row of a decision.
-func ofACall(txn store.Txn) bool {
-	return slices.ContainsFunc(txn.Then, func(op store.Op) bool {
-		var r server.Row
-		return strings.HasPrefix(op.Key, server.AuditPrefix) && json.Unmarshal(op.Value, &r) == nil && r.Outcome != server.Changed
-	})
 }
 
 func (f *fixture) ask(t *testing.T) api.Answer {

@@ -86,6 +86,7 @@ func TestInForceOnABadDisk(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Start()
 	changes(t, e, 2)
+	e.Store.Only(nil)
 	e.Store.Fail(errors.New("disk full"))
 	e.Publish(providertest.Serial + 1)
 	changes(t, e, 3)

@@ -18,12 +18,13 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 )
 
-// churned is twice what a connection lets be open at a time, and more: whatever is
-// not given back ends it long before.
-const churned = 140_000
+// churned is so many times what a connection lets be open at a time that whatever is not
+// given back ends it long before, and of memory 200 bytes of each are seen.
+const churned = 10 * transport.MaxStreams
 
 // TestGivesBack: of many short connections through one connection between forwarders, or
 // through some over TCP, nothing remains: no stream, goroutine, file or memory.
@@ -91,7 +92,7 @@ type churn struct {
 
 func (x churn) run(t *testing.T) {
 	c := x.start(t)
-	repeat(t, churned/100, func() error { return x.once(c) })
+	repeat(t, churned/30, func() error { return x.once(c) }) // more UDP sessions than are let be open
 	before := settled(t, c, footprint{})
 	began := time.Now()
 	repeat(t, x.times, func() error { return x.once(c) })

@@ -33,9 +33,13 @@ type Limit struct {
 	Turns int
 }
 
-// turnLife is how long a connection keeps its turn at most: one whose peer is slow holds up
-// no others.
-const turnLife = 500 * time.Millisecond
+// A connection keeps its turn for twice as long as verified callers have had theirs of late:
+// one whose peer is slow holds up no others, and where all are slow, as hosts are that have no
+// processor to themselves, no more are under way for that.
+const (
+	shortTurn = 500 * time.Millisecond
+	longTurn  = 5 * time.Second
+)
 
 // rest is how long a peer may take for a handshake whose turn it is.
 const rest = 10 * time.Second
@@ -52,6 +56,7 @@ type Listener struct {
 	begun room // of those who called Begin
 	known room // of those who called Vouch
 	turns chan struct{}
+	pace  time.Duration // of the turns of verified callers, the newest a sixteenth of it
 }
 
 // Listen bounds the connections that l accepts, and as many that have begun.
@@ -115,6 +120,7 @@ type conn struct {
 	in    *room         // nil when it is out of the listener
 	since time.Time     // of its last progress
 	place *list.Element // in its network, nil when it is vouched for or out of the listener
+	began time.Time     // its turn, until it is answered
 	turn  *time.Timer   // that ends its turn, nil for none
 }
 
@@ -129,13 +135,29 @@ func (c *conn) takeTurn() {
 	c.of.turns <- struct{}{}
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	c.turn = time.AfterFunc(turnLife, c.endTurn)
+	c.began = time.Now()
+	c.turn = time.AfterFunc(min(max(2*c.of.pace, shortTurn), longTurn), c.loseTurn)
 }
 
-// endTurn gives the turn to the next, once.
+// loseTurn gives the turn to the next, once.
+func (c *conn) loseTurn() {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.passTurn()
+}
+
+// endTurn gives the turn to the next, if it is not lost, and notes how long it was.
 func (c *conn) endTurn() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
+	if verified := c.in != nil && c.place == nil; verified && !c.began.IsZero() {
+		c.of.pace += (time.Since(c.began) - c.of.pace) / 16
+	}
+	c.began = time.Time{}
+	c.passTurn()
+}
+
+func (c *conn) passTurn() {
 	if c.turn != nil {
 		c.turn.Stop()
 		c.turn = nil

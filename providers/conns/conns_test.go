@@ -275,3 +275,51 @@ func TestTurns(t *testing.T) {
 		time.Sleep(time.Second)
 	})
 }
+
+// TestTurnsPace: where verified callers take long, turns do; silent strangers make none longer.
+func TestTurnsPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := kit.NewPipe()
+		l := conns.Listen(inner, conns.Limit{Total: 1000, Prefix: 1000, Turns: 1})
+		begin := func() net.Conn {
+			t.Helper()
+			go inner.Dial(t.Context())
+			c, err := l.Accept()
+			if err != nil || !conns.Begin(c) {
+				t.Fatal("it does not begin", err)
+			}
+			return c
+		}
+		life := func() time.Duration {
+			began := begin()
+			at := time.Now()
+			begin().Close()
+			began.Close()
+			return time.Since(at)
+		}
+		for _, v := range []struct {
+			what     string
+			takes    time.Duration
+			verified bool
+			want     time.Duration
+		}{
+			{"strangers", 3 * time.Second, false, 500 * time.Millisecond},
+			{"slow", time.Second, true, 2 * time.Second},
+			{"too slow", time.Minute, true, 5 * time.Second},
+			{"quick", time.Millisecond, true, 500 * time.Millisecond},
+		} {
+			for range 200 {
+				c := begin()
+				time.Sleep(v.takes)
+				if v.verified {
+					conns.Vouch(conns.Context(t.Context(), c))
+				}
+				conns.EndTurn(conns.Context(t.Context(), c))
+				c.Close()
+			}
+			if got := life().Round(10 * time.Millisecond); got != v.want {
+				t.Errorf("%s: a turn lasts %s, want %s", v.what, got, v.want)
+			}
+		}
+	})
+}

@@ -1,4 +1,4 @@
-"""A host that the flake has no key of comes in by a token and an operator, whatever is killed while it waits; it is suspended and resumed."""
+"""A host that the flake has no key of comes in by a token and an operator, whatever is killed while it waits, and goes on by an identity file; it is suspended and resumed."""
 # operator: modules/README.md
 
 others = [drhorrible, ursula, mgmt01, laptop]
@@ -87,6 +87,26 @@ with subtest("its manifest is applied again: it keeps what it is and runs"):
     wait_fulfilled([raishan])
     assert serial(raishan) == before and joins()["raishan"]["state"] == "approved"
     wait_reaches(raishan, "outline")
+
+with subtest("an identity file brings it certificates of keys that it makes, and starts its activation"):
+    (operator.home / "raishan.request").write_text(raishan.succeed("flor id create 2>/dev/null"))
+    issue = f"id issue --request ~/raishan.request --device {device} --dir {PREPARED}/operator --out ~/raishan.age {KEY}"
+    out = florctl(issue)
+    assert "as one in a TPM, that opens no file: --passphrase" in out, out
+    (operator.home / "passphrase").write_text("correct horse battery")
+    (operator.home / "passphrase").chmod(0o600)
+    out = florctl(issue + " --passphrase-file ~/passphrase")
+    assert "identity file of raishan: flor enroll there" in out, out
+    raishan.copy_from_host(str(operator.home / "raishan.age"), "/root/raishan.age")
+    raishan.copy_from_host(str(operator.home / "passphrase"), "/root/passphrase")
+    raishan.succeed("systemctl stop florete-activate")
+    out = raishan.succeed("flor enroll --passphrase-file /root/passphrase /root/raishan.age")
+    assert "raishan is delivered" in out, out
+    assert "enrolment" in raishan.succeed(f"openssl x509 -noout -issuer -in {STATE}/needs/cert-node/current/svid.pem")
+    assert raishan.succeed(f"ls {STATE}/join") == "admission.json\ndevice.tpm\n"
+    wait_reaches(raishan, "outline")
+    before = serial(raishan)
+    assert "id-issue" in florctl("audit")
 
 with subtest("suspended it reaches and obtains nothing, and keeps what it has"):
     began = time.time()

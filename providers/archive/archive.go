@@ -187,34 +187,46 @@ func (a Archive) hosts(ctx context.Context, v Version, yield func(publish.Host, 
 
 // whole is the index of a version.
 func (a Archive) whole(ctx context.Context, v Version) (index, error) {
+	prefix, after, found := indices+v.Tree+"/", "", 0
 	whole := index{}
-	for n := range v.Buckets {
-		of, err := a.bucket(ctx, v, n)
+	for {
+		entries, err := a.Page(ctx, prefix, after, page)
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(whole, of)
+		for _, e := range entries {
+			of, err := a.decode(e)
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(whole, of)
+			after = e.Key
+		}
+		if found += len(entries); len(entries) < page {
+			break
+		}
+	}
+	if found != v.Buckets {
+		return nil, fmt.Errorf("%s: %d parts, want %d: %w", prefix, found, v.Buckets, store.ErrNotFound)
 	}
 	return whole, nil
 }
 
 // Closures are the store paths that the documents of hosts name in a version.
 func (a Archive) Closures(ctx context.Context, v Version) (map[string]string, error) {
+	whole, err := a.whole(ctx, v)
+	if err != nil {
+		return nil, err
+	}
 	named := map[string]string{}
-	for n := range v.Buckets {
-		of, err := a.bucket(ctx, v, n)
-		if err != nil {
-			return nil, err
-		}
-		for host, entries := range of {
-			for _, entry := range entries {
-				var e florete.Envelope
-				if err := json.Unmarshal([]byte(entry.Envelope), &e); err != nil {
-					return nil, fmt.Errorf("envelope of %s: %w", host, err)
-				}
-				if e.Closure != "" {
-					named[host] = e.Closure
-				}
+	for host, entries := range whole {
+		for _, entry := range entries {
+			var e florete.Envelope
+			if err := json.Unmarshal([]byte(entry.Envelope), &e); err != nil {
+				return nil, fmt.Errorf("envelope of %s: %w", host, err)
+			}
+			if e.Closure != "" {
+				named[host] = e.Closure
 			}
 		}
 	}
@@ -237,13 +249,16 @@ func (a Archive) documents(ctx context.Context, entries []entry) (all []api.Sign
 	return all, nil
 }
 
-func (a Archive) bucket(ctx context.Context, v Version, n int) (of index, err error) {
-	key := indexKey(v.Tree, n)
-	e, err := a.Get(ctx, key)
+func (a Archive) bucket(ctx context.Context, v Version, n int) (index, error) {
+	e, err := a.Get(ctx, indexKey(v.Tree, n))
 	if err != nil {
 		return nil, err
 	}
-	if of, ok := a.memory.bucket(key, e.Modified); ok {
+	return a.decode(e)
+}
+
+func (a Archive) decode(e store.Entry) (of index, err error) {
+	if of, ok := a.memory.bucket(e.Key, e.Modified); ok {
 		return of, nil
 	}
 	b, err := decompress(e.Value)
@@ -251,9 +266,9 @@ func (a Archive) bucket(ctx context.Context, v Version, n int) (of index, err er
 		err = json.Unmarshal(b, &of)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+		return nil, fmt.Errorf("%s: %w", e.Key, err)
 	}
-	a.memory.keep(key, e.Modified, of)
+	a.memory.keep(e.Key, e.Modified, of)
 	return of, nil
 }
 
@@ -309,5 +324,6 @@ func decompress(b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Multistream(false) // a chunk too many, of an import that failed, is none of it
 	return io.ReadAll(r)
 }

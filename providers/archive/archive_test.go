@@ -161,6 +161,33 @@ func TestLongBody(t *testing.T) {
 			t.Errorf("%s has %d bytes", e.Key, len(e.Value))
 		}
 	}
+	t.Log("what an import that failed left behind it is none of it")
+	body := entries[slices.IndexFunc(entries, func(e store.Entry) bool { return strings.HasSuffix(e.Key, "/0001") })].Key
+	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(strings.TrimSuffix(body, "0001")+"00ff", []byte("left"))}}); err != nil {
+		t.Fatal(err)
+	}
+	s.want(tree)
+}
+
+// TestSameBodies: those that the version before has are not written again.
+func TestSameBodies(t *testing.T) {
+	s := newShop(t)
+	bodies := func() []store.Entry {
+		t.Helper()
+		entries, _, err := s.List(t.Context(), "config/body/")
+		if err != nil || len(entries) != 40 {
+			t.Fatalf("%d bodies, %v", len(entries), err)
+		}
+		return entries
+	}
+	s.publish(s.tree(1, "same", many(40)...))
+	before := bodies()
+	s.publish(s.tree(2, "same", many(40)...))
+	for i, e := range bodies() {
+		if e.Modified != before[i].Modified {
+			t.Errorf("%s is written again", e.Key)
+		}
+	}
 }
 
 // TestSignedAnew: the same documents signed by another key replace the signatures.

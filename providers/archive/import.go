@@ -63,6 +63,11 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 	if err := follows(r.Head, old); err != nil {
 		return v, false, err
 	}
+	if !old.Restored { // its bodies are there
+		if err := l.bodiesOf(ctx, old, l.written); err != nil {
+			return v, false, err
+		}
+	}
 	made, err := l.write(ctx, r, t)
 	if err != nil {
 		return v, false, err
@@ -172,7 +177,8 @@ func (l *lock) write(ctx context.Context, r *publish.Reader, terms Terms) (*tree
 	return t, l.flush(ctx)
 }
 
-// body writes one, its first chunk last: a body whose first chunk is there is whole.
+// body writes one that the version before has not. What is there of an import that failed, it
+// writes again: a look at the store for each would take longer.
 func (l *lock) body(ctx context.Context, digest, text string) error {
 	prefix, err := bodyKey(digest)
 	if err != nil {
@@ -182,15 +188,12 @@ func (l *lock) body(ctx context.Context, digest, text string) error {
 		return nil
 	}
 	l.written[prefix] = true
-	if _, err := l.Get(ctx, chunkKey(prefix, 0)); !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
 	packed, err := l.compress([]byte(text))
 	if err != nil {
 		return err
 	}
 	chunks := slices.Collect(slices.Chunk(packed, chunk))
-	for n, value := range slices.Backward(chunks) {
+	for n, value := range slices.Backward(chunks) { // for releases that take one with a first chunk to be whole
 		if err := l.put(ctx, chunkKey(prefix, n), value); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ type lock struct {
 	ops     []store.Op   // to be committed together
 	conds   []store.Cond // of that, beside the lock
 	size    int
-	written map[string]bool // bodies of this import
+	written map[string]bool // bodies, of this import and the version before
 	gzip    *gzip.Writer
 }
 
@@ -152,24 +152,32 @@ func (l *lock) sweep(ctx context.Context, keep int) error {
 	for _, v := range stays {
 		for n := range v.Buckets {
 			used[indexKey(v.Tree, n)] = true
-			of, err := l.bucket(ctx, v, n)
-			if err != nil {
-				return err
-			}
-			for _, entries := range of {
-				for _, e := range entries {
-					prefix, err := bodyKey(e.Digest)
-					if err != nil {
-						return err
-					}
-					used[prefix] = true
-				}
-			}
+		}
+		if err := l.bodiesOf(ctx, v, used); err != nil {
+			return err
 		}
 	}
 	whole := func(key string) string { return key }
 	body := func(key string) string { return key[:len(key)-len("0000")] }
 	return errors.Join(l.collect(ctx, indices, used, whole), l.collect(ctx, bodies, used, body))
+}
+
+// bodiesOf notes the bodies of a version.
+func (l *lock) bodiesOf(ctx context.Context, v Version, note map[string]bool) error {
+	whole, err := l.whole(ctx, v)
+	if err != nil {
+		return err
+	}
+	for _, entries := range whole {
+		for _, e := range entries {
+			prefix, err := bodyKey(e.Digest)
+			if err != nil {
+				return err
+			}
+			note[prefix] = true
+		}
+	}
+	return nil
 }
 
 // page is how many values, each of a chunk at most, are in memory at once.

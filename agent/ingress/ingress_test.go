@@ -254,8 +254,7 @@ func (c *cluster) published(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const rest = 24 << 20
-	req.ContentLength = 1 + rest
+	req.ContentLength = bodySize
 	req.Header.Set("X-Forwarded-For", "192.0.2.66")
 	go func() {
 		_, _ = in.Write([]byte("x"))
@@ -264,7 +263,7 @@ func (c *cluster) published(t *testing.T) {
 		case <-time.After(15 * time.Second):
 			t.Error("the service has nothing of the body before all of it came")
 		}
-		_, _ = io.Copy(in, io.LimitReader(zeros{}, rest))
+		_, _ = io.Copy(in, io.LimitReader(zeros{}, bodySize-1))
 		in.Close()
 	}()
 	resp, err := c.browser("").Do(req)
@@ -273,7 +272,7 @@ func (c *cluster) published(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	got, _ := io.ReadAll(resp.Body)
-	if want := fmt.Sprintf("outline.example 127.0.0.1 https\n%d\n", 1+rest); string(got) != want {
+	if want := fmt.Sprintf("outline.example 127.0.0.1 https\n%d\n", bodySize); string(got) != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	conn, err := tls.Dial("tcp", local(c.https), &tls.Config{RootCAs: c.issuers, ServerName: "outline.example"})

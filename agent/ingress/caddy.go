@@ -75,6 +75,14 @@ func (c *Caddy) call(ctx context.Context, method, path string, body []byte) ([]b
 }
 
 func (c *Caddy) render(s Sites) (object, error) {
+	http, err := listening(s, c.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	https, err := listening(s, c.HTTPS)
+	if err != nil {
+		return nil, err
+	}
 	var plain, routes, pairs []object
 	var names []string
 	if s.Thumbprint != "" {
@@ -111,12 +119,12 @@ func (c *Caddy) render(s Sites) (object, error) {
 	abort := object{"handle": []object{{"handler": "static_response", "abort": true}}}
 	refuse := object{"handle": []object{{"handler": "static_response", "status_code": 421}}}
 	none := object{"disable": true}
-	secure := object{"listen": []string{address(c.HTTPS)}, "automatic_https": none, "routes": append(routes, refuse)}
+	secure := object{"listen": https, "automatic_https": none, "routes": append(routes, refuse)}
 	if len(names) > 0 {
 		secure["tls_connection_policies"] = []object{{"match": object{"sni": names}}}
 	}
 	servers := object{
-		"florete-http": object{"listen": []string{address(c.HTTP)}, "automatic_https": none, "routes": append(plain, abort)},
+		"florete-http": object{"listen": http, "automatic_https": none, "routes": append(plain, abort)},
 		"florete":      secure,
 	}
 	apps := object{"http": object{"servers": servers}}
@@ -133,10 +141,11 @@ func namesOf(s Sites) (names []string) {
 	return names
 }
 
-// address is what a port, or an address with one, is to Caddy.
-func address(at string) string {
-	if strings.Contains(at, ":") {
-		return at
+// listening is where Caddy listens: a port is that of all addresses.
+func listening(s Sites, given string) ([]string, error) {
+	all, err := s.at(given)
+	if len(all) == 1 && isPort(all[0]) {
+		all = []string{":" + given}
 	}
-	return ":" + at
+	return all, err
 }

@@ -45,6 +45,9 @@ type Proxy interface {
 type Sites struct {
 	Thumbprint string // of the ACME account, with which challenges are answered; may be empty
 	All        []Site // sorted by name
+
+	Local     []uint16     // ports of listeners of the cluster on loopback
+	Addresses []netip.Addr // of this host, beside loopback
 }
 
 // Site is one public name.
@@ -101,6 +104,9 @@ func (c Config) apply(ctx context.Context, document *florete.Document) (dirs []s
 	}
 	*document = doc
 	sites, dirs, err := sitesOf(c.Layout, doc.Manifest())
+	if err == nil {
+		err = sites.listen(doc.Manifest().Forwarder)
+	}
 	if err != nil {
 		return dirs, err
 	}

@@ -85,20 +85,29 @@ func (n *Nginx) run(ctx context.Context, args ...string) error {
 }
 
 func (n *Nginx) render(s Sites) ([]byte, error) {
+	http, err := listens(s, n.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	https, err := listens(s, n.HTTPS)
+	if err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
-	err := nginxFile.Execute(&b, struct {
+	err = nginxFile.Execute(&b, struct {
 		Sites
 		HTTP, HTTPS []string
-	}{s, listens(n.HTTP), listens(n.HTTPS)})
+	}{s, http, https})
 	return b.Bytes(), err
 }
 
-// listens is what a port, or an address with one, is to nginx: all addresses of both families.
-func listens(at string) []string {
-	if strings.Contains(at, ":") {
-		return []string{at}
+// listens is where nginx listens: a port is that of all addresses of both families.
+func listens(s Sites, given string) ([]string, error) {
+	all, err := s.at(given)
+	if len(all) == 1 && isPort(all[0]) {
+		all = append(all, "[::]:"+given)
 	}
-	return []string{at, "[::]:" + at}
+	return all, err
 }
 
 // nginxFile has names and addresses alone that the compiler has checked.

@@ -36,7 +36,7 @@ in
         "-/var/lib/nginx"
         "-/var/log/nginx"
       ];
-      RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
+      RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX"; # which addresses this host has
       SystemCallFilter = [
         "@system-service"
         "~@resources"

@@ -213,6 +213,10 @@ let
       name = "named";
       change = import ./named.nix base;
     }
+    {
+      name = "ingress";
+      change = import ./ingress.nix base;
+    }
   ]
   ++ import ./replicated.nix base
   ++ import ./operators.nix base polled closed

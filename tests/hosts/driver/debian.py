@@ -10,12 +10,12 @@ from .command import run
 # Of each release, with its version of systemd: the first runs all scenarios, the
 # others those that say that they depend on it.
 SUITES = {"trixie": "systemd 257", "bookworm": "systemd 252"}
-PACKAGES = "systemd systemd-sysv systemd-timesyncd dbus libnss-systemd iproute2 iputils-ping procps python3 curl openssl nftables openssh-server etcd-server etcd-client swtpm".split()
+PACKAGES = "systemd systemd-sysv systemd-timesyncd dbus libnss-systemd iproute2 iputils-ping procps python3 curl openssl nftables openssh-server etcd-server etcd-client swtpm nginx-light".split()
 # What hosts cannot have, and what would make their first minutes differ.
 MASKED = """systemd-udevd.service systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-logind.service
 kmod-static-nodes.service modprobe@.service systemd-modules-load.service systemd-binfmt.service proc-sys-fs-binfmt_misc.automount
 console-getty.service getty.target apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer""".split()
-DISABLED = ["systemd-timesyncd.service", "ssh.service", "etcd.service"]
+DISABLED = ["systemd-timesyncd.service", "ssh.service", "etcd.service", "nginx.service"]
 
 
 def base(cache: Path, suite: str) -> Path:

@@ -1,0 +1,51 @@
+package ingress
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/florete/florete"
+)
+
+// listen notes the ports of local listeners, which keep a proxy from listening on all
+// addresses, and the addresses that strangers come to.
+func (s *Sites) listen(f florete.Forwarder) error {
+	for _, r := range f.Reach {
+		s.Local = append(s.Local, r.Listen.Port())
+	}
+	interfaces, err := net.InterfaceAddrs()
+	if err != nil {
+		return err
+	}
+	for _, i := range interfaces {
+		if prefix, err := netip.ParsePrefix(i.String()); err == nil && prefix.Addr().IsGlobalUnicast() {
+			s.Addresses = append(s.Addresses, prefix.Addr())
+		}
+	}
+	slices.SortFunc(s.Addresses, netip.Addr.Compare)
+	return nil
+}
+
+// at is where a proxy listens that is given a port, which is on all addresses where nobody else
+// has it on one of them, or an address with a port.
+func (s Sites) at(given string) ([]string, error) {
+	port, err := strconv.ParseUint(given, 10, 16)
+	if err != nil || !slices.Contains(s.Local, uint16(port)) {
+		return []string{given}, nil
+	}
+	var all []string
+	for _, a := range s.Addresses {
+		all = append(all, netip.AddrPortFrom(a, uint16(port)).String())
+	}
+	if len(all) == 0 {
+		return nil, errors.New("port " + given + " is that of local listeners, and this host has no address beside loopback yet")
+	}
+	return all, nil
+}
+
+// isPort is whether where to listen is a port, on all addresses.
+func isPort(at string) bool { return !strings.Contains(at, ":") }

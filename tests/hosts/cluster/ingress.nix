@@ -1,0 +1,28 @@
+# Mgmt01 takes in strangers for the wiki, at a name outside DNS.
+base: {
+  hosts = base.hosts // {
+    mgmt01 = base.hosts.mgmt01 // {
+      capabilities = [ "ingress" ];
+    };
+  };
+  services = base.services // {
+    wiki = base.services.wiki // {
+      visibility = "public";
+      tlsName = "wiki.internal";
+    };
+    # Whom nginx's workers are to the cluster.
+    proxy = {
+      host = "mgmt01";
+      port = 443;
+      visibility = "host";
+      user = "www-data";
+      roles = [ "gate" ];
+    };
+  };
+  roles = base.roles // {
+    gate.services = [ "wiki" ];
+  };
+  providers = base.providers // {
+    tls.hosts = [ "drhorrible" ];
+  };
+}

@@ -45,6 +45,26 @@ in
         and services let others read. `nix/schema/topology.schema.json` has all that is in it.
       '';
     };
+    runs = mkOption {
+      type = types.lazyAttrsOf types.bool;
+      readOnly = true;
+      # A module of several hosts can be on one that is in no cluster; what is wrong is no reason
+      # to leave its services out.
+      default =
+        if cfg.cluster == null then
+          { }
+        else if florete.known then
+          florete.runs
+        else
+          throw florete.fault;
+      defaultText = lib.literalExpression "as in the cluster";
+      example = lib.literalExpression "{ search = true; wiki = false; }";
+      description = ''
+        Whether each service of the cluster is on this host, as the topology names it or as
+        the compiler placed it: `lib.mkIf config.${florete.option}.runs.wiki`. A name that is
+        no service's is an error. Empty without a cluster.
+      '';
+    };
     units = mkOption {
       type = types.attrsOf (
         types.attrsOf (

@@ -95,6 +95,12 @@ in
     unit
     ;
   inherit (cluster) topology;
+  # Every service of the cluster, and whether it is on this host.
+  runs =
+    let
+      here = lib.genAttrs cluster.topology.hosts.${host}.services (_: true);
+    in
+    builtins.mapAttrs (name: _: here ? ${name}) cluster.topology.services;
   directory = cluster.directory.${host};
   system = if known then declared.system else null;
 

@@ -1,0 +1,70 @@
+# lib → the few options of NixOS that the modules set.
+lib:
+let
+  inherit (builtins)
+    foldl'
+    map
+    toFile
+    toJSON
+    ;
+  inherit (lib) mkOption types;
+
+  any = type: default: mkOption { inherit type default; };
+  strings = types.listOf types.str;
+  lists = any (types.listOf types.port) [ ];
+  sets = any (types.attrsOf types.anything) { };
+  highest = types.int // {
+    merge = _: foldl' (n: d: lib.max n d.value) 0;
+  };
+in
+{ config, ... }: {
+  options = {
+    assertions = any (types.listOf types.anything) [ ];
+    # The highest of these counts; the others are set in one place.
+    boot.kernel.sysctl = any (types.submodule {
+      freeformType = types.attrsOf (types.uniq types.int);
+      options = lib.genAttrs [ "net.core.rmem_max" "net.core.wmem_max" ] (_: any highest 0);
+    }) { };
+    environment = {
+      etc = sets;
+      systemPackages = any (types.listOf types.package) [ ];
+    };
+    networking = {
+      hostName = any types.str "nixos";
+      hosts = any (types.attrsOf strings) { };
+      firewall = {
+        allowedTCPPorts = lists;
+        allowedUDPPorts = lists;
+      };
+    };
+    system.preSwitchChecks = any (types.attrsOf types.lines) { };
+    systemd = {
+      units = sets;
+      services = any (types.attrsOf (types.attrsOf (types.either strings (types.attrsOf strings)))) { };
+      tmpfiles.settings = sets;
+    };
+    users = {
+      users = sets;
+      groups = sets;
+    };
+    # What a case wants to see besides.
+    seen = any types.anything null;
+  };
+  config._module.args.pkgs = {
+    nftables = {
+      type = "derivation";
+      name = "nftables";
+      outPath = "/nftables";
+    };
+    stdenv.hostPlatform.system = "x86_64-linux";
+    formats.json = _: {
+      type = types.attrsOf types.anything;
+      generate = name: v: toFile name (toJSON v);
+    };
+    linkFarm = name: links: {
+      type = "derivation";
+      name = toString ([ name ] ++ map (l: "${l.name} -> ${l.path}") links);
+      outPath = "/${name}";
+    };
+  };
+}

@@ -7,9 +7,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"maps"
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -99,7 +97,7 @@ Description: host %s of cluster %[4]s
 	told := strings.NewReplacer(
 		"@NAME@", b.name(),
 		"@FLOR@", b.Units.Instance.Program("flor"),
-		"@UNITS@", strings.Join(b.enabled(), " "),
+		"@UNITS@", strings.Join(b.Units.Enabled(), " "),
 		"@CLUSTER@", fmt.Sprintf("%s (%s)", e.Cluster, trustDomain))
 	script := func(name, text string) file {
 		return file{path: name, data: []byte(told.Replace(text)), mode: 0o755}
@@ -109,10 +107,4 @@ Description: host %s of cluster %[4]s
 		{path: "md5sums", data: []byte(sums), mode: 0o644},
 		script("preinst", preinst), script("postinst", postinst), script("prerm", prerm), script("postrm", postrm),
 	}
-}
-
-// enabled are the units that something wants.
-func (b Bundle) enabled() []string {
-	names := slices.Sorted(maps.Keys(b.Units.Files))
-	return slices.DeleteFunc(names, func(name string) bool { return !strings.Contains("\n"+b.Units.Files[name], "\n[Install]\n") })
 }

@@ -103,6 +103,7 @@ type answer struct {
 	Units     map[string]string
 	Sysusers  string
 	Sysctl    string
+	Runs      map[string]Runs
 }
 
 // Compile returns the documents of the named hosts, of every host when none is

@@ -32,6 +32,13 @@ let
   when = condition: set: if condition then set else { };
   filterAttrs = ok: set: removeAttrs set (filter (n: !ok set.${n}) (attrNames set));
   some = filter (h: c.documents ? ${h}) hosts;
+  # What a host has of a service; its units are in the manifest.
+  run = s: {
+    inherit (s) protocol user;
+    upstream =
+      if s.upstream == "" && s.port != null then "127.0.0.1:${toString s.port}" else s.upstream;
+    units = [ ];
+  };
   # What mkCluster returned, and not what somebody wrote instead.
   isCluster = v: isAttrs v && v ? faults && v ? documents && v ? topology;
   faults =
@@ -116,6 +123,12 @@ else
           inherit (c) sysctl;
           sysusers = c.sysusers.${h};
           units = (c.unitsIn bin).${h};
+          runs = listToAttrs (
+            map (name: {
+              inherit name;
+              value = run c.topology.services.${name};
+            }) c.topology.hosts.${h}.services
+          );
         }
       )
     )

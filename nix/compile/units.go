@@ -2,9 +2,12 @@ package compile
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/florete/florete"
 )
@@ -15,6 +18,15 @@ type Units struct {
 	Files    map[string]string // by name, "florete-agent.service"
 	Sysusers string            // the accounts they need, sysusers.d(5)
 	Sysctl   string            // what they need of the kernel, sysctl.d(5)
+	Runs     map[string]Runs   // the services of the host, by name
+}
+
+// Runs is a service of a host, as far as the topology says what the host is to have for it.
+type Runs struct {
+	Upstream string   `json:"upstream"` // where it listens, "127.0.0.1:8080", "unix:/run/chat.sock"; empty where nothing says
+	Protocol string   `json:"protocol"` // "tcp", "http" or "udp"
+	User     string   `json:"user"`     // empty where it may be any
+	Units    []string `json:"units"`    // of systemd, that act as the service or are restarted with what is delivered for it; sorted
 }
 
 // ReadUnits returns the units of a host whose commands are in directory bin.
@@ -26,7 +38,36 @@ func ReadUnits(ctx context.Context, src Source, host, bin string) (Units, error)
 	if a.Units == nil {
 		return Units{}, NoHost(a.Name, host, a.Hosts)
 	}
-	return Units{a.Instances[host], a.Units, a.Sysusers, a.Sysctl}, nil
+	d, err := a.Documents[host][florete.DocManifest].Open()
+	if err != nil {
+		return Units{}, fmt.Errorf("cluster %s: %w", a.Name, err)
+	}
+	addUnits(a.Runs, d.Manifest())
+	return Units{a.Instances[host], a.Units, a.Sysusers, a.Sysctl, a.Runs}, nil
+}
+
+// addUnits adds the units that a manifest names for services.
+func addUnits(runs map[string]Runs, m florete.Manifest) {
+	add := func(id florete.ID, units []string) {
+		r, ok := runs[id.Name()]
+		if !ok || id.Kind() != florete.KindService || len(units) == 0 {
+			return
+		}
+		r.Units = slices.Compact(slices.Sorted(slices.Values(append(r.Units, units...))))
+		runs[id.Name()] = r
+	}
+	for _, n := range m.Needs {
+		add(n.For, n.OnChange)
+	}
+	for _, c := range m.Forwarder.Callers {
+		add(c.ID, c.Units)
+	}
+}
+
+// Enabled are the names of the units that something wants, sorted.
+func (u Units) Enabled() []string {
+	names := slices.Sorted(maps.Keys(u.Files))
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.Contains("\n"+u.Files[name], "\n[Install]\n") })
 }
 
 // Write puts the units in dir, <instance>.sysusers and <instance>.sysctl beside

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"io"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -11,20 +17,25 @@ import (
 
 func newUnitsCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "units [FLAKE] --host H --out DIR",
-		Short: "Write the systemd units of a host",
-		Long: `Write the systemd units of a host, those that the NixOS module gives it, as files
+		Use:   "units [FLAKE] --host H",
+		Short: "List what a host runs and its systemd units, or write these",
+		Long: `List what a host runs, and its systemd units: of each service on the host, whether the topology
+names the host or the compiler chose it, where it listens and the units that the
+topology names for it; and Florete's own units that are to be enabled there.
+
+With --out, write the latter, those that the NixOS module gives the host, as files
 into DIR; its accounts as DIR/florete.sysusers, for systemd-sysusers; and what it asks
 of the kernel as DIR/florete.sysctl, for systemd-sysctl. What an earlier call left there
-as florete-* and is no unit of the host is removed. Where the topology gives the host a
+as florete-* and is no unit of the host is removed. Where the topology gives the host an
 instance, all of them are called florete_NAME.`,
 	}
 	from := source(cmd)
 	host := cmd.Flags().String("host", "", "whose units")
 	out := cmd.Flags().String("out", "", "write them into this `DIR`")
 	bin := cmd.Flags().String("bin", "/usr/local/bin", "`DIR` of the commands on the host")
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.MarkFlagRequired("host")
-	cmd.MarkFlagRequired("out")
+	cmd.MarkFlagsMutuallyExclusive("json", "out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		src, err := from(args)
 		if err != nil {
@@ -34,10 +45,35 @@ instance, all of them are called florete_NAME.`,
 			return fmt.Errorf("--bin %q: want an absolute path", *bin)
 		}
 		units, err := compile.ReadUnits(cmd.Context(), src, *host, *bin)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case *out != "":
+			return units.Write(*out)
+		case *asJSON:
+			return printJSON(cmd, struct {
+				Host   string                  `json:"host"`
+				Runs   map[string]compile.Runs `json:"runs"`
+				Enable []string                `json:"enable"`
+			}{*host, units.Runs, units.Enabled()})
 		}
-		return units.Write(*out)
+		return listUnits(cmd.OutOrStdout(), units)
 	}
 	return cmd
+}
+
+func listUnits(out io.Writer, units compile.Units) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if len(units.Runs) > 0 {
+		fmt.Fprintln(w, "SERVICE\tLISTENS\tPROTOCOL\tUSER\tUNITS")
+	}
+	for _, name := range slices.Sorted(maps.Keys(units.Runs)) {
+		s := units.Runs[name]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, cmp.Or(s.Upstream, "-"), s.Protocol, cmp.Or(s.User, "-"), cmp.Or(strings.Join(s.Units, " "), "-"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "systemctl enable %s\n", strings.Join(units.Enabled(), " "))
+	return err
 }

@@ -10,9 +10,12 @@
 #
 # Faults of the files are in `_faults`: mkCluster reports them with all others.
 #
-# What starts with a dot or an underscore is left alone; at the top flake.nix, default.nix
-# and folders called otherwise too. A folder called almost like one of these is taken
-# for the attribute of its name, which mkCluster then refuses.
+# A file that ends in .json has the same as data; "$schema", for editors, is no part of it.
+#
+# What starts with a dot or an underscore is left alone; at the top flake.nix, default.nix,
+# and folders and JSON files called otherwise too. One called almost like one of these is taken
+# for the attribute of its name, which mkCluster then refuses. A file of another sort where
+# one of these belongs is a fault.
 # folder :: Path -> AttrSet
 root:
 let
@@ -32,42 +35,37 @@ let
     map
     match
     pathExists
-    readDir
-    stringLength
-    substring
     ;
   inherit (import ./fault.nix) fault;
   inherit (import ./text.nix) within;
+  language = import ./language.nix;
   kinds = [ "hosts" ] ++ flatly;
-  flatly = attrNames (removeAttrs (import ./language.nix).entries [ "hosts" ]) ++ [
+  flatly = attrNames (removeAttrs language.entries [ "hosts" ]) ++ [
     "hostGroups"
     "providers"
   ];
-
-  # As people know it, who do not know the store.
-  place = path: substring (stringLength (toString root) + 1) (-1) (toString path);
-
-  files =
-    path:
-    filter (f: f.name != null) (
-      map (file: {
-        path = path + "/${file}";
-        name = match "([^._].*)\\.nix" file;
-      }) (filter (f: (readDir path).${f} != "directory") (attrNames (readDir path)))
+  # Other programs have files of their own beside it: which names mean the topology.
+  means =
+    name:
+    language.cluster.about.fields ? ${name}
+    || any (within 1 name) (
+      kinds
+      ++ [
+        "acknowledge"
+        "cluster"
+        "rollout"
+        "trust"
+      ]
     );
-  entries =
-    path:
-    map (f: {
-      name = head f.name;
-      file = place f.path;
-      value = import f.path;
-    }) (files path);
-  folders =
-    path:
-    filter (f: (readDir path).${f} == "directory" && match "[._].*" f == null) (
-      attrNames (readDir path)
-    );
-  holding = path: files path != [ ] || any (f: holding (path + "/${f}")) (folders path);
+
+  inherit (import ./folderfiles.nix root)
+    entries
+    folders
+    holding
+    lookalike
+    place
+    regular
+    ;
 
   wrong =
     id: place: problem: value: remedy:
@@ -87,30 +85,17 @@ let
   # are in groups, what lies deeper.
   ignored =
     path:
-    (
-      if !pathExists (path + "/default.nix") then
-        [ ]
-      else
-        [
-          (wrong "FL001" (place path) "a file has the name of what is in it, not" "default.nix"
-            "call it ${place path}.nix"
-          )
-        ]
-    )
-    ++
-      map
-        (
-          f:
-          wrong "FL001" (place path) "a file that is not read:" f
-            "write it in Nix, or call it _${f} if it is no part of the cluster"
-        )
-        (
-          filter (
-            f:
-            (readDir path).${f} != "directory"
-            && match "[^._].*(\\.(json|ya?ml|toml|nix[.~].*)|\\.nix~)" f != null
-          ) (attrNames (readDir path))
-        );
+    map (
+      f:
+      wrong "FL001" (place path) "a file has the name of what is in it, not" f "call it ${place path}.${
+        if f == "default.nix" then "nix" else "json"
+      }"
+    ) (filter (f: pathExists (path + "/${f}")) [ "default.nix" "default.json" ])
+    ++ map (unread (place path)) (filter lookalike (regular path));
+  unread =
+    place: f:
+    wrong "FL001" place "a file that is not read:" f
+      "write it in Nix or as .json, or call it _${f} if it is no part of the cluster";
   deeper =
     path:
     map (
@@ -176,11 +161,15 @@ let
 
   files' = filter (
     e:
-    !elem e.name [
-      "default"
-      "flake"
-    ]
+    if match ".*\\.json" e.file != null then
+      means e.name
+    else
+      !elem e.name [
+        "default"
+        "flake"
+      ]
   ) (entries root);
+  stem = f: head (match "#?([^.]*).*" f);
   cluster = (listToAttrs files').cluster or { };
   # What no folder adds to.
   parts =
@@ -218,6 +207,8 @@ let
       else
         [ (wrong "FL002" "cluster.nix" "want a set, found" "something else" "write { name = …; }") ]
     )
+    ++ map (unread "mkCluster") (filter (f: lookalike f && means (stem f)) (regular root))
+    ++ twice "" (filter (e: e.name == "cluster") files')
     ++ twice "" parts
     ++ concatMap (b: b.faults) added;
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,13 @@ func eval(ctx context.Context, src Source, function string, v any) error {
 	if err := src.exists(); err != nil {
 		return err
 	}
-	return run(ctx, []string{"eval", src.ref() + "#florete"}, append([]string{"--apply", function}, src.Args...), v)
+	err := run(ctx, []string{"eval", src.ref() + "#florete"}, append([]string{"--apply", function}, src.Args...), v)
+	if err != nil && strings.Contains(err.Error(), "[json.exception.parse_error") {
+		if why := notJSON(src.ref()); why != "" {
+			return errors.New(why)
+		}
+	}
+	return err
 }
 
 // run runs a Nix command with arguments and decodes the JSON that it prints.
@@ -94,6 +101,34 @@ func explain(err error, stderr string) error {
 		return err
 	}
 	return errors.New(said)
+}
+
+// notJSON is the first file below a folder that fromJSON refuses, and why: Nix does not say.
+func notJSON(dir string) (why string) {
+	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || why != "" {
+			return fs.SkipAll
+		}
+		if path != dir && strings.ContainsRune("._", rune(d.Name()[0])) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if d.IsDir() || filepath.Ext(path) != ".json" {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(b, new(any))
+		}
+		if err != nil {
+			at, _ := filepath.Rel(dir, path)
+			why = at + ": " + err.Error()
+		}
+		return nil
+	})
+	return why
 }
 
 // untracked is what Nix says of a flake in a repository that has no flake.nix in its index.

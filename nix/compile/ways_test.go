@@ -123,6 +123,14 @@ func TestFolder(t *testing.T) {
 		"default.nix":        `throw "not read"`,
 		"modules/web.nix":    `throw "not read"`,
 		"user/notes.md":      `nothing to read`,
+		"services/t.json":    `{ "$schema": "../service.json", "host": "b", "port": 2, "facts": { "up": true } }`,
+		"hosts/eu/d.json":    `{ "address": [ "192.0.2.4" ], "capacity": null }`,
+		"teams.json":         `{ "$schema": "x", "t": { "users": [ "ann" ] } }`,
+		"hosts/_d.json":      `[`,
+		"renovate.json":      `[`,
+		"package-lock.json":  `{ }`,
+		"release.yaml":       `-`,
+		"flake.nix.bak":      `-`,
 	})
 	var same bool
 	nixEval(t, `(import ../folder.nix) `+dir+` == {
@@ -131,7 +139,9 @@ func TestFolder(t *testing.T) {
 		role.lost.group = "eu";
 		service = { };
 		services.s = { host = "b"; port = 1; };
-		hosts = { a.address = "192.0.2.1"; b = { address = "192.0.2.2"; group = "eu/fra"; }; c.group = "us"; };
+		services.t = { host = "b"; port = 2; facts.up = true; };
+		teams.t.users = [ "ann" ];
+		hosts = { d = { group = "eu"; address = [ "192.0.2.4" ]; capacity = null; }; a.address = "192.0.2.1"; b = { address = "192.0.2.2"; group = "eu/fra"; }; c.group = "us"; };
 		hostGroups = { eu.tags = [ "europe" ]; "eu/fra" = { }; us = { }; };
 		users = { ann.roles = [ "operator" ]; bob = { }; };
 	}`, &same)
@@ -151,7 +161,18 @@ func TestFolderRefuses(t *testing.T) {
 		"services/web/t.nix":  "FL001 services: only hosts are in folders of folders, not web; put its files into services\n",
 		"hosts/b/default.nix": "FL001 hosts/b: a file has the name of what is in it, not default.nix; call it hosts/b.nix\n",
 		"users/default.nix":   "FL001 users: a file has the name of what is in it, not default.nix; call it users.nix\n",
-		"users/ann.json":      "FL001 users: a file that is not read: ann.json; write it in Nix, or call it _ann.json if it is no part of the cluster\n",
+		"users/bob.json":      "FL009 users.bob: written in several files: cluster.nix, users/bob.json; keep one of them",
+		"hosts/a.json":        "FL009 hosts.a: written in several files: hosts/a.json, hosts/a.nix; keep one of them",
+		"cluster.json":        "FL009 cluster: written in several files: cluster.json, cluster.nix; keep one of them",
+		"user.json":           `FL001 user: mkCluster has no attribute user; did you mean "users"?`,
+		"service/web.json":    `FL001 service: mkCluster has no attribute service; did you mean "services"?`,
+		"roles.json":          `FL002 roles: want a set of roles, found a list; write { name = { … }; }`,
+		"users/default.json":  "FL001 users: a file has the name of what is in it, not default.json; call it users.json\n",
+		"users/ann.json.bak":  "FL001 users: a file that is not read: ann.json.bak; write it in Nix or as .json, or call it _ann.json.bak if it is no part of the cluster\n",
+		"services/#x.nix#":    "FL001 services: a file that is not read: #x.nix#;",
+		"services/X.NIX":      "FL001 services: a file that is not read: X.NIX;",
+		"services.yaml":       "FL001 mkCluster: a file that is not read: services.yaml;",
+		"host.nix.bak":        "FL001 mkCluster: a file that is not read: host.nix.bak;",
 		"services/x.yaml":     "FL001 services: a file that is not read: x.yaml;",
 		"hosts/eu/x.nix.bak":  "FL001 hosts/eu: a file that is not read: x.nix.bak;",
 		"hosts/eu/x.nix~":     "FL001 hosts/eu: a file that is not read: x.nix~;",
@@ -165,7 +186,7 @@ func TestFolderRefuses(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			dir := t.TempDir()
 			text := `{ }`
-			if file == "cluster.nix" || file == "services.nix" {
+			if file == "cluster.nix" || file == "services.nix" || file == "roles.json" {
 				text = `[ ]`
 			}
 			writeFiles(t, dir, map[string]string{
@@ -180,6 +201,26 @@ func TestFolderRefuses(t *testing.T) {
 				t.Errorf("got %s", out)
 			}
 		})
+	}
+}
+
+// A file that is no JSON is named, which Nix does not do.
+func TestFolderNamesWhatIsNoJSON(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{
+		"flake.nix":              `{ outputs = { self }: { florete.c = (import ./lib).mkCluster ((import ./lib).folder ./. // { inherit self; }); }; }`,
+		"cluster.nix":            `{ name = "c"; trustDomain = "c.flor"; }`,
+		"services/a.json":        `{ "host": "b" }`,
+		"services/_draft/x.json": `{`,
+		"services/b.json":        "{\n \"host\": \"b\",\n}",
+		".vscode/settings.json":  `{`,
+	})
+	if err := os.CopyFS(filepath.Join(dir, "lib"), os.DirFS("..")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Compile(t.Context(), Source{Flake: dir})
+	if err == nil || err.Error() != "services/b.json: invalid character '}' looking for beginning of object key string" {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -26,6 +26,7 @@ in
     clusterName = mkOption {
       type = types.nullOr types.str;
       default = null;
+      example = "demo";
       description = "Name of the cluster, when the flake has several.";
     };
     hostName = mkOption {

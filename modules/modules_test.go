@@ -63,7 +63,7 @@ func TestModules(t *testing.T) {
 		}
 	}
 	if len(got.Undocumented) > 0 {
-		t.Errorf("options without description: %s", got.Undocumented)
+		t.Errorf("options without description, or without an example: %s", got.Undocumented)
 	}
 }
 

@@ -69,6 +69,7 @@ let
       };
       units = mkOption {
         type = types.listOf types.str;
+        example = [ "wiki.service" ];
         description = "Units that use the files. The default is those that activation tells of a change.";
       };
       start = mkOption {
@@ -96,6 +97,7 @@ let
       placeholders = mkOption {
         type = types.attrsOf types.str;
         default = { };
+        example.client-secret = "not-yet";
         description = "What the files hold until then, by name; `placeholder` where nothing is said. Everybody can read it in the Nix store.";
       };
     };

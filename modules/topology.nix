@@ -5,6 +5,7 @@
 let
   inherit (lib) mkOption types;
   inherit (import ../nix/language.nix) cluster;
+  exampleOf = import ../nix/examples.nix;
 
   value =
     { want, ok, ... }:
@@ -20,7 +21,7 @@ let
     if about.kind == "record" then
       types.submodule (
         {
-          options = builtins.mapAttrs (_: option) about.fields;
+          options = builtins.mapAttrs option about.fields;
         }
         // lib.optionalAttrs (about ? others) { freeformType = types.attrsOf (typeOf about.others.about); }
       )
@@ -35,7 +36,7 @@ let
 
   # What may be left out is null then: the compiler knows its own defaults.
   option =
-    f:
+    name: f:
     let
       container = builtins.elem f.about.kind [
         "list"
@@ -48,6 +49,7 @@ let
         description = f.doc;
         type = if f ? default && !container then types.nullOr type else type;
       }
+      // (if f ? hint then { example = lib.literalExpression f.hint; } else exampleOf name f.about)
       // (
         if !(f ? default) then
           { }
@@ -87,7 +89,7 @@ in
       type = types.attrsOf (
         types.submodule (
           { name, ... }: {
-            options = builtins.mapAttrs (_: option) (removeAttrs cluster.about.fields [ "self" ]);
+            options = builtins.mapAttrs option (removeAttrs cluster.about.fields [ "self" ]);
             config.name = lib.mkDefault name;
           }
         )

@@ -18,6 +18,7 @@ let
   address = scalar {
     want = "the IP address or lower-case DNS name of a machine, not below .rete, with a port only where a NAT forwards another";
     hint = "write for example \"192.0.2.1\", \"forge.example.org\" or, behind a NAT, \"203.0.113.5:14610\"";
+    example = "192.0.2.1";
     invalid = wrong.string;
     ok = v: isMachine v || isHostPort v && isMachine (machine v);
   };
@@ -25,6 +26,7 @@ let
   bind = scalar {
     want = "an IP address that the host has itself, without a port; 0.0.0.0 and :: are all";
     hint = "write for example \"10.0.0.5\", or nothing: then it listens on all of its addresses";
+    example = "10.0.0.5";
     invalid = wrong.string;
     ok =
       v:
@@ -39,6 +41,7 @@ let
   tlsName = scalar {
     want = "a public DNS name, lower-case, of two labels or more and not below .rete";
     hint = "write for example \"wiki.example.org\"";
+    example = "wiki.example.org";
     ok = v: isName v && stringLength v <= 253 && matches ".*\\..*" v && !matches ".*\\.rete" v;
   };
 
@@ -46,12 +49,14 @@ let
   url = scalar {
     want = "an http or https URL of one host, at most 1000 characters (RFC 3986), without fragment";
     hint = "write for example \"https://wiki.example.org\"";
+    example = "https://wiki.example.org";
     ok = v: afterHost v != null;
   };
 
   forwarderAddress = scalar {
     want = "an address with a port";
     hint = "write for example \"192.0.2.1:4610\" or \"forge.blue.example:4610\"";
+    example = "192.0.2.1:4610";
     invalid = wrong.string;
     ok = v: isHostPort v && isMachine (machine v);
   };
@@ -60,6 +65,7 @@ let
   endpoint = scalar {
     want = "an https URL of one host, at most 1000 characters (RFC 3986), without fragment";
     hint = "write for example \"https://forge.blue.example:4605/federation/bundle\"";
+    example = "https://forge.blue.example:4605/federation/bundle";
     ok = v: matches "https://.*" v && afterHost v != null;
   };
 
@@ -68,6 +74,7 @@ let
     id = "FL004";
     want = "a SPIFFE ID";
     hint = "write for example \"spiffe://blue.example/service/forge/florete-provider-federation\"";
+    example = "spiffe://blue.example/service/forge/florete-provider-federation";
     invalid = wrong.string; # none is written with profile https_web
     ok =
       v:
@@ -85,12 +92,14 @@ let
   issuer = scalar {
     want = "an http or https URL of one host and nothing after it";
     hint = "write for example \"https://auth.example.org\"";
+    example = "https://auth.example.org";
     ok = v: afterHost v == "";
   };
 
   loopback = scalar {
     want = "a range of loopback addresses, 127.x.y.z/8 to /30";
     hint = "write for example \"127.64.0.0/10\"; bits after the prefix are zero";
+    example = "127.64.0.0/10";
     zero = defaultLoopback;
     ok = v: matches "127(\\.${octet}){3}/(8|9|[12][0-9]|30)" v && (range v).aligned;
   };
@@ -98,6 +107,7 @@ let
   upstream = scalar {
     want = "host:port, not below .rete, or unix:/path";
     hint = "write for example \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/wiki/http.sock\"";
+    example = "127.0.0.1:8080";
     invalid = wrong.string;
     ok =
       v:

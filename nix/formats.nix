@@ -6,6 +6,7 @@ let
     isInt
     isList
     isString
+    map
     stringLength
     ;
   wrong = (import ./lib.nix).invalid;
@@ -17,6 +18,7 @@ let
     scalar
     ;
   inherit (import ./addressform.nix) isV4;
+  inherit (import ./text.nix) contains;
   dates = import ./dates.nix;
 
   string = scalar {
@@ -27,6 +29,7 @@ let
   strings = listOf string;
   flag = scalar {
     want = "true or false";
+    json.type = "boolean";
     hint = "write true, or take it out";
     ok = isBool;
     zero = false;
@@ -41,10 +44,21 @@ let
   fact =
     let
       single = v: isString v || isInt v || isBool v;
+      values = map (type: { inherit type; }) [
+        "string"
+        "integer"
+        "boolean"
+      ];
     in
     scalar {
       want = "a string, a whole number, true or false, or a list of these";
       hint = "write the value itself; several that belong together are several facts";
+      json.anyOf = values ++ [
+        {
+          type = "array";
+          items.anyOf = values;
+        }
+      ];
       ok = v: single v || isList v && all single v;
     };
   port = between 1 65535 "a port";
@@ -52,6 +66,7 @@ let
   date = scalar {
     want = "a date, or a time in UTC";
     hint = "write for example \"2027-01-31\", which is its beginning, or \"2027-01-31T18:00Z\"";
+    example = "2027-01-31";
     zero = wrong.number;
     ok = dates.isDate;
     to = dates.seconds;
@@ -59,6 +74,7 @@ let
   timeOfDay = scalar {
     want = "a time of day, 00:00 to 23:59";
     hint = "write for example \"02:30\"";
+    example = "02:30";
     invalid = wrong.string;
     ok = matches "([01][0-9]|2[0-3]):[0-5][0-9]";
   };
@@ -66,6 +82,7 @@ let
   instance = scalar {
     want = "a short name: a lower-case letter, then letters, digits and hyphens, 14 characters at most";
     hint = "directories, units and accounts on the host are called florete_<instance>";
+    example = "blue";
     ok = matches "[a-z]([a-z0-9-]{0,12}[a-z0-9])?";
   };
 
@@ -77,10 +94,30 @@ let
       most ? 4095,
       ...
     }@type:
-    scalar ({ ok = v: matches re v && stringLength v <= most; } // type);
+    scalar (
+      {
+        ok = v: matches re v && stringLength v <= most;
+        # Classes of POSIX are none of JSON Schema's.
+        json = {
+          type = "string";
+          maxLength = most;
+        }
+        // (if contains "[:" re || contains "[]" re then { } else { pattern = "^(${re})$"; });
+      }
+      // type
+    );
 
   replicas = scalar {
     want = "a number of hosts from 1 to 1000, or \"all\"";
+    example = 3;
+    json.anyOf = [
+      {
+        type = "integer";
+        minimum = 1;
+        maximum = 1000;
+      }
+      { enum = [ "all" ]; }
+    ];
     hint = "write a whole number without quotes";
     invalid = wrong.number;
     ok = v: isInt v && v >= 1 && v <= 1000 || v == "all";
@@ -90,11 +127,20 @@ let
   account = scalar {
     want = "an account name, none of Florete's own";
     hint = "write the name as in /etc/passwd";
+    example = "wiki";
     ok = v: matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v && !matches "florete([_-].*)?" v;
   };
 
   caller = scalar {
     want = "an account name, a uid or a system unit's name";
+    json.anyOf = [
+      { type = "string"; }
+      {
+        type = "integer";
+        minimum = 0;
+        maximum = 4294967294;
+      }
+    ];
     hint = "write a name in quotes, \"wiki.service\" for a unit, or a number without them";
     ok =
       v:
@@ -110,6 +156,7 @@ let
   unit = scalar {
     want = "a systemd unit that the host outlives";
     hint = "write its full name, such as \"wiki.service\"";
+    example = "wiki.service";
     ok =
       v:
       isString v
@@ -122,6 +169,7 @@ let
     id = "FL004";
     want = "a trust domain";
     hint = "use lower-case DNS labels with dots between them, such as \"demo.flor\"";
+    example = "demo.flor";
     ok =
       v:
       matches "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*" v
@@ -132,6 +180,7 @@ let
   clusterName = word {
     id = "FL004";
     want = "a cluster name";
+    example = "demo";
     hint = "use lower-case letters, digits and inner hyphens";
     re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
     invalid = "(unnamed)";
@@ -139,6 +188,7 @@ let
 
   tags = listOf (word {
     want = "a word";
+    example = "ssd";
     hint = "use lower-case letters, digits and inner hyphens";
     re = "[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?";
   });
@@ -148,12 +198,14 @@ let
     id = "FL004";
     want = "a group of hosts";
     hint = "use DNS labels with slashes between them, such as \"eu/fra\"";
+    example = "eu/fra";
     re = "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*)?";
   };
 
   reference = word {
     want = "the name of a file below the provider's directory of files, at most 255 characters";
     hint = "write for example \"outline/smtp-password\"";
+    example = "outline/smtp-password";
     re = "[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*";
     most = 255;
   };
@@ -161,6 +213,7 @@ let
   mode = word {
     want = "permissions that let its owner alone change it";
     hint = "write for example \"0400\"";
+    example = "0400";
     re = "0[0-7][0145]{2}";
   };
 in

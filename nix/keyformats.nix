@@ -33,6 +33,7 @@ let
   pem = scalar {
     want = "certificates and nothing else: the path of a PEM file, or PEM text";
     hint = "write the path of a file that exists, without quotes: ./ca.crt";
+    example = "-----BEGIN CERTIFICATE-----\nMIIB…\n-----END CERTIFICATE-----\n";
     ok = v: if isPath v then isFile v && isPEM (readFile v) else isString v && isPEM v;
     to = v: if isPath v then readFile v else v;
   };
@@ -60,6 +61,7 @@ let
   sshKey = scalar {
     want = "an SSH host public key, not of RSA under 2048 bits nor one that anybody can sign for";
     hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\", or builtins.readFile of a copy";
+    example = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPv5gaM16+VlLEmM75ydLIatQFRkLjebQdcWf3wPl+JO";
     invalid = wrong.string; # none is written by a host that joins
     ok =
       v:
@@ -71,6 +73,7 @@ let
   signingKey = scalar {
     want = "a public key in Nix format, name:base64, not one that anybody can sign for";
     hint = "print it with: nix key convert-secret-to-public < secret-key";
+    example = "demo-1:tL7og4lmiCY6djfWO12Xhryi/3UlDO0iTIhxN2niLFo=";
     ok =
       v:
       matches "[^:[:space:]]+:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=[[:space:]]*" v

@@ -137,6 +137,7 @@ let
   attributes = {
     self = of "the flake: gives `serial` and `rev`" (scalar {
       want = "a flake";
+      json = null;
       hint = "pass the flake's own self";
       zero = { };
       ok = builtins.isAttrs;

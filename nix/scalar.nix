@@ -47,7 +47,8 @@ rec {
         })
       ];
 
-  # A type from what is right, `ok`, and what `clean` makes of that, `to`.
+  # A type from what is right, `ok`, and what `clean` makes of that, `to`. `json` is its JSON
+  # Schema, of strings unless written, null where JSON cannot have it; `example` a value.
   # scalar :: { want, hint, ok, … } -> Type
   scalar =
     {
@@ -62,7 +63,9 @@ rec {
         kind = "scalar";
         inherit ok;
         inherit (type) want;
-      };
+        json = type.json or { type = "string"; };
+      }
+      // (if type ? example then { inherit (type) example; } else { });
       faults =
         place: v:
         if !ok v then
@@ -105,6 +108,11 @@ rec {
     low: high: what:
     scalar {
       want = "${what} from ${toString low} to ${toString high}";
+      json = {
+        type = "integer";
+        minimum = low;
+        maximum = high;
+      };
       hint = "write a whole number without quotes";
       zero = low;
       invalid = invalid.number;

@@ -105,6 +105,10 @@ in
       about = {
         kind = "attrs";
         of = type.about;
+        names = {
+          pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$";
+          maxLength = max;
+        };
       };
       zero = { };
       invalid = { };

@@ -114,6 +114,14 @@ in
       about = {
         kind = "scalar";
         want = "${type.about.want}; or a list of them";
+        json.anyOf = [
+          type.about.json
+          {
+            type = "array";
+            items = type.about.json;
+          }
+        ];
+        inherit (type.about) example;
         ok = v: if isList v then all ok v else ok v;
       };
       faults = place: v: (if isList v then list else type).faults place v;

@@ -108,17 +108,35 @@ in
     demo = flake.florete.demo.units;
     blue = (further { }).florete.blue.units;
   };
-  undocumented = map (o: o.name) (
-    filter (o: lib.hasPrefix "services.florete" o.name && !o.internal && o.description or null == null)
-      (
-        lib.optionAttrSetToDocList
-          (lib.evalModules {
-            modules = [
-              nixos
-              modules.default
-              (instance "blue")
-            ];
-          }).options
-      )
-  );
+  # Without a description, or without what shows how to write one.
+  undocumented =
+    let
+      nothing = [
+        "null"
+        "{ }"
+        "[ ]"
+        "\"\""
+      ];
+      shown =
+        o: o ? example || o.readOnly || o ? default && !builtins.elem (o.default.text or "") nothing;
+    in
+    map (o: o.name) (
+      filter
+        (
+          o:
+          lib.hasPrefix "services.florete" o.name
+          && !o.internal
+          && (o.description or null == null || !shown o)
+        )
+        (
+          lib.optionAttrSetToDocList
+            (lib.evalModules {
+              modules = [
+                nixos
+                modules.default
+                (instance "blue")
+              ];
+            }).options
+        )
+    );
 }

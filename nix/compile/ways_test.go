@@ -273,12 +273,51 @@ func TestModules(t *testing.T) {
 			t.Errorf("%s: got %s", definition, out)
 		}
 	}
-	// Every option has a description, for those who write documentation of options.
-	var undescribed []string
-	nixEval(t, prelude+`map (o: o.name) (builtins.filter (o: (o.description or "") == "" && o.visible or true && !o.internal or false)
-		(lib.optionAttrSetToDocList (lib.evalModules { modules = [ ../../modules/topology.nix ]; }).options.florete))`, &undescribed)
-	if len(undescribed) > 0 {
-		t.Errorf("options without description: %v", undescribed)
+	// Every option has what an editor completes from: a description, and an example where neither
+	// choices nor a default are one. There are as many as the schema of the input has attributes.
+	var options []struct {
+		Name, Description, Type string
+		Example, Default        any
+	}
+	nixEval(t, prelude+`map (o: { inherit (o) name description type; example = o.example or null; default = o.default or null; })
+		(builtins.filter (o: o.visible or true && !o.internal or false)
+			(lib.optionAttrSetToDocList (lib.evalModules { modules = [ ../../modules/topology.nix ]; }).options.florete))`, &options)
+	_, input := inputSchema(t)
+	attributes := map[string]bool{}
+	namesOf("florete.clusters.<name>", input.Schema, attributes)
+	for _, o := range options {
+		if o.Description == "" || o.Type == "" {
+			t.Errorf("%s: description %q, type %q", o.Name, o.Description, o.Type)
+		}
+		want, ok := attributes[o.Name]
+		if ok && want && o.Example == nil {
+			t.Errorf("%s: no example", o.Name)
+		}
+		delete(attributes, o.Name)
+	}
+	if len(attributes) > 0 || len(options) < 280 {
+		t.Errorf("%d options, none for %v", len(options), attributes)
+	}
+}
+
+// namesOf are the attributes of a schema as options are called, and whether they have examples.
+func namesOf(place string, s schema, all map[string]bool) {
+	properties, _ := s["properties"].(schema)
+	for name, p := range properties {
+		p := p.(schema)
+		all[place+"."+name] = p["examples"] != nil
+		namesOf(place+"."+name, p, all)
+	}
+	if union, ok := s["anyOf"].([]any); ok {
+		for _, e := range union {
+			namesOf(place, e.(schema), all)
+		}
+	}
+	if of, ok := s["additionalProperties"].(schema); ok {
+		namesOf(place+".<name>", of, all)
+	}
+	if of, ok := s["items"].(schema); ok {
+		namesOf(place+".*", of, all)
 	}
 }
 

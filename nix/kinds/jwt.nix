@@ -21,6 +21,7 @@ let
   audience = word {
     want = "whom a token is for, as that knows itself: a URI or a word of at most 255 characters";
     hint = "write for example \"https://vault.example.org\"";
+    example = "https://vault.example.org";
     re = "[A-Za-z0-9._~:/?#@!$&'()*+,;=%-]+";
     most = 255;
   };

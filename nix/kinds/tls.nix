@@ -44,12 +44,14 @@ let
   domain = word {
     want = "a lower-case DNS name";
     hint = "write for example \"internal\" or \"home.arpa\"";
+    example = "internal";
     re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*";
     most = 240;
   };
   contact = word {
     want = "a mail address";
     hint = "write for example \"admin@example.org\"";
+    example = "admin@example.org";
     re = "[A-Za-z0-9._+-]+@[A-Za-z0-9.-]+";
     most = 254;
   };

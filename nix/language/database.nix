@@ -15,6 +15,7 @@ let
     word {
       want = "the name of a ${what}";
       hint = "write for example \"postgres\"";
+      example = "postgres";
       re = "[a-z0-9]([a-z0-9-]*[a-z0-9])?";
       most = 63;
     };
@@ -34,6 +35,7 @@ in
         (word {
           want = "unix:/path, or a loopback address with port";
           hint = "write for example \"unix:/run/postgresql/.s.PGSQL.5432\" or \"127.0.0.1:5432\"";
+          example = "unix:/run/postgresql/.s.PGSQL.5432";
           re = "unix:(/[A-Za-z0-9_.@:-]+)+|(127(\\.[0-9]{1,3}){3}|\\[::1]):[0-9]{1,5}";
           most = 112;
         });
@@ -42,6 +44,7 @@ in
         (word {
           want = "the name of a role or user";
           hint = "write for example \"florete\"";
+          example = "florete";
           re = "[A-Za-z_][A-Za-z0-9_.-]*";
           most = 63;
         });

@@ -46,15 +46,26 @@ let
     ok = isText;
   };
   texts = atMost 32 text;
+  values = map (type: { inherit type; }) [
+    "string"
+    "integer"
+    "boolean"
+  ];
   single = scalar {
     want = "a text of at most 1000 characters, a whole number, true, false, or a list of texts";
     hint = "see providers.<kind>.request for what it is";
     zero = null;
+    json.anyOf = values ++ [
+      {
+        type = "array";
+        items.type = "string";
+      }
+    ];
     ok = v: isText v || isNumber v || v == true || v == false;
   };
   value = removeAttrs single [ "valid" ] // {
     about = single.about // {
-      ok = v: isList v || single.about.ok v;
+      ok = v: if isList v then texts.faults "" v == [ ] else single.about.ok v;
     };
     faults = place: v: (if isList v then texts else single).faults place v;
     clean = v: if isList v then texts.clean v else single.clean v;
@@ -78,6 +89,7 @@ let
         (word {
           want = "a text with at most two *";
           hint = "write for example \"*@example.org\"";
+          example = "*@example.org";
           re = "[^*[:cntrl:]]*(\\*[^*[:cntrl:]]*){0,2}";
           most = 255;
         });
@@ -126,6 +138,7 @@ let
   mode = word {
     want = "permissions that let its owner alone change it";
     hint = "write for example \"0400\"";
+    example = "0400";
     re = "0[0-7][0145]{2}";
   };
 in
@@ -157,6 +170,7 @@ in
               (word {
                 want = "an absolute path";
                 hint = "write for example \"/usr/local/lib/florete/mailbox\"";
+                example = "/usr/local/lib/florete/mailbox";
                 re = "(/[A-Za-z0-9_.@+=-]+)+";
                 most = 255;
                 to = unsafeDiscardStringContext;
@@ -164,6 +178,7 @@ in
           url = of "HTTP service there that answers instead, by POST" (word {
             want = "http:// on a loopback address with a port, or unix: and the path of a socket";
             hint = "write for example \"unix:/run/mailbox.sock\" or \"http://127.0.0.1:8090/mailbox\"";
+            example = "unix:/run/mailbox.sock";
             re = "unix:(/[A-Za-z0-9_.@+=-]+)+|http://(127\\.0\\.0\\.1|\\[::1]):([1-9][0-9]{0,3}|[1-5][0-9]{4})(/[A-Za-z0-9_.@+=~/-]*)?";
             most = 112;
           });

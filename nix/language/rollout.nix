@@ -36,6 +36,7 @@ of "how what is published reaches hosts; to all at once unless written" (
               (between 1 99 "a percentage");
           rest = of "all other hosts" (scalar {
             want = "true or false";
+            json.type = "boolean";
             hint = "write it without quotes";
             zero = false;
             invalid = invalid.string;

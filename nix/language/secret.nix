@@ -51,6 +51,7 @@ record "a secret" {
       null
       (scalar {
         want = "the path of a file";
+        json = null;
         hint = "write it without quotes: ./public.json; it need not be there yet";
         zero = null;
         ok = isPath;

@@ -49,6 +49,7 @@ in
           (scalar {
             want = "ldaps://host[:port] or ldap://host[:port]";
             hint = "write for example \"ldaps://ldap.example.org\"";
+            example = "ldaps://ldap.example.org";
             ok =
               v:
               isString v && substring 0 4 v == "ldap" && afterHost ("http" + substring 4 (stringLength v) v) == "";

@@ -25,6 +25,7 @@ let
   action = word {
     want = "an action: words with dots between them, and no *";
     hint = "write for example \"stream.publish\"";
+    example = "stream.publish";
     re = "[a-z][a-z0-9-]*(\\.[a-z][a-z0-9-]*){0,3}";
     most = 64;
     invalid = wrong.string;
@@ -34,6 +35,7 @@ let
   object = word {
     want = "an object of a tenant";
     hint = "write for example \"stream:acme/payments/orders\", \"stream:acme/payments/*\", \"namespace:acme/payments\" or \"tenant:acme\"";
+    example = "stream:acme/payments/orders";
     re = "[a-z0-9*-]+(:[A-Za-z0-9._*-]+(/[A-Za-z0-9._*-]+){0,3})?";
     most = 300;
     invalid = wrong.string;
@@ -44,6 +46,7 @@ let
   subject = word {
     want = "a subject: an identity of the cluster, subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME";
     hint = "write for example \"service/wiki\", \"group:corp/devs\" or \"role:writer\"";
+    example = "service/wiki";
     re = "(node|user|service)/${label}|service/${label}/${label}|role:${label}|(subject|group):${label}/${claim}";
     invalid = wrong.string;
   };
@@ -51,6 +54,7 @@ let
   role = word {
     want = "a role of a tenant";
     hint = "write for example \"role:writer\"";
+    example = "role:writer";
     re = "role:${label}";
     invalid = wrong.string;
   };
@@ -58,6 +62,7 @@ let
   claimName = scalar {
     want = "the name of a claim";
     hint = "write for example \"groups\"";
+    example = "groups";
     ok = v: matches "[A-Za-z0-9_.:/-]*" v && stringLength v <= 100;
   };
 in

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Validator holds values to JSON schemas: those of files, by name. It knows the keywords that our schemas use and refuses all others.
@@ -65,7 +66,7 @@ func (v Validator) keyword(p Place, keyword string, arg, value any) error {
 	number, _ := value.(float64)
 	ok := true
 	switch keyword {
-	case "$schema", "$defs", "title", "description", "since", "format":
+	case "$schema", "$defs", "title", "description", "since", "format", "default", "examples":
 	case "type":
 		ok = arg == typeName(value)
 	case "const":
@@ -74,12 +75,24 @@ func (v Validator) keyword(p Place, keyword string, arg, value any) error {
 		ok = slices.Contains(arg.([]any), value)
 	case "pattern":
 		ok = regexp.MustCompile(arg.(string)).MatchString(text)
+	case "maxLength":
+		ok = utf8.RuneCountInString(text) <= int(arg.(float64))
+	case "anyOf":
+		ok = slices.ContainsFunc(arg.([]any), func(s any) bool { return v.Check(Place{p.File, s.(Schema)}, value) == nil })
 	case "minimum":
 		ok = number >= arg.(float64)
+	case "maximum":
+		ok = number <= arg.(float64)
 	case "minItems":
 		ok = len(array) >= int(arg.(float64))
 	case "minProperties":
 		ok = len(object) >= int(arg.(float64))
+	case "propertyNames":
+		for key := range object {
+			if err := v.Check(p.Child(keyword), key); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
 	case "required":
 		for _, key := range Strings(arg) {
 			if _, found := object[key]; !found {
@@ -123,6 +136,8 @@ func (v Validator) keyword(p Place, keyword string, arg, value any) error {
 
 func typeName(v any) string {
 	switch v := v.(type) {
+	case nil:
+		return "null"
 	case Schema:
 		return "object"
 	case []any:

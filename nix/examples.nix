@@ -1,0 +1,100 @@
+# What an attribute can be, for those who write one: what its name says, where that is right
+# for it, else what its format says. Records have theirs in their attributes.
+# String -> About -> { example :: Any; } | { }
+let
+  inherit (builtins)
+    all
+    attrValues
+    elem
+    isAttrs
+    isList
+    ;
+
+  # Names of others, numbers and free text, of which a format knows nothing.
+  named = {
+    scalar = {
+      base = "ou=groups,dc=example,dc=org";
+      bindDN = "cn=florete,dc=example,dc=org";
+      bytesPerSecond = 50000000;
+      capacity = 8;
+      connections = 2000;
+      default = "wiki@example.org";
+      filter = "(objectClass=person)";
+      groups = "groups";
+      host = "forge";
+      length = 32;
+      listenPort = 80;
+      opensPerSecond = 20;
+      percent = 25;
+      port = 8080;
+      rev = "8eeec93";
+      serial = 1784011430;
+      service = "wiki";
+      title = "Example Inc.";
+    };
+    list = {
+      allowedGroups = [ "staff" ];
+      apart = [ "search" ];
+      apartByGroup = [ "db" ];
+      capabilities = [ "gpu" ];
+      days = [
+        "sat"
+        "sun"
+      ];
+      dependsOn = [ "cert-node" ];
+      except = [ "vault" ];
+      from = [ "forge" ];
+      hosts = [
+        "forge"
+        "anvil"
+      ];
+      keeps = [ "search" ];
+      namespaces = [ "payments" ];
+      near = [ "forge" ];
+      pins = [ "forge" ];
+      requires = [ "gpu" ];
+      roles = [ "reader" ];
+      scopes = [ "groups" ];
+      serviceGroups = [ "monitoring" ];
+      services = [ "wiki" ];
+      teams = [ "night" ];
+      users = [ "alice" ];
+      verifies = [ "acme" ];
+    };
+    attrs = {
+      callers."service/wiki" = [ "wiki.service" ];
+      facts.metrics = 9100;
+      networks.home = "10.0.0.5";
+      request.address = "wiki@example.org";
+      serviceGroups.monitoring = [ "metrics" ];
+      until.reader = "2027-01-31";
+    };
+  };
+
+  right =
+    about: v:
+    if about.kind == "scalar" then
+      about.ok v
+    else if about.kind == "enum" then
+      elem v about.choices
+    else if about.kind == "list" then
+      isList v && all (right about.of) v
+    else if about.kind == "attrs" then
+      isAttrs v && all (right about.of) (attrValues v)
+    else
+      false;
+
+  ofFormat =
+    about:
+    if about ? example then
+      { inherit (about) example; }
+    else if about.kind == "list" && ofFormat about.of != { } then
+      { example = [ (ofFormat about.of).example ]; }
+    else
+      { };
+in
+name: about:
+let
+  example = named.${about.kind}.${name} or null;
+in
+if example != null && right about example then { inherit example; } else ofFormat about

@@ -86,11 +86,10 @@ let
   ignored =
     path:
     map (
-      f:
-      wrong "FL001" (place path) "a file has the name of what is in it, not" f "call it ${place path}.${
-        if f == "default.nix" then "nix" else "json"
-      }"
-    ) (filter (f: pathExists (path + "/${f}")) [ "default.nix" "default.json" ])
+      e:
+      wrong "FL001" (place path) "a file has the name of what is in it, not" e.base
+        "call it ${place path}.${e.form}"
+    ) (filter (e: e.name == "default") (entries path))
     ++ map (unread (place path)) (filter lookalike (regular path));
   unread =
     place: f:
@@ -170,10 +169,12 @@ let
       ]
   ) (entries root);
   stem = f: head (match "#?([^.]*).*" f);
+  clusters = filter (e: e.name == "cluster") files';
   cluster = (listToAttrs files').cluster or { };
+  clusterFile = if clusters == [ ] then "cluster.nix" else (head clusters).file;
   # What no folder adds to.
   parts =
-    (if isAttrs cluster then pairs "cluster.nix" cluster else [ ])
+    (if isAttrs cluster then pairs clusterFile cluster else [ ])
     ++ filter (e: e.name != "cluster") files';
   written = set parts;
 
@@ -190,7 +191,7 @@ let
             inherit (e) name;
             value = e.file;
           }) parts
-        )).${name} or "cluster.nix";
+        )).${name} or clusterFile;
       all = pairs one already ++ (if elem name flatly then things dir else hosts "" dir);
     in
     {
@@ -205,10 +206,10 @@ let
       if isAttrs cluster then
         [ ]
       else
-        [ (wrong "FL002" "cluster.nix" "want a set, found" "something else" "write { name = …; }") ]
+        [ (wrong "FL002" clusterFile "want a set, found" "something else" "write { name = …; }") ]
     )
     ++ map (unread "mkCluster") (filter (f: lookalike f && means (stem f)) (regular root))
-    ++ twice "" (filter (e: e.name == "cluster") files')
+    ++ twice "" clusters
     ++ twice "" parts
     ++ concatMap (b: b.faults) added;
 

@@ -42,6 +42,8 @@ let
     path:
     map (f: {
       name = head f.name;
+      form = elemAt f.name 1;
+      base = baseNameOf f.path;
       file = place f.path;
       value = if elemAt f.name 1 == "nix" then import f.path else data f.path;
     }) (files path);

@@ -23,8 +23,8 @@ func eval(ctx context.Context, src Source, function string, v any) error {
 	}
 	err := run(ctx, []string{"eval", src.ref() + "#florete"}, append([]string{"--apply", function}, src.Args...), v)
 	if err != nil && strings.Contains(err.Error(), "[json.exception.parse_error") {
-		if why := notJSON(src.ref()); why != "" {
-			return errors.New(why)
+		if why := notJSON(src.ref()); why != nil {
+			return why
 		}
 	}
 	return err
@@ -103,11 +103,12 @@ func explain(err error, stderr string) error {
 	return errors.New(said)
 }
 
-// notJSON is the first file below a folder that fromJSON refuses, and why: Nix does not say.
-func notJSON(dir string) (why string) {
-	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || why != "" {
-			return fs.SkipAll
+// notJSON says which file below a folder fromJSON refuses, and why: Nix does not. It is nil
+// where there is none, or no folder.
+func notJSON(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
 		}
 		if path != dir && strings.ContainsRune("._", rune(d.Name()[0])) {
 			if d.IsDir() {
@@ -124,11 +125,10 @@ func notJSON(dir string) (why string) {
 		}
 		if err != nil {
 			at, _ := filepath.Rel(dir, path)
-			why = at + ": " + err.Error()
+			return fmt.Errorf("%s: %w", at, err)
 		}
 		return nil
 	})
-	return why
 }
 
 // untracked is what Nix says of a flake in a repository that has no flake.nix in its index.

@@ -61,7 +61,11 @@ const maxPermissions = 100
 
 // issue signs what the rules permit. The error is an *api.Error where they permit nothing.
 func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
-	permissions, err := i.tenant.compiled.Permissions(i.subjects, i.narrow)
+	has, err := t.tenants.inForce(ctx, i.tenant)
+	if err != nil {
+		return issued{}, err
+	}
+	permissions, err := has.Permissions(i.subjects, i.narrow)
 	if err != nil {
 		return issued{}, err
 	}
@@ -76,7 +80,7 @@ func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
 			return issued{}, api.Errorf(api.Transient, api.CodeBusy, "tenant %s has its %d tokens of this minute", i.tenant.name, i.tenant.TokensPerMinute).After(after)
 		}
 	}
-	out := issued{tenant: i.tenant.name, sub: i.sub, id: rand.Text(), until: i.now.Add(time.Duration(i.tenant.Lifetime) * time.Second), permissions: permissions}
+	out := issued{Change: signing.Change{If: has.as}, tenant: i.tenant.name, sub: i.sub, id: rand.Text(), until: i.now.Add(time.Duration(i.tenant.Lifetime) * time.Second), permissions: permissions}
 	signer, err := i.ring.Signer(i.now).Signer(verify.Type)
 	if err != nil {
 		return issued{}, err

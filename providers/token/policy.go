@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/florete/florete"
@@ -48,9 +49,15 @@ type Tenant struct {
 	Lifetime        int64 `json:"lifetime"` // of tokens, in seconds
 	TokensPerMinute int   `json:"tokensPerMinute"`
 
+	// RuntimeRules are how many rules there may be where they change at run time; nil where
+	// they do not.
+	RuntimeRules *Quota `json:"runtimeRules,omitempty"`
+
 	name     string
-	issuer   string // of its tokens
+	issuer   string       // of its tokens
+	names    rules.Tenant // what its rules may name
 	compiled *rules.Rules
+	known    *atomic.Pointer[inForce] // with the rules of run time, as they were last
 }
 
 // Issuer is one whose tokens a tenant exchanges.
@@ -110,7 +117,8 @@ func (t *Tokens) Compile(policy florete.Policy) (any, error) {
 }
 
 func (t *Tenant) compile(name, trustDomain, issuer string) (err error) {
-	t.name, t.issuer = name, issuer+path(name)
+	t.name, t.issuer, t.known = name, issuer+path(name), new(atomic.Pointer[inForce])
+	t.names = rules.Tenant{Name: name, TrustDomain: trustDomain, Namespaces: t.Namespaces, Issuers: slices.Sorted(maps.Keys(t.Issuers))}
 	life := time.Duration(t.Lifetime) * time.Second
 	switch {
 	case invalidTenant(name):
@@ -131,18 +139,13 @@ func (t *Tenant) compile(name, trustDomain, issuer string) (err error) {
 			return fmt.Errorf("tenant %s: issuer %s: want a URL, audiences and the claim for subjects", name, n)
 		}
 	}
-	t.compiled, err = rules.Compile(t.names(trustDomain), t.Set)
+	t.compiled, err = rules.Compile(t.names, t.Set)
 	return err
 }
 
 func invalidTenant(name string) bool {
 	_, err := object.Parse(object.Tenant(name).String())
 	return err != nil
-}
-
-// names are what its rules may name.
-func (t *Tenant) names(trustDomain string) rules.Tenant {
-	return rules.Tenant{Name: t.name, TrustDomain: trustDomain, Namespaces: t.Namespaces, Issuers: slices.Sorted(maps.Keys(t.Issuers))}
 }
 
 // path of what a tenant has.

@@ -23,13 +23,21 @@ const (
 // maxAge is how long verifiers may keep a page.
 const maxAge = "public, max-age=300"
 
-// Run serves callers at the socket that the forwarder publishes, and keeps the signing keys,
-// until ctx ends.
+// Run serves callers at the socket that the forwarder publishes, and operators at that of kind
+// config, and keeps the signing keys, until ctx ends.
 func (t *Tokens) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var owned sync.WaitGroup
 	defer owned.Wait()
 	owned.Go(func() { t.upkeep(ctx) })
+	owned.Go(func() { t.operate(ctx) })
+	if t.Bootstrap != "" {
+		owned.Go(func() {
+			if err := t.serveBootstrap(ctx); err != nil {
+				t.Logger.Error("nobody names the first administrators of tenants here", "setting", "token.bootstrap", "error", err)
+			}
+		})
+	}
 	announced.Run(ctx, announced.Config{
 		Socket: t.Listen, Forwarder: t.Forwarder, Service: "of tokens", Kind: Name,
 		Conns: conns, ConnsOfCaller: connsOfCaller, Audit: t.Audit, Logger: t.Logger,
@@ -39,7 +47,8 @@ func (t *Tokens) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// upkeep makes the signing keys that are due until ctx ends, those of new tenants too.
+// upkeep makes the signing keys that are due until ctx ends, those of new tenants too, and
+// deletes what is left of tenants that the policy dropped.
 func (t *Tokens) upkeep(ctx context.Context) {
 	tick := time.NewTicker(upkeep)
 	defer tick.Stop()
@@ -49,6 +58,9 @@ func (t *Tokens) upkeep(ctx context.Context) {
 				if err := t.tenants.keys(tenant).Keep(ctx, time.Now(), p.generation); err != nil && ctx.Err() == nil {
 					t.Logger.Error("the signing keys stay as they are until the next try", "tenant", name, "error", err)
 				}
+			}
+			if err := t.sweep(ctx, time.Now(), p); err != nil && ctx.Err() == nil {
+				t.Logger.Error("what is left of tenants that the policy dropped stays until the next try", "error", err)
 			}
 		}
 		select {

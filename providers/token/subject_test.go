@@ -144,23 +144,8 @@ func signed(t *testing.T, issuer, audience string) string {
 // TestJWTSVID: one for the tenant is a subject, one for others, or whose key is not delivered, none.
 func TestJWTSVID(t *testing.T) {
 	e := start(t, acme("https://login.example.org"))
-	keys := signing.Keys{Store: e.Store, Seal: e.Key, At: "other/keys", Algorithm: jose.ES256, Lingers: time.Hour}
-	ring, _, err := keys.Due(t.Context(), time.Now(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	svid := func(audience string) url.Values {
-		s, err := ring.Signer(time.Now()).Signer("JWT")
-		if err != nil {
-			t.Fatal(err)
-		}
-		token, err := jwt.Signed(s).Claims(jwt.Claims{Issuer: "https://svids.example", Subject: wiki.String(), Audience: jwt.Audience{audience},
-			IssuedAt: jwt.NewNumericDate(time.Now()), Expiry: jwt.NewNumericDate(time.Now().Add(time.Minute))}).Claims(map[string]any{florete.ClaimNode: "elm"}).Serialize()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return url.Values{"subject_token": {token}, "subject_token_type": {TypeJWT}}
-	}
+	ring := e.svidKeys()
+	svid := func(audience string) url.Values { return e.jwtSVID(ring, audience) }
 	if status, answer := e.exchange(alice, "acme", svid(acmeIssuer)); status != http.StatusServiceUnavailable {
 		t.Errorf("without keys: %d %v", status, answer)
 	}
@@ -177,4 +162,30 @@ func TestJWTSVID(t *testing.T) {
 	if status, answer := e.exchange(alice, "acme", svid("vault")); status != http.StatusBadRequest {
 		t.Errorf("for others: %d %v", status, answer)
 	}
+}
+
+// svidKeys are those that sign JWT-SVIDs of the cluster.
+func (e *env) svidKeys() signing.Ring {
+	e.t.Helper()
+	keys := signing.Keys{Store: e.Store, Seal: e.Key, At: "other/keys", Algorithm: jose.ES256, Lingers: time.Hour}
+	ring, _, err := keys.Due(e.t.Context(), time.Now(), 1)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return ring
+}
+
+// jwtSVID is a form with one of wiki on node elm, for an audience.
+func (e *env) jwtSVID(ring signing.Ring, audience string) url.Values {
+	e.t.Helper()
+	s, err := ring.Signer(time.Now()).Signer("JWT")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	token, err := jwt.Signed(s).Claims(jwt.Claims{Issuer: "https://svids.example", Subject: wiki.String(), Audience: jwt.Audience{audience},
+		IssuedAt: jwt.NewNumericDate(time.Now()), Expiry: jwt.NewNumericDate(time.Now().Add(time.Minute))}).Claims(map[string]any{florete.ClaimNode: "elm"}).Serialize()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return url.Values{"subject_token": {token}, "subject_token_type": {TypeJWT}}
 }

@@ -21,6 +21,9 @@
 //	POST /token/request {"issuer":"http://tokens.demo.flor.rete","tenant":"acme"}
 //	→ jwks
 //
+// Where the policy permits it, operators change the rules of a tenant at run time, through kind
+// config's API; those of the policy stay as they are.
+//
 // A token is signed with EdDSA. Its claims are iss and aud (the tenant's pages), sub, iat, exp,
 // jti and permissions. Keys are those of package signing, of each tenant its own; the pages
 // /v1/tenants/acme/jwks.json and /v1/tenants/acme/.well-known/openid-configuration have them.
@@ -36,6 +39,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -64,6 +68,14 @@ type Settings struct {
 	// Where the forwarder calls, and its account: what the host's units have, unless written.
 	Listen    string `json:"listen" path:""`
 	Forwarder string `json:"forwarder"`
+
+	// Where kind config calls, and the account of its process, likewise.
+	Control string `json:"control" path:""`
+	Config  string `json:"config"`
+
+	// Bootstrap is a Unix socket at which root of this host names the first administrators of
+	// tenants, in a directory of its own; empty for none.
+	Bootstrap string `json:"bootstrap" path:""`
 }
 
 // Kind makes the kind.
@@ -72,6 +84,9 @@ func (s *Settings) Kind(p server.Process) server.Kind {
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), SVIDKeys: s.Keys,
 		Listen:    cmp.Or(s.Listen, filepath.Join("/run", p.Instance.Unit("provider-"+Name), Socket)),
 		Forwarder: cmp.Or(s.Forwarder, p.Instance.String()),
+		Control:   cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
+		Operators: cmp.Or(s.Config, p.Instance.Unit("provider-config")),
+		Bootstrap: s.Bootstrap,
 		Policies:  p.Policies, Audit: p.Audit, Logger: p.Logger,
 	})
 }
@@ -87,6 +102,9 @@ type Config struct {
 	SVIDKeys  string // file with those of the trust domain; empty for none
 	Listen    string // Unix socket that the forwarder connects to
 	Forwarder string // account that alone may
+	Control   string // Unix socket that kind config connects to
+	Operators string // account that alone may
+	Bootstrap string // Unix socket for root; empty for none
 	Policies  *server.Policies
 	Audit     *server.Audit
 	Logger    *slog.Logger

@@ -22,6 +22,7 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/token/rules"
 	"github.com/florete/florete/providers/token/verify"
@@ -82,9 +83,16 @@ type env struct {
 	socket string
 	kind   *Tokens
 	keys   string
+	dir    string // of sockets
 }
 
 func start(t *testing.T, tenant Tenant) *env {
+	t.Helper()
+	return startWith(t, tenant, func(*env) {})
+}
+
+// startWith has change set up what is not as usual.
+func startWith(t *testing.T, tenant Tenant, change func(*env)) *env {
 	t.Helper()
 	account, err := user.Current()
 	if err != nil {
@@ -95,17 +103,19 @@ func start(t *testing.T, tenant Tenant) *env {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	e := &env{Env: providertest.NewEnv(t, "ursula"), t: t, socket: filepath.Join(dir, Socket), keys: filepath.Join(dir, "svid.json")}
+	e := &env{Env: providertest.NewEnv(t, "ursula"), t: t, socket: filepath.Join(dir, Socket), keys: filepath.Join(dir, "svid.json"), dir: dir}
 	e.Runs(Name, settingsOf(tenant), func(p *providertest.Env) server.Kind {
 		log := slog.New(slog.NewTextHandler(io.Discard, nil))
 		e.kind = New(Config{
 			Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), SVIDKeys: e.keys, Listen: e.socket, Forwarder: account.Username,
+			Control: filepath.Join(dir, relay.Socket), Operators: account.Username, Bootstrap: filepath.Join(dir, "bootstrap", "bootstrap.sock"),
 			Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log,
 		})
 		return e.kind
 	})
 	e.Grant(kit.ID("node/ursula"), "token-wiki-events", Name, wikiRequest)
 	e.Grant(kit.ID("node/ursula"), "tenant-acme", Name, Request{Issuer: base, Tenant: "acme"})
+	change(e)
 	e.Start()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if c, err := net.Dial("unix", e.socket); err == nil {

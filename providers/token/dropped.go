@@ -1,0 +1,257 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// Where the store has since when the policy has no tenant of a name, and since when it has none
+// whose rules change at run time.
+const (
+	droppedPrefix      = "token/dropped/tenant/"
+	droppedRulesPrefix = "token/dropped/rules/"
+)
+
+// grace is how long the keys and rules of a tenant are kept that the flake dropped.
+const grace = 30 * 24 * time.Hour
+
+// codeInUse is why a tenant is not deleted.
+const codeInUse = "in-use"
+
+// Kept is a tenant of which there is something.
+type Kept struct {
+	Tenant       string       `json:"tenant"`
+	Policies     int          `json:"policies"`  // the flake's, and those of run time
+	Groupings    int          `json:"groupings"` // likewise
+	RuntimeRules *Quota       `json:"runtimeRules,omitempty"`
+	Dropped      florete.Time `json:"dropped,omitzero"` // when the flake dropped it; none while it has it
+	Until        florete.Time `json:"until,omitzero"`   // when what is kept of it is deleted
+}
+
+// Tenants is the answer of GET /v1/tenants.
+type Tenants struct {
+	Tenants []Kept `json:"tenants"` // sorted by name
+}
+
+// Deletion is the request of POST /v1/tenants/{tenant}/delete.
+type Deletion struct {
+	Force bool `json:"force"` // while its last tokens may be in use, too
+}
+
+// stored are the names of tenants of which the store has something, and whether that is rules.
+func (t tenants) stored(ctx context.Context) (map[string]bool, error) {
+	names := map[string]bool{}
+	for prefix, below := range map[string]bool{keysPrefix: false, rulesPrefix: true} {
+		for after := ""; ; {
+			entries, err := t.store.Page(ctx, prefix, after, 1)
+			if err != nil {
+				return nil, err
+			}
+			if len(entries) == 0 {
+				break
+			}
+			after = entries[0].Key
+			name, _, _ := strings.Cut(strings.TrimPrefix(after, prefix), "/")
+			names[name] = names[name] || below
+			if below {
+				after = prefix + name + "0" // which comes after all that begin with prefix + name + "/"
+			}
+		}
+	}
+	return names, nil
+}
+
+// since reads a note of when something was dropped.
+func (t tenants) since(ctx context.Context, at string) (since time.Time, cond store.Cond, err error) {
+	e, err := t.store.Get(ctx, at)
+	cond = store.Cond{Key: at, Modified: e.Modified}
+	if errors.Is(err, store.ErrNotFound) {
+		return since, cond, nil
+	}
+	if err != nil {
+		return since, cond, err
+	}
+	n, err := strconv.ParseInt(string(e.Value), 10, 64)
+	if err != nil {
+		return since, cond, fmt.Errorf("%s: %w", at, err)
+	}
+	return time.Unix(n, 0), cond, nil
+}
+
+// sweep notes what the policy has dropped, and deletes what it dropped long enough ago.
+func (t *Tokens) sweep(ctx context.Context, now time.Time, p *Policy) error {
+	names, err := t.tenants.stored(ctx)
+	if err != nil {
+		return err
+	}
+	for name, hasRules := range names {
+		tenant := p.tenants[name]
+		for at, of := range map[string]struct {
+			dropped bool
+			forget  func(context.Context, string, store.Cond, server.Row) error
+			message string
+		}{
+			droppedPrefix + name:      {tenant == nil, t.tenants.forget, "the flake dropped tenant %s 30 days ago: its keys and rules are gone"},
+			droppedRulesPrefix + name: {hasRules && tenant != nil && tenant.RuntimeRules == nil, t.tenants.forgetRules, "tenant %s has the rules of the flake alone since 30 days: those of run time are gone"},
+		} {
+			since, cond, err := t.tenants.since(ctx, at)
+			var commit store.Op
+			switch {
+			case err != nil:
+				return err
+			case of.dropped && since.IsZero():
+				commit = store.Put(at, []byte(strconv.FormatInt(now.Unix(), 10)))
+			case of.dropped && now.Sub(since) > grace:
+				row := server.Row{Time: now.UTC(), Kind: Name, Outcome: server.Changed, Code: CodeDelete, Message: fmt.Sprintf(of.message, name), Detail: map[string]string{"tenant": name}}
+				err = of.forget(ctx, name, cond, row)
+				if err == nil {
+					row.Log(ctx, t.Logger)
+				}
+			case !of.dropped && !since.IsZero():
+				commit = store.Delete(at)
+			}
+			if commit.Key != "" {
+				_, err = t.Store.Commit(ctx, store.Txn{If: []store.Cond{cond}, Then: []store.Op{commit}})
+			}
+			if err != nil && !errors.Is(err, store.ErrConflict) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forget deletes all that there is of a tenant, with a row, while a condition holds.
+func (t tenants) forget(ctx context.Context, name string, cond store.Cond, row server.Row) error {
+	if err := t.emptied(ctx, name, cond); err != nil {
+		return err
+	}
+	_, err := t.store.Commit(ctx, store.Txn{If: []store.Cond{cond}, Then: []store.Op{
+		store.Delete(keysPrefix + name), store.Delete(changesOf(name)), store.Delete(bootstrapped + name),
+		store.Delete(droppedPrefix + name), store.Delete(droppedRulesPrefix + name), row.Op(),
+	}})
+	return err
+}
+
+// forgetRules deletes its rules of run time likewise, so that it may be bootstrapped again.
+func (t tenants) forgetRules(ctx context.Context, name string, cond store.Cond, row server.Row) error {
+	if err := t.emptied(ctx, name, cond); err != nil {
+		return err
+	}
+	_, err := t.store.Commit(ctx, store.Txn{If: []store.Cond{cond}, Then: []store.Op{
+		store.Delete(changesOf(name)), store.Delete(bootstrapped + name), store.Delete(droppedRulesPrefix + name), row.Op(),
+	}})
+	return err
+}
+
+// emptied deletes the rules of a tenant, but for the key of their changes: what is cut off goes
+// on with the next sweep.
+func (t tenants) emptied(ctx context.Context, name string, cond store.Cond) error {
+	for after := ""; ; {
+		entries, err := t.store.Page(ctx, rulesOf(name), after, store.MaxOps)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		txn := store.Txn{If: []store.Cond{cond}}
+		for _, e := range entries {
+			after = e.Key
+			if e.Key != changesOf(name) {
+				txn.Then = append(txn.Then, store.Delete(e.Key))
+			}
+		}
+		if len(txn.Then) == 0 {
+			continue
+		}
+		if _, err := t.store.Commit(ctx, txn); err != nil {
+			return err
+		}
+	}
+}
+
+// list are the tenants of the policy, and those of which something is kept.
+func (t *Tokens) list(c *relay.Call) (any, error) {
+	answer, ctx := Tenants{[]Kept{}}, c.R.Context()
+	stored, err := t.tenants.stored(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, p := slices.Collect(maps.Keys(stored)), t.Policy()
+	if p != nil {
+		names = slices.AppendSeq(names, maps.Keys(p.tenants))
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		k := Kept{Tenant: name}
+		if p != nil && p.tenants[name] != nil {
+			f, err := t.tenants.inForce(ctx, p.tenants[name])
+			if err != nil {
+				return nil, err
+			}
+			k.RuntimeRules = f.tenant.RuntimeRules
+			for _, r := range f.all() {
+				if r.Policy != nil {
+					k.Policies++
+				} else {
+					k.Groupings++
+				}
+			}
+		} else if since, _, err := t.tenants.since(ctx, droppedPrefix+name); err != nil {
+			return nil, err
+		} else if !since.IsZero() {
+			k.Dropped, k.Until = florete.TimeOf(since), florete.TimeOf(since.Add(grace))
+		}
+		answer.Tenants = append(answer.Tenants, k)
+	}
+	return answer, nil
+}
+
+// delete ends the grace of a tenant that the flake dropped.
+func (t *Tokens) delete(c *relay.Call) (any, error) {
+	name, ctx := c.R.PathValue("tenant"), c.R.Context()
+	c.Row.Code = CodeDelete
+	var d Deletion
+	if err := c.Body(maxBody, &d); err != nil {
+		return nil, err
+	}
+	if _, err := t.named(name); err == nil {
+		return nil, api.Errorf(api.Denied, codeInUse, "tenant %s is the flake's: take tenants.%[1]s out there, and publish", name)
+	}
+	stored, err := t.tenants.stored(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, is := stored[name]; !is {
+		return nil, api.Errorf(api.Invalid, codeTenant, "nothing is kept of a tenant %.80q", name)
+	}
+	since, cond, err := t.tenants.since(ctx, droppedPrefix+name)
+	if err != nil {
+		return nil, err
+	}
+	if since.IsZero() { // not noted yet
+		since = c.Row.Time
+	}
+	if ends := since.Add(longest); c.Row.Time.Before(ends) && !d.Force {
+		return nil, api.Errorf(api.Denied, codeInUse, "tokens of tenant %s may be in use until %s: delete it then, or with force", name, ends.UTC().Format(time.RFC3339))
+	}
+	row := c.Row
+	row.Outcome, row.Message, row.Detail = server.Granted, fmt.Sprintf("the keys and rules of tenant %s are gone", name), map[string]string{"tenant": name}
+	if err := t.tenants.forget(ctx, name, cond, row); errors.Is(err, store.ErrConflict) {
+		return nil, api.Errorf(api.Transient, api.CodeBusy, "tenant %s changed at the same time", name).After(time.Second)
+	} else if err != nil {
+		return nil, err
+	}
+	row.Log(ctx, t.Logger)
+	return Kept{Tenant: name, Dropped: florete.TimeOf(since)}, nil
+}

@@ -1,0 +1,234 @@
+package token
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/announced"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/token/rules"
+)
+
+// Codes of acts in the audit log.
+const (
+	CodePolicyAdd      = "policy-add"
+	CodePolicyRemove   = "policy-remove"
+	CodeGroupingAdd    = "grouping-add"
+	CodeGroupingRemove = "grouping-remove"
+	CodeDelete         = "tenant-delete"
+	CodeBootstrap      = "tenant-bootstrap"
+)
+
+// maxBody bounds what an operator sends: a rule of the longest names is below 2 KiB.
+const maxBody = 16 << 10
+
+// TenantRules is the answer of GET /v1/tenants/{tenant}/rules: those that the caller may view.
+type TenantRules struct {
+	Policies  []Rule `json:"policies"`
+	Groupings []Rule `json:"groupings"`
+}
+
+// operate answers operators until ctx ends, through kind config's API.
+func (t *Tokens) operate(ctx context.Context) {
+	change := func(path, code string, remove bool, decode func(*relay.Call) (Rule, error)) relay.Endpoint {
+		return relay.Endpoint{Method: "POST", Path: path, Access: florete.AccessWrite, Answer: func(c *relay.Call) (any, error) {
+			c.Row.Code = code
+			return t.change(c, remove, decode)
+		}}
+	}
+	policy := func(c *relay.Call) (Rule, error) {
+		r := Rule{Policy: new(rules.Policy)}
+		return r, c.Body(maxBody, r.Policy)
+	}
+	grouping := func(c *relay.Call) (Rule, error) {
+		r := Rule{Grouping: new(rules.Grouping)}
+		return r, c.Body(maxBody, r.Grouping)
+	}
+	relay.Run(ctx, relay.Config{Socket: t.Control, Account: t.Operators, Policies: t.Policies, Audit: t.Audit, Logger: t.Logger},
+		relay.Endpoint{Method: "GET", Path: "/v1/tenants", Access: florete.AccessRead, Answer: t.list},
+		relay.Endpoint{Method: "GET", Path: path("{tenant}") + "/rules", Access: florete.AccessRead, Answer: t.rules},
+		change(path("{tenant}")+"/policies", CodePolicyAdd, false, policy),
+		change(path("{tenant}")+"/policies/remove", CodePolicyRemove, true, policy),
+		change(path("{tenant}")+"/groupings", CodeGroupingAdd, false, grouping),
+		change(path("{tenant}")+"/groupings/remove", CodeGroupingRemove, true, grouping),
+		relay.Endpoint{Method: "POST", Path: path("{tenant}") + "/delete", Access: florete.AccessWrite, Answer: t.delete})
+}
+
+// named is the tenant of a request, which the policy has.
+func (t *Tokens) named(name string) (*Tenant, error) {
+	if p := t.Policy(); p != nil && p.tenants[name] != nil {
+		return p.tenants[name], nil
+	}
+	return nil, api.Errorf(api.Invalid, codeTenant, "no tenant %.80q here", name)
+}
+
+// changeable is one whose rules change at run time.
+func (t *Tokens) changeable(name string) (*Tenant, error) {
+	tenant, err := t.named(name)
+	if err == nil && tenant.RuntimeRules == nil {
+		err = api.Errorf(api.Denied, api.CodeNotGranted, "tenant %s has the rules of the flake alone: write tenants.%[1]s.runtimeRules = true, and publish", name)
+	}
+	return tenant, err
+}
+
+// rules are those that the caller may view.
+func (t *Tokens) rules(c *relay.Call) (any, error) {
+	tenant, err := t.named(c.R.PathValue("tenant"))
+	if err != nil {
+		return nil, err
+	}
+	f, err := t.tenants.inForce(c.R.Context(), tenant)
+	if err != nil {
+		return nil, err
+	}
+	caller := announced.From(c.R.Context()).ID
+	reach, err := f.reach(caller.String(), rules.View)
+	if err != nil {
+		return nil, err
+	}
+	if len(reach) == 0 {
+		return nil, api.Errorf(api.Denied, api.CodeNotGranted, "tenant %s permits %s no %s: give it a policy with that action", tenant.name, caller, rules.View)
+	}
+	answer := TenantRules{[]Rule{}, []Rule{}}
+	hidden := map[string]bool{} // by role
+	for _, r := range f.all() {
+		if r.Policy != nil {
+			scope, err := f.scope(r)
+			if err != nil {
+				return nil, err
+			}
+			if _, outside := beyond(reach, scope); !outside {
+				answer.Policies = append(answer.Policies, r)
+			}
+			continue
+		}
+		hide, known := hidden[r.Role]
+		if !known {
+			scope, err := f.scope(r)
+			if err != nil {
+				return nil, err
+			}
+			_, hide = beyond(reach, scope)
+			hidden[r.Role] = hide
+		}
+		if !hide {
+			answer.Groupings = append(answer.Groupings, r)
+		}
+	}
+	return answer, nil
+}
+
+// change adds a rule or removes one, with its audit row. What is there already stays as it is.
+func (t *Tokens) change(c *relay.Call, remove bool, decode func(*relay.Call) (Rule, error)) (any, error) {
+	tenant, err := t.changeable(c.R.PathValue("tenant"))
+	if err != nil {
+		return nil, err
+	}
+	r, err := decode(c)
+	if err != nil {
+		return nil, err
+	}
+	caller := announced.From(c.R.Context()).ID.String()
+	c.Row.Detail = map[string]string{"tenant": tenant.name}
+	r.Origin, r.By, r.Added = OfRuntime, caller, florete.TimeOf(c.Row.Time)
+	for range tries {
+		f, err := t.tenants.inForce(c.R.Context(), tenant)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.admit(r, caller, remove); err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(f.added, func(has Rule) bool { return has.String() == r.String() })
+		switch {
+		case remove && i < 0:
+			return nil, f.absent(r)
+		case !remove && i >= 0:
+			return f.added[i], nil
+		case !remove:
+			if err := f.room(r, 1); err != nil {
+				return nil, err
+			}
+		}
+		op, verb := store.Delete(r.key(tenant.name)), "no longer has at run time"
+		if !remove {
+			value, err := json.Marshal(r)
+			if err != nil {
+				return nil, err
+			}
+			op, verb = store.Put(r.key(tenant.name), value), "has at run time"
+		}
+		row := c.Row
+		row.Outcome, row.Message = server.Granted, fmt.Sprintf("tenant %s %s %s", tenant.name, verb, r)
+		_, err = t.Store.Commit(c.R.Context(), store.Txn{If: f.as, Then: []store.Op{op, store.Put(changesOf(tenant.name), []byte(op.Key)), row.Op()}})
+		if errors.Is(err, store.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		row.Log(c.R.Context(), t.Logger)
+		if remove {
+			return f.added[i], nil
+		}
+		return r, nil
+	}
+	return nil, api.Errorf(api.Transient, api.CodeBusy, "others change the same at the same time").After(time.Second)
+}
+
+// admit refuses a change that is not the caller's to make, and a rule that is not the tenant's.
+func (f *inForce) admit(r Rule, caller string, remove bool) error {
+	// One of what the flake dropped since is still there to be removed.
+	if err := r.check(f.tenant.names); err != nil && !remove {
+		return malformed("tenant %s: %v", f.tenant.name, err)
+	}
+	action := rules.ManageGroupings
+	if r.Policy != nil {
+		action = rules.ManagePolicies
+	}
+	scope, err := f.scope(r)
+	if err != nil {
+		return malformed("%v", err)
+	}
+	reach, err := f.reach(caller, action)
+	if err != nil {
+		return err
+	}
+	if o, outside := beyond(reach, scope); outside {
+		return api.Errorf(api.Denied, api.CodeNotGranted, "tenant %s permits %s no %s on %s, which the %s is about: somebody who has it there can add it", f.tenant.name, caller, action, o, r)
+	}
+	return nil
+}
+
+// absent is why a rule cannot be removed.
+func (f *inForce) absent(r Rule) error {
+	if slices.ContainsFunc(f.all(), func(has Rule) bool { return has.String() == r.String() }) {
+		return api.Errorf(api.Denied, api.CodeNotGranted, "%s: the flake's, which stays at run time: take it out of tenants.%s there, and publish", r, f.tenant.name)
+	}
+	return api.Errorf(api.Invalid, api.CodeMissing, "%s: tenant %s has none such", r, f.tenant.name)
+}
+
+// room refuses more rules like one than the quota leaves room for.
+func (f *inForce) room(r Rule, more int) error {
+	has, most, what := 0, f.tenant.RuntimeRules.Groupings, "groupings"
+	if r.Policy != nil {
+		most, what = f.tenant.RuntimeRules.Policies, "policies"
+	}
+	for _, other := range f.all() {
+		if (other.Policy != nil) == (r.Policy != nil) {
+			has++
+		}
+	}
+	if has+more > most {
+		return api.Errorf(api.Denied, api.CodeNotGranted, "tenant %s has %d %s, of %d that are its quota: remove some, or raise tenants.%[1]s.quotas.%[3]s", f.tenant.name, has, what, most)
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package token
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/token/object"
+	"github.com/florete/florete/providers/token/rules"
+)
+
+// rulesPrefix starts the keys of rules that came at run time: one for each below that of its
+// tenant, and one more that each change of them writes. The policy's are nowhere in the store.
+const rulesPrefix = "token/rules/"
+
+func rulesOf(tenant string) string   { return rulesPrefix + tenant + "/" }
+func changesOf(tenant string) string { return rulesOf(tenant) + "changes" }
+
+// Quota is how many rules a tenant may have at most, those of the flake included.
+type Quota struct {
+	Policies  int `json:"policies"`
+	Groupings int `json:"groupings"`
+}
+
+// Rule is a policy or a grouping, and where it is from.
+type Rule struct {
+	*rules.Policy
+	*rules.Grouping
+
+	Origin  Origin       `json:"origin"`
+	By      string       `json:"by,omitempty"`     // who added it at run time
+	Added   florete.Time `json:"added,omitzero"`   // likewise
+	Ignored string       `json:"ignored,omitzero"` // why it counts for nothing; empty where it does
+}
+
+// Origin is where a rule is from.
+type Origin string
+
+// Origins.
+const (
+	OfFlake   Origin = "flake"
+	OfRuntime Origin = "runtime"
+)
+
+func (r Rule) String() string {
+	if r.Policy != nil {
+		return fmt.Sprintf("policy %s %s %s", r.Subject, r.Action, r.Object)
+	}
+	return fmt.Sprintf("grouping %s %s", r.Member, r.Role)
+}
+
+// check is an error unless the tenant can have the rule.
+func (r Rule) check(names rules.Tenant) error {
+	if r.Policy != nil {
+		return names.CheckPolicy(*r.Policy)
+	}
+	return names.CheckGrouping(*r.Grouping)
+}
+
+// key of the store that has the rule.
+func (r Rule) key(tenant string) string {
+	h := sha256.Sum256([]byte(r.String())) // no part of it has a space
+	return rulesOf(tenant) + hex.EncodeToString(h[:])
+}
+
+// set is the rules without where they are from.
+func set(all []Rule) (s rules.Set) {
+	for _, r := range all {
+		switch {
+		case r.Ignored != "":
+		case r.Policy != nil:
+			s.Policies = append(s.Policies, *r.Policy)
+		default:
+			s.Groupings = append(s.Groupings, *r.Grouping)
+		}
+	}
+	return s
+}
+
+// inForce are the rules of a tenant at one time: the flake's, and those of run time.
+type inForce struct {
+	*rules.Rules
+	tenant *Tenant
+	added  []Rule       // at run time
+	as     []store.Cond // as long as this holds
+}
+
+// inForce reads the rules of a tenant. Those of run time are read again once they changed.
+func (t tenants) inForce(ctx context.Context, tenant *Tenant) (*inForce, error) {
+	if tenant.RuntimeRules == nil {
+		return &inForce{Rules: tenant.compiled, tenant: tenant}, nil
+	}
+	changed, err := t.store.Get(ctx, changesOf(tenant.name))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if known := tenant.known.Load(); known != nil && known.as[0].Modified == changed.Modified {
+		return known, nil
+	}
+	entries, _, err := t.store.List(ctx, rulesOf(tenant.name))
+	if err != nil {
+		return nil, err
+	}
+	f := &inForce{tenant: tenant, as: []store.Cond{{Key: changesOf(tenant.name)}}}
+	for _, e := range entries {
+		if e.Key == changesOf(tenant.name) {
+			f.as[0].Modified = e.Modified
+			continue
+		}
+		var r Rule
+		if err := json.Unmarshal(e.Value, &r); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Key, err)
+		}
+		// What it names the flake may have dropped since.
+		if err := r.check(tenant.names); err != nil {
+			r.Ignored = err.Error()
+		}
+		f.added = append(f.added, r)
+	}
+	if f.Rules, err = rules.Compile(tenant.names, tenant.Set, set(f.added)); err != nil {
+		return nil, err
+	}
+	tenant.known.Store(f)
+	return f, nil
+}
+
+// scope is what a rule is about: the object of a policy, all that the role of a grouping
+// permits. Of a role that permits nothing yet, anybody may make something: all of the tenant.
+func (f *inForce) scope(r Rule) ([]object.Object, error) {
+	if r.Policy != nil {
+		o, err := object.Parse(r.Object)
+		return []object.Object{o}, err
+	}
+	permitted, err := f.Permissions([]string{r.Role}, rules.Narrow{})
+	if err != nil || len(permitted) == 0 {
+		return []object.Object{object.Tenant(f.tenant.name)}, err
+	}
+	var all []object.Object
+	for _, p := range permitted {
+		all = append(all, p.Object)
+	}
+	return all, nil
+}
+
+// reach is on what a caller is permitted an action on rules.
+func (f *inForce) reach(caller, action string) ([]object.Object, error) {
+	permitted, err := f.Permissions([]string{caller}, rules.Narrow{Actions: []string{action}})
+	var all []object.Object
+	for _, p := range permitted {
+		all = append(all, p.Object)
+	}
+	return all, err
+}
+
+// beyond is the first of some objects that none of others covers.
+func beyond(reach, of []object.Object) (object.Object, bool) {
+	for _, o := range of {
+		if !slices.ContainsFunc(reach, func(wide object.Object) bool { return wide.Covers(o) }) {
+			return o, true
+		}
+	}
+	return object.Object{}, false
+}
+
+// all are the rules of both origins, sorted.
+func (f *inForce) all() (all []Rule) {
+	for _, p := range f.tenant.Policies {
+		all = append(all, Rule{Policy: &p, Origin: OfFlake})
+	}
+	for _, g := range f.tenant.Groupings {
+		all = append(all, Rule{Grouping: &g, Origin: OfFlake})
+	}
+	all = append(all, f.added...)
+	slices.SortFunc(all, func(a, b Rule) int {
+		return cmp.Or(strings.Compare(a.String(), b.String()), strings.Compare(string(a.Origin), string(b.Origin)))
+	})
+	return all
+}

@@ -21,7 +21,10 @@ import (
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/secret"
+	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/tlog"
+	"github.com/florete/florete/providers/token"
+	"github.com/florete/florete/providers/token/rules"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -77,11 +80,17 @@ func TestOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, record := e.token(t)
-	if _, err := e.Stranger(elm).Join(t.Context(), florete.Facts{Capabilities: []string{}}, &token); err != nil {
+	joining, record := e.token(t)
+	if _, err := e.Stranger(elm).Join(t.Context(), florete.Facts{Capabilities: []string{}}, &joining); err != nil {
 		t.Fatal(err)
 	}
 	other, _ := api.NewJoinToken("drhorrible")
+	policy := rules.Policy{Subject: "role:x", Action: "cache.read", Object: "namespace:acme/payments"}
+	grouping := rules.Grouping{Member: "role:x", Role: "role:y"}
+	e.answer(alice, "POST", "/v1/tenants/acme/groupings", bytes.NewReader(kit.JSON(grouping)), &token.Rule{})
+	if _, err := e.beside[token.Name].Store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("token/keys/gone", nil)}}); err != nil {
+		t.Fatal(err)
+	}
 	bodies := map[string]any{
 		"/v1/issued":             join.Issued{Host: "elm", Device: "SHA256:x", Until: florete.TimeOf(time.Now()), Certificates: []join.IssuedSVID{{ID: elm, Serial: "1f"}}},
 		"/v1/rotate":             control.Rotate{Host: "ursula", Need: "oidc-wiki"},
@@ -90,6 +99,12 @@ func TestOpenAPI(t *testing.T) {
 		"/v1/joins/{host}":       control.Decision{Admission: e.admission(t, e.key, e.Stranger(elm).HostKey)},
 		"/v1/tokens":             join.Token{ID: api.TokenID(other.Public()), Hosts: "*", Uses: 2, Until: record.Until},
 		"/v1/tokens/{id}/revoke": struct{}{},
+
+		"/v1/tenants/{tenant}/policies":         policy,
+		"/v1/tenants/{tenant}/policies/remove":  policy,
+		"/v1/tenants/{tenant}/groupings":        grouping,
+		"/v1/tenants/{tenant}/groupings/remove": grouping,
+		"/v1/tenants/{tenant}/delete":           token.Deletion{Force: true},
 	}
 	mesh := api.Request{Need: "secret-node-mesh", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(controltest.Mesh)}
 	if _, err := e.beside[secret.Name].Client(ursula).Do(t.Context(), api.Path(secret.Name), mesh); err != nil {
@@ -106,7 +121,7 @@ func TestOpenAPI(t *testing.T) {
 	for _, path := range order {
 		for method := range paths[path].(kit.Schema) {
 			at := root.Child("paths").Child(path).Child(method).Child("responses")
-			url := strings.NewReplacer("{serial}", "1000", "{act}", "pause", "{id}", record.ID, "{host}", "elm").Replace(path)
+			url := strings.NewReplacer("{tenant}/delete", "gone/delete", "{tenant}", "acme", "{serial}", "1000", "{act}", "pause", "{id}", record.ID, "{host}", "elm").Replace(path)
 			switch path {
 			case "/v1/audit/log/rows":
 				url += fmt.Sprintf("?from=0&size=%d", size)
@@ -142,7 +157,7 @@ func TestOpenAPI(t *testing.T) {
 			if err := v.Check(schema, answer); err != nil {
 				t.Errorf("%s: %v in %s", path, err, b)
 			}
-			for list, n := range map[string]int{"hosts": 1, "needs": 2, "versions": 2, "tokens": 1, "joins": 1, "files": 1, "secrets": 1} {
+			for list, n := range map[string]int{"hosts": 1, "needs": 2, "versions": 2, "tokens": 1, "joins": 1, "files": 1, "secrets": 1, "tenants": 1} {
 				if path == "/v1/"+list && method == "get" && len(answer.(kit.Schema)[list].([]any)) < n {
 					t.Errorf("%s: %s", path, b)
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/tls"
+	"github.com/florete/florete/providers/token"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -28,7 +29,18 @@ var (
 // web has one domain outside DNS.
 var web = map[string]any{"directory": "https://acme.example/directory", "contact": "", "dns": "", "internal": []string{"internal"}}
 
-// Others starts the processes of the kinds file, secret and tls on the host of e, which has not
+// tenants has one, whose rules alice changes at run time.
+var tenants = map[string]any{"issuer": "http://tokens.demo.flor.rete", "generation": 1, "tenants": map[string]any{"acme": map[string]any{
+	"namespaces": []string{"payments"}, "issuers": map[string]any{}, "groupings": []any{}, "lifetime": 900, "tokensPerMinute": 60,
+	"runtimeRules": token.Quota{Policies: 10, Groupings: 10},
+	"policies": []map[string]string{
+		{"subject": kit.ID("user/alice").String(), "action": "rbac.view", "object": "tenant:acme"},
+		{"subject": kit.ID("user/alice").String(), "action": "rbac.policy.manage", "object": "tenant:acme"},
+		{"subject": kit.ID("user/alice").String(), "action": "rbac.assignment.manage", "object": "tenant:acme"},
+	},
+}}}
+
+// Others starts the processes of the kinds file, secret, tls and token on the host of e, which has not
 // started yet: each with a state of its own, and a socket in run, for an account. They are by
 // kind.
 func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Logger) map[string]*providertest.Env {
@@ -37,12 +49,16 @@ func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Lo
 	e.Provide(file.Name, struct{}{})
 	e.Provide(secret.Name, struct{}{})
 	e.Provide(tls.Name, web)
+	e.Provide(token.Name, tenants)
 	for name, settings := range map[string]func(socket string) server.Section{
 		file.Name: func(socket string) server.Section {
 			return &file.Settings{Dir: t.TempDir(), Control: socket, Config: account}
 		},
 		secret.Name: func(socket string) server.Section { return &secret.Settings{Control: socket, Config: account} },
 		tls.Name:    func(socket string) server.Section { return &tls.Settings{Control: socket, Config: account} },
+		token.Name: func(socket string) server.Section {
+			return &token.Settings{Control: socket, Config: account, Listen: filepath.Join(filepath.Dir(socket), token.Socket), Forwarder: account}
+		},
 	} {
 		dir := filepath.Join(run, florete.Instance("").Unit("provider-"+name))
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -55,8 +71,11 @@ func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Lo
 		b.Grant(ursula, "file-wiki-smtp", file.Name, File)
 		b.Grant(ursula, "secret-node-mesh", secret.Name, Mesh)
 		policy := any(struct{}{})
-		if name == tls.Name {
+		switch name {
+		case tls.Name:
 			policy = web
+		case token.Name:
+			policy = tenants
 		}
 		b.Runs(name, policy, func(p *providertest.Env) server.Kind {
 			return settings(socket).Kind(server.Process{Store: p.Store, Key: p.Key, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log})

@@ -36,9 +36,9 @@ type Rule struct {
 	*rules.Grouping
 
 	Origin  Origin       `json:"origin"`
-	By      string       `json:"by,omitempty"`     // who added it at run time
-	Added   florete.Time `json:"added,omitzero"`   // likewise
-	Ignored string       `json:"ignored,omitzero"` // why it counts for nothing; empty where it does
+	By      string       `json:"by,omitempty"`      // who added it at run time
+	Added   florete.Time `json:"added,omitzero"`    // likewise
+	Ignored string       `json:"ignored,omitempty"` // why it counts for nothing; empty where it does
 }
 
 // Origin is where a rule is from.

@@ -60,6 +60,7 @@ in
   port = 8;
   alone = "each would sign with keys of its own, and the pages of the issuer have those of one";
   announced = true;
+  operated = true;
   settings = {
     issuer =
       required "its address: below it are the pages of each tenant, `/v1/tenants/<tenant>`"
@@ -71,20 +72,28 @@ in
   };
   policy = t: {
     inherit (t.providers.token) issuer generation;
-    tenants = mapAttrs (_: e: {
-      inherit (e) lifetime;
-      inherit (e.quotas) tokensPerMinute;
-      namespaces = sorted e.namespaces;
-      issuers = mapAttrs (
-        _: i: removeAttrs i [ "name" ] // { audiences = sorted i.audiences; }
-      ) e.issuers;
-      policies = canonical (
-        concatMap (p: map (subject: p // { inherit subject; }) (idsOf t p.subject)) e.policies
-      );
-      groupings = canonical (
-        concatMap (g: map (member: g // { inherit member; }) (idsOf t g.member)) e.groupings
-      );
-    }) t.tenants;
+    tenants = mapAttrs (
+      _: e:
+      {
+        inherit (e) lifetime;
+        inherit (e.quotas) tokensPerMinute;
+        namespaces = sorted e.namespaces;
+        issuers = mapAttrs (
+          _: i: removeAttrs i [ "name" ] // { audiences = sorted i.audiences; }
+        ) e.issuers;
+        policies = canonical (
+          concatMap (p: map (subject: p // { inherit subject; }) (idsOf t p.subject)) e.policies
+        );
+        groupings = canonical (
+          concatMap (g: map (member: g // { inherit member; }) (idsOf t g.member)) e.groupings
+        );
+      }
+      // optionalAttrs e.runtimeRules {
+        runtimeRules = {
+          inherit (e.quotas) policies groupings;
+        };
+      }
+    ) t.tenants;
   };
 
   service = {

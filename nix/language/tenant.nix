@@ -13,6 +13,7 @@ let
     scalar
     ;
   inherit (import ../formats.nix)
+    flag
     issuer
     string
     url
@@ -118,11 +119,12 @@ in
         }
       )
     );
+    runtimeRules = of "its policies and groupings change at run time, too, by whom it permits `rbac.policy.manage` and `rbac.assignment.manage`" flag;
     lifetime = default "seconds that its tokens live" 900 (between 60 3600 "seconds");
     quotas = of "what it may have at most" (
       record "quotas" {
-        policies = default "how many policies" 1000 (between 0 10000 "a number");
-        groupings = default "how many groupings" 1000 (between 0 10000 "a number");
+        policies = default "how many policies, those of run time included" 1000 (between 0 10000 "a number");
+        groupings = default "how many groupings, likewise" 1000 (between 0 10000 "a number");
         tokensPerMinute = default "how many tokens are issued in a minute, by each provider host" 600 (
           between 1 100000 "a number"
         );

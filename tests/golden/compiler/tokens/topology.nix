@@ -36,7 +36,10 @@ merge base {
       ];
       lifetime = 600;
     };
-    idle = { };
+    idle = {
+      runtimeRules = true;
+      quotas.groupings = 20;
+    };
   };
   services = {
     tokens = {

@@ -27,7 +27,7 @@ func run() int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd(), newUnitsCmd(), newBundleCmd(), newDeployCmd(), newPublishCmd(), newRolloutCmd(), newVersionsCmd(), newDiffCmd(), newRollbackCmd(), newStatusCmd(), newAuditCmd(), newRotateCmd(), newSecretCmd(), newTokenCmd(), newJoinCmd(), newIDCmd(), newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newResumeCmd(), newRevocationsCmd(), newCACmd(), newInitCmd(), newHostCmd(), newServiceCmd(), newUserCmd(), newStoreCmd(), newStateCmd())
+	root.AddCommand(newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd(), newUnitsCmd(), newBundleCmd(), newDeployCmd(), newPublishCmd(), newRolloutCmd(), newVersionsCmd(), newDiffCmd(), newRollbackCmd(), newStatusCmd(), newAuditCmd(), newRotateCmd(), newSecretCmd(), newTenantCmd(), newTokenCmd(), newJoinCmd(), newIDCmd(), newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newResumeCmd(), newRevocationsCmd(), newCACmd(), newInitCmd(), newHostCmd(), newServiceCmd(), newUserCmd(), newStoreCmd(), newStateCmd())
 	err := root.ExecuteContext(ctx)
 	if errors.Is(err, errWidens) || errors.Is(err, errAttention) {
 		return 2

@@ -152,6 +152,10 @@ func newSecretListCmd() *cobra.Command {
 // provided, too: its API leads to that. It returns the host.
 func (p published) answering(kind string, do func(overForwarder) error) (string, error) {
 	hosts := p.topology.Providers[kind].Hosts
+	instead := "" // what operators do without it
+	if kind == file.Name {
+		instead = ", or put files into its directory"
+	}
 	var failed []error
 	for _, at := range p.providers {
 		if !slices.Contains(hosts, at.Host()) {
@@ -159,7 +163,7 @@ func (p published) answering(kind string, do func(overForwarder) error) (string,
 		}
 		o, ok := at.(overForwarder)
 		if !ok {
-			return "", fmt.Errorf("--via ssh does not lead to the process of kind %s: call it through the forwarder, or put files into its directory", kind)
+			return "", fmt.Errorf("--via ssh does not lead to the process of kind %s: call it through the forwarder%s", kind, instead)
 		}
 		err := do(o)
 		if err == nil {
@@ -173,6 +177,6 @@ func (p published) answering(kind string, do func(overForwarder) error) (string,
 	case len(hosts) == 0:
 		return "", fmt.Errorf("cluster %s: no host provides %q: write providers.%[2]s.hosts", p.topology.Name, kind)
 	}
-	return "", fmt.Errorf("cluster %s: %s provides %q, and no documents, by whose provider operators call: name it in providers.config.hosts, or put files into its directory there",
-		p.topology.Name, strings.Join(hosts, ", "), kind)
+	return "", fmt.Errorf("cluster %s: %s provides %q, and no documents, by whose provider operators call: name it in providers.config.hosts%s",
+		p.topology.Name, strings.Join(hosts, ", "), kind, instead)
 }

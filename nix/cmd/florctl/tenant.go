@@ -1,0 +1,182 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/token"
+	"github.com/florete/florete/providers/token/rules"
+)
+
+func newTenantCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "tenant", Short: "Change the rules of tenants at run time, and delete those that the flake dropped"}
+	policy := &cobra.Command{Use: "policy", Short: "Permit a subject an action on an object of a tenant, and end that"}
+	grouping := &cobra.Command{Use: "grouping", Short: "Give a member of a tenant a role, and take it away"}
+	for _, remove := range []bool{false, true} {
+		policy.AddCommand(newRuleCmd(remove, "policy", "policies", []string{"SUBJECT", "ACTION", "OBJECT"}, func(trustDomain string, args []string) any {
+			return rules.Policy{Subject: subject(trustDomain, args[0]), Action: args[1], Object: args[2]}
+		}))
+		grouping.AddCommand(newRuleCmd(remove, "grouping", "groupings", []string{"MEMBER", "ROLE"}, func(trustDomain string, args []string) any {
+			return rules.Grouping{Member: subject(trustDomain, args[0]), Role: args[1]}
+		}))
+	}
+	cmd.AddCommand(newTenantListCmd(), newTenantRulesCmd(), policy, grouping, newTenantDeleteCmd())
+	return cmd
+}
+
+// subject is one as rules have it: an identity of the cluster may be written as in the flake.
+func subject(trustDomain, s string) string {
+	if strings.Contains(s, ":") {
+		return s
+	}
+	return "spiffe://" + trustDomain + "/" + s
+}
+
+// newRuleCmd adds rules or removes them: one each time, of which the words are what.
+func newRuleCmd(remove bool, noun, nouns string, what []string, rule func(trustDomain string, args []string) any) *cobra.Command {
+	verb, path, short := "add", nouns, "Add a "+noun+" to a tenant at run time"
+	if remove {
+		verb, path, short = "remove", nouns+"/remove", "Remove a "+noun+" that was added at run time"
+	}
+	cmd := &cobra.Command{
+		Use:   verb + " TENANT " + strings.Join(what, " ") + " [FLAKE]",
+		Short: short,
+		Long: short + `, for tenants with runtimeRules. The rules of
+the flake stay as they are. Identities of the cluster are written as there, service/wiki, all
+others as subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME. The tenant must permit you
+rbac.policy.manage, for groupings rbac.assignment.manage, on all that the rule is about.`,
+	}
+	cluster := ofCluster(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	n := 1 + len(what)
+	cmd.Args = words(n, n+1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args[n:])
+		if err != nil {
+			return err
+		}
+		var r token.Rule
+		at, err := p.answering(token.Name, func(at overForwarder) error {
+			return at.post(cmd.Context(), tenantPath(args[0], path), rule(p.topology.TrustDomain, args[1:n]), &r)
+		})
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(cmd, r)
+		}
+		has := "has at run time"
+		if remove {
+			has = "no longer has at run time"
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: tenant %s %s %s; tokens that are out stay as they are until they end\n", at, args[0], has, r)
+		return nil
+	}
+	return cmd
+}
+
+func tenantPath(tenant, path string) string {
+	return "/v1/tenants/" + url.PathEscape(tenant) + "/" + path
+}
+
+func newTenantListCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the tenants of the flake, and those that it dropped of which something is kept"}
+	cluster := ofCluster(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		var all token.Tenants
+		if _, err := p.answering(token.Name, func(at overForwarder) error { return at.get(cmd.Context(), "/v1/tenants", &all) }); err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(cmd, all)
+		}
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "TENANT\tPOLICIES\tGROUPINGS\tAT RUN TIME\tDROPPED\tDELETED")
+		for _, t := range all.Tenants {
+			runtime := "no"
+			if t.RuntimeRules != nil {
+				runtime = "yes"
+			}
+			fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\n", t.Tenant, t.Policies, t.Groupings, runtime, when(t.Dropped), when(t.Until))
+		}
+		return w.Flush()
+	}
+	return cmd
+}
+
+// when is a time for people, if there is one.
+func when(t florete.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func newTenantRulesCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "rules TENANT [FLAKE]", Short: "Print the rules of a tenant that you may view, of the flake and of run time"}
+	cluster := ofCluster(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.Args = words(1, 2)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args[1:])
+		if err != nil {
+			return err
+		}
+		var all token.TenantRules
+		if _, err := p.answering(token.Name, func(at overForwarder) error {
+			return at.get(cmd.Context(), tenantPath(args[0], "rules"), &all)
+		}); err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(cmd, all)
+		}
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "RULE\tFROM\tBY\tADDED\tIGNORED")
+		for _, r := range append(all.Policies, all.Groupings...) {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r, r.Origin, cmp.Or(r.By, "-"), when(r.Added), cmp.Or(r.Ignored, "-"))
+		}
+		return w.Flush()
+	}
+	return cmd
+}
+
+func newTenantDeleteCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete TENANT [FLAKE]",
+		Short: "Delete what is kept of a tenant that the flake dropped",
+		Long: `Delete the keys and the rules of run time of a tenant that the flake dropped, which would
+be kept for 30 days and be there again with the tenant. It is refused while the flake has the
+tenant, and for an hour after that, while its last tokens may be in use.`,
+	}
+	cluster := ofCluster(cmd)
+	force := cmd.Flags().Bool("force", false, "while its last tokens may be in use, too")
+	cmd.Args = words(1, 2)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, err := cluster(cmd.Context(), args[1:])
+		if err != nil {
+			return err
+		}
+		at, err := p.answering(token.Name, func(at overForwarder) error {
+			return at.post(cmd.Context(), tenantPath(args[0], "delete"), token.Deletion{Force: *force}, &token.Kept{})
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: nothing is kept of tenant %s any more\n", at, args[0])
+		return nil
+	}
+	return cmd
+}

@@ -124,6 +124,28 @@ func (f *fixture) passes(d time.Duration) {
 	}
 }
 
+// wantActs wants so many audit rows of what was done without a request.
+func (f *fixture) wantActs(disabled, dropped int) {
+	f.t.Helper()
+	entries, _, err := f.db.List(f.t.Context(), server.AuditPrefix)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, e := range entries {
+		var r server.Row
+		if err := json.Unmarshal(e.Value, &r); err != nil {
+			f.t.Fatal(err)
+		}
+		if r.Kind == Name && r.Outcome == server.Changed && r.Detail["server"] == "main" && r.Detail["database"] != "" {
+			found[r.Code]++
+		}
+	}
+	if found[CodeDisabled] != disabled || found[CodeDropped] != dropped {
+		f.t.Errorf("rows %v, want %d of databases that were disabled and %d of dropped ones", found, disabled, dropped)
+	}
+}
+
 // refused is the message of a refusal, with which a host tries again.
 func (f *fixture) refused() string {
 	f.t.Helper()

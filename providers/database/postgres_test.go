@@ -236,6 +236,7 @@ func TestRemoved(t *testing.T) {
 		t.Error("a connection is still open although no policy names the database")
 	}
 	f.passes(29 * 24 * time.Hour)
+	f.wantActs(1, 0)
 	f.grant = granted
 	f.passes(time.Minute)
 	must(t, has, `SELECT * FROM precious`)
@@ -247,6 +248,7 @@ func TestRemoved(t *testing.T) {
 	if does(t, map[string]string{"url": postgresURL(s.Address, "root", rootPassword, "gone_main")}) == nil {
 		t.Error("the database is there after 30 days")
 	}
+	f.wantActs(2, 1)
 	if rest, _, err := f.db.List(t.Context(), "database/"); err != nil || len(rest) != 0 {
 		t.Errorf("what is left in the store: %v, %v", rest, err)
 	}

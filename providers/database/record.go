@@ -161,16 +161,16 @@ func (s records) read(ctx context.Context, key string) (r record, err error) {
 	return r, err
 }
 
-// write keeps a record with its passwords, if it is what it was when it was read, and returns
-// it as it is then.
-func (s records) write(ctx context.Context, key string, r record) (record, error) {
+// write keeps a record with its passwords, and rows, if it is what it was when it was read, and
+// returns it as it is then.
+func (s records) write(ctx context.Context, key string, r record, rows ...store.Op) (record, error) {
 	plain, err := json.Marshal(r.passwords)
 	if err != nil {
 		return r, err
 	}
 	r.modified, err = s.db.Commit(ctx, store.Txn{
 		If:   []store.Cond{{Key: databases + key, Modified: r.modified}},
-		Then: []store.Op{r.putAt(key), store.Put(passwords+key, s.key.Seal(passwords+key, plain))},
+		Then: append(rows, r.putAt(key), store.Put(passwords+key, s.key.Seal(passwords+key, plain))),
 	})
 	return r, err
 }

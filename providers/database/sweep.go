@@ -7,10 +7,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
 
 const sweepEvery = time.Minute
+
+// Codes of what is done without a request, in the audit log.
+const (
+	CodeDisabled = "database-disabled"
+	CodeDropped  = "database-dropped"
+)
 
 // Run ends logins whose time is over, and databases that no policy names.
 func (d *Databases) Run(ctx context.Context, ready func()) error {
@@ -87,20 +94,33 @@ func (d *Databases) over(ctx context.Context, now time.Time, key string, p *Poli
 	case r.Unnamed != 0 && now.Unix()-r.Unnamed <= s.Keep:
 		return nil
 	case r.Unnamed == 0:
+		row := act(now, of, CodeDisabled, fmt.Sprintf("no policy names database %s of server %s any more: nobody logs in there, and it is dropped after %s", of.Name, of.Server, time.Duration(s.Keep)*time.Second))
 		if err := d.at(ctx, s, of, func(b backend) error { return b.set(ctx, of.Name, nil) }); err != nil {
 			return err
 		}
-		d.Logger.Info("no policy names a database any more: nobody logs in there, and it is to be dropped", "database", of.Name, "server", of.Server, "after", time.Duration(s.Keep)*time.Second)
+		r.Unnamed = now.Unix()
+		if _, err := d.write(ctx, key, r, row.Op()); err != nil {
+			return err
+		}
+		row.Log(ctx, d.Logger)
+		return nil
 	default:
+		row := act(now, of, CodeDropped, fmt.Sprintf("no policy has named database %s of server %s for long enough: it is dropped", of.Name, of.Server))
 		if err := d.at(ctx, s, of, func(b backend) error { return b.drop(ctx, of.Name) }); err != nil {
 			return err
 		}
-		d.Logger.Warn("no policy has named a database for long enough: it is dropped", "database", of.Name, "server", of.Server)
-		return d.forget(ctx, key, r)
+		if err := d.forget(ctx, key, r, row.Op()); err != nil {
+			return err
+		}
+		row.Log(ctx, d.Logger)
+		return nil
 	}
-	r.Unnamed = now.Unix()
-	_, err = d.write(ctx, key, r)
-	return err
+}
+
+// act is the row of what was done at a server without a request. Where it is not kept, since the
+// process died, the next sweep does the same again, and keeps it then.
+func act(now time.Time, of spec, code, message string) server.Row {
+	return server.Row{Time: now.UTC(), Kind: Name, Outcome: server.Changed, Code: code, Message: message, Detail: map[string]string{"database": of.Name, "server": of.Server}}
 }
 
 // at works at the server of a database.
@@ -113,11 +133,11 @@ func (d *Databases) at(ctx context.Context, s Server, of spec, work func(b backe
 	return work(b)
 }
 
-// forget removes what is kept of a database.
-func (d *Databases) forget(ctx context.Context, key string, r record) error {
+// forget removes what is kept of a database, but for a row.
+func (d *Databases) forget(ctx context.Context, key string, r record, row store.Op) error {
 	_, err := d.db.Commit(ctx, store.Txn{
 		If:   []store.Cond{{Key: databases + key, Modified: r.modified}},
-		Then: []store.Op{store.Delete(databases + key), store.Delete(passwords + key)},
+		Then: []store.Op{store.Delete(databases + key), store.Delete(passwords + key), row},
 	})
 	return err
 }

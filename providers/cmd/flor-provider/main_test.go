@@ -33,7 +33,9 @@ func TestScripts(t *testing.T) {
 			"publish": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(published(ts.Getenv("WORK"), args[0], args[1:]))
 			},
-			"ready": heard,
+			"ready":    heard,
+			"call":     call,
+			"wait-for": appears,
 			"deliver": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(deliverKind(ts.Getenv("WORK"), args[0]))
 			},

@@ -27,6 +27,9 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 		p.Provider[k] = florete.Listening{ID: kit.ProviderID("drhorrible", k), Listen: []string{address}}
 		p.Kinds[k] = json.RawMessage(map[string]string{
 			"cert": `{"lifetime":3600}`, "config": `{}`, "oidc": `{"issuer":"http://auth.demo.flor.rete"}`,
+			"token": `{"issuer":"http://tokens.demo.flor.rete","generation":1,"tenants":{"acme":{"namespaces":["payments"],"issuers":{},"lifetime":900,"tokensPerMinute":60,
+				"runtimeRules":{"policies":10,"groupings":10},"groupings":[],
+				"policies":[{"subject":"spiffe://demo.flor/service/wiki","action":"stream.publish","object":"stream:acme/payments/*"}]}}}`,
 			"mailbox": `{"run":"/usr/local/lib/florete/mailbox","values":["password"]}`,
 		}[k])
 	}
@@ -52,6 +55,7 @@ func policy(dir string, kinds []string) error {
 	if err != nil {
 		return err
 	}
+	p.Operators = florete.Operators{{ID: kit.ID("user/alice"), Access: florete.AccessWrite}}
 	enforce(dir, p)
 	return nil
 }

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
+)
+
+// call sends a request to a socket, and prints the answer: call SOCKET CALLER URL [BODY]. The
+// caller is announced as the forwarder does that; "-" is none.
+func call(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 3 {
+		ts.Fatalf("usage: call SOCKET CALLER URL [BODY]")
+	}
+	socket, caller, url := ts.MkAbs(args[0]), args[1], args[2]
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}
+	if caller != "-" {
+		dial = func(context.Context, string, string) (net.Conn, error) {
+			service := kit.ID("service/tokens")
+			if strings.Contains(url, "florete-control") {
+				service = kit.ID("service/drhorrible/florete-control")
+			}
+			return agenttest.Announced{Socket: socket, Service: service}.Dial(kit.ID(caller))
+		}
+	}
+	method, body, form := http.MethodGet, "", "application/json"
+	if len(args) > 3 {
+		method, body = http.MethodPost, args[3]
+	}
+	if strings.HasPrefix(body, "grant_type=") {
+		form = "application/x-www-form-urlencoded"
+	}
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	ts.Check(err)
+	r.Header.Set("Content-Type", form)
+	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}).Do(r)
+	ts.Check(err)
+	defer answer.Body.Close()
+	_, err = io.Copy(ts.Stdout(), answer.Body)
+	ts.Check(err)
+	fmt.Fprintln(ts.Stdout())
+	if ok := answer.StatusCode == http.StatusOK; ok == neg {
+		ts.Fatalf("%s %s: %s", method, url, answer.Status)
+	}
+}
+
+// appears waits until there is a file.
+func appears(ts *testscript.TestScript, _ bool, args []string) {
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("there is no %s", args[0])
+		}
+	}
+}

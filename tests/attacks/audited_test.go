@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,6 +87,26 @@ func TestAudited(t *testing.T) {
 			do:  func(t *testing.T) error { return c.post(t, "/v1/rotate", `{"host":"b","need":"oidc-wiki"}`) },
 			row: dora("rotate", ""),
 		},
+		{
+			name: "a policy of a tenant at run time", root: as,
+			do: operate("tenant", "policy", "add", "acme", "role:x", "cache.read", "namespace:acme/payments"), row: dora("policy-add", "tenant acme has at run time"),
+		},
+		{
+			name: "a grouping of a tenant at run time", root: as,
+			do: operate("tenant", "grouping", "add", "acme", "service/wiki", "role:x"), row: dora("grouping-add", "service/wiki role:x"),
+		},
+		{
+			name: "a grouping that is removed", root: as,
+			do: operate("tenant", "grouping", "remove", "acme", "service/wiki", "role:x"), row: dora("grouping-remove", "no longer has"),
+		},
+		{
+			name: "a policy that is removed", root: as,
+			do: operate("tenant", "policy", "remove", "acme", "role:x", "cache.read", "namespace:acme/payments"), row: dora("policy-remove", "no longer has"),
+		},
+		{
+			name: "the first administrators of a tenant", do: c.bootstrap,
+			row: local.Decision{Caller: "this host, at the bootstrap socket", Kind: "token", Decision: "granted", Code: "tenant-bootstrap", Message: "user/alice"},
+		},
 		{name: "an operator's token", root: as, do: operate("token", "create", "--host", "h"), row: dora("token-create", `for "h"`)},
 		{name: "an end of a token", root: as, do: c.endToken, row: dora("token-revoke", `for "h" is good no more`)},
 		{name: "a join that is rejected", root: as, do: c.rejectJoin, row: dora("join-reject", "is rejected as spiffe://demo.flor/node/h")},
@@ -153,6 +175,22 @@ func (c *cluster) post(t *testing.T, path, body string) error {
 		}
 	}
 	return fmt.Errorf("%s: %w", answer, errors.Join(err, context.DeadlineExceeded))
+}
+
+// bootstrap names the first administrator of acme, as root of p.
+func (c *cluster) bootstrap(t *testing.T) error {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", c.bootstrapSocket())
+	}}}
+	answer, err := client.Post("http://bootstrap/v1/tenants/acme/bootstrap", "application/json", strings.NewReader(`{"admins":["spiffe://demo.flor/user/alice"]}`))
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	return nil
 }
 
 // acceptLog accepts, on b, what b found of an audit log of p.

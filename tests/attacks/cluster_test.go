@@ -25,6 +25,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -173,7 +174,12 @@ func (c *cluster) prepare(ctx context.Context) error {
 }
 
 // kinds are those of need that p answers.
-var kinds = []string{"cert", "config", "federation", "file", "jwt", "oidc"}
+var kinds = []string{"cert", "config", "federation", "file", "jwt", "oidc", "token"}
+
+// bootstrapSocket is where p's process of kind token has administrators of tenants named.
+func (c *cluster) bootstrapSocket() string {
+	return filepath.Join(c.sockets, "bootstrap", "bootstrap.sock")
+}
 
 // provide starts every provider on p.
 func (c *cluster) provide(ctx context.Context) error {
@@ -193,6 +199,10 @@ func (c *cluster) provide(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	relayed := filepath.Join(c.sockets, florete.Instance("").Unit("provider-token"))
+	if err := os.Mkdir(relayed, 0o700); err != nil {
+		return err
+	}
 	settings, err := json.Marshal(map[string]any{
 		"activation": string(c.p.Layout()), "state": "provider",
 		"cert":       map[string]string{"issuingCertificate": "issuing.crt"},
@@ -200,7 +210,9 @@ func (c *cluster) provide(ctx context.Context) error {
 		"file":       map[string]string{"dir": "files"},
 		"jwt":        map[string]string{"listen": c.loopback + ".0.1:5557"},
 		"federation": map[string]string{"keys": filepath.Join(c.p.Layout().Need("jwt-keys"), "current", florete.FileJWTKeys)},
-		"config":     map[string]string{"control": c.controlSocket(), "forwarder": account.Username},
+		"config":     map[string]string{"control": c.controlSocket(), "forwarder": account.Username, "run": c.sockets},
+		"token": map[string]string{"listen": filepath.Join(c.sockets, "token.sock"), "forwarder": account.Username,
+			"control": filepath.Join(relayed, relay.Socket), "config": account.Username, "bootstrap": c.bootstrapSocket()},
 	})
 	if err != nil {
 		return err

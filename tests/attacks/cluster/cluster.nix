@@ -124,6 +124,23 @@ in
     erin.roles = [ "auditor" ];
   };
 
+  tenants.acme = {
+    namespaces = [ "payments" ];
+    runtimeRules = true;
+    policies =
+      map
+        (action: {
+          subject = "user/dora";
+          inherit action;
+          object = "tenant:acme";
+        })
+        [
+          "rbac.assignment.manage"
+          "rbac.policy.manage"
+          "rbac.view"
+        ];
+  };
+
   federated.blue = {
     trustDomain = "blue.example";
     endpoint = facts.blue;
@@ -174,6 +191,10 @@ in
     oidc = {
       hosts = [ "p" ];
       issuer = "http://auth.demo.flor.rete";
+    };
+    token = {
+      hosts = [ "p" ];
+      issuer = "https://tenants.example.org";
     };
   };
 

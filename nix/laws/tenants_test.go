@@ -24,7 +24,7 @@ func (g generator) tenants(c *cluster) {
 	services := slices.Sorted(maps.Keys(c.Services))
 	for i := range 1 + g.IntN(2) {
 		name := fmt.Sprintf("y%dx", i)
-		t := &tenant{Namespaces: []string{"n"}, Lifetime: []int{0, 60, 3600}[g.IntN(3)], RuntimeRules: g.IntN(2) == 0}
+		t := &tenant{Namespaces: []string{"n"}, Lifetime: []int{0, 60, 3600}[g.IntN(3)], RuntimeRules: i == 0}
 		objects := []string{"tenant:" + name, "namespace:" + name + "/*", "namespace:" + name + "/n", "stream:" + name + "/n/*", "stream:" + name + "/n/a"}
 		policy := func(subject string) {
 			t.Policies = append(t.Policies, map[string]string{"subject": subject, "action": "stream.read", "object": objects[g.IntN(len(objects))]})

@@ -444,7 +444,9 @@ func TestBootstrapOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := New(Config{Bootstrap: filepath.Join(dir, "bootstrap.sock")})
-	if err := k.serveBootstrap(t.Context()); err == nil || !strings.Contains(err.Error(), "chmod 0700") {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := k.serveBootstrap(ctx); err == nil || !strings.Contains(err.Error(), "chmod 0700") {
 		t.Errorf("%v", err)
 	}
 	if got := (&Settings{}).Kind(server.Process{Policies: &server.Policies{}}).(*Tokens); got.Bootstrap != "" {

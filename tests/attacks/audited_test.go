@@ -42,6 +42,10 @@ func TestAudited(t *testing.T) {
 	operate := func(args ...string) func(*testing.T) error {
 		return func(t *testing.T) error { _, err := c.florctl(t, args...); return err }
 	}
+	posted := func(path, body string) func(*testing.T) error {
+		return func(t *testing.T) error { return c.post(t, path, body) }
+	}
+	const grouping = `{"member":"spiffe://demo.flor/service/wiki","role":"role:x"}`
 	key := c.Path("operator", "signing.key")
 	var published string // serial of the version that there was first
 	for _, act := range []struct {
@@ -93,15 +97,15 @@ func TestAudited(t *testing.T) {
 		},
 		{
 			name: "a grouping of a tenant at run time", root: as,
-			do: operate("tenant", "grouping", "add", "acme", "service/wiki", "role:x"), row: dora("grouping-add", "service/wiki role:x"),
+			do: posted("/v1/tenants/acme/groupings", grouping), row: dora("grouping-add", "service/wiki role:x"),
 		},
 		{
 			name: "a grouping that is removed", root: as,
-			do: operate("tenant", "grouping", "remove", "acme", "service/wiki", "role:x"), row: dora("grouping-remove", "no longer has"),
+			do: posted("/v1/tenants/acme/groupings/remove", grouping), row: dora("grouping-remove", "no longer has"),
 		},
 		{
 			name: "a policy that is removed", root: as,
-			do: operate("tenant", "policy", "remove", "acme", "role:x", "cache.read", "namespace:acme/payments"), row: dora("policy-remove", "no longer has"),
+			do: posted("/v1/tenants/acme/policies/remove", `{"subject":"role:x","action":"cache.read","object":"namespace:acme/payments"}`), row: dora("policy-remove", "no longer has"),
 		},
 		{
 			name: "the first administrators of a tenant", do: c.bootstrap,

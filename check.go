@@ -67,7 +67,11 @@ func (f Forwarder) check() error {
 	if err := f.Transport.check(); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
+	var published, reached ports
 	for _, p := range f.Publish {
+		if err := published.check(p.ID, p.Port, p.Protocol); err != nil {
+			return fmt.Errorf("publish %s: %w", p.ID, err)
+		}
 		if err := p.Protocol.check(); err != nil {
 			return fmt.Errorf("publish %s: %w", p.ID, err)
 		}
@@ -82,6 +86,9 @@ func (f Forwarder) check() error {
 		}
 	}
 	for _, r := range f.Reach {
+		if err := reached.check(r.ID, r.Port, r.Protocol); err != nil {
+			return fmt.Errorf("reach %s: %w", r.ID, err)
+		}
 		if err := r.Protocol.check(); err != nil {
 			return fmt.Errorf("reach %s: %w", r.ID, err)
 		}
@@ -94,6 +101,31 @@ func (f Forwarder) check() error {
 			}
 		}
 	}
+	return nil
+}
+
+// ports are those of services that came before, with their protocols.
+type ports map[ID]map[string]bool
+
+// check refuses a port that is there already, and one without a name where others have one:
+// that would be all of them.
+func (p *ports) check(id ID, port string, protocol Protocol) error {
+	if *p == nil {
+		*p = ports{}
+	}
+	if (*p)[id] == nil {
+		(*p)[id] = map[string]bool{}
+	}
+	of, key := (*p)[id], port+"/"+string(protocol)
+	switch {
+	case port != "" && !label.MatchString(port):
+		return fmt.Errorf("port %q, want a lower-case DNS label", port)
+	case of[key]:
+		return fmt.Errorf("port %q: given twice", port)
+	case len(of) > 0 && (port == "" || of["/"] || of["/"+string(UDP)]):
+		return fmt.Errorf("port %q beside others, want a name of each", port)
+	}
+	of[key] = true
 	return nil
 }
 

@@ -48,8 +48,8 @@ type Addresses []string
 // Forwarder is the forwarder's part of the manifest.
 type Forwarder struct {
 	Listen  []string    `json:"listen"`  // host:port, or :port of all addresses; none when nothing is published
-	Publish []Published `json:"publish"` // sorted by ID
-	Reach   []Reachable `json:"reach"`   // sorted by ID
+	Publish []Published `json:"publish"` // sorted by ID, port and protocol
+	Reach   []Reachable `json:"reach"`   // likewise
 	Callers []Caller    `json:"callers"` // the first that matches a process is its identity
 	SOCKS   []SOCKS     `json:"socks"`   // sorted by ID
 	// Limits are of callers, for all that is published here; sorted by ID.
@@ -81,7 +81,9 @@ const (
 // Published is a service of this host: who may connect, and where its connections
 // go.
 type Published struct {
-	ID       ID       `json:"id"`
+	ID ID `json:"id"`
+	// Port is the name of one of several ports of the service, each of which is an entry of its own.
+	Port     string   `json:"port,omitempty"` // since format 1.1
 	Protocol Protocol `json:"protocol,omitempty"`
 	Upstream string   `json:"upstream"` // host:port, or, of TCP, unix: and the path of a socket
 	// User is the account of this host that the upstream's socket must belong to. Without
@@ -138,6 +140,7 @@ type Allow struct {
 // Reachable is a service that identities of this host may connect to.
 type Reachable struct {
 	ID        ID             `json:"id"`
+	Port      string         `json:"port,omitempty"` // as of Published; since format 1.1
 	Protocol  Protocol       `json:"protocol,omitempty"`
 	Callers   []ID           `json:"callers"`             // the local identities that may, sorted
 	Listen    netip.AddrPort `json:"listen"`              // loopback listener of this host

@@ -71,11 +71,11 @@ func (f *forwarder) status() status.Report {
 			allow = append(allow, x.ID)
 		}
 		serving := s.running && svid != nil && svid.Valid(time.Now())
-		r.Published = append(r.Published, status.Published{ID: p.ID, Protocol: p.Protocol, Upstream: p.Upstream, Allow: allow, Serving: serving})
+		r.Published = append(r.Published, status.Published{ID: p.ID, Port: p.Port, Protocol: p.Protocol, Upstream: p.Upstream, Allow: allow, Serving: serving})
 	}
 	for _, x := range m.Forwarder.Reach {
 		if d, err := florete.Dial(x.ID); err == nil {
-			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Protocol: x.Protocol, Name: florete.Render(d), Listen: x.Listen.String(), Callers: x.Callers, Endpoints: x.Endpoints})
+			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Port: x.Port, Protocol: x.Protocol, Name: florete.Render(d), Listen: x.Listen.String(), Callers: x.Callers, Endpoints: x.Endpoints})
 		}
 	}
 	for _, x := range m.Forwarder.SOCKS {

@@ -127,11 +127,11 @@ func tables(r Report, now time.Time) []*table {
 	}
 	published := &table{head: []string{"PUBLISHED", "UPSTREAM", "SERVING", "ALLOWED"}}
 	for _, p := range r.Published {
-		published.row(p.ID.Short(), over(p.Upstream, p.Protocol), fmt.Sprint(p.Serving), shorts(p.Allow))
+		published.row(port(p.ID.Short(), p.Port), over(p.Upstream, p.Protocol), fmt.Sprint(p.Serving), shorts(p.Allow))
 	}
 	reachable := &table{head: []string{"REACHABLE", "LISTENER", "CALLERS", "ENDPOINTS"}}
 	for _, x := range r.Reachable {
-		reachable.row(x.Name, over(x.Listen, x.Protocol), shorts(x.Callers), endpoints(x.Endpoints))
+		reachable.row(port(x.Name, x.Port), over(x.Listen, x.Protocol), shorts(x.Callers), endpoints(x.Endpoints))
 	}
 	socks := &table{head: []string{"SOCKS5 AS", "LISTENER"}}
 	for _, x := range r.SOCKS {
@@ -186,6 +186,9 @@ func over(address string, p florete.Protocol) string {
 	}
 	return address + "/" + string(p)
 }
+
+// port is a service with the name of one of its several ports.
+func port(service, name string) string { return strings.TrimSuffix(service+":"+name, ":") }
 
 func shorts(ids []florete.ID) string {
 	all := make([]string, len(ids))

@@ -73,6 +73,7 @@ type Need struct {
 // Published is a service of this host. Without a valid SVID it is not served.
 type Published struct {
 	ID       florete.ID       `json:"id"`
+	Port     string           `json:"port,omitempty"` // its name, where there are several
 	Protocol florete.Protocol `json:"protocol,omitempty"`
 	Upstream string           `json:"upstream"`
 	Allow    []florete.ID     `json:"allow"`
@@ -82,6 +83,7 @@ type Published struct {
 // Reachable is a service that identities of this host may reach.
 type Reachable struct {
 	ID        florete.ID          `json:"id"`
+	Port      string              `json:"port,omitempty"` // as of Published
 	Protocol  florete.Protocol    `json:"protocol,omitempty"`
 	Name      string              `json:"name"` // for SOCKS5
 	Listen    string              `json:"listen"`

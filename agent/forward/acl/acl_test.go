@@ -13,27 +13,36 @@ import (
 )
 
 func TestList(t *testing.T) {
-	outline, wiki := kit.ID("service/outline"), kit.ID("service/wiki")
+	outline, wiki, names := kit.ID("service/outline"), kit.ID("service/wiki"), kit.ID("service/names")
 	alice, bob := kit.ID("user/alice"), kit.ID("user/bob")
 	one, other := &x509.Certificate{Raw: []byte("one")}, &x509.Certificate{Raw: []byte("other")}
 	list := acl.Compile([]florete.Published{
 		{ID: outline, Allow: []florete.Allow{{ID: alice}, {ID: bob, Fingerprint: acl.Fingerprint(one)}}},
 		{ID: wiki},
+		{ID: names, Port: "dns", Allow: []florete.Allow{{ID: alice}, {ID: bob}}},
+		{ID: names, Port: "metrics", Allow: []florete.Allow{{ID: alice}}},
 	})
 	for _, x := range []struct {
-		list           acl.List
-		target, caller florete.ID
-		leaf           *x509.Certificate
-		want           bool
+		list   acl.List
+		target florete.ID
+		port   string
+		caller florete.ID
+		leaf   *x509.Certificate
+		want   bool
 	}{
-		{list, outline, alice, other, true},
-		{list, outline, bob, one, true},
-		{list, outline, bob, other, false},
-		{list, wiki, alice, one, false},
-		{list, alice, outline, one, false},
-		{acl.List{}, outline, alice, one, false},
+		{list, outline, "", alice, other, true},
+		{list, outline, "", bob, one, true},
+		{list, outline, "", bob, other, false},
+		{list, wiki, "", alice, one, false},
+		{list, alice, "", outline, one, false},
+		{acl.List{}, outline, "", alice, one, false},
+		{list, names, "dns", bob, one, true},
+		{list, names, "metrics", alice, one, true},
+		{list, names, "metrics", bob, one, false},
+		{list, names, "", bob, one, true}, // of some port
+		{list, outline, "dns", alice, one, false},
 	} {
-		if got := x.list.Allows(x.target, x.caller, x.leaf, time.Now()); got != x.want {
+		if got := x.list.Allows(x.target, x.port, x.caller, x.leaf, time.Now()); got != x.want {
 			t.Errorf("%s to %s with %q: %v", x.caller, x.target, x.leaf.Raw, got)
 		}
 	}
@@ -56,7 +65,7 @@ func TestListEnds(t *testing.T) {
 		{bob, at, true},
 		{bob, at.Add(2 * time.Hour), false},
 	} {
-		if got := list.Allows(wiki, x.caller, leaf, x.now); got != x.want {
+		if got := list.Allows(wiki, "", x.caller, leaf, x.now); got != x.want {
 			t.Errorf("%s at %s: %v", x.caller, x.now, got)
 		}
 	}

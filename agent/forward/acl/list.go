@@ -16,23 +16,32 @@ type List struct {
 	allowed map[pair][]florete.Allow
 }
 
-type pair struct{ target, caller florete.ID }
+// pair is a caller of a service; without a port, of any of those that it has.
+type pair struct {
+	target, caller florete.ID
+	port           string
+}
 
 // Compile makes the list of all published services.
 func Compile(published []florete.Published) List {
 	l := List{allowed: map[pair][]florete.Allow{}}
 	for _, p := range published {
 		for _, a := range p.Allow {
-			k := pair{p.ID, a.ID}
+			k := pair{p.ID, a.ID, ""}
 			l.allowed[k] = append(l.allowed[k], a)
+			if p.Port != "" {
+				k.port = p.Port
+				l.allowed[k] = append(l.allowed[k], a)
+			}
 		}
 	}
 	return l
 }
 
-// Allows reports whether caller, presenting leaf, may be connected to target now.
-func (l List) Allows(target, caller florete.ID, leaf *x509.Certificate, now time.Time) bool {
-	for _, a := range l.allowed[pair{target, caller}] {
+// Allows reports whether caller, presenting leaf, may be connected to target now: to the port
+// of that name, or, without one, to anything of it.
+func (l List) Allows(target florete.ID, port string, caller florete.ID, leaf *x509.Certificate, now time.Time) bool {
+	for _, a := range l.allowed[pair{target, caller, port}] {
 		ended := !a.Until.IsZero() && !now.Before(a.Until.Time)
 		if !ended && (a.Fingerprint == "" || a.Fingerprint == Fingerprint(leaf)) {
 			return true

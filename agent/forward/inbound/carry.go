@@ -34,6 +34,9 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 	defer ends.Close()
 	begun := time.Now()
 	service, code, err := s.service(in, st)
+	if err == nil && service.Port != "" {
+		code, err = s.admitPort(in, st, service.Port, ends)
+	}
 	var conn net.Conn
 	var forget func()
 	if err == nil {
@@ -76,27 +79,51 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 
 // service is what the preamble names, once that is checked. The code goes with the error.
 func (s *Server) service(in *transport.Incoming, st wire.Stream) (published, wire.Code, error) {
-	service, ok := s.rules.Load().published[in.Target]
-	if !ok {
-		return service, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
+	services := s.rules.Load().published[in.Target]
+	if len(services) == 0 {
+		return published{}, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
 	}
-	kind := wire.TCP
-	if service.Protocol == florete.UDP {
-		kind = wire.UDP
+	var types []wire.StreamType
+	for _, x := range services {
+		types = append(types, carries(x.Protocol))
 	}
 	st.SetReadDeadline(time.Now().Add(preambleTimeout))
-	p, err := wire.Read(st, kind)
+	p, err := wire.Read(st, types...)
 	if err != nil {
-		return service, wire.BadPreamble, err
+		return published{}, wire.BadPreamble, err
 	}
 	st.SetReadDeadline(time.Time{})
+	at := slices.IndexFunc(services, func(x published) bool { return x.Port == p.Port && carries(x.Protocol) == p.Type })
 	switch {
 	case p.Target != in.Target:
-		return service, wire.NotPublished, fmt.Errorf("the preamble names %s on a connection to %s", p.Target, in.Target)
+		return published{}, wire.NotPublished, fmt.Errorf("the preamble names %s on a connection to %s", p.Target, in.Target)
+	case at < 0:
+		return published{}, wire.NotPublished, fmt.Errorf("the preamble is of type %d and names port %q, and %s has none of these", p.Type, p.Port, in.Target)
 	case in.Expired():
-		return service, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
+		return published{}, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
 	}
-	return service, wire.Done, nil
+	return services[at], wire.Done, nil
+}
+
+// carries is the type of a stream to a service.
+func carries(p florete.Protocol) wire.StreamType {
+	if p == florete.UDP {
+		return wire.UDP
+	}
+	return wire.TCP
+}
+
+// admitPort admits a stream to one of several ports, and closes it when a new list denies it.
+func (s *Server) admitPort(in *transport.Incoming, st wire.Stream, port string, ends *drain.Ends) (wire.Code, error) {
+	release, ok := s.ports.Admit(portKey{in, port}, func() {
+		s.refuse(in, wire.Denied, fmt.Sprintf("the allow list of port %q changed", port))
+		transport.Reset(st, wire.Denied)
+	})
+	if !ok {
+		return wire.Denied, fmt.Errorf("not in the allow list of port %q", port)
+	}
+	ends.Add(release)
+	return wire.Done, nil
 }
 
 // dial connects to a service's upstream, which learns who calls as it wants to. forget must

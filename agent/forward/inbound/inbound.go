@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,7 @@ type Server struct {
 	Config
 	rules atomic.Pointer[rules]
 	gate  acl.Gate[*transport.Incoming]
+	ports acl.Gate[portKey] // of streams
 
 	refused   *logsum.Log
 	quic, tcp connLimit
@@ -71,7 +73,13 @@ type Server struct {
 // rules are what is published, compiled.
 type rules struct {
 	registry  transport.Registry
-	published map[florete.ID]published
+	published map[florete.ID][]published // a service's ports
+}
+
+// portKey is what rules decide about a stream to one of several ports.
+type portKey struct {
+	in   *transport.Incoming
+	port string
 }
 
 // published is a service, and whose its upstream may be.
@@ -99,18 +107,18 @@ func (s *Server) Apply(f florete.Forwarder) []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	registry, err := transport.NewRegistry(f.Publish)
-	services := map[florete.ID]published{}
+	services := map[florete.ID][]published{}
 	for _, p := range f.Publish {
 		owner, unknown := upstream.NewOwner(p.User)
 		if unknown != nil {
 			err = errors.Join(err, fmt.Errorf("owner of the upstream of %s: %w", p.ID, unknown))
 		}
-		services[p.ID] = published{p, owner}
+		services[p.ID] = append(services[p.ID], published{p, owner})
 	}
 	s.rules.Store(&rules{registry, services})
 	s.Whois.SetUsers(func(uid uint32) bool {
-		for _, p := range services {
-			if p.owner.Is(uid) {
+		for _, ports := range services {
+			if slices.ContainsFunc(ports, func(p published) bool { return p.owner.Is(uid) }) {
 				return true
 			}
 		}
@@ -120,7 +128,10 @@ func (s *Server) Apply(f florete.Forwarder) []error {
 	s.limits.Apply(f)
 	list, own := acl.Compile(f.Publish), s.Identities()
 	s.gate.SetRule(func(in *transport.Incoming) bool {
-		return list.Allows(in.Target, in.Peer.ID, in.Peer.Leaf(), time.Now()) && in.Peer.TrustedBy(own.Trust) && own.SVID(in.Target) != nil
+		return list.Allows(in.Target, "", in.Peer.ID, in.Peer.Leaf(), time.Now()) && in.Peer.TrustedBy(own.Trust) && own.SVID(in.Target) != nil
+	})
+	s.ports.SetRule(func(k portKey) bool {
+		return list.Allows(k.in.Target, k.port, k.in.Peer.ID, k.in.Peer.Leaf(), time.Now())
 	})
 	s.checkEnds(list)
 	var errs []error
@@ -154,6 +165,7 @@ func (s *Server) checkEnds(list acl.List) {
 		defer s.mu.Unlock()
 		if s.ends == timer {
 			s.gate.Check()
+			s.ports.Check()
 			s.checkEnds(list)
 		}
 	})

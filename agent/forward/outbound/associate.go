@@ -39,7 +39,7 @@ func (s *Server) associate(local *net.TCPConn, c connection) error {
 
 // named is the service that a client's datagram names. Fragments are not put together.
 func named(r *rules, as florete.ID, b []byte) (destination, *refusal) {
-	d := destination{connKey: connKey{as: as, socks: true, protocol: florete.UDP}}
+	d := destination{connKey: connKey{as: as, socks: true, serviceKey: serviceKey{protocol: florete.UDP}}}
 	parsed, err := statute.ParseDatagram(b)
 	if err == nil && parsed.Frag != 0 {
 		err = fmt.Errorf("fragment %d", parsed.Frag)
@@ -47,7 +47,7 @@ func named(r *rules, as florete.ID, b []byte) (destination, *refusal) {
 	if err != nil {
 		return d, &refusal{"bad-datagram", err.Error()}
 	}
-	if d.target, _, err = r.resolve(&parsed.DstAddr); err != nil {
+	if d.serviceKey, _, err = r.resolve(&parsed.DstAddr, florete.UDP); err != nil {
 		return d, &refusal{"bad-name", err.Error()}
 	}
 	d.payload, d.head = parsed.Data, b[:len(b)-len(parsed.Data)]

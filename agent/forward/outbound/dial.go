@@ -83,7 +83,7 @@ func (s *Server) admit(ctx context.Context, c connection) (context.Context, func
 // while. None of them has served it.
 func (s *Server) request(ctx context.Context, c connection, e *early) (*transport.Stream, error) {
 	until := time.Now().Add(openTimeout)
-	others := len(c.rules.reach[c.target].Endpoints) - 1
+	others := len(c.rules.reach[c.serviceKey].Endpoints) - 1
 	for {
 		st, err := s.requestOnce(ctx, c, e)
 		if errors.Is(err, transport.ErrLost) && (e == nil || len(e.kept) == 0) {
@@ -134,8 +134,8 @@ func (s *Server) dial(ctx context.Context, c connection) (*transport.Stream, err
 	if c.protocol == florete.UDP {
 		carries = wire.UDP
 	}
-	reach := c.rules.reach[c.target]
-	return s.Pool.Open(ctx, transport.Route{Caller: c.as, Target: c.target, Endpoints: reach.Endpoints, Transport: reach.Transport}, carries)
+	reach := c.rules.reach[c.serviceKey]
+	return s.Pool.Open(ctx, transport.Route{Caller: c.as, Target: c.target, Port: c.port, Endpoints: reach.Endpoints, Transport: reach.Transport}, carries)
 }
 
 // answer waits for the far side's answer to a stream.

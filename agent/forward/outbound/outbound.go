@@ -199,7 +199,7 @@ func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrP
 		return
 	}
 	ends.Add(release)
-	if c.target, ok = c.rules.reachAt[addr]; ok {
+	if c.serviceKey, ok = c.rules.reachAt[listenerKey{addr, florete.TCP}]; ok {
 		c.as, _ = c.rules.callers.Identity(c.by)
 		s.direct(ctx, local, c, ends)
 		return

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/florete/florete"
@@ -73,16 +75,23 @@ func (p *pinging) proven(c connection) {
 
 func (p *pinging) run(ctx context.Context, c connection) {
 	var err error
-	if c.target, err = ping.Find(p.result.Service, c.rules.trustDomain); err != nil {
+	name, port, _ := strings.Cut(p.result.Service, ":")
+	if c.target, err = ping.Find(name, c.rules.trustDomain); err != nil {
 		p.fail(ping.Name, err.Error(), "name a service as programs do, or without its domain: wiki, wiki."+c.rules.trustDomain+".rete")
 		return
 	}
-	reach, known := c.rules.reach[c.target]
-	if !known {
+	ports := c.rules.ports[c.target]
+	at := slices.IndexFunc(ports, func(k serviceKey) bool { return k.port == port })
+	if at < 0 && len(ports) > 0 {
+		p.fail(ping.Name, fmt.Sprintf("%s has no port %q that is reachable from this host", c.target.ID().Short(), port), "name one of its ports: "+portNames(name, ports))
+		return
+	}
+	if at < 0 {
 		p.fail(ping.Name, fmt.Sprintf("%s is not reachable from this host", c.target.ID().Short()), "have a role of this host, or of somebody on it, reach the service in the topology")
 		return
 	}
-	c.protocol = reach.Protocol
+	c.serviceKey = ports[at]
+	reach := c.rules.reach[c.serviceKey]
 	p.result.ID, p.result.Host, p.result.Listen = c.target.ID().String(), florete.Render(c.target), reach.Listen.String()
 	p.ok(ping.Name, p.result.Host)
 	if !p.server.listens(reach) {
@@ -97,6 +106,16 @@ func (p *pinging) run(ctx context.Context, c connection) {
 	}
 	defer end()
 	p.open(ctx, c, reach)
+}
+
+// portNames are the ports of a service as they are pinged.
+func portNames(service string, ports []serviceKey) string {
+	var names []string
+	for _, k := range ports {
+		names = append(names, strings.TrimSuffix(service+":"+k.port, ":"))
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
 }
 
 // admit is the step that Server.admit is of a connection.

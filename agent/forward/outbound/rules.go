@@ -16,20 +16,43 @@ import (
 type rules struct {
 	trustDomain string
 	callers     caller.Table
-	reach       map[florete.Dialable]florete.Reachable
-	reachAt     map[netip.AddrPort]florete.Dialable // of either protocol
+	reach       map[serviceKey]florete.Reachable
+	ports       map[florete.Dialable][]serviceKey // all ways to a service
+	reachAt     map[listenerKey]serviceKey
 	socksAt     map[netip.AddrPort]florete.ID
-	aloneTo     map[florete.Dialable]bool // services that one account reaches at the listener
-	aloneAs     map[florete.ID]bool       // identities that one account acts under over SOCKS
+	aloneTo     map[serviceKey]bool // services that one account reaches at the listener
+	aloneAs     map[florete.ID]bool // identities that one account acts under over SOCKS
+}
+
+// serviceKey is what is reached: a service, where it has several ports one of them by its name,
+// over a protocol.
+type serviceKey struct {
+	target   florete.Dialable
+	port     string
+	protocol florete.Protocol
+}
+
+func (k serviceKey) String() string {
+	if k.port == "" {
+		return k.target.ID().String()
+	}
+	return k.target.ID().String() + ":" + k.port
+}
+
+// listenerKey is a local listener of a service.
+type listenerKey struct {
+	addr     netip.AddrPort
+	protocol florete.Protocol
 }
 
 func compile(m florete.Manifest) (*rules, []error) {
 	r := &rules{
 		trustDomain: m.TrustDomain,
-		reach:       map[florete.Dialable]florete.Reachable{},
-		reachAt:     map[netip.AddrPort]florete.Dialable{},
+		reach:       map[serviceKey]florete.Reachable{},
+		ports:       map[florete.Dialable][]serviceKey{},
+		reachAt:     map[listenerKey]serviceKey{},
 		socksAt:     map[netip.AddrPort]florete.ID{},
-		aloneTo:     map[florete.Dialable]bool{},
+		aloneTo:     map[serviceKey]bool{},
 		aloneAs:     map[florete.ID]bool{},
 	}
 	callers, problems := caller.NewTable(m.Forwarder.Callers)
@@ -41,9 +64,11 @@ func compile(m florete.Manifest) (*rules, []error) {
 			continue
 		}
 		x.Endpoints = spread(m.Identity.ID, x.Endpoints)
-		r.reach[target] = x
-		r.reachAt[x.Listen] = target
-		r.aloneTo[target] = len(callers.UIDs(x.Callers, false)) == 1
+		k := serviceKey{target, x.Port, x.Protocol}
+		r.reach[k] = x
+		r.ports[target] = append(r.ports[target], k)
+		r.reachAt[listenerKey{x.Listen, x.Protocol}] = k
+		r.aloneTo[k] = len(callers.UIDs(x.Callers, false)) == 1
 	}
 	for _, x := range m.Forwarder.SOCKS {
 		r.socksAt[x.Listen] = x.ID
@@ -68,11 +93,11 @@ func spread(host florete.ID, endpoints []florete.Addresses) []florete.Addresses 
 // addresses are where TCP listens, and where UDP does.
 func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
 	tcp, udp = map[netip.AddrPort]bool{}, map[netip.AddrPort]bool{}
-	for a, target := range r.reachAt {
-		if r.reach[target].Protocol == florete.UDP {
-			udp[a] = true
+	for a := range r.reachAt {
+		if a.protocol == florete.UDP {
+			udp[a.addr] = true
 		} else {
-			tcp[a] = true
+			tcp[a.addr] = true
 		}
 	}
 	for a := range r.socksAt {
@@ -84,12 +109,11 @@ func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
 // connKey is what rules decide about one connection, or UDP session, of a local process:
 // by a process, as an identity, to a target.
 type connKey struct {
-	by       caller.Process
-	as       florete.ID
-	target   florete.Dialable
-	protocol florete.Protocol
-	socks    bool // the listener decided the identity
-	doubt    doubt
+	by caller.Process
+	as florete.ID
+	serviceKey
+	socks bool // the listener decided the identity
+	doubt doubt
 }
 
 // connection is one connection, or UDP session, with the rules that were in force when it
@@ -114,7 +138,7 @@ func (r *rules) sole(k connKey) bool {
 	if k.socks {
 		return r.aloneAs[k.as]
 	}
-	return r.aloneTo[k.target]
+	return r.aloneTo[k.serviceKey]
 }
 
 // caller checks that the process may act under the connection's identity. Root is no
@@ -137,15 +161,16 @@ func (r *rules) check(k connKey) *refusal {
 	if denied := r.caller(k); denied != nil {
 		return denied
 	}
-	reach, ok := r.reach[k.target]
+	reach, ok := r.reach[k.serviceKey]
 	if !ok {
-		return &refusal{"not-reachable", fmt.Sprintf("%s is not reachable from this host", k.target.ID())}
+		over := func(x serviceKey) bool { return x.port == k.port && x.protocol != k.protocol }
+		if slices.ContainsFunc(r.ports[k.target], over) {
+			return &refusal{"not-reachable", fmt.Sprintf("%s is not reached over %s", k, cmp.Or(k.protocol, "tcp"))}
+		}
+		return &refusal{"not-reachable", fmt.Sprintf("%s is not reachable from this host", k)}
 	}
 	if !slices.Contains(reach.Callers, k.as) {
-		return &refusal{"not-reachable", fmt.Sprintf("%s may not reach %s", k.as, k.target.ID())}
-	}
-	if reach.Protocol != k.protocol {
-		return &refusal{"not-reachable", fmt.Sprintf("%s is not reached over %s", k.target.ID(), cmp.Or(k.protocol, "tcp"))}
+		return &refusal{"not-reachable", fmt.Sprintf("%s may not reach %s", k.as, k.serviceKey)}
 	}
 	switch k.doubt {
 	case notSender:

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/things-go/go-socks5/statute"
@@ -76,8 +78,8 @@ func negotiate(local io.ReadWriter) (request statute.Request, err error) {
 
 // connect serves the request CONNECT. Its reply waits for the far side's answer.
 func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.AddrSpec, c connection, ends *drain.Ends) error {
-	target, code, err := c.rules.resolve(&dest)
-	c.target = target
+	to, code, err := c.rules.resolve(&dest, florete.TCP)
+	c.serviceKey = to
 	if err != nil {
 		s.refuse(c, &refusal{"bad-name", err.Error()})
 		return reply(local, code)
@@ -107,16 +109,33 @@ func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.A
 }
 
 // resolve finds the service behind a destination. It must be given by name; a name
-// is one service, which has one port, so the destination's port means nothing.
-func (r *rules) resolve(dest *statute.AddrSpec) (florete.Dialable, uint8, error) {
+// is one service. Where that has one port, the destination's means nothing; of several it is
+// the one that callers use.
+func (r *rules) resolve(dest *statute.AddrSpec, over florete.Protocol) (serviceKey, uint8, error) {
+	k := serviceKey{protocol: over}
 	if dest.FQDN == "" {
-		return florete.Dialable{}, statute.RepAddrTypeNotSupported, fmt.Errorf("destination %s: want a name that ends in .rete", dest)
+		return k, statute.RepAddrTypeNotSupported, fmt.Errorf("destination %s: want a name that ends in .rete", dest)
 	}
 	d, err := florete.Resolve(dest.FQDN, r.trustDomain)
 	if err != nil {
-		return florete.Dialable{}, statute.RepHostUnreachable, err
+		return k, statute.RepHostUnreachable, err
 	}
-	return d, 0, nil
+	k.target = d
+	var several []string
+	for _, x := range r.ports[d] {
+		listen := r.reach[x].Listen.Port()
+		if x.port == "" {
+			continue
+		}
+		if x.protocol == over && int(listen) == dest.Port {
+			return x, 0, nil
+		}
+		several = append(several, fmt.Sprintf("%d/%s (%s)", listen, cmp.Or(x.protocol, "tcp"), x.port))
+	}
+	if several != nil {
+		return k, statute.RepHostUnreachable, fmt.Errorf("destination %s: want a port of it that is reachable from this host: %s", dest, strings.Join(several, ", "))
+	}
+	return k, 0, nil
 }
 
 func reply(w io.Writer, code uint8) error {

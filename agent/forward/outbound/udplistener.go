@@ -38,9 +38,9 @@ type destination struct {
 
 // sessionKey identifies a session of a listener.
 type sessionKey struct {
-	from   netip.AddrPort
-	target florete.Dialable
-	doubt  doubt // what nobody is let through for must not end another's session
+	from  netip.AddrPort
+	to    serviceKey
+	doubt doubt // what nobody is let through for must not end another's session
 }
 
 // listenUDP listens for one service.
@@ -50,7 +50,7 @@ func (s *Server) listenUDP(addr netip.AddrPort) (*udpListener, error) {
 		return nil, err
 	}
 	l := s.newUDPListener(conn, func(r *rules, b []byte) (destination, *refusal) {
-		return destination{connKey: connKey{target: r.reachAt[addr], protocol: florete.UDP}, payload: b}, nil
+		return destination{connKey: connKey{serviceKey: r.reachAt[listenerKey{addr, florete.UDP}]}, payload: b}, nil
 	})
 	s.accepts.Go(l.receive)
 	return l, nil
@@ -117,7 +117,7 @@ func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {
 	if !d.socks {
 		d.as, _ = r.callers.Identity(d.by)
 	}
-	k := sessionKey{from, d.target, d.doubt}
+	k := sessionKey{from, d.serviceKey, d.doubt}
 	l.mu.Lock()
 	x := l.sessions[k]
 	if x == nil || x.by.UID != d.by.UID || x.over() {

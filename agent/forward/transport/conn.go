@@ -150,7 +150,7 @@ func (l *quicLink) trusted(t *florete.Roots) bool { return l.peer.TrustedBy(t) }
 func (l *quicLink) issuers() []*x509.Certificate  { return []*x509.Certificate{l.peer.issuer()} }
 
 // open begins a stream to the target. It does not wait for others to end.
-func (c *conn) open(ctx context.Context, carries wire.StreamType) (wire.Stream, error) {
+func (c *conn) open(ctx context.Context, carries wire.StreamType, port string) (wire.Stream, error) {
 	st, err := c.OpenStream(ctx)
 	var limit *quic.StreamLimitReachedError
 	full := errors.As(err, &limit)
@@ -162,7 +162,7 @@ func (c *conn) open(ctx context.Context, carries wire.StreamType) (wire.Stream, 
 	if err != nil {
 		return nil, explain(err, c.peer.ID)
 	}
-	if _, err = st.Write(wire.Preamble{Type: carries, Target: c.peer.ID}.Append(nil)); err != nil {
+	if _, err = st.Write(wire.Preamble{Type: carries, Target: c.peer.ID, Port: port}.Append(nil)); err != nil {
 		Reset(st, wire.Reset)
 		return nil, explain(err, c.peer.ID)
 	}

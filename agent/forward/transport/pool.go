@@ -29,6 +29,7 @@ const (
 type Route struct {
 	Caller    florete.ID
 	Target    florete.Dialable
+	Port      string              // of the target, where it has several
 	Endpoints []florete.Addresses // of each forwarder that publishes it; streams go to the first few that work
 	Transport florete.Transport
 }
@@ -129,7 +130,7 @@ func (p *Pool) Open(ctx context.Context, r Route, carries wire.StreamType) (*Str
 			return nil, err
 		}
 		begun := time.Now()
-		st, err := c.open(ctx, carries)
+		st, err := c.open(ctx, carries, r.Port)
 		if err == nil {
 			return &Stream{Stream: st, pool: p, conn: c, begun: begun, only: len(r.Endpoints) == 1}, nil
 		}

@@ -23,7 +23,7 @@ func NewRegistry(published []florete.Published) (Registry, error) {
 			continue
 		}
 		sni := florete.SNI(d)
-		if other, ok := r.bySNI[sni]; ok {
+		if other, ok := r.bySNI[sni]; ok && (other != p.ID || p.Port == "") {
 			errs = append(errs, fmt.Errorf("publish: %s and %s share the SNI %q", other, p.ID, sni))
 			continue
 		}

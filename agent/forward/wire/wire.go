@@ -8,7 +8,7 @@
 //	offset 0  version, 1
 //	offset 1  type, 1 = a TCP connection, 3 = a UDP session
 //	offset 2  length of the rest, big endian, at most MaxBody
-//	offset 4  SPIFFE ID of the target
+//	offset 4  SPIFFE ID of the target; of one of its several ports, ":" and the port's name
 //
 // So a stream to spiffe://demo.flor/service/outline opens with 01 01 00 22 and
 // the 34 bytes of that ID. The caller's bytes may follow at once. The publishing
@@ -41,6 +41,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/florete/florete"
 )
@@ -74,18 +76,22 @@ const (
 type Preamble struct {
 	Type   StreamType
 	Target florete.ID
+	Port   string // by its name, where the target has several
 }
 
 // Append adds the preamble's bytes to b. Read gives back what Append wrote.
 func (p Preamble) Append(b []byte) []byte {
 	target := p.Target.String()
+	if p.Port != "" {
+		target += ":" + p.Port
+	}
 	b = append(b, version, byte(p.Type))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(target)))
 	return append(b, target...)
 }
 
-// Read takes the preamble of a stream of type t off r, and not a byte more.
-func Read(r io.Reader, t StreamType) (Preamble, error) {
+// Read takes the preamble of a stream of one of these types off r, and not a byte more.
+func Read(r io.Reader, types ...StreamType) (Preamble, error) {
 	var header [headerLen]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		return Preamble{}, fmt.Errorf("preamble: %w", err)
@@ -93,8 +99,9 @@ func Read(r io.Reader, t StreamType) (Preamble, error) {
 	if header[0] != version {
 		return Preamble{}, fmt.Errorf("preamble: version %d, want %d", header[0], version)
 	}
-	if StreamType(header[1]) != t {
-		return Preamble{}, fmt.Errorf("preamble: type %d, want %d", header[1], t)
+	t := StreamType(header[1])
+	if !slices.Contains(types, t) {
+		return Preamble{}, fmt.Errorf("preamble: type %d, want %s", t, strings.Trim(strings.ReplaceAll(fmt.Sprint(types), " ", " or "), "[]"))
 	}
 	n := binary.BigEndian.Uint16(header[2:])
 	if n > MaxBody {
@@ -104,9 +111,16 @@ func Read(r io.Reader, t StreamType) (Preamble, error) {
 	if _, err := io.ReadFull(r, body); err != nil {
 		return Preamble{}, fmt.Errorf("preamble: %w", err)
 	}
-	target, err := florete.ParseID(string(body))
+	id, port := string(body), ""
+	if at := strings.LastIndexByte(id, ':'); at > strings.LastIndexByte(id, '/') {
+		id, port = id[:at], id[at+1:]
+		if port == "" {
+			return Preamble{}, fmt.Errorf("preamble: %q names no port", body)
+		}
+	}
+	target, err := florete.ParseID(id)
 	if err != nil {
 		return Preamble{}, fmt.Errorf("preamble: %w", err)
 	}
-	return Preamble{t, target}, nil
+	return Preamble{t, target, port}, nil
 }

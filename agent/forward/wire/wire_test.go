@@ -16,6 +16,7 @@ import (
 type (
 	preamble struct {
 		Target florete.ID
+		Port   string
 		Hex    string
 	}
 	bad struct{ Why, Hex, Error string }
@@ -87,7 +88,7 @@ func TestPreambleVectors(t *testing.T) {
 	v := load(t)
 	for kind, preambles := range map[wire.StreamType][]preamble{wire.TCP: v.Preambles, wire.UDP: v.UDP.Preambles} {
 		for _, p := range preambles {
-			want := wire.Preamble{Type: kind, Target: p.Target}
+			want := wire.Preamble{Type: kind, Target: p.Target, Port: p.Port}
 			if got := hex.EncodeToString(want.Append(nil)); got != p.Hex {
 				t.Errorf("%s is written as %s, want %s", p.Target, got, p.Hex)
 			}

@@ -81,14 +81,14 @@ let
     in
     if roles == [ ] then { } else mapAttrs (_: filter (role: reach.narrow.${role})) leading;
   leadingTo =
-    service: id:
+    service: key:
     let
       roles = leading.${service} or [ ];
     in
     if narrow.${service} or [ ] == [ ] then
       roles
     else
-      filter (role: reachByRole.${role} ? ${id}) roles;
+      filter (role: reachByRole.${role} ? ${key}) roles;
 
   each = f: mapAttrs (_: f) t.hosts;
 
@@ -157,8 +157,8 @@ in
   # holders :: { role = [id]; }
   inherit holders;
 
-  # The roles that lead to a service by one of its IDs.
-  # leadingTo :: serviceName -> id -> [roleName]
+  # The roles that lead to a service by one of the keys of its instances.
+  # leadingTo :: serviceName -> key -> [roleName]
   inherit leadingTo;
 
   # Do all roles that lead to a service lead to all of it?
@@ -169,9 +169,9 @@ in
   # ending :: [roleName] -> id -> { until :: Int } | { }
   inherit ending;
 
-  # Who may connect to a service, sorted: to one of its IDs, or to any.
-  # allowTo :: serviceName -> id -> [id]; allow :: { service = [id]; }
-  allowTo = service: id: anyOf (leadingTo service id);
+  # Who may connect to a service, sorted: to one of its instances, or to any.
+  # allowTo :: serviceName -> key -> [id]; allow :: { service = [id]; }
+  allowTo = service: key: anyOf (leadingTo service key);
   allow = mapAttrs (service: _: holding (leading.${service} or [ ])) t.services;
 
   # `reach` of a host's manifest: one entry for each service, sorted by ID.
@@ -193,7 +193,7 @@ in
         if length ids < 2 then
           _: everyone
         else
-          i: { callers = filter (id: byID.${id} ? ${i.entry.id}) ids; };
+          i: { callers = filter (id: byID.${id} ? ${i.key}) ids; };
       # Where this host calls what is not called alike by all, itself above all.
       endpoints =
         i:

@@ -10,12 +10,19 @@ let
     elem
     filter
     foldl'
+    groupBy
+    head
     intersectAttrs
     listToAttrs
     map
     mapAttrs
     ;
-  inherit (import ./lib.nix) known only;
+  inherit (import ./lib.nix)
+    known
+    only
+    optionalAttrs
+    sorted
+    ;
 
   names = import ./names.nix;
   reach = import ./reach.nix t;
@@ -24,9 +31,32 @@ let
   outside =
     s:
     let
-      machine = names.machine s.upstream;
+      away =
+        upstream:
+        let
+          machine = names.machine upstream;
+        in
+        machine != null && !any (h: elem machine t.hosts.${h}.machines) s.hosts;
+      upstreams = filter away (map (p: p.upstream) s.ports);
     in
-    if machine == null || any (h: elem machine t.hosts.${h}.machines) s.hosts then "" else s.upstream;
+    if upstreams == [ ] then "" else head upstreams;
+  # Of a service with several, each by its name.
+  ports =
+    s:
+    optionalAttrs s.several {
+      listenPort = null;
+      ports = mapAttrs (_: same: {
+        listenPort = (head same).number;
+        inherit (head same) upstream;
+        protocols = map (p: p.carried.protocol or "tcp") same;
+      }) (groupBy (p: p.name) s.ports);
+    };
+  # Of what a role leads to of services with several ports, which, by ID; of all of them none.
+  reachPorts =
+    role:
+    mapAttrs (_: same: sorted (map (i: i.entry.port) same)) (
+      groupBy (i: i.entry.id) (filter (i: i.entry ? port) (attrValues reach.byRole.${role}))
+    );
   ofKinds = foldl' (all: k: all // k.service or { }) (import ./kinds/own.nix).service (
     attrValues (import ./kinds)
   );
@@ -98,6 +128,7 @@ in
       ids = map (i: i.name) s.instances;
       outside = outside s;
     }
+    // ports s
     // intersectAttrs ofKinds s
   ) t.services;
 
@@ -149,7 +180,11 @@ in
     services = named r.services;
     except = named r.except;
     # Where that is not all instances of the services that it names.
-    reach = if reach.narrow.${name} then attrNames reach.byRole.${name} else null;
+    reach =
+      if reach.narrow.${name} then
+        sorted (map (i: i.entry.id) (attrValues reach.byRole.${name}))
+      else
+        null;
     # What it names itself, where it has other roles in it.
     own =
       if r ? own then
@@ -159,13 +194,19 @@ in
         }
       else
         null;
-  }) t.roles;
+  }
+  // optionalAttrs (reach.narrow.${name} && reachPorts name != { }) { ports = reachPorts name; }
+  ) t.roles;
   serviceGroups = mapAttrs (_: named) t.serviceGroups;
-  # What is written with "@", where that leads somewhere.
-  parts = mapAttrs (_: only [
-    "hosts"
-    "service"
-  ]) t.parts;
+  # What is written with "@" or ":", where that leads somewhere.
+  parts = mapAttrs (
+    _: p:
+    only [
+      "hosts"
+      "service"
+    ] p
+    // optionalAttrs (p.port != null) { inherit (p) ids port; }
+  ) t.parts;
   inherit (t) providers;
 }
 // mapAttrs (attribute: e: mapAttrs (_: e.shown) t.${attribute}) (import ./language.nix).ofKinds

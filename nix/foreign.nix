@@ -24,6 +24,7 @@ let
       value = {
         inherit hash listenerKey;
         inherit (service) port;
+        key = id;
         on = [ ];
         service = id;
         networked = false;

@@ -1,10 +1,9 @@
 # A service under one of its IDs, on the hosts where it has that: what callers' manifests have
 # of it.
-# { clean, hosts, services, usual } -> serviceName -> id -> port -> [hostName] -> { name, value }
+# { clean, hosts, usual } -> serviceName -> id -> Port -> [hostName] -> { name, value }
 {
   clean,
   hosts,
-  services,
   usual, # range of local listeners
 }:
 let
@@ -15,22 +14,25 @@ in
 service: id: port: on:
 let
   hash = names.hash id;
-  listenerKey = names.listenerKey usual hash port;
+  inherit (port) number;
+  listenerKey = names.listenerKey usual hash number;
+  key = if port.key == "" then id else id + port.key;
   # What those have written who publish it.
   transports = transport.written (
     [ clean.services.${service}.transport ] ++ map (h: clean.hosts.${h}.transport) on
   );
 in
 {
-  name = id;
+  name = key;
   value = {
     inherit
       hash
+      key
       on
-      port
       service
       listenerKey
       ;
+    port = number;
     networked = any (h: hosts.${h}.networks != { }) on;
     inherit transports;
     excluded = transport.excluded transports;
@@ -41,7 +43,7 @@ in
       endpoints = filter (e: e != [ ]) (map (h: hosts.${h}.forwarder.anywhere) on);
       listen = names.listen listenerKey;
     }
-    // services.${service}.carried
+    // port.carried
     // transport.attribute transports;
   };
 }

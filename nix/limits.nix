@@ -55,7 +55,10 @@ in
           intersectAttrs (toSet (
             concatMap (role: t.holders.${role}.users) (
               concatMap (
-                s: concatMap (access.leadingTo s) (t.services.${s}.idsOn host.name)
+                s:
+                concatMap (
+                  id: concatMap (port: access.leadingTo s (id + port.key)) t.services.${s}.ports
+                ) (t.services.${s}.idsOn host.name)
               ) host.services
             )
           )) limited;

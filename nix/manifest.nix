@@ -24,17 +24,18 @@ let
   transport = import ./transport.nix;
   federation = import ./federation.nix;
   inherit (import ./lib.nix) optionalAttrs sorted;
+  inherit (import ./names.nix) entrance;
   t = topology;
 
   # Entries for all who may connect, made once for each service whose instances are alike.
   entries = roles: map (id: { inherit id; } // access.ending roles id);
   allow = mapAttrs (service: entries (access.leading.${service} or [ ])) access.allow;
   allowTo =
-    service: id:
+    service: key:
     if access.alike service then
       allow.${service}
     else
-      entries (access.leadingTo service id) (access.allowTo service id);
+      entries (access.leadingTo service key) (access.allowTo service key);
 
   # Public names by service ID, for those that take in strangers.
   public = listToAttrs (
@@ -67,26 +68,30 @@ let
       reachable = access.reachEntries host;
     in
     if elem "ingress" host.capabilities then
-      map (r: r // public.${r.id} or { }) reachable
+      map (r: if r.port or entrance == entrance then r // public.${r.id} or { } else r) reachable
     else
       reachable;
 
   publish =
     host:
-    sort (a: b: a.id < b.id) (
-      concatMap (
-        s:
-        map (
-          id:
-          {
-            inherit id;
-            allow = allowTo s.name id;
-          }
-          // s.carried
-          // s.servedOn host.name
-          // limits.attribute s.limits
-        ) (s.idsOn host.name)
-      ) (filter (s: s.published) (map (s: t.services.${s}) host.services))
+    map (p: p.entry) (
+      sort (a: b: a.key < b.key) (
+        concatMap (
+          s:
+          concatMap (
+            id:
+            map (port: {
+              key = id + port.key;
+              entry = {
+                inherit id;
+                allow = allowTo s.name (id + port.key);
+              }
+              // s.servedOn host.name port
+              // limits.attribute s.limits;
+            }) s.ports
+          ) (s.idsOn host.name)
+        ) (filter (s: s.published) (map (s: t.services.${s}) host.services))
+      )
     );
 
   forwarder =

@@ -60,6 +60,9 @@ in
   # The reserved service of operators on the hosts of providers.config.
   control = "florete-control";
 
+  # The port of a service with several at which an ingress passes strangers on.
+  entrance = "http";
+
   # The reserved service of the Nix binary cache there.
   cache = "florete-cache";
 

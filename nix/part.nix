@@ -1,6 +1,7 @@
 # Parts of a service of which each host has its own: "shell@forge" is that of one host,
 # "shell@eu" those of the hosts in a group or with a tag. A name that is several of these is
-# none, unless they come to the same.
+# none, unless they come to the same. Of a service with several ports "wiki:metrics" is one,
+# and "shell@eu:metrics" that of a part.
 let
   inherit (builtins)
     all
@@ -22,24 +23,26 @@ let
   agree = among: readings: all (r: on among r == on among (head readings)) (tail readings);
 in
 rec {
-  # "shell@eu" → { service = "shell"; at = "eu"; }, null of what is no part.
-  # split :: String -> { service, at } | null
+  # "shell@eu:http" → { service = "shell"; at = "eu"; port = "http"; }, with null for what is
+  # not there; null of what is no part.
+  # split :: String -> { service, at, port } | null
   split =
     written:
     let
-      part = match "([^@]*)@(.*)" written;
+      part = match "([^@:]*)(@([^:]*))?(:(.*))?" written;
     in
-    if part == null then
+    if part == null || elemAt part 2 == null && elemAt part 4 == null then
       null
     else
       {
         service = head part;
-        at = elemAt part 1;
+        at = elemAt part 2;
+        port = elemAt part 4;
       };
 
   # What roles and groups of services name parts by. Those without readings name nothing that
   # there is, those that readings disagree about have no hosts.
-  # parts :: { clean, services, hosts, outward } -> { written = { service, at, readings, hosts }; }
+  # parts :: { clean, services, hosts, outward } -> { written = { service, at, port, readings, hosts, ids }; }
   parts =
     {
       clean,
@@ -69,16 +72,30 @@ rec {
         name:
         let
           of = split name;
-          among = services.${of.service}.hosts;
+          s = services.${of.service};
           read = readings of.at;
+          some = if read != [ ] && agree s.hosts read then on s.hosts (head read) else [ ];
         in
         {
           inherit name;
-          value = {
-            inherit (of) service at;
-            readings = read;
-            hosts = if read != [ ] && agree among read then on among (head read) else [ ];
-          };
+          value =
+            {
+              inherit (of) service at port;
+            }
+            // (
+              if of.at == null then
+                {
+                  readings = [ ];
+                  inherit (s) hosts;
+                  ids = map (i: i.name) s.instances;
+                }
+              else
+                {
+                  readings = read;
+                  hosts = some;
+                  ids = map s.idOn some;
+                }
+            );
         };
       # Of a service that is one everywhere there are no parts.
       scoped =
@@ -87,10 +104,15 @@ rec {
           of = split name;
         in
         of != null
-        && elem (services.${of.service} or { scope = ""; }).scope [
-          "both"
-          "node"
-        ];
+        && services ? ${of.service}
+        && (
+          of.at == null
+          || elem services.${of.service}.scope [
+            "both"
+            "node"
+          ]
+        )
+        && (of.port == null || clean.services.${of.service}.ports or { } ? ${of.port});
     in
     listToAttrs (map resolve (filter scoped written));
 }

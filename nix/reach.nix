@@ -37,16 +37,19 @@ let
   narrow = mapAttrs isNarrow t.roles;
 
   whole =
-    names: listToAttrs (concatMap (s: t.services.${s}.instances) (filter published names));
+    names: listToAttrs (concatMap (s: t.services.${s}.reachables) (filter published names));
 
-  # Of a service that each host has its own of, those of some hosts.
-  own =
-    part:
+  # Of a service those of some of its IDs and one of its ports, or all of them.
+  among =
+    ids: part:
     let
+      known = toSet ids;
       s = t.services.${part.service};
-      ids = toSet (map s.idOn part.hosts);
     in
-    filter (i: ids ? ${i.name}) s.instances;
+    filter (
+      i: known ? ${i.value.entry.id} && (part.port == null || i.value.entry.port or null == part.port)
+    ) s.reachables;
+  own = part: among part.ids part;
   partly =
     names:
     listToAttrs (
@@ -60,11 +63,12 @@ let
     name:
     if t.parts ? ${name} then
       let
-        s = t.services.${t.parts.${name}.service};
+        part = t.parts.${name};
+        s = t.services.${part.service};
       in
-      map s.idOn t.parts.${name}.hosts ++ (if s.scope == "both" then [ s.shared ] else [ ])
+      map (i: i.name) (among (part.ids ++ (if s.scope == "both" then [ s.shared ] else [ ])) part)
     else
-      map (i: i.name) (t.services.${name}.instances or [ ]);
+      map (i: i.name) (t.services.${name}.reachables or [ ]);
 
   all = foldl' (a: b: a // b) { };
   # What a role leads to before its exceptions.

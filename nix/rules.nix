@@ -69,6 +69,9 @@ severity "error" {
   FL084 = "bundle endpoint of another trust domain";
   FL085 = "bundle of a foreign trust domain that is none";
   FL086 = "bundle endpoint that its profile does not verify";
+  FL087 = "port of a service that is not there";
+  FL088 = "port of a service whose one port has no name";
+  FL089 = "two ports of a service where callers see one";
   FL090 = "kind of your own that nothing answers for";
   FL091 = "unknown kind of your own";
   FL092 = "several hosts of a kind of your own";
@@ -97,6 +100,9 @@ severity "error" {
   FL126 = "trust domain of two roots";
   FL127 = "identity of two services";
   FL128 = "foreign identity that its cluster does not have";
+  FL129 = "public service without a port for strangers";
+  FL130 = "service with several ports where one is called";
+  FL131 = "protocols that a port cannot have";
 }
 // severity "warning" {
   FL040 = "user without roles";

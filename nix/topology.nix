@@ -10,6 +10,7 @@ let
     attrValues
     concatLists
     concatMap
+    head
     intersectAttrs
     listToAttrs
     map
@@ -27,6 +28,7 @@ let
   invert = import ./invert.nix;
   names = import ./names.nix;
   part = import ./part.nix;
+  portsOf = import ./ports.nix;
   address = import ./address.nix;
   id = names.id clean.trustDomain;
 
@@ -35,7 +37,6 @@ let
     inherit
       clean
       hosts
-      services
       usual
       ;
   };
@@ -144,19 +145,17 @@ let
     name: service:
     let
       on = sorted (known clean.hosts (placement.hosts service));
-      port =
-        if service.listenPort != null then
-          service.listenPort
-        else if service.port != null then
-          service.port
-        else
-          invalid.number;
-      upstream =
-        if service.upstream == "" then "127.0.0.1:${toString service.port}" else service.upstream;
+      ports = portsOf service;
+      several = service.ports != { };
       scoped = service.scope == "node" || service.scope == "both";
       own = host: id "service/${host}/${name}";
       idOn = host: if scoped then own host else id "service/${name}";
       shared = if service.scope == "node" then null else id "service/${name}";
+      at =
+        port:
+        when scoped (map (host: instance name (own host) port [ host ]) on)
+        ++ when (shared != null && on != [ ]) [ (instance name shared port on) ];
+      instances = at (if several then head ports // { key = ""; } else head ports);
     in
     service
     // {
@@ -166,31 +165,31 @@ let
       hosts = on;
       # One per ID, as pairs of name and value: a service of the cluster is one
       # wherever it runs.
-      instances =
-        when scoped (map (host: instance name (own host) port [ host ]) on)
-        ++ when (shared != null && on != [ ]) [ (instance name shared port on) ];
+      inherit instances ports several;
+      # One per ID and port.
+      reachables = if several then concatMap at ports else instances;
       published = service.visibility != "host";
       # Does it have an identity to act under, or to be called by?
       acts = service.visibility != "host" || rolesOf service != [ ] || service.workloadApi;
-      # What its entries in manifests have when it is not carried as TCP.
-      carried = if service.protocol == "udp" then { inherit (service) protocol; } else { };
-      # What its entry in the manifest of a host has of the upstream, of its owner, and of
+      # What its entry in the manifest of a host has of a port, of its owner, and of
       # what it learns.
       servedOn =
-        host:
+        host: port:
         let
           at = (service.process or (_: { })) clean.hosts.${host}.instance;
           user = at.user or service.user;
         in
         {
-          upstream = at.upstream or upstream;
+          upstream = at.upstream or port.upstream;
         }
+        // port.carried
         // optionalAttrs (user != "") { inherit user; }
-        // optionalAttrs (service.identity != "none") { inherit (service) identity; }
+        // optionalAttrs (port.identity != "none") { inherit (port) identity; }
         // optionalAttrs (service.accessLog != "off") { inherit (service) accessLog; };
       roles = rolesOf service;
-      listenPort = port;
-      inherit upstream;
+      # Those of its one port.
+      listenPort = if several then invalid.number else (head ports).number;
+      upstream = if several then "" else (head ports).upstream;
     }
   ) clean.services;
   parts = part.parts {

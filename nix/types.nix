@@ -13,6 +13,7 @@ let
     all
     elemAt
     genList
+    isAttrs
     isList
     length
     map
@@ -80,6 +81,26 @@ in
     inherit doc type hint;
     required = true;
   };
+
+  # A record, or a value that stands for one with that attribute alone.
+  # instead :: String -> Type -> Type -> Type
+  instead =
+    attribute: short: record:
+    let
+      whole = v: if isAttrs v then v else { ${attribute} = short.clean v; };
+    in
+    record
+    // {
+      about = record.about // {
+        short = {
+          inherit attribute;
+          inherit (short.about) ok want;
+        };
+      };
+      faults = place: v: (if isAttrs v then record else short).faults place v;
+      clean = v: record.clean (whole v);
+      named = name: v: record.named name (whole v);
+    };
 
   # A list of at most so many.
   # atMost :: Int -> Type -> Type

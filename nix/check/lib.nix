@@ -2,9 +2,12 @@
 t:
 let
   inherit (builtins)
+    any
     attrNames
     attrValues
     concatMap
+    concatStringsSep
+    elem
     elemAt
     filter
     groupBy
@@ -114,13 +117,14 @@ in
         else
           "80";
       service = t.services.${name};
+      ports = map (p: toString p.number) service.ports;
     in
     if
       name == null
       || part == null
       || !t.services ? ${name}
-      || isInvalid service.listenPort
-      || toString service.listenPort == port
+      || any (p: isInvalid p.number) service.ports
+      || elem port ports
     then
       [ ]
     else
@@ -128,9 +132,11 @@ in
         (fault {
           id = "FL028";
           inherit place;
-          problem = "service ${name} has the port ${toString service.listenPort} for callers, not";
+          problem = "service ${name} has the port ${concatStringsSep " or " ports} for callers, not";
           value = port;
-          remedy = "write services.${name}.listenPort = ${port};, or that port in the URL";
+          remedy = "write services.${name}.${
+            if service.several then "ports.<name>" else "listenPort"
+          } = ${port};, or that port in the URL";
         })
       ];
 

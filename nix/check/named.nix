@@ -18,7 +18,7 @@ let
     toJSON
     ;
   inherit (import ../fault.nix) fault;
-  inherit (import ../lib.nix) when;
+  inherit (import ../lib.nix) toSet when;
   names = import ../names.nix;
   part = import ../part.nix;
   inherit (import ../text.nix)
@@ -61,7 +61,15 @@ let
     place: n:
     let
       of = part.split n;
-      inherit (t.parts.${n}) at hosts readings;
+      inherit (t.parts.${n}) hosts readings;
+      inherit (of) at;
+      # What follows the service in it.
+      rest =
+        (if at == null then "" else "@${at}") + (if of.port == null then "" else ":${of.port}");
+      fits =
+        s:
+        (at == null || scoped s) && (of.port == null || elem of.port (map (p: p.name) s.ports));
+      has = t.services.${of.service};
       bad = id: problem: remedy: [
         (fault {
           inherit id place problem remedy;
@@ -69,7 +77,11 @@ let
         })
       ];
       on = concatStringsSep ", " t.services.${of.service}.hosts;
-      written = map (h: "${of.service}@${h}") t.services.${of.service}.hosts;
+      end = if of.port == null then "" else ":${of.port}";
+      written = map (h: "${of.service}@${h}${end}") t.services.${of.service}.hosts;
+      # One over two protocols is there twice.
+      ports = attrNames (toSet (map (p: p.name) has.ports));
+      start = if at == null then of.service else "${of.service}@${at}";
     in
     if !t.services ? ${of.service} then
       map (
@@ -77,12 +89,20 @@ let
         f
         // {
           value = show n;
-          remedy = suggest "service" n (map (s: "${s}@${of.at}") (filter (s: scoped t.services.${s}) (attrNames t.services)));
+          remedy = suggest "service" n (map (s: s + rest) (filter (s: fits t.services.${s}) (attrNames t.services)));
         }
       ) (unknown "FL011" "service" t.services place [ of.service ])
+    else if of.port != null && !has.several then
+      bad "FL088" "the service has one port, which has no name, and not"
+        "write ${toJSON start}, or give services.${of.service} ports"
+    else if of.port != null && !elem of.port ports then
+      bad "FL087" "the service has no such port:"
+        (suggest "port" n (map (p: "${start}:${p}") ports))
     else if !t.parts ? ${n} then
       bad "FL115" "the service is one on all of its hosts, and has no part"
-        "give services.${of.service} scope = \"node\" or \"both\" so that each host has its own, or write ${toJSON of.service} for all of it"
+        "give services.${of.service} scope = \"node\" or \"both\" so that each host has its own, or write ${toJSON (of.service + end)} for all of it"
+    else if at == null then
+      [ ]
     else if readings == [ ] then
       bad "FL113" "no host, group of hosts or tag is called like what follows the @ in"
         (suggest "such service" n written)

@@ -10,12 +10,15 @@ let
   inherit (builtins)
     any
     attrNames
+    attrValues
     concatMap
     elem
     filter
     groupBy
+    head
     length
     map
+    mapAttrs
     match
     toString
     ;
@@ -76,6 +79,30 @@ let
           }
         ]
     );
+  # What a service listens at, over each protocol, and where that is written.
+  listening =
+    s:
+    if s.ports == { } then
+      [
+        {
+          inherit (s) name port protocol;
+          written = s;
+        }
+      ]
+    else
+      concatMap (
+        p:
+        map (protocol: {
+          what = "port ${p.name} of service ${s.name}";
+          place = "services.${s.name}.ports.${lib.attribute p.name}";
+          inherit (p) port;
+          inherit protocol;
+          written = p;
+        }) (carried p)
+      ) (attrValues s.ports);
+  carried =
+    p: when (p.protocol != [ "udp" ]) [ "tcp" ] ++ when (elem "udp" p.protocol) [ "udp" ];
+
   # On all addresses: nothing else then has the port.
   onAll = n: h: when (address.listensOnAll h) (programs n h);
 
@@ -95,8 +122,8 @@ let
         (when (!address.listensOnAll h) (programs n h))
         (
           onAll n h
-          ++ filter (s: s.port != null && !isInvalid s.port && clean.services.${s.name}.upstream == "") (
-            map (s: t.services.${s}) h.services
+          ++ filter (s: s.port != null && !isInvalid s.port && s.written.upstream == "") (
+            concatMap (s: listening clean.services.${s}) (filter (s: clean.services ? ${s}) h.services)
           )
         )
       ];
@@ -106,16 +133,23 @@ let
 
   listeners =
     n: h:
+    let
+      key = l: l.listen + (if l ? protocol then "/${l.protocol}" else "");
+      all = access.reachEntries h ++ access.socks h;
+      # Of two ports of one service that is said there.
+      whose = l: "${l.id} ${key l}";
+      first = mapAttrs (_: head) (groupBy whose all);
+    in
     when (repeats access.listenerKeys.${n}) (
       twice {
         id = "FL023";
-        key = l: l.listen;
+        inherit key;
         what = l: names.short l.id;
         place = l: "hosts.${n}.loopback";
         problem = other: "${other} already has the listener";
         show = l: "${l.listen} of ${names.short l.id}";
         remedy = "give the host another or a wider loopback range, or one service another listenPort";
-      } (access.reachEntries h ++ access.socks h)
+      } (filter (l: l.port or "" == first.${whose l}.port or "") all)
     );
 
   covered =

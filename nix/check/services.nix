@@ -20,24 +20,23 @@ let
     map
     mapAttrs
     stringLength
-    substring
     ;
   inherit (import ../lib.nix) isInvalid;
+  inherit (import ../names.nix) entrance;
   until = (import ./until.nix arguments).faults;
   inherit (lib)
     excluded
     fault
     host
-    missing
     role
     show
     when
     ;
   inherit (import ./placement.nix arguments) where;
+  ports = import ./serviceports.nix arguments;
   ofKinds = map (k: k.service) (filter (k: k ? service) kinds);
 
   both = excluded "keep one of the two";
-  socket = s: substring 0 5 s.upstream == "unix:";
 
   # Its certificate is for who acts under its identity on each of its hosts.
   workload =
@@ -53,45 +52,6 @@ let
           remedy = "write user = \"…\"; for the account that it runs as, or hosts.${h}.callers.\"service/${n}\" = [ \"${n}.service\" ];";
         }
       ) (filter (h: !any (i: i.key == "service/${n}") access.acting.${h}) t.services.${n}.hosts)
-    );
-
-  port =
-    n: s:
-    if s.port != null && s.upstream == "" then [ ] else ported n s;
-  ported =
-    n: s:
-    when (s.port == null && s.upstream == "") (missing "services.${n}" "port" "write port = 8080;")
-    ++ when (s.port == null && s.listenPort == null && s.upstream != "") (
-      missing "services.${n}" "listenPort" "write the port that callers use, listenPort = 80;"
-    )
-    ++ when (s.port != null && socket s) (both "services.${n}.port" "upstream = ${show s.upstream}");
-
-  protocol =
-    n: s:
-    when (s.protocol == "udp" && socket s) [
-      (fault {
-        id = "FL037";
-        place = "services.${n}.protocol";
-        problem = "a Unix socket takes connections alone, not";
-        value = show s.protocol;
-        remedy = "write where it takes datagrams, upstream = \"127.0.0.1:53\";";
-      })
-    ];
-
-  # Headers of requests need a protocol that has requests, a header before the bytes one that
-  # has connections.
-  identity =
-    n: s:
-    let
-      given = "protocol = ${show s.protocol}";
-    in
-    when (s.identity == "http" && s.protocol == "tcp") (
-      excluded "write protocol = \"http\";, or identity = \"proxy-v2\";" "services.${n}.identity" given
-    )
-    ++ when (s.identity != "none" && s.protocol == "udp") (
-      excluded "take it out: callers of datagrams are looked up, flor whois --udp"
-        "services.${n}.identity"
-        given
     );
 
   limits =
@@ -154,11 +114,14 @@ let
     let
       inherit (t.services.${n}) shared;
       # What it is known by there.
-      entered =
-        if shared == null then map (i: i.name) t.services.${n}.instances else [ shared ];
+      entered = map (i: i.name) (
+        filter (
+          i: (shared == null || i.value.entry.id == shared) && i.value.entry.port or entrance == entrance
+        ) t.services.${n}.reachables
+      );
       open = h: any (id: access.reachableOn.${h.name} ? ${id}) entered;
     in
-    when (s.visibility == "public" && t.services.${n}.hosts != [ ] && !any open entrances) [
+    when (s.visibility == "public" && entered != [ ] && !any open entrances) [
       (fault {
         id = "FL036";
         place = "services.${n}.visibility";
@@ -185,9 +148,7 @@ mapAttrs
       ++ until "services.${n}" s
       ++ when (elem "node" s.roles) [ (lib.reserved "services.${n}.roles" "node") ]
       ++ where n s
-      ++ port n s
-      ++ protocol n s
-      ++ identity n s
+      ++ ports n s
       ++ workload n s
       ++ limits n s
       ++ dialled n

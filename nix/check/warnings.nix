@@ -46,16 +46,22 @@ let
   at = invert (h: h.machines) (attrValues t.hosts);
   upstream =
     n: s:
+    if s.ports == { } then
+      upstreamOf n "services.${n}" s
+    else
+      concatMap (p: upstreamOf n "services.${n}.ports.${lib.attribute p.name}" p) (attrValues s.ports);
+  upstreamOf =
+    n: place: of:
     let
-      machine = if s.upstream == "" then null else names.machine s.upstream;
+      machine = if of.upstream == "" then null else names.machine of.upstream;
       there = at.${machine} or (if t.hosts ? ${machine} then [ machine ] else [ ]);
     in
     when (machine != null && there != [ ] && !any (h: elem h t.services.${n}.hosts) there) [
       (fault {
         id = "FL043";
-        place = "services.${n}.upstream";
+        place = "${place}.upstream";
         problem = "bytes would leave the forwarder in the clear for host ${head there}, at";
-        value = show s.upstream;
+        value = show of.upstream;
         remedy = "write host = ${show (head there)};, which carries them encrypted, or acknowledge this";
       })
     ];

@@ -146,9 +146,19 @@ in
           at = t.services.${s.service};
           here =
             !t.services ? ${s.service}
+            || at.several
             || any (h: elem h hosts) at.hosts && match "(unix:|127\\.|\\[::1]:).*" at.upstream != null;
         in
         lib.service "${place}.service" [ s.service ]
+        ++ when (t.services.${s.service}.several or false) [
+          (fault {
+            id = "FL130";
+            place = "${place}.service";
+            problem = "its users connect to one port, and several has service";
+            value = show s.service;
+            remedy = "give services.${s.service} one port, and make what its other ports lead to a service of its own";
+          })
+        ]
         ++ when (s.address == "" && hosts != [ ] && !here) (
           missing place "address"
             "the service does not listen on a host of providers.database, at a loopback address or a socket: name the one where it runs there, or write address = \"127.0.0.1:5432\"; of what leads to it"

@@ -32,6 +32,7 @@ let
     word
     ;
   inherit (import ../lib.nix) isInvalid sorted when;
+  inherit (import ../names.nix) entrance;
 
   endsIn =
     domain: name:
@@ -90,7 +91,7 @@ let
           })
           (
             when (elem "ingress" host.capabilities) (
-              filter (s: any (i: t.access.reachableOn.${name} ? ${i.name}) s.instances) named
+              filter (s: any (i: i.value.entry.port or entrance == entrance && t.access.reachableOn.${name} ? ${i.name}) s.reachables) named
             )
           )
       )

@@ -67,6 +67,9 @@ record "a service" (
     port = default "where it listens there, on 127.0.0.1" null port;
     listenPort = default "the port callers use; the same as `port` unless written" null port;
     upstream = of "where it listens when that is not 127.0.0.1: `host:port`, also of a machine outside the cluster, or `unix:/path`" upstream;
+    ports = of "several ports instead of one, by name, at one address: each a number or a record" (
+      import ./port.nix
+    );
     protocol = of "what it speaks; `http` is carried as `tcp`" (enum [
       "tcp"
       "http"

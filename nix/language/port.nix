@@ -1,0 +1,38 @@
+# The ports of a service that has several: by name, each a number or a record.
+let
+  inherit (builtins) elem;
+  inherit (import ../types.nix)
+    default
+    enum
+    instead
+    named
+    of
+    oneOrMore
+    record
+    scalar
+    ;
+  inherit (import ../formats.nix) port upstream;
+  protocol = scalar {
+    want = "\"tcp\", \"http\" or \"udp\"";
+    hint = "write protocol = [ \"tcp\" \"udp\" ]; for both";
+    zero = "tcp";
+    ok = v: elem v [ "tcp" "http" "udp" ];
+  };
+in
+named { what = "port"; } (
+  instead "port" port (
+    record "a port" {
+      port = default "where it listens on its host, on 127.0.0.1" null port;
+      listenPort = default "the port callers use; the same as `port` unless written" null port;
+      upstream = of "where it listens when that is not 127.0.0.1, as of services" upstream;
+      protocol = default "what it speaks, one or several; `http` is carried as `tcp`" [ "tcp" ] (
+        oneOrMore protocol
+      );
+      identity = of "how it learns who calls, as of services; of what is not `udp`" (enum [
+        "none"
+        "proxy-v2"
+        "http"
+      ]);
+    }
+  )
+)

@@ -1,0 +1,18 @@
+# The same number over another protocol, and where another service listens.
+{ base, merge, ... }:
+merge base {
+  services.wiki = {
+    port = null;
+    ports = {
+      http = 80;
+      quic = {
+        port = 80;
+        protocol = "udp";
+      };
+      metrics = {
+        port = 9100;
+        listenPort = 9101;
+      };
+    };
+  };
+}

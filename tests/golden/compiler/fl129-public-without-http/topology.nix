@@ -1,0 +1,12 @@
+# Whoever passes strangers on must know where to.
+{ base, merge, ... }:
+merge base {
+  services.wiki = {
+    port = null;
+    visibility = "public";
+    ports.web = 80;
+    ports.metrics = 9100;
+  };
+  hosts.alpha.capabilities = [ "ingress" ];
+  hosts.alpha.roles = [ "reader" ];
+}

@@ -145,6 +145,12 @@ func name(e any) string {
 		return fmt.Sprint(e)
 	case map[string]any:
 		if id, ok := e["id"].(string); ok {
+			if port, ok := e["port"].(string); ok { // one of several, over one of its protocols
+				id += ":" + port
+				if protocol, ok := e["protocol"].(string); ok {
+					id += "/" + protocol
+				}
+			}
 			return id
 		}
 		if unit, ok := e["unit"].(string); ok {

@@ -115,10 +115,20 @@ func seconds(n float64) int64 {
 	return int64(n)
 }
 
+// port is what an entry of the forwarder is about: a service, or one of its several ports.
+func port(entry map[string]any) string { return portOf(short(entry["id"]), entry) }
+
+func portOf(service string, entry map[string]any) string {
+	if name := short(entry["port"]); name != "" {
+		return service + ":" + name
+	}
+	return service
+}
+
 // upstream is where connections of a service go, and who takes them there.
 func upstream(a at) []fact {
 	p := a.up[0]
-	service, to := short(p["id"]), short(a.v)
+	id, service, to := short(p["id"]), port(p), short(a.v)
 	if here(to) {
 		to += " of its host"
 	}
@@ -131,19 +141,19 @@ func upstream(a at) []fact {
 	}
 	facts := []fact{
 		{Right: Right{service, "lead to", to}},
-		{Right: Right{who, "answer for", service}, because: []Right{{a.node(), "act as", service}}},
+		{Right: Right{who, "answer for", service}, because: []Right{{a.node(), "act as", id}}},
 	}
 	// Nothing removes what a caller writes of itself where a header of ours did.
 	if p["identity"] == nil {
-		facts = append(facts, fact{Right: Right{"callers of " + service, "pass unnamed on", a.host()}, because: []Right{{a.node(), "act as", service}, {service, "lead to", to}}})
+		facts = append(facts, fact{Right: Right{"callers of " + service, "pass unnamed on", a.host()}, because: []Right{{a.node(), "act as", id}, {service, "lead to", to}}})
 	}
 	return facts
 }
 
 // identity is whether an upstream learns who calls, or takes what callers write for it.
 func identity(a at) []fact {
-	service := short(a.up[0]["id"])
-	return one(Right{service, "learn callers from", "the forwarder, by " + short(a.v)}, Right{a.node(), "act as", service})
+	p := a.up[0]
+	return one(Right{port(p), "learn callers from", "the forwarder, by " + short(a.v)}, Right{a.node(), "act as", short(p["id"])})
 }
 
 func here(upstream string) bool {
@@ -159,7 +169,7 @@ func allow(a at) []fact {
 	if print := short(a.up[0]["fingerprint"]); print != "" {
 		who += " with certificate " + print
 	}
-	return one(Right{who, "reach", short(a.up[1]["id"])})
+	return one(Right{who, "reach", port(a.up[1])})
 }
 
 // operator is what somebody may do at a config provider: who publishes there may read.

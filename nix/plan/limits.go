@@ -30,7 +30,7 @@ func callerLimit(a at) []fact {
 	for _, p := range list(object(a.root["forwarder"])["publish"]) {
 		for _, x := range list(object(p)["allow"]) {
 			if short(object(x)["id"]) == who {
-				bounds = append(bounds, Right{who, "reach", short(object(p)["id"])})
+				bounds = append(bounds, Right{who, "reach", port(object(p))})
 			}
 		}
 	}

@@ -112,6 +112,7 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.transport":                     {why: "that anyone may connect to the address is a right, whatever over"},
 	"manifest.forwarder.drain":                         {why: "an older process closes what a new list denies, as the newest does"},
 	"manifest.forwarder.publish[].id":                  {why: "part of who reaches it and where it leads"},
+	"manifest.forwarder.publish[].port":                {why: "part of who reaches it and where it leads"},
 	"manifest.forwarder.publish[].protocol":            {why: "part of where it leads"},
 	"manifest.forwarder.publish[].user":                {why: "part of who answers for it"},
 	"manifest.forwarder.publish[].upstream":            {grants: upstream},
@@ -123,20 +124,21 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.publish[].allow[].id":          {grants: allow},
 	"manifest.forwarder.publish[].allow[].fingerprint": {why: "part of who reaches it"},
 	"manifest.forwarder.publish[].allow[].until": {grants: func(a at) []fact {
-		return a.ending(Right{a.principal(a.up[0]["id"]), "reach", short(a.up[1]["id"])})
+		return a.ending(Right{a.principal(a.up[0]["id"]), "reach", port(a.up[1])})
 	}},
 
 	"manifest.forwarder.reach[].id":        {why: "part of who reaches it"},
+	"manifest.forwarder.reach[].port":      {why: "part of who reaches it"},
 	"manifest.forwarder.reach[].protocol":  {why: "the host that publishes it decides"},
 	"manifest.forwarder.reach[].grpc":      {why: "how an ingress passes on what strangers reach anyway"},
 	"manifest.forwarder.reach[].listen":    {why: "a loopback address: who connects there is looked up, wherever it is"},
 	"manifest.forwarder.reach[].transport": {why: "the same checks over either"},
 	"manifest.forwarder.reach[].endpoints": {why: "whoever answers there must present the service's identity"},
 	"manifest.forwarder.reach[].callers[]": {grants: func(a at) []fact {
-		return one(Right{short(a.v), "reach", a.principal(a.up[0]["id"])})
+		return one(Right{short(a.v), "reach", portOf(a.principal(a.up[0]["id"]), a.up[0])})
 	}},
 	"manifest.forwarder.reach[].tlsName": {grants: func(a at) []fact {
-		service := short(a.up[0]["id"])
+		service := port(a.up[0])
 		return one(Right{"anyone", "come in through", "host " + a.host() + " as " + short(a.v) + " to " + service}, Right{"anyone", "reach", service})
 	}},
 	"manifest.forwarder.callers[].id":      {why: "part of who acts"},

@@ -18,7 +18,11 @@ let
 
   typeOf =
     about:
-    if about.kind == "record" then
+    if about ? short then
+      types.coercedTo (value about.short) (v: { ${about.short.attribute} = v; }) (
+        typeOf (removeAttrs about [ "short" ])
+      )
+    else if about.kind == "record" then
       types.submodule (
         {
           options = builtins.mapAttrs option about.fields;

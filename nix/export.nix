@@ -31,15 +31,18 @@ let
   outside =
     s:
     let
-      away =
-        upstream:
-        let
-          machine = names.machine upstream;
-        in
-        machine != null && !any (h: elem machine t.hosts.${h}.machines) s.hosts;
-      upstreams = filter away (map (p: p.upstream) s.ports);
+      upstreams = filter (u: u != "") (map (outsideOf s) s.ports);
     in
     if upstreams == [ ] then "" else head upstreams;
+  outsideOf =
+    s: port:
+    let
+      machine = names.machine port.upstream;
+    in
+    if machine == null || any (h: elem machine t.hosts.${h}.machines) s.hosts then
+      ""
+    else
+      port.upstream;
   # Of a service with several, each by its name.
   ports =
     s:
@@ -48,6 +51,7 @@ let
       ports = mapAttrs (_: same: {
         listenPort = (head same).number;
         inherit (head same) upstream;
+        outside = outsideOf s (head same);
         protocols = map (p: p.carried.protocol or "tcp") same;
       }) (groupBy (p: p.name) s.ports);
     };

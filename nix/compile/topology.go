@@ -3,7 +3,9 @@ package compile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/florete/florete"
 )
@@ -53,6 +55,7 @@ type Service struct {
 	IDs        []florete.ID // one, with scope "node" one for each host, with "both" all of them
 	Hosts      []string
 	Port       int
+	Ports      map[string]Port // by name, where it has several
 	Published  bool
 	Scope      string
 	Visibility string
@@ -83,19 +86,59 @@ type Team struct {
 	Until map[string]florete.Time // roles, and when they end
 }
 
-// Part is a service on some of its hosts, of which each has its own.
+// Port is one of several of a service.
+type Port struct {
+	ListenPort int      // that callers use
+	Protocols  []string // "tcp", "udp", or both
+	Upstream   string
+	Outside    string // as of the service
+}
+
+// Entrance is the port of a service with several at which an ingress passes strangers on.
+const Entrance = "http"
+
+// Face is what access is to: a service under one of its identities, and, where it has several
+// ports, at one of them.
+type Face struct {
+	ID   florete.ID
+	Port string
+}
+
+// MarshalText is a face for people and programs: an ID, and ":" and a port's name.
+func (f Face) MarshalText() ([]byte, error) {
+	return []byte(strings.TrimSuffix(f.ID.String()+":"+f.Port, ":")), nil
+}
+
+// Faces are all that a service has.
+func (s Service) Faces() (faces []Face) {
+	for _, id := range s.IDs {
+		if s.Ports == nil {
+			faces = append(faces, Face{ID: id})
+		}
+		for _, port := range slices.Sorted(maps.Keys(s.Ports)) {
+			faces = append(faces, Face{id, port})
+		}
+	}
+	return faces
+}
+
+// Part is a service on some of its hosts, of which each has its own, or one of its several
+// ports.
 type Part struct {
 	Service string
 	Hosts   []string
+	IDs     []florete.ID // where it has a Port
+	Port    string
 }
 
 // Role is what its holders reach, and the capabilities that their hosts must have; with all
 // of that of the roles in it.
 type Role struct {
 	Services, ServiceGroups, Requires []string
-	Except                            []string     // what it does not lead to all the same
-	Reach                             []florete.ID // what is left, where that is not all of each service; else nil
-	Roles                             []string     // in it, and in those
+	Except                            []string                // what it does not lead to all the same
+	Reach                             []florete.ID            // what is left, where that is not all of each service; else nil
+	Ports                             map[florete.ID][]string // of these at which ports, where they have several
+	Roles                             []string                // in it, and in those
 	// Own is what it names itself, where there are roles in it; nil for all.
 	Own *struct{ Services, ServiceGroups []string }
 }
@@ -108,44 +151,48 @@ func (r Role) Names() (services, groups []string) {
 	return r.Services, r.ServiceGroups
 }
 
-// Leads are the identities of published services that a role leads to, by service.
-func (t Topology) Leads(role string) map[string][]florete.ID {
-	r, leads := t.Roles[role], map[string][]florete.ID{}
+// Leads is what a role leads to of published services, by service.
+func (t Topology) Leads(role string) map[string][]Face {
+	r, leads := t.Roles[role], map[string][]Face{}
 	names := slices.Clone(r.Services)
 	for _, g := range r.ServiceGroups {
 		names = append(names, t.ServiceGroups[g]...)
 	}
 	for _, name := range names {
-		service, ids := t.Named(name)
+		service, faces := t.Named(name)
 		if !t.Services[service].Published {
 			continue
 		}
 		if r.Reach == nil {
-			leads[service] = ids
+			leads[service] = faces
 			continue
 		}
-		for _, id := range ids {
-			if slices.Contains(r.Reach, id) && !slices.Contains(leads[service], id) {
-				leads[service] = append(leads[service], id)
+		for _, f := range faces {
+			left := slices.Contains(r.Reach, f.ID) && (f.Port == "" || slices.Contains(r.Ports[f.ID], f.Port))
+			if left && !slices.Contains(leads[service], f) {
+				leads[service] = append(leads[service], f)
 			}
 		}
 	}
 	return leads
 }
 
-// Named are the identities that a name in a role or a group means, and the service that they
-// are of.
-func (t Topology) Named(name string) (service string, ids []florete.ID) {
+// Named is what a name in a role or a group means, and the service that it is of.
+func (t Topology) Named(name string) (service string, faces []Face) {
 	part, is := t.Parts[name]
 	if !is {
-		return name, t.Services[name].IDs
+		return name, t.Services[name].Faces()
 	}
-	for _, id := range t.Services[part.Service].IDs {
-		if slices.Contains(part.Hosts, id.Node()) {
-			ids = append(ids, id)
+	for _, f := range t.Services[part.Service].Faces() {
+		among := slices.Contains(part.Hosts, f.ID.Node())
+		if part.Port != "" {
+			among = slices.Contains(part.IDs, f.ID) && f.Port == part.Port
+		}
+		if among {
+			faces = append(faces, f)
 		}
 	}
-	return part.Service, ids
+	return part.Service, faces
 }
 
 // Secret is one that a provider makes.

@@ -116,18 +116,18 @@ func New(t compile.Topology) *Access {
 // leadAbroad adds a service of a foreign trust domain, and the chains of roles that lead there:
 // those that the service names, and those that have one of these in them.
 func (a *Access) leadAbroad(id florete.ID, roles []string, place string) {
-	service, ids := id.String(), []florete.ID{id}
-	a.t.Services[service] = compile.Service{IDs: ids, Hosts: []string{id.TrustDomain()}, Published: true}
+	service, faces := id.String(), []compile.Face{{ID: id}}
+	a.t.Services[service] = compile.Service{IDs: []florete.ID{id}, Hosts: []string{id.TrustDomain()}, Published: true}
 	a.foreign[service] = place
 	for _, role := range roles {
 		was := len(a.chains[service])
 		for _, in := range a.t.Roles[role].Roles {
 			if slices.Contains(roles, in) {
-				a.chains[service] = append(a.chains[service], Chain{Role: role, In: in, ids: ids})
+				a.chains[service] = append(a.chains[service], Chain{Role: role, In: in, faces: faces})
 			}
 		}
 		if len(a.chains[service]) == was {
-			a.chains[service] = append(a.chains[service], Chain{Role: role, ids: ids})
+			a.chains[service] = append(a.chains[service], Chain{Role: role, faces: faces})
 		}
 		a.abroad[role] = append(a.abroad[role], service)
 	}
@@ -143,9 +143,9 @@ func (a *Access) Reach(p Principal) []string {
 	return slices.Sorted(maps.Keys(a.reach(p, p.Roles)))
 }
 
-// reach are the identities that roles lead p to, by service.
-func (a *Access) reach(p Principal, roles []string) map[string][]florete.ID {
-	reach := map[string][]florete.ID{}
+// reach is what roles lead p to, by service.
+func (a *Access) reach(p Principal, roles []string) map[string][]compile.Face {
+	reach := map[string][]compile.Face{}
 	for _, r := range roles {
 		for s, ids := range a.t.Leads(r) {
 			if len(reach[s]) == 0 {
@@ -156,7 +156,7 @@ func (a *Access) reach(p Principal, roles []string) map[string][]florete.ID {
 		}
 		if p.ID.TrustDomain() == a.t.TrustDomain {
 			for _, s := range a.abroad[r] {
-				reach[s] = a.t.Services[s].IDs
+				reach[s] = a.t.Services[s].Faces()
 			}
 		}
 	}

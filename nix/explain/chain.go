@@ -24,7 +24,7 @@ type Chain struct {
 	// Until is when a principal's role ends; zero for never.
 	Until florete.Time `json:"until,omitzero"`
 
-	ids []florete.ID // that it leads to
+	faces []compile.Face // that it leads to
 }
 
 // Exception is what a role does not lead to, whatever else it has.
@@ -91,8 +91,8 @@ func (a *Access) lead(c Chain, r compile.Role) {
 
 // add adds the chain that ends with what a role or group names, or what exceptions leave of it.
 func (a *Access) add(c Chain, name string) {
-	service, ids := a.t.Named(name)
-	c.ids = ids
+	service, faces := a.t.Named(name)
+	c.faces = faces
 	if service != name {
 		c.Part = name
 	}
@@ -100,28 +100,28 @@ func (a *Access) add(c Chain, name string) {
 		a.chains[service] = append(a.chains[service], c)
 		return
 	}
-	c.Except = a.exceptions(c, ids)
+	c.Except = a.exceptions(c, faces)
 	left := a.t.Leads(c.Role)[service]
 	ends := slices.DeleteFunc(slices.Clone(c.Except), func(e Exception) bool { return e.Role != c.Role && e.Role != c.In })
-	c.ids = slices.DeleteFunc(slices.Clone(ids), func(id florete.ID) bool {
-		return !slices.Contains(left, id) || slices.ContainsFunc(ends, func(e Exception) bool { return a.takes(e, id) })
+	c.faces = slices.DeleteFunc(slices.Clone(faces), func(f compile.Face) bool {
+		return !slices.Contains(left, f) || slices.ContainsFunc(ends, func(e Exception) bool { return a.takes(e, f) })
 	})
-	if len(c.ids) == 0 && len(c.Except) > 0 {
+	if len(c.faces) == 0 && len(c.Except) > 0 {
 		a.excepted[service] = append(a.excepted[service], c)
 		return
 	}
 	a.chains[service] = append(a.chains[service], c)
 }
 
-// exceptions are those of the roles on a chain that take away one of the identities.
-func (a *Access) exceptions(c Chain, ids []florete.ID) (found []Exception) {
+// exceptions are those of the roles on a chain that take away one of what it would lead to.
+func (a *Access) exceptions(c Chain, faces []compile.Face) (found []Exception) {
 	for _, role := range append([]string{c.Role}, a.t.Roles[c.Role].Roles...) {
 		on := role == c.Role || role == c.In || c.In != "" && slices.Contains(a.t.Roles[role].Roles, c.In)
 		if !on {
 			continue
 		}
 		for _, name := range a.t.Roles[role].Except {
-			if e := (Exception{role, name}); slices.ContainsFunc(ids, func(id florete.ID) bool { return a.takes(e, id) }) {
+			if e := (Exception{role, name}); slices.ContainsFunc(faces, func(f compile.Face) bool { return a.takes(e, f) }) {
 				found = append(found, e)
 			}
 		}
@@ -132,37 +132,46 @@ func (a *Access) exceptions(c Chain, ids []florete.ID) (found []Exception) {
 	return found
 }
 
-// takes is whether an exception is from one identity. What all instances share leads to each.
-func (a *Access) takes(e Exception, id florete.ID) bool {
-	service, ids := a.t.Named(e.Name)
-	return slices.Contains(ids, id) || service == id.Name() && id.Node() == "" && len(ids) > 0
+// takes is whether an exception is from one of a service's faces. What all instances share leads to each.
+func (a *Access) takes(e Exception, f compile.Face) bool {
+	service, faces := a.t.Named(e.Name)
+	return slices.Contains(faces, f) || service == f.ID.Name() && f.ID.Node() == "" &&
+		slices.ContainsFunc(faces, func(x compile.Face) bool { return x.Port == f.Port })
 }
 
-// target is what somebody names: a service, or one host's own, "shell@forge".
-func (a *Access) target(name string) (service string, at func(florete.ID) bool) {
-	service, host, one := strings.Cut(name, "@")
-	return service, func(id florete.ID) bool { return !one || id.Node() == host }
+// target is what somebody names: a service, one host's own, "shell@forge", or a port of these,
+// "wiki:metrics".
+func (a *Access) target(name string) (service string, at func(compile.Face) bool) {
+	if a.foreign[name] != "" {
+		return name, func(compile.Face) bool { return true }
+	}
+	rest, port, _ := strings.Cut(name, ":")
+	service, host, one := strings.Cut(rest, "@")
+	return service, func(f compile.Face) bool {
+		return (!one || f.ID.Node() == host) && (port == "" || f.Port == port)
+	}
 }
 
 // alike is whether whoever reaches a service reaches all of it.
 func (a *Access) alike(service string) bool {
 	return !slices.ContainsFunc(append(slices.Clone(a.chains[service]), a.excepted[service]...), func(c Chain) bool {
-		return len(c.ids) < len(a.t.Services[service].IDs)
+		return len(c.faces) < len(a.t.Services[service].Faces())
 	})
 }
 
-// reached are the identities of a service that some chains lead to, nil for all of them.
-func (a *Access) reached(chains []Chain, service string) (ids []florete.ID) {
-	for _, id := range a.t.Services[service].IDs {
-		if slices.ContainsFunc(chains, func(c Chain) bool { return slices.Contains(c.ids, id) }) {
-			ids = append(ids, id)
+// reached is what some chains lead to of a service, nil for all of it.
+func (a *Access) reached(chains []Chain, service string) (faces []compile.Face) {
+	all := a.t.Services[service].Faces()
+	for _, f := range all {
+		if slices.ContainsFunc(chains, func(c Chain) bool { return slices.Contains(c.faces, f) }) {
+			faces = append(faces, f)
 		}
 	}
-	if len(ids) == len(a.t.Services[service].IDs) {
+	if len(faces) == len(all) {
 		return nil
 	}
-	slices.SortFunc(ids, compareID)
-	return ids
+	slices.SortFunc(faces, func(f, g compile.Face) int { return cmp.Or(compareID(f.ID, g.ID), cmp.Compare(f.Port, g.Port)) })
+	return faces
 }
 
 // to are the chains that lead to a service, or to one host's own.
@@ -171,7 +180,7 @@ func (a *Access) to(name string) []Chain {
 	if service == name {
 		return a.chains[service]
 	}
-	chains := slices.DeleteFunc(slices.Clone(a.chains[service]), func(c Chain) bool { return !slices.ContainsFunc(c.ids, at) })
+	chains := slices.DeleteFunc(slices.Clone(a.chains[service]), func(c Chain) bool { return !slices.ContainsFunc(c.faces, at) })
 	for i := range chains {
 		chains[i].Except = nil
 	}
@@ -183,11 +192,11 @@ func (a *Access) shut(name string) (shut []Chain) {
 	service, at := a.target(name)
 	for _, c := range append(slices.Clone(a.chains[service]), a.excepted[service]...) {
 		_, named := a.t.Named(cmp.Or(c.Part, service))
-		asked := slices.DeleteFunc(slices.Clone(named), func(id florete.ID) bool { return !at(id) })
+		asked := slices.DeleteFunc(slices.Clone(named), func(f compile.Face) bool { return !at(f) })
 		c.Except = slices.DeleteFunc(slices.Clone(c.Except), func(e Exception) bool {
-			return !slices.ContainsFunc(asked, func(id florete.ID) bool { return a.takes(e, id) })
+			return !slices.ContainsFunc(asked, func(f compile.Face) bool { return a.takes(e, f) })
 		})
-		if !slices.ContainsFunc(c.ids, at) && len(c.Except) > 0 {
+		if !slices.ContainsFunc(c.faces, at) && len(c.Except) > 0 {
 			shut = append(shut, c)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
 )
 
 // Explanation says whether a principal reaches a service, and why. It does when
@@ -17,8 +18,8 @@ type Explanation struct {
 	Allowed   bool       `json:"allowed"`
 	// Chains are the ways that the principal's roles open.
 	Chains []Chain `json:"chains"`
-	// Reached are the identities of the service that they lead to, sorted; none for all.
-	Reached []florete.ID `json:"reached,omitempty"`
+	// Reached are the identities of the service that they lead to, or ports of these, sorted; none for all.
+	Reached []compile.Face `json:"reached,omitempty"`
 	// Hosts are those that act as the principal.
 	Hosts []string `json:"hosts"`
 	// Obstacles are in the way whatever the principal's roles. Each must go.
@@ -74,7 +75,7 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 		Obstacles: a.obstacles(p, of),
 		Ways:      []Way{},
 		Remedies:  []Remedy{},
-		Edge:      a.edge(of),
+		Edge:      a.edge(service),
 		nodes:     len(a.t.Hosts),
 		domain:    a.t.TrustDomain,
 	}
@@ -198,8 +199,8 @@ func (a *Access) given(place, role string) (pairs []Pair) {
 			continue
 		}
 		had := a.reach(p, p.Roles)
-		for s, ids := range a.reach(p, []string{role}) {
-			if slices.ContainsFunc(ids, func(id florete.ID) bool { return !slices.Contains(had[s], id) }) {
+		for s, faces := range a.reach(p, []string{role}) {
+			if slices.ContainsFunc(faces, func(f compile.Face) bool { return !slices.Contains(had[s], f) }) {
 				pairs = append(pairs, Pair{p.ID, s})
 			}
 		}
@@ -223,8 +224,8 @@ func (a *Access) let(roles []string, service string) (pairs []Pair) {
 // excepts is whether a role does not lead to a service, whatever it names.
 func (a *Access) excepts(role, service string) bool {
 	of, at := a.target(service)
-	return slices.ContainsFunc(a.t.Services[of].IDs, func(id florete.ID) bool {
-		return at(id) && slices.ContainsFunc(a.t.Roles[role].Except, func(name string) bool { return a.takes(Exception{role, name}, id) })
+	return slices.ContainsFunc(a.t.Services[of].Faces(), func(f compile.Face) bool {
+		return at(f) && slices.ContainsFunc(a.t.Roles[role].Except, func(name string) bool { return a.takes(Exception{role, name}, f) })
 	})
 }
 

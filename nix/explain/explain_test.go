@@ -34,9 +34,9 @@ func read(t *testing.T, dir string) *Access {
 
 // TestExplain: each file in testdata is a question, "explain WHO SERVICE" or
 // "who-can SERVICE", and the answer; those in parts are of parts of services and of exceptions, as
-// tests/golden/compiler/parts has them.
+// tests/golden/compiler/parts has them; those in ports of services with several ports.
 func TestExplain(t *testing.T) {
-	for _, dir := range []string{"testdata", "testdata/parts"} {
+	for _, dir := range []string{"testdata", "testdata/parts", "testdata/ports"} {
 		explained(t, dir)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/florete/florete"
@@ -23,7 +24,29 @@ func (a *Access) Principal(name string) (Principal, error) {
 // "wiki.demo.flor.rete" or a URL; of one that every host has its own of,
 // "service/forge/wiki" is meant as "wiki", or, where not everybody reaches all of them, as
 // "wiki@forge". One of a foreign trust domain is its SPIFFE ID.
+//
+// One of several ports is "wiki:metrics", or a URL with the number that callers use.
 func (a *Access) Service(name string) (string, error) {
+	at := strings.LastIndexByte(name, ':')
+	if at < 0 {
+		return a.service(name)
+	}
+	service, err := a.service(name[:at])
+	of, _ := a.target(service)
+	ports := a.t.Services[of].Ports
+	if err != nil || ports == nil || strings.Contains(service, ":") {
+		return a.service(name)
+	}
+	wanted, _, _ := strings.Cut(name[at+1:], "/")
+	for port, p := range ports {
+		if wanted == port || wanted == strconv.Itoa(p.ListenPort) {
+			return service + ":" + port, nil
+		}
+	}
+	return "", fmt.Errorf("service %s has no port %q, it has %s", of, wanted, strings.Join(slices.Sorted(maps.Keys(ports)), ", "))
+}
+
+func (a *Access) service(name string) (string, error) {
 	if service := strings.TrimPrefix(a.short(name), "service/"); a.has(service) {
 		return service, nil
 	}
@@ -61,12 +84,12 @@ func (a *Access) short(name string) string {
 	if d, err := florete.Resolve(host, a.t.TrustDomain); err == nil {
 		return d.ID().Short()
 	}
-	return a.service(host, strings.Replace(name, ":", "/", 1))
+	return a.own(host, strings.Replace(name, ":", "/", 1))
 }
 
-// service is a name that only services have: "forge/shell", "shell.forge" and "shell@forge" are one host's
+// own is a name that only services have: "forge/shell", "shell.forge" and "shell@forge" are one host's
 // own, a public name is known to strangers.
-func (a *Access) service(host, name string) string {
+func (a *Access) own(host, name string) string {
 	for service, s := range a.t.Services {
 		if s.TLSName != "" && s.TLSName == host {
 			return "service/" + service

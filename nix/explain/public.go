@@ -2,8 +2,11 @@ package explain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/florete/florete/nix/compile"
 )
 
 // Edge is how a service touches what is not in the cluster.
@@ -20,11 +23,31 @@ type Edge struct {
 	// Each are the hosts that have one of their own.
 	Each  []string `json:"each,omitempty"`
 	hosts []string // that lead there
+	what  string   // does: "it", or the one of its several ports
 }
 
-func (a *Access) edge(name string) Edge {
+// edge is that of what somebody names, a service or a port of it.
+func (a *Access) edge(target string) Edge {
+	name, _ := a.target(target)
 	s := a.t.Services[name]
-	e := Edge{TLSName: s.TLSName, Outside: s.Outside, hosts: s.Hosts}
+	e := Edge{TLSName: s.TLSName, Outside: s.Outside, hosts: s.Hosts, what: "it"}
+	entrance := name
+	if s.Ports != nil {
+		_, port, one := strings.Cut(target, ":")
+		for _, p := range slices.Sorted(maps.Keys(s.Ports)) {
+			if !one && s.Outside != "" && s.Ports[p].Outside == s.Outside {
+				e.what = "its port " + p
+				break
+			}
+		}
+		if one {
+			e.Outside = s.Ports[port].Outside
+		}
+		if one && port != compile.Entrance {
+			s.Visibility, e.TLSName = "", ""
+		}
+		entrance += ":" + compile.Entrance
+	}
 	if s.Scoped() {
 		e.Each = s.Hosts
 	}
@@ -35,7 +58,7 @@ func (a *Access) edge(name string) Edge {
 		return e
 	}
 	for host, h := range a.t.Hosts {
-		if slices.Contains(h.Capabilities, "ingress") && a.reachedFrom(host, name) {
+		if slices.Contains(h.Capabilities, "ingress") && a.reachedFrom(host, entrance) {
 			e.Ingress = append(e.Ingress, host)
 		}
 	}
@@ -70,7 +93,7 @@ func (e Edge) String() string {
 		fmt.Fprintf(&b, "it is of trust domain %s, which decides itself who comes in\n", e.TrustDomain)
 	}
 	if e.Outside != "" {
-		fmt.Fprintf(&b, "it is outside the cluster: %s leads to %s\n", strings.Join(e.hosts, ", "), e.Outside)
+		fmt.Fprintf(&b, "%s is outside the cluster: %s leads to %s\n", e.what, strings.Join(e.hosts, ", "), e.Outside)
 	}
 	return b.String()
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
 )
 
 // String is the explanation as people read it.
@@ -20,7 +21,7 @@ func (e Explanation) chain() string {
 			fmt.Fprintf(&b, "  %s → %s → %s%s\n", who, c, what, c.but())
 		}
 		if e.Reached != nil {
-			fmt.Fprintf(&b, "  of it %s alone\n", listed(e.Reached, e.domain))
+			fmt.Fprintf(&b, "  of it %s alone\n", faces(e.Reached, e.domain))
 		}
 		if e.Principal.TrustDomain() == e.domain && e.Principal.Kind() == florete.KindUser {
 			fmt.Fprintf(&b, "on %s\n", strings.Join(e.Hosts, ", "))
@@ -95,13 +96,16 @@ func (r Remedy) text(to florete.ID, domain string) string {
 	return change + ", which also " + verb + " " + strings.Join(names, ", ")
 }
 
-// service is a service, or one host's own, for people of a trust domain.
+// service is a service, one host's own, or a port of these, for people of a trust domain.
 func service(name, domain string) string {
-	if service, host, one := strings.Cut(name, "@"); one {
-		return "service/" + host + "/" + service
-	}
 	if id, err := florete.ParseID(name); err == nil {
 		return called(id, domain)
+	}
+	if part, port, several := strings.Cut(name, ":"); several {
+		return service(part, domain) + ":" + port
+	}
+	if service, host, one := strings.Cut(name, "@"); one {
+		return "service/" + host + "/" + service
 	}
 	return "service/" + name
 }
@@ -165,6 +169,15 @@ func (w Way) listed(ids []florete.ID, domain string) string {
 		all = append(all, called(id, domain)+ending(w.Ends[id]))
 	}
 	return strings.Join(all, ", ")
+}
+
+// faces are services with their ports, for people of a trust domain.
+func faces(all []compile.Face, domain string) string {
+	var names []string
+	for _, f := range all {
+		names = append(names, strings.TrimSuffix(called(f.ID, domain)+":"+f.Port, ":"))
+	}
+	return strings.Join(names, ", ")
 }
 
 func plural(n int, noun string) string {

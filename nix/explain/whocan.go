@@ -23,7 +23,7 @@ type Reaching struct {
 // WhoCan says who reaches a service. Users whom no host acts as do not.
 func (a *Access) WhoCan(service string) Answer {
 	of, _ := a.target(service)
-	answer := Answer{Service: service, Reaching: []Reaching{}, Edge: a.edge(of), nodes: len(a.t.Hosts), domain: a.t.TrustDomain}
+	answer := Answer{Service: service, Reaching: []Reaching{}, Edge: a.edge(service), nodes: len(a.t.Hosts), domain: a.t.TrustDomain}
 	if answer.hidden = !a.t.Services[of].Published; answer.hidden {
 		return answer
 	}

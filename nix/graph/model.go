@@ -60,9 +60,9 @@ func New(s compile.Snapshot) (Cluster, error) {
 type role struct {
 	name     string
 	groups   []string
-	services []string                // published ones that it reaches, sorted
-	leads    map[string][]florete.ID // what of them
-	nodes    []string                // hosts whose node holds it, sorted; none when every does
+	services []string                  // published ones that it reaches, sorted
+	leads    map[string][]compile.Face // what of them
+	nodes    []string                  // hosts whose node holds it, sorted; none when every does
 	users    []string
 	by       []string // services that hold it
 	every    bool     // every node holds it
@@ -70,7 +70,9 @@ type role struct {
 
 // leadsTo is whether it reaches a service on one of the hosts that the service has.
 func (r *role) leadsTo(service, host string) bool {
-	return slices.ContainsFunc(r.leads[service], func(id florete.ID) bool { return id.Node() == "" || id.Node() == host || id.TrustDomain() == host })
+	return slices.ContainsFunc(r.leads[service], func(f compile.Face) bool {
+		return f.ID.Node() == "" || f.ID.Node() == host || f.ID.TrustDomain() == host
+	})
 }
 
 func (c Cluster) roles() []*role {
@@ -136,7 +138,12 @@ func (c Cluster) entered(host string) (services []string) {
 		held = append(held, c.Services[s].Roles...)
 	}
 	for _, role := range held {
-		services = slices.AppendSeq(services, maps.Keys(c.Leads(role)))
+		for service, faces := range c.Leads(role) {
+			entrance := func(f compile.Face) bool { return f.Port == compile.Entrance }
+			if c.Services[service].Ports == nil || slices.ContainsFunc(faces, entrance) {
+				services = append(services, service)
+			}
+		}
 	}
 	services = slices.DeleteFunc(services, func(s string) bool { return c.Services[s].Visibility != "public" })
 	slices.Sort(services)

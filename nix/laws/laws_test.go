@@ -321,7 +321,7 @@ func TestAccessAgrees(t *testing.T) {
 						if err != nil || asked != name && !strings.HasPrefix(asked, name+"@") {
 							t.Fatalf("%s: %s is found as %q, %v", s, id, asked, err)
 						}
-						if e := a.Explain(p, asked); e.Allowed && (e.Reached == nil || slices.Contains(e.Reached, id)) {
+						if e := a.Explain(p, asked); e.Allowed && (e.Reached == nil || slices.Contains(e.Reached, compile.Face{ID: id})) {
 							explained[pair{p.ID.String(), id.String()}] = true
 						}
 					}

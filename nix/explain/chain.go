@@ -159,9 +159,10 @@ func (a *Access) alike(service string) bool {
 	})
 }
 
-// reached is what some chains lead to of a service, nil for all of it.
-func (a *Access) reached(chains []Chain, service string) (faces []compile.Face) {
-	all := a.t.Services[service].Faces()
+// reached is what some chains lead to of what somebody names, nil for all of it.
+func (a *Access) reached(chains []Chain, name string) (faces []compile.Face) {
+	service, at := a.target(name)
+	all := slices.DeleteFunc(a.t.Services[service].Faces(), func(f compile.Face) bool { return !at(f) })
 	for _, f := range all {
 		if slices.ContainsFunc(chains, func(c Chain) bool { return slices.Contains(c.faces, f) }) {
 			faces = append(faces, f)

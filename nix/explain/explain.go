@@ -85,8 +85,8 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 		e.Remedies = append(e.Remedies, a.without(p, of).remedies(p, service)...)
 	}
 	e.Allowed = len(e.Chains) > 0 && len(e.Obstacles) == 0
-	if e.Allowed && of == service {
-		e.Reached = a.reached(e.Chains, of)
+	if e.Allowed {
+		e.Reached = a.reached(e.Chains, service)
 	}
 	return e
 }

@@ -113,8 +113,14 @@ func (c *cluster) may(held, wanted, host, id string) bool {
 		slices.ContainsFunc(r.Roles, func(in string) bool { return c.may(in, wanted, host, id) })
 }
 
-// means decides for one name in a role, "s1x" or "s1x@h2x", and one identity of a service on a host.
+// means decides for one name in a role, "s1x", "s1x@h2x" or "s1x:http", and one identity of a service on a host.
 func (c *cluster) means(name, wanted, host, id string) bool {
+	name, port := cutPort(name)
+	if bare, at := cutPort(id); port == "" || port == at {
+		id = bare
+	} else {
+		return false
+	}
 	base, at, part := strings.Cut(name, "@")
 	if base != wanted || !part {
 		return base == wanted
@@ -127,6 +133,11 @@ func (c *cluster) means(name, wanted, host, id string) bool {
 // shares is whether the identity is what all hosts share of a service that name is a part of: it
 // leads to each of them.
 func (c *cluster) shares(name, wanted, id string) bool {
+	name, port := cutPort(name)
+	id, at := cutPort(id)
+	if port != "" && port != at {
+		return false
+	}
 	base, _, part := strings.Cut(name, "@")
 	return part && base == wanted && id == "spiffe://laws.flor/service/"+wanted
 }
@@ -138,7 +149,7 @@ func (c *cluster) brute() map[pair]bool {
 		for name, s := range c.Services {
 			for _, held := range p.roles {
 				for _, h := range s.on() {
-					for _, id := range s.ids(name, h) {
+					for _, id := range s.faces(name, h) {
 						if c.may(held, name, h, id) {
 							pairs[pair{p.id, id}] = true
 						}
@@ -157,7 +168,7 @@ func (c *cluster) edges() map[pair]bool {
 	for _, p := range c.principals() {
 		for name, s := range c.Services {
 			for _, h := range s.on() {
-				if slices.ContainsFunc(s.ids(name, h), func(id string) bool { return reach[pair{p.id, id}] }) {
+				if slices.ContainsFunc(s.faces(name, h), func(id string) bool { return reach[pair{p.id, id}] }) {
 					edges[pair{p.host, h}] = true
 					edges[pair{h, p.host}] = true
 				}

@@ -24,7 +24,7 @@ func TestCarried(t *testing.T) {
 		for c, docs := range map[*cluster]compiled{s.c: s.is, s.grown: s.more} {
 			for host, m := range docs.manifests(t) {
 				for _, p := range m.Forwarder.Publish {
-					of := c.Services[p.ID.Name()]
+					of := c.Services[p.ID.Name()].at(p.Port, p.Protocol)
 					upstream := of.Upstream
 					switch {
 					case p.ID.Name() == florete.ControlService:
@@ -66,6 +66,9 @@ func TestCarried(t *testing.T) {
 				}
 				for _, r := range m.Forwarder.Reach {
 					of := c.Services[r.ID.Name()]
+					if of != nil {
+						of = of.at(r.Port, r.Protocol)
+					}
 					if f := c.elsewhere(r.ID.String()); f != nil {
 						of = &service{Port: f.Port, Protocol: f.Protocol}
 					}
@@ -149,6 +152,8 @@ func TestGeneratesEverything(t *testing.T) {
 			see("a port of its own for callers", v.ListenPort != 0 && v.Port != 0)
 			see("a fact of a service", v.Facts != nil)
 			see("limits", v.Limits != nil)
+			see("several ports", v.Ports != nil)
+			see("several ports of one service for each host", v.Ports != nil && v.Scope != "")
 			see("datagrams", v.Protocol == "udp")
 			see("a service over TCP alone", v.Transport == "tcp")
 			see("a service with a role up to a time", v.Until != nil)
@@ -226,6 +231,8 @@ func TestGeneratesEverything(t *testing.T) {
 			see("a role that requires", len(r.Requires) > 0)
 			see("a role with groups", len(r.ServiceGroups) > 0)
 			see("a role with exceptions", len(r.Except) > 0)
+			see("a role that excepts a port", slices.ContainsFunc(r.Except, isPort))
+			see("a role that names a port", slices.ContainsFunc(r.Services, isPort))
 			see("a role that excepts one host's own", slices.ContainsFunc(r.Except, isPart))
 			see("a role that names one host's own", slices.ContainsFunc(r.Services, isPart))
 			see("a role with a role in it that has another", slices.ContainsFunc(r.Roles, func(in string) bool { return len(c.Roles[in].Roles) > 0 }))
@@ -237,5 +244,7 @@ func TestGeneratesEverything(t *testing.T) {
 		}
 	}
 }
+
+func isPort(name string) bool { _, port := cutPort(name); return port != "" }
 
 func isPart(name string) bool { return strings.Contains(name, "@") }

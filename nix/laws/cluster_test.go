@@ -58,32 +58,33 @@ type group struct {
 }
 
 type service struct {
-	Host       string          `json:"host,omitempty"`
-	Hosts      []string        `json:"hosts,omitempty"`
-	Replicas   any             `json:"replicas,omitempty"`
-	Placement  *placement      `json:"placement,omitempty"`
-	Port       int             `json:"port,omitempty"`
-	ListenPort int             `json:"listenPort,omitempty"`
-	Upstream   string          `json:"upstream,omitempty"`
-	Protocol   string          `json:"protocol,omitempty"`
-	Identity   string          `json:"identity,omitempty"`
-	Transport  string          `json:"transport,omitempty"`
-	AccessLog  string          `json:"accessLog,omitempty"`
-	Visibility string          `json:"visibility,omitempty"`
-	TLSName    string          `json:"tlsName,omitempty"`
-	GRPC       bool            `json:"grpc,omitempty"`
-	Files      map[string]file `json:"files,omitempty"`
-	Scope      string          `json:"scope,omitempty"`
-	User       string          `json:"user,omitempty"`
-	Roles      []string        `json:"roles,omitempty"`
-	Workload   bool            `json:"workloadApi,omitempty"`
-	Audiences  []string        `json:"jwtAudiences,omitempty"`
-	Verifies   []string        `json:"verifies,omitempty"`
-	Tokens     map[string]any  `json:"tokens,omitempty"`
-	SSO        map[string]any  `json:"sso,omitempty"`
-	Needs      map[string]need `json:"needs,omitempty"`
-	Limits     *florete.Limits `json:"limits,omitempty"`
-	Facts      map[string]any  `json:"facts,omitempty"`
+	Host       string                  `json:"host,omitempty"`
+	Hosts      []string                `json:"hosts,omitempty"`
+	Replicas   any                     `json:"replicas,omitempty"`
+	Placement  *placement              `json:"placement,omitempty"`
+	Port       int                     `json:"port,omitempty"`
+	ListenPort int                     `json:"listenPort,omitempty"`
+	Upstream   string                  `json:"upstream,omitempty"`
+	Ports      map[string]*servicePort `json:"ports,omitempty"`
+	Protocol   string                  `json:"protocol,omitempty"`
+	Identity   string                  `json:"identity,omitempty"`
+	Transport  string                  `json:"transport,omitempty"`
+	AccessLog  string                  `json:"accessLog,omitempty"`
+	Visibility string                  `json:"visibility,omitempty"`
+	TLSName    string                  `json:"tlsName,omitempty"`
+	GRPC       bool                    `json:"grpc,omitempty"`
+	Files      map[string]file         `json:"files,omitempty"`
+	Scope      string                  `json:"scope,omitempty"`
+	User       string                  `json:"user,omitempty"`
+	Roles      []string                `json:"roles,omitempty"`
+	Workload   bool                    `json:"workloadApi,omitempty"`
+	Audiences  []string                `json:"jwtAudiences,omitempty"`
+	Verifies   []string                `json:"verifies,omitempty"`
+	Tokens     map[string]any          `json:"tokens,omitempty"`
+	SSO        map[string]any          `json:"sso,omitempty"`
+	Needs      map[string]need         `json:"needs,omitempty"`
+	Limits     *florete.Limits         `json:"limits,omitempty"`
+	Facts      map[string]any          `json:"facts,omitempty"`
 
 	Databases map[string]database `json:"databases,omitempty"`
 	Until     map[string]string   `json:"until,omitempty"`

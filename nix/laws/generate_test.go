@@ -116,6 +116,7 @@ func (g generator) cluster() *cluster {
 	c.joins()
 	g.teams(c, users, roles)
 	c.facts()
+	c.ports(services, roles)
 	g.parts(c, hosts, roles)
 	g.ends(c, roles)
 	return c

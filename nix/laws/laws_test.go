@@ -231,7 +231,7 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	}
 	for s, v := range c.Services {
 		for _, h := range v.on() {
-			ids := v.ids(s, h)
+			ids := v.faces(s, h)
 			for p := range reach {
 				switch {
 				case slices.Contains(ids, p.what) && own[p.who]:
@@ -289,15 +289,18 @@ func TestAccessAgrees(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(manifests)) {
 				m := manifests[name]
 				for _, p := range m.Forwarder.Publish {
-					publish[p.ID.String()] = append(publish[p.ID.String()], name)
+					at := face(p.ID, p.Port)
+					if !slices.Contains(publish[at], name) {
+						publish[at] = append(publish[at], name)
+					}
 					for _, a := range p.Allow {
-						allowed[pair{a.ID.String(), p.ID.String()}] = true
+						allowed[pair{a.ID.String(), at}] = true
 					}
 				}
 			}
 			for name, m := range manifests {
 				for _, r := range m.Forwarder.Reach {
-					id := r.ID.String()
+					id := face(r.ID, r.Port)
 					want := c.foreignAt(id)
 					for _, on := range publish[id] {
 						want = append(want, c.calls(name, on))
@@ -316,13 +319,14 @@ func TestAccessAgrees(t *testing.T) {
 			a := explain.New(docs.Topology)
 			for name, service := range docs.Topology.Services {
 				for _, p := range a.Principals() {
-					for _, id := range service.IDs {
-						asked, err := a.Service(id.String())
-						if err != nil || asked != name && !strings.HasPrefix(asked, name+"@") {
-							t.Fatalf("%s: %s is found as %q, %v", s, id, asked, err)
+					for _, f := range service.Faces() {
+						at := face(f.ID, f.Port)
+						asked, err := a.Service(at)
+						if bare, _ := cutPort(asked); err != nil || bare != name && !strings.HasPrefix(bare, name+"@") {
+							t.Fatalf("%s: %s is found as %q, %v", s, at, asked, err)
 						}
-						if e := a.Explain(p, asked); e.Allowed && (e.Reached == nil || slices.Contains(e.Reached, compile.Face{ID: id})) {
-							explained[pair{p.ID.String(), id.String()}] = true
+						if e := a.Explain(p, asked); e.Allowed && (e.Reached == nil || slices.Contains(e.Reached, f)) {
+							explained[pair{p.ID.String(), at}] = true
 						}
 					}
 				}
@@ -419,7 +423,7 @@ func allowedBy(manifests map[string]florete.Manifest) map[pair]bool {
 	for _, m := range manifests {
 		for _, p := range m.Forwarder.Publish {
 			for _, a := range p.Allow {
-				pairs[pair{a.ID.String(), p.ID.String()}] = true
+				pairs[pair{a.ID.String(), face(p.ID, p.Port)}] = true
 			}
 		}
 	}

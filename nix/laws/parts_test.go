@@ -66,7 +66,7 @@ func (c *cluster) reaches(held string) bool {
 			hosts = []string{sorted(c.Hosts)[0]} // the names are alike
 		}
 		for _, h := range hosts {
-			if slices.ContainsFunc(s.ids(name, h), func(id string) bool { return c.may(held, name, h, id) }) {
+			if slices.ContainsFunc(s.faces(name, h), func(id string) bool { return c.may(held, name, h, id) }) {
 				return true
 			}
 		}
@@ -85,7 +85,7 @@ func (c *cluster) named(held, wanted string) bool {
 	}
 	s := c.Services[wanted]
 	return slices.ContainsFunc(s.on(), func(h string) bool {
-		return slices.ContainsFunc(s.ids(wanted, h), func(id string) bool { return d.may(held, wanted, h, id) })
+		return slices.ContainsFunc(s.faces(wanted, h), func(id string) bool { return d.may(held, wanted, h, id) })
 	})
 }
 

@@ -80,7 +80,11 @@ func (c *cluster) ingress(service string) (hosts []string) {
 			s := c.Services[service]
 			return slices.ContainsFunc(s.on(), func(h string) bool {
 				ids := s.ids(service, h)
-				return c.may(role, service, h, ids[len(ids)-1]) // that strangers know
+				known := ids[len(ids)-1] // that strangers know
+				if s.Ports != nil {
+					known += ":http"
+				}
+				return c.may(role, service, h, known)
 			})
 		}
 		if slices.Contains(c.all(c.Hosts[p.host]).Capabilities, "ingress") && slices.ContainsFunc(p.roles, reaches) {

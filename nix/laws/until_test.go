@@ -92,7 +92,7 @@ func TestEnds(t *testing.T) {
 					}
 					want, last := int64(0), false
 					for role := range s.c.Roles {
-						if !s.c.may(role, p.ID.Name(), host, p.ID.String()) {
+						if !s.c.may(role, p.ID.Name(), host, face(p.ID, p.Port)) {
 							continue
 						}
 						switch end, has := s.c.end(who, role); {

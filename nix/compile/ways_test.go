@@ -254,6 +254,14 @@ func TestModules(t *testing.T) {
 	if !same {
 		t.Error("options do not compile kinds of the cluster's own to the documents of the same attribute set")
 	}
+	// A number that stands for a record.
+	nixEval(t, prelude+`let
+			key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../names.nix).sri name);
+			several = import `+golden+`/ports/topology.nix { base = topology; inherit key; inherit (import `+golden+`/merge.nix) merge; };
+		in (mkCluster (evaluate [ { florete.clusters.golden = several; } ]).golden).compiled == (mkCluster several).compiled`, &same)
+	if !same {
+		t.Error("options do not compile services with several ports to the documents of the same attribute set")
+	}
 	// Definitions in several modules are merged.
 	nixEval(t, prelude+`(mkCluster (evaluate [
 		{ florete.clusters.golden = topology; }

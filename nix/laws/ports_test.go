@@ -49,6 +49,11 @@ func (c *cluster) ports(services, roles []string) {
 	}
 }
 
+// several is a service with these ports.
+func several(ports map[string]any) map[string]any {
+	return map[string]any{"host": "a", "ports": ports}
+}
+
 // faces are what a service is reached as on a host: its identities, and where it has several ports,
 // each of them at each.
 func (s *service) faces(name, host string) (all []string) {

@@ -42,7 +42,8 @@ rec {
 
   # What roles and groups of services name parts by. Those without readings name nothing that
   # there is, those that readings disagree about have no hosts.
-  # parts :: { clean, services, hosts, outward } -> { written = { service, at, port, readings, hosts, ids }; }
+  # parts ::
+  #   { clean, services, hosts, outward } -> { written = { service, at, port, readings, hosts, ids }; }
   parts =
     {
       clean,

@@ -39,9 +39,8 @@ let
   both = excluded "keep one of the two";
   socket = of: substring 0 5 of.upstream == "unix:";
 
-  # place -> port -> protocols -> [Fault]
   port =
-    place: of: protocols:
+    place: of:
     if of.port != null && of.upstream == "" then [ ] else ported place of;
   ported =
     place: of:
@@ -78,7 +77,9 @@ let
         given
     );
 
-  all = place: of: protocols: concatMap (f: f place of protocols) [ port protocol identity ];
+  all =
+    place: of: protocols:
+    port place of ++ protocol place of protocols ++ identity place of protocols;
 
   # What a port of several has, in place of the service.
   beside =
@@ -106,15 +107,21 @@ let
 
   protocols =
     place: p:
-    when (p.protocol == [ ] || distinct p.protocol != p.protocol || elem "tcp" p.protocol && elem "http" p.protocol) [
-      (fault {
-        id = "FL131";
-        place = "${place}.protocol";
-        problem = "a port is carried as TCP, as UDP, or as both, each once, not as";
-        value = written p.protocol;
-        remedy = "write protocol = \"tcp\";, \"http\" or \"udp\", or [ \"tcp\" \"udp\" ]";
-      })
-    ];
+    when
+      (
+        p.protocol == [ ]
+        || distinct p.protocol != p.protocol
+        || elem "tcp" p.protocol && elem "http" p.protocol
+      )
+      [
+        (fault {
+          id = "FL131";
+          place = "${place}.protocol";
+          problem = "a port is carried as TCP, as UDP, or as both, each once, not as";
+          value = written p.protocol;
+          remedy = "write protocol = \"tcp\";, \"http\" or \"udp\", or [ \"tcp\" \"udp\" ]";
+        })
+      ];
 
   # At one address, so that a number leads to one port.
   taken =
@@ -130,7 +137,10 @@ let
 
   entered =
     n: s:
-    when (s.visibility == "public" && s.ports.${entrance} or { protocol = [ "udp" ]; } .protocol == [ "udp" ]) [
+    let
+      enters = s.ports ? ${entrance} && s.ports.${entrance}.protocol != [ "udp" ];
+    in
+    when (s.visibility == "public" && !enters) [
       (fault {
         id = "FL129";
         place = "services.${n}.ports";

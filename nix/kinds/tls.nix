@@ -80,6 +80,7 @@ let
     t:
     let
       named = filter (s: s.tlsName != "" && s.visibility == "public") (attrValues t.services);
+      isEntrance = i: i.value.entry.port or entrance == entrance;
     in
     mapAttrs (
       name: host:
@@ -91,7 +92,7 @@ let
           })
           (
             when (elem "ingress" host.capabilities) (
-              filter (s: any (i: i.value.entry.port or entrance == entrance && t.access.reachableOn.${name} ? ${i.name}) s.reachables) named
+              filter (s: any (i: isEntrance i && t.access.reachableOn.${name} ? ${i.name}) s.reachables) named
             )
           )
       )

@@ -16,7 +16,13 @@ let
     want = "\"tcp\", \"http\" or \"udp\"";
     hint = "write protocol = [ \"tcp\" \"udp\" ]; for both";
     zero = "tcp";
-    ok = v: elem v [ "tcp" "http" "udp" ];
+    ok =
+      v:
+      elem v [
+        "tcp"
+        "http"
+        "udp"
+      ];
   };
 in
 named { what = "port"; } (

@@ -38,6 +38,9 @@ func (m Manifest) check() error {
 	if err := m.Forwarder.check(); err != nil {
 		return err
 	}
+	if err := m.checkAliases(); err != nil {
+		return err
+	}
 	for i, f := range m.Federation {
 		switch {
 		case f.TrustDomain == m.TrustDomain:

@@ -142,13 +142,17 @@ type Reachable struct {
 	ID        ID             `json:"id"`
 	Port      string         `json:"port,omitempty"` // as of Published; since format 1.1
 	Protocol  Protocol       `json:"protocol,omitempty"`
-	Callers   []ID           `json:"callers"`             // the local identities that may, sorted
-	Listen    netip.AddrPort `json:"listen"`              // loopback listener of this host
-	Endpoints []Addresses    `json:"endpoints"`           // of each forwarder that publishes it
-	Transport Transport      `json:"transport,omitempty"` // since format 1.1
+	Callers   []ID           `json:"callers"`   // the local identities that may, sorted
+	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
+	Endpoints []Addresses    `json:"endpoints"` // of each forwarder that publishes it
+	// Aliases are other names of it, beside that of Render.
+	Aliases   []string  `json:"aliases,omitempty"`   // sorted; since format 1.1
+	Transport Transport `json:"transport,omitempty"` // since format 1.1
 	// TLSName is its public name, for an ingress: a DNS name
 	// (RFC 1035) for certificates and server name indication (RFC 6066).
 	TLSName string `json:"tlsName,omitempty"`
+	// TLSAliases are others, for an ingress; "*." stands for one label.
+	TLSAliases []string `json:"tlsAliases,omitempty"` // sorted; since format 1.1
 	// GRPC is that an ingress passes it HTTP/2, of gRPC.
 	GRPC bool `json:"grpc,omitempty"` // since format 1.1
 }

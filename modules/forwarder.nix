@@ -8,6 +8,7 @@
 }:
 let
   inherit (lib)
+    concatMap
     elemAt
     filter
     groupBy
@@ -49,10 +50,13 @@ in
       default =
         if cfg.enable && florete.known then
           listToAttrs (
-            map (r: {
-              name = r.tlsName;
-              value = r.listen;
-            }) (filter (r: r ? tlsName) forwarder.reach)
+            concatMap (
+              r:
+              map (name: {
+                inherit name;
+                value = r.listen;
+              }) ([ r.tlsName ] ++ r.tlsAliases or [ ])
+            ) (filter (r: r ? tlsName) forwarder.reach)
           )
         else
           { };
@@ -62,7 +66,7 @@ in
       };
       description = ''
         The public names that a reverse proxy on this host takes in strangers for, and the
-        local listener that each leads to: `tlsName` of the services that the host reaches,
+        local listener that each leads to: `tlsName` and `tlsAliases` of the services that the host reaches,
         where it has the capability `ingress`.
       '';
     };

@@ -1,6 +1,6 @@
 # The formats of addresses, URLs and IDs in the language.
 let
-  inherit (builtins) elem stringLength;
+  inherit (builtins) elem stringLength substring;
   wrong = (import ./lib.nix).invalid;
 
   inherit (import ./types.nix) matches scalar;
@@ -43,6 +43,26 @@ let
     hint = "write for example \"wiki.example.org\"";
     example = "wiki.example.org";
     ok = v: isName v && stringLength v <= 253 && matches ".*\\..*" v && !matches ".*\\.rete" v;
+  };
+
+  # The same, or all names with one label before it: "*.apps.example.org" (RFC 9525, section 6.3).
+  publicName = scalar {
+    want = "a public DNS name as of tlsName, or such a name after \"*.\"";
+    hint = "write for example \"docs.example.org\" or \"*.apps.example.org\"";
+    invalid = wrong.string;
+    ok =
+      v:
+      tlsName.valid v
+      || matches "\\*\\..*" v && stringLength v <= 253 && isName (below v) && !matches "(.*\\.)?rete" (below v);
+  };
+  below = substring 2 (-1);
+
+  # Another name inside: a label, or one after "*.", below the trust domain.
+  alias = scalar {
+    want = "a lower-case DNS label that does not begin with \"florete-\", or such a label after \"*.\"";
+    hint = "write for example \"docs\" or \"*.apps\"";
+    invalid = wrong.string;
+    ok = v: matches "(\\*\\.)?${label}" v && !matches "(\\*\\.)?florete-.*" v;
   };
 
   # RFC 6749, section 3.1.2: compared letter by letter, without a fragment.
@@ -118,12 +138,14 @@ in
 {
   inherit
     address
+    alias
     bind
     endpoint
     forwarderAddress
     isIdentity
     issuer
     loopback
+    publicName
     spiffeID
     tlsName
     upstream

@@ -112,6 +112,7 @@ in
   services = mapAttrs (
     _: s:
     only [
+      "aliases"
       "facts"
       "hosts"
       "listenPort"
@@ -122,6 +123,7 @@ in
       "replicas"
       "roles"
       "scope"
+      "tlsAliases"
       "tlsName"
       "until"
       "upstream"

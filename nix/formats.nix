@@ -220,12 +220,14 @@ in
 {
   inherit (import ./addressformats.nix)
     address
+    alias
     bind
     endpoint
     forwarderAddress
     isIdentity
     issuer
     loopback
+    publicName
     spiffeID
     tlsName
     upstream

@@ -1,9 +1,10 @@
 # A service under one of its IDs, on the hosts where it has that: what callers' manifests have
 # of it.
-# { clean, hosts, usual } -> serviceName -> id -> Port -> [hostName] -> { name, value }
+# { clean, hosts, services, usual } -> serviceName -> id -> Port -> [hostName] -> { name, value }
 {
   clean,
   hosts,
+  services,
   usual, # range of local listeners
 }:
 let
@@ -44,6 +45,7 @@ in
       listen = names.listen listenerKey;
     }
     // port.carried
+    // services.${service}.named id
     // transport.attribute transports;
   };
 }

@@ -43,7 +43,11 @@ let
       s:
       map (name: {
         inherit name;
-        value = { inherit (s) tlsName; } // optionalAttrs s.grpc { grpc = true; };
+        value = {
+          inherit (s) tlsName;
+        }
+        // optionalAttrs (s.tlsAliases != [ ]) { inherit (s) tlsAliases; }
+        // optionalAttrs s.grpc { grpc = true; };
       }) (if s.shared == null then map (i: i.name) s.instances else [ s.shared ])
     ) (filter (s: s.tlsName != "") (attrValues t.services))
   );

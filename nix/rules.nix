@@ -89,10 +89,13 @@ severity "error" {
   FL107 = "unknown tenant";
   FL108 = "more rules than the tenant may have";
   FL109 = "wildcard without DNS-01";
+  FL111 = "alias taken";
+  FL112 = "wildcard over names of a host's services";
   FL113 = "part of a service that is not there";
   FL114 = "part of a service whose name means several";
   FL115 = "part of a service that has none";
   FL117 = "role up to a time and for good";
+  FL119 = "wildcard over a top-level domain";
   FL121 = "placement that leaves too few hosts";
   FL122 = "pin that does not hold";
   FL123 = "host that runs more than its capacity";

@@ -10,6 +10,7 @@ let
     attrValues
     concatLists
     concatMap
+    filter
     head
     intersectAttrs
     listToAttrs
@@ -37,6 +38,7 @@ let
     inherit
       clean
       hosts
+      services
       usual
       ;
   };
@@ -171,6 +173,12 @@ let
       published = service.visibility != "host";
       # Does it have an identity to act under, or to be called by?
       acts = service.visibility != "host" || rolesOf service != [ ] || service.workloadApi;
+      # What callers' entries have of its other names, which are those of all its hosts.
+      named =
+        instance:
+        optionalAttrs (service.aliases != [ ] && instance == shared) {
+          aliases = sorted (map (a: "${a}.${clean.trustDomain}.rete") service.aliases);
+        };
       # What its entry in the manifest of a host has of a port, of its owner, and of
       # what it learns.
       servedOn =
@@ -190,8 +198,20 @@ let
       # Those of its one port.
       listenPort = if several then invalid.number else (head ports).number;
       upstream = if several then "" else (head ports).upstream;
+      aliases = sorted service.aliases;
+      tlsAliases = sorted service.tlsAliases;
     }
   ) clean.services;
+  # another name → the service
+  aliases = listToAttrs (
+    concatMap (
+      s:
+      map (name: {
+        inherit name;
+        value = s.name;
+      }) s.aliases
+    ) (filter (s: s.aliases != [ ]) all.services)
+  );
   parts = part.parts {
     inherit clean services;
     inherit (groups) hosts outward;
@@ -206,6 +226,7 @@ in
     ;
   kinds = (import ./kinds/own.nix).kinds clean;
   inherit
+    aliases
     unplaced
     federated
     holders

@@ -69,6 +69,8 @@ func netipPort(addr string) string {
 
 func TestSOCKSReplies(t *testing.T) {
 	denied := newCluster(t, agenttest.Echo(t))
+	denied.Reach.Reach[0].Aliases = []string{"*.docs.demo.flor.rete", "notes.demo.flor.rete"}
+	denied.acceptLaptop(t)
 	denied.start(t)
 	refusing := newCluster(t, agenttest.RefusingTCP(t))
 	refusing.start(t)
@@ -90,6 +92,10 @@ func TestSOCKSReplies(t *testing.T) {
 		{"allowed", denied, alice, func(p uint16) []byte { return connectTo(name, p) }, 0},
 		{"the far side's list denies", denied, bob, func(p uint16) []byte { return connectTo(name, p) }, 2},
 		{"upper case and final dot", denied, alice, func(p uint16) []byte { return connectTo("OUTLINE.demo.flor.rete.", p) }, 0},
+		{"an alias", denied, alice, func(p uint16) []byte { return connectTo("Notes.demo.flor.rete", p) }, 0},
+		{"an alias by a wildcard", denied, alice, func(p uint16) []byte { return connectTo("any.docs.demo.flor.rete", p) }, 0},
+		{"two labels before a wildcard's", denied, alice, func(p uint16) []byte { return connectTo("a.b.docs.demo.flor.rete", p) }, 4},
+		{"an alias, of whom the far side's list denies", denied, bob, func(p uint16) []byte { return connectTo("any.docs.demo.flor.rete", p) }, 2},
 		{"another port: a name is one service", denied, alice, func(p uint16) []byte { return connectTo(name, 80) }, 0},
 		{"a service that is not in the manifest", denied, alice, func(p uint16) []byte { return connectTo("wiki.demo.flor.rete", p) }, 2},
 		{"another trust domain", denied, alice, func(p uint16) []byte { return connectTo("outline.other.flor.rete", p) }, 4},

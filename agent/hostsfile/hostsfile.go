@@ -3,6 +3,7 @@
 //
 //	# florete: what cluster demo offers this host; kept by florete-hosts-file.service
 //	127.103.91.74 auth.demo.flor.rete
+//	127.103.91.74 login.demo.flor.rete
 //	# florete: end
 //
 // It follows the documents in force, wherever they came from, and puts the block back
@@ -95,8 +96,13 @@ var mark = regexp.MustCompile(`^# (florete(?:_[a-z0-9-]+)?): (what cluster |end$
 func block(of florete.Instance, m florete.Manifest) string {
 	var lines []string
 	for _, r := range m.Forwarder.Reach {
-		if d, err := florete.Dial(r.ID); err == nil {
-			lines = append(lines, r.Listen.Addr().String()+" "+florete.Render(d)+"\n")
+		d, err := florete.Dial(r.ID)
+		if err != nil {
+			continue
+		}
+		// A wildcard is no name: SOCKS5 has it.
+		for _, name := range append([]string{florete.Render(d)}, slices.DeleteFunc(slices.Clone(r.Aliases), florete.IsWildcard)...) {
+			lines = append(lines, r.Listen.Addr().String()+" "+name+"\n")
 		}
 	}
 	if len(lines) == 0 {

@@ -59,6 +59,11 @@ func TestBlock(t *testing.T) {
 	if got := block("", reach("service/wiki", "service/ursula/host")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	m := reach("service/wiki")
+	m.Forwarder.Reach[0].Aliases = []string{"*.apps.demo.flor.rete", "docs.demo.flor.rete"}
+	if got := block("", m); !strings.Contains(got, "127.1.1.0 docs.demo.flor.rete\n127.1.1.0 wiki.demo.flor.rete\n") || strings.Contains(got, "*") {
+		t.Errorf("aliases are\n%s", got)
+	}
 	want = strings.ReplaceAll(want, "florete", "florete_blue")
 	if got := block("blue", reach("service/wiki", "service/ursula/host")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -51,8 +51,14 @@ let
     let
       domain = replaceStrings [ "." ] [ "\\." ] t.trustDomain;
       part = match "https?://([a-z0-9-]+)(\\.[a-z0-9-]+)?\\.${domain}\\.rete([:/?#].*)?" url;
+      above = elemAt part 1;
     in
-    if part == null then null else head part;
+    if part == null then
+      null
+    else if above == null then
+      t.aliases.${head part} or (head part)
+    else
+      t.aliases."*${above}" or (head part);
 in
 {
   inherit

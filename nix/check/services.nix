@@ -24,6 +24,7 @@ let
   inherit (import ../lib.nix) isInvalid;
   inherit (import ../names.nix) entrance;
   until = (import ./until.nix arguments).faults;
+  names = import ./servicenames.nix arguments;
   inherit (lib)
     excluded
     fault
@@ -79,34 +80,6 @@ let
       ]
     ) t.services.${n}.hosts;
 
-  # A public name leads to one service.
-  byName = groupBy (s: s.tlsName) (filter (s: s.tlsName != "") (attrValues t.services));
-  tlsName =
-    n: s:
-    let
-      first = (head byName.${s.tlsName}).name;
-    in
-    when (s.tlsName != "") (
-      when (s.visibility != "public") (
-        excluded "write visibility = \"public\";, or take the name out" "services.${n}.tlsName"
-          "visibility = ${show s.visibility}"
-      )
-      ++ when (s.scope == "node") (both "services.${n}.tlsName" "scope = \"node\"")
-      ++ when (s.protocol == "udp") (
-        excluded "take the name out: strangers who send datagrams name nobody" "services.${n}.tlsName"
-          "protocol = \"udp\""
-      )
-      ++ when (first != n) [
-        (fault {
-          id = "FL027";
-          place = "services.${n}.tlsName";
-          problem = "service ${first} already has";
-          value = show s.tlsName;
-          remedy = "give one of them another name, or tell them apart by path behind one service";
-        })
-      ]
-    );
-
   # An ingress is something on a host that takes in strangers, and that reaches the service.
   entrances = filter (h: elem "ingress" h.capabilities) (attrValues t.hosts);
   ingress =
@@ -152,7 +125,7 @@ mapAttrs
       ++ workload n s
       ++ limits n s
       ++ dialled n
-      ++ tlsName n s
+      ++ names n s
       ++ ingress n s
       ++ concatMap (k: k n s) ofKinds
     )

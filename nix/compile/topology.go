@@ -61,6 +61,8 @@ type Service struct {
 	Visibility string
 	Protocol   string                          // "tcp", "http" or "udp"
 	TLSName    string                          // what strangers know it by, where it is public
+	TLSAliases []string                        // others, with "*." for one label
+	Aliases    []string                        // other names below the trust domain, with "*." for one label
 	Outside    string                          // host:port outside the cluster that it leads to; empty for most
 	Roles      []string                        // what the service itself may reach
 	Until      map[string]florete.Time         // when some of these end

@@ -59,19 +59,29 @@ let
 
   above = name: head (match "[^.]+\\.(.*)" name);
 
-  # The certificate that a public name has: its own, or one for all names below a domain.
+  isWild = name: substring 0 2 name == "*.";
+  short = text: substring 0 16 (hashString "sha256" text);
+  isInternal = p: name: any (d: endsIn d name) p.internal;
+
+  # The certificate that a public name of a service has: its own, or one for all names below a domain.
   certificate =
-    t: s:
+    t: s: public:
     let
-      parent = above s.tlsName;
-      wild = elem parent t.providers.tls.wildcards;
-      name = if wild then "*.${parent}" else s.tlsName;
+      parent = above public;
+      wild = isWild public || elem parent t.providers.tls.wildcards;
+      name = if wild then "*.${parent}" else public;
     in
     {
       # Names of services begin with a letter or digit.
-      id = if wild then "tls--${substring 0 16 (hashString "sha256" parent)}" else "tls-${s.name}";
+      id =
+        if wild then
+          "tls--${short parent}"
+        else if public == s.tlsName then
+          "tls-${s.name}"
+        else
+          "tls--${short "name ${public}"}";
       names = [ name ];
-      internal = any (d: endsIn d s.tlsName) t.providers.tls.internal;
+      internal = isInternal t.providers.tls public;
       what = "certificate for ${name}";
     };
 
@@ -85,11 +95,14 @@ let
     mapAttrs (
       name: host:
       listToAttrs (
-        map
-          (s: rec {
-            value = certificate t s;
-            name = value.id;
-          })
+        concatMap
+          (
+            s:
+            map (public: rec {
+              value = certificate t s public;
+              name = value.id;
+            }) ([ s.tlsName ] ++ s.tlsAliases)
+          )
           (
             when (elem "ingress" host.capabilities) (
               filter (s: any (i: isEntrance i && t.access.reachableOn.${name} ? ${i.name}) s.reachables) named
@@ -198,23 +211,27 @@ in
       inherit (lib) excluded fault show;
       p = clean.providers.tls;
       provided = p.hosts != [ ];
-      public = filter (d: !isInvalid d && !any (i: endsIn i d) p.internal) p.wildcards;
+      public = filter (d: !isInvalid d && !isInternal p d);
+      withoutDNS =
+        place: names:
+        when (provided && p.dns == "none" && names != [ ]) [
+          (fault {
+            id = "FL109";
+            inherit place;
+            problem = "no CA issues a wildcard by HTTP-01: found";
+            value = concatStringsSep ", " (sorted names);
+            remedy = "write providers.tls.dns = \"httpreq\"; or \"exec\", or take wildcards out";
+          })
+        ];
     in
     {
-      top = when (provided && p.dns == "none" && public != [ ]) [
-        (fault {
-          id = "FL109";
-          place = "providers.tls.wildcards";
-          problem = "no CA issues a wildcard by HTTP-01: found";
-          value = concatStringsSep ", " (sorted public);
-          remedy = "write providers.tls.dns = \"httpreq\"; or \"exec\", or take wildcards out";
-        })
-      ];
+      top = withoutDNS "providers.tls.wildcards" (public p.wildcards);
       service =
         n: s:
         when (s.grpc && s.tlsName == "") (
           excluded "write tlsName = \"…\";, or take grpc out" "services.${n}.grpc" "no tlsName"
-        );
+        )
+        ++ withoutDNS "services.${n}.tlsAliases" (public (filter isWild s.tlsAliases));
       warnings.service =
         n: s:
         when

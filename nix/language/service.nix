@@ -6,18 +6,21 @@ let
     between
     default
     enum
+    listOf
     named
     of
     record
     ;
   inherit (import ../formats.nix)
     account
+    alias
     date
     fact
     flag
     groupPath
     name
     port
+    publicName
     replicas
     strings
     tags
@@ -104,6 +107,14 @@ record "a service" (
           "host"
         ]);
     tlsName = of "where it is `public`: the name that strangers know it by; in the manifest of every ingress" tlsName;
+    tlsAliases =
+      of
+        "other names that strangers know it by; `\"*.apps.example.org\"` is every name with one label before `apps.example.org` that nothing else has"
+        (listOf publicName);
+    aliases =
+      of
+        "other names inside the cluster: `\"docs\"` is `docs.demo.flor.rete`, and `\"*.apps\"`, over SOCKS5, every name with one label before `apps.demo.flor.rete` that nothing else has"
+        (listOf alias);
     scope =
       of
         "`node`: one service for each of its hosts, `wiki.forge.demo.flor.rete`; `both`: reached by that name too, and `wiki.demo.flor.rete` is any of them"

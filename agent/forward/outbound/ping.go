@@ -73,10 +73,22 @@ func (p *pinging) proven(c connection) {
 	p.result.Steps = append(p.result.Steps, ping.Step{Name: ping.Identity, Detail: "in the handshake: it is " + c.target.ID().Short() + ", and this is " + c.as.Short()})
 }
 
+// find is the service of a name as people write it.
+func (r *rules) find(name string) (florete.Dialable, error) {
+	d, err := r.named(name, ping.Find)
+	if _, reached := r.ports[d]; reached && err == nil {
+		return d, nil
+	}
+	if alias, ok := r.aliases.Resolve(name + "." + r.trustDomain + ".rete"); ok {
+		return alias, nil
+	}
+	return d, err
+}
+
 func (p *pinging) run(ctx context.Context, c connection) {
 	var err error
 	name, port, _ := strings.Cut(p.result.Service, ":")
-	if c.target, err = ping.Find(name, c.rules.trustDomain); err != nil {
+	if c.target, err = c.rules.find(name); err != nil {
 		p.fail(ping.Name, err.Error(), "name a service as programs do, or without its domain: wiki, wiki."+c.rules.trustDomain+".rete")
 		return
 	}

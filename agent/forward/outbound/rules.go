@@ -15,6 +15,7 @@ import (
 // rules are the manifest's part about local processes, compiled.
 type rules struct {
 	trustDomain string
+	aliases     florete.Aliases
 	callers     caller.Table
 	reach       map[serviceKey]florete.Reachable
 	ports       map[florete.Dialable][]serviceKey // all ways to a service
@@ -48,6 +49,7 @@ type listenerKey struct {
 func compile(m florete.Manifest) (*rules, []error) {
 	r := &rules{
 		trustDomain: m.TrustDomain,
+		aliases:     m.Aliases(),
 		reach:       map[serviceKey]florete.Reachable{},
 		ports:       map[florete.Dialable][]serviceKey{},
 		reachAt:     map[listenerKey]serviceKey{},

@@ -116,7 +116,7 @@ func (r *rules) resolve(dest *statute.AddrSpec, over florete.Protocol) (serviceK
 	if dest.FQDN == "" {
 		return k, statute.RepAddrTypeNotSupported, fmt.Errorf("destination %s: want a name that ends in .rete", dest)
 	}
-	d, err := florete.Resolve(dest.FQDN, r.trustDomain)
+	d, err := r.named(dest.FQDN, florete.Resolve)
 	if err != nil {
 		return k, statute.RepHostUnreachable, err
 	}
@@ -136,6 +136,18 @@ func (r *rules) resolve(dest *statute.AddrSpec, over florete.Protocol) (serviceK
 		return k, statute.RepHostUnreachable, fmt.Errorf("destination %s: want a port of it that is reachable from this host: %s", dest, strings.Join(several, ", "))
 	}
 	return k, 0, nil
+}
+
+// named is the service of a name: the one that it is the name of, or that has it as an alias.
+func (r *rules) named(name string, resolve func(name, trustDomain string) (florete.Dialable, error)) (florete.Dialable, error) {
+	d, err := resolve(name, r.trustDomain)
+	if _, reached := r.ports[d]; reached && err == nil {
+		return d, nil
+	}
+	if alias, ok := r.aliases.Resolve(name); ok {
+		return alias, nil
+	}
+	return d, err
 }
 
 func reply(w io.Writer, code uint8) error {

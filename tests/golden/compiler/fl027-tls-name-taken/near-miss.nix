@@ -15,6 +15,11 @@ merge base {
     port = 1;
     visibility = "public";
     tlsName = "blog.wiki.example.org";
+    tlsAliases = [
+      "*.example.org"
+      "*.wiki.example.org"
+      "example.org"
+    ];
   };
   services.proxy = {
     host = "alpha";

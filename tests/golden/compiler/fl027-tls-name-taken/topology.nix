@@ -4,6 +4,20 @@ merge base {
   services.wiki = {
     visibility = "public";
     tlsName = "wiki.example.org";
+    tlsAliases = [
+      "*.example.org"
+      "docs.example.org"
+    ];
+  };
+  services.shop = {
+    host = "beta";
+    port = 2;
+    visibility = "public";
+    tlsName = "docs.example.org";
+    tlsAliases = [
+      "*.example.org"
+      "docs.example.org"
+    ];
   };
   services.blog = {
     host = "beta";
@@ -20,5 +34,6 @@ merge base {
   roles.reader.services = [
     "wiki"
     "blog"
+    "shop"
   ];
 }

@@ -1,0 +1,29 @@
+# Names of services, aliases of others, the same wildcard as another's, and one of its own twice.
+{ base, merge, ... }:
+merge base {
+  services.wiki.aliases = [
+    "blog"
+    "docs"
+    "docs"
+    "wiki"
+    "*.apps"
+  ];
+  services.blog = {
+    host = "beta";
+    port = 81;
+    aliases = [
+      "*.apps"
+      "pages"
+    ];
+  };
+  services.shop = {
+    host = "beta";
+    port = 82;
+    aliases = [ "pages" ];
+  };
+  roles.reader.services = [
+    "blog"
+    "shop"
+    "wiki"
+  ];
+}

@@ -1,0 +1,7 @@
+{ base, merge, ... }:
+merge base {
+  services.wiki.aliases = [
+    "*.betas"
+    "beta"
+  ];
+}

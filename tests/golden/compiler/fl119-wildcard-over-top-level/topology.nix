@@ -1,0 +1,12 @@
+{ base, merge, ... }:
+merge base {
+  hosts.alpha = {
+    capabilities = [ "ingress" ];
+    roles = [ "reader" ];
+  };
+  services.wiki = {
+    visibility = "public";
+    tlsName = "wiki.org";
+    tlsAliases = [ "*.org" ];
+  };
+}

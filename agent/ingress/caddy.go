@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/printable"
 )
 
@@ -108,7 +109,7 @@ func (c *Caddy) render(s Sites) (object, error) {
 		names = append(names, site.Name)
 		pairs = append(pairs, object{"certificate": string(crt), "key": string(key)})
 		plain = append(plain, object{"match": host, "handle": []object{{
-			"handler": "static_response", "status_code": 308, "headers": object{"Location": []string{"https://" + site.Name + "{http.request.uri}"}},
+			"handler": "static_response", "status_code": 308, "headers": object{"Location": []string{"https://" + caddyHost(site.Name) + "{http.request.uri}"}},
 		}}, "terminal": true})
 		proxy := object{"handler": "reverse_proxy", "upstreams": []object{{"dial": site.Upstream.String()}}, "flush_interval": -1}
 		if site.GRPC {
@@ -132,6 +133,14 @@ func (c *Caddy) render(s Sites) (object, error) {
 		apps["tls"] = object{"certificates": object{"load_pem": pairs}}
 	}
 	return object{"admin": object{"listen": c.Admin, "config": object{"persist": false}}, "apps": apps}, nil
+}
+
+// caddyHost is the name that a request is for.
+func caddyHost(name string) string {
+	if florete.IsWildcard(name) {
+		return "{http.request.host}"
+	}
+	return name
 }
 
 func namesOf(s Sites) (names []string) {

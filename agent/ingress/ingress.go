@@ -44,13 +44,13 @@ type Proxy interface {
 // Sites are what strangers reach.
 type Sites struct {
 	Thumbprint string // of the ACME account, with which challenges are answered; may be empty
-	All        []Site // sorted by name
+	All        []Site // sorted by name, wildcards last: what has a name of its own is not of one
 
 	Local     []uint16     // ports of listeners of the cluster on loopback
 	Addresses []netip.Addr // of this host, beside loopback
 }
 
-// Site is one public name.
+// Site is one public name, or with a wildcard all of one label before what follows "*.".
 type Site struct {
 	Name     string
 	Upstream netip.AddrPort
@@ -151,32 +151,32 @@ func sitesOf(layout florete.Layout, m florete.Manifest) (s Sites, dirs []string,
 		if r.TLSName == "" {
 			continue
 		}
-		site := Site{Name: r.TLSName, Upstream: r.Listen, GRPC: r.GRPC}
-		for _, c := range certificates {
-			if !slices.ContainsFunc(c.Names, func(n string) bool { return covers(n, site.Name) }) {
-				continue
+		for _, name := range append([]string{r.TLSName}, r.TLSAliases...) {
+			site := Site{Name: name, Upstream: r.Listen, GRPC: r.GRPC}
+			for _, c := range certificates {
+				if !slices.ContainsFunc(c.Names, func(n string) bool { return n == site.Name || florete.Covers(n, site.Name) }) {
+					continue
+				}
+				crt, key := filepath.Join(c.dir, fileCertificate), filepath.Join(c.dir, fileKey)
+				if digest, ok := usable(crt, key); ok {
+					site.Certificate, site.Key, site.Digest = crt, key, digest
+				}
 			}
-			crt, key := filepath.Join(c.dir, fileCertificate), filepath.Join(c.dir, fileKey)
-			if digest, ok := usable(crt, key); ok {
-				site.Certificate, site.Key, site.Digest = crt, key, digest
-			}
+			s.All = append(s.All, site)
 		}
-		s.All = append(s.All, site)
 	}
-	slices.SortFunc(s.All, func(a, b Site) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.All, func(a, b Site) int {
+		if wild := florete.IsWildcard(a.Name); wild != florete.IsWildcard(b.Name) {
+			return map[bool]int{true: 1, false: -1}[wild]
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
 	return s, dirs, nil
 }
 
 // isThumbprint is whether a text is safe in a file of a proxy's.
 func isThumbprint(s string) bool {
 	return len(s) == 43 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
-}
-
-// covers is whether a name of a certificate, perhaps a wildcard, is good for a name.
-func covers(pattern, name string) bool {
-	parent, wild := strings.CutPrefix(pattern, "*.")
-	_, above, _ := strings.Cut(name, ".")
-	return pattern == name || wild && above == parent
 }
 
 // usable is whether a certificate goes with its key, and the digest of both: a proxy that is

@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"text/template"
 	"time"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/replace"
 )
@@ -110,6 +112,23 @@ func listens(s Sites, given string) ([]string, error) {
 	return all, err
 }
 
+// ServerName is what nginx has of a site's name. A wildcard of its own would be for several
+// labels, which no certificate is.
+func (s Site) ServerName() string {
+	if above, wild := strings.CutPrefix(s.Name, "*."); wild {
+		return "~^[^.]+\\." + regexp.QuoteMeta(above) + "$"
+	}
+	return s.Name
+}
+
+// Host is the name that a request is for, to nginx.
+func (s Site) Host() string {
+	if florete.IsWildcard(s.Name) {
+		return "$host"
+	}
+	return s.Name
+}
+
 // nginxFile has names and addresses alone that the compiler has checked.
 var nginxFile = template.Must(template.New("nginx").Parse(`# Public names of the cluster, kept by flor ingress: edits are lost.
 map $http_upgrade $florete_connection { default upgrade; '' ''; }
@@ -137,7 +156,7 @@ server {
 {{- range $.HTTP}}
 	listen {{.}};
 {{- end}}
-	server_name {{.Name}};
+	server_name {{.ServerName}};
 	server_tokens off;
 {{- if $.Thumbprint}}
 	location ~ "^/\.well-known/acme-challenge/([A-Za-z0-9_-]+)$" {
@@ -146,7 +165,7 @@ server {
 	}
 {{- end}}
 {{- if .Certificate}}
-	location / { return 308 https://{{.Name}}$request_uri; }
+	location / { return 308 https://{{.Host}}$request_uri; }
 {{- else}}
 	location / { return 503; }
 {{- end}}
@@ -156,7 +175,7 @@ server {
 {{- range $.HTTPS}}
 	listen {{.}} ssl http2;
 {{- end}}
-	server_name {{.Name}};
+	server_name {{.ServerName}};
 	server_tokens off;
 	# {{.Digest}}
 	ssl_certificate {{.Certificate}};

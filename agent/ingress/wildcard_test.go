@@ -1,0 +1,113 @@
+package ingress
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/providers/tls/acmetest"
+)
+
+// certificate is a self-signed one for names, in files, and the pool that trusts it.
+func certificate(t *testing.T, names ...string) (crt, key string, roots *x509.CertPool) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: names, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, k.Public(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	crt, key = filepath.Join(dir, fileCertificate), filepath.Join(dir, fileKey)
+	roots = x509.NewCertPool()
+	pemCRT := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	roots.AppendCertsFromPEM(pemCRT)
+	for name, b := range map[string][]byte{crt: pemCRT, key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})} {
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return crt, key, roots
+}
+
+// TestWildcard: a name of its own comes before the wildcard for it, and a wildcard has one label.
+func TestWildcard(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T, []int) started{
+		"nginx": func(t *testing.T, p []int) started { return newNginx(t, p[0], p[1]) },
+		"caddy": func(t *testing.T, p []int) started { return newCaddy(t, p[0], p[1], p[2]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ports := acmetest.Ports(t, 3)
+			proxy := start(t, ports)
+			proxy.start(t)
+			crt, key, roots := certificate(t, "*.apps.example")
+			var s Sites
+			for _, name := range []string{"git.apps.example", "*.apps.example"} {
+				backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, name, " ", r.Host) }))
+				t.Cleanup(backend.Close)
+				s.All = append(s.All, Site{Name: name, Upstream: netip.MustParseAddrPort(backend.Listener.Addr().String()), Certificate: crt, Key: key, Digest: "1"})
+			}
+			until(t, "it accepts a wildcard", func() bool {
+				_, err := proxy.Apply(t.Context(), s)
+				if err != nil {
+					t.Log(err)
+				}
+				return err == nil
+			})
+			get := func(scheme, host string) (body, location string) {
+				client := http.Client{
+					Timeout:       10 * time.Second,
+					CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+					Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots}, Dial: func(string, string) (net.Conn, error) {
+						return net.Dial("tcp", local(ports[map[string]int{"http": 0, "https": 1}[scheme]]))
+					}},
+				}
+				resp, err := client.Get(scheme + "://" + host + "/a?b")
+				if err != nil {
+					return "", ""
+				}
+				defer resp.Body.Close()
+				b := make([]byte, 100)
+				n, _ := resp.Body.Read(b)
+				return string(b[:n]), resp.Header.Get("Location")
+			}
+			settles(t, "a name of the wildcard answers", func() bool { body, _ := get("https", "shop.apps.example"); return body != "" })
+			for host, want := range map[string]string{
+				"shop.apps.example": "*.apps.example shop.apps.example",
+				"git.apps.example":  "git.apps.example git.apps.example",
+				"a.b.apps.example":  "",
+				"apps.example":      "",
+			} {
+				if body, _ := get("https", host); body != want {
+					t.Errorf("%s: %q, want %q", host, body, want)
+				}
+				_, location := get("http", host)
+				if redirected := location == "https://"+host+"/a?b"; redirected != (want != "") {
+					t.Errorf("http, %s leads to %q", host, location)
+				}
+			}
+		})
+	}
+}

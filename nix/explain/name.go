@@ -21,7 +21,7 @@ func (a *Access) Principal(name string) (Principal, error) {
 }
 
 // Service finds a service, written like a principal or as programs call it,
-// "wiki.demo.flor.rete" or a URL; of one that every host has its own of,
+// "wiki.demo.flor.rete" or a URL, or by an alias; of one that every host has its own of,
 // "service/forge/wiki" is meant as "wiki", or, where not everybody reaches all of them, as
 // "wiki@forge". One of a foreign trust domain is its SPIFFE ID.
 //
@@ -48,6 +48,9 @@ func (a *Access) Service(name string) (string, error) {
 
 func (a *Access) service(name string) (string, error) {
 	if service := strings.TrimPrefix(a.short(name), "service/"); a.has(service) {
+		return service, nil
+	}
+	if service, ok := a.aliased(name); ok {
 		return service, nil
 	}
 	var ids []florete.ID
@@ -81,6 +84,11 @@ func (a *Access) short(name string) string {
 	if u, err := url.Parse(name); err == nil && u.Host != "" {
 		host = u.Hostname()
 	}
+	if alias, whole := strings.CutSuffix(host, "."+a.t.TrustDomain+".rete"); whole {
+		if service, ok := a.aliased(alias); ok {
+			return "service/" + service
+		}
+	}
 	if d, err := florete.Resolve(host, a.t.TrustDomain); err == nil {
 		return d.ID().Short()
 	}
@@ -91,7 +99,12 @@ func (a *Access) short(name string) string {
 // own, a public name is known to strangers.
 func (a *Access) own(host, name string) string {
 	for service, s := range a.t.Services {
-		if s.TLSName != "" && s.TLSName == host {
+		if s.TLSName != "" && s.TLSName == host || slices.Contains(s.TLSAliases, host) {
+			return "service/" + service
+		}
+	}
+	for service, s := range a.t.Services {
+		if slices.ContainsFunc(s.TLSAliases, func(alias string) bool { return florete.Covers(alias, host) }) {
 			return "service/" + service
 		}
 	}
@@ -106,6 +119,21 @@ func (a *Access) own(host, name string) string {
 		return "service/" + on + "/" + own
 	}
 	return name
+}
+
+// aliased is the service that has another name, without the trust domain, as its alias.
+func (a *Access) aliased(name string) (string, bool) {
+	for _, has := range []func(alias string) bool{
+		func(alias string) bool { return alias == name },
+		func(alias string) bool { return florete.Covers(alias, name) },
+	} {
+		for service, s := range a.t.Services {
+			if slices.ContainsFunc(s.Aliases, has) {
+				return service, true
+			}
+		}
+	}
+	return "", false
 }
 
 func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {

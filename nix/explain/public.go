@@ -16,6 +16,10 @@ type Edge struct {
 	Ingress []string `json:"ingress,omitempty"`
 	// TLSName is what strangers know it by.
 	TLSName string `json:"tlsName,omitempty"`
+	// TLSAliases are its other names to them.
+	TLSAliases []string `json:"tlsAliases,omitempty"`
+	// Aliases are its other names in the cluster, whole.
+	Aliases []string `json:"aliases,omitempty"`
 	// Outside is the host:port that it leads to, when it does not run in the cluster.
 	Outside string `json:"outside,omitempty"`
 	// TrustDomain is the foreign one that it is of.
@@ -30,7 +34,10 @@ type Edge struct {
 func (a *Access) edge(target string) Edge {
 	name, _ := a.target(target)
 	s := a.t.Services[name]
-	e := Edge{TLSName: s.TLSName, Outside: s.Outside, hosts: s.Hosts, what: "it"}
+	e := Edge{TLSName: s.TLSName, TLSAliases: s.TLSAliases, Outside: s.Outside, hosts: s.Hosts, what: "it"}
+	for _, alias := range s.Aliases {
+		e.Aliases = append(e.Aliases, alias+"."+a.t.TrustDomain+".rete")
+	}
 	entrance := name
 	if s.Ports != nil {
 		_, port, one := strings.Cut(target, ":")
@@ -44,7 +51,7 @@ func (a *Access) edge(target string) Edge {
 			e.Outside = s.Ports[port].Outside
 		}
 		if one && port != compile.Entrance {
-			s.Visibility, e.TLSName = "", ""
+			s.Visibility, e.TLSName, e.TLSAliases = "", "", nil
 		}
 		entrance += ":" + compile.Entrance
 	}
@@ -82,10 +89,13 @@ func (e Edge) String() string {
 	if len(e.Each) > 0 {
 		fmt.Fprintf(&b, "each of its hosts has its own: %s\n", strings.Join(e.Each, ", "))
 	}
+	if len(e.Aliases) > 0 {
+		fmt.Fprintf(&b, "it is also called %s\n", strings.Join(e.Aliases, ", "))
+	}
 	if len(e.Ingress) > 0 {
 		fmt.Fprintf(&b, "it is public: anyone reaches it through %s", strings.Join(e.Ingress, ", "))
 		if e.TLSName != "" {
-			fmt.Fprintf(&b, " as %s", e.TLSName)
+			fmt.Fprintf(&b, " as %s", strings.Join(append([]string{e.TLSName}, e.TLSAliases...), ", "))
 		}
 		b.WriteString("\n")
 	}

@@ -103,8 +103,8 @@ func TestMarks(t *testing.T) {
 			long:   {Hosts: []string{"gate"}, Roles: []string{"reader"}, Visibility: "host"},
 			"git":  {Hosts: []string{"h9"}, Published: true, Visibility: "public", Protocol: "udp"},
 			"irc":  {Hosts: []string{"h9"}, Published: true, Visibility: "public"},
-			"blog": {Hosts: []string{"h9"}, Published: true, Visibility: "public", TLSName: "blog.example.org"},
-			"time": {Hosts: []string{"h9"}, Published: true, Protocol: "udp"},
+			"blog": {Hosts: []string{"h9"}, Published: true, Visibility: "public", TLSName: "blog.example.org", TLSAliases: []string{"*.blog.example.org"}},
+			"time": {Hosts: []string{"h9"}, Published: true, Protocol: "udp", Aliases: []string{"*.time", "ntp"}},
 		},
 		Roles:         map[string]compile.Role{"reader": {Services: []string{"blog", "git", "time"}}, "guest": {ServiceGroups: []string{"pages"}}},
 		ServiceGroups: map[string][]string{"pages": {"git", "irc"}},
@@ -114,7 +114,7 @@ func TestMarks(t *testing.T) {
 	}
 	c.nodes = len(c.Hosts)
 	drawn := string(SVG(c))
-	for _, want := range []string{`class="ring"`, ">strangers → blog, git, irc<", `class="stranger"`, "time · udp", "git · udp · public"} {
+	for _, want := range []string{`class="ring"`, ">strangers → blog, git, irc<", `class="stranger"`, "time · udp · *.time, ntp", "blog · blog.example.org, *.blog.example.org", "git · udp · public"} {
 		if !strings.Contains(drawn, want) {
 			t.Errorf("no %s in the picture", want)
 		}

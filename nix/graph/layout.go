@@ -166,13 +166,16 @@ func (p *picture) box(name string, numbers map[string]int) *box {
 }
 
 // seen says how far a service is seen, where that is not the cluster, and that it takes
-// datagrams.
+// datagrams, and its other names.
 func seen(s compile.Service) (note string) {
 	if s.Protocol == "udp" {
 		note = " · udp"
 	}
 	if s.Visibility == "public" || s.Visibility == "host" {
-		note += " · " + cmp.Or(s.TLSName, s.Visibility)
+		note += " · " + strings.Join(append([]string{cmp.Or(s.TLSName, s.Visibility)}, s.TLSAliases...), ", ")
+	}
+	if len(s.Aliases) > 0 {
+		note += " · " + strings.Join(s.Aliases, ", ")
 	}
 	return note
 }

@@ -59,8 +59,10 @@ func (c Change) prose() (noun, words string) {
 		noun, words = "transport", "reaches "+element+" over "+value
 	case section == "transport":
 		noun, words = "transport", "listens over "+value
-	case section == "reach" && len(rest) > 0 && rest[0] == "tlsName":
-		noun, words = "public name", "takes in strangers for "+element+" as "+value
+	case section == "reach" && len(rest) > 0 && (rest[0] == "tlsName" || rest[0] == "tlsAliases"):
+		noun, words = "public name", "takes in strangers for "+element+" as "+unquote.Replace(value)
+	case section == "reach" && len(rest) > 0 && rest[0] == "aliases":
+		noun, words = "alias", "calls "+element+" "+unquote.Replace(value)+" too"
 	case section == "listen":
 		noun, words = "address to listen on", "listens on "+value
 	case section == "grants" && whole:
@@ -129,6 +131,9 @@ func (c Change) place() (section, element string, rest []string) {
 	return section, element, rest
 }
 
+// unquote shows a list of names as people write it.
+var unquote = strings.NewReplacer("[", "", "]", "", `"`, "", ",", ", ")
+
 // spiffe is what people need not read of an ID.
 var spiffe = regexp.MustCompile(`spiffe://[^/]+/`)
 
@@ -163,7 +168,13 @@ func addresses(c Change, value string) string {
 // publicly tells the name under which an ingress takes in strangers for a service.
 func publicly(c Change) string {
 	if reach, ok := cmp.Or(c.After, c.Before).(map[string]any); ok && reach["tlsName"] != nil {
-		return fmt.Sprintf(", for strangers as %v", reach["tlsName"])
+		names := []string{fmt.Sprint(reach["tlsName"])}
+		if others, ok := reach["tlsAliases"].([]any); ok {
+			for _, name := range others {
+				names = append(names, fmt.Sprint(name))
+			}
+		}
+		return ", for strangers as " + strings.Join(names, ", ")
 	}
 	return ""
 }

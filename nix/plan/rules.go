@@ -137,17 +137,21 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.reach[].callers[]": {grants: func(a at) []fact {
 		return one(Right{short(a.v), "reach", portOf(a.principal(a.up[0]["id"]), a.up[0])})
 	}},
-	"manifest.forwarder.reach[].tlsName": {grants: func(a at) []fact {
-		service := port(a.up[0])
-		return one(Right{"anyone", "come in through", "host " + a.host() + " as " + short(a.v) + " to " + service}, Right{"anyone", "reach", service})
-	}},
-	"manifest.forwarder.callers[].id":      {why: "part of who acts"},
-	"manifest.forwarder.callers[].users[]": {grants: func(a at) []fact { return one(account(a, a.v), a.holds(a.up[0]["id"])) }},
-	"manifest.forwarder.callers[].uids[]":  {grants: func(a at) []fact { return one(account(a, a.v), a.holds(a.up[0]["id"])) }},
-	"manifest.forwarder.callers[].units[]": {grants: func(a at) []fact { return one(unit(a, a.v), a.holds(a.up[0]["id"])) }},
+	"manifest.forwarder.reach[].aliases":      {why: "other names of what is reached anyway, by the same callers"},
+	"manifest.forwarder.reach[].tlsName":      {grants: publicName},
+	"manifest.forwarder.reach[].tlsAliases[]": {grants: publicName},
+	"manifest.forwarder.callers[].id":         {why: "part of who acts"},
+	"manifest.forwarder.callers[].users[]":    {grants: func(a at) []fact { return one(account(a, a.v), a.holds(a.up[0]["id"])) }},
+	"manifest.forwarder.callers[].uids[]":     {grants: func(a at) []fact { return one(account(a, a.v), a.holds(a.up[0]["id"])) }},
+	"manifest.forwarder.callers[].units[]":    {grants: func(a at) []fact { return one(unit(a, a.v), a.holds(a.up[0]["id"])) }},
 	"manifest.forwarder.callers[].workload": {grants: func(a at) []fact {
 		return one(Right{"who acts as " + short(a.up[0]["id"]) + " on " + a.host(), "have", "its key, by the Workload API"}, a.holds(a.up[0]["id"]))
 	}},
 	"manifest.forwarder.socks[].listen": {why: "a loopback address: who connects there is looked up, wherever it is"},
 	"manifest.forwarder.socks[].id":     {grants: socks},
 })
+
+func publicName(a at) []fact {
+	service := port(a.up[0])
+	return one(Right{"anyone", "come in through", "host " + a.host() + " as " + short(a.v) + " to " + service}, Right{"anyone", "reach", service})
+}

@@ -72,6 +72,8 @@ type service struct {
 	AccessLog  string                  `json:"accessLog,omitempty"`
 	Visibility string                  `json:"visibility,omitempty"`
 	TLSName    string                  `json:"tlsName,omitempty"`
+	TLSAliases []string                `json:"tlsAliases,omitempty"`
+	Aliases    []string                `json:"aliases,omitempty"`
 	GRPC       bool                    `json:"grpc,omitempty"`
 	Files      map[string]file         `json:"files,omitempty"`
 	Scope      string                  `json:"scope,omitempty"`

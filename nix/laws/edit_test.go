@@ -39,9 +39,15 @@ var edits = map[string]func(g generator, c *cluster) bool{
 		s.TLSName = "other.example.org"
 		return s.Visibility == "public"
 	}),
-	"another secret": onFile(func(f *file) { f.Ref = "root/key" }),
-	"another mode":   onFile(func(f *file) { f.Mode = "0640" }),
-	"own mode":       onFile(func(f *file) { f.Mode = "0400" }),
+	"another alias": onService(func(g generator, s *service) bool {
+		s.Aliases = []string{"*.other", "other"}
+		return s.Visibility != "host" && s.Scope != "node"
+	}),
+	"no alias":               onService(func(g generator, s *service) bool { had := s.Aliases != nil; s.Aliases = nil; return had }),
+	"no public name of many": onService(func(g generator, s *service) bool { had := s.TLSAliases != nil; s.TLSAliases = nil; return had }),
+	"another secret":         onFile(func(f *file) { f.Ref = "root/key" }),
+	"another mode":           onFile(func(f *file) { f.Mode = "0640" }),
+	"own mode":               onFile(func(f *file) { f.Mode = "0400" }),
 	"shorter secret": onSecret(func(g generator, c *cluster, s *generated) bool {
 		had := s.Length
 		s.Length = 18

@@ -119,6 +119,7 @@ func (g generator) cluster() *cluster {
 	c.ports(services, roles)
 	g.parts(c, hosts, roles)
 	g.ends(c, roles)
+	c.aliases()
 	return c
 }
 

@@ -236,8 +236,13 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 				switch {
 				case slices.Contains(ids, p.what) && own[p.who]:
 					parts(p.what)
+					for _, alias := range v.Aliases {
+						parts(alias + "." + c.TrustDomain + ".rete")
+					}
 					if slices.Contains(c.ingress(s), name) {
-						parts(v.TLSName)
+						for _, name := range append([]string{v.TLSName}, v.TLSAliases...) {
+							parts(name)
+						}
 					}
 					c.called(name, h, need)
 				case slices.Contains(ids, p.what) && h == name:

@@ -206,6 +206,8 @@ func odd() map[string][]any {
 		"secrets." + long(52):                   {map[string]any{"generate": "ssh", "readers": []any{map[string]any{"host": "a"}}}},
 		"services.s.scope":                      {"both", "node", "all"},
 		"services.s.tlsName":                    {"a.example", strings.Repeat("abcdefghi.", 25) + "abc", strings.Repeat("abcdefghi.", 25) + "abcd", "A.example"},
+		"services.s.tlsAliases":                 {[]string{"*.a.example", "b.example"}, []string{"*.example"}, []string{"*.*.a.example"}, []string{"*"}, []string{"*.rete"}, []string{"*." + strings.Repeat("abcdefghi.", 25) + "a"}, []string{"a.*.example"}},
+		"services.s.aliases":                    {[]string{"a", "*.a"}, []string{"s"}, []string{"*.s"}, []string{long(63), "*." + long(63)}, []string{long(64)}, []string{"*"}, []string{"a.b"}, []string{"florete-control"}, []string{"*.florete-a"}, []string{"a", "a"}, []string{""}},
 		"services." + long(50):                  {map[string]any{"host": "a", "port": 1}},
 		"services." + long(51):                  {map[string]any{"host": "a", "port": 1}},
 		"users." + long(53):                     {map[string]any{}},

@@ -2,6 +2,7 @@ package laws
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -67,7 +68,7 @@ func (c *cluster) certifiedBoth(one, other string) bool {
 func (c *cluster) withdraw() *cluster {
 	for name, s := range c.Services {
 		if s.Visibility == "public" && len(c.ingress(name)) == 0 {
-			s.Visibility, s.TLSName, s.GRPC = "", "", false
+			s.Visibility, s.TLSName, s.TLSAliases, s.GRPC = "", "", nil, false
 		}
 	}
 	return c
@@ -106,7 +107,7 @@ func TestIngressIsTold(t *testing.T) {
 				}
 				for _, host := range c.ingress(name) {
 					told := slices.ContainsFunc(manifests[host].Forwarder.Reach, func(r florete.Reachable) bool {
-						return r.ID.Name() == name && r.TLSName == service.TLSName
+						return r.ID.Name() == name && r.TLSName == service.TLSName && slices.Equal(r.TLSAliases, service.TLSAliases)
 					})
 					if !told {
 						t.Errorf("%s: %s is not told of %s", s, host, service.TLSName)
@@ -118,6 +119,53 @@ func TestIngressIsTold(t *testing.T) {
 	}
 	if total < len(samples(t)) {
 		t.Errorf("only %d names in all", total)
+	}
+}
+
+// aliases gives some services other names, inside and for strangers; s1 is a1 too, and what is
+// called something.s1.
+func (c *cluster) aliases() {
+	g := rand.New(rand.NewPCG(uint64(len(c.Services)), uint64(len(c.Hosts))))
+	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
+		s := c.Services[name]
+		if s.Visibility != "host" && s.Scope != "node" && (s.Scope == "both" || g.IntN(3) == 0) {
+			s.Aliases = [][]string{{"*." + name}, {"a" + name}, {"*." + name, "a" + name}}[g.IntN(3)]
+		}
+		if s.TLSName != "" && g.IntN(2) == 0 {
+			s.TLSAliases = [][]string{{"*." + s.TLSName}, {"also-" + s.TLSName}}[g.IntN(2)]
+		}
+	}
+}
+
+// Whoever reaches a service by the identity that all share has its other names, and they lead to
+// nothing else.
+func TestAliasesLead(t *testing.T) {
+	total := 0
+	for _, s := range samples(t) {
+		for c, docs := range map[*cluster]compiled{s.c: s.is, s.grown: s.more, s.narrower: s.less} {
+			for host, m := range docs.manifests(t) {
+				aliases := m.Aliases()
+				for _, r := range m.Forwarder.Reach {
+					service := c.Services[r.ID.Name()]
+					if service == nil || r.ID.Node() != "" || r.ID.TrustDomain() != m.TrustDomain {
+						if len(r.Aliases) > 0 {
+							t.Errorf("%s: %s has aliases of %s", s, host, r.ID)
+						}
+						continue
+					}
+					for _, alias := range service.Aliases {
+						d, ok := aliases.Resolve(strings.Replace(alias, "*", "any", 1) + "." + m.TrustDomain + ".rete")
+						if !ok || d.ID() != r.ID {
+							t.Errorf("%s: on %s, %s leads to %v, want %s", s, host, alias, d.ID(), r.ID)
+						}
+						total++
+					}
+				}
+			}
+		}
+	}
+	if total < len(samples(t)) {
+		t.Errorf("only %d aliases in all", total)
 	}
 }
 

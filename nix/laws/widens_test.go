@@ -22,8 +22,9 @@ var harmless = map[string]*regexp.Regexp{
 	"the publishing host decides what is carried": regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
 	"the same again": regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+|policy/kinds/(jwt|token))/generation$|/staleAfter$`),
 	"when, not what": regexp.MustCompile(`^policy/rollout/`),
-	"members of the store prove who they are": regexp.MustCompile(`^policy/store/(endpoints/|member/(\w+/called/|cluster/))`),
-	"order alone": regexp.MustCompile(`^manifest/needs/[\w-]+/dependsOn/`),
+	"members of the store prove who they are":       regexp.MustCompile(`^policy/store/(endpoints/|member/(\w+/called/|cluster/))`),
+	"other names of what is reached":                regexp.MustCompile(`^manifest/forwarder/reach/\S+/aliases/`),
+	"order alone":                                   regexp.MustCompile(`^manifest/needs/[\w-]+/dependsOn/`),
 	"an operator's words for the same, not a value": regexp.MustCompile(`^\w+/host$`),
 }
 
@@ -66,6 +67,9 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 			}
 			for _, id := range without(body, "identity") {
 				said[host+" callers write what they like to "+id] = true
+			}
+			for _, what := range endless(body) {
+				said[host+" for good "+what] = true
 			}
 			unlimited(host, body, lengths)
 			unrestricted(body)
@@ -131,6 +135,21 @@ func unrestricted(body any) {
 			}
 		}
 	}
+}
+
+// endless are those that a manifest allows without an end.
+func endless(body any) (who []string) {
+	forwarder, _ := body.(map[string]any)["forwarder"].(map[string]any)
+	publish, _ := forwarder["publish"].([]any)
+	for _, p := range publish {
+		p := p.(map[string]any)
+		for _, a := range p["allow"].([]any) {
+			if a := a.(map[string]any); a["until"] == nil {
+				who = append(who, fmt.Sprint(a["id"], " to ", p["id"]))
+			}
+		}
+	}
+	return who
 }
 
 // without are the services that a manifest publishes without an attribute.

@@ -34,7 +34,7 @@ func TestFederation(t *testing.T) {
 	federate(ursula, blueCA, 1)
 	federate(laptop, red, 1)
 
-	endpoint, local, refused := agenttest.Loopback().String(), agenttest.Loopback(), agenttest.Loopback()
+	endpoint, local, refused, proxy := agenttest.Loopback().String(), agenttest.Loopback(), agenttest.Loopback(), agenttest.Loopback()
 	publish := florete.Forwarder{Listen: []string{endpoint}, Publish: []florete.Published{
 		{ID: other, Upstream: agenttest.Echo(t), Allow: []florete.Allow{{ID: alice}}}, // of the same name, of ours
 		{ID: outline, Upstream: agenttest.Echo(t), Allow: []florete.Allow{{ID: caller}}},
@@ -47,6 +47,7 @@ func TestFederation(t *testing.T) {
 	laptop.Accept(florete.Forwarder{
 		Reach:   []florete.Reachable{reach(other, florete.Reachable{Listen: refused}), reach(outline, florete.Reachable{Listen: local})},
 		Callers: []florete.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
+		SOCKS:   []florete.SOCKS{{ID: caller, Listen: proxy}},
 	}, caller)
 	deliver := func(h *agenttest.Host, ca *kit.CA, ids ...florete.ID) {
 		for _, id := range ids {
@@ -65,6 +66,12 @@ func TestFederation(t *testing.T) {
 	}
 	if agenttest.Ping(dial(t, refused.String())) == nil {
 		t.Error("the foreign caller reaches what no role of its leads to")
+	}
+	// By its whole name, too; a name of that trust domain that no role leads to is none.
+	for name, want := range map[string]byte{"outline.demo.flor.rete": 0, "Outline.demo.flor.rete.": 0, "wiki.demo.flor.rete": 4, "outline.blue.example.rete": 2} {
+		if conn, got := socksDial(t, proxy.String(), name, 80); got != want || want == 0 && agenttest.Ping(conn) != nil {
+			t.Errorf("SOCKS5 replies %d to %s, want %d", got, name, want)
+		}
 	}
 
 	// Blue's root is replaced: announced, used, retired.

@@ -16,6 +16,7 @@ import (
 type rules struct {
 	trustDomain string
 	aliases     florete.Aliases
+	abroad      map[string]florete.Dialable // services of other trust domains, by their whole names
 	callers     caller.Table
 	reach       map[serviceKey]florete.Reachable
 	ports       map[florete.Dialable][]serviceKey // all ways to a service
@@ -50,6 +51,7 @@ func compile(m florete.Manifest) (*rules, []error) {
 	r := &rules{
 		trustDomain: m.TrustDomain,
 		aliases:     m.Aliases(),
+		abroad:      map[string]florete.Dialable{},
 		reach:       map[serviceKey]florete.Reachable{},
 		ports:       map[florete.Dialable][]serviceKey{},
 		reachAt:     map[listenerKey]serviceKey{},
@@ -70,6 +72,9 @@ func compile(m florete.Manifest) (*rules, []error) {
 		r.reach[k] = x
 		r.ports[target] = append(r.ports[target], k)
 		r.reachAt[listenerKey{x.Listen, x.Protocol}] = k
+		if x.ID.TrustDomain() != m.TrustDomain {
+			r.abroad[florete.Render(target)] = target
+		}
 		r.aloneTo[k] = len(callers.UIDs(x.Callers, false)) == 1
 	}
 	for _, x := range m.Forwarder.SOCKS {

@@ -138,7 +138,8 @@ func (r *rules) resolve(dest *statute.AddrSpec, over florete.Protocol) (serviceK
 	return k, 0, nil
 }
 
-// named is the service of a name: the one that it is the name of, or that has it as an alias.
+// named is the service of a name: the one that it is the name of, or that has it as an alias, or
+// one of another trust domain that is reached from here.
 func (r *rules) named(name string, resolve func(name, trustDomain string) (florete.Dialable, error)) (florete.Dialable, error) {
 	d, err := resolve(name, r.trustDomain)
 	if _, reached := r.ports[d]; reached && err == nil {
@@ -146,6 +147,9 @@ func (r *rules) named(name string, resolve func(name, trustDomain string) (flore
 	}
 	if alias, ok := r.aliases.Resolve(name); ok {
 		return alias, nil
+	}
+	if foreign, ok := r.abroad[strings.ToLower(strings.TrimSuffix(name, "."))]; ok {
+		return foreign, nil
 	}
 	return d, err
 }

@@ -50,7 +50,9 @@ in
       args = if isAttrs given then removeAttrs given [ "_faults" ] else given;
       folder = if isAttrs given then given._faults or [ ] else [ ];
       clean = language.clean args;
-      topology = import ./topology.nix ((import ./reserved.nix).added (import ./teams.nix clean));
+      topology = import ./topology.nix (
+        (import ./reserved.nix).added (import ./teams.nix (import ./elsewhere.nix clean))
+      );
       access = import ./access.nix topology;
       # Nix evaluates what names are inherited from once for each of them.
       needed = import ./needs.nix (topology // { inherit access; });

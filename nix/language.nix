@@ -118,7 +118,7 @@ let
     } (import ./language/federated.nix);
     roles = named { what = "role"; } (
       record "a role" {
-        services = of "it reaches these; `\"shell@forge\"` is that of one host, `\"shell@eu\"` those of a group of hosts, or with a tag, of a service that each host has its own of" strings;
+        services = of "it reaches these; `\"shell@forge\"` is that of one host, `\"shell@eu\"` those of a group of hosts, or with a tag, of a service that each host has its own of; `\"tickets@blue\"` is `federated.blue.services.tickets`" strings;
         serviceGroups = of "it reaches the services in these" strings;
         roles = of "it reaches what these reach, and requires what they require" strings;
         except = of "but none of these, whatever else here leads to them; written as in `services`" strings;

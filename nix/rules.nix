@@ -106,6 +106,9 @@ severity "error" {
   FL129 = "public service without a port for strangers";
   FL130 = "service with several ports where one is called";
   FL131 = "protocols that a port cannot have";
+  FL135 = "unknown service of another cluster";
+  FL136 = "service of another cluster called like a part of one";
+  FL137 = "exception from a service of another cluster";
 }
 // severity "warning" {
   FL040 = "user without roles";

@@ -219,6 +219,7 @@ let
 in
 {
   inherit (clean)
+    elsewhere
     name
     teams
     trust

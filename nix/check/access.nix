@@ -14,6 +14,7 @@ let
     concatStringsSep
     elem
     filter
+    map
     mapAttrs
     ;
   inherit (lib)
@@ -22,6 +23,7 @@ let
     reserved
     role
     service
+    show
     unknown
     user
     when
@@ -115,6 +117,16 @@ in
     n: r:
     service "roles.${n}.services" r.services
     ++ service "roles.${n}.except" r.except
+    ++ map (
+      other:
+      fault {
+        id = "FL137";
+        place = "roles.${n}.except";
+        problem = "a service of another cluster is nobody's exception:";
+        value = show other;
+        remedy = "name it in roles that lead to it alone, and take this out";
+      }
+    ) (filter (other: t.elsewhere ? ${other}) r.except)
     ++ group "roles.${n}.serviceGroups" r.serviceGroups
     ++ role "roles.${n}.roles" r.roles
     ++ when (elem "node" r.roles) [ (reserved "roles.${n}.roles" "node") ]

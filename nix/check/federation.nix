@@ -2,13 +2,16 @@
 { clean, lib, ... }:
 let
   inherit (builtins)
+    any
     attrNames
+    attrValues
     concatMap
     elem
     filter
     map
     mapAttrs
     match
+    split
     ;
   inherit (lib)
     attribute
@@ -47,6 +50,22 @@ let
         what = n: n;
       }
       written;
+
+  # Is s@n a part of a service, too?
+  isPart =
+    n: s:
+    clean.services ? ${s}
+    && clean.services.${s}.scope != "cluster"
+    && (
+      clean.hosts ? ${n}
+      || clean.hostGroups ? ${n}
+      || any (h: elem n h.tags || elem n (split "/" h.group)) (attrValues clean.hosts)
+      || any (g: elem n g.tags) (attrValues clean.hostGroups)
+    );
+  named =
+    name:
+    any (r: elem name r.services || elem name r.except) (attrValues clean.roles)
+    || any (elem name) (attrValues clean.serviceGroups);
 
   each =
     n:
@@ -127,6 +146,15 @@ let
         })
       ]
       ++ role "${at}.roles" f.services.${s}.roles
+      ++ when (isPart n s && named "${s}@${n}") [
+        (fault {
+          id = "FL136";
+          place = at;
+          problem = "${show "${s}@${n}"} is also what each host has its own of, there:";
+          value = show n;
+          remedy = "call federated.${attribute n} something that no host, group of hosts or tag is called";
+        })
+      ]
     ) (attrNames f.services);
 in
 {

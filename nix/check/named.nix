@@ -83,7 +83,13 @@ let
       ports = attrNames (toSet (map (p: p.name) has.ports));
       start = if at == null then of.service else "${of.service}@${at}";
     in
-    if !t.services ? ${of.service} then
+    if t.elsewhere ? ${n} then
+      [ ]
+    else if t.federated ? ${of.at} && t.parts.${n}.readings or [ ] == [ ] then
+      bad "FL135" "federated.${of.at} declares no such service:" (
+        suggest "service of ${of.at}" n (filter (e: t.elsewhere.${e}.cluster == of.at) (attrNames t.elsewhere))
+      )
+    else if !t.services ? ${of.service} then
       map (
         f:
         f

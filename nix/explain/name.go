@@ -23,7 +23,7 @@ func (a *Access) Principal(name string) (Principal, error) {
 // Service finds a service, written like a principal or as programs call it,
 // "wiki.demo.flor.rete" or a URL, or by an alias; of one that every host has its own of,
 // "service/forge/wiki" is meant as "wiki", or, where not everybody reaches all of them, as
-// "wiki@forge". One of a foreign trust domain is its SPIFFE ID.
+// "wiki@forge". One of a foreign trust domain is its SPIFFE ID, or "tickets@blue".
 //
 // One of several ports is "wiki:metrics", or a URL with the number that callers use.
 func (a *Access) Service(name string) (string, error) {
@@ -51,6 +51,9 @@ func (a *Access) service(name string) (string, error) {
 		return service, nil
 	}
 	if service, ok := a.aliased(name); ok {
+		return service, nil
+	}
+	if service, ok := a.elsewhere(name); ok {
 		return service, nil
 	}
 	var ids []florete.ID
@@ -119,6 +122,15 @@ func (a *Access) own(host, name string) string {
 		return "service/" + on + "/" + own
 	}
 	return name
+}
+
+// elsewhere is the SPIFFE ID of a service as roles name it, "tickets@blue".
+func (a *Access) elsewhere(name string) (string, bool) {
+	service, cluster, _ := strings.Cut(name, "@")
+	f := a.t.Federated[cluster]
+	id, err := florete.ParseID("spiffe://" + f.TrustDomain + "/service/" + service)
+	_, known := f.Services[id]
+	return id.String(), known && err == nil
 }
 
 // aliased is the service that has another name, without the trust domain, as its alias.

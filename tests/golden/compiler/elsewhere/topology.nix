@@ -1,0 +1,37 @@
+# Services of another cluster by name: in a role, in a group, and by a role that has such a role.
+# One of ours is called the same, and is not meant.
+{ base, merge, ... }:
+merge base {
+  federated.blue = {
+    trustDomain = "blue.example";
+    endpoint = "https://forge.blue.example:4605/federation/bundle";
+    endpointID = "spiffe://blue.example/service/forge/florete-provider-federation";
+    bundle = ''{"keys":[{"use":"x509-svid"}],"spiffe_sequence":1}'';
+    services = {
+      wiki = {
+        address = "gate.blue.example:4610";
+        port = 443;
+      };
+      "gate/ntp" = {
+        address = "gate.blue.example:4610";
+        port = 123;
+        protocol = "udp";
+      };
+      unused = {
+        address = "gate.blue.example:4610";
+        port = 80;
+      };
+    };
+  };
+  providers.federation.hosts = [ "alpha" ];
+  hosts.alpha.roles = [ "chief" ];
+  serviceGroups.clocks = [ "gate/ntp@blue" ];
+  roles.reader.services = [
+    "wiki"
+    "wiki@blue"
+  ];
+  roles.chief = {
+    roles = [ "guest" ];
+  };
+  roles.guest.serviceGroups = [ "clocks" ];
+}

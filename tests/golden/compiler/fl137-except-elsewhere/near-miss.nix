@@ -1,0 +1,27 @@
+{ base, merge, ... }:
+merge base {
+  federated.blue = {
+    trustDomain = "blue.example";
+    endpoint = "https://forge.blue.example:4605/federation/bundle";
+    endpointID = "spiffe://blue.example/service/forge/florete-provider-federation";
+    bundle = ''{"keys":[{"use":"x509-svid"}],"spiffe_sequence":1}'';
+    services.tickets = {
+      address = "gate.blue.example:4610";
+      port = 443;
+    };
+  };
+  providers.federation.hosts = [ "alpha" ];
+  services.tickets = {
+    host = "beta";
+    port = 81;
+  };
+  serviceGroups.all = [
+    "tickets"
+    "tickets@blue"
+    "wiki"
+  ];
+  roles.reader = {
+    serviceGroups = [ "all" ];
+    except = [ "tickets" ];
+  };
+}

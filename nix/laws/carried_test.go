@@ -238,6 +238,7 @@ func TestGeneratesEverything(t *testing.T) {
 			see("a role that names a port", slices.ContainsFunc(r.Services, isPort))
 			see("a role that excepts one host's own", slices.ContainsFunc(r.Except, isPart))
 			see("a role that names one host's own", slices.ContainsFunc(r.Services, isPart))
+			see("a role that names a service of another cluster", slices.Contains(r.Services, "s72x@blue"))
 			see("a role with a role in it that has another", slices.ContainsFunc(r.Roles, func(in string) bool { return len(c.Roles[in].Roles) > 0 }))
 		}
 	}

@@ -29,7 +29,7 @@ type foreignService struct {
 	Address  []string `json:"address"`
 	Port     int      `json:"port"`
 	Protocol string   `json:"protocol,omitempty"`
-	Roles    []string `json:"roles"`
+	Roles    []string `json:"roles,omitempty"`
 }
 
 // blueBundle is that of blue.example.
@@ -83,13 +83,37 @@ func (c *cluster) abroad() map[pair]bool {
 	for _, p := range c.principals() {
 		for _, f := range c.Federated {
 			for name, s := range f.Services {
-				if slices.ContainsFunc(p.roles, func(held string) bool { return c.leads(held, s.Roles) }) {
+				if slices.ContainsFunc(p.roles, func(held string) bool { return c.leads(held, c.leadingTo(name, s)) }) {
 					pairs[pair{p.id, "spiffe://" + f.TrustDomain + "/service/" + name}] = true
 				}
 			}
 		}
 	}
 	return pairs
+}
+
+// leadingTo are the roles that a foreign service has, and those that name it.
+func (c *cluster) leadingTo(name string, s *foreignService) []string {
+	roles := slices.Clone(s.Roles)
+	for role, r := range c.Roles {
+		if slices.Contains(r.Services, name+"@blue") {
+			roles = append(roles, role)
+		}
+	}
+	return roles
+}
+
+// nameAbroad has roles name a foreign service that had them, in some topologies.
+func (c *cluster) nameAbroad() {
+	if f := c.Federated["blue"]; f != nil && len(c.Services)%2 == 0 {
+		s := f.Services["s72x"]
+		for _, role := range s.Roles {
+			r := *c.Roles[role]
+			r.Services = append(slices.Clone(r.Services), "s72x@blue")
+			c.Roles[role] = &r
+		}
+		s.Roles = nil
+	}
 }
 
 // leads reports whether a role is one of these, or has one in it.

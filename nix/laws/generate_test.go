@@ -120,6 +120,7 @@ func (g generator) cluster() *cluster {
 	g.parts(c, hosts, roles)
 	g.ends(c, roles)
 	c.aliases()
+	c.nameAbroad()
 	return c
 }
 

@@ -119,3 +119,45 @@ func TestFederation(t *testing.T) {
 		t.Error("the foreign caller reaches the service without its role")
 	}
 }
+
+// TestFederatedImpostor: a foreign service must prove its ID by the bundle of its own trust domain.
+// Neither a stranger's CA vouches for it, nor that of the caller's trust domain.
+func TestFederatedImpostor(t *testing.T) {
+	caller := kit.IDIn(blue, "user/alice")
+	red, blueCA, own := kit.NewCA(), kit.NewCAOf(blue), kit.NewCA()
+	for what, ca := range map[string]*kit.CA{"red": red, "a stranger": kit.NewCA(), "a root of blue": own} {
+		t.Run(what, func(t *testing.T) {
+			ursula, laptop := agenttest.NewHost(t, "ursula", red), agenttest.NewHost(t, "laptop", blueCA)
+			ursula.Roots = append(ursula.Roots, ca.RootPEM()) // ursula itself is fooled
+			if ca == own {
+				laptop.Roots = append(laptop.Roots, own.RootPEM())
+			}
+			federate(ursula, blueCA, 1)
+			federate(laptop, red, 1)
+			endpoint, local := agenttest.Loopback().String(), agenttest.Loopback()
+			ursula.Accept(florete.Forwarder{Listen: []string{endpoint}, Publish: []florete.Published{
+				{ID: outline, Upstream: agenttest.Echo(t), Allow: []florete.Allow{{ID: caller}}},
+			}}, outline)
+			laptop.Accept(florete.Forwarder{
+				Reach:   []florete.Reachable{{ID: outline, Callers: []florete.ID{caller}, Listen: local, Endpoints: []florete.Addresses{{endpoint}}}},
+				Callers: []florete.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
+			}, caller)
+			ursula.Deliver(red, kit.ID("node/ursula"), time.Hour)
+			ursula.Deliver(ca, outline, time.Hour)
+			laptop.Deliver(blueCA, kit.IDIn(blue, "node/laptop"), time.Hour)
+			laptop.Deliver(blueCA, caller, time.Hour)
+			for _, h := range []*agenttest.Host{ursula, laptop} {
+				run(t, h)
+				agenttest.WaitFor(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
+			}
+			if ca == red {
+				if err := agenttest.Ping(dial(t, local.String())); err != nil {
+					t.Fatal("the service itself is not reached: this test sees nothing", err)
+				}
+				return
+			}
+			wantRefused(t, local.String())
+			refusals(t, laptop, "impostor", 1)
+		})
+	}
+}

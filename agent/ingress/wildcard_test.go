@@ -15,10 +15,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/tls/acmetest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // certificate is a self-signed one for names, in files, and the pool that trusts it.
@@ -109,5 +112,30 @@ func TestWildcard(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSites: a service has a site for each of its names, and what is of many comes last.
+func TestSites(t *testing.T) {
+	var m florete.Manifest
+	at := netip.MustParseAddrPort("127.1.1.1:80")
+	m.Forwarder.Reach = []florete.Reachable{
+		{ID: kit.ID("service/hidden"), Listen: at},
+		{ID: kit.ID("service/apps"), Listen: at, TLSName: "apps.example", TLSAliases: []string{"*.apps.example", "shop.example"}, GRPC: true},
+		{ID: kit.ID("service/git"), Listen: at, TLSName: "git.apps.example"},
+	}
+	s, _, err := sitesOf(florete.Layout(t.TempDir()), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, site := range s.All {
+		names = append(names, site.Name)
+		if site.GRPC != (site.Name != "git.apps.example") || site.Upstream != at {
+			t.Errorf("%+v", site)
+		}
+	}
+	if want := []string{"apps.example", "git.apps.example", "shop.example", "*.apps.example"}; !slices.Equal(names, want) {
+		t.Errorf("got %q, want %q", names, want)
 	}
 }

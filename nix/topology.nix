@@ -10,7 +10,6 @@ let
     attrValues
     concatLists
     concatMap
-    filter
     head
     intersectAttrs
     listToAttrs
@@ -27,6 +26,7 @@ let
     when
     ;
   invert = import ./invert.nix;
+  aliases = import ./aliases.nix;
   names = import ./names.nix;
   part = import ./part.nix;
   portsOf = import ./ports.nix;
@@ -174,11 +174,7 @@ let
       # Does it have an identity to act under, or to be called by?
       acts = service.visibility != "host" || rolesOf service != [ ] || service.workloadApi;
       # What callers' entries have of its other names, which are those of all its hosts.
-      named =
-        instance:
-        optionalAttrs (service.aliases != [ ] && instance == shared) {
-          aliases = sorted (map (a: "${a}.${clean.trustDomain}.rete") service.aliases);
-        };
+      named = instance: optionalAttrs (instance == shared) (aliases.named clean.trustDomain service);
       # What its entry in the manifest of a host has of a port, of its owner, and of
       # what it learns.
       servedOn =
@@ -202,16 +198,6 @@ let
       tlsAliases = sorted service.tlsAliases;
     }
   ) clean.services;
-  # another name → the service
-  aliases = listToAttrs (
-    concatMap (
-      s:
-      map (name: {
-        inherit name;
-        value = s.name;
-      }) s.aliases
-    ) (filter (s: s.aliases != [ ]) all.services)
-  );
   parts = part.parts {
     inherit clean services;
     inherit (groups) hosts outward;
@@ -226,8 +212,8 @@ in
     trustDomain
     ;
   kinds = (import ./kinds/own.nix).kinds clean;
+  aliases = aliases.owners all.services;
   inherit
-    aliases
     unplaced
     federated
     holders

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -83,8 +84,8 @@ func TestWildcard(t *testing.T) {
 				client := http.Client{
 					Timeout:       10 * time.Second,
 					CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-					Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots}, Dial: func(string, string) (net.Conn, error) {
-						return net.Dial("tcp", local(ports[map[string]int{"http": 0, "https": 1}[scheme]]))
+					Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots}, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+						return new(net.Dialer).DialContext(ctx, "tcp", local(ports[map[string]int{"http": 0, "https": 1}[scheme]]))
 					}},
 				}
 				resp, err := client.Get(scheme + "://" + host + "/a?b")

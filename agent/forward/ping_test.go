@@ -51,8 +51,10 @@ func TestPing(t *testing.T) {
 		}
 		got <- err
 	}))
+	c.Reach.Reach[0].Aliases = []string{"*.docs.demo.flor.rete", "notes.demo.flor.rete"}
+	c.acceptLaptop(t)
 	c.start(t)
-	for _, service := range []string{"outline", "outline.demo.flor.rete"} {
+	for _, service := range []string{"outline", "outline.demo.flor.rete", "notes", "any.docs", "notes.demo.flor.rete"} {
 		r := pinged(t, c, service, agenttest.LoopbackIP.String())
 		if broken, is := r.Broken(); is || !slices.Equal(steps(r), allSteps) {
 			t.Fatalf("%s: %+v, broken: %+v", service, r, broken)

@@ -8,11 +8,17 @@ merge base {
   };
   services.wiki = {
     port = 80;
+    aliases = [
+      "*.wiki"
+      "docs"
+    ];
     roles = [ "client" ];
     sso = {
       mode = "oidc";
       redirectURIs = [
         "http://wiki.golden.flor.rete?code"
+        "http://docs.golden.flor.rete/callback"
+        "http://any.wiki.golden.flor.rete/callback"
         "https://wiki.example.org:8443/callback"
       ];
     };

@@ -6,12 +6,18 @@ merge base {
     port = 5556;
   };
   services.wiki = {
+    aliases = [
+      "*.wiki"
+      "docs"
+    ];
     roles = [ "client" ];
     sso = {
       mode = "oidc";
       redirectURIs = [
         "https://wiki.golden.flor.rete/callback"
         "http://wiki.golden.flor.rete:80/callback"
+        "http://docs.golden.flor.rete/callback"
+        "http://any.wiki.golden.flor.rete/callback"
       ];
     };
   };

@@ -85,9 +85,9 @@ let
     in
     if t.elsewhere ? ${n} then
       [ ]
-    else if t.federated ? ${of.at} && t.parts.${n}.readings or [ ] == [ ] then
-      bad "FL135" "federated.${of.at} declares no such service:" (
-        suggest "service of ${of.at}" n (filter (e: t.elsewhere.${e}.cluster == of.at) (attrNames t.elsewhere))
+    else if at != null && t.federated ? ${at} && t.parts.${n}.readings or [ ] == [ ] then
+      bad "FL135" "federated.${at} declares no such service:" (
+        suggest "service of ${at}" n (filter (e: t.elsewhere.${e}.cluster == at) (attrNames t.elsewhere))
       )
     else if !t.services ? ${of.service} then
       map (

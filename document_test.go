@@ -78,6 +78,10 @@ func TestOpenRefuses(t *testing.T) {
 		"listen on a name":  {strings.Replace(plain, `"listen":[]`, `"listen":["ursula:4610"]`, 1), nil, `listen "ursula:4610", want an IP address and a port, or :port`},
 		"listen, no port":   {strings.Replace(plain, `"listen":[]`, `"listen":[":70000"]`, 1), nil, `listen ":70000", want`},
 		"socket over UDP":   {forwarder(`{"id":"spiffe://demo.flor/service/dns","protocol":"udp","upstream":"unix:/run/dns","allow":[]}`, ""), nil, `upstream "unix:/run/dns" takes no datagrams`},
+		"port twice":        {forwarder(`{"id":"spiffe://demo.flor/service/dns","port":"a","upstream":"[::1]:53","allow":[]},{"id":"spiffe://demo.flor/service/dns","port":"a","upstream":"[::1]:53","allow":[]}`, ""), nil, `port "a": given twice`},
+		"port of no name":   {forwarder(`{"id":"spiffe://demo.flor/service/dns","port":"a","upstream":"[::1]:53","allow":[]},{"id":"spiffe://demo.flor/service/dns","upstream":"[::1]:53","allow":[]}`, ""), nil, `port "" beside others`},
+		"port beside none":  {forwarder(`{"id":"spiffe://demo.flor/service/dns","upstream":"[::1]:53","allow":[]},{"id":"spiffe://demo.flor/service/dns","port":"a","upstream":"[::1]:53","allow":[]}`, ""), nil, `port "a" beside others`},
+		"port, no label":    {forwarder(`{"id":"spiffe://demo.flor/service/dns","port":"A:b","upstream":"[::1]:53","allow":[]}`, ""), nil, `port "A:b", want a lower-case DNS label`},
 	} {
 		_, err := florete.Open(envelope(t, c.body, c.change), []byte(c.body), "")
 		if err == nil || !strings.Contains(err.Error(), c.want) {

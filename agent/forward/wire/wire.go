@@ -42,6 +42,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/florete/florete"
@@ -101,7 +102,11 @@ func Read(r io.Reader, types ...StreamType) (Preamble, error) {
 	}
 	t := StreamType(header[1])
 	if !slices.Contains(types, t) {
-		return Preamble{}, fmt.Errorf("preamble: type %d, want %s", t, strings.Trim(strings.ReplaceAll(fmt.Sprint(types), " ", " or "), "[]"))
+		var want []string
+		for _, w := range types {
+			want = append(want, strconv.Itoa(int(w)))
+		}
+		return Preamble{}, fmt.Errorf("preamble: type %d, want %s", t, strings.Join(want, " or "))
 	}
 	n := binary.BigEndian.Uint16(header[2:])
 	if n > MaxBody {

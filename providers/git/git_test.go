@@ -1,0 +1,169 @@
+package git
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit"
+)
+
+// answering is the kind without its work of its own.
+type answering struct{ server.Answerer }
+
+func TestConformance(t *testing.T) {
+	for kind, at := range map[string]func(*testing.T) (Forge, string){softServeKind: softAt, forgejoKind: forgejoAt} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f, dir := at(t)
+			repository := map[string]string{softServeKind: "infra", forgejoKind: "ops/infra"}[kind]
+			providertest.Run(t, providertest.Suite{
+				Kind: Name, Need: "git-ci-token", Settings: Policy{Forges: map[string]Forge{"forge": f}}, Secret: []string{"token", "credentials"},
+				Make: func(e *providertest.Env) server.Kind {
+					return answering{New(Config{Store: e.Store, Key: e.Key, Credentials: dir})}
+				},
+				Request: Request{Forge: "forge", Account: "florete-conformance", Repositories: []string{repository}, Access: read, Lifetime: 86400},
+			})
+		})
+	}
+}
+
+// fixture is the kind without its server, and one token of it.
+type fixture struct {
+	t      *testing.T
+	forges map[string]Forge
+	want   Request
+	grant  florete.Grant // none where its kind is empty
+	db     store.Store
+	key    *seal.Key
+	now    time.Time
+	*Tokens
+}
+
+const lifetime = 12 * time.Hour
+
+func newFixture(t *testing.T, f Forge, dir, account string, repositories ...string) *fixture {
+	t.Helper()
+	key, err := seal.New(seal.Secret())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fix := &fixture{t: t, forges: map[string]Forge{"forge": f}, key: key, now: time.Now()}
+	fix.lose(dir)
+	fix.wants(Request{"forge", account, repositories, read, int64(lifetime / time.Second)})
+	return fix
+}
+
+// wants changes what the policy grants.
+func (f *fixture) wants(r Request) {
+	f.want = r
+	f.grant = florete.Grant{Caller: kit.ID("node/elm"), Need: "git-ci-token", Kind: Name, Generation: max(f.grant.Generation, 1), Request: kit.JSON(r)}
+}
+
+// lose makes a state with nothing in it.
+func (f *fixture) lose(dir string) {
+	db, err := sqlite.Open(filepath.Join(f.t.TempDir(), "state.db"), sqlite.Options{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { db.Close() })
+	f.db = db
+	f.Tokens = New(Config{Store: db, Key: f.key, Credentials: dir, Logger: slog.New(slog.NewTextHandler(f.t.Output(), nil))})
+}
+
+func (f *fixture) policy() *Policy {
+	f.t.Helper()
+	p := florete.Policy{
+		Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"forges": f.forges})},
+	}
+	if f.grant.Kind != "" {
+		p.Grants = []florete.Grant{f.grant}
+	}
+	compiled, err := f.Compile(p)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return compiled.(*Policy)
+}
+
+// decide is what an answer would be, before it is committed.
+func (f *fixture) decide() (server.Decision, error) {
+	f.t.Helper()
+	g := f.grant
+	return f.Answer(f.t.Context(), server.Call{
+		Caller: g.Caller, Grant: g, Compiled: f.policy(), Now: f.now, Request: api.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
+	})
+}
+
+// reads is what the service has after its host fetched it.
+func (f *fixture) reads() map[string]string {
+	f.t.Helper()
+	d, err := f.decide()
+	if err == nil {
+		_, err = f.db.Commit(f.t.Context(), store.Txn{If: d.If, Then: d.Then})
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return d.Answer.Values
+}
+
+// passes lets time pass, and what is due happen.
+func (f *fixture) passes(d time.Duration) {
+	f.t.Helper()
+	f.now = f.now.Add(d)
+	if err := f.sweep(f.t.Context(), f.now, f.policy()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// refused checks the message of a refusal, with which a host tries again.
+func (f *fixture) refused(want string) {
+	f.t.Helper()
+	_, err := f.decide()
+	var e *api.Error
+	if !errors.As(err, &e) || e.Kind != api.Transient || e.Code != api.CodeUnavailable || !strings.Contains(e.Message, want) {
+		f.t.Fatalf("%v, want a refusal that is transient: %s", err, want)
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	good := Request{"forge", "florete-ci-token", []string{"ops/infra"}, read, 3600}
+	forge := Forge{forgejoKind, "127.0.0.1:3000", "admin", "forge.demo.flor.rete", 3000}
+	for want, change := range map[string]func(*Request, *Forge){
+		"":                             func(*Request, *Forge) {},
+		`forge "other": want one of`:   func(r *Request, _ *Forge) { r.Forge = "other" },
+		`account "a--b"`:               func(r *Request, _ *Forge) { r.Account = "a--b" },
+		`access "all"`:                 func(r *Request, _ *Forge) { r.Access = "all" },
+		"lifetime of 3599 seconds":     func(r *Request, _ *Forge) { r.Lifetime = 3599 },
+		"repositories: want one":       func(r *Request, _ *Forge) { r.Repositories = []string{} },
+		`repository "infra"`:           func(r *Request, _ *Forge) { r.Repositories = []string{"infra"} },
+		`repository "ops/in fra"`:      func(r *Request, _ *Forge) { r.Repositories = []string{"ops/in fra"} },
+		`repository "ops/../x"`:        func(r *Request, _ *Forge) { r.Repositories = []string{"ops/../x"} },
+		`kind "gitlab": want one of`:   func(_ *Request, f *Forge) { f.Kind = "gitlab" },
+		"user: want one to act as":     func(_ *Request, f *Forge) { f.User = "" },
+		`host "", port 3000`:           func(_ *Request, f *Forge) { f.Host = "" },
+		"address: address 127.0.0.1: ": func(_ *Request, f *Forge) { f.Address = "127.0.0.1" },
+	} {
+		r, f := good, forge
+		change(&r, &f)
+		_, err := New(Config{}).Compile(florete.Policy{
+			Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"forges": map[string]Forge{"forge": f}})},
+			Grants: []florete.Grant{{Caller: kit.ID("node/elm"), Need: "git-ci-token", Kind: Name, Generation: 1, Request: kit.JSON(r)}},
+		})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/store"
+)
+
+// Where accounts are in the store, and their tokens, sealed.
+const (
+	accounts = "git/of/"
+	secrets  = "git/tokens/"
+)
+
+// token is one of an account. Its name has when it ends, for a state that is lost.
+type token struct {
+	Name       string `json:"name"`
+	Generation int    `json:"generation"`
+	Access     string `json:"access"`
+	Made       int64  `json:"made"` // Unix seconds
+	Ends       int64  `json:"ends"` // likewise
+
+	// Found is that the forge had it when the state had no tokens: hosts may have it.
+	Found bool `json:"found,omitempty"`
+}
+
+const prefix = "florete-"
+
+// named is a new token of a specification.
+func named(now time.Time, want spec) token {
+	ends := now.Unix() + want.Lifetime
+	name := fmt.Sprintf("%s%d-%s", prefix, ends, strings.ToLower(rand.Text()[:8]))
+	return token{Name: name, Generation: want.Generation, Access: want.Access, Made: now.Unix(), Ends: ends}
+}
+
+// found are tokens of a state that is lost, by their names.
+func found(names map[string]string) (all []token) {
+	for _, name := range names {
+		ends, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), "-")
+		if at, err := strconv.ParseInt(ends, 10, 64); err == nil && strings.HasPrefix(name, prefix) {
+			all = append(all, token{Name: name, Ends: at, Found: true})
+		}
+	}
+	slices.SortFunc(all, func(a, b token) int { return strings.Compare(b.Name, a.Name) })
+	return all
+}
+
+// record is what is kept of an account.
+type record struct {
+	Tokens []token `json:"tokens"` // the one in use, then former ones while they work
+	Rights []right `json:"rights"` // which it may have; written before it has them
+
+	secrets  map[string]string // of tokens, by name; nil where the state has none. One without is to be made
+	modified int64             // the revision that wrote it
+}
+
+// next is what is to be at a time.
+//
+// A token is replaced after two thirds of its lifetime, and works on until it ends, unless
+// another generation is wanted: then hosts have the time in which each requests once.
+func (r record) next(now time.Time, want spec) record {
+	at := now.Unix()
+	r.Rights = distinct(slices.Concat(r.Rights, want.rights()))
+	r.Tokens = slices.DeleteFunc(slices.Clone(r.Tokens), func(t token) bool { return t.Ends <= at })
+	generation := 0
+	if len(r.Tokens) > 0 && !r.Tokens[0].Found {
+		current := r.Tokens[0]
+		if current.Generation >= want.Generation && current.Access == want.Access && current.Ends <= current.Made+want.Lifetime && at < current.renewal() {
+			return r
+		}
+		generation = current.Generation
+	}
+	if generation < want.Generation && generation > 0 {
+		for i := range r.Tokens {
+			r.Tokens[i].Ends = min(r.Tokens[i].Ends, at+want.Lifetime/12)
+		}
+	}
+	r.Tokens = append([]token{named(now, want)}, r.Tokens...)
+	return r
+}
+
+// renewal is when a token is replaced.
+func (t token) renewal() int64 { return t.Made + (t.Ends-t.Made)*2/3 }
+
+// right is access to a repository.
+type right struct {
+	Repository string `json:"repository"`
+	Access     string `json:"access"`
+}
+
+// rights are those of an account.
+func (r Request) rights() (all []right) {
+	for _, name := range r.Repositories {
+		all = append(all, right{name, r.Access})
+	}
+	return distinct(all)
+}
+
+// others are rights that an account may have which the state has nothing of.
+func (r Request) others() []right {
+	r.Access = map[string]string{read: write, write: read}[r.Access]
+	return r.rights()
+}
+
+func distinct(all []right) []right {
+	slices.SortFunc(all, func(a, b right) int {
+		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Access, b.Access))
+	})
+	return slices.Compact(all)
+}
+
+// is whether two records are kept as the same, but for secrets.
+func (r record) is(other record) bool {
+	return slices.Equal(r.Rights, other.Rights) && slices.Equal(r.Tokens, other.Tokens)
+}
+
+// until is until when a record stays as it is.
+func (r record) until(now time.Time) time.Time {
+	end := now.Add(repeated)
+	if t := time.Unix(r.Tokens[0].renewal(), 0); t.Before(end) {
+		return t
+	}
+	return end
+}
+
+// records are what is in a store.
+type records struct {
+	db  store.Store
+	key *seal.Key
+}
+
+// read returns the zero record where there is none.
+func (s records) read(ctx context.Context, key string) (r record, err error) {
+	e, err := s.db.Get(ctx, accounts+key)
+	if errors.Is(err, store.ErrNotFound) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(e.Value, &r); err != nil {
+		return r, err
+	}
+	r.modified = e.Modified
+	sealed, err := s.db.Get(ctx, secrets+key)
+	if errors.Is(err, store.ErrNotFound) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	plain, err := s.key.Open(sealed.Key, sealed.Value)
+	if err == nil {
+		err = json.Unmarshal(plain, &r.secrets)
+	}
+	return r, err
+}
+
+// write keeps a record with the secrets of its tokens, if it is what it was when it was read,
+// and returns it as it is then.
+func (s records) write(ctx context.Context, key string, r record) (record, error) {
+	has := map[string]string{}
+	for _, t := range r.Tokens {
+		if secret := r.secrets[t.Name]; secret != "" {
+			has[t.Name] = secret
+		}
+	}
+	plain, err := json.Marshal(has)
+	if err != nil {
+		return r, err
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return r, err
+	}
+	r.secrets = has
+	r.modified, err = s.db.Commit(ctx, store.Txn{
+		If:   []store.Cond{{Key: accounts + key, Modified: r.modified}},
+		Then: []store.Op{store.Put(accounts+key, b), store.Put(secrets+key, s.key.Seal(secrets+key, plain))},
+	})
+	return r, err
+}
+
+// forget removes what is kept of an account.
+func (s records) forget(ctx context.Context, key string, r record) error {
+	_, err := s.db.Commit(ctx, store.Txn{
+		If:   []store.Cond{{Key: accounts + key, Modified: r.modified}},
+		Then: []store.Op{store.Delete(accounts + key), store.Delete(secrets + key)},
+	})
+	return err
+}

@@ -1,0 +1,136 @@
+package git
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/tests/kit"
+)
+
+// stop ends the server, when all tests have.
+var stop = func() {}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	stop()
+	os.Exit(code)
+}
+
+// soft is a Soft Serve that runs.
+type soft struct {
+	dir, ssh, http string // where its credential is, and its addresses
+	admin          *ssh.Client
+	err            error
+}
+
+// softServer is built from its module. It has the private repositories infra and secrets.
+var softServer = sync.OnceValue(func() (s soft) {
+	s.err = s.start()
+	return s
+})
+
+func (s *soft) start() error {
+	build := exec.Command("go", "tool", "-n", "soft")
+	build.Dir, build.Stderr = "../../tests/tools/soft-serve", os.Stderr
+	path, err := build.Output()
+	if err != nil {
+		return err
+	}
+	if s.dir, err = os.MkdirTemp("", "florete-soft-"); err != nil {
+		return err
+	}
+	key := kit.WriteHostKey(filepath.Join(s.dir, "forge"))
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	s.ssh, s.http = ports[0], ports[1]
+	b, err := os.ReadFile(filepath.Join(s.dir, "forge"))
+	if err != nil {
+		return err
+	}
+	admin, err := ssh.ParsePrivateKey(b)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(strings.TrimSpace(string(path)), "serve")
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "SOFT_SERVE_DATA_PATH=" + filepath.Join(s.dir, "data"), "SOFT_SERVE_GIT_LISTEN_ADDR=",
+		"SOFT_SERVE_SSH_LISTEN_ADDR=" + s.ssh, "SOFT_SERVE_HTTP_LISTEN_ADDR=" + s.http, "SOFT_SERVE_STATS_LISTEN_ADDR=" + ports[2],
+		"SOFT_SERVE_HTTP_PUBLIC_URL=http://" + s.http, "SOFT_SERVE_INITIAL_ADMIN_KEYS=" + kit.Authorized(key),
+	}
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	stop = func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+		os.RemoveAll(s.dir)
+	}
+	for until := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		s.admin, err = ssh.Dial("tcp", s.ssh, &ssh.ClientConfig{User: "admin", Auth: []ssh.AuthMethod{ssh.PublicKeys(admin)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+		if err == nil {
+			break
+		}
+		if time.Now().After(until) {
+			b, _ := os.ReadFile(log.Name())
+			return fmt.Errorf("%w\n%s", err, b)
+		}
+	}
+	for _, name := range []string{"infra", "secrets"} {
+		if _, err := run(s.admin, "repo", "create", "--private", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// freePorts are addresses at which nothing listens.
+func freePorts(n int) (all []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		all = append(all, l.Addr().String())
+	}
+	return all, nil
+}
+
+// softAt is Soft Serve as a policy has it, with the directory of the provider's key.
+func softAt(t *testing.T) (Forge, string) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("NOT RUN: no git: apt-get install git")
+	}
+	s := softServer()
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return at(softServeKind, s.ssh, s.http), s.dir
+}
+
+func at(kind, address, http string) Forge {
+	host, port, _ := net.SplitHostPort(http)
+	f := Forge{Kind: kind, Address: address, User: "admin", Host: host}
+	fmt.Sscan(port, &f.Port)
+	return f
+}

@@ -1,0 +1,184 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// softServe is a Soft Serve, by commands over SSH. Who makes a token there has it for itself:
+// so each account has a key, derived for it, by which the provider acts as the account.
+type softServe struct {
+	address string
+	admin   *ssh.Client
+	key     func(account string) ssh.Signer
+}
+
+var _ forge = (*softServe)(nil)
+
+func openSoftServe(ctx context.Context, t *Tokens, f Forge, credential []byte) (forge, error) {
+	key, err := ssh.ParsePrivateKey(credential)
+	if err != nil {
+		return nil, errors.New("want a private key of SSH without a passphrase")
+	}
+	s := &softServe{address: f.Address, key: func(account string) ssh.Signer {
+		seed := t.Config.Key.Derive("florete git account v1\n"+f.Address+"\n"+account, ed25519.SeedSize)
+		signer, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed))
+		if err != nil {
+			panic(err) // a key of this kind is one of SSH
+		}
+		return signer
+	}}
+	s.admin, err = s.login(ctx, f.User, key)
+	return s, err
+}
+
+func (s *softServe) close() { s.admin.Close() }
+
+// login connects as somebody. Who answers at a loopback address is this machine's.
+func (s *softServe) login(ctx context.Context, user string, key ssh.Signer) (*ssh.Client, error) {
+	conn, err := dial(ctx, s.address)
+	if err != nil {
+		return nil, err
+	}
+	until, _ := ctx.Deadline()
+	conn.SetDeadline(until)
+	c, channels, requests, err := ssh.NewClientConn(conn, s.address, &ssh.ClientConfig{
+		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
+		HostKeyCallback: func(string, net.Addr, ssh.PublicKey) error { return nil },
+	})
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return ssh.NewClient(c, channels, requests), nil
+}
+
+// run runs a command and returns what it prints. Words of it are the provider's own, or of
+// letters that the topology allows.
+func run(c *ssh.Client, words ...string) (string, error) {
+	session, err := c.NewSession()
+	if err != nil {
+		return "", &forgeError{fmt.Errorf("Soft Serve: %w", err)}
+	}
+	defer session.Close()
+	var out, failed bytes.Buffer
+	session.Stdout, session.Stderr = &out, &failed
+	err = session.Run(strings.Join(words, " "))
+	if why := strings.TrimSpace(failed.String()); err != nil && why != "" {
+		err = errors.New(strings.TrimPrefix(why, "Error: "))
+	}
+	if err != nil {
+		return "", &forgeError{fmt.Errorf("Soft Serve: %s: %w", strings.Join(words[:min(4, len(words))], " "), err)}
+	}
+	return out.String(), nil
+}
+
+// unless has an error that says this be none.
+func unless(err error, says string) error {
+	if err != nil && strings.Contains(err.Error(), says) {
+		return nil
+	}
+	return err
+}
+
+func (s *softServe) allow(_ context.Context, account string, rights, former []right) error {
+	key := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.key(account).PublicKey())))
+	keys, err := s.keys(account)
+	if unless(err, "not found") == nil && err != nil {
+		_, err = run(s.admin, "user", "create", account)
+	}
+	if err == nil && !slices.Contains(keys, key) {
+		_, err = run(s.admin, "user", "add-pubkey", account, key)
+	}
+	for _, k := range keys {
+		if err == nil && k != key { // of a state that is lost
+			_, err = run(s.admin, "user", "remove-pubkey", account, k)
+		}
+	}
+	for _, r := range former {
+		if err == nil && !slices.Contains(rights, r) {
+			err = s.disallow(account, r.Repository)
+		}
+	}
+	for _, r := range rights {
+		if err == nil {
+			level := map[string]string{read: "read-only", write: "read-write"}[r.Access]
+			_, err = run(s.admin, "repo", "collab", "add", r.Repository, account, level)
+			err = unless(err, "already exists")
+		}
+	}
+	return err
+}
+
+// disallow takes the rights that an account has at a repository, if both are there.
+func (s *softServe) disallow(account, repository string) error {
+	out, err := run(s.admin, "repo", "collab", "list", repository)
+	if err != nil || !slices.Contains(strings.Fields(out), account) {
+		return unless(err, "not found")
+	}
+	_, err = run(s.admin, "repo", "collab", "remove", repository, account)
+	return err
+}
+
+// keys are those by which an account logs in.
+func (s *softServe) keys(account string) (keys []string, err error) {
+	out, err := run(s.admin, "user", "info", account)
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "ssh-") || strings.HasPrefix(line, "ecdsa-") || strings.HasPrefix(line, "sk-") {
+			keys = append(keys, line)
+		}
+	}
+	return keys, err
+}
+
+// as runs a command as an account.
+func (s *softServe) as(ctx context.Context, account string, words ...string) (string, error) {
+	c, err := s.login(ctx, account, s.key(account))
+	if err != nil {
+		return "", &forgeError{fmt.Errorf("Soft Serve: account %s: %w", account, err)}
+	}
+	defer c.Close()
+	return run(c, words...)
+}
+
+// tokens reads a table of which the first columns are ID and name.
+func (s *softServe) tokens(ctx context.Context, account string) (map[string]string, error) {
+	if _, err := s.keys(account); err != nil {
+		return nil, unless(err, "user not found")
+	}
+	if err := s.allow(ctx, account, nil, nil); err != nil { // it may have a key of before
+		return nil, err
+	}
+	out, err := s.as(ctx, account, "token", "list")
+	of := map[string]string{}
+	for line := range strings.Lines(out) {
+		words := strings.Fields(line)
+		if len(words) > 1 && strings.Trim(words[0], "0123456789") == "" {
+			of[words[0]] = words[1]
+		}
+	}
+	return of, err
+}
+
+func (s *softServe) create(ctx context.Context, account, name, _ string, lasts time.Duration) (string, error) {
+	out, err := s.as(ctx, account, "token", "create", "--expires-in", fmt.Sprintf("%ds", int(lasts.Seconds())), name)
+	token := strings.TrimSpace(out)
+	if err == nil && !strings.HasPrefix(token, "ss_") {
+		err = &forgeError{fmt.Errorf("Soft Serve: token create: %d bytes that are no token", len(out))}
+	}
+	return token, err
+}
+
+func (s *softServe) end(ctx context.Context, account, id string) error {
+	_, err := s.as(ctx, account, "token", "delete", id)
+	return unless(err, "not found")
+}

@@ -109,6 +109,9 @@ severity "error" {
   FL135 = "unknown service of another cluster";
   FL136 = "service of another cluster called like a part of one";
   FL137 = "exception from a service of another cluster";
+  FL140 = "unknown forge";
+  FL141 = "two tokens of one account";
+  FL143 = "token that its forge cannot have";
 }
 // severity "warning" {
   FL040 = "user without roles";
@@ -134,4 +137,5 @@ severity "error" {
   FL116 = "exception from nothing";
   FL118 = "role whose time is over";
   FL124 = "fact whose name speaks of a secret";
+  FL142 = "token of a forge that its service cannot reach";
 }

@@ -25,6 +25,7 @@
   database = import ./database.nix;
   federation = import ./federation.nix;
   file = import ./file.nix;
+  git = import ./git.nix;
   jwt = import ./jwt.nix;
   oidc = import ./oidc.nix;
   secret = import ./secret.nix;

@@ -87,9 +87,9 @@ record "a host" {
   instance = of "for a host that is a member of another cluster too: this one has directories, units and accounts called `florete_<instance>` there" instance;
   providerPort =
     default
-      "TCP port where it issues certificates; its other kinds of provider have the ports after that: config the first, file the second, oidc the third, jwt the fourth, federation the fifth, secret the sixth, database the seventh, token the eighth, tls the ninth"
+      "TCP port where it issues certificates; its other kinds of provider have the ports after that: config the first, file the second, oidc the third, jwt the fourth, federation the fifth, secret the sixth, database the seventh, token the eighth, tls the ninth, git the eleventh"
       4600
-      (between 1 65526 "a port with nine after it");
+      (between 1 65524 "a port with eleven after it");
   forwarderPort = default "port of its forwarder, of UDP and TCP" 4610 port;
   transport =
     of

@@ -65,6 +65,12 @@ var kinds = map[string]kind{
 			return one(Right{caller, "fetch", "file " + short(request["ref"])})
 		},
 	},
+	"git": {
+		fields:   []string{"access", "account", "forge", "lifetime", "repositories"},
+		rights:   gitRights,
+		open:     []string{"url", "user"},
+		settings: map[string]func(a at) []fact{"forges": forges},
+	},
 	"jwt": {
 		fields: []string{"audiences", "id", "issuer"},
 		rights: func(caller string, request map[string]any) []fact {

@@ -10,6 +10,7 @@ import (
 	"github.com/florete/florete/providers/database"
 	"github.com/florete/florete/providers/federation"
 	"github.com/florete/florete/providers/file"
+	"github.com/florete/florete/providers/git"
 	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/own"
@@ -28,6 +29,7 @@ var kinds = settings.Kinds{
 	database.Name:   func() server.Section { return new(database.Settings) },
 	federation.Name: func() server.Section { return new(federation.Settings) },
 	file.Name:       func() server.Section { return new(file.Settings) },
+	git.Name:        func() server.Section { return new(git.Settings) },
 	jwt.Name:        func() server.Section { return new(jwt.Settings) },
 	oidc.Name:       func() server.Section { return new(oidc.Settings) },
 	secret.Name:     func() server.Section { return new(secret.Settings) },

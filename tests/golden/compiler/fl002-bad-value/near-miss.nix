@@ -15,7 +15,7 @@ merge base {
   };
   hosts.beta = {
     sshHostKey = key "beta" + " root@beta\n";
-    providerPort = 65526;
+    providerPort = 65524;
   };
   hosts.beta.callers = {
     node = [

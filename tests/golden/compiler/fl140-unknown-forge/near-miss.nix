@@ -1,0 +1,19 @@
+{ base, merge, ... }:
+merge base {
+  services.forge = {
+    host = "alpha";
+    port = 23232;
+  };
+  roles.git.services = [ "forge" ];
+  providers.git = {
+    hosts = [ "alpha" ];
+    forges.forge.service = "forge";
+  };
+  services.wiki = {
+    roles = [ "git" ];
+    git.pull = {
+      on = "forge";
+      repositories = [ "infra" ];
+    };
+  };
+}

@@ -1,0 +1,40 @@
+# Tokens for nothing, for a repository without an owner, and of names that no forge has.
+{ base, merge, ... }:
+merge base {
+  services.forge = {
+    host = "alpha";
+    port = 3000;
+  };
+  roles.git.services = [ "forge" ];
+  providers.git = {
+    hosts = [ "alpha" ];
+    forges.forge = {
+      kind = "forgejo";
+      service = "forge";
+    };
+  };
+  services.wiki = {
+    roles = [ "git" ];
+    git = {
+      plain = {
+        on = "forge";
+        repositories = [
+          "infra"
+          "ops/infra"
+        ];
+      };
+      nothing = {
+        on = "forge";
+        repositories = [ ];
+      };
+      a-name-that-is-longer-than-is-ok = {
+        on = "forge";
+        repositories = [ "ops/infra" ];
+      };
+      two--hyphens = {
+        on = "forge";
+        repositories = [ "ops/infra" ];
+      };
+    };
+  };
+}

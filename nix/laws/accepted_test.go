@@ -34,6 +34,7 @@ import (
 	databases "github.com/florete/florete/providers/database"
 	"github.com/florete/florete/providers/federation"
 	files "github.com/florete/florete/providers/file"
+	"github.com/florete/florete/providers/git"
 	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
 	custom "github.com/florete/florete/providers/own"
@@ -208,6 +209,8 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 		return secret.New(secret.Config{Store: r.store, Key: r.key})
 	case databases.Name:
 		return databases.New(databases.Config{Store: r.store, Key: r.key, Passwords: r.t.TempDir()})
+	case git.Name:
+		return git.New(git.Config{Store: r.store, Key: r.key, Credentials: r.t.TempDir()})
 	case tls.Name:
 		return tls.New(tls.Config{Store: r.store, Key: r.key})
 	case federation.Name:
@@ -220,8 +223,8 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 	return custom.New(custom.Config{Name: name, Store: r.store, Key: r.key, Dir: r.t.TempDir()})
 }
 
-// answer requests what is granted. A file, an executable or a database server that nobody put
-// there is no refusal.
+// answer requests what is granted. A file, an executable, a database server or a forge that
+// nobody put there is no refusal.
 func (r *readers) answer(k server.Answerer, p florete.Policy, compiled any, g florete.Grant) error {
 	r.answers++
 	body := g.Request

@@ -89,6 +89,7 @@ type service struct {
 	Facts      map[string]any          `json:"facts,omitempty"`
 
 	Databases map[string]database `json:"databases,omitempty"`
+	Git       map[string]gitToken `json:"git,omitempty"`
 	Until     map[string]string   `json:"until,omitempty"`
 
 	placed []string // where the compiler placed its replicas
@@ -128,6 +129,7 @@ type provider struct {
 	Kind     string                     `json:"kind,omitempty"` // of the store
 	From     []string                   `json:"from,omitempty"` // likewise
 	Servers  map[string]*databaseServer `json:"servers,omitempty"`
+	Forges   map[string]*forge          `json:"forges,omitempty"`
 	Internal []string                   `json:"internal,omitempty"`  // domains of which the own CA certifies names
 	Wild     []string                   `json:"wildcards,omitempty"` // likewise
 	own

@@ -94,6 +94,7 @@ func (g generator) cluster() *cluster {
 	}
 	g.own(c, hosts, services)
 	g.databases(c, hosts, services)
+	g.git(c, hosts, services)
 	g.publish(c)
 	g.certify(c)
 	c.unaddress()

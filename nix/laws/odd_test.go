@@ -257,7 +257,7 @@ const oddBase = `{
   "services": {"s": {
     "host": "a", "port": 8080, "visibility": "public", "user": "s", "workloadApi": true, "jwtAudiences": ["vault"], "files": {"f": {"ref": "s/f"}},
     "sso": {"mode": "oidc", "redirectURIs": ["https://a.example/callback"]}, "tokens": {"k": {"tenant": "t"}}, "verifies": ["t"],
-    "needs": {"n": {"kind": "mail", "request": {"p": "ab"}}}, "databases": {"d": {"on": "pg", "rotate": 1}}
+    "needs": {"n": {"kind": "mail", "request": {"p": "ab"}}}, "databases": {"d": {"on": "pg", "rotate": 1}}, "git": {"g": {"on": "soft", "repositories": ["infra"]}}
   }},
   "tenants": {"t": {"namespaces": ["n"], "issuers": {"i": {"issuer": "https://login.example", "audiences": ["x"]}},
     "policies": [{"subject": "service/s", "action": "a.b", "object": "k:t/n/x"}], "groupings": [{"member": "role:a", "role": "role:b"}]}},
@@ -267,6 +267,7 @@ const oddBase = `{
   "providers": {"cert": {"hosts": ["a"]}, "config": {"hosts": ["a"]}, "file": {"hosts": ["a"]}, "secret": {"hosts": ["a"]}, "oidc": {"hosts": ["a"], "issuer": "https://auth.example",
     "ldap": {"corp": {"server": "ldaps://a", "people": {"base": "a"}, "groups": {"base": "a"}}}}, "federation": {"hosts": ["a"]},
     "database": {"hosts": ["a"], "servers": {"pg": {"service": "s"}, "cache": {"kind": "redis", "service": "s"}}},
+    "git": {"hosts": ["a"], "forges": {"soft": {"service": "s"}, "forgejo": {"kind": "forgejo", "service": "s"}}},
     "jwt": {"hosts": ["a"], "issuer": "https://tokens.example"}, "token": {"hosts": ["a"], "issuer": "https://tenants.example"},
     "mail": {"hosts": ["a"], "port": 4650, "run": "/run/laws/mail", "answer": {"password": {}}, "request": {
       "t": {"default": ""}, "i": {"type": "integer", "default": 0}, "b": {"type": "boolean", "default": false}, "l": {"type": "strings", "default": []}, "p": {"pattern": "a*"}}}}
@@ -303,6 +304,7 @@ func TestOddValuesAreRefusedOrAccepted(t *testing.T) {
 	var names []string
 	values := odd()
 	maps.Copy(values, oddDatabases())
+	maps.Copy(values, oddGit())
 	for place, values := range values {
 		for _, v := range values {
 			all, names = append(all, with(place, v)), append(names, fmt.Sprintf("%s = %.100s", place, must(json.Marshal(v))))

@@ -17,7 +17,7 @@ func (g generator) parts(c *cluster, hosts, roles []string) {
 		role := c.Roles[roles[g.IntN(len(roles))]]
 		switch g.IntN(3) {
 		case 0:
-			if len(role.Services) > 1 {
+			if len(role.Services) > 1 && s.Visibility != "public" { // whose ingress may reach it by that alone
 				role.Services = slices.DeleteFunc(role.Services, func(n string) bool { return n == name })
 			}
 			role.Services = append(role.Services, part)

@@ -9,10 +9,15 @@
 // derived from the sealing key, the client and the generation, so that the same
 // question has the same answer for ever, also for a host that was wiped. A higher
 // generation rotates the secret and ends the lower ones.
+//
+// With "registration" in its settings the issuer is one of others, at which services are
+// registered (RFC 7591). Then Dex does not run, and the secret is the issuer's.
 package oidc
 
 import (
+	"cmp"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/florete/florete"
@@ -28,6 +33,11 @@ const Name = "oidc"
 type Settings struct {
 	Listen string `json:"listen" want:"name a loopback host:port for the issuer's pages"`
 	Users  string `json:"users" path:"" want:"name the file of those who can sign in"`
+
+	// RegistrationToken is the file of the token that lets the provider register clients at an
+	// issuer of others: "registration-token" beside the state, unless written. Without the file it
+	// presents none.
+	RegistrationToken string `json:"registrationToken" path:""`
 }
 
 // State is which clients there are. What people have signed in with is not remembered: they
@@ -45,10 +55,11 @@ func (s *Settings) Kind(p server.Process) server.Kind {
 	return New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Listen: s.Listen, Users: s.Users,
 		Revoked: p.Policies.Revoked, Audit: p.Audit, Logger: p.Logger,
+		RegistrationToken: cmp.Or(s.RegistrationToken, filepath.Join(p.Dir, "registration-token")),
 	})
 }
 
-// Config of a Provider. Every field but Logger is needed.
+// Config of a Provider. Every field but Logger and RegistrationToken is needed.
 type Config struct {
 	Store store.Store
 	Key   *seal.Key
@@ -69,6 +80,10 @@ type Config struct {
 	// [{"email": …, "username": …, "userID": …, "hash": bcrypt}]
 	Users string
 
+	// RegistrationToken is the file of what lets register at an issuer of others; need not be
+	// there.
+	RegistrationToken string
+
 	// Audit is where sign-ins and tokens are written.
 	Audit *server.Audit
 
@@ -80,6 +95,8 @@ type Provider struct {
 	cfg     Config
 	log     *slog.Logger
 	clients clients
+
+	registering chan struct{} // by who works at an issuer of others
 }
 
 var (
@@ -90,7 +107,7 @@ var (
 
 // New makes a Provider. What it needs from elsewhere Run looks for.
 func New(cfg Config) *Provider {
-	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}}
+	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}, registering: make(chan struct{}, 1)}
 	if p.log == nil {
 		p.log = slog.Default()
 	}

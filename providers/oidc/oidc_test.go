@@ -171,7 +171,7 @@ func (f *fixture) start() {
 		}
 		f.db.Close()
 	})
-	if f.inForce() != nil {
+	if policy := f.inForce(); policy != nil && policy.registration == "" {
 		f.serving(true)
 	}
 }

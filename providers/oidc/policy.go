@@ -3,8 +3,10 @@ package oidc
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/pages"
@@ -33,6 +35,7 @@ func (r Request) registration(generation int) registration {
 // Policy is a policy's part for this kind, decoded.
 type Policy struct {
 	cluster, issuer string
+	registration    string // where an issuer of others registers clients; empty for the own one
 	connectors      []connector
 	made            string // what the pages are made of: other settings are another issuer's
 	requests        server.Requests[registration]
@@ -52,9 +55,10 @@ func (p *Provider) Compile(policy florete.Policy) (any, error) { return compile(
 
 func compile(policy florete.Policy) (*Policy, error) {
 	var settings struct {
-		Issuer   string               `json:"issuer"`
-		LDAP     map[string]Directory `json:"ldap,omitempty"`
-		Upstream map[string]Upstream  `json:"upstream,omitempty"`
+		Issuer       string               `json:"issuer"`
+		Registration string               `json:"registration,omitempty"`
+		LDAP         map[string]Directory `json:"ldap,omitempty"`
+		Upstream     map[string]Upstream  `json:"upstream,omitempty"`
 	}
 	if err := server.Settings(policy, Name, &settings); err != nil {
 		return nil, err
@@ -63,8 +67,13 @@ func compile(policy florete.Policy) (*Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
 	}
+	if settings.Registration != "" {
+		if err := validRegistration(settings.Registration, len(settings.LDAP)+len(settings.Upstream)); err != nil {
+			return nil, fmt.Errorf("policy of %s: kind %q: registration: %w", policy.Host, Name, err)
+		}
+	}
 	p := &Policy{
-		cluster: policy.Cluster, issuer: settings.Issuer, made: policy.Cluster + string(policy.Kinds[Name]),
+		cluster: policy.Cluster, issuer: settings.Issuer, registration: settings.Registration, made: policy.Cluster + string(policy.Kinds[Name]),
 		generations: map[florete.ID]int{}, hosts: map[florete.ID][]florete.ID{}, clients: map[string]Request{},
 	}
 	if p.connectors, err = connectors(settings.Issuer, settings.LDAP, settings.Upstream); err != nil {
@@ -81,6 +90,24 @@ func compile(policy florete.Policy) (*Policy, error) {
 		return r, err
 	})
 	return p, err
+}
+
+// validRegistration is where clients and their secrets cross no network in clear.
+func validRegistration(at string, connectors int) error {
+	u, err := url.Parse(at)
+	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !staysHere(u.Hostname())) {
+		return fmt.Errorf("%q: want an https address", at)
+	}
+	if connectors > 0 {
+		return errors.New("an issuer of others has its own people: want neither ldap nor upstream beside it")
+	}
+	return nil
+}
+
+// staysHere is whether what goes to a host leaves this one through the forwarder, or not at all.
+func staysHere(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback() || strings.HasSuffix(host, ".rete")
 }
 
 // decode reads what a grant lets a host register with the issuer.

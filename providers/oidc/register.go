@@ -22,13 +22,23 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 		return server.Decision{}, err
 	}
 	values := map[string]string{"issuer": policy.issuer, "clientId": id}
-	if !want.public {
+	switch {
+	case policy.registration != "":
+		at, err := p.external(ctx, c, policy, want)
+		if err != nil {
+			return server.Decision{}, err
+		}
+		values["clientId"], values["clientSecret"] = at.ID, at.Secret
+		if want.public {
+			delete(values, "clientSecret")
+		}
+	case !want.public:
 		values["clientSecret"] = p.clients.secret(id, want.Generation, c.Rotation.Number)
 	}
 	d := server.Decision{
 		Answer: api.Answer{Values: values},
 		If:     []store.Cond{{Key: key(id), Modified: modified}},
-		Detail: map[string]string{"client": id, "generation": strconv.Itoa(want.Generation)},
+		Detail: map[string]string{"client": values["clientId"], "generation": strconv.Itoa(want.Generation)},
 	}
 	if !want.equal(have) {
 		d.Then = []store.Op{store.Put(key(id), want.encode())}

@@ -18,7 +18,10 @@ func (p *Provider) Run(ctx context.Context, ready func()) error {
 	}
 	for {
 		policy := p.cfg.Policy()
-		if policy != nil {
+		if policy != nil && policy.registration != "" {
+			ready()
+			p.endWhile(ctx, policy)
+		} else if policy != nil {
 			if err := p.serve(ctx, policy, ready); err != nil {
 				return err
 			}
@@ -29,6 +32,16 @@ func (p *Provider) Run(ctx context.Context, ready func()) error {
 			return nil
 		}
 	}
+}
+
+// endWhile ends clients at an issuer of others while that is in force.
+func (p *Provider) endWhile(ctx context.Context, policy *Policy) {
+	ctx, stop := context.WithCancel(ctx)
+	var owned sync.WaitGroup
+	owned.Go(func() { p.endExternal(ctx) })
+	p.waitIssuerChange(ctx, policy)
+	stop()
+	owned.Wait()
 }
 
 // waitIssuerChange waits until another issuer is in force than that of a policy, or the same

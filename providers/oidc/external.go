@@ -1,0 +1,215 @@
+package oidc
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// externalPrefix is where clients at an issuer of others are, by name, sealed.
+const externalPrefix = "oidc/external/"
+
+const (
+	formerLives = time.Hour   // for which a former client works beside the next one
+	endsEvery   = time.Minute // how often those whose time is over are ended
+)
+
+// gone are answers to whom the issuer does not, and will not, let delete a client.
+var gone = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented}
+
+// external is what is kept of a service's clients at an issuer of others.
+type external struct {
+	Mark    string       `json:"mark"`    // of one that is being registered; empty once it is kept
+	Clients []registered `json:"clients"` // the one in use, then former ones
+
+	modified int64
+}
+
+type registered struct {
+	made
+	Version string `json:"version"` // of what was requested
+	Ends    int64  `json:"ends"`    // Unix seconds; 0 for the one in use
+}
+
+func (p *Provider) readExternal(ctx context.Context, name string) (e external, err error) {
+	entry, err := p.cfg.Store.Get(ctx, externalPrefix+name)
+	if errors.Is(err, store.ErrNotFound) {
+		return e, nil
+	}
+	if err != nil {
+		return e, err
+	}
+	plain, err := p.cfg.Key.Open(entry.Key, entry.Value)
+	if err == nil {
+		err = json.Unmarshal(plain, &e)
+	}
+	e.modified = entry.Modified
+	return e, err
+}
+
+// writeExternal keeps what is known of the clients, and forgets what has none.
+func (p *Provider) writeExternal(ctx context.Context, name string, e external) (external, error) {
+	key := externalPrefix + name
+	op := store.Delete(key)
+	if e.Mark != "" || len(e.Clients) > 0 {
+		plain, err := json.Marshal(e)
+		if err != nil {
+			return e, err
+		}
+		op = store.Put(key, p.cfg.Key.Seal(key, plain))
+	}
+	modified, err := p.cfg.Store.Commit(ctx, store.Txn{If: []store.Cond{{Key: key, Modified: e.modified}}, Then: []store.Op{op}})
+	e.modified = modified
+	return e, err
+}
+
+// external is the client of a service at the issuer that the policy names, registered where
+// what is wanted is another than it was registered for.
+func (p *Provider) external(ctx context.Context, c server.Call, policy *Policy, want registration) (registered, error) {
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	defer cancel()
+	select {
+	case p.registering <- struct{}{}:
+		defer func() { <-p.registering }()
+	case <-ctx.Done():
+		return registered{}, api.Errorf(api.Transient, api.CodeBusy, "other clients are being registered")
+	}
+	name := want.client()
+	e, err := p.readExternal(ctx, name)
+	if err != nil {
+		return registered{}, err
+	}
+	version := policy.version(name, policy.generations[want.Service], want.rotation().Number)
+	if len(e.Clients) > 0 && e.Clients[0].Version == version {
+		return e.Clients[0], nil
+	}
+	if e.Mark != "" {
+		p.log.Warn("a client may be left at the issuer that no host has: delete it there", "issuer", policy.issuer, "client_name", name, "software_version", e.Mark)
+	}
+	e.Mark = strings.ToLower(rand.Text())
+	if e, err = p.writeExternal(ctx, name, e); err != nil {
+		return registered{}, err
+	}
+	fresh, err := endpoint{policy.registration, p.cfg.RegistrationToken}.register(ctx, policy.clients[name].metadata(name, e.Mark))
+	if err != nil {
+		return registered{}, err
+	}
+	for i := range e.Clients {
+		if e.Clients[i].Ends == 0 {
+			e.Clients[i].Ends = c.Now.Add(formerLives).Unix()
+		}
+	}
+	e.Mark, e.Clients = "", slices.Insert(e.Clients, 0, registered{made: fresh, Version: version})
+	if e, err = p.writeExternal(ctx, name, e); err != nil {
+		return registered{}, errors.Join(err, fresh.end(ctx))
+	}
+	return e.Clients[0], nil
+}
+
+// version is of all that a client is registered for.
+func (p *Policy) version(name string, generation, rotation int) string {
+	b, err := json.Marshal([]any{p.registration, p.clients[name], generation, rotation})
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// endExternal ends clients whose time is over, or that no policy names, until ctx ends.
+func (p *Provider) endExternal(ctx context.Context) {
+	tick := time.NewTicker(endsEvery)
+	defer tick.Stop()
+	for last := ""; ; {
+		err := p.sweepExternal(ctx, time.Now())
+		if err != nil && ctx.Err() == nil && err.Error() != last {
+			p.log.Error("clients whose time is over stay until the next try", "error", err)
+		}
+		last = ""
+		if err != nil {
+			last = err.Error()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *Provider) sweepExternal(ctx context.Context, now time.Time) error {
+	policy := p.cfg.Policy()
+	if policy == nil {
+		return nil
+	}
+	var failed []error
+	for after := ""; ; {
+		entries, err := p.cfg.Store.Page(ctx, externalPrefix, after, store.MaxOps)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			after = entry.Key
+			failed = append(failed, p.endOver(ctx, now, policy, strings.TrimPrefix(entry.Key, externalPrefix)))
+		}
+		if len(entries) < store.MaxOps {
+			return errors.Join(failed...)
+		}
+	}
+}
+
+// endOver ends the clients of one name whose time is over.
+func (p *Provider) endOver(ctx context.Context, now time.Time, policy *Policy, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	defer cancel()
+	select {
+	case p.registering <- struct{}{}:
+		defer func() { <-p.registering }()
+	case <-ctx.Done():
+		return nil // the next time
+	}
+	e, err := p.readExternal(ctx, name)
+	if err != nil {
+		return err
+	}
+	want, isNamed := policy.clients[name]
+	isNamed = isNamed && !policy.ends(p.cfg.Revoked(), want.Service)
+	var failed error
+	kept := slices.DeleteFunc(slices.Clone(e.Clients), func(c registered) bool {
+		if isNamed && (c.Ends == 0 || now.Unix() < c.Ends) {
+			return false
+		}
+		err := c.end(ctx)
+		var refused *refusedError
+		switch {
+		case err == nil:
+			p.log.Info("a client has ended at the issuer", "client", c.ID, "name", name)
+		case errors.As(err, &refused) && slices.Contains(gone, refused.status):
+			p.log.Warn("the issuer does not delete a client: if it is there, delete it by hand", "client", c.ID, "name", name, "error", err)
+		default:
+			failed = err
+			return false
+		}
+		return true
+	})
+	if len(kept) == len(e.Clients) && (isNamed || e.Mark == "") {
+		return failed
+	}
+	e.Clients = kept
+	if !isNamed {
+		e.Mark = ""
+	}
+	_, err = p.writeExternal(ctx, name, e)
+	return errors.Join(failed, err)
+}

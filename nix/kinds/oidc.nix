@@ -17,7 +17,7 @@ let
     sort
     ;
   inherit (import ../types.nix) of required;
-  inherit (import ../formats.nix) issuer;
+  inherit (import ../formats.nix) issuer url;
   inherit (import ../lib.nix) optionalAttrs;
   signin = import ../language/signin.nix;
 
@@ -36,13 +36,19 @@ in
     issuer =
       required "its address for browsers and services" "\"https://auth.example.org\""
         issuer;
+    registration = of "where an issuer of others registers clients (RFC 7591): services are its clients then, and no pages are served here" url;
     ldap = of "directories whose people sign in, by name" signin.ldap;
     upstream = of "issuers whose people sign in, by name" signin.upstream;
   };
   policy =
     t:
     let
-      inherit (t.providers.oidc) issuer ldap upstream;
+      inherit (t.providers.oidc)
+        issuer
+        ldap
+        registration
+        upstream
+        ;
       titled = mapAttrs (
         name: c: removeAttrs c [ "name" ] // { title = if c.title == "" then name else c.title; }
       );
@@ -50,6 +56,7 @@ in
     {
       inherit issuer;
     }
+    // optionalAttrs (registration != "") { inherit registration; }
     // optionalAttrs (ldap != { }) { ldap = titled ldap; }
     // optionalAttrs (upstream != { }) { upstream = titled upstream; };
 
@@ -131,7 +138,7 @@ in
           || s.rotate != 0
         );
 
-      inherit (clean.providers.oidc) ldap upstream;
+      inherit (clean.providers.oidc) ldap registration upstream;
       grouped =
         any (d: d.groups.base != "") (attrValues ldap) || any (u: u.groups != "") (attrValues upstream);
 
@@ -143,11 +150,29 @@ in
     in
     {
       top =
-        import ../issuerpages.nix {
-          kind = "oidc";
-          leads = "port = 5556;";
-          inherit clean t lib;
-        }
+        (
+          if registration == "" then
+            import ../issuerpages.nix {
+              kind = "oidc";
+              leads = "port = 5556;";
+              inherit clean t lib;
+            }
+          else
+            when (ldap != { } || upstream != { }) (
+              excluded "take one of them out: an issuer of others has its own people"
+                "providers.oidc.registration"
+                "ldap or upstream"
+            )
+            ++ when (clear registration) [
+              (fault {
+                id = "FL104";
+                place = "providers.oidc.registration";
+                problem = "clients' secrets would cross the network in clear, at";
+                value = registration;
+                remedy = "write its https:// address, or one below .rete";
+              })
+            ]
+        )
         ++ map (
           n:
           fault {

@@ -120,6 +120,7 @@ type role struct {
 type provider struct {
 	Hosts    []string                   `json:"hosts"`
 	Issuer   string                     `json:"issuer,omitempty"`
+	Register string                     `json:"registration,omitempty"`
 	LDAP     any                        `json:"ldap,omitempty"`
 	Upstream any                        `json:"upstream,omitempty"`
 	Version  int                        `json:"generation,omitempty"` // of the keys of JWT-SVIDs

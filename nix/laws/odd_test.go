@@ -193,6 +193,8 @@ func odd() map[string][]any {
 		"providers.oidc.ldap.corp.server":       {"ldap://[::1]", "ldap://[::1]:389", "ldap://localhost", "ldaps://a:65536", "ldap://a/", "ldap", "ldaps://", "http://a", "ldaps://a@b", "ldap://[::g]"},
 		"providers.oidc.ldap.corp.roots":        certificates,
 		"providers.oidc.ldap.corp.people":       {map[string]any{"base": ""}, map[string]any{"base": "a", "login": ""}, map[string]any{"base": "é", "filter": "("}, map[string]any{}},
+		"providers.oidc":                        {registering("https://127.0.0.1:1/r?x=1"), registering("http://a.example"), registering("http://127.0.0.1:1/r"), registering("http://127.0.0.999/r"), registering("http://127.1/r"), registering("http://[::1]/r"), registering("http://x.rete/r"), registering("http://localhost/r"), registering("")},
+		"providers.oidc.registration":           {"https://127.0.0.1:1/r"},
 		"providers.oidc.ldap":                   {map[string]any{"local": directory}, map[string]any{long(40): directory}, map[string]any{long(41): directory}, map[string]any{"partner": directory}},
 		"providers.oidc.upstream":               {map[string]any{"corp": map[string]any{"issuer": "https://a.example/b", "clientId": "c"}}, map[string]any{"x": map[string]any{"issuer": "http://a.example", "clientId": "c"}}, map[string]any{"x": map[string]any{"issuer": "http://a.rete:1/", "clientId": "c", "scopes": []string{"é"}}}, map[string]any{"x": map[string]any{"issuer": "https://a.example", "clientId": ""}}},
 		"services.s.jwtAudiences":               {[]string{}, []string{"a", "a"}, []string{"https://a.example/?x=[1]"}, []string{"a b"}, []string{"é"}, []string{long(255)}, []string{long(256)}, []string{""}, []string{"?"}},
@@ -246,6 +248,11 @@ func odd() map[string][]any {
 }
 
 var directory = map[string]any{"server": "ldaps://a", "people": map[string]any{"base": "a"}}
+
+// registering are settings of an issuer of others.
+func registering(at string) any {
+	return map[string]any{"hosts": []string{"a"}, "issuer": "https://auth.example", "registration": at}
+}
 
 var ownNeed = map[string]any{"kind": "mail", "request": map[string]any{"p": "a"}}
 

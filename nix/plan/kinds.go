@@ -100,6 +100,9 @@ var kinds = map[string]kind{
 			"issuer": func(a at) []fact {
 				return one(Right{a.node(), "sign people in as", "issuer " + short(a.v)})
 			},
+			"registration": func(a at) []fact {
+				return one(Right{a.node(), "register clients at", short(a.v)})
+			},
 			"ldap":     connectors,
 			"upstream": connectors,
 		},

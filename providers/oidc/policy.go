@@ -3,10 +3,9 @@ package oidc
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
+	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/pages"
@@ -92,22 +91,17 @@ func compile(policy florete.Policy) (*Policy, error) {
 	return p, err
 }
 
-// validRegistration is where clients and their secrets cross no network in clear.
+// sealed is where secrets cross no network in clear: as the language has it.
+var sealed = regexp.MustCompile(`^(https://.*|http://([^/?]*\.rete|localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?([/?].*)?)$`)
+
 func validRegistration(at string, connectors int) error {
-	u, err := url.Parse(at)
-	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !staysHere(u.Hostname())) {
+	if u, err := url.Parse(at); err != nil || u.Host == "" || !sealed.MatchString(at) {
 		return fmt.Errorf("%q: want an https address", at)
 	}
 	if connectors > 0 {
 		return errors.New("an issuer of others has its own people: want neither ldap nor upstream beside it")
 	}
 	return nil
-}
-
-// staysHere is whether what goes to a host leaves this one through the forwarder, or not at all.
-func staysHere(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback() || strings.HasSuffix(host, ".rete")
 }
 
 // decode reads what a grant lets a host register with the issuer.

@@ -1,0 +1,21 @@
+package laws
+
+import "maps"
+
+func init() { maps.Copy(edits, registrationEdits) }
+
+// An issuer of others has its own people, and decides who of them may sign in.
+var registrationEdits = map[string]func(generator, *cluster) bool{
+	"an issuer of others": func(_ generator, c *cluster) bool {
+		for _, s := range c.Services {
+			if s.SSO != nil {
+				s.SSO = maps.Clone(s.SSO)
+				delete(s.SSO, "allowedGroups")
+			}
+		}
+		p, had := c.Providers["oidc"]
+		p.LDAP, p.Upstream, p.Register = nil, nil, "https://127.0.0.1:1/register"
+		c.Providers["oidc"] = p
+		return had
+	},
+}

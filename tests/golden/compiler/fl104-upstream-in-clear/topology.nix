@@ -1,4 +1,4 @@
-# Anybody on the way could read codes.
+# Anybody on the way could read codes, and clients' secrets.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {
@@ -8,6 +8,7 @@ merge base {
   providers.oidc = {
     hosts = [ "alpha" ];
     issuer = "https://auth.example.org";
+    registration = "http://login.example.org/register";
     upstream.partner = {
       issuer = "http://login.example.net";
       clientId = "florete";

@@ -1,0 +1,13 @@
+# Services are clients at an issuer of others, which registers them.
+{ base, merge, ... }:
+merge base {
+  services.wiki.sso = {
+    mode = "oidc";
+    redirectURIs = [ "https://wiki.example.org/" ];
+  };
+  providers.oidc = {
+    hosts = [ "alpha" ];
+    issuer = "https://login.example.org";
+    registration = "https://login.example.org/register";
+  };
+}

@@ -2,7 +2,6 @@
 let
   inherit (builtins)
     any
-    attrNames
     attrValues
     concatMap
     concatStringsSep
@@ -12,7 +11,6 @@ let
     lessThan
     map
     mapAttrs
-    match
     removeAttrs
     sort
     ;
@@ -141,12 +139,6 @@ in
       inherit (clean.providers.oidc) ldap registration upstream;
       grouped =
         any (d: d.groups.base != "") (attrValues ldap) || any (u: u.groups != "") (attrValues upstream);
-
-      # Codes and the client's secret go there.
-      clear =
-        issuer:
-        match "https://.*" issuer == null
-        && match "http://([^/?]*\\.rete|localhost|127\\.[0-9.]+|\\[::1])(:[0-9]+)?([/?].*)?" issuer == null;
     in
     {
       top =
@@ -158,41 +150,9 @@ in
               inherit clean t lib;
             }
           else
-            when (ldap != { } || upstream != { }) (
-              excluded "take one of them out: an issuer of others has its own people"
-                "providers.oidc.registration"
-                "ldap or upstream"
-            )
-            ++ when (clear registration) [
-              (fault {
-                id = "FL104";
-                place = "providers.oidc.registration";
-                problem = "clients' secrets would cross the network in clear, at";
-                value = registration;
-                remedy = "write its https:// address, or one below .rete";
-              })
-            ]
+            [ ]
         )
-        ++ map (
-          n:
-          fault {
-            id = "FL103";
-            place = "providers.oidc.upstream.${n}";
-            problem = "the name is taken by";
-            value = "providers.oidc.ldap.${n}";
-            remedy = "choose another name for one of them";
-          }
-        ) (filter (n: ldap ? ${n}) (attrNames upstream))
-        ++ map (
-          n:
-          fault {
-            id = "FL104";
-            place = "providers.oidc.upstream.${n}.issuer";
-            problem = "codes and the client's secret would cross the network in clear, at";
-            value = upstream.${n}.issuer;
-            remedy = "write its https:// address, or one below .rete";
-          }
-        ) (filter (n: upstream.${n}.issuer != "" && clear upstream.${n}.issuer) (attrNames upstream));
+        ++ import ../issuers.nix { inherit clean lib; };
 
       service =
         n: s:

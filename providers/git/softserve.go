@@ -67,7 +67,7 @@ func (s *softServe) login(ctx context.Context, user string, key ssh.Signer) (*ss
 func run(c *ssh.Client, words ...string) (string, error) {
 	session, err := c.NewSession()
 	if err != nil {
-		return "", &forgeError{fmt.Errorf("Soft Serve: %w", err)}
+		return "", &forgeError{fmt.Errorf("soft-serve: %w", err)}
 	}
 	defer session.Close()
 	var out, failed bytes.Buffer
@@ -77,7 +77,7 @@ func run(c *ssh.Client, words ...string) (string, error) {
 		err = errors.New(strings.TrimPrefix(why, "Error: "))
 	}
 	if err != nil {
-		return "", &forgeError{fmt.Errorf("Soft Serve: %s: %w", strings.Join(words[:min(4, len(words))], " "), err)}
+		return "", &forgeError{fmt.Errorf("soft-serve: %s: %w", strings.Join(words[:min(4, len(words))], " "), err)}
 	}
 	return out.String(), nil
 }
@@ -144,7 +144,7 @@ func (s *softServe) keys(account string) (keys []string, err error) {
 func (s *softServe) as(ctx context.Context, account string, words ...string) (string, error) {
 	c, err := s.login(ctx, account, s.key(account))
 	if err != nil {
-		return "", &forgeError{fmt.Errorf("Soft Serve: account %s: %w", account, err)}
+		return "", &forgeError{fmt.Errorf("soft-serve: account %s: %w", account, err)}
 	}
 	defer c.Close()
 	return run(c, words...)
@@ -173,7 +173,7 @@ func (s *softServe) create(ctx context.Context, account, name, _ string, lasts t
 	out, err := s.as(ctx, account, "token", "create", "--expires-in", fmt.Sprintf("%ds", int(lasts.Seconds())), name)
 	token := strings.TrimSpace(out)
 	if err == nil && !strings.HasPrefix(token, "ss_") {
-		err = &forgeError{fmt.Errorf("Soft Serve: token create: %d bytes that are no token", len(out))}
+		err = &forgeError{fmt.Errorf("soft-serve: token create: %d bytes that are no token", len(out))}
 	}
 	return token, err
 }

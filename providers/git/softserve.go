@@ -63,8 +63,19 @@ func (s *softServe) login(ctx context.Context, user string, key ssh.Signer) (*ss
 }
 
 // run runs a command and returns what it prints. Words of it are the provider's own, or of
-// letters that the topology allows.
-func run(c *ssh.Client, words ...string) (string, error) {
+// letters that the topology allows. A server that is at another write, and undid this one, gets
+// it again.
+func run(c *ssh.Client, words ...string) (out string, err error) {
+	for wait := 50 * time.Millisecond; ; wait *= 2 {
+		out, err = runOnce(c, words...)
+		if err == nil || wait > time.Second || !strings.Contains(err.Error(), "database is locked") {
+			return out, err
+		}
+		time.Sleep(wait)
+	}
+}
+
+func runOnce(c *ssh.Client, words ...string) (string, error) {
 	session, err := c.NewSession()
 	if err != nil {
 		return "", &forgeError{fmt.Errorf("soft-serve: %w", err)}

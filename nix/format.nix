@@ -5,13 +5,13 @@ let
   inherit (builtins)
     attrNames
     attrValues
+    catAttrs
     compareVersions
     concatMap
     elemAt
     filter
     foldl'
     fromJSON
-    intersectAttrs
     isAttrs
     isList
     mapAttrs
@@ -40,14 +40,17 @@ let
     else
       { inherit of schema; };
 
-  # What to look for in a value: `since` of itself, and in its attributes and elements what
-  # they lead to. null where nothing is newer.
-  newer =
+  # What finds the formats of all that some values have, made once for a schema: `since` of the
+  # values themselves, of their attributes and of their elements. null where nothing is newer.
+  # All elements of a list are looked at together: a manifest has thousands of entries.
+  # finder :: "manifest" | "policy" -> Schema -> ([Any] -> [String]) | null
+  finder =
     of: unresolved:
     let
       at = follow of unresolved;
-      below = newer at.of;
+      below = finder at.of;
       attributes = filterAttrs (_: n: n != null) (mapAttrs (_: below) (at.schema.properties or { }));
+      names = attrNames attributes;
       each =
         if isAttrs at.schema.items or null then
           below at.schema.items
@@ -55,44 +58,25 @@ let
           below at.schema.additionalProperties
         else
           null;
+      elements = value: if isList value then value else attrValues value;
     in
-    if at.schema ? since || attributes != { } || each != null then
-      {
-        since = if at.schema ? since then [ at.schema.since ] else [ ];
-        inherit attributes each;
-      }
+    if !at.schema ? since && names == [ ] && each == null then
+      null
     else
-      null;
+      values:
+      (if at.schema ? since && values != [ ] then [ at.schema.since ] else [ ])
+      ++ concatMap (n: attributes.${n} (catAttrs n (filter isAttrs values))) names
+      ++ (if each == null then [ ] else each (concatMap elements values));
   filterAttrs =
     ok: set: removeAttrs set (filter (n: !ok n set.${n}) (attrNames set));
 
-  # The formats of all that a value has.
-  # found :: Newer -> Any -> [String]
-  found =
-    newer: value:
-    newer.since
-    ++ (
-      if isAttrs value then
-        concatMap (name: found newer.attributes.${name} value.${name}) (
-          attrNames (intersectAttrs newer.attributes value)
-        )
-      else
-        [ ]
-    )
-    ++ (
-      if newer.each == null then
-        [ ]
-      else
-        concatMap (found newer.each) (if isList value then value else attrValues value)
-    );
-
-  ofKinds = mapAttrs newer schemas;
+  ofKinds = mapAttrs finder schemas;
 in
 kind:
 let
-  newer = ofKinds.${kind};
+  found = ofKinds.${kind};
 in
 value:
 foldl' (newest: since: if compareVersions since newest > 0 then since else newest) "1.0" (
-  if newer == null then [ ] else found newer value
+  if found == null then [ ] else found [ value ]
 )

@@ -34,6 +34,7 @@ in
           type.faults place (own v) ++ others.faults place (rest v)
         else
           type.faults place v;
+      sound = _: false; # there is one of them
       clean = v: if isAttrs v then type.clean (own v) // others.clean (rest v) else type.clean v;
     };
 }

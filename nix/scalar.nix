@@ -74,6 +74,7 @@ rec {
           [ ]
         else
           leaks place v;
+      sound = v: ok v && (isInt v || leaks "" v == [ ]);
     }
     // (
       if type ? to then

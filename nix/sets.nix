@@ -1,49 +1,22 @@
 # Types of sets of attributes; types.nix defines what a type is.
 let
   inherit (builtins)
+    all
     attrNames
-    elem
+    attrValues
     filter
     intersectAttrs
     isAttrs
     isString
     map
     mapAttrs
-    match
-    stringLength
-    toJSON
     tryEval
     ;
   inherit (import ./lib.nix) toSet;
-  inherit (import ./scalar.nix) bad matches;
-  inherit (import ./text.nix) confidential show suggest;
+  inherit (import ./attributes.nix) attrs cleaned;
+  inherit (import ./text.nix) confidential suggest;
   inherit (import ./fault.nix) fault;
   inherit (import ./leaks.nix) leaks;
-  inherit (import ./thrown.nix) together;
-
-  join =
-    place: n:
-    let
-      key = if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n;
-    in
-    if place == "" then key else "${place}.${key}";
-
-  attrs =
-    what: hint: each: place: v:
-    if isAttrs v then
-      together (n: each n (join place n) v.${n}) (join place) (attrNames v)
-    else
-      bad {
-        want = what;
-        inherit hint;
-      } (if place == "" then "mkCluster" else place) v;
-  # v cleaned, whatever it throws.
-  cleaned =
-    type: v:
-    let
-      try = tryEval v;
-    in
-    if try.success then type.clean try.value else type.invalid;
 in
 {
   # Free names, any number of them.
@@ -56,87 +29,12 @@ in
     zero = { };
     invalid = { };
     faults = attrs "a set" "write { name = …; }" (_: type.faults);
+    sound = v: isAttrs v && all (type.sound or (_: false)) (attrValues v);
     clean = v: if isAttrs v then mapAttrs (_: cleaned type) v else { };
   };
 
-  # Names that become parts of IDs; longer ones than max would break the names made from
-  # them. `entry` finds the faults of one of them, in the set at `place`.
-  named =
-    {
-      what,
-      max ? 63,
-      reserved ? [ ],
-    }:
-    type:
-    let
-      check =
-        n: place: v:
-        (
-          if matches "[a-z0-9]([a-z0-9-]*[a-z0-9])?" n && stringLength n <= max then
-            [ ]
-          else
-            [
-              (fault {
-                id = "FL004";
-                inherit place;
-                problem = "not a ${what} name";
-                value = show n;
-                remedy = "use at most ${toString max} lower-case letters, digits and inner hyphens";
-              })
-            ]
-        )
-        ++ (
-          if !elem n reserved then
-            [ ]
-          else
-            [
-              (fault {
-                id = "FL005";
-                inherit place;
-                problem = "reserved name";
-                value = show n;
-                remedy = "choose another name for this ${what}";
-              })
-            ]
-        )
-        ++ type.faults place v;
-    in
-    {
-      about = {
-        kind = "attrs";
-        of = type.about;
-        names = {
-          pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$";
-          maxLength = max;
-        };
-      };
-      zero = { };
-      invalid = { };
-      entry =
-        place: n: v:
-        together (_: check n (join place n) v) (join place) [ n ];
-      faults = attrs "a set of ${what}s" "write { name = { … }; }" check;
-      # A record has its name.
-      clean =
-        v:
-        if !isAttrs v then
-          { }
-        else
-          mapAttrs (
-            n: e:
-            let
-              try = tryEval e;
-            in
-            if !try.success then
-              (type.lost or (_: type.invalid)) n
-            else if type ? named then
-              type.named n try.value
-            else
-              type.clean try.value
-          ) v;
-    };
-
   inherit (import ./extended.nix) extended;
+  inherit (import ./named.nix) named;
 
   # fields.<name> = { doc; type; default ? type.zero; } or { doc; type; required = true; hint; }
   # Where there is no default, null may be written for it.
@@ -176,6 +74,14 @@ in
       nullable = toSet (
         filter (n: !fields.${n} ? required && (absent.${n} == null || absent.${n} == "")) names
       );
+      # null stands for what is not written.
+      sounds = mapAttrs (
+        n: type:
+        let
+          sound = type.sound or (_: false);
+        in
+        if nullable ? ${n} then v: v == null || sound v else sound
+      ) types;
       hidden =
         n: at: value:
         let
@@ -245,6 +151,11 @@ in
               }
             ) (filter (n: !v ? ${n}) required)
         );
+      sound =
+        v:
+        isAttrs v
+        && all (n: sounds ? ${n} && sounds.${n} v.${n}) (attrNames v)
+        && all (n: v ? ${n}) required;
       clean = known { };
       named = name: known { inherit name; };
       lost = name: invalid // { inherit name; };

@@ -47,16 +47,30 @@ let
 
   contains = part: s: replaceStrings [ part ] [ "" ] s != s;
 
+  # What keys and passwords have in them, made once for all that is looked at.
+  keyMarks = [
+    "PRIVATE KEY-----"
+    "AGE-SECRET-KEY-1"
+    "b3BlbnNzaC1rZXktdjE"
+  ];
+  passwordMarks = [
+    "$"
+    "gh"
+    "glpat-"
+    "xox"
+    "sk_"
+    "AKIA"
+    "eyJ"
+    "://"
+  ];
+  withoutMarks = map (_: "") passwordMarks;
+
   # PEM and OpenSSH keys, with their first line or without, age identities, Nix secret keys (64 bytes where a public key has 32).
   secret =
     s:
     stringLength s > 16
     && (
-      any (part: contains part s) [
-        "PRIVATE KEY-----"
-        "AGE-SECRET-KEY-1"
-        "b3BlbnNzaC1rZXktdjE"
-      ]
+      any (part: contains part s) keyMarks
       ||
         stringLength s >= 88
         && stringLength s < 512
@@ -67,30 +81,9 @@ let
   # passwords in URLs. The first line keeps the regular expression engine away from the rest.
   password =
     s:
-    replaceStrings
-      [
-        "$"
-        "gh"
-        "glpat-"
-        "xox"
-        "sk_"
-        "AKIA"
-        "eyJ"
-        "://"
-      ]
-      [
-        ""
-        ""
-        ""
-        ""
-        ""
-        ""
-        ""
-        ""
-      ]
-      s != s
-    && stringLength s > 12
+    stringLength s > 12
     && stringLength s < 2048
+    && replaceStrings passwordMarks withoutMarks s != s
     &&
       match "\\$([0-9]|2[abxy]|y|gy|sha1|argon2[id]+)\\$.+|(gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk_(live|test)_)[A-Za-z0-9_-]+|AKIA[A-Z0-9]{16}|eyJ[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*|[a-z][a-z0-9+.-]*://[^/@[:space:]]*:[^/@[:space:]]+@.*" s
       != null;

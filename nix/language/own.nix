@@ -63,7 +63,7 @@ let
     ];
     ok = v: isText v || isNumber v || v == true || v == false;
   };
-  value = removeAttrs single [ "valid" ] // {
+  value = removeAttrs single [ "sound" "valid" ] // {
     about = single.about // {
       ok = v: if isList v then texts.faults "" v == [ ] else single.about.ok v;
     };

@@ -36,20 +36,23 @@ let
     let
       missing = filter (n: !set ? ${n} && n != "" && !isInvalid n && !secret n && !password n) names;
     in
-    map (
-      n:
-      fault {
-        inherit id place;
-        problem = "unknown ${what}";
-        value = show n;
-        remedy = suggest what n (attrNames set);
-      }
-    ) missing;
+    if names == [ ] then
+      [ ]
+    else
+      map (
+        n:
+        fault {
+          inherit id place;
+          problem = "unknown ${what}";
+          value = show n;
+          remedy = suggest what n (attrNames set);
+        }
+      ) missing;
 
+  domain = replaceStrings [ "." ] [ "\\." ] t.trustDomain;
   serviceOf =
     url:
     let
-      domain = replaceStrings [ "." ] [ "\\." ] t.trustDomain;
       part = match "https?://([a-z0-9-]+)(\\.[a-z0-9-]+)?\\.${domain}\\.rete([:/?#].*)?" url;
       above = elemAt part 1;
     in

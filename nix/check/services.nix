@@ -55,6 +55,16 @@ let
       ) (filter (h: !any (i: i.key == "service/${n}") access.acting.${h}) t.services.${n}.hosts)
     );
 
+  hosts =
+    n: s:
+    host "services.${n}.host" [ s.host ] ++ host "services.${n}.hosts" s.hosts;
+
+  roles =
+    n: s:
+    role "services.${n}.roles" s.roles
+    ++ until "services.${n}" s
+    ++ when (elem "node" s.roles) [ (lib.reserved "services.${n}.roles" "node") ];
+
   limits =
     n: s:
     when (s.visibility == "host" && (import ../limits.nix).any s.limits) (
@@ -69,15 +79,18 @@ let
       let
         name = "${n}.${if t.services.${n}.scope != "cluster" then "${h}." else ""}${t.trustDomain}.rete";
       in
-      when (stringLength name > 253) [
-        (fault {
-          id = "FL025";
-          place = "services.${n}";
-          problem = "a DNS name has at most 253 characters, that of this service";
-          value = toString (stringLength name);
-          remedy = "shorten its name, that of host ${h}, or the trust domain";
-        })
-      ]
+      if stringLength name <= 253 then
+        [ ]
+      else
+        [
+          (fault {
+            id = "FL025";
+            place = "services.${n}";
+            problem = "a DNS name has at most 253 characters, that of this service";
+            value = toString (stringLength name);
+            remedy = "shorten its name, that of host ${h}, or the trust domain";
+          })
+        ]
     ) t.services.${n}.hosts;
 
   # An ingress is something on a host that takes in strangers, and that reaches the service.
@@ -110,24 +123,21 @@ let
       })
     ];
 in
-mapAttrs
-  # What is no set at all was reported as that.
-  (
-    n: s:
-    when (!isInvalid s.host || !isInvalid s.replicas) (
-      host "services.${n}.host" [ s.host ]
-      ++ host "services.${n}.hosts" s.hosts
-      ++ role "services.${n}.roles" s.roles
-      ++ until "services.${n}" s
-      ++ when (elem "node" s.roles) [ (lib.reserved "services.${n}.roles" "node") ]
-      ++ where n s
-      ++ ports n s
-      ++ workload n s
-      ++ limits n s
-      ++ dialled n
-      ++ names n s
-      ++ ingress n s
-      ++ concatMap (k: k n s) ofKinds
-    )
-  )
-  clean.services
+# What no set at all was reported as that. There are many services, and a check costs more than
+# to see that a service has nothing that it is about.
+mapAttrs (
+  n: s:
+  if isInvalid s.host && isInvalid s.replicas then
+    [ ]
+  else
+    (if s.hosts == [ ] && clean.hosts ? ${s.host} then [ ] else hosts n s)
+    ++ (if s.roles == [ ] && s.until == { } then [ ] else roles n s)
+    ++ where n s
+    ++ ports n s
+    ++ (if s.workloadApi then workload n s else [ ])
+    ++ (if s.visibility == "host" then limits n s else [ ])
+    ++ dialled n
+    ++ (if s.tlsName == "" && s.tlsAliases == [ ] && s.aliases == [ ] then [ ] else names n s)
+    ++ (if s.visibility == "public" then ingress n s else [ ])
+    ++ concatMap (k: k n s) ofKinds
+) clean.services

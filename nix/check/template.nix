@@ -19,6 +19,8 @@ let
     ../templates/cluster/hosts/home/forge.nix
   ];
 
+  keys = map (h: h.sshHostKey) hosts;
+
   own =
     value: place: remedy:
     fault {
@@ -44,7 +46,7 @@ in
         "make your own with nix key generate-secret, outside the flake, and write its public half";
   host =
     n: h:
-    when (elem h.sshHostKey (map (h: h.sshHostKey) hosts)) [
+    when (elem h.sshHostKey keys) [
       (own h.sshHostKey "hosts.${n}.sshHostKey"
         "write the line of /etc/ssh/ssh_host_ed25519_key.pub on the host"
       )

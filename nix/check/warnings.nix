@@ -183,18 +183,18 @@ in
   hosts = mapAttrs (
     n: h:
     accounts n h
-    ++ networks n h
-    ++ cordon.host n h
+    ++ (if h.networks == { } then [ ] else networks n h)
+    ++ (if h.drain || h.cordon then cordon.host n h else [ ])
     ++ template.host n h
-    ++ facts "hosts.${n}" h
+    ++ (if h.facts == { } then [ ] else facts "hosts.${n}" h)
   ) clean.hosts;
   roles = mapAttrs idle.role clean.roles;
   services = mapAttrs (
     n: s:
-    upstream n s
-    ++ reachable n s
-    ++ facts "services.${n}" s
-    ++ ended "services.${n}" s
+    (if s.upstream == "" && s.ports == { } then [ ] else upstream n s)
+    ++ (if access.leading.${n} or [ ] != [ ] && access.allow.${n} != [ ] then [ ] else reachable n s)
+    ++ (if s.facts == { } then [ ] else facts "services.${n}" s)
+    ++ (if s.until == { } then [ ] else ended "services.${n}" s)
     ++ concatMap (k: k n s) ofKinds
   ) clean.services;
   users = mapAttrs (n: u: idle.user n u ++ ended "users.${n}" u) clean.users;

@@ -111,9 +111,10 @@ in
       };
       service =
         n: s:
-        lib.when (s.jwtAudiences != [ ] && !s.workloadApi) (
+        if s.jwtAudiences == [ ] || s.workloadApi then
+          [ ]
+        else
           lib.excluded "write workloadApi = true;, or take them out" "services.${n}.jwtAudiences"
-            "workloadApi = false"
-        );
+            "workloadApi = false";
     };
 }

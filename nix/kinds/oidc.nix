@@ -154,46 +154,50 @@ in
         )
         ++ import ../issuers.nix { inherit clean lib; };
 
+      # Most services have nothing of it.
       service =
         n: s:
-        when (idle s.sso && shapes.services.${n} == [ ]) (
-          excluded "write mode = \"oidc\";, or take out what it would be for" "services.${n}.sso"
-            "mode = \"none\""
-        )
-        ++ when (s.sso.rotate > 0 && shared n) [
-          (fault {
-            id = "FL063";
-            place = "services.${n}.sso.rotate";
-            problem = "the secret is that of several hosts, where one alone would have the new one:";
-            value = concatStringsSep ", " t.services.${n}.hosts;
-            remedy = "take rotate out and raise services.${n}.sso.generation, or give each host a client with services.${n}.scope = \"node\";";
-          })
-        ]
-        ++ when (s.sso.public && s.sso.rotate > 0) (
-          excluded "take one of them out: such a client has no secret" "services.${n}.sso.rotate"
-            "public = true"
-        )
-        ++ when (s.sso.allowedGroups != [ ] && !grouped && shapes.services.${n} == [ ]) [
-          (fault {
-            id = "FL102";
-            place = "services.${n}.sso.allowedGroups";
-            problem = "no directory or upstream issuer of providers.oidc gives groups, so that nobody could sign in:";
-            value = concatStringsSep ", " s.sso.allowedGroups;
-            remedy = "write providers.oidc.ldap.<name>.groups.base or providers.oidc.upstream.<name>.groups, or take allowedGroups out";
-          })
-        ]
-        ++ when (s.sso.mode == "oidc") (
-          when (s.sso.redirectURIs == [ ]) (
-            missing "services.${n}.sso" "redirectURIs"
-              "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback"
+        if s.sso == signin.sso.zero then
+          [ ]
+        else
+          when (idle s.sso && shapes.services.${n} == [ ]) (
+            excluded "write mode = \"oidc\";, or take out what it would be for" "services.${n}.sso"
+              "mode = \"none\""
           )
-          ++ concatMap (
-            attribute:
-            concatMap (
-              u: named "services.${n}.sso.${attribute}" u ++ answers "services.${n}.sso.${attribute}" u
-            ) s.sso.${attribute}
-          ) [ "redirectURIs" "postLogoutRedirectURIs" ]
-        );
+          ++ when (s.sso.rotate > 0 && shared n) [
+            (fault {
+              id = "FL063";
+              place = "services.${n}.sso.rotate";
+              problem = "the secret is that of several hosts, where one alone would have the new one:";
+              value = concatStringsSep ", " t.services.${n}.hosts;
+              remedy = "take rotate out and raise services.${n}.sso.generation, or give each host a client with services.${n}.scope = \"node\";";
+            })
+          ]
+          ++ when (s.sso.public && s.sso.rotate > 0) (
+            excluded "take one of them out: such a client has no secret" "services.${n}.sso.rotate"
+              "public = true"
+          )
+          ++ when (s.sso.allowedGroups != [ ] && !grouped && shapes.services.${n} == [ ]) [
+            (fault {
+              id = "FL102";
+              place = "services.${n}.sso.allowedGroups";
+              problem = "no directory or upstream issuer of providers.oidc gives groups, so that nobody could sign in:";
+              value = concatStringsSep ", " s.sso.allowedGroups;
+              remedy = "write providers.oidc.ldap.<name>.groups.base or providers.oidc.upstream.<name>.groups, or take allowedGroups out";
+            })
+          ]
+          ++ when (s.sso.mode == "oidc") (
+            when (s.sso.redirectURIs == [ ]) (
+              missing "services.${n}.sso" "redirectURIs"
+                "write redirectURIs = [ \"https://…\" ]; with the address the service calls its callback"
+            )
+            ++ concatMap (
+              attribute:
+              concatMap (
+                u: named "services.${n}.sso.${attribute}" u ++ answers "services.${n}.sso.${attribute}" u
+              ) s.sso.${attribute}
+            ) [ "redirectURIs" "postLogoutRedirectURIs" ]
+          );
 
       # Signing in takes the service to the pages of the issuer, where that is in the cluster.
       warnings.service =
@@ -202,14 +206,15 @@ in
           holders = [ t.services.${n} ] ++ map (h: t.hosts.${h}) t.services.${n}.hosts;
           reaches = any (p: any (r: elem r access.leading.${issuer} or [ ]) p.roles) holders;
         in
-        when
-          (
-            s.sso.mode == "oidc"
-            && issuer != null
-            && t.services ? ${issuer}
-            && t.services.${n}.hosts != [ ]
-            && !reaches
-          )
+        if
+          s.sso.mode != "oidc"
+          || issuer == null
+          || !t.services ? ${issuer}
+          || t.services.${n}.hosts == [ ]
+          || reaches
+        then
+          [ ]
+        else
           [
             (fault {
               id = "FL045";

@@ -228,14 +228,23 @@ in
       top = withoutDNS "providers.tls.wildcards" (public p.wildcards);
       service =
         n: s:
-        when (s.grpc && s.tlsName == "") (
-          excluded "write tlsName = \"…\";, or take grpc out" "services.${n}.grpc" "no tlsName"
+        (
+          if !s.grpc || s.tlsName != "" then
+            [ ]
+          else
+            excluded "write tlsName = \"…\";, or take grpc out" "services.${n}.grpc" "no tlsName"
         )
-        ++ withoutDNS "services.${n}.tlsAliases" (public (filter isWild s.tlsAliases));
+        ++ (
+          if s.tlsAliases == [ ] then
+            [ ]
+          else
+            withoutDNS "services.${n}.tlsAliases" (public (filter isWild s.tlsAliases))
+        );
       warnings.service =
         n: s:
-        when
-          (provided && s.visibility == "public" && s.tlsName == "" && s.protocol != "udp")
+        if !provided || s.visibility != "public" || s.tlsName != "" || s.protocol == "udp" then
+          [ ]
+        else
           [
             (fault {
               id = "FL110";

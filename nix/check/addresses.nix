@@ -172,9 +172,11 @@ let
       })
     ];
 
-  # That nobody can call a host is a fault of its own.
+  # That nobody can call a host is a fault of its own. Without networks who has an address has
+  # one for all.
   reaches =
     h: to: written t.hosts.${to} == [ ] || address.called (h: h.forwarder) h t.hosts.${to} != [ ];
+  networked = any (h: h.networks != { }) (attrValues t.hosts);
   cut =
     n: h:
     let
@@ -206,4 +208,4 @@ concatMap (loop n "address") h.address
 ++ twice "provider" "providerPort" providers n
 ++ bind n h
 ++ absent n h
-++ cut n h
+++ (if networked then cut n h else [ ])

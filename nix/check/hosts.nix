@@ -117,9 +117,17 @@ let
           ) (filter (c: !elem c h.capabilities) (t.roles.${r}.requires or [ ]))
         ) holder.roles;
     in
-    of "hosts.${n}.roles" h
-    ++ concatMap (s: of "services.${s}.roles" t.services.${s}) h.services
-    ++ concatMap (
+    if !requiring then
+      [ ]
+    else
+      of "hosts.${n}.roles" h
+      ++ concatMap (s: of "services.${s}.roles" t.services.${s}) h.services;
+  requiring = any (r: r.requires != [ ]) (attrValues t.roles);
+
+  # A provider on a host that lacks what the kind needs.
+  provides =
+    n: h:
+    concatMap (
       kind:
       map (
         c:
@@ -171,5 +179,6 @@ mapAttrs (
   ++ transports n h
   ++ needs n
   ++ capabilities n h
+  ++ (if h.kinds == [ ] then [ ] else provides n h)
   ++ full n written
 ) clean.hosts

@@ -27,7 +27,7 @@ let
   waiting =
     n:
     let
-      written = filter (w: w.dependsOn or [ ] != [ ]) wanted.${n};
+      written = filter (w: w ? dependsOn && w.dependsOn != [ ]) wanted.${n};
       after = listToAttrs (
         map (need: {
           name = need.id;
@@ -42,7 +42,9 @@ let
         });
       circular = filter (id: elem id (reached id)) (attrNames after);
     in
-    when (written != [ ]) (
+    if written == [ ] then
+      [ ]
+    else
       concatMap (w: unknown "FL019" "need of host ${n}" after "${w.place}.dependsOn" w.dependsOn) written
       ++ when (circular != [ ]) [
         (fault {
@@ -52,8 +54,7 @@ let
           value = concatStringsSep ", " circular;
           remedy = "take one of them out of the other's dependsOn";
         })
-      ]
-    );
+      ];
 
   sameNeed =
     n:

@@ -9,20 +9,21 @@
 let
   inherit (builtins)
     any
-    attrNames
     attrValues
     concatMap
     elem
     filter
+    foldl'
     groupBy
     head
-    length
+    lessThan
     map
     mapAttrs
     match
+    sort
     toString
     ;
-  inherit (import ../lib.nix) isInvalid;
+  inherit (import ../lib.nix) invalid isInvalid;
   inherit (lib) fault twice when;
   address = import ../address.nix;
   names = import ../names.nix;
@@ -129,7 +130,10 @@ let
       ];
 
   # Does a number stand twice in a list?
-  repeats = list: length (attrNames (groupBy toString list)) < length list;
+  repeats =
+    list:
+    foldl' (last: n: if n == last || last == null then null else n) invalid.number (sort lessThan list)
+    == null;
 
   listeners =
     n: h:

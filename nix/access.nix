@@ -18,6 +18,7 @@ let
     head
     intersectAttrs
     length
+    lessThan
     listToAttrs
     map
     mapAttrs
@@ -99,24 +100,20 @@ let
   ) identities;
 
   listenerKey = host: i: names.listenerKey host.range i.hash i.port;
-  proxies =
+  proxies = each (
     host:
-    sort (a: b: a.id < b.id) (
-      map (i: {
-        inherit (i) id;
-        listenerKey = listenerKey host {
-          hash = names.hash "socks ${i.id}";
-          port = 1080;
-        };
-      }) acting.${host.name}
-    );
+    map (id: {
+      inherit id;
+      listenerKey = names.listenerKey host.range (names.hash "socks ${id}") 1080;
+    }) (sort lessThan (map (i: i.id) acting.${host.name}))
+  );
 
   listenerKeys = each (
     host:
     map (if host.loopback == names.loopback then i: i.listenerKey else listenerKey host) (
       attrValues reachableOn.${host.name}
     )
-    ++ map (s: s.listenerKey) (proxies host)
+    ++ map (s: s.listenerKey) proxies.${host.name}
   );
 
   # Most hosts have nothing of their own there.
@@ -234,5 +231,5 @@ in
     map (s: {
       inherit (s) id;
       listen = names.listen s.listenerKey;
-    }) (proxies host);
+    }) proxies.${host.name};
 }

@@ -8,6 +8,7 @@ let
     isString
     map
     stringLength
+    substring
     ;
   wrong = (import ./lib.nix).invalid;
 
@@ -150,7 +151,13 @@ let
   };
 
   # A unit of the system, by what no account ends in.
-  isService = v: isString v && stringLength v <= 255 && matches "[A-Za-z0-9:_.@\\-]+\\.service" v;
+  isService =
+    v:
+    isString v
+    && stringLength v > 8
+    && stringLength v <= 255
+    && substring (stringLength v - 8) 8 v == ".service"
+    && matches "[A-Za-z0-9:_.@\\-]+\\.service" v;
 
   # Restarting some takes the whole host down.
   unit = scalar {

@@ -13,6 +13,8 @@ let
     elem
     filter
     groupBy
+    head
+    length
     listToAttrs
     map
     mapAttrs
@@ -29,7 +31,15 @@ let
 
   # Entries for all who may connect, made once for each service whose instances are alike.
   entries = roles: map (id: { inherit id; } // access.ending roles id);
-  allow = mapAttrs (service: entries (access.leading.${service} or [ ])) access.allow;
+  # Many services are reached by one role, which has its entries once.
+  alone = mapAttrs (role: entries [ role ]) access.holders;
+  allow = mapAttrs (
+    service: ids:
+    let
+      roles = access.leading.${service} or [ ];
+    in
+    if length roles == 1 then alone.${head roles} else entries roles ids
+  ) access.allow;
   allowTo =
     service: key:
     if access.alike service then
@@ -109,12 +119,19 @@ let
       reach = reach host;
       callers = map (
         i:
-        {
-          inherit (i) id users uids;
-        }
-        // optionalAttrs (i.units != [ ]) { inherit (i) units; }
-        // optionalAttrs i.workload { inherit (i) workload; }
-        // optionalAttrs (federates host i != [ ]) { federates = federates host i; }
+        let
+          caller = {
+            inherit (i) id users uids;
+          };
+        in
+        # Most have nothing else.
+        if i.units == [ ] && !i.workload then
+          caller
+        else
+          caller
+          // optionalAttrs (i.units != [ ]) { inherit (i) units; }
+          // optionalAttrs i.workload { inherit (i) workload; }
+          // optionalAttrs (federates host i != [ ]) { federates = federates host i; }
       ) access.acting.${host.name};
       socks = access.socks host;
     }

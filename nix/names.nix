@@ -149,24 +149,19 @@ in
   # listenerKey :: Range -> Int -> Int -> Int
   listenerKey =
     range: hash: port:
-    (range.first + 1 + mod hash (range.size - 2)) * 65536 + port;
+    let
+      places = range.size - 2;
+    in
+    (range.first + 1 + hash - hash / places * places) * 65536 + port;
 
   # The port of a key, and the key as host:port.
   # port :: Int -> Int; listen :: Int -> String
   port = bitAnd 65535;
   listen =
     key:
-    let
-      address = key / 65536;
-      high = address / 65536;
-      half =
-        n:
-        let
-          b = n / 256;
-        in
-        "${toString b}.${toString (n - b * 256)}";
-    in
-    "${half high}.${half (address - high * 65536)}:${toString (key - address * 65536)}";
+    "${toString (key / 1099511627776)}.${toString (bitAnd 255 (key / 4294967296))}.${
+      toString (bitAnd 255 (key / 16777216))
+    }.${toString (bitAnd 255 (key / 65536))}:${toString (bitAnd 65535 key)}";
 
   # The W3C SRI form of a text's SHA-256.
   # sri :: String -> String

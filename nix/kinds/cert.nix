@@ -23,22 +23,24 @@ in
         id = "cert-${name}";
         for = id;
         request = { inherit id; };
-        files = {
-          "svid.pem" = {
-            value = "svid";
-            mode = "0444";
-          };
-          "key.pem" = {
-            value = "key";
-            mode = "0400";
-          };
-          "bundle.pem" = {
-            value = "bundle";
-            mode = "0444";
-          };
-        };
-        renew.atPercent = 66;
+        inherit files renew;
       };
+      # Made once for all of them.
+      files = {
+        "svid.pem" = {
+          value = "svid";
+          mode = "0444";
+        };
+        "key.pem" = {
+          value = "key";
+          mode = "0400";
+        };
+        "bundle.pem" = {
+          value = "bundle";
+          mode = "0444";
+        };
+      };
+      renew.atPercent = 66;
     in
     host:
     let

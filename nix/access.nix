@@ -192,16 +192,13 @@ in
         else
           i: { callers = filter (id: byID.${id} ? ${i.key}) ids; };
       # Where this host calls what is not called alike by all, itself above all.
-      endpoints =
-        i:
-        if !(elem host.name i.on) && (host.networks == { } || !i.networked) then
-          { }
-        else
-          {
-            endpoints = filter (e: e != [ ]) (
-              map (on: address.called (h: h.forwarder) host t.hosts.${on}) i.on
-            );
-          };
+      here = toSet (concatMap (s: t.services.${s}.idsOn host.name) host.services);
+      isNetworked = host.networks != { };
+      endpoints = i: {
+        endpoints = filter (e: e != [ ]) (
+          map (on: address.called (h: h.forwarder) host t.hosts.${on}) i.on
+        );
+      };
       # What differs from the entry of others because of how this host is.
       own =
         i:
@@ -218,7 +215,13 @@ in
         else
           i: i.entry // own i;
     in
-    map (i: entry i // endpoints i // callers i) (attrValues reachableOn.${host.name});
+    map (
+      i:
+      if here ? ${i.entry.id} || isNetworked && i.networked then
+        entry i // endpoints i // callers i
+      else
+        entry i // callers i
+    ) (attrValues reachableOn.${host.name});
 
   # What is written of how a host reaches an instance.
   # transports :: Host -> Instance -> [String]

@@ -33,7 +33,9 @@ in
 
   # What a document has of a service's.
   # attribute :: Limits -> AttrSet
-  attribute = limits: optionalAttrs (values limits != { }) { limits = values limits; };
+  attribute =
+    limits:
+    if written limits == [ ] then { } else optionalAttrs (values limits != { }) { limits = values limits; };
 
   # The users with limits that reach what a host publishes, and their entries in its manifest.
   # of :: { topology, access } -> { users :: Host -> [String]; entries :: Host -> [AttrSet]; }

@@ -180,16 +180,22 @@ let
       servedOn =
         host: port:
         let
-          at = (service.process or (_: { })) clean.hosts.${host}.instance;
-          user = at.user or service.user;
+          at = service.process clean.hosts.${host}.instance;
         in
-        {
-          upstream = at.upstream or port.upstream;
-        }
+        (
+          if service ? process then
+            { inherit (at) upstream user; }
+          else if service.user == "" then
+            { inherit (port) upstream; }
+          else
+            {
+              inherit (port) upstream;
+              inherit (service) user;
+            }
+        )
         // port.carried
-        // optionalAttrs (user != "") { inherit user; }
-        // optionalAttrs (port.identity != "none") { inherit (port) identity; }
-        // optionalAttrs (service.accessLog != "off") { inherit (service) accessLog; };
+        // (if port.identity == "none" then { } else { inherit (port) identity; })
+        // (if service.accessLog == "off" then { } else { inherit (service) accessLog; });
       roles = rolesOf service;
       # Those of its one port.
       listenPort = if several then invalid.number else (head ports).number;

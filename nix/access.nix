@@ -69,11 +69,14 @@ let
     else if tail roles == [ ] then
       holders.${head roles}
     else
-      several.${toJSON roles};
+      several.${toJSON roles}.ids;
   anyOf = roles: attrNames (toSet (concatMap (role: holders.${role}) roles));
-  several = mapAttrs (_: same: anyOf (head same)) (
-    groupBy toJSON (filter (roles: length roles > 1) (attrValues leading))
-  );
+  several = mapAttrs (
+    _: same: {
+      roles = head same;
+      ids = anyOf (head same);
+    }
+  ) (groupBy toJSON (filter (roles: length roles > 1) (attrValues leading)));
 
   # service → those of its roles that do not lead to all of its instances
   narrow =
@@ -157,6 +160,10 @@ in
   # The roles that lead to a service by one of the keys of its instances.
   # leadingTo :: serviceName -> key -> [roleName]
   inherit leadingTo;
+
+  # The several roles that lead to one service or many, by their JSON, and who holds any of them.
+  # several :: { json = { roles :: [roleName]; ids :: [id]; }; }
+  inherit several;
 
   # Do all roles that lead to a service lead to all of it?
   # alike :: serviceName -> Bool

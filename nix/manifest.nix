@@ -14,11 +14,12 @@ let
     filter
     groupBy
     head
-    length
     listToAttrs
     map
     mapAttrs
     sort
+    tail
+    toJSON
     ;
   address = import ./address.nix;
   limits = import ./limits.nix;
@@ -29,21 +30,23 @@ let
   inherit (import ./names.nix) entrance;
   t = topology;
 
-  # Entries for all who may connect, made once for each service whose instances are alike.
+  # Entries for all who may connect, made once for the same roles: many services are reached
+  # by one role, or by the same several.
   entries = roles: map (id: { inherit id; } // access.ending roles id);
-  # Many services are reached by one role, which has its entries once.
   alone = mapAttrs (role: entries [ role ]) access.holders;
-  allow = mapAttrs (
-    service: ids:
-    let
-      roles = access.leading.${service} or [ ];
-    in
-    if length roles == 1 then alone.${head roles} else entries roles ids
-  ) access.allow;
+  several = mapAttrs (_: of: entries of.roles of.ids) access.several;
+  allow =
+    roles:
+    if roles == [ ] then
+      [ ]
+    else if tail roles == [ ] then
+      alone.${head roles}
+    else
+      several.${toJSON roles};
   allowTo =
     service: key:
     if access.alike service then
-      allow.${service}
+      allow (access.leading.${service} or [ ])
     else
       entries (access.leadingTo service key) (access.allowTo service key);
 

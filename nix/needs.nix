@@ -14,18 +14,23 @@ let
   # As it is in a manifest. Kinds leave out what is usual, and add for people:
   #   place   where a person may have written its dependsOn, such as "services.wiki.sso"
   #   what    what it is called where another has its ID
+  # What most have is one value for all.
+  none = { };
+  nothing = [ ];
+  first = [ "cert-node" ];
   complete =
     {
       id,
       kind,
       for,
       request,
-      files ? { },
+      files ? none,
       owner ? "",
+      deliver ? { inherit files owner; },
       restart ? "",
-      after ? [ "cert-node" ],
-      dependsOn ? [ ],
-      renew ? { },
+      after ? first,
+      dependsOn ? nothing,
+      renew ? none,
       generation ? 1,
       ...
     }:
@@ -37,9 +42,9 @@ let
         request
         renew
         generation
+        deliver
         ;
       providers = t.providers.${kind}.hosts;
-      deliver = { inherit files owner; };
       onChange = if restart == "" then [ ] else [ restart ];
       dependsOn = after ++ dependsOn;
     };

@@ -56,9 +56,13 @@ let
     followed:
     followed
     // {
-      users = mapAttrs (_: live) followed.users;
-      services = mapAttrs (_: live) followed.services;
+      users = ending followed.users;
+      services = ending followed.services;
     };
+  # Mostly nothing ends.
+  ending =
+    holders:
+    if any (h: h.until != { }) (attrValues holders) then mapAttrs (_: live) holders else holders;
 
   # Foreign services name which roles lead to them: so do those that have these in them.
   ledTo =

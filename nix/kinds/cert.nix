@@ -23,9 +23,13 @@ in
         id = "cert-${name}";
         for = id;
         request = { inherit id; };
-        inherit files renew;
+        inherit deliver renew;
       };
       # Made once for all of them.
+      deliver = {
+        inherit files;
+        owner = "";
+      };
       files = {
         "svid.pem" = {
           value = "svid";
@@ -55,7 +59,10 @@ in
       kind:
       certificate "service-${names.provider kind}" host.provider.${kind}.id
       // {
-        owner = (import ../units/common.nix host.instance).unit "provider-${kind}";
+        deliver = {
+          inherit files;
+          owner = (import ../units/common.nix host.instance).unit "provider-${kind}";
+        };
       }
     ) (filter (kind: kind != "cert") host.kinds);
 }

@@ -9,6 +9,7 @@ let
     map
     mapAttrs
     match
+    substring
     toString
     ;
   inherit (import ./lib.nix) distinct;
@@ -55,7 +56,10 @@ rec {
     let
       p = match "\\[([^]]*)]:([0-9]+)" hostport;
     in
-    if p == null then hostport else "[${spelled (elemAt p 0)}]:${elemAt p 1}";
+    if substring 0 1 hostport != "[" || p == null then
+      hostport
+    else
+      "[${spelled (elemAt p 0)}]:${elemAt p 1}";
 
   # All machines under which others know a host.
   # machines :: Host -> [String]

@@ -34,19 +34,20 @@ rec {
 
   # Addresses of one machine: not of none, of many or of all.
   # isUnicast :: Any -> Bool
-  isUnicast =
+  isUnicast = v: isUnicastV4 v || isUnicastV6 v;
+  isUnicastV4 = matches "(25[0-4]|24[0-9]|22[0-3]|2[01][0-9]|1[0-9][0-9]|[1-9][0-9]?)(\\.${octet}){3}";
+  isUnicastV6 =
     v:
-    matches "(25[0-4]|24[0-9]|22[0-3]|2[01][0-9]|1[0-9][0-9]|[1-9][0-9]?)(\\.${octet}){3}" v
-    ||
-      isV6 v
-      && !matches "[0:]+|[Ff]([Ff][0-9A-Fa-f]|[Ee][89ABab])[0-9A-Fa-f]:.*" v
-      && (v == "::1" || !matches "(0:){5}(0|ffff):.*" (spelled v) || matches "(0:){7}1" (spelled v));
+    isV6 v
+    && !matches "[0:]+|[Ff]([Ff][0-9A-Fa-f]|[Ee][89ABab])[0-9A-Fa-f]:.*" v
+    && (v == "::1" || !matches "(0:){5}(0|ffff):.*" (spelled v) || matches "(0:){7}1" (spelled v));
 
   # Not of a link: a link-local address does not name it.
   # isMachine :: Any -> Bool
   isMachine =
     v:
-    isUnicast v && !matches "[Ff][Ee][89AaBb].:.*" v
+    isUnicastV4 v
+    || isUnicastV6 v && !matches "[Ff][Ee][89AaBb].:.*" v
     || isName v && stringLength v <= 253 && !matches ".*\\.rete" v;
 
   # "127.0.0.1:8080", "[::1]:8080", "db.example.org:5432"

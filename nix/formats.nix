@@ -129,7 +129,10 @@ let
     want = "an account name, none of Florete's own";
     hint = "write the name as in /etc/passwd";
     example = "wiki";
-    ok = v: matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v && !matches "florete([_-].*)?" v;
+    ok =
+      v:
+      matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v
+      && (substring 0 7 v != "florete" || !matches "florete([_-].*)?" v);
   };
 
   caller = scalar {

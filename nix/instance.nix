@@ -8,7 +8,12 @@
   usual, # range of local listeners
 }:
 let
-  inherit (builtins) any filter map;
+  inherit (builtins)
+    all
+    any
+    filter
+    map
+    ;
   names = import ./names.nix;
   transport = import ./transport.nix;
 in
@@ -18,10 +23,13 @@ let
   inherit (port) number;
   listenerKey = names.listenerKey usual hash number;
   key = if port.key == "" then id else id + port.key;
-  # What those have written who publish it.
-  transports = transport.written (
-    [ clean.services.${service}.transport ] ++ map (h: clean.hosts.${h}.transport) on
-  );
+  # What those have written who publish it, mostly nothing.
+  own = clean.services.${service}.transport;
+  transports =
+    if own == "auto" && all (h: clean.hosts.${h}.transport == "auto") on then
+      [ ]
+    else
+      transport.written ([ own ] ++ map (h: clean.hosts.${h}.transport) on);
 in
 {
   name = key;

@@ -133,7 +133,9 @@ in
 place:
 concatMap (
   n:
-  if instead ? ${named n} then
+  if t.services ? ${n} && !instead ? ${n} then
+    [ ]
+  else if instead ? ${named n} then
     [
       (fault {
         id = "FL005";

@@ -11,7 +11,6 @@ let
     attrNames
     attrValues
     concatMap
-    elem
     filter
     foldl'
     groupBy
@@ -206,6 +205,8 @@ in
           map (on: address.called (h: h.forwarder) host t.hosts.${on}) i.on
         );
       };
+      # Most hosts listen and connect in the same way.
+      usual = host.loopback == names.loopback && host.transport == "auto";
       # What differs from the entry of others because of how this host is.
       own =
         i:
@@ -216,18 +217,12 @@ in
             { listen = names.listen (listenerKey host i); }
         )
         // transport.attribute (transports host i);
-      entry =
-        if host.loopback == names.loopback && host.transport == "auto" then
-          i: i.entry
-        else
-          i: i.entry // own i;
     in
     map (
       i:
-      if here ? ${i.entry.id} || isNetworked && i.networked then
-        entry i // endpoints i // callers i
-      else
-        entry i // callers i
+      (if usual then i.entry else i.entry // own i)
+      // (if here ? ${i.entry.id} || isNetworked && i.networked then endpoints i else { })
+      // callers i
     ) (attrValues reachableOn.${host.name});
 
   # What is written of how a host reaches an instance.

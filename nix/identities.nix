@@ -20,7 +20,8 @@ let
     in
     {
       inherit key id workload;
-      reach = foldl' (a: b: a // b) { } (map (role: reachByRole.${role}) roles);
+      reach =
+        if roles == [ ] then { } else foldl' (a: b: a // b) { } (map (role: reachByRole.${role}) roles);
       users = filter (c: isString c && !isService c) callers;
       units = filter isService callers;
       uids = filter isInt callers;

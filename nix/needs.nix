@@ -11,13 +11,15 @@ let
     ;
   t = topology;
 
-  # As it is in a manifest. Kinds leave out what is usual, and add for people:
-  #   place   where a person may have written its dependsOn, such as "services.wiki.sso"
-  #   what    what it is called where another has its ID
   # What most have is one value for all.
   none = { };
   nothing = [ ];
   first = [ "cert-node" ];
+
+  # As it is in a manifest. Kinds leave out what is usual, have `files` and `owner` or else
+  # `deliver`, and add for people:
+  #   place   where a person may have written its dependsOn, such as "services.wiki.sso"
+  #   what    what it is called where another has its ID
   complete =
     {
       id,

@@ -27,7 +27,7 @@ let
   };
 
   # Those written wrongly were reported.
-  wanting = filter (s: any (a: a != "" && !isInvalid a) s.jwtAudiences);
+  wanting = filter (s: s.jwtAudiences != [ ] && any (a: a != "" && !isInvalid a) s.jwtAudiences);
 in
 {
   doc = "issues JWT-SVIDs, the tokens of services";

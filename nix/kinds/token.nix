@@ -152,7 +152,9 @@ in
         inherit renew;
       };
     in
-    concatMap (s: map (token s) (filter (k: !isInvalid k.tenant) (attrValues s.tokens))) services
+    concatMap (s: map (token s) (filter (k: !isInvalid k.tenant) (attrValues s.tokens))) (
+      filter (s: s.tokens != { }) services
+    )
     ++ map (n: {
       id = "tenant-${n}";
       for = host.id;

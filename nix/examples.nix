@@ -33,6 +33,7 @@ let
       title = "Example Inc.";
     };
     list = {
+      aliases = [ "docs" ];
       allowedGroups = [ "staff" ];
       apart = [ "search" ];
       apartByGroup = [ "db" ];
@@ -58,6 +59,7 @@ let
       serviceGroups = [ "monitoring" ];
       services = [ "wiki" ];
       teams = [ "night" ];
+      tlsAliases = [ "docs.example.net" ];
       users = [ "alice" ];
       verifies = [ "acme" ];
     };
@@ -65,6 +67,10 @@ let
       callers."service/wiki" = [ "wiki.service" ];
       facts.metrics = 9100;
       networks.home = "10.0.0.5";
+      ports = {
+        http = 80;
+        metrics = 9100;
+      };
       request.address = "wiki@example.org";
       serviceGroups.monitoring = [ "metrics" ];
       until.reader = "2027-01-31";
@@ -73,7 +79,9 @@ let
 
   right =
     about: v:
-    if about.kind == "scalar" then
+    if about ? short && about.short.ok v then
+      true
+    else if about.kind == "scalar" then
       about.ok v
     else if about.kind == "enum" then
       elem v about.choices

@@ -19,7 +19,15 @@ let
 
   schema =
     about:
-    if about.kind == "record" then
+    if about ? short then
+      removeAttrs (schema (removeAttrs about [ "short" ])) [ "type" ]
+      // {
+        anyOf = [
+          about.short.json
+          { type = "object"; }
+        ];
+      }
+    else if about.kind == "record" then
       let
         fields = removeAttrs about.fields (
           filter (n: about.fields.${n}.about.json or true == null) (attrNames about.fields)

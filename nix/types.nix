@@ -97,7 +97,7 @@ in
       about = record.about // {
         short = {
           inherit attribute;
-          inherit (short.about) ok want;
+          inherit (short.about) json ok want;
         };
       };
       faults = place: v: (if isAttrs v then record else short).faults place v;

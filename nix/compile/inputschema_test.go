@@ -149,7 +149,8 @@ func TestInputSchemaIsTheLanguage(t *testing.T) {
 		inherit (builtins) all attrNames attrValues concatMap elem filter isAttrs isList listToAttrs;
 		inherit (import ../language.nix) cluster;
 		right = about: v:
-			if about.kind == "scalar" then about.ok v
+			if about ? short && about.short.ok v then true
+			else if about.kind == "scalar" then about.ok v
 			else if about.kind == "enum" then elem v about.choices
 			else if about.kind == "list" then isList v && all (right about.of) v
 			else if about.kind == "attrs" then isAttrs v && all (right about.of) (attrValues v)

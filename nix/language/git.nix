@@ -35,6 +35,7 @@ in
         (word {
           want = "a loopback address with port";
           hint = "write for example \"127.0.0.1:23231\"";
+          example = "127.0.0.1:23231";
           re = "(127(\\.[0-9]{1,3}){3}|\\[::1]):[0-9]{1,5}";
           most = 112;
         });

@@ -12,17 +12,18 @@ let
     scalar
     ;
   inherit (import ../formats.nix) port upstream;
+  protocols = [
+    "tcp"
+    "http"
+    "udp"
+  ];
   protocol = scalar {
     want = "\"tcp\", \"http\" or \"udp\"";
     hint = "write protocol = [ \"tcp\" \"udp\" ]; for both";
+    example = "udp";
+    json.enum = protocols;
     zero = "tcp";
-    ok =
-      v:
-      elem v [
-        "tcp"
-        "http"
-        "udp"
-      ];
+    ok = v: elem v protocols;
   };
 in
 named { what = "port"; } (

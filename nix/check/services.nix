@@ -15,8 +15,6 @@ let
     concatStringsSep
     elem
     filter
-    groupBy
-    head
     map
     mapAttrs
     stringLength

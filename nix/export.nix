@@ -5,7 +5,6 @@ t:
 let
   inherit (builtins)
     any
-    attrNames
     attrValues
     elem
     filter

@@ -2,6 +2,7 @@ package florete
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -53,19 +54,19 @@ func Covers(pattern, name string) bool {
 func IsWildcard(name string) bool { return strings.HasPrefix(name, wildcard) }
 
 // checkAliases is that each is a label, or one below a wildcard, in the trust domain, and of one
-// service.
+// service, whose ports all have it.
 func (m Manifest) checkAliases() error {
-	given := map[string]bool{}
+	given := map[string]ID{}
 	for _, r := range m.Forwarder.Reach {
-		for _, name := range r.Aliases {
+		for i, name := range r.Aliases {
 			local, ok := strings.CutSuffix(strings.TrimPrefix(name, wildcard), "."+m.TrustDomain+suffix)
 			if !ok || !label.MatchString(local) {
 				return fmt.Errorf("reach %s: alias %q, want a label or *. and a label, then .%s%s", r.ID, name, m.TrustDomain, suffix)
 			}
-			if given[name] {
+			if of, ok := given[name]; ok && of != r.ID || slices.Contains(r.Aliases[:i], name) {
 				return fmt.Errorf("reach %s: alias %q: given twice", r.ID, name)
 			}
-			given[name] = true
+			given[name] = r.ID
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ func TestAliases(t *testing.T) {
 	m.Forwarder.Reach = []Reachable{
 		{ID: dial("apps").ID(), Aliases: []string{"*.apps.demo.flor.rete", "*.docs.demo.flor.rete"}},
 		{ID: dial("wiki").ID(), Aliases: []string{"docs.demo.flor.rete"}},
+		{ID: dial("wiki").ID(), Aliases: []string{"docs.demo.flor.rete"}, Port: "metrics"},
 	}
 	if err := m.checkAliases(); err != nil {
 		t.Error(err)
@@ -47,9 +48,10 @@ func TestAliases(t *testing.T) {
 	for _, wrong := range [][]string{
 		{"docs.demo.flor.rete"}, {"docs"}, {"docs.other.flor.rete"}, {"a.b.demo.flor.rete"}, {"*.demo.flor.rete"}, {"*.*.demo.flor.rete"},
 		{"Docs.demo.flor.rete"}, {"docs.demo.flor.rete\n127.0.0.1 bank.example"}, {".demo.flor.rete"},
+		{"news.demo.flor.rete", "news.demo.flor.rete"},
 	} {
 		m := m
-		m.Forwarder.Reach = append(m.Forwarder.Reach[:2:2], Reachable{ID: dial("blog").ID(), Aliases: wrong})
+		m.Forwarder.Reach = append(m.Forwarder.Reach[:3:3], Reachable{ID: dial("blog").ID(), Aliases: wrong})
 		if m.checkAliases() == nil {
 			t.Errorf("alias %q is accepted", wrong)
 		}

@@ -3,7 +3,7 @@
 #   zero             stands for a value that was not written
 #   invalid          stands for one that was written wrongly: other checks skip it
 #   faults place v   what is wrong with v, as a list of faults
-#   sound v          has v no faults? Asked first, of everything; not every type has it, and who
+#   sound v          has v no faults? Looked at first, of everything; not every type has it, and who
 #                    replaces `faults` replaces it too
 #   clean v          v with every invalid part replaced
 #   valid v          is that v itself? Not every type has it

@@ -36,7 +36,7 @@ const (
 // waits is what is decided for a node that has what is in force for it: nothing yet.
 type waits struct{}
 
-// revisions is the newest of a Watcher's Changes, as nodes are told of it: from a number that
+// revisions is the newest of a Watcher's Changes, as nodes see it: counted from a number that
 // is drawn each time they are followed anew. A store that was restored makes revisions again
 // that nodes know with other contents.
 type revisions struct {

@@ -10,7 +10,7 @@ def served():
     return stranger.execute(f"{CURL} https://wiki.internal/")[1] == "wiki\n"
 
 
-with subtest("nginx, installed as Debian has it, is told what to serve"):
+with subtest("nginx, installed as Debian has it, serves it by itself"):
     mgmt01.succeed("rm /etc/nginx/sites-enabled/default", "systemctl start nginx")
     began = time.time()
     wait_until(served, lambda: "a stranger reaches the wiki: " + stranger.execute(f"{CURL} https://wiki.internal/ 2>&1")[1], timeout=30)

@@ -1,5 +1,5 @@
-# What an attribute can be, for those who write one: what its name says, where that is right
-# for it, else what its format says. Records have theirs in their attributes.
+# What an attribute can be, for those who write one: what its name means, where that is right
+# for it, else what its format has. Records have theirs in their attributes.
 # String -> About -> { example :: Any; } | { }
 let
   inherit (builtins)

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 )
 
-// saying is an upstream that sends a word, and then what it receives.
-func saying(t *testing.T, word string) string {
+// sending is an upstream that sends a word, and then what it receives.
+func sending(t *testing.T, word string) string {
 	t.Helper()
 	return agenttest.Upstream(t, func(c *net.TCPConn) {
 		io.WriteString(c, word)
@@ -21,8 +21,8 @@ func saying(t *testing.T, word string) string {
 	})
 }
 
-// heard is what an upstream of saying sends first.
-func heard(t *testing.T, c net.Conn) string {
+// firstWord is what an upstream of sending sends first.
+func firstWord(t *testing.T, c net.Conn) string {
 	t.Helper()
 	b := make([]byte, 4)
 	if _, err := io.ReadFull(c, b); err != nil {
@@ -46,10 +46,10 @@ func newPortsCluster(t *testing.T) (c *cluster, at map[string]string) {
 		upstream string
 		allow    []florete.Allow
 	}{
-		{"dns", florete.TCP, saying(t, "name"), []florete.Allow{{ID: alice}}},
+		{"dns", florete.TCP, sending(t, "name"), []florete.Allow{{ID: alice}}},
 		{"dns", florete.UDP, datagrams, []florete.Allow{{ID: alice}}},
-		{"http", florete.TCP, saying(t, "page"), []florete.Allow{{ID: alice}}},
-		{"metrics", florete.TCP, saying(t, "sums"), []florete.Allow{{ID: alice}, {ID: bob}}},
+		{"http", florete.TCP, sending(t, "page"), []florete.Allow{{ID: alice}}},
+		{"metrics", florete.TCP, sending(t, "sums"), []florete.Allow{{ID: alice}, {ID: bob}}},
 	} {
 		p, r := published, reachable
 		p.Port, p.Protocol, p.Upstream, p.Allow = x.name, x.protocol, x.upstream, x.allow
@@ -77,13 +77,13 @@ func TestPorts(t *testing.T) {
 	t.Parallel()
 	c, at := newPortsCluster(t)
 	for name, word := range map[string]string{"dns": "name", "http": "page", "metrics": "sums"} {
-		if got := heard(t, dial(t, at[name])); got != word {
+		if got := firstWord(t, dial(t, at[name])); got != word {
 			t.Errorf("%s at its listener: %q, want %q", name, got, word)
 		}
 		conn, code := socksDial(t, c.SOCKS[alice], "outline.demo.flor.rete", portOf(t, at[name]))
 		if code != 0 {
 			t.Errorf("%s over SOCKS5: reply %d", name, code)
-		} else if got := heard(t, conn); got != word {
+		} else if got := firstWord(t, conn); got != word {
 			t.Errorf("%s over SOCKS5: %q, want %q", name, got, word)
 		}
 		if broken, is := pinged(t, c, "outline:"+name, agenttest.LoopbackIP.String()).Broken(); is {
@@ -113,7 +113,7 @@ func TestPortAllow(t *testing.T) {
 		return socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", portOf(t, at[name]))
 	}
 	metrics, code := as("metrics")
-	if code != 0 || heard(t, metrics) != "sums" {
+	if code != 0 || firstWord(t, metrics) != "sums" {
 		t.Fatalf("metrics: reply %d", code)
 	}
 	if _, code := as("http"); code != 2 {
@@ -122,7 +122,7 @@ func TestPortAllow(t *testing.T) {
 	refusals(t, c.Ursula, "denied", 1)
 
 	page := dial(t, at["http"])
-	heard(t, page)
+	firstWord(t, page)
 	for i := range c.Publish.Publish {
 		if p := &c.Publish.Publish[i]; p.Port == "metrics" {
 			p.Allow = []florete.Allow{{ID: alice}}
@@ -133,7 +133,7 @@ func TestPortAllow(t *testing.T) {
 	c.acceptUrsula(t)
 	wantReset(t, metrics)
 	wantReset(t, page)
-	if got := heard(t, dial(t, at["metrics"])); got != "sums" {
+	if got := firstWord(t, dial(t, at["metrics"])); got != "sums" {
 		t.Errorf("alice at metrics: %q", got)
 	}
 }

@@ -55,7 +55,7 @@ in
     inherit ((on host).florete) runs;
   }) florete.topology.hosts;
   services = lib.mapAttrs (_: s: s.hosts) florete.topology.services;
-  # A host of no cluster has no services, and one that is wrong says what is.
+  # A host of no cluster has no services, and a wrong one has its fault.
   without = (evaluate [ { services.florete.hostName = "x"; } ]).florete.runs;
   unknown = (builtins.tryEval (on "nobody").florete.runs).success;
 }

@@ -114,7 +114,7 @@ func TestInputSchemaAccepts(t *testing.T) {
 	accepted, refused := 0, 0
 	for name, c := range cases {
 		err := v.Check(at, c.Input)
-		// What a request has is said in the topology.
+		// What a request has stands in the topology.
 		form, attributes := false, false
 		for _, f := range c.Faults {
 			form = form || slices.Contains([]string{"FL001", "FL002", "FL003", "FL004"}, f.ID)

@@ -103,7 +103,7 @@ func explain(err error, stderr string) error {
 	return errors.New(said)
 }
 
-// notJSON says which file below a folder fromJSON refuses, and why: Nix does not. It is nil
+// notJSON is which file below a folder fromJSON refuses, and why: Nix does not. It is nil
 // where there is none, or no folder.
 func notJSON(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -21,9 +21,9 @@ type Units struct {
 	Runs     map[string]Runs   // the services of the host, by name
 }
 
-// Runs is a service of a host, as far as the topology says what the host is to have for it.
+// Runs is a service of a host, as far as the topology has what the host is to have for it.
 type Runs struct {
-	Upstream string   `json:"upstream"` // where it listens, "127.0.0.1:8080", "unix:/run/chat.sock"; empty where nothing says
+	Upstream string   `json:"upstream"` // where it listens, "127.0.0.1:8080", "unix:/run/chat.sock"; empty where nothing has it
 	Protocol string   `json:"protocol"` // "tcp", "http" or "udp"
 	User     string   `json:"user"`     // empty where it may be any
 	Units    []string `json:"units"`    // of systemd, that act as the service or are restarted with what is delivered for it; sorted

@@ -193,9 +193,9 @@ func (a *Access) shut(name string) (shut []Chain) {
 	service, at := a.target(name)
 	for _, c := range append(slices.Clone(a.chains[service]), a.excepted[service]...) {
 		_, named := a.t.Named(cmp.Or(c.Part, service))
-		asked := slices.DeleteFunc(slices.Clone(named), func(f compile.Face) bool { return !at(f) })
+		meant := slices.DeleteFunc(slices.Clone(named), func(f compile.Face) bool { return !at(f) })
 		c.Except = slices.DeleteFunc(slices.Clone(c.Except), func(e Exception) bool {
-			return !slices.ContainsFunc(asked, func(f compile.Face) bool { return a.takes(e, f) })
+			return !slices.ContainsFunc(meant, func(f compile.Face) bool { return a.takes(e, f) })
 		})
 		if !slices.ContainsFunc(c.faces, at) && len(c.Except) > 0 {
 			shut = append(shut, c)

@@ -326,11 +326,11 @@ func TestAccessAgrees(t *testing.T) {
 				for _, p := range a.Principals() {
 					for _, f := range service.Faces() {
 						at := face(f.ID, f.Port)
-						asked, err := a.Service(at)
-						if bare, _ := cutPort(asked); err != nil || bare != name && !strings.HasPrefix(bare, name+"@") {
-							t.Fatalf("%s: %s is found as %q, %v", s, at, asked, err)
+						meant, err := a.Service(at)
+						if bare, _ := cutPort(meant); err != nil || bare != name && !strings.HasPrefix(bare, name+"@") {
+							t.Fatalf("%s: %s is found as %q, %v", s, at, meant, err)
 						}
-						if e := a.Explain(p, asked); e.Allowed && (e.Reached == nil || slices.Contains(e.Reached, f)) {
+						if e := a.Explain(p, meant); e.Allowed && (e.Reached == nil || slices.Contains(e.Reached, f)) {
 							explained[pair{p.ID.String(), at}] = true
 						}
 					}
@@ -369,7 +369,7 @@ func differ(t *testing.T, s *sample, who string, got, want map[pair]bool) {
 	}
 }
 
-// Every need of a host is granted by each of its providers, as it is asked for,
+// Every need of a host is granted by each of its providers, as it requests it,
 // and nothing else is granted.
 func TestGrantsAreNeeds(t *testing.T) {
 	for _, s := range samples(t) {
@@ -377,11 +377,11 @@ func TestGrantsAreNeeds(t *testing.T) {
 			grant := func(provider, caller, need, kind string, request json.RawMessage) string {
 				return strings.Join([]string{provider, caller, need, kind, string(request)}, " ")
 			}
-			asked, granted := map[string]bool{}, map[string]bool{}
+			meant, granted := map[string]bool{}, map[string]bool{}
 			for _, m := range docs.manifests(t) {
 				for _, n := range m.Needs {
 					for _, p := range n.Providers {
-						asked[grant(p, m.Identity.ID.String(), n.ID, n.Kind, n.Request)] = true
+						meant[grant(p, m.Identity.ID.String(), n.ID, n.Kind, n.Request)] = true
 					}
 				}
 			}
@@ -390,8 +390,8 @@ func TestGrantsAreNeeds(t *testing.T) {
 					granted[grant(name, g.Caller.String(), g.Need, g.Kind, g.Request)] = true
 				}
 			}
-			if !maps.Equal(asked, granted) {
-				t.Errorf("%s: asked for %d, granted %d", s, len(asked), len(granted))
+			if !maps.Equal(meant, granted) {
+				t.Errorf("%s: requested %d, granted %d", s, len(meant), len(granted))
 			}
 		}
 	}

@@ -54,8 +54,8 @@ func unlimited(host string, body any, lengths map[string]float64) {
 
 // leaves are all that documents say, one by one: where, and what. Those of numbers that may
 // shrink are kept apart.
-func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
-	said, lengths = map[string]bool{}, map[string]float64{}
+func leaves(c compiled) (seen map[string]bool, lengths map[string]float64) {
+	seen, lengths = map[string]bool{}, map[string]float64{}
 	for host, docs := range c.Documents {
 		for kind, raw := range docs {
 			var body any
@@ -63,13 +63,13 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 				panic(err)
 			}
 			for _, id := range without(body, "user") {
-				said[host+" any account answers for "+id] = true
+				seen[host+" any account answers for "+id] = true
 			}
 			for _, id := range without(body, "identity") {
-				said[host+" callers write what they like to "+id] = true
+				seen[host+" callers write what they like to "+id] = true
 			}
 			for _, what := range endless(body) {
-				said[host+" for good "+what] = true
+				seen[host+" for good "+what] = true
 			}
 			unlimited(host, body, lengths)
 			unrestricted(body)
@@ -90,33 +90,33 @@ func leaves(c compiled) (said map[string]bool, lengths map[string]float64) {
 					for i, digit := range v.(string) {
 						for bit := range 3 {
 							if (digit-'0')>>bit&1 == 1 {
-								said[fmt.Sprintf("%s %d %d", where, i, bit)] = true
+								seen[fmt.Sprintf("%s %d %d", where, i, bit)] = true
 							}
 						}
 					}
 				case strings.HasSuffix(place, "/access") && v == "write": // who may write may read
-					said[where+" = read"], said[where+" = write"] = true, true
+					seen[where+" = read"], seen[where+" = write"] = true, true
 				default:
-					said[fmt.Sprintf("%s = %v", where, v)] = true
+					seen[fmt.Sprintf("%s = %v", where, v)] = true
 				}
 			})
 		}
 	}
 	for name, h := range c.Topology.Hosts {
-		said[name+" is "+string(h.Instance)] = true
+		seen[name+" is "+string(h.Instance)] = true
 	}
 	for name, s := range c.Topology.Services {
 		if s.Visibility != "public" {
 			continue
 		}
-		said[name+" is public"] = true
+		seen[name+" is public"] = true
 		for host, h := range c.Topology.Hosts {
 			if slices.Contains(h.Capabilities, "ingress") {
-				said["strangers at "+host] = true
+				seen["strangers at "+host] = true
 			}
 		}
 	}
-	return said, lengths
+	return seen, lengths
 }
 
 // unrestricted writes what clients of the issuer may that restricts none of it: all of it.
@@ -189,7 +189,7 @@ func spread(place string, v any, leaf func(string, any)) {
 }
 
 // Exit 0 of a plan means that nobody may do, read or be more: what the documents say is what
-// they said before, or less. And it opens nothing when that is so.
+// they had before, or less. And it opens nothing when that is so.
 func TestPlanWidensWhenAnythingMore(t *testing.T) {
 	type try struct {
 		edit          string
@@ -233,11 +233,11 @@ func TestPlanWidensWhenAnythingMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, lengths := leaves(was)
+		seen, lengths := leaves(was)
 		now, nowLengths := leaves(got[i])
 		var more []string
 		for s := range now {
-			if !said[s] {
+			if !seen[s] {
 				more = append(more, s)
 			}
 		}

@@ -93,9 +93,9 @@ func runOnce(c *ssh.Client, words ...string) (string, error) {
 	return out.String(), nil
 }
 
-// unless has an error that says this be none.
-func unless(err error, says string) error {
-	if err != nil && strings.Contains(err.Error(), says) {
+// unless has an error with this text be none.
+func unless(err error, text string) error {
+	if err != nil && strings.Contains(err.Error(), text) {
 		return nil
 	}
 	return err

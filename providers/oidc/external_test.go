@@ -41,14 +41,14 @@ func startGlewlwyd(t *testing.T) *glewlwyd {
 	if len(words) == 0 {
 		path, err := exec.LookPath("glewlwyd")
 		if err != nil {
-			t.Skip("NOT RUN: no glewlwyd: apt-get install glewlwyd")
+			t.Skip("NOT RUN: nobody registers at a provider of others: no glewlwyd in PATH, on Debian it is in the package glewlwyd, which tests/run fetches")
 		}
 		words = []string{path}
 	}
 	dir := t.TempDir()
 	f, err := os.Open(root + "/usr/share/doc/glewlwyd/database/init.sqlite3.sql.gz")
 	if err != nil {
-		t.Skip("NOT RUN: glewlwyd is here without the schema of its database:", err)
+		t.Skip("NOT RUN: nobody registers at a provider of others: of the package glewlwyd the schema of its database is not here, as where documentation is left out:", err)
 	}
 	defer f.Close()
 	db := must(sql.Open("sqlite", filepath.Join(dir, "g.db")))

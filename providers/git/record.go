@@ -191,11 +191,11 @@ func (s records) write(ctx context.Context, key string, r record) (record, error
 	return r, err
 }
 
-// forget removes what is kept of an account.
-func (s records) forget(ctx context.Context, key string, r record) error {
+// forget removes what is kept of an account, but for a row.
+func (s records) forget(ctx context.Context, key string, r record, row store.Op) error {
 	_, err := s.db.Commit(ctx, store.Txn{
 		If:   []store.Cond{{Key: accounts + key, Modified: r.modified}},
-		Then: []store.Op{store.Delete(accounts + key), store.Delete(secrets + key)},
+		Then: []store.Op{store.Delete(accounts + key), store.Delete(secrets + key), row},
 	})
 	return err
 }

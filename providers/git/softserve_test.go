@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -172,6 +173,10 @@ func TestUnnamed(t *testing.T) {
 		t.Errorf("kept %+v, %v", r, err)
 	}
 	f.passes(0)
+	rows, _, err := f.db.List(t.Context(), server.AuditPrefix)
+	if err != nil || len(rows) != 1 || !strings.Contains(string(rows[0].Value), CodeEnded) {
+		t.Errorf("audit rows %+v, %v, want one of %s", rows, err, CodeEnded)
+	}
 	f.grant = grant
 	newClone(t, f.reads()).pulls(true, "infra")
 

@@ -8,10 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
 
 const sweepEvery = time.Minute
+
+// CodeEnded is, in the audit log, that an account was ended without a request.
+const CodeEnded = "git-ended"
 
 // Run ends tokens whose time is over, and those that no policy names.
 func (t *Tokens) Run(ctx context.Context, ready func()) error {
@@ -91,7 +95,12 @@ func (t *Tokens) over(ctx context.Context, now time.Time, key string, p *Policy)
 		if r, err = t.apply(ctx, b, now, of, r); err != nil {
 			return err
 		}
-		t.Logger.Info("no policy names a token any more: it has ended, and its account has access to nothing", "account", of.Account, "forge", of.Forge)
-		return t.forget(ctx, key, r)
+		row := server.Row{Time: now.UTC(), Kind: Name, Outcome: server.Changed, Code: CodeEnded, Detail: map[string]string{"account": of.Account, "forge": of.Forge},
+			Message: fmt.Sprintf("no policy names account %s of forge %s any more: its tokens have ended, and it has access to nothing", of.Account, of.Forge)}
+		if err := t.forget(ctx, key, r, row.Op()); err != nil {
+			return err
+		}
+		row.Log(ctx, t.Logger)
+		return nil
 	})
 }

@@ -7,6 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The process is seen as the account of its first thread, so that is none that As takes:
+// the main goroutine has it for good.
+func init() { runtime.LockOSThread() }
+
 // As runs f under another account, which needs root: sockets that it opens are the
 // account's. It must start no goroutines that are to be the account's too.
 func As(t testing.TB, uid uint32, f func()) {

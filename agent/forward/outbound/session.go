@@ -96,8 +96,8 @@ func (l *udpListener) run(x *session, counted metrics.Conn) {
 		l.forget(x)
 		return
 	}
+	l.silence(x) // first: who learns of the refusal finds that it holds
 	l.server.refuse(x.connection, denied)
-	l.silence(x)
 }
 
 // join joins a session to a stream until either ends.

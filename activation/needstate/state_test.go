@@ -106,7 +106,9 @@ func TestReconcile(t *testing.T) {
 		"denied, other manifest":    {failed(denied), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, true},
 		"invalid":                   {failed(invalid), func(v *Observed) {}, florete.NeedInvalid, false},
 		"invalid, other manifest":   {failed(invalid), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, true},
-		"waiting, other manifest":   {failed(transient), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, false},
+		"waiting, other manifest":   {failed(api.Errorf(api.Transient, api.CodeBusy, "later")), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, false},
+		"unreachable":               {failed(transient), func(v *Observed) {}, florete.NeedWaiting, false},
+		"it is elsewhere now":       {failed(transient), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, true},
 		"new":                       {State{}, func(v *Observed) {}, florete.NeedWaiting, true},
 	} {
 		v := observed(0)

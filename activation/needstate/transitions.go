@@ -29,6 +29,8 @@ func (s *State) Reconcile(v Observed) {
 		s.restart(v.Now)
 	case (s.State == florete.NeedDenied || s.State == florete.NeedInvalid) && changed:
 		s.restart(v.Now)
+	case s.State == florete.NeedWaiting && changed && s.Error != nil && s.Error.Code == api.CodeUnavailable:
+		s.Next = florete.Time{} // the provider may have another address now; the wait goes on growing
 	}
 	if !v.Present {
 		s.Digest = ""

@@ -35,11 +35,13 @@ def needs(host):
 
 
 def wait_until(holds, what, timeout=120):
-    """Waits until holds() does; what() says it in words."""
-    end = time.time() + timeout
+    """Waits until holds() does, or three times as long as that takes on a busy machine; what()
+    says it in words. What must be quick is measured: the seconds that it took are returned."""
+    began = time.time()
     while not holds():
-        assert time.time() < end, f"waited {timeout} s in vain until {what()}"
+        assert time.time() < began + 3 * timeout, f"waited {3 * timeout} s in vain until {what()}"
         time.sleep(0.2)
+    return time.time() - began
 
 
 def fulfilled(host):
@@ -127,7 +129,7 @@ class Traffic:
         host.wait_for_file(self.out)
 
     def so_far(self):
-        """{"requests": how many, "failed": [[when, what], …]}"""
+        """{"requests": how many, "failed": [[when it began, what], …]}"""
         return json.loads(self.host.succeed(f"cat {self.out}"))
 
     def end(self):

@@ -114,11 +114,24 @@ with subtest("the provider: no settings, wrong ones, a users file that it cannot
     cure(drhorrible, "units", f"mv {CRT} /root/kept.crt; systemctl restart --no-block florete-provider-cert.service",
          person=lambda: drhorrible.succeed(f"mv /root/kept.crt {CRT}"), says="florctl ca sign")
 
+
+def restored():
+    """The database is back, without what its process did meanwhile; the audit log has that, so
+    every host finds rows that are gone, sooner or later, and the operator knows why."""
+    drhorrible.succeed(f"systemctl stop {CONFIG}; rm {STORE}/state.db*; mv /root/kept.db/* {STORE}; systemctl start {CONFIG}")
+    ursula.succeed("flor refetch config-documents")
+    wait_fulfilled()
+    since = seconds_of(drhorrible)
+    seen = lambda host: [w for w in json.loads(host.execute("flor witness --json")[1])["witnessed"] or [] if w["kind"] == "config" and w.get("fault") and w["seen"] > since]
+    for host in machines:
+        wait_until(lambda: host.succeed("flor witness --now") == "" and seen(host), lambda: f"{host.name} finds it: {host.execute('flor witness')}", timeout=60)
+        host.succeed("flor witness accept drhorrible config --reason 'the database was away'; flor witness")
+
+
 with subtest("needs: documents that nobody published"):
     STORE, CONFIG = f"{PROVIDER}/config", "florete-provider-config.service"
     drhorrible.succeed(f"systemctl stop {CONFIG}; mkdir /root/kept.db; mv {STORE}/state.db* /root/kept.db; systemctl start {CONFIG}")
-    cure(ursula, "needs", "flor refetch config-documents",
-         person=lambda: (drhorrible.succeed(f"systemctl stop {CONFIG}; rm {STORE}/state.db*; mv /root/kept.db/* {STORE}; systemctl start {CONFIG}"), ursula.succeed("flor refetch config-documents")), says="florctl publish")
+    cure(ursula, "needs", "flor refetch config-documents", person=restored, says="florctl publish")
 
 with subtest("disk: full, and read-only"):
     SMALL = f"systemctl stop 'florete-*'; cp -a {STATE} /root/state; mount -t tmpfs -o size=20m,mode=755 tmpfs {STATE}; cp -a /root/state/. {STATE}/; systemctl start florete-activate.service florete-agent.service florete-hosts-file.service"

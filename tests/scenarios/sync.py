@@ -48,7 +48,7 @@ def give(host, seconds):
     dropin = "/run/systemd/system/florete-activate.service.d"
     host.succeed(
         f"mkdir -p {dropin}; {{ echo [Service]; echo ExecStart=; systemctl cat florete-activate.service"
-        f" | grep --max-count=1 ^ExecStart=. | sed 's/$/ --commit-timeout={seconds}s/'; }} > /run/dropin; mv /run/dropin {dropin}/50-quick.conf",
+        f" | awk '/^ExecStart=./ && !n++ {{print $0 \" --commit-timeout={seconds}s\"}}'; }} > /run/dropin; mv /run/dropin {dropin}/50-quick.conf",
         "systemctl daemon-reload; systemctl restart florete-activate.service",
     )
 

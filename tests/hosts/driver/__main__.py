@@ -178,7 +178,7 @@ def main() -> int:
 
 
 # So many scenarios that fail may have waited in vain on a busy machine.
-FEW = 3
+FEW = 6
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 sys.exit(main())

@@ -14,6 +14,7 @@ from .host import Host, RequestedAssertionFailed
 from .network import Network
 
 TIMEOUT = 120
+PATIENCE = 3  # times as long things take on a busy machine
 
 
 class Machine:
@@ -138,6 +139,7 @@ class Machine:
         return (code == 0) == (want == 0), out
 
     def _until(self, ask: Callable[[], tuple[bool, str]], what: str, timeout: float) -> str:
+        timeout *= PATIENCE
         end = time.monotonic() + timeout
         while True:
             done, out = ask()

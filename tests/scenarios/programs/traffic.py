@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """traffic.py OUT URL…: asks for each URL in turn, twenty times a second, over a new
-connection each time. Keeps the result in OUT: {"requests", "failed": [[when, what]]}."""
+connection each time. Keeps the result in OUT: {"requests", "failed": [[when it began, what]]}."""
 
 import json
 import os
@@ -12,11 +12,12 @@ out, urls = sys.argv[1], sys.argv[2:]
 result: dict = {"requests": 0, "failed": []}
 while True:
     for url in urls:
+        began = time.time()
         try:
             with urlopen(url, timeout=5) as answer:
                 answer.read()
         except OSError as error:
-            result["failed"].append([time.time(), f"{url}: {error}"])
+            result["failed"].append([began, f"{url}: {error}"])
         result["requests"] += 1
         result["last"] = time.time()
         with open(out + ".new", "w") as file:

@@ -175,29 +175,10 @@ let
     re = "0[0-7][0145]{2}";
   };
 in
-{
-  inherit (import ./addressformats.nix)
-    address
-    alias
-    bind
-    endpoint
-    forwarderAddress
-    isIdentity
-    issuer
-    loopback
-    publicName
-    spiffeID
-    tlsName
-    upstream
-    url
-    ;
-  inherit (import ./accountformats.nix)
-    account
-    caller
-    isService
-    unit
-    ;
-  inherit (import ./keyformats.nix) pem signingKey spiffeBundle sshKey;
+import ./addressformats.nix
+// import ./accountformats.nix
+// import ./keyformats.nix
+// {
   inherit
     clusterName
     date

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -134,34 +133,12 @@ func testReload(t *testing.T) {
 	ursula.start()
 	laptop.start()
 	long := newTransfer(t, c.Local)
-	var done, failed atomic.Int64
-	stop := make(chan struct{})
-	var load sync.WaitGroup
-	for range 4 {
-		load.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if err := exchange(c.Local); err != nil {
-					t.Logf("after %d: %v", done.Load(), err)
-					failed.Add(1)
-				}
-				done.Add(1)
-			}
-		})
-	}
-	reach := func(n int64) {
-		t.Helper()
-		agenttest.WaitFor(t, "requests", func() bool { return done.Load() >= n })
-	}
+	load := newLoad(t, c.Local)
 	more := func() {
 		t.Helper()
 		sent := long.sent.Load()
 		agenttest.WaitFor(t, "the transfer to go on", func() bool { return long.sent.Load() > sent+1<<16 || len(long.done) > 0 })
-		reach(done.Load() + 100)
+		load.more(t, 100)
 	}
 	more()
 	later := []*transfer{}
@@ -182,13 +159,9 @@ func testReload(t *testing.T) {
 	for _, x := range later {
 		x.end(t)
 	}
-	close(stop)
-	load.Wait()
+	load.end(t)
 	long.end(t)
-	if failed.Load() > 0 {
-		t.Errorf("%d of %d requests failed", failed.Load(), done.Load())
-	}
-	t.Logf("%d requests, %d bytes", done.Load(), long.sent.Load())
+	t.Logf("%d connections, %d bytes", load.done.Load(), long.sent.Load())
 	// Those that have nothing to carry any more are gone.
 	for _, s := range []*service{ursula, laptop} {
 		agenttest.WaitFor(t, "older processes to end", func() bool { return s.older() == 0 })

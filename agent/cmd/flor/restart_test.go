@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -135,17 +134,6 @@ func (s *service) end(how syscall.Signal) {
 	}
 }
 
-// exchange wants an answer on a connection of its own.
-func exchange(addr string) error {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Minute))
-	return agenttest.Ping(c)
-}
-
 // TestRestartUnderLoad: the agent of a busy service's host is started again, while one of
 // its connections stays open, and no new one fails.
 func TestRestartUnderLoad(t *testing.T) {
@@ -153,36 +141,9 @@ func TestRestartUnderLoad(t *testing.T) {
 	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)
 	ursula.start()
 	laptop.start()
-
-	var done, failed atomic.Int64
-	stop := make(chan struct{})
-	var load sync.WaitGroup
-	for range 4 {
-		load.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if err := exchange(c.Local); err != nil {
-					t.Logf("after %d: %v", done.Load(), err)
-					failed.Add(1)
-				}
-				done.Add(1)
-			}
-		})
-	}
-	reach := func(n int64) {
-		t.Helper()
-		for until := time.Now().Add(time.Minute); done.Load() < n; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(until) {
-				t.Fatalf("%d of %d connections after a minute", done.Load(), n)
-			}
-		}
-	}
+	load := newLoad(t, c.Local)
 	for range 2 {
-		reach(done.Load() + 500)
+		load.more(t, 500)
 		long, err := net.Dial("tcp", c.Local)
 		if err != nil {
 			t.Fatal(err)
@@ -191,21 +152,17 @@ func TestRestartUnderLoad(t *testing.T) {
 		if err := agenttest.Ping(long); err != nil {
 			t.Fatal(err)
 		}
-		begun, before := time.Now(), done.Load()
+		begun, before := time.Now(), load.done.Load()
 		ursula.end(syscall.SIGTERM)
 		if err := agenttest.Ping(long); err == nil {
 			t.Error("a connection outlived the agent")
 		}
 		long.Close()
 		ursula.start()
-		t.Logf("started again after %v, %d connections meanwhile", time.Since(begun), done.Load()-before)
-		reach(done.Load() + 500)
+		t.Logf("started again after %v, %d connections meanwhile", time.Since(begun), load.done.Load()-before)
+		load.more(t, 500)
 	}
-	close(stop)
-	load.Wait()
-	if failed.Load() > 0 {
-		t.Errorf("%d of %d connections failed", failed.Load(), done.Load())
-	}
+	load.end(t)
 }
 
 // TestKilled: who waits for an answer when the agent is killed is told by the next one,
